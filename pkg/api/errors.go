@@ -1,0 +1,84 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is what a program decides on; the message is for people.
+type Code string
+
+// The codes on the wire, and the HTTP status each travels with.
+const (
+	CodeInvalid       Code = "invalid"       // 400: the request itself is wrong
+	CodeUnsatisfiable Code = "unsatisfiable" // 422: well formed, but no node could ever meet it
+	CodePermission    Code = "permission"    // 403
+	CodeNotFound      Code = "not_found"     // 404: unknown, or not yours to know of
+	CodeConflict      Code = "conflict"      // 409: the state does not allow it
+	CodeStaleEpoch    Code = "stale_epoch"   // 409: speaks of an epoch that is not the current one
+	CodeAlreadyEnded  Code = "already_ended" // 409
+	CodeTooLarge      Code = "too_large"     // 413
+	CodeDiskFull      Code = "disk_full"     // 507: the controller can't keep what it would accept
+	CodeUnavailable   Code = "unavailable"   // 503: starting, on hold, or not the leader
+	CodeInternal      Code = "internal"      // 500
+)
+
+// HTTPStatus is the status that a code travels with.
+func (c Code) HTTPStatus() int {
+	switch c {
+	case CodeInvalid:
+		return 400
+	case CodePermission:
+		return 403
+	case CodeNotFound:
+		return 404
+	case CodeConflict, CodeStaleEpoch, CodeAlreadyEnded:
+		return 409
+	case CodeTooLarge:
+		return 413
+	case CodeUnsatisfiable:
+		return 422
+	case CodeUnavailable:
+		return 503
+	case CodeDiskFull:
+		return 507
+	}
+	return 500
+}
+
+// Error is a refusal as it crosses the wire: what, why with the numbers, and what to do.
+type Error struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // the nearest valid choice or the command to run
+}
+
+func (e *Error) Error() string {
+	if e.Hint != "" {
+		return e.Message + "; " + e.Hint
+	}
+	return e.Message
+}
+
+// Errorf makes an [Error] without a hint.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// CodeOf is the code of the first [Error] in err's chain, CodeInternal when there is none.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// The exit codes of the commands, see man pages; --wait and grun give the job's own.
+const (
+	ExitOK          = 0
+	ExitRefused     = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitUnreachable = 4
+)

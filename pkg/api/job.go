@@ -1,0 +1,156 @@
+package api
+
+import "time"
+
+// Job is a job as `gqueue --json` prints it.
+type Job struct {
+	JobID            int64            `json:"job_id"`
+	ArrayJobID       int64            `json:"array_job_id,omitempty"`
+	ArrayIndex       *int             `json:"array_index,omitempty"`
+	Name             string           `json:"name"`
+	User             string           `json:"user"`
+	UID              uint32           `json:"uid"`
+	Account          string           `json:"account"`
+	Partition        string           `json:"partition"`
+	State            JobState         `json:"state"`
+	StateCode        string           `json:"state_code"`
+	Reason           string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
+	Why              string           `json:"why"`    // the arithmetic
+	Priority         int64            `json:"priority"`
+	Held             string           `json:"held,omitempty"` // "user" or "admin"
+	Size             int              `json:"size"`
+	Launch           Launch           `json:"launch"`
+	Epoch            int              `json:"epoch"`
+	RestartCount     int              `json:"restart_count"`
+	Budgets          map[Cause]Budget `json:"budgets"`
+	Cause            Cause            `json:"cause"`
+	TriggerRank      *int             `json:"trigger_rank,omitempty"`
+	Verdict          string           `json:"verdict,omitempty"` // one sentence about how it ended
+	ExitCode         *int             `json:"exit_code"`
+	Signal           int              `json:"signal,omitempty"` // that ended it, 0: none
+	SubmitTime       time.Time        `json:"submit_time"`
+	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
+	StartTime        time.Time        `json:"start_time,omitzero"`
+	EndTime          time.Time        `json:"end_time,omitzero"`
+	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
+	GraceSeconds     int64            `json:"grace_seconds"`
+	Notice           *NoticeView      `json:"notice,omitempty"`
+	VRAMBytes        int64            `json:"vram_bytes"`
+	GPUsPerRank      int              `json:"gpus_per_rank"`
+	CPUsPerRank      int              `json:"cpus_per_rank"`
+	MemoryBytes      int64            `json:"memory_bytes"` // per rank
+	Nodes            []string         `json:"nodes"`
+	Status           string           `json:"status,omitempty"`
+	WorkDir          string           `json:"work_dir"`
+	Command          string           `json:"command"`
+	StdOut           string           `json:"std_out"` // pattern as asked for or defaulted
+	SubmitHost       string           `json:"submit_host,omitempty"`
+	Ranks            []Rank           `json:"ranks"`
+}
+
+// NoticeView is a [Notice] in whole seconds.
+type NoticeView struct {
+	Signal      string      `json:"signal"`
+	LeadSeconds int64       `json:"lead_seconds"`
+	Scope       SignalScope `json:"scope"`
+}
+
+// Budget is how many re-runs a cause has used of how many; Limit -1 is unlimited.
+type Budget struct {
+	Used  int `json:"used"`
+	Limit int `json:"limit"`
+}
+
+// Rank is a rank as `gqueue --json` prints it.
+type Rank struct {
+	Rank      int       `json:"rank"`
+	State     RankState `json:"state"`
+	Node      string    `json:"node,omitempty"`
+	Cards     []string  `json:"cards,omitempty"` // UUIDs
+	PID       int       `json:"pid,omitempty"`
+	StartTime time.Time `json:"start_time,omitzero"`
+	EndTime   time.Time `json:"end_time,omitzero"`
+	ExitCode  *int      `json:"exit_code,omitempty"`
+	Signal    int       `json:"signal,omitempty"`
+}
+
+// JobsReply is `gqueue --json`.
+type JobsReply struct {
+	SchemaVersion int   `json:"schema_version"`
+	Jobs          []Job `json:"jobs"`
+}
+
+// Attempt is one epoch that really started, as `gacct --json` prints it.
+type Attempt struct {
+	JobID       int64     `json:"job_id"`
+	Epoch       int       `json:"epoch"`
+	Cause       Cause     `json:"cause"`
+	TriggerRank *int      `json:"trigger_rank,omitempty"`
+	StartTime   time.Time `json:"start_time,omitzero"`
+	EndTime     time.Time `json:"end_time,omitzero"`
+	Nodes       []string  `json:"nodes"`
+	ExitCodes   []int     `json:"exit_codes"`
+	GPUSeconds  int64     `json:"gpu_seconds"`
+}
+
+// JobDetail is `gctl show job --json`: one job with its attempts.
+type JobDetail struct {
+	SchemaVersion int       `json:"schema_version"`
+	Job           Job       `json:"job"`
+	Attempts      []Attempt `json:"attempts"`
+}
+
+// EventType names what happened to a job.
+type EventType string
+
+// The event types of the outside contract.
+const (
+	EventSubmitted      EventType = "submitted"
+	EventReserved       EventType = "reserved"
+	EventPrepared       EventType = "prepared"
+	EventRolledBack     EventType = "rolled_back"
+	EventStarted        EventType = "started"
+	EventNotice         EventType = "notice"
+	EventRankExited     EventType = "rank_exited"
+	EventDrainStarted   EventType = "drain_started"
+	EventMemberStopped  EventType = "member_stopped"
+	EventDrainCompleted EventType = "drain_completed"
+	EventStaleRefused   EventType = "stale_refused"
+	EventHeld           EventType = "held"
+	EventReleased       EventType = "released"
+	EventSignalled      EventType = "signalled"
+	EventEnded          EventType = "ended"
+)
+
+// Event is one line of a job's story. Seq orders all events of a controller and is the
+// cursor of `gctl events --since`.
+type Event struct {
+	Seq   int64     `json:"seq"`
+	Time  time.Time `json:"time"`
+	JobID int64     `json:"job_id"`
+	Epoch int       `json:"epoch"`
+	Type  EventType `json:"type"`
+
+	Nodes        []string    `json:"nodes,omitempty"`
+	Node         string      `json:"node,omitempty"`
+	Rank         *int        `json:"rank,omitempty"`
+	Cause        Cause       `json:"cause,omitempty"`
+	Trigger      *int        `json:"trigger,omitempty"` // rank whose failure began the drain
+	Moved        int         `json:"moved,omitempty"`   // ranks that the drain stops
+	Forced       bool        `json:"forced,omitempty"`
+	ExitCode     *int        `json:"exit_code,omitempty"`
+	ExitCodes    map[int]int `json:"exit_codes,omitempty"` // by rank
+	Signal       string      `json:"signal,omitempty"`
+	LeadSeconds  int64       `json:"lead_seconds,omitempty"`
+	Outcome      string      `json:"outcome,omitempty"`
+	Seconds      float64     `json:"seconds,omitempty"`
+	State        JobState    `json:"state,omitempty"`
+	ClaimedEpoch int         `json:"claimed_epoch,omitempty"`
+	Text         string      `json:"text,omitempty"`
+}
+
+// EventsReply is `gctl events ID --json`.
+type EventsReply struct {
+	SchemaVersion int     `json:"schema_version"`
+	Events        []Event `json:"events"`
+}

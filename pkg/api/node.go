@@ -1,0 +1,87 @@
+package api
+
+import "time"
+
+// NodeState is what a node can be used for.
+type NodeState string
+
+// The states of a node.
+const (
+	NodeUp       NodeState = "up"
+	NodeSuspect  NodeState = "suspect"  // its session is cut: no new work
+	NodeLost     NodeState = "lost"     // silent for node_timeout
+	NodeDraining NodeState = "draining" // no new work, running work ends by itself
+	NodeDrained  NodeState = "drained"
+	NodeUnknown  NodeState = "unknown" // known by name, never seen by this controller since its start
+)
+
+// CardState is what a card can be used for.
+type CardState string
+
+const (
+	CardOK          CardState = "ok"
+	CardQuarantined CardState = "quarantined"
+)
+
+// Card is one GPU as `ginfo --json` prints it.
+type Card struct {
+	Index          int       `json:"index"`
+	UUID           string    `json:"uuid"`
+	Model          string    `json:"model"`
+	VRAMBytes      int64     `json:"vram_bytes"`
+	ReservedBytes  int64     `json:"reserved_bytes"`
+	UsedBytes      int64     `json:"used_bytes"`
+	StrangersBytes int64     `json:"strangers_bytes"`
+	Utilization    int       `json:"utilization"` // percent, -1: unknown
+	State          CardState `json:"state"`
+	Reason         string    `json:"reason,omitempty"`
+	Jobs           []int64   `json:"jobs"`
+}
+
+// Node is a node as `ginfo --json` prints it.
+type Node struct {
+	Name        string    `json:"name"`
+	State       NodeState `json:"state"`
+	Reason      string    `json:"reason"`
+	Address     string    `json:"address"`
+	BootID      string    `json:"boot_id"`
+	LostSince   time.Time `json:"lost_since,omitzero"`
+	LastSeen    time.Time `json:"last_seen,omitzero"`
+	Containment string    `json:"containment"`
+	Version     string    `json:"version"`
+	Partitions  []string  `json:"partitions"`
+	Features    []string  `json:"features"`
+	CPUs        int       `json:"cpus"`
+	CPUsUsed    int       `json:"cpus_used"`
+	MemoryBytes int64     `json:"memory_bytes"`
+	MemoryUsed  int64     `json:"memory_used_bytes"` // reserved by gangs
+	Cards       []Card    `json:"cards"`
+	Jobs        []int64   `json:"jobs"`
+}
+
+// Partition is a set of nodes with defaults.
+type Partition struct {
+	Name        string        `json:"name" mapstructure:"name"`
+	Nodes       []string      `json:"nodes" mapstructure:"nodes"` // empty: every node
+	Default     bool          `json:"default" mapstructure:"default"`
+	DefaultTime time.Duration `json:"default_time_ns" mapstructure:"default_time"` // 0: unlimited
+	MaxTime     time.Duration `json:"max_time_ns" mapstructure:"max_time"`         // 0: unlimited
+}
+
+// NodesReply is `ginfo --json`.
+type NodesReply struct {
+	SchemaVersion int         `json:"schema_version"`
+	Nodes         []Node      `json:"nodes"`
+	Partitions    []Partition `json:"partitions"`
+}
+
+// PingReply is `gctl ping --json`.
+type PingReply struct {
+	SchemaVersion int       `json:"schema_version"`
+	Version       string    `json:"version"`
+	PID           int       `json:"pid"`
+	StartTime     time.Time `json:"start_time"`
+	Lineage       uint64    `json:"lineage"` // number of the last commit
+	NodesUp       int       `json:"nodes_up"`
+	Nodes         int       `json:"nodes"`
+}

@@ -1,0 +1,251 @@
+package api
+
+import "time"
+
+// The node session: one WebSocket, opened by the node at [SessionPath], one JSON [Frame]
+// a message, both ways. It is level-triggered: the controller sends what it desires, the
+// node what it has; either may be repeated, and after a reconnect both are sent whole.
+
+// SessionPath is where a node opens its session.
+const SessionPath = "/v1/session"
+
+// SessionProtocol is the version of the frames; another one is refused by name.
+const SessionProtocol = 1
+
+// Frame is one message of a session. Any set of fields may be present in one frame, so
+// that a busy sender coalesces; they are applied in the order of this struct.
+type Frame struct {
+	// Node to controller.
+	Hello   *Hello        `json:"hello,omitempty"`
+	Actual  *Actual       `json:"actual,omitempty"`
+	Samples []CardSample  `json:"samples,omitempty"`
+	Replies []StreamReply `json:"replies,omitempty"`
+	// Controller to node.
+	Welcome *Welcome        `json:"welcome,omitempty"`
+	Desired *Desired        `json:"desired,omitempty"`
+	Signals []SignalOrder   `json:"signals,omitempty"`
+	Streams []StreamRequest `json:"streams,omitempty"`
+	// Both ways. A beat is answered with an Echo of its number.
+	Beat uint64 `json:"beat,omitempty"`
+	Echo uint64 `json:"echo,omitempty"`
+}
+
+// Hello opens a session: who the node is and all that it has.
+type Hello struct {
+	Protocol    int            `json:"protocol"`
+	Node        string         `json:"node"`
+	Version     string         `json:"version"`
+	BootID      string         `json:"boot_id"`
+	Address     string         `json:"address"` // where ranks of other nodes reach this one
+	Containment string         `json:"containment"`
+	CPUs        int            `json:"cpus"`
+	MemoryBytes int64          `json:"memory_bytes"`
+	Features    []string       `json:"features,omitempty"`
+	Cards       []CardInfo     `json:"cards"`
+	LineageSeen uint64         `json:"lineage_seen"` // highest lineage any controller told this node
+	Members     []MemberActual `json:"members"`      // complete
+}
+
+// Welcome answers a Hello.
+type Welcome struct {
+	Version  string   `json:"version"`
+	Lineage  uint64   `json:"lineage"`
+	Settings Settings `json:"settings"`
+}
+
+// CardInfo is the inventory of one card: what does not change while the node is up.
+type CardInfo struct {
+	Index     int    `json:"index"`
+	UUID      string `json:"uuid"`
+	Model     string `json:"model"`
+	VRAMBytes int64  `json:"vram_bytes"`
+	MIG       bool   `json:"mig,omitempty"`
+	PCI       string `json:"pci,omitempty"`
+	NUMA      int    `json:"numa"`              // -1: unknown
+	Peers     []int  `json:"peers,omitempty"`   // indexes of cards linked by NVLink
+	Compute   string `json:"compute,omitempty"` // "9.0"
+	Driver    string `json:"driver,omitempty"`
+}
+
+// CardSample is what a card was seen doing.
+type CardSample struct {
+	UUID           string `json:"uuid"`
+	UsedBytes      int64  `json:"used_bytes"`          // by gangs
+	StrangersBytes int64  `json:"strangers_bytes"`     // by anyone else
+	Utilization    int    `json:"utilization"`         // percent, -1: unknown
+	Unhealthy      string `json:"unhealthy,omitempty"` // why it must not be used; empty: fine
+}
+
+// Desired is what the controller wants of a node.
+type Desired struct {
+	Revision uint64 `json:"revision"`
+	// Full: Assignments is everything; what else the node has must go at once. Otherwise
+	// Assignments are changes to what was sent before in this session.
+	Full        bool         `json:"full,omitempty"`
+	Assignments []Assignment `json:"assignments,omitempty"`
+	// Forget: recorded for good (or never to be): end it if it lives, then drop its files.
+	Forget []MemberKey `json:"forget,omitempty"`
+	// Specs not sent before in this session, by hash.
+	Specs map[string]*Spec `json:"specs,omitempty"`
+}
+
+// MemberKey names one member on a node.
+type MemberKey struct {
+	Job   int64 `json:"job"`
+	Epoch int   `json:"epoch"`
+}
+
+// Assignment is one member that a node shall have. Body is absent in a change of an
+// assignment that was sent before in the same session.
+type Assignment struct {
+	MemberKey
+	Body *AssignmentBody `json:"body,omitempty"`
+	Gate *Gate           `json:"gate,omitempty"` // nil: closed
+	Stop *Stop           `json:"stop,omitempty"` // nil: run
+}
+
+// AssignmentBody is what a node needs to prepare a member.
+type AssignmentBody struct {
+	SpecHash     string        `json:"spec_hash"`
+	Name         string        `json:"name"`
+	User         string        `json:"user"`
+	UID          uint32        `json:"uid"`
+	GID          uint32        `json:"gid"`
+	Partition    string        `json:"partition"`
+	ArrayJobID   int64         `json:"array_job_id,omitempty"`
+	ArrayIndex   *int          `json:"array_index,omitempty"`
+	ArrayMin     int           `json:"array_min,omitempty"`
+	ArrayMax     int           `json:"array_max,omitempty"`
+	ArrayStep    int           `json:"array_step,omitempty"`
+	ArrayCount   int           `json:"array_count,omitempty"`
+	RestartCount int           `json:"restart_count"`
+	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: none
+	Grace        time.Duration `json:"grace_ns"`
+	Nodes        []Place       `json:"nodes"` // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks"` // the whole gang, by rank
+}
+
+// Place is a node of a gang.
+type Place struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+// RankPlace says where a rank sits; Node indexes AssignmentBody.Nodes.
+type RankPlace struct {
+	Node  int      `json:"node"`
+	Cards []string `json:"cards,omitempty"` // UUIDs
+}
+
+// Gate opens the start barrier.
+type Gate struct {
+	MasterPort int `json:"master_port"`
+}
+
+// Stop orders the end of a member. Repeated orders change nothing, but a shorter Grace
+// shortens it.
+type Stop struct {
+	Cause  Cause         `json:"cause"`
+	Text   string        `json:"text,omitempty"`    // for the reason file
+	Signal string        `json:"signal"`            // "TERM"
+	Lead   time.Duration `json:"lead_ns,omitempty"` // notice first, so long before Signal
+	Grace  time.Duration `json:"grace_ns"`          // Signal to KILL
+}
+
+// SignalOrder is a one-shot signal (gcancel --signal). Number grows with each order to
+// a node; an order is applied once.
+type SignalOrder struct {
+	Number uint64 `json:"number"`
+	MemberKey
+	Signal string      `json:"signal"`
+	Scope  SignalScope `json:"scope"`
+}
+
+// MemberPhase is how far a member is on its node.
+type MemberPhase string
+
+const (
+	PhasePreparing MemberPhase = "preparing"
+	PhaseReady     MemberPhase = "ready"   // prepared; no process of the script exists
+	PhaseRefused   MemberPhase = "refused" // could not be prepared; nothing of it is left
+	PhaseRunning   MemberPhase = "running" // the gate was opened and the ranks were started
+	PhaseStopped   MemberPhase = "stopped" // every rank has ended and the containment is proven empty
+	PhaseStuck     MemberPhase = "stuck"   // killed, but Survivors remain
+	PhaseLost      MemberPhase = "lost"    // its shim died; its processes were killed, results unknown
+)
+
+// MemberActual is what a node has of one member.
+type MemberActual struct {
+	MemberKey
+	Phase     MemberPhase  `json:"phase"`
+	Port      int          `json:"port,omitempty"` // rendezvous port, from the node of rank 0
+	Refusal   *Refusal     `json:"refusal,omitempty"`
+	Ranks     []RankActual `json:"ranks,omitempty"`    // those of this node that were started
+	Stopping  Cause        `json:"stopping,omitempty"` // the stop that is under way, also one of its own (timeout)
+	Noticed   bool         `json:"noticed,omitempty"`
+	Forced    bool         `json:"forced,omitempty"` // KILL was needed
+	Survivors []Survivor   `json:"survivors,omitempty"`
+}
+
+// Refusal says why a member can't be prepared.
+type Refusal struct {
+	// Job: the fault is the job's own (directory missing, output not writable) and would
+	// be the same on any node. Else it is the node's, which gets a strike.
+	Job  bool   `json:"job"`
+	Text string `json:"text"`
+}
+
+// RankActual is one started rank.
+type RankActual struct {
+	Rank     int       `json:"rank"`
+	PID      int       `json:"pid,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Exited   bool      `json:"exited,omitempty"`
+	ExitCode int       `json:"exit_code,omitempty"` // 128+signal when a signal ended it
+	Signal   int       `json:"signal,omitempty"`
+	OOM      bool      `json:"oom,omitempty"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Error    string    `json:"error,omitempty"` // why it could not be started (ExitCode 127 or 126)
+}
+
+// Survivor is a process that KILL did not end.
+type Survivor struct {
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+	State   string `json:"state"` // D, T ...
+}
+
+// Actual reports members that changed since the last report of this session.
+type Actual struct {
+	Revision uint64         `json:"revision"` // of the newest Desired that was applied
+	Members  []MemberActual `json:"members,omitempty"`
+	Gone     []MemberKey    `json:"gone,omitempty"` // nothing of these is left, process or file
+}
+
+// StreamRequest asks a node for something that is answered in pieces. Only one field
+// besides ID is set.
+type StreamRequest struct {
+	ID     uint64       `json:"id"`
+	Log    *LogRead     `json:"log,omitempty"`
+	Signal *SignalOrder `json:"signal,omitempty"` // answered with how many processes got it
+	Cancel bool         `json:"cancel,omitempty"` // end the stream ID
+}
+
+// LogRead asks for a file of a job, read as the job's user.
+type LogRead struct {
+	Path   string `json:"path"` // absolute
+	UID    uint32 `json:"uid"`
+	GID    uint32 `json:"gid"`
+	User   string `json:"user"`
+	Offset int64  `json:"offset"` // from the end when negative
+	Follow bool   `json:"follow"`
+}
+
+// StreamReply is a piece of an answer.
+type StreamReply struct {
+	ID        uint64 `json:"id"`
+	Data      []byte `json:"data,omitempty"`
+	Processes int    `json:"processes,omitempty"`
+	EOF       bool   `json:"eof,omitempty"`
+	Error     *Error `json:"error,omitempty"`
+}

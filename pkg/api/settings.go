@@ -1,0 +1,57 @@
+package api
+
+import "time"
+
+// Settings are the time-outs, budgets and thresholds of the site. The field tags are the
+// keys of the configuration file and of `gangd dev --set`.
+type Settings struct {
+	ReservationTimeout   time.Duration `json:"reservation_timeout" mapstructure:"reservation_timeout"`
+	Grace                time.Duration `json:"grace" mapstructure:"grace"`
+	DrainSlack           time.Duration `json:"drain_slack" mapstructure:"drain_slack"`
+	NodeTimeout          time.Duration `json:"node_timeout" mapstructure:"node_timeout"`
+	Lease                time.Duration `json:"lease" mapstructure:"lease"` // 0: off
+	Heartbeat            time.Duration `json:"heartbeat" mapstructure:"heartbeat"`
+	RetryBackoff         time.Duration `json:"retry_backoff" mapstructure:"retry_backoff"`
+	RetryBackoffMax      time.Duration `json:"retry_backoff_max" mapstructure:"retry_backoff_max"`
+	StallTimeout         time.Duration `json:"stall_timeout" mapstructure:"stall_timeout"`
+	StallConfirmSamples  int           `json:"stall_confirm_samples" mapstructure:"stall_confirm_samples"`
+	StallConfirmInterval time.Duration `json:"stall_confirm_interval" mapstructure:"stall_confirm_interval"`
+	GPUIdlePercent       int           `json:"gpu_idle_percent" mapstructure:"gpu_idle_percent"`
+	MemoryStaticBytes    int64         `json:"memory_static_bytes" mapstructure:"memory_static_bytes"`
+	GPUHangWindow        time.Duration `json:"gpu_hang_window" mapstructure:"gpu_hang_window"`
+	GPUHangLoadGrace     time.Duration `json:"gpu_hang_load_grace" mapstructure:"gpu_hang_load_grace"`
+	StallRetries         int           `json:"stall_retries" mapstructure:"stall_retries"`
+	LaunchRetries        int           `json:"launch_retries" mapstructure:"launch_retries"`
+	NodeLostRetries      int           `json:"node_lost_retries" mapstructure:"node_lost_retries"`
+	LaunchStrikes        int           `json:"launch_strikes" mapstructure:"launch_strikes"` // failed launches in a row that drain a node
+	SharedVRAMGrace      time.Duration `json:"shared_vram_grace" mapstructure:"shared_vram_grace"`
+	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
+	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"` // ended jobs stay in memory (and in gqueue -t all) so long
+}
+
+// DefaultSettings are the values of a site that sets nothing.
+func DefaultSettings() Settings {
+	return Settings{
+		ReservationTimeout:   30 * time.Second,
+		Grace:                15 * time.Second,
+		DrainSlack:           30 * time.Second,
+		NodeTimeout:          30 * time.Second,
+		Lease:                10 * time.Minute,
+		Heartbeat:            time.Second,
+		RetryBackoff:         time.Second,
+		RetryBackoffMax:      5 * time.Minute,
+		StallTimeout:         120 * time.Second,
+		StallConfirmSamples:  3,
+		StallConfirmInterval: time.Second,
+		GPUIdlePercent:       5,
+		MemoryStaticBytes:    5 << 30,
+		GPUHangWindow:        300 * time.Second,
+		GPUHangLoadGrace:     600 * time.Second,
+		StallRetries:         3,
+		LaunchRetries:        3,
+		NodeLostRetries:      5,
+		LaunchStrikes:        3,
+		SharedVRAMGrace:      30 * time.Second,
+		KeepEnded:            5 * time.Minute, // Slurm's MinJobAge
+	}
+}

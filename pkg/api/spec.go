@@ -1,0 +1,116 @@
+package api
+
+import "time"
+
+// MaxScriptBytes is the largest script accepted, as in Slurm (max_script_size).
+const MaxScriptBytes = 4 << 20
+
+// MaxGangSize bounds the ranks of one gang; far above any site, low enough that a typo
+// (10^9) is refused before anything is allocated for it.
+const MaxGangSize = 65536
+
+// MaxArraySize bounds the elements of one array (ten times Slurm's default MaxArraySize).
+const MaxArraySize = 10000
+
+// Spec is what a person asked for. It is immutable once accepted, shared by all elements
+// of an array, and stored once, by hash; what may be changed later (priority, hold, time
+// limit, name) is copied into the job.
+type Spec struct {
+	Name      string `json:"name"`
+	Partition string `json:"partition,omitempty"` // one name or a comma list; empty: the site's default
+	Account   string `json:"account,omitempty"`
+	Comment   string `json:"comment,omitempty"`
+
+	Size   int    `json:"size"` // ranks, 1..MaxGangSize
+	Launch Launch `json:"launch"`
+
+	CPUsPerRank   int    `json:"cpus_per_rank"`             // >= 1: a rank without figures still takes a slot
+	MemoryPerRank int64  `json:"memory_per_rank,omitempty"` // bytes, 0: no figure
+	MemoryPerNode int64  `json:"memory_per_node,omitempty"` // bytes for each member, 0: no figure
+	GPUsPerRank   int    `json:"gpus_per_rank,omitempty"`
+	GPUsPerNode   int    `json:"gpus_per_node,omitempty"` // cards of each member as a whole; excludes GPUsPerRank
+	GPUType       string `json:"gpu_type,omitempty"`      // "", "a100" or "a100|h100", matched without case as part of the model's name
+	VRAMBytes     int64  `json:"vram_bytes,omitempty"`    // per card, 0: no figure
+	Share         bool   `json:"share,omitempty"`         // may share a card while VRAM fits; needs VRAMBytes
+
+	RanksPerNode int      `json:"ranks_per_node,omitempty"` // exactly so many on each node (the last may have fewer), 0: any
+	MinNodes     int      `json:"min_nodes,omitempty"`      // 0: any
+	MaxNodes     int      `json:"max_nodes,omitempty"`      // 0: any
+	Exclusive    bool     `json:"exclusive,omitempty"`      // no other gang on its nodes
+	NodeList     []string `json:"node_list,omitempty"`      // only these (expanded)
+	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
+	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
+
+	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
+	Notice     *Notice       `json:"notice,omitempty"`
+	Grace      time.Duration `json:"grace_ns,omitempty"`    // TERM to KILL; 0: the site's
+	StopSignal string        `json:"stop_signal,omitempty"` // default TERM
+
+	MaxRetries    *int    `json:"max_retries,omitempty"`   // crash re-runs
+	BackoffLimit  *int    `json:"backoff_limit,omitempty"` // node-lost re-runs, and crash when given alone
+	StallRetries  *int    `json:"stall_retries,omitempty"`
+	NoRequeue     bool    `json:"no_requeue,omitempty"`
+	RequeueCauses []Cause `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
+
+	Priority *int64    `json:"priority,omitempty"`
+	Nice     int64     `json:"nice,omitempty"`
+	Hold     bool      `json:"hold,omitempty"`
+	Begin    time.Time `json:"begin,omitzero"`
+
+	WorkDir  string   `json:"work_dir"`
+	Output   string   `json:"output,omitempty"`    // pattern; empty: gang-%j.out, or gang-%j.%t.out for more ranks
+	Error    string   `json:"error,omitempty"`     // pattern; empty: with the output
+	Input    string   `json:"input,omitempty"`     // path; empty: /dev/null
+	OpenMode string   `json:"open_mode,omitempty"` // "append" (default) or "truncate"
+	Umask    int      `json:"umask,omitempty"`
+	Args     []string `json:"args,omitempty"` // behind the script
+	Env      []string `json:"env,omitempty"`  // NAME=value, as exported at submit
+
+	ScriptName string `json:"script_name,omitempty"` // as the person named it, for display
+	Script     []byte `json:"script"`
+	SubmitHost string `json:"submit_host,omitempty"`
+}
+
+// Notice is the early signal of --signal=[B:]SIG@lead.
+type Notice struct {
+	Signal string        `json:"signal"` // "USR1": without SIG
+	Lead   time.Duration `json:"lead_ns"`
+	Scope  SignalScope   `json:"scope"`
+}
+
+// SignalScope says which processes of a rank a signal reaches.
+type SignalScope string
+
+const (
+	// ScopeRanks reaches all processes of the ranks but not the script's own shell.
+	ScopeRanks SignalScope = "ranks"
+	// ScopeBatch reaches the script's shell alone (B:, gcancel --batch).
+	ScopeBatch SignalScope = "batch"
+	// ScopeFull reaches both (gcancel --full).
+	ScopeFull SignalScope = "full"
+)
+
+// Array is the --array of a submission: 0-15%4 is Indices 0..15, Limit 4.
+type Array struct {
+	Indices []int `json:"indices"`
+	Limit   int   `json:"limit,omitempty"` // at most so many at once, 0: no limit
+}
+
+// SubmitRequest is the body of POST /v1/jobs.
+type SubmitRequest struct {
+	// Key is made by the client, unique to one intent to submit: a retry with the same
+	// key gives the same id and queues nothing.
+	Key      string `json:"key"`
+	Spec     Spec   `json:"spec"`
+	Array    *Array `json:"array,omitempty"`
+	TestOnly bool   `json:"test_only,omitempty"`
+}
+
+// SubmitReply answers it.
+type SubmitReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	JobID         int64    `json:"job_id"`        // of an array: its first element's, which is the array's id
+	Count         int      `json:"count"`         // jobs queued by this submission
+	Why           string   `json:"why,omitempty"` // with test_only: when and where it would start
+	Warnings      []string `json:"warnings,omitempty"`
+}

@@ -1,0 +1,83 @@
+// Package cluster is the arithmetic of nodes and cards: what a node has, what is granted,
+// what an ask needs, and whether it fits.
+//
+// States: a [Node] is an immutable value. Taking or releasing makes a copy, so that a
+// snapshot is a slice of pointers and costs nothing to keep.
+//
+// Invariants:
+//   - The sum of the grants on a node never exceeds its CPUs, memory, card slots or the
+//     VRAM of a card less what strangers hold there: [Node.Take] refuses otherwise.
+//   - A grant is freed by the key it was taken under (job, epoch), never by amount.
+//   - Figures are per card, not per node: two cards with 8G free each are not 16G.
+//
+// Failure rules: every refusal is an error that names the node, what is short and by how
+// much. The package is pure.
+package cluster
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Card is a card with what is granted on it.
+type Card struct {
+	api.CardInfo
+	State          api.CardState
+	Reason         string
+	StrangersBytes int64 // VRAM held by processes that are not ours, last sample
+	UsedBytes      int64 // VRAM held by gangs, last sample; display only
+	Utilization    int   // percent, -1 unknown; display only
+}
+
+// Grant is what one member holds on a node. It counts from reservation until the member
+// is proven gone, draining included.
+type Grant struct {
+	api.MemberKey
+	Ranks     int
+	CPUs      int
+	Memory    int64
+	Cards     []CardGrant
+	Exclusive bool      // no other gang on this node
+	Until     time.Time // expected end by its time limit; zero: unknown
+}
+
+// CardGrant is a share of one card.
+type CardGrant struct {
+	UUID      string
+	VRAMBytes int64 // asked for; with Exclusive it is the whole card whatever this says
+	Exclusive bool
+}
+
+// Node is a node as the scheduler sees it.
+type Node struct {
+	Name        string
+	Address     string
+	Ready       bool   // may take new work
+	NotReady    string // why not, for people: "drained: launch failures: ..."
+	CPUs        int
+	MemoryBytes int64
+	Features    []string
+	Partitions  []string
+	Cards       []Card
+	Grants      []Grant // ordered by job, epoch
+	used        usage   // sums of Grants, kept by Take and Release
+}
+
+type usage struct {
+	cpus   int
+	memory int64
+}
+
+// Slot is where one rank goes.
+type Slot struct {
+	Node  string
+	Cards []string // UUIDs, in the order in which the member sees them
+}
+
+// Ask is what a gang needs, taken from its spec. Equal asks have equal Shape.
+type Ask struct {
+	Spec       *api.Spec
+	Partitions []string // acceptable ones, never empty
+	Shape      string
+}

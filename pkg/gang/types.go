@@ -1,0 +1,274 @@
+// Package gang is the life of a gang as a pure state machine.
+package gang
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// Instant is the engine's clock reading handed to a step. Mono arms and fires timers (a
+// jump of the wall clock changes nothing); Wall is what is recorded and shown.
+type Instant struct {
+	Wall time.Time
+	Mono time.Duration // CLOCK_BOOTTIME, since an origin of no meaning
+}
+
+// Job is one job: the gang, its ranks, its current epoch. Values reachable from a
+// published *Job are never changed; Step clones before it writes.
+type Job struct {
+	ID         int64
+	ArrayID    int64 // 0: not of an array
+	ArrayIndex int   // -1: not of an array
+	Array      *ArrayInfo
+	User       string
+	UID, GID   uint32
+	Spec       *api.Spec // shared, immutable
+	SpecHash   string
+	Key        string // submission key, on the first job of a submission
+
+	// What may change after the submission.
+	Name      string
+	Partition string
+	Priority  int64
+	Held      string // "", "user", "admin"
+	TimeLimit time.Duration
+
+	Submit, Eligible time.Time
+	Start, End       time.Time // Start: of the current or last epoch
+	Epoch            int       // admissions so far
+	Restarts         int       // epochs that really started, less one
+	Ranks            []Rank
+	Members          []Member // of the current epoch, in the order of their first rank; empty while blocked
+	ReservedAt       time.Time
+	Drain            *Drain // the drain under way
+	Used             map[api.Cause]int
+	BackoffUntil     time.Time // not a candidate before
+	Avoid            []string  // nodes that failed this gang last
+	Cancelled        bool      // an acknowledged cancel: no new epoch
+	Verdict          *Verdict  // set once, at the end
+}
+
+// ArrayInfo is what the elements of an array share.
+type ArrayInfo struct {
+	Count, Min, Max, Step int
+	Limit                 int // at most so many admitted at once, 0: no limit
+}
+
+// Rank is one process slot.
+type Rank struct {
+	State    api.RankState
+	Slot     cluster.Slot // current or last epoch
+	PID      int
+	Start    time.Time
+	End      time.Time
+	Exited   bool
+	ExitCode int
+	Signal   int
+}
+
+// MemberState is how far one member is in the controller's eyes.
+type MemberState string
+
+// The states of a member.
+const (
+	MemberPreparing MemberState = "preparing" // reserved, not ready yet
+	MemberReady     MemberState = "ready"
+	MemberRunning   MemberState = "running"
+	MemberStopping  MemberState = "stopping"
+	MemberStopped   MemberState = "stopped" // acked: nothing of it lives
+	MemberFenced    MemberState = "fenced"  // forced out without proof: its grant stays until known gone
+)
+
+// Member is the part of a gang on one node.
+type Member struct {
+	Node   string
+	State  MemberState
+	Ranks  []int
+	Port   int
+	Forced bool
+}
+
+// Drain is the coordinated stop of one epoch.
+type Drain struct {
+	Cause   api.Cause
+	Trigger int // rank, -1: none
+	Text    string
+	Started time.Time
+	Moved   int         // ranks moved running -> preempting
+	Later   []api.Cause // causes that came after the first, for the record
+}
+
+// Verdict is how a job ended.
+type Verdict struct {
+	State    api.JobState
+	Cause    api.Cause
+	Trigger  int // rank, -1: none
+	ExitCode int
+	Signal   int
+	Text     string
+}
+
+// Event is what can happen. The concrete types are below.
+type Event interface{ event() }
+
+// Submit queues a job, or one for each index of Array.
+type Submit struct {
+	Key       string
+	Spec      *api.Spec
+	SpecHash  string
+	Array     *api.Array
+	UID, GID  uint32
+	User      string
+	Partition string        // resolved: the site's default filled in
+	TimeLimit time.Duration // resolved
+	Priority  int64         // resolved
+	TestOnly  bool          // ids are not taken; unused by Step
+}
+
+// Reserve asks to admit a gang as planned. It is re-checked whole.
+type Reserve struct {
+	Job   int64
+	Slots []cluster.Slot // by rank
+}
+
+// NodeHello: a node opened a session and said all that it has.
+type NodeHello struct {
+	Hello      api.Hello
+	Partitions []string
+}
+
+// NodeReport: what changed on a node since its last report.
+type NodeReport struct {
+	Node   string
+	Actual api.Actual
+}
+
+// NodeSample: what the cards of a node were seen doing.
+type NodeSample struct {
+	Node  string
+	Cards []api.CardSample
+}
+
+// NodeGone: the session of a node broke. By itself it ends nothing.
+type NodeGone struct{ Node string }
+
+// NodeDrain takes a node out of service (running work may end), NodeResume back in.
+type NodeDrain struct{ Node, Reason string }
+
+// NodeResume puts a node back into service.
+type NodeResume struct{ Node string }
+
+// NodeFence is a person's word that nothing runs on a lost node any more.
+type NodeFence struct{ Node string }
+
+// Cancel ends a job.
+type Cancel struct {
+	Job int64
+	By  string // user name, for the record
+	Now bool   // skip the notice
+}
+
+// Hold keeps a waiting job from being admitted, Release lets it.
+type Hold struct {
+	Job   int64
+	Admin bool
+}
+
+// Release lets a held job be admitted. Admin: the hold of an admin too.
+type Release struct {
+	Job   int64
+	Admin bool
+}
+
+// Requeue drains a running gang and queues it again.
+type Requeue struct {
+	Job int64
+	By  string
+}
+
+// Tick: timers may be due.
+type Tick struct{}
+
+func (Submit) event()     {}
+func (Reserve) event()    {}
+func (NodeHello) event()  {}
+func (NodeReport) event() {}
+func (NodeSample) event() {}
+func (NodeGone) event()   {}
+func (NodeDrain) event()  {}
+func (NodeResume) event() {}
+func (NodeFence) event()  {}
+func (Cancel) event()     {}
+func (Hold) event()       {}
+func (Release) event()    {}
+func (Requeue) event()    {}
+func (Tick) event()       {}
+
+// Outcome answers one event.
+type Outcome struct {
+	Applied bool
+	Ignored string     // why nothing was to be done (a repeat)
+	Refused *api.Error // why it was not allowed; nothing changed
+	JobIDs  []int64    // of a Submit: in order
+}
+
+// Changes is what steps changed since they were last taken: one commit's worth. Each
+// list holds each object once, in its newest form, in a deterministic order.
+type Changes struct {
+	Jobs    []*Job     // header and members
+	Ranks   []RankRow  // only the ranks that changed
+	Epochs  []EpochRow // attempts, newest form
+	Nodes   []*Node
+	Events  []api.Event // Seq is assigned by Step, from World.NextSeq
+	Purged  []int64     // jobs that left memory; they stay in the store
+	NextID  int64       // the smallest id never given out
+	NextSeq int64
+	// Not stored:
+	Dirty []string // nodes whose desired set changed
+	Queue []int64  // jobs whose candidacy may have changed
+}
+
+// RankRow is one rank in its newest form.
+type RankRow struct {
+	Job   int64
+	Index int
+	Rank  Rank
+}
+
+// EpochRow is an attempt: what an epoch used and how it ended.
+type EpochRow struct {
+	Job       int64
+	Epoch     int
+	Slots     []cluster.Slot
+	Started   time.Time // zero: never started
+	Ended     time.Time
+	Cause     api.Cause
+	Trigger   int
+	ExitCodes []int // by rank; -1: unknown
+}
+
+// Node is a node in the controller's eyes.
+type Node struct {
+	Name      string
+	State     api.NodeState
+	Reason    string
+	Admin     string // reason of an admin's (or the breaker's) drain; empty: in service
+	BootID    string
+	LastSeen  time.Time
+	LostSince time.Time
+	Strikes   int       // failed launches in a row
+	Hello     api.Hello // last one, without Members
+	Connected bool
+	Res       *cluster.Node // capacity and grants, immutable
+}
+
+// Saved is what a store gives back at start.
+type Saved struct {
+	Jobs    []*Job // live, and ended ones young enough to be kept
+	Nodes   []*Node
+	Keys    map[string]int64 // submission keys still remembered
+	NextID  int64
+	NextSeq int64
+}

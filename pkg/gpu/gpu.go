@@ -1,0 +1,46 @@
+// Package gpu is how gnoded learns of its cards. A [Provider] is either NVML (nvmlgpu)
+// or simulated (simgpu); both pass the contract test in gputest.
+//
+// Failure rules: no driver is "no cards", never an error. A figure that can't be had is
+// unknown (-1), never zero.
+package gpu
+
+import (
+	"context"
+
+	"gangd/pkg/api"
+)
+
+// Provider gives inventory and samples. Its methods may block in a driver; callers bound
+// them by the context and treat a late answer as "unknown".
+type Provider interface {
+	// Inventory lists the cards, by index. An empty list is a machine without cards.
+	Inventory(ctx context.Context) ([]api.CardInfo, error)
+	// Sample reads what each card does now.
+	Sample(ctx context.Context) ([]Sample, error)
+	// Changed is closed-over by the simulated provider when its steering file changes,
+	// so that a change is seen at once; nil when the provider can't tell.
+	Changed() <-chan struct{}
+	Close() error
+}
+
+// Sample is one reading of one card.
+type Sample struct {
+	UUID        string
+	UsedBytes   int64  // VRAM in use by anyone, -1 unknown
+	Utilization int    // percent, -1 unknown
+	PowerWatts  int    // -1 unknown
+	Temperature int    // Celsius, -1 unknown
+	Unhealthy   string // why it must not be used; empty: fine
+	Xid         int    // last fatal Xid, 0 none
+	Processes   []Process
+	// StrangersBytes is set by providers that know it outright (simgpu); -1: derive it
+	// from Processes.
+	StrangersBytes int64
+}
+
+// Process holds VRAM on a card.
+type Process struct {
+	PID       int
+	VRAMBytes int64 // -1 unknown
+}

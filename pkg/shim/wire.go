@@ -1,0 +1,92 @@
+// Package shim is the program gshim: one small process per (job, epoch, node) that owns
+// the containment, starts the ranks, holds every timer of their end, and writes what
+// happened to disk before it tells anyone. It outlives gnoded.
+package shim
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Files in a member's directory, which gnoded makes and removes.
+const (
+	SpecFile   = "spec.json"  // written by gnoded before the shim starts: a [Spec]
+	ScriptFile = "script"     // the user's script, readable by the user
+	StateFile  = "state.json" // written by the shim (temporary name, fsync, rename): a [State]
+	SocketFile = "s"          // unix socket; the name is short because paths end at 107 bytes
+	LogFile    = "shim.log"   // what the shim itself had to say
+)
+
+// Spec is what a shim is started with. The rendezvous port is the one thing it learns
+// only from [Go].
+type Spec struct {
+	api.MemberKey
+	Node string `json:"node"`
+	Dir  string `json:"dir"` // absolute
+
+	// User to become; SwitchUser false runs as whoever started the shim.
+	SwitchUser bool     `json:"switch_user"`
+	User       string   `json:"user"`
+	UID        uint32   `json:"uid"`
+	GID        uint32   `json:"gid"`
+	Groups     []uint32 `json:"groups,omitempty"`
+
+	WorkDir  string     `json:"work_dir"`
+	Umask    int        `json:"umask"`
+	OpenMode string     `json:"open_mode"` // "append" or "truncate"
+	Args     []string   `json:"args,omitempty"`
+	Ranks    []RankSpec `json:"ranks"` // of this node; none: hold the containment only (LaunchBatch)
+
+	Containment string `json:"containment"`          // "cgroup2", "cgroup1", "group"
+	CgroupDir   string `json:"cgroup_dir,omitempty"` // absolute path of the cgroup to make, fresh for this epoch
+	Marker      string `json:"marker"`               // GANG_MEMBER=...: in the environment of every process, for the scan
+
+	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // from the opening of the gate; 0: none
+	Notice     *api.Notice   `json:"notice,omitempty"`
+	StopSignal string        `json:"stop_signal"` // "TERM"
+	Grace      time.Duration `json:"grace_ns"`
+	Lease      time.Duration `json:"lease_ns,omitempty"` // 0: off
+	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
+	MemoryMax int64 `json:"memory_max,omitempty"`
+	PidsMax   int64 `json:"pids_max,omitempty"`
+}
+
+// RankSpec is one rank of this node.
+type RankSpec struct {
+	Rank   int      `json:"rank"`
+	Env    []string `json:"env"`             // complete but for MASTER_PORT
+	Output string   `json:"output"`          // absolute path
+	Error  string   `json:"error,omitempty"` // empty: with the output
+	Input  string   `json:"input,omitempty"` // empty: /dev/null
+}
+
+// Command is one line (JSON) from gnoded to the shim over its socket. All are idempotent.
+type Command struct {
+	Go     *Go              `json:"go,omitempty"`
+	Stop   *api.Stop        `json:"stop,omitempty"`
+	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
+	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
+	Bye    bool             `json:"bye,omitempty"`      // results are recorded: exit
+}
+
+// Go opens the gate.
+type Go struct {
+	MasterPort int `json:"master_port"`
+}
+
+// Answer is one line from the shim to gnoded: the whole state after each change, and at
+// once after a connection is made.
+type Answer struct {
+	State     *State `json:"state,omitempty"`
+	Signal    uint64 `json:"signal,omitempty"`    // number of the order answered
+	Processes int    `json:"processes,omitempty"` // that got it
+}
+
+// State is what StateFile holds.
+type State struct {
+	api.MemberActual
+	ShimPID int       `json:"shim_pid"`
+	BootID  string    `json:"boot_id"`
+	Written time.Time `json:"written"`
+}
