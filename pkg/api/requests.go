@@ -1,0 +1,68 @@
+package api
+
+// JobQuery selects jobs (GET /v1/jobs as URL parameters of the same names; POST
+// /v1/cancel in its body). Empty fields select all; several values of one field are
+// alternatives, fields together narrow.
+type JobQuery struct {
+	Refs       []JobRef   `json:"refs,omitempty"`
+	Users      []string   `json:"users,omitempty"`
+	Names      []string   `json:"names,omitempty"`
+	Accounts   []string   `json:"accounts,omitempty"`
+	Partitions []string   `json:"partitions,omitempty"`
+	Nodes      []string   `json:"nodes,omitempty"`    // jobs with a member on one of these
+	States     []JobState `json:"states,omitempty"`   // empty: all that have not ended
+	All        bool       `json:"all,omitempty"`      // ended ones that are still in memory too
+	NoRanks    bool       `json:"no_ranks,omitempty"` // leave ranks[] out
+}
+
+// CancelRequest is the body of POST /v1/cancel. A selection of nothing at all is refused.
+type CancelRequest struct {
+	JobQuery
+	// Signal: deliver this signal and change no state; empty: cancel.
+	Signal string      `json:"signal,omitempty"`
+	Scope  SignalScope `json:"scope,omitempty"` // default ScopeRanks
+	Now    bool        `json:"now,omitempty"`   // skip the notice
+}
+
+// CancelReply has one result for each job selected, and one with an Error for each
+// reference that named nothing.
+type CancelReply struct {
+	SchemaVersion int            `json:"schema_version"`
+	Results       []CancelResult `json:"results"`
+}
+
+// CancelResult is what became of one job.
+type CancelResult struct {
+	Ref       string `json:"ref"` // "12" or "12_3"
+	JobID     int64  `json:"job_id,omitempty"`
+	Processes int    `json:"processes,omitempty"` // that got the signal
+	Nodes     int    `json:"nodes,omitempty"`
+	Error     *Error `json:"error,omitempty"`
+}
+
+// ActionRequest is the body of POST /v1/hold, /v1/release and /v1/requeue; the answer is a
+// CancelReply.
+type ActionRequest struct {
+	JobQuery
+}
+
+// NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
+type NodeAction struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// LogQuery selects what GET /v1/log streams (as URL parameters).
+type LogQuery struct {
+	Ref     JobRef
+	Rank    int   // -1: rank 0, or with Follow of several files the first
+	Attempt int   // epoch, 0: the newest
+	Stderr  bool  // the error file where it is another one
+	Follow  bool  // on and on until the job ends, across requeues, from before the start
+	Tail    int64 // bytes from the end, 0: all
+}
+
+// TokenReply is `gangd token new`.
+type TokenReply struct {
+	SchemaVersion int    `json:"schema_version"`
+	Line          string `json:"line"` // what `gnoded join` takes
+}
