@@ -41,6 +41,11 @@ func TestPick(t *testing.T) {
 	dirty := testNode(3)
 	dirty.Cards[0].StrangersBytes, dirty.Cards[1].StrangersBytes = 20*gib, gib/4
 	shared := testNode(3).Restore(Grant{MemberKey: key(9), CPUs: 1, Cards: []CardGrant{share("GPU-1", 30), share("GPU-2", 50)}})
+	tail := testNode(4)
+	tail.Cards[2].Peers = []int{3}
+	for i := range 2 {
+		mixed.Cards[i+2].Model = "Tesla V100" // behind the H200 by name
+	}
 	pairs := testNode(4) // NVLink bridges 0-2 and 1-3
 	for i := range pairs.Cards {
 		pairs.Cards[i].Peers = []int{(i + 2) % 4}
@@ -54,7 +59,8 @@ func TestPick(t *testing.T) {
 	}{
 		{"an island for a gang of its size", busy(islands(), 1), api.Spec{GPUsPerRank: 1}, 4, "4 5 6 7"},
 		{"the broken island for a small one", busy(islands(), 1), api.Spec{GPUsPerRank: 2}, 1, "0,2"},
-		{"one card, few links cut", busy(islands(), 1, 2, 4), api.Spec{GPUsPerRank: 1}, 1, "0"},
+		{"one card, few links cut", busy(islands(), 2, 5, 6), api.Spec{GPUsPerRank: 1}, 1, "4"},
+		{"linked cards before others", tail, api.Spec{GPUsPerRank: 2}, 1, "2,3"},
 		{"bridges", pairs, api.Spec{GPUsPerRank: 2}, 2, "0,2 1,3"},
 		{"lowest model that is enough", mixed, api.Spec{GPUsPerRank: 1, VRAMBytes: 40 * gib}, 2, "2 3"},
 		{"larger model when it must be", mixed, api.Spec{GPUsPerRank: 1, VRAMBytes: 100 * gib}, 1, "0"},
