@@ -46,6 +46,7 @@ type Job struct {
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
 	Cancelled        bool      // an acknowledged cancel: no new epoch
+	Rollbacks        int       // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict  // set once, at the end
 }
 
