@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -66,10 +65,8 @@ func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrd
 	var wg sync.WaitGroup
 	var out api.CancelResult
 	for i := range j.Members {
-		order := o
-		order.Number = e.signals.next()
 		wg.Go(func() {
-			n, err := s.Signal(ctx, j.Members[i].Node, order)
+			n, err := s.Signal(ctx, j.Members[i].Node, o)
 			mu.Lock()
 			defer mu.Unlock()
 			out.Processes += n
@@ -83,12 +80,6 @@ func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrd
 	wg.Wait()
 	return out
 }
-
-// signalNumbers makes the numbers by which a node applies an order once. They start at
-// the engine's start time, so that a restarted controller's are higher than the last's.
-type signalNumbers struct{ n atomic.Uint64 }
-
-func (s *signalNumbers) next() uint64 { return s.n.Add(1) }
 
 // each runs fn for every job of a query, many at a time so that they share commits.
 func (e *Engine) each(ctx context.Context, q *api.JobQuery, who Caller, may Allowed, fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
@@ -121,7 +112,7 @@ func (e *Engine) each(ctx context.Context, q *api.JobQuery, who Caller, may Allo
 	wg.Wait()
 	for i, r := range results {
 		if r != nil {
-			r.JobID, r.Ref = jobs[i].ID, jobs[i].Ref()
+			r.JobID, r.Ref = jobs[i].ID, refOf(jobs[i])
 			reply.Results = append(reply.Results, *r)
 		}
 	}
@@ -166,4 +157,12 @@ func asError(err error) *api.Error {
 		return a
 	}
 	return api.Errorf(api.CodeInternal, "%v", err)
+}
+
+// refOf names a job as its owner does: 12, or 12_3 for an element.
+func refOf(j *gang.Job) string {
+	if j.ArrayIndex < 0 {
+		return api.JobRef{ID: j.ID, Index: -1}.String()
+	}
+	return api.JobRef{ID: j.ArrayID, Index: j.ArrayIndex}.String()
 }

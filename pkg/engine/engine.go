@@ -68,8 +68,6 @@ type Engine struct {
 	bus    bus
 	replan bool // something changed since the last plan, or that one was cut short
 	plan   sched.Plan
-
-	signals signalNumbers
 }
 
 // request is one event, or a look at the state from inside (inspect), with its answer.
@@ -93,11 +91,10 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		inbox: make(chan request, inboxSize),
 		done:  make(chan struct{}),
 	}
-	e.signals.n.Store(uint64(now.Wall.UnixNano()))
 	e.view.init(e.world, opt.Store.Lineage())
 	e.bus.init(saved.NextSeq - 1)
-	for _, id := range e.world.Jobs() {
-		e.requeue(id)
+	for j := range e.world.Jobs() {
+		e.requeue(j.ID)
 	}
 	e.replan = true
 	return e, nil

@@ -21,7 +21,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, UID: j.UID,
 		Account: spec.Account, Partition: j.Partition, State: s, StateCode: s.Code(),
 		Priority: j.Priority, Held: j.Held, Size: spec.Size, Launch: spec.Launch,
-		Epoch: j.Epoch, RestartCount: j.Restarts, Budgets: gang.Budgets(j, &e.opt.Settings),
+		Epoch: j.Epoch, RestartCount: j.Restarts, Budgets: gang.Budgets(&e.opt.Settings, j),
 		SubmitTime: j.Submit, EligibleTime: j.Eligible, StartTime: j.Start, EndTime: j.End,
 		TimeLimitSeconds: int64(j.TimeLimit / time.Second), GraceSeconds: int64(grace / time.Second),
 		VRAMBytes: spec.VRAMBytes, GPUsPerRank: spec.GPUsPerRank, CPUsPerRank: spec.CPUsPerRank,

@@ -38,11 +38,10 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.desired = map[string]desired{}
 	v.ended = map[int64][]chan struct{}{}
 	v.lineage = lineage
-	for _, id := range w.Jobs() {
-		v.jobs[id] = w.Job(id)
-		v.ids = append(v.ids, id)
+	for j := range w.Jobs() {
+		v.jobs[j.ID] = j
+		v.ids = append(v.ids, j.ID)
 	}
-	slices.Sort(v.ids)
 	for _, n := range w.Nodes() {
 		v.putNode(n)
 		a, s := w.Desired(n.Name)
@@ -88,6 +87,9 @@ func (e *Engine) publish(ch *gang.Changes) {
 		v.putJob(j)
 	}
 	for _, n := range ch.Nodes {
+		v.putNode(n)
+	}
+	for _, n := range ch.Seen {
 		v.putNode(n)
 	}
 	for _, name := range ch.Dirty {
