@@ -31,7 +31,7 @@ type Controller struct {
 // LoadController reads the configuration of gangd from the file at path ("" for none)
 // and applies the overrides in set, each key=value.
 func LoadController(path string, set []string) (*Controller, error) {
-	c := &Controller{LogFormat: "text", Settings: api.DefaultSettings()}
+	c := controllerDefaults()
 	src, err := load(controllerTable, path, set, c)
 	if err != nil {
 		return nil, err
@@ -42,6 +42,11 @@ func LoadController(path string, set []string) (*Controller, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// controllerDefaults are the values that do not depend on the host or on other keys.
+func controllerDefaults() *Controller {
+	return &Controller{LogFormat: "text", Settings: api.DefaultSettings()}
 }
 
 func (c *Controller) fillPaths() {

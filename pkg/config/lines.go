@@ -27,6 +27,8 @@ func keyLines(data []byte) map[string]int {
 			note(lines, strings.TrimSuffix(prefix, "."), line)
 		case unstable.Table:
 			prefix = name + "."
+			first, _, _ := strings.Cut(name, ".")
+			note(lines, first, line)
 			note(lines, name, line)
 		case unstable.KeyValue:
 			note(lines, prefix+name, line)

@@ -162,15 +162,15 @@ func (s *source) put(r *row, key string, raw any, field reflect.Value) {
 		err = r.check(v.Interface())
 	}
 	if err != nil {
-		s.errs = append(s.errs, s.wrong(key, found(raw, s.set[key])+err.Error()))
+		s.errs = append(s.errs, s.wrong(key, s.found(key, raw)+err.Error()))
 		return
 	}
 	field.Set(v)
 }
 
 // found quotes what stands in the file; the command line's own text is in the message.
-func found(raw any, set string) string {
-	if set != "" {
+func (s *source) found(key string, raw any) string {
+	if _, ok := s.set[key]; ok {
 		return ""
 	}
 	switch v := raw.(type) {

@@ -29,7 +29,7 @@ type Node struct {
 // LoadNode reads the configuration of gnoded from the file at path ("" for none), applies
 // the overrides in set, each key=value, and name over both when it is not empty.
 func LoadNode(path, name string, set []string) (*Node, error) {
-	n := &Node{Cards: "auto", MinUID: 1000, LogFormat: "text"}
+	n := nodeDefaults()
 	if name != "" {
 		set = append(set[:len(set):len(set)], "name="+name)
 	}
@@ -47,6 +47,9 @@ func LoadNode(path, name string, set []string) (*Node, error) {
 	}
 	return n, nil
 }
+
+// nodeDefaults are the values that do not depend on the host or on other keys.
+func nodeDefaults() *Node { return &Node{Cards: "auto", MinUID: 1000, LogFormat: "text"} }
 
 func (n *Node) fill() {
 	host, _ := os.Hostname() // empty is refused as a name, with what is wanted
