@@ -5,7 +5,9 @@ package cluster
 type usage struct {
 	cpus      int
 	memory    int64
+	grants    int
 	exclusive int       // grants that want the node to themselves
+	open      int       // cards on which something may still be placed
 	cards     []cardUse // parallel to counted
 	counted   []Card    // the Cards these sums were made for: another slice means count again
 }
@@ -31,15 +33,10 @@ func (n *Node) Counted() *Node {
 
 func (n *Node) isCounted() bool {
 	u := &n.used
-	if len(u.cards) != len(n.Cards) || len(u.counted) != len(n.Cards) {
+	if u.grants != len(n.Grants) || len(u.cards) != len(n.Cards) || len(u.counted) != len(n.Cards) {
 		return false
 	}
-	if len(n.Cards) > 0 {
-		return &u.counted[0] == &n.Cards[0]
-	}
-	// Without cards nothing else shows whether the grants were counted; adding them up
-	// is then as cheap as looking.
-	return len(n.Grants) == 0 || u.cpus > 0
+	return len(n.Cards) == 0 || &u.counted[0] == &n.Cards[0]
 }
 
 // use reads the sums, counting when they are not at hand.
@@ -56,7 +53,19 @@ func (n *Node) count() usage {
 	for i := range n.Grants {
 		u.add(n, &n.Grants[i], 1)
 	}
+	u.look(n)
 	return u
+}
+
+// look counts the open cards: most looks at a node of a full cluster end at this figure,
+// without a read of its cards.
+func (u *usage) look(n *Node) {
+	u.open = 0
+	for i := range n.Cards {
+		if n.Cards[i].State != stateQuarantined && u.cards[i].exclusive == 0 {
+			u.open++
+		}
+	}
 }
 
 // with copies the sums before they are changed: the old node keeps its own.
@@ -66,12 +75,14 @@ func (n *Node) with(g *Grant, sign int) usage {
 		u.cards = append([]cardUse(nil), u.cards...)
 	}
 	u.add(n, g, sign)
+	u.look(n)
 	return u
 }
 
 func (u *usage) add(n *Node, g *Grant, sign int) {
 	u.cpus += sign * g.CPUs
 	u.memory += int64(sign) * g.Memory
+	u.grants += sign
 	if g.Exclusive {
 		u.exclusive += sign
 	}
@@ -98,6 +109,10 @@ func (n *Node) cardIndex(uuid string) int {
 	}
 	return -1
 }
+
+// OpenCards is how many cards something may still be placed on: neither quarantined nor
+// in one gang's hands alone.
+func (n *Node) OpenCards() int { return n.use().open }
 
 // FreeCPUs is what is not granted; negative when the node shrank under its grants.
 func (n *Node) FreeCPUs() int { return n.CPUs - n.use().cpus }

@@ -63,6 +63,7 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 func (w *World) free(h *host, k api.MemberKey) {
 	n := w.editNode(h)
 	n.Res = n.Res.Release(k)
+	w.room = true
 	w.refresh(h)
 }
 

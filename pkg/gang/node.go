@@ -49,6 +49,7 @@ func (w *World) refresh(h *host) {
 	res := *n.Res
 	res.Ready, res.NotReady = state == api.NodeUp, notReady
 	n.Res = &res
+	w.room = true
 }
 
 // hello opens a session: what the node has is compared whole with what it should have.
@@ -89,6 +90,7 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Hello = ev.Hello
 	n.Hello.Members = nil
 	n.Res = resources(n.Res, ev)
+	w.room = true
 	h.told = nil
 	clear(h.expired)
 	w.timers.cancel(timer{kind: timerLost, node: n.Name})
@@ -329,6 +331,7 @@ func (w *World) sample(ev NodeSample) Outcome {
 	res := *h.node.Res
 	res.Cards = cards
 	w.showNode(h).Res = res.Counted()
+	w.room = true
 	return applied()
 }
 

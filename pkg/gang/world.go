@@ -35,6 +35,7 @@ type World struct {
 	purged     []int64
 	desired    map[string]struct{}
 	queue      map[int64]struct{}
+	room       bool // a node offers something else than at the last TakeQueue
 }
 
 // entry is a job with what is derived from it; nothing in here is stored.
@@ -244,6 +245,16 @@ func (e *entry) appendRanks(rows []RankRow) []RankRow {
 		rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: e.job.Ranks[i]})
 	}
 	return rows
+}
+
+// TakeQueue gives the jobs whose candidacy may have changed since it or Take was last
+// called, and whether a node has come to offer something else: what a planner must look at
+// between steps that go into one commit.
+func (w *World) TakeQueue() (ids []int64, room bool) {
+	ids, room = slices.Sorted(maps.Keys(w.queue)), w.room
+	clear(w.queue)
+	w.room = false
+	return ids, room
 }
 
 // Job is the newest form of a job in memory, nil when there is none.
