@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -82,17 +80,16 @@ func nodeIndex(r *gang.EpochRow, rank int) int {
 }
 
 // logPath is the name the node gave the file: the same rule, the same package.
-func (e *Engine) logPath(j *gang.Job, rank int, node string, nodeIdx, restart int, stderr bool) string {
-	pattern := outputPattern(j.Spec)
-	if stderr && j.Spec.Error != "" {
-		pattern = j.Spec.Error
+func (e *Engine) logPath(j *gang.Job, rank int, node string, nodeIdx, restarts int, stderr bool) string {
+	v := outpath.Vars{Job: j.ID, ArrayJob: j.ArrayID, Name: j.Name, User: j.User,
+		Node: node, NodeIndex: nodeIdx, Rank: rank, Restarts: restarts}
+	if j.ArrayIndex >= 0 {
+		v.ArrayIndex = &j.ArrayIndex
 	}
-	path := outpath.Expand(pattern, outpath.Vars{Job: j.ID, ArrayJob: j.ArrayID, ArrayIndex: j.ArrayIndex, Name: j.Name,
-		User: j.User, Node: node, NodeIndex: nodeIdx, Rank: rank, Restart: restart})
-	if !strings.HasPrefix(path, "/") {
-		path = filepath.Join(j.Spec.WorkDir, path)
+	if path := outpath.Error(j.Spec, v); stderr && path != "" {
+		return path
 	}
-	return path
+	return outpath.Output(j.Spec, v)
 }
 
 // followLog follows the job's file from one attempt to the next. Each file's read ends

@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
+	"gangd/pkg/outpath"
 )
 
 // show turns a job into what people and tools read.
@@ -203,11 +204,8 @@ func showCard(n *cluster.Node, c *cluster.Card) api.Card {
 }
 
 func outputPattern(s *api.Spec) string {
-	switch {
-	case s.Output != "":
+	if s.Output != "" {
 		return s.Output
-	case s.Size > 1 && s.Launch == api.LaunchRanks:
-		return "gang-%j.%t.out"
 	}
-	return "gang-%j.out"
+	return outpath.Default(s)
 }
