@@ -123,6 +123,9 @@ func (s *story) commit(ch *Changes) {
 		s.judge(j)
 	}
 	for _, r := range ch.Ranks {
+		if was := s.ranks[r.Job][r.Index].State; was != r.Rank.State && !slices.Contains(RankMoves[was], r.Rank.State) {
+			s.rt.Fatalf("rank %d of job %d: %s to %s in one commit", r.Index, r.Job, was, r.Rank.State)
+		}
 		s.ranks[r.Job][r.Index] = r.Rank
 	}
 	for _, n := range append(slices.Clone(ch.Nodes), ch.Seen...) {
@@ -460,6 +463,7 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		"reserve": reserve, "reserve2": reserve, "obey": obey, "obey2": obey, "obey3": obey,
 		"deliver": deliver, "deliver2": deliver, "deliver3": deliver,
 		"prepare": func(t *rapid.T) { s.prepareAny(t) }, "prepare2": func(t *rapid.T) { s.prepareAny(t) },
+		"launch": func(t *rapid.T) { s.launch(t) }, "launch2": func(t *rapid.T) { s.launch(t) },
 		"all is well": func(t *rapid.T) { s.calm() },
 		"exit":        func(t *rapid.T) { s.exitAny(t) },
 		"stop by itself": func(t *rapid.T) {
@@ -542,6 +546,32 @@ func (s *story) deliver(t *rapid.T) {
 	s.do(NodeReport{Node: n.name, Actual: a})
 	if out := s.do(NodeReport{Node: n.name, Actual: a}); out.Applied {
 		s.rt.Fatalf("a repeat changed something: %+v", a)
+	}
+}
+
+// launch brings a candidate to its start on nodes that all work: without it few histories
+// would get to what happens after.
+func (s *story) launch(t *rapid.T) {
+	s.reserveAny(t)
+	for range 3 {
+		for _, n := range s.nodes {
+			if !n.session {
+				continue
+			}
+			s.obey(n)
+			for _, k := range slices.SortedFunc(maps.Keys(n.members), compareKeys) {
+				if m := n.members[k]; m.Phase == api.PhasePreparing {
+					m.Phase = api.PhaseReady
+					s.prepared[fmt.Sprint(n.name, k)] = true
+					n.tell(m)
+				}
+			}
+			for len(n.outbox) > 0 {
+				a := n.outbox[0]
+				n.outbox = n.outbox[1:]
+				s.do(NodeReport{Node: n.name, Actual: a})
+			}
+		}
 	}
 }
 

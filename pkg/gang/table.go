@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -79,6 +80,21 @@ func row(event string, cells ...Cell) TableRow {
 	return TableRow{event, cells}
 }
 
+// RankMoves says which states a rank can be in after one step, by the state before it. A
+// step often makes several moves of the picture in doc.go at once: the last ack of a drain
+// takes a rank from preempting over preempted to blocked.
+var RankMoves = map[api.RankState][]api.RankState{
+	"":                 {api.RankBlocked}, // submitted
+	api.RankBlocked:    {api.RankReserved, api.RankCancelled},
+	api.RankReserved:   {api.RankBlocked, api.RankRunning, api.RankCancelled, api.RankFailed},
+	api.RankRunning:    {api.RankPreempting, api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
+	api.RankPreempting: {api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
+	api.RankPreempted:  {api.RankBlocked, api.RankDone, api.RankFailed, api.RankCancelled},
+	api.RankFailed:     {api.RankBlocked}, // its gang has budget left
+	api.RankDone:       nil,
+	api.RankCancelled:  nil,
+}
+
 // TableText is the table as docs/state-table.md has it.
 func TableText() string {
 	var b strings.Builder
@@ -96,6 +112,14 @@ func TableText() string {
 			fmt.Fprintf(&b, " %s |", c)
 		}
 		b.WriteString("\n")
+	}
+	b.WriteString("\n## Ranks\n\nThe state of a rank after one step, by the state before it.\n\n| before | after |\n|---|---|\n")
+	for _, s := range append([]api.RankState{""}, api.RankStates...) {
+		next := make([]string, len(RankMoves[s]))
+		for i, n := range RankMoves[s] {
+			next[i] = string(n)
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", cmp.Or(string(s), "submitted"), cmp.Or(strings.Join(next, ", "), "for good"))
 	}
 	return b.String()
 }
