@@ -92,7 +92,14 @@ type node struct {
 	Strikes   int           `json:"strikes,omitempty"`
 	Hello     api.Hello     `json:"hello"`
 	Connected bool          `json:"connected,omitempty"`
+	Left      []left        `json:"left,omitempty"`
 	Res       *resources    `json:"res,omitempty"`
+}
+
+type left struct {
+	api.MemberKey
+	Ran  bool   `json:"ran,omitempty"`
+	Text string `json:"text,omitempty"`
 }
 
 type resources struct {
@@ -137,6 +144,9 @@ type cardGrant struct {
 func Node(n *gang.Node) ([]byte, error) {
 	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, BootID: n.BootID, LastSeen: n.LastSeen,
 		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected}
+	for _, l := range n.Left {
+		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
+	}
 	if n.Res != nil {
 		r.Res = encodeResources(n.Res)
 	}
@@ -167,6 +177,9 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 	}
 	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, BootID: r.BootID, LastSeen: r.LastSeen,
 		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected}
+	for _, l := range r.Left {
+		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
+	}
 	if r.Res != nil {
 		n.Res = decodeResources(r.Res)
 	}

@@ -65,12 +65,13 @@ type member struct {
 }
 
 type drain struct {
-	Cause   api.Cause   `json:"cause"`
-	Trigger int         `json:"trigger"`
-	Text    string      `json:"text,omitempty"`
-	Started time.Time   `json:"started,omitzero"`
-	Moved   int         `json:"moved,omitempty"`
-	Later   []api.Cause `json:"later,omitempty"`
+	Cause   api.Cause     `json:"cause"`
+	Trigger int           `json:"trigger"`
+	Text    string        `json:"text,omitempty"`
+	Started time.Time     `json:"started,omitzero"`
+	Lead    time.Duration `json:"lead,omitempty"`
+	Moved   int           `json:"moved,omitempty"`
+	Later   []api.Cause   `json:"later,omitempty"`
 }
 
 type verdict struct {
