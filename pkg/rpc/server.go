@@ -36,8 +36,7 @@ type Server struct {
 	Tokens   http.Handler // POST /v1/tokens
 	Join     http.Handler // POST /v1/join
 	Renew    http.Handler // POST /v1/renew
-	// SingleUser: one person's cluster. A node on the unix socket is trusted by its user.
-	SingleUser bool
+	Revoke   http.Handler // POST /v1/revoke
 }
 
 // handler answers one authenticated call.
@@ -65,6 +64,7 @@ func (s *Server) Handler() http.Handler {
 	route("GET /v1/ping", auth.OpPing, s.ping)
 	route("GET /v1/verify", auth.OpVerify, s.verify)
 	route("POST /v1/tokens", auth.OpToken, wrap(s.Tokens))
+	route("POST /v1/revoke", auth.OpToken, wrap(s.Revoke))
 	route("GET "+api.SessionPath, auth.OpSession, s.session)
 	route("GET /metrics", auth.OpMetrics, wrap(s.Metrics))
 	route("GET /readyz", auth.OpPing, func(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
@@ -158,11 +158,10 @@ func (s *Server) ping(w http.ResponseWriter, _ *http.Request, _ auth.Identity) e
 }
 
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	// By certificate a node is who the certificate says. Over the unix socket of a
-	// single-user cluster it is who it says: the socket belongs to one person.
-	if id.Kind != auth.KindNode && !s.SingleUser {
+	node, ok := auth.SessionNode(id)
+	if !ok {
 		return api.Errorf(api.CodePermission, "a node session needs a node's certificate")
 	}
-	s.Sessions.Serve(w, r, id.Node)
+	s.Sessions.Serve(w, r, node)
 	return nil
 }
