@@ -122,6 +122,17 @@ const (
 	EventEnded          EventType = "ended"
 )
 
+// The event types of a node's story; their JobID is 0.
+const (
+	EventNodeUp      EventType = "node_up"      // first contact, or contact again
+	EventNodeSuspect EventType = "node_suspect" // its session was cut
+	EventNodeLost    EventType = "node_lost"    // silent for node_timeout: the DEAD NODE line
+	EventNodeDrained EventType = "node_drained" // taken out of service, by a person or after failed launches
+	EventNodeResumed EventType = "node_resumed"
+	EventNodeFenced  EventType = "node_fenced" // a person's word, or the lease: nothing runs there any more
+	EventCardState   EventType = "card_state"  // a card was quarantined, or is fine again
+)
+
 // Event is one line of a job's story. Seq orders all events of a controller and is the
 // cursor of `gctl events --since`.
 type Event struct {
@@ -146,6 +157,9 @@ type Event struct {
 	Seconds      float64     `json:"seconds,omitempty"`
 	State        JobState    `json:"state,omitempty"`
 	ClaimedEpoch int         `json:"claimed_epoch,omitempty"`
+	Size         int         `json:"size,omitempty"`     // ranks of the gang
+	Jobs         []int64     `json:"jobs,omitempty"`     // jobs that a node's fate touches
+	LastSeen     time.Time   `json:"last_seen,omitzero"` // of a lost node
 	Text         string      `json:"text,omitempty"`
 }
 
