@@ -22,7 +22,7 @@ import (
 
 // controller is one with the handlers of this package and /whoami.
 type controller struct {
-	*Issuer
+	*PKI
 	guard *Guard
 	asked atomic.Int32 // requests that got through TLS
 }
@@ -34,11 +34,12 @@ func start(t *testing.T) *controller {
 
 func startWith(t *testing.T, change func(*tls.Config)) *controller {
 	t.Helper()
-	i, err := OpenIssuer(t.TempDir(), "", slog.New(slog.DiscardHandler))
+	i, err := OpenPKI(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &controller{Issuer: i, guard: &Guard{Revoked: i.Revoked}}
+	i.Log = slog.New(slog.DiscardHandler)
+	c := &controller{PKI: i, guard: &Guard{Revoked: i.Revoked}}
 	mux := http.NewServeMux()
 	mux.Handle(JoinPath, i.JoinHandler())
 	mux.Handle(RenewPath, i.RenewHandler())
@@ -46,7 +47,7 @@ func startWith(t *testing.T, change func(*tls.Config)) *controller {
 		id, _ := From(r.Context())
 		json.NewEncoder(w).Encode(id)
 	})
-	conf := ServerTLS(i.CA, i.Revoked)
+	conf := i.ServerTLS()
 	change(conf)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", conf)
 	if err != nil {
@@ -438,7 +439,7 @@ func TestRevoked(t *testing.T) {
 	c := start(t)
 	dir, other := c.join(t, "n1"), c.join(t, "n2")
 	var cut []string
-	c.Revoked.OnRevoke(func(n string) { cut = append(cut, n) })
+	c.OnRevoke(func(n string) { cut = append(cut, n) })
 	live := &http.Transport{TLSClientConfig: nodeTLS(t, dir)}
 	defer live.CloseIdleConnections()
 	if id, err := ask(live, c.Address); err != nil || id.Node != "n1" {
@@ -478,7 +479,7 @@ func TestUnreadableRevocationsLetNobodyIn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "revoked.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenIssuer(dir, "", slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := OpenPKI(dir, ""); err == nil {
 		t.Error("opened")
 	}
 }

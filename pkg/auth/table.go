@@ -26,6 +26,7 @@ const (
 	OpPing       Op = "ping"
 	OpSession    Op = "session"
 	OpMetrics    Op = "metrics"
+	OpVerify     Op = "verify"
 )
 
 // role is what a caller is towards a thing.
@@ -82,6 +83,7 @@ var table = map[Op]roles{
 	OpPing:       anyUser | only(roleNode),
 	OpSession:    only(roleNode),
 	OpMetrics:    anyUser,
+	OpVerify:     admins,
 }
 
 // Ops lists every operation of the table, in no order.

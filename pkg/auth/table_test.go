@@ -53,6 +53,7 @@ var expected = map[Op]string{
 	OpPing:       "y y y y y y y y y . . . . . .",
 	OpSession:    ". . . y . y y . . . . . . . .",
 	OpMetrics:    "y y y y y . . y y . . . . . .",
+	OpVerify:     ". y y y . . . . . . . . . . .",
 	"":           ". . . . . . . . . . . . . . .",
 	"shutdown":   ". . . . . . . . . . . . . . .",
 	"SUBMIT":     ". . . . . . . . . . . . . . .",
