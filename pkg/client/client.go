@@ -225,3 +225,9 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 	return nil, e
 }
+
+// Verify has the controller recount its memory and its store.
+func (c *Client) Verify(ctx context.Context) (*api.VerifyReply, error) {
+	out := new(api.VerifyReply)
+	return out, c.call(ctx, http.MethodGet, "/v1/verify", nil, out)
+}
