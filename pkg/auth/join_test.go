@@ -22,7 +22,7 @@ import (
 
 // controller is one with the handlers of this package and /whoami.
 type controller struct {
-	*PKI
+	*Issuer
 	guard *Guard
 	asked atomic.Int32 // requests that got through TLS
 }
@@ -34,12 +34,11 @@ func start(t *testing.T) *controller {
 
 func startWith(t *testing.T, change func(*tls.Config)) *controller {
 	t.Helper()
-	i, err := OpenPKI(t.TempDir(), "")
+	i, err := OpenIssuer(t.TempDir(), "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.Log = slog.New(slog.DiscardHandler)
-	c := &controller{PKI: i, guard: &Guard{Revoked: i.Revoked}}
+	c := &controller{Issuer: i, guard: &Guard{Revoked: i.Revoked}}
 	mux := http.NewServeMux()
 	mux.Handle(JoinPath, i.JoinHandler())
 	mux.Handle(RenewPath, i.RenewHandler())
@@ -47,7 +46,7 @@ func startWith(t *testing.T, change func(*tls.Config)) *controller {
 		id, _ := From(r.Context())
 		json.NewEncoder(w).Encode(id)
 	})
-	conf := i.ServerTLS()
+	conf := ServerTLS(i.CA, i.Revoked)
 	change(conf)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", conf)
 	if err != nil {
@@ -439,7 +438,7 @@ func TestRevoked(t *testing.T) {
 	c := start(t)
 	dir, other := c.join(t, "n1"), c.join(t, "n2")
 	var cut []string
-	c.OnRevoke(func(n string) { cut = append(cut, n) })
+	c.Revoked.OnRevoke(func(n string) { cut = append(cut, n) })
 	live := &http.Transport{TLSClientConfig: nodeTLS(t, dir)}
 	defer live.CloseIdleConnections()
 	if id, err := ask(live, c.Address); err != nil || id.Node != "n1" {
@@ -479,7 +478,7 @@ func TestUnreadableRevocationsLetNobodyIn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "revoked.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenPKI(dir, ""); err == nil {
+	if _, err := OpenIssuer(dir, "", slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("opened")
 	}
 }
@@ -539,7 +538,7 @@ func TestTokenAndRevokeAreForAdmins(t *testing.T) {
 	c := start(t)
 	mux := http.NewServeMux()
 	mux.Handle("/v1/tokens", c.TokenHandler())
-	mux.Handle("/v1/nodes/{name}/revoke", c.RevokeHandler())
+	mux.Handle("/v1/revoke", c.RevokeHandler())
 	call := func(id Identity, path, body string) (int, string) {
 		r, _ := http.NewRequestWithContext(With(context.Background(), id), "POST", path, strings.NewReader(body))
 		w := &recorder{status: 200}
@@ -561,10 +560,10 @@ func TestTokenAndRevokeAreForAdmins(t *testing.T) {
 	if _, err := Join(context.Background(), reply.Line, "n7", t.TempDir()); err != nil {
 		t.Error(err)
 	}
-	if status, _ := call(callers[0].id, "/v1/nodes/n7/revoke", ""); status != 403 {
+	if status, _ := call(callers[0].id, "/v1/revoke", `{"node":"n7"}`); status != 403 {
 		t.Error(status)
 	}
-	if status, body := call(admin, "/v1/nodes/n7/revoke", ""); status != 200 {
+	if status, body := call(admin, "/v1/revoke", `{"node":"n7"}`); status != 200 {
 		t.Error(status, body)
 	}
 	c.Address = ""

@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -36,19 +35,17 @@ type joinReply struct {
 	Certificate []byte `json:"certificate"` // DER
 }
 
-// PKI is all that the controller keeps about the certificates of its nodes; its handlers
-// go into the controller's mux.
-type PKI struct {
+// Issuer hands out certificates; its handlers go into the controller's mux.
+type Issuer struct {
 	CA      *CA
 	Tokens  *Tokens
-	Revoked *Revocations // for [Guard.Revoked]
-	Address string       // host:port that nodes dial; empty: the controller takes no nodes over TLS
+	Revoked *Revocations
+	Address string // host:port that nodes dial; empty: the controller takes no nodes over TLS
 	Log     *slog.Logger
 }
 
-// OpenPKI opens what lies in dir, and makes it at the first start. address is what the
-// lines of `gangd token new` tell nodes to dial.
-func OpenPKI(dir, address string) (*PKI, error) {
+// OpenIssuer opens or makes all that the controller keeps about nodes' certificates in dir.
+func OpenIssuer(dir, address string, log *slog.Logger) (*Issuer, error) {
 	ca, err := OpenCA(dir)
 	if err != nil {
 		return nil, err
@@ -61,17 +58,11 @@ func OpenPKI(dir, address string) (*PKI, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &PKI{CA: ca, Tokens: tokens, Revoked: revoked, Address: address, Log: slog.Default()}, nil
+	return &Issuer{CA: ca, Tokens: tokens, Revoked: revoked, Address: address, Log: log}, nil
 }
 
-// OnRevoke sets what ends the live sessions of a node whose certificates were revoked.
-func (p *PKI) OnRevoke(cut func(node string)) { p.Revoked.OnRevoke(cut) }
-
-// ServerTLS is [ServerTLS] with this CA and its revocations.
-func (p *PKI) ServerTLS() *tls.Config { return ServerTLS(p.CA, p.Revoked) }
-
 // JoinHandler serves [JoinPath]: token and certificate request in, certificate out.
-func (p *PKI) JoinHandler() http.Handler {
+func (i *Issuer) JoinHandler() http.Handler {
 	return handle(func(r *http.Request) (any, error) {
 		var ask joinRequest
 		if err := decode(r, &ask); err != nil {
@@ -87,17 +78,17 @@ func (p *PKI) JoinHandler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.Tokens.use(ask.Token, ask.Name); err != nil {
-			p.Log.Warn("join refused", "node", ask.Name, "from", r.RemoteAddr, "err", err)
+		if err := i.Tokens.use(ask.Token, ask.Name); err != nil {
+			i.Log.Warn("join refused", "node", ask.Name, "from", r.RemoteAddr, "err", err)
 			return nil, err
 		}
-		return p.issue("node joined", ask.Name, public, r)
+		return i.issue("node joined", ask.Name, public, r)
 	})
 }
 
 // RenewHandler serves [RenewPath]: a node with a valid certificate gets a new one, for
 // the name it has.
-func (p *PKI) RenewHandler() http.Handler {
+func (i *Issuer) RenewHandler() http.Handler {
 	return handle(func(r *http.Request) (any, error) {
 		id, _ := From(r.Context())
 		if id.Kind != KindNode {
@@ -108,28 +99,28 @@ func (p *PKI) RenewHandler() http.Handler {
 			return nil, err
 		}
 		if ask.Name != "" && ask.Name != id.Node {
-			p.Log.Warn("renewal refused", "node", id.Node, "asked", ask.Name, "from", r.RemoteAddr)
+			i.Log.Warn("renewal refused", "node", id.Node, "asked", ask.Name, "from", r.RemoteAddr)
 			return nil, api.Errorf(api.CodePermission, "the certificate of %s can't be renewed for another node", id.Node)
 		}
 		public, err := requestKey(ask.CSR)
 		if err != nil {
 			return nil, err
 		}
-		return p.issue("node certificate renewed", id.Node, public, r)
+		return i.issue("node certificate renewed", id.Node, public, r)
 	})
 }
 
-func (p *PKI) issue(msg, node string, public any, r *http.Request) (any, error) {
-	der, err := p.CA.issueNode(node, public, p.Revoked.issueTime(node, p.Tokens.now()))
+func (i *Issuer) issue(msg, node string, public any, r *http.Request) (any, error) {
+	der, err := i.CA.issueNode(node, public, i.Revoked.issueTime(node, i.Tokens.now()))
 	if err != nil {
 		return nil, err
 	}
-	p.Log.Info(msg, "node", node, "from", r.RemoteAddr)
+	i.Log.Info(msg, "node", node, "from", r.RemoteAddr)
 	return &joinReply{Certificate: der}, nil
 }
 
 // TokenHandler serves POST /v1/tokens with an [api.TokenRequest] for admins.
-func (p *PKI) TokenHandler() http.Handler {
+func (i *Issuer) TokenHandler() http.Handler {
 	return handle(func(r *http.Request) (any, error) {
 		if err := adminOnly(r); err != nil {
 			return nil, err
@@ -138,33 +129,36 @@ func (p *PKI) TokenHandler() http.Handler {
 		if err := decode(r, &ask); err != nil {
 			return nil, err
 		}
-		if p.Address == "" {
+		if i.Address == "" {
 			return nil, &api.Error{Code: api.CodeConflict, Message: "gangd listens on no TCP address, so no node could join",
 				Hint: `set listen = ":7420" in its configuration and start it again`}
 		}
-		token, err := p.Tokens.New(ask)
+		token, err := i.Tokens.New(ask)
 		if err != nil {
 			return nil, err
 		}
-		line := joinLine{address: p.Address, fingerprint: p.CA.Fingerprint(), token: token}
+		line := joinLine{address: i.Address, fingerprint: i.CA.Fingerprint(), token: token}
 		return &api.TokenReply{SchemaVersion: api.SchemaVersion, Line: line.String()}, nil
 	})
 }
 
-// RevokeHandler serves POST /v1/nodes/{name}/revoke for admins.
-func (p *PKI) RevokeHandler() http.Handler {
+// RevokeHandler serves POST /v1/revoke with an [api.RevokeRequest] for admins.
+func (i *Issuer) RevokeHandler() http.Handler {
 	return handle(func(r *http.Request) (any, error) {
 		if err := adminOnly(r); err != nil {
 			return nil, err
 		}
-		name := r.PathValue("name")
-		if !ValidName(name) {
-			return nil, badName(name)
-		}
-		if err := p.Revoked.Revoke(name); err != nil {
+		var ask api.RevokeRequest
+		if err := decode(r, &ask); err != nil {
 			return nil, err
 		}
-		p.Log.Warn("node revoked", "node", name)
+		if !ValidName(ask.Node) {
+			return nil, badName(ask.Node)
+		}
+		if err := i.Revoked.Revoke(ask.Node); err != nil {
+			return nil, err
+		}
+		i.Log.Warn("node revoked", "node", ask.Node)
 		return struct{}{}, nil
 	})
 }

@@ -26,7 +26,7 @@ const (
 	OpPing       Op = "ping"
 	OpSession    Op = "session"
 	OpMetrics    Op = "metrics"
-	OpVerify     Op = "verify"
+	OpVerify     Op = "verify" // recount memory and store
 )
 
 // role is what a caller is towards a thing.
