@@ -1,6 +1,3 @@
-// Package shim is the program gshim: one small process per (job, epoch, node) that owns
-// the containment, starts the ranks, holds every timer of their end, and writes what
-// happened to disk before it tells anyone. It outlives gnoded.
 package shim
 
 import (
@@ -89,4 +86,6 @@ type State struct {
 	ShimPID int       `json:"shim_pid"`
 	BootID  string    `json:"boot_id"`
 	Written time.Time `json:"written"`
+	// Text says why the member is being stopped, in words.
+	Text string `json:"text,omitempty"`
 }
