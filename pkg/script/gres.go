@@ -37,7 +37,7 @@ func ParseGPUs(s string) (kind string, count int, err error) {
 
 // gpuType accepts "a100", "a100|h100", "nvidia_a100-sxm4-80gb".
 func gpuType(s string) bool {
-	if s == "" || digits(s) {
+	if s == "" || s[0] == '-' || digits(s) {
 		return false
 	}
 	for _, c := range []byte(s) {
