@@ -145,6 +145,7 @@ type Event struct {
 
 	Nodes        []string    `json:"nodes,omitempty"`
 	Node         string      `json:"node,omitempty"`
+	Size         int         `json:"size,omitempty"` // ranks reserved
 	Rank         *int        `json:"rank,omitempty"`
 	Cause        Cause       `json:"cause,omitempty"`
 	Trigger      *int        `json:"trigger,omitempty"` // rank whose failure began the drain

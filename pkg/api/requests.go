@@ -82,3 +82,9 @@ type WhyReply struct {
 	Reason        string   `json:"reason"` // Slurm's word
 	Why           string   `json:"why"`    // lines of plain words
 }
+
+// VerifyReply is `gangd verify --json`: what a recount of memory and store disagrees on.
+type VerifyReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	Findings      []string `json:"findings"`
+}
