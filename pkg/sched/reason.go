@@ -1,0 +1,3 @@
+package sched
+
+func (pl *planner) explainShape(c *Candidate, sh *shape) {}
