@@ -249,7 +249,7 @@ func newShowNode() *cobra.Command {
 			reply.Nodes = slices.DeleteFunc(reply.Nodes, func(n api.Node) bool {
 				return len(names) > 0 && !slices.Contains(names, n.Name)
 			})
-			slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return compareNames(a.Name, b.Name) })
+			slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return hostlist.Compare(a.Name, b.Name) })
 			if asJSON {
 				return writeJSON(cmd.OutOrStdout(), reply)
 			}

@@ -92,7 +92,7 @@ func (g *ginfo) run(cmd *cobra.Command) error {
 			len(names) > 0 && !slices.Contains(names, n.Name) ||
 			len(g.partitions) > 0 && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(g.partitions, p) })
 	})
-	slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return hostlist.Compare(a.Name, b.Name) })
 	if err := g.show(screenOf(cmd.OutOrStdout()), reply); err != nil {
 		return err
 	}
@@ -348,16 +348,4 @@ func partitionRow(p *api.Partition, nodes []api.Node) []string {
 	}
 	return []string{name, "up", limit, fmt.Sprintf("%d/%d/%d/%d", alloc, idle, other, len(names)),
 		fmt.Sprintf("%d/%d", free, cards), hostlist.Compress(names)}
-}
-
-// compareNames orders names as people count: n2 before n10.
-func compareNames(a, b string) int {
-	stem := func(s string) (string, int) {
-		p := strings.TrimRight(s, "0123456789")
-		n, _ := strconv.Atoi(s[len(p):])
-		return p, n
-	}
-	pa, na := stem(a)
-	pb, nb := stem(b)
-	return cmp.Or(strings.Compare(pa, pb), cmp.Compare(na, nb), strings.Compare(a, b))
 }

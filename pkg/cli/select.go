@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +37,7 @@ func (s *selection) addFilters(f *pflag.FlagSet) {
 
 // query turns what was typed into what the controller is asked.
 func (s *selection) query() (api.JobQuery, error) {
-	q := api.JobQuery{Users: s.users, Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
+	q := api.JobQuery{Users: withNames(s.users), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
 	if s.me {
 		q.Users = append(q.Users, myself()...)
 	}
@@ -52,6 +52,21 @@ func (s *selection) query() (api.JobQuery, error) {
 	}
 	q.States, q.All, err = parseStates(s.states)
 	return q, err
+}
+
+// withNames adds the name of each user that is given by number; the controller compares
+// names.
+func withNames(users []string) []string {
+	out := slices.Clone(users)
+	for _, name := range users {
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
+		}
+		if u, err := user.LookupId(name); err == nil {
+			out = append(out, u.Username)
+		}
+	}
+	return out
 }
 
 // myself is who runs the command, by name and by number: either may be what the
@@ -159,10 +174,4 @@ func jobName(j *api.Job) string {
 		return strconv.FormatInt(j.ArrayJobID, 10) + "_" + strconv.Itoa(*j.ArrayIndex)
 	}
 	return strconv.FormatInt(j.JobID, 10)
-}
-
-// notFound reports whether err says that something is unknown to the controller.
-func notFound(err error) bool {
-	var e *api.Error
-	return errors.As(err, &e) && e.Code == api.CodeNotFound
 }
