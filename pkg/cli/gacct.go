@@ -45,7 +45,7 @@ func NewGacct() *cobra.Command {
 		Long: `One line for each attempt, that is each time a gang really started. Without -j the
 jobs are those the controller has in memory, yours unless --user or another
 choice says otherwise; -j finds older ones too.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.run(cmd) },
 	}
 	f := cmd.Flags()
@@ -151,17 +151,17 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
 	t := &table{}
 	if jobs != nil {
-		t.cols = []column{{head: "JOBID", width: 8, right: true, keep: true}, {head: "NAME", width: 8}, {head: "USER", width: 8}}
+		t.cols = []column{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}}
 	}
 	cause := len(t.cols) + 1
 	t.cols = append(t.cols, column{head: "ATTEMPT", right: true, keep: true}, column{head: "CAUSE", width: 9, keep: true},
-		column{head: "TRIGGER", right: true}, column{head: "EXIT", right: true}, column{head: "START", width: 19}, column{head: "ELAPSED", width: 8, right: true},
-		column{head: "GPUTIME", width: 8, right: true}, column{head: "NODES"})
+		column{head: "TRIGGER", right: true}, column{head: "EXIT", right: true}, column{head: "START", width: 19}, column{head: "ELAPSED", right: true},
+		column{head: "GPUTIME", right: true}, column{head: "NODES"})
 	for i := range attempts {
 		a := &attempts[i]
 		var line []string
 		if j := jobs[a.JobID]; j != nil {
-			line = []string{jobName(j), j.Name, j.User}
+			line = []string{jobName(j), j.Name}
 		}
 		t.rows = append(t.rows, append(line, attemptCells(a)...))
 	}

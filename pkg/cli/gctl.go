@@ -36,7 +36,7 @@ func NewGctl() *cobra.Command {
 // group makes a command that only holds others.
 func group(name, short, examples string) *cobra.Command {
 	return &cobra.Command{
-		Use: name, Short: short, Example: examples,
+		Use: name + " COMMAND", Short: short, Example: examples,
 		Args: func(cmd *cobra.Command, args []string) error {
 			var names []string
 			for _, sub := range cmd.Commands() {
@@ -79,7 +79,7 @@ func newJobAction(verb, short string) *cobra.Command {
 func newPing() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "ping", Short: "ask the controller how it is", Args: cobra.NoArgs,
+		Use: "ping", Short: "ask the controller how it is", Args: noArgs,
 		Example: `  gctl ping                            version, uptime and nodes of the controller
   gctl ping --json                     the same for a script
   until gctl ping; do sleep 1; done    wait until it serves (exit status 4 until then)`,
@@ -106,7 +106,7 @@ func newPing() *cobra.Command {
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the versions of this program and of the controller", Args: cobra.NoArgs,
+		Use: "version", Short: "print the versions of this program and of the controller", Args: noArgs,
 		Example: `  gctl version           this program's, and the controller's when one answers
   gctl --version         this program's alone
   gctl ping --json       the controller's, for a script`,

@@ -28,7 +28,7 @@ func newNodeDrain() *cobra.Command {
 		},
 		ValidArgsFunction: completeNodes,
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who see the node in ginfo (`TEXT`)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why (`TEXT`), for all who see the node in ginfo")
 	return cmd
 }
 

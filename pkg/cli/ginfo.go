@@ -37,7 +37,7 @@ func NewGinfo() *cobra.Command {
   ginfo --cards    every card: who uses how much of it, and strangers
   ginfo --lost     nodes that fell silent; exit status 1 when there are any`,
 		Long: `-h means no header, as in sinfo; this help is --help.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.run(cmd) },
 	}
 	f := cmd.Flags()
@@ -188,7 +188,7 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 	}}
 	for i := range nodes {
 		n := &nodes[i]
-		free, used, total := cardSums(n.Cards)
+		free, used, total := cardSums(n)
 		t.rows = append(t.rows, []string{
 			n.Name, string(n.State),
 			fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs),
@@ -207,12 +207,12 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 	return t
 }
 
-// cardSums gives how many cards nobody holds, and the VRAM in use (gangs' and strangers')
-// and in total.
-func cardSums(cards []api.Card) (free int, used, total int64) {
-	for i := range cards {
-		c := &cards[i]
-		if c.State == api.CardOK && len(c.Jobs) == 0 && c.ReservedBytes == 0 {
+// cardSums gives how many cards a gang could have now (none on a node that takes no work),
+// and the VRAM in use, gangs' and strangers', and in total.
+func cardSums(n *api.Node) (free int, used, total int64) {
+	for i := range n.Cards {
+		c := &n.Cards[i]
+		if n.State == api.NodeUp && c.State == api.CardOK && len(c.Jobs) == 0 && c.ReservedBytes == 0 {
 			free++
 		}
 		used += c.UsedBytes + c.StrangersBytes
@@ -332,10 +332,8 @@ func partitionRow(p *api.Partition, nodes []api.Node) []string {
 		default:
 			idle++
 		}
-		if n.State == api.NodeUp {
-			f, _, _ := cardSums(n.Cards)
-			free += f
-		}
+		f, _, _ := cardSums(n)
+		free += f
 		cards += len(n.Cards)
 	}
 	name := p.Name

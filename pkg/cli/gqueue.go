@@ -64,9 +64,9 @@ func (g *gqueue) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVarP(&g.sel.jobs, "jobs", "j", nil, "only these `JOBS`")
 	g.sel.addFilters(f)
 	f.StringSliceVarP(&g.sel.states, "states", "t", nil, "jobs in these `STATES`, of any case and length (PD, running, all)")
-	f.StringVarP(&g.format, "format", "o", "", "columns by squeue's letters, as in '%.18i %t'")
+	f.StringVarP(&g.format, "format", "o", "", "columns by squeue's letters (`FORMAT`, as in '%.18i %t')")
 	f.StringVarP(&g.longFormat, "Format", "O", "", "columns by squeue's `NAMES`, as in jobid:10,state")
-	f.StringVarP(&g.sort, "sort", "S", "", "order by letters of -o, as in 'P,t,-p'; - is descending")
+	f.StringVarP(&g.sort, "sort", "S", "", "order by letters of -o (`KEYS`, as in 'P,t,-p'; - is descending)")
 	f.BoolVarP(&g.noHeader, "noheader", "h", false, "no header")
 	f.BoolVarP(&g.long, "long", "l", false, "more columns: state in full, time limit")
 	f.BoolVar(&g.start, "start", false, "waiting jobs with their expected start (N/A: not known)")
@@ -76,11 +76,9 @@ func (g *gqueue) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
 	f.BoolVar(&g.watch, "watch", false, "show it again whenever something changes")
 	f.StringVar(&g.why, "why", "", "why this `JOB` waits, with the figures")
-	f.StringVarP(&g.iterate, "iterate", "i", "", "refused: use --watch, which is pushed")
-	f.StringVarP(&g.steps, "steps", "s", "", "refused: a job's ranks are in --json and gctl show job")
+	f.StringVarP(&g.iterate, "iterate", "i", "", "refused (`SECONDS`): use --watch, which is pushed")
+	f.StringVarP(&g.steps, "steps", "s", "", "refused (`STEPS`): a job's ranks are in --json and gctl show job")
 	f.Lookup("steps").NoOptDefVal = "all"
-	f.Lookup("format").Usage = "columns by squeue's letters, as in '%.18i %t' (`FORMAT`)"
-	f.Lookup("sort").Usage = "order by letters of -o, as in 'P,t,-p'; - is descending (`KEYS`)"
 }
 
 func (g *gqueue) run(cmd *cobra.Command, args []string) error {

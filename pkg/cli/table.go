@@ -96,12 +96,18 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// fit takes columns back towards their own width, the widest excess first, until the
-// table fits; the last column then takes what is left, but never less than 8.
+// fit makes the table as narrow as the terminal: first blank room goes, from the left;
+// then text, from the widest column; the last column then takes what is left, but never
+// less than 8.
 func (t *table) fit(widths []int, room int) {
 	total := max(len(widths)-1, 0)
 	for _, w := range widths {
 		total += w
+	}
+	for i := range widths {
+		spare := max(min(widths[i]-t.contentWidth(i), total-room), 0)
+		widths[i] -= spare
+		total -= spare
 	}
 	for ; total > room; total-- {
 		most, at := 0, -1
@@ -119,6 +125,21 @@ func (t *table) fit(widths []int, room int) {
 	if last := len(widths) - 1; last >= 0 && total > room && !t.cols[last].keep && !t.cols[last].cut {
 		widths[last] = max(widths[last]-(total-room), 8)
 	}
+}
+
+// contentWidth is how wide a column must be to show all of itself.
+func (t *table) contentWidth(i int) int {
+	if t.cols[i].cut {
+		return t.cols[i].width
+	}
+	w := 0
+	if !t.noHeader {
+		w = textWidth(t.cols[i].head)
+	}
+	for _, row := range t.rows {
+		w = max(w, textWidth(row[i]))
+	}
+	return w
 }
 
 // print is the plain writer, for pipes and for very long tables.
@@ -160,7 +181,7 @@ func (t *table) appendCell(s *screen, line []byte, row, i int, cell string, widt
 		line = append(line, cell...)
 	}
 	last := i == len(t.cols)-1
-	if !c.right && !last {
+	if !c.right && (!last || c.suffix != "") {
 		line = appendBlanks(line, pad)
 	}
 	switch {

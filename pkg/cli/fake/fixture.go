@@ -19,7 +19,7 @@ func number(n int) *int { return &n }
 // one, a quarantined card and a stranger on another.
 func Small() *Controller {
 	c := &Controller{User: "ada", Processes: 3, Nodes: smallNodes(),
-		Partitions: []api.Partition{{Name: "gpu", Default: true, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n3", "n4"}}},
+		Partitions: []api.Partition{{Name: "gpu", Nodes: []string{}, Default: true, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n3", "n4"}}},
 		Why: map[int64]string{13: "needs 16 cards with 40G each at once: 11 are free\n" +
 			"n1: 0 of 4 cards free, job 12 holds 4\nn2: 2 of 4 cards free, card 1 has 22G of 80G free"},
 		Logs: map[string]string{"12/0/2": "epoch 2, rank 0\nstep 1200 loss 2.31\n", "12/1/2": "epoch 2, rank 1\n", "12/0/1": "epoch 1, rank 0\n"},
