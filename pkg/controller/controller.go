@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 			return err
 		}
 	}
-	st, err := sqlitestore.Open(ctx, cfg.StateDir)
+	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: log})
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,10 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 	group.Go(func() error { return eng.Run(engCtx) })
 
 	srv := &rpc.Server{Engine: eng, Sessions: hub, Log: log, Version: api.Version, Started: time.Now(),
-		Metrics: m.Handler(), SingleUser: cfg.SingleUser}
-	listeners, err := listen(cfg, srv, hub, log)
+		Metrics: m.Handler()}
+	guard := auth.NewGuard(cfg.SingleUser, cfg.Admins)
+	guard.Vouches = eng.Vouches
+	listeners, err := listen(cfg, srv, guard, hub, log)
 	if err != nil {
 		endEngine()
 		_ = group.Wait()
@@ -110,7 +112,7 @@ type listener struct {
 }
 
 // listen opens every address of the configuration, or none.
-func listen(cfg *config.Controller, srv *rpc.Server, hub *session.Hub, log *slog.Logger) ([]listener, error) {
+func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *session.Hub, log *slog.Logger) ([]listener, error) {
 	var out []listener
 	fail := func(err error) ([]listener, error) {
 		for _, l := range out {
@@ -119,25 +121,26 @@ func listen(cfg *config.Controller, srv *rpc.Server, hub *session.Hub, log *slog
 		return nil, err
 	}
 	if cfg.Listen != "" {
-		pki, err := auth.OpenPKI(filepath.Join(cfg.StateDir, "pki"), cfg.Advertise)
+		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, "pki"), cfg.Advertise, log)
 		if err != nil {
 			return fail(err)
 		}
-		pki.OnRevoke(hub.Kick)
-		srv.Tokens, srv.Join, srv.Renew = pki.TokenHandler(), pki.JoinHandler(), pki.RenewHandler()
+		issuer.Revoked.OnRevoke(hub.Kick)
+		guard.Revoked = issuer.Revoked
+		srv.Tokens, srv.Revoke, srv.Join, srv.Renew = issuer.TokenHandler(), issuer.RevokeHandler(), issuer.JoinHandler(), issuer.RenewHandler()
 		l, err := net.Listen("tcp", cfg.Listen)
 		if err != nil {
 			return fail(err)
 		}
-		hs := server(srv, log)
-		hs.TLSConfig = pki.ServerTLS()
+		hs := server(srv, guard, log)
+		hs.TLSConfig = auth.ServerTLS(issuer.CA, issuer.Revoked)
 		out = append(out, listener{cfg.Listen, func() error { return hs.ServeTLS(l, "", "") }, stopper(hs)})
 	}
 	l, err := listenUnix(cfg.Socket)
 	if err != nil {
 		return fail(err)
 	}
-	hs := server(srv, log)
+	hs := server(srv, guard, log)
 	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
 	if cfg.MetricsListen != "" {
 		l, err := net.Listen("tcp", cfg.MetricsListen)
@@ -154,10 +157,10 @@ func listen(cfg *config.Controller, srv *rpc.Server, hub *session.Hub, log *slog
 
 // server answers calls with the identity of their connection. There is no write time-out:
 // followers and sessions last; a header that does not come is cut.
-func server(srv *rpc.Server, log *slog.Logger) *http.Server {
+func server(srv *rpc.Server, guard *auth.Guard, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           srv.Handler(),
-		ConnContext:       srv.Auth.ConnContext,
+		Handler:           guard.Handler(srv.Handler()),
+		ConnContext:       guard.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

@@ -217,3 +217,12 @@ func (e *Engine) Ping() *api.PingReply {
 	p.Lineage = e.view.lineage
 	return p
 }
+
+// Vouches says whether a node may speak for a user of its own: where a gang of that user
+// has a member, the node could act as the user anyway.
+func (e *Engine) Vouches(node string, uid uint32) bool {
+	jobs := e.view.snapshot(func(j *gang.Job) bool {
+		return j.UID == uid && j.Verdict == nil && slices.ContainsFunc(j.Members, func(m gang.Member) bool { return m.Node == node })
+	})
+	return len(jobs) > 0
+}

@@ -47,8 +47,8 @@ func (s *Server) job(r *http.Request, text string, op auth.Op, id auth.Identity)
 	if err != nil {
 		return nil, err
 	}
-	if !auth.Allow(op, id, j.UID) {
-		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s", ref, j.User)
+	if e := auth.Refuse(op, id, j.UID, ref.String(), j.User); e != nil {
+		return nil, e
 	}
 	return j, nil
 }

@@ -47,7 +47,8 @@ func (s *Store) copyTo(ctx context.Context, name string) error {
 	if _, err := conn.ExecContext(ctx, "PRAGMA query_only = 0"); err != nil {
 		return err
 	}
-	_, err = conn.ExecContext(ctx, "VACUUM INTO ?1", name)
+	// The file system is named because that of a database in memory is memory.
+	_, err = conn.ExecContext(ctx, "VACUUM INTO ?1", "file:"+uriPath(name)+"?vfs=unix")
 	if _, back := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1"); err == nil {
 		err = back
 	}

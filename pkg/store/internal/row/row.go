@@ -45,6 +45,7 @@ type job struct {
 	BackoffUntil time.Time         `json:"backoff_until,omitzero"`
 	Avoid        []string          `json:"avoid,omitempty"`
 	Cancelled    bool              `json:"cancelled,omitempty"`
+	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
 }
 
@@ -91,7 +92,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, TimeLimit: j.TimeLimit,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
-		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Verdict: (*verdict)(j.Verdict),
+		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -115,7 +116,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, TimeLimit: r.TimeLimit,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
-		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Verdict: (*gang.Verdict)(r.Verdict),
+		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
 	}
 	if len(r.Members) > 0 {
 		j.Members = make([]gang.Member, len(r.Members))
