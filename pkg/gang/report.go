@@ -74,7 +74,7 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 		w.leftGone(h, ma.MemberKey)
 		return applied()
 	case over:
-		w.desired[h.node.Name] = struct{}{}
+		w.desired = append(w.desired, h.node.Name)
 		return ignored("recorded already")
 	case left && ma.Phase == api.PhaseStuck:
 		text := survivors(ma)
@@ -84,7 +84,7 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 		w.editNode(h).Left[at].Text = text
 		return applied()
 	}
-	w.desired[h.node.Name] = struct{}{}
+	w.desired = append(w.desired, h.node.Name)
 	return w.stale(h, ma)
 }
 
