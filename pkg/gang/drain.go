@@ -3,6 +3,7 @@ package gang
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -189,7 +190,7 @@ func (w *World) maybeComplete(e *entry) {
 	outcome := string(api.RankBlocked)
 	if v != nil {
 		cause = v.Cause
-		outcome = string(v.State)
+		outcome = strings.ToLower(string(v.State))
 	}
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger

@@ -47,7 +47,7 @@ func TestDrainEvents(t *testing.T) {
 				t.Errorf("%+v", ev)
 			}
 		case api.EventDrainCompleted:
-			if ev.Outcome != "FAILED" || ev.Seconds != 1.5 || ev.Cause != api.CauseCrash {
+			if ev.Outcome != "failed" || ev.Seconds != 1.5 || ev.Cause != api.CauseCrash {
 				t.Errorf("%+v", ev)
 			}
 		case api.EventEnded:
@@ -186,4 +186,39 @@ func TestRequeueOnTimeout(t *testing.T) {
 	b.start(id)
 	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Stopping: api.CauseTimeout, Ranks: []api.RankActual{exit(0, 143)}})
 	b.state(id, api.JobPending)
+}
+
+// A rank that could not be started at all is reported as a shell would: 126 or 127.
+func TestRankThatCouldNotBeStarted(t *testing.T) {
+	for _, ra := range []api.RankActual{
+		{Rank: 0, Exited: true, ExitCode: 127, Error: "python: not found"},
+		{Rank: 0, Error: "python: permission denied"},
+	} {
+		b := newBench(t, 1)
+		id := b.submit(specOf(1))
+		b.must(b.spread(id))
+		b.ready(id)
+		b.phase(id, "n1", api.PhaseStopped, ra)
+		b.state(id, api.JobFailed)
+		v := b.w.Job(id).Verdict
+		if v.Cause != api.CauseCrash || v.ExitCode < 126 || v.Text != "rank 0 could not be started: "+ra.Error {
+			t.Fatalf("%+v", v)
+		}
+	}
+}
+
+func TestBackoffLimitAloneCountsCrashesAndLostNodesTogether(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(1)
+	s.BackoffLimit = intPtr(1)
+	id := b.submit(s)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseLost)
+	b.state(id, api.JobPending)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseStopped, exit(0, 1))
+	b.state(id, api.JobFailed)
+	if got := b.w.Job(id).Verdict.Text; got != "rank 0 exited with code 1; crash for the 2nd time, of 1 re-runs none is left" {
+		t.Fatal(got)
+	}
 }

@@ -207,10 +207,9 @@ func (w *World) Take() Changes {
 	ch := Changes{Events: w.events, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
-		if w.jobs[e.job.ID] == e {
-			ch.Jobs = append(ch.Jobs, e.job)
-			ch.Ranks = e.appendRanks(ch.Ranks)
-		}
+		// One that has left memory since is here too: its end must reach the store.
+		ch.Jobs = append(ch.Jobs, e.job)
+		ch.Ranks = e.appendRanks(ch.Ranks)
 		e.owned, e.allDirty, e.dirty = false, false, nil
 	}
 	slices.SortFunc(w.dirtyNodes, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
