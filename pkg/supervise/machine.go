@@ -229,7 +229,9 @@ func (m *Machine) occupied(now Instant) []Act {
 		m.killing(now)
 		return []Act{{Kind: Kill}, {Kind: Tell}}
 	case Stopping:
-		m.again(now)
+		if m.probeAt != never { // else ranks live, and nobody asked
+			m.again(now)
+		}
 	case Killing:
 		m.again(now)
 		return []Act{{Kind: Kill}} // again: a fork may have raced with the first one
@@ -238,7 +240,7 @@ func (m *Machine) occupied(now Instant) []Act {
 }
 
 func (m *Machine) again(now Instant) {
-	m.probeStep = min(2*m.probeStep, probeSlow)
+	m.probeStep = min(max(2*m.probeStep, probeFirst), probeSlow)
 	if m.stuck {
 		m.probeStep = probeStuck
 	}
