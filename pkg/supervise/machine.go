@@ -113,9 +113,11 @@ func (m *Machine) exited(now Instant, rank int) []Act {
 	return []Act{{Kind: Prove}}
 }
 
+// renewed believes the newest word, also a shorter one: the controller reckons with the
+// lease that it gave last.
 func (m *Machine) renewed(now Instant, left time.Duration) {
 	if m.leaseAt != never {
-		m.leaseAt = max(m.leaseAt, now.Boot+left)
+		m.leaseAt = now.Boot + left
 	}
 }
 
