@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait; only a test that fails uses it up.
-const patience = 30 * time.Second
+const patience = 20 * time.Second
 
 // controller is the least of an engine: it desires what the test says, opens the gate of what is ready
 // when told so, and remembers every word of the node.
@@ -156,7 +156,12 @@ func (c *controller) until(what string, ok func() bool) {
 		case <-deadline:
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.t.Fatalf("waited %v for %s; phases %v, latest %+v", patience, what, c.phases, c.latest)
+			for k, p := range c.phases {
+				if c.gone[k] == 0 {
+					c.t.Logf("job %d epoch %d: %v, refused %+v", k.Job, k.Epoch, p, c.latest[k].Refusal)
+				}
+			}
+			c.t.Fatalf("waited %v for %s", patience, what)
 		}
 	}
 }
