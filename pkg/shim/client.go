@@ -30,7 +30,8 @@ type Conn struct {
 
 // Start makes the member's directory, writes spec and script, and starts the program at
 // shimPath in a session of its own. The first answer is the state ready or refused. The
-// shim stays in the cgroup of the caller: under systemd the daemon's unit needs
+// shim's last words, should it crash, go to the caller's standard error; it
+// stays in the cgroup of the caller: under systemd the daemon's unit needs
 // KillMode=process.
 func Start(shimPath string, spec *Spec, script []byte) (*Conn, error) {
 	if err := makeDir(spec, script); err != nil {
@@ -79,9 +80,9 @@ func makeDir(spec *Spec, script []byte) error {
 	return nil
 }
 
-// shimEnv keeps the shim's runtime small: one processor is enough for one goroutine, and
-// spares the threads that Go starts for others.
-var shimEnv = []string{"GOMAXPROCS=1", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+// shimEnv keeps the shim's runtime small: one processor is enough for one goroutine and
+// spares the threads that Go starts for others; GOGC=25 collects at 1 MB instead of 4.
+var shimEnv = []string{"GOMAXPROCS=1", "GOGC=25", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 func spawn(path, dir string, sock int) (int, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -89,13 +90,8 @@ func spawn(path, dir string, sock int) (int, error) {
 		return 0, err
 	}
 	defer null.Close()
-	log, err := os.OpenFile(filepath.Join(dir, LogFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return 0, err
-	}
-	defer log.Close()
 	return syscall.ForkExec(path, []string{"gshim", dir}, &syscall.ProcAttr{Env: shimEnv,
-		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), uintptr(sock)}, Sys: &syscall.SysProcAttr{Setsid: true}})
+		Files: []uintptr{null.Fd(), null.Fd(), 2, uintptr(sock)}, Sys: &syscall.SysProcAttr{Setsid: true}})
 }
 
 // Attach connects to the shim that serves dir. An error means that none does: then

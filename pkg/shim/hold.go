@@ -32,9 +32,14 @@ const (
 	heldSlow  = 20 * time.Millisecond
 )
 
-// shells are the names of programs that run scripts line by line.
-var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "busybox": true, "zsh": true, "ksh": true,
-	"ksh93": true, "mksh": true, "yash": true, "posh": true, "fish": true, "csh": true, "tcsh": true, "rbash": true}
+// isShell knows the programs that run scripts line by line.
+func isShell(comm string) bool {
+	switch comm {
+	case "sh", "bash", "rbash", "dash", "ash", "busybox", "zsh", "ksh", "ksh93", "mksh", "yash", "posh", "fish", "csh", "tcsh":
+		return true
+	}
+	return false
+}
 
 // processes lists who lives in the containment, as far as signals are concerned.
 func (m *member) processes(sig unix.Signal) []supervise.Process {
@@ -56,7 +61,7 @@ func (m *member) processes(sig unix.Signal) []supervise.Process {
 		}
 		p := supervise.Process{PID: pid, Rank: m.rankOf(s, stats)}
 		p.Main = p.Rank >= 0 && m.mainOf(p.Rank) == pid
-		p.Shell = p.Main && shells[s.Comm]
+		p.Shell = p.Main && isShell(s.Comm)
 		p.Catches = p.Shell && proc.Catches(pid, sig)
 		out = append(out, p)
 	}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,9 +53,11 @@ func kinds(t testing.TB) map[string]string {
 	return out
 }
 
+var detect = sync.OnceValues(func() (string, string) { return proc.Detect("") })
+
 // testSpec is a member of n ranks in the best containment of the machine.
 func testSpec(t testing.TB, n int) *Spec {
-	kind, base := proc.Detect("")
+	kind, base := detect()
 	return specIn(t, kind, base, n)
 }
 
@@ -65,6 +68,7 @@ func specIn(t testing.TB, kind, base string, n int) *Spec {
 		OpenMode: "append", Containment: kind, StopSignal: "TERM", Grace: 15 * time.Second,
 		Marker: fmt.Sprintf("GANG_MEMBER=%d.1.n1.%d", id, os.Getpid())}
 	if kind != proc.Group {
+		_ = os.Mkdir(base, 0o755)
 		s.CgroupDir = filepath.Join(base, fmt.Sprintf("test.%d.%d", os.Getpid(), id))
 	}
 	for i := range n {

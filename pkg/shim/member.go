@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -47,15 +45,11 @@ type member struct {
 	exitAt  time.Duration
 }
 
-func init() {
-	// The main thread forks and polls: with Linux' clone-time parent being a thread, SIGCHLD
-	// then ends the poll of the thread that has to know.
-	runtime.LockOSThread()
-}
-
 // Main runs the shim of the member in dir and returns its exit status.
 func Main(dir string) int {
-	debug.SetGCPercent(25) // a long life of small messages, in 1 MB instead of 4
+	// The main thread forks and polls: SIGCHLD goes first to the thread that forked, and so
+	// ends the poll of the one that has to know.
+	runtime.LockOSThread()
 	ignoreSignals()
 	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
 		return fail(err)
@@ -73,12 +67,6 @@ func Main(dir string) int {
 	}
 	m.loop()
 	return 0
-}
-
-// ignoreSignals takes them into a channel that nobody reads. SIG_IGN would be inherited by
-// every rank; a handler is reset by exec.
-func ignoreSignals() {
-	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 }
 
 func fail(err error) int {
@@ -263,8 +251,4 @@ func (m *member) flush() {
 	m.conns.state = append(append([]byte(`{"state":`), b...), '}', '\n')
 	m.conns.tell(m.conns.state)
 	m.dirty, m.durable = false, false
-}
-
-func logf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, time.Now().Format(time.RFC3339)+" "+format+"\n", args...)
 }

@@ -45,9 +45,11 @@ func (m *member) start() {
 	m.state.Ranks = make([]api.RankActual, len(m.spec.Ranks))
 	m.truncate()
 	unix.Umask(m.spec.Umask)
+	restore := defaultForFork()
 	for i := range m.spec.Ranks {
 		m.startRank(i, argv, *sys, err)
 	}
+	restore()
 	unix.Umask(0o077)
 	m.box.Leave()
 	m.files = closeFiles(m.files)
