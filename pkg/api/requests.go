@@ -74,6 +74,11 @@ type TokenRequest struct {
 	TTLSeconds int64  `json:"ttl_seconds,omitempty"` // default one hour
 }
 
+// RevokeRequest is the body of POST /v1/revoke: the node's certificates count no more.
+type RevokeRequest struct {
+	Node string `json:"node"`
+}
+
 // WhyReply is `gqueue --why --json` for one job.
 type WhyReply struct {
 	SchemaVersion int      `json:"schema_version"`
@@ -81,4 +86,10 @@ type WhyReply struct {
 	State         JobState `json:"state"`
 	Reason        string   `json:"reason"` // Slurm's word
 	Why           string   `json:"why"`    // lines of plain words
+}
+
+// VerifyReply is `gangd verify --json`: what a recount of memory and store disagrees on.
+type VerifyReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	Findings      []string `json:"findings"`
 }

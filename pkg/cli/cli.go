@@ -135,6 +135,8 @@ func prepare(cmd *cobra.Command) {
 // for it, as squeue and sinfo do (no header).
 func addCommonFlags(c *cobra.Command) {
 	f := c.Flags()
+	f.SortFlags = false // the order in which they are defined is the order of use
+	c.DisableFlagsInUseLine = true
 	if f.Lookup("help") == nil {
 		if f.ShorthandLookup("h") == nil {
 			f.BoolP("help", "h", false, "show this help")
@@ -235,4 +237,12 @@ func printSubcommands(out io.Writer, c *cobra.Command) {
 		}
 		fmt.Fprintf(out, "  %-12s %s\n", sub.Name(), sub.Short)
 	}
+}
+
+// noArgs refuses arguments, in words that a person who forgot an option understands.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, got %s", c.CommandPath(), strings.Join(args, " "))
 }

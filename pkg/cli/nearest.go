@@ -6,14 +6,14 @@ import "strings"
 // guess helps less than none. Case does not count.
 func Nearest(typed string, choices []string) string {
 	typed = strings.ToLower(typed)
-	best, bestCost := "", 1+len(typed)/3
+	best, bestCost := "", len(typed)/3+1 // one slip for every three letters
 	for _, c := range choices {
 		lower := strings.ToLower(c)
 		cost := editDistance(typed, lower)
 		if len(typed) >= 3 && strings.HasPrefix(lower, typed) {
 			cost = 1
 		}
-		if cost < bestCost || cost == bestCost && best == "" {
+		if cost < bestCost {
 			best, bestCost = c, cost
 		}
 	}
