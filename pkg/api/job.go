@@ -7,6 +7,7 @@ type Job struct {
 	JobID            int64            `json:"job_id"`
 	ArrayJobID       int64            `json:"array_job_id,omitempty"`
 	ArrayIndex       *int             `json:"array_index,omitempty"`
+	ArrayLimit       int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
 	Name             string           `json:"name"`
 	User             string           `json:"user"`
 	UID              uint32           `json:"uid"`
@@ -40,10 +41,21 @@ type Job struct {
 	CPUsPerRank      int              `json:"cpus_per_rank"`
 	MemoryBytes      int64            `json:"memory_bytes"` // per rank
 	Nodes            []string         `json:"nodes"`
+	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
+	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
+	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
+	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
+	Constraint       string           `json:"constraint,omitempty"`
+	Exclusive        bool             `json:"exclusive,omitempty"`
+	Share            bool             `json:"share,omitempty"`
+	Nice             int64            `json:"nice,omitempty"`
+	Comment          string           `json:"comment,omitempty"`
 	Status           string           `json:"status,omitempty"`
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
-	StdOut           string           `json:"std_out"` // pattern as asked for or defaulted
+	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
+	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
+	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost       string           `json:"submit_host,omitempty"`
 	Ranks            []Rank           `json:"ranks"`
 }
@@ -122,6 +134,17 @@ const (
 	EventEnded          EventType = "ended"
 )
 
+// The event types of a node's story; their JobID is 0.
+const (
+	EventNodeUp      EventType = "node_up"      // first contact, or contact again
+	EventNodeSuspect EventType = "node_suspect" // its session was cut
+	EventNodeLost    EventType = "node_lost"    // silent for node_timeout: the DEAD NODE line
+	EventNodeDrained EventType = "node_drained" // taken out of service, by a person or after failed launches
+	EventNodeResumed EventType = "node_resumed"
+	EventNodeFenced  EventType = "node_fenced" // a person's word, or the lease: nothing runs there any more
+	EventCardState   EventType = "card_state"  // a card was quarantined, or is fine again
+)
+
 // Event is one line of a job's story. Seq orders all events of a controller and is the
 // cursor of `gctl events --since`.
 type Event struct {
@@ -146,6 +169,9 @@ type Event struct {
 	Seconds      float64     `json:"seconds,omitempty"`
 	State        JobState    `json:"state,omitempty"`
 	ClaimedEpoch int         `json:"claimed_epoch,omitempty"`
+	Size         int         `json:"size,omitempty"`     // ranks of the gang
+	Jobs         []int64     `json:"jobs,omitempty"`     // jobs that a node's fate touches
+	LastSeen     time.Time   `json:"last_seen,omitzero"` // of a lost node
 	Text         string      `json:"text,omitempty"`
 }
 

@@ -81,7 +81,8 @@ type PingReply struct {
 	Version       string    `json:"version"`
 	PID           int       `json:"pid"`
 	StartTime     time.Time `json:"start_time"`
-	Lineage       uint64    `json:"lineage"` // number of the last commit
+	Lineage       uint64    `json:"lineage"`        // number of the last commit
+	Hold          string    `json:"hold,omitempty"` // why it starts and stops nothing
 	NodesUp       int       `json:"nodes_up"`
 	Nodes         int       `json:"nodes"`
 }

@@ -66,3 +66,30 @@ type TokenReply struct {
 	SchemaVersion int    `json:"schema_version"`
 	Line          string `json:"line"` // what `gnoded join` takes
 }
+
+// TokenRequest is the body of POST /v1/tokens.
+type TokenRequest struct {
+	Node       string `json:"node,omitempty"`        // only this node may use it; empty: any
+	Uses       int    `json:"uses,omitempty"`        // default 1
+	TTLSeconds int64  `json:"ttl_seconds,omitempty"` // default one hour
+}
+
+// RevokeRequest is the body of POST /v1/revoke: the node's certificates count no more.
+type RevokeRequest struct {
+	Node string `json:"node"`
+}
+
+// WhyReply is `gqueue --why --json` for one job.
+type WhyReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	JobID         int64    `json:"job_id"`
+	State         JobState `json:"state"`
+	Reason        string   `json:"reason"` // Slurm's word
+	Why           string   `json:"why"`    // lines of plain words
+}
+
+// VerifyReply is `gangd verify --json`: what a recount of memory and store disagrees on.
+type VerifyReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	Findings      []string `json:"findings"`
+}

@@ -34,6 +34,7 @@ type Frame struct {
 type Hello struct {
 	Protocol    int            `json:"protocol"`
 	Node        string         `json:"node"`
+	StateID     string         `json:"state_id,omitempty"` // of the node's state directory, made once: tells a restart from an impostor
 	Version     string         `json:"version"`
 	BootID      string         `json:"boot_id"`
 	Address     string         `json:"address"` // where ranks of other nodes reach this one
@@ -229,7 +230,12 @@ type StreamRequest struct {
 	Log    *LogRead     `json:"log,omitempty"`
 	Signal *SignalOrder `json:"signal,omitempty"` // answered with how many processes got it
 	Cancel bool         `json:"cancel,omitempty"` // end the stream ID
+	// Credit lets the node send so many more bytes of Data; a stream begins with StreamWindow.
+	Credit int64 `json:"credit,omitempty"`
 }
+
+// StreamWindow is how many bytes of a stream may be on the way unread.
+const StreamWindow = 256 << 10
 
 // LogRead asks for a file of a job, read as the job's user.
 type LogRead struct {

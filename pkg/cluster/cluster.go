@@ -1,17 +1,3 @@
-// Package cluster is the arithmetic of nodes and cards: what a node has, what is granted,
-// what an ask needs, and whether it fits.
-//
-// States: a [Node] is an immutable value. Taking or releasing makes a copy, so that a
-// snapshot is a slice of pointers and costs nothing to keep.
-//
-// Invariants:
-//   - The sum of the grants on a node never exceeds its CPUs, memory, card slots or the
-//     VRAM of a card less what strangers hold there: [Node.Take] refuses otherwise.
-//   - A grant is freed by the key it was taken under (job, epoch), never by amount.
-//   - Figures are per card, not per node: two cards with 8G free each are not 16G.
-//
-// Failure rules: every refusal is an error that names the node, what is short and by how
-// much. The package is pure.
 package cluster
 
 import (
@@ -61,12 +47,7 @@ type Node struct {
 	Partitions  []string
 	Cards       []Card
 	Grants      []Grant // ordered by job, epoch
-	used        usage   // sums of Grants, kept by Take and Release
-}
-
-type usage struct {
-	cpus   int
-	memory int64
+	used        usage   // sums of Grants, kept by Take, Release, Restore and Counted
 }
 
 // Slot is where one rank goes.

@@ -1,4 +1,3 @@
-// Package gang is the life of a gang as a pure state machine.
 package gang
 
 import (
@@ -47,6 +46,7 @@ type Job struct {
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
 	Cancelled        bool      // an acknowledged cancel: no new epoch
+	Rollbacks        int       // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict  // set once, at the end
 }
 
@@ -75,6 +75,7 @@ type MemberState string
 const (
 	MemberPreparing MemberState = "preparing" // reserved, not ready yet
 	MemberReady     MemberState = "ready"
+	MemberStarting  MemberState = "starting" // the gate is open; the node has not said yet that the ranks run
 	MemberRunning   MemberState = "running"
 	MemberStopping  MemberState = "stopping"
 	MemberStopped   MemberState = "stopped" // acked: nothing of it lives
@@ -96,8 +97,9 @@ type Drain struct {
 	Trigger int // rank, -1: none
 	Text    string
 	Started time.Time
-	Moved   int         // ranks moved running -> preempting
-	Later   []api.Cause // causes that came after the first, for the record
+	Lead    time.Duration // notice before the stop signal; shortened when someone can't wait
+	Moved   int           // ranks moved running -> preempting
+	Later   []api.Cause   // causes that came after the first, for the record
 }
 
 // Verdict is how a job ended.
@@ -188,6 +190,12 @@ type Requeue struct {
 	By  string
 }
 
+// Preempt drains a running gang for the sake of another; it is queued again.
+type Preempt struct {
+	Job int64
+	For string // whom, for the record: "job 12"
+}
+
 // Tick: timers may be due.
 type Tick struct{}
 
@@ -204,6 +212,7 @@ func (Cancel) event()     {}
 func (Hold) event()       {}
 func (Release) event()    {}
 func (Requeue) event()    {}
+func (Preempt) event()    {}
 func (Tick) event()       {}
 
 // Outcome answers one event.
@@ -226,6 +235,7 @@ type Changes struct {
 	NextID  int64       // the smallest id never given out
 	NextSeq int64
 	// Not stored:
+	Seen  []*Node  // nodes of which only the card samples changed, for the snapshot; none that is in Nodes
 	Dirty []string // nodes whose desired set changed
 	Queue []int64  // jobs whose candidacy may have changed
 }
@@ -261,7 +271,16 @@ type Node struct {
 	Strikes   int       // failed launches in a row
 	Hello     api.Hello // last one, without Members
 	Connected bool
+	Left      []Left        // what is over here but not known gone; each holds its grant
 	Res       *cluster.Node // capacity and grants, immutable
+}
+
+// Left is a member of an epoch that is over for its gang (rolled back, or forced out of
+// a drain) and that this node has not reported gone. Ordered by job, epoch.
+type Left struct {
+	api.MemberKey
+	Ran  bool   // its gate was opened: its gang must not be admitted again while it may live
+	Text string // why it is still here, for people
 }
 
 // Saved is what a store gives back at start.

@@ -1,5 +1,3 @@
-// Package sched decides which gangs start where. [Make] is a pure function of a snapshot:
-// same view, same plan, whatever the machine or the hour.
 package sched
 
 import (
@@ -25,6 +23,10 @@ type Candidate struct {
 type View struct {
 	Nodes []*cluster.Node // by name
 	Queue []*Candidate    // in order of [Less]
+	// Claims are those of the plan before, nil at first. A claim that still holds is kept
+	// where it is: one that moved to whatever looks emptiest now would meet, at each new
+	// place, small gangs that were let in while it stood elsewhere.
+	Claims []Claim
 }
 
 // Policy is the site's part of it.
@@ -42,6 +44,14 @@ type Policy struct {
 type Plan struct {
 	Starts  []Start
 	Reasons []Reason // of the candidates that were looked at and stay, in queue order
+	Claims  []Claim  // for the next view
+}
+
+// Claim is what a gang that can't start now keeps lower ones off: the places it will have
+// when what runs there has ended.
+type Claim struct {
+	Job   int64
+	Slots []cluster.Slot // by rank
 }
 
 // Start is one gang with a place for each rank.

@@ -37,6 +37,7 @@ type Spec struct {
 
 	Containment string `json:"containment"`          // "cgroup2", "cgroup1", "group"
 	CgroupDir   string `json:"cgroup_dir,omitempty"` // absolute path of the cgroup to make, fresh for this epoch
+	Port        int    `json:"port,omitempty"`       // rendezvous port chosen here, kept for gnoded; 0: rank 0 is elsewhere
 	Marker      string `json:"marker"`               // GANG_MEMBER=...: in the environment of every process, for the scan
 
 	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // from the opening of the gate; 0: none

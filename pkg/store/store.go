@@ -1,13 +1,3 @@
-// Package store keeps what was accepted. One [Store] has one writer; a commit is one
-// batch of whole rows exactly as Step produced them: there is no state rule in here.
-//
-// Invariants: a commit is on the disk, whole, when Commit returns nil, or not at all; the
-// lineage number grows by one with each commit; ids once given out are never given again,
-// because NextID is written in the same commit as the jobs that used it.
-//
-// Failure rules: after an error of Commit the store refuses everything but Close: the
-// state of the disk is not known and the process has to end. The one exception is
-// [ErrFull], which is reported before anything was written.
 package store
 
 import (
@@ -19,7 +9,8 @@ import (
 	"gangd/pkg/gang"
 )
 
-// ErrFull: the disk has no room for the batch; nothing of it was written.
+// ErrFull: the disk has no room for the batch; nothing of it was written. A batch without
+// new jobs may be tried again as it is; one with new jobs is to be refused to its clients.
 var ErrFull = errors.New("state disk full")
 
 // ErrNewerSchema: the file was written by a newer gangd.
@@ -28,17 +19,32 @@ var ErrNewerSchema = errors.New("store has a newer schema")
 // ErrLocked: another process has this store open.
 var ErrLocked = errors.New("store is locked by another process")
 
+// ErrFailed: a commit failed in a way that leaves the disk's state unknown. Every call but
+// Close gives it from then on.
+var ErrFailed = errors.New("store failed")
+
+// ErrClosed: the store was closed.
+var ErrClosed = errors.New("store is closed")
+
+// ErrExists: a backup would overwrite a file.
+var ErrExists = errors.New("file exists")
+
 // Store is implemented by sqlitestore and memstore, and checked by storetest.
 type Store interface {
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
-	// after keep, nodes, submission keys, counters.
+	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
 	Load(ctx context.Context, keep time.Time) (*gang.Saved, error)
-	// Commit writes one batch durably and gives its lineage number.
+	// Commit writes one batch durably and gives its lineage number. It is not interrupted
+	// by ctx once it has begun. A batch without anything to store is no commit and gives
+	// the number of the last one.
 	Commit(ctx context.Context, ch *gang.Changes) (lineage uint64, err error)
 	Lineage() uint64
+	// Room is ErrFull while a batch with new jobs would be refused for want of space, so
+	// that a submission is refused before it is taken in. It costs under a microsecond.
+	Room() error
 	// Job reads a job, ended and purged ones too. ErrNotFound when there is none.
 	Job(ctx context.Context, id int64) (*gang.Job, error)
-	// Jobs reads ended jobs, newest first.
+	// Jobs reads ended jobs, the one that ended last first.
 	Jobs(ctx context.Context, f HistoryFilter) ([]*gang.Job, error)
 	// Epochs reads the attempts of a job, oldest first.
 	Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error)
@@ -55,7 +61,7 @@ type Store interface {
 // ErrNotFound: no such row.
 var ErrNotFound = errors.New("not found")
 
-// HistoryFilter selects ended jobs; zero fields select all.
+// HistoryFilter selects ended jobs; zero fields select all. "After" excludes the instant.
 type HistoryFilter struct {
 	User           string
 	EndedAfter     time.Time

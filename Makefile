@@ -1,0 +1,48 @@
+# Everything a person or CI does with this tree. `make help` lists it.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
+# gnoded alone is built with cgo (NVML loads the driver's library); without a C compiler it
+# is built too, and says "built without NVML".
+CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
+PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
+
+.PHONY: help build test check unit race e2e fuzz bench demo clean
+.DEFAULT_GOAL := build
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-8s %s\n", $$1, $$2}'
+
+build: ## all programs, into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PURE)
+	CGO_ENABLED=$(CC_FOUND) go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
+
+test: check unit e2e demo ## all that CI runs
+
+check: ## formatting and vet
+	@test -z "$$(gofmt -l cmd pkg e2e bench examples)" || { gofmt -l cmd pkg e2e bench examples; echo "run gofmt -w on these"; exit 1; }
+	go vet ./...
+
+unit: build ## unit, property and command tests
+	go test ./cmd/... ./pkg/... ./examples/...
+
+race: ## the same under the race detector
+	CGO_ENABLED=1 go test -race ./cmd/... ./pkg/...
+
+e2e: build ## real daemons, real processes
+	go test -count=1 -timeout 10m ./e2e/...
+
+FUZZTIME ?= 20s
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@go list ./pkg/... ./cmd/... | while read p; do \
+	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "== $$p $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; done; done
+
+bench: build ## gangd beside Slurm (where it is installed), in one run
+	go run ./bench
+
+demo: build ## a small cluster, a real gang, start to finish
+	scripts/demo.sh
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,142 @@
+// Command bench measures the whole system as a person meets it: gangd with four node
+// daemons and, where Debian's slurmctld, slurmd and munge are installed, a real Slurm with
+// four slurmd on the same machine, one after the other in the same run. It prints a row a
+// figure: name, gangd, slurm, ratio (how many times better gangd is; below 1 it is worse).
+//
+//	make bench                          all cases
+//	go run ./bench -cases submit,jobs   some of them
+//
+// Times of one machine say little; ratios of one run say more. Medians are printed, with
+// p99 where a case names it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// system is one batch system under measurement.
+type system interface {
+	name() string
+	start(ctx context.Context) error
+	stop()
+	// submit gives the command line that queues a script with options.
+	submit(o job) []string
+	// queue gives the command line that prints one line for each job that has not ended.
+	queue() []string
+	env() []string
+}
+
+// job is what a case submits, in both systems' common words.
+type job struct {
+	script string // path
+	ranks  int    // one on each node
+	array  int    // elements, 0: no array
+}
+
+func main() {
+	names := flag.String("cases", "", "comma list of cases, default all")
+	runs := flag.Int("n", 40, "repetitions of the latency cases")
+	jobs := flag.Int("jobs", 500, "jobs of the throughput case")
+	only := flag.String("only", "", "measure one system only: gangd or slurm")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if err := run(ctx, *names, *only, *runs, *jobs); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, names, only string, runs, jobs int) error {
+	dir, err := os.MkdirTemp("", "gb")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return err
+	}
+	systems := []system{&gangdSystem{bin: bin, dir: filepath.Join(dir, "g")}}
+	if why := slurmMissing(); why == "" {
+		systems = append(systems, &slurmSystem{dir: filepath.Join(dir, "s")})
+	} else {
+		fmt.Println("slurm is not measured:", why)
+	}
+	table := map[string]map[string]figure{}
+	var order []string
+	for _, s := range systems {
+		if only != "" && s.name() != only {
+			continue
+		}
+		if err := s.start(ctx); err != nil {
+			s.stop()
+			return fmt.Errorf("start %s: %w", s.name(), err)
+		}
+		m := &meter{ctx: ctx, sys: s, dir: filepath.Join(dir, "w-"+s.name()), bin: bin, runs: runs, jobs: jobs}
+		if err := os.MkdirAll(m.dir, 0o755); err != nil {
+			return err
+		}
+		for _, c := range cases {
+			if names != "" && !slices.Contains(strings.Split(names, ","), c.name) {
+				continue
+			}
+			figures, err := c.measure(m)
+			if err != nil {
+				s.stop()
+				return fmt.Errorf("%s on %s: %w", c.name, s.name(), err)
+			}
+			for _, f := range figures {
+				if table[f.name] == nil {
+					table[f.name] = map[string]figure{}
+					order = append(order, f.name)
+				}
+				table[f.name][s.name()] = f
+			}
+		}
+		s.stop()
+	}
+	print(order, table)
+	return ctx.Err()
+}
+
+// figure is one measured number; better says which way is up.
+type figure struct {
+	name   string
+	value  float64
+	unit   string
+	higher bool // more is better
+}
+
+func print(order []string, table map[string]map[string]figure) {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "name\tgangd\tslurm\tratio\t")
+	for _, name := range order {
+		g, haveG := table[name]["gangd"]
+		s, haveS := table[name]["slurm"]
+		row := []string{name, "-", "-", "-"}
+		if haveG {
+			row[1] = fmt.Sprintf("%.1f %s", g.value, g.unit)
+		}
+		if haveS {
+			row[2] = fmt.Sprintf("%.1f %s", s.value, s.unit)
+		}
+		if haveG && haveS && g.value > 0 && s.value > 0 {
+			ratio := s.value / g.value
+			if g.higher {
+				ratio = 1 / ratio
+			}
+			row[3] = fmt.Sprintf("%.1fx", ratio)
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+	}
+	w.Flush()
+}

@@ -1,0 +1,84 @@
+// Command gangd is the controller; see gangd(8).
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/cli"
+	"gangd/pkg/client"
+	"gangd/pkg/config"
+	"gangd/pkg/controller"
+)
+
+func main() {
+	cli.Main(command())
+}
+
+func command() *cobra.Command {
+	var file string
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "gangd",
+		Short: "the controller of a gangd cluster",
+		Example: `  gangd dev --detach                          a small cluster on this machine, no root
+  gangd --config /etc/gangd/gangd.toml        the controller of a site, in the foreground
+  gangd token new                             one line with which a node joins`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.LoadController(file, set)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
+			defer stop()
+			return controller.Run(ctx, cfg, logger(os.Stderr, cfg.LogFormat), func() {
+				// Nobody listens when systemd did not start this; that is fine.
+				_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+			})
+		},
+	}
+	cmd.SetContext(context.Background())
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gangd.toml(5)")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
+	cmd.AddCommand(devCommand(), tokenCommand(), verifyCommand())
+	return cmd
+}
+
+func logger(w io.Writer, format string) *slog.Logger {
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, nil))
+	}
+	return slog.New(slog.NewTextHandler(w, nil))
+}
+
+func verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "recount memory and store of the running controller",
+		Long:  "Recounts every cross reference of the running controller and its store and prints each disagreement. Exit status 1 when there is one.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found, err := client.New().Verify(cmd.Context())
+			if err != nil {
+				return err
+			}
+			for _, f := range found.Findings {
+				fmt.Fprintln(cmd.OutOrStdout(), f)
+			}
+			if n := len(found.Findings); n > 0 {
+				return fmt.Errorf("%d disagreements", n)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "all counts agree")
+			return nil
+		},
+	}
+}

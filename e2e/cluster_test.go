@@ -1,0 +1,239 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// patience bounds every wait for something that should take milliseconds: a hundred
+// times the expected value and more, because the machine is shared.
+const patience = 60 * time.Second
+
+// rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
+	return usual
+}
+
+// cluster is a `gangd dev` of this test alone.
+type cluster struct {
+	t   *testing.T
+	bin string
+	dir string // GANG_DIR; short, because unix socket paths are limited
+	tmp string // for scripts and witness files
+}
+
+// start brings up a cluster and takes it down, with everything it left, at the test's end.
+func start(t *testing.T, args ...string) *cluster {
+	t.Helper()
+	bin, err := filepath.Abs("../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
+		t.Fatalf("%v: build the programs first (make e2e does)", err)
+	}
+	dir, err := os.MkdirTemp("", "ge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}
+	t.Cleanup(c.stop)
+	out, errs, code := c.run("gangd", append([]string{"dev", "--detach", "--dir=" + dir}, args...)...)
+	if code != 0 {
+		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
+	}
+	return c
+}
+
+func (c *cluster) stop() {
+	if c.t.Failed() {
+		logs, _ := filepath.Glob(c.dir + "/log/*.log")
+		for _, l := range logs {
+			b, _ := os.ReadFile(l)
+			c.t.Logf("== %s\n%s", filepath.Base(l), b[max(0, len(b)-6000):])
+		}
+	}
+	if out, errs, code := c.run("gangd", "dev", "--stop", "--dir="+c.dir); code != 0 {
+		c.t.Errorf("gangd dev --stop: exit %d\n%s%s", code, out, errs)
+	}
+	os.RemoveAll(c.dir)
+}
+
+// run runs a program of bin/ in the test's directory.
+func (c *cluster) run(name string, args ...string) (stdout, stderr string, code int) {
+	return c.runIn(c.tmp, "", name, args...)
+}
+
+func (c *cluster) runIn(dir, stdin, name string, args ...string) (stdout, stderr string, code int) {
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GANG_DIR="+c.dir)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return out.String(), err.Error(), -1
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// must runs a program that has to succeed.
+func (c *cluster) must(name string, args ...string) string {
+	c.t.Helper()
+	out, errs, code := c.run(name, args...)
+	if code != 0 {
+		c.t.Fatalf("%s %s: exit %d\n%s%s", name, strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+// script writes an executable script and gives its path.
+func (c *cluster) script(name, body string) string {
+	c.t.Helper()
+	path := filepath.Join(c.tmp, name)
+	if err := os.WriteFile(path, []byte(body), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+// submit queues a job and gives its id.
+func (c *cluster) submit(args ...string) int64 {
+	c.t.Helper()
+	out := strings.TrimSpace(c.must("gsubmit", append([]string{"--parsable"}, args...)...))
+	id, err := strconv.ParseInt(out, 10, 64)
+	if err != nil {
+		c.t.Fatalf("gsubmit --parsable printed %q", out)
+	}
+	return id
+}
+
+// job shows one job, an ended one too.
+func (c *cluster) job(id int64) api.Job {
+	c.t.Helper()
+	var r api.JobsReply
+	out := c.must("gqueue", "--json", "-t", "all", "-j", strconv.FormatInt(id, 10))
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Jobs) != 1 {
+		c.t.Fatalf("gqueue --json -j %d: %v\n%s", id, err, out)
+	}
+	return r.Jobs[0]
+}
+
+// wait waits until a job is in one of the states.
+func (c *cluster) wait(id int64, states ...api.JobState) api.Job {
+	c.t.Helper()
+	var j api.Job
+	c.until(fmt.Sprintf("job %d is %v", id, states), func() bool {
+		j = c.job(id)
+		if j.State.Ended() && !slices.Contains(states, j.State) {
+			c.t.Fatalf("job %d ended %s (%s: %s), want %v\n%s", id, j.State, j.Cause, j.Verdict, states, c.story(id))
+		}
+		return slices.Contains(states, j.State)
+	})
+	return j
+}
+
+// until polls a condition that something else brings about.
+func (c *cluster) until(what string, ok func() bool) {
+	c.t.Helper()
+	for give := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(give) {
+			c.t.Fatalf("after %s still not: %s\n%s", patience, what, c.must("gqueue", "-t", "all"))
+		}
+	}
+}
+
+func (c *cluster) events(id int64) []api.Event {
+	c.t.Helper()
+	var r api.EventsReply
+	out := c.must("gctl", "events", strconv.FormatInt(id, 10), "--json")
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		c.t.Fatalf("gctl events %d --json: %v\n%s", id, err, out)
+	}
+	return r.Events
+}
+
+func (c *cluster) story(id int64) string {
+	out, _, _ := c.run("gctl", "events", strconv.FormatInt(id, 10))
+	return out
+}
+
+func (c *cluster) nodes() []api.Node {
+	c.t.Helper()
+	var r api.NodesReply
+	out := c.must("ginfo", "--json")
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		c.t.Fatalf("ginfo --json: %v\n%s", err, out)
+	}
+	return r.Nodes
+}
+
+// pid is a daemon's process id.
+func (c *cluster) pid(name string) int {
+	c.t.Helper()
+	b, err := os.ReadFile(filepath.Join(c.dir, "run", name+".pid"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(b))[0])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return pid
+}
+
+// kill ends a daemon the hard way and waits until it is gone.
+func (c *cluster) kill(name string) {
+	c.t.Helper()
+	pid := c.pid(name)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		c.t.Fatalf("kill %s: %v", name, err)
+	}
+	c.until(name+" is gone", func() bool { return !running(pid) })
+}
+
+func (c *cluster) restart(name string) {
+	c.t.Helper()
+	c.must("gangd", "dev", "--restart="+name, "--dir="+c.dir)
+}
+
+// running says whether a process exists and is not a zombie.
+func running(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	return f[0] != "Z" && f[0] != "X"
+}
+
+// lines reads a witness file.
+func lines(t *testing.T, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}

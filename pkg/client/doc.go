@@ -1,0 +1,11 @@
+// Package client calls the controller: HTTP/1.1 and JSON over a unix socket, as
+// docs/openapi.yaml describes it. Every command is built on it.
+//
+// It finds the cluster by itself: $GANG_DIR/run/gangd.sock when GANG_DIR is set, else
+// /run/gangd/gangd.sock. On a node or login host that socket belongs to gnoded's relay,
+// which passes the call on.
+//
+// Failure rules: an answer of the controller other than success is an [*api.Error]; a
+// controller that can't be reached is an [*UnreachableError], which commands turn into
+// exit status 4. Nothing is retried but a submission, whose key makes that safe.
+package client

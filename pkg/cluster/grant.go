@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+const stateQuarantined = api.CardQuarantined
+
+// Take is n with the grant added, or why it can't be: the node, what is short, by how
+// much. n itself never changes.
+func (n *Node) Take(g Grant) (*Node, error) {
+	if err := n.refuse(&g); err != nil {
+		return nil, err
+	}
+	return n.Restore(g), nil
+}
+
+// Restore is n with the grant added whatever is free. It is for what is a fact already:
+// members found running after a restart hold what they hold, also when the node has
+// shrunk or strangers have grown meanwhile. A grant with the same key is replaced.
+func (n *Node) Restore(g Grant) *Node {
+	c := *n.Release(g.MemberKey)
+	c.used = c.with(&g, 1)
+	at, _ := slices.BinarySearchFunc(c.Grants, g.MemberKey, compareKey)
+	grants := make([]Grant, 0, len(c.Grants)+1)
+	grants = append(grants, c.Grants[:at]...)
+	grants = append(grants, g)
+	c.Grants = append(grants, c.Grants[at:]...)
+	return &c
+}
+
+// Release is n without what is held under k; n itself when that is nothing.
+func (n *Node) Release(k api.MemberKey) *Node {
+	at, found := slices.BinarySearchFunc(n.Grants, k, compareKey)
+	if !found {
+		return n
+	}
+	c := *n
+	c.used = n.with(&n.Grants[at], -1)
+	c.Grants = nil // as in a node that never had any: Release undoes Take exactly
+	if len(n.Grants) > 1 {
+		c.Grants = append(append(make([]Grant, 0, len(n.Grants)-1), n.Grants[:at]...), n.Grants[at+1:]...)
+	}
+	return &c
+}
+
+// Grant is what is held under k.
+func (n *Node) Grant(k api.MemberKey) (Grant, bool) {
+	at, found := slices.BinarySearchFunc(n.Grants, k, compareKey)
+	if !found {
+		return Grant{}, false
+	}
+	return n.Grants[at], true
+}
+
+// Emptied is n as if no gang held anything; strangers stay.
+func (n *Node) Emptied() *Node {
+	if len(n.Grants) == 0 {
+		return n.Counted()
+	}
+	c := *n
+	c.Grants = nil
+	c.used = c.count()
+	return &c
+}
+
+func compareKey(g Grant, k api.MemberKey) int {
+	return cmp.Or(cmp.Compare(g.Job, k.Job), cmp.Compare(g.Epoch, k.Epoch))
+}
+
+// refuse says why a grant can't be added, nil when it can.
+func (n *Node) refuse(g *Grant) error {
+	if !n.Ready {
+		return fmt.Errorf("node %s takes no new work: %s", n.Name, cmp.Or(n.NotReady, "not ready"))
+	}
+	if _, held := n.Grant(g.MemberKey); held {
+		return fmt.Errorf("node %s: job %d epoch %d holds a grant already", n.Name, g.Job, g.Epoch)
+	}
+	u := n.use()
+	if u.exclusive > 0 {
+		return fmt.Errorf("node %s: job %d has the whole node", n.Name, n.exclusiveHolder())
+	}
+	if g.Exclusive && len(n.Grants) > 0 {
+		return fmt.Errorf("node %s: asked for as a whole, job %d is on it", n.Name, n.Grants[0].Job)
+	}
+	if free := n.CPUs - u.cpus; g.CPUs > free {
+		return fmt.Errorf("node %s: %d CPUs asked, %d of %d free: %d short", n.Name, g.CPUs, max(free, 0), n.CPUs, g.CPUs-max(free, 0))
+	}
+	// A figure of zero takes nothing, so it fits even where memory is over-drawn.
+	if free := n.MemoryBytes - u.memory; g.Memory > 0 && g.Memory > free {
+		return fmt.Errorf("node %s: %s memory asked, %s of %s free: %s short", n.Name, Size(g.Memory),
+			Size(max(free, 0)), Size(n.MemoryBytes), Size(g.Memory-max(free, 0)))
+	}
+	for i, c := range g.Cards {
+		if err := n.refuseCard(u, g.Cards[:i], c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) refuseCard(u *usage, before []CardGrant, c CardGrant) error {
+	i := n.cardIndex(c.UUID)
+	if i < 0 {
+		return fmt.Errorf("node %s has no card %s", n.Name, c.UUID)
+	}
+	card := &n.Cards[i]
+	name := fmt.Sprintf("node %s card %d", n.Name, card.Index)
+	for _, b := range before {
+		if b.UUID == c.UUID {
+			return fmt.Errorf("%s: asked for twice in one grant", name)
+		}
+	}
+	switch {
+	case card.State == stateQuarantined:
+		return fmt.Errorf("%s is quarantined: %s", name, cmp.Or(card.Reason, "unhealthy"))
+	case u.cards[i].exclusive > 0:
+		return fmt.Errorf("%s: job %d has it to itself", name, n.cardHolders(c.UUID)[0])
+	case c.Exclusive && u.cards[i].holders > 0:
+		return fmt.Errorf("%s: asked for as a whole, job %d is on it", name, n.cardHolders(c.UUID)[0])
+	}
+	if free := n.freeVRAM(u, i); c.VRAMBytes > free {
+		return fmt.Errorf("%s: %s VRAM asked, %s of %s free (%s held by strangers): %s short", name, Size(c.VRAMBytes),
+			Size(free), Size(card.VRAMBytes), Size(card.StrangersBytes), Size(c.VRAMBytes-free))
+	}
+	return nil
+}
+
+func (n *Node) exclusiveHolder() int64 {
+	for i := range n.Grants {
+		if n.Grants[i].Exclusive {
+			return n.Grants[i].Job
+		}
+	}
+	return 0
+}
+
+// Holders lists the jobs on the card at index i, and whether one has it to itself.
+func (n *Node) Holders(i int) (jobs []int64, alone bool) {
+	return n.cardHolders(n.Cards[i].UUID), n.use().cards[i].exclusive > 0
+}
+
+// cardHolders lists the jobs on a card, smallest id first.
+func (n *Node) cardHolders(uuid string) []int64 {
+	var out []int64
+	for i := range n.Grants {
+		for _, c := range n.Grants[i].Cards {
+			if c.UUID == uuid {
+				out = append(out, n.Grants[i].Job)
+			}
+		}
+	}
+	return slices.Compact(out)
+}
+
+// GrantFor is what the member of a gang on one node takes: slots are the ranks on that
+// node. Memory and cards per node are counted once, whatever the number of ranks.
+func GrantFor(ask *Ask, key api.MemberKey, slots []Slot, until time.Time) Grant {
+	s := ask.Spec
+	g := Grant{
+		MemberKey: key,
+		Ranks:     len(slots),
+		CPUs:      len(slots) * max(1, s.CPUsPerRank),
+		Memory:    int64(len(slots))*s.MemoryPerRank + s.MemoryPerNode,
+		Exclusive: s.Exclusive,
+		Until:     until,
+	}
+	for _, slot := range slots {
+		for _, uuid := range slot.Cards {
+			if !slices.ContainsFunc(g.Cards, func(c CardGrant) bool { return c.UUID == uuid }) {
+				g.Cards = append(g.Cards, CardGrant{UUID: uuid, VRAMBytes: s.VRAMBytes, Exclusive: !shares(s)})
+			}
+		}
+	}
+	return g
+}
+
+// shares reports whether cards may be shared: without a figure nobody could tell how
+// many gangs fit on a card, so such an ask takes it whole.
+func shares(s *api.Spec) bool { return s.Share && s.VRAMBytes > 0 }
+
+// AskOf is what a gang needs, with the partitions it may run in.
+func AskOf(spec *api.Spec, partitions []string) *Ask {
+	return &Ask{Spec: spec, Partitions: partitions, Shape: shape(spec, partitions)}
+}
+
+// shape names everything that decides where a gang fits, and nothing else, so that the
+// elements of an array and a user's hundred equal submissions are looked at once a plan.
+func shape(s *api.Spec, partitions []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %d %d %d %d %d %d %t %d %d %d %t", s.Size, max(1, s.CPUsPerRank), s.MemoryPerRank, s.MemoryPerNode,
+		s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)
+	fmt.Fprintf(&b, " %q %q", strings.ToLower(s.GPUType), s.Constraint)
+	for _, list := range [][]string{partitions, s.NodeList, s.Exclude} {
+		sorted := slices.Sorted(slices.Values(list))
+		fmt.Fprintf(&b, " %q", sorted)
+	}
+	return b.String()
+}

@@ -1,0 +1,252 @@
+package cluster
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Need is an ask made ready to be held against many nodes: figures taken out of the
+// spec, card types lowered, the constraint parsed. It remembers what it found out about
+// card models and is not safe for concurrent use.
+type Need struct {
+	Ask         *Ask
+	Size        int
+	CPUs        int   // per rank
+	Memory      int64 // per rank
+	NodeMemory  int64 // per member
+	Cards       int   // per rank
+	NodeCards   int   // per member
+	VRAM        int64 // per card
+	Share       bool
+	Exclusive   bool
+	types       []string // lower case, any of them is enough; empty: every card
+	constraint  *Constraint
+	models      map[string]bool // does a model match types
+	only, never []string        // node names, sorted
+}
+
+// NewNeed reads an ask. The error is that of a constraint that can't be parsed.
+func NewNeed(ask *Ask) (*Need, error) {
+	s := ask.Spec
+	constraint, err := ParseConstraint(s.Constraint)
+	if err != nil {
+		return nil, err
+	}
+	d := &Need{
+		Ask: ask, Size: max(1, s.Size), CPUs: max(1, s.CPUsPerRank), Memory: s.MemoryPerRank, NodeMemory: s.MemoryPerNode,
+		Cards: s.GPUsPerRank, NodeCards: s.GPUsPerNode, VRAM: s.VRAMBytes, Share: shares(s), Exclusive: s.Exclusive,
+		constraint: constraint, only: slices.Sorted(slices.Values(s.NodeList)), never: slices.Sorted(slices.Values(s.Exclude)),
+	}
+	if d.Cards > 0 {
+		d.NodeCards = 0 // the two exclude each other; each rank having its own says more
+	}
+	for _, t := range strings.Split(strings.ToLower(s.GPUType), "|") {
+		if t = strings.TrimSpace(t); t != "" {
+			d.types = append(d.types, t)
+		}
+	}
+	return d, nil
+}
+
+// WantsCards reports whether any card is asked for.
+func (d *Need) WantsCards() bool { return d.Cards+d.NodeCards > 0 }
+
+// CardsFor is how many cards a member of so many ranks takes.
+func (d *Need) CardsFor(ranks int) int { return d.Cards*ranks + d.NodeCards }
+
+// Admits reports whether a node is one of those that the ask names: by partition, node
+// list, exclusion and features. What is free, and whether it is ready, is not looked at.
+func (d *Need) Admits(n *Node) bool {
+	return d.InPartition(n) && d.Named(n.Name) && d.constraint.Met(n.Features)
+}
+
+// InPartition reports whether a node is in one of the partitions of the ask.
+func (d *Need) InPartition(n *Node) bool {
+	for _, p := range d.Ask.Partitions {
+		if slices.Contains(n.Partitions, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Named reports whether the ask's lists of nodes allow a name.
+func (d *Need) Named(name string) bool {
+	if len(d.only) > 0 {
+		if _, in := slices.BinarySearch(d.only, name); !in {
+			return false
+		}
+	}
+	_, out := slices.BinarySearch(d.never, name)
+	return !out
+}
+
+// HasFeatures reports whether a node meets the constraint.
+func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) }
+
+// MatchesModel reports whether a card model is of the type asked for: one of the
+// alternatives is part of its name, whatever the case.
+func (d *Need) MatchesModel(model string) bool {
+	if len(d.types) == 0 {
+		return true
+	}
+	if ok, known := d.models[model]; known {
+		return ok
+	}
+	lower := strings.ToLower(model)
+	ok := slices.ContainsFunc(d.types, func(t string) bool { return strings.Contains(lower, t) })
+	if d.models == nil {
+		d.models = make(map[string]bool)
+	}
+	d.models[model] = ok
+	return ok
+}
+
+// Ranks is how many ranks of the ask fit on a node beside what is granted there, at most
+// Size. If k ranks fit, any smaller number does: every term below falls with k.
+func (d *Need) Ranks(n *Node) int { return d.ranks(n, n.use()) }
+
+// RanksEmpty is Ranks as if no gang held anything on the node. It spares the copy that
+// [Node.Emptied] makes, which on ten thousand full nodes is most of a plan.
+func (d *Need) RanksEmpty(n *Node) int {
+	if len(n.Cards) <= len(unused) {
+		return d.ranks(n, &usage{cards: unused[:len(n.Cards)], open: len(n.Cards)})
+	}
+	return d.Ranks(n.Emptied())
+}
+
+var unused [64]cardUse
+
+func (d *Need) ranks(n *Node, u *usage) int {
+	k := min(d.Size, (n.CPUs-u.cpus)/d.CPUs)
+	if k <= 0 || u.exclusive > 0 || d.Exclusive && u.grants > 0 {
+		return 0
+	}
+	if d.Memory > 0 || d.NodeMemory > 0 {
+		free := n.MemoryBytes - u.memory - d.NodeMemory
+		if free < 0 {
+			return 0
+		}
+		if d.Memory > 0 {
+			k = int(min(int64(k), free/d.Memory))
+		}
+	}
+	if k <= 0 || !d.WantsCards() {
+		return max(0, k)
+	}
+	return d.ranksByCards(n, u, k)
+}
+
+func (d *Need) ranksByCards(n *Node, u *usage, k int) int {
+	if u.open < d.CardsFor(1) {
+		return 0
+	}
+	want, have := d.CardsFor(k), 0
+	for i := range n.Cards {
+		if d.cardFits(n, u, i) {
+			if have++; have == want {
+				return k
+			}
+		}
+	}
+	if d.Cards == 0 {
+		return 0 // the member's cards are one figure: all or none
+	}
+	return have / d.Cards
+}
+
+// cardFits reports whether one rank (or the member) can be given the card at index i.
+func (d *Need) cardFits(n *Node, u *usage, i int) bool {
+	c, use := &n.Cards[i], &u.cards[i]
+	if c.State == stateQuarantined || use.exclusive > 0 || !d.Share && use.holders > 0 {
+		return false
+	}
+	free := c.VRAMBytes - c.StrangersBytes - use.vram
+	if d.VRAM > free || free <= 0 && c.VRAMBytes > 0 {
+		return false // also without a figure: nothing runs on a card that strangers have filled
+	}
+	return d.MatchesModel(c.Model)
+}
+
+// CardFits is cardFits for reasons: which cards of a node would do now.
+func (d *Need) CardFits(n *Node, i int) bool { return d.cardFits(n, n.use(), i) }
+
+// Free is how many cards of a node the ask could use now, whether or not they make up a
+// rank; of an ask without cards, how many CPUs.
+func (d *Need) Free(n *Node) int {
+	u := n.use()
+	if u.exclusive > 0 || d.Exclusive && u.grants > 0 {
+		return 0
+	}
+	if !d.WantsCards() {
+		return max(0, n.CPUs-u.cpus)
+	}
+	free := 0
+	for i := range n.Cards {
+		if d.cardFits(n, u, i) {
+			free++
+		}
+	}
+	return free
+}
+
+// Waste says what placing on a node would cost later asks; smaller is better.
+type Waste struct {
+	idle  int   // card nodes used by an ask without cards: 1 + the cards left idle beside it
+	vram  int64 // of the largest card taken: the lowest model that is enough goes first
+	fresh int   // whole cards opened by a sharing gang
+	cards int   // cards still open afterwards: nearly full nodes are filled first
+	cpus  int   // CPUs left
+}
+
+// Compare orders by cost.
+func (w Waste) Compare(o Waste) int {
+	return cmp.Or(cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram), cmp.Compare(w.fresh, o.fresh),
+		cmp.Compare(w.cards, o.cards), cmp.Compare(w.cpus, o.cpus))
+}
+
+// WasteOf is the cost of so many ranks on a node where they fit.
+func (d *Need) WasteOf(n *Node, ranks int) Waste {
+	u := n.use()
+	w := Waste{cpus: n.CPUs - u.cpus - ranks*d.CPUs}
+	if !d.WantsCards() {
+		if len(n.Cards) > 0 {
+			w.idle = 1 + u.open
+		}
+		return w
+	}
+	want := d.CardsFor(ranks)
+	w.cards = u.open - want
+	low, high, fits, shared := int64(math.MaxInt64), int64(0), 0, 0
+	for i := range n.Cards {
+		if d.cardFits(n, u, i) {
+			low, high = min(low, n.Cards[i].VRAMBytes), max(high, n.Cards[i].VRAMBytes)
+			fits++
+			if u.cards[i].holders > 0 {
+				shared++
+			}
+		}
+	}
+	w.vram = high
+	if low < high && fits > want {
+		w.vram = d.lowestTier(n, u, want)
+	}
+	if d.Share {
+		w.fresh = max(0, want-shared)
+	}
+	return w
+}
+
+// lowestTier is the VRAM of the largest card when the smallest that do are taken.
+func (d *Need) lowestTier(n *Node, u *usage, want int) int64 {
+	var sizes []int64
+	for i := range n.Cards {
+		if d.cardFits(n, u, i) {
+			sizes = append(sizes, n.Cards[i].VRAMBytes)
+		}
+	}
+	slices.Sort(sizes)
+	return sizes[want-1]
+}

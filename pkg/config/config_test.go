@@ -1,0 +1,249 @@
+package config
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/api"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md anew")
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "c.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestControllerFile(t *testing.T) {
+	path := write(t, `
+dir = "/tmp/d"
+listen = ":7420"
+advertise = "login1:7420"
+admins = ["ada", "bob"]
+lease = "off"
+grace = "500ms"
+memory_static_bytes = "5GB"
+stall_retries = 7
+
+[[partition]]
+name = "gpu"
+default_time = "1d"
+
+[[partition]]
+name = "debug"
+nodes = ["n1", "n2"]
+max_time = "30m"
+default = true
+`)
+	c, err := LoadController(path, []string{"grace=2s", "heartbeat=100ms", "admins=ada, eve", "grace=3s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := controllerDefaults()
+	want.Dir, want.StateDir, want.Socket = "/tmp/d", "/tmp/d/state/gangd", "/tmp/d/run/gangd.sock"
+	want.Listen, want.Advertise = ":7420", "login1:7420"
+	want.Admins = []string{"ada", "eve"}
+	want.Lease, want.Grace, want.Heartbeat = 0, 3*time.Second, 100*time.Millisecond
+	want.MemoryStaticBytes, want.StallRetries = 5<<30, 7
+	want.Partitions = []api.Partition{
+		{Name: "gpu", DefaultTime: 24 * time.Hour},
+		{Name: "debug", Nodes: []string{"n1", "n2"}, MaxTime: 30 * time.Minute, Default: true},
+	}
+	if d := cmp.Diff(want, c); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := LoadController("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Socket != "/run/gangd/gangd.sock" || c.StateDir != "/var/lib/gangd" || c.Settings != api.DefaultSettings() {
+		t.Errorf("controller: %+v", c)
+	}
+	if d := cmp.Diff([]api.Partition{{Name: "main", Default: true}}, c.Partitions); d != "" {
+		t.Error(d)
+	}
+	n, err := LoadNode("", "n1", []string{"dir=/tmp/d", "memory=1.5G", "cpus=8", "name=other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := nodeDefaults()
+	want.Name, want.Dir, want.StateDir, want.Controller = "n1", "/tmp/d", "/tmp/d/state/n1", "unix:/tmp/d/run/gangd.sock"
+	want.SimGPUFile, want.Memory, want.CPUs, want.Address = "/tmp/d/sim/n1.json", 3<<29, 8, n.Address
+	if d := cmp.Diff(want, n); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestRefusals holds the whole text: people read it, and it must be enough to act on.
+func TestRefusals(t *testing.T) {
+	long := "/" + strings.Repeat("x", 107)
+	tests := []struct {
+		name, file string
+		set        []string
+		want       string
+	}{
+		{"unknown key", "listen = \":1\"\ngrce = \"5s\"", nil, `FILE:2: unknown key "grce"; nearest is grace`},
+		{"unknown, nothing near", "", []string{"zzzzzzzz=1"}, `--set zzzzzzzz=1: unknown key "zzzzzzzz"; there are: admins advertise dir drain_slack gpu_hang_load_grace gpu_hang_window gpu_idle_percent grace heartbeat keep_ended launch_retries launch_strikes lease listen log_format memory_static_bytes metrics_listen node_lost_retries node_timeout nodes partition preempt_min_run reservation_timeout retry_backoff retry_backoff_max shared_vram_grace single_user socket stall_confirm_interval stall_confirm_samples stall_retries stall_timeout state_dir`},
+		{"key of the other daemon", "cards = \"8x80G\"", nil, `FILE:1: cards is a key of gnoded, not of gangd`},
+		{"unknown table", "[settings]\ngrace = \"5s\"", nil, `FILE:1: unknown key "settings"; there are: admins advertise dir drain_slack gpu_hang_load_grace gpu_hang_window gpu_idle_percent grace heartbeat keep_ended launch_retries launch_strikes lease listen log_format memory_static_bytes metrics_listen node_lost_retries node_timeout nodes partition preempt_min_run reservation_timeout retry_backoff retry_backoff_max shared_vram_grace single_user socket stall_confirm_interval stall_confirm_samples stall_retries stall_timeout state_dir`},
+		{"no unit", "\n\ngrace = 15", nil, `FILE:3: grace: 15: want a duration with a unit, such as 500ms, 15s, 10m or 1d`},
+		{"no unit, set", "", []string{"grace=15"}, `--set grace=15: want a duration with a unit, such as 500ms, 15s, 10m or 1d`},
+		{"negative", "grace = \"-5s\"", nil, `FILE:1: grace: "-5s": want a duration with a unit, such as 500ms, 15s, 10m or 1d`},
+		{"zero", "grace = \"off\"", nil, `FILE:1: grace: "off": want at least 1ms`},
+		{"size", "memory_static_bytes = \"5 Gobs\"", nil, `FILE:1: memory_static_bytes: "5 Gobs": want a size, such as 500MiB, 5GiB or 80G`},
+		{"range", "gpu_idle_percent = 101", nil, `FILE:1: gpu_idle_percent: 101: want 0 to 100`},
+		{"number", "stall_retries = \"many\"", nil, `FILE:1: stall_retries: "many": want a whole number`},
+		{"bool", "single_user = \"yes\"", nil, `FILE:1: single_user: "yes": want true or false`},
+		{"string", "listen = 7420", nil, `FILE:1: listen: 7420: want a string in quotes`},
+		{"listen", "listen = \"7420\"", nil, `FILE:1: listen: "7420": want host:port or :port`},
+		{"list", "admins = [1]", nil, `FILE:1: admins: want a list of strings, such as ["a", "b"]`},
+		{"word", "log_format = \"xml\"", nil, `FILE:1: log_format: "xml": want text or json`},
+		{"relative", "state_dir = \"state\"", nil, `FILE:1: state_dir: "state": want an absolute path`},
+		{"socket", "", []string{"socket=" + long}, `--set socket=` + long + `: want at most 107 bytes for the path of a unix socket, this has 108`},
+		{"set without value", "", []string{"grace"}, `--set grace: want key=value`},
+		{"set of a table", "", []string{"partition=x"}, `--set partition=x: partition is a table of the file, written [[partition]]`},
+		{"not toml", "grace = 5s", nil, `FILE:1:10: not TOML: expected newline but got U+0073 's'`},
+		{"partition as table", "[partition.a]\nnodes = [\"n1\"]", nil, `FILE:1: partition: want tables written [[partition]], each with a name`},
+		{"partition key", "[[partition]]\nname = \"a\"\n[[partition]]\nname = \"b\"\nnode = [\"n1\"]", nil, `FILE:5: unknown key "node"; nearest is nodes`},
+		{"partition value", "[[partition]]\nname = \"a\"\nmax_time = 10", nil, `FILE:3: max_time: 10: want a duration with a unit, such as 500ms, 15s, 10m or 1d`},
+		{"partition without name", "[[partition]]\ndefault = true", nil, `FILE:1: name: want a name for each [[partition]]`},
+		{"partition twice", "[[partition]]\nname = \"a\"\n[[partition]]\nname = \"a\"", nil, `FILE:4: name: there is a partition of that name above`},
+		{"partition name", "[[partition]]\nname = \"A b\"", nil, `FILE:2: name: want 1 to 63 of a-z 0-9 . - that begin and end with a letter or digit`},
+		{"two defaults", "[[partition]]\nname = \"a\"\ndefault = true\n[[partition]]\nname = \"b\"\ndefault = true", nil, `FILE:6: default: want one default partition, there is one above`},
+		{"partition times", "[[partition]]\nname = \"a\"\nmax_time = \"1m\"\ndefault_time = \"1h\"", nil, `FILE:4: default_time: want at most max_time (1m0s)`},
+		{"node timeout", "heartbeat = \"40s\"", nil, `node_timeout: want more than heartbeat (40s): a node would be lost between two beats`},
+		{"backoff", "retry_backoff_max = \"10ms\"", nil, `FILE:1: retry_backoff_max: want at least retry_backoff (1s)`},
+		{"lease", "", []string{"lease=1s"}, `--set lease=1s: want off, or more than heartbeat (1s): beats renew it`},
+		{"all at once", "stall_retries = -1\nadmin = [\"a\"]\nlease = 5", nil,
+			"FILE:1: stall_retries: -1: want 0 to 1048576\nFILE:2: unknown key \"admin\"; nearest is admins\nFILE:3: lease: 5: want a duration with a unit, such as 500ms, 15s, 10m or 1d"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := ""
+			if tt.file != "" {
+				path = write(t, tt.file)
+			}
+			_, err := LoadController(path, tt.set)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if got := strings.ReplaceAll(err.Error(), path, "FILE"); path != "" && got != tt.want || path == "" && err.Error() != tt.want {
+				t.Errorf("\n got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestNodeRefusals(t *testing.T) {
+	for _, tt := range []struct{ name, set, want string }{
+		{"N 1", "", "--set name=N 1: want 1 to 63 of a-z 0-9 . - that begin and end with a letter or digit"},
+		{"../x", "", "--set name=../x: want 1 to 63 of a-z 0-9 . - that begin and end with a letter or digit"},
+		{"n1", "controller=unix:run/s", "--set controller=unix:run/s: want unix:/absolute/path of at most 107 bytes, or host:port"},
+		{"n1", "controller=login1", "--set controller=login1: want unix:/absolute/path, or host:port"},
+		{"n1", "cards=", "--set cards=: want a value"},
+		{"n1", "grace=1s", "--set grace=1s: grace is a key of gangd, not of gnoded"},
+	} {
+		var set []string
+		if tt.set != "" {
+			set = []string{tt.set}
+		}
+		if _, err := LoadNode("", tt.name, set); err == nil || err.Error() != tt.want {
+			t.Errorf("%s %s:\n got %v\nwant %s", tt.name, tt.set, err, tt.want)
+		}
+	}
+	if _, err := LoadNode("/nonexistent/c.toml", "n1", nil); err == nil || err.Error() != "configuration: open /nonexistent/c.toml: no such file or directory" {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+// TestEveryFieldHasARow is the drift test: a setting without bounds and meaning, or a row
+// for a key that is no more, fails here.
+func TestEveryFieldHasARow(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		of   any
+		rows []row
+		also []string
+	}{
+		{"controller", &Controller{}, controllerTable.rows, []string{"partition"}},
+		{"node", &Node{}, nodeTable.rows, nil},
+		{"partition", &api.Partition{}, partitionRows, nil},
+	} {
+		keys := slices.Clone(tt.also)
+		for _, r := range tt.rows {
+			keys = append(keys, r.key)
+			if r.text == "" {
+				t.Errorf("%s: %s says nothing", tt.name, r.key)
+			}
+		}
+		var fields []string
+		for k := range fieldsOf(reflect.ValueOf(tt.of).Elem()) {
+			fields = append(fields, k)
+		}
+		slices.Sort(keys)
+		slices.Sort(fields)
+		if d := cmp.Diff(fields, keys); d != "" {
+			t.Errorf("%s: fields and rows differ:\n%s", tt.name, d)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	const path = "../../docs/configuration.md"
+	var b bytes.Buffer
+	if err := WriteReference(&b); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(have), b.String()); d != "" {
+		t.Errorf("docs/configuration.md is not current; run go test ./pkg/config -run Reference -update\n%s", d)
+	}
+}
+
+// TestExamplesLoad keeps the examples of the documentation true.
+func TestExamplesLoad(t *testing.T) {
+	body := func(s string) string {
+		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), "```toml"), "```")
+	}
+	if _, err := LoadController(write(t, body(controllerExample)), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := LoadNode(write(t, body(nodeExample)), "n1", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("grace = \"5s\"\n[[partition]]\nname = \"a\"\n", "lease=off")
+	f.Add("partition = [1, {name = 2}]", "memory_static_bytes=1e400")
+	f.Add("a.b.c = 1\n\"grace\" = [[1]]", "=")
+	f.Fuzz(func(t *testing.T, file, set string) {
+		path := write(t, file)
+		LoadController(path, []string{set})
+		LoadNode(path, "n1", []string{set})
+	})
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Controller is the configuration of gangd.
+type Controller struct {
+	// Dir, when set, is the root of a cluster in one directory (gangd dev): the defaults
+	// of StateDir and Socket lie in it, and GANG_DIR=Dir is all that a command needs.
+	Dir           string          `mapstructure:"dir"`
+	StateDir      string          `mapstructure:"state_dir"`
+	Socket        string          `mapstructure:"socket"`
+	Listen        string          `mapstructure:"listen"`    // TCP address for nodes; empty: none
+	Advertise     string          `mapstructure:"advertise"` // what join lines tell nodes to dial
+	SingleUser    bool            `mapstructure:"single_user"`
+	Admins        []string        `mapstructure:"admins"`
+	LogFormat     string          `mapstructure:"log_format"` // "text" or "json"
+	MetricsListen string          `mapstructure:"metrics_listen"`
+	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
+	Partitions    []api.Partition `mapstructure:"partition"`
+	api.Settings  `mapstructure:",squash"`
+}
+
+// LoadController reads the configuration of gangd from the file at path ("" for none)
+// and applies the overrides in set, each key=value.
+func LoadController(path string, set []string) (*Controller, error) {
+	c := controllerDefaults()
+	src, err := load(controllerTable, path, set, c)
+	if err != nil {
+		return nil, err
+	}
+	c.fillPaths()
+	c.fillPartitions()
+	if err := src.problems(c.check(src)...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// controllerDefaults are the values that do not depend on the host or on other keys.
+func controllerDefaults() *Controller {
+	return &Controller{LogFormat: "text", Settings: api.DefaultSettings()}
+}
+
+func (c *Controller) fillPaths() {
+	state, run := "/var/lib/gangd", "/run/gangd"
+	if c.Dir != "" {
+		state, run = filepath.Join(c.Dir, "state", "gangd"), filepath.Join(c.Dir, "run")
+	}
+	if c.StateDir == "" {
+		c.StateDir = state
+	}
+	if c.Socket == "" {
+		c.Socket = filepath.Join(run, "gangd.sock")
+	}
+	if c.Advertise == "" && c.Listen != "" {
+		c.Advertise = advertised(c.Listen)
+	}
+}
+
+// advertised replaces a listen address that no node could dial by this host's name.
+func advertised(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return listen
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// fillPartitions gives a site without partitions one of all nodes, and makes the first
+// one the default where none says it is.
+func (c *Controller) fillPartitions() {
+	if len(c.Partitions) == 0 {
+		c.Partitions = []api.Partition{{Name: "main"}}
+	}
+	for _, p := range c.Partitions {
+		if p.Default {
+			return
+		}
+	}
+	c.Partitions[0].Default = true
+}
+
+// check finds what no single key can show.
+func (c *Controller) check(src *source) []error {
+	var errs []error
+	if c.NodeTimeout <= c.Heartbeat {
+		errs = append(errs, src.wrong("node_timeout", fmt.Sprintf("want more than heartbeat (%v): a node would be lost between two beats", c.Heartbeat)))
+	}
+	if c.RetryBackoffMax < c.RetryBackoff {
+		errs = append(errs, src.wrong("retry_backoff_max", fmt.Sprintf("want at least retry_backoff (%v)", c.RetryBackoff)))
+	}
+	if c.Lease != 0 && c.Lease <= c.Heartbeat {
+		errs = append(errs, src.wrong("lease", fmt.Sprintf("want off, or more than heartbeat (%v): beats renew it", c.Heartbeat)))
+	}
+	return append(errs, checkPartitions(c.Partitions, src)...)
+}
+
+func checkPartitions(ps []api.Partition, src *source) []error {
+	var errs []error
+	seen := map[string]bool{}
+	defaults := 0
+	for i, p := range ps {
+		key := func(field string) string { return fmt.Sprintf("partition[%d].%s", i, field) }
+		switch {
+		case p.Name == "":
+			errs = append(errs, src.wrong(key("name"), "want a name for each [[partition]]"))
+		case !nameOK(p.Name):
+			errs = append(errs, src.wrong(key("name"), wantName))
+		case seen[p.Name]:
+			errs = append(errs, src.wrong(key("name"), "there is a partition of that name above"))
+		}
+		seen[p.Name] = true
+		if p.MaxTime > 0 && p.DefaultTime > p.MaxTime {
+			errs = append(errs, src.wrong(key("default_time"), "want at most max_time ("+p.MaxTime.Round(time.Second).String()+")"))
+		}
+		if p.Default {
+			if defaults++; defaults == 2 {
+				errs = append(errs, src.wrong(key("default"), "want one default partition, there is one above"))
+			}
+		}
+	}
+	return errs
+}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Node is the configuration of gnoded.
+type Node struct {
+	Name string `mapstructure:"name"`
+	// Dir, when set, is the root of a cluster in one directory (gangd dev), as in
+	// [Controller].
+	Dir        string   `mapstructure:"dir"`
+	StateDir   string   `mapstructure:"state_dir"`
+	Controller string   `mapstructure:"controller"` // "unix:/path" or "host:port"
+	Address    string   `mapstructure:"address"`    // where ranks of other nodes reach this one
+	Cards      string   `mapstructure:"cards"`      // "auto", "nvml", "none", or simulated: "8x80G"
+	SimGPUFile string   `mapstructure:"sim_gpu_file"`
+	CPUs       int      `mapstructure:"cpus"`   // 0: detect
+	Memory     int64    `mapstructure:"memory"` // bytes, 0: detect
+	Features   []string `mapstructure:"features"`
+	MinUID     uint32   `mapstructure:"min_uid"`
+	Groups     []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
+	Socket     string   `mapstructure:"socket"` // the relay's; empty: no relay
+	LogFormat  string   `mapstructure:"log_format"`
+}
+
+// LoadNode reads the configuration of gnoded from the file at path ("" for none), applies
+// the overrides in set, each key=value, and name over both when it is not empty.
+func LoadNode(path, name string, set []string) (*Node, error) {
+	n := nodeDefaults()
+	if name != "" {
+		set = append(set[:len(set):len(set)], "name="+name)
+	}
+	src, err := load(nodeTable, path, set, n)
+	if err != nil {
+		return nil, err
+	}
+	n.fill()
+	var errs []error
+	if !nameOK(n.Name) {
+		errs = append(errs, src.wrong("name", wantName))
+	}
+	if err := src.problems(errs...); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// nodeDefaults are the values that do not depend on the host or on other keys.
+func nodeDefaults() *Node { return &Node{Cards: "auto", MinUID: 1000, LogFormat: "text"} }
+
+func (n *Node) fill() {
+	host, _ := os.Hostname() // empty is refused as a name, with what is wanted
+	if n.Name == "" {
+		n.Name, _, _ = strings.Cut(strings.ToLower(host), ".")
+	}
+	if n.Address == "" {
+		n.Address = host
+	}
+	state, socket := "/var/lib/gnoded", "/run/gangd/gangd.sock"
+	if n.Dir != "" {
+		state = filepath.Join(n.Dir, "state", n.Name)
+		socket = filepath.Join(n.Dir, "run", "gangd.sock")
+		if n.SimGPUFile == "" {
+			n.SimGPUFile = filepath.Join(n.Dir, "sim", n.Name+".json")
+		}
+	}
+	if n.StateDir == "" {
+		n.StateDir = state
+	}
+	if n.Controller == "" {
+		n.Controller = "unix:" + socket
+	}
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"reflect"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// row is what the struct alone does not say of a key.
+type row struct {
+	key      string
+	check    check  // of one value
+	fallback string // what the default is where the struct's zero value stands for something
+	text     string
+}
+
+// table is all keys of one daemon.
+type table struct {
+	daemon string
+	rows   []row
+	lists  map[string]list // arrays of tables, by key
+}
+
+type list struct {
+	of   reflect.Type
+	rows []row
+}
+
+func (t *table) row(key string) *row { return findRow(t.rows, key) }
+
+func findRow(rows []row, key string) *row {
+	for i := range rows {
+		if rows[i].key == key {
+			return &rows[i]
+		}
+	}
+	return nil
+}
+
+func (t *table) names() []string {
+	var out []string
+	for _, r := range t.rows {
+		out = append(out, r.key)
+	}
+	for k := range t.lists {
+		out = append(out, k)
+	}
+	return out
+}
+
+var controllerTable = &table{daemon: "gangd", rows: append([]row{
+	{"dir", absolute, "none", "Root of a cluster in one directory, as `gangd dev` makes it: `state_dir` and `socket` default into it, and `GANG_DIR` set to it is all that a command needs."},
+	{"state_dir", absolute, "`DIR/state/gangd`, without `dir` `/var/lib/gangd`", "The store, the certificate authority and the join tokens. On a local disk."},
+	{"socket", socketPath, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`", "Unix socket for the commands, for relays and for nodes on this host."},
+	{"listen", listenAddr, "none", "TCP address for nodes and login relays (TLS), such as `:7420`."},
+	{"advertise", dialAddr, "this host's name with the port of `listen`", "Address that the lines of `gangd token new` tell nodes to dial."},
+	{"single_user", nil, "", "Only the person who started gangd may use it, as admin; nodes on the unix socket are trusted by name. For one's own cluster without root."},
+	{"admins", nil, "none", "Users who may act on everyone's jobs, drain nodes and make tokens. Besides them only root and, with `single_user`, the person who started gangd."},
+	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
+	{"metrics_listen", listenAddr, "none", "TCP address for `/metrics` without authentication; they are always on `socket`."},
+	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
+}, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows}}}
+
+var partitionRows = []row{
+	{"name", nil, "", "Its name, needed."},
+	{"nodes", nil, "every node", "Names of its nodes."},
+	{"default", nil, "the first partition", "Jobs that name no partition go here."},
+	{"default_time", atLeast(0), "unlimited", "Time limit of jobs that ask for none."},
+	{"max_time", atLeast(0), "unlimited", "Longest time limit that a job may ask for."},
+}
+
+var settingRows = []row{
+	{"reservation_timeout", atLeast(10 * time.Millisecond), "", "A gang of which not every member is ready after this goes back to blocked."},
+	{"grace", atLeast(time.Millisecond), "", "From the stop signal to the forced exit, for jobs that do not say."},
+	{"drain_slack", atLeast(time.Millisecond), "", "A member that has not reported its end within grace and this is forced out of its gang and fenced."},
+	{"node_timeout", atLeast(10 * time.Millisecond), "", "A node silent for so long is lost, and its gangs drain."},
+	{"lease", atLeast(0), "", "Ranks that no controller has reached for so long end by themselves, which is how a lost node is known to be empty. `off`: never."},
+	{"heartbeat", atLeast(10 * time.Millisecond), "", "Between two beats of a node's session, and between two readings of its cards."},
+	{"retry_backoff", atLeast(0), "", "Pause before the first run again of a gang that failed; doubles each time."},
+	{"retry_backoff_max", atLeast(0), "", "Longest such pause."},
+	{"stall_timeout", atLeast(time.Millisecond), "", "A rank that has begun to beat and then is silent for so long is suspected to have stalled."},
+	{"stall_confirm_samples", between(1, 1000), "", "Readings that must all show idle cards before a stall is believed."},
+	{"stall_confirm_interval", atLeast(time.Millisecond), "", "Between two of them."},
+	{"gpu_idle_percent", between(0, 100), "", "A card used at most so much is idle."},
+	{"memory_static_bytes", atLeastBytes(0), "", "Memory of a card that moved less than this between readings is static."},
+	{"gpu_hang_window", atLeast(time.Millisecond), "", "Cards of a job with `--gpu-watch` that are idle and static for so long hang."},
+	{"gpu_hang_load_grace", atLeast(0), "", "Not judged for so long after the start."},
+	{"stall_retries", between(0, 1<<20), "", "Runs again after causes stalled and gpu-hang, for jobs that do not say."},
+	{"launch_retries", between(0, 1<<20), "", "Runs again after cause launch."},
+	{"node_lost_retries", between(0, 1<<20), "", "Runs again after cause node-lost, for jobs that do not say."},
+	{"launch_strikes", between(1, 1<<20), "", "Failed launches in a row that drain a node."},
+	{"shared_vram_grace", atLeast(0), "", "A rank over its VRAM on a shared card is stopped after so long."},
+	{"preempt_min_run", atLeast(0), "", "A gang is not preempted before it has run so long."},
+	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long."},
+}
+
+var nodeTable = &table{daemon: "gnoded", rows: []row{
+	{"name", nil, "this host's name up to the first dot", "The node's name. With TLS it must be the one in its certificate."},
+	{"dir", absolute, "none", "Root of a cluster in one directory, as `gangd dev` makes it: `state_dir`, `controller` and `sim_gpu_file` default into it."},
+	{"state_dir", absolute, "`DIR/state/NAME`, without `dir` `/var/lib/gnoded`", "Members, their results, and the node's key and certificate."},
+	{"controller", controllerAddr, "`unix:DIR/run/gangd.sock`, without `dir` `unix:/run/gangd/gangd.sock`", "Where gangd is: `unix:/path`, or `host:port` after `gnoded join`."},
+	{"address", nil, "this host's name", "Where ranks on other nodes reach this one (`MASTER_ADDR`, `GANG_PEERS`)."},
+	{"cards", notEmpty, "", "`auto` (NVML where there is a driver), `nvml`, `none`, or simulated cards such as `8x80G`."},
+	{"sim_gpu_file", absolute, "`DIR/sim/NAME.json`, without `dir` none", "Steers simulated cards at run time."},
+	{"cpus", between(0, 1<<20), "detected", "CPU slots offered."},
+	{"memory", atLeastBytes(0), "detected", "Memory offered."},
+	{"features", nil, "none", "Words that `--constraint` matches."},
+	{"min_uid", nil, "", "Users with a lower uid are refused, whatever gangd says."},
+	{"groups", nil, "none", "When set, only members of one of these groups may run here, whatever gangd says."},
+	{"socket", socketPath, "none", "Unix socket of the relay, through which commands on this host reach gangd."},
+	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
+}}
+
+// IsControllerKey reports whether gangd knows the key.
+func IsControllerKey(key string) bool { return controllerTable.row(key) != nil }
+
+// IsNodeKey reports whether gnoded knows the key.
+func IsNodeKey(key string) bool { return nodeTable.row(key) != nil }

@@ -1,0 +1,190 @@
+// Package controller puts gangd together: store, engine, node sessions, HTTP, metrics; it
+// starts them in the order in which they need each other and ends them in reverse.
+//
+// Failure rules: whatever goes wrong at start is an error that names the file or address;
+// an engine that can't go on ends the process with its reason, and a restart reads what is
+// on disk. TERM and INT end it in good order with status 0; ranks are not touched by that.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"gangd/pkg/api"
+	"gangd/pkg/auth"
+	"gangd/pkg/config"
+	"gangd/pkg/engine"
+	"gangd/pkg/metrics"
+	"gangd/pkg/rpc"
+	"gangd/pkg/sched"
+	"gangd/pkg/session"
+	"gangd/pkg/store/sqlitestore"
+)
+
+// shutdownPatience is how long calls under way may take to end after TERM; followers and
+// sessions are cut at once.
+const shutdownPatience = 2 * time.Second
+
+// maxStarts bounds one plan's starts: a thousand gangs admitted in one commit keep the
+// loop responsive (a commit of 1,000 gangs takes tens of milliseconds).
+const maxStarts = 1000
+
+// Run is the controller until ctx ends. ready is called once it answers.
+func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready func()) error {
+	for _, dir := range []string{cfg.StateDir, filepath.Dir(cfg.Socket)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+
+	m := metrics.New(api.Version)
+	eng, err := engine.New(ctx, engine.Options{
+		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
+		Policy: sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
+	})
+	if err != nil {
+		return err
+	}
+	m.Attach(eng)
+	hub := session.NewHub(eng, log)
+	eng.SetHub(hub)
+
+	group, ctx := errgroup.WithContext(ctx)
+	// The engine ends last: what calls it is shut down first, so that each caller gets an
+	// answer. Its context is its own for that reason.
+	engCtx, endEngine := context.WithCancel(context.WithoutCancel(ctx))
+	defer endEngine()
+	group.Go(func() error { return eng.Run(engCtx) })
+
+	srv := &rpc.Server{Engine: eng, Sessions: hub, Log: log, Version: api.Version, Started: time.Now(),
+		Metrics: m.Handler()}
+	guard := auth.NewGuard(cfg.SingleUser, cfg.Admins)
+	guard.Vouches = eng.Vouches
+	listeners, err := listen(cfg, srv, guard, hub, log)
+	if err != nil {
+		endEngine()
+		_ = group.Wait()
+		return err
+	}
+	for _, l := range listeners {
+		group.Go(func() error {
+			if err := l.serve(); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("%s: %w", l.name, err)
+			}
+			return nil
+		})
+	}
+	log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
+	ready()
+	group.Go(func() error {
+		<-ctx.Done()
+		hub.Close()
+		stop, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		defer cancel()
+		for _, l := range listeners {
+			l.stop(stop)
+		}
+		endEngine()
+		return nil
+	})
+	return group.Wait()
+}
+
+// listener is one address with the server behind it.
+type listener struct {
+	name  string
+	serve func() error
+	stop  func(context.Context)
+}
+
+// listen opens every address of the configuration, or none.
+func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *session.Hub, log *slog.Logger) ([]listener, error) {
+	var out []listener
+	fail := func(err error) ([]listener, error) {
+		for _, l := range out {
+			l.stop(context.Background())
+		}
+		return nil, err
+	}
+	if cfg.Listen != "" {
+		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, "pki"), cfg.Advertise, log)
+		if err != nil {
+			return fail(err)
+		}
+		issuer.Revoked.OnRevoke(hub.Kick)
+		guard.Revoked = issuer.Revoked
+		srv.Tokens, srv.Revoke, srv.Join, srv.Renew = issuer.TokenHandler(), issuer.RevokeHandler(), issuer.JoinHandler(), issuer.RenewHandler()
+		l, err := net.Listen("tcp", cfg.Listen)
+		if err != nil {
+			return fail(err)
+		}
+		hs := server(srv, guard, log)
+		hs.TLSConfig = auth.ServerTLS(issuer.CA, issuer.Revoked)
+		out = append(out, listener{cfg.Listen, func() error { return hs.ServeTLS(l, "", "") }, stopper(hs)})
+	}
+	l, err := listenUnix(cfg.Socket)
+	if err != nil {
+		return fail(err)
+	}
+	hs := server(srv, guard, log)
+	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
+	if cfg.MetricsListen != "" {
+		l, err := net.Listen("tcp", cfg.MetricsListen)
+		if err != nil {
+			return fail(err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", srv.Metrics)
+		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
+	}
+	return out, nil
+}
+
+// server answers calls with the identity of their connection. There is no write time-out:
+// followers and sessions last; a header that does not come is cut.
+func server(srv *rpc.Server, guard *auth.Guard, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           guard.Handler(srv.Handler()),
+		ConnContext:       guard.ConnContext,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// stopper ends calls in good order, then cuts those that last.
+func stopper(hs *http.Server) func(context.Context) {
+	return func(ctx context.Context) {
+		if hs.Shutdown(ctx) != nil {
+			_ = hs.Close()
+		}
+	}
+}
+
+// listenUnix takes the socket's place. A stale socket of a controller that was killed is
+// replaced: the store's lock already keeps a second controller away. The directory's mode
+// decides who may connect; who it is the kernel says.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return l, os.Chmod(path, 0o666)
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+)
+
+// Signaller delivers one-shot signals to a member; the session hub is one.
+type Signaller interface {
+	Signal(ctx context.Context, node string, o api.SignalOrder) (processes int, err error)
+}
+
+// Allowed says whether the caller may act on a job of owner.
+type Allowed func(owner uint32) bool
+
+// Cancel ends each job that the request selects; [Engine.Signal] is its sibling for
+// --signal. A job of somebody else answers as one that is not there.
+func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed) (*api.CancelReply, error) {
+	return e.each(ctx, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now})
+		return api.CancelResult{Error: asError(err)}
+	})
+}
+
+// Act does hold, release or requeue to each job that a query selects.
+func (e *Engine) Act(ctx context.Context, action string, q *api.JobQuery, who Caller, may Allowed) (*api.CancelReply, error) {
+	return e.each(ctx, q, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		var ev gang.Event
+		admin := who.Admin && who.UID != j.UID
+		switch action {
+		case "hold":
+			ev = gang.Hold{Job: j.ID, Admin: admin}
+		case "release":
+			ev = gang.Release{Job: j.ID, Admin: who.Admin}
+		case "requeue":
+			ev = gang.Requeue{Job: j.ID, By: who.User}
+		}
+		_, err := e.Do(ctx, ev)
+		return api.CancelResult{Error: asError(err)}
+	})
+}
+
+// Signal delivers a signal to the processes of running jobs and changes no state.
+func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed, s Signaller) (*api.CancelReply, error) {
+	scope := r.Scope
+	if scope == "" {
+		scope = api.ScopeRanks
+	}
+	return e.each(ctx, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		if gang.JobState(j) != api.JobRunning {
+			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %d is %s: only a running job can be signalled", j.ID, gang.JobState(j))}
+		}
+		return e.signalMembers(ctx, j, api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}, s)
+	})
+}
+
+// signalMembers reaches all nodes of a gang side by side: a slow node must not delay the
+// signal on the others.
+func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrder, s Signaller) api.CancelResult {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var out api.CancelResult
+	for i := range j.Members {
+		wg.Go(func() {
+			n, err := s.Signal(ctx, j.Members[i].Node, o)
+			mu.Lock()
+			defer mu.Unlock()
+			out.Processes += n
+			if err != nil {
+				out.Error = asError(err)
+			} else if n > 0 {
+				out.Nodes++
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// each runs fn for every job of a query, many at a time so that they share commits.
+func (e *Engine) each(ctx context.Context, q *api.JobQuery, who Caller, may Allowed, fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
+	if len(q.Refs)+len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) == 0 {
+		return nil, api.Errorf(api.CodeInvalid, "no job was named: give ids, or select by name, user, state, partition or node")
+	}
+	jobs, missing := e.Find(q, who.UID)
+	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
+	for _, m := range missing {
+		reply.Results = append(reply.Results, api.CancelResult{Ref: m.ref.String(), Error: e.missing(ctx, m, may)})
+	}
+	named := len(q.Refs) > 0
+	results := make([]*api.CancelResult, len(jobs))
+	sem := make(chan struct{}, maxBatch)
+	var wg sync.WaitGroup
+	for i, j := range jobs {
+		if !may(j.UID) {
+			if named {
+				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %d belongs to %s", j.ID, j.User)}
+			}
+			continue // a selection by name or state means "of mine"
+		}
+		sem <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-sem }()
+			r := fn(ctx, j)
+			results[i] = &r
+		})
+	}
+	wg.Wait()
+	for i, r := range results {
+		if r != nil {
+			r.JobID, r.Ref = jobs[i].ID, refOf(jobs[i])
+			reply.Results = append(reply.Results, *r)
+		}
+	}
+	return reply, nil
+}
+
+// missing tells "ended long ago" from "never was" for a job that has left memory.
+func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Error {
+	if m.ref.Last > 0 || m.ref.Index >= 0 {
+		return m.err
+	}
+	j, err := e.store.Job(ctx, m.ref.ID)
+	if err != nil || !may(j.UID) {
+		return m.err
+	}
+	return api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", m.ref, gang.JobState(j))
+}
+
+// NodeDrain, NodeResume and NodeFence hand a person's word on a node to the core.
+func (e *Engine) NodeAction(ctx context.Context, action, node, reason string) error {
+	var ev gang.Event
+	switch action {
+	case "drain":
+		ev = gang.NodeDrain{Node: node, Reason: reason}
+	case "resume":
+		ev = gang.NodeResume{Node: node}
+	case "fence":
+		ev = gang.NodeFence{Node: node}
+	default:
+		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume or fence", action)
+	}
+	_, err := e.Do(ctx, ev)
+	return err
+}
+
+func asError(err error) *api.Error {
+	if err == nil {
+		return nil
+	}
+	var a *api.Error
+	if errors.As(err, &a) {
+		return a
+	}
+	return api.Errorf(api.CodeInternal, "%v", err)
+}
+
+// refOf names a job as its owner does: 12, or 12_3 for an element.
+func refOf(j *gang.Job) string {
+	if j.ArrayIndex < 0 {
+		return api.JobRef{ID: j.ID, Index: -1}.String()
+	}
+	return api.JobRef{ID: j.ArrayID, Index: j.ArrayIndex}.String()
+}

@@ -1,0 +1,321 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/sched"
+	"gangd/pkg/store"
+)
+
+// maxBatch bounds the events of one commit: enough that an fsync is shared by hundreds of
+// callers, little enough that the first of them does not wait for the thousandth.
+const maxBatch = 512
+
+// inboxSize is how many requests may wait before senders are held back.
+const inboxSize = 4096
+
+// fullRetry is how often a batch that found the disk full is tried again.
+const fullRetry = time.Second
+
+// ErrStopped is the answer to a request that came when the engine had ended.
+var ErrStopped = api.Errorf(api.CodeUnavailable, "the controller is shutting down")
+
+// Clock reads the time for a step.
+type Clock interface{ Now() gang.Instant }
+
+// Hub carries desired sets and one-shot orders to nodes; see package session.
+type Hub interface {
+	// Wake says that the desired sets of nodes changed. It never blocks.
+	Wake(nodes []string)
+}
+
+// Recorder is told what was committed, for metrics. Its methods are called from the
+// engine's goroutine and must be quick.
+type Recorder interface {
+	Events(evs []api.Event)
+	Commit(d time.Duration, events int)
+	Plan(d time.Duration, at time.Time)
+}
+
+// Options are the parts an engine is made of.
+type Options struct {
+	Store    store.Store
+	Clock    Clock
+	Log      *slog.Logger
+	Settings api.Settings
+	Policy   sched.Policy
+	Record   Recorder
+	Version  string
+}
+
+// Engine runs the controller's state.
+type Engine struct {
+	opt    Options
+	store  store.Store
+	world  *gang.World
+	queue  *sched.Queue
+	log    *slog.Logger
+	hub    Hub
+	inbox  chan request
+	done   chan struct{} // closed when Run has returned
+	view   view
+	bus    bus
+	replan bool // something changed since the last plan, or that one was cut short
+	plan   sched.Plan
+}
+
+// request is one event, or a look at the state from inside (inspect), with its answer.
+type request struct {
+	ev      gang.Event
+	inspect func()
+	reply   chan<- gang.Outcome // nil: nobody waits
+}
+
+// New loads the store. [Engine.SetHub] must follow before [Engine.Run].
+func New(ctx context.Context, opt Options) (*Engine, error) {
+	now := opt.Clock.Now()
+	saved, err := opt.Store.Load(ctx, now.Wall.Add(-opt.Settings.KeepEnded))
+	if err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
+	e := &Engine{
+		opt: opt, store: opt.Store, log: opt.Log,
+		world: gang.Restore(now, opt.Settings, saved),
+		queue: new(sched.Queue),
+		inbox: make(chan request, inboxSize),
+		done:  make(chan struct{}),
+	}
+	e.view.init(e.world, opt.Store.Lineage())
+	e.bus.init(saved.NextSeq - 1)
+	for j := range e.world.Jobs() {
+		e.requeue(j.ID)
+	}
+	e.replan = true
+	return e, nil
+}
+
+// SetHub gives the engine its way to the nodes.
+func (e *Engine) SetHub(h Hub) { e.hub = h }
+
+// Run is the engine's one goroutine. It returns nil when ctx ends, else why the engine
+// can't go on.
+func (e *Engine) Run(ctx context.Context) error {
+	defer close(e.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	batch := make([]request, 0, maxBatch)
+	for {
+		e.arm(timer)
+		batch = batch[:0]
+		select {
+		case <-ctx.Done():
+			return nil
+		case r := <-e.inbox:
+			batch = e.gather(append(batch, r))
+		case <-timer.C:
+			batch = e.gather(append(batch, request{ev: gang.Tick{}}))
+		}
+		if err := e.round(ctx, batch); err != nil {
+			return err
+		}
+	}
+}
+
+// gather takes what else is waiting, up to a batch.
+func (e *Engine) gather(batch []request) []request {
+	for len(batch) < maxBatch {
+		select {
+		case r := <-e.inbox:
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// arm sets the timer to the core's next deadline, or to now when a plan is owed.
+func (e *Engine) arm(timer *time.Timer) {
+	wait := time.Hour
+	if at, ok := e.world.NextDeadline(); ok {
+		wait = max(0, at-e.opt.Clock.Now().Mono)
+	}
+	if e.replan {
+		wait = 0
+	}
+	timer.Reset(wait)
+}
+
+// round is one batch: step, plan, commit, publish, answer, send.
+func (e *Engine) round(ctx context.Context, batch []request) error {
+	now := e.opt.Clock.Now()
+	outcomes := make([]gang.Outcome, len(batch))
+	for i, r := range batch {
+		if r.ev != nil {
+			outcomes[i] = e.step(now, r.ev)
+		}
+	}
+	e.planStarts(now)
+	ch := e.world.Take()
+	if err := e.commit(ctx, &ch); err != nil {
+		return err
+	}
+	e.publish(&ch)
+	for i, r := range batch {
+		if r.inspect != nil {
+			r.inspect()
+		}
+		if r.reply != nil {
+			r.reply <- outcomes[i]
+		}
+	}
+	if len(ch.Dirty) > 0 {
+		e.hub.Wake(ch.Dirty)
+	}
+	return nil
+}
+
+// step hands one event to the core. A submission that the disk has no room for is refused
+// before it is taken in: ends must still find room when acceptance has stopped.
+func (e *Engine) step(now gang.Instant, ev gang.Event) gang.Outcome {
+	if _, submit := ev.(gang.Submit); submit {
+		if err := e.store.Room(); err != nil {
+			e.log.Error("submission refused", "err", err)
+			return gang.Outcome{Refused: errDiskFull}
+		}
+	}
+	return e.world.Step(now, ev)
+}
+
+// commit writes one batch. A full disk is waited out: nothing of the batch was written,
+// nothing of it has been told to anyone, so trying again is safe.
+func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
+	if empty(ch) {
+		return nil
+	}
+	for told := false; ; told = true {
+		t := time.Now()
+		lineage, err := e.store.Commit(ctx, ch)
+		if err == nil {
+			e.opt.Record.Commit(time.Since(t), len(ch.Events))
+			e.view.setLineage(lineage)
+			if told {
+				e.log.Info("state disk has room again")
+			}
+			return nil
+		}
+		if !errors.Is(err, store.ErrFull) {
+			return fmt.Errorf("commit: %w", err)
+		}
+		if !told {
+			e.log.Error("state disk full: nothing is accepted until there is room", "err", err)
+		}
+		if !e.refuseWhileFull(ctx) {
+			return fmt.Errorf("commit: %w", err)
+		}
+	}
+}
+
+// refuseWhileFull answers submissions for one retry interval; false when ctx ended.
+func (e *Engine) refuseWhileFull(ctx context.Context) bool {
+	retry := time.NewTimer(fullRetry)
+	defer retry.Stop()
+	var keep []request
+	// What is not a submission goes back, in order, before anything that comes later: the
+	// inbox has room for it because it was taken from there and nobody else reads.
+	defer func() {
+		for _, r := range keep {
+			select {
+			case e.inbox <- r:
+			default: // full of later senders: they are held back, this one must not be lost
+				go func() { e.inbox <- r }()
+			}
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-retry.C:
+			return true
+		case r := <-e.inbox:
+			if _, submit := r.ev.(gang.Submit); submit && r.reply != nil {
+				r.reply <- gang.Outcome{Refused: errDiskFull}
+				continue
+			}
+			keep = append(keep, r)
+		}
+	}
+}
+
+var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the job could not be kept, so it was not accepted",
+	Hint: "free space on the controller's state directory, then submit again"}
+
+func empty(ch *gang.Changes) bool {
+	return len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Events) == 0
+}
+
+// Do hands in an event and waits until what it changed is on disk and published.
+func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {
+	reply := make(chan gang.Outcome, 1)
+	if err := e.send(ctx, request{ev: ev, reply: reply}); err != nil {
+		return gang.Outcome{}, err
+	}
+	select {
+	case out := <-reply:
+		if out.Refused != nil {
+			return out, out.Refused
+		}
+		return out, nil
+	case <-e.done:
+		return gang.Outcome{}, ErrStopped
+	case <-ctx.Done():
+		return gang.Outcome{}, context.Cause(ctx)
+	}
+}
+
+// post hands in an event that nobody waits for.
+func (e *Engine) post(ev gang.Event) { _ = e.send(context.Background(), request{ev: ev}) }
+
+// inspect runs fn in the engine's goroutine, after a commit, on its live state.
+func (e *Engine) inspect(ctx context.Context, fn func()) error {
+	ran := make(chan struct{})
+	if err := e.send(ctx, request{inspect: func() { fn(); close(ran) }}); err != nil {
+		return err
+	}
+	select {
+	case <-ran:
+		return nil
+	case <-e.done:
+		return ErrStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *Engine) send(ctx context.Context, r request) error {
+	select {
+	case e.inbox <- r:
+		return nil
+	case <-e.done:
+		return ErrStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Verify recounts the world and the store and names every disagreement.
+func (e *Engine) Verify(ctx context.Context) ([]string, error) {
+	var found []string
+	if err := e.inspect(ctx, func() { found = e.world.Verify() }); err != nil {
+		return nil, err
+	}
+	more, err := e.store.Verify(ctx)
+	return append(found, more...), err
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"gangd/pkg/api"
+)
+
+// busKeep is how many events stay in memory for followers; whoever is further behind
+// reads them from the store.
+const busKeep = 8192
+
+// followPage is how many events one look at the store brings.
+const followPage = 1000
+
+// bus hands committed events to followers. A slow follower costs nothing: it is woken and
+// reads at its own pace.
+type bus struct {
+	mu     sync.Mutex
+	recent []api.Event   // newest last, at most 2*busKeep
+	last   int64         // Seq of the newest committed event
+	wake   chan struct{} // closed and replaced at each publish
+}
+
+func (b *bus) init(last int64) {
+	b.last = max(0, last)
+	b.wake = make(chan struct{})
+}
+
+func (b *bus) publish(evs []api.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recent = append(b.recent, evs...)
+	if len(b.recent) > 2*busKeep {
+		b.recent = slices.Clone(b.recent[len(b.recent)-busKeep:])
+	}
+	b.last = evs[len(evs)-1].Seq
+	close(b.wake)
+	b.wake = make(chan struct{})
+}
+
+// after gives the events in memory behind since, what to wait on when there are none, and
+// whether memory reaches back that far.
+func (b *bus) after(since int64) (evs []api.Event, wake <-chan struct{}, complete bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if since >= b.last {
+		return nil, b.wake, true
+	}
+	if len(b.recent) == 0 || b.recent[0].Seq > since+1 {
+		return nil, b.wake, false
+	}
+	i, _ := slices.BinarySearchFunc(b.recent, since+1, func(e api.Event, s int64) int { return int(e.Seq - s) })
+	return slices.Clone(b.recent[i:]), b.wake, true
+}
+
+func (b *bus) lastSeq() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
+// Events reads the events of a job (0: of all) behind since.
+func (e *Engine) Events(ctx context.Context, job, since int64) ([]api.Event, error) {
+	return e.store.Events(ctx, job, since, 0)
+}
+
+// Follow calls fn with each event behind since (-1: from now on), in order, without gap or
+// repeat, until fn or ctx ends it.
+func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Event) error) error {
+	if since < 0 {
+		since = e.bus.lastSeq()
+	}
+	for {
+		evs, wake, complete := e.bus.after(since)
+		if !complete {
+			var err error
+			if evs, err = e.store.Events(ctx, 0, since, followPage); err != nil {
+				return err
+			}
+		}
+		if len(evs) > 0 {
+			since = evs[len(evs)-1].Seq
+			if job != 0 {
+				evs = slices.DeleteFunc(evs, func(ev api.Event) bool { return ev.JobID != job })
+			}
+			if len(evs) > 0 {
+				if err := fn(evs); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-e.done:
+			return ErrStopped
+		}
+	}
+}
+
+// logEvents writes the lines of the outside contract: one grep on the job id tells its story.
+func (e *Engine) logEvents(evs []api.Event) {
+	for i := range evs {
+		ev := &evs[i]
+		switch ev.Type {
+		case api.EventReserved:
+			e.log.Info("gang reserved", "job", ev.JobID, "epoch", ev.Epoch, "size", ev.Size, "nodes", len(ev.Nodes))
+		case api.EventStarted:
+			e.log.Info("gang started", "job", ev.JobID, "epoch", ev.Epoch)
+		case api.EventRolledBack:
+			e.log.Warn("gang rolled back", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "why", ev.Text)
+		case api.EventDrainStarted:
+			trigger := -1
+			if ev.Trigger != nil {
+				trigger = *ev.Trigger
+			}
+			e.log.Info("gang drain started", "job", ev.JobID, "epoch", ev.Epoch, "trigger", trigger, "cause", ev.Cause, "moved", ev.Moved)
+		case api.EventMemberStopped:
+			e.log.Info("member stopped", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "forced", ev.Forced)
+		case api.EventDrainCompleted:
+			e.log.Info("gang drain completed", "job", ev.JobID, "epoch", ev.Epoch, "outcome", ev.Outcome, "cause", ev.Cause, "seconds", ev.Seconds)
+		case api.EventStaleRefused:
+			e.log.Warn("stale epoch refused", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "claimed", ev.ClaimedEpoch)
+		case api.EventEnded:
+			e.log.Info("job ended", "job", ev.JobID, "epoch", ev.Epoch, "state", ev.State, "cause", ev.Cause)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/store"
+)
+
+// notFound is the one answer for a job that never was and for one that the caller may not
+// know of.
+func notFound(ref api.JobRef) *api.Error {
+	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref),
+		Hint: "list jobs with gqueue, ended ones with gqueue -t all"}
+}
+
+// Find gives the jobs in memory that a query selects, by id, and one error for each of
+// its references that names none of them. uid is whose jobs @ means.
+func (e *Engine) Find(q *api.JobQuery, uid uint32) ([]*gang.Job, []refError) {
+	match := matcher(q)
+	if len(q.Refs) == 0 {
+		return e.view.snapshot(match), nil
+	}
+	var out []*gang.Job
+	var missing []refError
+	seen := map[int64]bool{}
+	for _, ref := range q.Refs {
+		jobs := e.byRef(ref, uid)
+		if len(jobs) == 0 {
+			missing = append(missing, refError{ref, notFound(ref)})
+		}
+		for _, j := range jobs {
+			// A job asked for by id is shown whatever its state, as squeue does within
+			// MinJobAge; the other filters still narrow.
+			if !seen[j.ID] && (match(j) || len(q.States) == 0 && matchBut(q, j)) {
+				seen[j.ID] = true
+				out = append(out, j)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *gang.Job) int { return int(a.ID - b.ID) })
+	return out, missing
+}
+
+type refError struct {
+	ref api.JobRef
+	err *api.Error
+}
+
+// byRef resolves one reference among the jobs in memory: an array's id means all of it.
+func (e *Engine) byRef(ref api.JobRef, uid uint32) []*gang.Job {
+	v := &e.view
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	switch {
+	case ref.Last > 0:
+		if j := v.last(ref.Last, uid); j != nil {
+			return v.element(j.ID, -1)
+		}
+		return nil
+	default:
+		return v.element(ref.ID, ref.Index)
+	}
+}
+
+// last is the nth newest submission of a user; an array counts once.
+func (v *view) last(n int, uid uint32) *gang.Job {
+	for _, id := range slices.Backward(v.ids) {
+		j := v.jobs[id]
+		if j.UID != uid || j.ArrayID != 0 && j.ArrayID != j.ID {
+			continue
+		}
+		if n--; n == 0 {
+			return j
+		}
+	}
+	return nil
+}
+
+// element gives a job, one element of an array, or (index -1) all of the array.
+func (v *view) element(id int64, index int) []*gang.Job {
+	if index < 0 {
+		j := v.jobs[id]
+		if j != nil && j.ArrayID != id {
+			return []*gang.Job{j}
+		}
+	}
+	// The elements of an array have consecutive ids from the array's own on; some may
+	// have left memory.
+	var out []*gang.Job
+	i, _ := slices.BinarySearch(v.ids, id)
+	for ; i < len(v.ids); i++ {
+		j := v.jobs[v.ids[i]]
+		if j.ArrayID != id {
+			break
+		}
+		if index < 0 || j.ArrayIndex == index {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// matcher is the query without its references; jobs that have ended match only when asked
+// for by All or States.
+func matcher(q *api.JobQuery) func(*gang.Job) bool {
+	return func(j *gang.Job) bool {
+		state := gang.JobState(j)
+		if len(q.States) > 0 {
+			if !slices.Contains(q.States, state) {
+				return false
+			}
+		} else if !q.All && state.Ended() {
+			return false
+		}
+		return matchBut(q, j)
+	}
+}
+
+// matchBut is the query without references and states.
+func matchBut(q *api.JobQuery, j *gang.Job) bool {
+	return in(q.Users, j.User) && in(q.Names, j.Name) && in(q.Accounts, j.Spec.Account) &&
+		in(q.Partitions, j.Partition) && (len(q.Nodes) == 0 || slices.ContainsFunc(j.Members, func(m gang.Member) bool {
+		return slices.Contains(q.Nodes, m.Node)
+	}))
+}
+
+func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+
+// One finds the single job a reference names, in memory or in the store.
+func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job, error) {
+	if jobs := e.byRef(ref, uid); len(jobs) > 0 {
+		return jobs[0], nil
+	}
+	switch {
+	case ref.Last > 0:
+		return nil, notFound(ref)
+	case ref.Index >= 0:
+		jobs, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: ref.ID})
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range jobs {
+			if j.ArrayIndex == ref.Index {
+				return j, nil
+			}
+		}
+		return nil, notFound(ref)
+	}
+	j, err := e.store.Job(ctx, ref.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, notFound(ref)
+	}
+	return j, err
+}
+
+// List answers a query with what people see.
+func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+	jobs, missing := e.Find(q, uid)
+	if len(jobs) == 0 && len(missing) > 0 {
+		return nil, missing[0].err
+	}
+	out := make([]api.Job, len(jobs))
+	for i, j := range jobs {
+		out[i] = e.show(j, !q.NoRanks)
+	}
+	return out, nil
+}
+
+// Detail shows a job with its attempts.
+func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error) {
+	rows, err := e.store.Epochs(ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
+	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
+	for i := range rows {
+		if !rows[i].Started.IsZero() {
+			d.Attempts = append(d.Attempts, attempt(&rows[i]))
+		}
+	}
+	return d, nil
+}
+
+// Wait returns a job once it has ended.
+func (e *Engine) Wait(ctx context.Context, j *gang.Job) (*gang.Job, error) {
+	if ended := e.view.whenEnded(j.ID); ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-e.done:
+			return nil, ErrStopped
+		}
+	}
+	if now := e.view.job(j.ID); now != nil {
+		return now, nil
+	}
+	return e.store.Job(ctx, j.ID)
+}
+
+// Ping says how the controller is; the caller adds who it is.
+func (e *Engine) Ping() *api.PingReply {
+	p := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: e.view.onHold()}
+	for _, n := range e.view.allNodes() {
+		p.Nodes++
+		if n.State == api.NodeUp {
+			p.NodesUp++
+		}
+	}
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	p.Lineage = e.view.lineage
+	return p
+}
+
+// Vouches says whether a node may speak for a user of its own: where a gang of that user
+// has a member, the node could act as the user anyway.
+func (e *Engine) Vouches(node string, uid uint32) bool {
+	jobs := e.view.snapshot(func(j *gang.Job) bool {
+		return j.UID == uid && j.Verdict == nil && slices.ContainsFunc(j.Members, func(m gang.Member) bool { return m.Node == node })
+	})
+	return len(jobs) > 0
+}

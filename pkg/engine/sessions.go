@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+)
+
+// The engine is the handler behind the node sessions (session.Handler).
+
+// NodeHello takes in a node with all that it has; the answer comes after the commit.
+func (e *Engine) NodeHello(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
+	e.view.checkLineage(h, e.log)
+	if _, err := e.Do(ctx, gang.NodeHello{Hello: *h, Partitions: e.partitionsOf(h.Node)}); err != nil {
+		return nil, err
+	}
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	return &api.Welcome{Version: e.opt.Version, Lineage: e.view.lineage, Settings: e.opt.Settings}, nil
+}
+
+// partitionsOf names the partitions a node is in; a partition without nodes has them all.
+func (e *Engine) partitionsOf(node string) []string {
+	var out []string
+	for _, p := range e.opt.Policy.Partitions {
+		if len(p.Nodes) == 0 || slices.Contains(p.Nodes, node) {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// NodeReport queues what changed on a node. It blocks only while the inbox is full, which
+// holds the node's session back and nobody else's.
+func (e *Engine) NodeReport(node string, a *api.Actual) {
+	e.post(gang.NodeReport{Node: node, Actual: *a})
+}
+
+// NodeSample queues what a node's cards were seen doing.
+func (e *Engine) NodeSample(node string, s []api.CardSample) {
+	e.post(gang.NodeSample{Node: node, Cards: s})
+}
+
+// NodeGone queues the end of a node's session.
+func (e *Engine) NodeGone(node string) { e.post(gang.NodeGone{Node: node}) }
+
+// Desired is the newest committed desired set of a node; ok is false on hold.
+func (e *Engine) Desired(node string) (a []api.Assignment, specs map[string]*api.Spec, ok bool) {
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	d := e.view.desired[node]
+	return d.assignments, d.specs, e.view.hold == ""
+}

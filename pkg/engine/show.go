@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/gang"
+	"gangd/pkg/outpath"
+)
+
+// show turns a job into what people and tools read.
+func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
+	s, spec := gang.JobState(j), j.Spec
+	grace := spec.Grace
+	if grace == 0 {
+		grace = e.opt.Settings.Grace
+	}
+	out := api.Job{
+		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, UID: j.UID,
+		Account: spec.Account, Partition: j.Partition, State: s, StateCode: s.Code(),
+		Priority: j.Priority, Held: j.Held, Size: spec.Size, Launch: spec.Launch,
+		Epoch: j.Epoch, RestartCount: j.Restarts, Budgets: gang.Budgets(&e.opt.Settings, j),
+		SubmitTime: j.Submit, EligibleTime: j.Eligible, StartTime: j.Start, EndTime: j.End,
+		TimeLimitSeconds: int64(j.TimeLimit / time.Second), GraceSeconds: int64(grace / time.Second),
+		VRAMBytes: spec.VRAMBytes, GPUsPerRank: spec.GPUsPerRank, CPUsPerRank: spec.CPUsPerRank,
+		MemoryBytes: spec.MemoryPerRank, WorkDir: spec.WorkDir, Command: spec.ScriptName,
+		StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Nodes: nodesOf(j), Ranks: []api.Rank{},
+	}
+	if j.ArrayIndex >= 0 {
+		out.ArrayIndex = &j.ArrayIndex
+	}
+	if n := spec.Notice; n != nil {
+		out.Notice = &api.NoticeView{Signal: n.Signal, LeadSeconds: int64(n.Lead / time.Second), Scope: n.Scope}
+	}
+	if v := j.Verdict; v != nil {
+		out.Cause, out.Verdict, out.ExitCode, out.Signal = v.Cause, v.Text, &v.ExitCode, v.Signal
+		if v.Trigger >= 0 {
+			out.TriggerRank = &v.Trigger
+		}
+	} else if d := j.Drain; d != nil {
+		out.Cause = d.Cause
+		if d.Trigger >= 0 {
+			out.TriggerRank = &d.Trigger
+		}
+	}
+	if s == api.JobPending {
+		out.Reason, out.Why = e.waits(j)
+	} else {
+		out.Reason = "None"
+		if s.Ended() && s != api.JobCompleted {
+			out.Reason = endReason(s)
+		}
+	}
+	if ranks {
+		out.Ranks = showRanks(j)
+	}
+	return out
+}
+
+// endReason is Slurm's word for how a job ended.
+func endReason(s api.JobState) string {
+	switch s {
+	case api.JobTimeout:
+		return "TimeLimit"
+	case api.JobNodeFail:
+		return "NodeDown"
+	case api.JobOutOfMemory:
+		return "OutOfMemory"
+	case api.JobFailed:
+		return "NonZeroExitCode"
+	}
+	return "None"
+}
+
+// waits says why a pending job is not admitted: what keeps it from being a candidate at
+// all, else what the last plan found.
+func (e *Engine) waits(j *gang.Job) (word, text string) {
+	now := e.opt.Clock.Now().Wall
+	switch {
+	case j.Held == "admin":
+		return "JobHeldAdmin", "held by an admin; only an admin may release it (gctl release)"
+	case j.Held != "":
+		return "JobHeldUser", fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
+	case j.Spec.Begin.After(now):
+		return "BeginTime", "begins at " + j.Spec.Begin.Format(time.RFC3339)
+	case j.BackoffUntil.After(now):
+		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
+	}
+	if r, ok := e.view.reason(j.ID); ok {
+		return r.Word, r.Text
+	}
+	if j.Array != nil && j.Array.Limit > 0 {
+		return "JobArrayTaskLimit", fmt.Sprintf("%d elements of its array may run at once", j.Array.Limit)
+	}
+	return "None", "not looked at yet"
+}
+
+func showRanks(j *gang.Job) []api.Rank {
+	out := make([]api.Rank, len(j.Ranks))
+	for i := range j.Ranks {
+		r := &j.Ranks[i]
+		out[i] = api.Rank{Rank: i, State: r.State, PID: r.PID, StartTime: r.Start, EndTime: r.End, Signal: r.Signal}
+		if r.State != api.RankBlocked {
+			out[i].Node, out[i].Cards = r.Slot.Node, r.Slot.Cards
+		}
+		if r.Exited {
+			out[i].ExitCode = &r.ExitCode
+		}
+	}
+	return out
+}
+
+// nodesOf names the nodes of the current or last epoch, in the order of the first rank.
+func nodesOf(j *gang.Job) []string {
+	out := []string{}
+	if j.Verdict == nil && len(j.Members) == 0 {
+		return out
+	}
+	for i := range j.Ranks {
+		if n := j.Ranks[i].Slot.Node; n != "" && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func attempt(r *gang.EpochRow) api.Attempt {
+	a := api.Attempt{JobID: r.Job, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
+		ExitCodes: r.ExitCodes, Nodes: []string{}}
+	if a.ExitCodes == nil {
+		a.ExitCodes = []int{}
+	}
+	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
+		a.TriggerRank = &r.Trigger
+	}
+	cards := 0
+	for _, s := range r.Slots {
+		cards += len(s.Cards)
+		if !slices.Contains(a.Nodes, s.Node) {
+			a.Nodes = append(a.Nodes, s.Node)
+		}
+	}
+	if !r.Ended.IsZero() {
+		a.GPUSeconds = int64(cards) * int64(r.Ended.Sub(r.Started)/time.Second)
+	}
+	return a
+}
+
+// ShowNodes is what ginfo prints.
+func (e *Engine) ShowNodes() *api.NodesReply {
+	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions}
+	if out.Partitions == nil {
+		out.Partitions = []api.Partition{}
+	}
+	for _, n := range e.view.allNodes() {
+		out.Nodes = append(out.Nodes, showNode(n))
+	}
+	return out
+}
+
+func showNode(n *gang.Node) api.Node {
+	r := n.Res
+	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Address: r.Address, BootID: n.BootID,
+		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Version: n.Hello.Version,
+		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes,
+		Cards: []api.Card{}, Jobs: []int64{}}
+	for i := range r.Grants {
+		g := &r.Grants[i]
+		out.CPUsUsed += g.CPUs
+		out.MemoryUsed += g.Memory
+		if !slices.Contains(out.Jobs, g.Job) {
+			out.Jobs = append(out.Jobs, g.Job)
+		}
+	}
+	for i := range r.Cards {
+		out.Cards = append(out.Cards, showCard(r, &r.Cards[i]))
+	}
+	return out
+}
+
+// showCard: reserved is what the grants on it may use, the whole card when exclusive.
+func showCard(n *cluster.Node, c *cluster.Card) api.Card {
+	out := api.Card{Index: c.Index, UUID: c.UUID, Model: c.Model, VRAMBytes: c.VRAMBytes, UsedBytes: c.UsedBytes,
+		StrangersBytes: c.StrangersBytes, Utilization: c.Utilization, State: c.State, Reason: c.Reason, Jobs: []int64{}}
+	for i := range n.Grants {
+		for _, g := range n.Grants[i].Cards {
+			if g.UUID != c.UUID {
+				continue
+			}
+			if g.Exclusive {
+				out.ReservedBytes = c.VRAMBytes
+			} else {
+				out.ReservedBytes += g.VRAMBytes
+			}
+			if !slices.Contains(out.Jobs, n.Grants[i].Job) {
+				out.Jobs = append(out.Jobs, n.Grants[i].Job)
+			}
+		}
+	}
+	return out
+}
+
+func outputPattern(s *api.Spec) string {
+	if s.Output != "" {
+		return s.Output
+	}
+	return outpath.Default(s)
+}

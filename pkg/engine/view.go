@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/sched"
+)
+
+// view is what readers see: the newest committed state. The jobs and nodes in it are
+// immutable values, so a reader holds the lock only while it collects pointers.
+type view struct {
+	mu      sync.RWMutex
+	jobs    map[int64]*gang.Job
+	ids     []int64 // ascending
+	nodes   map[string]*gang.Node
+	names   []string // of nodes, ascending
+	desired map[string]desired
+	reasons []sched.Reason            // of the last plan
+	byJob   map[int64]sched.Reason    // index of reasons, made by the first reader
+	ended   map[int64][]chan struct{} // waiters for the end of a job
+	lineage uint64
+	hold    string // why the controller neither starts nor stops anything; empty: it does
+}
+
+type desired struct {
+	assignments []api.Assignment
+	specs       map[string]*api.Spec
+}
+
+func (v *view) init(w *gang.World, lineage uint64) {
+	v.jobs = map[int64]*gang.Job{}
+	v.nodes = map[string]*gang.Node{}
+	v.desired = map[string]desired{}
+	v.ended = map[int64][]chan struct{}{}
+	v.lineage = lineage
+	for j := range w.Jobs() {
+		v.jobs[j.ID] = j
+		v.ids = append(v.ids, j.ID)
+	}
+	for _, n := range w.Nodes() {
+		v.putNode(n)
+		a, s := w.Desired(n.Name)
+		v.desired[n.Name] = desired{a, s}
+	}
+}
+
+func (v *view) putNode(n *gang.Node) {
+	if _, known := v.nodes[n.Name]; !known {
+		i, _ := slices.BinarySearch(v.names, n.Name)
+		v.names = slices.Insert(v.names, i, n.Name)
+	}
+	v.nodes[n.Name] = n
+}
+
+func (v *view) putJob(j *gang.Job) {
+	if _, known := v.jobs[j.ID]; !known {
+		// Ids grow, so this is an append in all but a replayed order.
+		i, _ := slices.BinarySearch(v.ids, j.ID)
+		v.ids = slices.Insert(v.ids, i, j.ID)
+	}
+	v.jobs[j.ID] = j
+	if j.Verdict != nil {
+		for _, ch := range v.ended[j.ID] {
+			close(ch)
+		}
+		delete(v.ended, j.ID)
+	}
+}
+
+func (v *view) setLineage(l uint64) {
+	v.mu.Lock()
+	v.lineage = l
+	v.mu.Unlock()
+}
+
+// publish makes a committed batch visible: state first, then events, so that whoever is
+// woken by an event finds its state.
+func (e *Engine) publish(ch *gang.Changes) {
+	v := &e.view
+	v.mu.Lock()
+	for _, j := range ch.Jobs {
+		v.putJob(j)
+	}
+	for _, n := range ch.Nodes {
+		v.putNode(n)
+	}
+	for _, n := range ch.Seen {
+		v.putNode(n)
+	}
+	for _, name := range ch.Dirty {
+		a, s := e.world.Desired(name)
+		v.desired[name] = desired{a, s}
+	}
+	v.drop(ch.Purged)
+	v.reasons, v.byJob = e.plan.Reasons, nil
+	v.mu.Unlock()
+	if len(ch.Events) > 0 {
+		e.bus.publish(ch.Events)
+		e.opt.Record.Events(ch.Events)
+		e.logEvents(ch.Events)
+	}
+}
+
+// drop forgets purged jobs, in one pass over the ids however many there are.
+func (v *view) drop(ids []int64) {
+	if len(ids) == 0 {
+		return
+	}
+	for _, id := range ids {
+		delete(v.jobs, id)
+	}
+	v.ids = slices.DeleteFunc(v.ids, func(id int64) bool { return v.jobs[id] == nil })
+}
+
+// reason is why a job waits, from the last plan that looked at it.
+func (v *view) reason(id int64) (sched.Reason, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.byJob == nil {
+		v.byJob = make(map[int64]sched.Reason, len(v.reasons))
+		for _, r := range v.reasons {
+			v.byJob[r.Job] = r
+		}
+	}
+	r, ok := v.byJob[id]
+	return r, ok
+}
+
+// snapshot collects the jobs for which keep is true, by id.
+func (v *view) snapshot(keep func(*gang.Job) bool) []*gang.Job {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []*gang.Job
+	for _, id := range v.ids {
+		if j := v.jobs[id]; keep(j) {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+func (v *view) job(id int64) *gang.Job {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.jobs[id]
+}
+
+func (v *view) allNodes() []*gang.Node {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]*gang.Node, len(v.names))
+	for i, name := range v.names {
+		out[i] = v.nodes[name]
+	}
+	return out
+}
+
+// whenEnded is closed when the job has ended; nil when it has already, or is not here.
+func (v *view) whenEnded(id int64) <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	j := v.jobs[id]
+	if j == nil || j.Verdict != nil {
+		return nil
+	}
+	ch := make(chan struct{})
+	v.ended[id] = append(v.ended[id], ch)
+	return ch
+}
+
+// checkLineage compares what a node has seen with what the store knows. A store that went
+// back in time (an old copy put back) does not know what it once ordered: the controller
+// holds then. It adopts what runs, starts nothing, kills nothing, and says so.
+func (v *view) checkLineage(h *api.Hello, log *slog.Logger) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if h.LineageSeen <= v.lineage || v.hold != "" {
+		return
+	}
+	v.hold = fmt.Sprintf("HOLD: the store is at commit %d, but node %s has seen commit %d: an old copy was put back", v.lineage, h.Node, h.LineageSeen)
+	log.Error(v.hold, "next", "put the newest store back, or accept this one: gangd --accept-store")
+}
+
+// onHold says why the controller holds; empty when it does not.
+func (v *view) onHold() string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.hold
+}

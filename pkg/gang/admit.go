@@ -1,0 +1,315 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
+
+func (j *Job) key() api.MemberKey { return memberKey(j.ID, j.Epoch) }
+
+// reserve admits a gang as it was planned, or changes nothing: the plan was made from a
+// snapshot, so everything is checked again here.
+func (w *World) reserve(ev Reserve) Outcome {
+	e := w.jobs[ev.Job]
+	if err := w.admissible(e, ev); err != nil {
+		return refused(err)
+	}
+	members := group(ev.Slots)
+	res, err := w.takeAll(e, ev.Slots, members)
+	if err != nil {
+		return refused(err)
+	}
+	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
+	j := w.edit(e)
+	j.Epoch++
+	j.ReservedAt = w.now.Wall
+	j.BackoffUntil = time.Time{}
+	j.Members = members
+	for i := range j.Ranks {
+		j.Ranks[i] = Rank{State: api.RankReserved, Slot: ev.Slots[i]}
+	}
+	e.allDirty = true
+	w.place(e)
+	names := make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].Node
+		h := w.nodes[names[i]]
+		w.editNode(h).Res = res[i]
+		w.desired = append(w.desired, names[i])
+	}
+	w.countActive(e, 1)
+	w.touch(e)
+	w.in(w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+	w.emitJob(j, api.Event{Type: api.EventReserved, Nodes: names, Size: len(j.Ranks)})
+	return applied()
+}
+
+func (w *World) admissible(e *entry, ev Reserve) *api.Error {
+	switch {
+	case e == nil:
+		return notFound(ev.Job)
+	case e.job.Verdict != nil:
+		return ended(e.job)
+	case !blocked(e.job):
+		return api.Errorf(api.CodeConflict, "job %d is %s: not every rank waits", ev.Job, phrase(e.job))
+	case e.job.Held != "":
+		return api.Errorf(api.CodeConflict, "job %d is held", ev.Job)
+	case e.left > 0:
+		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
+	case !w.eligible(e):
+		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
+	case !w.inTurn(e):
+		return api.Errorf(api.CodeConflict, "array %d has %d elements admitted, its limit", e.job.ArrayID, w.arrays[e.job.ArrayID].active)
+	case len(ev.Slots) != len(e.job.Ranks):
+		return api.Errorf(api.CodeInvalid, "%d slots for the %d ranks of job %d", len(ev.Slots), len(e.job.Ranks), ev.Job)
+	}
+	for i, s := range ev.Slots {
+		if want := e.job.Spec.GPUsPerRank; want > 0 && len(s.Cards) != want {
+			return api.Errorf(api.CodeInvalid, "%d cards for rank %d of job %d, which asks for %d", len(s.Cards), i, ev.Job, want)
+		}
+	}
+	return nil
+}
+
+// group makes the members in the order of their first rank.
+func group(slots []cluster.Slot) []Member {
+	var members []Member
+	at := map[string]int{}
+	for r, s := range slots {
+		i, ok := at[s.Node]
+		if !ok {
+			i = len(members)
+			at[s.Node] = i
+			members = append(members, Member{Node: s.Node, State: MemberPreparing})
+		}
+		members[i].Ranks = append(members[i].Ranks, r)
+	}
+	return members
+}
+
+// takeAll is the nodes with the gang's grants on them; one that can't be had refuses all.
+func (w *World) takeAll(e *entry, slots []cluster.Slot, members []Member) ([]*cluster.Node, *api.Error) {
+	key := memberKey(e.job.ID, e.job.Epoch+1)
+	until := w.until(e.job, w.now.Wall)
+	res := make([]*cluster.Node, len(members))
+	for i := range members {
+		m := &members[i]
+		h := w.nodes[m.Node]
+		if h == nil {
+			return nil, api.Errorf(api.CodeConflict, "node %q is not known", m.Node)
+		}
+		if !shared(e.ask.Partitions, h.node.Res.Partitions) {
+			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
+		}
+		var err error
+		if res[i], err = h.node.Res.Take(cluster.GrantFor(e.ask, key, slotsOf(slots, m), until)); err != nil {
+			return nil, api.Errorf(api.CodeConflict, "%s", err)
+		}
+	}
+	return res, nil
+}
+
+func shared(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+func slotsOf(slots []cluster.Slot, m *Member) []cluster.Slot {
+	out := make([]cluster.Slot, len(m.Ranks))
+	for i, r := range m.Ranks {
+		out[i] = slots[r]
+	}
+	return out
+}
+
+// until is when a gang admitted at the instant at has ended at the latest by its limit.
+func (w *World) until(j *Job, at time.Time) time.Time {
+	if j.TimeLimit == 0 {
+		return time.Time{}
+	}
+	return at.Add(j.TimeLimit + w.grace(j))
+}
+
+func (w *World) grace(j *Job) time.Duration {
+	if j.Spec.Grace > 0 {
+		return j.Spec.Grace
+	}
+	return w.set.Grace
+}
+
+// place makes what is derived from the members of an admitted gang.
+func (w *World) place(e *entry) {
+	j := e.job
+	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
+	for i := range j.Members {
+		m := &j.Members[i]
+		if m.State == MemberStopped || m.State == MemberFenced {
+			continue
+		}
+		e.alive++
+		if m.State == MemberPreparing {
+			e.unready++
+		}
+		w.nodes[m.Node].members[j.key()] = place{e, i}
+	}
+	for i := range j.Ranks {
+		if hasProcess(j, i) && !j.Ranks[i].Exited && !over(j.Ranks[i].State) {
+			e.open++
+		}
+	}
+}
+
+// hasProcess: in a batch launch the ranks but the first are only room.
+func hasProcess(j *Job, rank int) bool { return rank == 0 || j.Spec.Launch != api.LaunchBatch }
+
+// over: nothing more will be heard of a rank in this state.
+func over(s api.RankState) bool {
+	return s == api.RankDone || s == api.RankFailed || s == api.RankPreempted || s == api.RankCancelled
+}
+
+// ready: one member is prepared. The last one opens the gate for all, in this very step.
+func (w *World) ready(e *entry, i int, port int) {
+	j := w.edit(e)
+	j.Members[i].State = MemberReady
+	j.Members[i].Port = port
+	if e.unready--; e.unready == 0 {
+		w.open(e)
+	}
+}
+
+func (w *World) open(e *entry) {
+	j := e.job
+	w.timers.cancel(timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+	w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	if !j.Start.IsZero() {
+		j.Restarts++
+	}
+	j.Start = w.now.Wall
+	j.Rollbacks, j.Avoid = 0, nil
+	for i := range j.Ranks {
+		r := w.editRank(e, i)
+		r.State, r.Start = api.RankRunning, w.now.Wall
+	}
+	names := make([]string, len(j.Members))
+	for i := range j.Members {
+		m := &j.Members[i]
+		m.State = MemberStarting
+		names[i] = m.Node
+		w.desired = append(w.desired, m.Node)
+	}
+	w.epochs[j.key()] = epochRow(j)
+	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
+	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible))})
+}
+
+func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }
+
+// rollback takes a gang that has no process yet back to blocked, whole; nobody is charged.
+// gone says which members are known to have left nothing; the others keep their grants.
+func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int) bool) {
+	j := w.edit(e)
+	key := j.key()
+	w.timers.cancel(timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+	for i := range j.Members {
+		h := w.nodes[j.Members[i].Node]
+		delete(h.members, key)
+		w.desired = append(w.desired, h.node.Name)
+		if gone(i) {
+			w.free(h, key)
+		} else {
+			w.leave(h, Left{MemberKey: key, Text: "rolled back: " + text})
+		}
+	}
+	w.emitJob(j, api.Event{Type: api.EventRolledBack, Nodes: avoid, Text: text})
+	w.block(e, avoid)
+	j.Rollbacks++
+	if j.Rollbacks > 1 {
+		// The first is free: the next place may do. A gang that no node prepares must not
+		// spin through reservations as fast as the nodes refuse.
+		w.backoff(e, j.Rollbacks-1)
+	}
+	w.touch(e)
+}
+
+// block takes every rank of an admitted gang back to the queue. The caller calls touch.
+func (w *World) block(e *entry, avoid []string) {
+	j := w.edit(e)
+	w.countActive(e, -1)
+	for i := range j.Ranks {
+		w.editRank(e, i).State = api.RankBlocked
+	}
+	j.Members, j.Drain, j.ReservedAt = nil, nil, time.Time{}
+	j.Eligible, j.Avoid = w.now.Wall, avoid
+	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
+}
+
+// backoff keeps a gang from being admitted for a time that doubles with the n-th of its
+// failures.
+func (w *World) backoff(e *entry, n int) {
+	d := w.set.RetryBackoff
+	for ; n > 1 && d < w.set.RetryBackoffMax; n-- {
+		d *= 2
+	}
+	d = min(d, w.set.RetryBackoffMax)
+	if d <= 0 {
+		return
+	}
+	j := w.edit(e)
+	j.BackoffUntil = w.now.Wall.Add(d)
+	j.Eligible = j.BackoffUntil
+	w.in(d, timer{kind: timerEligible, job: j.ID})
+}
+
+// reserveTimeout: not every member was ready in time.
+func (w *World) reserveTimeout(e *entry) {
+	if e == nil || !reserved(e.job) {
+		return
+	}
+	var late []string
+	for i := range e.job.Members {
+		if m := &e.job.Members[i]; m.State == MemberPreparing {
+			late = append(late, m.Node)
+		}
+	}
+	text := fmt.Sprintf("not ready within %s: %s", w.set.ReservationTimeout, strings.Join(late, ", "))
+	w.rollback(e, text, late, func(int) bool { return false })
+	for _, name := range late {
+		// A node without a session was not slow, it was away: that is another story.
+		if h := w.nodes[name]; h.node.Connected {
+			w.strike(h, fmt.Sprintf("job %d not ready within %s", e.job.ID, w.set.ReservationTimeout))
+		}
+	}
+}
+
+// launchTimeout: the gate was opened and a member was not seen running since. Members on
+// nodes without a session are not judged: their node comes back or is lost.
+func (w *World) launchTimeout(e *entry) {
+	if e == nil || e.job.Verdict != nil || e.job.Drain != nil {
+		return
+	}
+	waiting := false
+	for i := range e.job.Members {
+		m := &e.job.Members[i]
+		if m.State != MemberStarting {
+			continue
+		}
+		h := w.nodes[m.Node]
+		if !h.node.Connected {
+			waiting = true
+			continue
+		}
+		text := fmt.Sprintf("not running %s after the start on %s", w.set.ReservationTimeout, m.Node)
+		w.strike(h, fmt.Sprintf("job %d %s", e.job.ID, text))
+		w.drain(e, api.CauseLaunch, m.Ranks[0], text)
+		return
+	}
+	if waiting {
+		w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: e.job.ID, epoch: e.job.Epoch})
+	}
+}

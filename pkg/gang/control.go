@@ -1,0 +1,162 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+func notFound(id int64) *api.Error { return api.Errorf(api.CodeNotFound, "no job %d", id) }
+
+func ended(j *Job) *api.Error {
+	return api.Errorf(api.CodeAlreadyEnded, "job %d has ended already: %s", j.ID, j.Verdict.State)
+}
+
+func conflict(hint, format string, args ...any) *api.Error {
+	e := api.Errorf(api.CodeConflict, format, args...)
+	e.Hint = hint
+	return e
+}
+
+// living finds a job that has not ended.
+func (w *World) living(id int64) (*entry, *api.Error) {
+	e := w.jobs[id]
+	if e == nil {
+		return nil, notFound(id)
+	}
+	if e.job.Verdict != nil {
+		return nil, ended(e.job)
+	}
+	return e, nil
+}
+
+// by names who wanted something, for the record.
+func by(what, who string) string {
+	if who == "" {
+		return what
+	}
+	return what + " by " + who
+}
+
+// cancel ends a job. Once this is answered no new epoch starts.
+func (w *World) cancel(ev Cancel) Outcome {
+	e, err := w.living(ev.Job)
+	if err != nil {
+		return refused(err)
+	}
+	text := by("cancelled", ev.By)
+	switch {
+	case e.job.Drain != nil:
+		return w.cancelDraining(e, ev.Now)
+	case reserved(e.job):
+		w.edit(e).Cancelled = true
+		w.rollback(e, text, nil, func(int) bool { return false })
+		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
+	case blocked(e.job):
+		w.edit(e).Cancelled = true
+		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
+	default:
+		w.edit(e).Cancelled = true
+		w.drainAfter(e, api.CauseCancelled, -1, text, lead(e.job, ev.Now))
+	}
+	return applied()
+}
+
+func (w *World) cancelDraining(e *entry, now bool) Outcome {
+	if e.job.Drain.Cause == api.CauseCompleted {
+		return ignored("every rank has ended by itself")
+	}
+	hurried := now && w.hurry(e)
+	if e.job.Cancelled {
+		if hurried {
+			return applied()
+		}
+		return ignored("already being cancelled")
+	}
+	w.edit(e).Cancelled = true
+	w.drain(e, api.CauseCancelled, -1, "") // recorded as a later cause
+	return applied()
+}
+
+// lead is the notice that a job asked for before it is stopped for others' reasons.
+func lead(j *Job, now bool) time.Duration {
+	if j.Spec.Notice == nil || now {
+		return 0
+	}
+	return max(j.Spec.Notice.Lead, 0)
+}
+
+func (w *World) hold(ev Hold) Outcome {
+	e, err := w.living(ev.Job)
+	if err != nil {
+		return refused(err)
+	}
+	who := HeldUser
+	if ev.Admin {
+		who = HeldAdmin
+	}
+	switch {
+	case !blocked(e.job):
+		return refused(conflict(fmt.Sprintf("stop it with: gcancel %d", ev.Job),
+			"job %d is %s: only a waiting job can be held", ev.Job, phrase(e.job)))
+	case e.job.Held == who || e.job.Held == HeldAdmin:
+		return ignored("already held")
+	}
+	w.edit(e).Held = who
+	w.emitJob(e.job, api.Event{Type: api.EventHeld, Text: who})
+	w.touch(e)
+	return applied()
+}
+
+func (w *World) release(ev Release) Outcome {
+	e, err := w.living(ev.Job)
+	if err != nil {
+		return refused(err)
+	}
+	switch {
+	case e.job.Held == "":
+		return ignored("not held")
+	case e.job.Held == HeldAdmin && !ev.Admin:
+		return refused(api.Errorf(api.CodePermission, "job %d is held by an admin", ev.Job))
+	}
+	j := w.edit(e)
+	j.Held = ""
+	w.emitJob(j, api.Event{Type: api.EventReleased})
+	w.touch(e)
+	return applied()
+}
+
+func (w *World) requeue(ev Requeue) Outcome {
+	return w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By))
+}
+
+func (w *World) preempt(ev Preempt) Outcome {
+	return w.putBack(ev.Job, api.CausePreempted, "preempted for "+ev.For)
+}
+
+// putBack stops a gang so that it runs again later; nobody is charged.
+func (w *World) putBack(id int64, c api.Cause, text string) Outcome {
+	e, err := w.living(id)
+	if err != nil {
+		return refused(err)
+	}
+	j := e.job
+	done := slices.IndexFunc(j.Ranks, func(r Rank) bool { return r.State == api.RankDone })
+	switch {
+	case blocked(j):
+		return ignored("already waiting")
+	case j.Drain != nil:
+		return ignored("already being stopped: " + string(j.Drain.Cause))
+	case done >= 0:
+		return refused(conflict("", "rank %d of job %d is done: another run would overwrite its work", done, id))
+	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
+		return refused(conflict("", "job %d was submitted not to be requeued", id))
+	case reserved(j):
+		w.rollback(e, text, nil, func(int) bool { return false })
+	default:
+		w.drainAfter(e, c, -1, text, lead(j, false))
+	}
+	return applied()
+}

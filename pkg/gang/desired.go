@@ -1,0 +1,90 @@
+package gang
+
+import (
+	"maps"
+	"slices"
+
+	"gangd/pkg/api"
+)
+
+// Desired is all that a node shall have, with the specs named in it: what is not in here
+// must go. Its cost is that of the node's members. Nothing in it is changed later.
+func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
+	h := w.nodes[node]
+	if h == nil {
+		return nil, nil
+	}
+	var out []api.Assignment
+	specs := map[string]*api.Spec{}
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+		p := h.members[k]
+		j := p.e.job
+		out = append(out, w.assignment(p.e, k, &j.Members[p.i]))
+		specs[j.SpecHash] = j.Spec
+	}
+	return out, specs
+}
+
+func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment {
+	a := api.Assignment{MemberKey: k, Body: w.bodyOf(e), Stop: w.stopOrder(e.job, m)}
+	// A member that has to stop is never told to start as well: where the gate had not been
+	// seen open before, it stays shut.
+	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port}
+	}
+	return a
+}
+
+// stopOrder is nil where the member shall run, or is only asked to prove that it is over.
+func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
+	d := j.Drain
+	if d == nil || m.State != MemberStopping {
+		return nil
+	}
+	if d.Cause == api.CauseCompleted && slices.ContainsFunc(m.Ranks, func(r int) bool { return hasProcess(j, r) }) {
+		return nil
+	}
+	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
+	if j.Spec.StopSignal != "" {
+		s.Signal = j.Spec.StopSignal
+	}
+	return s
+}
+
+// bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same.
+func (w *World) bodyOf(e *entry) *api.AssignmentBody {
+	if e.body != nil {
+		return e.body
+	}
+	j := e.job
+	b := &api.AssignmentBody{
+		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: j.Partition,
+		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: j.TimeLimit, Grace: w.grace(j),
+		Ranks: make([]api.RankPlace, len(j.Ranks)),
+	}
+	if j.ArrayID != 0 {
+		index := j.ArrayIndex
+		b.ArrayIndex = &index
+	}
+	if a := j.Array; a != nil {
+		b.ArrayMin, b.ArrayMax, b.ArrayStep, b.ArrayCount = a.Min, a.Max, a.Step, a.Count
+	}
+	for i := range j.Members {
+		m := &j.Members[i]
+		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: w.nodes[m.Node].node.Hello.Address})
+		for _, r := range m.Ranks {
+			b.Ranks[r] = api.RankPlace{Node: i, Cards: j.Ranks[r].Slot.Cards}
+		}
+	}
+	e.body = b
+	return b
+}
+
+// restartCount is what the ranks of the current epoch are told: while it is prepared it
+// has not been counted yet.
+func restartCount(j *Job) int {
+	if reserved(j) && !j.Start.IsZero() {
+		return j.Restarts + 1
+	}
+	return j.Restarts
+}

@@ -1,0 +1,46 @@
+// Package gang is the life of a gang as a pure state machine: [World.Step] takes one
+// event and the reading of the clocks, changes the world, and says whether the event was
+// applied, ignored (and why) or refused (with a code). No I/O, clock, goroutine, logger,
+// randomness or map order: the same events give the same changes, in gangd, in the
+// simulator and in a replay.
+//
+// # States
+//
+// A rank is blocked, reserved, running, preempting, preempted, done, failed or cancelled
+// ([api.RankState]). A member (the ranks of a gang on one node) is preparing, ready,
+// starting, running, stopping, stopped or fenced ([MemberState]). What people see is
+// derived from them by [JobState]. The table of every gang state against every event is
+// [Table], printed in docs/state-table.md and walked by a test.
+//
+//	blocked --Reserve--> reserved --all ready--> running --last rank done, all stopped--> ended
+//	   ^                    |                       |
+//	   |<-----roll back-----+                       +--trigger--> draining --last ack or force--> verdict
+//	   |<---------------------------------------------------------------------budget left-----------+
+//
+// # Invariants
+//
+//   - All or nothing: the ranks of a gang are all blocked, or all of them have a node in
+//     the same epoch. Epochs only grow; what a node says of another epoch changes nothing.
+//   - A grant is held from the reservation until the member is known gone. A member that
+//     its gang does not wait for any more is a [Left] of its node: the grant stays, and if
+//     it may have run (its gate was opened) its gang is not admitted again before it is gone.
+//   - A gang has at most one drain; its cause and trigger are those of the first reason,
+//     only that cause is charged, once, when the drain starts.
+//   - After a cancel was answered no new epoch starts. A verdict is set once.
+//   - What [World.Take] gave out is never changed: Step clones before it writes, once
+//     between two Takes, so that an event on a large gang does not copy it each time.
+//
+// [World.Verify] recounts all of it.
+//
+// # Failure rules
+//
+// Step is total: it never panics on an event, whatever a node claims; what makes no sense
+// is ignored with a reason. A node that says something of an epoch which is not current is
+// answered by the desired set, in which that member is missing. A broken invariant is the
+// caller's to act on: gangd ends.
+//
+// # Cost
+//
+// An event costs what it touches: a rank's exit one rank, a reservation its members.
+// Timers are a heap; a Tick fires at most [maxFire] of them. Nothing walks the queue.
+package gang

@@ -1,0 +1,263 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// drain begins the one coordinated stop of an epoch, for every cause, in one step. The
+// caller has marked the ranks that failed; trigger is the first of them, or -1. It reports
+// false when a drain is under way already: then the cause is only recorded.
+func (w *World) drain(e *entry, cause api.Cause, trigger int, text string) bool {
+	return w.drainAfter(e, cause, trigger, text, 0)
+}
+
+// drainAfter is drain with a notice before the stop signal.
+func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, lead time.Duration) bool {
+	if d := e.job.Drain; d != nil {
+		if cause != d.Cause && !slices.Contains(d.Later, cause) {
+			j := w.edit(e)
+			j.Drain.Later = append(j.Drain.Later, cause)
+		}
+		return false
+	}
+	j := w.edit(e)
+	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead}
+	for i := range j.Ranks {
+		if j.Ranks[i].State == api.RankRunning {
+			w.editRank(e, i).State = api.RankPreempting
+			j.Drain.Moved++
+		}
+	}
+	for i := range j.Members {
+		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
+			m.State = MemberStopping
+			if w.stopOrder(j, m) != nil {
+				w.desired = append(w.desired, m.Node)
+			}
+		}
+	}
+	w.charge(j, cause)
+	w.armForce(e)
+	if cause != api.CauseCompleted {
+		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
+			LeadSeconds: int64(lead.Seconds()), Text: text})
+	}
+	w.maybeComplete(e)
+	return true
+}
+
+func rankPtr(rank int) *int {
+	if rank < 0 {
+		return nil
+	}
+	return &rank
+}
+
+// armForce sets the last moment of the drain, counted from its start.
+func (w *World) armForce(e *entry) {
+	j := e.job
+	full := j.Drain.Lead + w.grace(j) + w.set.DrainSlack
+	left := full - w.now.Wall.Sub(j.Drain.Started)
+	w.in(min(max(left, 0), full), timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+}
+
+// hurry ends the notice of a drain now.
+func (w *World) hurry(e *entry) bool {
+	d := e.job.Drain
+	spent := max(w.now.Wall.Sub(d.Started), 0)
+	if spent >= d.Lead {
+		return false
+	}
+	j := w.edit(e)
+	j.Drain.Lead = spent
+	w.armForce(e)
+	for i := range j.Members {
+		if j.Members[i].State == MemberStopping {
+			w.desired = append(w.desired, j.Members[i].Node)
+		}
+	}
+	return true
+}
+
+// lost marks the ranks of a member that never said how they ended, and gives the first.
+func (w *World) lost(e *entry, i int) (first int) {
+	first = -1
+	for _, r := range e.job.Members[i].Ranks {
+		if e.job.Ranks[r].State != api.RankRunning {
+			continue
+		}
+		rank := w.editRank(e, r)
+		rank.State, rank.End = api.RankFailed, w.now.Wall
+		if hasProcess(e.job, r) {
+			e.open--
+		}
+		if first < 0 {
+			first = r
+		}
+	}
+	return first
+}
+
+// stopped: nothing of a member lives any more. This is the ack of a drain, or the proof
+// after a normal end.
+func (w *World) stopped(e *entry, i int, forced bool, text string) {
+	j := w.edit(e)
+	m := &j.Members[i]
+	h := w.nodes[m.Node]
+	m.State, m.Forced = MemberStopped, forced
+	w.free(h, j.key())
+	w.leaveMember(e, i, text)
+}
+
+// fence lets the gang go on without proof that a member is gone: the grant stays.
+func (w *World) fence(e *entry, i int, text string) {
+	j := w.edit(e)
+	m := &j.Members[i]
+	m.State, m.Forced = MemberFenced, true
+	w.leave(w.nodes[m.Node], Left{MemberKey: j.key(), Ran: true, Text: text})
+	w.leaveMember(e, i, text)
+}
+
+// leaveMember is what stopped and fence have in common.
+func (w *World) leaveMember(e *entry, i int, text string) {
+	j := e.job
+	m := &j.Members[i]
+	codes := map[int]int{}
+	for _, r := range m.Ranks {
+		if j.Ranks[r].State == api.RankPreempting {
+			rank := w.editRank(e, r)
+			rank.State = api.RankPreempted
+			if hasProcess(j, r) && !rank.Exited {
+				e.open--
+			}
+			if rank.End.IsZero() {
+				rank.End = w.now.Wall
+			}
+		}
+		if hasProcess(j, r) {
+			codes[r] = exitCode(&j.Ranks[r])
+		}
+	}
+	delete(w.nodes[m.Node].members, j.key())
+	w.desired = append(w.desired, m.Node)
+	e.alive--
+	w.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
+	w.maybeComplete(e)
+}
+
+// exitCode is -1 where it is not known.
+func exitCode(r *Rank) int {
+	if !r.Exited {
+		return -1
+	}
+	return r.ExitCode
+}
+
+// force: what has not acked by now is given up, whoever it is; the rest never waits longer.
+func (w *World) force(e *entry) {
+	if e == nil || e.job.Drain == nil {
+		return
+	}
+	epoch := e.job.Epoch
+	for i := 0; e.job.Drain != nil && e.job.Epoch == epoch && i < len(e.job.Members); i++ {
+		if e.job.Members[i].State != MemberStopping {
+			continue
+		}
+		text := e.stuck[i]
+		if text == "" {
+			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+w.grace(e.job)+w.set.DrainSlack)
+		}
+		w.fence(e, i, text)
+	}
+}
+
+// maybeComplete decides the verdict in the same step as the last ack or force.
+func (w *World) maybeComplete(e *entry) {
+	if e.job.Drain == nil || e.alive > 0 {
+		return
+	}
+	j := w.edit(e)
+	d := *j.Drain
+	w.timers.cancel(timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+	v := w.verdict(j)
+	cause := d.Cause
+	outcome := string(api.RankBlocked)
+	if v != nil {
+		cause = v.Cause
+		outcome = strings.ToLower(string(v.State))
+	}
+	row := epochRow(j)
+	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger
+	w.epochs[j.key()] = row
+	if d.Cause != api.CauseCompleted {
+		w.emitJob(j, api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
+			Seconds: seconds(w.now.Wall.Sub(d.Started))})
+	}
+	if v != nil {
+		w.end(e, v)
+		return
+	}
+	w.block(e, w.failedNodes(j, &d))
+	if backsOff(d.Cause) {
+		w.backoff(e, j.Used[budgetOf(d.Cause)])
+	}
+	w.touch(e)
+}
+
+// failedNodes are those to avoid next time: only where the node may be at fault.
+func (w *World) failedNodes(j *Job, d *Drain) []string {
+	if (d.Cause != api.CauseNodeLost && d.Cause != api.CauseLaunch) || d.Trigger < 0 {
+		return nil
+	}
+	return []string{j.Ranks[d.Trigger].Slot.Node}
+}
+
+// end gives a job its one verdict.
+func (w *World) end(e *entry, v *Verdict) {
+	j := w.edit(e)
+	if admitted(j) {
+		w.countActive(e, -1)
+	} else if a := w.arrays[j.ArrayID]; a != nil && e.offered {
+		w.withdraw(a, e)
+	}
+	for i := range j.Ranks {
+		if s := j.Ranks[i].State; s != api.RankDone && s != api.RankFailed {
+			w.editRank(e, i).State = rankEnd(v.State)
+		}
+	}
+	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
+	j.Drain, j.Verdict, j.End = nil, v, w.now.Wall
+	e.body, e.stuck = nil, nil
+	w.unlist(j)
+	w.touch(e)
+	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+	code := v.ExitCode
+	w.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
+}
+
+// rankEnd is what becomes of a rank without a result of its own when its gang ends.
+func rankEnd(s api.JobState) api.RankState {
+	switch s {
+	case api.JobCompleted:
+		return api.RankDone
+	case api.JobCancelled, api.JobTimeout, api.JobPreempted:
+		return api.RankCancelled
+	}
+	return api.RankFailed
+}
+
+// epochRow is the attempt of the current epoch as it stands.
+func epochRow(j *Job) EpochRow {
+	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1}
+	for i := range j.Ranks {
+		row.Slots = append(row.Slots, j.Ranks[i].Slot)
+		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
+	}
+	return row
+}

@@ -1,0 +1,106 @@
+package gang
+
+import (
+	"slices"
+
+	"gangd/pkg/api"
+)
+
+func findLeft(n *Node, k api.MemberKey) (int, bool) {
+	return slices.BinarySearchFunc(n.Left, k, func(l Left, k api.MemberKey) int { return compareKeys(l.MemberKey, k) })
+}
+
+// leave keeps a member's grant after its gang went on without it.
+func (w *World) leave(h *host, l Left) {
+	n := w.editNode(h)
+	at, _ := findLeft(n, l.MemberKey)
+	n.Left = slices.Insert(n.Left, at, l)
+	w.desired = append(w.desired, n.Name)
+	w.countLeft(l, 1)
+	if l.Ran && n.State == api.NodeLost {
+		w.armLease(h, l.MemberKey)
+	}
+}
+
+// countLeft keeps the gang out of the queue while a past epoch of it may live.
+func (w *World) countLeft(l Left, d int) {
+	e := w.jobs[l.Job]
+	if e == nil || !l.Ran {
+		return
+	}
+	e.left += d
+	if e.left == 0 {
+		w.touch(e)
+	}
+}
+
+// leftRan corrects a left member: it did start.
+func (w *World) leftRan(h *host, k api.MemberKey) {
+	if at, ok := findLeft(h.node, k); ok && !h.node.Left[at].Ran {
+		n := w.editNode(h)
+		n.Left[at].Ran = true
+		w.countLeft(n.Left[at], 1)
+	}
+}
+
+// leftGone: it is known gone, its grant is free.
+func (w *World) leftGone(h *host, k api.MemberKey) {
+	at, ok := findLeft(h.node, k)
+	if !ok {
+		return
+	}
+	l := h.node.Left[at]
+	n := w.editNode(h)
+	n.Left = slices.Delete(n.Left, at, at+1)
+	w.timers.cancel(leaseTimer(h, k))
+	delete(h.expired, k)
+	w.desired = append(w.desired, n.Name)
+	w.free(h, k)
+	w.countLeft(l, -1)
+}
+
+// free gives a grant back.
+func (w *World) free(h *host, k api.MemberKey) {
+	n := w.editNode(h)
+	n.Res = n.Res.Release(k)
+	w.room = true
+	w.refresh(h)
+}
+
+func leaseTimer(h *host, k api.MemberKey) timer {
+	return timer{kind: timerLease, job: k.Job, epoch: k.Epoch, node: h.node.Name}
+}
+
+// armLease: on a node out of reach a member that ran stops by itself when its lease ends.
+// The lease was last renewed by a beat sent before the last contact, so that counting from
+// the contact is late, never early.
+func (w *World) armLease(h *host, k api.MemberKey) {
+	if w.set.Lease <= 0 {
+		return
+	}
+	grace := w.set.Grace
+	if e := w.jobs[k.Job]; e != nil {
+		grace = w.grace(e.job)
+	}
+	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
+}
+
+// leaseOut counts a member gone by its lease, unless so many nodes are away that it is
+// more likely this controller that is cut off; then it waits for the nodes to come back.
+func (w *World) leaseOut(h *host, k api.MemberKey) {
+	if h == nil || h.node.State != api.NodeLost {
+		return
+	}
+	if w.cutOff() {
+		if h.expired == nil {
+			h.expired = map[api.MemberKey]struct{}{}
+		}
+		h.expired[k] = struct{}{}
+		return
+	}
+	w.emit(api.Event{Type: api.EventNodeFenced, Node: h.node.Name, Jobs: []int64{k.Job}, Text: "lease ran out"})
+	w.leftGone(h, k)
+}
+
+// cutOff: more than half of the known nodes, and at least two, are away.
+func (w *World) cutOff() bool { return w.away >= 2 && 2*w.away > len(w.nodes) }

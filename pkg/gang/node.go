@@ -1,0 +1,350 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+func newHost(name string) *host {
+	return &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
+}
+
+// refresh derives the state of a node and whether it takes new work.
+func (w *World) refresh(h *host) {
+	n := h.node
+	state, reason := n.State, n.Admin
+	switch {
+	case !n.LostSince.IsZero():
+		state = api.NodeLost
+		reason = cmp.Or(reason, fmt.Sprintf("silent for %s", w.set.NodeTimeout))
+	case !n.Connected:
+		if state != api.NodeUnknown {
+			state = api.NodeSuspect
+		}
+	case n.Admin != "" && len(n.Res.Grants) > 0:
+		state = api.NodeDraining
+	case n.Admin != "":
+		state = api.NodeDrained
+	default:
+		state = api.NodeUp
+	}
+	notReady := ""
+	if state != api.NodeUp {
+		notReady = string(state)
+		if reason != "" {
+			notReady += ": " + reason
+		}
+	}
+	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) {
+		return
+	}
+	n = w.editNode(h)
+	n.State, n.Reason = state, reason
+	res := *n.Res
+	res.Ready, res.NotReady = state == api.NodeUp, notReady
+	n.Res = &res
+	w.room = true
+}
+
+// hello opens a session: what the node has is compared whole with what it should have.
+func (w *World) hello(ev NodeHello) Outcome {
+	name := ev.Hello.Node
+	if name == "" {
+		return refused(api.Errorf(api.CodeInvalid, "the hello names no node"))
+	}
+	h := w.nodes[name]
+	if h == nil {
+		h = newHost(name)
+		w.nodes[name] = h
+		w.away++
+	}
+	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
+	wasCutOff := w.cutOff()
+	w.connect(h, &ev)
+	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
+	if rebooted {
+		ev2.Text = "rebooted"
+	}
+	w.emit(ev2)
+	w.reconcile(h, ev.Hello.Members, rebooted)
+	w.desired = append(w.desired, name)
+	if wasCutOff && !w.cutOff() {
+		w.releaseExpired()
+	}
+	return applied()
+}
+
+func (w *World) connect(h *host, ev *NodeHello) {
+	n := w.editNode(h)
+	if !n.Connected {
+		w.away--
+	}
+	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.now.Wall
+	n.LostSince = time.Time{}
+	n.Hello = ev.Hello
+	n.Hello.Members = nil
+	n.Res = resources(n.Res, ev)
+	w.room = true
+	h.told = nil
+	clear(h.expired)
+	w.timers.cancel(timer{kind: timerLost, node: n.Name})
+	for _, l := range n.Left {
+		w.timers.cancel(leaseTimer(h, l.MemberKey))
+	}
+	w.refresh(h)
+}
+
+// resources is the node as its hello describes it, with the grants it has and what was
+// known of its cards. A grant on a card that is gone stays all the same: who holds it may
+// still run.
+func resources(old *cluster.Node, ev *NodeHello) *cluster.Node {
+	hl := &ev.Hello
+	res := &cluster.Node{Name: hl.Node, Address: hl.Address, CPUs: hl.CPUs, MemoryBytes: hl.MemoryBytes,
+		Features: hl.Features, Partitions: ev.Partitions, Ready: old.Ready, NotReady: old.NotReady}
+	for _, info := range hl.Cards {
+		c := cluster.Card{CardInfo: info, State: api.CardOK, Utilization: -1}
+		if i := cardAt(old, info.UUID); i >= 0 {
+			was := old.Cards[i]
+			was.CardInfo = info
+			c = was
+		}
+		res.Cards = append(res.Cards, c)
+	}
+	res = res.Counted()
+	for _, g := range old.Grants {
+		res = res.Restore(g)
+	}
+	return res
+}
+
+func cardAt(n *cluster.Node, uuid string) int {
+	return slices.IndexFunc(n.Cards, func(c cluster.Card) bool { return c.UUID == uuid })
+}
+
+// reconcile compares the full list of a hello. What is missing in it is gone; what was
+// only to be prepared is prepared when the node is told again.
+func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
+	listed := map[api.MemberKey]bool{}
+	if !rebooted {
+		for i := range members {
+			listed[members[i].MemberKey] = true
+		}
+	}
+	why := "missing on the node"
+	if rebooted {
+		why = "the node rebooted"
+	}
+	for _, l := range slices.Clone(h.node.Left) {
+		if !listed[l.MemberKey] {
+			w.leftGone(h, l.MemberKey)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+		p, ok := h.members[k]
+		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing {
+			w.gone(h, k, why)
+		}
+	}
+	for i := range members {
+		w.member(h, &members[i])
+	}
+}
+
+// sessionCut: by itself this ends nothing, the node's daemon may just be restarting.
+func (w *World) sessionCut(ev NodeGone) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(noNode(ev.Node))
+	}
+	if !h.node.Connected {
+		return ignored("no session")
+	}
+	n := w.editNode(h)
+	n.Connected, n.LastSeen = false, w.now.Wall
+	h.contact = w.now.Mono
+	w.away++
+	w.refresh(h)
+	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	return applied()
+}
+
+func noNode(name string) *api.Error {
+	return api.Errorf(api.CodeNotFound, "no node %q", name)
+}
+
+// nodeLost: silent for too long. Its gangs drain; what ran there may still run.
+func (w *World) nodeLost(h *host) {
+	if h == nil || h.node.Connected || !h.node.LostSince.IsZero() {
+		return
+	}
+	n := w.editNode(h)
+	n.LostSince = w.now.Wall
+	w.refresh(h)
+	keys := slices.SortedFunc(maps.Keys(h.members), compareKeys)
+	ev := api.Event{Type: api.EventNodeLost, Node: n.Name, LastSeen: n.LastSeen}
+	for _, k := range keys {
+		ev.Jobs = append(ev.Jobs, k.Job)
+	}
+	w.emit(ev)
+	for _, l := range n.Left {
+		if l.Ran {
+			w.armLease(h, l.MemberKey)
+		}
+	}
+	for _, k := range keys {
+		if p, ok := h.members[k]; ok {
+			w.lostMember(h, p)
+		}
+	}
+}
+
+func (w *World) lostMember(h *host, p place) {
+	e, text := p.e, fmt.Sprintf("node %s is lost", h.node.Name)
+	switch e.job.Members[p.i].State {
+	case MemberPreparing, MemberReady:
+		w.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })
+		return
+	}
+	if e.job.Drain != nil {
+		w.drain(e, api.CauseNodeLost, -1, "") // recorded as a later cause
+	} else if first := w.lost(e, p.i); first >= 0 {
+		w.drain(e, api.CauseNodeLost, first, text)
+	}
+	w.fence(e, p.i, text)
+}
+
+// releaseExpired: most nodes are back, so those whose lease ran out meanwhile are gone.
+func (w *World) releaseExpired() {
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		h := w.nodes[name]
+		for _, k := range slices.SortedFunc(maps.Keys(h.expired), compareKeys) {
+			delete(h.expired, k)
+			w.leaseOut(h, k)
+		}
+	}
+}
+
+// fenceNode takes a person's word that nothing runs on a lost node any more.
+func (w *World) fenceNode(ev NodeFence) Outcome {
+	h := w.nodes[ev.Node]
+	switch {
+	case h == nil:
+		return refused(noNode(ev.Node))
+	case h.node.State != api.NodeLost:
+		return refused(conflict("", "node %s is %s: only a lost node can be fenced", ev.Node, h.node.State))
+	case len(h.node.Left) == 0:
+		return ignored("nothing is waited for on this node")
+	}
+	out := api.Event{Type: api.EventNodeFenced, Node: ev.Node, Text: "by hand"}
+	lefts := slices.Clone(h.node.Left)
+	for _, l := range lefts {
+		out.Jobs = append(out.Jobs, l.Job)
+	}
+	w.emit(out)
+	for _, l := range lefts {
+		w.leftGone(h, l.MemberKey)
+	}
+	return applied()
+}
+
+func (w *World) drainNode(ev NodeDrain) Outcome {
+	h := w.nodes[ev.Node]
+	reason := cmp.Or(ev.Reason, "no reason given")
+	switch {
+	case h == nil:
+		return refused(noNode(ev.Node))
+	case h.node.Admin == reason:
+		return ignored("out of service already")
+	}
+	w.takeOut(h, reason)
+	return applied()
+}
+
+func (w *World) takeOut(h *host, reason string) {
+	w.editNode(h).Admin = reason
+	w.refresh(h)
+	w.emit(api.Event{Type: api.EventNodeDrained, Node: h.node.Name, Text: reason})
+}
+
+func (w *World) resumeNode(ev NodeResume) Outcome {
+	h := w.nodes[ev.Node]
+	switch {
+	case h == nil:
+		return refused(noNode(ev.Node))
+	case h.node.Admin == "":
+		return ignored("in service already")
+	}
+	n := w.editNode(h)
+	n.Admin, n.Strikes = "", 0
+	w.refresh(h)
+	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
+	return applied()
+}
+
+// strike counts a failed launch; so many in a row take the node out, or it would draw
+// gang after gang and fail them all.
+func (w *World) strike(h *host, text string) {
+	n := w.editNode(h)
+	n.Strikes++
+	if w.set.LaunchStrikes > 0 && n.Strikes >= w.set.LaunchStrikes && n.Admin == "" {
+		w.takeOut(h, "launch failures: "+text)
+	}
+}
+
+// sample takes what the cards were seen doing. Only a change of a card's state is stored.
+func (w *World) sample(ev NodeSample) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(noNode(ev.Node))
+	}
+	var cards []cluster.Card
+	for _, s := range ev.Cards {
+		i := cardAt(h.node.Res, s.UUID)
+		if i < 0 {
+			continue
+		}
+		now := sampled(h.node.Res.Cards[i], s)
+		was := &h.node.Res.Cards[i]
+		if sameCard(was, &now) {
+			continue
+		}
+		if cards == nil {
+			cards = slices.Clone(h.node.Res.Cards)
+		}
+		cards[i] = now
+		if was.State != now.State {
+			w.editNode(h)
+			w.emit(api.Event{Type: api.EventCardState, Node: ev.Node,
+				Text: fmt.Sprintf("card %d %s %s", now.Index, now.State, now.Reason)})
+		}
+	}
+	if cards == nil {
+		return ignored("nothing new")
+	}
+	res := *h.node.Res
+	res.Cards = cards
+	w.showNode(h).Res = res.Counted()
+	w.room = true
+	return applied()
+}
+
+func sampled(c cluster.Card, s api.CardSample) cluster.Card {
+	c.UsedBytes, c.StrangersBytes, c.Utilization = s.UsedBytes, s.StrangersBytes, s.Utilization
+	c.State, c.Reason = api.CardOK, ""
+	if s.Unhealthy != "" {
+		c.State, c.Reason = api.CardQuarantined, s.Unhealthy
+	}
+	return c
+}
+
+func sameCard(a, b *cluster.Card) bool {
+	return a.UsedBytes == b.UsedBytes && a.StrangersBytes == b.StrangersBytes && a.Utilization == b.Utilization &&
+		a.State == b.State && a.Reason == b.Reason
+}

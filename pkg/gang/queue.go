@@ -1,0 +1,137 @@
+package gang
+
+import (
+	"slices"
+
+	"gangd/pkg/api"
+)
+
+// Who holds a job, see [Job.Held].
+const (
+	HeldUser  = "user"
+	HeldAdmin = "admin"
+)
+
+// blocked: every rank waits for admission. By all-or-nothing one rank speaks for all.
+func blocked(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.RankBlocked }
+
+// admitted: the gang has nodes.
+func admitted(j *Job) bool { return j.Verdict == nil && !blocked(j) }
+
+// reserved: the gang has nodes and no process yet.
+func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.RankReserved }
+
+// eligible: nothing but room keeps the gang from being admitted. A begin time or back-off
+// that has not passed is an armed timer, so that this needs no clock.
+func (w *World) eligible(e *entry) bool {
+	j := e.job
+	return blocked(j) && j.Held == "" && !j.Cancelled && e.left == 0 &&
+		!w.timers.armed(timer{kind: timerEligible, job: j.ID})
+}
+
+// inTurn: the array that the job is of, if any, lets it be admitted next.
+func (w *World) inTurn(e *entry) bool {
+	a := w.arrays[e.job.ArrayID]
+	return a == nil || a.limit == 0 || e.offered
+}
+
+// touch says that the candidacy of a job may have changed.
+func (w *World) touch(e *entry) {
+	w.queue = append(w.queue, e.job.ID)
+	a := w.arrays[e.job.ArrayID]
+	if a == nil || a.limit == 0 {
+		return
+	}
+	if e.offered && !w.eligible(e) {
+		w.withdraw(a, e)
+	}
+	w.offer(a)
+}
+
+// offer fills the free places of a limited array with its first eligible elements: the
+// scheduler sees as many of 10,000 as could start, and an event touches only those.
+func (w *World) offer(a *array) {
+	for i := 0; a.active+a.offered < a.limit && i < len(a.waiting); i++ {
+		e := w.jobs[a.waiting[i]]
+		if e.offered || !w.eligible(e) {
+			continue
+		}
+		e.offered = true
+		a.offered++
+		w.queue = append(w.queue, e.job.ID)
+	}
+}
+
+func (w *World) withdraw(a *array, e *entry) {
+	e.offered = false
+	a.offered--
+}
+
+// countActive keeps the array's count when an element gets or loses its nodes, before
+// touch.
+func (w *World) countActive(e *entry, d int) {
+	a := w.arrays[e.job.ArrayID]
+	if a == nil {
+		return
+	}
+	if e.offered {
+		w.withdraw(a, e)
+	}
+	a.active += d
+}
+
+func (w *World) becomeEligible(e *entry) {
+	if e == nil || e.job.Verdict != nil {
+		return
+	}
+	// A begin time is a wall time: when that clock was set back meanwhile, wait on.
+	if d := e.job.Eligible.Sub(w.now.Wall); d > 0 && e.job.Epoch == 0 {
+		w.in(d, timer{kind: timerEligible, job: e.job.ID})
+		return
+	}
+	w.touch(e)
+}
+
+// purge takes an ended job out of memory.
+func (w *World) purge(e *entry) {
+	if e == nil || e.job.Verdict == nil {
+		return
+	}
+	j := e.job
+	a := w.arrays[j.ArrayID]
+	if a != nil && j.ID == j.ArrayID && a.live > 1 {
+		a.due = true
+		return
+	}
+	w.forget(e)
+	if a == nil {
+		return
+	}
+	if a.live--; a.live == 0 {
+		delete(w.arrays, j.ArrayID)
+	} else if first := w.jobs[j.ArrayID]; a.live == 1 && a.due && first != nil {
+		w.forget(first)
+		delete(w.arrays, j.ArrayID)
+	}
+}
+
+func (w *World) forget(e *entry) {
+	j := e.job
+	delete(w.jobs, j.ID)
+	if w.keys[j.Key] == j.ID {
+		delete(w.keys, j.Key)
+	}
+	w.dropAsk(j)
+	w.purged = append(w.purged, j.ID)
+}
+
+// unlist takes an ended element out of its array's waiting ones.
+func (w *World) unlist(j *Job) {
+	a := w.arrays[j.ArrayID]
+	if a == nil {
+		return
+	}
+	if at, ok := slices.BinarySearch(a.waiting, j.ID); ok {
+		a.waiting = slices.Delete(a.waiting, at, at+1)
+	}
+}

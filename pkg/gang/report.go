@@ -1,0 +1,399 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// report takes what changed on a node. It is compared with what is known: a repeat
+// changes nothing, and a late answer of another epoch is refused.
+func (w *World) report(ev NodeReport) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(api.Errorf(api.CodeNotFound, "node %q is not known", ev.Node))
+	}
+	if !h.node.Connected {
+		// Its next hello says all of it again.
+		return ignored("no session: a hello comes first")
+	}
+	out := ignored("nothing new")
+	for i := range ev.Actual.Members {
+		out = merge(out, w.member(h, &ev.Actual.Members[i]))
+	}
+	for _, k := range ev.Actual.Gone {
+		out = merge(out, w.gone(h, k, "gone from the node"))
+	}
+	return out
+}
+
+// merge: applied when anything was, else the last reason.
+func merge(a, b Outcome) Outcome {
+	if a.Applied {
+		return a
+	}
+	return b
+}
+
+// member compares one member with what is known of it.
+func (w *World) member(h *host, ma *api.MemberActual) Outcome {
+	p, ok := h.members[ma.MemberKey]
+	if !ok {
+		return w.stray(h, ma)
+	}
+	m := &p.e.job.Members[p.i]
+	switch ma.Phase {
+	case api.PhasePreparing:
+		return ignored("known to be preparing")
+	case api.PhaseReady:
+		return w.readyAgain(p, ma.Port)
+	case api.PhaseRefused:
+		return w.refusal(h, p, ma)
+	case api.PhaseRunning, api.PhaseStopped, api.PhaseStuck, api.PhaseLost:
+		if m.State == MemberPreparing || m.State == MemberReady {
+			return w.premature(h, p, ma)
+		}
+		return w.processes(h, p, ma)
+	}
+	return ignored("unknown phase")
+}
+
+// readyAgain is ready, unless that is known; a daemon that restarted while the others were
+// being prepared may have had to pick another port.
+func (w *World) readyAgain(p place, port int) Outcome {
+	m := &p.e.job.Members[p.i]
+	switch {
+	case m.State == MemberPreparing:
+		w.ready(p.e, p.i, port)
+	case m.State == MemberReady && m.Port != port:
+		w.edit(p.e).Members[p.i].Port = port
+	default:
+		return ignored("known to be ready")
+	}
+	return applied()
+}
+
+// stray is a member that is not one of a current epoch's live ones.
+func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
+	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
+	at, left := findLeft(h.node, ma.MemberKey)
+	switch {
+	case left && over:
+		w.leftGone(h, ma.MemberKey)
+		return applied()
+	case over:
+		w.desired = append(w.desired, h.node.Name)
+		return ignored("recorded already")
+	case left && ma.Phase == api.PhaseStuck:
+		text := survivors(ma)
+		if h.node.Left[at].Text == text {
+			return ignored("known to be stuck")
+		}
+		w.editNode(h).Left[at].Text = text
+		return applied()
+	}
+	w.desired = append(w.desired, h.node.Name)
+	return w.stale(h, ma)
+}
+
+// stale refuses a claim of an epoch that is not current; once a session is enough for the
+// record, but the node is told each time, by its desired set.
+func (w *World) stale(h *host, ma *api.MemberActual) Outcome {
+	e := w.jobs[ma.Job]
+	err := api.Errorf(api.CodeStaleEpoch, "stale epoch %d of job %d", ma.Epoch, ma.Job)
+	if _, told := h.told[ma.MemberKey]; told {
+		return refused(err)
+	}
+	if h.told == nil {
+		h.told = map[api.MemberKey]struct{}{}
+	}
+	h.told[ma.MemberKey] = struct{}{}
+	ev := api.Event{Type: api.EventStaleRefused, Node: h.node.Name, ClaimedEpoch: ma.Epoch, Text: string(ma.Phase)}
+	if e != nil {
+		ev.JobID, ev.Epoch = e.job.ID, e.job.Epoch
+	} else {
+		ev.Text = fmt.Sprintf("%s, of job %d which is not known", ma.Phase, ma.Job)
+	}
+	w.emit(ev)
+	return refused(err)
+}
+
+// refusal: a member could not be prepared, and nothing of it is left.
+func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
+	r := ma.Refusal
+	if r == nil {
+		r = &api.Refusal{Text: "no reason given"}
+	}
+	e, node := p.e, h.node.Name
+	text := node + ": " + r.Text
+	switch m := &e.job.Members[p.i]; m.State {
+	case MemberPreparing, MemberReady:
+		id := e.job.ID
+		w.rollback(e, text, avoidUnless(r.Job, node), func(i int) bool { return i == p.i })
+		if r.Job {
+			w.ownFault(e, text)
+		} else {
+			w.strike(h, fmt.Sprintf("job %d: %s", id, r.Text))
+		}
+	default:
+		// The gate was open: to its peers this is a member that vanished.
+		if first := w.lostUnlessDraining(e, p.i); first >= 0 {
+			w.drain(e, api.CauseLaunch, first, text)
+		}
+		w.stopped(e, p.i, false, text)
+	}
+	return applied()
+}
+
+func avoidUnless(jobsFault bool, node string) []string {
+	if jobsFault {
+		return nil
+	}
+	return []string{node}
+}
+
+// ownFault charges a gang that no node can prepare (its directory is missing ...) to the
+// launch budget: as a strike it would drain one good node after the other.
+func (w *World) ownFault(e *entry, text string) {
+	j := w.edit(e)
+	w.charge(j, api.CauseLaunch)
+	if w.spent(j, api.CauseLaunch) {
+		w.end(e, verdictOf(j, api.CauseLaunch, -1, text))
+		return
+	}
+	w.backoff(e, used(j, api.CauseLaunch))
+	w.touch(e)
+}
+
+// premature: a member has, or had, processes though its gate was never opened, or its
+// preparation is gone. The gang rolls back; where something may live, that is remembered.
+func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
+	alive := ma.Phase == api.PhaseRunning || ma.Phase == api.PhaseStuck
+	key, node := p.e.job.key(), h.node.Name
+	text := fmt.Sprintf("%s: %s before the start", node, ma.Phase)
+	w.rollback(p.e, text, []string{node}, func(i int) bool { return i == p.i && !alive })
+	if alive {
+		w.leftRan(h, key)
+		w.touch(p.e)
+	}
+	w.strike(h, fmt.Sprintf("job %d %s before the start", key.Job, ma.Phase))
+	return applied()
+}
+
+// processes takes what became of the processes of a member whose gate is open.
+func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
+	e, i := p.e, p.i
+	changed := w.ownStop(e, i, ma)
+	failed, exits := w.exits(e, i, ma)
+	changed = w.seen(h, e, i) || exits || changed
+	switch {
+	case failed != nil:
+		w.drain(e, crashCause(failed), failed.Rank, exitText(failed))
+	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
+		w.drain(e, api.CauseCompleted, -1, "every rank is done")
+	}
+	switch ma.Phase {
+	case api.PhaseStopped:
+		if first := w.lostUnlessDraining(e, i); first >= 0 {
+			w.drain(e, api.CauseNodeLost, first, fmt.Sprintf("%s: the member ended without its results", h.node.Name))
+		}
+		w.stopped(e, i, ma.Forced, "")
+		return applied()
+	case api.PhaseLost:
+		return w.vanished(h, p, "its supervisor died, its processes were killed")
+	case api.PhaseStuck:
+		if text := survivors(ma); e.stuck[i] != text {
+			if e.stuck == nil {
+				e.stuck = map[int]string{}
+			}
+			e.stuck[i] = text
+			changed = true
+		}
+	}
+	if !changed {
+		return ignored("nothing new")
+	}
+	return applied()
+}
+
+func batchDone(j *Job) bool {
+	return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].State == api.RankDone
+}
+
+// ownStop: the member stops by the node's own decision (its time limit, its lease, its
+// memory). That comes before the exits it brought about.
+func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
+	if ma.Stopping == "" || e.job.Drain != nil && (ma.Stopping == e.job.Drain.Cause || slices.Contains(e.job.Drain.Later, ma.Stopping)) {
+		return false
+	}
+	if e.job.Drain != nil {
+		w.drain(e, ma.Stopping, -1, "") // recorded as a later cause
+		return true
+	}
+	node := e.job.Members[i].Node
+	switch ma.Stopping {
+	case api.CauseTimeout:
+		w.drain(e, api.CauseTimeout, -1, fmt.Sprintf("time limit of %s reached", e.job.TimeLimit))
+	case api.CauseOOM, api.CauseStalled, api.CauseGPUHang:
+		w.drain(e, ma.Stopping, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: %s", node, ma.Stopping))
+	default:
+		// A stop that was not ordered here: the lease, or another controller's order.
+		w.drain(e, api.CauseNodeLost, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: stopped by the node (%s)", node, ma.Stopping))
+	}
+	return true
+}
+
+// exits records how ranks ended, each once, and gives the first failure of a gang that is
+// not draining yet. A rank that ended before the stop reached it keeps its true result.
+func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankActual, changed bool) {
+	for k := range ma.Ranks {
+		ra := asShell(ma.Ranks[k])
+		if !slices.Contains(e.job.Members[i].Ranks, ra.Rank) || !hasProcess(e.job, ra.Rank) {
+			continue
+		}
+		changed = w.started(e, ra) || changed
+		if !ra.Exited || e.job.Ranks[ra.Rank].Exited {
+			continue
+		}
+		changed = true
+		w.exited(e, ra, ma.Stopping == "")
+		if ra.ExitCode != 0 && e.job.Drain == nil && (first == nil || earlier(ra, first)) {
+			first = ra
+		}
+	}
+	return first, changed
+}
+
+// asShell gives a rank that ended by a signal, or could not be started, the exit code that
+// a shell would report; most nodes do so already.
+func asShell(ra api.RankActual) *api.RankActual {
+	ra.Exited = ra.Exited || ra.Error != ""
+	switch {
+	case !ra.Exited || ra.ExitCode != 0:
+	case ra.Error != "":
+		ra.ExitCode = 126
+	case ra.Signal != 0:
+		ra.ExitCode = 128 + ra.Signal
+	}
+	return &ra
+}
+
+func earlier(a, b *api.RankActual) bool {
+	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank)) < 0
+}
+
+func (w *World) started(e *entry, ra *api.RankActual) bool {
+	r := &e.job.Ranks[ra.Rank]
+	if ra.PID == 0 || r.PID == ra.PID || r.Exited {
+		return false
+	}
+	r = w.editRank(e, ra.Rank)
+	r.PID = ra.PID
+	if !ra.Started.IsZero() {
+		r.Start = ra.Started
+	}
+	return true
+}
+
+func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
+	r := w.editRank(e, ra.Rank)
+	r.Exited, r.ExitCode, r.Signal, r.End = true, ra.ExitCode, ra.Signal, ra.Ended
+	if r.End.IsZero() {
+		r.End = w.now.Wall
+	}
+	e.open--
+	if byItself || r.State == api.RankRunning {
+		r.State = api.RankFailed
+		if ra.ExitCode == 0 {
+			r.State = api.RankDone
+		}
+	}
+	code := ra.ExitCode
+	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: r.Slot.Node, ExitCode: &code, Text: ra.Error}
+	if ra.Signal != 0 {
+		ev.Signal = fmt.Sprint(ra.Signal)
+	}
+	w.emitJob(e.job, ev)
+}
+
+// seen: the node says that the member runs, so the launch was a success.
+func (w *World) seen(h *host, e *entry, i int) bool {
+	if e.job.Members[i].State != MemberStarting {
+		return false
+	}
+	w.edit(e).Members[i].State = MemberRunning
+	if h.node.Strikes > 0 {
+		w.editNode(h).Strikes = 0
+	}
+	return true
+}
+
+func crashCause(ra *api.RankActual) api.Cause {
+	if ra.OOM {
+		return api.CauseOOM
+	}
+	return api.CauseCrash
+}
+
+func exitText(ra *api.RankActual) string {
+	switch {
+	case ra.Error != "":
+		return fmt.Sprintf("rank %d could not be started: %s", ra.Rank, ra.Error)
+	case ra.OOM:
+		return fmt.Sprintf("rank %d ran out of memory", ra.Rank)
+	case ra.Signal != 0:
+		return fmt.Sprintf("rank %d was ended by signal %d", ra.Rank, ra.Signal)
+	}
+	return fmt.Sprintf("rank %d exited with code %d", ra.Rank, ra.ExitCode)
+}
+
+func survivors(ma *api.MemberActual) string {
+	if len(ma.Survivors) == 0 {
+		return "stuck: processes survived KILL"
+	}
+	names := make([]string, len(ma.Survivors))
+	for i, s := range ma.Survivors {
+		names[i] = fmt.Sprintf("pid %d %s (%s)", s.PID, s.Command, s.State)
+	}
+	return "stuck: " + strings.Join(names, ", ")
+}
+
+// lostUnlessDraining marks what a running gang lost with a member; -1 where that changes
+// nothing for the gang.
+func (w *World) lostUnlessDraining(e *entry, i int) int {
+	if e.job.Drain != nil {
+		return -1
+	}
+	return w.lost(e, i)
+}
+
+// vanished: a member whose gate was open is known gone without having said how it ended.
+func (w *World) vanished(h *host, p place, text string) Outcome {
+	text = h.node.Name + ": " + text
+	if first := w.lostUnlessDraining(p.e, p.i); first >= 0 {
+		w.drain(p.e, api.CauseNodeLost, first, text)
+	}
+	w.stopped(p.e, p.i, false, text)
+	return applied()
+}
+
+// gone: the node has nothing of a member any more.
+func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
+	p, ok := h.members[k]
+	if !ok {
+		if _, left := findLeft(h.node, k); !left {
+			return ignored("known to be gone")
+		}
+		w.leftGone(h, k)
+		return applied()
+	}
+	switch p.e.job.Members[p.i].State {
+	case MemberPreparing, MemberReady:
+		w.rollback(p.e, h.node.Name+": "+text, []string{h.node.Name}, func(i int) bool { return i == p.i })
+		return applied()
+	}
+	return w.vanished(h, p, text)
+}

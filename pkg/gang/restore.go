@@ -1,0 +1,142 @@
+package gang
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// Restore is the world after a restart. Every node is unknown until it says hello (a lost
+// one stays lost), and timers run on with what was left of them by the wall clock. Three
+// are armed in full, because while no controller ran nobody could be late: the silence of
+// nodes, the launch of gangs, and the leases (a node that finds no controller at its
+// address renews them).
+func Restore(now Instant, s api.Settings, saved *Saved) *World {
+	w := New(s)
+	w.now = now
+	w.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
+	for _, n := range saved.Nodes {
+		w.restoreNode(n)
+	}
+	jobs := slices.Clone(saved.Jobs)
+	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	for _, j := range jobs {
+		w.restoreJob(j)
+	}
+	for key, first := range saved.Keys {
+		if w.jobs[first] != nil || w.arrays[first] != nil {
+			w.keys[key] = first
+		}
+	}
+	for _, h := range w.nodes {
+		w.restoreGrants(h)
+	}
+	for _, e := range w.jobs {
+		w.rearm(e)
+	}
+	for _, a := range w.arrays {
+		if a.limit > 0 {
+			w.offer(a)
+		}
+	}
+	// All of it is as it was stored; the caller reads the world whole.
+	w.queue, w.desired = nil, nil
+	return w
+}
+
+func (w *World) restoreNode(saved *Node) {
+	n := *saved
+	n.Connected = false
+	if n.LostSince.IsZero() {
+		n.State = api.NodeUnknown
+	}
+	if n.Res == nil {
+		n.Res = &cluster.Node{Name: n.Name}
+	}
+	h := newHost(n.Name)
+	h.node, h.contact = &n, w.now.Mono
+	w.nodes[n.Name] = h
+	w.away++
+	if n.LostSince.IsZero() {
+		w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	}
+}
+
+func (w *World) restoreJob(j *Job) {
+	e := &entry{job: j, ask: w.ask(j.Spec, j.Partition)}
+	w.jobs[j.ID] = e
+	if j.Key != "" {
+		w.keys[j.Key] = j.ID
+	}
+	w.enlist(e)
+	if !admitted(j) {
+		return
+	}
+	for i := range j.Members {
+		if name := j.Members[i].Node; w.nodes[name] == nil {
+			w.restoreNode(&Node{Name: name})
+		}
+	}
+	w.place(e)
+}
+
+// restoreGrants makes the grants of a node anew from who is on it, so that the two can't
+// disagree; only those of left members are taken as they were stored.
+func (w *World) restoreGrants(h *host) {
+	n := h.node
+	res := n.Res.Emptied()
+	for _, l := range n.Left {
+		if g, ok := n.Res.Grant(l.MemberKey); ok {
+			res = res.Restore(g)
+		}
+		w.countLeft(l, 1)
+		if l.Ran && !n.LostSince.IsZero() {
+			w.armLease(h, l.MemberKey)
+		}
+	}
+	for k, p := range h.members {
+		j := p.e.job
+		slots := make([]cluster.Slot, 0, len(j.Members[p.i].Ranks))
+		for _, r := range j.Members[p.i].Ranks {
+			slots = append(slots, j.Ranks[r].Slot)
+		}
+		res = res.Restore(cluster.GrantFor(p.e.ask, k, slots, w.until(j, j.ReservedAt)))
+	}
+	n.Res = res
+	w.refresh(h)
+	h.owned, h.stored, w.dirtyNodes = false, false, nil
+}
+
+// rearm sets the timers of a job.
+func (w *World) rearm(e *entry) {
+	j := e.job
+	switch {
+	case j.Verdict != nil:
+		w.remaining(j.End, w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+	case j.Drain != nil:
+		w.armForce(e)
+	case reserved(j):
+		w.remaining(j.ReservedAt, w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+	case admitted(j):
+		starting := func(m Member) bool { return m.State == MemberStarting }
+		if slices.ContainsFunc(j.Members, starting) {
+			w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+		}
+	case j.Epoch == 0:
+		if d := j.Eligible.Sub(w.now.Wall); d > 0 {
+			w.in(d, timer{kind: timerEligible, job: j.ID})
+		}
+	case j.BackoffUntil.After(w.now.Wall):
+		d := min(j.BackoffUntil.Sub(w.now.Wall), w.set.RetryBackoffMax)
+		w.in(d, timer{kind: timerEligible, job: j.ID})
+	}
+}
+
+// remaining arms what is left of a duration that began at a wall time: within [0, full]
+// whatever that clock did.
+func (w *World) remaining(began time.Time, full time.Duration, k timer) {
+	w.in(min(full-w.now.Wall.Sub(began), full), k)
+}

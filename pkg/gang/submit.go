@@ -1,0 +1,175 @@
+package gang
+
+import (
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// array is what the elements of one array have to know of each other.
+type array struct {
+	limit   int
+	waiting []int64 // elements that have not ended, by id
+	active  int     // elements that are admitted
+	offered int     // elements that may be admitted next
+	live    int     // elements in memory
+	due     bool    // the first element's time in memory is over; it stays while others do, with their key
+}
+
+func (w *World) submit(ev Submit) Outcome {
+	if ids := w.submitted(ev.Key); ids != nil {
+		return Outcome{Ignored: "already submitted", JobIDs: ids}
+	}
+	if e := checkSubmit(&ev); e != nil {
+		return refused(e)
+	}
+	ids := make([]int64, 1)
+	if ev.Array != nil {
+		ids = make([]int64, len(ev.Array.Indices))
+	}
+	info := arrayInfo(ev.Array)
+	for i := range ids {
+		ids[i] = w.nextID
+		w.nextID++
+		j := w.newJob(&ev, ids[i])
+		if info != nil {
+			j.ArrayID, j.ArrayIndex, j.Array = ids[0], ev.Array.Indices[i], info
+		}
+		if i == 0 && ev.Key != "" {
+			j.Key = ev.Key
+			w.keys[ev.Key] = j.ID
+		}
+		w.queueNew(&entry{job: j, ask: w.ask(j.Spec, j.Partition), owned: true, allDirty: true})
+	}
+	return Outcome{Applied: true, JobIDs: ids}
+}
+
+// submitted gives the ids that a key was answered with before.
+func (w *World) submitted(key string) []int64 {
+	if key == "" {
+		return nil
+	}
+	first, ok := w.keys[key]
+	if !ok {
+		return nil
+	}
+	ids := []int64{first}
+	if e := w.jobs[first]; e != nil && e.job.Array != nil {
+		for id := first + 1; id < first+int64(e.job.Array.Count); id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func checkSubmit(ev *Submit) *api.Error {
+	switch {
+	case ev.Spec == nil:
+		return api.Errorf(api.CodeInvalid, "the submission has no spec")
+	case ev.Spec.Size < 1 || ev.Spec.Size > api.MaxGangSize:
+		return api.Errorf(api.CodeInvalid, "invalid size %d: want 1 to %d ranks", ev.Spec.Size, api.MaxGangSize)
+	case ev.Array != nil && (len(ev.Array.Indices) == 0 || len(ev.Array.Indices) > api.MaxArraySize):
+		return api.Errorf(api.CodeInvalid, "invalid array of %d elements: want 1 to %d", len(ev.Array.Indices), api.MaxArraySize)
+	}
+	return nil
+}
+
+func (w *World) newJob(ev *Submit, id int64) *Job {
+	s := ev.Spec
+	j := &Job{
+		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash,
+		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit,
+		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: make([]Rank, s.Size),
+	}
+	if s.Hold {
+		j.Held = HeldUser
+	}
+	if s.Begin.After(w.now.Wall) {
+		j.Eligible = s.Begin
+	}
+	for i := range j.Ranks {
+		j.Ranks[i].State = api.RankBlocked
+	}
+	return j
+}
+
+func (w *World) queueNew(e *entry) {
+	j := e.job
+	w.jobs[j.ID] = e
+	w.dirtyJobs = append(w.dirtyJobs, e)
+	w.enlist(e)
+	w.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks)})
+	if j.Held != "" {
+		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
+	}
+	if d := j.Eligible.Sub(w.now.Wall); d > 0 {
+		w.in(d, timer{kind: timerEligible, job: j.ID})
+	}
+	w.touch(e)
+}
+
+// enlist counts an element into its array.
+func (w *World) enlist(e *entry) {
+	j := e.job
+	if j.ArrayID == 0 {
+		return
+	}
+	a := w.arrays[j.ArrayID]
+	if a == nil {
+		a = &array{}
+		if j.Array != nil {
+			a.limit = j.Array.Limit
+		}
+		w.arrays[j.ArrayID] = a
+	}
+	a.live++
+	if j.Verdict != nil {
+		return
+	}
+	at, _ := slices.BinarySearch(a.waiting, j.ID)
+	a.waiting = slices.Insert(a.waiting, at, j.ID)
+	if admitted(j) {
+		a.active++
+	}
+}
+
+func arrayInfo(a *api.Array) *ArrayInfo {
+	if a == nil {
+		return nil
+	}
+	info := &ArrayInfo{Count: len(a.Indices), Min: slices.Min(a.Indices), Max: slices.Max(a.Indices), Step: 1, Limit: a.Limit}
+	if len(a.Indices) > 1 {
+		step := a.Indices[1] - a.Indices[0]
+		for i := 2; i < len(a.Indices); i++ {
+			if a.Indices[i]-a.Indices[i-1] != step {
+				step = 1
+			}
+		}
+		info.Step = max(step, 1)
+	}
+	return info
+}
+
+// ask is shared by all jobs of one spec and partition.
+func (w *World) ask(s *api.Spec, partition string) *cluster.Ask {
+	k := askKey{s, partition}
+	a := w.asks[k]
+	if a == nil {
+		a = &sharedAsk{ask: cluster.AskOf(s, strings.Split(partition, ","))}
+		w.asks[k] = a
+	}
+	a.jobs++
+	return a.ask
+}
+
+// dropAsk is the other end of ask.
+func (w *World) dropAsk(j *Job) {
+	k := askKey{j.Spec, j.Partition}
+	if a := w.asks[k]; a != nil {
+		if a.jobs--; a.jobs == 0 {
+			delete(w.asks, k)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package gang
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+)
+
+// maxFire bounds the timers of one Tick: a thousand gangs that time out together are
+// several steps, between which the engine commits and answers others.
+const maxFire = 256
+
+type timerKind uint8
+
+const (
+	timerReserve  timerKind = iota // a reserved gang must be ready
+	timerLaunch                    // a started gang must be seen running
+	timerForce                     // a draining gang must have stopped
+	timerEligible                  // begin time or back-off passes
+	timerPurge                     // an ended job leaves memory
+	timerLost                      // a silent node is lost
+	timerLease                     // a member on a lost node has fenced itself
+)
+
+// timer names one timer; setting it again moves it.
+type timer struct {
+	kind  timerKind
+	job   int64
+	epoch int
+	node  string
+}
+
+type timerItem struct {
+	at time.Duration
+	timer
+}
+
+// timers is a heap in which moved and cancelled timers stay until they come up: due says
+// which items count.
+type timers struct {
+	heap timerHeap
+	due  map[timer]time.Duration
+}
+
+func (t *timers) set(k timer, at time.Duration) {
+	t.due[k] = at
+	heap.Push(&t.heap, timerItem{at, k})
+	if len(t.heap) > 2*len(t.due)+64 {
+		t.compact()
+	}
+}
+
+func (t *timers) cancel(k timer) { delete(t.due, k) }
+
+func (t *timers) armed(k timer) bool {
+	_, ok := t.due[k]
+	return ok
+}
+
+// compact drops what does not count any more, so that the heap stays within twice of what does.
+func (t *timers) compact() {
+	t.heap = t.heap[:0]
+	for k, at := range t.due {
+		t.heap = append(t.heap, timerItem{at, k})
+	}
+	heap.Init(&t.heap) // Less is a total order: what the map's order was does not show
+}
+
+func (t *timers) next() (time.Duration, bool) {
+	for len(t.heap) > 0 {
+		top := t.heap[0]
+		if at, ok := t.due[top.timer]; ok && at == top.at {
+			return at, true
+		}
+		heap.Pop(&t.heap)
+	}
+	return 0, false
+}
+
+// pop takes the next timer that is due at now.
+func (t *timers) pop(now time.Duration) (timer, bool) {
+	at, ok := t.next()
+	if !ok || at > now {
+		return timer{}, false
+	}
+	k := heap.Pop(&t.heap).(timerItem).timer
+	delete(t.due, k)
+	return k, true
+}
+
+type timerHeap []timerItem
+
+func (h timerHeap) Len() int      { return len(h) }
+func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h timerHeap) Less(i, j int) bool {
+	a, b := &h[i], &h[j]
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.job, b.job),
+		cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.node, b.node)) < 0
+}
+func (h *timerHeap) Push(x any) { *h = append(*h, x.(timerItem)) }
+func (h *timerHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// tick fires what is due, at most maxFire timers; NextDeadline says whether more are.
+func (w *World) tick() Outcome {
+	fired := 0
+	for ; fired < maxFire; fired++ {
+		t, ok := w.timers.pop(w.now.Mono)
+		if !ok {
+			break
+		}
+		w.fire(t)
+	}
+	if fired == 0 {
+		return ignored("no timer is due")
+	}
+	return applied()
+}
+
+func (w *World) fire(t timer) {
+	switch t.kind {
+	case timerReserve:
+		w.reserveTimeout(w.jobs[t.job])
+	case timerLaunch:
+		w.launchTimeout(w.jobs[t.job])
+	case timerForce:
+		w.force(w.jobs[t.job])
+	case timerEligible:
+		w.becomeEligible(w.jobs[t.job])
+	case timerPurge:
+		w.purge(w.jobs[t.job])
+	case timerLost:
+		w.nodeLost(w.nodes[t.node])
+	case timerLease:
+		w.leaseOut(w.nodes[t.node], memberKey(t.job, t.epoch))
+	}
+}
+
+// in arms a timer after d.
+func (w *World) in(d time.Duration, k timer) { w.timers.set(k, w.now.Mono+max(d, 0)) }

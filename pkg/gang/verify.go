@@ -1,0 +1,171 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gangd/pkg/api"
+)
+
+// Verify recounts every cross reference of the world and names each disagreement. It
+// walks everything: for tests, and for `gangd verify`.
+func (w *World) Verify() []string {
+	v := &verifier{w: w}
+	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+		v.job(w.jobs[id])
+	}
+	away := 0
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		h := w.nodes[name]
+		if !h.node.Connected {
+			away++
+		}
+		v.node(h)
+	}
+	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
+	v.arrays()
+	return v.found
+}
+
+type verifier struct {
+	w     *World
+	found []string
+}
+
+func (v *verifier) check(ok bool, format string, args ...any) {
+	if !ok {
+		v.found = append(v.found, fmt.Sprintf(format, args...))
+	}
+}
+
+func (v *verifier) job(e *entry) {
+	j := e.job
+	v.check(j.ID < v.w.nextID, "job %d: id not below the next one, %d", j.ID, v.w.nextID)
+	states := map[api.RankState]int{}
+	for i := range j.Ranks {
+		states[j.Ranks[i].State]++
+	}
+	n := len(j.Ranks)
+	switch {
+	case j.Verdict != nil:
+		v.check(states[api.RankDone]+states[api.RankFailed]+states[api.RankCancelled] == n, "job %d: over, but ranks are %v", j.ID, states)
+		v.check(j.Drain == nil, "job %d: over and draining", j.ID)
+	case blocked(j):
+		v.check(states[api.RankBlocked] == n, "job %d: part of it is blocked: %v", j.ID, states)
+		v.check(len(j.Members) == 0 && j.Drain == nil, "job %d: blocked with %d members", j.ID, len(j.Members))
+		v.check(!j.Cancelled, "job %d: cancelled and waiting", j.ID)
+	case reserved(j):
+		v.check(states[api.RankReserved] == n, "job %d: part of it is reserved: %v", j.ID, states)
+	case j.Drain == nil:
+		v.check(states[api.RankRunning]+states[api.RankDone] == n, "job %d: running, but ranks are %v", j.ID, states)
+		v.check(states[api.RankRunning] > 0, "job %d: running without a running rank", j.ID)
+	default:
+		v.check(states[api.RankRunning]+states[api.RankBlocked]+states[api.RankReserved] == 0, "job %d: draining, but ranks are %v", j.ID, states)
+	}
+	if admitted(j) {
+		v.members(e)
+	}
+	left := 0
+	for _, h := range v.w.nodes {
+		for _, l := range h.node.Left {
+			if l.Job == j.ID && l.Ran {
+				left++
+			}
+		}
+	}
+	v.check(left == e.left, "job %d: %d members left, counted %d", j.ID, left, e.left)
+}
+
+// members checks an admitted gang.
+func (v *verifier) members(e *entry) {
+	j := e.job
+	seen := make([]int, len(j.Ranks))
+	alive, unready, open := 0, 0, 0
+	for i := range j.Members {
+		m := &j.Members[i]
+		for _, r := range m.Ranks {
+			seen[r]++
+			v.check(j.Ranks[r].Slot.Node == m.Node, "job %d rank %d: slot on %s, member on %s", j.ID, r, j.Ranks[r].Slot.Node, m.Node)
+			v.check(memberFits(m.State, j.Ranks[r].State), "job %d rank %d: %s in a member that is %s", j.ID, r, j.Ranks[r].State, m.State)
+		}
+		h := v.w.nodes[m.Node]
+		p, live := h.members[j.key()]
+		if m.State == MemberStopped || m.State == MemberFenced {
+			v.check(!live, "job %d: %s member on %s is listed", j.ID, m.State, m.Node)
+			continue
+		}
+		alive++
+		if m.State == MemberPreparing {
+			unready++
+		}
+		v.check(live && p.e == e && p.i == i, "job %d: member on %s is not listed", j.ID, m.Node)
+	}
+	for r, n := range seen {
+		v.check(n == 1, "job %d rank %d: in %d members", j.ID, r, n)
+		if s := j.Ranks[r].State; hasProcess(j, r) && !j.Ranks[r].Exited && !over(s) {
+			open++
+		}
+	}
+	v.check(alive == e.alive && unready == e.unready && open == e.open, "job %d: %d alive %d unready %d open, counted %d %d %d",
+		j.ID, alive, unready, open, e.alive, e.unready, e.open)
+	v.check(alive > 0, "job %d: admitted without a member", j.ID)
+}
+
+func memberFits(m MemberState, r api.RankState) bool {
+	switch m {
+	case MemberPreparing, MemberReady:
+		return r == api.RankReserved
+	case MemberStarting:
+		return r == api.RankRunning
+	case MemberRunning:
+		return r == api.RankRunning || r == api.RankDone
+	case MemberStopping:
+		return r == api.RankPreempting || r == api.RankDone || r == api.RankFailed
+	}
+	return r == api.RankPreempted || r == api.RankDone || r == api.RankFailed
+}
+
+func (v *verifier) node(h *host) {
+	n := h.node
+	held := map[api.MemberKey]bool{}
+	for k, p := range h.members {
+		held[k] = true
+		v.check(v.w.jobs[k.Job] == p.e && p.e.job.Epoch == k.Epoch, "node %s: lists epoch %d of job %d, which is at %d", n.Name, k.Epoch, k.Job, p.e.job.Epoch)
+	}
+	for _, l := range n.Left {
+		v.check(!held[l.MemberKey], "node %s: job %d epoch %d is both live and left", n.Name, l.Job, l.Epoch)
+		held[l.MemberKey] = true
+	}
+	v.check(len(held) == len(n.Res.Grants), "node %s: %d members, %d grants", n.Name, len(held), len(n.Res.Grants))
+	for _, g := range n.Res.Grants {
+		v.check(held[g.MemberKey], "node %s: grant of job %d epoch %d without a member", n.Name, g.Job, g.Epoch)
+	}
+	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
+	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown, "node %s: %s without a session", n.Name, n.State)
+}
+
+func (v *verifier) arrays() {
+	type counts struct{ active, offered, live, waiting int }
+	real := map[int64]counts{}
+	for _, e := range v.w.jobs {
+		c := real[e.job.ArrayID]
+		c.live++
+		if admitted(e.job) {
+			c.active++
+		}
+		if e.offered {
+			c.offered++
+		}
+		if e.job.Verdict == nil {
+			c.waiting++
+		}
+		real[e.job.ArrayID] = c
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.w.arrays)) {
+		a := v.w.arrays[id]
+		got := counts{a.active, a.offered, a.live, len(a.waiting)}
+		v.check(got == real[id], "array %d: is %+v, counted %+v", id, real[id], got)
+		v.check(a.limit == 0 || a.active <= a.limit, "array %d: %d admitted, limit %d", id, a.active, a.limit)
+	}
+}

@@ -1,0 +1,345 @@
+package gang
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/sched"
+)
+
+// World is everything the controller knows. It is not safe for concurrent use: the engine
+// owns it, readers use what [World.Take] published.
+type World struct {
+	set     api.Settings
+	now     Instant
+	jobs    map[int64]*entry
+	nodes   map[string]*host
+	arrays  map[int64]*array
+	keys    map[string]int64 // submission key -> first job
+	asks    map[askKey]*sharedAsk
+	timers  timers
+	nextID  int64
+	nextSeq int64
+	away    int // nodes without a session
+
+	// What Take will give out.
+	dirtyJobs  []*entry
+	dirtyNodes []*host
+	epochs     map[api.MemberKey]EpochRow
+	events     []api.Event
+	purged     []int64
+	desired    []string // with repeats: a map that was once large stays slow to walk
+	queue      []int64  // with repeats
+	room       bool     // a node offers something else than at the last TakeQueue
+}
+
+// entry is a job with what is derived from it; nothing in here is stored.
+type entry struct {
+	job      *Job
+	ask      *cluster.Ask
+	owned    bool             // job was cloned since the last Take
+	dirty    map[int]struct{} // ranks changed since the last Take
+	allDirty bool             // all of them
+	unready  int              // members preparing
+	alive    int              // members neither stopped nor fenced
+	open     int              // ranks with a process that has not exited
+	left     int              // members of past epochs that may still run, see Left
+	offered  bool             // element of a limited array: one of those that may be admitted next
+	body     *api.AssignmentBody
+	stuck    map[int]string // survivors by member
+}
+
+// host is a node with what is derived from it.
+type host struct {
+	node    *Node
+	owned   bool // cloned since the last Take
+	stored  bool // something that the store keeps changed since the last Take
+	members map[api.MemberKey]place
+	contact time.Duration              // last time it was heard of, when it has no session now
+	told    map[api.MemberKey]struct{} // stale claims already put on record in this session
+	expired map[api.MemberKey]struct{} // leases that ran out while most nodes were away
+}
+
+// place is where a live member is kept.
+type place struct {
+	e *entry
+	i int
+}
+
+type askKey struct {
+	spec      *api.Spec
+	partition string
+}
+
+// sharedAsk counts the jobs that use an ask.
+type sharedAsk struct {
+	ask  *cluster.Ask
+	jobs int
+}
+
+// New is an empty world.
+func New(s api.Settings) *World {
+	return &World{
+		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
+		asks: map[askKey]*sharedAsk{}, timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
+		epochs: map[api.MemberKey]EpochRow{},
+	}
+}
+
+// Step applies one event. It never panics; what it did not apply has changed nothing.
+func (w *World) Step(now Instant, ev Event) Outcome {
+	// The monotonic clock never goes back; a caller's slip must not make a timer late.
+	now.Mono = max(now.Mono, w.now.Mono)
+	w.now = now
+	switch ev := ev.(type) {
+	case Submit:
+		return w.submit(ev)
+	case Reserve:
+		return w.reserve(ev)
+	case NodeHello:
+		return w.hello(ev)
+	case NodeReport:
+		return w.report(ev)
+	case NodeSample:
+		return w.sample(ev)
+	case NodeGone:
+		return w.sessionCut(ev)
+	case NodeDrain:
+		return w.drainNode(ev)
+	case NodeResume:
+		return w.resumeNode(ev)
+	case NodeFence:
+		return w.fenceNode(ev)
+	case Cancel:
+		return w.cancel(ev)
+	case Hold:
+		return w.hold(ev)
+	case Release:
+		return w.release(ev)
+	case Requeue:
+		return w.requeue(ev)
+	case Preempt:
+		return w.preempt(ev)
+	case Tick:
+		return w.tick()
+	}
+	return ignored("unknown event")
+}
+
+func applied() Outcome             { return Outcome{Applied: true} }
+func ignored(why string) Outcome   { return Outcome{Ignored: why} }
+func refused(e *api.Error) Outcome { return Outcome{Refused: e} }
+
+// edit gives the job to write to: cloned once between two Takes.
+func (w *World) edit(e *entry) *Job {
+	if !e.owned {
+		e.job = clone(e.job)
+		e.owned = true
+		w.dirtyJobs = append(w.dirtyJobs, e)
+	}
+	return e.job
+}
+
+// editRank gives the rank to write to.
+func (w *World) editRank(e *entry, i int) *Rank {
+	j := w.edit(e)
+	if !e.allDirty {
+		if e.dirty == nil {
+			e.dirty = map[int]struct{}{}
+		}
+		e.dirty[i] = struct{}{}
+	}
+	return &j.Ranks[i]
+}
+
+func clone(j *Job) *Job {
+	c := *j
+	c.Ranks = slices.Clone(j.Ranks)
+	c.Members = slices.Clone(j.Members)
+	c.Used = maps.Clone(j.Used)
+	if j.Drain != nil {
+		d := *j.Drain
+		d.Later = slices.Clone(d.Later)
+		c.Drain = &d
+	}
+	return &c
+}
+
+// editNode gives the node to write to.
+func (w *World) editNode(h *host) *Node {
+	h.stored = true
+	return w.showNode(h)
+}
+
+// showNode is editNode for what is shown but not stored.
+func (w *World) showNode(h *host) *Node {
+	if !h.owned {
+		c := *h.node
+		c.Left = slices.Clone(c.Left)
+		h.node = &c
+		h.owned = true
+		w.dirtyNodes = append(w.dirtyNodes, h)
+	}
+	return h.node
+}
+
+// emit puts one line into the story.
+func (w *World) emit(ev api.Event) {
+	ev.Seq, ev.Time = w.nextSeq, w.now.Wall
+	w.nextSeq++
+	w.events = append(w.events, ev)
+}
+
+// emitJob is emit for the current epoch of a job.
+func (w *World) emitJob(j *Job, ev api.Event) {
+	ev.JobID, ev.Epoch = j.ID, j.Epoch
+	w.emit(ev)
+}
+
+// Take gives what changed since the last Take. What it gives is never changed again.
+func (w *World) Take() Changes {
+	ch := Changes{Events: w.events, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
+	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
+	for _, e := range w.dirtyJobs {
+		// One that has left memory since is here too: its end must reach the store.
+		ch.Jobs = append(ch.Jobs, e.job)
+		ch.Ranks = e.appendRanks(ch.Ranks)
+		e.owned, e.allDirty, e.dirty = false, false, nil
+	}
+	slices.SortFunc(w.dirtyNodes, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
+	for _, h := range w.dirtyNodes {
+		if h.stored {
+			ch.Nodes = append(ch.Nodes, h.node)
+		} else {
+			ch.Seen = append(ch.Seen, h.node)
+		}
+		h.owned, h.stored = false, false
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), compareKeys) {
+		ch.Epochs = append(ch.Epochs, w.epochs[k])
+	}
+	slices.Sort(ch.Purged)
+	ch.Dirty = unique(w.desired)
+	ch.Queue = unique(w.queue)
+	w.dirtyJobs, w.dirtyNodes, w.events, w.purged = nil, nil, nil, nil
+	if len(w.epochs) > 0 {
+		w.epochs = map[api.MemberKey]EpochRow{}
+	}
+	w.desired, w.queue = nil, nil
+	return ch
+}
+
+func unique[T cmp.Ordered](s []T) []T {
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+func (e *entry) appendRanks(rows []RankRow) []RankRow {
+	if e.allDirty {
+		for i, r := range e.job.Ranks {
+			rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: r})
+		}
+		return rows
+	}
+	for _, i := range slices.Sorted(maps.Keys(e.dirty)) {
+		rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: e.job.Ranks[i]})
+	}
+	return rows
+}
+
+// TakeQueue gives the jobs whose candidacy may have changed since it or Take was last
+// called, and whether a node has come to offer something else: what a planner must look at
+// between steps that go into one commit.
+func (w *World) TakeQueue() (ids []int64, room bool) {
+	ids, room = unique(w.queue), w.room
+	w.queue, w.room = nil, false
+	return ids, room
+}
+
+// Job is the newest form of a job in memory, nil when there is none.
+func (w *World) Job(id int64) *Job {
+	if e := w.jobs[id]; e != nil {
+		return e.job
+	}
+	return nil
+}
+
+// Jobs walks the jobs in memory by id.
+func (w *World) Jobs() iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+			if !yield(w.jobs[id].job) {
+				return
+			}
+		}
+	}
+}
+
+// ByKey is the first job submitted under a key, nil when the key is not remembered.
+func (w *World) ByKey(key string) *Job {
+	id, ok := w.keys[key]
+	if !ok {
+		return nil
+	}
+	return w.Job(id)
+}
+
+// Node is the newest form of a node, nil when it is not known.
+func (w *World) Node(name string) *Node {
+	if h := w.nodes[name]; h != nil {
+		return h.node
+	}
+	return nil
+}
+
+// Nodes are all known nodes by name.
+func (w *World) Nodes() []*Node {
+	out := make([]*Node, 0, len(w.nodes))
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		out = append(out, w.nodes[name].node)
+	}
+	return out
+}
+
+// Candidate is the job as the scheduler sees it, nil when it may not be admitted now.
+func (w *World) Candidate(id int64) *sched.Candidate {
+	e := w.jobs[id]
+	if e == nil || !w.eligible(e) || !w.inTurn(e) {
+		return nil
+	}
+	j := e.job
+	return &sched.Candidate{Job: id, Priority: j.Priority, Size: len(j.Ranks), Submit: j.Submit, Ask: e.ask,
+		Avoid: j.Avoid, TimeLimit: j.TimeLimit}
+}
+
+// Fenced names the nodes on which something of a past epoch of the job may still run; it
+// is not admitted before that is known gone.
+func (w *World) Fenced(id int64) []string {
+	e := w.jobs[id]
+	if e == nil || e.left == 0 {
+		return nil
+	}
+	var out []string
+	for _, n := range w.Nodes() {
+		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.Ran }) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// NextDeadline is when the next timer is due; the engine sends a [Tick] then.
+func (w *World) NextDeadline() (mono time.Duration, ok bool) { return w.timers.next() }
+
+func compareKeys(a, b api.MemberKey) int {
+	if a.Job != b.Job {
+		return int(a.Job - b.Job)
+	}
+	return a.Epoch - b.Epoch
+}

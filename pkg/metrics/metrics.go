@@ -1,0 +1,115 @@
+// Package metrics is the controller's Prometheus side: names and units of the outside
+// contract, counters fed by committed events, gauges read from the published view at
+// scrape time. It holds no state that is not a figure.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"gangd/pkg/api"
+)
+
+// View is what gauges are read from; *engine.Engine is one.
+type View interface {
+	ShowNodes() *api.NodesReply
+	// Running lists the jobs that have not ended, with their ranks.
+	List(q *api.JobQuery, uid uint32) ([]api.Job, error)
+}
+
+// Metrics is a recorder for the engine and a page for Prometheus.
+type Metrics struct {
+	reg       *prometheus.Registry
+	drained   *prometheus.CounterVec
+	forced    prometheus.Counter
+	completed *prometheus.CounterVec
+	drainTime prometheus.Histogram
+	waitTime  prometheus.Histogram
+	finished  *prometheus.CounterVec
+	requeues  *prometheus.CounterVec
+	cycle     prometheus.Histogram
+	lastCycle prometheus.Gauge
+	commit    prometheus.Histogram
+	stale     prometheus.Counter
+}
+
+// New makes the metrics of one controller.
+func New(version string) *Metrics {
+	m := &Metrics{reg: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.reg.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+		m.reg.MustRegister(h)
+		return h
+	}
+	m.drained = counter("gang_gangs_drained_total", "Drains begun, by cause.", "cause")
+	m.forced = counter("gang_members_forced_total", "Members that needed KILL or never acknowledged their stop.").WithLabelValues()
+	m.completed = counter("gang_drains_completed_total", "Drains completed, by outcome.", "outcome")
+	m.finished = counter("gang_jobs_finished_total", "Jobs ended, by result and cause.", "result", "cause")
+	m.requeues = counter("gang_requeues_total", "Gangs that returned to the queue, by cause.", "cause")
+	m.stale = counter("gang_stale_reports_total", "Reports of an epoch that is not the current one, refused.").WithLabelValues()
+	// 10 ms to 6 minutes: from a drain on an idle machine to grace + slack at their largest usual values.
+	m.drainTime = histogram("gang_drain_duration_seconds", "From the start of a drain to its completion.", prometheus.ExponentialBuckets(0.01, 2, 16))
+	// 1 ms to 12 days.
+	m.waitTime = histogram("gang_job_wait_seconds", "From submission to the first start.", prometheus.ExponentialBuckets(0.001, 4, 16))
+	m.cycle = histogram("gang_scheduler_cycle_seconds", "Duration of one plan.", prometheus.ExponentialBuckets(0.00001, 4, 10))
+	m.commit = histogram("gang_store_commit_seconds", "Duration of one durable commit.", prometheus.ExponentialBuckets(0.0001, 2, 16))
+	m.lastCycle = prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_scheduler_last_cycle_timestamp_seconds", Help: "Unix time of the last plan."})
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gang_build_info", Help: "1, labelled with the version."}, []string{"version"})
+	info.WithLabelValues(version).Set(1)
+	m.reg.MustRegister(m.lastCycle, info)
+	return m
+}
+
+// Attach adds the gauges that are read from a view at scrape time.
+func (m *Metrics) Attach(v View) { m.reg.MustRegister(&collector{view: v}) }
+
+// Handler is the page for Prometheus.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.reg, promhttp.HandlerOpts{})
+}
+
+// Commit counts one durable commit.
+func (m *Metrics) Commit(d time.Duration, _ int) { m.commit.Observe(d.Seconds()) }
+
+// Plan counts one plan.
+func (m *Metrics) Plan(d time.Duration, at time.Time) {
+	m.cycle.Observe(d.Seconds())
+	m.lastCycle.Set(float64(at.UnixNano()) / 1e9)
+}
+
+// Events counts committed events.
+func (m *Metrics) Events(evs []api.Event) {
+	for i := range evs {
+		ev := &evs[i]
+		switch ev.Type {
+		case api.EventStarted:
+			if ev.Seconds > 0 { // set at the first start only
+				m.waitTime.Observe(ev.Seconds)
+			}
+		case api.EventDrainStarted:
+			m.drained.WithLabelValues(string(ev.Cause)).Inc()
+		case api.EventMemberStopped:
+			if ev.Forced {
+				m.forced.Inc()
+			}
+		case api.EventDrainCompleted:
+			m.completed.WithLabelValues(ev.Outcome).Inc()
+			m.drainTime.Observe(ev.Seconds)
+			if ev.Outcome == string(api.RankBlocked) {
+				m.requeues.WithLabelValues(string(ev.Cause)).Inc()
+			}
+		case api.EventStaleRefused:
+			m.stale.Inc()
+		case api.EventEnded:
+			m.finished.WithLabelValues(string(ev.State), string(ev.Cause)).Inc()
+		}
+	}
+}

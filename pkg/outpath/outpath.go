@@ -1,0 +1,141 @@
+// Package outpath says which files the output of a rank goes to: the patterns of --output
+// and --error, expanded. The node opens these files, the controller names them to people
+// and to glog; both use this package, so that they agree.
+//
+// The package is pure and total: every pattern has an expansion; a letter that means
+// nothing stays as it is, as in Slurm.
+package outpath
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// The patterns of a job that named none.
+const (
+	DefaultOne  = "gang-%j.out"    // one process writes
+	DefaultMany = "gang-%j.%t.out" // each rank has its own file
+)
+
+// maxWidth is Slurm's: %10j is the widest that pads.
+const maxWidth = 10
+
+// Vars is what a pattern may speak of.
+type Vars struct {
+	Job        int64  // %j
+	ArrayJob   int64  // %A, 0: not of an array, then %A is %j
+	ArrayIndex *int   // %a, nil: 0
+	Name       string // %x
+	User       string // %u
+	Node       string // %N, up to its first dot
+	NodeIndex  int    // %n
+	Rank       int    // %t
+	Restarts   int    // %r
+}
+
+// Output is the absolute path of a rank's output.
+func Output(s *api.Spec, v Vars) string {
+	pattern := s.Output
+	if pattern == "" {
+		pattern = Default(s)
+	}
+	return absolute(s.WorkDir, Expand(pattern, v))
+}
+
+// Error is the absolute path of a rank's error output; empty: with the output.
+func Error(s *api.Spec, v Vars) string {
+	if s.Error == "" {
+		return ""
+	}
+	return absolute(s.WorkDir, Expand(s.Error, v))
+}
+
+// Default is the pattern of a job that named none.
+func Default(s *api.Spec) string {
+	if s.Size > 1 && s.Launch != api.LaunchBatch {
+		return DefaultMany
+	}
+	return DefaultOne
+}
+
+func absolute(dir, p string) string {
+	if path.IsAbs(p) {
+		return path.Clean(p)
+	}
+	return path.Join(dir, p)
+}
+
+// Expand replaces %j %x %A %a %u %N %n %t %r and %%. A number between the percent sign
+// and the letter pads figures with zeros: %4t is 0003.
+func Expand(pattern string, v Vars) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
+			b.WriteByte(pattern[i])
+			continue
+		}
+		end := i + 1
+		for end < len(pattern) && pattern[end] >= '0' && pattern[end] <= '9' {
+			end++
+		}
+		text, ok := "", false
+		if end < len(pattern) {
+			text, ok = v.letter(pattern[end], pattern[i+1:end])
+		}
+		if !ok {
+			b.WriteByte('%') // what follows is copied as it is
+			continue
+		}
+		b.WriteString(text)
+		i = end
+	}
+	return b.String()
+}
+
+func (v Vars) letter(c byte, width string) (string, bool) {
+	switch c {
+	case '%':
+		return "%", width == ""
+	case 'j':
+		return pad(v.Job, width), true
+	case 'A':
+		if v.ArrayJob == 0 {
+			return pad(v.Job, width), true
+		}
+		return pad(v.ArrayJob, width), true
+	case 'a':
+		if v.ArrayIndex == nil {
+			return pad(0, width), true
+		}
+		return pad(int64(*v.ArrayIndex), width), true
+	case 'n':
+		return pad(int64(v.NodeIndex), width), true
+	case 't':
+		return pad(int64(v.Rank), width), true
+	case 'r':
+		return pad(int64(v.Restarts), width), true
+	case 'x':
+		return oneName(v.Name), true
+	case 'u':
+		return oneName(v.User), true
+	case 'N':
+		short, _, _ := strings.Cut(v.Node, ".")
+		return oneName(short), true
+	}
+	return "", false
+}
+
+func pad(n int64, width string) string {
+	s := strconv.FormatInt(n, 10)
+	w, _ := strconv.Atoi(width) // digits only; one too long for an int comes back as the largest
+	if w = min(w, maxWidth); w > len(s) && n >= 0 {
+		return strings.Repeat("0", w-len(s)) + s
+	}
+	return s
+}
+
+// oneName keeps a value inside its file name: a job named a/b must not make a directory.
+func oneName(s string) string { return strings.ReplaceAll(s, "/", "_") }

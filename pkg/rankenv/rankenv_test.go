@@ -1,0 +1,180 @@
+package rankenv
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/api"
+)
+
+// two nodes: ranks 0 1 2 on n1, 3 on n2.
+func member() *Member {
+	return &Member{
+		MemberKey: api.MemberKey{Job: 12, Epoch: 2},
+		Spec: &api.Spec{Size: 4, Launch: api.LaunchRanks, CPUsPerRank: 2, WorkDir: "/work", SubmitHost: "login1",
+			Env: []string{"HOME=/home/ann", "PATH=/opt/bin:/bin", "PWD=/home/ann/p", "A=1", "A=2"}},
+		Body: &api.AssignmentBody{Name: "train", User: "ann", UID: 1000, GID: 100, Partition: "gpu", RestartCount: 1,
+			Nodes: []api.Place{{Name: "n1", Address: "10.0.0.1"}, {Name: "n2", Address: "10.0.0.2"}},
+			Ranks: []api.RankPlace{{Node: 0, Cards: []string{"GPU-b"}}, {Node: 0, Cards: []string{"GPU-a"}}, {Node: 0, Cards: []string{"GPU-b"}}, {Node: 1}}},
+		NodeList: "n[1-2]", Marker: "12.2@n1", BinDir: "/usr/lib/gangd/bin", Shell: "/bin/bash", CardIndex: map[string]int{"GPU-a": 0, "GPU-b": 3},
+	}
+}
+
+func TestWholeEnvironment(t *testing.T) {
+	m := member()
+	got := slices.Clone(m.Environ()[1])
+	slices.Sort(got)
+	want := strings.Split(strings.TrimSpace(`
+A=2
+CUDA_VISIBLE_DEVICES=GPU-b,GPU-a
+GANG_EPOCH=2
+GANG_JOB_ID=12
+GANG_JOB_NAME=train
+GANG_LOCAL_RANK=1
+GANG_LOCAL_SIZE=3
+GANG_MEMBER=12.2@n1
+GANG_NNODES=2
+GANG_NODELIST=n[1-2]
+GANG_NODE_RANK=0
+GANG_PEERS=10.0.0.1,10.0.0.1,10.0.0.1,10.0.0.2
+GANG_RANK=1
+GANG_RESTART_COUNT=1
+GANG_SIZE=4
+HOME=/home/ann
+LOCAL_RANK=1
+LOCAL_WORLD_SIZE=3
+LOGNAME=ann
+MASTER_ADDR=10.0.0.1
+PATH=/opt/bin:/bin:/usr/lib/gangd/bin
+PWD=/work
+PYTHONUNBUFFERED=1
+RANK=1
+SHELL=/bin/bash
+SLURMD_NODENAME=n1
+SLURM_CPUS_ON_NODE=6
+SLURM_CPUS_PER_TASK=2
+SLURM_GPUS_ON_NODE=2
+SLURM_JOBID=12
+SLURM_JOB_CPUS_PER_NODE=6,2
+SLURM_JOB_GID=100
+SLURM_JOB_GPUS=3,0
+SLURM_JOB_ID=12
+SLURM_JOB_NAME=train
+SLURM_JOB_NODELIST=n[1-2]
+SLURM_JOB_NUM_NODES=2
+SLURM_JOB_PARTITION=gpu
+SLURM_JOB_UID=1000
+SLURM_JOB_USER=ann
+SLURM_LOCALID=1
+SLURM_NNODES=2
+SLURM_NODEID=0
+SLURM_NODELIST=n[1-2]
+SLURM_NPROCS=4
+SLURM_NTASKS=4
+SLURM_PROCID=1
+SLURM_RESTART_COUNT=1
+SLURM_SUBMIT_DIR=/home/ann/p
+SLURM_SUBMIT_HOST=login1
+SLURM_TASKS_PER_NODE=3,1
+USER=ann
+WORLD_SIZE=4`), "\n")
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func lookup(list []string, name string) (string, bool) {
+	for _, kv := range list {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+func TestEnvironment(t *testing.T) {
+	index := 3
+	cases := []struct {
+		name   string
+		change func(*Member)
+		want   map[string]string // "-": absent
+	}{
+		{"the second node", func(m *Member) { m.Node = 1 }, map[string]string{"RANK": "3", "LOCAL_RANK": "0", "GANG_NODE_RANK": "1",
+			"SLURM_PROCID": "3", "SLURM_LOCALID": "0", "LOCAL_WORLD_SIZE": "1", "SLURMD_NODENAME": "n2", "SLURM_CPUS_ON_NODE": "2",
+			"CUDA_VISIBLE_DEVICES": "", "SLURM_GPUS_ON_NODE": "-", "SLURM_JOB_GPUS": "-", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "-"}},
+		{"rank 0 elsewhere", func(m *Member) { m.Body.Ranks[0].Node = 1 }, map[string]string{"MASTER_ADDR": "10.0.0.2", "RANK": "1"}},
+		{"batch", func(m *Member) { m.Spec.Launch = api.LaunchBatch }, map[string]string{"RANK": "-", "WORLD_SIZE": "-", "LOCAL_RANK": "-",
+			"SLURM_PROCID": "0", "GANG_RANK": "0", "GANG_SIZE": "4", "SLURM_NTASKS": "4", "MASTER_ADDR": "10.0.0.1"}},
+		{"array", func(m *Member) {
+			b := m.Body
+			b.ArrayJobID, b.ArrayIndex, b.ArrayCount, b.ArrayMin, b.ArrayMax, b.ArrayStep = 10, &index, 5, 1, 9, 2
+		}, map[string]string{"SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "5", "SLURM_ARRAY_TASK_MIN": "1",
+			"SLURM_ARRAY_TASK_MAX": "9", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_JOB_ID": "12"}},
+		{"submitted from inside a job", func(m *Member) {
+			m.Spec.Env = append(m.Spec.Env, "SLURM_STEP_ID=4", "SLURM_JOB_ID=7", "GANG_ROLE=worker", "GANG_DIR=/d", "RANK=9", "MASTER_PORT=1",
+				"CUDA_VISIBLE_DEVICES=GPU-z", "SLURM_ARRAY_TASK_ID=1", "OLDPWD=/x", "NOTIFY_SOCKET=@a")
+		}, map[string]string{"SLURM_STEP_ID": "-", "SLURM_JOB_ID": "12", "GANG_ROLE": "-", "GANG_DIR": "/d", "RANK": "0", "MASTER_PORT": "-",
+			"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a", "SLURM_ARRAY_TASK_ID": "-", "OLDPWD": "-", "NOTIFY_SOCKET": "-", "PWD": "/work"}},
+		{"an empty submit environment", func(m *Member) { m.Spec.Env = nil; m.Home = "/root" }, map[string]string{"HOME": "/root", "USER": "ann",
+			"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/lib/gangd/bin", "SLURM_SUBMIT_DIR": "/work", "PYTHONUNBUFFERED": "1"}},
+		{"what the person set", func(m *Member) {
+			m.Spec.Env = []string{"PYTHONUNBUFFERED=", "PATH=/usr/lib/gangd/bin:/bin", "broken", "=x", "NUL=a\x00b"}
+		}, map[string]string{"PYTHONUNBUFFERED": "", "PATH": "/usr/lib/gangd/bin:/bin", "NUL": "-"}},
+		{"a card the node does not know", func(m *Member) { m.CardIndex = nil }, map[string]string{"SLURM_JOB_GPUS": "-", "SLURM_GPUS_ON_NODE": "2"}},
+		{"figures of the job", func(m *Member) { m.Spec.RanksPerNode, m.Spec.MemoryPerNode, m.Spec.Account = 3, 2<<30, "lab" },
+			map[string]string{"SLURM_NTASKS_PER_NODE": "3", "SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ACCOUNT": "lab"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			m := member()
+			c.change(m)
+			list := m.Environ()[0]
+			for name, want := range c.want {
+				got, ok := lookup(list, name)
+				if !ok {
+					got = "-"
+				}
+				if got != want {
+					t.Errorf("%s=%s, want %s", name, got, want)
+				}
+			}
+			names := map[string]bool{}
+			for _, kv := range list {
+				name, _, ok := strings.Cut(kv, "=")
+				if !ok || name == "" || names[name] {
+					t.Errorf("%q: no name, or twice", kv)
+				}
+				names[name] = true
+			}
+		})
+	}
+}
+
+func TestPerNode(t *testing.T) {
+	for _, c := range []struct {
+		counts []int
+		want   string
+	}{{[]int{2, 2, 2}, "2(x3)"}, {[]int{2, 2, 1}, "2(x2),1"}, {[]int{1}, "1"}, {[]int{1, 2, 2}, "1,2(x2)"}} {
+		if got := (&layout{counts: c.counts}).perNode(1); got != c.want {
+			t.Errorf("%v: %s, want %s", c.counts, got, c.want)
+		}
+	}
+}
+
+func TestPeersTooLong(t *testing.T) {
+	m := member()
+	m.Body.Ranks = make([]api.RankPlace, api.MaxGangSize)
+	if v, ok := lookup(m.Environ()[0], "GANG_PEERS"); ok {
+		t.Errorf("GANG_PEERS of %d bytes: no exec takes it", len(v))
+	}
+}
+
+func BenchmarkEnviron(b *testing.B) {
+	m := member()
+	for b.Loop() {
+		m.Environ()
+	}
+}

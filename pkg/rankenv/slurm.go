@@ -1,0 +1,118 @@
+package rankenv
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// slurm sets what sbatch scripts and libraries read. A figure that the job did not give is
+// left out, as Slurm does.
+func (m *Member) slurm(e *env, l *layout) {
+	b, s := m.Body, m.Spec
+	id, size, nodes := strconv.FormatInt(m.Job, 10), strconv.Itoa(len(b.Ranks)), strconv.Itoa(len(b.Nodes))
+	for _, kv := range [][2]string{
+		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_NAME", b.Name},
+		{"SLURM_JOB_USER", b.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(b.UID), 10)},
+		{"SLURM_JOB_GID", strconv.FormatUint(uint64(b.GID), 10)}, {"SLURM_JOB_PARTITION", b.Partition},
+		{"SLURM_NTASKS", size}, {"SLURM_NPROCS", size},
+		{"SLURM_NNODES", nodes}, {"SLURM_JOB_NUM_NODES", nodes},
+		{"SLURM_JOB_NODELIST", m.NodeList}, {"SLURM_NODELIST", m.NodeList},
+		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
+		{"SLURM_TASKS_PER_NODE", l.perNode(1)},
+		{"SLURM_JOB_CPUS_PER_NODE", l.perNode(s.CPUsPerRank)},
+		{"SLURM_CPUS_PER_TASK", strconv.Itoa(s.CPUsPerRank)},
+		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.local * s.CPUsPerRank)},
+		{"SLURM_RESTART_COUNT", strconv.Itoa(b.RestartCount)},
+	} {
+		e.set(kv[0], kv[1])
+	}
+	setGiven(e, "SLURM_JOB_ACCOUNT", s.Account)
+	setGiven(e, "SLURM_SUBMIT_HOST", s.SubmitHost)
+	if s.RanksPerNode > 0 {
+		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)
+	}
+	if s.MemoryPerNode > 0 {
+		e.set("SLURM_MEM_PER_NODE", strconv.FormatInt(s.MemoryPerNode>>20, 10)) // MiB, as Slurm counts
+	}
+	array(e, b)
+}
+
+func array(e *env, b *api.AssignmentBody) {
+	if b.ArrayIndex == nil {
+		return
+	}
+	e.set("SLURM_ARRAY_JOB_ID", strconv.FormatInt(b.ArrayJobID, 10))
+	e.setInt("SLURM_ARRAY_TASK_ID", *b.ArrayIndex)
+	e.setInt("SLURM_ARRAY_TASK_COUNT", b.ArrayCount)
+	e.setInt("SLURM_ARRAY_TASK_MIN", b.ArrayMin)
+	e.setInt("SLURM_ARRAY_TASK_MAX", b.ArrayMax)
+	e.setInt("SLURM_ARRAY_TASK_STEP", b.ArrayStep)
+}
+
+func setGiven(e *env, name, value string) {
+	if value != "" {
+		e.set(name, value)
+	}
+}
+
+// layout is where the ranks of a gang sit, seen from one node.
+type layout struct {
+	counts    []int // ranks by node
+	local     int   // of this node
+	localRank map[int]int
+	cards     []string // of this node, each once, in the order of the ranks
+	peers     string   // address of each rank
+	master    string   // address of rank 0
+}
+
+func newLayout(b *api.AssignmentBody, node int) *layout {
+	l := &layout{counts: make([]int, len(b.Nodes)), localRank: map[int]int{}, master: b.Nodes[b.Ranks[0].Node].Address}
+	seen := map[string]bool{}
+	var peers strings.Builder
+	for r, p := range b.Ranks {
+		if peers.Len() < maxPeersBytes {
+			if r > 0 {
+				peers.WriteByte(',')
+			}
+			peers.WriteString(b.Nodes[p.Node].Address)
+		}
+		if p.Node == node {
+			l.localRank[r] = l.counts[node]
+			for _, c := range p.Cards {
+				if !seen[c] {
+					seen[c] = true
+					l.cards = append(l.cards, c)
+				}
+			}
+		}
+		l.counts[p.Node]++
+	}
+	l.local = l.counts[node]
+	if peers.Len() < maxPeersBytes {
+		l.peers = peers.String()
+	}
+	return l
+}
+
+// perNode writes the counts times each in Slurm's way: "2(x3),1".
+func (l *layout) perNode(each int) string {
+	var b strings.Builder
+	for i := 0; i < len(l.counts); {
+		run := i + 1
+		for run < len(l.counts) && l.counts[run] == l.counts[i] {
+			run++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(l.counts[i] * each))
+		if run-i > 1 {
+			fmt.Fprintf(&b, "(x%d)", run-i)
+		}
+		i = run
+	}
+	return b.String()
+}

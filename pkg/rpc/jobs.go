@@ -1,0 +1,275 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"gangd/pkg/api"
+	"gangd/pkg/auth"
+	"gangd/pkg/engine"
+	"gangd/pkg/gang"
+)
+
+func (s *Server) submit(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var req api.SubmitRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	out, err := s.Engine.Submit(r.Context(), &req, caller(id))
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
+func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var q api.JobQuery
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	jobs, err := s.Engine.List(&q, id.UID)
+	if err != nil {
+		return err
+	}
+	return reply(w, api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs})
+}
+
+// job resolves the {ref} or ?job= of a call and checks that the caller may do op to it.
+// What he may not know of answers as what is not there.
+func (s *Server) job(r *http.Request, text string, op auth.Op, id auth.Identity) (*gang.Job, error) {
+	ref, err := api.ParseJobRef(text)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.Engine.One(r.Context(), ref, id.UID)
+	if err != nil {
+		return nil, err
+	}
+	if e := auth.Refuse(op, id, j.UID, ref.String(), j.User); e != nil {
+		return nil, e
+	}
+	return j, nil
+}
+
+func (s *Server) show(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	j, err := s.job(r, r.PathValue("ref"), auth.OpShow, id)
+	if err != nil {
+		return err
+	}
+	return s.detail(w, r, j)
+}
+
+func (s *Server) wait(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	j, err := s.job(r, r.PathValue("ref"), auth.OpWait, id)
+	if err != nil {
+		return err
+	}
+	if j, err = s.Engine.Wait(r.Context(), j); err != nil {
+		return err
+	}
+	return s.detail(w, r, j)
+}
+
+func (s *Server) detail(w http.ResponseWriter, r *http.Request, j *gang.Job) error {
+	d, err := s.Engine.Detail(r.Context(), j)
+	if err != nil {
+		return err
+	}
+	return reply(w, d)
+}
+
+func (s *Server) why(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	j, err := s.job(r, r.PathValue("ref"), auth.OpShow, id)
+	if err != nil {
+		return err
+	}
+	out, err := s.Engine.Explain(r.Context(), j)
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var req api.CancelRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	var out *api.CancelReply
+	var err error
+	if req.Signal == "" {
+		out, err = s.Engine.Cancel(r.Context(), &req, caller(id), may(auth.OpCancel, id))
+	} else {
+		out, err = s.Engine.Signal(r.Context(), &req, caller(id), may(auth.OpSignal, id), s.Sessions)
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
+func may(op auth.Op, id auth.Identity) engine.Allowed {
+	return func(owner uint32) bool { return auth.Allow(op, id, owner) }
+}
+
+func (s *Server) act(action string, op auth.Op) handler {
+	return func(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+		var req api.ActionRequest
+		if err := read(r, &req); err != nil {
+			return err
+		}
+		out, err := s.Engine.Act(r.Context(), action, &req.JobQuery, caller(id), may(op, id))
+		if err != nil {
+			return err
+		}
+		return reply(w, out)
+	}
+}
+
+func (s *Server) nodes(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
+	return reply(w, s.Engine.ShowNodes())
+}
+
+func (s *Server) nodeAction(action string) handler {
+	return func(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+		var req api.NodeAction
+		if err := read(r, &req); err != nil {
+			return err
+		}
+		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), req.Reason); err != nil {
+			return err
+		}
+		return reply(w, struct{}{})
+	}
+}
+
+func (s *Server) verify(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+	found, err := s.Engine.Verify(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply(w, api.VerifyReply{SchemaVersion: api.SchemaVersion, Findings: append([]string{}, found...)})
+}
+
+// events lists the events of a job, or streams them as they are committed.
+func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	v := r.URL.Query()
+	var job int64
+	if text := v.Get("job"); text != "" {
+		j, err := s.job(r, text, auth.OpEvents, id)
+		if err != nil {
+			return err
+		}
+		job = j.ID
+	}
+	follow := v.Get("follow") != ""
+	since := int64(0)
+	if follow {
+		since = -1
+	}
+	if text := v.Get("since"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return api.Errorf(api.CodeInvalid, "since=%q is not a number", text)
+		}
+		since = n
+	}
+	if !follow {
+		evs, err := s.Engine.Events(r.Context(), job, since)
+		if err != nil {
+			return err
+		}
+		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...)})
+	}
+	return s.followEvents(w, r, job, since)
+}
+
+func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, job, since int64) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	out := http.NewResponseController(w)
+	w.WriteHeader(http.StatusOK)
+	if err := out.Flush(); err != nil {
+		return nil
+	}
+	_ = s.Engine.Follow(r.Context(), job, since, func(evs []api.Event) error {
+		for i := range evs {
+			b, err := json.Marshal(&evs[i])
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", evs[i].Seq, b); err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	})
+	return nil
+}
+
+// logs streams the output of one rank. An error after the first byte travels as the
+// trailer Gang-Error.
+func (s *Server) logs(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	q, err := logQuery(r)
+	if err != nil {
+		return err
+	}
+	j, err := s.job(r, q.Ref.String(), auth.OpLog, id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Trailer", "Gang-Error")
+	out := &flusher{w: w, out: http.NewResponseController(w)}
+	err = s.Engine.Log(r.Context(), j, q, s.Sessions, out)
+	if err == nil || r.Context().Err() != nil {
+		return nil
+	}
+	if !out.wrote {
+		return err
+	}
+	e := &api.Error{Code: api.CodeOf(err), Message: err.Error()}
+	b, _ := json.Marshal(e)
+	w.Header().Set("Gang-Error", string(b))
+	return nil
+}
+
+func logQuery(r *http.Request) (*api.LogQuery, error) {
+	v := r.URL.Query()
+	ref, err := api.ParseJobRef(v.Get("job"))
+	if err != nil {
+		return nil, err
+	}
+	q := &api.LogQuery{Ref: ref, Rank: -1, Stderr: v.Get("stderr") != "", Follow: v.Get("follow") != ""}
+	number := func(name string, min int64, set func(int64)) {
+		if text := v.Get(name); text != "" && err == nil {
+			n, bad := strconv.ParseInt(text, 10, 64)
+			if bad != nil || n < min {
+				err = api.Errorf(api.CodeInvalid, "%s=%q: want a number from %d", name, text, min)
+				return
+			}
+			set(n)
+		}
+	}
+	number("rank", -1, func(n int64) { q.Rank = int(n) })
+	number("attempt", 0, func(n int64) { q.Attempt = int(n) })
+	number("tail", 0, func(n int64) { q.Tail = n })
+	return q, err
+}
+
+// flusher sends each piece at once: somebody is watching.
+type flusher struct {
+	w     http.ResponseWriter
+	out   *http.ResponseController
+	wrote bool
+}
+
+func (f *flusher) Write(p []byte) (int, error) {
+	f.wrote = true
+	n, err := f.w.Write(p)
+	if err == nil {
+		err = f.out.Flush()
+	}
+	return n, err
+}

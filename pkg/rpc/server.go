@@ -1,0 +1,189 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/auth"
+	"gangd/pkg/engine"
+)
+
+// maxBody bounds a request: the largest script, base64 in JSON, and an environment.
+const maxBody = 16 << 20
+
+// Sessions are the node sessions; *session.Hub is one.
+type Sessions interface {
+	engine.Signaller
+	engine.LogReader
+	Serve(w http.ResponseWriter, r *http.Request, node string)
+}
+
+// Server answers the controller's calls.
+type Server struct {
+	Engine   *engine.Engine
+	Sessions Sessions
+	Log      *slog.Logger
+	Version  string
+	Started  time.Time
+	Metrics  http.Handler
+	Tokens   http.Handler // POST /v1/tokens
+	Join     http.Handler // POST /v1/join
+	Renew    http.Handler // POST /v1/renew
+	Revoke   http.Handler // POST /v1/revoke
+}
+
+// handler answers one authenticated call.
+type handler func(w http.ResponseWriter, r *http.Request, id auth.Identity) error
+
+// route is one call: a pattern of the mux, and the operation that the table decides on.
+type route struct {
+	pattern string
+	op      auth.Op
+	handle  handler
+}
+
+// routes is every authenticated call.
+func (s *Server) routes() []route {
+	return []route{
+		{"POST /v1/jobs", auth.OpSubmit, s.submit},
+		{"POST /v1/query", auth.OpList, s.query},
+		{"GET /v1/jobs/{ref}", auth.OpShow, s.show},
+		{"GET /v1/jobs/{ref}/why", auth.OpShow, s.why},
+		{"GET /v1/jobs/{ref}/wait", auth.OpWait, s.wait},
+		{"POST /v1/cancel", auth.OpCancel, s.cancel},
+		{"POST /v1/hold", auth.OpHold, s.act("hold", auth.OpHold)},
+		{"POST /v1/release", auth.OpRelease, s.act("release", auth.OpRelease)},
+		{"POST /v1/requeue", auth.OpRequeue, s.act("requeue", auth.OpRequeue)},
+		{"GET /v1/events", auth.OpEvents, s.events},
+		{"GET /v1/log", auth.OpLog, s.logs},
+		{"GET /v1/nodes", auth.OpNodes, s.nodes},
+		{"POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain")},
+		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
+		{"POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence")},
+		{"GET /v1/ping", auth.OpPing, s.ping},
+		{"GET /v1/verify", auth.OpVerify, s.verify},
+		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
+		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
+		{"GET " + api.SessionPath, auth.OpSession, s.session},
+		{"GET /metrics", auth.OpMetrics, wrap(s.Metrics)},
+		{"GET /readyz", auth.OpPing, s.ready},
+	}
+}
+
+// open are the calls that prove who calls by a token or a certificate of their own.
+func (s *Server) open() map[string]http.Handler {
+	return map[string]http.Handler{"POST " + auth.JoinPath: s.Join, "POST " + auth.RenewPath: s.Renew}
+}
+
+// Handler is the whole interface.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range s.routes() {
+		mux.Handle(r.pattern, s.guard(r.op, r.handle))
+	}
+	for pattern, h := range s.open() {
+		if h != nil {
+			mux.Handle(pattern, h)
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, api.Errorf(api.CodeNotFound, "no such call: %s %s", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
+	_, err := io.WriteString(w, "ok\n")
+	return err
+}
+
+// guard lets a call through whose caller may do op to something of his own; handlers
+// check again with the owner of what is named.
+func (s *Server) guard(op auth.Op, h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, ok := auth.From(r.Context())
+		if !ok || !auth.Allow(op, id, id.UID) {
+			s.fail(w, r, api.Errorf(api.CodePermission, "not allowed: %s", op))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if err := h(w, r, id); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+func wrap(h http.Handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+		if h == nil {
+			return api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)
+		}
+		h.ServeHTTP(w, r)
+		return nil
+	}
+}
+
+// fail answers with an error. What is not an api.Error is ours: logged, told as internal.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) || r.Context().Err() != nil {
+		return // the caller went away
+	}
+	var e *api.Error
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &e):
+	case errors.As(err, &tooBig):
+		e = api.Errorf(api.CodeTooLarge, "the request is larger than %d bytes", tooBig.Limit)
+	default:
+		s.Log.Error("call failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		e = api.Errorf(api.CodeInternal, "%v", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Code.HTTPStatus())
+	_ = json.NewEncoder(w).Encode(e)
+}
+
+func reply(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}
+
+// read decodes a body strictly: a field nobody knows is a mistake of the caller's.
+func read(r *http.Request, v any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		var tooBig *http.MaxBytesError
+		if errors.As(err, &tooBig) {
+			return err
+		}
+		return api.Errorf(api.CodeInvalid, "the request body is not what %s takes: %v", r.URL.Path, err)
+	}
+	return nil
+}
+
+func caller(id auth.Identity) engine.Caller {
+	return engine.Caller{UID: id.UID, GID: id.GID, User: id.User, Admin: id.Admin}
+}
+
+func (s *Server) ping(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
+	p := s.Engine.Ping()
+	p.Version, p.PID, p.StartTime = s.Version, os.Getpid(), s.Started
+	return reply(w, p)
+}
+
+func (s *Server) session(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	node, ok := auth.SessionNode(id)
+	if !ok {
+		return api.Errorf(api.CodePermission, "a node session needs a node's certificate")
+	}
+	s.Sessions.Serve(w, r, node)
+	return nil
+}

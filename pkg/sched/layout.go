@@ -1,0 +1,269 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"gangd/pkg/cluster"
+)
+
+// spot is a node with room for some ranks of the gang in question.
+type spot struct {
+	at    int // index of the node; nodes are sorted by name, so ties by at are ties by name
+	ranks int // how many fit, at most the gang's size
+	now   int // of a claim: how many of them fit without waiting for anything
+	free  int // of a claim: cards (without cards: CPUs) that need not be waited for
+	waste cluster.Waste
+}
+
+// member is how many ranks go to a node.
+type member struct{ at, ranks int }
+
+// layout is how a gang may be cut into members.
+//
+// Whether a gang fits is decided exactly by the capacities c1 >= c2 >= ... of the nodes
+// alone, because its ranks are identical: any rank may go anywhere, so a placement is
+// just a number of ranks k_i <= c_i for each node, and if k ranks fit on a node, so does
+// any smaller number.
+//
+// For a given number m of members, k_i >= 1 with sum Size exists if and only if m <= Size
+// and the m largest capacities are all >= 1 and sum to at least Size: no other m nodes
+// hold more, and from k_i = c_i ranks can be taken away one at a time, down to one each.
+// The least such m is the shortest prefix with that sum; every larger m up to the number
+// of nodes with room and Size does as well, since adding a node only adds room. So the
+// gang fits if and only if that range meets MinNodes..MaxNodes.
+//
+// With RanksPerNode = R the members are given: Size/R full ones and perhaps one with the
+// remainder r < R. Nodes with room for R also hold r, so counting the nodes with c >= R
+// and with c >= r decides.
+type layout struct {
+	size, perNode int
+	lo, hi        int  // members
+	even          bool // spread evenly instead of filling node by node
+}
+
+func layoutOf(d *cluster.Need) layout {
+	s := d.Ask.Spec
+	l := layout{size: d.Size, perNode: min(s.RanksPerNode, d.Size), lo: max(1, s.MinNodes), hi: d.Size}
+	if s.MaxNodes > 0 {
+		l.hi = min(l.hi, s.MaxNodes)
+	}
+	// A member's cards or a number of nodes asked for outright: people who write
+	// --nodes=2 with 8 ranks expect 4 and 4.
+	l.even = s.MinNodes > 0 || d.NodeCards > 0
+	return l
+}
+
+// tally counts nodes by how many ranks fit on them.
+type tally struct {
+	by    []int // by[k] nodes hold k ranks
+	nodes int
+	ranks int
+}
+
+func (t *tally) reset() {
+	clear(t.by)
+	t.by, t.nodes, t.ranks = t.by[:0], 0, 0
+}
+
+func (t *tally) add(ranks int) {
+	for len(t.by) <= ranks {
+		t.by = append(t.by, 0)
+	}
+	t.by[ranks]++
+	t.nodes++
+	t.ranks += ranks
+}
+
+// atLeast is how many nodes hold at least k ranks.
+func (t *tally) atLeast(k int) int {
+	n := 0
+	for i := k; i < len(t.by); i++ {
+		n += t.by[i]
+	}
+	return n
+}
+
+// sorted lists the capacities, largest first.
+func (t *tally) sorted() []int {
+	out := make([]int, 0, t.nodes)
+	for k := len(t.by) - 1; k > 0; k-- {
+		for range t.by[k] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// members is the least number of members that the gang can have on the nodes counted,
+// 0 when it does not fit: see the proof at layout.
+func (l layout) members(t *tally) int {
+	if t.ranks < l.size {
+		return 0
+	}
+	if l.perNode > 0 {
+		full, rest := l.size/l.perNode, l.size%l.perNode
+		m := full + min(1, rest)
+		if m < l.lo || m > l.hi || t.atLeast(l.perNode) < full || rest > 0 && t.atLeast(rest) < m {
+			return 0
+		}
+		return m
+	}
+	m, sum := 0, 0
+	for k := len(t.by) - 1; k > 0 && sum < l.size; k-- {
+		if n := t.by[k]; n > 0 {
+			take := min(n, (l.size-sum+k-1)/k)
+			m += take
+			sum += take * k
+		}
+	}
+	m = max(m, l.lo)
+	if sum < l.size || m > min(l.hi, t.nodes) {
+		return 0
+	}
+	return m
+}
+
+// byRanks puts most room first, then the least waste, then the name.
+func byRanks(a, b spot) int {
+	return cmp.Or(cmp.Compare(b.ranks, a.ranks), a.waste.Compare(b.waste), cmp.Compare(a.at, b.at))
+}
+
+func byWaste(a, b spot) int {
+	return cmp.Or(a.waste.Compare(b.waste), cmp.Compare(a.at, b.at))
+}
+
+// judge is what placing so many ranks on a spot costs.
+type judge func(s spot, ranks int) cluster.Waste
+
+// choose takes m members out of spots that hold the gang; t is their tally.
+func (l layout) choose(spots []spot, t *tally, m int, wasteOf judge) []member {
+	switch {
+	case l.perNode > 0:
+		return l.chooseFixed(spots, wasteOf)
+	case l.even:
+		return l.chooseEven(spots, m, wasteOf)
+	}
+	return l.chooseFill(spots, t, m, wasteOf)
+}
+
+func (l layout) chooseFixed(spots []spot, wasteOf judge) []member {
+	full, rest := l.size/l.perNode, l.size%l.perNode
+	out := byName(best(spots, full, l.perNode, wasteOf, func(s spot) bool { return s.ranks >= l.perNode }))
+	if rest == 0 {
+		return out
+	}
+	// The short member is the last one.
+	return append(out, best(spots, 1, rest, wasteOf, func(s spot) bool { return s.ranks >= rest && !holds(out, s.at) })...)
+}
+
+// best is the n allowed spots that waste least with k ranks. Only as many as are wanted
+// are kept in order: sorting ten thousand free nodes for each start took most of a plan.
+func best(spots []spot, n, k int, wasteOf judge, allowed func(spot) bool) []member {
+	top := make([]spot, 0, n+1)
+	for _, s := range spots {
+		if !allowed(s) {
+			continue
+		}
+		s.waste = wasteOf(s, k)
+		if len(top) == n && byWaste(s, top[n-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(top, s, byWaste)
+		top = slices.Insert(top, at, s)
+		top = top[:min(n, len(top))]
+	}
+	out := make([]member, len(top))
+	for i, s := range top {
+		out[i] = member{s.at, k}
+	}
+	return out
+}
+
+func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
+	share := (l.size + m - 1) / m
+	if count(spots, share) >= m {
+		out := best(spots, m, share, wasteOf, func(s spot) bool { return s.ranks >= share })
+		even := make([]spot, m)
+		for i := range out {
+			even[i] = spot{at: out[i].at, ranks: share}
+		}
+		return l.level(even)
+	}
+	for i := range spots {
+		spots[i].waste = wasteOf(spots[i], min(share, spots[i].ranks))
+	}
+	slices.SortFunc(spots, byRanks)
+	return l.level(spots[:m])
+}
+
+// level deals the ranks as evenly as the spots' room allows. Taking the tightest first, a
+// spot gets its share of what is left or all it holds; the spots after it hold at least
+// as much, so what is left always fits.
+func (l layout) level(spots []spot) []member {
+	slices.SortFunc(spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at)) })
+	left := l.size
+	out := make([]member, len(spots))
+	for i, s := range spots {
+		n := len(spots) - i
+		k := min(s.ranks, (left+n-1)/n)
+		out[i] = member{s.at, k}
+		left -= k
+	}
+	return byName(out)
+}
+
+// chooseFill fills m nodes, the fewest that hold the gang, leaving as little room over as
+// it can: of the runs of m neighbours in the order of room the last one that holds the
+// gang has the least; its largest m-1 are filled, and the rest of the ranks goes to the
+// node anywhere that they fit best.
+func (l layout) chooseFill(spots []spot, t *tally, m int, wasteOf judge) []member {
+	out := make([]member, 0, m)
+	left := l.size
+	run := l.lastRun(t.sorted(), m)
+	for i := 0; i < m-1; {
+		k, n := run[i], 0
+		for ; i < m-1 && run[i] == k; i++ {
+			n++
+		}
+		out = append(out, best(spots, n, k, wasteOf, func(s spot) bool { return s.ranks == k })...)
+		left -= n * k
+	}
+	last := best(spots, 1, left, wasteOf, func(s spot) bool { return s.ranks >= left && !holds(out, s.at) })
+	return byName(append(out, last...))
+}
+
+// lastRun is the last run of m capacities, of all in falling order, that holds the gang.
+func (l layout) lastRun(caps []int, m int) []int {
+	sum := 0
+	for _, k := range caps[:m] {
+		sum += k
+	}
+	from := 0
+	for i := m; i < len(caps); i++ {
+		if sum += caps[i] - caps[i-m]; sum < l.size {
+			break
+		}
+		from = i - m + 1
+	}
+	return caps[from : from+m]
+}
+
+func count(spots []spot, ranks int) int {
+	n := 0
+	for _, s := range spots {
+		if s.ranks >= ranks {
+			n++
+		}
+	}
+	return n
+}
+
+func holds(ms []member, at int) bool {
+	return slices.ContainsFunc(ms, func(m member) bool { return m.at == at })
+}
+
+func byName(ms []member) []member {
+	slices.SortFunc(ms, func(a, b member) int { return cmp.Compare(a.at, b.at) })
+	return ms
+}

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"time"
+)
+
+// Options say where the controller is and how to reach it.
+type Options struct {
+	Network string      // "unix" or "tcp"
+	Address string      // path, or host:port
+	TLS     *tls.Config // with "tcp": both sides verified; nil: plain TCP, for tests
+	Agent   Agent
+	Log     *slog.Logger
+}
+
+// Client keeps one session of a node up: it reconnects until it is closed.
+type Client struct {
+	opts    Options
+	cancel  context.CancelFunc
+	done    chan struct{}
+	out     outbox
+	contact contact
+}
+
+// NewClient makes a client that does nothing until it is started: its agent may need it.
+func NewClient(opts Options) *Client {
+	c := &Client{opts: opts, done: make(chan struct{})}
+	c.out.init()
+	return c
+}
+
+// Start starts to keep a session up and returns at once.
+func (c *Client) Start(ctx context.Context) {
+	ctx, c.cancel = context.WithCancel(ctx)
+	go c.run(ctx)
+}
+
+// Dial makes a client and starts it.
+func Dial(ctx context.Context, opts Options) *Client {
+	c := NewClient(opts)
+	c.Start(ctx)
+	return c
+}
+
+// Wake says that the agent has something to report. It never blocks.
+func (c *Client) Wake() { c.out.changed() }
+
+// Connected reports whether a session is open now.
+func (c *Client) Connected() bool { return c.contact.connected.Load() }
+
+// LastContact is when the controller was last known to hear this node, on CLOCK_BOOTTIME:
+// when the last answered beat was sent, or when a connection was last refused (where no
+// controller runs, none can place this node's work elsewhere). Zero: never.
+func (c *Client) LastContact() time.Duration { return time.Duration(c.contact.last.Load()) }
+
+// Close ends the session of a client that was started and waits for its goroutines.
+func (c *Client) Close() {
+	c.cancel()
+	<-c.done
+}

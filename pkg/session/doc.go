@@ -1,0 +1,25 @@
+// Package session is the conversation of one node with its controller: one WebSocket,
+// opened by the node at [api.SessionPath], one JSON [api.Frame] a message.
+//
+// The controller's half is a [Hub], which serves every node; the node's half is a [Client],
+// which keeps one session up. Neither decides anything: a [Handler] (the engine) and an
+// [Agent] (the node daemon) do.
+//
+// States of a session: opened, greeted (Hello answered by a Welcome), ended. It is ended by
+// either side, by silence, or by a newer session of the same node.
+//
+// Invariants:
+//   - Level-triggered. Both sides keep what they sent and send differences, pulled at the
+//     moment of writing: any number of wake-ups become one frame. Nothing survives a
+//     session; after a reconnect both sides say everything again.
+//   - The first Desired of a session is Full. A body is sent once per member and session, a
+//     spec once per session and as long as a member that uses it is desired (see [sent]).
+//   - One reader and one writer goroutine a session. The reader never waits for the
+//     writer, so that two busy sides can't lock each other up.
+//   - A stream never has more than its window on the way: a slow reader of a log stops that
+//     log at its node, and neither the session nor memory.
+//
+// Failure rules: silence in either direction for [SilentBeats] heartbeats ends the session; so does a
+// frame that is too large or makes no sense, with the reason sent first. A session that
+// breaks ends no job and drains nothing.
+package session

@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gangd/pkg/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// beatEvery is the heartbeat of these tests: long against a busy machine's hiccups,
+// short enough that three of them may be waited for.
+const beatEvery = 100 * time.Millisecond
+
+// patience bounds every wait: it is only used up by a test that fails.
+const patience = 20 * time.Second
+
+// fakeHandler records what a controller hears and answers with what the test set.
+type fakeHandler struct {
+	mu      sync.Mutex
+	want    []api.Assignment
+	specs   map[string]*api.Spec
+	hold    bool
+	refuse  error
+	hellos  chan *api.Hello
+	reports chan *api.Actual
+	samples chan []api.CardSample
+	gone    chan string
+	asked   int // calls of Desired
+}
+
+func newFakeHandler() *fakeHandler {
+	return &fakeHandler{specs: map[string]*api.Spec{}, hellos: make(chan *api.Hello, 16), reports: make(chan *api.Actual, 1024),
+		samples: make(chan []api.CardSample, 1024), gone: make(chan string, 16)}
+}
+
+func (h *fakeHandler) NodeHello(_ context.Context, hello *api.Hello) (*api.Welcome, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse != nil {
+		return nil, h.refuse
+	}
+	h.hellos <- hello
+	s := api.DefaultSettings()
+	s.Heartbeat = beatEvery
+	return &api.Welcome{Version: "test", Lineage: 7, Settings: s}, nil
+}
+func (h *fakeHandler) NodeReport(_ string, a *api.Actual)      { h.reports <- a }
+func (h *fakeHandler) NodeSample(_ string, s []api.CardSample) { h.samples <- s }
+func (h *fakeHandler) NodeGone(node string)                    { h.gone <- node }
+func (h *fakeHandler) set(specs map[string]*api.Spec, want ...api.Assignment) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.specs, h.want = specs, want
+}
+
+func (h *fakeHandler) Desired(string) ([]api.Assignment, map[string]*api.Spec, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	return h.want, h.specs, !h.hold
+}
+
+// fakeAgent records what a node hears.
+type fakeAgent struct {
+	node    string
+	stateID string
+	mu      sync.Mutex
+	report  *api.Actual
+	samples []api.CardSample
+	welcome chan *api.Welcome
+	desired chan *api.Desired
+	down    chan error
+	signals chan api.SignalOrder
+	readLog func(ctx context.Context, q api.LogRead, w io.Writer) error
+}
+
+func newFakeAgent(node, state string) *fakeAgent {
+	return &fakeAgent{node: node, stateID: state, welcome: make(chan *api.Welcome, 1024), desired: make(chan *api.Desired, 1024),
+		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16)}
+}
+
+func (a *fakeAgent) Hello() *api.Hello {
+	return &api.Hello{Node: a.node, StateID: a.stateID, Version: "test", BootID: "b"}
+}
+func (a *fakeAgent) Welcome(w *api.Welcome) { a.welcome <- w }
+func (a *fakeAgent) Desired(d *api.Desired) { a.desired <- d }
+func (a *fakeAgent) Down(err error)         { a.down <- err }
+func (a *fakeAgent) Report() *api.Actual {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.report
+	a.report = nil
+	return r
+}
+func (a *fakeAgent) Samples() []api.CardSample {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.samples
+	a.samples = nil
+	return s
+}
+func (a *fakeAgent) Signal(_ context.Context, o api.SignalOrder) (int, error) {
+	a.signals <- o
+	if o.Signal == "NONE" {
+		return 0, api.Errorf(api.CodeNotFound, "no such member")
+	}
+	return 3, nil
+}
+func (a *fakeAgent) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
+	return a.readLog(ctx, q, w)
+}
+
+// rig is a hub behind a real HTTP server on a unix socket.
+type rig struct {
+	t       testing.TB
+	handler *fakeHandler
+	hub     *Hub
+	path    string
+	server  *http.Server
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func newRig(t testing.TB, authenticated string) *rig {
+	r := &rig{t: t, handler: newFakeHandler(), path: filepath.Join(t.TempDir(), "s")}
+	r.hub = NewHub(r.handler, quiet())
+	l, err := net.Listen("unix", r.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { r.hub.Serve(w, q, authenticated) })}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = r.server.Serve(l) }()
+	t.Cleanup(func() {
+		r.hub.Close()
+		_ = r.server.Close()
+		<-served
+	})
+	return r
+}
+
+func (r *rig) dial(a *fakeAgent) *Client {
+	c := Dial(context.Background(), Options{Network: "unix", Address: r.path, Agent: a, Log: quiet()})
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+func get[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("no %s within %v", what, patience)
+	}
+	panic("unreachable")
+}
+
+func key(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
+
+func assign(job int64, epoch int, spec string) api.Assignment {
+	return api.Assignment{MemberKey: key(job, epoch), Body: &api.AssignmentBody{SpecHash: spec, Name: "j",
+		Nodes: []api.Place{{Name: "n1"}}, Ranks: []api.RankPlace{{}}}}
+}
+
+var errTest = errors.New("not today")

@@ -1,0 +1,49 @@
+package session
+
+import (
+	"context"
+	"io"
+
+	"gangd/pkg/api"
+)
+
+// Handler is the controller behind the sessions (the engine). Its methods are called from
+// a session's reader; those with a context may block for a commit.
+type Handler interface {
+	// NodeHello is called first in each session and answers after its commit. An error
+	// ends the session and reaches the node as its reason.
+	NodeHello(ctx context.Context, h *api.Hello) (*api.Welcome, error)
+	// NodeReport must not block long: it queues.
+	NodeReport(node string, a *api.Actual)
+	// NodeSample must not block long.
+	NodeSample(node string, s []api.CardSample)
+	// NodeGone says that the session of a node ended and no newer one replaced it.
+	NodeGone(node string)
+	// Desired is the complete desired set of a node now. ok false is "on hold": nothing is
+	// sent, and what was sent stays as it is. The result is not changed afterwards by
+	// either side.
+	Desired(node string) (assignments []api.Assignment, specs map[string]*api.Spec, ok bool)
+}
+
+// Agent is the node behind a [Client] (the node daemon).
+type Agent interface {
+	// Hello says all that the node has. It is called once for each session, before
+	// anything is reported in it.
+	Hello() *api.Hello
+	// Welcome opens the session.
+	Welcome(w *api.Welcome)
+	// Desired must not block long: it queues. Specs holds every spec that a body in d
+	// names, also those sent in an earlier frame.
+	Desired(d *api.Desired)
+	// Report is what changed since the last Hello or Report, nil when nothing did. It is
+	// pulled when a frame can be written.
+	Report() *api.Actual
+	// Samples is what changed on the cards since the last call in this session.
+	Samples() []api.CardSample
+	// Signal delivers a one-shot signal and says how many processes got it.
+	Signal(ctx context.Context, o api.SignalOrder) (processes int, err error)
+	// ReadLog writes a file to w until its end, or until ctx ends when it is followed.
+	ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error
+	// Down says that the session is over, and why. The client reconnects by itself.
+	Down(err error)
+}

@@ -1,0 +1,140 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"gangd/pkg/api"
+)
+
+// Hub is the controller's half of every node's session.
+type Hub struct {
+	handler Handler
+	log     *slog.Logger
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	serving sync.WaitGroup
+
+	mu     sync.Mutex
+	nodes  map[string]*hubSession
+	number uint64 // of the last signal order
+	closed bool
+}
+
+// errReplaced ends a session for a newer one of the same node.
+var errReplaced = errors.New("replaced by a newer session of this node")
+
+// NewHub makes a hub without sessions.
+func NewHub(h Handler, log *slog.Logger) *Hub {
+	hub := &Hub{handler: h, log: log, nodes: map[string]*hubSession{}}
+	// Orders are numbered from the clock, so that the numbers of the next controller
+	// are higher than those of this one: a node applies each number once.
+	hub.number = uint64(time.Now().UnixMicro())
+	hub.ctx, hub.cancel = context.WithCancelCause(context.Background())
+	return hub
+}
+
+// Serve upgrades the request and serves the session until it ends. node is the name that
+// the transport authenticated; empty trusts the Hello (single-user, on a unix socket).
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, node string) {
+	if !h.enter() {
+		http.Error(w, "controller is stopping", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.serving.Done()
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		h.log.Warn("session refused", "node", node, "from", r.RemoteAddr, "err", err)
+		return // Accept has answered
+	}
+	s := &hubSession{hub: h, link: newLink(h.ctx, ws, maxNodeFrame), done: make(chan struct{})}
+	s.out.init()
+	s.serve(node)
+}
+
+func (h *Hub) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.serving.Add(1)
+	return true
+}
+
+// install makes s the session of its node. An older one of the same identity is ended
+// and waited for, so that nothing of it arrives after the new Hello; one of another
+// identity that still lives wins.
+func (h *Hub) install(s *hubSession) error {
+	for {
+		h.mu.Lock()
+		old := h.nodes[s.hello.Node]
+		if old == nil {
+			h.nodes[s.hello.Node] = s
+			h.mu.Unlock()
+			return nil
+		}
+		if old.hello.StateID != s.hello.StateID {
+			h.mu.Unlock()
+			return api.Errorf(api.CodeConflict, "another gnoded is connected as node %q (from another state directory): give one of them another name",
+				s.hello.Node)
+		}
+		old.replaced = true
+		h.mu.Unlock()
+		// No close handshake: the old line is most likely dead, which is why there is a
+		// new one, and its daemon holds the lock of the state directory no more.
+		old.link.end(errReplaced)
+		<-old.done
+		s.owed = s.owed || old.owed
+	}
+}
+
+// remove takes s out and tells the handler, unless a newer session has its place.
+func (h *Hub) remove(s *hubSession) {
+	h.mu.Lock()
+	replaced := s.replaced
+	if h.nodes[s.hello.Node] == s {
+		delete(h.nodes, s.hello.Node)
+	}
+	h.mu.Unlock()
+	if s.owed && !replaced {
+		h.handler.NodeGone(s.hello.Node)
+	}
+}
+
+func (h *Hub) session(node string) *hubSession {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.nodes[node]
+}
+
+// Wake says that the desired sets of these nodes changed. It never blocks.
+func (h *Hub) Wake(nodes []string) {
+	for _, n := range nodes {
+		if s := h.session(n); s != nil {
+			s.out.changed()
+		}
+	}
+}
+
+// Kick ends the session of a node, whose certificate was revoked for instance.
+func (h *Hub) Kick(node string) {
+	if s := h.session(node); s != nil {
+		s.link.close(websocket.StatusPolicyViolation, "session ended by the controller")
+	}
+}
+
+// Close ends every session and waits for them.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.cancel(errors.New("controller is stopping"))
+	h.serving.Wait()
+}

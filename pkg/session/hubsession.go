@@ -1,0 +1,199 @@
+package session
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"gangd/pkg/api"
+)
+
+// hubSession is one session at the controller. serve is its reader; write its writer.
+type hubSession struct {
+	hub   *Hub
+	link  *link
+	hello *api.Hello
+	out   outbox
+	done  chan struct{} // closed when serve is over
+
+	writing sync.WaitGroup
+
+	// Under hub.mu: a newer session took the place of this one.
+	replaced bool
+	// The handler has heard of this node and is owed a NodeGone. Written before the
+	// session is reachable by a newer one or after that one waited for done.
+	owed bool
+
+	streams streams
+}
+
+// outbox is what the writer has to send besides the desired set.
+type outbox struct {
+	mu       sync.Mutex
+	wake     chan struct{} // of capacity 1: there is something
+	dirty    bool          // the desired set may have changed
+	echo     uint64
+	requests []api.StreamRequest
+	replies  []api.StreamReply
+}
+
+func (o *outbox) init() { o.wake = make(chan struct{}, 1) }
+
+func (o *outbox) poke() {
+	select {
+	case o.wake <- struct{}{}:
+	default: // a wake-up is waiting already: one frame serves both
+	}
+}
+
+func (o *outbox) put(f func()) {
+	o.mu.Lock()
+	f()
+	o.mu.Unlock()
+	o.poke()
+}
+
+func (o *outbox) changed() { o.put(func() { o.dirty = true }) }
+
+func (s *hubSession) serve(node string) {
+	defer close(s.done)
+	err := s.greet(node)
+	if err != nil {
+		s.hub.log.Warn("session refused", "node", node, "err", err)
+		s.link.close(websocket.StatusPolicyViolation, err.Error())
+		if s.hello != nil {
+			s.hub.remove(s)
+		}
+		return
+	}
+	s.hub.log.Info("session opened", "node", s.hello.Node, "members", len(s.hello.Members))
+	err = s.read()
+	if errors.Is(err, errFrame) {
+		s.link.close(websocket.StatusInvalidFramePayloadData, err.Error())
+	}
+	s.link.end(err)
+	s.writing.Wait()
+	s.streams.end(api.Errorf(api.CodeUnavailable, "node %s: session ended: %v", s.hello.Node, err))
+	s.hub.remove(s)
+	s.hub.log.Info("session ended", "node", s.hello.Node, "err", err)
+}
+
+// greet reads the Hello, makes this the session of its node, and starts the writer.
+func (s *hubSession) greet(node string) error {
+	f, err := s.link.read()
+	if err != nil {
+		return err
+	}
+	if err := checkHello(f.Hello, node); err != nil {
+		return err
+	}
+	s.hello = f.Hello
+	if err := s.hub.install(s); err != nil {
+		s.hello = nil // not this node's session: nothing to take out
+		return err
+	}
+	s.link.watchdog.Stop() // the commit may take its time
+	welcome, err := s.hub.handler.NodeHello(s.link.ctx, s.hello)
+	if err != nil {
+		return err
+	}
+	s.owed = true
+	s.link.greeted(welcome.Settings.Heartbeat)
+	s.streams.init(&s.out)
+	s.writing.Add(1)
+	go s.writeLoop(welcome)
+	return nil
+}
+
+func checkHello(h *api.Hello, node string) error {
+	switch {
+	case h == nil:
+		return api.Errorf(api.CodeInvalid, "the first frame of a session must be a hello")
+	case h.Protocol != api.SessionProtocol:
+		return api.Errorf(api.CodeInvalid, "gnoded %s speaks session protocol %d, this controller %d: install the same version on both",
+			h.Version, h.Protocol, api.SessionProtocol)
+	case node != "" && h.Node != node:
+		return api.Errorf(api.CodePermission, "the certificate is node %q's, the hello says %q", node, h.Node)
+	}
+	return nil
+}
+
+func (s *hubSession) read() error {
+	for {
+		f, err := s.link.read()
+		if err != nil {
+			return err
+		}
+		if f.Beat != 0 {
+			s.out.put(func() { s.out.echo = f.Beat })
+		}
+		if f.Actual != nil {
+			s.hub.handler.NodeReport(s.hello.Node, f.Actual)
+		}
+		if len(f.Samples) > 0 {
+			s.hub.handler.NodeSample(s.hello.Node, f.Samples)
+		}
+		for i := range f.Replies {
+			s.streams.reply(&f.Replies[i])
+		}
+	}
+}
+
+// writeLoop sends the Welcome, then whatever is due, one frame for all that came together.
+// It ends with the link.
+func (s *hubSession) writeLoop(welcome *api.Welcome) {
+	defer s.writing.Done()
+	beat := time.NewTicker(welcome.Settings.Heartbeat)
+	defer beat.Stop()
+	told := newSent()
+	frames := s.frames(told, &api.Frame{Welcome: welcome}, true)
+	for beats := uint64(1); ; {
+		for _, f := range frames {
+			if err := s.link.write(f); err != nil {
+				s.link.end(err)
+				return
+			}
+		}
+		next := &api.Frame{}
+		select {
+		case <-s.link.ctx.Done():
+			return
+		case <-s.out.wake:
+		case <-beat.C:
+			next.Beat = beats
+			beats++
+		}
+		frames = s.frames(told, next, false)
+	}
+}
+
+// frames fills f with what is due; large sets of specs become frames before it.
+func (s *hubSession) frames(told *sent, f *api.Frame, force bool) []*api.Frame {
+	o := &s.out
+	o.mu.Lock()
+	dirty := o.dirty || force
+	f.Echo, f.Streams = o.echo, o.requests
+	o.dirty, o.echo, o.requests = false, 0, nil
+	o.mu.Unlock()
+
+	var desired []*api.Desired
+	if dirty {
+		if want, specs, ok := s.hub.handler.Desired(s.hello.Node); ok {
+			desired = told.diff(want, specs)
+		}
+	}
+	frames := []*api.Frame{f}
+	for i, d := range desired {
+		if i > 0 {
+			f = &api.Frame{}
+			frames = append(frames, f)
+		}
+		f.Desired = d
+	}
+	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 {
+		return nil // woken for a change that was sent already
+	}
+	return frames
+}

@@ -1,0 +1,127 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"gangd/pkg/api"
+)
+
+const (
+	// SilentBeats is how many heartbeats of silence end a session: one lost beat on a
+	// busy machine must not, and 3 s is what a person waits for "suspect".
+	SilentBeats = 3
+
+	// helloTimeout bounds the greeting, before a heartbeat is known. It covers a commit on a slow disk.
+	helloTimeout = 15 * time.Second
+
+	// closePatience is how long a peer gets to answer a close before the line is cut.
+	closePatience = time.Second
+
+	// maxReasonBytes is what a WebSocket close frame has room for.
+	maxReasonBytes = 123
+
+	// Frame limits. A node's hello with 10,000 members is 3 MiB; a controller's full set
+	// may carry scripts of 4 MiB each (see specChunk for how many at once).
+	maxNodeFrame       = 16 << 20
+	maxControllerFrame = 64 << 20
+)
+
+// errSilent ends a session whose peer has not been heard for SilentBeats.
+var errSilent = errors.New("peer silent")
+
+// link is one WebSocket with a deadline on silence and one on each write.
+type link struct {
+	ws       *websocket.Conn
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	watchdog *time.Timer
+	patience time.Duration // of the watchdog and of a write; set before the writer starts
+}
+
+func newLink(parent context.Context, ws *websocket.Conn, limit int64) *link {
+	ws.SetReadLimit(limit)
+	l := &link{ws: ws, patience: helloTimeout}
+	l.ctx, l.cancel = context.WithCancelCause(parent)
+	l.watchdog = time.AfterFunc(helloTimeout, func() { l.cancel(errSilent) })
+	return l
+}
+
+// greeted starts counting silence in heartbeats.
+func (l *link) greeted(heartbeat time.Duration) {
+	l.patience = SilentBeats * heartbeat
+	l.watchdog.Reset(l.patience)
+}
+
+// read gives the next frame. Its errors end the session: errFrame is the peer's fault and
+// is worth telling it.
+func (l *link) read() (*api.Frame, error) {
+	typ, data, err := l.ws.Read(l.ctx)
+	if err != nil {
+		return nil, l.why(err)
+	}
+	l.watchdog.Reset(l.patience)
+	if typ != websocket.MessageText {
+		return nil, fmt.Errorf("%w: binary message", errFrame)
+	}
+	return decodeFrame(data)
+}
+
+func (l *link) write(f *api.Frame) error {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.patience, errSilent)
+	defer cancel()
+	if err := l.ws.Write(ctx, websocket.MessageText, data); err != nil {
+		return l.why(err)
+	}
+	return nil
+}
+
+// why prefers the cause of an ended session over the broken pipe it shows as, and the
+// peer's own words over both.
+func (l *link) why(err error) error {
+	var closed websocket.CloseError
+	if errors.As(err, &closed) && closed.Reason != "" {
+		return errors.New(closed.Reason)
+	}
+	if cause := context.Cause(l.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// close tells the peer why and ends the session. It returns when the line is cut.
+func (l *link) close(code websocket.StatusCode, reason string) {
+	// Close waits up to 5 s for a peer that may be frozen. Ending the context of the
+	// reader cuts the line under it.
+	hurry := time.AfterFunc(closePatience, func() { l.cancel(errors.New(reason)) })
+	_ = l.ws.Close(code, clip(reason, maxReasonBytes))
+	hurry.Stop()
+	l.end(errors.New(reason))
+}
+
+// end cuts the line at once.
+func (l *link) end(cause error) {
+	l.cancel(cause)
+	l.watchdog.Stop()
+	_ = l.ws.CloseNow()
+}
+
+// clip cuts s to at most n bytes at a rune's border: close reasons have to be UTF-8.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}

@@ -1,0 +1,137 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+)
+
+func TestDiffSendsOnlyWhatChanged(t *testing.T) {
+	specs := map[string]*api.Spec{"a": {Name: "a"}, "b": {Name: "b"}}
+	one, two := assign(1, 1, "a"), assign(2, 1, "a")
+	open := one
+	open.Gate = &api.Gate{MasterPort: 20001}
+	stop := open
+	stop.Stop = &api.Stop{Cause: api.CauseCancelled, Signal: "TERM"}
+	bare := func(a api.Assignment) api.Assignment { a.Body = nil; return a }
+
+	steps := []struct {
+		name string
+		want []api.Assignment
+		out  []*api.Desired
+	}{
+		{"the first set is full, empty or not", nil, []*api.Desired{{Revision: 1, Full: true}}},
+		{"nothing changed", nil, nil},
+		{"a member comes with body and spec", []api.Assignment{one},
+			[]*api.Desired{{Revision: 2, Assignments: []api.Assignment{one}, Specs: map[string]*api.Spec{"a": specs["a"]}}}},
+		{"a second one of the same spec without it", []api.Assignment{one, two},
+			[]*api.Desired{{Revision: 3, Assignments: []api.Assignment{two}}}},
+		{"the gate opens", []api.Assignment{open, two}, []*api.Desired{{Revision: 4, Assignments: []api.Assignment{bare(open)}}}},
+		{"an equal gate is no change", []api.Assignment{func() api.Assignment { a := open; a.Gate = &api.Gate{MasterPort: 20001}; return a }(), two}, nil},
+		{"a stop", []api.Assignment{stop, two}, []*api.Desired{{Revision: 5, Assignments: []api.Assignment{bare(stop)}}}},
+		{"both are recorded", nil, []*api.Desired{{Revision: 6, Forget: []api.MemberKey{key(1, 1), key(2, 1)}}}},
+		{"a spec nobody used is sent again", []api.Assignment{assign(3, 1, "a")},
+			[]*api.Desired{{Revision: 7, Assignments: []api.Assignment{assign(3, 1, "a")}, Specs: map[string]*api.Spec{"a": specs["a"]}}}},
+	}
+	s := newSent()
+	for _, step := range steps {
+		if d := cmp.Diff(step.out, s.diff(step.want, specs)); d != "" {
+			t.Fatalf("%s: (-want +got)\n%s", step.name, d)
+		}
+	}
+}
+
+func TestDiffSplitsLargeSpecs(t *testing.T) {
+	specs := map[string]*api.Spec{}
+	var want []api.Assignment
+	for i := range 10 {
+		hash := fmt.Sprint("s", i)
+		specs[hash] = &api.Spec{Script: make([]byte, api.MaxScriptBytes)}
+		want = append(want, assign(int64(i+1), 1, hash))
+	}
+	out := newSent().diff(want, specs)
+	if len(out) != 3 {
+		t.Fatalf("%d messages, want 3 of at most 4 scripts", len(out))
+	}
+	got := map[string]bool{}
+	for i, d := range out {
+		if len(d.Specs) > 4 {
+			t.Errorf("message %d has %d scripts of 4 MiB", i, len(d.Specs))
+		}
+		if (i == len(out)-1) != d.Full {
+			t.Errorf("message %d: full %v: only the last is the set", i, d.Full)
+		}
+		for h := range d.Specs {
+			got[h] = true
+		}
+	}
+	if len(got) != 10 {
+		t.Errorf("%d specs sent, want 10", len(got))
+	}
+}
+
+// TestPeerFollows: whatever is desired in whatever order, the peer's view built from the
+// differences alone equals it, and no spec that is named is ever missing.
+func TestPeerFollows(t *testing.T) {
+	specs := map[string]*api.Spec{}
+	for i := range 4 {
+		specs[fmt.Sprint("s", i)] = &api.Spec{Name: fmt.Sprint(i)}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s, cache, view := newSent(), newSpecCache(), map[api.MemberKey]api.Assignment{}
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			want := drawSet(t)
+			for _, d := range s.diff(slices.Collect(maps.Values(want)), specs) {
+				applyTo(t, view, &cache, d)
+			}
+			if d := cmp.Diff(want, view); d != "" {
+				t.Fatalf("view differs (-want +got)\n%s", d)
+			}
+			if len(cache.refs) != len(s.specs) {
+				t.Fatalf("the node keeps %d specs, the hub thinks %d", len(cache.refs), len(s.specs))
+			}
+		}
+	})
+}
+
+func drawSet(t *rapid.T) map[api.MemberKey]api.Assignment {
+	want := map[api.MemberKey]api.Assignment{}
+	for _, n := range rapid.SliceOfN(rapid.IntRange(0, 15), 0, 8).Draw(t, "members") {
+		a := assign(int64(n/2+1), n%2+1, fmt.Sprint("s", n%4))
+		if rapid.Bool().Draw(t, "open") {
+			a.Gate = &api.Gate{MasterPort: 20000 + n}
+		}
+		if rapid.Bool().Draw(t, "stop") {
+			a.Stop = &api.Stop{Signal: "TERM", Grace: 1}
+		}
+		want[a.MemberKey] = a
+	}
+	return want
+}
+
+func applyTo(t *rapid.T, view map[api.MemberKey]api.Assignment, cache *specCache, d *api.Desired) {
+	cp := *d
+	if err := cache.apply(&cp); err != nil {
+		t.Fatal(err)
+	}
+	if d.Full {
+		clear(view)
+	}
+	for _, a := range d.Assignments {
+		if a.Body == nil {
+			a.Body = view[a.MemberKey].Body
+		} else if cp.Specs[a.Body.SpecHash] == nil {
+			t.Fatalf("no spec %s with job %d", a.Body.SpecHash, a.Job)
+		}
+		view[a.MemberKey] = a
+	}
+	for _, k := range d.Forget {
+		delete(view, k)
+	}
+}

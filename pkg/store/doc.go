@@ -1,0 +1,22 @@
+// Package store keeps what was accepted. One [Store] has one writer; a commit is one
+// batch of whole rows exactly as Step produced them: there is no state rule in here.
+//
+// What is kept of a job:
+//   - its header with the members of the current epoch, one row;
+//   - its ranks, one row each. A rank without a row is blocked and has never been
+//     anything else, so queueing a gang of any size writes no rank at all;
+//   - its spec, once for each hash, and once in memory after a Load: all elements of an
+//     array share one *api.Spec;
+//   - its attempts and its events, which only grow.
+//
+// Invariants: a commit is on the disk, whole, when Commit returns nil, or not at all; the
+// lineage number grows by one with each commit; ids and event numbers once given out are
+// never given again, because NextID and NextSeq are written in the same commit as the
+// rows that used them and never go back.
+//
+// Failure rules: after an error of Commit the store refuses everything but Close with
+// [ErrFailed]: the state of the disk is not known and the process has to end. The
+// exception is [ErrFull]: nothing of the batch was written and the store stays usable.
+// When room gets short, batches with new jobs are refused first, so that the ends of
+// those already accepted can still be recorded.
+package store

@@ -1,0 +1,227 @@
+package row
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/gang"
+)
+
+type slot struct {
+	Node  string   `json:"node,omitempty"`
+	Cards []string `json:"cards,omitempty"`
+}
+
+type rank struct {
+	State    api.RankState `json:"state"`
+	Slot     slot          `json:"slot,omitzero"`
+	PID      int           `json:"pid,omitempty"`
+	Start    time.Time     `json:"start,omitzero"`
+	End      time.Time     `json:"end,omitzero"`
+	Exited   bool          `json:"exited,omitempty"`
+	ExitCode int           `json:"exit_code,omitempty"`
+	Signal   int           `json:"signal,omitempty"`
+}
+
+// IsZero lets a slot without a node be left out.
+func (s slot) IsZero() bool { return s.Node == "" && len(s.Cards) == 0 }
+
+// Blank reports whether a rank is blocked and carries nothing else: such a rank has no row.
+func Blank(r *gang.Rank) bool {
+	return r.State == api.RankBlocked && slot(r.Slot).IsZero() && r.PID == 0 &&
+		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0
+}
+
+// Rank encodes one rank.
+func Rank(r *gang.Rank) ([]byte, error) {
+	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal})
+}
+
+// DecodeRank decodes one rank.
+func DecodeRank(jobID int64, index int, data []byte) (gang.Rank, error) {
+	var r rank
+	if err := json.Unmarshal(data, &r); err != nil {
+		return gang.Rank{}, fmt.Errorf("row of rank %d of job %d: %w", index, jobID, err)
+	}
+	return gang.Rank{State: r.State, Slot: cluster.Slot(r.Slot), PID: r.PID, Start: r.Start, End: r.End,
+		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal}, nil
+}
+
+type epoch struct {
+	Slots     []slot    `json:"slots,omitempty"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Cause     api.Cause `json:"cause,omitempty"`
+	Trigger   int       `json:"trigger"`
+	ExitCodes []int     `json:"exit_codes,omitempty"`
+}
+
+// Epoch encodes an attempt, all but its job and number.
+func Epoch(e *gang.EpochRow) ([]byte, error) {
+	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes}
+	for _, s := range e.Slots {
+		r.Slots = append(r.Slots, slot(s))
+	}
+	return json.Marshal(&r)
+}
+
+// DecodeEpoch decodes an attempt.
+func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
+	var r epoch
+	if err := json.Unmarshal(data, &r); err != nil {
+		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
+	}
+	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes}
+	for _, s := range r.Slots {
+		e.Slots = append(e.Slots, cluster.Slot(s))
+	}
+	return e, nil
+}
+
+type node struct {
+	State     api.NodeState `json:"state"`
+	Reason    string        `json:"reason,omitempty"`
+	Admin     string        `json:"admin,omitempty"`
+	BootID    string        `json:"boot_id,omitempty"`
+	LastSeen  time.Time     `json:"last_seen,omitzero"`
+	LostSince time.Time     `json:"lost_since,omitzero"`
+	Strikes   int           `json:"strikes,omitempty"`
+	Hello     api.Hello     `json:"hello"`
+	Connected bool          `json:"connected,omitempty"`
+	Left      []left        `json:"left,omitempty"`
+	Res       *resources    `json:"res,omitempty"`
+}
+
+type left struct {
+	api.MemberKey
+	Ran  bool   `json:"ran,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+type resources struct {
+	Name        string   `json:"name"`
+	Address     string   `json:"address,omitempty"`
+	Ready       bool     `json:"ready,omitempty"`
+	NotReady    string   `json:"not_ready,omitempty"`
+	CPUs        int      `json:"cpus"`
+	MemoryBytes int64    `json:"memory_bytes"`
+	Features    []string `json:"features,omitempty"`
+	Partitions  []string `json:"partitions,omitempty"`
+	Cards       []card   `json:"cards,omitempty"`
+	Grants      []grant  `json:"grants,omitempty"`
+}
+
+type card struct {
+	api.CardInfo
+	State          api.CardState `json:"state,omitempty"`
+	Reason         string        `json:"reason,omitempty"`
+	StrangersBytes int64         `json:"strangers_bytes,omitempty"`
+	UsedBytes      int64         `json:"used_bytes,omitempty"`
+	Utilization    int           `json:"utilization"`
+}
+
+type grant struct {
+	api.MemberKey
+	Ranks     int         `json:"ranks"`
+	CPUs      int         `json:"cpus"`
+	Memory    int64       `json:"memory,omitempty"`
+	Cards     []cardGrant `json:"cards,omitempty"`
+	Exclusive bool        `json:"exclusive,omitempty"`
+	Until     time.Time   `json:"until,omitzero"`
+}
+
+type cardGrant struct {
+	UUID      string `json:"uuid"`
+	VRAMBytes int64  `json:"vram_bytes,omitempty"`
+	Exclusive bool   `json:"exclusive,omitempty"`
+}
+
+// Node encodes a node, all but its name.
+func Node(n *gang.Node) ([]byte, error) {
+	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, BootID: n.BootID, LastSeen: n.LastSeen,
+		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected}
+	for _, l := range n.Left {
+		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
+	}
+	if n.Res != nil {
+		r.Res = encodeResources(n.Res)
+	}
+	return json.Marshal(&r)
+}
+
+func encodeResources(n *cluster.Node) *resources {
+	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, NotReady: n.NotReady, CPUs: n.CPUs,
+		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions}
+	for _, c := range n.Cards {
+		r.Cards = append(r.Cards, card(c))
+	}
+	for _, g := range n.Grants {
+		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Exclusive: g.Exclusive, Until: g.Until}
+		for _, c := range g.Cards {
+			e.Cards = append(e.Cards, cardGrant(c))
+		}
+		r.Grants = append(r.Grants, e)
+	}
+	return r
+}
+
+// DecodeNode decodes a node.
+func DecodeNode(name string, data []byte) (*gang.Node, error) {
+	var r node
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("row of node %s: %w", name, err)
+	}
+	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, BootID: r.BootID, LastSeen: r.LastSeen,
+		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected}
+	for _, l := range r.Left {
+		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
+	}
+	if r.Res != nil {
+		n.Res = decodeResources(r.Res)
+	}
+	return n, nil
+}
+
+func decodeResources(r *resources) *cluster.Node {
+	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, NotReady: r.NotReady, CPUs: r.CPUs,
+		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions}
+	for _, c := range r.Cards {
+		n.Cards = append(n.Cards, cluster.Card(c))
+	}
+	for _, g := range r.Grants {
+		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Exclusive: g.Exclusive, Until: g.Until}
+		for _, c := range g.Cards {
+			e.Cards = append(e.Cards, cluster.CardGrant(c))
+		}
+		n.Grants = append(n.Grants, e)
+	}
+	return n
+}
+
+// Event encodes an event whole: its form on the wire is its form on the disk.
+func Event(e *api.Event) ([]byte, error) { return json.Marshal(e) }
+
+// DecodeEvent decodes an event.
+func DecodeEvent(seq int64, data []byte) (api.Event, error) {
+	var e api.Event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return e, fmt.Errorf("row of event %d: %w", seq, err)
+	}
+	return e, nil
+}
+
+// Spec encodes a spec; its form on the wire is its form on the disk.
+func Spec(s *api.Spec) ([]byte, error) { return json.Marshal(s) }
+
+// DecodeSpec decodes a spec.
+func DecodeSpec(hash string, data []byte) (*api.Spec, error) {
+	s := new(api.Spec)
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("row of spec %s: %w", hash, err)
+	}
+	return s, nil
+}

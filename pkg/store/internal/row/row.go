@@ -1,0 +1,151 @@
+// Package row is how the stores write gang's types down: JSON objects of their own, so
+// that renaming a Go field never loses what is on a disk. Both stores use it, hence what
+// a round trip changes (the monotonic reading and the location pointer of a time) it
+// changes in the tests that run on memstore too.
+//
+// Invariant: every field of the gang types is carried, but a job's Spec and Ranks, which
+// have rows of their own; a test fills every field by reflection and compares.
+//
+// Failure rules: a row that can't be read names the row; nothing is guessed.
+package row
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+)
+
+type job struct {
+	ArrayID      int64             `json:"array_id,omitempty"`
+	ArrayIndex   int               `json:"array_index"`
+	Array        *array            `json:"array,omitempty"`
+	User         string            `json:"user"`
+	UID          uint32            `json:"uid"`
+	GID          uint32            `json:"gid"`
+	Size         int               `json:"size"` // ranks; those without a row are blocked
+	Key          string            `json:"key,omitempty"`
+	Name         string            `json:"name"`
+	Partition    string            `json:"partition"`
+	Priority     int64             `json:"priority"`
+	Held         string            `json:"held,omitempty"`
+	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
+	Submit       time.Time         `json:"submit,omitzero"`
+	Eligible     time.Time         `json:"eligible,omitzero"`
+	Start        time.Time         `json:"start,omitzero"`
+	End          time.Time         `json:"end,omitzero"`
+	Epoch        int               `json:"epoch,omitempty"`
+	Restarts     int               `json:"restarts,omitempty"`
+	Members      []member          `json:"members,omitempty"`
+	ReservedAt   time.Time         `json:"reserved_at,omitzero"`
+	Drain        *drain            `json:"drain,omitempty"`
+	Used         map[api.Cause]int `json:"used,omitempty"`
+	BackoffUntil time.Time         `json:"backoff_until,omitzero"`
+	Avoid        []string          `json:"avoid,omitempty"`
+	Cancelled    bool              `json:"cancelled,omitempty"`
+	Rollbacks    int               `json:"rollbacks,omitempty"`
+	Verdict      *verdict          `json:"verdict,omitempty"`
+}
+
+type array struct {
+	Count int `json:"count"`
+	Min   int `json:"min"`
+	Max   int `json:"max"`
+	Step  int `json:"step"`
+	Limit int `json:"limit,omitempty"`
+}
+
+type member struct {
+	Node   string           `json:"node"`
+	State  gang.MemberState `json:"state"`
+	Ranks  []int            `json:"ranks,omitempty"`
+	Port   int              `json:"port,omitempty"`
+	Forced bool             `json:"forced,omitempty"`
+}
+
+type drain struct {
+	Cause   api.Cause     `json:"cause"`
+	Trigger int           `json:"trigger"`
+	Text    string        `json:"text,omitempty"`
+	Started time.Time     `json:"started,omitzero"`
+	Lead    time.Duration `json:"lead,omitempty"`
+	Moved   int           `json:"moved,omitempty"`
+	Later   []api.Cause   `json:"later,omitempty"`
+}
+
+type verdict struct {
+	State    api.JobState `json:"state"`
+	Cause    api.Cause    `json:"cause,omitempty"`
+	Trigger  int          `json:"trigger"`
+	ExitCode int          `json:"exit_code,omitempty"`
+	Signal   int          `json:"signal,omitempty"`
+	Text     string       `json:"text,omitempty"`
+}
+
+// Job encodes the header of a job: all but ID, SpecHash, Spec and Ranks.
+func Job(j *gang.Job) ([]byte, error) {
+	r := job{
+		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
+		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
+		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, TimeLimit: j.TimeLimit,
+		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
+		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
+		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
+	}
+	if len(j.Members) > 0 {
+		r.Members = make([]member, len(j.Members))
+		for i, m := range j.Members {
+			r.Members[i] = member(m)
+		}
+	}
+	return json.Marshal(&r)
+}
+
+// DecodeJob decodes a header. Its ranks are all blocked, for the caller to overwrite with
+// those that have a row; Spec is the caller's too.
+func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
+	var r job
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("row of job %d: %w", id, err)
+	}
+	j := &gang.Job{
+		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
+		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, TimeLimit: r.TimeLimit,
+		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End,
+		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
+		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
+	}
+	if len(r.Members) > 0 {
+		j.Members = make([]gang.Member, len(r.Members))
+		for i, m := range r.Members {
+			j.Members[i] = gang.Member(m)
+		}
+	}
+	return j, nil
+}
+
+// Ended is when a job ended as the history counts it, and whether it has: an end without
+// a time (a job that never started) counts from its submission.
+func Ended(j *gang.Job) (time.Time, bool) {
+	switch {
+	case j.Verdict == nil:
+		return time.Time{}, false
+	case j.End.IsZero():
+		return j.Submit, true
+	}
+	return j.End, true
+}
+
+func blockedRanks(size int) []gang.Rank {
+	if size <= 0 {
+		return nil
+	}
+	ranks := make([]gang.Rank, size)
+	for i := range ranks {
+		ranks[i].State = api.RankBlocked
+	}
+	return ranks
+}

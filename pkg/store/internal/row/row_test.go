@@ -1,0 +1,178 @@
+package row
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/gang"
+)
+
+// fill sets every exported field to something that is not zero, so that a field which a
+// row type lacks is seen missing after the round trip.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Date(2026, 10, 25, 2, 30, 0, *n, time.FixedZone("", -5400))))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), n)
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), n)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, val := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, n)
+		fill(val, n)
+		v.SetMapIndex(key, val)
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Uint8:
+		v.SetUint(uint64(*n % 256))
+	case reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 4)
+	default:
+		panic(v.Kind().String())
+	}
+}
+
+func filled[T any]() *T {
+	var v T
+	n := 0
+	fill(reflect.ValueOf(&v).Elem(), &n)
+	return &v
+}
+
+func back[T any](t *testing.T, enc []byte, err error, decode func([]byte) (T, error), want T) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(enc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(cluster.Node{})); d != "" {
+		t.Errorf("(-was +came back)\n%s\nrow: %s", d, enc)
+	}
+}
+
+func TestEveryFieldComesBack(t *testing.T) {
+	t.Run("job", func(t *testing.T) {
+		j := filled[gang.Job]()
+		j.Spec = nil // a row of its own
+		for i := range j.Ranks {
+			j.Ranks[i] = gang.Rank{State: api.RankBlocked} // likewise
+		}
+		enc, err := Job(j)
+		back(t, enc, err, func(b []byte) (*gang.Job, error) { return DecodeJob(j.ID, j.SpecHash, b) }, j)
+	})
+	t.Run("rank", func(t *testing.T) {
+		r := filled[gang.Rank]()
+		enc, err := Rank(r)
+		back(t, enc, err, func(b []byte) (gang.Rank, error) { return DecodeRank(1, 2, b) }, *r)
+	})
+	t.Run("epoch", func(t *testing.T) {
+		e := filled[gang.EpochRow]()
+		enc, err := Epoch(e)
+		back(t, enc, err, func(b []byte) (gang.EpochRow, error) { return DecodeEpoch(e.Job, e.Epoch, b) }, *e)
+	})
+	t.Run("node", func(t *testing.T) {
+		n := filled[gang.Node]()
+		enc, err := Node(n)
+		back(t, enc, err, func(b []byte) (*gang.Node, error) { return DecodeNode(n.Name, b) }, n)
+	})
+	t.Run("event", func(t *testing.T) {
+		e := filled[api.Event]()
+		enc, err := Event(e)
+		back(t, enc, err, func(b []byte) (api.Event, error) { return DecodeEvent(e.Seq, b) }, *e)
+	})
+	t.Run("spec", func(t *testing.T) {
+		s := filled[api.Spec]()
+		enc, err := Spec(s)
+		back(t, enc, err, func(b []byte) (*api.Spec, error) { return DecodeSpec("h", b) }, s)
+	})
+}
+
+// TestZeroComesBack: a zero that means something (exit code, trigger rank 0) is not lost
+// by leaving fields out.
+func TestZeroComesBack(t *testing.T) {
+	j := &gang.Job{Verdict: &gang.Verdict{}, Drain: &gang.Drain{}, Array: &gang.ArrayInfo{}}
+	enc, err := Job(j)
+	back(t, enc, err, func(b []byte) (*gang.Job, error) { return DecodeJob(0, "", b) }, j)
+	e := gang.EpochRow{}
+	enc, err = Epoch(&e)
+	back(t, enc, err, func(b []byte) (gang.EpochRow, error) { return DecodeEpoch(0, 0, b) }, e)
+}
+
+// TestBlank: only what DecodeJob makes of a missing row may have none.
+func TestBlank(t *testing.T) {
+	if r := (gang.Rank{State: api.RankBlocked}); !Blank(&r) {
+		t.Error("a blocked rank is not blank")
+	}
+	rv := reflect.TypeFor[gang.Rank]()
+	for i := range rv.NumField() {
+		r := gang.Rank{State: api.RankBlocked}
+		n := 0
+		fill(reflect.ValueOf(&r).Elem().Field(i), &n)
+		if Blank(&r) {
+			t.Errorf("a rank with %s set is blank", rv.Field(i).Name)
+		}
+	}
+}
+
+func TestBrokenRowsAreNamed(t *testing.T) {
+	_, job := DecodeJob(7, "h", []byte("{"))
+	_, rank := DecodeRank(7, 2, []byte("[]"))
+	_, epoch := DecodeEpoch(7, 3, []byte("x"))
+	_, node := DecodeNode("n1", nil)
+	_, event := DecodeEvent(9, []byte("1"))
+	_, spec := DecodeSpec("abc", []byte("1"))
+	for i, err := range []error{job, rank, epoch, node, event, spec} {
+		name := []string{"row of job 7: ", "row of rank 2 of job 7: ", "row of epoch 3 of job 7: ", "row of node n1: ", "row of event 9: ", "row of spec abc: "}[i]
+		if err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("error %v does not begin with %q", err, name)
+		}
+	}
+}
+
+// TestTextComesBack: names are whatever a person typed.
+func TestTextComesBack(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		j := &gang.Job{Name: rapid.String().Draw(rt, "name")}
+		enc, err := Job(j)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got, err := DecodeJob(0, "", enc)
+		if err != nil || got.Name != j.Name {
+			rt.Fatalf("%q came back as %q, %v", j.Name, got.Name, err)
+		}
+	})
+}

@@ -1,0 +1,258 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/store"
+	"gangd/pkg/store/internal/row"
+)
+
+// reader is one read transaction: everything it reads is of one commit.
+type reader struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	specs map[string]*api.Spec // shared by all jobs that it reads
+}
+
+// reading runs f in a read transaction.
+func (s *Store) reading(ctx context.Context, f func(r *reader) error) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	return f(&reader{ctx: ctx, tx: tx, specs: make(map[string]*api.Spec)})
+}
+
+// each runs a query and gives every row to f, which scans it.
+func (r *reader) each(f func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := r.tx.QueryContext(r.ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Load reads what the controller keeps in memory.
+func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Saved, error) {
+	out := &gang.Saved{Keys: make(map[string]int64)}
+	err := s.reading(ctx, func(r *reader) error {
+		if err := r.tx.QueryRowContext(ctx, "SELECT next_id, next_seq FROM meta").Scan(&out.NextID, &out.NextSeq); err != nil {
+			return err
+		}
+		live, err := r.jobs("ended IS NULL", "")
+		if err != nil {
+			return err
+		}
+		ended, err := r.jobs("ended > ?1 AND ended IS NOT NULL", "", nanos(keep))
+		if err != nil {
+			return err
+		}
+		out.Jobs = append(live, ended...)
+		slices.SortFunc(out.Jobs, func(a, b *gang.Job) int { return int(a.ID - b.ID) })
+		for _, j := range out.Jobs {
+			if j.Key != "" {
+				out.Keys[j.Key] = j.ID
+			}
+		}
+		return r.each(func(scan func(...any) error) error {
+			var name string
+			var data sql.RawBytes
+			if err := scan(&name, &data); err != nil {
+				return err
+			}
+			n, err := row.DecodeNode(name, data)
+			out.Nodes = append(out.Nodes, n)
+			return err
+		}, "SELECT name, data FROM node ORDER BY name")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	return out, nil
+}
+
+// jobs reads jobs whole. The condition and the tail are ours, never a caller's text. The
+// three statements see one commit, so that a join needs no more than the same condition.
+func (r *reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
+	// The tail may cut (LIMIT), so that it goes into the sub-select of each statement.
+	chosen := "SELECT id FROM job WHERE " + where + " " + tail
+	err := r.each(func(scan func(...any) error) error {
+		var hash string
+		var data sql.RawBytes
+		if err := scan(&hash, &data); err != nil {
+			return err
+		}
+		if r.specs[hash] != nil {
+			return nil
+		}
+		spec, err := row.DecodeSpec(hash, data)
+		r.specs[hash] = spec
+		return err
+	}, "SELECT hash, data FROM spec WHERE hash IN (SELECT spec FROM job WHERE id IN ("+chosen+"))", args...)
+	if err != nil {
+		return nil, err
+	}
+
+	var out []*gang.Job
+	byID := make(map[int64]*gang.Job)
+	err = r.each(func(scan func(...any) error) error {
+		var id int64
+		var hash string
+		var data sql.RawBytes
+		if err := scan(&id, &hash, &data); err != nil {
+			return err
+		}
+		j, err := row.DecodeJob(id, hash, data)
+		if err != nil {
+			return err
+		}
+		if j.Spec = r.specs[hash]; j.Spec == nil {
+			return fmt.Errorf("job %d: its spec %s is missing", id, hash)
+		}
+		out, byID[id] = append(out, j), j
+		return nil
+	}, "SELECT id, spec, data FROM job WHERE "+where+" "+tail, args...)
+	if err != nil {
+		return nil, err
+	}
+
+	err = r.each(func(scan func(...any) error) error {
+		var id int64
+		var data sql.RawBytes
+		if err := scan(&id, &data); err != nil {
+			return err
+		}
+		return setRank(byID[id>>rankBits], id, data)
+	}, "SELECT r.id, r.data FROM ("+chosen+") AS j CROSS JOIN rank AS r ON r.id >= j.id << 16 AND r.id < (j.id + 1) << 16", args...)
+	return out, err
+}
+
+func setRank(j *gang.Job, id int64, data []byte) error {
+	index := int(id & (1<<rankBits - 1))
+	if j == nil || index >= len(j.Ranks) {
+		return fmt.Errorf("rank %d of job %d has a row, but the job has no such rank", index, id>>rankBits)
+	}
+	rank, err := row.DecodeRank(j.ID, index, data)
+	j.Ranks[index] = rank
+	return err
+}
+
+// Job reads one job, in memory of the controller or not.
+func (s *Store) Job(ctx context.Context, id int64) (*gang.Job, error) {
+	var found []*gang.Job
+	err := s.reading(ctx, func(r *reader) (err error) {
+		found, err = r.jobs("id = ?1", "", id)
+		return err
+	})
+	if err == nil && len(found) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("job %d: %w", id, err)
+	}
+	return found[0], nil
+}
+
+// Jobs reads ended jobs, the one that ended last first.
+func (s *Store) Jobs(ctx context.Context, f store.HistoryFilter) ([]*gang.Job, error) {
+	where := "ended IS NOT NULL"
+	var args []any
+	and := func(cond string, arg any) {
+		args = append(args, arg)
+		where += fmt.Sprintf(" AND "+cond, len(args))
+	}
+	if f.User != "" {
+		and("user = ?%d", f.User)
+	}
+	if f.ArrayID != 0 {
+		and("array_id = ?%d AND array_id != 0", f.ArrayID)
+	}
+	// What was submitted after a time has ended after it, which an index knows.
+	if after := max(nanos(f.EndedAfter), nanos(f.SubmittedAfter)); after != 0 {
+		and("ended > ?%d", after)
+	}
+	if !f.SubmittedAfter.IsZero() {
+		and("submit > ?%d", nanos(f.SubmittedAfter))
+	}
+	tail := "ORDER BY ended DESC, id DESC"
+	if f.Limit > 0 {
+		tail += fmt.Sprintf(" LIMIT %d", f.Limit)
+	}
+	var found []*gang.Job
+	err := s.reading(ctx, func(r *reader) (err error) {
+		found, err = r.jobs(where, tail, args...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return found, nil
+}
+
+// Epochs reads the attempts of a job.
+func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) {
+	var out []gang.EpochRow
+	err := s.reading(ctx, func(r *reader) error {
+		return r.each(func(scan func(...any) error) error {
+			var number int
+			var data sql.RawBytes
+			if err := scan(&number, &data); err != nil {
+				return err
+			}
+			e, err := row.DecodeEpoch(job, number, data)
+			out = append(out, e)
+			return err
+		}, "SELECT epoch, data FROM epoch WHERE job = ?1 ORDER BY epoch", job)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("attempts of job %d: %w", job, err)
+	}
+	return out, nil
+}
+
+// Events reads events in their order.
+func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error) {
+	if limit <= 0 {
+		limit = -1 // SQLite's "no limit"
+	}
+	where := "seq > ?1"
+	args := []any{since, limit}
+	if job != 0 {
+		where += " AND job = ?3"
+		args = append(args, job)
+	}
+	var out []api.Event
+	err := s.reading(ctx, func(r *reader) error {
+		return r.each(func(scan func(...any) error) error {
+			var seq int64
+			var data sql.RawBytes
+			if err := scan(&seq, &data); err != nil {
+				return err
+			}
+			e, err := row.DecodeEvent(seq, data)
+			out = append(out, e)
+			return err
+		}, "SELECT seq, data FROM event WHERE "+where+" ORDER BY seq LIMIT ?2", args...)
+	})
+	if err != nil && !errors.Is(err, store.ErrClosed) {
+		err = fmt.Errorf("events: %w", err)
+	}
+	return out, err
+}

@@ -1,0 +1,95 @@
+package sqlitestore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/store"
+)
+
+// DefaultNewJobFloor: below this much free space no new job is accepted, because what has
+// been accepted still has its story to be written: about 4 KiB a job, and the log once
+// more beside the database.
+const DefaultNewJobFloor = 64 << 20
+
+// reserveBytes is held back in a file of its own and given up when a commit without new
+// jobs meets a full disk: room for about a thousand commits that record ends.
+const reserveBytes = 4 << 20
+
+// reserve watches the room on the disk. It belongs to the committing goroutine.
+type reserve struct {
+	name  string
+	floor int64
+	held  bool
+}
+
+func newReserve(dir string, floor int64) *reserve {
+	if floor == 0 {
+		floor = DefaultNewJobFloor
+	}
+	r := &reserve{name: filepath.Join(dir, "reserve"), floor: floor}
+	r.hold()
+	return r
+}
+
+// free is the room that this process can use.
+func (r *reserve) free() int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(r.name), &st); err != nil {
+		return 0
+	}
+	return int64(st.Bavail) * st.Bsize
+}
+
+// admit refuses new jobs while room is short (a statfs is 0.5 us), and takes the reserve
+// again when there is room for it.
+func (r *reserve) admit(newJobs bool) error {
+	if r == nil || (!newJobs && r.held) {
+		return nil
+	}
+	if !r.held && r.free() >= r.floor+reserveBytes {
+		r.hold()
+	}
+	if newJobs {
+		return r.room()
+	}
+	return nil
+}
+
+// room is ErrFull while new jobs are refused.
+func (r *reserve) room() error {
+	if r == nil {
+		return nil
+	}
+	if free := r.free(); free < r.floor {
+		return fmt.Errorf("%w: %d MiB free under %s, new jobs need %d MiB there", store.ErrFull,
+			free>>20, filepath.Dir(r.name), r.floor>>20)
+	}
+	return nil
+}
+
+// hold takes the room. It is no error when there is none: commits go on as long as they can.
+func (r *reserve) hold() {
+	f, err := os.OpenFile(r.name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, reserveBytes); err != nil {
+		_ = os.Remove(r.name)
+		return
+	}
+	r.held = true
+}
+
+// release gives the room up; false: there was none to give.
+func (r *reserve) release() bool {
+	if r == nil || !r.held {
+		return false
+	}
+	r.held = false
+	return os.Remove(r.name) == nil
+}

@@ -1,0 +1,159 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/gang"
+)
+
+// model is what a store has to give back: the batches accumulated by hand.
+type model struct {
+	jobs   map[int64]*gang.Job
+	nodes  map[string]*gang.Node
+	events []api.Event
+	epochs map[int64][]gang.EpochRow
+	nextID int64
+	seq    int64
+}
+
+// testModel commits random batches, reopens in between, and compares after each.
+func testModel(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	m := &model{jobs: map[int64]*gang.Job{}, nodes: map[string]*gang.Node{}, epochs: map[int64][]gang.EpochRow{}, nextID: 1, seq: 1}
+	// One store for all checks: a disk is slow, and what is left over from one check is
+	// what the next has to cope with.
+	rapid.Check(t, func(rt *rapid.T) {
+		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
+			ch := m.batch(rt)
+			if len(ch.Jobs)+len(ch.Events)+len(ch.Nodes) == 0 {
+				continue
+			}
+			mustCommit(t, s, ch)
+		}
+		if rapid.IntRange(0, 9).Draw(rt, "reopen") == 0 {
+			if err := s.Close(); err != nil {
+				rt.Fatal(err)
+			}
+			s = mustOpen(t, p)
+		}
+		m.compare(t, s.Load)
+		if id := rapid.Int64Range(1, m.nextID).Draw(rt, "look at"); m.jobs[id] != nil {
+			got, err := s.Job(context.Background(), id)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			same(t, "job", got, m.jobs[id])
+			epochs, err := s.Epochs(context.Background(), id)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			same(t, "attempts", epochs, m.epochs[id])
+			events, err := s.Events(context.Background(), id, 0, 0)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			same(t, "events", events, slices.DeleteFunc(slices.Clone(m.events), func(e api.Event) bool { return e.JobID != id }))
+		}
+		if t.Failed() {
+			rt.FailNow()
+		}
+	})
+	mustVerify(t, s)
+}
+
+func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*gang.Saved, error)) {
+	got, err := load(context.Background(), T0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &gang.Saved{Keys: map[string]int64{}, NextID: m.nextID, NextSeq: m.seq}
+	for id := int64(1); id < m.nextID; id++ {
+		if j := m.jobs[id]; j.Verdict == nil || j.End.After(T0) {
+			want.Jobs = append(want.Jobs, j)
+			want.Keys[j.Key] = id
+		}
+	}
+	for _, name := range []string{"n1", "n2"} {
+		if n := m.nodes[name]; n != nil {
+			want.Nodes = append(want.Nodes, n)
+		}
+	}
+	same(t, "Load", got, want)
+}
+
+// batch draws one batch and applies it to the model.
+func (m *model) batch(rt *rapid.T) *gang.Changes {
+	ch := &gang.Changes{}
+	changed := map[int64]bool{}
+	for range rapid.IntRange(0, 3).Draw(rt, "new jobs") {
+		j := NewJob(m.nextID, rapid.IntRange(1, 5).Draw(rt, "size"))
+		j.Key = rapid.StringMatching(`[a-z]{4}`).Draw(rt, "key") + time.Duration(j.ID).String()
+		j.SpecHash = rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "spec")
+		j.Spec = &api.Spec{Name: j.SpecHash}
+		m.jobs[j.ID] = j
+		m.nextID++
+		ch.Jobs = append(ch.Jobs, j)
+		changed[j.ID] = true
+		m.event(ch, j)
+	}
+	for range rapid.IntRange(0, 3).Draw(rt, "changes") {
+		if m.nextID == 1 {
+			break
+		}
+		id := rapid.Int64Range(1, m.nextID-1).Draw(rt, "job")
+		if j := m.jobs[id]; !changed[id] && j.Verdict == nil {
+			changed[id] = true
+			m.change(rt, ch, j)
+		}
+	}
+	if rapid.Bool().Draw(rt, "node") {
+		n := &gang.Node{Name: rapid.SampledFrom([]string{"n1", "n2"}).Draw(rt, "name"), Strikes: rapid.IntRange(0, 3).Draw(rt, "strikes"), LastSeen: T0}
+		m.nodes[n.Name] = n
+		ch.Nodes = append(ch.Nodes, n)
+	}
+	ch.NextID, ch.NextSeq = m.nextID, m.seq
+	return ch
+}
+
+// change admits, runs, rolls back or ends a job.
+func (m *model) change(rt *rapid.T, ch *gang.Changes, old *gang.Job) {
+	j := *old
+	j.Ranks = slices.Clone(old.Ranks)
+	j.Name = rapid.String().Draw(rt, "name")
+	state := rapid.SampledFrom(api.RankStates).Draw(rt, "state")
+	if state != api.RankBlocked && j.Epoch == 0 || rapid.Bool().Draw(rt, "admit") {
+		j.Epoch++
+		e := gang.EpochRow{Job: j.ID, Epoch: j.Epoch, Trigger: -1, Slots: []cluster.Slot{{Node: "n1"}}}
+		m.epochs[j.ID] = append(m.epochs[j.ID], e)
+		ch.Epochs = append(ch.Epochs, e)
+	}
+	for i := range j.Ranks {
+		if rapid.Bool().Draw(rt, "rank") {
+			j.Ranks[i] = gang.Rank{State: state}
+			if state != api.RankBlocked {
+				j.Ranks[i].Slot.Node = "n1"
+			}
+			ch.Ranks = append(ch.Ranks, gang.RankRow{Job: j.ID, Index: i, Rank: j.Ranks[i]})
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "end") == 0 {
+		j = *end(&j, T0.Add(time.Duration(rapid.IntRange(-2, 2).Draw(rt, "ended"))*time.Second))
+	}
+	m.jobs[j.ID] = &j
+	ch.Jobs = append(ch.Jobs, &j)
+	m.event(ch, &j)
+}
+
+func (m *model) event(ch *gang.Changes, j *gang.Job) {
+	e := api.Event{Seq: m.seq, JobID: j.ID, Epoch: j.Epoch, Time: T0, Type: api.EventReserved}
+	m.seq++
+	m.events = append(m.events, e)
+	ch.Events = append(ch.Events, e)
+}
