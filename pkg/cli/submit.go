@@ -152,7 +152,7 @@ func (s *submission) fill(name string, text []byte) error {
 	p.Script = text
 	p.ScriptName = name
 	if p.Name == "" {
-		p.Name = jobName(name, s.req.Wrap != "")
+		p.Name = submittedName(name, s.req.Wrap != "")
 	}
 	for i, a := range p.Args {
 		if !utf8.ValidString(a) {
@@ -170,8 +170,8 @@ func (s *submission) fill(name string, text []byte) error {
 	return s.checkFiles()
 }
 
-// jobName is the name of a job that was not given one, as sbatch names it.
-func jobName(name string, wrap bool) string {
+// submittedName is the name of a job that was not given one, as sbatch names it.
+func submittedName(name string, wrap bool) string {
 	if wrap {
 		return "wrap"
 	}

@@ -1,0 +1,69 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestLess(t *testing.T) {
+	at := func(s int) time.Time { return epoch0.Add(time.Duration(s) * time.Second) }
+	want := []*Candidate{
+		{Job: 9, Priority: 2, Size: 1, Submit: at(9)},
+		{Job: 8, Priority: 1, Size: 4, Submit: at(8)},
+		{Job: 7, Priority: 1, Size: 2, Submit: at(1)},
+		{Job: 5, Priority: 1, Size: 2, Submit: at(2)},
+		{Job: 6, Priority: 1, Size: 2, Submit: at(2)},
+		{Job: 1, Priority: -1, Size: 64, Submit: at(0)},
+	}
+	for i, a := range want {
+		for j, b := range want {
+			if Less(a, b) != (i < j) {
+				t.Errorf("Less(job %d, job %d) = %t", a.Job, b.Job, Less(a, b))
+			}
+		}
+	}
+}
+
+// TestQueueIsASortedMap compares with sorting a map after each change, and sees that a
+// slice handed out stays as it was.
+func TestQueueIsASortedMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q Queue
+		model := make(map[int64]*Candidate)
+		var lent, copied []*Candidate
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			job := rapid.Int64Range(1, 12).Draw(t, "job")
+			c := &Candidate{Job: job, Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: rapid.IntRange(1, 2).Draw(t, "size"), Submit: epoch0}
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				q.Insert(c)
+				model[job] = c
+			case 1:
+				q.Update(c)
+				model[job] = c
+			case 2:
+				if q.Remove(job) != (model[job] != nil) {
+					t.Fatalf("remove of job %d reports the wrong thing", job)
+				}
+				delete(model, job)
+			case 3:
+				lent = q.Slice()
+				copied = slices.Clone(lent)
+			}
+			want := make([]*Candidate, 0, len(model))
+			for _, c := range model {
+				want = append(want, c)
+			}
+			slices.SortFunc(want, compare)
+			if !slices.Equal(q.order, want) || q.Len() != len(model) || q.Get(job) != model[job] {
+				t.Fatalf("queue %v, want %v", q.order, want)
+			}
+			if !slices.Equal(lent, copied) {
+				t.Fatalf("a slice that was handed out has changed: %v, was %v", lent, copied)
+			}
+		}
+	})
+}
