@@ -50,7 +50,6 @@ var expected = map[Op]string{
 	OpNodeResume: ". y y y . . . . . . . . . . .",
 	OpNodeFence:  ". y y y . . . . . . . . . . .",
 	OpToken:      ". y y y . . . . . . . . . . .",
-	OpVerify:     ". y y y . . . . . . . . . . .",
 	OpPing:       "y y y y y y y y y . . . . . .",
 	OpSession:    ". . . y . y y . . . . . . . .",
 	OpMetrics:    "y y y y y . . y y . . . . . .",

@@ -1,8 +1,3 @@
-// Package gpu is how gnoded learns of its cards. A [Provider] is either NVML (nvmlgpu)
-// or simulated (simgpu); both pass the contract test in gputest.
-//
-// Failure rules: no driver is "no cards", never an error. A figure that can't be had is
-// unknown (-1), never zero.
 package gpu
 
 import (
@@ -16,10 +11,11 @@ import (
 type Provider interface {
 	// Inventory lists the cards, by index. An empty list is a machine without cards.
 	Inventory(ctx context.Context) ([]api.CardInfo, error)
-	// Sample reads what each card does now.
+	// Sample reads what each card does now, in the order of the inventory. A card that has
+	// left the bus is still there, Unhealthy.
 	Sample(ctx context.Context) ([]Sample, error)
-	// Changed is closed-over by the simulated provider when its steering file changes,
-	// so that a change is seen at once; nil when the provider can't tell.
+	// Changed gives a value when a sample is worth taking before its time; nil when the
+	// provider can't tell.
 	Changed() <-chan struct{}
 	Close() error
 }
@@ -32,10 +28,11 @@ type Sample struct {
 	PowerWatts  int    // -1 unknown
 	Temperature int    // Celsius, -1 unknown
 	Unhealthy   string // why it must not be used; empty: fine
-	Xid         int    // last fatal Xid, 0 none
+	Xid         int    // last fatal Xid, 0 none; one that an application caused is not fatal
+	ECCErrors   int64  // uncorrected ones since the driver was loaded, -1 unknown
 	Processes   []Process
-	// StrangersBytes is set by providers that know it outright (simgpu); -1: derive it
-	// from Processes.
+	// StrangersBytes is part of UsedBytes. It is set by providers that know it outright
+	// (simgpu); -1: derive it from Processes.
 	StrangersBytes int64
 }
 

@@ -67,7 +67,7 @@ func (d *Daemon) adoptMember(k api.MemberKey, spec *shim.Spec, state *shim.State
 		a = state.MemberActual
 	}
 	a.MemberKey, a.Port = k, spec.Port
-	if spec.Port != 0 {
+	if spec.Port != 0 && !ended(a.Phase) {
 		d.ports.keep(spec.Port, k)
 	}
 	m.begin(a)

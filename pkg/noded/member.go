@@ -28,7 +28,7 @@ type member struct {
 	wake   chan struct{} // of capacity 1
 	orders chan *order
 	done   chan struct{} // closed when run is over
-	over   atomic.Bool // stopped, refused or lost: nothing of it runs
+	over   atomic.Bool   // stopped, refused or lost: nothing of it runs
 
 	mu   sync.Mutex
 	want want
@@ -68,16 +68,22 @@ func (d *Daemon) newMember(k api.MemberKey) *member {
 	return m
 }
 
-// begin starts the member's goroutine from what is known of it.
+// begin starts the member's goroutine from what is known of it. d.mu is held.
 func (m *member) begin(a api.MemberActual) {
 	m.actual = a
+	m.over.Store(ended(a.Phase))
 	if a.Phase == api.PhasePreparing {
 		m.d.board.note(a) // a session that opens now hears of it
 	} else {
-		m.publish()
+		m.d.board.put(a)
 	}
 	m.d.running.Add(1)
 	go m.run(m.d.ctx)
+}
+
+// ended: nothing of the member runs, and nothing ever will.
+func ended(p api.MemberPhase) bool {
+	return p == api.PhaseStopped || p == api.PhaseRefused || p == api.PhaseLost
 }
 
 // set changes the mailbox and wakes the owner.
@@ -217,14 +223,14 @@ func (m *member) port() int {
 }
 
 func (m *member) publish() {
-	switch m.actual.Phase {
-	case api.PhaseStopped, api.PhaseRefused, api.PhaseLost:
-		if !m.over.Swap(true) {
-			m.d.ports.release(m.port(), m.key)
-			defer m.d.siblings(m)
-		}
+	first := ended(m.actual.Phase) && !m.over.Swap(true)
+	if first {
+		m.d.ports.release(m.port(), m.key)
 	}
 	m.d.board.put(m.actual)
+	if first {
+		m.d.siblings(m)
+	}
 }
 
 // forget ends what lives, then drops the files.

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
+	for _, base := range proc.DetectAll() {
+		_ = os.Remove(base)
+	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -79,7 +82,6 @@ func specIn(t testing.TB, kind, base string, n int) *Spec {
 		if err := proc.KillContainment(s.Containment, s.CgroupDir, s.Marker, 10*time.Second); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
-		_ = os.Remove(base) // fails while another test uses it
 	})
 	return s
 }

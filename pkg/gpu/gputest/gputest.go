@@ -1,0 +1,117 @@
+// Package gputest is what every provider of cards has to do.
+package gputest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/gpu"
+)
+
+// Run runs the contract over a provider of that many cards; open makes a fresh one.
+func Run(t *testing.T, cards int, open func(t *testing.T) gpu.Provider) {
+	t.Run("inventory", func(t *testing.T) { testInventory(t, start(t, open), cards) })
+	t.Run("samples", func(t *testing.T) { testSamples(t, start(t, open)) })
+	t.Run("from several goroutines", func(t *testing.T) { testConcurrent(t, start(t, open), cards) })
+	t.Run("a cancelled call", func(t *testing.T) { testCancelled(t, start(t, open), cards) })
+	t.Run("closed twice", func(t *testing.T) {
+		p := start(t, open)
+		if err := errors.Join(p.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func start(t *testing.T, open func(t *testing.T) gpu.Provider) gpu.Provider {
+	p := open(t)
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func testInventory(t *testing.T, p gpu.Provider, want int) {
+	cards, err := p.Inventory(context.Background())
+	if err != nil || len(cards) != want {
+		t.Fatalf("%d cards, %v; want %d", len(cards), err, want)
+	}
+	uuids := make(map[string]bool)
+	for i, c := range cards {
+		if c.Index != i {
+			t.Errorf("card %d has index %d", i, c.Index)
+		}
+		if c.UUID == "" || uuids[c.UUID] {
+			t.Errorf("card %d: UUID %q is empty or taken", i, c.UUID)
+		}
+		uuids[c.UUID] = true
+		if c.Model == "" || c.VRAMBytes <= 0 || c.NUMA < -1 {
+			t.Errorf("card %d: model %q, VRAM %d, NUMA %d", i, c.Model, c.VRAMBytes, c.NUMA)
+		}
+		for _, peer := range c.Peers {
+			if peer == i || peer < 0 || peer >= len(cards) || !slices.Contains(cards[peer].Peers, i) {
+				t.Errorf("card %d is linked to %d, which does not say so of %d", i, peer, i)
+			}
+		}
+	}
+	again, err := p.Inventory(context.Background())
+	if d := cmp.Diff(cards, again); err != nil || d != "" {
+		t.Errorf("a second inventory differs: %v\n%s", err, d)
+	}
+}
+
+func testSamples(t *testing.T, p gpu.Provider) {
+	cards, err := p.Inventory(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := p.Sample(context.Background())
+	if err != nil || len(samples) != len(cards) {
+		t.Fatalf("%d samples of %d cards, %v", len(samples), len(cards), err)
+	}
+	for i, s := range samples {
+		if s.UUID != cards[i].UUID {
+			t.Errorf("sample %d is of %s, card %d is %s", i, s.UUID, i, cards[i].UUID)
+		}
+		if s.UsedBytes < -1 || s.UsedBytes > cards[i].VRAMBytes || s.StrangersBytes < -1 || s.StrangersBytes > s.UsedBytes {
+			t.Errorf("card %d: %d of %d bytes used, %d by strangers", i, s.UsedBytes, cards[i].VRAMBytes, s.StrangersBytes)
+		}
+		if s.Utilization < -1 || s.Utilization > 100 || s.PowerWatts < -1 || s.Temperature < -1 || s.ECCErrors < -1 {
+			t.Errorf("card %d: utilization %d, %d W, %d degrees, %d ECC errors", i, s.Utilization, s.PowerWatts, s.Temperature, s.ECCErrors)
+		}
+	}
+}
+
+func testConcurrent(t *testing.T, p gpu.Provider, cards int) {
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				if c, err := p.Inventory(context.Background()); err != nil || len(c) != cards {
+					t.Errorf("inventory: %d cards, %v", len(c), err)
+				}
+				if s, err := p.Sample(context.Background()); err != nil || len(s) != cards {
+					t.Errorf("sample: %d cards, %v", len(s), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// testCancelled: a caller that gave up gets its own reason and spoils nothing.
+func testCancelled(t *testing.T, p gpu.Provider, cards int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Sample(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("sample: %v", err)
+	}
+	if _, err := p.Inventory(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if s, err := p.Sample(context.Background()); err != nil || len(s) != cards {
+		t.Errorf("sample afterwards: %d cards, %v", len(s), err)
+	}
+}

@@ -1,0 +1,260 @@
+//go:build cgo
+
+package nvmlgpu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+
+	"gangd/pkg/gpu"
+)
+
+// machine is a mock server whose cards also have what go-nvml's mock leaves out.
+type machine struct {
+	*server.Server
+	devices []*server.Device
+	events  chan nvml.EventData
+}
+
+func newMachine(s *server.Server) *machine {
+	m := &machine{Server: s, events: make(chan nvml.EventData)}
+	set := &mock.EventSet{
+		WaitFunc: func(uint32) (nvml.EventData, nvml.Return) {
+			select {
+			case e := <-m.events:
+				return e, nvml.SUCCESS
+			case <-time.After(time.Millisecond):
+				return nvml.EventData{}, nvml.ERROR_TIMEOUT
+			}
+		},
+		FreeFunc: func() nvml.Return { return nvml.SUCCESS },
+	}
+	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return set, nvml.SUCCESS }
+	for i, d := range s.Devices {
+		m.devices = append(m.devices, d.(*server.Device))
+		complete(m.devices[i], i)
+	}
+	return m
+}
+
+func complete(d *server.Device, i int) {
+	d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return pci(fmt.Sprintf("00000000:%02X:00.0", i+1)), nvml.SUCCESS }
+	d.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+		if link < 12 {
+			return nvml.FEATURE_ENABLED, nvml.SUCCESS
+		}
+		return nvml.FEATURE_DISABLED, nvml.ERROR_INVALID_ARGUMENT
+	}
+	d.GetNvLinkRemotePciInfoFunc = func(int) (nvml.PciInfo, nvml.Return) { return pci("00000000:C7:00.0"), nvml.SUCCESS } // a switch
+	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 97, Memory: 30}, nvml.SUCCESS }
+	d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 412_345, nvml.SUCCESS }
+	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 61, nvml.SUCCESS }
+	d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 0, nvml.SUCCESS }
+	d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, false, nvml.SUCCESS }
+	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
+	d.GetGraphicsRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
+	d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.SUCCESS }
+}
+
+func pci(bus string) (p nvml.PciInfo) {
+	for i := range len(bus) {
+		p.BusId[i] = int8(bus[i])
+	}
+	return p
+}
+
+func h100s() *machine { return newMachine(dgxh100.New()) }
+
+func start(t *testing.T, m *machine) *nvmlSource {
+	t.Helper()
+	sysfs := t.TempDir()
+	for i := range m.devices {
+		dir := filepath.Join(sysfs, fmt.Sprintf("0000:%02x:00.0", i+1))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "numa_node"), fmt.Appendf(nil, "%d\n", i/4), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src, err := initialise(m, sysfs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(src.close)
+	return src.(*nvmlSource)
+}
+
+func TestInventory(t *testing.T) {
+	for name, m := range map[string]*machine{"dgxh100": h100s(), "dgxa100": newMachine(dgxa100.New())} {
+		t.Run(name, func(t *testing.T) {
+			cards, err := start(t, m).inventory()
+			if err != nil || len(cards) != 8 {
+				t.Fatalf("%d cards, %v", len(cards), err)
+			}
+			for i, c := range cards {
+				d := m.devices[i]
+				if c.Index != i || c.UUID != d.UUID || c.Model != d.Config.Name || c.VRAMBytes != int64(d.MemoryInfo.Total) || c.MIG ||
+					c.PCI != fmt.Sprintf("00000000:%02X:00.0", i+1) || c.NUMA != i/4 || c.Driver != m.DriverVersion ||
+					c.Compute != fmt.Sprintf("%d.%d", d.Config.CudaMajor, d.Config.CudaMinor) || len(c.Peers) != 7 || slices.Contains(c.Peers, i) {
+					t.Errorf("card %d: %+v", i, c)
+				}
+			}
+		})
+	}
+}
+
+func TestDirectLinks(t *testing.T) {
+	m := h100s()
+	for i, d := range m.devices {
+		d.GetNvLinkRemotePciInfoFunc = func(int) (nvml.PciInfo, nvml.Return) { // pairs by bridge
+			return pci(fmt.Sprintf("00000000:%02X:00.0", (i^1)+1)), nvml.SUCCESS
+		}
+	}
+	m.devices[6].GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+	m.devices[7].GetNvLinkStateFunc = m.devices[6].GetNvLinkStateFunc
+	cards, _ := start(t, m).inventory()
+	var peers [][]int
+	for _, c := range cards {
+		peers = append(peers, c.Peers)
+	}
+	if want := [][]int{{1}, {0}, {3}, {2}, {5}, {4}, nil, nil}; !reflect.DeepEqual(peers, want) {
+		t.Errorf("peers %v, want %v", peers, want)
+	}
+}
+
+// TestMIG: a card that is cut up is not a card; its instances are.
+func TestMIG(t *testing.T) {
+	m := h100s()
+	m.devices[1].MigMode = nvml.DEVICE_MIG_ENABLE
+	m.devices[1].GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	m.devices[1].GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i > 1 {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		d := dgxh100.NewDevice(100 + i)
+		complete(d, 1)
+		d.UUID = fmt.Sprintf("MIG-%d", i)
+		d.MemoryInfo = nvml.Memory{Total: 20 << 30, Used: 1 << 30}
+		return d, nvml.SUCCESS
+	}
+	s := start(t, m)
+	cards, _ := s.inventory()
+	samples, _ := s.sample()
+	if len(cards) != 9 || len(samples) != 9 {
+		t.Fatalf("%d cards, %d samples", len(cards), len(samples))
+	}
+	for i, c := range cards {
+		mig := i == 1 || i == 2
+		if c.Index != i || c.MIG != mig || (mig && (c.UUID != fmt.Sprintf("MIG-%d", i-1) || c.VRAMBytes != 20<<30 || c.Peers != nil || samples[i].Utilization != -1)) ||
+			(!mig && (len(c.Peers) != 6 || slices.Contains(c.Peers, 1) || samples[i].Utilization != 97)) {
+			t.Errorf("card %d: %+v, %+v", i, c, samples[i])
+		}
+	}
+}
+
+func TestSample(t *testing.T) {
+	m := h100s()
+	m.devices[0].MemoryInfo.Used = 43 << 30
+	m.devices[0].GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+		return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 42 << 30}, {Pid: 8, UsedGpuMemory: ^uint64(0)}}, nvml.SUCCESS
+	}
+	m.devices[0].GetGraphicsRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+		return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 42 << 30}, {Pid: 9, UsedGpuMemory: 1 << 20}}, nvml.SUCCESS
+	}
+	unknown := m.devices[1]
+	unknown.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED }
+	unknown.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+	unknown.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+	unknown.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
+		return 0, nvml.ERROR_NOT_SUPPORTED
+	}
+	m.devices[3].GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 9, false, true, nvml.SUCCESS }
+	s := start(t, m)
+	lost := func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
+	m.devices[2].GetMemoryInfoFunc = lost // after the inventory
+
+	got, err := s.sample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]gpu.Sample{
+		0: {UsedBytes: 43 << 30, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1,
+			Processes: []gpu.Process{{PID: 7, VRAMBytes: 42 << 30}, {PID: 8, VRAMBytes: -1}, {PID: 9, VRAMBytes: 1 << 20}}},
+		1: {UsedBytes: 0, Utilization: -1, PowerWatts: -1, Temperature: -1, ECCErrors: -1, StrangersBytes: -1},
+		2: {UsedBytes: -1, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "fell off the bus"},
+		3: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "a row of its memory could not be remapped"},
+	}
+	for i, w := range want {
+		w.UUID = m.devices[i].UUID
+		if !reflect.DeepEqual(got[i], w) {
+			t.Errorf("card %d:\n got %+v\nwant %+v", i, got[i], w)
+		}
+	}
+}
+
+// TestXid: a fatal one stays on its card, one of an application leaves no trace.
+func TestXid(t *testing.T) {
+	m := h100s()
+	s := start(t, m)
+	xid := func(card int, number uint64) {
+		m.events <- nvml.EventData{Device: m.devices[card], EventType: nvml.EventTypeXidCriticalError, EventData: number}
+	}
+	xid(0, 31)
+	xid(5, 79)
+	xid(6, 13) // taken when the one before has been dealt with
+	got, _ := s.sample()
+	for i, g := range got {
+		if want := map[int]int{5: 79}[i]; g.Xid != want {
+			t.Errorf("card %d: Xid %d, want %d", i, g.Xid, want)
+		}
+	}
+}
+
+// TestNoDriver: nothing is called after an Init that failed; the mock panics on any call
+// that it was not given.
+func TestNoDriver(t *testing.T) {
+	for ret, want := range map[nvml.Return]string{
+		nvml.ERROR_LIBRARY_NOT_FOUND: "no NVML library (libnvidia-ml.so.1)",
+		nvml.ERROR_DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
+		nvml.ERROR_NO_PERMISSION:     "NVML finds no card that this user may use (status 4)",
+		nvml.ERROR_UNKNOWN:           "NVML does not start: status 999",
+	} {
+		_, err := initialise(&mock.Interface{InitFunc: func() nvml.Return { return ret }}, "/nonexistent")
+		_, none := err.(errNone) //nolint:errorlint // made there
+		if err == nil || err.Error() != want || none == (ret == nvml.ERROR_UNKNOWN) {
+			t.Errorf("status %d: %v", ret, err)
+		}
+	}
+}
+
+// TestThisMachine asks the real library, whatever this machine has.
+func TestThisMachine(t *testing.T) {
+	src, err := openNVML()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer src.close()
+	cards, err := src.inventory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := src.sample()
+	if err != nil || len(samples) != len(cards) {
+		t.Fatalf("%d samples of %d cards, %v", len(samples), len(cards), err)
+	}
+	for i := range cards {
+		t.Logf("%+v %+v", cards[i], samples[i])
+	}
+}

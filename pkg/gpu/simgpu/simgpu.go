@@ -1,0 +1,157 @@
+package simgpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gpu"
+)
+
+// PollInterval is how often the file is looked at: a tenth of the shortest heartbeat in
+// use; a look is one stat, 2 us.
+const PollInterval = 100 * time.Millisecond
+
+// settled is how old a file's time stamp has to be before an equal one means an equal
+// file: file systems stamp with the kernel's tick, 1 to 10 ms, so that two writes within
+// one look the same.
+const settled = 50 * time.Millisecond
+
+// Provider simulates the cards of one node.
+type Provider struct {
+	cards   []api.CardInfo
+	file    string // empty: nobody steers
+	changed chan struct{}
+	quit    chan struct{}
+	done    sync.WaitGroup
+	once    sync.Once
+
+	mu    sync.Mutex
+	seen  stamp
+	state []Steering
+	err   error // of the newest version of the file, until a Sample has given it
+}
+
+var _ gpu.Provider = (*Provider)(nil)
+
+// stamp tells two versions of a file apart; the zero value is "no file".
+type stamp struct {
+	mtime time.Time
+	size  int64
+	info  fs.FileInfo
+	read  time.Time
+}
+
+// New simulates cards as text says (see [Parse]), steered by file, which need not exist.
+func New(text, node, file string) (*Provider, error) {
+	cards, err := Parse(text, node)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{cards: cards, file: file, state: make([]Steering, len(cards)), changed: make(chan struct{}, 1), quit: make(chan struct{})}
+	if file != "" && len(cards) > 0 {
+		p.done.Go(p.watch)
+	}
+	return p, nil
+}
+
+// Inventory lists the cards.
+func (p *Provider) Inventory(ctx context.Context) ([]api.CardInfo, error) {
+	return slices.Clone(p.cards), ctx.Err()
+}
+
+// Changed gives a value soon after the file has changed.
+func (p *Provider) Changed() <-chan struct{} { return p.changed }
+
+// Close ends the watch of the file.
+func (p *Provider) Close() error {
+	p.once.Do(func() { close(p.quit) })
+	p.done.Wait()
+	return nil
+}
+
+func (p *Provider) watch() {
+	tick := time.NewTicker(PollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.quit:
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		news := p.look()
+		p.mu.Unlock()
+		if news {
+			select {
+			case p.changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// look reads the file when it may have changed. The caller holds mu.
+func (p *Provider) look() bool {
+	info, err := os.Stat(p.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		news := p.seen.info != nil
+		p.seen, p.state = stamp{}, make([]Steering, len(p.cards))
+		return news
+	}
+	if err != nil || p.seen.same(info) {
+		return false
+	}
+	p.seen = stamp{mtime: info.ModTime(), size: info.Size(), info: info, read: time.Now()}
+	data, err := os.ReadFile(p.file)
+	var state []Steering
+	if err == nil {
+		state, err = parseSteering(data, p.cards)
+	}
+	if err != nil {
+		p.err = fmt.Errorf("%s: %w", p.file, err)
+		return true
+	}
+	news := p.err != nil || !slices.Equal(state, p.state)
+	p.state, p.err = state, nil
+	return news
+}
+
+func (s *stamp) same(info fs.FileInfo) bool {
+	return s.info != nil && os.SameFile(s.info, info) && s.size == info.Size() && s.mtime.Equal(info.ModTime()) &&
+		s.read.Sub(s.mtime) > settled
+}
+
+// Sample gives what the file says now.
+func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != "" {
+		p.look()
+	}
+	if err := p.err; err != nil {
+		p.err = nil // said once; the last good state stands
+		return nil, err
+	}
+	out := make([]gpu.Sample, len(p.cards))
+	for i, c := range p.cards {
+		s := &p.state[i]
+		strangers := min(int64(s.Strangers), c.VRAMBytes)
+		out[i] = gpu.Sample{
+			UUID: c.UUID, UsedBytes: min(int64(s.Used)+strangers, c.VRAMBytes), StrangersBytes: strangers,
+			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), Xid: s.Xid, ECCErrors: 0,
+			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
+			PowerWatts: 70 + s.Utilization*63/10, Temperature: 30 + s.Utilization/2,
+		}
+	}
+	return out, nil
+}
