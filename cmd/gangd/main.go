@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/cli"
+	"gangd/pkg/client"
 	"gangd/pkg/config"
 	"gangd/pkg/controller"
 )
@@ -66,7 +67,7 @@ func verifyCommand() *cobra.Command {
 		Long:  "Recounts every cross reference of the running controller and its store and prints each disagreement. Exit status 1 when there is one.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, err := cli.Client().Verify(cmd.Context())
+			found, err := client.New().Verify(cmd.Context())
 			if err != nil {
 				return err
 			}

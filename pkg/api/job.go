@@ -7,6 +7,7 @@ type Job struct {
 	JobID            int64            `json:"job_id"`
 	ArrayJobID       int64            `json:"array_job_id,omitempty"`
 	ArrayIndex       *int             `json:"array_index,omitempty"`
+	ArrayLimit       int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
 	Name             string           `json:"name"`
 	User             string           `json:"user"`
 	UID              uint32           `json:"uid"`
@@ -40,10 +41,21 @@ type Job struct {
 	CPUsPerRank      int              `json:"cpus_per_rank"`
 	MemoryBytes      int64            `json:"memory_bytes"` // per rank
 	Nodes            []string         `json:"nodes"`
+	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
+	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
+	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
+	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
+	Constraint       string           `json:"constraint,omitempty"`
+	Exclusive        bool             `json:"exclusive,omitempty"`
+	Share            bool             `json:"share,omitempty"`
+	Nice             int64            `json:"nice,omitempty"`
+	Comment          string           `json:"comment,omitempty"`
 	Status           string           `json:"status,omitempty"`
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
-	StdOut           string           `json:"std_out"` // pattern as asked for or defaulted
+	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
+	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
+	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost       string           `json:"submit_host,omitempty"`
 	Ranks            []Rank           `json:"ranks"`
 }

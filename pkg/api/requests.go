@@ -74,6 +74,11 @@ type TokenRequest struct {
 	TTLSeconds int64  `json:"ttl_seconds,omitempty"` // default one hour
 }
 
+// RevokeRequest is the body of POST /v1/revoke: the node's certificates count no more.
+type RevokeRequest struct {
+	Node string `json:"node"`
+}
+
 // WhyReply is `gqueue --why --json` for one job.
 type WhyReply struct {
 	SchemaVersion int      `json:"schema_version"`

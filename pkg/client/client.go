@@ -177,6 +177,11 @@ func (c *Client) NewToken(ctx context.Context, r *api.TokenRequest) (*api.TokenR
 	return out, c.call(ctx, http.MethodPost, "/v1/tokens", r, out)
 }
 
+// Revoke makes a node's certificates worthless and cuts its session.
+func (c *Client) Revoke(ctx context.Context, node string) error {
+	return c.call(ctx, http.MethodPost, "/v1/revoke", &api.RevokeRequest{Node: node}, nil)
+}
+
 // call sends one request and decodes the answer into out, when there is one to decode.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)

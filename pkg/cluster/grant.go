@@ -141,6 +141,11 @@ func (n *Node) exclusiveHolder() int64 {
 	return 0
 }
 
+// Holders lists the jobs on the card at index i, and whether one has it to itself.
+func (n *Node) Holders(i int) (jobs []int64, alone bool) {
+	return n.cardHolders(n.Cards[i].UUID), n.use().cards[i].exclusive > 0
+}
+
 // cardHolders lists the jobs on a card, smallest id first.
 func (n *Node) cardHolders(uuid string) []int64 {
 	var out []int64

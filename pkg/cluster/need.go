@@ -173,6 +173,25 @@ func (d *Need) cardFits(n *Node, u *usage, i int) bool {
 // CardFits is cardFits for reasons: which cards of a node would do now.
 func (d *Need) CardFits(n *Node, i int) bool { return d.cardFits(n, n.use(), i) }
 
+// Free is how many cards of a node the ask could use now, whether or not they make up a
+// rank; of an ask without cards, how many CPUs.
+func (d *Need) Free(n *Node) int {
+	u := n.use()
+	if u.exclusive > 0 || d.Exclusive && u.grants > 0 {
+		return 0
+	}
+	if !d.WantsCards() {
+		return max(0, n.CPUs-u.cpus)
+	}
+	free := 0
+	for i := range n.Cards {
+		if d.cardFits(n, u, i) {
+			free++
+		}
+	}
+	return free
+}
+
 // Waste says what placing on a node would cost later asks; smaller is better.
 type Waste struct {
 	idle  int   // card nodes used by an ask without cards: 1 + the cards left idle beside it

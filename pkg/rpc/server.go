@@ -42,44 +42,66 @@ type Server struct {
 // handler answers one authenticated call.
 type handler func(w http.ResponseWriter, r *http.Request, id auth.Identity) error
 
+// route is one call: a pattern of the mux, and the operation that the table decides on.
+type route struct {
+	pattern string
+	op      auth.Op
+	handle  handler
+}
+
+// routes is every authenticated call.
+func (s *Server) routes() []route {
+	return []route{
+		{"POST /v1/jobs", auth.OpSubmit, s.submit},
+		{"POST /v1/query", auth.OpList, s.query},
+		{"GET /v1/jobs/{ref}", auth.OpShow, s.show},
+		{"GET /v1/jobs/{ref}/why", auth.OpShow, s.why},
+		{"GET /v1/jobs/{ref}/wait", auth.OpWait, s.wait},
+		{"POST /v1/cancel", auth.OpCancel, s.cancel},
+		{"POST /v1/hold", auth.OpHold, s.act("hold", auth.OpHold)},
+		{"POST /v1/release", auth.OpRelease, s.act("release", auth.OpRelease)},
+		{"POST /v1/requeue", auth.OpRequeue, s.act("requeue", auth.OpRequeue)},
+		{"GET /v1/events", auth.OpEvents, s.events},
+		{"GET /v1/log", auth.OpLog, s.logs},
+		{"GET /v1/nodes", auth.OpNodes, s.nodes},
+		{"POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain")},
+		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
+		{"POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence")},
+		{"GET /v1/ping", auth.OpPing, s.ping},
+		{"GET /v1/verify", auth.OpVerify, s.verify},
+		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
+		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
+		{"GET " + api.SessionPath, auth.OpSession, s.session},
+		{"GET /metrics", auth.OpMetrics, wrap(s.Metrics)},
+		{"GET /readyz", auth.OpPing, s.ready},
+	}
+}
+
+// open are the calls that prove who calls by a token or a certificate of their own.
+func (s *Server) open() map[string]http.Handler {
+	return map[string]http.Handler{"POST " + auth.JoinPath: s.Join, "POST " + auth.RenewPath: s.Renew}
+}
+
 // Handler is the whole interface.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	route := func(pattern string, op auth.Op, h handler) { mux.Handle(pattern, s.guard(op, h)) }
-	route("POST /v1/jobs", auth.OpSubmit, s.submit)
-	route("POST /v1/query", auth.OpList, s.query)
-	route("GET /v1/jobs/{ref}", auth.OpShow, s.show)
-	route("GET /v1/jobs/{ref}/why", auth.OpShow, s.why)
-	route("GET /v1/jobs/{ref}/wait", auth.OpWait, s.wait)
-	route("POST /v1/cancel", auth.OpCancel, s.cancel)
-	route("POST /v1/hold", auth.OpHold, s.act("hold", auth.OpHold))
-	route("POST /v1/release", auth.OpRelease, s.act("release", auth.OpRelease))
-	route("POST /v1/requeue", auth.OpRequeue, s.act("requeue", auth.OpRequeue))
-	route("GET /v1/events", auth.OpEvents, s.events)
-	route("GET /v1/log", auth.OpLog, s.logs)
-	route("GET /v1/nodes", auth.OpNodes, s.nodes)
-	route("POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain"))
-	route("POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume"))
-	route("POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence"))
-	route("GET /v1/ping", auth.OpPing, s.ping)
-	route("GET /v1/verify", auth.OpVerify, s.verify)
-	route("POST /v1/tokens", auth.OpToken, wrap(s.Tokens))
-	route("POST /v1/revoke", auth.OpToken, wrap(s.Revoke))
-	route("GET "+api.SessionPath, auth.OpSession, s.session)
-	route("GET /metrics", auth.OpMetrics, wrap(s.Metrics))
-	route("GET /readyz", auth.OpPing, func(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
-		_, err := io.WriteString(w, "ok\n")
-		return err
-	})
-	// These two prove who calls by a token or a certificate of their own.
-	if s.Join != nil {
-		mux.Handle("POST /v1/join", s.Join)
-		mux.Handle("POST /v1/renew", s.Renew)
+	for _, r := range s.routes() {
+		mux.Handle(r.pattern, s.guard(r.op, r.handle))
+	}
+	for pattern, h := range s.open() {
+		if h != nil {
+			mux.Handle(pattern, h)
+		}
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, api.Errorf(api.CodeNotFound, "no such call: %s %s", r.Method, r.URL.Path))
 	})
 	return mux
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
+	_, err := io.WriteString(w, "ok\n")
+	return err
 }
 
 // guard lets a call through whose caller may do op to something of his own; handlers

@@ -61,6 +61,16 @@ func (pl *planner) kept(c *Candidate, d *cluster.Need) []cluster.Slot {
 	return slots
 }
 
+// carry keeps the claims of gangs that a bounded plan did not come to: made anew in the
+// next one they could stand elsewhere.
+func (pl *planner) carry(rest []*Candidate) {
+	for _, old := range pl.view.Claims {
+		if len(pl.claims) < pl.limit && slices.ContainsFunc(rest, func(c *Candidate) bool { return c.Job == old.Job }) {
+			pl.claims = append(pl.claims, old)
+		}
+	}
+}
+
 // emptied is a node with nothing on it but the claims made so far.
 func (pl *planner) emptied(at int) *cluster.Node {
 	if n := pl.empty[at]; n != nil {
@@ -94,7 +104,8 @@ func (pl *planner) spotsEmpty(d *cluster.Need, avoid []string) []spot {
 			continue
 		}
 		if total := pl.ranksEmpty(d, at); total > 0 && d.Admits(n) {
-			spots = append(spots, spot{at: at, ranks: total, now: min(total, d.Ranks(pl.current()[at]))})
+			spots = append(spots, spot{at: at, ranks: total, now: min(total, d.Ranks(pl.current()[at])),
+				free: d.Free(pl.current()[at])})
 		}
 	}
 	return spots
@@ -115,7 +126,7 @@ func (l layout) chooseClaim(spots []spot) []member {
 		return l.claimFixed(spots)
 	}
 	slices.SortFunc(spots, func(a, b spot) int {
-		return cmp.Or(cmp.Compare(b.now, a.now), cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.at, b.at))
+		return cmp.Or(cmp.Compare(b.now, a.now), cmp.Compare(b.free, a.free), cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.at, b.at))
 	})
 	n, sum := 0, 0
 	for n < len(spots) && n < l.hi && (sum < l.size || n < l.lo) {
@@ -151,7 +162,7 @@ func (l layout) dealClaim(spots []spot) []member {
 func (l layout) claimFixed(spots []spot) []member {
 	freeFirst := func(k int) func(a, b spot) int {
 		return func(a, b spot) int {
-			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at))
+			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at))
 		}
 	}
 	var out []member

@@ -12,6 +12,7 @@ type spot struct {
 	at    int // index of the node; nodes are sorted by name, so ties by at are ties by name
 	ranks int // how many fit, at most the gang's size
 	now   int // of a claim: how many of them fit without waiting for anything
+	free  int // of a claim: cards (without cards: CPUs) that need not be waited for
 	waste cluster.Waste
 }
 
@@ -83,6 +84,17 @@ func (t *tally) atLeast(k int) int {
 	return n
 }
 
+// sorted lists the capacities, largest first.
+func (t *tally) sorted() []int {
+	out := make([]int, 0, t.nodes)
+	for k := len(t.by) - 1; k > 0; k-- {
+		for range t.by[k] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
 // members is the least number of members that the gang can have on the nodes counted,
 // 0 when it does not fit: see the proof at layout.
 func (l layout) members(t *tally) int {
@@ -121,57 +133,62 @@ func byWaste(a, b spot) int {
 	return cmp.Or(a.waste.Compare(b.waste), cmp.Compare(a.at, b.at))
 }
 
-// choose takes m members out of spots that hold the gang. wasteOf judges a spot for so
-// many ranks.
-func (l layout) choose(spots []spot, m int, wasteOf func(s spot, ranks int) cluster.Waste) []member {
+// judge is what placing so many ranks on a spot costs.
+type judge func(s spot, ranks int) cluster.Waste
+
+// choose takes m members out of spots that hold the gang; t is their tally.
+func (l layout) choose(spots []spot, t *tally, m int, wasteOf judge) []member {
 	switch {
 	case l.perNode > 0:
 		return l.chooseFixed(spots, wasteOf)
 	case l.even:
 		return l.chooseEven(spots, m, wasteOf)
 	}
-	return l.chooseFill(spots, m, wasteOf)
+	return l.chooseFill(spots, t, m, wasteOf)
 }
 
-func (l layout) chooseFixed(spots []spot, wasteOf func(spot, int) cluster.Waste) []member {
+func (l layout) chooseFixed(spots []spot, wasteOf judge) []member {
 	full, rest := l.size/l.perNode, l.size%l.perNode
-	out := best(spots, full, l.perNode, wasteOf)
-	slices.SortFunc(out, func(a, b member) int { return cmp.Compare(a.at, b.at) })
+	out := byName(best(spots, full, l.perNode, wasteOf, func(s spot) bool { return s.ranks >= l.perNode }))
 	if rest == 0 {
 		return out
 	}
-	left := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return holds(out, s.at) })
-	return append(out, best(left, 1, rest, wasteOf)...) // the short member is the last one
+	// The short member is the last one.
+	return append(out, best(spots, 1, rest, wasteOf, func(s spot) bool { return s.ranks >= rest && !holds(out, s.at) })...)
 }
 
-// best is the n spots with room for k ranks that waste least.
-func best(spots []spot, n, k int, wasteOf func(spot, int) cluster.Waste) []member {
-	fit := make([]spot, 0, len(spots))
+// best is the n allowed spots that waste least with k ranks. Only as many as are wanted
+// are kept in order: sorting ten thousand free nodes for each start took most of a plan.
+func best(spots []spot, n, k int, wasteOf judge, allowed func(spot) bool) []member {
+	top := make([]spot, 0, n+1)
 	for _, s := range spots {
-		if s.ranks >= k {
-			s.waste = wasteOf(s, k)
-			fit = append(fit, s)
+		if !allowed(s) {
+			continue
 		}
+		s.waste = wasteOf(s, k)
+		if len(top) == n && byWaste(s, top[n-1]) > 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(top, s, byWaste)
+		top = slices.Insert(top, at, s)
+		top = top[:min(n, len(top))]
 	}
-	out := make([]member, 0, n)
-	if n == 1 {
-		return append(out, member{slices.MinFunc(fit, byWaste).at, k})
-	}
-	slices.SortFunc(fit, byWaste)
-	for _, s := range fit[:n] {
-		out = append(out, member{s.at, k})
+	out := make([]member, len(top))
+	for i, s := range top {
+		out[i] = member{s.at, k}
 	}
 	return out
 }
 
-func (l layout) chooseEven(spots []spot, m int, wasteOf func(spot, int) cluster.Waste) []member {
+func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
 	share := (l.size + m - 1) / m
-	if enough := count(spots, share); enough >= m {
-		out := best(spots, m, share, wasteOf)
+	if count(spots, share) >= m {
+		out := best(spots, m, share, wasteOf, func(s spot) bool { return s.ranks >= share })
+		even := make([]spot, m)
 		for i := range out {
-			spots[i] = spot{at: out[i].at, ranks: share}
+			even[i] = spot{at: out[i].at, ranks: share}
 		}
-		return l.level(spots[:m])
+		return l.level(even)
 	}
 	for i := range spots {
 		spots[i].waste = wasteOf(spots[i], min(share, spots[i].ranks))
@@ -200,45 +217,36 @@ func (l layout) level(spots []spot) []member {
 // it can: of the runs of m neighbours in the order of room the last one that holds the
 // gang has the least; its largest m-1 are filled, and the rest of the ranks goes to the
 // node anywhere that they fit best.
-func (l layout) chooseFill(spots []spot, m int, wasteOf func(spot, int) cluster.Waste) []member {
-	if m == 1 {
-		return best(spots, 1, l.size, wasteOf)
-	}
-	for i := range spots {
-		spots[i].waste = wasteOf(spots[i], spots[i].ranks)
-	}
-	slices.SortFunc(spots, byRanks)
-	from := l.lastRun(spots, m)
+func (l layout) chooseFill(spots []spot, t *tally, m int, wasteOf judge) []member {
 	out := make([]member, 0, m)
-	left, next := l.size, 0
-	for i := from; i < from+m-1; i++ {
-		// Of spots with the same room the run ends with the wasteful ones: take as many,
-		// but from the good end.
-		if i == from || spots[i].ranks != spots[i-1].ranks {
-			next, _ = slices.BinarySearchFunc(spots, spots[i].ranks, func(s spot, k int) int { return cmp.Compare(k, s.ranks) })
+	left := l.size
+	run := l.lastRun(t.sorted(), m)
+	for i := 0; i < m-1; {
+		k, n := run[i], 0
+		for ; i < m-1 && run[i] == k; i++ {
+			n++
 		}
-		out = append(out, member{spots[next].at, spots[next].ranks})
-		left -= spots[next].ranks
-		next++
+		out = append(out, best(spots, n, k, wasteOf, func(s spot) bool { return s.ranks == k })...)
+		left -= n * k
 	}
-	others := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return s.ranks < left || holds(out, s.at) })
-	return byName(append(out, best(others, 1, left, wasteOf)...))
+	last := best(spots, 1, left, wasteOf, func(s spot) bool { return s.ranks >= left && !holds(out, s.at) })
+	return byName(append(out, last...))
 }
 
-// lastRun is where the last run of m spots begins that holds the gang.
-func (l layout) lastRun(spots []spot, m int) int {
+// lastRun is the last run of m capacities, of all in falling order, that holds the gang.
+func (l layout) lastRun(caps []int, m int) []int {
 	sum := 0
-	for _, s := range spots[:m] {
-		sum += s.ranks
+	for _, k := range caps[:m] {
+		sum += k
 	}
 	from := 0
-	for i := m; i < len(spots); i++ {
-		if sum += spots[i].ranks - spots[i-m].ranks; sum < l.size {
+	for i := m; i < len(caps); i++ {
+		if sum += caps[i] - caps[i-m]; sum < l.size {
 			break
 		}
 		from = i - m + 1
 	}
-	return from
+	return caps[from : from+m]
 }
 
 func count(spots []spot, ranks int) int {

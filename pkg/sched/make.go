@@ -17,8 +17,9 @@ import (
 // thousand waiting gangs costs one map look-up each.
 func Make(now time.Time, v *View, p *Policy) Plan {
 	pl := newPlanner(now, v, p)
-	for _, c := range v.Queue {
+	for i, c := range v.Queue {
 		if p.MaxStarts > 0 && len(pl.starts) >= p.MaxStarts {
+			pl.carry(v.Queue[i:])
 			break
 		}
 		pl.visit(c)
@@ -176,14 +177,15 @@ func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until t
 func (pl *planner) place(d *cluster.Need, nodes []*cluster.Node, avoid []string) []member {
 	spots := pl.look(d, nodes, avoid)
 	l := layoutOf(d)
-	m := l.members(pl.tallyOf(spots))
+	t := pl.tallyOf(spots)
+	m := l.members(t)
 	if m == 0 {
 		if len(avoid) > 0 {
 			return pl.place(d, nodes, nil)
 		}
 		return nil
 	}
-	return l.choose(spots, m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) })
+	return l.choose(spots, t, m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) })
 }
 
 // look lists where ranks fit. The figures come first: on a full cluster they end the look

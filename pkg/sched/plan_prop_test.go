@@ -41,7 +41,7 @@ func TestPlanIsSound(t *testing.T) {
 		nodes := v.Nodes
 		for _, s := range plan.Starts {
 			c := find(v.Queue, s.Job)
-			checkLayout(t, c, s.Slots, v.Nodes)
+			checkPlaces(t, c, s.Slots, v.Nodes)
 			nodes = apply(t, nodes, c, 7, s.Slots)
 		}
 		if p.MaxStarts == 0 && len(plan.Starts)+len(plan.Reasons) != len(v.Queue) {
@@ -55,8 +55,8 @@ func TestPlanIsSound(t *testing.T) {
 	})
 }
 
-// checkLayout holds a placement against the spec, without the code that made it.
-func checkLayout(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
+// checkPlaces holds a placement against the spec, without the code that made it.
+func checkPlaces(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
 	s := c.Ask.Spec
 	if len(slots) != s.Size {
 		t.Fatalf("job %d: %d places for %d ranks", c.Job, len(slots), s.Size)

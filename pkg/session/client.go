@@ -25,12 +25,23 @@ type Client struct {
 	contact contact
 }
 
-// Dial starts to keep a session up and returns at once.
-func Dial(ctx context.Context, opts Options) *Client {
-	ctx, cancel := context.WithCancel(ctx)
-	c := &Client{opts: opts, cancel: cancel, done: make(chan struct{})}
+// NewClient makes a client that does nothing until it is started: its agent may need it.
+func NewClient(opts Options) *Client {
+	c := &Client{opts: opts, done: make(chan struct{})}
 	c.out.init()
+	return c
+}
+
+// Start starts to keep a session up and returns at once.
+func (c *Client) Start(ctx context.Context) {
+	ctx, c.cancel = context.WithCancel(ctx)
 	go c.run(ctx)
+}
+
+// Dial makes a client and starts it.
+func Dial(ctx context.Context, opts Options) *Client {
+	c := NewClient(opts)
+	c.Start(ctx)
 	return c
 }
 
@@ -45,7 +56,7 @@ func (c *Client) Connected() bool { return c.contact.connected.Load() }
 // controller runs, none can place this node's work elsewhere). Zero: never.
 func (c *Client) LastContact() time.Duration { return time.Duration(c.contact.last.Load()) }
 
-// Close ends the session and waits for its goroutines.
+// Close ends the session of a client that was started and waits for its goroutines.
 func (c *Client) Close() {
 	c.cancel()
 	<-c.done

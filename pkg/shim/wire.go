@@ -1,6 +1,3 @@
-// Package shim is the program gshim: one small process per (job, epoch, node) that owns
-// the containment, starts the ranks, holds every timer of their end, and writes what
-// happened to disk before it tells anyone. It outlives gnoded.
 package shim
 
 import (
@@ -40,6 +37,7 @@ type Spec struct {
 
 	Containment string `json:"containment"`          // "cgroup2", "cgroup1", "group"
 	CgroupDir   string `json:"cgroup_dir,omitempty"` // absolute path of the cgroup to make, fresh for this epoch
+	Port        int    `json:"port,omitempty"`       // rendezvous port chosen here, kept for gnoded; 0: rank 0 is elsewhere
 	Marker      string `json:"marker"`               // GANG_MEMBER=...: in the environment of every process, for the scan
 
 	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // from the opening of the gate; 0: none
@@ -89,4 +87,6 @@ type State struct {
 	ShimPID int       `json:"shim_pid"`
 	BootID  string    `json:"boot_id"`
 	Written time.Time `json:"written"`
+	// Text says why the member is being stopped, in words.
+	Text string `json:"text,omitempty"`
 }

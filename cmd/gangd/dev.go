@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/dev"
+)
+
+// devCommand is `gangd dev`: a whole cluster on this machine.
+func devCommand() *cobra.Command {
+	var o dev.Options
+	var detach, stop bool
+	var restart string
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "a small cluster on this machine, without root",
+		Long: "Starts a controller and N node daemons with simulated cards as separate processes in one directory,\n" +
+			"waits until all nodes are up, and prints the line that points every command at them. Without --detach\n" +
+			"it stays in the foreground and stops all of them on Ctrl-C.",
+		Example: `  eval "$(gangd dev --detach)"                a cluster of 4 nodes with 8 cards of 80G, in the background
+  gangd dev --nodes=2 --gpus=2x24G --set grace=2s
+  gangd dev --restart=n2                      after kill -9 of n2, say
+  gangd dev --stop                            end the cluster of $GANG_DIR, jobs included`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if stop && (restart != "" || detach) || restart != "" && detach {
+				return api.Errorf(api.CodeInvalid, "--stop, --restart and --detach exclude each other")
+			}
+			var err error
+			if o.Bin, err = dev.Bin(); err != nil {
+				return err
+			}
+			if o.Dir, err = devDir(o.Dir, stop || restart != ""); err != nil {
+				return err
+			}
+			ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
+			defer cancel()
+			switch {
+			case stop:
+				return dev.Stop(o.Dir)
+			case restart != "":
+				return dev.Restart(ctx, o.Dir, o.Bin, restart)
+			}
+			c, err := dev.Start(ctx, o)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "export GANG_DIR=%s\n", dev.Quote(c.Dir()))
+			if detach {
+				return nil
+			}
+			return c.Watch(ctx, cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Nodes, "nodes", 4, "node daemons, named n1 n2 ...")
+	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `COUNTxVRAM`")
+	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
+	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")
+	f.StringArrayVar(&o.Set, "set", nil, "a setting of gangd or of the nodes, `KEY=VALUE`; may be repeated")
+	f.BoolVar(&detach, "detach", false, "leave the daemons running and return")
+	f.BoolVar(&stop, "stop", false, "end the daemons and all that runs on their nodes")
+	f.StringVar(&restart, "restart", "", "start one daemon again, by `NAME`: gangd, n1 ...")
+	return cmd
+}
+
+// devDir is the directory meant: the option, GANG_DIR, or for a new cluster a fresh one.
+func devDir(dir string, existing bool) (string, error) {
+	if dir == "" {
+		dir = os.Getenv("GANG_DIR")
+	}
+	switch {
+	case dir != "":
+		return filepath.Abs(dir)
+	case existing:
+		return "", api.Errorf(api.CodeInvalid, "which cluster? give --dir=DIR or set GANG_DIR")
+	}
+	return os.MkdirTemp("", fmt.Sprintf("gangd-dev-%d-", os.Getuid()))
+}

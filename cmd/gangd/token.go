@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+)
+
+// tokenCommand is `gangd token`: who may become a node.
+func tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "let nodes join, and cut them off",
+		Example: `  gangd token new                             a line for one node, good for an hour
+  gangd token new --uses=8 --ttl=24h          one line for a rack
+  gangd token revoke n3                       n3's certificates count no more`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(tokenNewCommand(), tokenRevokeCommand())
+	return cmd
+}
+
+func tokenNewCommand() *cobra.Command {
+	ask := api.TokenRequest{}
+	ttl := time.Hour
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "print the line with which a node joins",
+		Long: "Asks the running gangd for a join token and prints one line for `gnoded join`: the controller's\n" +
+			"address, the fingerprint of its CA, and the token. Treat it like a password until it is used.",
+		Example: `  gangd token new                             any node that has not joined before, once, within an hour
+  gangd token new --node=n3                   n3 alone, also when it joins again
+  gangd token new | ssh n3 gnoded join -      the line appears in no list of processes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Rounded up: half a second must not become "the default".
+			ask.TTLSeconds = int64((ttl + time.Second - 1) / time.Second)
+			if ttl <= 0 || ask.Uses < 1 {
+				return api.Errorf(api.CodeInvalid, "--ttl and --uses must be more than 0")
+			}
+			reply, err := client.New().NewToken(cmd.Context(), &ask)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), reply.Line)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&ask.Node, "node", "", "only the node `NAME` may use it")
+	f.IntVar(&ask.Uses, "uses", 1, "how many nodes may use it")
+	f.DurationVar(&ttl, "ttl", ttl, "how long it may be used, at most 168h")
+	return cmd
+}
+
+func tokenRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NODE",
+		Short: "make a node's certificates worthless and cut its session",
+		Long: "Every certificate that the node has now counts no more, and its session ends at once. What runs on it\n" +
+			"drains when node_timeout has passed. The node may join again: gangd token new --node=NODE.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return client.New().Revoke(cmd.Context(), args[0])
+		},
+	}
+}

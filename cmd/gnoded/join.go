@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/auth"
+	"gangd/pkg/config"
+)
+
+// maxLine bounds what `gnoded join -` reads; a line has about 150 bytes.
+const maxLine = 4096
+
+// joinCommand is `gnoded join`: become a node of a cluster.
+func joinCommand() *cobra.Command {
+	var file, name string
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "join LINE",
+		Short: "join a cluster with a line from gangd token new",
+		Long: "Makes a key on this machine, has it certified by the controller that LINE names, and keeps both below\n" +
+			"state_dir. The controller is believed only when its CA has the fingerprint in LINE. With - the line is\n" +
+			"read from standard input, where no list of processes shows it.",
+		Example: `  gnoded join gang://TOKEN@login1:7420/FINGERPRINT
+  ssh login1 gangd token new | gnoded join -
+  gnoded join --name=gpu-07 --config=/etc/gangd/gnoded.toml - < line`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.LoadNode(file, name, set)
+			if err != nil {
+				return err
+			}
+			line := args[0]
+			if line == "-" {
+				if line, err = readLine(cmd.InOrStdin()); err != nil {
+					return err
+				}
+			}
+			return join(cmd, cfg, line)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "configuration `FILE` of this node, for its name and state_dir")
+	f.StringVar(&name, "name", "", "`NAME` of this node (default: this host's)")
+	f.StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
+	return cmd
+}
+
+func readLine(r io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, maxLine)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return line, nil
+}
+
+func join(cmd *cobra.Command, cfg *config.Node, line string) error {
+	// Jobs' users pass through state_dir to their scripts; the key's directory is closed.
+	if err := os.MkdirAll(cfg.StateDir, 0o711); err != nil {
+		return err
+	}
+	j, err := auth.Join(cmd.Context(), line, cfg.Name, tlsDir(cfg))
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "joined as %s, until %s (renewed by itself)\n", j.Name, j.Expires.Local().Format("2006-01-02 15:04"))
+	if cfg.Controller != j.Address {
+		fmt.Fprintf(out, "now set in this node's configuration: controller = %q\n", j.Address)
+	}
+	return nil
+}
+
+// tlsDir is where the node's key and certificate are.
+func tlsDir(cfg *config.Node) string { return filepath.Join(cfg.StateDir, "tls") }

@@ -1,0 +1,69 @@
+// Command gshim is started by gnoded, once for each member. See package shim.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/shim"
+)
+
+const usage = `usage: gshim DIR                                        hold the member in DIR
+       gshim readlog --path=P [--offset=N] [--follow]   write a file to standard output
+       gshim check                                      second stage, started by gshim itself
+`
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run takes the arguments apart by hand: a flag library costs more than all of prepare.
+func run(args []string) int {
+	switch {
+	case len(args) == 1 && args[0] == "check":
+		return shim.Check()
+	case len(args) >= 1 && args[0] == "readlog":
+		return readLog(args[1:])
+	case len(args) == 1 && strings.HasPrefix(args[0], "/"):
+		return shim.Main(args[0])
+	}
+	fmt.Fprint(os.Stderr, usage)
+	return 2
+}
+
+func readLog(args []string) int {
+	var path string
+	var offset int64
+	var follow bool
+	for i := 0; i < len(args); i++ {
+		name, value, inline := strings.Cut(args[i], "=")
+		if name == "--follow" {
+			follow = true
+			continue
+		}
+		if !inline && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		var err error
+		switch name {
+		case "--path":
+			path = value
+		case "--offset":
+			offset, err = strconv.ParseInt(value, 10, 64)
+		default:
+			err = fmt.Errorf("unknown option %q", name)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "gshim: %v\n%s", err, usage)
+			return 2
+		}
+	}
+	if err := shim.ReadLog(os.Stdout, path, offset, follow); err != nil {
+		fmt.Fprintf(os.Stderr, "gshim: %v\n", err)
+		return 1
+	}
+	return 0
+}

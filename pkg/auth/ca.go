@@ -1,0 +1,200 @@
+package auth
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	caLife   = 20 * 365 * 24 * time.Hour // outlives the cluster; to change it is to join anew
+	nodeLife = 30 * 24 * time.Hour
+	// skew is how far a node's clock may be behind: certificates begin that much earlier
+	// than they were issued.
+	skew = 5 * time.Minute
+	// controllerName is in the controller's certificate. Nodes ask for it whatever address
+	// they dial, so a controller may move without a new certificate.
+	controllerName = "controller.gangd.internal"
+)
+
+// CA signs the certificates of one cluster.
+type CA struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+
+	mu         sync.Mutex
+	controller *tls.Certificate // made anew in memory when a third of its life is left
+}
+
+// OpenCA reads the CA in dir, and makes it at the first start.
+func OpenCA(dir string) (*CA, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("certificate authority: %w", err)
+	}
+	// One file: key and certificate can't come apart in a crash.
+	path := filepath.Join(dir, "ca.pem")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if data, err = newCA(); err == nil {
+			err = writeFile(path, data)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority: %w", err)
+	}
+	key, cert, err := parsePair(data)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority %s: %w", path, err)
+	}
+	return &CA{cert: cert, key: key}, nil
+}
+
+func newCA() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	der, err := sign(&x509.Certificate{
+		Subject:               pkix.Name{CommonName: "gangd CA"},
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.Add(caLife),
+		KeyUsage:              x509.KeyUsageCertSign,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true, // signs nodes and controllers, no further authorities
+	}, nil, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	return encodePair(key, der)
+}
+
+// Fingerprint is the SHA-256 of the CA's certificate in hex, which join lines carry.
+func (ca *CA) Fingerprint() string { return fingerprint(ca.cert) }
+
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+func (ca *CA) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(ca.cert)
+	return p
+}
+
+// issueNode signs a node's public key for 30 days.
+func (ca *CA) issueNode(name string, public any, issued time.Time) ([]byte, error) {
+	return sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		URIs:        []*url.URL{{Scheme: "gang", Host: "node", Path: "/" + name}},
+		NotBefore:   issued.Add(-skew),
+		NotAfter:    issued.Add(nodeLife),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca.cert, public, ca.key)
+}
+
+// issuedAt is when a node's certificate was issued, to the second.
+func issuedAt(c *x509.Certificate) time.Time { return c.NotBefore.Add(skew) }
+
+// nodeOf is the name that a certificate speaks for.
+func nodeOf(c *x509.Certificate) (string, error) {
+	if len(c.URIs) == 1 && c.URIs[0].Scheme == "gang" && c.URIs[0].Host == "node" {
+		if name := strings.TrimPrefix(c.URIs[0].Path, "/"); ValidName(name) {
+			return name, nil
+		}
+	}
+	return "", errors.New("not the certificate of a node")
+}
+
+// controllerCert is the certificate that the controller serves with. Its key never
+// touches a disk.
+func (ca *CA) controllerCert(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	ca.mu.Lock()
+	defer ca.mu.Unlock()
+	if c := ca.controller; c != nil && !renewable(c.Leaf, time.Now()) {
+		return c, nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	der, err := sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "gangd"},
+		DNSNames:    []string{controllerName},
+		NotBefore:   now.Add(-skew),
+		NotAfter:    now.Add(nodeLife),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	// The CA goes along so that a joining node can compare its fingerprint.
+	ca.controller = &tls.Certificate{Certificate: [][]byte{der, ca.cert.Raw}, PrivateKey: key, Leaf: leaf}
+	return ca.controller, nil
+}
+
+// renewable holds in the last third of a certificate's life.
+func renewable(c *x509.Certificate, now time.Time) bool {
+	return c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/3
+}
+
+// sign completes the template with a random serial number; parent nil signs by itself.
+func sign(template, parent *x509.Certificate, public any, key crypto.Signer) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	if parent == nil {
+		parent = template
+	}
+	return x509.CreateCertificate(rand.Reader, template, parent, public, key)
+}
+
+func encodePair(key crypto.Signer, der []byte) ([]byte, error) {
+	k, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: k}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
+}
+
+// parsePair reads what encodePair wrote and checks that the halves belong together.
+func parsePair(data []byte) (crypto.Signer, *x509.Certificate, error) {
+	pair, err := tls.X509KeyPair(data, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, nil, errors.New("not a signing key")
+	}
+	return key, pair.Leaf, nil
+}

@@ -1,0 +1,24 @@
+// Package auth says who is calling and what they may do.
+//
+// States: a [CA] and a [Tokens] store live in the controller's state directory; a node's
+// certificate and key live in its own. A token goes from new to used up or expired; a
+// node's certificate from valid to renewed, expired or revoked.
+//
+// Invariants:
+//   - Identity comes from the kernel (peer credentials of a unix socket) or from a
+//     certificate of this cluster's CA, never from a request's body. The one claim that
+//     is read from a request, a relay's word for its user, is never believed for root,
+//     for an admin, or without [Guard.Vouches].
+//   - [Allow] is one table of operation and role, default deny; a test walks all of it.
+//   - TLS 1.3 only, both sides verified. The controller's certificate can't serve as a
+//     node's or the other way round (extended key usage).
+//   - A certificate speaks for the one node it names. A token that names no node can't
+//     give out a name that has joined before: a machine with a spare token must not be
+//     able to become its neighbour.
+//   - Private keys never leave the machine they were made on; tokens are kept hashed.
+//
+// Failure rules: fail closed. What can't be parsed, looked up or read is nobody
+// ([KindNone]) and is refused. Files are written by temporary name, fsync and rename; a
+// token is recorded as used before its certificate is signed, so a crash in between costs
+// the token, never a second use of it.
+package auth

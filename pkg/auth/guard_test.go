@@ -1,0 +1,129 @@
+package auth
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// me is who runs the test.
+func me(t *testing.T) (uint32, string) {
+	t.Helper()
+	uid := uint32(os.Geteuid())
+	if u, err := user.LookupId(strconv.Itoa(int(uid))); err == nil {
+		return uid, u.Username
+	}
+	return uid, strconv.Itoa(int(uid))
+}
+
+// overSocket is the identity that a real connection to a unix socket gets.
+func overSocket(t *testing.T, g *Guard) (Identity, bool) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id Identity
+	var ok bool
+	s := &http.Server{ConnContext: g.ConnContext, Handler: g.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, ok = From(r.Context())
+	}))}
+	go s.Serve(l)
+	defer s.Close()
+	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", l.Addr().String()) }}
+	defer tr.CloseIdleConnections()
+	req, _ := http.NewRequest("GET", "http://gangd/", nil)
+	// A relay's word counts for nothing on the socket.
+	Vouch(req, 4711, "mallory")
+	res, err := (&http.Client{Transport: tr}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return id, ok
+}
+
+func TestPeerOfUnixSocket(t *testing.T) {
+	uid, name := me(t)
+	root := uid == 0
+	for _, tt := range []struct {
+		about string
+		guard Guard
+		want  Identity
+	}{
+		{"single user", Guard{SingleUser: true, Owner: uid}, Identity{Kind: KindUser, UID: uid, User: name, Admin: true, Host: true}},
+		{"several users", Guard{Owner: uid}, Identity{Kind: KindUser, UID: uid, User: name, Admin: root, Host: root}},
+		{"admin by name", Guard{Owner: uid + 1, Admins: []string{name}}, Identity{Kind: KindUser, UID: uid, User: name, Admin: true, Host: root}},
+	} {
+		got, ok := overSocket(t, &tt.guard)
+		tt.want.GID = uint32(os.Getegid())
+		if !ok || got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.about, got, tt.want)
+		}
+	}
+}
+
+func TestSingleUserKnowsNobodyElse(t *testing.T) {
+	g := &Guard{SingleUser: true, Owner: 1000, Admins: []string{"4242"}}
+	if id := g.user(4242, 4242); id != Nobody {
+		t.Errorf("another user: %+v", id)
+	}
+	if id := g.user(0, 0); !id.Admin || !id.Host {
+		t.Errorf("root: %+v", id)
+	}
+	if id := g.user(1000, 1000); !id.Admin || !id.Host {
+		t.Errorf("owner: %+v", id)
+	}
+}
+
+func TestRelayNeverRootNorAdmin(t *testing.T) {
+	anyone := func(string, uint32) bool { return true }
+	for _, tt := range []struct {
+		claim string
+		guard Guard
+		ok    bool
+	}{
+		{"40001 ada", Guard{Vouches: anyone}, true},
+		{"40001 ada", Guard{}, false},
+		{"40001 ada", Guard{Vouches: func(n string, uid uint32) bool { return n == "n2" || uid != 40001 }}, false},
+		{"40001 ada", Guard{Vouches: anyone, SingleUser: true}, false},
+		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"ada"}}, false},
+		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"40001"}}, true}, // a name of digits is not this uid's
+		{"40001 root", Guard{Vouches: anyone}, false},
+		{"0 ada", Guard{Vouches: anyone}, false},
+		{"0 root", Guard{Vouches: anyone}, false},
+		{"-0 ada", Guard{Vouches: anyone}, false},
+		{"4294967296 ada", Guard{Vouches: anyone}, false},
+		{"1 ada", Guard{Vouches: anyone}, false}, // daemon's uid under another name
+		{"40001", Guard{Vouches: anyone}, false},
+		{"40001 ", Guard{Vouches: anyone}, false},
+		{"", Guard{Vouches: anyone}, false},
+		{"x ada", Guard{Vouches: anyone}, false},
+	} {
+		id := tt.guard.vouched("n1", tt.claim)
+		if (id.Kind == KindRelay) != tt.ok || id.Admin || id.Host || !tt.ok && id != Nobody {
+			t.Errorf("%q: %+v", tt.claim, id)
+		}
+		if tt.ok && (id.UID != 40001 || id.User != "ada" || id.Node != "n1") {
+			t.Errorf("%q: %+v", tt.claim, id)
+		}
+	}
+}
+
+// TestUnverifiedCertificateIsNobody: a server set up with another ClientAuth must not turn
+// an unverified certificate into a node.
+func TestUnverifiedCertificateIsNobody(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}}
+	if id := new(Guard).certified(r); id != Nobody {
+		t.Errorf("%+v", id)
+	}
+}

@@ -1,0 +1,41 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// renewCheck is how often a node looks at its certificate; the last third of its life is
+// ten days, so a controller may be away for most of them.
+const renewCheck = time.Hour
+
+// KeepRenewed renews the certificate in dir when a third of its life is left, until ctx
+// ends. It returns only then; a renewal that fails is logged and tried at the next look.
+func KeepRenewed(ctx context.Context, dir, address string, log *slog.Logger) {
+	tick := time.NewTicker(renewCheck)
+	defer tick.Stop()
+	for {
+		renewOnce(ctx, dir, address, log)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func renewOnce(ctx context.Context, dir, address string, log *slog.Logger) {
+	_, expires, err := NodeName(dir)
+	if err == nil && time.Until(expires) >= nodeLife/3 {
+		return
+	}
+	if err == nil {
+		err = Renew(ctx, dir, address)
+	}
+	if err != nil {
+		log.Warn("certificate not renewed", "expires", expires, "err", err)
+		return
+	}
+	log.Info("certificate renewed")
+}

@@ -1,0 +1,235 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"gangd/pkg/api"
+)
+
+// The paths of the join protocol, over TLS.
+const (
+	JoinPath  = "/v1/join"
+	RenewPath = "/v1/renew"
+)
+
+// maxBody bounds the requests here; a certificate request has under a kilobyte.
+const maxBody = 64 << 10
+
+// joinRequest is the body of [JoinPath], and with CSR alone of [RenewPath].
+type joinRequest struct {
+	Token string `json:"token,omitempty"`
+	Name  string `json:"name,omitempty"`
+	CSR   []byte `json:"csr"` // DER
+}
+
+// joinReply answers both.
+type joinReply struct {
+	Certificate []byte `json:"certificate"` // DER
+}
+
+// Issuer hands out certificates; its handlers go into the controller's mux.
+type Issuer struct {
+	CA      *CA
+	Tokens  *Tokens
+	Revoked *Revocations
+	Address string // host:port that nodes dial; empty: the controller takes no nodes over TLS
+	Log     *slog.Logger
+}
+
+// OpenIssuer opens or makes all that the controller keeps about nodes' certificates in dir.
+func OpenIssuer(dir, address string, log *slog.Logger) (*Issuer, error) {
+	ca, err := OpenCA(dir)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := OpenTokens(dir)
+	if err != nil {
+		return nil, err
+	}
+	revoked, err := OpenRevocations(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Issuer{CA: ca, Tokens: tokens, Revoked: revoked, Address: address, Log: log}, nil
+}
+
+// JoinHandler serves [JoinPath]: token and certificate request in, certificate out.
+func (i *Issuer) JoinHandler() http.Handler {
+	return handle(func(r *http.Request) (any, error) {
+		var ask joinRequest
+		if err := decode(r, &ask); err != nil {
+			return nil, err
+		}
+		if r.TLS == nil {
+			return nil, api.Errorf(api.CodePermission, "joining needs TLS")
+		}
+		if !ValidName(ask.Name) {
+			return nil, badName(ask.Name)
+		}
+		public, err := requestKey(ask.CSR)
+		if err != nil {
+			return nil, err
+		}
+		if err := i.Tokens.use(ask.Token, ask.Name); err != nil {
+			i.Log.Warn("join refused", "node", ask.Name, "from", r.RemoteAddr, "err", err)
+			return nil, err
+		}
+		return i.issue("node joined", ask.Name, public, r)
+	})
+}
+
+// RenewHandler serves [RenewPath]: a node with a valid certificate gets a new one, for
+// the name it has.
+func (i *Issuer) RenewHandler() http.Handler {
+	return handle(func(r *http.Request) (any, error) {
+		id, _ := From(r.Context())
+		if id.Kind != KindNode {
+			return nil, api.Errorf(api.CodePermission, "renewing needs the certificate of a node")
+		}
+		var ask joinRequest
+		if err := decode(r, &ask); err != nil {
+			return nil, err
+		}
+		if ask.Name != "" && ask.Name != id.Node {
+			i.Log.Warn("renewal refused", "node", id.Node, "asked", ask.Name, "from", r.RemoteAddr)
+			return nil, api.Errorf(api.CodePermission, "the certificate of %s can't be renewed for another node", id.Node)
+		}
+		public, err := requestKey(ask.CSR)
+		if err != nil {
+			return nil, err
+		}
+		return i.issue("node certificate renewed", id.Node, public, r)
+	})
+}
+
+func (i *Issuer) issue(msg, node string, public any, r *http.Request) (any, error) {
+	der, err := i.CA.issueNode(node, public, i.Revoked.issueTime(node, i.Tokens.now()))
+	if err != nil {
+		return nil, err
+	}
+	i.Log.Info(msg, "node", node, "from", r.RemoteAddr)
+	return &joinReply{Certificate: der}, nil
+}
+
+// TokenHandler serves POST /v1/tokens with an [api.TokenRequest] for admins.
+func (i *Issuer) TokenHandler() http.Handler {
+	return handle(func(r *http.Request) (any, error) {
+		if err := adminOnly(r); err != nil {
+			return nil, err
+		}
+		var ask api.TokenRequest
+		if err := decode(r, &ask); err != nil {
+			return nil, err
+		}
+		if i.Address == "" {
+			return nil, &api.Error{Code: api.CodeConflict, Message: "gangd listens on no TCP address, so no node could join",
+				Hint: `set listen = ":7420" in its configuration and start it again`}
+		}
+		token, err := i.Tokens.New(ask)
+		if err != nil {
+			return nil, err
+		}
+		line := joinLine{address: i.Address, fingerprint: i.CA.Fingerprint(), token: token}
+		return &api.TokenReply{SchemaVersion: api.SchemaVersion, Line: line.String()}, nil
+	})
+}
+
+// RevokeHandler serves POST /v1/revoke with an [api.RevokeRequest] for admins.
+func (i *Issuer) RevokeHandler() http.Handler {
+	return handle(func(r *http.Request) (any, error) {
+		if err := adminOnly(r); err != nil {
+			return nil, err
+		}
+		var ask api.RevokeRequest
+		if err := decode(r, &ask); err != nil {
+			return nil, err
+		}
+		if !ValidName(ask.Node) {
+			return nil, badName(ask.Node)
+		}
+		if err := i.Revoked.Revoke(ask.Node); err != nil {
+			return nil, err
+		}
+		i.Log.Warn("node revoked", "node", ask.Node)
+		return struct{}{}, nil
+	})
+}
+
+func adminOnly(r *http.Request) error {
+	id, _ := From(r.Context())
+	if !Allow(OpToken, id, id.UID) {
+		return api.Errorf(api.CodePermission, "only an admin may do this")
+	}
+	return nil
+}
+
+// requestKey is the public key of a certificate request. Nothing else of the request is
+// used: names and usages are the CA's to write.
+func requestKey(der []byte) (any, error) {
+	csr, err := x509.ParseCertificateRequest(der)
+	if err == nil {
+		err = csr.CheckSignature() // whoever asks has the private key
+	}
+	if err != nil {
+		return nil, api.Errorf(api.CodeInvalid, "invalid certificate request: %v", err)
+	}
+	switch k := csr.PublicKey.(type) {
+	case *ecdsa.PublicKey:
+		if k.Curve == elliptic.P256() {
+			return k, nil
+		}
+	case ed25519.PublicKey:
+		return k, nil
+	}
+	return nil, api.Errorf(api.CodeInvalid, "invalid certificate request: want an ECDSA P-256 or Ed25519 key")
+}
+
+func decode(r *http.Request, into any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody)).Decode(into); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return api.Errorf(api.CodeTooLarge, "the request is larger than %d bytes", maxBody)
+		}
+		return api.Errorf(api.CodeInvalid, "invalid JSON: %v", err)
+	}
+	return nil
+}
+
+// handle answers a POST with what f returns, as JSON.
+func handle(f func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, body := http.StatusOK, any(nil)
+		var err error
+		if r.Method != http.MethodPost {
+			err = api.Errorf(api.CodeInvalid, "want POST")
+		} else {
+			body, err = f(r)
+		}
+		if err != nil {
+			var e *api.Error
+			if !errors.As(err, &e) {
+				e = api.Errorf(api.CodeInternal, "%v", err)
+			}
+			status, body = e.Code.HTTPStatus(), e
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(body) // the caller may be gone; nobody is left to tell
+	})
+}
+
+func parseCert(data []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("no certificate in it")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

@@ -1,0 +1,163 @@
+package auth
+
+import "gangd/pkg/api"
+
+// Op is an operation on the controller.
+type Op string
+
+// The operations.
+const (
+	OpSubmit     Op = "submit"
+	OpList       Op = "list"
+	OpShow       Op = "show"
+	OpWait       Op = "wait"
+	OpEvents     Op = "events"
+	OpLog        Op = "log"
+	OpCancel     Op = "cancel"
+	OpSignal     Op = "signal"
+	OpHold       Op = "hold"
+	OpRelease    Op = "release"
+	OpRequeue    Op = "requeue"
+	OpNodes      Op = "nodes"
+	OpNodeDrain  Op = "node-drain"
+	OpNodeResume Op = "node-resume"
+	OpNodeFence  Op = "node-fence"
+	OpToken      Op = "token" // make a join token, revoke a node
+	OpPing       Op = "ping"
+	OpSession    Op = "session"
+	OpMetrics    Op = "metrics"
+	OpVerify     Op = "verify" // recount memory and store
+)
+
+// role is what a caller is towards a thing.
+type role uint8
+
+const (
+	roleNone  role = iota
+	roleOwner      // the thing is theirs
+	roleAdmin
+	roleOther // a user, and the thing is someone else's
+	roleNode
+	roleRelay // the owner, by a relay's word
+)
+
+// roles is a set of them.
+type roles uint8
+
+func only(rs ...role) (s roles) {
+	for _, r := range rs {
+		s |= 1 << r
+	}
+	return s
+}
+
+func (s roles) has(r role) bool { return s&(1<<r) != 0 }
+
+var (
+	anyUser = only(roleOwner, roleAdmin, roleOther, roleRelay)
+	owners  = only(roleOwner, roleAdmin, roleRelay)
+	admins  = only(roleAdmin)
+)
+
+// table is who may do what. What is not in it is denied to everyone.
+//
+// The queue is open to all users of the cluster, as in Slurm: without it nobody could be
+// told why they wait. What a job wrote (log) and what changes it is its owner's.
+var table = map[Op]roles{
+	OpSubmit:     owners,
+	OpList:       anyUser,
+	OpShow:       anyUser,
+	OpWait:       anyUser,
+	OpEvents:     anyUser,
+	OpLog:        owners,
+	OpCancel:     owners,
+	OpSignal:     owners,
+	OpHold:       owners,
+	OpRelease:    owners,
+	OpRequeue:    owners,
+	OpNodes:      anyUser,
+	OpNodeDrain:  admins,
+	OpNodeResume: admins,
+	OpNodeFence:  admins,
+	OpToken:      admins,
+	OpPing:       anyUser | only(roleNode),
+	OpSession:    only(roleNode),
+	OpMetrics:    anyUser,
+	OpVerify:     admins,
+}
+
+// Ops lists every operation of the table, in no order.
+func Ops() []Op {
+	var out []Op
+	for op := range table {
+		out = append(out, op)
+	}
+	return out
+}
+
+// Allow reports whether the caller may do op to what belongs to owner. For operations
+// without a job (submit, list of all, nodes, ping) owner is the caller's own uid.
+func Allow(op Op, id Identity, owner uint32) bool {
+	return table[op].has(roleOf(op, id, owner))
+}
+
+func roleOf(op Op, id Identity, owner uint32) role {
+	switch id.Kind {
+	case KindUser:
+		switch {
+		case op == OpSession && id.Host:
+			return roleNode
+		case id.Admin:
+			return roleAdmin
+		case id.UID == owner:
+			return roleOwner
+		}
+		return roleOther
+	case KindRelay:
+		switch {
+		// Neither should get this far; a relay's word is still not enough for them.
+		case id.UID == 0 || id.Admin:
+			return roleNone
+		case id.UID == owner:
+			return roleRelay
+		}
+		return roleOther
+	case KindNode:
+		return roleNode
+	}
+	return roleNone
+}
+
+// SessionNode is the name that a node session of this caller must carry; "" with ok means
+// any (see [Identity.Host]).
+func SessionNode(id Identity) (name string, ok bool) {
+	if !Allow(OpSession, id, 0) {
+		return "", false
+	}
+	return id.Node, true
+}
+
+// NoJob is the answer about a job that is unknown, and about one that the caller may not
+// know of: the same, so that ids can't be probed.
+func NoJob(ref string) *api.Error {
+	return &api.Error{Code: api.CodeNotFound, Message: "no job " + ref, Hint: "see gqueue"}
+}
+
+// Refuse is nil when the caller may do op to the job, else the refusal: [NoJob] where the
+// caller may not even see it.
+func Refuse(op Op, id Identity, owner uint32, ref, user string) *api.Error {
+	switch {
+	case Allow(op, id, owner):
+		return nil
+	case !Allow(OpShow, id, owner):
+		return NoJob(ref)
+	}
+	return api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin %s", ref, user, deed(op))
+}
+
+func deed(op Op) string {
+	if op == OpLog {
+		return "may read its output"
+	}
+	return "may " + string(op) + " it"
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/program"
+	"gangd/pkg/submit"
+)
+
+// The names of pkg/program that every file here uses.
+type (
+	// UsageError is [program.UsageError].
+	UsageError = program.UsageError
+	// ExitError is [program.ExitError].
+	ExitError = program.ExitError
+)
+
+// Main is [program.Main].
+func Main(cmd *cobra.Command) { program.Main(cmd) }
+
+// Run is [program.Run].
+func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	return program.Run(cmd, args, stdout, stderr)
+}
+
+// ExitCode is [program.ExitCode].
+func ExitCode(err error) int { return program.ExitCode(err) }
+
+// Usagef is [program.Usagef].
+func Usagef(format string, args ...any) error { return program.Usagef(format, args...) }
+
+// Nearest is [program.Nearest].
+func Nearest(typed string, choices []string) string { return program.Nearest(typed, choices) }
+
+func prepare(cmd *cobra.Command) { program.Prepare(cmd) }
+
+// NewGsubmit is the command gsubmit, for what treats all commands alike (completions).
+func NewGsubmit() *cobra.Command { return submit.New() }
+
+// noArgs refuses arguments, in words that a person who forgot an option understands.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no arguments, got %s", c.CommandPath(), strings.Join(args, " "))
+}

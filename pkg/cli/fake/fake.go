@@ -1,0 +1,331 @@
+package fake
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Controller holds what it answers. Fields are set before Start and changed under Lock.
+type Controller struct {
+	sync.Mutex
+	Jobs       []api.Job
+	Attempts   map[int64][]api.Attempt
+	Nodes      []api.Node
+	Partitions []api.Partition
+	Events     []api.Event
+	Why        map[int64]string
+	Logs       map[string]string // by "job/rank/attempt"
+	Refuse     *api.Error        // answers every call when set
+	User       string            // whose jobs @ means
+	Processes  int               // that a signal reaches on each node
+	Asked      []string          // method, path and body of each call, oldest first
+
+	server  *http.Server
+	served  chan struct{}
+	changed chan struct{} // closed and made anew at each event
+}
+
+// Start listens where a command finds it when GANG_DIR is dir.
+func (c *Controller) Start(dir string) error {
+	path := filepath.Join(dir, "run", "gangd.sock")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return err
+	}
+	c.served = make(chan struct{})
+	c.changed = make(chan struct{})
+	c.server = &http.Server{Handler: c.routes()}
+	go func() {
+		defer close(c.served)
+		_ = c.server.Serve(l) // always http.ErrServerClosed, by Stop
+	}()
+	return nil
+}
+
+// Stop ends every connection and waits for the listener to be gone.
+func (c *Controller) Stop() {
+	_ = c.server.Close()
+	<-c.served
+}
+
+// Emit adds an event and wakes those who follow.
+func (c *Controller) Emit(ev api.Event) {
+	c.Lock()
+	defer c.Unlock()
+	ev.Seq = int64(len(c.Events) + 1)
+	c.Events = append(c.Events, ev)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *Controller) routes() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, fn := range map[string]func(*http.Request) (any, error){
+		"POST /v1/jobs":                  c.submit,
+		"POST /v1/query":                 c.query,
+		"GET /v1/jobs/{ref}":             c.job,
+		"GET /v1/jobs/{ref}/wait":        c.job,
+		"GET /v1/jobs/{ref}/why":         c.why,
+		"POST /v1/cancel":                c.cancel,
+		"POST /v1/{action}":              c.act,
+		"GET /v1/nodes":                  c.nodes,
+		"POST /v1/nodes/{name}/{action}": c.nodeAction,
+		"GET /v1/ping":                   c.ping,
+	} {
+		mux.HandleFunc(pattern, c.answer(fn))
+	}
+	mux.HandleFunc("GET /v1/events", c.events)
+	mux.HandleFunc("GET /v1/log", c.log)
+	return mux
+}
+
+// answer wraps a call: one at a time, its result or error as JSON.
+func (c *Controller) answer(fn func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c.Lock()
+		defer c.Unlock()
+		c.Asked = append(c.Asked, r.Method+" "+r.URL.Path)
+		if c.Refuse != nil {
+			refuse(w, c.Refuse)
+			return
+		}
+		out, err := fn(r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	}
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	e := &api.Error{Code: api.CodeOf(err), Message: err.Error()}
+	if own, ok := err.(*api.Error); ok {
+		e = own
+	}
+	w.WriteHeader(e.Code.HTTPStatus())
+	_ = json.NewEncoder(w).Encode(e)
+}
+
+func body(r *http.Request, into any) error {
+	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+		return api.Errorf(api.CodeInvalid, "bad body: %v", err)
+	}
+	return nil
+}
+
+func (c *Controller) submit(r *http.Request) (any, error) {
+	var req api.SubmitRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	id := int64(len(c.Jobs) + 1)
+	c.Jobs = append(c.Jobs, api.Job{JobID: id, Name: req.Spec.Name, User: c.User, State: api.JobPending, StateCode: "PD", Size: req.Spec.Size})
+	return api.SubmitReply{SchemaVersion: api.SchemaVersion, JobID: id, Count: 1}, nil
+}
+
+func (c *Controller) query(r *http.Request) (any, error) {
+	var q api.JobQuery
+	if err := body(r, &q); err != nil {
+		return nil, err
+	}
+	jobs, missing := c.find(&q)
+	if len(jobs) == 0 && len(missing) > 0 {
+		return nil, missing[0]
+	}
+	if q.NoRanks {
+		for i := range jobs {
+			jobs[i].Ranks = nil
+		}
+	}
+	return api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs}, nil
+}
+
+// find selects as api.JobQuery says.
+func (c *Controller) find(q *api.JobQuery) (out []api.Job, missing []error) {
+	out = []api.Job{}
+	for _, ref := range q.Refs {
+		if !slices.ContainsFunc(c.Jobs, func(j api.Job) bool { return c.names(ref, &j) }) {
+			missing = append(missing, unknown(ref))
+		}
+	}
+	for _, j := range c.Jobs {
+		named := slices.ContainsFunc(q.Refs, func(ref api.JobRef) bool { return c.names(ref, &j) })
+		state := slices.Contains(q.States, j.State) || len(q.States) == 0 && (q.All || named || !j.State.Ended())
+		if (named || len(q.Refs) == 0) && state && in(q.Users, j.User) && in(q.Names, j.Name) &&
+			in(q.Accounts, j.Account) && in(q.Partitions, j.Partition) &&
+			(len(q.Nodes) == 0 || slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(q.Nodes, n) })) {
+			out = append(out, j)
+		}
+	}
+	return out, missing
+}
+
+func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+
+func unknown(ref api.JobRef) error {
+	return &api.Error{Code: api.CodeNotFound, Message: "no job " + ref.String(), Hint: "list jobs with gqueue, ended ones with gqueue -t all"}
+}
+
+// names reports whether a reference means a job.
+func (c *Controller) names(ref api.JobRef, j *api.Job) bool {
+	switch {
+	case ref.Last > 0:
+		for i, n := len(c.Jobs)-1, 0; i >= 0; i-- {
+			if c.Jobs[i].User == c.User {
+				if n++; n == ref.Last {
+					return c.Jobs[i].JobID == j.JobID
+				}
+			}
+		}
+		return false
+	case ref.Index >= 0:
+		return j.ArrayJobID == ref.ID && j.ArrayIndex != nil && *j.ArrayIndex == ref.Index
+	}
+	return j.JobID == ref.ID || j.ArrayJobID == ref.ID
+}
+
+// one finds the job in the path or the parameter.
+func (c *Controller) one(text string) (*api.Job, error) {
+	ref, err := api.ParseJobRef(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.Jobs {
+		if c.names(ref, &c.Jobs[i]) {
+			return &c.Jobs[i], nil
+		}
+	}
+	return nil, unknown(ref)
+}
+
+func (c *Controller) job(r *http.Request) (any, error) {
+	j, err := c.one(r.PathValue("ref"))
+	if err != nil {
+		return nil, err
+	}
+	return api.JobDetail{SchemaVersion: api.SchemaVersion, Job: *j, Attempts: append([]api.Attempt{}, c.Attempts[j.JobID]...)}, nil
+}
+
+func (c *Controller) why(r *http.Request) (any, error) {
+	j, err := c.one(r.PathValue("ref"))
+	if err != nil {
+		return nil, err
+	}
+	return api.WhyReply{SchemaVersion: api.SchemaVersion, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: c.Why[j.JobID]}, nil
+}
+
+func (c *Controller) cancel(r *http.Request) (any, error) {
+	var req api.CancelRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	c.note(req)
+	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
+		switch {
+		case j.State.Ended():
+			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+		case req.Signal != "":
+			res.Nodes, res.Processes = len(j.Nodes), c.Processes*len(j.Nodes)
+		default:
+			j.State, j.StateCode = api.JobCancelled, "CA"
+		}
+	}), nil
+}
+
+func (c *Controller) act(r *http.Request) (any, error) {
+	var req api.ActionRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	c.note(req)
+	action := r.PathValue("action")
+	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
+		if j.State.Ended() {
+			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+			return
+		}
+		switch action {
+		case "hold":
+			j.Held, j.Reason = "user", "JobHeldUser"
+		case "release":
+			j.Held, j.Reason = "", "Priority"
+		}
+	}), nil
+}
+
+// note keeps a request with its body, for tests of what was sent.
+func (c *Controller) note(req any) {
+	b, _ := json.Marshal(req)
+	c.Asked = append(c.Asked, string(b))
+}
+
+// each does something to every job that a query selects.
+func (c *Controller) each(q *api.JobQuery, do func(*api.Job, *api.CancelResult)) api.CancelReply {
+	found, missing := c.find(q)
+	out := api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
+	for _, f := range found {
+		i := slices.IndexFunc(c.Jobs, func(j api.Job) bool { return j.JobID == f.JobID })
+		res := api.CancelResult{Ref: strconv.FormatInt(f.JobID, 10), JobID: f.JobID}
+		if f.ArrayIndex != nil {
+			res.Ref = fmt.Sprintf("%d_%d", f.ArrayJobID, *f.ArrayIndex)
+		}
+		do(&c.Jobs[i], &res)
+		out.Results = append(out.Results, res)
+	}
+	for _, err := range missing {
+		out.Results = append(out.Results, api.CancelResult{Error: err.(*api.Error)})
+	}
+	return out
+}
+
+func (c *Controller) nodes(*http.Request) (any, error) {
+	return api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: c.Nodes, Partitions: c.Partitions}, nil
+}
+
+func (c *Controller) nodeAction(r *http.Request) (any, error) {
+	var req api.NodeAction
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if n.Name != r.PathValue("name") {
+			continue
+		}
+		switch r.PathValue("action") {
+		case "drain":
+			n.State, n.Reason = api.NodeDrained, req.Reason
+		case "resume":
+			n.State, n.Reason = api.NodeUp, ""
+		}
+		return struct{}{}, nil
+	}
+	return nil, &api.Error{Code: api.CodeNotFound, Message: "no node " + r.PathValue("name"), Hint: "list nodes with ginfo"}
+}
+
+// Begun is when the fake says that it started.
+var Begun = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+func (c *Controller) ping(*http.Request) (any, error) {
+	p := api.PingReply{SchemaVersion: api.SchemaVersion, Version: "1.2.3", PID: 4711, StartTime: Begun, Lineage: 99, Nodes: len(c.Nodes)}
+	for i := range c.Nodes {
+		if c.Nodes[i].State == api.NodeUp {
+			p.NodesUp++
+		}
+	}
+	return p, nil
+}

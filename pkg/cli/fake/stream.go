@@ -1,0 +1,97 @@
+package fake
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"gangd/pkg/api"
+)
+
+// events lists, or with follow streams until the caller goes away.
+func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
+	v := r.URL.Query()
+	c.Lock()
+	var job int64
+	if text := v.Get("job"); text != "" {
+		j, err := c.one(text)
+		if err != nil {
+			c.Unlock()
+			refuse(w, err)
+			return
+		}
+		job = j.JobID
+	}
+	since, err := strconv.ParseInt(v.Get("since"), 10, 64)
+	if err != nil {
+		since = int64(len(c.Events))
+	}
+	c.Unlock()
+	if v.Get("follow") == "" {
+		evs, _ := c.after(since, job)
+		_ = json.NewEncoder(w).Encode(api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...)})
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	for {
+		evs, next := c.after(since, job)
+		for i := range evs {
+			b, _ := json.Marshal(&evs[i])
+			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", evs[i].Seq, b)
+			since = evs[i].Seq
+		}
+		if out.Flush() != nil {
+			return
+		}
+		select {
+		case <-next:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// after gives the events above since, and what is closed at the next one.
+func (c *Controller) after(since, job int64) ([]api.Event, <-chan struct{}) {
+	c.Lock()
+	defer c.Unlock()
+	var out []api.Event
+	for _, ev := range c.Events {
+		if ev.Seq > since && (job == 0 || ev.JobID == job) {
+			out = append(out, ev)
+		}
+	}
+	return out, c.changed
+}
+
+// log answers the text kept for the job, rank and attempt.
+func (c *Controller) log(w http.ResponseWriter, r *http.Request) {
+	c.Lock()
+	defer c.Unlock()
+	v := r.URL.Query()
+	c.Asked = append(c.Asked, "GET /v1/log?"+v.Encode())
+	j, err := c.one(v.Get("job"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	rank, attempt := v.Get("rank"), v.Get("attempt")
+	if rank == "-1" {
+		rank = "0"
+	}
+	if attempt == "" {
+		attempt = strconv.Itoa(j.Epoch)
+	}
+	text, ok := c.Logs[fmt.Sprintf("%d/%s/%s", j.JobID, rank, attempt)]
+	if !ok {
+		refuse(w, api.Errorf(api.CodeNotFound, "job %d has no rank %s in attempt %s", j.JobID, rank, attempt))
+		return
+	}
+	if n, _ := strconv.Atoi(v.Get("tail")); n > 0 && n < len(text) {
+		text = text[len(text)-n:]
+	}
+	_, _ = io.WriteString(w, text)
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/hostlist"
+)
+
+// detailCalls is how many jobs are asked about at once: enough to hide the way there and
+// back, few enough that one person does not fill the controller.
+const detailCalls = 8
+
+// gacct is one call of the command.
+type gacct struct {
+	sel      selection
+	noHeader bool
+	asJSON   bool
+	parsable bool
+}
+
+// attemptsReply is `gacct --json`.
+type attemptsReply struct {
+	SchemaVersion int           `json:"schema_version"`
+	Attempts      []api.Attempt `json:"attempts"`
+}
+
+// NewGacct is the command gacct.
+func NewGacct() *cobra.Command {
+	g := &gacct{}
+	cmd := &cobra.Command{
+		Use:   "gacct [OPTIONS]",
+		Short: "show the attempts of jobs, ended ones too",
+		Example: `  gacct -j 12              every attempt of job 12: why it ended, where, how long
+  gacct --me               of all my jobs that the controller still has in memory
+  gacct --json -j 12       the same for a script`,
+		Long: `One line for each attempt, that is each time a gang really started. Without -j the
+jobs are those the controller has in memory, yours unless --user or another
+choice says otherwise; -j finds older ones too.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&g.sel.jobs, "jobs", "j", nil, "only these `JOBS`")
+	g.sel.addFilters(f)
+	f.StringSliceVarP(&g.sel.states, "state", "s", nil, "jobs in these `STATES`")
+	f.BoolVar(&g.noHeader, "noheader", false, "no header")
+	f.BoolVar(&g.asJSON, "json", false, "as JSON")
+	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	completeFlags(cmd)
+	return cmd
+}
+
+func (g *gacct) run(cmd *cobra.Command) error {
+	if g.sel.empty() {
+		g.sel.me = true
+	}
+	q, err := g.sel.query()
+	if err != nil {
+		return err
+	}
+	c := client.New()
+	defer c.Close()
+	refs := q.Refs
+	if len(refs) == 0 || len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) > 0 {
+		if refs, err = rememberedJobs(cmd.Context(), c, q); err != nil {
+			return err
+		}
+	}
+	details, failed := jobDetails(cmd.Context(), c, refs)
+	if err := g.show(screenOf(cmd.OutOrStdout()), details); err != nil {
+		return err
+	}
+	return joinFailures(cmd, failed)
+}
+
+// rememberedJobs gives the jobs that the controller has in memory, in order.
+func rememberedJobs(ctx context.Context, c *client.Client, q api.JobQuery) ([]api.JobRef, error) {
+	q.All, q.NoRanks = true, true
+	reply, err := c.Jobs(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	var refs []api.JobRef
+	for i := range reply.Jobs {
+		refs = append(refs, api.JobRef{ID: reply.Jobs[i].JobID, Index: -1})
+	}
+	slices.SortFunc(refs, func(a, b api.JobRef) int { return int(a.ID - b.ID) })
+	return refs, nil
+}
+
+// jobDetails asks for each job, some at a time, and keeps the order.
+func jobDetails(ctx context.Context, c *client.Client, refs []api.JobRef) (found []*api.JobDetail, failed []error) {
+	details := make([]*api.JobDetail, len(refs))
+	errs := make([]error, len(refs))
+	var calls errgroup.Group
+	calls.SetLimit(detailCalls)
+	for i, ref := range refs {
+		calls.Go(func() error {
+			details[i], errs[i] = c.Job(ctx, ref)
+			return nil
+		})
+	}
+	_ = calls.Wait() // each call keeps its own error
+	for i := range refs {
+		if errs[i] != nil {
+			failed = append(failed, errs[i])
+			continue
+		}
+		found = append(found, details[i])
+	}
+	return found, failed
+}
+
+func (g *gacct) show(s *screen, details []*api.JobDetail) error {
+	attempts := []api.Attempt{}
+	names := map[int64]*api.Job{}
+	for _, d := range details {
+		attempts = append(attempts, d.Attempts...)
+		names[d.Job.JobID] = &d.Job
+	}
+	if g.asJSON {
+		return writeJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts})
+	}
+	t := attemptTable(attempts, names)
+	t.noHeader = g.noHeader
+	if g.parsable {
+		var lines [][]string
+		if !g.noHeader {
+			var heads []string
+			for _, c := range t.cols {
+				heads = append(heads, c.head)
+			}
+			lines = append(lines, heads)
+		}
+		return writeBars(s.w, append(lines, t.rows...))
+	}
+	return t.write(s)
+}
+
+// attemptTable has one line an attempt; with jobs, whose they are.
+func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
+	t := &table{}
+	if jobs != nil {
+		t.cols = []column{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}}
+	}
+	cause := len(t.cols) + 1
+	t.cols = append(t.cols, column{head: "ATTEMPT", right: true, keep: true}, column{head: "CAUSE", width: 9, keep: true},
+		column{head: "TRIGGER", right: true}, column{head: "EXIT", right: true}, column{head: "START", width: 19}, column{head: "ELAPSED", right: true},
+		column{head: "GPUTIME", right: true}, column{head: "NODES"})
+	for i := range attempts {
+		a := &attempts[i]
+		var line []string
+		if j := jobs[a.JobID]; j != nil {
+			line = []string{jobName(j), j.Name}
+		}
+		t.rows = append(t.rows, append(line, attemptCells(a)...))
+	}
+	t.style = func(row, col int) style {
+		if col != cause {
+			return plain
+		}
+		return causeStyle(attempts[row].Cause)
+	}
+	return t
+}
+
+func attemptCells(a *api.Attempt) []string {
+	cause, trigger := string(a.Cause), "-"
+	if cause == "" {
+		cause = "running"
+	}
+	if a.TriggerRank != nil {
+		trigger = strconv.Itoa(*a.TriggerRank)
+	}
+	took := "-"
+	switch {
+	case !a.EndTime.IsZero():
+		took = elapsed(a.EndTime.Sub(a.StartTime))
+	case !a.StartTime.IsZero():
+		took = elapsed(now().Sub(a.StartTime))
+	}
+	return []string{strconv.Itoa(a.Epoch), cause, trigger, exitSummary(a.ExitCodes), stamp(a.StartTime), took,
+		elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
+}
+
+// exitSummary is the exit code of all ranks, or the distinct ones.
+func exitSummary(codes []int) string {
+	distinct := slices.Compact(slices.Sorted(slices.Values(codes)))
+	if len(distinct) == 0 {
+		return "-"
+	}
+	var text []string
+	for _, c := range distinct {
+		text = append(text, strconv.Itoa(c))
+	}
+	return strings.Join(text, ",")
+}
+
+func causeStyle(c api.Cause) style {
+	switch c {
+	case api.CauseNone, api.CauseCompleted:
+		return green
+	case api.CausePreempted, api.CauseRequeued:
+		return yellow
+	case api.CauseCancelled:
+		return faint
+	}
+	return red
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+)
+
+// NewGctl is the command gctl.
+func NewGctl() *cobra.Command {
+	root := group("gctl", "show and change jobs and nodes", `  gctl show job @                      the story of my last job
+  gctl node drain n3 --reason='fan'    no new work on n3
+  gctl events --follow --json          every change, one object a line`)
+	show := group("show", "show a job, a node or a partition in full", `  gctl show job 12         fields, attempts and events of job 12
+  gctl show node n3        everything about a node and its cards
+  gctl show partition      all partitions with their limits`)
+	show.AddCommand(newShowJob(), newShowNode(), newShowPartition())
+	node := group("node", "drain, resume or fence nodes", `  gctl node drain n3 --reason='fan'   running work ends by itself, nothing new starts
+  gctl node resume n[3-5]             take work again
+  gctl node fence n3                  my word that nothing runs on n3 any more`)
+	node.AddCommand(newNodeDrain(), newNodeAction("resume", "let nodes take work again"), newNodeFence())
+	root.AddCommand(show, node,
+		newJobAction("hold", "keep waiting jobs from starting"),
+		newJobAction("release", "let held jobs start"),
+		newJobAction("requeue", "stop running jobs and queue them again"),
+		newEvents(), newPing(), newVersion(), newCompletion())
+	return root
+}
+
+// group makes a command that only holds others.
+func group(name, short, examples string) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " COMMAND", Short: short, Example: examples,
+		Args: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			for _, sub := range cmd.Commands() {
+				if !sub.Hidden && sub.Name() != "help" {
+					names = append(names, sub.Name())
+				}
+			}
+			list := strings.Join(names, ", ")
+			if len(args) == 0 {
+				return Usagef("%s needs a command: %s; run %s --help", cmd.CommandPath(), list, cmd.CommandPath())
+			}
+			if near := Nearest(args[0], names); near != "" {
+				return Usagef("unknown command %q for %s: did you mean %s?", args[0], cmd.CommandPath(), near)
+			}
+			return Usagef("unknown command %q for %s: commands are %s", args[0], cmd.CommandPath(), list)
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+}
+
+// someJobs refuses a command line without a job.
+func someJobs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usagef("no job given: %s 12, 12_3, 12_[1-3], 10-20 or @ for your last job", cmd.CommandPath())
+	}
+	return nil
+}
+
+func newJobAction(verb, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " JOB...", Short: short, Args: someJobs,
+		Example: fmt.Sprintf("  gctl %[1]s 12 14-16   several jobs\n  gctl %[1]s 20_[1-3]   elements of an array\n  gctl %[1]s @          my last job", verb),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return act(cmd.Context(), cmd, verb, args)
+		},
+		ValidArgsFunction: completeJobs,
+	}
+}
+
+func newPing() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "ping", Short: "ask the controller how it is", Args: noArgs,
+		Example: `  gctl ping                            version, uptime and nodes of the controller
+  gctl ping --json                     the same for a script
+  until gctl ping; do sleep 1; done    wait until it serves (exit status 4 until then)`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := client.New()
+			defer c.Close()
+			begin := time.Now()
+			p, err := c.Ping(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), p)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "gangd %s at %s answered in %s: pid %d, up %s, %d of %s up, %d commits\n",
+				p.Version, c.Socket(), time.Since(begin).Round(10*time.Microsecond), p.PID, ago(now().Sub(p.StartTime)),
+				p.NodesUp, count(p.Nodes, "node", "nodes"), p.Lineage)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "print the versions of this program and of the controller", Args: noArgs,
+		Example: `  gctl version           this program's, and the controller's when one answers
+  gctl --version         this program's alone
+  gctl ping --json       the controller's, for a script`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintf(cmd.OutOrStdout(), "gctl %s\n", api.Version)
+			c := client.New()
+			defer c.Close()
+			p, err := c.Ping(cmd.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "gangd %s\n", p.Version)
+			return nil
+		},
+	}
+}
+
+// programs makes the commands of a person, which have completions.
+func programs() []*cobra.Command {
+	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct()}
+}
+
+func newCompletion() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish"}
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish", Short: "print the completions of all commands for a shell",
+		Example: `  source <(gctl completion bash)                             for this shell
+  gctl completion zsh > "${fpath[1]}/_gangd"                 for zsh
+  gctl completion fish > ~/.config/fish/completions/gangd.fish   for fish`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return Usagef("gctl completion needs a shell: %s", strings.Join(shells, ", "))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeWith(func() []string { return append([]string(nil), shells...) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := cmd.OutOrStdout()
+			var errs []error
+			for _, c := range programs() {
+				prepare(c)
+				switch args[0] {
+				case "bash":
+					errs = append(errs, c.GenBashCompletionV2(out, true))
+				case "zsh":
+					errs = append(errs, c.GenZshCompletion(out))
+				case "fish":
+					errs = append(errs, c.GenFishCompletion(out, true))
+				default:
+					return unknownName("shell", args[0], shells)
+				}
+			}
+			return errors.Join(errs...)
+		},
+	}
+}

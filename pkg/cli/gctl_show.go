@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/hostlist"
+)
+
+func newShowJob() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "job [JOB...]", Aliases: []string{"jobs"}, Short: "the fields, attempts and events of jobs",
+		Example: `  gctl show job 12           one job, running or ended
+  gctl show job @            my last one
+  gctl show job 12 --json    the same for a script`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := client.New()
+			defer c.Close()
+			return showJobs(cmd, c, args, asJSON)
+		},
+		ValidArgsFunction: completeJobs,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON: the job with its attempts")
+	return cmd
+}
+
+func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) error {
+	refs, err := parseRefs(args)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		reply, err := c.Jobs(cmd.Context(), &api.JobQuery{NoRanks: true})
+		if err != nil {
+			return err
+		}
+		for i := range reply.Jobs {
+			refs = append(refs, refOf(&reply.Jobs[i]))
+		}
+	}
+	var failed []error
+	for i, ref := range refs {
+		d, err := c.Job(cmd.Context(), ref)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if asJSON {
+			if err := writeJSON(cmd.OutOrStdout(), d); err != nil {
+				return err
+			}
+			continue
+		}
+		events, err := c.Events(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}, 0)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+		if err := writeStory(screenOf(cmd.OutOrStdout()), d, events.Events); err != nil {
+			return err
+		}
+	}
+	return joinFailures(cmd, failed)
+}
+
+// writeStory is what scontrol shows of a job, and then what happened to it.
+func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
+	writeFields(s.w, jobFields(&d.Job))
+	if d.Job.Verdict != "" {
+		fmt.Fprintf(s.w, "   Verdict=%s\n", printable(d.Job.Verdict))
+	}
+	if len(d.Job.Ranks) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Ranks"))
+		if err := rankTable(d.Job.Ranks).write(s); err != nil {
+			return err
+		}
+	}
+	if len(d.Attempts) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Attempts"))
+		if err := attemptTable(d.Attempts, nil).write(s); err != nil {
+			return err
+		}
+	}
+	if len(events) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Events"))
+		return writeEvents(s, events)
+	}
+	return nil
+}
+
+// writeFields prints lines of scontrol's Key=Value, the first one to the left.
+func writeFields(w io.Writer, lines []string) {
+	for i, line := range lines {
+		if i > 0 {
+			line = "   " + line
+		}
+		fmt.Fprintln(w, printable(line))
+	}
+}
+
+// jobFields names what Slurm has as Slurm does, because scripts cut these lines.
+func jobFields(j *api.Job) []string {
+	r := &row{Job: j}
+	id := "JobId=" + decimal(j.JobID)
+	if j.ArrayIndex != nil {
+		id += " ArrayJobId=" + decimal(j.ArrayJobID) + " ArrayTaskId=" + strconv.Itoa(*j.ArrayIndex)
+	}
+	lines := []string{
+		id + " JobName=" + j.Name,
+		fmt.Sprintf("UserId=%s(%d) Account=%s", j.User, j.UID, orNull(j.Account)),
+		fmt.Sprintf("Priority=%d Nice=%d", j.Priority, j.Nice),
+		fmt.Sprintf("JobState=%s Reason=%s%s", j.State, reason(r), optional(" Held=", j.Held)),
+		fmt.Sprintf("Restarts=%d Epoch=%d ExitCode=%s%s", j.RestartCount, j.Epoch, storyExit(j), optional(" Cause=", string(j.Cause))),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", elapsed(used(r)), timeLimit(j.TimeLimitSeconds), elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", stamp(j.SubmitTime), stamp(j.EligibleTime)),
+		fmt.Sprintf("StartTime=%s EndTime=%s", stamp(started(r)), stamp(expectedEnd(r))),
+		fmt.Sprintf("Partition=%s SubmitHost=%s", orNull(j.Partition), orNull(j.SubmitHost)),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)),
+		"NodeList=" + orNull(hostlist.Compress(j.Nodes)),
+		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", nodeCount(r), cpus(r), j.Size, j.CPUsPerRank, j.Launch),
+		fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, bytesText(j.VRAMBytes), bytesText(j.MemoryBytes)),
+		"Budgets=" + orNull(budgetText(j.Budgets)),
+		"Command=" + orNull(j.Command),
+		"WorkDir=" + orNull(j.WorkDir),
+		"StdErr=" + orNull(cmp.Or(j.StdErr, j.StdOut)),
+		"StdIn=" + cmp.Or(j.StdIn, "/dev/null"),
+		"StdOut=" + orNull(j.StdOut),
+	}
+	if j.Comment != "" {
+		lines = append(lines, "Comment="+j.Comment)
+	}
+	if j.Status != "" {
+		lines = append(lines, "Status="+j.Status)
+	}
+	if j.Why != "" {
+		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
+	}
+	return lines
+}
+
+// storyExit is scontrol's code:signal, 0:0 while there is none.
+func storyExit(j *api.Job) string {
+	if j.ExitCode == nil && j.Signal == 0 {
+		return "0:0"
+	}
+	return exitCode(j.ExitCode, j.Signal)
+}
+
+func optional(lead, value string) string {
+	if value == "" {
+		return ""
+	}
+	return lead + value
+}
+
+func noticeText(n *api.NoticeView) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf(" Notice=%s@%d(%s)", n.Signal, n.LeadSeconds, n.Scope)
+}
+
+// budgetText is what of each budget is used: crash:1/2 preempted:3/unlimited.
+func budgetText(b map[api.Cause]api.Budget) string {
+	var parts []string
+	for _, cause := range api.Causes {
+		v, ok := b[cause]
+		if !ok {
+			continue
+		}
+		limit := "unlimited"
+		if v.Limit >= 0 {
+			limit = strconv.Itoa(v.Limit)
+		}
+		parts = append(parts, fmt.Sprintf("%s:%d/%s", cause, v.Used, limit))
+	}
+	return strings.Join(parts, " ")
+}
+
+func rankTable(ranks []api.Rank) *table {
+	t := &table{cols: []column{{head: "RANK", right: true, keep: true}, {head: "STATE", width: 10, keep: true}, {head: "NODE", width: 6},
+		{head: "PID", right: true}, {head: "EXIT", right: true}, {head: "START"}, {head: "CARDS"}}}
+	for i := range ranks {
+		r := &ranks[i]
+		exit, pid := "-", "-"
+		if r.ExitCode != nil || r.Signal != 0 {
+			exit = exitCode(r.ExitCode, r.Signal)
+		}
+		if r.PID != 0 {
+			pid = strconv.Itoa(r.PID)
+		}
+		t.rows = append(t.rows, []string{strconv.Itoa(r.Rank), string(r.State), cmp.Or(r.Node, "-"), pid, exit,
+			stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")})
+	}
+	t.style = func(row, col int) style {
+		if col != 1 {
+			return plain
+		}
+		return rankStyle(ranks[row].State)
+	}
+	return t
+}
+
+func rankStyle(st api.RankState) style {
+	switch st {
+	case api.RankRunning, api.RankDone:
+		return green
+	case api.RankFailed:
+		return red
+	case api.RankBlocked, api.RankCancelled:
+		return plain
+	}
+	return yellow
+}
+
+func newShowNode() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "node [NODES]", Aliases: []string{"nodes"}, Short: "everything about nodes and their cards",
+		Example: `  gctl show node n3       one node
+  gctl show node          all of them
+  gctl show node n3 --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := expandNodes(args)
+			if err != nil {
+				return err
+			}
+			c := client.New()
+			defer c.Close()
+			reply, err := c.Nodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := (&ginfo{}).known(reply, names); err != nil {
+				return err
+			}
+			reply.Nodes = slices.DeleteFunc(reply.Nodes, func(n api.Node) bool {
+				return len(names) > 0 && !slices.Contains(names, n.Name)
+			})
+			slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return hostlist.Compare(a.Name, b.Name) })
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), reply)
+			}
+			return writeNodes(screenOf(cmd.OutOrStdout()), reply.Nodes)
+		},
+		ValidArgsFunction: completeNodes,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, as ginfo --json")
+	return cmd
+}
+
+func writeNodes(s *screen, nodes []api.Node) error {
+	for i := range nodes {
+		n := &nodes[i]
+		if i > 0 {
+			fmt.Fprintln(s.w)
+		}
+		writeFields(s.w, []string{
+			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
+			fmt.Sprintf("Address=%s Version=%s Containment=%s", orNull(n.Address), orNull(n.Version), orNull(n.Containment)),
+			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s", n.CPUsUsed, n.CPUs, bytesText(n.MemoryUsed), bytesText(n.MemoryBytes)),
+			fmt.Sprintf("Partitions=%s Features=%s", orNull(strings.Join(n.Partitions, ",")), orNull(strings.Join(n.Features, ","))),
+			fmt.Sprintf("BootId=%s LastSeen=%s", orNull(n.BootID), stamp(n.LastSeen)),
+			"Jobs=" + jobList(n.Jobs),
+		})
+		if len(n.Cards) > 0 {
+			if err := (&ginfo{}).cardTable(nodes[i : i+1]).write(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func newShowPartition() *cobra.Command {
+	return &cobra.Command{
+		Use: "partition [NAME...]", Aliases: []string{"partitions"}, Short: "partitions with their limits and nodes",
+		Example: `  gctl show partition         all of them
+  gctl show partition gpu     one
+  ginfo -s                    how busy they are`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := client.New()
+			defer c.Close()
+			reply, err := c.Nodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			g := &ginfo{partitions: args}
+			if err := g.known(reply, nil); err != nil {
+				return err
+			}
+			for _, p := range reply.Partitions {
+				if len(args) == 0 || slices.Contains(args, p.Name) {
+					writeFields(cmd.OutOrStdout(), partitionFields(&p, reply.Nodes))
+				}
+			}
+			return nil
+		},
+		ValidArgsFunction: completePartitions,
+	}
+}
+
+func partitionFields(p *api.Partition, nodes []api.Node) []string {
+	var names []string
+	cpus, cards := 0, 0
+	for i := range nodes {
+		if slices.Contains(nodes[i].Partitions, p.Name) {
+			names = append(names, nodes[i].Name)
+			cpus += nodes[i].CPUs
+			cards += len(nodes[i].Cards)
+		}
+	}
+	isDefault := "NO"
+	if p.Default {
+		isDefault = "YES"
+	}
+	return []string{
+		"PartitionName=" + p.Name + " Default=" + isDefault,
+		fmt.Sprintf("DefaultTime=%s MaxTime=%s", timeLimit(int64(p.DefaultTime/time.Second)), timeLimit(int64(p.MaxTime/time.Second))),
+		fmt.Sprintf("Nodes=%s TotalNodes=%d TotalCPUs=%d TotalGPUs=%d", orNull(hostlist.Compress(names)), len(names), cpus, cards),
+	}
+}

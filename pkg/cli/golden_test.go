@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
+)
+
+// TestTablesInAPipe holds what scripts and pagers get, byte for byte.
+func TestTablesInAPipe(t *testing.T) {
+	for name, args := range map[string][]string{
+		"gqueue.txt":          {"gqueue"},
+		"gqueue-array.txt":    {"gqueue", "-r", "-t", "all"},
+		"gqueue-long.txt":     {"gqueue", "-l"},
+		"gqueue-start.txt":    {"gqueue", "--start"},
+		"gqueue-all.txt":      {"gqueue", "-P", "-t", "all", "-o", "%all"},
+		"gqueue-names.txt":    {"gqueue", "-O", "jobarrayid:12,name:.10,state,size:5,status:30"},
+		"gqueue-bars.txt":     {"gqueue", "--parsable"},
+		"gqueue-why.txt":      {"gqueue", "--why", "13"},
+		"ginfo.txt":           {"ginfo"},
+		"ginfo-cards.txt":     {"ginfo", "--cards"},
+		"ginfo-summary.txt":   {"ginfo", "-s"},
+		"gctl-job.txt":        {"gctl", "show", "job", "12"},
+		"gctl-job-ended.txt":  {"gctl", "show", "job", "15"},
+		"gctl-node.txt":       {"gctl", "show", "node", "n2,n4"},
+		"gctl-partition.txt":  {"gctl", "show", "partition"},
+		"gctl-events.txt":     {"gctl", "events", "12"},
+		"gacct.txt":           {"gacct", "-j", "12,15"},
+		"gctl-help.txt":       {"gctl", "--help"},
+		"gqueue-help.txt":     {"gqueue", "--help"},
+		"gcancel-help.txt":    {"gcancel", "--help"},
+		"ginfo-help.txt":      {"ginfo", "--help"},
+		"glog-help.txt":       {"glog", "--help"},
+		"gacct-help.txt":      {"gacct", "--help"},
+		"gctl-fence-help.txt": {"gctl", "node", "fence", "--help"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := run(t, fake.Small(), command(args[0]), args[1:]...)
+			if code != 0 || errs != "" {
+				t.Fatalf("%q: status %d, stderr %q", args, code, errs)
+			}
+			golden(t, name, out)
+		})
+	}
+}
+
+// command makes a program by name.
+func command(name string) *cobra.Command {
+	for _, c := range programs() {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// TestTablesOnATerminal holds what people see, colours as <name>..</>.
+func TestTablesOnATerminal(t *testing.T) {
+	c := fake.Small()
+	for _, width := range []int{80, 120} {
+		show := func(name string, write func(*screen) error) {
+			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
+				var b bytes.Buffer
+				if err := write(&screen{w: &b, terminal: true, colour: true, width: width}); err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(uncoloured(b.String())) {
+					if w := textWidth(strings.TrimRight(line, "\n")); w > width {
+						t.Errorf("%d columns on a terminal of %d: %q", w, width, line)
+					}
+				}
+				golden(t, fmt.Sprintf("tty%d-%s.txt", width, name), visibleColours(b.String()))
+			})
+		}
+		g := &gqueue{}
+		if err := g.settle(NewGqueue().Flags()); err != nil {
+			t.Fatal(err)
+		}
+		show("gqueue", func(s *screen) error { return g.write(s, slices.Clone(c.Jobs)) })
+		i := &ginfo{}
+		show("ginfo", func(s *screen) error { return i.nodeTable(c.Nodes).write(s) })
+		show("cards", func(s *screen) error { return i.cardTable(c.Nodes).write(s) })
+		if width < 100 {
+			continue // sentences and nine columns need more; a terminal wraps them
+		}
+		show("events", func(s *screen) error { return writeEvents(s, c.Events) })
+		show("gacct", func(s *screen) error {
+			return attemptTable(c.Attempts[12], map[int64]*api.Job{12: &c.Jobs[0]}).write(s)
+		})
+	}
+}
+
+func uncoloured(s string) string {
+	for _, st := range []style{green, yellow, red, faint, bold, styleEnd} {
+		s = strings.ReplaceAll(s, string(st), "")
+	}
+	return s
+}
+
+func visibleColours(s string) string {
+	for st, name := range map[style]string{green: "<green>", yellow: "<yellow>", red: "<red>", faint: "<faint>", bold: "<bold>", styleEnd: "</>"} {
+		s = strings.ReplaceAll(s, string(st), name)
+	}
+	return s
+}
+
+// TestJSONSchema holds the names and types of everything that --json prints: a name that
+// goes away or changes its type breaks a script somewhere.
+func TestJSONSchema(t *testing.T) {
+	for name, args := range map[string][]string{
+		"gqueue.schema":      {"gqueue", "--json", "-t", "all"},
+		"gqueue-why.schema":  {"gqueue", "--json", "--why", "13"},
+		"ginfo.schema":       {"ginfo", "--json"},
+		"gctl-job.schema":    {"gctl", "show", "job", "--json", "12"},
+		"gctl-events.schema": {"gctl", "events", "12", "--json"},
+		"gctl-ping.schema":   {"gctl", "ping", "--json"},
+		"gacct.schema":       {"gacct", "--json", "-j", "12,15"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := run(t, fake.Small(), command(args[0]), args[1:]...)
+			if code != 0 {
+				t.Fatalf("%q: status %d, stderr %q", args, code, errs)
+			}
+			var v any
+			if err := json.Unmarshal([]byte(out), &v); err != nil {
+				t.Fatal(err)
+			}
+			if v.(map[string]any)["schema_version"] != float64(api.SchemaVersion) {
+				t.Errorf("schema_version is %v at the top of %q", v.(map[string]any)["schema_version"], args)
+			}
+			lines := map[string]bool{}
+			schema(v, "", lines)
+			golden(t, name, strings.Join(slices.Sorted(maps.Keys(lines)), "\n")+"\n")
+		})
+	}
+}
+
+// schema collects "path type" of everything in v; elements of a list share one path, and
+// so do numbered keys (exit codes by rank).
+func schema(v any, path string, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		into[path+" object"] = true
+		for k, e := range v {
+			if strings.Trim(k, "0123456789") == "" {
+				k = "N"
+			}
+			schema(e, path+"."+k, into)
+		}
+	case []any:
+		into[path+" list"] = true
+		for _, e := range v {
+			schema(e, path+"[]", into)
+		}
+	case string:
+		into[path+" string"] = true
+	case float64:
+		into[path+" number"] = true
+	case bool:
+		into[path+" bool"] = true
+	case nil:
+		into[path+" null"] = true
+	}
+}

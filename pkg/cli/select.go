@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+)
+
+// selection is the choice of jobs that gqueue, gcancel and gctl share.
+type selection struct {
+	jobs       []string
+	users      []string
+	me         bool
+	names      []string
+	accounts   []string
+	partitions []string
+	nodes      string
+	states     []string
+}
+
+// addFilters defines the options that narrow by a property of the job.
+func (s *selection) addFilters(f *pflag.FlagSet) {
+	f.StringSliceVarP(&s.users, "user", "u", nil, "jobs of these `USERS` (names or numbers)")
+	f.BoolVar(&s.me, "me", false, "my own jobs")
+	f.StringSliceVarP(&s.names, "name", "n", nil, "jobs with these `NAMES`")
+	f.StringSliceVarP(&s.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
+	f.StringSliceVarP(&s.partitions, "partition", "p", nil, "jobs in these `PARTITIONS`")
+	f.StringVarP(&s.nodes, "nodelist", "w", "", "jobs on these `NODES` (n1,n[3-5])")
+}
+
+// query turns what was typed into what the controller is asked.
+func (s *selection) query() (api.JobQuery, error) {
+	q := api.JobQuery{Users: withNames(s.users), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
+	if s.me {
+		q.Users = append(q.Users, myself()...)
+	}
+	var err error
+	if q.Refs, err = parseRefs(s.jobs); err != nil {
+		return q, err
+	}
+	if s.nodes != "" {
+		if q.Nodes, err = hostlist.Expand(s.nodes); err != nil {
+			return q, Usagef("invalid value %q for --nodelist: %w", s.nodes, err)
+		}
+	}
+	q.States, q.All, err = parseStates(s.states)
+	return q, err
+}
+
+// withNames adds the name of each user that is given by number; the controller compares
+// names.
+func withNames(users []string) []string {
+	out := slices.Clone(users)
+	for _, name := range users {
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
+		}
+		if u, err := user.LookupId(name); err == nil {
+			out = append(out, u.Username)
+		}
+	}
+	return out
+}
+
+// myself is who runs the command, by name and by number: either may be what the
+// controller's host knows.
+func myself() []string {
+	uid := strconv.Itoa(os.Getuid())
+	u, err := user.LookupId(uid)
+	if err != nil {
+		return []string{uid}
+	}
+	return []string{u.Username, uid}
+}
+
+// parseRefs reads job references from arguments; each may be a list.
+func parseRefs(args []string) ([]api.JobRef, error) {
+	var out []api.JobRef
+	for _, arg := range args {
+		refs, err := api.ParseJobRefs(withoutLimit(arg))
+		if err != nil {
+			return nil, Usagef("%w", err)
+		}
+		out = append(out, refs...)
+	}
+	return out, nil
+}
+
+// withoutLimit drops the %4 of 12_[0-15%4], which gqueue prints and people copy.
+func withoutLimit(s string) string {
+	from := strings.IndexByte(s, '%')
+	if from < 0 {
+		return s
+	}
+	end := strings.IndexByte(s[from:], ']')
+	if end < 0 || strings.Trim(s[from+1:from+end], "0123456789") != "" {
+		return s
+	}
+	return s[:from] + withoutLimit(s[from+end:])
+}
+
+// oneRef reads exactly one reference.
+func oneRef(arg string) (api.JobRef, error) {
+	refs, err := parseRefs([]string{arg})
+	if err != nil {
+		return api.JobRef{}, err
+	}
+	if len(refs) != 1 {
+		return api.JobRef{}, Usagef("%q names %d jobs: give one", arg, len(refs))
+	}
+	return refs[0], nil
+}
+
+// parseStates reads state names and short codes of any case; "all" is every state.
+func parseStates(names []string) (states []api.JobState, all bool, err error) {
+	for _, name := range names {
+		if strings.EqualFold(name, "all") {
+			return nil, true, nil
+		}
+		st, ok := parseState(name)
+		if !ok {
+			return nil, false, unknownState(name)
+		}
+		states = append(states, st)
+	}
+	return states, false, nil
+}
+
+func parseState(name string) (api.JobState, bool) {
+	for _, st := range api.JobStates {
+		if strings.EqualFold(name, string(st)) || strings.EqualFold(name, st.Code()) {
+			return st, true
+		}
+	}
+	// Slurm's name for what is RESERVED here; its short code is the same.
+	if strings.EqualFold(name, "CONFIGURING") {
+		return api.JobReserved, true
+	}
+	return "", false
+}
+
+func unknownState(name string) error {
+	known := stateNames()
+	if near := Nearest(name, known); near != "" {
+		return Usagef("unknown job state %q: did you mean %s? (states: all, %s)", name, near, strings.Join(known, ", "))
+	}
+	return Usagef("unknown job state %q (states: all, %s)", name, strings.Join(known, ", "))
+}
+
+func stateNames() []string {
+	names := make([]string, len(api.JobStates))
+	for i, st := range api.JobStates {
+		names[i] = string(st)
+	}
+	return names
+}
+
+// empty reports whether nothing at all was selected.
+func (s *selection) empty() bool {
+	return len(s.jobs) == 0 && len(s.users) == 0 && !s.me && len(s.names) == 0 && len(s.accounts) == 0 &&
+		len(s.partitions) == 0 && s.nodes == "" && len(s.states) == 0
+}
+
+// jobName is a job's id as people write it: 12, or 12_3 for an element of an array.
+func jobName(j *api.Job) string {
+	if j.ArrayIndex != nil {
+		return strconv.FormatInt(j.ArrayJobID, 10) + "_" + strconv.Itoa(*j.ArrayIndex)
+	}
+	return strconv.FormatInt(j.JobID, 10)
+}

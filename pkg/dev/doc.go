@@ -1,0 +1,24 @@
+// Package dev runs a whole cluster on one machine: gangd and N gnoded as separate
+// processes, single-user, without root, in one directory.
+//
+//	DIR/etc/NAME.toml   configuration of each daemon: gangd, n1, n2 ...
+//	DIR/run/NAME.pid    "pid start boot": which process it is
+//	DIR/run/gangd.sock  where every command finds it with GANG_DIR=DIR
+//	DIR/log/NAME.log    what each daemon said
+//	DIR/sim/NODE.json   steers the node's simulated cards
+//	DIR/state/NAME      what each daemon keeps
+//
+// States of a directory: empty, running (a recorded daemon lives), stopped. A stopped one
+// is started again with what it kept.
+//
+// Invariants:
+//   - A daemon is a pid with its start time and boot id; a pid alone is never signalled.
+//     Signals go through a pidfd that was opened before the check, so they can't meet a
+//     later process.
+//   - One gangd dev at a time changes a directory (a lock in it).
+//   - After Stop nothing of the cluster runs: no daemon, no shim, no rank.
+//
+// Failure rules: a start that does not bring every node up stops what it started and
+// quotes the log of the daemon that failed. Stop is idempotent and ends what it can before
+// it reports what it could not.
+package dev

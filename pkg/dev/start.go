@@ -1,0 +1,327 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/config"
+	"gangd/pkg/gpu/simgpu"
+)
+
+const (
+	// MaxNodes bounds a cluster on one machine; each node is a process of some 20 MB.
+	MaxNodes = 256
+	// leastCPUs are the slots of a node on a small machine: gangs of simulated cards are
+	// to be tried out, not computed with.
+	leastCPUs = 8
+	// startPatience is for bringing all up, stopPatience for one daemon after TERM; both
+	// take well under a second on an idle machine.
+	startPatience = 60 * time.Second
+	stopPatience  = 10 * time.Second
+	// look is the pause between two looks at whether all is up.
+	look = 10 * time.Millisecond
+)
+
+// Options are what `gangd dev` was asked for.
+type Options struct {
+	Dir   string   // of the cluster
+	Bin   string   // directory of gangd and gnoded
+	Nodes int      // 1..MaxNodes
+	GPUs  string   // of each node: "8x80G"
+	CPUs  int      // of each node, 0: what the machine has, at least 8
+	Set   []string // key=value, of gangd or of gnoded
+}
+
+// Cluster is a running one that this process started.
+type Cluster struct {
+	layout
+	daemons []*daemon
+}
+
+// Dir is the cluster's directory, absolute: the GANG_DIR of its users.
+func (c *Cluster) Dir() string { return c.dir }
+
+// Start brings a cluster up and returns when every node is. When it can't, nothing of it
+// is left running.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Nodes < 1 || o.Nodes > MaxNodes {
+		return nil, api.Errorf(api.CodeInvalid, "--nodes=%d: want 1 to %d", o.Nodes, MaxNodes)
+	}
+	if _, err := simgpu.Parse(o.GPUs, nodeName(1)); err != nil {
+		return nil, api.Errorf(api.CodeInvalid, "--gpus: %v", err)
+	}
+	l, err := resolve(o.Dir, nodeName(o.Nodes))
+	if err != nil {
+		return nil, err
+	}
+	files, err := l.configurations(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.make(); err != nil {
+		return nil, err
+	}
+	lock, err := l.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if err := l.vacant(); err != nil {
+		return nil, err
+	}
+	if err := l.writeFiles(files); err != nil {
+		return nil, err
+	}
+	c := &Cluster{layout: l}
+	if err := c.bringUp(ctx, o.Bin); err != nil {
+		return nil, errors.Join(err, l.stop())
+	}
+	return c, nil
+}
+
+func nodeName(i int) string { return "n" + strconv.Itoa(i) }
+
+// vacant refuses a directory whose cluster runs.
+func (l layout) vacant() error {
+	var running []string
+	for _, name := range l.list("run", ".pid") {
+		if r, ok := l.record(name); ok && r.alive() {
+			running = append(running, fmt.Sprintf("%s (pid %d)", name, r.pid))
+		}
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	return api.Errorf(api.CodeConflict, "a cluster runs in %s already: %s; use it with export GANG_DIR=%s, or end it: gangd dev --stop --dir=%s",
+		l.dir, strings.Join(running, ", "), Quote(l.dir), Quote(l.dir))
+}
+
+// own are the keys that make the cluster what it is.
+var own = []string{"dir", "state_dir", "socket", "single_user", "name", "controller", "sim_gpu_file"}
+
+// configurations gives each daemon's file by name, checked as the daemons will.
+func (l layout) configurations(o Options) (map[string]string, error) {
+	var forController, forNodes []string
+	for _, kv := range o.Set {
+		key, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(own, key) {
+			return nil, api.Errorf(api.CodeInvalid, "--set %s: gangd dev chooses %s by itself", kv, key)
+		}
+		if config.IsNodeKey(key) {
+			forNodes = append(forNodes, kv)
+		}
+		if config.IsControllerKey(key) || !config.IsNodeKey(key) {
+			forController = append(forController, kv)
+		}
+	}
+	if _, err := config.LoadController("", forController); err != nil {
+		return nil, err
+	}
+	if _, err := config.LoadNode("", nodeName(1), forNodes); err != nil {
+		return nil, err
+	}
+	files := map[string]string{controller: toml(append([]string{"dir=" + l.dir, "single_user=true"}, forController...))}
+	cpus, memory := share(o)
+	for i := range o.Nodes {
+		name := nodeName(i + 1)
+		// Later pairs win, so --set wins over what is chosen here. min_uid: ranks run as
+		// the person who starts this, whoever that is.
+		files[name] = toml(append([]string{"dir=" + l.dir, "name=" + name, "cards=" + o.GPUs, "address=127.0.0.1",
+			"cpus=" + strconv.Itoa(cpus), "memory=" + strconv.FormatInt(memory, 10), "min_uid=0"}, forNodes...))
+	}
+	return files, nil
+}
+
+// share is what each node offers: CPU slots as many as the machine has, since simulated
+// work needs none, but memory divided, since it is real.
+func share(o Options) (cpus int, memory int64) {
+	cpus = o.CPUs
+	if cpus == 0 {
+		cpus = max(leastCPUs, runtime.NumCPU())
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		memory = int64(info.Totalram) * int64(info.Unit) / int64(o.Nodes)
+	}
+	return cpus, memory // 0 bytes: gnoded detects
+}
+
+// toml writes key=value pairs; the daemons read every type from a string. A key given
+// twice keeps its last value.
+func toml(pairs []string) string {
+	var keys []string
+	values := map[string]string{}
+	for _, kv := range pairs {
+		k, v, _ := strings.Cut(kv, "=")
+		k = strings.TrimSpace(k)
+		if _, ok := values[k]; !ok {
+			keys = append(keys, k)
+		}
+		values[k] = v
+	}
+	var b strings.Builder
+	b.WriteString("# Written by gangd dev at each start.\n")
+	for _, k := range keys {
+		fmt.Fprintf(&b, "%s = %s\n", k, quoteTOML(values[k]))
+	}
+	return b.String()
+}
+
+// quoteTOML writes a basic string: what Go's quoting has beyond TOML's is bytes that are
+// not UTF-8 and short escapes, so those are written out.
+func quoteTOML(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// writeFiles replaces the configurations of an earlier start and keeps the sim files,
+// which are the person's.
+func (l layout) writeFiles(files map[string]string) error {
+	for _, name := range l.names() {
+		if err := os.Remove(l.config(name)); err != nil {
+			return err
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(l.config(name), []byte(text), 0o600); err != nil {
+			return err
+		}
+		if name == controller {
+			continue
+		}
+		f, err := os.OpenFile(l.sim(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString("{}\n")
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bringUp starts all daemons at once: nodes wait for their controller by themselves.
+func (c *Cluster) bringUp(ctx context.Context, bin string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
+	defer cancel()
+	names := c.names()
+	for _, name := range names {
+		d, err := c.spawn(bin, name)
+		if d != nil {
+			c.daemons = append(c.daemons, d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.await(ctx, c.daemons, func(r *api.NodesReply) []string { return missing(r, names[1:], time.Time{}) })
+}
+
+// missing lists the nodes that are not connected, or were last heard of before since.
+// A node that an admin or its launch failures drained is as much there as any.
+func missing(r *api.NodesReply, names []string, since time.Time) []string {
+	var out []string
+	for _, name := range names {
+		i := slices.IndexFunc(r.Nodes, func(n api.Node) bool { return n.Name == name })
+		if i >= 0 && !r.Nodes[i].LastSeen.Before(since) {
+			switch r.Nodes[i].State {
+			case api.NodeUp, api.NodeDraining, api.NodeDrained:
+				continue
+			}
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// await looks until the controller answers and nothing is missing, or a daemon ended.
+func (l layout) await(ctx context.Context, ds []*daemon, missing func(*api.NodesReply) []string) error {
+	c := client.NewAt(l.socket())
+	defer c.Close()
+	waits := []string{controller}
+	for {
+		for _, d := range ds {
+			select {
+			case <-d.done:
+				return l.ended(d)
+			default:
+			}
+		}
+		if r, err := c.Nodes(ctx); err == nil {
+			if waits = missing(r); len(waits) == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return l.late(context.Cause(ctx), ds, waits)
+		case <-time.After(look):
+		}
+	}
+}
+
+// late is the error when some daemon runs and yet is not up.
+func (l layout) late(cause error, ds []*daemon, waits []string) error {
+	if errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	text := ""
+	for _, d := range ds {
+		if d.name == waits[0] {
+			text = l.tail(d)
+		}
+	}
+	return fmt.Errorf("%s: %w%s", strings.Join(waits, " "), cause, text)
+}
+
+// Quote makes a word that a shell reads as s.
+func Quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Bin is the directory of the running program, links followed.
+func Bin() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if exe, err = filepath.EvalSymlinks(exe); err != nil {
+		return "", err
+	}
+	return filepath.Dir(exe), nil
+}

@@ -1,0 +1,148 @@
+package noded
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/shim"
+)
+
+const (
+	// attachFor is how long a shim without a word on disk may take to be reachable: the
+	// daemon before may have died between starting it and hearing of it.
+	attachFor = 2 * time.Second
+	// killFor is one try at emptying the containment of a dead shim. Between tries the
+	// member is reported stuck and may be spoken to.
+	killFor = time.Second
+)
+
+// closedAnswers is the answers of a shim that nobody has reached yet: its end sends the
+// member on to look for it.
+var closedAnswers = func() <-chan shim.Answer { c := make(chan shim.Answer); close(c); return c }()
+
+// adopt finds the members that the daemon before left. It only reads files: a shim writes
+// its state before it tells anyone, so they are as new as any answer, and a shim that hangs
+// holds up nobody. Each member then looks for its shim by itself.
+func (d *Daemon) adopt() error {
+	keys, err := d.state.members()
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		dir := d.state.memberDir(k)
+		spec, state := readMember(dir)
+		if d.endedWithBoot(state) || spec == nil {
+			// No process of it can exist: the machine was started again, or its shim was
+			// never started, because the spec is written first. The controller learns it
+			// from the Hello, in which the member is not.
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+			continue
+		}
+		d.adoptMember(k, spec, state)
+	}
+	return nil
+}
+
+// endedWithBoot: the member is of another run of the machine and left no result. A result
+// counts whatever came after it.
+func (d *Daemon) endedWithBoot(s *shim.State) bool {
+	if s == nil {
+		return d.state.lastBoot != d.state.boot
+	}
+	return s.BootID != d.state.boot && s.Phase != api.PhaseStopped
+}
+
+func (d *Daemon) adoptMember(k api.MemberKey, spec *shim.Spec, state *shim.State) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.newMember(k)
+	m.spec, m.answers = spec, closedAnswers
+	a := api.MemberActual{Phase: api.PhasePreparing}
+	if state != nil {
+		a = state.MemberActual
+	}
+	a.MemberKey, a.Port = k, spec.Port
+	if spec.Port != 0 && !ended(a.Phase) {
+		d.ports.keep(spec.Port, k)
+	}
+	m.begin(a)
+}
+
+// readMember reads what is there; nil for what is not, or is torn.
+func readMember(dir string) (*shim.Spec, *shim.State) {
+	spec, err := shim.ReadSpec(dir)
+	if err != nil {
+		spec = nil
+	}
+	state, err := shim.ReadState(dir)
+	if err != nil {
+		state = nil
+	}
+	return spec, state
+}
+
+// hungUp: the shim is gone, or the connection to it. A shim that can be reached again goes
+// on; of another the state file has the last word.
+func (m *member) hungUp(ctx context.Context) {
+	if m.conn != nil {
+		_ = m.conn.Close()
+		m.conn = nil
+	}
+	m.answers = nil
+	m.abandon()
+	if m.over.Load() && m.actual.Phase != api.PhaseStopped {
+		return // refused: it exits by itself
+	}
+	if c := m.attach(ctx); c != nil {
+		m.sentGo, m.sentStop, m.killed = false, nil, false // idempotent: say it again
+		m.talk(c)
+		return
+	}
+	if m.over.Load() || ctx.Err() != nil {
+		return
+	}
+	if _, s := readMember(m.dir); s != nil && (s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused) {
+		m.become(s.MemberActual)
+		return
+	}
+	m.lost(ctx)
+}
+
+// attach reaches the member's shim, nil when there is none. A shim that has said nothing
+// yet may be just starting.
+func (m *member) attach(ctx context.Context) *shim.Conn {
+	for until := time.Now().Add(attachFor); ; {
+		c, err := shim.Attach(m.dir)
+		if err == nil {
+			return c
+		}
+		if _, s := readMember(m.dir); s != nil || time.Now().After(until) || ctx.Err() != nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// lost ends what a dead shim left and says so when it is proven gone.
+func (m *member) lost(ctx context.Context) {
+	m.d.log.Warn("shim died without a result", "job", m.key.Job, "epoch", m.key.Epoch, "phase", m.actual.Phase)
+	for ctx.Err() == nil {
+		err := proc.KillContainment(m.spec.Containment, m.spec.CgroupDir, m.spec.Marker, killFor)
+		if err == nil {
+			a := m.actual
+			a.Phase, a.Survivors = api.PhaseLost, nil
+			m.become(a)
+			return
+		}
+		m.d.log.Error("processes of a member outlive KILL", "job", m.key.Job, "epoch", m.key.Epoch, "err", err)
+		if a := m.actual; a.Phase != api.PhaseStuck {
+			a.Phase, a.Survivors = api.PhaseStuck, []api.Survivor{{Command: err.Error()}}
+			m.become(a)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package noded
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Hello implements [session.Agent].
+func (d *Daemon) Hello() *api.Hello {
+	d.cards.restart()
+	cpus, memory := d.opts.CPUs, d.opts.Memory
+	if cpus == 0 {
+		cpus = runtime.NumCPU()
+	}
+	if memory == 0 {
+		memory = memTotal()
+	}
+	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
+		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(),
+		LineageSeen: d.state.lineage, Members: d.board.all()}
+}
+
+// Welcome implements [session.Agent].
+func (d *Daemon) Welcome(w *api.Welcome) {
+	if err := d.state.sawLineage(w.Lineage); err != nil {
+		d.log.Warn("lineage not kept", "err", err)
+	}
+	d.mu.Lock()
+	d.settings = w.Settings
+	d.mu.Unlock()
+	d.log.Info("session opened", "controller", d.opts.Controller, "version", w.Version)
+}
+
+// Down implements [session.Agent].
+func (d *Daemon) Down(err error) {}
+
+// Report implements [session.Agent].
+func (d *Daemon) Report() *api.Actual { return d.board.report() }
+
+// Samples implements [session.Agent].
+func (d *Daemon) Samples() []api.CardSample { return d.cards.news() }
+
+// Desired implements [session.Agent].
+func (d *Daemon) Desired(x *api.Desired) {
+	listed := make(map[api.MemberKey]bool, len(x.Assignments))
+	for i := range x.Assignments {
+		a := &x.Assignments[i]
+		listed[a.MemberKey] = true
+		d.desire(a, x.Specs)
+	}
+	for _, k := range x.Forget {
+		d.forget(k)
+	}
+	if x.Full {
+		for _, m := range d.all() {
+			if !listed[m.key] {
+				m.set(func(w *want) { w.forget = true })
+			}
+		}
+	}
+	d.board.applied(x.Revision)
+}
+
+func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
+	d.mu.Lock()
+	m := d.lookup(a.MemberKey)
+	if m == nil {
+		m = d.newMember(a.MemberKey)
+		m.want = want{gate: a.Gate, stop: a.Stop}
+		switch {
+		case a.Body == nil || a.Gate != nil:
+			// It ran here, or was about to, and is not here any more.
+			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseLost})
+		case a.Stop != nil:
+			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseStopped}) // before it was prepared
+		default:
+			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
+			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhasePreparing})
+		}
+		d.mu.Unlock()
+		return
+	}
+	d.mu.Unlock()
+	m.set(func(w *want) { w.gate, w.stop = a.Gate, a.Stop })
+}
+
+func (d *Daemon) forget(k api.MemberKey) {
+	if m := d.find(k); m != nil {
+		m.set(func(w *want) { w.forget = true })
+		return
+	}
+	d.board.drop(k) // said before, perhaps in a session that broke
+}
+
+// Signal implements [session.Agent].
+func (d *Daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
+	m := d.find(o.MemberKey)
+	if m == nil {
+		return 0, api.Errorf(api.CodeNotFound, "job %d epoch %d has no member on node %s", o.Job, o.Epoch, d.opts.Name)
+	}
+	return m.signal(ctx, o)
+}
+
+// ReadLog implements [session.Agent]. The file is read in a process of its own that is the
+// user, so that the kernel decides what may be read, and that can be killed when the file
+// system hangs.
+func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
+	acc, refusal := d.accounts.resolve(q.User, q.UID, q.GID)
+	if refusal != nil {
+		return api.Errorf(api.CodePermission, "%s", refusal.Text)
+	}
+	var stderr bytes.Buffer
+	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
+	if q.Follow {
+		c.Args = append(c.Args, "--follow")
+	}
+	c.Dir, c.Env = "/", []string{}
+	c.Stdout, c.Stderr = w, &stderr
+	c.WaitDelay = time.Second // for the copy to w, which ends with ctx too
+	if !d.opts.SingleUser {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: acc.uid, Gid: acc.gid, Groups: acc.groups}}
+	}
+	err := c.Run()
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	return readError(err, strings.TrimSpace(stderr.String()))
+}
+
+// readError gives what the reading process said the code it has among ours.
+func readError(err error, said string) *api.Error {
+	said = strings.TrimPrefix(strings.TrimPrefix(said, "gshim: "), "open ")
+	switch {
+	case said == "":
+		return api.Errorf(api.CodeInternal, "read log: %v", err)
+	case strings.HasSuffix(said, syscall.ENOENT.Error()):
+		return api.Errorf(api.CodeNotFound, "%s", said)
+	case strings.HasSuffix(said, syscall.EACCES.Error()):
+		return api.Errorf(api.CodePermission, "%s", said)
+	}
+	return api.Errorf(api.CodeInternal, "%s", said)
+}
+
+// memTotal is the machine's memory in bytes, 0 when /proc can't tell.
+func memTotal() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	var kb int64
+	if _, err := fmt.Sscanf(string(b), "MemTotal: %d kB", &kb); err != nil {
+		return 0
+	}
+	return kb << 10
+}

@@ -1,0 +1,97 @@
+package noded
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"gangd/pkg/api"
+)
+
+// board is what this node has to say: the newest word on each member, and which of them
+// the controller has not been told. However many members change while a frame is under
+// way, the next one carries all of them.
+type board struct {
+	mu       sync.Mutex
+	members  map[api.MemberKey]api.MemberActual
+	dirty    map[api.MemberKey]struct{}
+	gone     []api.MemberKey
+	revision uint64
+	wake     func() // asks the session to come for a report
+}
+
+func newBoard() *board {
+	return &board{members: map[api.MemberKey]api.MemberActual{}, dirty: map[api.MemberKey]struct{}{}, wake: func() {}}
+}
+
+// put records the newest word on a member.
+func (b *board) put(a api.MemberActual) {
+	b.mu.Lock()
+	b.members[a.MemberKey] = a
+	b.dirty[a.MemberKey] = struct{}{}
+	wake := b.wake
+	b.mu.Unlock()
+	wake()
+}
+
+// note records a word on a member that is not worth a frame of its own.
+func (b *board) note(a api.MemberActual) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.members[a.MemberKey] = a
+}
+
+// drop records that nothing of a member is left.
+func (b *board) drop(k api.MemberKey) {
+	b.mu.Lock()
+	delete(b.members, k)
+	delete(b.dirty, k)
+	b.gone = append(b.gone, k)
+	wake := b.wake
+	b.mu.Unlock()
+	wake()
+}
+
+// applied records the newest desired set that was taken in.
+func (b *board) applied(revision uint64) {
+	b.mu.Lock()
+	b.revision = revision
+	b.mu.Unlock()
+}
+
+func (b *board) onWake(f func()) {
+	b.mu.Lock()
+	b.wake = f
+	b.mu.Unlock()
+}
+
+// all is everything, for a Hello; after it only changes are told.
+func (b *board) all() []api.MemberActual {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.dirty)
+	b.gone, b.revision = nil, 0 // revisions count within one session
+	return slices.SortedFunc(maps.Values(b.members), func(x, y api.MemberActual) int { return compare(x.MemberKey, y.MemberKey) })
+}
+
+// report is what changed since the last one, nil when nothing did.
+func (b *board) report() *api.Actual {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.dirty) == 0 && len(b.gone) == 0 {
+		return nil
+	}
+	a := &api.Actual{Revision: b.revision, Gone: b.gone}
+	for k := range b.dirty {
+		a.Members = append(a.Members, b.members[k])
+	}
+	slices.SortFunc(a.Members, func(x, y api.MemberActual) int { return compare(x.MemberKey, y.MemberKey) })
+	clear(b.dirty)
+	b.gone = nil
+	return a
+}
+
+func compare(a, b api.MemberKey) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch))
+}

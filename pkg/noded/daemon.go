@@ -1,0 +1,207 @@
+package noded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/session"
+)
+
+// maxStarts bounds how many shims are being started at a time: more than the cores only
+// makes each of them later, and some of these starts wait for a disk.
+func maxStarts() int { return 2*runtime.NumCPU() + 2 }
+
+// Daemon is a running node daemon.
+type Daemon struct {
+	opts        Options
+	log         *slog.Logger
+	state       *stateDir
+	containment string // kind
+	cgroups     string // directory of the members' cgroups; empty with kind "group"
+	board       *board
+	ports       *ports
+	accounts    *accounts
+	cards       *cards
+	starts      chan struct{} // holds a token for each start under way
+	client      *session.Client
+
+	ctx     context.Context // ends the members' goroutines, not the members
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	jobs     map[int64][]*member // every member known here, by job
+	settings api.Settings        // the site's, of the last Welcome
+}
+
+// Run is the whole life of a daemon: it returns when ctx ends, or with the reason why it
+// could not begin. Members live on.
+func Run(ctx context.Context, opts Options) error {
+	state, err := openState(opts.StateDir)
+	if err != nil {
+		return err
+	}
+	defer state.close()
+	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), ports: newPorts(), jobs: map[int64][]*member{},
+		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
+		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+	if opts.Shim == "" {
+		return errors.New("gshim not found: it belongs beside gnoded")
+	}
+	if _, err := os.Stat(opts.Shim); err != nil {
+		return fmt.Errorf("gshim: %w", err)
+	}
+	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
+	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
+	d.board.onWake(d.client.Wake)
+	members, stop := context.WithCancel(ctx)
+	d.ctx = members
+	defer d.running.Wait()
+	defer stop()
+	d.cards = newCards(opts.GPU, d.ours, d.log)
+	d.cards.inventory(ctx)
+	if err := d.adopt(); err != nil {
+		return err
+	}
+	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.board.members), "controller", opts.Controller)
+	d.client.Start(ctx)
+	defer d.client.Close()
+	if opts.Ready != nil {
+		opts.Ready()
+	}
+	d.tick(ctx)
+	return nil
+}
+
+// tick samples the cards and renews leases until ctx ends.
+func (d *Daemon) tick(ctx context.Context) {
+	var renewed time.Duration // the contact that the members' leases were last counted from
+	for {
+		s := d.site()
+		if d.cards.sample(ctx, s.Heartbeat) {
+			d.client.Wake()
+		}
+		if at := d.client.LastContact(); s.Lease > 0 && at >= renewed+s.Lease/leaseShare {
+			renewed = at
+			d.renew(s.Lease - (session.BootTime() - at))
+		}
+		t := time.NewTimer(s.Heartbeat)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		case <-d.cards.changed():
+			t.Stop()
+		}
+	}
+}
+
+// leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so
+// that a node with a hundred idle members stays idle (10 m: each 30 s).
+const leaseShare = 20
+
+func (d *Daemon) renew(left time.Duration) {
+	if left <= 0 {
+		return // out of contact for the whole of it: the shims know
+	}
+	for _, m := range d.all() {
+		m.set(func(w *want) { w.lease = left })
+	}
+}
+
+func (d *Daemon) all() []*member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []*member
+	for _, ms := range d.jobs {
+		out = append(out, ms...)
+	}
+	return out
+}
+
+func (d *Daemon) site() api.Settings {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.settings
+}
+
+// find gives a member, nil when it is not known here.
+func (d *Daemon) find(k api.MemberKey) *member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lookup(k)
+}
+
+func (d *Daemon) lookup(k api.MemberKey) *member {
+	for _, m := range d.jobs[k.Job] {
+		if m.key == k {
+			return m
+		}
+	}
+	return nil
+}
+
+// mayOpen says whether the gate of m may be opened now.
+func (d *Daemon) mayOpen(m *member) bool {
+	s := d.site()
+	// A daemon that was frozen (or cut off) finds old frames before it finds out. What the
+	// controller wanted before it gave this node up must not start now.
+	if session.BootTime()-d.client.LastContact() > session.SilentBeats*s.Heartbeat {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, other := range d.jobs[m.key.Job] {
+		if other.key.Epoch > m.key.Epoch || other.key.Epoch < m.key.Epoch && !other.over.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// siblings wakes the other epochs of a job: one of them may wait for this one's end.
+func (d *Daemon) siblings(m *member) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, other := range d.jobs[m.key.Job] {
+		if other != m {
+			other.poke()
+		}
+	}
+}
+
+// remove forgets a member of which nothing is left.
+func (d *Daemon) remove(m *member) {
+	d.mu.Lock()
+	left := d.jobs[m.key.Job][:0]
+	for _, other := range d.jobs[m.key.Job] {
+		if other != m {
+			left = append(left, other)
+		}
+	}
+	if len(left) == 0 {
+		delete(d.jobs, m.key.Job)
+	} else {
+		d.jobs[m.key.Job] = left
+	}
+	d.mu.Unlock()
+	d.board.drop(m.key)
+	d.siblings(m)
+}
+
+// ours reports whether a process belongs to a member of this node.
+func (d *Daemon) ours(pid int) bool {
+	if d.cgroups != "" {
+		return inCgroup(pid, filepath.Base(d.cgroups)+"/"+d.state.id+"-")
+	}
+	return hasMarker(pid, d.state.id+".")
+}

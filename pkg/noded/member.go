@@ -1,0 +1,315 @@
+package noded
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/shim"
+)
+
+const (
+	// byeWait is how long a shim gets to exit after it was told that its results are
+	// recorded. Its directory is removed after that whatever it does.
+	byeWait = 2 * time.Second
+	// retryWait is when an order that could not be carried out yet is looked at again;
+	// what it waits for wakes the member sooner where it can.
+	retryWait = 200 * time.Millisecond
+)
+
+// member is one member on this node. Its goroutine (run) owns everything but the mailbox.
+type member struct {
+	d      *Daemon
+	key    api.MemberKey
+	dir    string
+	wake   chan struct{} // of capacity 1
+	orders chan *order
+	done   chan struct{} // closed when run is over
+	over   atomic.Bool   // stopped, refused or lost: nothing of it runs
+
+	mu   sync.Mutex
+	want want
+
+	// Owned by run.
+	actual   api.MemberActual
+	spec     *shim.Spec // once there is a directory
+	conn     *shim.Conn // nil: no shim to talk to
+	answers  <-chan shim.Answer
+	sentStop *api.Stop
+	sentGo   bool
+	killed   bool // the stop of a forget was sent
+	waiting  map[uint64]*order
+	gone     bool // nothing of it is left
+}
+
+// want is a member's mailbox: the newest orders.
+type want struct {
+	body   *api.AssignmentBody // of a member to be prepared
+	spec   *api.Spec
+	gate   *api.Gate
+	stop   *api.Stop
+	lease  time.Duration // not 0: renew to so much
+	forget bool
+}
+
+// order is a one-shot signal on its way through a member.
+type order struct {
+	api.SignalOrder
+	answer chan int // of capacity 1: processes that got it; -1: nobody is there
+}
+
+// newMember makes a member known. d.mu is held.
+func (d *Daemon) newMember(k api.MemberKey) *member {
+	m := &member{d: d, key: k, dir: d.state.memberDir(k), wake: make(chan struct{}, 1), orders: make(chan *order), done: make(chan struct{}), waiting: map[uint64]*order{}}
+	d.jobs[k.Job] = append(d.jobs[k.Job], m)
+	return m
+}
+
+// begin starts the member's goroutine from what is known of it. d.mu is held.
+func (m *member) begin(a api.MemberActual) {
+	m.actual = a
+	m.over.Store(ended(a.Phase))
+	if a.Phase == api.PhasePreparing {
+		m.d.board.note(a) // a session that opens now hears of it
+	} else {
+		m.d.board.put(a)
+	}
+	m.d.running.Add(1)
+	go m.run(m.d.ctx)
+}
+
+// ended: nothing of the member runs, and nothing ever will.
+func ended(p api.MemberPhase) bool {
+	return p == api.PhaseStopped || p == api.PhaseRefused || p == api.PhaseLost
+}
+
+// set changes the mailbox and wakes the owner.
+func (m *member) set(f func(*want)) {
+	m.mu.Lock()
+	f(&m.want)
+	m.mu.Unlock()
+	m.poke()
+}
+
+func (m *member) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take reads the mailbox.
+func (m *member) take() want {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.want
+	m.want.lease, m.want.body, m.want.spec = 0, nil, nil // used once
+	return w
+}
+
+func (m *member) run(ctx context.Context) {
+	defer m.d.running.Done()
+	defer m.end()
+	retry := time.NewTimer(retryWait)
+	defer retry.Stop()
+	for {
+		again := m.step(ctx)
+		if m.gone {
+			return
+		}
+		if again {
+			retry.Reset(retryWait)
+		} else {
+			retry.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+		case <-retry.C:
+		case o := <-m.orders:
+			m.pass(o)
+		case a, ok := <-m.answers:
+			if ok {
+				m.heard(a)
+			} else {
+				m.hungUp(ctx)
+			}
+		}
+	}
+}
+
+// end leaves the shim alone and answers who waits.
+func (m *member) end() {
+	if m.conn != nil {
+		_ = m.conn.Close()
+	}
+	m.abandon()
+	close(m.done)
+}
+
+// step brings what is nearer to what is wanted. It is true when something has to be looked
+// at again without being woken.
+func (m *member) step(ctx context.Context) (again bool) {
+	w := m.take()
+	if w.body != nil {
+		if w.forget || w.stop != nil { // called off before it began
+			m.become(api.MemberActual{Phase: api.PhaseStopped})
+		} else {
+			m.prepare(ctx, w.body, w.spec)
+			w = m.take() // that may have taken its time
+		}
+	}
+	if w.forget {
+		return m.forget(ctx)
+	}
+	if m.conn == nil {
+		return false
+	}
+	if w.lease > 0 {
+		m.send(shim.Command{Lease: w.lease})
+	}
+	if w.stop != nil {
+		if m.sentStop == nil || *m.sentStop != *w.stop {
+			m.sentStop = w.stop
+			m.send(shim.Command{Stop: w.stop})
+		}
+		return false
+	}
+	if w.gate == nil || m.sentGo || m.actual.Phase != api.PhaseReady {
+		return false
+	}
+	if !m.d.mayOpen(m) {
+		return true
+	}
+	m.sentGo = true
+	m.send(shim.Command{Go: &shim.Go{MasterPort: w.gate.MasterPort}})
+	return false
+}
+
+// send gives a command to the shim. A shim that is not there any more shows as the end of
+// its answers, so the error says nothing new.
+func (m *member) send(c shim.Command) { _ = m.conn.Send(c) }
+
+// heard takes in what the shim said.
+func (m *member) heard(a shim.Answer) {
+	if o := m.waiting[a.Signal]; a.Signal != 0 && o != nil {
+		delete(m.waiting, a.Signal)
+		o.answer <- a.Processes
+	}
+	if a.State != nil {
+		m.become(a.State.MemberActual)
+	}
+}
+
+// become publishes a new state of the member.
+func (m *member) become(a api.MemberActual) {
+	a.MemberKey, a.Port = m.key, m.port()
+	m.actual = a
+	if a.Phase == api.PhaseRefused {
+		m.clear() // "nothing of it is left" is part of the word
+	}
+	m.publish()
+}
+
+func (m *member) port() int {
+	if m.spec == nil {
+		return 0
+	}
+	return m.spec.Port
+}
+
+func (m *member) publish() {
+	first := ended(m.actual.Phase) && !m.over.Swap(true)
+	if first {
+		m.d.ports.release(m.port(), m.key)
+	}
+	m.d.board.put(m.actual)
+	if first {
+		m.d.siblings(m)
+	}
+}
+
+// forget ends what lives, then drops the files.
+func (m *member) forget(ctx context.Context) (again bool) {
+	if !m.over.Load() {
+		if m.conn != nil && !m.killed {
+			m.killed = true
+			m.send(shim.Command{Stop: &api.Stop{Cause: api.CauseCancelled, Text: "forgotten by the controller", Signal: "KILL"}})
+		}
+		return false // its end, or the end of its shim, comes as an answer
+	}
+	if m.conn != nil {
+		m.send(shim.Command{Bye: true})
+		m.drain(ctx)
+	}
+	if err := m.clear(); err != nil {
+		m.d.log.Warn("member's files not removed", "job", m.key.Job, "epoch", m.key.Epoch, "err", err)
+		return true
+	}
+	m.gone = true
+	m.d.remove(m)
+	return false
+}
+
+// drain waits for the shim to hang up, which is its exit.
+func (m *member) drain(ctx context.Context) {
+	t := time.NewTimer(byeWait)
+	defer t.Stop()
+	for {
+		select {
+		case _, ok := <-m.answers:
+			if !ok {
+				return
+			}
+		case <-t.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// clear removes the member's files.
+func (m *member) clear() error { return os.RemoveAll(m.dir) }
+
+// signal hands a one-shot signal to the owner and waits for the count.
+func (m *member) signal(ctx context.Context, o api.SignalOrder) (int, error) {
+	ask := &order{SignalOrder: o, answer: make(chan int, 1)}
+	select {
+	case m.orders <- ask:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-m.done: // gone in this moment, or with the daemon
+		return 0, api.Errorf(api.CodeNotFound, "job %d epoch %d has no member on node %s any more", o.Job, o.Epoch, m.d.opts.Name)
+	}
+	select {
+	case n := <-ask.answer:
+		if n < 0 {
+			return 0, api.Errorf(api.CodeConflict, "job %d epoch %d runs nothing on node %s", o.Job, o.Epoch, m.d.opts.Name)
+		}
+		return n, nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+func (m *member) pass(o *order) {
+	if m.conn == nil || m.over.Load() {
+		o.answer <- -1
+		return
+	}
+	m.waiting[o.Number] = o
+	m.send(shim.Command{Signal: &o.SignalOrder})
+}
+
+// abandon answers the orders that no shim will.
+func (m *member) abandon() {
+	for n, o := range m.waiting {
+		delete(m.waiting, n)
+		o.answer <- -1
+	}
+}

@@ -1,0 +1,36 @@
+package noded
+
+import (
+	"crypto/tls"
+	"log/slog"
+
+	"gangd/pkg/gpu"
+)
+
+// Options are what a daemon is started with.
+type Options struct {
+	Name     string
+	StateDir string // made when it is not there
+	Address  string // where ranks of other nodes reach this one
+	Version  string
+
+	Network    string      // "unix" or "tcp": how the controller is reached
+	Controller string      // path, or host:port
+	TLS        *tls.Config // with "tcp"
+
+	// SingleUser: every rank runs as whoever started the daemon, which need not be root.
+	SingleUser bool
+	MinUID     uint32   // lower uids are refused; not in single-user mode
+	Groups     []string // users outside all of these are refused; empty: anyone
+
+	CPUs     int   // 0: detect
+	Memory   int64 // bytes, 0: detect
+	Features []string
+	GPU      gpu.Provider // nil: no cards
+
+	Shim       string // path of gshim
+	BinDir     string // of all programs, for the ranks' PATH; empty: none
+	CgroupBase string // directory to make members' cgroups in; empty: found
+	Log        *slog.Logger
+	Ready      func() `json:"-"` // called once members are found again and the session is being opened; may be nil
+}

@@ -1,0 +1,133 @@
+package noded
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/outpath"
+	"gangd/pkg/proc"
+	"gangd/pkg/rankenv"
+	"gangd/pkg/session"
+	"gangd/pkg/shim"
+)
+
+// prepare starts the member's shim, which answers ready or refused. What the user owns
+// (working directory, output) is checked by the shim, as the user.
+func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) {
+	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec)
+	if refusal != nil {
+		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		return
+	}
+	select {
+	case m.d.starts <- struct{}{}:
+		defer func() { <-m.d.starts }()
+	case <-ctx.Done():
+		return
+	}
+	m.spec = s
+	conn, err := shim.Start(m.d.opts.Shim, s, spec.Script)
+	if err != nil {
+		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
+		return
+	}
+	m.talk(conn)
+}
+
+func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
+
+// shimSpec is what the shim of a member is started with.
+func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec) (*shim.Spec, *api.Refusal) {
+	node := -1
+	for i, p := range body.Nodes {
+		if p.Name == d.opts.Name {
+			node = i
+		}
+	}
+	if node < 0 || len(body.Ranks) == 0 {
+		return nil, nodeFault("job %d epoch %d is not placed on node %s", k.Job, k.Epoch, d.opts.Name)
+	}
+	acc, refusal := d.accounts.resolve(body.User, body.UID, body.GID)
+	if refusal != nil {
+		return nil, refusal
+	}
+	// The number at the end makes names fresh even when the daemon died between two tries of
+	// one epoch: a cgroup that was killed once kills what is later cloned into it.
+	name := fmt.Sprintf("%d.%d.%08x", k.Job, k.Epoch, rand.Uint32())
+	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir,
+		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups,
+		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
+		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
+		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, Lease: d.leaseLeft()}
+	if s.OpenMode == "" {
+		s.OpenMode = "append" // a requeue never wipes what it had
+	}
+	if s.StopSignal == "" {
+		s.StopSignal = "TERM"
+	}
+	if d.containment != proc.Group {
+		s.CgroupDir = filepath.Join(d.cgroups, d.state.id+"-"+name)
+	}
+	d.fillRanks(s, node, acc, body, spec)
+	if body.Ranks[0].Node == node {
+		port, err := d.ports.take(k)
+		if err != nil {
+			return nil, nodeFault("%v", err)
+		}
+		s.Port = port
+	}
+	return s, nil
+}
+
+// leaseLeft is the lease of a member that starts now, counted from the last contact.
+func (d *Daemon) leaseLeft() time.Duration {
+	lease := d.site().Lease
+	if lease <= 0 {
+		return 0
+	}
+	return max(lease-(session.BootTime()-d.client.LastContact()), 1)
+}
+
+// fillRanks writes the ranks of this node that run a process: their environment and files.
+func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec) {
+	names := make([]string, len(body.Nodes))
+	for i, p := range body.Nodes {
+		names[i] = p.Name
+	}
+	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
+		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes()}
+	environ := env.Environ()
+	local := 0
+	for _, p := range body.Ranks {
+		if p.Node == node {
+			local++
+		}
+	}
+	for i, r := range env.Ranks() {
+		v := outpath.Vars{Job: s.Job, ArrayJob: body.ArrayJobID, ArrayIndex: body.ArrayIndex, Name: body.Name, User: body.User,
+			Node: d.opts.Name, NodeIndex: node, Rank: r, Restarts: body.RestartCount}
+		s.Ranks = append(s.Ranks, shim.RankSpec{Rank: r, Env: environ[i],
+			Output: outpath.Output(spec, v), Error: outpath.Error(spec, v), Input: input(spec, v)})
+	}
+	s.MemoryMax = spec.MemoryPerNode
+	if s.MemoryMax == 0 {
+		s.MemoryMax = spec.MemoryPerRank * int64(local)
+	}
+}
+
+func input(spec *api.Spec, v outpath.Vars) string {
+	if spec.Input == "" {
+		return ""
+	}
+	p := outpath.Expand(spec.Input, v)
+	if path.IsAbs(p) {
+		return path.Clean(p)
+	}
+	return path.Join(spec.WorkDir, p)
+}

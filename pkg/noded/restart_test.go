@@ -1,0 +1,248 @@
+package noded
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/shim"
+)
+
+// kill ends a daemon as a crash would.
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+// finish stops the daemon of a test that ran one as a process, after its members.
+func finish(t *testing.T, c *controller, o Options, cmd *exec.Cmd) {
+	t.Helper()
+	c.empty(o.StateDir)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("gnoded ended with %v", err)
+	}
+}
+
+// TestKilledWithTwentyRanks: kill -9 of the daemon, ranks that end meanwhile, and another
+// daemon. What runs keeps its pids, what ended is told exactly and once.
+func TestKilledWithTwentyRanks(t *testing.T) {
+	c := newController(t)
+	o := c.options(t.TempDir())
+	first := c.spawn(o)
+	go1 := filepath.Join(t.TempDir(), "go")
+	script := fmt.Sprintf("#!/bin/bash\n[ $GANG_JOB_ID -gt 5 ] && exec sleep 1000\nwhile [ ! -e %s ]; do sleep 0.05; done\nexit $((GANG_JOB_ID * 10 + RANK))\n", go1)
+	before := map[api.MemberKey][]int{}
+	var keys []api.MemberKey
+	for job := range int64(10) {
+		keys = append(keys, c.desire(job+1, 1, 2, script))
+	}
+	for _, k := range keys {
+		before[k] = pids(c.untilPhase(k, api.PhaseRunning))
+	}
+	kill(t, first)
+	if err := os.WriteFile(go1, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys[:5] { // they end while no daemon runs
+		dir := filepath.Join(o.StateDir, membersDir, fmt.Sprintf("%d.1", k.Job))
+		waitState(t, dir, api.PhaseStopped)
+	}
+	second := c.spawn(o)
+	defer finish(t, c, o, second)
+	c.until("the second hello", func() bool { return len(c.hellos) >= 2 })
+	for _, k := range keys {
+		want := api.PhaseRunning
+		if k.Job <= 5 {
+			want = api.PhaseStopped
+		}
+		a := c.untilPhase(k, want)
+		if !slices.Equal(pids(a), before[k]) {
+			t.Errorf("job %d: pids %v, before %v", k.Job, pids(a), before[k])
+		}
+		for _, r := range a.Ranks {
+			if k.Job <= 5 && (!r.Exited || r.ExitCode != int(k.Job)*10+r.Rank) {
+				t.Errorf("job %d: %+v", k.Job, r)
+			}
+		}
+	}
+	// The new daemon still rules them.
+	c.stop(keys[9], time.Second)
+	c.untilPhase(keys[9], api.PhaseStopped)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range keys[:5] {
+		if p := c.phases[k]; p[len(p)-1] != api.PhaseStopped || slices.Contains(p, api.PhaseLost) {
+			t.Errorf("job %d: phases %v", k.Job, p)
+		}
+	}
+}
+
+func waitState(t *testing.T, dir string, want api.MemberPhase) *shim.State {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if s, err := shim.ReadState(dir); err == nil && s.Phase == want {
+			return s
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is not %s", dir, want)
+		}
+	}
+}
+
+// TestShimKilled: a shim that dies takes nobody's word with it: what it held is killed and
+// the member is lost, with the daemon there and without.
+func TestShimKilled(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		t.Run(fmt.Sprintf("daemon dead %v", alone), func(t *testing.T) {
+			c := newController(t)
+			o := c.options(t.TempDir())
+			cmd := c.spawn(o)
+			k := c.desire(1, 1, 2, "#!/bin/bash\nsetsid sleep 1000 &\nexec sleep 1000\n")
+			a := c.untilPhase(k, api.PhaseRunning)
+			s, err := shim.ReadState(filepath.Join(o.StateDir, membersDir, "1.1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if alone {
+				kill(t, cmd)
+			}
+			if err := syscall.Kill(s.ShimPID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if alone {
+				cmd = c.spawn(o)
+			}
+			defer func() { finish(t, c, o, cmd) }()
+			lost := c.untilPhase(k, api.PhaseLost)
+			if len(lost.Ranks) != 2 {
+				t.Errorf("lost without its ranks: %+v", lost)
+			}
+			for _, pid := range pids(a) {
+				if alive(pid) {
+					t.Errorf("process %d of a lost member lives", pid)
+				}
+			}
+		})
+	}
+}
+
+// alive: a zombie, which waits for a parent that may be nobody here, is not.
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	for i := len(b) - 1; i > 0; i-- {
+		if b[i] == ')' {
+			return b[i+2] != 'Z' && b[i+2] != 'X'
+		}
+	}
+	return true
+}
+
+func TestMembersOfAnotherBoot(t *testing.T) {
+	c := newController(t)
+	o := c.options(t.TempDir())
+	for job, phase := range map[int]api.MemberPhase{1: api.PhaseRunning, 2: api.PhaseStopped, 3: ""} {
+		dir := filepath.Join(o.StateDir, membersDir, fmt.Sprintf("%d.1", job))
+		write(t, dir, shim.SpecFile, fmt.Sprintf(`{"job":%d,"epoch":1,"containment":"group","marker":"GANG_MEMBER=none"}`, job))
+		if phase != "" {
+			write(t, dir, shim.StateFile, fmt.Sprintf(`{"job":%d,"epoch":1,"phase":%q,"ranks":[{"rank":0,"pid":1,"exited":true,"exit_code":3}],"boot_id":"another"}`, job, phase))
+		}
+	}
+	write(t, filepath.Join(o.StateDir, membersDir, "4.1"), shim.SpecFile, "{torn")
+	write(t, o.StateDir, bootFile, "another")
+	c.desire(2, 1, 1, "", func(a *api.Assignment, _ *api.Spec) { a.Gate = &api.Gate{} })
+	c.run(o)
+	c.until("a hello", func() bool { return len(c.hellos) > 0 })
+	if m := c.hellos[0].Members; len(m) != 1 || m[0].Job != 2 || m[0].Phase != api.PhaseStopped || m[0].Ranks[0].ExitCode != 3 {
+		t.Errorf("members %+v: want the result of job 2 alone", m)
+	}
+	left, err := os.ReadDir(filepath.Join(o.StateDir, membersDir))
+	if err != nil || len(left) != 1 {
+		t.Errorf("directories %v, %v", left, err)
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSecondDaemonIsRefused(t *testing.T) {
+	c := newController(t)
+	o := c.options(t.TempDir())
+	c.run(o)
+	c.until("a hello", func() bool { return len(c.hellos) > 0 })
+	want := fmt.Sprintf("state_dir %s: another gnoded is running on it: stop that one, or give this one another state_dir", o.StateDir)
+	if err := Run(t.Context(), o); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestFrozenDaemonOpensNoGate: a daemon that was stopped while its member was ready finds
+// the open gate in its socket when it goes on, and does not obey it.
+func TestFrozenDaemonOpensNoGate(t *testing.T) {
+	c := newController(t)
+	c.autoGo = false
+	o := c.options(t.TempDir())
+	cmd := c.spawn(o)
+	defer finish(t, c, o, cmd)
+	ran := filepath.Join(t.TempDir(), "ran")
+	k := c.desire(1, 1, 1, "#!/bin/sh\ntouch "+ran+"\n")
+	c.untilPhase(k, api.PhaseReady)
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	c.order(k, func(a *api.Assignment) { a.Gate = &api.Gate{} })
+	c.until("the session to end", func() bool { return c.cut > 0 })
+	c.forget(k) // the gang went elsewhere
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	c.untilGone(k)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("it ran")
+	}
+}
+
+// TestTwoArrays: members come, run and go in two overlapping waves; each is told once, and
+// frames carry many.
+func TestTwoArrays(t *testing.T) {
+	c := newController(t)
+	c.autoEnd = true
+	c.run(c.options(t.TempDir()))
+	const n = 40
+	var keys []api.MemberKey
+	for wave := range int64(2) {
+		for i := range int64(n) {
+			keys = append(keys, c.desire(wave*100+i+1, 1, 1, fmt.Sprintf("#!/bin/sh\nexit %d\n", i)))
+		}
+	}
+	for i, k := range keys {
+		c.untilGone(k)
+		a := c.latest[k]
+		if a.Phase != api.PhaseStopped || a.Ranks[0].ExitCode != i%n {
+			t.Errorf("job %d: %+v", k.Job, a)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range keys {
+		if c.gone[k] != 1 {
+			t.Errorf("job %d gone %d times", k.Job, c.gone[k])
+		}
+	}
+	t.Logf("%d frames for %d members", c.frames, len(keys))
+}

@@ -1,0 +1,133 @@
+package noded
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+)
+
+const (
+	membersDir  = "m" // short: sockets lie below it
+	lockFile    = "lock"
+	idFile      = "id"      // made once; names this state directory to the controller
+	bootFile    = "boot"    // boot id of the daemon that wrote here last
+	lineageFile = "lineage" // highest commit number that a controller told
+)
+
+// stateDir is the daemon's directory. One daemon has it at a time.
+type stateDir struct {
+	path string
+	id   string
+	boot string
+	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
+	lastBoot string
+	lineage  uint64
+	lock     *os.File
+}
+
+func openState(path string) (*stateDir, error) {
+	// Others may pass through to the scripts of their jobs, and see nothing.
+	if err := os.MkdirAll(filepath.Join(path, membersDir), 0o711); err != nil {
+		return nil, fmt.Errorf("state_dir: %w", err)
+	}
+	s := &stateDir{path: path, boot: proc.BootID()}
+	if err := s.take(); err != nil {
+		return nil, err
+	}
+	if err := s.load(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// take locks the directory. The kernel drops the lock with the process, however it ends;
+// shims don't inherit it.
+func (s *stateDir) take() error {
+	f, err := os.OpenFile(filepath.Join(s.path, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("state_dir %s: another gnoded is running on it: stop that one, or give this one another state_dir", s.path)
+		}
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	s.lock = f
+	return nil
+}
+
+func (s *stateDir) load() error {
+	s.id = s.read(idFile)
+	if s.id == "" {
+		b := make([]byte, 8)
+		_, _ = rand.Read(b) // never fails
+		s.id = hex.EncodeToString(b)
+		if err := s.write(idFile, s.id); err != nil {
+			return err
+		}
+	}
+	s.lastBoot = s.read(bootFile)
+	s.lineage, _ = strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	return s.write(bootFile, s.boot)
+}
+
+func (s *stateDir) close() { _ = s.lock.Close() }
+
+func (s *stateDir) read(name string) string {
+	b, _ := os.ReadFile(filepath.Join(s.path, name))
+	return strings.TrimSpace(string(b))
+}
+
+func (s *stateDir) write(name, text string) error {
+	tmp := filepath.Join(s.path, name+".new")
+	if err := os.WriteFile(tmp, []byte(text+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, filepath.Join(s.path, name))
+}
+
+// sawLineage keeps the highest lineage: a controller whose store went back in time is told.
+func (s *stateDir) sawLineage(n uint64) error {
+	if n <= s.lineage {
+		return nil
+	}
+	s.lineage = n
+	return s.write(lineageFile, strconv.FormatUint(n, 10))
+}
+
+// memberDir is the directory of a member.
+func (s *stateDir) memberDir(k api.MemberKey) string {
+	return filepath.Join(s.path, membersDir, fmt.Sprintf("%d.%d", k.Job, k.Epoch))
+}
+
+// members lists the members that have a directory.
+func (s *stateDir) members() ([]api.MemberKey, error) {
+	entries, err := os.ReadDir(filepath.Join(s.path, membersDir))
+	if err != nil {
+		return nil, err
+	}
+	var keys []api.MemberKey
+	for _, e := range entries {
+		job, epoch, _ := strings.Cut(e.Name(), ".")
+		j, err1 := strconv.ParseInt(job, 10, 64)
+		n, err2 := strconv.Atoi(epoch)
+		if err1 == nil && err2 == nil && j > 0 && n > 0 {
+			keys = append(keys, api.MemberKey{Job: j, Epoch: n})
+		}
+	}
+	return keys, nil
+}

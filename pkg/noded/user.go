@@ -1,0 +1,123 @@
+package noded
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// account is a user as this machine knows it.
+type account struct {
+	uid, gid uint32
+	groups   []uint32
+	home     string
+}
+
+// accountTTL is how long an answer of the user database is believed: gangs of many
+// members arrive together, and a database over the network answers in milliseconds.
+const accountTTL = 5 * time.Second
+
+// accounts looks users up, and decides whether they may run here.
+type accounts struct {
+	single bool
+	minUID uint32
+	allow  []string // groups
+	mu     sync.Mutex
+	known  map[string]known
+}
+
+type known struct {
+	account *account
+	groups  []string
+	err     error
+	at      time.Time
+}
+
+// resolve finds the user of a member. The node's own answer counts: a controller can't make
+// it run something as anyone whom the name does not mean here.
+func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal) {
+	if a.single {
+		if own := uint32(os.Getuid()); uid != own {
+			return nil, nodeFault("this node runs everything as uid %d (single-user), the job is of %s (uid %d)", own, name, uid)
+		}
+		home, _ := os.UserHomeDir()
+		return &account{uid: uid, gid: gid, home: home}, nil
+	}
+	k := a.lookup(name)
+	switch {
+	case k.err != nil:
+		return nil, nodeFault("user %s: %v", name, k.err)
+	case k.account.uid != uid:
+		return nil, nodeFault("user %s is uid %d here and uid %d at the controller", name, k.account.uid, uid)
+	case uid < a.minUID:
+		return nil, nodeFault("user %s: uid %d is below min_uid %d of this node", name, uid, a.minUID)
+	case len(a.allow) > 0 && !slices.ContainsFunc(k.groups, func(g string) bool { return slices.Contains(a.allow, g) }):
+		return nil, nodeFault("user %s is in none of the groups %v that may use this node", name, a.allow)
+	}
+	return k.account, nil
+}
+
+func (a *accounts) lookup(name string) known {
+	a.mu.Lock()
+	k, ok := a.known[name]
+	a.mu.Unlock()
+	if ok && time.Since(k.at) < accountTTL {
+		return k
+	}
+	k = lookupAccount(name) // without the lock: one user's slow directory must not hold up another's start
+	k.at = time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil {
+		a.known = map[string]known{}
+	}
+	a.known[name] = k
+	return k
+}
+
+func lookupAccount(name string) known {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return known{err: err}
+	}
+	acc := &account{home: u.HomeDir}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return known{err: err}
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return known{err: err}
+	}
+	acc.uid, acc.gid = uint32(uid), uint32(gid)
+	ids, err := u.GroupIds()
+	if err != nil {
+		return known{err: fmt.Errorf("groups: %w", err)}
+	}
+	var names []string
+	for _, id := range ids {
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return known{err: err}
+		}
+		acc.groups = append(acc.groups, uint32(n))
+		if g, err := user.LookupGroupId(id); err == nil { // a gid without a name is in no group that could be allowed
+			names = append(names, g.Name)
+		}
+	}
+	return known{account: acc, groups: names}
+}
+
+func nodeFault(format string, args ...any) *api.Refusal {
+	return &api.Refusal{Text: fmt.Sprintf(format, args...)}
+}
+
+func jobFault(format string, args ...any) *api.Refusal {
+	return &api.Refusal{Job: true, Text: fmt.Sprintf(format, args...)}
+}

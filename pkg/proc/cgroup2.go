@@ -1,0 +1,180 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+type cgroup2 struct {
+	dir string
+	fd  int // of dir, for clone into it; -1 when not open
+}
+
+func makeCgroup2(dir string, lim Limits) (Containment, error) {
+	if err := syscall.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make cgroup %s: %w", dir, err)
+	}
+	c := &cgroup2{dir: dir, fd: -1}
+	if err := c.limit(lim); err != nil {
+		_ = syscall.Rmdir(dir)
+		return nil, err
+	}
+	return c, nil
+}
+
+// limit writes the limits whose controllers are there. Without the controller the file
+// does not exist, and the limit is the scheduler's arithmetic only.
+func (c *cgroup2) limit(lim Limits) error {
+	set := func(name string, v int64) error {
+		err := writeFile(c.dir+"/"+name, strconv.FormatInt(v, 10))
+		if os.IsNotExist(err) {
+			return nil
+		}
+		return err
+	}
+	if lim.Memory > 0 {
+		if err := set("memory.max", lim.Memory); err != nil {
+			return err
+		}
+	}
+	if lim.PIDs > 0 {
+		return set("pids.max", lim.PIDs)
+	}
+	return nil
+}
+
+func (c *cgroup2) Enter(attr *syscall.SysProcAttr) error {
+	if c.fd < 0 {
+		fd, err := openRetry(c.dir, syscall.O_RDONLY|syscall.O_DIRECTORY)
+		if err != nil {
+			return fmt.Errorf("open cgroup %s: %w", c.dir, err)
+		}
+		c.fd = fd
+	}
+	attr.UseCgroupFD, attr.CgroupFD = true, c.fd
+	return nil
+}
+
+func (c *cgroup2) Leave() {
+	if c.fd >= 0 {
+		_ = syscall.Close(c.fd)
+		c.fd = -1
+	}
+}
+
+func (c *cgroup2) PIDs() ([]int, error) { return treePIDs(c.dir) }
+
+// treePIDs also looks into groups that a job has made inside its own.
+func treePIDs(dir string) ([]int, error) {
+	pids, err := readPIDs(dir + "/cgroup.procs")
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range subGroups(dir) {
+		more, err := treePIDs(sub)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		pids = append(pids, more...)
+	}
+	return pids, nil
+}
+
+func subGroups(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var subs []string
+	for _, e := range entries {
+		if e.IsDir() {
+			subs = append(subs, dir+"/"+e.Name())
+		}
+	}
+	return subs
+}
+
+// freezeWait bounds the wait for a process in the kernel that is slow to freeze: the list
+// is then as good as it was without freezing.
+const freezeWait = 20 * time.Millisecond
+
+func (c *cgroup2) Freeze() bool {
+	if writeFile(c.dir+"/cgroup.freeze", "1") != nil {
+		return false
+	}
+	for end := time.Now().Add(freezeWait); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+		if c.event("frozen 1") {
+			return true
+		}
+	}
+	return true
+}
+
+func (c *cgroup2) Thaw() { _ = writeFile(c.dir+"/cgroup.freeze", "0") }
+
+func (c *cgroup2) event(line string) bool {
+	var buf [256]byte
+	n := readFile(c.dir+"/cgroup.events", buf[:])
+	return bytes.Contains(buf[:n], []byte(line))
+}
+
+// Kill needs no thaw: a fatal signal ends frozen processes of v2 as well.
+func (c *cgroup2) Kill() error {
+	err := writeFile(c.dir+"/cgroup.kill", "1")
+	if os.IsNotExist(err) && !exists(c.dir) {
+		return nil
+	}
+	return err
+}
+
+func exists(path string) bool {
+	var st syscall.Stat_t
+	return syscall.Stat(path, &st) != syscall.ENOENT
+}
+
+// Remove lets the kernel judge: rmdir fails with EBUSY while a live process is inside.
+func (c *cgroup2) Remove() (bool, error) {
+	c.Leave()
+	return removeTree(c.dir, func() bool { return c.event("populated 0") })
+}
+
+func removeTree(dir string, empty func() bool) (bool, error) {
+	err := syscall.Rmdir(dir)
+	if err == syscall.EBUSY && empty() {
+		for _, sub := range subGroups(dir) {
+			if gone, err := removeTree(sub, func() bool { return true }); !gone {
+				return false, err
+			}
+		}
+		err = syscall.Rmdir(dir)
+	}
+	switch err {
+	case nil, syscall.ENOENT:
+		return true, nil
+	case syscall.EBUSY, syscall.ENOTEMPTY, syscall.EINTR:
+		return false, nil
+	}
+	return false, fmt.Errorf("remove cgroup %s: %w", dir, err)
+}
+
+func (c *cgroup2) OOMKills() int {
+	b, err := readAll(c.dir + "/memory.events")
+	if err != nil {
+		return 0
+	}
+	return eventCount(b, "oom_kill ")
+}
+
+// eventCount finds "name N" at the beginning of a line.
+func eventCount(b []byte, name string) int {
+	for _, line := range bytes.Split(b, []byte("\n")) {
+		if v, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			return atoi(v)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,125 @@
+package proc
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The kinds of containment, best first, as ginfo shows them.
+const (
+	Cgroup2 = "cgroup2"
+	Cgroup1 = "cgroup1"
+	Group   = "group"
+)
+
+// Limits are what a containment can hold its processes to; 0 is no limit.
+type Limits struct {
+	Memory int64 // bytes
+	PIDs   int64
+}
+
+// Containment holds the processes of one member. It is used by one goroutine, which is
+// locked to its thread: the v1 kind moves that thread.
+type Containment interface {
+	// Enter prepares attr so that what is forked with it is inside from its first
+	// instruction. Leave must be called after the last fork.
+	Enter(attr *syscall.SysProcAttr) error
+	Leave()
+	// PIDs lists the processes inside, zombies possibly among them.
+	PIDs() ([]int, error)
+	// Freeze stops everything inside where the kind can, so that a list of it stays true;
+	// ok is false where it can't.
+	Freeze() (ok bool)
+	Thaw()
+	// Kill sends KILL to everything inside. It is repeated until Remove succeeds.
+	Kill() error
+	// Remove proves that nothing is left and removes the containment. It is false, without
+	// an error, while something is inside.
+	Remove() (bool, error)
+	// OOMKills counts the processes that the kernel killed for the memory limit.
+	OOMKills() int
+}
+
+// Make builds a fresh containment for processes that the caller is going to start. For
+// [Group] the caller must be their child subreaper, see [Subreaper].
+func Make(kind, dir, marker string, lim Limits) (Containment, error) {
+	switch kind {
+	case Cgroup2:
+		return makeCgroup2(dir, lim)
+	case Cgroup1:
+		return makeCgroup1(dir, lim)
+	case Group:
+		return &group{root: syscall.Getpid(), marker: marker}, nil
+	}
+	return nil, fmt.Errorf("unknown containment %q: want %s, %s or %s", kind, Cgroup2, Cgroup1, Group)
+}
+
+// open takes over a containment whose shim is dead.
+func open(kind, dir, marker string) (Containment, error) {
+	switch kind {
+	case Cgroup2:
+		return &cgroup2{dir: dir, fd: -1}, nil
+	case Cgroup1:
+		return &cgroup1{dir: dir}, nil
+	case Group:
+		return &group{marker: marker}, nil
+	}
+	return nil, fmt.Errorf("unknown containment %q: want %s, %s or %s", kind, Cgroup2, Cgroup1, Group)
+}
+
+// KillContainment ends what a dead shim left: KILL, again and again, until the containment
+// is proven empty and removed. A containment that is not there is empty. It gives up after
+// wait and names what is left; a later call goes on.
+func KillContainment(kind, dir, marker string, wait time.Duration) error {
+	c, err := open(kind, dir, marker)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(wait)
+	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
+		if err := c.Kill(); err != nil {
+			return err
+		}
+		if gone, err := c.Remove(); gone || err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes outlived KILL for %v: %s", wait, describe(c))
+		}
+		time.Sleep(pause)
+	}
+}
+
+func describe(c Containment) string {
+	pids, err := c.PIDs()
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, pid := range pids {
+		if s, ok := ReadStat(pid); ok && !s.Dead() {
+			out = append(out, strconv.Itoa(pid)+" ("+s.Comm+", state "+string(s.State)+")")
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Subreaper makes this process the parent of every orphan among its descendants.
+func Subreaper() error {
+	const prSetChildSubreaper = 36
+	if _, _, e := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); e != 0 {
+		return fmt.Errorf("become child subreaper: %w", e)
+	}
+	return nil
+}
+
+// signal sends sig; a process that is gone is no error.
+func signal(pid int, sig syscall.Signal) error {
+	if err := syscall.Kill(pid, sig); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("signal %d to process %d: %w", sig, pid, err)
+	}
+	return nil
+}

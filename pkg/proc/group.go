@@ -1,0 +1,156 @@
+package proc
+
+import (
+	"syscall"
+)
+
+// group is the containment of a machine without a usable cgroup.
+type group struct {
+	root   int // the shim, subreaper of all of them; 0: it is dead
+	marker string
+	killed bool
+}
+
+func (g *group) Enter(*syscall.SysProcAttr) error { return nil }
+func (g *group) Leave()                           {}
+func (g *group) Freeze() bool                     { return false }
+func (g *group) Thaw()                            {}
+func (g *group) OOMKills() int                    { return 0 }
+
+func (g *group) PIDs() ([]int, error) {
+	stats, err := g.members()
+	pids := make([]int, len(stats))
+	for i, s := range stats {
+		pids[i] = s.PID
+	}
+	return pids, err
+}
+
+// members scans the machine once: descendants of the shim, processes that carry the
+// marker, and descendants of those, which may have cleared their environment.
+func (g *group) members() ([]Stat, error) {
+	pids, err := All()
+	if err != nil {
+		return nil, err
+	}
+	self := syscall.Getpid()
+	children := make(map[int][]Stat, len(pids))
+	var todo []Stat
+	in := map[int]bool{self: true} // never ourselves
+	add := func(s Stat) {
+		if !in[s.PID] {
+			in[s.PID] = true
+			todo = append(todo, s)
+		}
+	}
+	kthreadd := kernelParent()
+	want, buf := []byte("\x00"+g.marker+"\x00"), make([]byte, environBuf)
+	for _, pid := range pids {
+		s, ok := ReadStat(pid)
+		if !ok || s.Dead() || s.PPID == kthreadd {
+			continue
+		}
+		children[s.PPID] = append(children[s.PPID], s)
+		if g.marker != "" && pid != self && pid != g.root && environ(pid, want, buf) {
+			add(s)
+		}
+	}
+	for _, s := range children[g.root] {
+		if g.root != 0 {
+			add(s)
+		}
+	}
+	for i := 0; i < len(todo); i++ {
+		for _, s := range children[todo[i].PID] {
+			add(s)
+		}
+	}
+	return todo, nil
+}
+
+// kernelParent is the pid of kthreadd, parent of the kernel's own threads, which are a third
+// of what a machine runs; -1 inside a pid namespace, where 2 is anybody's.
+func kernelParent() int {
+	if s, ok := ReadStat(2); ok && s.Comm == "kthreadd" && s.PPID == 0 {
+		return 2
+	}
+	return -1
+}
+
+// sweeps bounds the stopping of a fork bomb: each sweep stops all that the one before has
+// missed, and what forks faster meets the next Kill.
+const sweeps = 10
+
+// Kill stops everything before it kills anything: a parent that sees its child die may
+// start another, a stopped one can't. Whole process groups are signalled where possible:
+// the kernel does that atomically against fork.
+func (g *group) Kill() error {
+	g.killed = true
+	seen := map[int]Stat{}
+	for range sweeps {
+		stats, err := g.members()
+		if err != nil {
+			return err
+		}
+		fresh := false
+		for _, s := range stats {
+			if old, ok := seen[s.PID]; !ok || old.Start != s.Start {
+				seen[s.PID] = s
+				fresh = true
+				g.both(s, syscall.SIGSTOP)
+			}
+		}
+		if !fresh {
+			break
+		}
+	}
+	for _, s := range seen {
+		g.both(s, syscall.SIGKILL)
+	}
+	return nil
+}
+
+// both signals a process and its process group, unless that is our own or init's.
+func (g *group) both(s Stat, sig syscall.Signal) {
+	now, ok := ReadStat(s.PID)
+	if !ok || now.Start != s.Start {
+		return // the pid is somebody else's by now
+	}
+	if now.PGRP > 1 && now.PGRP != syscall.Getpgrp() && g.leads(now) {
+		_ = signal(-now.PGRP, sig)
+	}
+	_ = signal(s.PID, sig)
+}
+
+// leads guards the signal to a group: only the group's leader brings it, since ranks are
+// leaders of sessions of their own and no outsider can be in a group that one of ours made.
+func (g *group) leads(s Stat) bool { return s.PGRP == s.PID }
+
+// Remove: with the shim as subreaper "no child" proves "no descendant". After a kill, and
+// when the shim is dead, two scans in a row must also be clean.
+func (g *group) Remove() (bool, error) {
+	if g.root != 0 && hasChild() {
+		return false, nil
+	}
+	if g.root != 0 && !g.killed {
+		return true, nil
+	}
+	for range 2 {
+		if stats, err := g.members(); err != nil || len(stats) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// hasChild looks without reaping.
+func hasChild() bool {
+	const pAll = 0
+	const flags = syscall.WEXITED | syscall.WNOHANG | syscall.WNOWAIT | syscall.WALL
+	for {
+		_, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, pAll, 0, 0, flags, 0, 0)
+		if e != syscall.EINTR {
+			return e != syscall.ECHILD
+		}
+	}
+}

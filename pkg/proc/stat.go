@@ -1,0 +1,117 @@
+package proc
+
+import (
+	"bytes"
+	"strconv"
+	"syscall"
+)
+
+// Stat is one line of /proc/PID/stat.
+type Stat struct {
+	PID, PPID, PGRP, Session int
+	Comm                     string
+	State                    byte   // R S D T t Z X
+	Start                    uint64 // clock ticks since boot; with the pid it names a process for ever
+}
+
+// Dead reports a process that runs no more, whether or not its parent has noticed.
+func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
+
+// ReadStat reads one process; ok is false when it is gone.
+func ReadStat(pid int) (s Stat, ok bool) {
+	var buf [512]byte // a stat line is at most about 350 bytes
+	n := readFile("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])
+	return parseStat(pid, buf[:n])
+}
+
+// parseStat reads "pid (comm) S ppid pgrp session ..."; comm may hold blanks and brackets,
+// so the fields are counted from the last bracket.
+func parseStat(pid int, b []byte) (s Stat, ok bool) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return Stat{}, false
+	}
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 {
+		return Stat{}, false
+	}
+	s = Stat{PID: pid, Comm: string(b[open+1 : end]), State: f[0][0]}
+	s.PPID, s.PGRP, s.Session = atoi(f[1]), atoi(f[2]), atoi(f[3])
+	s.Start, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	return s, true
+}
+
+func atoi(b []byte) int {
+	n, _ := strconv.Atoi(string(b))
+	return n
+}
+
+// Catches reports whether the process has its own handler for a signal.
+func Catches(pid int, sig syscall.Signal) bool {
+	var buf [4096]byte
+	n := readFile("/proc/"+strconv.Itoa(pid)+"/status", buf[:])
+	_, rest, ok := bytes.Cut(buf[:n], []byte("\nSigCgt:\t"))
+	if !ok {
+		return false
+	}
+	hex, _, _ := bytes.Cut(rest, []byte("\n"))
+	mask, err := strconv.ParseUint(string(hex), 16, 64)
+	return err == nil && sig > 0 && mask&(1<<(uint(sig)-1)) != 0
+}
+
+// Environ reports whether name=value stands in the environment that a process was started
+// with. Processes of other users that may not be read do not match.
+func Environ(pid int, entry string) bool {
+	return environ(pid, []byte("\x00"+entry+"\x00"), make([]byte, environBuf))
+}
+
+const environBuf = 16 << 10 // most environments in one read
+
+// environ looks for want, which has a NUL on both sides, with a buffer of the caller's: a
+// scan of the machine reads hundreds.
+func environ(pid int, want, buf []byte) bool {
+	fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/environ", syscall.O_RDONLY)
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(fd)
+	buf[0] = 0 // makes the first entry like the others
+	have := 1
+	for {
+		n, err := syscall.Read(fd, buf[have:])
+		if n <= 0 || err != nil {
+			return false
+		}
+		have += n
+		if bytes.Contains(buf[:have], want) {
+			return true
+		}
+		if keep := min(len(want), have); have > len(buf)/2 { // an entry may straddle two reads
+			have = copy(buf, buf[have-keep:have])
+		}
+	}
+}
+
+// All lists the pids of the machine as this process sees them.
+func All() ([]int, error) {
+	names, err := readNames("/proc")
+	if err != nil {
+		return nil, err
+	}
+	pids := make([]int, 0, len(names))
+	for _, n := range names {
+		if n[0] >= '1' && n[0] <= '9' {
+			if pid, err := strconv.Atoi(n); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids, nil
+}
+
+// BootID names this run of the kernel.
+func BootID() string {
+	var buf [64]byte
+	n := readFile("/proc/sys/kernel/random/boot_id", buf[:])
+	return string(bytes.TrimSpace(buf[:n]))
+}

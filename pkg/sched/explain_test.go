@@ -1,0 +1,181 @@
+package sched
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// hold gives cards of a node to a job.
+func hold(n *cluster.Node, job int64, vram int64, exclusive bool, cards ...int) *cluster.Node {
+	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, CPUs: 1}
+	for _, i := range cards {
+		g.Cards = append(g.Cards, cluster.CardGrant{UUID: n.Cards[i].UUID, VRAMBytes: vram, Exclusive: exclusive})
+	}
+	return n.Restore(g)
+}
+
+func TestExplain(t *testing.T) {
+	strange := testNode("n3", 16, 4, 80)
+	strange.Cards[1].StrangersBytes = 58 * gib
+	strange.Cards[2].State, strange.Cards[2].Reason = api.CardQuarantined, "Xid 79"
+	drained := testNode("n4", 16, 4, 80)
+	drained.Ready, drained.NotReady = false, "drained: new power supply"
+	small := []*cluster.Node{
+		hold(testNode("n1", 16, 4, 80), 7, 0, true, 0, 1, 2, 3),
+		hold(testNode("n2", 16, 4, 80), 9, 0, true, 0, 1, 2, 3),
+		hold(strange, 8, 30*gib, false, 3),
+		drained,
+	}
+	var large []*cluster.Node
+	for i, n := range testNodes(40, 16, 8, 80) {
+		large = append(large, hold(n, int64(100+i), 0, true, 0, 1, 2, 3, 4, 5, 6, 7))
+	}
+	full := testNodes(1, 8, 2, 80)
+	full[0] = hold(full[0], 7, 0, true, 0)
+	for _, tt := range []struct {
+		name  string
+		nodes []*cluster.Node
+		queue []*Candidate
+		job   int64
+		word  string
+		want  []string
+	}{
+		{"strangers, sharers and drains", small, []*Candidate{candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * gib})}, 20, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 1 of 4 ranks now, each needs 1 card with 40G and 1 CPU",
+				"n3: room for 1 rank: 1 of 4 cards free, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
+					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
+				"n[1-2]: 0 of 4 cards free; held by jobs 7 and 9",
+				"n4: out of service: drained: new power supply",
+				"--size=1 would start now",
+			}},
+		{"a big cluster is grouped", large, []*Candidate{candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 0 of 2 ranks now, each needs 8 cards and 1 CPU",
+				"n[00001-00040]: 0 of 8 cards free, needs 8; held by jobs 100, 101, 102, 103, 104 and 35 more",
+			}},
+		{"behind a claim", full, []*Candidate{
+			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})}, 2, "Priority",
+			[]string{
+				"2nd of 2 in the queue; would fit, but job 1 is ahead and will use what is free",
+				"job 1 is ahead and waits for the same cards",
+				"n00001: kept for job 1: 1 of 2 cards free; held by job 7",
+			}},
+		{"behind its equal", full, []*Candidate{
+			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 2})}, 2, "Priority",
+			[]string{
+				"2nd of 2 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
+				"job 1 is ahead and waits for the same cards",
+				"n00001: 1 of 2 cards free, needs 2; held by job 7",
+			}},
+		{"starts", full, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
+			[]string{"1st of 1 in the queue; starts with the next plan on n00001"}},
+		{"gone", full, nil, 1, "None", []string{"job 1 is not waiting for nodes"}},
+		{"out of service", small[3:], []*Candidate{candidate(1, api.Spec{Size: 1, CPUsPerRank: 2})}, 1, "ReqNodeNotAvail",
+			[]string{
+				"1st of 1 in the queue; does not fit without what is out of service: n4 (drained: new power supply)",
+				"n4: out of service: drained: new power supply",
+			}},
+		{"less VRAM", []*cluster.Node{small[2]}, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * gib})}, 1, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards with 40G and 1 CPU",
+				"n3: 1 of 4 cards free, needs 2, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
+					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
+				"--vram=22G, --share or --gpus-per-rank=1 would start now",
+			}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Explain(&View{Nodes: tt.nodes, Queue: tt.queue}, &Policy{}, tt.job)
+			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
+				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+}
+
+// TestExplainPromisesOnlyWhatStarts submits each ask that was named in place of the one
+// that waits, and sees it start.
+func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := genView(t)
+		p := &Policy{Claims: rapid.IntRange(0, 2).Draw(t, "claims")}
+		plan := Make(epoch0, v, p)
+		v.Claims = plan.Claims
+		for _, r := range plan.Reasons {
+			c := find(v.Queue, r.Job)
+			got := Explain(v, p, r.Job)
+			if got.Word != r.Word || strings.Count(got.Text, "\n") > 11 {
+				t.Fatalf("job %d: %s in the table, %s explained:\n%s", r.Job, r.Word, got.Word, got.Text)
+			}
+			lines := strings.Split(got.Text, "\n")
+			options, promised := strings.CutSuffix(lines[len(lines)-1], " would start now")
+			if !promised {
+				continue
+			}
+			for _, option := range strings.Split(strings.ReplaceAll(options, " or ", ", "), ", ") {
+				s := withOption(t, *c.Ask.Spec, option)
+				ask := cluster.AskOf(&s, c.Ask.Partitions)
+				// Its owner cancels the job and submits the other one, which gets a later time.
+				other := &Candidate{Job: 9999, Priority: c.Priority, Size: s.Size, Ask: ask, Submit: epoch0.Add(time.Hour), Avoid: c.Avoid}
+				var q Queue
+				for _, o := range v.Queue {
+					if o != c {
+						q.Insert(o)
+					}
+				}
+				q.Insert(other)
+				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q.Slice(), Claims: v.Claims}, p)
+				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
+					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
+				}
+			}
+		}
+	})
+}
+
+func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
+	name, value, _ := strings.Cut(option, "=")
+	n, _ := strconv.Atoi(strings.TrimSuffix(value, "G"))
+	switch name {
+	case "--size":
+		s.Size = n
+	case "--vram":
+		s.VRAMBytes = int64(n) * gib
+	case "--share":
+		s.Share = true
+	case "--gpus-per-rank":
+		s.GPUsPerRank = n
+	case "--gpus-per-node":
+		s.GPUsPerNode = n
+	case "--cpus-per-task":
+		s.CPUsPerRank = n
+	case "--mem-per-rank":
+		s.MemoryPerRank = int64(n) * gib
+	case "--mem":
+		s.MemoryPerNode = int64(n) * gib
+	case "the same without --exclusive":
+		s.Exclusive = false
+	case "the same without --exclude":
+		s.Exclude = nil
+	case "the same without --constraint":
+		s.Constraint = ""
+	case "the same without --nodes":
+		s.MinNodes, s.MaxNodes = 0, 0
+	case "the same without --ranks-per-node":
+		s.RanksPerNode = 0
+	default:
+		if !strings.HasPrefix(option, "the same without the card type ") {
+			t.Fatalf("unknown option %q", option)
+		}
+		s.GPUType = ""
+	}
+	return s
+}

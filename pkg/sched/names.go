@@ -1,0 +1,166 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/hostlist"
+)
+
+// checkNames refuses partitions and nodes that do not exist, with the nearest that do.
+func checkNames(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
+	if err := checkKnown("partition", ask.Partitions, func() []string { return partitionNames(nodes, p) }, commas); err != nil {
+		return err
+	}
+	names := func() []string { return nodeNames(nodes) }
+	if err := checkKnown("node", ask.Spec.NodeList, names, hostlist.Compress); err != nil {
+		return err
+	}
+	return checkKnown("node", ask.Spec.Exclude, names, hostlist.Compress)
+}
+
+func commas(names []string) string { return strings.Join(names, ", ") }
+
+// partitionNames lists those of the policy; nodes may name others, which exist as well.
+func partitionNames(nodes []*cluster.Node, p *Policy) []string {
+	var out []string
+	for i := range p.Partitions {
+		out = append(out, p.Partitions[i].Name)
+	}
+	for _, n := range nodes {
+		for _, name := range n.Partitions {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func checkKnown(what string, asked []string, names func() []string, list func([]string) string) *api.Error {
+	if len(asked) == 0 {
+		return nil
+	}
+	known := names()
+	for _, name := range asked {
+		if slices.Contains(known, name) {
+			continue
+		}
+		all := slices.Clone(known)
+		slices.SortFunc(all, hostlist.Compare)
+		all = slices.Compact(all)
+		e := api.Errorf(api.CodeInvalid, "unknown %s %q", what, name)
+		switch near := closest(name, all); {
+		case len(all) == 0:
+			e.Hint = fmt.Sprintf("there is no %s yet", what)
+		case near != "":
+			e.Hint = fmt.Sprintf("did you mean %q? %ss: %s", near, what, list(all))
+		default:
+			e.Hint = fmt.Sprintf("%ss: %s", what, list(all))
+		}
+		return e
+	}
+	return nil
+}
+
+// closest is the known name with the fewest edits, the first of equals; none when more
+// than a third of the name (and more than one letter) would have to change.
+func closest(name string, known []string) string {
+	best, most := "", max(1, len(name)/3)
+	for _, k := range known {
+		if len(k)-len(name) > most || len(name)-len(k) > most {
+			continue
+		}
+		if d := edits(strings.ToLower(name), strings.ToLower(k)); d <= most {
+			best, most = k, d-1
+		}
+		if most < 0 {
+			break
+		}
+	}
+	return best
+}
+
+// edits is the number of letters to insert, delete or replace (Levenshtein).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// admitted is the nodes that the ask names, or which of its conditions leaves none.
+func admitted(d *cluster.Need, nodes []*cluster.Node) ([]*cluster.Node, *api.Error) {
+	s := d.Ask.Spec
+	in := keep(nodes, d.InPartition)
+	where := "partition " + strings.Join(d.Ask.Partitions, ",")
+	if len(in) == 0 {
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%s has no nodes", where)
+	}
+	named := keep(in, func(n *cluster.Node) bool { return d.Named(n.Name) })
+	if len(named) == 0 {
+		e := api.Errorf(api.CodeUnsatisfiable, "no node of %s is left by %s", where, nodeOptions(s))
+		e.Hint = fmt.Sprintf("%s has %s", where, hosts(nodeNames(in)))
+		return nil, e
+	}
+	met := keep(named, d.HasFeatures)
+	if len(met) == 0 {
+		var features []string
+		for _, n := range named {
+			features = append(features, n.Features...)
+		}
+		slices.Sort(features)
+		e := api.Errorf(api.CodeUnsatisfiable, "no node of %s meets the constraint %q", where, s.Constraint)
+		e.Hint = "features there: " + strings.Join(slices.Compact(features), ", ")
+		if len(features) == 0 {
+			e.Hint = "its nodes have no features"
+		}
+		return nil, e
+	}
+	return met, nil
+}
+
+func nodeOptions(s *api.Spec) string {
+	var parts []string
+	if len(s.NodeList) > 0 {
+		parts = append(parts, "--nodelist="+hosts(s.NodeList))
+	}
+	if len(s.Exclude) > 0 {
+		parts = append(parts, "--exclude="+hosts(s.Exclude))
+	}
+	return join(parts)
+}
+
+func keep(nodes []*cluster.Node, ok func(*cluster.Node) bool) []*cluster.Node {
+	var out []*cluster.Node
+	for _, n := range nodes {
+		if ok(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func nodeNames(nodes []*cluster.Node) []string {
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.Name
+	}
+	return out
+}

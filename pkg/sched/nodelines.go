@@ -1,0 +1,202 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/hostlist"
+)
+
+// hosts writes node names as one list.
+func hosts(names []string) string { return hostlist.Compress(names) }
+
+// nodeGroup is the nodes about which the same is to be said.
+type nodeGroup struct {
+	names   []string
+	text    string
+	holders []int64
+	ranks   int // room on each of them
+	free    int
+}
+
+// maxNodeLines keeps an answer about ten thousand nodes on one screen.
+const maxNodeLines = 6
+
+// nodeLines says of each node that the ask admits what is free and what is short, nodes
+// about which the same is to be said together, those with most room first.
+func (pl *planner) nodeLines(d *cluster.Need) []string {
+	groups := pl.nodeGroups(d)
+	if len(groups) == 0 {
+		return []string{"no node is in its partition, node list and constraint at once"}
+	}
+	slices.SortStableFunc(groups, func(a, b *nodeGroup) int {
+		return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(b.free, a.free))
+	})
+	var lines []string
+	for _, g := range groups[:min(maxNodeLines, len(groups))] {
+		line := hosts(g.names) + ": " + g.text
+		if len(g.holders) > 0 {
+			line += "; held by " + jobList(g.holders)
+		}
+		lines = append(lines, line)
+	}
+	if len(groups) > maxNodeLines {
+		more := 0
+		for _, g := range groups[maxNodeLines:] {
+			more += len(g.names)
+		}
+		lines = append(lines, fmt.Sprintf("and %s with less", plural(more, "more node")))
+	}
+	return lines
+}
+
+func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
+	byText := make(map[string]*nodeGroup)
+	var groups []*nodeGroup
+	for at, n := range pl.real {
+		if !d.Admits(n) {
+			continue
+		}
+		text := pl.nodeText(d, at)
+		g := byText[text]
+		if g == nil {
+			g = &nodeGroup{text: text}
+			if n.Ready {
+				g.ranks, g.free = d.Ranks(pl.current()[at]), d.Free(n)
+			} else {
+				g.free = -1 // out of service comes last
+			}
+			byText[text] = g
+			groups = append(groups, g)
+		}
+		g.names = append(g.names, n.Name)
+		if n.Ready {
+			for i := range n.Grants {
+				g.holders = append(g.holders, n.Grants[i].Job)
+			}
+		}
+	}
+	return groups
+}
+
+// nodeText is the arithmetic of one node.
+func (pl *planner) nodeText(d *cluster.Need, at int) string {
+	n := pl.real[at]
+	if !n.Ready {
+		return "out of service: " + cmp.Or(n.NotReady, "not ready")
+	}
+	for i := range n.Grants {
+		if n.Grants[i].Exclusive {
+			return "taken as a whole"
+		}
+	}
+	if d.Exclusive && len(n.Grants) > 0 {
+		return "wanted as a whole, but not empty"
+	}
+	var parts []string
+	if d.WantsCards() {
+		parts = append(parts, cardParts(d, n)...)
+	}
+	cpus := max(0, n.FreeCPUs())
+	if !d.WantsCards() || cpus < d.CPUs {
+		parts = append(parts, fmt.Sprintf("%d of %s free", cpus, plural(n.CPUs, "CPU")))
+	}
+	if cpus < d.CPUs {
+		parts = append(parts, fmt.Sprintf("needs %d", d.CPUs))
+	}
+	if need, free := d.Memory+d.NodeMemory, max(0, n.FreeMemory()); need > free {
+		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
+	}
+	text := strings.Join(parts, ", ")
+	if now, real := d.Ranks(pl.current()[at]), d.Ranks(n); now > 0 {
+		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
+	} else if real > 0 {
+		text = fmt.Sprintf("kept for %s: %s", pl.claimantsOf(n.Name), text)
+	}
+	return text
+}
+
+// claimantsOf names the jobs whose claims keep others off a node.
+func (pl *planner) claimantsOf(node string) string {
+	var ids []int64
+	for _, c := range pl.claims {
+		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
+			ids = append(ids, c.Job)
+		}
+	}
+	return jobList(ids)
+}
+
+// cardParts is "2 of 8 cards free, needs 40G on each, card 1 has 22G free after 50G held
+// by strangers".
+func cardParts(d *cluster.Need, n *cluster.Node) []string {
+	right := 0
+	var short []string
+	for i := range n.Cards {
+		c := &n.Cards[i]
+		if !d.MatchesModel(c.Model) {
+			continue
+		}
+		right++
+		if text := cardShort(d, n, i); text != "" {
+			short = append(short, text)
+		}
+	}
+	noun := "card"
+	if t := d.Ask.Spec.GPUType; t != "" {
+		noun = t + " card"
+	}
+	if right == 0 {
+		return []string{fmt.Sprintf("no %s", noun)}
+	}
+	parts := []string{fmt.Sprintf("%d of %s free", d.Free(n), plural(right, noun))}
+	if d.Free(n) < d.CardsFor(1) && d.CardsFor(1) > 1 {
+		parts = append(parts, fmt.Sprintf("needs %d", d.CardsFor(1)))
+	}
+	if len(short) == 0 {
+		return parts
+	}
+	if d.VRAM > 0 {
+		parts = append(parts, fmt.Sprintf("needs %s on each", cluster.Size(d.VRAM)))
+	}
+	const most = 3
+	parts = append(parts, short[:min(most, len(short))]...)
+	if more := len(short) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%s short likewise", plural(more, "card")))
+	}
+	return parts
+}
+
+// cardShort says why a card that no gang has to itself will not do.
+func cardShort(d *cluster.Need, n *cluster.Node, i int) string {
+	c := &n.Cards[i]
+	holders, alone := n.Holders(i)
+	free := n.FreeVRAM(i)
+	switch {
+	case c.State == api.CardQuarantined:
+		return fmt.Sprintf("card %d quarantined (%s)", c.Index, cmp.Or(c.Reason, "unhealthy"))
+	case alone || d.CardFits(n, i):
+		return ""
+	case len(holders) > 0 && !d.Share:
+		return fmt.Sprintf("card %d is shared by %s", c.Index, jobList(holders))
+	}
+	text := fmt.Sprintf("card %d has %s free", c.Index, cluster.Size(free))
+	var by []string
+	if c.StrangersBytes > 0 {
+		by = append(by, cluster.Size(c.StrangersBytes)+" held by strangers")
+	}
+	if held := c.VRAMBytes - c.StrangersBytes - free; len(holders) > 0 && held > 0 {
+		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), jobList(holders)))
+	}
+	if len(by) > 0 {
+		return text + " after " + join(by)
+	}
+	if free == c.VRAMBytes {
+		return fmt.Sprintf("card %d has %s in all", c.Index, cluster.Size(free))
+	}
+	return text
+}

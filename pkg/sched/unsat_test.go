@@ -1,0 +1,144 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+func TestUnsatisfiable(t *testing.T) {
+	var nodes []*cluster.Node
+	for _, name := range []string{"n1", "n2", "n3", "n4"} {
+		n := hold(testNode(name, 16, 8, 80), 7, 0, true, 0, 1, 2, 3, 4, 5, 6, 7)
+		n.Features = []string{"ib"}
+		nodes = append(nodes, n)
+	}
+	nodes[3].Ready = false
+	small := testNode("n5", 64, 2, 24)
+	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*gib
+	nodes = append(nodes, small.Counted())
+	cpu := testNode("c1", 128, 0, 0)
+	cpu.Partitions = []string{"cpu"}
+	nodes = append([]*cluster.Node{cpu}, nodes...)
+	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}, {Name: "empty"}}}
+	in := func(names ...string) []string { return names }
+	for _, tt := range []struct {
+		name       string
+		spec       api.Spec
+		partitions []string
+		code       api.Code
+		want       string
+	}{
+		{"fits when empty", api.Spec{Size: 32, GPUsPerRank: 1, VRAMBytes: 80 * gib}, in("gpu"), "", ""},
+		{"fits without strangers and quarantine", api.Spec{Size: 34, GPUsPerRank: 1, VRAMBytes: 24 * gib}, in("gpu"), "", ""},
+		{"partition", api.Spec{Size: 1}, in("gpuu"), api.CodeInvalid, `unknown partition "gpuu"; did you mean "gpu"? partitions: cpu, empty, gpu`},
+		{"partition far off", api.Spec{Size: 1}, in("batch"), api.CodeInvalid, `unknown partition "batch"; partitions: cpu, empty, gpu`},
+		{"node", api.Spec{Size: 1, NodeList: in("n1", "n9")}, in("gpu"), api.CodeInvalid, `unknown node "n9"; did you mean "n1"? nodes: c1,n[1-5]`},
+		{"excluded node", api.Spec{Size: 1, Exclude: in("gpu-17")}, in("gpu"), api.CodeInvalid, `unknown node "gpu-17"; nodes: c1,n[1-5]`},
+		{"constraint", api.Spec{Size: 1, Constraint: "ib&"}, in("gpu"), api.CodeInvalid,
+			`constraint "ib&": a feature expected at column 4, found the end; write features joined by & and |, such as a100&(ib|roce)`},
+		{"feature", api.Spec{Size: 1, Constraint: "roce"}, in("gpu"), api.CodeUnsatisfiable,
+			`no node of partition gpu meets the constraint "roce"; features there: ib`},
+		{"no nodes", api.Spec{Size: 1}, in("empty"), api.CodeUnsatisfiable, `partition empty has no nodes`},
+		{"other partition's node", api.Spec{Size: 1, NodeList: in("c1")}, in("gpu"), api.CodeUnsatisfiable,
+			`no node of partition gpu is left by --nodelist=c1; partition gpu has n[1-5]`},
+		{"VRAM", api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 96 * gib}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has a card with 96G: the largest is 80G on n[1-4]; ask for --vram=80G or less`},
+		{"type", api.Spec{Size: 1, GPUsPerRank: 1, GPUType: "h200"}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has a card of type h200; cards: NVIDIA A100 on n[1-5]`},
+		{"cards", api.Spec{Size: 1, GPUsPerRank: 16}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has 16 cards: the most is 8 on n[1-4]; ask for --gpus-per-rank=8 or less`},
+		{"cards of a node", api.Spec{Size: 2, GPUsPerNode: 9}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has 9 cards: the most is 8 on n[1-4]; ask for --gpus-per-node=8 or less`},
+		{"no cards at all", api.Spec{Size: 1, GPUsPerRank: 1}, in("cpu"), api.CodeUnsatisfiable, `no node has a card; its nodes have no cards`},
+		{"CPUs", api.Spec{Size: 1, CPUsPerRank: 100}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has 100 CPUs for a rank: the most is 64 on n5; ask for --cpus-per-task=64 or less`},
+		{"memory", api.Spec{Size: 1, MemoryPerNode: 300 * gib}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has 300G memory for a rank: the most is 256G on n[1-5]; ask for --mem=256G or less`},
+		{"not together", api.Spec{Size: 1, CPUsPerRank: 32, GPUsPerRank: 4}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has all that a rank needs at once: 4 cards and 32 CPUs; ask for --gpus-per-rank=2 or less`},
+		{"size", api.Spec{Size: 40, GPUsPerRank: 1, VRAMBytes: 40 * gib}, in("gpu"), api.CodeUnsatisfiable,
+			`the whole cluster, empty, has room for 32 of 40 ranks: each needs 1 card with 40G and 1 CPU; ask for --size=32 or less`},
+		{"max nodes", api.Spec{Size: 16, GPUsPerRank: 1, MaxNodes: 1}, in("gpu"), api.CodeUnsatisfiable,
+			`16 ranks do not fit on at most 1 node, though every node were empty: each rank needs 1 card and 1 CPU; ask for --size=8 or less`},
+		{"min nodes", api.Spec{Size: 2, MinNodes: 3}, in("gpu"), api.CodeUnsatisfiable,
+			`2 ranks can't be spread over 3 nodes: each node has at least one; ask for --nodes=2 or less`},
+		{"ranks per node", api.Spec{Size: 8, RanksPerNode: 4, MinNodes: 4, MaxNodes: 4}, in("gpu"), api.CodeUnsatisfiable,
+			`8 ranks with 4 on each node take 2 nodes, but 4 were asked for; ask for --nodes=2`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := Unsatisfiable(nodes, p, cluster.AskOf(&tt.spec, tt.partitions))
+			switch {
+			case err == nil && tt.want == "":
+			case err == nil:
+				t.Errorf("accepted, want %s", tt.want)
+			case err.Code != tt.code || err.Error() != tt.want:
+				t.Errorf("%s: %s\nwant %s: %s", err.Code, err.Error(), tt.code, tt.want)
+			}
+		})
+	}
+}
+
+// TestUnsatisfiableAgreesWithPlanning: what is refused never starts on the empty, whole
+// cluster, and what is not refused does.
+func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := genView(t)
+		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
+		whole := pristine(v.Nodes)
+		for _, c := range v.Queue {
+			c.Avoid = nil
+			plan := Make(epoch0, &View{Nodes: whole, Queue: []*Candidate{c}}, &Policy{})
+			err := Unsatisfiable(v.Nodes, p, c.Ask)
+			if (err == nil) != (len(plan.Starts) == 1) {
+				t.Fatalf("%+v: %v, but %d starts", *c.Ask.Spec, err, len(plan.Starts))
+			}
+			if err != nil && (err.Message == "" || err.Code != api.CodeUnsatisfiable) {
+				t.Fatalf("%+v: %+v", *c.Ask.Spec, err)
+			}
+		}
+	})
+}
+
+func BenchmarkUnsatisfiable(b *testing.B) {
+	nodes := testNodes(10000, 64, 8, 80)
+	fill(nodes, nil)
+	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	for name, spec := range map[string]api.Spec{
+		"accepted": {Size: 64, GPUsPerRank: 1, VRAMBytes: 80 * gib},
+		"refused":  {Size: 64, GPUsPerRank: 1, VRAMBytes: 96 * gib},
+	} {
+		b.Run(name, func(b *testing.B) {
+			ask := cluster.AskOf(&spec, []string{"gpu"})
+			for b.Loop() {
+				if err := Unsatisfiable(nodes, p, ask); (err == nil) != (name == "accepted") {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkExplain(b *testing.B) {
+	nodes := testNodes(10000, 64, 8, 80)
+	fill(nodes, func(n, c int) bool { return (n*8+c)%40 == 0 })
+	v := &View{Nodes: nodes, Queue: benchQueue(100000, 500)}
+	for _, s := range Make(epoch0, v, &Policy{}).Starts {
+		for _, c := range v.Queue {
+			if c.Job == s.Job {
+				v.Nodes = apply(b, v.Nodes, c, 1, s.Slots)
+			}
+		}
+	}
+	start := time.Now()
+	n := 0
+	for b.Loop() {
+		Explain(v, &Policy{}, 99999)
+		n++
+	}
+	b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/explain")
+}

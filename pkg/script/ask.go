@@ -1,0 +1,299 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+)
+
+// Ask is what the settings say, one field for each, before figures are derived from each
+// other. Its embedded Request holds what needs no deriving.
+type Ask struct {
+	Request
+	now time.Time // what --begin is relative to
+
+	size, ntasks, perNode   int // --size, --ntasks, --ntasks-per-node
+	nodesMin, nodesMax      int
+	gpusTotal               int
+	gres                    gres
+	memNode, memCPU, memGPU int64
+	cpusPerGPU              int
+	signalGiven, noRequeue  bool
+	requeueCauses           []api.Cause
+}
+
+// number reads a whole number from lo to hi.
+func number(s string, lo, hi int) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err == nil && n >= lo && n <= hi {
+		return n, nil
+	}
+	want := "write a number from " + strconv.Itoa(lo) + " to " + strconv.Itoa(hi)
+	t := strings.TrimPrefix(strings.TrimSpace(s), "-")
+	switch {
+	case err != nil && !digits(t):
+		return 0, bad("not a whole number", want)
+	case strings.HasPrefix(strings.TrimSpace(s), "-") || n < lo:
+		return 0, bad("less than "+strconv.Itoa(lo), want)
+	}
+	return 0, bad("more than "+strconv.Itoa(hi), want)
+}
+
+// numberInto is a setter of one number.
+func numberInto(dst *int, s string, lo, hi int) error {
+	n, err := number(s, lo, hi)
+	if err == nil {
+		*dst = n
+	}
+	return err
+}
+
+// numberPtr is a setter of one number that may also be unset.
+func numberPtr(dst **int, s string, lo, hi int) error {
+	n, err := number(s, lo, hi)
+	if err == nil {
+		*dst = &n
+	}
+	return err
+}
+
+func sizeInto(dst *int64, s string) error {
+	n, err := ParseSize(s)
+	if err == nil {
+		*dst = n
+	}
+	return err
+}
+
+// maxText bounds names, comments and paths: longer ones are a mistake of quoting.
+const maxText = 4096
+
+// textInto is a setter of one line of text.
+func textInto(dst *string, s string) error {
+	switch {
+	case s == "":
+		return bad("the value is empty", "")
+	case !utf8.ValidString(s):
+		return bad("not valid UTF-8", "write it in UTF-8; check with: locale charmap")
+	case len(s) > maxText:
+		return bad("longer than "+strconv.Itoa(maxText)+" bytes", "check the quotes")
+	}
+	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
+		return bad("holds the control character "+strconv.QuoteRune(rune(s[i])), "write it on one line, with printable characters")
+	}
+	*dst = s
+	return nil
+}
+
+// nameListInto is a setter of a comma list of names (partitions).
+func nameListInto(dst *string, s string) error {
+	for _, n := range strings.Split(s, ",") {
+		if n == "" || strings.ContainsAny(n, " \t/") {
+			return bad("not a list of names", "write --partition=gpu or --partition=gpu,debug")
+		}
+	}
+	return textInto(dst, s)
+}
+
+// pathInto is a setter of an output pattern.
+func pathInto(dst *string, s string) error {
+	var p string
+	if err := textInto(&p, s); err != nil {
+		return err
+	}
+	if err := CheckPattern(p); err != nil {
+		return err
+	}
+	if strings.HasSuffix(p, "/") {
+		return bad("names a directory, not a file", "write "+p+"gang-%j.out")
+	}
+	*dst = p
+	return nil
+}
+
+func hostsInto(dst *[]string, s string) error {
+	names, err := hostlist.Expand(s)
+	if err != nil || len(names) == 0 {
+		return bad("not a list of nodes", "write n1,n2 or n[1-4,7]")
+	}
+	*dst = names
+	return nil
+}
+
+func gpusInto(count *int, kind *string, s string) error {
+	k, n, err := ParseGPUs(s)
+	if err == nil {
+		*count, *kind = n, k
+	}
+	return err
+}
+
+func setNodes(a *Ask, v string) error {
+	lo, hi, isRange := strings.Cut(v, "-")
+	if strings.HasPrefix(v, "-") {
+		lo, isRange = v, false
+	}
+	var err error
+	if a.nodesMin, err = number(lo, 1, api.MaxGangSize); err != nil {
+		return err
+	}
+	a.nodesMax = a.nodesMin
+	if isRange {
+		if a.nodesMax, err = number(hi, 1, api.MaxGangSize); err != nil {
+			return err
+		}
+	}
+	if a.nodesMax < a.nodesMin {
+		return bad("the range runs backwards", "write --nodes="+hi+"-"+lo)
+	}
+	return nil
+}
+
+func setTime(a *Ask, v string) error {
+	switch strings.ToUpper(v) {
+	case "UNLIMITED", "INFINITE", "0":
+		a.Spec.TimeLimit = 0
+		return nil
+	}
+	d, err := ParseTime(v)
+	if err != nil {
+		return err
+	}
+	a.Spec.TimeLimit = d
+	return nil
+}
+
+// maxGrace bounds the time from TERM to KILL: a gang that is being stopped holds its cards
+// that long.
+const maxGrace = 24 * time.Hour
+
+func setGrace(a *Ask, v string) error {
+	d, err := ParseSeconds(v)
+	switch {
+	case err != nil:
+		return err
+	case d <= 0:
+		return bad("the grace must be more than nothing", "write --grace=15")
+	case d > maxGrace:
+		return bad("longer than a day", "write --grace=15, or use --signal=USR1@2h for an early notice")
+	}
+	a.Spec.Grace = d
+	return nil
+}
+
+func setConstraint(a *Ask, v string) error {
+	if strings.ContainsAny(v, "[]()*,! ") {
+		return bad("only names joined by & or | are understood", "write --constraint='a100&nvlink' or --constraint='a100|h100'")
+	}
+	for _, n := range strings.FieldsFunc(v+" ", func(r rune) bool { return r == '&' || r == '|' }) {
+		if strings.TrimSpace(n) == "" && strings.Trim(v, "&|") != v {
+			return bad("a name is missing beside & or |", "write --constraint='a100&nvlink'")
+		}
+	}
+	if strings.Contains(v, "&") && strings.Contains(v, "|") {
+		return bad("& and | together need parentheses, which are not understood", "use one of them")
+	}
+	return textInto(&a.Spec.Constraint, v)
+}
+
+func setRequeue(a *Ask, v string) error {
+	a.requeueCauses = nil
+	if v == "" {
+		return nil
+	}
+	for _, c := range strings.Split(v, ",") {
+		cause := api.Cause(strings.TrimSpace(c))
+		if !requeueable(cause) {
+			hint := "causes are crash, oom, launch, node-lost, preempted, requeued, stalled, gpu-hang"
+			return bad("unknown cause "+strconv.Quote(string(cause)), hint)
+		}
+		a.requeueCauses = append(a.requeueCauses, cause)
+	}
+	return nil
+}
+
+func requeueable(c api.Cause) bool {
+	switch c {
+	case api.CauseCrash, api.CauseOOM, api.CauseLaunch, api.CauseNodeLost, api.CausePreempted, api.CauseRequeued,
+		api.CauseStalled, api.CauseGPUHang:
+		return true
+	}
+	return false
+}
+
+func setNice(a *Ask, v string) error {
+	n, err := number(v, -2147483645, 2147483645)
+	if err == nil {
+		a.Spec.Nice = int64(n)
+	}
+	return err
+}
+
+func setPriority(a *Ask, v string) error {
+	n, err := number(v, 0, 4294967294)
+	if err == nil {
+		p := int64(n)
+		a.Spec.Priority = &p
+	}
+	return err
+}
+
+func setExclusive(a *Ask, v string) error {
+	switch strings.ToLower(v) {
+	case "":
+		a.Spec.Exclusive = true
+		return nil
+	case "user", "mcs":
+		return bad("nodes can't be kept for one user", "write --exclusive alone: no other gang on the nodes")
+	}
+	return bad("unknown value", "write --exclusive alone: no other gang on the nodes")
+}
+
+func setGPUBind(_ *Ask, v string) error {
+	if strings.TrimPrefix(strings.ToLower(v), "verbose,") == "none" {
+		return nil
+	}
+	return bad("cards can't be bound to ranks: every rank sees all cards of its gang on the node",
+		"choose by GANG_LOCAL_RANK in the program, as torchrun does; --gpu-bind=none says what is")
+}
+
+func setInput(a *Ask, v string) error {
+	if strings.Contains(v, "%") {
+		return bad("an input is one path, without %", "let the script choose: exec < input.$GANG_RANK")
+	}
+	return textInto(&a.Spec.Input, v)
+}
+
+func setOpenMode(a *Ask, v string) error {
+	switch v {
+	case "append", "a":
+		a.Spec.OpenMode = "append"
+	case "truncate", "t":
+		a.Spec.OpenMode = "truncate"
+	default:
+		return bad("unknown mode", "write --open-mode=append or --open-mode=truncate")
+	}
+	return nil
+}
+
+func setLaunch(a *Ask, v string) error {
+	switch l := api.Launch(v); l {
+	case api.LaunchRanks, api.LaunchBatch:
+		a.Spec.Launch = l
+		return nil
+	}
+	return bad("unknown way to launch", "write --launch=ranks (the script runs in every rank) or --launch=batch (once, on the first node)")
+}
+
+func setBegin(a *Ask, v string) error {
+	t, err := ParseBegin(v, a.now)
+	if err == nil {
+		a.Spec.Begin = t
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+package script
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Request is what the settings ask for: the part of a submission that words decide, and
+// what gsubmit itself shall do. The caller adds script, arguments, environment, directory
+// and key.
+type Request struct {
+	Spec  api.Spec
+	Array *api.Array
+
+	Chdir  string // --chdir as written
+	Export string // --export as written, empty: ALL
+	Wrap   string // --wrap
+
+	Wait, Follow, Parsable, TestOnly, Quiet, Verbose bool
+	Help, HelpSlurm, Usage, Version                  bool
+
+	Used []Setting // the settings that decided, in table order
+}
+
+// By is the setting that decided an option, nil when nobody set it.
+func (r *Request) By(long string) *Setting {
+	for i := range r.Used {
+		if r.Used[i].Option.Long == long {
+			return &r.Used[i]
+		}
+	}
+	return nil
+}
+
+// Refuse makes the error of an option with the place where it was set, for a check that
+// only the caller can make.
+func (r *Request) Refuse(long, msg, hint string) error {
+	if s := r.By(long); s != nil {
+		return s.refuse(s.String()+": "+msg, hint)
+	}
+	return &Error{Msg: msg, Hint: hint}
+}
+
+// rivals are options that say one thing in two ways. Set in one source they contradict
+// each other; otherwise the closer source's stays and the other is dropped.
+var rivals = [][2]string{
+	{"size", "ntasks"}, {"size", "ntasks-per-node"}, {"ranks-per-node", "ntasks-per-node"},
+	{"gpus-per-rank", "gpus-per-node"}, {"gpus-per-rank", "gpus"}, {"gpus-per-rank", "gres"},
+	{"gpus-per-node", "gpus"}, {"gpus-per-node", "gres"}, {"gpus", "gres"},
+	{"mem", "mem-per-cpu"}, {"mem", "mem-per-gpu"}, {"mem", "mem-per-rank"},
+	{"mem-per-cpu", "mem-per-gpu"}, {"mem-per-cpu", "mem-per-rank"}, {"mem-per-gpu", "mem-per-rank"},
+	{"cpus-per-task", "cpus-per-gpu"},
+	{"requeue", "no-requeue"}, {"no-requeue", "max-retries"}, {"no-requeue", "backoff-limit"}, {"no-requeue", "stall-retries"},
+	{"exclusive", "share"},
+	{"test-only", "wait"}, {"test-only", "follow"}, {"array", "follow"},
+}
+
+// Build decides between the settings and derives the figures that they imply. now is what
+// --begin is relative to.
+func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
+	warn, err := checkEach(settings, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	won := decide(settings)
+	if err := contradictions(won); err != nil {
+		return nil, nil, err
+	}
+	a := &Ask{now: now}
+	for i := range Options {
+		if s := won[&Options[i]]; s != nil {
+			a.Used = append(a.Used, *s)
+			if s.Option.set != nil {
+				_ = s.Option.set(a, s.value()) // checked above
+			}
+		}
+	}
+	w, err := a.derive()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &a.Request, append(warn, w...), nil
+}
+
+func (s *Setting) value() string {
+	if !s.Given {
+		return s.Option.Default
+	}
+	return s.Value
+}
+
+// checkEach tries every setting by itself, overridden ones too: a typo that only shows
+// when a flag is left out some day is a trap.
+func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
+	var warn []Warning
+	warned := map[*Option]bool{}
+	for i := range settings {
+		s := &settings[i]
+		o := s.Option
+		if o.List == Refused {
+			return nil, s.refuse(s.String()+": "+o.Note, o.Use)
+		}
+		if o.set != nil {
+			if err := o.set(&Ask{now: now}, s.value()); err != nil {
+				v, _ := err.(*valueError)
+				return nil, s.refuse(s.String()+": "+v.msg, v.hint)
+			}
+		}
+		if o.Warn && !warned[o] {
+			warned[o] = true
+			warn = append(warn, Warning{s.Pos, "--" + s.Name + " has no effect: " + o.Note})
+		}
+	}
+	return warn, nil
+}
+
+// decide keeps of each option the last setting of the closest source.
+func decide(settings []Setting) map[*Option]*Setting {
+	won := make(map[*Option]*Setting, len(settings))
+	for i := range settings {
+		s := &settings[i]
+		if have := won[s.Option]; have == nil || s.Source >= have.Source {
+			won[s.Option] = s
+		}
+	}
+	return won
+}
+
+// contradictions refuses rivals of one source and drops the weaker of two.
+func contradictions(won map[*Option]*Setting) error {
+	for _, pair := range rivals {
+		a, b := won[named(pair[0])], won[named(pair[1])]
+		switch {
+		case a == nil || b == nil || agree(won, a, b):
+		case a.Source == b.Source:
+			if later(a, b) {
+				a, b = b, a
+			}
+			return b.refuse(b.String()+" contradicts "+a.where(), "keep one of them")
+		case a.Source < b.Source:
+			delete(won, a.Option)
+		default:
+			delete(won, b.Option)
+		}
+	}
+	return nil
+}
+
+// agree tells the pairs of rivals that say the same: cards by rank and by node on a gang
+// whose ranks a node are known, as scripts for sbatch write them.
+func agree(won map[*Option]*Setting, a, b *Setting) bool {
+	if a.Option.Long != "gpus-per-rank" || b.Option.Long != "gpus-per-node" && b.Option.Long != "gres" {
+		return false
+	}
+	per := won[named("ntasks-per-node")]
+	if per == nil {
+		per = won[named("ranks-per-node")]
+	}
+	if per == nil {
+		return false
+	}
+	var x Ask
+	_, _, _ = a.Option.set(&x, a.Value), b.Option.set(&x, b.Value), per.Option.set(&x, per.Value)
+	ranks := max(x.perNode, x.Spec.RanksPerNode)
+	return x.Spec.GPUsPerRank*ranks == x.Spec.GPUsPerNode+x.gres.gpus
+}
+
+// later orders two settings of one source as a person reads them.
+func later(a, b *Setting) bool {
+	if a.Pos.Line != b.Pos.Line {
+		return a.Pos.Line > b.Pos.Line
+	}
+	return a.Pos.Col > b.Pos.Col
+}
+
+// named finds a row by its main name. A name that is not in the table is a mistake in
+// this package, caught by the first test that runs.
+func named(long string) *Option {
+	for i := range Options {
+		if Options[i].Long == long {
+			return &Options[i]
+		}
+	}
+	panic("script: no option " + long)
+}

@@ -1,0 +1,228 @@
+package script
+
+import (
+	"strconv"
+
+	"gangd/pkg/api"
+)
+
+// derive computes what the settings imply, in the order in which one figure needs
+// another: ranks, cards, CPUs, memory, stop.
+func (a *Ask) derive() ([]Warning, error) {
+	warn, err := a.ranks()
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{a.cards, a.cpus, a.memory, a.stop} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return warn, nil
+}
+
+// ranks finds the size of the gang, its nodes and how it is launched.
+//
+// --size counts ranks and runs the script in each. sbatch's words count slots for tasks
+// and run the script once; a script without either is one rank that is also the batch.
+func (a *Ask) ranks() ([]Warning, error) {
+	s := &a.Spec
+	if s.Launch == "" {
+		s.Launch = api.LaunchBatch
+		if a.size > 0 {
+			s.Launch = api.LaunchRanks
+		}
+	}
+	nodes := max(a.nodesMin, 1)
+	switch {
+	case a.size > 0:
+		s.Size = a.size
+	case a.ntasks > 0:
+		s.Size = a.ntasks
+	case s.RanksPerNode > 0:
+		s.Size = nodes * s.RanksPerNode
+	default:
+		// One task a node is what sbatch takes when it is told only the nodes.
+		if a.perNode == 0 && a.nodesMin > 0 {
+			a.perNode = 1
+		}
+		s.Size = nodes * max(a.perNode, 1)
+	}
+	if s.Size > api.MaxGangSize {
+		return nil, a.Refuse("nodes", "asks for "+strconv.Itoa(s.Size)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted", "ask for fewer")
+	}
+	if s.RanksPerNode == 0 {
+		s.RanksPerNode = a.perNode
+	}
+	var warn []Warning
+	s.MinNodes, s.MaxNodes = a.nodesMin, min(a.nodesMax, s.Size)
+	if s.MinNodes > s.Size {
+		// As sbatch: fewer nodes rather than an empty one.
+		by := a.By("nodes")
+		warn = append(warn, Warning{by.Pos, by.String() + ": " + count(s.Size, "rank") + " can't fill " + count(s.MinNodes, "node") + ", " + count(s.Size, "node") + " are asked for"})
+		s.MinNodes = s.Size
+	}
+	return warn, a.fitRanksToNodes()
+}
+
+// fitRanksToNodes checks ranks a node against ranks and nodes. With --ntasks sbatch's
+// --ntasks-per-node is an upper bound, while RanksPerNode is exact, so it is taken only
+// where it comes to the same.
+func (a *Ask) fitRanksToNodes() error {
+	s := &a.Spec
+	if s.RanksPerNode == 0 || s.MinNodes == 0 {
+		return nil
+	}
+	need := (s.Size + s.RanksPerNode - 1) / s.RanksPerNode
+	word := "ranks-per-node"
+	if a.perNode > 0 {
+		word = "ntasks-per-node"
+	}
+	switch {
+	case need > s.MaxNodes:
+		return a.Refuse(word, count(s.Size, "rank")+" need "+count(need, "node")+" so, and "+a.By("nodes").where()+" allows "+strconv.Itoa(s.MaxNodes),
+			"ask for --nodes="+strconv.Itoa(need)+" or for more ranks on each node")
+	case need >= s.MinNodes:
+		return nil
+	case word == "ranks-per-node":
+		return a.Refuse(word, count(s.Size, "rank")+" fill "+count(need, "node")+" so, and "+a.By("nodes").where()+" asks for "+strconv.Itoa(s.MinNodes),
+			"ask for --nodes="+strconv.Itoa(need)+" or for fewer ranks on each node")
+	}
+	s.RanksPerNode = 0
+	if s.Size%s.MinNodes == 0 && s.MinNodes == s.MaxNodes {
+		s.RanksPerNode = s.Size / s.MinNodes
+	}
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// cards brings the five ways to ask for cards to one of two: by rank or by node.
+func (a *Ask) cards() error {
+	s := &a.Spec
+	if a.gres.gpus > 0 && s.GPUsPerRank == 0 {
+		s.GPUsPerNode = a.gres.gpus
+	}
+	if a.gres.kind != "" {
+		s.GPUType = a.gres.kind
+	}
+	if s.VRAMBytes == 0 {
+		s.VRAMBytes = a.gres.vram
+	}
+	if s.GPUsPerRank > 0 {
+		s.GPUsPerNode = 0 // the rivals that are left agree with it
+	}
+	if a.gpusTotal > 0 {
+		switch {
+		case a.gpusTotal%s.Size == 0:
+			s.GPUsPerRank = a.gpusTotal / s.Size
+		case s.MinNodes > 0 && s.MinNodes == s.MaxNodes && a.gpusTotal%s.MinNodes == 0:
+			s.GPUsPerNode = a.gpusTotal / s.MinNodes
+		default:
+			return a.Refuse("gpus", count(a.gpusTotal, "card")+" can't be shared out evenly over "+count(s.Size, "rank"),
+				"write --gpus-per-rank=N or --gpus-per-node=N")
+		}
+	}
+	// Where a node holds one rank, by node is by rank: one spelling for the scheduler and
+	// for what gqueue shows.
+	if s.GPUsPerNode > 0 && (s.Size == 1 || s.RanksPerNode == 1) {
+		s.GPUsPerRank, s.GPUsPerNode = s.GPUsPerNode, 0
+	}
+	if s.VRAMBytes > 0 && s.GPUsPerRank == 0 && s.GPUsPerNode == 0 {
+		if a.asksNoCards() {
+			return a.Refuse("vram", "asks for VRAM on no card", "ask for cards: --gpus-per-rank=1")
+		}
+		s.GPUsPerRank = 1
+	}
+	if s.Share && s.VRAMBytes == 0 {
+		return a.Refuse("share", "needs --vram, or there is nothing to tell whether gangs fit on a card together",
+			"write --share --vram=SIZE (sbatch's old --share is --oversubscribe)")
+	}
+	return nil
+}
+
+// asksNoCards tells "--gpus=0" from nothing said about cards.
+func (a *Ask) asksNoCards() bool {
+	for _, o := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres"} {
+		if s := a.By(o); s != nil && (o != "gres" || a.gres.vram == 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranksPerNodeKnown is how many ranks a full node holds, 0 when that is left open.
+func (a *Ask) ranksPerNodeKnown() int {
+	if a.Spec.Size == 1 {
+		return 1
+	}
+	return a.Spec.RanksPerNode
+}
+
+func (a *Ask) cpus() error {
+	s := &a.Spec
+	switch per := a.ranksPerNodeKnown(); {
+	case a.cpusPerGPU == 0:
+		s.CPUsPerRank = max(s.CPUsPerRank, 1)
+	case s.GPUsPerRank > 0:
+		s.CPUsPerRank = a.cpusPerGPU * s.GPUsPerRank
+	case s.GPUsPerNode > 0 && per > 0:
+		s.CPUsPerRank = (a.cpusPerGPU*s.GPUsPerNode + per - 1) / per
+	case s.GPUsPerNode > 0:
+		return a.Refuse("cpus-per-gpu", "how many ranks share a node's cards is left open", "write --cpus-per-task=N, or add --ranks-per-node=N")
+	default:
+		return a.Refuse("cpus-per-gpu", "no card is asked for", "add --gpus-per-rank=N, or write --cpus-per-task=N")
+	}
+	return nil
+}
+
+// memory brings the four ways to ask for memory to one of two: by rank or by node.
+func (a *Ask) memory() error {
+	s := &a.Spec
+	switch {
+	case a.memNode > 0 && (s.Size == 1 || s.RanksPerNode == 1):
+		s.MemoryPerRank = a.memNode
+	case a.memNode > 0:
+		s.MemoryPerNode = a.memNode
+	case a.memCPU > 0:
+		s.MemoryPerRank = a.memCPU * int64(s.CPUsPerRank)
+	case a.memGPU > 0 && s.GPUsPerRank > 0:
+		s.MemoryPerRank = a.memGPU * int64(s.GPUsPerRank)
+	case a.memGPU > 0 && s.GPUsPerNode > 0:
+		s.MemoryPerNode = a.memGPU * int64(s.GPUsPerNode)
+	case a.memGPU > 0:
+		return a.Refuse("mem-per-gpu", "no card is asked for", "add --gpus-per-rank=N, or write --mem=SIZE")
+	}
+	if s.MemoryPerRank < 0 || s.MemoryPerRank > maxBytes || s.MemoryPerNode < 0 || s.MemoryPerNode > maxBytes {
+		for _, o := range []string{"mem-per-cpu", "mem-per-gpu"} {
+			if a.By(o) != nil {
+				return a.Refuse(o, "comes to more than an exbibyte", "ask for less")
+			}
+		}
+	}
+	return nil
+}
+
+// stop checks notice, grace and time limit against each other.
+func (a *Ask) stop() error {
+	s := &a.Spec
+	s.NoRequeue, s.RequeueCauses = a.noRequeue, a.requeueCauses
+	n := s.Notice
+	if n == nil {
+		return nil
+	}
+	if s.TimeLimit > 0 && n.Lead >= s.TimeLimit {
+		return a.Refuse("signal", "the lead ("+formatTime(n.Lead)+") is not shorter than the time limit, "+a.By("time").where(),
+			"write a shorter lead, --signal="+n.Signal+"@"+strconv.Itoa(int(s.TimeLimit.Seconds()/10))+", or a longer --time")
+	}
+	if s.Grace > n.Lead {
+		return a.Refuse("grace", "the grace is longer than the lead ("+formatTime(n.Lead)+") of "+a.By("signal").where(),
+			"saving belongs before the stop signal: write --signal="+n.Signal+"@"+strconv.Itoa(int(s.Grace.Seconds()))+" or a shorter --grace")
+	}
+	return nil
+}

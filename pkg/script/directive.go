@@ -1,0 +1,124 @@
+package script
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// magics are the beginnings of a directive. They stand in column 1, as sbatch wants them:
+// "##SBATCH" and "# SBATCH" are how people switch one off.
+var magics = []struct {
+	text   string
+	source Source
+}{
+	{"#GANG", FromGANG},
+	{"#SBATCH", FromSBATCH},
+}
+
+// maxLateWarnings bounds the warnings about directives behind the first command: a script
+// that writes other scripts by here-documents may hold hundreds.
+const maxLateWarnings = 3
+
+// Directives reads the #GANG and #SBATCH lines up to the first command. Those behind it
+// are not read, and are named in warnings.
+func Directives(file string, text []byte) ([]Setting, []Warning, error) {
+	var out []Setting
+	var warn []Warning
+	command := 0 // line of the first command, 0: not met yet
+	late := 0
+	for n := 1; len(text) > 0; n++ {
+		raw, rest, _ := bytes.Cut(text, []byte{'\n'})
+		text = rest
+		line := strings.TrimSuffix(string(raw), "\r")
+		body, source, is := directive(line)
+		switch {
+		case is && command > 0:
+			late++
+			if late <= maxLateWarnings {
+				warn = append(warn, Warning{Pos{File: file, Line: n}, "not read: the directive stands behind the first command (line " +
+					strconv.Itoa(command) + "); move it above"})
+			}
+		case is:
+			p := parser{source: source, file: file, line: n}
+			w, err := p.directive(body, len(line)-len(body)+1)
+			if err != nil {
+				return nil, nil, err
+			}
+			warn = append(warn, w...)
+			out = append(out, p.out...)
+		case command == 0:
+			trimmed := strings.TrimLeft(line, " \t")
+			switch {
+			case trimmed == "":
+			case trimmed[0] != '#':
+				command = n
+			case trimmed != line:
+				if _, _, is := directive(trimmed); is {
+					warn = append(warn, Warning{Pos{File: file, Line: n}, "not read: a directive begins in column 1; remove the blanks before it, or write ## to switch it off"})
+				}
+			}
+		}
+	}
+	if late > maxLateWarnings {
+		warn = append(warn, Warning{Pos{File: file}, strconv.Itoa(late-maxLateWarnings) + " more directives behind the first command are not read"})
+	}
+	return out, warn, nil
+}
+
+// directive cuts the magic word off.
+func directive(line string) (body string, source Source, is bool) {
+	for _, m := range magics {
+		rest, ok := strings.CutPrefix(line, m.text)
+		if ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '-') {
+			return rest, m.source, true
+		}
+	}
+	return "", 0, false
+}
+
+// directive reads the options of one line.
+func (p *parser) directive(body string, col int) ([]Warning, error) {
+	words, badCol := splitWords(body, col)
+	if badCol > 0 {
+		return nil, p.refuse(word{col: badCol}, "the quote is never closed", "close it on the same line")
+	}
+	p.words = words
+	if err := p.run(); err != nil {
+		return nil, err
+	}
+	for i := range p.out {
+		if err := checkLiteral(&p.out[i]); err != nil {
+			return nil, err
+		}
+	}
+	if p.next == len(p.words) {
+		return nil, nil
+	}
+	w := p.words[p.next]
+	if w.text == "hetjob" || w.text == "packjob" {
+		return nil, p.refuse(w, "heterogeneous jobs ("+w.text+") are not supported", "submit each part by itself")
+	}
+	// sbatch stops reading the line here without a word; scripts that live on that exist
+	// ("--time=1:00:00 (one hour)"), so only our own directives are strict.
+	if p.source == FromSBATCH {
+		return []Warning{{p.pos(w), "not read: " + strconv.Quote(w.text) + " and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)"}}, nil
+	}
+	return nil, p.refuse(w, "unexpected word "+strconv.Quote(w.text), "options begin with - or --, a comment with #, and blanks in a value need quotes")
+}
+
+// checkLiteral refuses $VAR and ~ in a directive. No shell reads these lines, sbatch takes
+// them literally, and since missing directories are made a job would write into one named
+// "$HOME".
+func checkLiteral(s *Setting) error {
+	switch s.Option.Long {
+	case "output", "error", "input", "chdir":
+	default:
+		return nil
+	}
+	if strings.HasPrefix(s.Value, "~") || strings.HasPrefix(s.Value, "$") || strings.Contains(s.Value, "/$") {
+		return s.refuse(s.String()+": variables and ~ are not expanded in a directive",
+			"write the path out, or give it on the command line: gsubmit --"+s.Name+"=\""+s.Value+"\" "+s.Pos.File)
+	}
+	return nil
+}

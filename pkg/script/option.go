@@ -1,0 +1,177 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+)
+
+// List says how an option of sbatch is kept.
+type List int
+
+const (
+	// Own is an option that sbatch does not have.
+	Own List = iota
+	// Exact does what sbatch does.
+	Exact
+	// Partial is accepted and differs as Option.Note says.
+	Partial
+	// Refused is an error that says why and what to use.
+	Refused
+)
+
+// Kind says whether an option takes a value.
+type Kind int
+
+const (
+	// NoValue is a switch.
+	NoValue Kind = iota
+	// Value needs one: --time=10, --time 10, -t10, -t 10.
+	Value
+	// MayValue takes one only behind "=" (or glued to the short form), as getopt does.
+	MayValue
+)
+
+// Option is one row of the table.
+type Option struct {
+	Long    string   // the name in help and messages
+	Short   byte     // 0: none
+	Aliases []string // other long names
+	Sbatch  string   // sbatch's name of it where it is not Long
+	Env     []string // sbatch's variables of it; GSUBMIT_<LONG> is always one
+	Kind    Kind
+	Arg     string // placeholder of the value in help
+	Default string // value of MayValue without one
+	List    List
+	Group   string // heading in the help
+	Help    string // one line
+	Note    string // Partial: what differs. Refused: why
+	Use     string // Refused: what to use instead
+	Warn    bool   // Partial without effect: Note goes to stderr each time
+	OnLine  bool   // belongs on the command line only
+
+	set func(a *Ask, v string) error // nil when Refused, or when Warn says it all
+}
+
+// Names lists every long name, the main one first.
+func (o *Option) Names() []string { return append([]string{o.Long}, o.Aliases...) }
+
+// SbatchName is the long name that sbatch knows, empty for [Own].
+func (o *Option) SbatchName() string {
+	switch {
+	case o.List == Own:
+		return ""
+	case o.Sbatch != "":
+		return o.Sbatch
+	}
+	return o.Long
+}
+
+// EnvName is the option's own variable.
+func (o *Option) EnvName() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(o.Long, "-", "_"))
+}
+
+// Source says where a setting was written. A higher one wins.
+type Source int
+
+// The sources, weakest first.
+const (
+	FromSBATCH    Source = iota // a #SBATCH line
+	FromGANG                    // a #GANG line
+	FromSbatchEnv               // SBATCH_*
+	FromEnv                     // GSUBMIT_*
+	FromFlag                    // the command line
+)
+
+// Pos is a place that a message can point at. The zero Pos is the command line.
+type Pos struct {
+	File      string
+	Line, Col int    // from 1, in bytes as compilers count
+	Env       string // the variable, for the environment
+}
+
+func (p Pos) String() string {
+	switch {
+	case p.Env != "":
+		return p.Env
+	case p.Col > 0:
+		return p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Col)
+	case p.Line > 0:
+		return p.File + ":" + strconv.Itoa(p.Line)
+	}
+	return p.File
+}
+
+// Setting is one option as it was written somewhere.
+type Setting struct {
+	Option *Option
+	Name   string // the long name as written (an alias stays one)
+	Value  string
+	Given  bool // a value was written (MayValue may go without)
+	Source Source
+	Pos    Pos
+}
+
+// String shows the setting as a person would write it.
+func (s *Setting) String() string {
+	if !s.Given {
+		return "--" + s.Name
+	}
+	return "--" + s.Name + "=" + oneLine(s.Value)
+}
+
+// where is the setting and, unless it is a flag, its place in parentheses.
+func (s *Setting) where() string {
+	if p := s.Pos.String(); p != "" {
+		return s.String() + " (" + p + ")"
+	}
+	return s.String()
+}
+
+// Warning is something that a person should know and that stops nothing.
+type Warning struct {
+	Pos  Pos
+	Text string
+}
+
+func (w Warning) String() string { return prefix(w.Pos, w.Text) }
+
+// Error refuses: what is wrong, and the next step.
+type Error struct {
+	Pos   Pos
+	Msg   string
+	Hint  string
+	Usage bool // wrong use of the command line, not of a script: exit 2
+}
+
+func (e *Error) Error() string {
+	s := prefix(e.Pos, e.Msg)
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+func prefix(p Pos, text string) string {
+	if at := p.String(); at != "" {
+		return at + ": " + text
+	}
+	return text
+}
+
+// valueError is what a setter returns: the reason and the next step, without the place.
+type valueError struct{ msg, hint string }
+
+func (e *valueError) Error() string {
+	if e.hint == "" {
+		return e.msg
+	}
+	return e.msg + "; " + e.hint
+}
+
+func bad(msg, hint string) error { return &valueError{msg: msg, hint: hint} }
+
+// refuse makes the Error of a setting.
+func (s *Setting) refuse(msg, hint string) *Error {
+	return &Error{Pos: s.Pos, Msg: msg, Hint: hint, Usage: s.Source == FromFlag}
+}

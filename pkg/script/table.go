@@ -1,0 +1,254 @@
+package script
+
+import "gangd/pkg/api"
+
+// The groups of the help, in its order.
+const (
+	groupGang   = "The gang"
+	groupCards  = "Cards, CPUs, memory of each rank or node"
+	groupTime   = "Time, stop and retry"
+	groupPlace  = "Where and when"
+	groupFiles  = "Files and environment"
+	groupSubmit = "Submitting"
+	groupHints  = "Accepted for sbatch's sake"
+	groupNot    = "Refused"
+)
+
+// Options is every option of gsubmit and every option of sbatch of Slurm 22.05.
+var Options = append(append(append([]Option(nil), asked...), hints...), refused...)
+
+// asked are the options that do something here.
+var asked = []Option{
+	{Long: "size", Kind: Value, Arg: "N", Group: groupGang,
+		Help: "ranks of the gang; the script runs once in each",
+		set:  func(a *Ask, v string) error { return numberInto(&a.size, v, 1, api.MaxGangSize) }},
+	{Long: "ranks-per-node", Kind: Value, Arg: "N", Group: groupGang,
+		Help: "exactly N ranks on each node (the last may have fewer)",
+		set:  func(a *Ask, v string) error { return numberInto(&a.Spec.RanksPerNode, v, 1, api.MaxGangSize) }},
+	{Long: "launch", Kind: Value, Arg: "ranks|batch", Group: groupGang,
+		Help: "run the script in every rank, or once on the first node",
+		set:  setLaunch},
+	{Long: "nodes", Short: 'N', Kind: Value, Arg: "MIN[-MAX]", List: Partial, Group: groupGang,
+		Help: "number of nodes",
+		Note: "with a range and no --ntasks the gang has MIN ranks; the script runs on the first node, steps by srun are not there yet",
+		set:  setNodes},
+	{Long: "ntasks", Short: 'n', Kind: Value, Arg: "N", List: Partial, Group: groupGang,
+		Help: "slots for tasks; the script runs once on the first node",
+		Note: "N ranks are allocated and the script runs once with SLURM_NTASKS; steps by srun are not there yet (--launch=ranks runs the script in each)",
+		set:  func(a *Ask, v string) error { return numberInto(&a.ntasks, v, 1, api.MaxGangSize) }},
+	{Long: "ntasks-per-node", Aliases: []string{"tasks-per-node"}, Kind: Value, Arg: "N", List: Partial, Group: groupGang,
+		Help: "slots for tasks on each node",
+		Note: "as --ntasks",
+		set:  func(a *Ask, v string) error { return numberInto(&a.perNode, v, 1, api.MaxGangSize) }},
+	{Long: "array", Short: 'a', Env: []string{"SBATCH_ARRAY_INX"}, Kind: Value, Arg: "LIST[%N]", List: Partial, Group: groupGang,
+		Help: "one job for each index: 0-15, 1,3,5, 0-100:10; %4 runs four at a time",
+		Note: "every element is a job from the start; at most 10000 elements, any index",
+		set: func(a *Ask, v string) (err error) {
+			a.Array, err = ParseArray(v)
+			return err
+		}},
+
+	{Long: "gpus-per-rank", Aliases: []string{"gpus-per-task"}, Sbatch: "gpus-per-task", Env: []string{"SBATCH_GPUS_PER_TASK"},
+		Kind: Value, Arg: "[TYPE:]N", List: Partial, Group: groupCards,
+		Help: "cards for each rank",
+		Note: "one type, alternatives as a100|h100:N; the ranks of a node see each other's cards",
+		set:  func(a *Ask, v string) error { return gpusInto(&a.Spec.GPUsPerRank, &a.Spec.GPUType, v) }},
+	{Long: "gpus-per-node", Env: []string{"SBATCH_GPUS_PER_NODE"}, Kind: Value, Arg: "[TYPE:]N", List: Partial, Group: groupCards,
+		Help: "cards on each node",
+		Note: "one type, alternatives as a100|h100:N",
+		set:  func(a *Ask, v string) error { return gpusInto(&a.Spec.GPUsPerNode, &a.Spec.GPUType, v) }},
+	{Long: "gpus", Short: 'G', Env: []string{"SBATCH_GPUS"}, Kind: Value, Arg: "[TYPE:]N", List: Partial, Group: groupCards,
+		Help: "cards of the whole gang, shared out evenly",
+		Note: "N must divide evenly over ranks or nodes; one type",
+		set:  func(a *Ask, v string) error { return gpusInto(&a.gpusTotal, &a.Spec.GPUType, v) }},
+	{Long: "gres", Env: []string{"SBATCH_GRES"}, Kind: Value, Arg: "gpu[:TYPE][:N][,VRAM:SIZE]", List: Partial, Group: groupCards,
+		Help: "cards on each node, as sites spell it",
+		Note: "gpu and VRAM (also gpumem, gmem: for each card); no other resource is known",
+		set: func(a *Ask, v string) (err error) {
+			a.gres, err = parseGRES(v)
+			return err
+		}},
+	{Long: "vram", Kind: Value, Arg: "SIZE", Group: groupCards,
+		Help: "free VRAM on each card; alone it asks for one card a rank",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.VRAMBytes, err = parseVRAM(v)
+			return err
+		}},
+	{Long: "share", Group: groupCards,
+		Help: "share cards with other gangs while the VRAM fits (needs --vram)",
+		set:  func(a *Ask, _ string) error { a.Spec.Share = true; return nil }},
+	{Long: "cpus-per-task", Aliases: []string{"cpus-per-rank"}, Short: 'c', Kind: Value, Arg: "N", List: Exact, Group: groupCards,
+		Help: "CPUs for each rank (1)",
+		set:  func(a *Ask, v string) error { return numberInto(&a.Spec.CPUsPerRank, v, 1, 1<<20) }},
+	{Long: "cpus-per-gpu", Env: []string{"SBATCH_CPUS_PER_GPU"}, Kind: Value, Arg: "N", List: Partial, Group: groupCards,
+		Help: "CPUs for each card",
+		Note: "becomes CPUs of a rank, so the cards must be asked for by rank, or ranks and cards by node",
+		set:  func(a *Ask, v string) error { return numberInto(&a.cpusPerGPU, v, 1, 1<<20) }},
+	{Long: "mem", Env: []string{"SBATCH_MEM_PER_NODE"}, Kind: Value, Arg: "SIZE", List: Partial, Group: groupCards,
+		Help: "memory on each node; a plain number is MiB",
+		Note: "0 asks for no figure (sbatch: for all of the node; use --exclusive)",
+		set:  func(a *Ask, v string) error { return sizeInto(&a.memNode, v) }},
+	{Long: "mem-per-cpu", Env: []string{"SBATCH_MEM_PER_CPU"}, Kind: Value, Arg: "SIZE", List: Exact, Group: groupCards,
+		Help: "memory for each CPU",
+		set:  func(a *Ask, v string) error { return sizeInto(&a.memCPU, v) }},
+	{Long: "mem-per-gpu", Env: []string{"SBATCH_MEM_PER_GPU"}, Kind: Value, Arg: "SIZE", List: Exact, Group: groupCards,
+		Help: "memory for each card",
+		set:  func(a *Ask, v string) error { return sizeInto(&a.memGPU, v) }},
+	{Long: "mem-per-rank", Kind: Value, Arg: "SIZE", Group: groupCards,
+		Help: "memory for each rank",
+		set:  func(a *Ask, v string) error { return sizeInto(&a.Spec.MemoryPerRank, v) }},
+	{Long: "exclusive", Env: []string{"SBATCH_EXCLUSIVE"}, Kind: MayValue, Arg: "", List: Partial, Group: groupCards,
+		Help: "no other gang on the nodes",
+		Note: "without user or mcs; the gang is given the cards and CPUs it asks for, not all",
+		set:  setExclusive},
+
+	{Long: "time", Short: 't', Env: []string{"SBATCH_TIMELIMIT"}, Kind: Value, Arg: "TIME", List: Partial, Group: groupTime,
+		Help: "time limit: 90 (minutes), 90m, 12:00:00, 3-00:00:00",
+		Note: "kept to the second (sbatch rounds up to a minute); 0 and UNLIMITED take the partition's limit",
+		set:  setTime},
+	{Long: "signal", Env: []string{"SBATCH_SIGNAL"}, Kind: Value, Arg: "[B:]SIG[@LEAD]", List: Partial, Group: groupTime,
+		Help: "early notice: SIG to the ranks' processes LEAD before the end (B: to the script's shell)",
+		Note: "the notice also precedes preemption, requeue and cancel; on time, not up to a minute early; no R:",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.Notice, err = ParseNotice(v)
+			return err
+		}},
+	{Long: "grace", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "from the stop signal to the kill (the site's, 15s)",
+		set:  setGrace},
+	{Long: "stop-signal", Kind: Value, Arg: "SIG", Group: groupTime,
+		Help: "the stop signal (TERM)",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.StopSignal, err = ParseSignalName(v)
+			return err
+		}},
+	{Long: "requeue", Env: []string{"SBATCH_REQUEUE"}, Kind: MayValue, Arg: "CAUSE,...", List: Partial, Group: groupTime,
+		Help: "run again after these causes (all that have a budget left)",
+		Note: "a list of causes may be given; without the option a gang is run again after node loss and preemption too",
+		set:  setRequeue},
+	{Long: "no-requeue", Env: []string{"SBATCH_NO_REQUEUE"}, List: Exact, Group: groupTime,
+		Help: "never run again",
+		set:  func(a *Ask, _ string) error { a.noRequeue = true; return nil }},
+	{Long: "max-retries", Kind: Value, Arg: "N", Group: groupTime,
+		Help: "run again after a crash, at most N times (0)",
+		set:  func(a *Ask, v string) error { return numberPtr(&a.Spec.MaxRetries, v, 0, 1000000) }},
+	{Long: "backoff-limit", Kind: Value, Arg: "N", Group: groupTime,
+		Help: "run again after node loss, at most N times (5); without --max-retries after a crash too",
+		set:  func(a *Ask, v string) error { return numberPtr(&a.Spec.BackoffLimit, v, 0, 1000000) }},
+	{Long: "stall-retries", Kind: Value, Arg: "N", Group: groupTime,
+		Help: "run again after a stall or a hanging card, at most N times (3)",
+		set:  func(a *Ask, v string) error { return numberPtr(&a.Spec.StallRetries, v, 0, 1000000) }},
+
+	{Long: "partition", Short: 'p', Env: []string{"SBATCH_PARTITION"}, Kind: Value, Arg: "NAME,...", List: Exact, Group: groupPlace,
+		Help: "partition, or several of which any will do",
+		set:  func(a *Ask, v string) error { return nameListInto(&a.Spec.Partition, v) }},
+	{Long: "nodelist", Short: 'w', Kind: Value, Arg: "n[1-4],...", List: Partial, Group: groupPlace,
+		Help: "only these nodes",
+		Note: "the gang runs on these nodes only (sbatch: at least on these)",
+		set:  func(a *Ask, v string) error { return hostsInto(&a.Spec.NodeList, v) }},
+	{Long: "exclude", Short: 'x', Kind: Value, Arg: "n[1-4],...", List: Exact, Group: groupPlace,
+		Help: "never these nodes",
+		set:  func(a *Ask, v string) error { return hostsInto(&a.Spec.Exclude, v) }},
+	{Long: "constraint", Short: 'C', Env: []string{"SBATCH_CONSTRAINT"}, Kind: Value, Arg: "a&b", List: Partial, Group: groupPlace,
+		Help: "only nodes with these features: a&b, a|b",
+		Note: "names with & or with |; no counts, brackets or parentheses",
+		set:  setConstraint},
+	{Long: "begin", Short: 'b', Kind: Value, Arg: "TIME", List: Exact, Group: groupPlace,
+		Help: "not before: 16:00, now+1hour, 2030-01-20T12:34:00",
+		set:  setBegin},
+	{Long: "hold", Short: 'H', List: Exact, Group: groupPlace,
+		Help: "queue it held; gctl release lets it go",
+		set:  func(a *Ask, _ string) error { a.Spec.Hold = true; return nil }},
+	{Long: "priority", Kind: Value, Arg: "N", List: Exact, Group: groupPlace,
+		Help: "priority, where the site allows it",
+		set:  setPriority},
+	{Long: "nice", Kind: MayValue, Arg: "N", Default: "100", List: Exact, Group: groupPlace,
+		Help: "lower the priority by N (100)",
+		set:  setNice},
+	{Long: "account", Short: 'A', Env: []string{"SBATCH_ACCOUNT"}, Kind: Value, Arg: "NAME", List: Exact, Group: groupPlace,
+		Help: "account to record the use under",
+		set:  func(a *Ask, v string) error { return textInto(&a.Spec.Account, v) }},
+
+	{Long: "job-name", Short: 'J', Env: []string{"SBATCH_JOB_NAME"}, Kind: Value, Arg: "NAME", List: Exact, Group: groupFiles,
+		Help: "name of the job (the script's)",
+		set:  func(a *Ask, v string) error { return textInto(&a.Spec.Name, v) }},
+	{Long: "comment", Kind: Value, Arg: "TEXT", List: Exact, Group: groupFiles,
+		Help: "free text kept with the job",
+		set:  func(a *Ask, v string) error { return textInto(&a.Spec.Comment, v) }},
+	{Long: "chdir", Short: 'D', Kind: Value, Arg: "DIR", List: Exact, Group: groupFiles,
+		Help: "working directory of the job (this one)",
+		set:  func(a *Ask, v string) error { return textInto(&a.Chdir, v) }},
+	{Long: "output", Short: 'o', Env: []string{"SBATCH_OUTPUT"}, Kind: Value, Arg: "PATTERN", List: Partial, Group: groupFiles,
+		Help: "output file: %j job, %x name, %A_%a array, %t rank, %N node, %r restart (gang-%j.out)",
+		Note: "directories are made; the default is gang-%j.out; no %J %s %b; %t is the rank, %r the restart",
+		set:  func(a *Ask, v string) error { return pathInto(&a.Spec.Output, v) }},
+	{Long: "error", Short: 'e', Env: []string{"SBATCH_ERROR"}, Kind: Value, Arg: "PATTERN", List: Partial, Group: groupFiles,
+		Help: "file for errors (with the output)",
+		Note: "as --output",
+		set:  func(a *Ask, v string) error { return pathInto(&a.Spec.Error, v) }},
+	{Long: "input", Short: 'i', Env: []string{"SBATCH_INPUT"}, Kind: Value, Arg: "FILE", List: Partial, Group: groupFiles,
+		Help: "file to read as standard input (/dev/null)",
+		Note: "one path, no pattern",
+		set:  setInput},
+	{Long: "open-mode", Env: []string{"SBATCH_OPEN_MODE"}, Kind: Value, Arg: "append|truncate", List: Partial, Group: groupFiles,
+		Help: "what to do with an output that is already there (append)",
+		Note: "the default is append, so that a restart never wipes what there was",
+		set:  setOpenMode},
+	{Long: "export", Env: []string{"SBATCH_EXPORT"}, Kind: Value, Arg: "ALL|NONE|NAME[=VALUE],...", List: Partial, Group: groupFiles,
+		Help: "environment of the job (ALL)",
+		Note: "NONE gives the job HOME, USER, SHELL, PATH and its own variables; no login shell is run for it",
+		set: func(a *Ask, v string) error {
+			a.Export = v
+			_, err := ParseExport(v)
+			return err
+		}},
+
+	{Long: "wrap", OnLine: true, Kind: Value, Arg: "COMMAND", List: Exact, Group: groupSubmit,
+		Help: "submit a shell command instead of a script",
+		set: func(a *Ask, v string) error {
+			if v == "" {
+				return bad("the command is empty", "write --wrap='python train.py'")
+			}
+			a.Wrap = v
+			return nil
+		}},
+	{Long: "wait", Short: 'W', Env: []string{"SBATCH_WAIT"}, List: Exact, Group: groupSubmit,
+		Help: "wait for the end; the exit status is the job's (128+N after signal N)",
+		set:  func(a *Ask, _ string) error { a.Wait = true; return nil }},
+	{Long: "follow", Short: 'f', Group: groupSubmit,
+		Help: "show the output as it is written until the job ends; the exit status is the job's",
+		set:  func(a *Ask, _ string) error { a.Follow = true; return nil }},
+	{Long: "parsable", List: Partial, Group: groupSubmit,
+		Help: "print only the id",
+		Note: "no cluster name behind the id: there is one cluster",
+		set:  func(a *Ask, _ string) error { a.Parsable = true; return nil }},
+	{Long: "test-only", List: Partial, Group: groupSubmit,
+		Help: "check, say when and where it would start, queue nothing",
+		Note: "the answer goes to stdout and has the arithmetic",
+		set:  func(a *Ask, _ string) error { a.TestOnly = true; return nil }},
+	{Long: "quiet", Short: 'Q', List: Exact, Group: groupSubmit,
+		Help: "print nothing but errors",
+		set:  func(a *Ask, _ string) error { a.Quiet = true; return nil }},
+	{Long: "verbose", Short: 'v', Env: []string{"SBATCH_DEBUG"}, List: Partial, Group: groupSubmit,
+		Help: "say where each setting comes from",
+		Note: "shows each setting with its place; there is one level",
+		set:  func(a *Ask, _ string) error { a.Verbose = true; return nil }},
+	{Long: "help", OnLine: true, Short: 'h', Kind: MayValue, Arg: "slurm", List: Exact, Group: groupSubmit,
+		Help: "show this help; --help=slurm lists what became of sbatch's options",
+		set:  setHelp},
+	{Long: "usage", OnLine: true, List: Exact, Group: groupSubmit,
+		Help: "show one line of usage",
+		set:  func(a *Ask, _ string) error { a.Usage = true; return nil }},
+	{Long: "version", OnLine: true, Short: 'V', List: Exact, Group: groupSubmit,
+		Help: "print the version",
+		set:  func(a *Ask, _ string) error { a.Version = true; return nil }},
+}
+
+func setHelp(a *Ask, v string) error {
+	switch v {
+	case "", "slurm":
+		a.Help, a.HelpSlurm = v == "", v == "slurm"
+		return nil
+	}
+	return bad("unknown topic", "write --help or --help=slurm")
+}

@@ -1,0 +1,61 @@
+package script
+
+import "strings"
+
+// word is one word of a line and the column of its first byte.
+type word struct {
+	text string
+	col  int
+}
+
+// splitWords cuts a directive into words as sbatch does: blanks separate, single and
+// double quotes group, a backslash takes the next byte as it is, and a # at the start of a
+// word begins a comment. col is the column of line[0]. badCol names the quote that is
+// never closed, 0 when all are.
+func splitWords(line string, col int) (words []word, badCol int) {
+	var b strings.Builder
+	start, quoteAt := -1, 0 // start: index of the word under way, -1: between words
+	var quote byte
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			} else if c == '\\' && quote == '"' && i+1 < len(line) && (line[i+1] == '"' || line[i+1] == '\\') {
+				i++
+				b.WriteByte(line[i])
+			} else {
+				b.WriteByte(c)
+			}
+		case c == ' ' || c == '\t':
+			if start >= 0 {
+				words = append(words, word{b.String(), col + start})
+				b.Reset()
+				start = -1
+			}
+		case c == '#' && start < 0:
+			return words, 0
+		default:
+			if start < 0 {
+				start = i
+			}
+			switch {
+			case c == '"' || c == '\'':
+				quote, quoteAt = c, col+i
+			case c == '\\' && i+1 < len(line):
+				i++
+				b.WriteByte(line[i])
+			default:
+				b.WriteByte(c)
+			}
+		}
+	}
+	if quote != 0 {
+		return words, quoteAt
+	}
+	if start >= 0 {
+		words = append(words, word{b.String(), col + start})
+	}
+	return words, 0
+}

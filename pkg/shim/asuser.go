@@ -1,0 +1,171 @@
+package shim
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+)
+
+// The second stage: a process that is already the user opens what the ranks will use and
+// hands the open files to the root shim over a socket. Ranks need no second stage of their
+// own: the kernel changes user, directory and program in one fork.
+
+const (
+	checkFD   = 3
+	checkWait = 25 * time.Second // less than the reservation timeout: a hung file server is said, not guessed
+	fdsPerMsg = 240              // the kernel passes at most 253 in one message
+)
+
+// checkReply is what the second stage answers; Files index the descriptors that follow.
+type checkReply struct {
+	Refusal *api.Refusal `json:"refusal,omitempty"`
+	Files   [][3]int     `json:"files,omitempty"`
+	Count   int          `json:"count"`
+}
+
+// openAsUser runs [Check] as the user, inside the containment.
+func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
+	node := func(err error) ([]rankFiles, *api.Refusal) {
+		return nil, &api.Refusal{Text: fmt.Sprintf("check as user %s: %v", m.spec.User, err)}
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return node(err)
+	}
+	defer unix.Close(pair[0])
+	pid, err := m.startCheck(pair[1])
+	_ = unix.Close(pair[1])
+	if err != nil {
+		return node(err)
+	}
+	defer endCheck(pid)
+	tv := unix.NsecToTimeval(int64(checkWait))
+	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+	var reply checkReply
+	fds, err := receiveCheck(pair[0], &reply)
+	switch {
+	case err == unix.EAGAIN:
+		return node(fmt.Errorf("no answer within %v: is a file server of %s or of the output hanging?", checkWait, m.spec.WorkDir))
+	case err != nil:
+		return node(err)
+	case reply.Refusal != nil:
+		return nil, reply.Refusal
+	}
+	files := make([]rankFiles, len(reply.Files))
+	for i, f := range reply.Files {
+		files[i] = rankFiles{fds[f[0]], fds[f[1]], fds[f[2]]}
+	}
+	return files, nil
+}
+
+func (m *member) startCheck(sock int) (int, error) {
+	spec, err := os.Open(SpecFile) // root's file: the user gets it open, not by name
+	if err != nil {
+		return 0, err
+	}
+	defer spec.Close()
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if err := m.box.Enter(sys); err != nil {
+		return 0, err
+	}
+	defer m.box.Leave()
+	m.credential(sys)
+	return syscall.ForkExec("/proc/self/exe", []string{"gshim", "check"}, &syscall.ProcAttr{Dir: "/", Env: nil,
+		Files: []uintptr{spec.Fd(), 2, 2, uintptr(sock)}, Sys: sys})
+}
+
+func endCheck(pid int) {
+	_ = unix.Kill(pid, unix.SIGKILL)
+	var ws unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(pid, &ws, 0, nil); err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// receiveCheck reads the reply and the descriptors behind it.
+func receiveCheck(sock int, reply *checkReply) ([]int, error) {
+	buf, oob := make([]byte, 256<<10), make([]byte, unix.CmsgSpace(4*fdsPerMsg))
+	n, err := unix.Read(sock, buf)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err := json.Unmarshal(buf[:n], reply); err != nil {
+		return nil, err
+	}
+	var fds []int
+	for len(fds) < reply.Count {
+		_, oobn, _, _, err := unix.Recvmsg(sock, buf[:1], oob, unix.MSG_CMSG_CLOEXEC)
+		if err != nil {
+			return fds, err
+		}
+		msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+		if err != nil || len(msgs) == 0 {
+			return fds, io.ErrUnexpectedEOF
+		}
+		got, err := unix.ParseUnixRights(&msgs[0])
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, got...)
+	}
+	for _, f := range reply.Files {
+		for _, i := range f {
+			if i < 0 || i >= len(fds) {
+				return fds, fmt.Errorf("descriptor %d of %d", i, len(fds))
+			}
+		}
+	}
+	return fds, nil
+}
+
+// Check is the second stage: `gshim check`, started by a root shim as the user, the spec on
+// its standard input.
+func Check() int {
+	b, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return fail(err)
+	}
+	var s Spec
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fail(err)
+	}
+	files, refusal := openFiles(&s)
+	reply := checkReply{Refusal: refusal}
+	var fds []int
+	index := map[int]int{}
+	at := func(fd int) int {
+		if _, ok := index[fd]; !ok {
+			index[fd] = len(fds)
+			fds = append(fds, fd)
+		}
+		return index[fd]
+	}
+	for _, f := range files {
+		reply.Files = append(reply.Files, [3]int{at(f.in), at(f.out), at(f.err)})
+	}
+	reply.Count = len(fds)
+	if b, err = json.Marshal(reply); err == nil {
+		err = unix.Sendto(checkFD, b, unix.MSG_NOSIGNAL, nil)
+	}
+	for len(fds) > 0 && err == nil {
+		n := min(len(fds), fdsPerMsg)
+		err = unix.Sendmsg(checkFD, []byte{0}, unix.UnixRights(fds[:n]...), nil, unix.MSG_NOSIGNAL)
+		fds = fds[n:]
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return 0
+}

@@ -1,0 +1,192 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Conn is the node daemon's end of a connection to a shim. Send and Close may be called
+// from any goroutine.
+type Conn struct {
+	Dir string
+	PID int // of the shim; 0 after Attach, until the first State says it
+
+	file    *os.File
+	child   bool // ours to wait for
+	answers chan Answer
+	closed  chan struct{}
+	once    sync.Once
+	send    sync.Mutex
+}
+
+// Start makes the member's directory, writes spec and script, and starts the program at
+// shimPath in a session of its own. The first answer is the state ready or refused. The
+// shim's last words, should it crash, go to the caller's standard error; it
+// stays in the cgroup of the caller: under systemd the daemon's unit needs
+// KillMode=process. After an error the directory may be there.
+func Start(shimPath string, spec *Spec, script []byte) (*Conn, error) {
+	if err := makeDir(spec, script); err != nil {
+		return nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start shim: %w", err)
+	}
+	pid, err := spawn(shimPath, spec.Dir, pair[1])
+	_ = unix.Close(pair[1])
+	if err != nil {
+		_ = unix.Close(pair[0])
+		return nil, fmt.Errorf("start shim %s: %w", shimPath, err)
+	}
+	return newConn(spec.Dir, pair[0], pid), nil
+}
+
+// makeDir writes what the shim reads. In switch mode the user must reach and read the
+// script, and nothing else; names in the directory stay root's.
+func makeDir(spec *Spec, script []byte) error {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("spec of job %d: %w", spec.Job, err)
+	}
+	dirMode := os.FileMode(0o700)
+	if spec.SwitchUser {
+		dirMode = 0o711
+	}
+	if err := os.Mkdir(spec.Dir, dirMode); err != nil {
+		return err
+	}
+	if err := os.Chmod(spec.Dir, dirMode); err != nil { // whatever the umask
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(spec.Dir, SpecFile), b, 0o600); err != nil {
+		return err
+	}
+	path := filepath.Join(spec.Dir, ScriptFile)
+	if err := os.WriteFile(path, script, 0o500); err != nil {
+		return err
+	}
+	if spec.SwitchUser {
+		return os.Chown(path, int(spec.UID), int(spec.GID))
+	}
+	return nil
+}
+
+// shimEnv keeps the shim's runtime small: one processor is enough for one goroutine and
+// spares the threads that Go starts for others; GOGC=25 collects at 1 MB instead of 4.
+var shimEnv = []string{"GOMAXPROCS=1", "GOGC=25", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+func spawn(path, dir string, sock int) (int, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	return syscall.ForkExec(path, []string{"gshim", dir}, &syscall.ProcAttr{Env: shimEnv,
+		Files: []uintptr{null.Fd(), null.Fd(), 2, uintptr(sock)}, Sys: &syscall.SysProcAttr{Setsid: true}})
+}
+
+// Attach connects to the shim that serves dir. An error means that none does: then
+// [ReadState] has its last word.
+func Attach(dir string) (*Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("attach to the shim in %s: %w", dir, err)
+	}
+	d, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		// Through the descriptor, because a socket's path may not be longer than 107 bytes.
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(d) + "/" + SocketFile})
+		_ = unix.Close(d)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("attach to the shim in %s: %w", dir, err)
+	}
+	c := newConn(dir, fd, 0)
+	return c, nil
+}
+
+func newConn(dir string, fd, pid int) *Conn {
+	_ = unix.SetNonblock(fd, true) // so that Close ends a read
+	c := &Conn{Dir: dir, PID: pid, file: os.NewFile(uintptr(fd), "shim"), child: pid > 0,
+		answers: make(chan Answer, 16), closed: make(chan struct{})}
+	go c.read()
+	return c
+}
+
+// read owns the answers. At the end of the stream it waits for a shim that is our child:
+// it has exited, or does so in this instant.
+func (c *Conn) read() {
+	defer close(c.answers)
+	dec := json.NewDecoder(c.file)
+	for {
+		var a Answer
+		if err := dec.Decode(&a); err != nil {
+			break
+		}
+		select {
+		case c.answers <- a:
+		case <-c.closed:
+			return
+		}
+	}
+	select {
+	case <-c.closed:
+		return
+	default:
+	}
+	if c.child {
+		_, _ = waitPID(c.PID)
+	}
+	_ = c.file.Close()
+}
+
+func waitPID(pid int) (syscall.WaitStatus, error) {
+	var ws syscall.WaitStatus
+	for {
+		if _, err := syscall.Wait4(pid, &ws, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return ws, err
+		}
+	}
+}
+
+// Answers gives what the shim says, the whole state first. It is closed when the shim has
+// exited (and was reaped, if it was started here), when the connection broke, and after Close.
+func (c *Conn) Answers() <-chan Answer { return c.answers }
+
+// Send gives one command to the shim.
+func (c *Conn) Send(cmd Command) error {
+	b, err := json.Marshal(cmd)
+	if err != nil {
+		return fmt.Errorf("command to the shim in %s: %w", c.Dir, err)
+	}
+	c.send.Lock()
+	defer c.send.Unlock()
+	if _, err := c.file.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("command to the shim in %s: %w", c.Dir, err)
+	}
+	return nil
+}
+
+// Close drops the connection; the shim goes on. A shim that was started here is not waited
+// for after that: Close is for a caller that ends itself.
+func (c *Conn) Close() error {
+	err := error(nil)
+	c.once.Do(func() {
+		close(c.closed)
+		err = c.file.Close()
+	})
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package shim
+
+import (
+	"encoding/json"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/supervise"
+)
+
+// lastOrder is the newest signal order that was applied, and how many got it: its repeat
+// after a reconnect is answered, not applied.
+type lastOrder struct {
+	number    uint64
+	processes int
+}
+
+// command does what one line asks, in the order of the struct.
+func (m *member) command(c Command) {
+	if m.over { // refused or stopped: the containment is gone
+		m.bye = m.bye || c.Bye
+		if c.Signal != nil {
+			m.answerSignal(c.Signal.Number, 0)
+		}
+		return
+	}
+	if c.Go != nil && m.mach.State() == supervise.Holding {
+		m.port = c.Go.MasterPort
+		m.step(supervise.Go{})
+		m.flush() // the start is told before anything else happens
+	}
+	if c.Stop != nil {
+		m.step(supervise.Order{Stop: *c.Stop})
+	}
+	if c.Signal != nil {
+		m.signalOrder(*c.Signal)
+	}
+	if c.Lease > 0 {
+		m.step(supervise.Renewed{Left: c.Lease})
+	}
+	if c.Bye {
+		m.goodbye()
+	}
+}
+
+// goodbye ends the shim, unless ranks run: their results would be lost with it. A member
+// that has nothing to lose is ended first.
+func (m *member) goodbye() {
+	if m.mach.State() != supervise.Holding && len(m.spec.Ranks) > 0 {
+		logf("bye while the member is %s: ignored", m.mach.State())
+		return
+	}
+	m.step(supervise.Order{})
+	m.bye = true
+}
+
+func (m *member) signalOrder(o api.SignalOrder) {
+	if o.Number > m.orders.number {
+		n := 0
+		if o.MemberKey == m.spec.MemberKey || o.MemberKey == (api.MemberKey{}) {
+			n = m.notify(o.Signal, o.Scope)
+		}
+		m.orders = lastOrder{number: o.Number, processes: n}
+	}
+	n := 0
+	if o.Number == m.orders.number {
+		n = m.orders.processes
+	}
+	m.answerSignal(o.Number, n)
+}
+
+func (m *member) answerSignal(number uint64, processes int) {
+	b, err := json.Marshal(Answer{Signal: number, Processes: processes})
+	if err != nil {
+		panic("answer does not marshal: " + err.Error())
+	}
+	m.conns.tell(append(b, '\n'))
+}
+
+// notify delivers a signal to a scope and counts who got it.
+func (m *member) notify(name string, scope api.SignalScope) int {
+	sig, ok := proc.Signal(name)
+	if !ok {
+		logf("signal %q is not known", name)
+		return 0
+	}
+	if scope == "" {
+		scope = api.ScopeRanks
+	}
+	n := 0
+	for _, pid := range supervise.NoticeTargets(scope, m.processes(sig)) {
+		if send(pid, sig) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,254 @@
+package shim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/supervise"
+)
+
+const (
+	commandFD = 3                // the first connection, given at start
+	byeWait   = 60 * time.Second // after the end, for somebody to come and record it
+	// pollMax bounds a sleep, so that an orphan whose SIGCHLD arrived between the last reap
+	// and the poll, and a lease that ran out while the machine slept, are seen all the same.
+	pollMax = 10 * time.Second
+)
+
+// member is the whole of a running shim.
+type member struct {
+	spec    *Spec
+	mach    *supervise.Machine
+	box     proc.Containment
+	files   []rankFiles
+	ranks   []rank
+	port    int
+	conns   conns
+	state   State
+	file    stateFile
+	holding []heldShell
+	orders  lastOrder
+	exits   []int // reaped, not yet fed to the stop sequence
+
+	dirty   bool // state has changed since it was last told
+	durable bool // the change is a result
+	bye     bool
+	over    bool // stopped or refused
+	exitAt  time.Duration
+}
+
+// Main runs the shim of the member in dir and returns its exit status.
+func Main(dir string) int {
+	// The main thread forks and polls: SIGCHLD goes first to the thread that forked, and so
+	// ends the poll of the one that has to know.
+	runtime.LockOSThread()
+	ignoreSignals()
+	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
+		return fail(err)
+	}
+	_, _ = syscall.Setsid() // fails when the starter did it already
+	unix.Umask(0o077)
+	m, err := load()
+	if err != nil {
+		return fail(err)
+	}
+	if refusal := m.prepare(); refusal != nil {
+		m.refuse(refusal)
+	} else {
+		m.ready()
+	}
+	m.loop()
+	return 0
+}
+
+func fail(err error) int {
+	fmt.Fprintf(os.Stderr, "gshim: %v\n", err)
+	return 1
+}
+
+func load() (*member, error) {
+	b, err := os.ReadFile(SpecFile)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{spec: &Spec{}, conns: newConns(commandFD)}
+	if err := json.Unmarshal(b, m.spec); err != nil {
+		return nil, fmt.Errorf("%s: %w", SpecFile, err)
+	}
+	s := m.spec
+	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
+		ShimPID: os.Getpid(), BootID: proc.BootID()}
+	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, Lease: s.Lease}
+	for _, r := range s.Ranks {
+		cfg.Ranks = append(cfg.Ranks, r.Rank)
+	}
+	m.mach = supervise.New(cfg, now())
+	return m, nil
+}
+
+func (m *member) ready() {
+	m.state.Phase = api.PhaseReady
+	m.dirty = true
+	m.flush()
+}
+
+func (m *member) refuse(r *api.Refusal) {
+	m.state.Phase, m.state.Refusal = api.PhaseRefused, r
+	m.over, m.dirty, m.durable, m.bye = true, true, true, true // nobody needs to record it: it exits by itself
+	m.flush()
+}
+
+// loop is the life of the shim after prepare.
+func (m *member) loop() {
+	for !m.finished() {
+		commands := m.poll(m.wait())
+		m.takeExits()
+		for _, c := range commands {
+			m.command(c)
+		}
+		m.step(supervise.Tick{})
+		m.checkHeld()
+		m.takeExits()
+		m.flush()
+	}
+}
+
+func (m *member) finished() bool {
+	if !m.over {
+		return false
+	}
+	return m.bye && m.conns.drained() || clock(unix.CLOCK_MONOTONIC) >= m.exitAt
+}
+
+// wait is how long the poll may sleep.
+func (m *member) wait() time.Duration {
+	t := now()
+	d := pollMax
+	if w, ok := m.mach.Wait(t); ok {
+		d = min(d, w)
+	}
+	if m.over {
+		d = min(d, m.exitAt-t.Mono)
+	}
+	if len(m.holding) > 0 {
+		d = min(d, m.heldWait(t.Mono))
+	}
+	if m.file.unsaved {
+		d = min(d, stateRetry)
+	}
+	for i := range m.ranks {
+		if m.ranks[i].live() && m.ranks[i].pidfd < 0 { // a kernel without pidfd
+			d = min(d, 50*time.Millisecond)
+		}
+	}
+	return max(d, 0)
+}
+
+// step feeds the stop sequence and does what it answers, also what those acts lead to.
+func (m *member) step(in supervise.Input) {
+	for _, act := range m.mach.Step(now(), in) {
+		m.do(act)
+	}
+}
+
+func (m *member) do(act supervise.Act) {
+	switch act.Kind {
+	case supervise.Start:
+		m.start()
+	case supervise.Notify:
+		m.notify(act.Signal, act.Scope)
+	case supervise.Stop:
+		m.stop(act.Signal)
+	case supervise.Kill:
+		m.kill()
+	case supervise.Prove:
+		m.prove()
+	case supervise.Stuck:
+		m.stuck()
+	case supervise.Finish:
+		m.finish()
+	case supervise.Tell:
+		m.dirty = true
+	}
+}
+
+func (m *member) kill() {
+	m.holding = nil
+	if err := m.box.Kill(); err != nil {
+		logf("kill: %v", err)
+	}
+}
+
+// takeExits reaps and feeds what ended. Reaping alone happens in other places too, where the
+// stop sequence is in the middle of a step.
+func (m *member) takeExits() {
+	m.reap()
+	for len(m.exits) > 0 {
+		rank := m.exits[0]
+		m.exits = m.exits[1:]
+		m.step(supervise.Exited{Rank: rank})
+	}
+}
+
+func (m *member) prove() {
+	m.reap() // zombies of ours would count as children
+	gone, err := m.box.Remove()
+	if err != nil {
+		logf("prove empty: %v", err)
+	}
+	if gone {
+		m.step(supervise.Empty{})
+	} else {
+		m.step(supervise.Occupied{})
+	}
+}
+
+func (m *member) stuck() {
+	m.state.Phase = api.PhaseStuck
+	m.state.Survivors = nil
+	pids, err := m.box.PIDs()
+	if err != nil {
+		logf("list survivors: %v", err)
+	}
+	for _, pid := range pids {
+		if s, ok := proc.ReadStat(pid); ok && !s.Dead() {
+			m.state.Survivors = append(m.state.Survivors, api.Survivor{PID: pid, Command: s.Comm, State: string(s.State)})
+		}
+	}
+}
+
+func (m *member) finish() {
+	m.state.Phase, m.state.Survivors = api.PhaseStopped, nil
+	m.over, m.dirty, m.durable = true, true, true
+	m.exitAt = clock(unix.CLOCK_MONOTONIC) + byeWait
+	m.files = closeFiles(m.files)
+}
+
+// flush writes the state and then tells it, once for all that has changed.
+func (m *member) flush() {
+	if !m.dirty && !m.file.retry() {
+		return
+	}
+	m.state.Stopping, m.state.Text = m.mach.Cause(), m.mach.Text()
+	m.state.Noticed, m.state.Forced = m.mach.Noticed(), m.mach.Forced()
+	m.state.Written = time.Now()
+	b, err := json.Marshal(&m.state)
+	if err != nil {
+		panic("state does not marshal: " + err.Error())
+	}
+	m.file.save(b, m.durable || m.file.unsaved)
+	if !m.dirty {
+		return
+	}
+	m.conns.state = append(append([]byte(`{"state":`), b...), '}', '\n')
+	m.conns.tell(m.conns.state)
+	m.dirty, m.durable = false, false
+}

@@ -1,0 +1,194 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/supervise"
+)
+
+// rank is one started rank; its record is the one of the same index in the state.
+type rank struct {
+	pid   int // 0: could not be started
+	pidfd int // -1: the kernel has none
+	ended bool
+}
+
+func (r *rank) live() bool { return r.pid > 0 && !r.ended }
+
+// Exit codes of a rank whose program could not be started, as shells have them.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// start forks every rank. It runs with the gate open: what differs between ranks was made
+// before, so that only fork and exec lie between the first and the last.
+func (m *member) start() {
+	m.state.Phase = api.PhaseRunning
+	argv, err := scriptCommand(m.scriptPath(), m.spec.Args)
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if err == nil {
+		err = m.box.Enter(sys)
+	}
+	m.credential(sys)
+	m.ranks = make([]rank, len(m.spec.Ranks))
+	m.state.Ranks = make([]api.RankActual, len(m.spec.Ranks))
+	m.truncate()
+	unix.Umask(m.spec.Umask)
+	restore := defaultForFork()
+	for i := range m.spec.Ranks {
+		m.startRank(i, argv, *sys, err)
+	}
+	restore()
+	unix.Umask(0o077)
+	m.box.Leave()
+	m.files = closeFiles(m.files)
+	for i, r := range m.ranks {
+		if r.pid == 0 {
+			m.step(supervise.Exited{Rank: m.spec.Ranks[i].Rank})
+		}
+	}
+}
+
+func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err error) {
+	spec, r, rec := &m.spec.Ranks[i], &m.ranks[i], &m.state.Ranks[i]
+	*rec = api.RankActual{Rank: spec.Rank}
+	r.pidfd = -1
+	if err == nil {
+		sys.PidFD = &r.pidfd
+		f := m.files[i]
+		r.pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec),
+			Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys})
+	}
+	rec.Started = time.Now()
+	if err == nil {
+		rec.PID = r.pid
+		return
+	}
+	r.pid, r.ended = 0, true
+	rec.Exited, rec.Ended = true, rec.Started
+	rec.ExitCode, rec.Error = startError(argv, m.spec.WorkDir, err)
+	m.durable = true
+}
+
+// environ adds the rendezvous port, and the marker where the maker of the spec left it out:
+// without it a member whose shim dies could not be found.
+func (m *member) environ(r *RankSpec) []string {
+	env := make([]string, len(r.Env), len(r.Env)+2)
+	copy(env, r.Env)
+	if m.port > 0 {
+		env = append(env, "MASTER_PORT="+strconv.Itoa(m.port))
+	}
+	for _, e := range env {
+		if e == m.spec.Marker {
+			return env
+		}
+	}
+	if m.spec.Marker != "" {
+		env = append(env, m.spec.Marker)
+	}
+	return env
+}
+
+func (m *member) credential(sys *syscall.SysProcAttr) {
+	if !m.spec.SwitchUser {
+		return
+	}
+	sys.Credential = &syscall.Credential{Uid: m.spec.UID, Gid: m.spec.GID, Groups: m.spec.Groups}
+	// Of this thread and so of all that it forks: a set-uid program of the user gains nothing.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		logf("no_new_privs: %v", err)
+	}
+}
+
+// scriptCommand is what the kernel would run for the script, taken apart here: a script that
+// was written a moment ago can't be executed while another fork still has it open for
+// writing (ETXTBSY), nor from a file system mounted noexec.
+func scriptCommand(path string, args []string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var buf [512]byte
+	n, err := f.Read(buf[:])
+	if n == 0 && err != nil {
+		n = 0 // an empty script: the shell runs it, and ends with 0
+	}
+	return append(append(shebang(string(buf[:n])), path), args...), nil
+}
+
+// shebang reads "#! interpreter [one argument]" as the kernel does.
+func shebang(text string) []string {
+	line, _, _ := strings.Cut(text, "\n")
+	line, ok := strings.CutPrefix(line, "#!")
+	line = strings.Trim(line, " \t\r")
+	if !ok || line == "" {
+		return []string{"/bin/sh"}
+	}
+	i := strings.IndexAny(line, " \t")
+	if i < 0 {
+		return []string{line}
+	}
+	return []string{line[:i], strings.Trim(line[i:], " \t")}
+}
+
+func startError(argv []string, dir string, err error) (code int, text string) {
+	if len(argv) == 0 {
+		return exitNotExecutable, fmt.Sprintf("read the script: %v", err)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return exitNotFound, fmt.Sprintf("interpreter %s of the script, or working directory %s, does not exist", argv[0], dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC):
+		return exitNotExecutable, fmt.Sprintf("interpreter %s of the script can not be executed: %v", argv[0], err)
+	}
+	return exitNotExecutable, fmt.Sprintf("start %s: %v", argv[0], err)
+}
+
+// reap takes every ended child: ranks, and orphans that came to us as their subreaper. The
+// exits that lie here together become one state.
+func (m *member) reap() {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if pid <= 0 || err != nil {
+			return
+		}
+		for i := range m.ranks {
+			if m.ranks[i].live() && m.ranks[i].pid == pid {
+				m.ended(i, ws)
+			}
+		}
+	}
+}
+
+func (m *member) ended(i int, ws syscall.WaitStatus) {
+	r, rec := &m.ranks[i], &m.state.Ranks[i]
+	r.ended = true
+	if r.pidfd >= 0 {
+		_ = unix.Close(r.pidfd)
+		r.pidfd = -1
+	}
+	rec.Exited, rec.Ended, rec.ExitCode = true, time.Now(), ws.ExitStatus()
+	if ws.Signaled() {
+		rec.Signal = int(ws.Signal())
+		rec.ExitCode = 128 + rec.Signal
+		rec.OOM = ws.Signal() == syscall.SIGKILL && m.spec.MemoryMax > 0 && m.box.OOMKills() > 0
+	}
+	m.durable = true
+	m.exits = append(m.exits, rec.Rank)
+}

@@ -1,0 +1,58 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// followPoll is how often a followed file is looked at. Inotify sees nothing of what other
+// hosts write to a shared disk, which is where most logs are.
+const followPoll = 50 * time.Millisecond
+
+// ReadLog copies a file to w from an offset (from the end when negative), and with follow
+// goes on with what is appended, until w is gone. A file that is not there yet is waited
+// for when followed; one that was truncated is read from its beginning again.
+func ReadLog(w io.Writer, path string, offset int64, follow bool) error {
+	f, err := openLog(path, follow)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	if offset < 0 {
+		offset = max(0, st.Size()+offset)
+	}
+	for {
+		n, err := io.Copy(w, io.NewSectionReader(f, offset, 1<<62-offset))
+		offset += n
+		if err != nil || !follow {
+			return err
+		}
+		if st, err := f.Stat(); err == nil && st.Size() < offset {
+			offset = 0
+			continue
+		}
+		if n == 0 {
+			time.Sleep(followPoll)
+		}
+	}
+}
+
+func openLog(path string, follow bool) (*os.File, error) {
+	for {
+		f, err := os.Open(path)
+		if err == nil || !follow || !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
+		time.Sleep(followPoll)
+	}
+}

@@ -1,0 +1,138 @@
+package shim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stateRetry is how often a result that could not be written is tried again.
+const stateRetry = time.Second
+
+// stateFile keeps [StateFile] of the directory that the shim is in.
+type stateFile struct {
+	f           *os.File
+	size        int
+	holdsResult bool
+	unsaved     bool          // the newest result is not on disk
+	tryAt       time.Duration // monotonic
+}
+
+// retry reports whether it is time to try an unsaved result again.
+func (s *stateFile) retry() bool { return s.unsaved && clock(unix.CLOCK_MONOTONIC) >= s.tryAt }
+
+// save keeps b: a result so that it survives the machine, anything else so that it
+// survives the shim.
+//
+// The first result of a small state is written over what was there, which was no result:
+// one page in one write can't be torn by a kill of the shim, and what a crash of the machine
+// tears was never told. It costs 0.25 ms on ext4; the rename of later ones 0.4 ms.
+func (s *stateFile) save(b []byte, result bool) {
+	if !result && !s.holdsResult { // later changes must not endanger the result in the file
+		if err := s.inPlace(b, false); err != nil {
+			logf("write state: %v", err)
+		}
+		return
+	}
+	var err error
+	if s.holdsResult || len(b) > pageSize {
+		err = s.replace(b)
+	} else {
+		err = s.inPlace(b, true)
+	}
+	s.holdsResult = true
+	s.unsaved = err != nil
+	if err != nil {
+		logf("write result, will be tried again in %v: %v", stateRetry, err)
+		s.tryAt = clock(unix.CLOCK_MONOTONIC) + stateRetry
+	}
+}
+
+// pageSize is the smallest page of any machine: so much is copied into a file in one go.
+const pageSize = 4096
+
+// inPlace is one write. The padding covers the rest of a longer text of before.
+func (s *stateFile) inPlace(b []byte, sync bool) error {
+	if s.f == nil {
+		f, err := os.OpenFile(StateFile, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		s.f = f
+	}
+	padded := append([]byte(nil), b...)
+	for len(padded) < s.size {
+		padded = append(padded, '\n')
+	}
+	s.size = len(padded)
+	if _, err := s.f.WriteAt(padded, 0); err != nil || !sync {
+		return err
+	}
+	if err := s.f.Sync(); err != nil {
+		return err
+	}
+	return syncDir(".")
+}
+
+// replace renames before it syncs: one journal commit for both. A crash in between leaves
+// a state that was never told, which is as good as none.
+func (s *stateFile) replace(b []byte) error {
+	f, err := os.OpenFile(StateFile+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	if err := os.Rename(StateFile+".new", StateFile); err != nil {
+		return err
+	}
+	if s.f != nil { // another file has its name now
+		_ = s.f.Close()
+		s.f = nil
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return syncDir(".")
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// ReadState reads what the shim of dir wrote last: for when it does not answer any more.
+func ReadState(dir string) (*State, error) {
+	b, err := os.ReadFile(filepath.Join(dir, StateFile))
+	if err != nil {
+		return nil, err
+	}
+	s := &State{}
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, StateFile), err)
+	}
+	return s, nil
+}
+
+// ReadSpec reads what a shim was started with.
+func ReadSpec(dir string) (*Spec, error) {
+	b, err := os.ReadFile(filepath.Join(dir, SpecFile))
+	if err != nil {
+		return nil, err
+	}
+	s := &Spec{}
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, SpecFile), err)
+	}
+	return s, nil
+}

@@ -1,0 +1,253 @@
+package shim
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// saver takes two seconds to save after TERM, as training programs do.
+const saver = `
+import signal, sys, time, os
+def save(*a):
+    with open("saved", "w") as f:
+        for i in range(10):
+            f.write("line %d\n" % i); f.flush(); time.sleep(0.2)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+open("up", "w").close()
+while True: time.sleep(1000)
+`
+
+// TestShellWaitsForItsProgram: the file is whole, the next line does not run, and the shell
+// died of the signal, after its program.
+func TestShellWaitsForItsProgram(t *testing.T) {
+	forms := map[string]string{
+		"foreground": "python3 saver.py\n",
+		"pipeline":   "python3 saver.py | cat\n",
+		"subshell":   "( cd .; python3 saver.py; echo next line )\n",
+		"nested":     "sh -c 'python3 saver.py; echo next line'\n",
+	}
+	for kind, base := range kinds(t) {
+		for name, form := range forms {
+			for _, shell := range []string{"/bin/bash", "/bin/sh"} {
+				if shell == "/bin/sh" && name != "foreground" {
+					continue
+				}
+				t.Run(kind+"/"+name+shell, func(t *testing.T) {
+					t.Parallel()
+					s := specIn(t, kind, base, 1)
+					write(t, filepath.Join(s.WorkDir, "saver.py"), saver)
+					c := startShim(t, s, "#!"+shell+"\n"+form+"echo next line\n")
+					_ = c.Send(Command{Go: &Go{}})
+					until(t, c, api.PhaseRunning)
+					await(t, filepath.Join(s.WorkDir, "up"))
+					_ = c.Send(Command{Stop: &api.Stop{Cause: api.CausePreempted, Signal: "TERM", Grace: 60 * time.Second}})
+					st := until(t, c, api.PhaseStopped)
+					saved, _ := os.ReadFile(filepath.Join(s.WorkDir, "saved"))
+					if n := strings.Count(string(saved), "\n"); n != 10 {
+						t.Errorf("%d of 10 lines saved", n)
+					}
+					if out := output(t, s, 0); strings.Contains(out, "next line") {
+						t.Errorf("the next line ran: %q", out)
+					}
+					if r := st.Ranks[0]; r.Signal != int(syscall.SIGTERM) || st.Forced {
+						t.Errorf("rank %+v forced %v", r, st.Forced)
+					}
+					if f, err := os.Stat(filepath.Join(s.WorkDir, "saved")); err != nil || st.Ranks[0].Ended.Before(f.ModTime()) {
+						t.Errorf("the shell died before its program: %v, last save %v", st.Ranks[0].Ended, f.ModTime())
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTrapGetsTheSignal: a shell that catches the signal is told at once.
+func TestTrapGetsTheSignal(t *testing.T) {
+	s := testSpec(t, 1)
+	c := startShim(t, s, "#!/bin/bash\ntrap 'echo caught; exit 7' TERM\ntouch up\nwhile :; do sleep 0.05; done\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	await(t, filepath.Join(s.WorkDir, "up"))
+	_ = c.Send(Command{Stop: &api.Stop{Cause: api.CausePreempted, Signal: "TERM", Grace: 60 * time.Second}})
+	st := until(t, c, api.PhaseStopped)
+	if st.Ranks[0].ExitCode != 7 || st.Forced {
+		t.Errorf("state %+v", st)
+	}
+	if out := output(t, s, 0); !strings.HasSuffix(out, "caught\n") {
+		t.Errorf("output %q", out)
+	}
+}
+
+// TestProgramItselfGetsTheSignal: after exec there is no shell to spare.
+func TestProgramItselfGetsTheSignal(t *testing.T) {
+	s := testSpec(t, 1)
+	c := startShim(t, s, "#!/bin/bash\nexec python3 -c 'import time\nopen(\"up\",\"w\"); time.sleep(1000)'\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	await(t, filepath.Join(s.WorkDir, "up"))
+	_ = c.Send(Command{Stop: &api.Stop{Cause: api.CausePreempted, Signal: "INT", Grace: 60 * time.Second}})
+	st := until(t, c, api.PhaseStopped)
+	if st.Ranks[0].Signal != int(syscall.SIGINT) || st.Forced {
+		t.Errorf("state %+v", st)
+	}
+}
+
+func TestGraceThenKill(t *testing.T) {
+	const grace = 500 * time.Millisecond
+	for kind, base := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			s := specIn(t, kind, base, 2)
+			c := startShim(t, s, "#!/bin/bash\ntrap '' TERM\ntouch up.$GANG_RANK\nwhile :; do sleep 0.05; done\n")
+			_ = c.Send(Command{Go: &Go{}})
+			await(t, filepath.Join(s.WorkDir, "up.0"))
+			await(t, filepath.Join(s.WorkDir, "up.1"))
+			start := time.Now()
+			order := &api.Stop{Cause: api.CauseCancelled, Signal: "TERM", Grace: grace}
+			_ = c.Send(Command{Stop: order})
+			time.Sleep(grace / 2)
+			_ = c.Send(Command{Stop: order}) // a repeat must not restart the clock
+			st := until(t, c, api.PhaseStopped)
+			if took := time.Since(start); took < grace || took > 10*grace {
+				t.Errorf("took %v of a grace of %v", took, grace)
+			}
+			if !st.Forced || st.Stopping != api.CauseCancelled || st.Ranks[0].Signal != 9 || st.Ranks[1].ExitCode != 137 {
+				t.Errorf("state %+v", st)
+			}
+		})
+	}
+}
+
+func TestTimeLimitWithNotice(t *testing.T) {
+	s := testSpec(t, 1)
+	s.TimeLimit, s.Grace = 1500*time.Millisecond, 20*time.Second
+	s.Notice = &api.Notice{Signal: "USR1", Lead: 1200 * time.Millisecond, Scope: api.ScopeBatch}
+	c := startShim(t, s, "#!/bin/bash\ntrap 'echo noticed' USR1\nwhile :; do sleep 0.05; done\n")
+	_ = c.Send(Command{Go: &Go{}})
+	st := until(t, c, api.PhaseStopped)
+	if st.Stopping != api.CauseTimeout || !st.Noticed || st.Forced || st.Text != "time limit of 1.5s reached" {
+		t.Errorf("state %+v", st)
+	}
+	if out := output(t, s, 0); out != "noticed\n" {
+		t.Errorf("output %q", out)
+	}
+}
+
+func TestLeaseExpires(t *testing.T) {
+	s := testSpec(t, 1)
+	s.Lease = 700 * time.Millisecond
+	c := startShim(t, s, "#!/bin/sh\nexec sleep 1000\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	_ = c.Close()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		st, err := ReadState(s.Dir)
+		if err == nil && st.Phase == api.PhaseStopped {
+			if st.Stopping != api.CauseNodeLost || st.Text != "no controller was reached for 700ms" {
+				t.Errorf("state %+v", st)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the lease ran out, and nothing happened")
+		}
+	}
+	a, err := Attach(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, a, api.PhaseStopped)
+	endShim(a)
+	_, _ = waitPID(c.PID)
+}
+
+func TestSignalOrders(t *testing.T) {
+	s := testSpec(t, 1)
+	c := startShim(t, s, "#!/bin/bash\ntrap 'echo shell' USR1\npython3 -c '\nimport signal, time\nsignal.signal(signal.SIGUSR1, lambda *a: print(\"program\", flush=True))\nopen(\"up\",\"w\").close()\nwhile True: time.sleep(1000)' &\nwhile :; do wait; done\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	await(t, filepath.Join(s.WorkDir, "up"))
+	// After each order its lines are awaited before the repeat is sent: two signals that are
+	// pending at once would be one.
+	scopes := []api.SignalScope{api.ScopeRanks, api.ScopeBatch, api.ScopeFull, api.ScopeFull}
+	for i, scope := range scopes {
+		o := &api.SignalOrder{Number: uint64(i + 1), MemberKey: s.MemberKey, Signal: "USR1", Scope: scope}
+		want, lines := []int{1, 1, 2, 2}[i], []int{1, 2, 4, 6}[i]
+		for range 2 { // the repeat is answered and not applied
+			_ = c.Send(Command{Signal: o})
+			if a := <-c.Answers(); a.Signal != o.Number || a.Processes != want {
+				t.Errorf("%s: %+v, want %d processes", scope, a, want)
+			}
+			for end := time.Now().Add(10 * time.Second); strings.Count(output(t, s, 0), "\n") < lines && time.Now().Before(end); {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // for what must not come: a repeat that was applied
+	out := output(t, s, 0)
+	if strings.Count(out, "shell\n") != 3 || strings.Count(out, "program\n") != 3 {
+		t.Errorf("output %q", out)
+	}
+}
+
+func TestAdoption(t *testing.T) {
+	s := testSpec(t, 5)
+	c := startShim(t, s, "#!/bin/sh\nread x < "+filepath.Join(s.WorkDir, "gate")+".$GANG_RANK\nexit $((GANG_RANK + 40))\n")
+	for i := range 5 {
+		if err := syscall.Mkfifo(filepath.Join(s.WorkDir, "gate."+strconv.Itoa(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = c.Send(Command{Go: &Go{}})
+	first := until(t, c, api.PhaseRunning)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		if err := syscall.Kill(c.PID, sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = c.Close()
+	for i := range 3 { // exits while nobody is there
+		write(t, filepath.Join(s.WorkDir, "gate."+strconv.Itoa(i)), "go\n")
+	}
+	a, err := Attach(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := untilState(t, a, func(s *State) bool {
+		n := 0
+		for _, r := range s.Ranks {
+			if r.Exited {
+				n++
+			}
+		}
+		return n == 3
+	})
+	for i, r := range st.Ranks {
+		if r.PID != first.Ranks[i].PID || r.Exited != (i < 3) || r.Exited && r.ExitCode != 40+i {
+			t.Errorf("rank %d: %+v, was %+v", i, r, first.Ranks[i])
+		}
+	}
+	if st.ShimPID != c.PID {
+		t.Errorf("shim %d, was %d", st.ShimPID, c.PID)
+	}
+	for i := 3; i < 5; i++ {
+		write(t, filepath.Join(s.WorkDir, "gate."+strconv.Itoa(i)), "go\n")
+	}
+	until(t, a, api.PhaseStopped)
+	endShim(a)
+	_, _ = waitPID(c.PID)
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

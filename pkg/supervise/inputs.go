@@ -1,0 +1,99 @@
+package supervise
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Timing of the proof that a containment is empty. Processes are gone about 0.2 ms after
+// cgroup.kill, so the first look comes soon and later ones are cheap to do rarely.
+const (
+	StuckAfter = 2 * time.Second // after KILL, before what is left is called stuck
+	probeFirst = time.Millisecond
+	probeSlow  = 25 * time.Millisecond
+	probeStuck = 250 * time.Millisecond
+)
+
+// Instant is a reading of the two clocks, each since an origin of no meaning.
+type Instant struct {
+	Mono time.Duration // CLOCK_MONOTONIC
+	Boot time.Duration // CLOCK_BOOTTIME
+}
+
+// Config is what is known before the gate opens.
+type Config struct {
+	Ranks      []int         // of this node; none: the member only holds its containment
+	TimeLimit  time.Duration // from Go; 0: none
+	Notice     *api.Notice
+	StopSignal string // of the ends that nobody ordered
+	Grace      time.Duration
+	Lease      time.Duration // 0: off
+}
+
+// Input is what can happen to a member.
+type Input interface{ input() }
+
+// Go opens the gate.
+type Go struct{}
+
+// Exited: the process of a rank has ended.
+type Exited struct{ Rank int }
+
+// Order is a stop ordered from outside.
+type Order struct{ api.Stop }
+
+// Renewed: the controller was reached; the lease has so much left from now.
+type Renewed struct{ Left time.Duration }
+
+// Empty answers [Prove]: no process of the member is left.
+type Empty struct{}
+
+// Occupied answers [Prove]: processes are left.
+type Occupied struct{}
+
+// Tick: a timer may be due.
+type Tick struct{}
+
+func (Go) input()       {}
+func (Exited) input()   {}
+func (Order) input()    {}
+func (Renewed) input()  {}
+func (Empty) input()    {}
+func (Occupied) input() {}
+func (Tick) input()     {}
+
+// Act is what the shim must do, in order.
+type Act struct {
+	Kind   ActKind
+	Signal string          // Notify, Stop
+	Scope  api.SignalScope // Notify
+}
+
+// ActKind names an act.
+type ActKind string
+
+// The acts. Tell asks to write the state and tell it once the whole list is done.
+const (
+	Start  ActKind = "start"  // the ranks, all at once
+	Notify ActKind = "notify" // the early signal to its scope
+	Stop   ActKind = "stop"   // CONT and the stop signal, default scope of design 03
+	Prove  ActKind = "prove"  // look whether the containment is empty; answer Empty or Occupied
+	Kill   ActKind = "kill"   // everything in the containment
+	Stuck  ActKind = "stuck"  // name the survivors
+	Finish ActKind = "finish" // the member is over: record it
+	Tell   ActKind = "tell"
+)
+
+// State is how far a member is.
+type State string
+
+// The states, see the package comment.
+const (
+	Holding  State = "holding"
+	Running  State = "running"
+	Leading  State = "leading"
+	Stopping State = "stopping"
+	Killing  State = "killing"
+	Stopped  State = "stopped"
+)

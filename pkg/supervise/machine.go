@@ -1,0 +1,303 @@
+package supervise
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// never is a deadline that is not armed.
+const never = time.Duration(1<<63 - 1)
+
+// Machine is the stop sequence of one member. The zero value is not usable: see [New].
+type Machine struct {
+	cfg    Config
+	state  State
+	alive  map[int]bool // ranks that have not exited
+	opened bool         // Go came
+
+	cause   api.Cause
+	text    string
+	signal  string
+	grace   time.Duration // of the stop to come
+	noticed bool
+	forced  bool
+	stuck   bool
+
+	// Deadlines on the monotonic clock, never when not armed.
+	noticeAt, limitAt, stopAt, killAt, probeAt, stuckAt time.Duration
+	probeStep                                           time.Duration
+	leaseAt                                             time.Duration // on the boot clock
+}
+
+// New is a member that holds: prepared, its gate closed. The lease runs from now.
+func New(cfg Config, now Instant) *Machine {
+	m := &Machine{cfg: cfg, state: Holding, alive: make(map[int]bool, len(cfg.Ranks)), leaseAt: never,
+		noticeAt: never, limitAt: never, stopAt: never, killAt: never, probeAt: never, stuckAt: never}
+	for _, r := range cfg.Ranks {
+		m.alive[r] = true
+	}
+	if cfg.Lease > 0 {
+		m.leaseAt = now.Boot + cfg.Lease
+	}
+	return m
+}
+
+// State is how far the member is.
+func (m *Machine) State() State { return m.state }
+
+// Cause is the cause of the stop under way, empty when the ranks ended by themselves.
+func (m *Machine) Cause() api.Cause { return m.cause }
+
+// Text says in words why the member is stopped.
+func (m *Machine) Text() string { return m.text }
+
+// Noticed reports whether the early signal was sent.
+func (m *Machine) Noticed() bool { return m.noticed }
+
+// Forced reports whether a grace ran out and KILL was needed.
+func (m *Machine) Forced() bool { return m.forced }
+
+// Survivors reports whether processes outlived KILL for [StuckAfter] and still do.
+func (m *Machine) Survivors() bool { return m.stuck && m.state == Killing }
+
+// Step takes one input and answers what to do.
+func (m *Machine) Step(now Instant, in Input) []Act {
+	if m.state == Stopped {
+		return nil
+	}
+	switch in := in.(type) {
+	case Go:
+		return m.open(now)
+	case Exited:
+		return m.exited(now, in.Rank)
+	case Order:
+		return m.order(now, in.Stop)
+	case Renewed:
+		m.renewed(now, in.Left)
+	case Empty:
+		return m.empty()
+	case Occupied:
+		return m.occupied(now)
+	case Tick:
+		return m.tick(now)
+	}
+	return nil
+}
+
+func (m *Machine) open(now Instant) []Act {
+	if m.state != Holding {
+		return nil
+	}
+	m.state, m.opened = Running, true
+	if m.cfg.TimeLimit > 0 {
+		m.limitAt = now.Mono + m.cfg.TimeLimit
+		if n := m.cfg.Notice; n != nil {
+			m.noticeAt = max(now.Mono, m.limitAt-n.Lead)
+		}
+	}
+	return []Act{{Kind: Start}, {Kind: Tell}}
+}
+
+// exited handles the end of one rank. The end of the last one is not told by itself: the
+// proof follows at once and one state tells both.
+func (m *Machine) exited(now Instant, rank int) []Act {
+	if !m.opened || !m.alive[rank] {
+		return nil
+	}
+	delete(m.alive, rank)
+	if len(m.alive) > 0 {
+		return []Act{{Kind: Tell}}
+	}
+	m.probe(now)
+	return []Act{{Kind: Prove}}
+}
+
+// renewed believes the newest word, also a shorter one: the controller reckons with the
+// lease that it gave last.
+func (m *Machine) renewed(now Instant, left time.Duration) {
+	if m.leaseAt != never {
+		m.leaseAt = now.Boot + left
+	}
+}
+
+// order takes a stop from outside: the first one decides cause and signal, every one may
+// bring the end nearer.
+func (m *Machine) order(now Instant, s api.Stop) []Act {
+	switch m.state {
+	case Holding:
+		m.decide(s.Cause, s.Text, s.Signal, s.Grace)
+		m.killing(now)
+		return []Act{{Kind: Prove}}
+	case Running:
+		m.decide(s.Cause, s.Text, s.Signal, s.Grace)
+		if s.Lead > 0 {
+			m.state = Leading
+			m.stopAt = now.Mono + s.Lead
+			return append(m.notify(), Act{Kind: Tell})
+		}
+		return m.stop(now)
+	case Leading:
+		m.grace = min(m.grace, s.Grace)
+		m.stopAt = min(m.stopAt, now.Mono+s.Lead)
+		return m.tick(now)
+	case Stopping:
+		m.killAt = min(m.killAt, now.Mono+s.Lead+s.Grace)
+		return m.tick(now)
+	}
+	return nil
+}
+
+// decide keeps the first reason. What an order leaves open is taken from the spec.
+func (m *Machine) decide(cause api.Cause, text, signal string, grace time.Duration) {
+	m.cause, m.text, m.signal, m.grace = cause, text, signal, grace
+	if m.signal == "" {
+		m.signal = m.cfg.StopSignal
+	}
+	if m.signal == "" {
+		m.signal = "TERM"
+	}
+}
+
+func (m *Machine) notify() []Act {
+	m.noticeAt = never
+	if m.cfg.Notice == nil || m.noticed {
+		return nil
+	}
+	m.noticed = true
+	return []Act{{Kind: Notify, Signal: m.cfg.Notice.Signal, Scope: m.cfg.Notice.Scope}}
+}
+
+// stop begins the grace.
+func (m *Machine) stop(now Instant) []Act {
+	if m.grace <= 0 {
+		return m.kill(now)
+	}
+	m.disarm()
+	m.state = Stopping
+	m.killAt = now.Mono + m.grace
+	if len(m.alive) == 0 { // a holder: only the proof tells when its processes are gone
+		m.probe(now)
+	}
+	return []Act{{Kind: Stop, Signal: m.signal}, {Kind: Tell}}
+}
+
+// kill ends the grace.
+func (m *Machine) kill(now Instant) []Act {
+	m.forced = true
+	m.killing(now)
+	return []Act{{Kind: Kill}, {Kind: Tell}}
+}
+
+func (m *Machine) killing(now Instant) {
+	m.disarm()
+	m.state = Killing
+	m.stuckAt = now.Mono + StuckAfter
+	m.probe(now)
+}
+
+func (m *Machine) disarm() {
+	m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt, m.leaseAt = never, never, never, never, never, never, never
+}
+
+// probe arms the next look at the containment, the first of a series.
+func (m *Machine) probe(now Instant) {
+	m.probeStep = probeFirst
+	m.probeAt = now.Mono + probeFirst
+}
+
+// ranksLive: a rank was started and has not been reaped. A containment that looks empty
+// before the last exit was taken in is not the end: the exit code would be lost.
+func (m *Machine) ranksLive() bool { return m.opened && len(m.alive) > 0 }
+
+func (m *Machine) empty() []Act {
+	holder := len(m.cfg.Ranks) == 0 && (m.state == Holding || m.state == Running || m.state == Leading)
+	if holder || m.ranksLive() || m.state == Holding {
+		return nil // nothing runs in it just now: that is not its end
+	}
+	m.disarm()
+	m.state = Stopped
+	return []Act{{Kind: Finish}}
+}
+
+// occupied: while a stop is under way what is left may use the grace; after the ranks' own
+// end it is a leftover and gets KILL at once.
+func (m *Machine) occupied(now Instant) []Act {
+	switch m.state {
+	case Running, Leading:
+		if m.ranksLive() || len(m.cfg.Ranks) == 0 {
+			return nil
+		}
+		m.killing(now)
+		return []Act{{Kind: Kill}, {Kind: Tell}}
+	case Stopping:
+		if m.probeAt != never { // else ranks live, and nobody asked
+			m.again(now)
+		}
+	case Killing:
+		m.again(now)
+		return []Act{{Kind: Kill}} // again: a fork may have raced with the first one
+	}
+	return nil
+}
+
+func (m *Machine) again(now Instant) {
+	m.probeStep = min(max(2*m.probeStep, probeFirst), probeSlow)
+	if m.stuck {
+		m.probeStep = probeStuck
+	}
+	m.probeAt = now.Mono + m.probeStep
+}
+
+// tick does the one most urgent thing that is due; what it leads to is due later.
+func (m *Machine) tick(now Instant) []Act {
+	switch {
+	case now.Mono >= m.killAt:
+		return m.kill(now)
+	case now.Mono >= m.stopAt:
+		return m.stop(now)
+	case now.Mono >= m.limitAt:
+		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
+	case now.Boot >= m.leaseAt:
+		return m.own(now, api.CauseNodeLost, "no controller was reached for "+m.cfg.Lease.String())
+	case now.Mono >= m.noticeAt:
+		return append(m.notify(), Act{Kind: Tell})
+	case now.Mono >= m.stuckAt:
+		m.stuckAt, m.stuck = never, true
+		return []Act{{Kind: Stuck}, {Kind: Tell}}
+	case now.Mono >= m.probeAt:
+		m.probeAt = now.Mono + m.probeStep
+		return []Act{{Kind: Prove}}
+	}
+	return nil
+}
+
+// own is a stop that nobody ordered. During the lead of an order it only ends the lead:
+// the first cause stays.
+func (m *Machine) own(now Instant, cause api.Cause, text string) []Act {
+	switch m.state {
+	case Holding:
+		m.decide(cause, text, "", m.cfg.Grace)
+		m.killing(now)
+		return []Act{{Kind: Prove}}
+	case Running:
+		m.decide(cause, text, "", m.cfg.Grace)
+	}
+	return m.stop(now)
+}
+
+// Wait is how long until a tick has something to do; ok is false when no timer is armed.
+func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
+	at := min(m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
+	d = never
+	if at != never {
+		d = at - now.Mono
+	}
+	if m.leaseAt != never {
+		d = min(d, m.leaseAt-now.Boot)
+	}
+	if d == never {
+		return 0, false
+	}
+	return max(d, 0), true
+}

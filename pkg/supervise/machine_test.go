@@ -1,0 +1,278 @@
+package supervise
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+)
+
+const s = time.Second
+
+// at is an instant n after the origin on both clocks.
+func at(d time.Duration) Instant { return Instant{Mono: d, Boot: d + 1000*s} }
+
+func kinds(acts []Act) []ActKind {
+	out := []ActKind{}
+	for _, a := range acts {
+		out = append(out, a.Kind)
+	}
+	return out
+}
+
+type move struct {
+	at   time.Duration
+	in   Input
+	want []ActKind
+}
+
+func order(cause api.Cause, lead, grace time.Duration) Order {
+	return Order{api.Stop{Cause: cause, Signal: "TERM", Lead: lead, Grace: grace}}
+}
+
+func TestSequences(t *testing.T) {
+	notice := &api.Notice{Signal: "USR1", Lead: 10 * s, Scope: api.ScopeRanks}
+	base := Config{Ranks: []int{0, 1}, StopSignal: "TERM", Grace: 15 * s}
+	limited, noticed, leased, holder := base, base, base, base
+	limited.TimeLimit, limited.Notice = 60*s, notice
+	noticed.Notice = notice
+	leased.Lease = 600 * s
+	holder.Ranks = nil
+	cases := []struct {
+		name   string
+		cfg    Config
+		moves  []move
+		state  State
+		cause  api.Cause
+		forced bool
+	}{
+		{"natural end", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, Go{}, nil}, {s, Exited{0}, []ActKind{Tell}}, {s, Exited{0}, nil},
+			{2 * s, Exited{1}, []ActKind{Prove}}, {2 * s, Empty{}, []ActKind{Finish}}, {3 * s, order("cancelled", 0, s), nil},
+		}, Stopped, "", false},
+		{"leftovers are killed at once", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Exited{0}, []ActKind{Tell}}, {s, Exited{1}, []ActKind{Prove}},
+			{s, Occupied{}, []ActKind{Kill, Tell}}, {s, Tick{}, nil}, {s + time.Millisecond, Tick{}, []ActKind{Prove}},
+			{s + time.Millisecond, Empty{}, []ActKind{Finish}},
+		}, Stopped, "", false},
+		{"stop before go", base, []move{
+			{0, order("cancelled", 5*s, 15*s), []ActKind{Prove}}, {0, Empty{}, []ActKind{Finish}}, {0, Go{}, nil},
+		}, Stopped, "cancelled", false},
+		{"stop, grace, kill, stuck", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
+			{5 * s, order("cancelled", 0, 15*s), nil}, {16*s - 1, Tick{}, nil}, {16 * s, Tick{}, []ActKind{Kill, Tell}},
+			{17 * s, Tick{}, []ActKind{Prove}}, {17 * s, Occupied{}, []ActKind{Kill}}, {18 * s, Tick{}, []ActKind{Stuck, Tell}},
+			{19 * s, Exited{0}, []ActKind{Tell}}, {19 * s, Empty{}, nil}, {20 * s, Exited{1}, []ActKind{Prove}}, {20 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "preempted", true},
+		{"shorter grace shortens", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
+			{s, order("cancelled", 0, 2*s), nil}, {2 * s, order("cancelled", 0, 2*s), nil}, {3 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"no grace", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("cancelled", 0, 0), []ActKind{Kill, Tell}},
+		}, Killing, "cancelled", true},
+		{"in a stop leftovers may use the grace", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}}, {s, Exited{0}, []ActKind{Tell}},
+			{s, Exited{1}, []ActKind{Prove}}, {s, Occupied{}, nil}, {2 * s, Tick{}, []ActKind{Prove}}, {2 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "preempted", false},
+		{"time limit with notice", limited, []move{
+			{5 * s, Go{}, []ActKind{Start, Tell}}, {54 * s, Tick{}, nil}, {55 * s, Tick{}, []ActKind{Notify, Tell}}, {56 * s, Tick{}, nil},
+			{65 * s, Tick{}, []ActKind{Stop, Tell}}, {80 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, api.CauseTimeout, true},
+		{"notice once, by order or by limit", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {50 * s, Tick{}, []ActKind{Notify, Tell}}, {51 * s, order("preempted", 30*s, s), []ActKind{Tell}},
+			{60 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, "preempted", false},
+		{"lead, then a cancel without one", noticed, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 10*s, 15*s), []ActKind{Notify, Tell}}, {2 * s, order("preempted", 10*s, 15*s), nil},
+			{3 * s, order("cancelled", 0, 15*s), []ActKind{Stop, Tell}},
+		}, Stopping, "preempted", false},
+		{"own end during the lead keeps the result", noticed, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 10*s, 15*s), []ActKind{Notify, Tell}}, {2 * s, Exited{0}, []ActKind{Tell}},
+			{2 * s, Exited{1}, []ActKind{Prove}}, {2 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "preempted", false},
+		{"lease", leased, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {500 * s, Renewed{600 * s}, nil}, {1099 * s, Tick{}, nil}, {1100 * s, Tick{}, []ActKind{Stop, Tell}},
+			{1101 * s, Renewed{600 * s}, nil}, {1115 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, api.CauseNodeLost, true},
+		{"a holder is not over when nothing runs in it", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Empty{}, nil}, {2 * s, order("completed", 0, 15*s), []ActKind{Stop, Tell}},
+			{3 * s, Tick{}, []ActKind{Prove}}, {3 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "completed", false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			m := New(c.cfg, at(0))
+			for i, mv := range c.moves {
+				if got := kinds(m.Step(at(mv.at), mv.in)); !slices.Equal(got, mv.want) {
+					t.Fatalf("move %d, %T at %v: %v, want %v", i, mv.in, mv.at, got, mv.want)
+				}
+			}
+			if m.State() != c.state || m.Cause() != c.cause || m.Forced() != c.forced {
+				t.Errorf("state %s cause %q forced %v, want %s %q %v", m.State(), m.Cause(), m.Forced(), c.state, c.cause, c.forced)
+			}
+		})
+	}
+}
+
+func TestLeaseCountsSleep(t *testing.T) {
+	m := New(Config{Ranks: []int{0}, Grace: s, Lease: 60 * s}, Instant{})
+	m.Step(Instant{}, Go{})
+	if got := kinds(m.Step(Instant{Mono: s, Boot: 61 * s}, Tick{})); !slices.Equal(got, []ActKind{Stop, Tell}) {
+		t.Errorf("after a sleep of a minute: %v", got)
+	}
+}
+
+// TestProperties drives a member with any inputs, as an adversary would, and a driver that
+// always answers the timers in time.
+func TestProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 3).Draw(t, "ranks")
+		cfg := Config{StopSignal: "TERM", Grace: draw(t, "grace")}
+		for r := range n {
+			cfg.Ranks = append(cfg.Ranks, r)
+		}
+		if rapid.Bool().Draw(t, "limited") {
+			cfg.TimeLimit = draw(t, "limit") + 1
+		}
+		if rapid.Bool().Draw(t, "notice") {
+			cfg.Notice = &api.Notice{Signal: "USR1", Lead: draw(t, "lead"), Scope: api.ScopeRanks}
+		}
+		d := &driver{t: t, m: New(cfg, at(0)), grace: cfg.Grace, killBy: never}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			d.advance(draw(t, "pass"))
+			var in Input
+			switch rapid.IntRange(0, 5).Draw(t, "input") {
+			case 0:
+				in = Go{}
+			case 1:
+				in = Exited{rapid.IntRange(-1, 3).Draw(t, "rank")}
+			case 2:
+				in = order(api.CauseCancelled, draw(t, "order lead"), draw(t, "order grace"))
+			case 3:
+				in = Tick{}
+			case 4:
+				in = Empty{}
+			case 5:
+				in = Occupied{}
+			}
+			d.step(in)
+		}
+	})
+}
+
+func draw(t *rapid.T, label string) time.Duration {
+	return time.Duration(rapid.IntRange(0, 20).Draw(t, label)) * s
+}
+
+// driver checks after each act what must hold at that instant.
+type driver struct {
+	t                            *rapid.T
+	m                            *Machine
+	now                          time.Duration
+	grace                        time.Duration // smallest promised so far
+	stopAt, killBy               time.Duration
+	starts, stops, notes, finish int
+}
+
+// advance passes time, never past a timer without a tick.
+func (d *driver) advance(by time.Duration) {
+	end := d.now + by
+	for range 10000 {
+		w, ok := d.m.Wait(at(d.now))
+		if !ok || d.now+w > end {
+			d.now = end
+			return
+		}
+		d.now += w
+		d.step(Tick{})
+	}
+	d.t.Fatal("timers never rest")
+}
+
+func (d *driver) step(in Input) {
+	if o, ok := in.(Order); ok && d.m.State() != Stopped {
+		if d.m.State() == Stopping {
+			d.killBy = min(d.killBy, d.now+o.Lead+o.Grace)
+		}
+		d.grace = min(d.grace, o.Grace)
+		if d.m.Cause() == "" {
+			d.grace = o.Grace
+		}
+	}
+	before := d.m.Cause()
+	acts := d.m.Step(at(d.now), in)
+	if before != "" && d.m.Cause() != before {
+		d.t.Fatalf("cause %q became %q", before, d.m.Cause())
+	}
+	for i, a := range acts {
+		if d.finish > 0 {
+			d.t.Fatalf("%v after finish", a)
+		}
+		switch a.Kind {
+		case Start:
+			d.starts++
+		case Notify:
+			d.notes++
+		case Stop:
+			d.stops++
+			d.stopAt, d.killBy = d.now, d.now+d.grace
+		case Finish:
+			d.finish++
+			if i != len(acts)-1 {
+				d.t.Fatalf("finish is not the last of %v", acts)
+			}
+		case Prove:
+			defer d.step(Occupied{}) // as a driver does, at once
+		case Kill:
+			if d.stops > 0 && d.killBy != never && d.now < d.killBy {
+				d.t.Fatalf("kill at %v, the grace ends at %v", d.now, d.killBy)
+			}
+			d.killBy = never
+		}
+	}
+	if d.killBy != never && d.now > d.killBy && d.m.State() == Stopping {
+		d.t.Fatalf("no kill at %v, the grace ended at %v", d.now, d.killBy)
+	}
+	if d.starts > 1 || d.stops > 1 || d.notes > 1 || d.finish > 1 {
+		d.t.Fatalf("starts %d stops %d notices %d finishes %d", d.starts, d.stops, d.notes, d.finish)
+	}
+}
+
+func TestDeferred(t *testing.T) {
+	shell := Process{PID: 10, Rank: 0, Main: true, Shell: true}
+	program := Process{PID: 11, Rank: 0}
+	cases := []struct {
+		name  string
+		p     Process
+		procs []Process
+		want  bool
+	}{
+		{"shell with a program", shell, []Process{shell, program}, true},
+		{"shell alone", shell, []Process{shell}, false},
+		{"shell that traps", Process{PID: 10, Rank: 0, Main: true, Shell: true, Catches: true}, []Process{shell, program}, false},
+		{"program itself", Process{PID: 10, Rank: 0, Main: true}, []Process{program}, false},
+		{"only another rank lives", shell, []Process{shell, {PID: 20, Rank: 1, Main: true, Shell: true}, {PID: 21, Rank: 1}}, false},
+		{"a process of an unknown rank", shell, []Process{shell, {PID: 30, Rank: -1}}, true},
+		{"nested shell", Process{PID: 12, Rank: 0, Shell: true}, []Process{shell, program}, false},
+	}
+	for _, c := range cases {
+		if got := Deferred(c.p, c.procs); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestNoticeTargets(t *testing.T) {
+	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}}
+	for scope, want := range map[api.SignalScope][]int{
+		api.ScopeRanks: {2, 3, 4}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4},
+	} {
+		if got := NoticeTargets(scope, procs); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", scope, got, want)
+		}
+	}
+}
