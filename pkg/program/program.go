@@ -24,7 +24,7 @@ func Main(cmd *cobra.Command) {
 // as "NAME: text".
 func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	Prepare(cmd)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil would mean os.Args to cobra
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(context.Background())
