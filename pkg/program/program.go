@@ -24,7 +24,7 @@ func Main(cmd *cobra.Command) {
 // as "NAME: text".
 func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	Prepare(cmd)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil would mean os.Args to cobra
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(context.Background())
@@ -115,7 +115,7 @@ func Prepare(cmd *cobra.Command) {
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetHelpFunc(printHelp)
 	cmd.SetFlagErrorFunc(flagError)
-	eachCommand(cmd, func(c *cobra.Command) {
+	Each(cmd, func(c *cobra.Command) {
 		addCommonFlags(c)
 		validate := c.Args
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -153,11 +153,11 @@ func addCommonFlags(c *cobra.Command) {
 	}
 }
 
-// eachCommand calls fn for cmd and everything below it.
-func eachCommand(cmd *cobra.Command, fn func(*cobra.Command)) {
+// Each calls fn for cmd and everything below it.
+func Each(cmd *cobra.Command, fn func(*cobra.Command)) {
 	fn(cmd)
 	for _, sub := range cmd.Commands() {
-		eachCommand(sub, fn)
+		Each(sub, fn)
 	}
 }
 
