@@ -205,6 +205,17 @@ func TestWatchEndsWithTheController(t *testing.T) {
 	}
 }
 
+func TestClip(t *testing.T) {
+	if got, want := clip("a\nb\nc\nd\n", 3), "a\nb\n... and 2 lines more: a taller window, or filters, show them\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, lines := range []int{0, 4, 5} {
+		if got := clip("a\nb\nc\nd\n", lines); got != "a\nb\nc\nd\n" {
+			t.Errorf("clip to %d: %q", lines, got)
+		}
+	}
+}
+
 func TestFollowEventsGivesALineEach(t *testing.T) {
 	c := fake.Small()
 	dir := t.TempDir()

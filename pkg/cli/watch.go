@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -102,9 +104,20 @@ func (g *gqueue) frame(s *screen, jobs []api.Job, last string) (string, error) {
 	switch {
 	case s.terminal:
 		lead = "\x1b[H\x1b[J" // home, and clear what is below
+		text = clip(text, s.height-2)
 	case last != "":
 		lead = "\n"
 	}
 	_, err := io.WriteString(s.w, lead+clock+text)
 	return text, err
+}
+
+// clip keeps the first lines of a text, and says how many there are below: a table longer
+// than the window would scroll at each redraw.
+func clip(text string, lines int) string {
+	all := strings.SplitAfter(text, "\n")
+	if lines < 2 || len(all)-1 <= lines {
+		return text
+	}
+	return strings.Join(all[:lines-1], "") + fmt.Sprintf("... and %d lines more: a taller window, or filters, show them\n", len(all)-lines)
 }
