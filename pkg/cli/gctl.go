@@ -146,7 +146,7 @@ func newCompletion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			var errs []error
-			for _, c := range programs() {
+			for _, c := range append(programs(), NewGsubmit()) {
 				prepare(c)
 				switch args[0] {
 				case "bash":

@@ -49,7 +49,10 @@ func (n *Node) use() *usage {
 }
 
 func (n *Node) count() usage {
-	u := usage{cards: make([]cardUse, len(n.Cards)), counted: n.Cards}
+	u := usage{counted: n.Cards}
+	if len(n.Cards) > 0 {
+		u.cards = make([]cardUse, len(n.Cards))
+	}
 	for i := range n.Grants {
 		u.add(n, &n.Grants[i], 1)
 	}

@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/config"
+	"gangd/pkg/gpu/simgpu"
 )
 
 const (
@@ -57,6 +58,9 @@ func (c *Cluster) Dir() string { return c.dir }
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Nodes < 1 || o.Nodes > MaxNodes {
 		return nil, api.Errorf(api.CodeInvalid, "--nodes=%d: want 1 to %d", o.Nodes, MaxNodes)
+	}
+	if _, err := simgpu.Parse(o.GPUs, nodeName(1)); err != nil {
+		return nil, api.Errorf(api.CodeInvalid, "--gpus: %v", err)
 	}
 	l, err := resolve(o.Dir, nodeName(o.Nodes))
 	if err != nil {

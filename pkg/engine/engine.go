@@ -158,7 +158,7 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 	outcomes := make([]gang.Outcome, len(batch))
 	for i, r := range batch {
 		if r.ev != nil {
-			outcomes[i] = e.world.Step(now, r.ev)
+			outcomes[i] = e.step(now, r.ev)
 		}
 	}
 	e.planStarts(now)
@@ -179,6 +179,18 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 		e.hub.Wake(ch.Dirty)
 	}
 	return nil
+}
+
+// step hands one event to the core. A submission that the disk has no room for is refused
+// before it is taken in: ends must still find room when acceptance has stopped.
+func (e *Engine) step(now gang.Instant, ev gang.Event) gang.Outcome {
+	if _, submit := ev.(gang.Submit); submit {
+		if err := e.store.Room(); err != nil {
+			e.log.Error("submission refused", "err", err)
+			return gang.Outcome{Refused: errDiskFull}
+		}
+	}
+	return e.world.Step(now, ev)
 }
 
 // commit writes one batch. A full disk is waited out: nothing of the batch was written,

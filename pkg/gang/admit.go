@@ -42,7 +42,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 		names[i] = members[i].Node
 		h := w.nodes[names[i]]
 		w.editNode(h).Res = res[i]
-		w.desired[names[i]] = struct{}{}
+		w.desired = append(w.desired, names[i])
 	}
 	w.countActive(e, 1)
 	w.touch(e)
@@ -201,7 +201,7 @@ func (w *World) open(e *entry) {
 		m := &j.Members[i]
 		m.State = MemberStarting
 		names[i] = m.Node
-		w.desired[m.Node] = struct{}{}
+		w.desired = append(w.desired, m.Node)
 	}
 	w.epochs[j.key()] = epochRow(j)
 	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
@@ -219,7 +219,7 @@ func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int)
 	for i := range j.Members {
 		h := w.nodes[j.Members[i].Node]
 		delete(h.members, key)
-		w.desired[h.node.Name] = struct{}{}
+		w.desired = append(w.desired, h.node.Name)
 		if gone(i) {
 			w.free(h, key)
 		} else {

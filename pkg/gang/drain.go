@@ -3,6 +3,7 @@ package gang
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -37,7 +38,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
 			if w.stopOrder(j, m) != nil {
-				w.desired[m.Node] = struct{}{}
+				w.desired = append(w.desired, m.Node)
 			}
 		}
 	}
@@ -78,7 +79,7 @@ func (w *World) hurry(e *entry) bool {
 	w.armForce(e)
 	for i := range j.Members {
 		if j.Members[i].State == MemberStopping {
-			w.desired[j.Members[i].Node] = struct{}{}
+			w.desired = append(w.desired, j.Members[i].Node)
 		}
 	}
 	return true
@@ -144,7 +145,7 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 		}
 	}
 	delete(w.nodes[m.Node].members, j.key())
-	w.desired[m.Node] = struct{}{}
+	w.desired = append(w.desired, m.Node)
 	e.alive--
 	w.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
 	w.maybeComplete(e)
@@ -189,7 +190,7 @@ func (w *World) maybeComplete(e *entry) {
 	outcome := string(api.RankBlocked)
 	if v != nil {
 		cause = v.Cause
-		outcome = string(v.State)
+		outcome = strings.ToLower(string(v.State))
 	}
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger

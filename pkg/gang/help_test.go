@@ -65,15 +65,20 @@ func (b *bench) must(ev Event) Outcome {
 
 func (b *bench) hello(name string, members ...api.MemberActual) { b.must(helloOf(name, members...)) }
 
-// after lets time pass and the timers fire.
+// after lets time pass and the timers fire, each at its moment.
 func (b *bench) after(d time.Duration) {
 	b.t.Helper()
-	b.now.Wall, b.now.Mono = b.now.Wall.Add(d), b.now.Mono+d
+	end := b.now.Mono + d
+	forward := func(mono time.Duration) {
+		b.now.Wall, b.now.Mono = b.now.Wall.Add(mono-b.now.Mono), mono
+	}
 	for {
 		at, ok := b.w.NextDeadline()
-		if !ok || at > b.now.Mono {
+		if !ok || at > end {
+			forward(end)
 			return
 		}
+		forward(max(at, b.now.Mono))
 		b.must(Tick{})
 	}
 }

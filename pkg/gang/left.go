@@ -15,7 +15,7 @@ func (w *World) leave(h *host, l Left) {
 	n := w.editNode(h)
 	at, _ := findLeft(n, l.MemberKey)
 	n.Left = slices.Insert(n.Left, at, l)
-	w.desired[n.Name] = struct{}{}
+	w.desired = append(w.desired, n.Name)
 	w.countLeft(l, 1)
 	if l.Ran && n.State == api.NodeLost {
 		w.armLease(h, l.MemberKey)
@@ -54,7 +54,7 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 	n.Left = slices.Delete(n.Left, at, at+1)
 	w.timers.cancel(leaseTimer(h, k))
 	delete(h.expired, k)
-	w.desired[n.Name] = struct{}{}
+	w.desired = append(w.desired, n.Name)
 	w.free(h, k)
 	w.countLeft(l, -1)
 }

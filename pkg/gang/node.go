@@ -73,7 +73,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 	}
 	w.emit(ev2)
 	w.reconcile(h, ev.Hello.Members, rebooted)
-	w.desired[name] = struct{}{}
+	w.desired = append(w.desired, name)
 	if wasCutOff && !w.cutOff() {
 		w.releaseExpired()
 	}

@@ -60,6 +60,7 @@ type simNode struct {
 	contact time.Duration
 	members map[api.MemberKey]*simMember
 	outbox  []api.Actual
+	said    []api.Actual // in this session, for what comes twice and late
 }
 
 type simMember struct {
@@ -177,11 +178,8 @@ func (s *story) truth() {
 	lives := map[string]api.MemberKey{}
 	for _, n := range s.nodes {
 		for k, m := range n.members {
-			if len(m.live) == 0 {
-				continue
-			}
-			if _, held := s.w.Node(n.name).Res.Grant(k); !held {
-				s.rt.Fatalf("I5: job %d epoch %d lives on %s without a grant", k.Job, k.Epoch, n.name)
+			if _, held := s.w.Node(n.name).Res.Grant(k); !held && (len(m.live) > 0 || m.Phase == api.PhasePreparing || m.Phase == api.PhaseReady) {
+				s.rt.Fatalf("I5: job %d epoch %d is %s on %s without a grant", k.Job, k.Epoch, m.Phase, n.name)
 			}
 			for r := range m.live {
 				id := fmt.Sprint(k.Job, "/", r)
@@ -319,10 +317,13 @@ func copyOf(m *simMember) api.MemberActual {
 	return c
 }
 
-func (n *simNode) send(a api.Actual) { n.outbox = append(n.outbox, a) }
+func (n *simNode) send(a api.Actual) {
+	n.outbox = append(n.outbox, a)
+	n.said = append(n.said, a)
+}
 
 func (s *story) connect(n *simNode) {
-	n.session, n.outbox = true, nil
+	n.session, n.outbox, n.said = true, nil, nil
 	h := helloOf(n.name)
 	h.Hello.BootID = fmt.Sprint("boot-", n.boot)
 	for _, k := range slices.SortedFunc(maps.Keys(n.members), compareKeys) {
@@ -464,6 +465,18 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		"deliver": deliver, "deliver2": deliver, "deliver3": deliver,
 		"prepare": func(t *rapid.T) { s.prepareAny(t) }, "prepare2": func(t *rapid.T) { s.prepareAny(t) },
 		"launch": func(t *rapid.T) { s.launch(t) }, "launch2": func(t *rapid.T) { s.launch(t) },
+		"echo": func(t *rapid.T) { s.echo(t) }, "echo2": func(t *rapid.T) { s.echo(t) }, "echo3": func(t *rapid.T) { s.echo(t) },
+		"settle": func(t *rapid.T) { s.settleDown() }, "settle2": func(t *rapid.T) { s.settleDown() },
+		"lose a node": func(t *rapid.T) {
+			n := s.node()
+			if !n.session || len(n.members) == 0 {
+				t.Skip()
+			}
+			s.cut(n)
+			s.pass(31 * time.Second)
+			s.settleDown()
+			s.launch(t)
+		},
 		"all is well": func(t *rapid.T) { s.calm() },
 		"exit":        func(t *rapid.T) { s.exitAny(t) },
 		"stop by itself": func(t *rapid.T) {
@@ -532,6 +545,15 @@ func (s *story) actions() map[string]func(*rapid.T) {
 	}
 }
 
+// echo brings something that was said before once more.
+func (s *story) echo(t *rapid.T) {
+	n := s.node()
+	if len(n.said) == 0 || !n.session {
+		t.Skip()
+	}
+	s.do(NodeReport{Node: n.name, Actual: rapid.SampledFrom(n.said).Draw(t, "said")})
+}
+
 // deliver brings a report, any of those under way; once or twice.
 func (s *story) deliver(t *rapid.T) {
 	n := s.node()
@@ -571,6 +593,21 @@ func (s *story) launch(t *rapid.T) {
 				n.outbox = n.outbox[1:]
 				s.do(NodeReport{Node: n.name, Actual: a})
 			}
+		}
+	}
+}
+
+// settleDown lets the nodes in contact do what they are told, and say so.
+func (s *story) settleDown() {
+	for _, n := range s.nodes {
+		if !n.session {
+			continue
+		}
+		s.obeyCalmly(n)
+		for len(n.outbox) > 0 {
+			a := n.outbox[0]
+			n.outbox = n.outbox[1:]
+			s.do(NodeReport{Node: n.name, Actual: a})
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (w *World) inTurn(e *entry) bool {
 
 // touch says that the candidacy of a job may have changed.
 func (w *World) touch(e *entry) {
-	w.queue[e.job.ID] = struct{}{}
+	w.queue = append(w.queue, e.job.ID)
 	a := w.arrays[e.job.ArrayID]
 	if a == nil || a.limit == 0 {
 		return
@@ -58,7 +58,7 @@ func (w *World) offer(a *array) {
 		}
 		e.offered = true
 		a.offered++
-		w.queue[e.job.ID] = struct{}{}
+		w.queue = append(w.queue, e.job.ID)
 	}
 }
 

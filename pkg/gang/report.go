@@ -49,11 +49,7 @@ func (w *World) member(h *host, ma *api.MemberActual) Outcome {
 	case api.PhasePreparing:
 		return ignored("known to be preparing")
 	case api.PhaseReady:
-		if m.State != MemberPreparing {
-			return ignored("known to be ready")
-		}
-		w.ready(p.e, p.i, ma.Port)
-		return applied()
+		return w.readyAgain(p, ma.Port)
 	case api.PhaseRefused:
 		return w.refusal(h, p, ma)
 	case api.PhaseRunning, api.PhaseStopped, api.PhaseStuck, api.PhaseLost:
@@ -65,6 +61,21 @@ func (w *World) member(h *host, ma *api.MemberActual) Outcome {
 	return ignored("unknown phase")
 }
 
+// readyAgain is ready, unless that is known; a daemon that restarted while the others were
+// being prepared may have had to pick another port.
+func (w *World) readyAgain(p place, port int) Outcome {
+	m := &p.e.job.Members[p.i]
+	switch {
+	case m.State == MemberPreparing:
+		w.ready(p.e, p.i, port)
+	case m.State == MemberReady && m.Port != port:
+		w.edit(p.e).Members[p.i].Port = port
+	default:
+		return ignored("known to be ready")
+	}
+	return applied()
+}
+
 // stray is a member that is not one of a current epoch's live ones.
 func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
@@ -74,7 +85,7 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 		w.leftGone(h, ma.MemberKey)
 		return applied()
 	case over:
-		w.desired[h.node.Name] = struct{}{}
+		w.desired = append(w.desired, h.node.Name)
 		return ignored("recorded already")
 	case left && ma.Phase == api.PhaseStuck:
 		text := survivors(ma)
@@ -84,7 +95,7 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 		w.editNode(h).Left[at].Text = text
 		return applied()
 	}
-	w.desired[h.node.Name] = struct{}{}
+	w.desired = append(w.desired, h.node.Name)
 	return w.stale(h, ma)
 }
 
@@ -239,7 +250,7 @@ func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 // not draining yet. A rank that ended before the stop reached it keeps its true result.
 func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankActual, changed bool) {
 	for k := range ma.Ranks {
-		ra := &ma.Ranks[k]
+		ra := asShell(ma.Ranks[k])
 		if !slices.Contains(e.job.Members[i].Ranks, ra.Rank) || !hasProcess(e.job, ra.Rank) {
 			continue
 		}
@@ -254,6 +265,20 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		}
 	}
 	return first, changed
+}
+
+// asShell gives a rank that ended by a signal, or could not be started, the exit code that
+// a shell would report; most nodes do so already.
+func asShell(ra api.RankActual) *api.RankActual {
+	ra.Exited = ra.Exited || ra.Error != ""
+	switch {
+	case !ra.Exited || ra.ExitCode != 0:
+	case ra.Error != "":
+		ra.ExitCode = 126
+	case ra.Signal != 0:
+		ra.ExitCode = 128 + ra.Signal
+	}
+	return &ra
 }
 
 func earlier(a, b *api.RankActual) bool {

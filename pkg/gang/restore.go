@@ -43,8 +43,7 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 		}
 	}
 	// All of it is as it was stored; the caller reads the world whole.
-	clear(w.queue)
-	clear(w.desired)
+	w.queue, w.desired = nil, nil
 	return w
 }
 

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -33,9 +34,9 @@ type World struct {
 	epochs     map[api.MemberKey]EpochRow
 	events     []api.Event
 	purged     []int64
-	desired    map[string]struct{}
-	queue      map[int64]struct{}
-	room       bool // a node offers something else than at the last TakeQueue
+	desired    []string // with repeats: a map that was once large stays slow to walk
+	queue      []int64  // with repeats
+	room       bool     // a node offers something else than at the last TakeQueue
 }
 
 // entry is a job with what is derived from it; nothing in here is stored.
@@ -87,7 +88,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
 		asks: map[askKey]*sharedAsk{}, timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
-		epochs: map[api.MemberKey]EpochRow{}, desired: map[string]struct{}{}, queue: map[int64]struct{}{},
+		epochs: map[api.MemberKey]EpochRow{},
 	}
 }
 
@@ -206,10 +207,9 @@ func (w *World) Take() Changes {
 	ch := Changes{Events: w.events, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
-		if w.jobs[e.job.ID] == e {
-			ch.Jobs = append(ch.Jobs, e.job)
-			ch.Ranks = e.appendRanks(ch.Ranks)
-		}
+		// One that has left memory since is here too: its end must reach the store.
+		ch.Jobs = append(ch.Jobs, e.job)
+		ch.Ranks = e.appendRanks(ch.Ranks)
 		e.owned, e.allDirty, e.dirty = false, false, nil
 	}
 	slices.SortFunc(w.dirtyNodes, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
@@ -225,13 +225,19 @@ func (w *World) Take() Changes {
 		ch.Epochs = append(ch.Epochs, w.epochs[k])
 	}
 	slices.Sort(ch.Purged)
-	ch.Dirty = slices.Sorted(maps.Keys(w.desired))
-	ch.Queue = slices.Sorted(maps.Keys(w.queue))
+	ch.Dirty = unique(w.desired)
+	ch.Queue = unique(w.queue)
 	w.dirtyJobs, w.dirtyNodes, w.events, w.purged = nil, nil, nil, nil
-	clear(w.epochs)
-	clear(w.desired)
-	clear(w.queue)
+	if len(w.epochs) > 0 {
+		w.epochs = map[api.MemberKey]EpochRow{}
+	}
+	w.desired, w.queue = nil, nil
 	return ch
+}
+
+func unique[T cmp.Ordered](s []T) []T {
+	slices.Sort(s)
+	return slices.Compact(s)
 }
 
 func (e *entry) appendRanks(rows []RankRow) []RankRow {
@@ -251,9 +257,8 @@ func (e *entry) appendRanks(rows []RankRow) []RankRow {
 // called, and whether a node has come to offer something else: what a planner must look at
 // between steps that go into one commit.
 func (w *World) TakeQueue() (ids []int64, room bool) {
-	ids, room = slices.Sorted(maps.Keys(w.queue)), w.room
-	clear(w.queue)
-	w.room = false
+	ids, room = unique(w.queue), w.room
+	w.queue, w.room = nil, false
 	return ids, room
 }
 

@@ -43,13 +43,15 @@ func (g *group) members() ([]Stat, error) {
 			todo = append(todo, s)
 		}
 	}
+	kthreadd := kernelParent()
+	want, buf := []byte("\x00"+g.marker+"\x00"), make([]byte, environBuf)
 	for _, pid := range pids {
 		s, ok := ReadStat(pid)
-		if !ok || s.Dead() {
+		if !ok || s.Dead() || s.PPID == kthreadd {
 			continue
 		}
 		children[s.PPID] = append(children[s.PPID], s)
-		if g.marker != "" && pid != self && Environ(pid, g.marker) && pid != g.root {
+		if g.marker != "" && pid != self && pid != g.root && environ(pid, want, buf) {
 			add(s)
 		}
 	}
@@ -64,6 +66,15 @@ func (g *group) members() ([]Stat, error) {
 		}
 	}
 	return todo, nil
+}
+
+// kernelParent is the pid of kthreadd, parent of the kernel's own threads, which are a third
+// of what a machine runs; -1 inside a pid namespace, where 2 is anybody's.
+func kernelParent() int {
+	if s, ok := ReadStat(2); ok && s.Comm == "kthreadd" && s.PPID == 0 {
+		return 2
+	}
+	return -1
 }
 
 // sweeps bounds the stopping of a fork bomb: each sweep stops all that the one before has

@@ -62,24 +62,32 @@ func Catches(pid int, sig syscall.Signal) bool {
 // Environ reports whether name=value stands in the environment that a process was started
 // with. Processes of other users that may not be read do not match.
 func Environ(pid int, entry string) bool {
-	fd, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/environ", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	return environ(pid, []byte("\x00"+entry+"\x00"), make([]byte, environBuf))
+}
+
+const environBuf = 16 << 10 // most environments in one read
+
+// environ looks for want, which has a NUL on both sides, with a buffer of the caller's: a
+// scan of the machine reads hundreds.
+func environ(pid int, want, buf []byte) bool {
+	fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/environ", syscall.O_RDONLY)
 	if err != nil {
 		return false
 	}
 	defer syscall.Close(fd)
-	want := []byte("\x00" + entry + "\x00")
-	buf := make([]byte, 1, 64<<10) // the leading NUL makes the first entry like the others
+	buf[0] = 0 // makes the first entry like the others
+	have := 1
 	for {
-		n, err := syscall.Read(fd, buf[len(buf):cap(buf)])
+		n, err := syscall.Read(fd, buf[have:])
 		if n <= 0 || err != nil {
 			return false
 		}
-		buf = buf[:len(buf)+n]
-		if bytes.Contains(buf, want) {
+		have += n
+		if bytes.Contains(buf[:have], want) {
 			return true
 		}
-		if keep := len(want); len(buf) > cap(buf)/2 && len(buf) > keep { // an entry may straddle two reads
-			buf = buf[:copy(buf, buf[len(buf)-keep:])]
+		if keep := min(len(want), have); have > len(buf)/2 { // an entry may straddle two reads
+			have = copy(buf, buf[have-keep:have])
 		}
 	}
 }

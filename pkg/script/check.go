@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 )
@@ -49,10 +50,15 @@ func Wrap(command string) []byte {
 	return []byte("#!/bin/sh\n# Made by gsubmit --wrap.\n\n" + command + "\n")
 }
 
-// quoteOneLine shows text in a message without breaking the line.
-func quoteOneLine(s string) string {
+// oneLine shows a value in a message: short, and nothing in it that breaks the line or
+// reaches the terminal as a command.
+func oneLine(s string) string {
 	if len(s) > 80 {
 		s = s[:80] + "..."
 	}
-	return strconv.Quote(s)
+	q := strconv.Quote(s)
+	if q[1:len(q)-1] == strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(s) {
+		return s
+	}
+	return q[1 : len(q)-1]
 }

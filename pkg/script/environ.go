@@ -36,8 +36,9 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 		o, source := byEnv(name)
 		if o == nil {
 			text := "this variable sets no option"
-			if n := nearest(name, envNames()); n != "" {
-				text += "; did you mean " + n + "?"
+			prefix, rest, _ := strings.Cut(name, "_")
+			if n := nearest(rest, envNames(prefix+"_")); n != "" {
+				text += "; did you mean " + prefix + "_" + n + "?"
 			}
 			warn = append(warn, Warning{Pos{Env: name}, text})
 			continue
@@ -74,13 +75,20 @@ func byEnv(name string) (*Option, Source) {
 	return nil, 0
 }
 
-func envNames() []string {
+// envNames are the variables of one prefix, without it.
+func envNames(prefix string) []string {
 	var out []string
 	for i := range Options {
-		if Options[i].List != Refused && !Options[i].OnLine {
-			out = append(out, Options[i].EnvName())
+		o := &Options[i]
+		names := o.Env
+		if o.List != Refused && !o.OnLine {
+			names = append([]string{o.EnvName()}, o.Env...)
 		}
-		out = append(out, Options[i].Env...)
+		for _, n := range names {
+			if rest, ok := strings.CutPrefix(n, prefix); ok {
+				out = append(out, rest)
+			}
+		}
 	}
 	return out
 }

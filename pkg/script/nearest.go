@@ -1,12 +1,17 @@
 package script
 
 // nearest is the candidate with the fewest typing errors away from s, empty when none is
-// close (a third of its letters, at least two). Ties go to the first.
+// close: one error in a short word, a third of the letters in a long one. Ties go to the
+// first.
 func nearest(s string, candidates []string) string {
-	best, bestAt := "", max(2, len(s)/3)+1
-	if len(s) < 3 {
-		bestAt = 2
+	allowed := len(s) / 3
+	switch {
+	case len(s) < 5:
+		allowed = 1
+	case len(s) < 9:
+		allowed = 2
 	}
+	best, bestAt := "", allowed+1
 	for _, c := range candidates {
 		if d := distance(s, c); d < bestAt {
 			best, bestAt = c, d

@@ -117,7 +117,7 @@ func (s *Setting) String() string {
 	if !s.Given {
 		return "--" + s.Name
 	}
-	return "--" + s.Name + "=" + s.Value
+	return "--" + s.Name + "=" + oneLine(s.Value)
 }
 
 // where is the setting and, unless it is a flag, its place in parentheses.

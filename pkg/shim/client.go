@@ -32,7 +32,7 @@ type Conn struct {
 // shimPath in a session of its own. The first answer is the state ready or refused. The
 // shim's last words, should it crash, go to the caller's standard error; it
 // stays in the cgroup of the caller: under systemd the daemon's unit needs
-// KillMode=process.
+// KillMode=process. After an error the directory may be there.
 func Start(shimPath string, spec *Spec, script []byte) (*Conn, error) {
 	if err := makeDir(spec, script); err != nil {
 		return nil, err
@@ -177,7 +177,8 @@ func (c *Conn) Send(cmd Command) error {
 	return nil
 }
 
-// Close drops the connection; the shim goes on.
+// Close drops the connection; the shim goes on. A shim that was started here is not waited
+// for after that: Close is for a caller that ends itself.
 func (c *Conn) Close() error {
 	err := error(nil)
 	c.once.Do(func() {

@@ -17,6 +17,13 @@ type lastOrder struct {
 
 // command does what one line asks, in the order of the struct.
 func (m *member) command(c Command) {
+	if m.over { // refused or stopped: the containment is gone
+		m.bye = m.bye || c.Bye
+		if c.Signal != nil {
+			m.answerSignal(c.Signal.Number, 0)
+		}
+		return
+	}
 	if c.Go != nil && m.mach.State() == supervise.Holding {
 		m.port = c.Go.MasterPort
 		m.step(supervise.Go{})
@@ -39,13 +46,11 @@ func (m *member) command(c Command) {
 // goodbye ends the shim, unless ranks run: their results would be lost with it. A member
 // that has nothing to lose is ended first.
 func (m *member) goodbye() {
-	if !m.over {
-		if m.mach.State() != supervise.Holding && len(m.spec.Ranks) > 0 {
-			logf("bye while the member is %s: ignored", m.mach.State())
-			return
-		}
-		m.step(supervise.Order{})
+	if m.mach.State() != supervise.Holding && len(m.spec.Ranks) > 0 {
+		logf("bye while the member is %s: ignored", m.mach.State())
+		return
 	}
+	m.step(supervise.Order{})
 	m.bye = true
 }
 
@@ -57,11 +62,15 @@ func (m *member) signalOrder(o api.SignalOrder) {
 		}
 		m.orders = lastOrder{number: o.Number, processes: n}
 	}
-	a := Answer{Signal: o.Number}
+	n := 0
 	if o.Number == m.orders.number {
-		a.Processes = m.orders.processes
+		n = m.orders.processes
 	}
-	b, err := json.Marshal(a)
+	m.answerSignal(o.Number, n)
+}
+
+func (m *member) answerSignal(number uint64, processes int) {
+	b, err := json.Marshal(Answer{Signal: number, Processes: processes})
 	if err != nil {
 		panic("answer does not marshal: " + err.Error())
 	}

@@ -60,6 +60,9 @@ func TestShellWaitsForItsProgram(t *testing.T) {
 					if r := st.Ranks[0]; r.Signal != int(syscall.SIGTERM) || st.Forced {
 						t.Errorf("rank %+v forced %v", r, st.Forced)
 					}
+					if f, err := os.Stat(filepath.Join(s.WorkDir, "saved")); err != nil || st.Ranks[0].Ended.Before(f.ModTime()) {
+						t.Errorf("the shell died before its program: %v, last save %v", st.Ranks[0].Ended, f.ModTime())
+					}
 				})
 			}
 		}
@@ -171,22 +174,25 @@ func TestSignalOrders(t *testing.T) {
 	_ = c.Send(Command{Go: &Go{}})
 	until(t, c, api.PhaseRunning)
 	await(t, filepath.Join(s.WorkDir, "up"))
-	for i, scope := range []api.SignalScope{api.ScopeRanks, api.ScopeBatch, api.ScopeFull} {
+	// After each order its lines are awaited before the repeat is sent: two signals that are
+	// pending at once would be one.
+	scopes := []api.SignalScope{api.ScopeRanks, api.ScopeBatch, api.ScopeFull, api.ScopeFull}
+	for i, scope := range scopes {
 		o := &api.SignalOrder{Number: uint64(i + 1), MemberKey: s.MemberKey, Signal: "USR1", Scope: scope}
-		want := []int{1, 1, 2}[i]
+		want, lines := []int{1, 1, 2, 2}[i], []int{1, 2, 4, 6}[i]
 		for range 2 { // the repeat is answered and not applied
 			_ = c.Send(Command{Signal: o})
 			if a := <-c.Answers(); a.Signal != o.Number || a.Processes != want {
 				t.Errorf("%s: %+v, want %d processes", scope, a, want)
 			}
-		}
-		lines := []int{1, 2, 4}[i]
-		for end := time.Now().Add(10 * time.Second); strings.Count(output(t, s, 0), "\n") < lines && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
+			for end := time.Now().Add(10 * time.Second); strings.Count(output(t, s, 0), "\n") < lines && time.Now().Before(end); {
+				time.Sleep(5 * time.Millisecond)
+			}
 		}
 	}
+	time.Sleep(50 * time.Millisecond) // for what must not come: a repeat that was applied
 	out := output(t, s, 0)
-	if strings.Count(out, "shell\n") != 2 || strings.Count(out, "program\n") != 2 {
+	if strings.Count(out, "shell\n") != 3 || strings.Count(out, "program\n") != 3 {
 		t.Errorf("output %q", out)
 	}
 }

@@ -39,6 +39,9 @@ type Store interface {
 	// the number of the last one.
 	Commit(ctx context.Context, ch *gang.Changes) (lineage uint64, err error)
 	Lineage() uint64
+	// Room is ErrFull while a batch with new jobs would be refused for want of space, so
+	// that a submission is refused before it is taken in. It costs under a microsecond.
+	Room() error
 	// Job reads a job, ended and purged ones too. ErrNotFound when there is none.
 	Job(ctx context.Context, id int64) (*gang.Job, error)
 	// Jobs reads ended jobs, the one that ended last first.

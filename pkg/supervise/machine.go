@@ -113,9 +113,11 @@ func (m *Machine) exited(now Instant, rank int) []Act {
 	return []Act{{Kind: Prove}}
 }
 
+// renewed believes the newest word, also a shorter one: the controller reckons with the
+// lease that it gave last.
 func (m *Machine) renewed(now Instant, left time.Duration) {
 	if m.leaseAt != never {
-		m.leaseAt = max(m.leaseAt, now.Boot+left)
+		m.leaseAt = now.Boot + left
 	}
 }
 
@@ -229,7 +231,9 @@ func (m *Machine) occupied(now Instant) []Act {
 		m.killing(now)
 		return []Act{{Kind: Kill}, {Kind: Tell}}
 	case Stopping:
-		m.again(now)
+		if m.probeAt != never { // else ranks live, and nobody asked
+			m.again(now)
+		}
 	case Killing:
 		m.again(now)
 		return []Act{{Kind: Kill}} // again: a fork may have raced with the first one
@@ -238,7 +242,7 @@ func (m *Machine) occupied(now Instant) []Act {
 }
 
 func (m *Machine) again(now Instant) {
-	m.probeStep = min(2*m.probeStep, probeSlow)
+	m.probeStep = min(max(2*m.probeStep, probeFirst), probeSlow)
 	if m.stuck {
 		m.probeStep = probeStuck
 	}

@@ -158,6 +158,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Room is ErrFull after [Disk.SetFull].
+func (s *Store) Room() error {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	if s.disk.full {
+		return fmt.Errorf("disk in memory: %w", store.ErrFull)
+	}
+	return nil
+}
+
 // Commit applies one batch.
 func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 	if err := ctx.Err(); err != nil {

@@ -50,11 +50,21 @@ func (r *reserve) admit(newJobs bool) error {
 	if r == nil || (!newJobs && r.held) {
 		return nil
 	}
-	free := r.free()
-	if !r.held && free >= r.floor+reserveBytes {
+	if !r.held && r.free() >= r.floor+reserveBytes {
 		r.hold()
 	}
-	if newJobs && free < r.floor {
+	if newJobs {
+		return r.room()
+	}
+	return nil
+}
+
+// room is ErrFull while new jobs are refused.
+func (r *reserve) room() error {
+	if r == nil {
+		return nil
+	}
+	if free := r.free(); free < r.floor {
 		return fmt.Errorf("%w: %d MiB free under %s, new jobs need %d MiB there", store.ErrFull,
 			free>>20, filepath.Dir(r.name), r.floor>>20)
 	}

@@ -167,6 +167,9 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	return nil
 }
 
+// Room is ErrFull while there is less space than new jobs need.
+func (s *Store) Room() error { return s.reserve.room() }
+
 // Lineage is the number of the last commit.
 func (s *Store) Lineage() uint64 { return s.lineage.Load() }
 

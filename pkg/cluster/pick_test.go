@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+)
+
+// islands is a node of 8 cards in two NVLink islands of 4, each on its own NUMA node.
+func islands() *Node {
+	n := testNode(8)
+	for i := range n.Cards {
+		n.Cards[i].NUMA = i / 4
+		for j := range 4 {
+			if p := i/4*4 + j; p != i {
+				n.Cards[i].Peers = append(n.Cards[i].Peers, p)
+			}
+		}
+	}
+	return n
+}
+
+func busy(n *Node, cards ...int) *Node {
+	g := Grant{MemberKey: key(9), CPUs: 1}
+	for _, c := range cards {
+		g.Cards = append(g.Cards, whole(n.Cards[c].UUID))
+	}
+	return n.Restore(g)
+}
+
+func TestPick(t *testing.T) {
+	mixed := testNode(4)
+	for _, i := range []int{0, 1} {
+		mixed.Cards[i].Model, mixed.Cards[i].VRAMBytes = "NVIDIA H200", 141*gib
+	}
+	dirty := testNode(3)
+	dirty.Cards[0].StrangersBytes, dirty.Cards[1].StrangersBytes = 20*gib, gib/4
+	shared := testNode(3).Restore(Grant{MemberKey: key(9), CPUs: 1, Cards: []CardGrant{share("GPU-1", 30), share("GPU-2", 50)}})
+	tail := testNode(4)
+	tail.Cards[2].Peers = []int{3}
+	for i := range 2 {
+		mixed.Cards[i+2].Model = "Tesla V100" // behind the H200 by name
+	}
+	pairs := testNode(4) // NVLink bridges 0-2 and 1-3
+	for i := range pairs.Cards {
+		pairs.Cards[i].Peers = []int{(i + 2) % 4}
+	}
+	for _, tt := range []struct {
+		name  string
+		n     *Node
+		spec  api.Spec
+		ranks int
+		want  string // the cards of each rank
+	}{
+		{"an island for a gang of its size", busy(islands(), 1), api.Spec{GPUsPerRank: 1}, 4, "4 5 6 7"},
+		{"the broken island for a small one", busy(islands(), 1), api.Spec{GPUsPerRank: 2}, 1, "0,2"},
+		{"one card, few links cut", busy(islands(), 2, 5, 6), api.Spec{GPUsPerRank: 1}, 1, "4"},
+		{"linked cards before others", tail, api.Spec{GPUsPerRank: 2}, 1, "2,3"},
+		{"bridges", pairs, api.Spec{GPUsPerRank: 2}, 2, "0,2 1,3"},
+		{"lowest model that is enough", mixed, api.Spec{GPUsPerRank: 1, VRAMBytes: 40 * gib}, 2, "2 3"},
+		{"larger model when it must be", mixed, api.Spec{GPUsPerRank: 1, VRAMBytes: 100 * gib}, 1, "0"},
+		{"larger model beside the lower", mixed, api.Spec{GPUsPerRank: 3}, 1, "0,2,3"},
+		{"by type", mixed, api.Spec{GPUsPerRank: 1, GPUType: "h100|h200"}, 1, "0"},
+		{"clean card without a figure", dirty, api.Spec{GPUsPerRank: 1}, 1, "1"},
+		{"the fullest shared card", shared, api.Spec{GPUsPerRank: 1, VRAMBytes: 20 * gib, Share: true}, 1, "2"},
+		{"the shared card that fits", shared, api.Spec{GPUsPerRank: 1, VRAMBytes: 40 * gib, Share: true}, 1, "1"},
+		{"another card when none fits", shared, api.Spec{GPUsPerRank: 1, VRAMBytes: 60 * gib, Share: true}, 1, "0"},
+		{"ranks see all cards of their member", islands(), api.Spec{GPUsPerNode: 4}, 2, "0,1,2,3 0,1,2,3"},
+		{"no cards", islands(), api.Spec{}, 2, " "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.spec.Size = tt.ranks
+			d, err := NewNeed(AskOf(&tt.spec, []string{"gpu"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := d.Ranks(tt.n); got != tt.ranks {
+				t.Fatalf("room for %d ranks", got)
+			}
+			var parts []string
+			for _, s := range d.Pick(tt.n, tt.ranks) {
+				parts = append(parts, strings.ReplaceAll(strings.Join(s.Cards, ","), "GPU-", ""))
+			}
+			if got := strings.Join(parts, " "); got != tt.want {
+				t.Errorf("cards %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestConstraint(t *testing.T) {
+	for _, tt := range []struct {
+		text, features string
+		want           bool
+	}{
+		{"", "", true}, {"ib", "ib,a100", true}, {"ib", "", false}, {"ib&a100", "ib", false}, {"ib&a100", "a100,ib", true},
+		{"ib|roce", "roce", true}, {"a|b&c", "a", true}, {"a|b&c", "b", false}, {"(a|b)&c", "a", false}, {"(a|b)&c", "b,c", true}, {" a & ( b | c ) ", "a,c", true},
+	} {
+		c, err := ParseConstraint(tt.text)
+		if err != nil || c.Met(strings.Split(tt.features, ",")) != tt.want {
+			t.Errorf("%q on %q: want %t, %v", tt.text, tt.features, tt.want, err)
+		}
+	}
+	const hint = "; write features joined by & and |, such as a100&(ib|roce)"
+	for _, tt := range []struct{ text, want string }{
+		{"a&", `constraint "a&": a feature expected at column 3, found the end` + hint},
+		{"a b", `constraint "a b": '&', '|' or the end expected at column 3, found 'b'` + hint},
+		{"(a", `constraint "(a": ')' expected at column 3, found the end` + hint},
+		{"[a|b]", `constraint "[a|b]": a feature expected at column 1, found '['` + hint},
+		{"a*2", `constraint "a*2": '&', '|' or the end expected at column 2, found '*'` + hint},
+		{strings.Repeat("(", 40), `constraint "` + strings.Repeat("(", 40) + `": more than 32 parentheses inside each other`},
+	} {
+		if _, err := ParseConstraint(tt.text); err == nil || err.Error() != tt.want {
+			t.Errorf("%q: %v\nwant %s", tt.text, err, tt.want)
+		}
+	}
+}
+
+func FuzzParseConstraint(f *testing.F) {
+	for _, s := range []string{"a&(b|c)", "((", "a|", "a&b&c|d", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := ParseConstraint(text)
+		if err != nil || c == nil {
+			return
+		}
+		if !c.Met(c.Names()) {
+			t.Fatalf("%q is not met by all its features %q", text, c.Names())
+		}
+	})
+}
+
+// TestPickIsTakeable: wherever ranks fit, Pick finds cards that Take accepts, each once,
+// and one rank more does not fit.
+func TestPickIsTakeable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := testNode(rapid.IntRange(0, 6).Draw(t, "cards"))
+		for i := range n.Cards {
+			c := &n.Cards[i]
+			c.VRAMBytes = rapid.SampledFrom([]int64{24, 80}).Draw(t, "vram") * gib
+			c.StrangersBytes = rapid.SampledFrom([]int64{0, 0, 10, 90}).Draw(t, "strangers") * gib
+			c.NUMA = rapid.IntRange(-1, 1).Draw(t, "numa")
+			c.Peers = rapid.SliceOfN(rapid.IntRange(0, 7), 0, 3).Draw(t, "peers")
+		}
+		for i := range 3 {
+			if next, err := n.Take(genGrant(t, n, int64(i+1))); err == nil {
+				n = next
+			}
+		}
+		spec := api.Spec{Size: rapid.IntRange(1, 5).Draw(t, "size"), GPUsPerRank: rapid.IntRange(0, 3).Draw(t, "per rank"),
+			VRAMBytes: rapid.SampledFrom([]int64{0, 10, 30}).Draw(t, "vram") * gib, Share: rapid.Bool().Draw(t, "share")}
+		d, err := NewNeed(AskOf(&spec, []string{"gpu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := 1; k <= d.Ranks(n); k++ {
+			slots := d.Pick(n, k)
+			if again := d.Pick(n, k); fmt.Sprint(again) != fmt.Sprint(slots) {
+				t.Fatalf("%v, then %v", slots, again)
+			}
+			g := GrantFor(d.Ask, key(50), slots, time.Time{})
+			if len(g.Cards) != d.CardsFor(k) {
+				t.Fatalf("%d cards for %d ranks: %v", len(g.Cards), k, slots)
+			}
+			if _, err := n.Take(g); err != nil {
+				t.Fatalf("%v: %v", slots, err)
+			}
+		}
+		if empty := d.RanksEmpty(n); empty != d.Ranks(n.Emptied()) {
+			t.Fatalf("RanksEmpty %d, Ranks of the emptied node %d", empty, d.Ranks(n.Emptied()))
+		}
+	})
+}

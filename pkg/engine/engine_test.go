@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/sched"
+	"gangd/pkg/store"
+	"gangd/pkg/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nullRecorder counts commits.
+type nullRecorder struct {
+	mu      sync.Mutex
+	commits int
+}
+
+func (n *nullRecorder) Events([]api.Event)            {}
+func (n *nullRecorder) Plan(time.Duration, time.Time) {}
+func (n *nullRecorder) Commit(time.Duration, int) {
+	n.mu.Lock()
+	n.commits++
+	n.mu.Unlock()
+}
+
+// rig is an engine with nodes played by the test: what a node is told appears in wake.
+type rig struct {
+	*Engine
+	t    *testing.T
+	rec  *nullRecorder
+	end  func() error // stops the engine and gives what Run returned
+	woke chan string
+}
+
+func (r *rig) Wake(nodes []string) {
+	for _, n := range nodes {
+		select {
+		case r.woke <- n:
+		default:
+		}
+	}
+}
+
+func newRig(t *testing.T, st store.Store) *rig {
+	t.Helper()
+	r := &rig{t: t, rec: &nullRecorder{}, woke: make(chan string, 10000)}
+	e, err := New(t.Context(), Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Settings: api.DefaultSettings(), Record: r.rec, Version: "test",
+		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, Claims: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Engine = e
+	e.SetHub(r)
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- e.Run(ctx) }()
+	r.end = sync.OnceValue(func() error { cancel(); return <-ran })
+	t.Cleanup(func() { _ = r.end() })
+	return r
+}
+
+func (r *rig) node(name string, cpus int) {
+	r.t.Helper()
+	h := &api.Hello{Protocol: api.SessionProtocol, Node: name, BootID: "b", Address: "127.0.0.1", CPUs: cpus, MemoryBytes: 1 << 34}
+	if _, err := r.NodeHello(r.t.Context(), h); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+var me = Caller{UID: 1000, GID: 1000, User: "ada"}
+
+func anyone(uint32) bool { return true }
+
+func spec(size int) api.Spec {
+	return api.Spec{Name: "job", Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/tmp", Script: []byte("#!/bin/sh\n")}
+}
+
+func (r *rig) submit(key string, s api.Spec) int64 {
+	r.t.Helper()
+	reply, err := r.Submit(r.t.Context(), &api.SubmitRequest{Key: key, Spec: s}, me)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return reply.JobID
+}
+
+func (r *rig) state(id int64) api.JobState {
+	r.t.Helper()
+	j, err := r.One(r.t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return gang.JobState(j)
+}
+
+func TestSubmissionAndReservationAreOneCommit(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	before := r.store.Lineage()
+	id := r.submit("k", spec(2))
+	if got := r.state(id); got != api.JobReserved {
+		t.Errorf("state %s when the id is printed, want RESERVED", got)
+	}
+	if n := r.store.Lineage() - before; n != 1 {
+		t.Errorf("%d commits for a submission that can start at once, want 1", n)
+	}
+	a, specs, ok := r.Desired("n1")
+	if !ok || len(a) != 1 || a[0].Gate != nil || specs[a[0].Body.SpecHash] == nil {
+		t.Errorf("desired set %+v, want the member with a closed gate and its spec", a)
+	}
+}
+
+func TestKeyMakesARetryHarmless(t *testing.T) {
+	r := newRig(t, memstore.New())
+	a, b := r.submit("same", spec(1)), r.submit("same", spec(1))
+	if a != b {
+		t.Errorf("ids %d and %d for one key", a, b)
+	}
+	if jobs, _ := r.List(&api.JobQuery{}, me.UID); len(jobs) != 1 {
+		t.Errorf("%d jobs, want 1", len(jobs))
+	}
+}
+
+func TestCallersShareCommits(t *testing.T) {
+	r := newRig(t, &slowStore{Store: memstore.New(), pause: 5 * time.Millisecond})
+	const n = 200
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { r.submit(fmt.Sprint(i), spec(1)) })
+	}
+	wg.Wait()
+	r.rec.mu.Lock()
+	defer r.rec.mu.Unlock()
+	if r.rec.commits > n/2 {
+		t.Errorf("%d commits for %d callers at once: they should share", r.rec.commits, n)
+	}
+}
+
+// slowStore is a disk with a slow fsync.
+type slowStore struct {
+	store.Store
+	pause time.Duration
+}
+
+func (s *slowStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
+	time.Sleep(s.pause)
+	return s.Store.Commit(ctx, ch)
+}
+
+func TestNothingIsSeenBeforeItIsOnDisk(t *testing.T) {
+	gate := &gatedStore{Store: memstore.New(), enter: make(chan struct{}), leave: make(chan struct{})}
+	r := newRig(t, gate)
+	answered := make(chan int64, 1)
+	go func() {
+		reply, err := r.Submit(context.Background(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
+		if err == nil {
+			answered <- reply.JobID
+		}
+	}()
+	<-gate.enter
+	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 0 {
+		t.Errorf("a job is shown while its commit is under way: %+v", jobs)
+	}
+	select {
+	case <-answered:
+		t.Error("the submission was answered before its commit")
+	default:
+	}
+	close(gate.leave)
+	<-answered
+	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 1 {
+		t.Error("the job is not shown after its commit")
+	}
+}
+
+// gatedStore stops in its first commit.
+type gatedStore struct {
+	store.Store
+	once         sync.Once
+	enter, leave chan struct{}
+}
+
+func (s *gatedStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
+	s.once.Do(func() { close(s.enter); <-s.leave })
+	return s.Store.Commit(ctx, ch)
+}
+
+func TestFailedCommitEndsTheEngine(t *testing.T) {
+	disk := memstore.NewDisk()
+	st, err := disk.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, st)
+	disk.FailCommit(errors.New("input/output error"), false)
+	_, err = r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
+	if !errors.Is(err, ErrStopped) {
+		t.Errorf("the caller got %v, want to hear that the controller is going down", err)
+	}
+	if err := r.end(); err == nil || !strings.Contains(err.Error(), "input/output error") {
+		t.Errorf("Run returned %v, want the reason", err)
+	}
+}
+
+func TestFullDiskRefusesSubmissionsAndRecovers(t *testing.T) {
+	disk := memstore.NewDisk()
+	st, err := disk.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, st)
+	held := spec(1)
+	held.Hold = true
+	id := r.submit("first", held)
+	disk.SetFull(true)
+	_, err = r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
+	if api.CodeOf(err) != api.CodeDiskFull {
+		t.Errorf("submission on a full disk: %v, want disk_full", err)
+	}
+	// What ends is still recorded.
+	if _, err := r.Do(t.Context(), gang.Cancel{Job: id, By: "ada"}); err != nil || r.state(id) != api.JobCancelled {
+		t.Errorf("cancel on a full disk: %v, state %s", err, r.state(id))
+	}
+	disk.SetFull(false)
+	r.submit("k", spec(1))
+}
+
+func TestRestartKeepsJobsAndNeverReusesIDs(t *testing.T) {
+	disk := memstore.NewDisk()
+	st, err := disk.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, st)
+	id := r.submit("k", spec(1))
+	_ = r.end()
+	disk.Crash()
+	if st, err = disk.Open(); err != nil {
+		t.Fatal(err)
+	}
+	r = newRig(t, st)
+	if got := r.state(id); got != api.JobPending {
+		t.Errorf("after a restart job %d is %s", id, got)
+	}
+	if again := r.submit("k", spec(1)); again != id {
+		t.Errorf("the key gave id %d before the restart and %d after", id, again)
+	}
+	if next := r.submit("other", spec(1)); next <= id {
+		t.Errorf("id %d given out after %d", next, id)
+	}
+}
+
+func TestFollowHasNoGapAndNoRepeat(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.submit("0", spec(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []int64
+	done := make(chan struct{})
+	started := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = r.Follow(ctx, 0, 0, func(evs []api.Event) error {
+			if len(got) == 0 {
+				close(started)
+			}
+			for _, ev := range evs {
+				got = append(got, ev.Seq)
+			}
+			if len(got) >= 101 {
+				cancel()
+			}
+			return nil
+		})
+	}()
+	<-started
+	for i := 1; i <= 100; i++ {
+		r.submit(fmt.Sprint(i), spec(1))
+	}
+	<-done
+	for i, seq := range got {
+		if seq != int64(i+1) {
+			t.Fatalf("event %d has number %d: %v", i, seq, got)
+		}
+	}
+}
+
+func TestOldStorePutBackHolds(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	h := &api.Hello{Protocol: api.SessionProtocol, Node: "n2", BootID: "b", CPUs: 4, LineageSeen: 1000}
+	if _, err := r.NodeHello(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	if hold := r.Ping().Hold; !strings.Contains(hold, "1000") || !strings.Contains(hold, "n2") {
+		t.Errorf("hold %q, want both lineage numbers and the node", hold)
+	}
+	id := r.submit("k", spec(1))
+	if got := r.state(id); got != api.JobPending {
+		t.Errorf("on hold a job went %s", got)
+	}
+	if _, _, ok := r.Desired("n1"); ok {
+		t.Error("on hold a desired set is given out: it could stop what the old store does not know")
+	}
+}
+
+func TestFindResolvesReferences(t *testing.T) {
+	r := newRig(t, memstore.New())
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "a", Spec: spec(1), Array: &api.Array{Indices: []int{2, 5, 9}}}, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	single := r.submit("b", spec(1))
+	ref := func(s string) api.JobRef {
+		v, err := api.ParseJobRef(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, c := range []struct {
+		ref  api.JobRef
+		want int
+	}{
+		{api.JobRef{ID: reply.JobID, Index: -1}, 3}, {api.JobRef{ID: reply.JobID, Index: 5}, 1},
+		{api.JobRef{ID: reply.JobID, Index: 3}, 0}, {api.JobRef{ID: single, Index: -1}, 1},
+		{ref("@"), 1}, {ref("@~1"), 3}, {ref("@~2"), 0}, {ref("99"), 0},
+	} {
+		jobs, missing := r.Find(&api.JobQuery{Refs: []api.JobRef{c.ref}}, me.UID)
+		if len(jobs) != c.want || (c.want == 0) != (len(missing) == 1) {
+			t.Errorf("%s: %d jobs and %d errors, want %d jobs", c.ref, len(jobs), len(missing), c.want)
+		}
+	}
+	if jobs, _ := r.Find(&api.JobQuery{Refs: []api.JobRef{ref("@")}}, me.UID+1); len(jobs) != 0 {
+		t.Error("@ of another user found a job")
+	}
+}
+
+func TestOthersJobsAreNotTouched(t *testing.T) {
+	r := newRig(t, memstore.New())
+	id := r.submit("k", spec(1))
+	nobody := func(uint32) bool { return false }
+	reply, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{{ID: id, Index: -1}}}}, Caller{UID: 2, User: "bob"}, nobody)
+	if err != nil || len(reply.Results) != 1 || reply.Results[0].Error == nil || reply.Results[0].Error.Code != api.CodePermission {
+		t.Errorf("cancel of another's job: %+v, %v", reply, err)
+	}
+	if got := r.state(id); got != api.JobPending {
+		t.Errorf("state %s after a refused cancel", got)
+	}
+	if _, err := r.Cancel(t.Context(), &api.CancelRequest{}, me, anyone); api.CodeOf(err) != api.CodeInvalid {
+		t.Errorf("a cancel that names nothing: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	for _, c := range []struct {
+		name string
+		edit func(*api.Spec)
+		code api.Code
+		text string
+	}{
+		{"size 0", func(s *api.Spec) { s.Size = 0 }, api.CodeInvalid, "size 0: want 1 to 65536 ranks"},
+		{"size -5", func(s *api.Spec) { s.Size = -5 }, api.CodeInvalid, "size -5: want 1 to 65536 ranks"},
+		{"partition", func(s *api.Spec) { s.Partition = "mian" }, api.CodeInvalid, `no partition "mian"; partitions here: main`},
+		{"no script", func(s *api.Spec) { s.Script = nil }, api.CodeInvalid, "the script is empty"},
+		{"huge script", func(s *api.Spec) { s.Script = make([]byte, api.MaxScriptBytes+1) }, api.CodeTooLarge, "the script has 4194305 bytes, at most 4194304 are accepted"},
+		{"environment", func(s *api.Spec) { s.Env = []string{"novalue"} }, api.CodeInvalid, `environment entry "novalue" is not NAME=value`},
+		{"priority", func(s *api.Spec) { p := int64(5); s.Priority = &p }, api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice"},
+		{"too many cpus", func(s *api.Spec) { s.CPUsPerRank = 64 }, api.CodeUnsatisfiable, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := spec(1)
+			c.edit(&s)
+			_, err := r.Submit(t.Context(), &api.SubmitRequest{Key: c.name, Spec: s}, me)
+			if api.CodeOf(err) != c.code || c.text != "" && err.Error() != c.text {
+				t.Errorf("got %v (%s), want %s: %s", err, api.CodeOf(err), c.code, c.text)
+			}
+		})
+	}
+	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 0 {
+		t.Errorf("refused submissions left %d jobs", len(jobs))
+	}
+}

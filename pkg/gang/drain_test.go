@@ -1,0 +1,224 @@
+package gang
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+func TestOneDrainOneCharge(t *testing.T) {
+	b := newBench(t, 3)
+	s := specOf(3)
+	s.MaxRetries = intPtr(5)
+	id := b.submit(s)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseRunning, exit(0, 3))
+	b.phase(id, "n2", api.PhaseRunning, exit(1, 4))
+	b.phase(id, "n3", api.PhaseLost)
+	b.must(NodeGone{Node: "n2"})
+	b.after(30 * time.Second)
+	b.phase(id, "n1", api.PhaseStopped)
+	j := b.w.Job(id)
+	if len(j.Used) != 1 || j.Used[api.CauseCrash] != 1 {
+		t.Fatalf("charged %v", j.Used)
+	}
+	if b.w.Fenced(id) == nil {
+		t.Fatal("n2 is lost and its member is not waited for")
+	}
+}
+
+// The story as the log and the metrics read it.
+func TestDrainEvents(t *testing.T) {
+	b := newBench(t, 4)
+	id := b.submit(specOf(4))
+	b.start(id)
+	b.w.Take()
+	b.phase(id, "n2", api.PhaseStopped, exit(1, 7))
+	b.after(1500 * time.Millisecond)
+	b.ack(id)
+	var types []api.EventType
+	for _, ev := range b.w.Take().Events {
+		types = append(types, ev.Type)
+		switch ev.Type {
+		case api.EventDrainStarted:
+			if ev.Cause != api.CauseCrash || *ev.Trigger != 1 || ev.Moved != 3 || ev.Epoch != 1 {
+				t.Errorf("%+v", ev)
+			}
+		case api.EventDrainCompleted:
+			if ev.Outcome != "failed" || ev.Seconds != 1.5 || ev.Cause != api.CauseCrash {
+				t.Errorf("%+v", ev)
+			}
+		case api.EventEnded:
+			if ev.State != api.JobFailed || *ev.ExitCode != 7 || ev.Text != "rank 1 exited with code 7" {
+				t.Errorf("%+v", ev)
+			}
+		}
+	}
+	want := []api.EventType{api.EventRankExited, api.EventDrainStarted, api.EventMemberStopped,
+		api.EventRankExited, api.EventMemberStopped, api.EventRankExited, api.EventMemberStopped, api.EventRankExited, api.EventMemberStopped,
+		api.EventDrainCompleted, api.EventEnded}
+	if !slices.Equal(types, want) {
+		t.Fatalf("got  %v\nwant %v", types, want)
+	}
+}
+
+func TestRankThatEndedBeforeTheOrderKeepsItsResult(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	b.must(Preempt{Job: id, For: "job 9"})
+	b.phase(id, "n2", api.PhaseStopped, exit(1, 0)) // Stopping is empty: the order had not reached it
+	b.ack(id)
+	j := b.w.Job(id)
+	b.state(id, api.JobPreempted)
+	if j.Ranks[1].State != api.RankDone || j.Verdict.Text != "preempted for job 9; not run again: 1 of 2 ranks were done" {
+		t.Fatalf("%s %q", ranksOf(j), j.Verdict.Text)
+	}
+}
+
+func TestCleanExitAfterTheOrderIsStillPreempted(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.must(Preempt{Job: id, For: "job 9"})
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Stopping: api.CausePreempted, Ranks: []api.RankActual{exit(0, 0)}})
+	b.state(id, api.JobPending)
+}
+
+func TestGangWithADoneRankIsNotPutBack(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.MaxRetries = intPtr(5)
+	id := b.submit(s)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseStopped, exit(0, 0))
+	if out := b.step(Requeue{Job: id}); out.Refused == nil || out.Refused.Error() != "rank 0 of job 1 is done: another run would overwrite its work" {
+		t.Fatalf("%+v", out)
+	}
+	b.phase(id, "n2", api.PhaseStopped, exit(1, 1))
+	b.state(id, api.JobFailed)
+	if j := b.w.Job(id); j.Ranks[0].State != api.RankDone || j.Ranks[1].State != api.RankFailed {
+		t.Fatal(ranksOf(j))
+	}
+}
+
+func TestBackoffDoublesToItsCap(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(1)
+	s.MaxRetries = intPtr(20)
+	id := b.submit(s)
+	var waits []time.Duration
+	for range 11 {
+		b.start(id)
+		b.phase(id, "n1", api.PhaseStopped, exit(0, 1))
+		waits = append(waits, b.w.Job(id).BackoffUntil.Sub(b.now.Wall))
+		b.after(5 * time.Minute)
+	}
+	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}
+	for i := range want {
+		if waits[i] != want[i]*time.Second {
+			t.Fatalf("%v", waits)
+		}
+	}
+}
+
+func TestNoticeBeforeACancel(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(1)
+	s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute}
+	id := b.submit(s)
+	b.start(id)
+	b.must(Cancel{Job: id})
+	stop := func() *api.Stop { as, _ := b.w.Desired("n1"); return as[0].Stop }
+	if got := stop(); got.Lead != time.Minute || got.Grace != 15*time.Second || got.Signal != "TERM" {
+		t.Fatalf("%+v", got)
+	}
+	b.after(10 * time.Second)
+	b.must(Cancel{Job: id, Now: true})
+	if got := stop(); got.Lead != 10*time.Second {
+		t.Fatalf("%+v", got)
+	}
+	b.after(44 * time.Second)
+	b.state(id, api.JobCompleting)
+	b.after(time.Second)
+	b.state(id, api.JobCancelled)
+}
+
+func TestBudgets(t *testing.T) {
+	n := intPtr
+	for name, tc := range map[string]struct {
+		spec  api.Spec
+		cause api.Cause
+		want  int
+	}{
+		"crash":                       {api.Spec{}, api.CauseCrash, 0},
+		"oom is a crash":              {api.Spec{MaxRetries: n(2)}, api.CauseOOM, 2},
+		"launch":                      {api.Spec{}, api.CauseLaunch, 3},
+		"node lost":                   {api.Spec{}, api.CauseNodeLost, 5},
+		"backoff limit":               {api.Spec{BackoffLimit: n(7)}, api.CauseNodeLost, 7},
+		"backoff limit alone":         {api.Spec{BackoffLimit: n(7)}, api.CauseCrash, 7},
+		"backoff limit and retries":   {api.Spec{BackoffLimit: n(7), MaxRetries: n(1)}, api.CauseCrash, 1},
+		"stalled":                     {api.Spec{StallRetries: n(1)}, api.CauseStalled, 1},
+		"preempted":                   {api.Spec{}, api.CausePreempted, -1},
+		"timeout":                     {api.Spec{}, api.CauseTimeout, 0},
+		"timeout asked for":           {api.Spec{RequeueCauses: []api.Cause{api.CauseTimeout}}, api.CauseTimeout, -1},
+		"not asked for":               {api.Spec{RequeueCauses: []api.Cause{api.CauseTimeout}}, api.CauseNodeLost, 0},
+		"no requeue":                  {api.Spec{NoRequeue: true, MaxRetries: n(3)}, api.CauseCrash, 0},
+		"no requeue, preempted":       {api.Spec{NoRequeue: true}, api.CausePreempted, 0},
+		"no requeue, launch":          {api.Spec{NoRequeue: true}, api.CauseLaunch, 0},
+		"cancel is never run again":   {api.Spec{}, api.CauseCancelled, 0},
+		"crash asked for, no retries": {api.Spec{RequeueCauses: []api.Cause{api.CauseCrash}}, api.CauseCrash, 0},
+	} {
+		set := settings()
+		if got := Limit(&set, &tc.spec, tc.cause); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestRequeueOnTimeout(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(1)
+	s.RequeueCauses = []api.Cause{api.CauseTimeout}
+	id := b.submit(s)
+	b.start(id)
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Stopping: api.CauseTimeout, Ranks: []api.RankActual{exit(0, 143)}})
+	b.state(id, api.JobPending)
+}
+
+// A rank that could not be started at all is reported as a shell would: 126 or 127.
+func TestRankThatCouldNotBeStarted(t *testing.T) {
+	for _, ra := range []api.RankActual{
+		{Rank: 0, Exited: true, ExitCode: 127, Error: "python: not found"},
+		{Rank: 0, Error: "python: permission denied"},
+	} {
+		b := newBench(t, 1)
+		id := b.submit(specOf(1))
+		b.must(b.spread(id))
+		b.ready(id)
+		b.phase(id, "n1", api.PhaseStopped, ra)
+		b.state(id, api.JobFailed)
+		v := b.w.Job(id).Verdict
+		if v.Cause != api.CauseCrash || v.ExitCode < 126 || v.Text != "rank 0 could not be started: "+ra.Error {
+			t.Fatalf("%+v", v)
+		}
+	}
+}
+
+func TestBackoffLimitAloneCountsCrashesAndLostNodesTogether(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(1)
+	s.BackoffLimit = intPtr(1)
+	id := b.submit(s)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseLost)
+	b.state(id, api.JobPending)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseStopped, exit(0, 1))
+	b.state(id, api.JobFailed)
+	if got := b.w.Job(id).Verdict.Text; got != "rank 0 exited with code 1; crash for the 2nd time, of 1 re-runs none is left" {
+		t.Fatal(got)
+	}
+}

@@ -1,0 +1,264 @@
+package gang
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+func TestStrikesAreInARow(t *testing.T) {
+	b := newBench(t, 1)
+	refuse := func() {
+		id := b.submit(specOf(1))
+		b.must(b.spread(id))
+		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Text: "no cgroup"}})
+		b.must(Cancel{Job: id})
+	}
+	refuse()
+	refuse()
+	good := b.submit(specOf(1))
+	b.start(good)
+	if got := b.w.Node("n1").Strikes; got != 0 {
+		t.Fatalf("%d strikes after a start", got)
+	}
+	refuse()
+	refuse()
+	if got := b.w.Node("n1").State; got != api.NodeUp {
+		t.Fatal(got)
+	}
+	refuse()
+	if n := b.w.Node("n1"); n.State != api.NodeDraining || n.Res.NotReady != "draining: launch failures: job 6: no cgroup" {
+		t.Fatalf("%s, %q", n.State, n.Res.NotReady)
+	}
+	b.state(good, api.JobRunning)
+	b.phase(good, "n1", api.PhaseStopped, exit(0, 0))
+	if got := b.w.Node("n1").State; got != api.NodeDrained {
+		t.Fatal(got)
+	}
+}
+
+// A node that is away was not slow: no strike.
+func TestNoStrikeForANodeWithoutASession(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.must(b.spread(id))
+	b.phase(id, "n1", api.PhaseReady)
+	b.after(5 * time.Second)
+	b.must(NodeGone{Node: "n2"})
+	b.after(25 * time.Second)
+	b.state(id, api.JobPending)
+	if got := b.w.Node("n2").Strikes; got != 0 {
+		t.Fatalf("%d strikes", got)
+	}
+}
+
+func TestARebootIsKnownGone(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	h := helloOf("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning})
+	h.Hello.BootID = "boot-2"
+	b.must(h) // whatever its daemon claims from old files
+	d := b.w.Job(id).Drain
+	if d == nil || d.Cause != api.CauseNodeLost || d.Trigger != 1 || d.Text != "n2: the node rebooted" || d.Moved != 1 {
+		t.Fatalf("%+v", d)
+	}
+	if len(b.w.Node("n2").Res.Grants) != 0 {
+		t.Fatal("still granted")
+	}
+	b.ack(id)
+	if b.w.Candidate(id) == nil {
+		t.Fatal("not a candidate, though nothing can run any more")
+	}
+	if got := b.w.Job(id).Avoid; len(got) != 1 || got[0] != "n2" {
+		t.Fatal(got)
+	}
+}
+
+func TestMemberMissingInAHello(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	b.hello("n2")
+	d := b.w.Job(id).Drain
+	if d == nil || d.Cause != api.CauseNodeLost || d.Text != "n2: missing on the node" {
+		t.Fatalf("%+v", d)
+	}
+}
+
+func TestAnExitWhileTheDaemonWasDownCountsOnce(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.must(NodeGone{Node: "n1"})
+	b.after(5 * time.Second)
+	stopped := api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Ranks: []api.RankActual{exit(0, 0)}}
+	b.w.Take()
+	b.hello("n1", stopped)
+	b.hello("n1", stopped)
+	b.say("n1", stopped)
+	b.state(id, api.JobCompleted)
+	n := 0
+	for _, ev := range b.w.Take().Events {
+		if ev.Type == api.EventRankExited || ev.Type == api.EventEnded {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Fatalf("%d events for one exit and one end", n)
+	}
+}
+
+// After a fresh contact no old lease timer may count a member gone that says it lives.
+func TestHelloEndsTheLeaseTimer(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.submit(specOf(2))
+	b.start(id)
+	key := b.key(id)
+	b.must(NodeGone{Node: "n2"})
+	b.after(30 * time.Second)
+	b.ack(id)
+	alive := api.MemberActual{MemberKey: key, Phase: api.PhaseRunning}
+	b.hello("n2", alive)
+	b.after(5 * time.Minute)
+	b.must(NodeGone{Node: "n2"})
+	b.after(9 * time.Minute) // past the first lease, within the second
+	if b.w.Candidate(id) != nil {
+		t.Fatal("counted gone by the lease from before the hello")
+	}
+	b.after(2 * time.Minute)
+	if b.w.Candidate(id) == nil {
+		t.Fatal("the second lease never ends")
+	}
+}
+
+func TestLeaseOff(t *testing.T) {
+	set := settings()
+	set.Lease = 0
+	b := benchWith(t, 3, set)
+	id := b.submit(specOf(2))
+	b.start(id)
+	b.must(NodeGone{Node: "n2"})
+	b.after(30 * time.Second)
+	b.ack(id)
+	b.after(1000 * time.Hour)
+	if b.w.Candidate(id) != nil {
+		t.Fatal("guessed")
+	}
+}
+
+func TestLostNodeIsFlaggedOnce(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	b.must(NodeGone{Node: "n2"})
+	if n := b.w.Node("n2"); n.State != api.NodeSuspect || n.Res.Ready {
+		t.Fatalf("%s", n.State)
+	}
+	b.w.Take()
+	b.after(time.Hour)
+	dead := 0
+	for _, ev := range b.w.Take().Events {
+		if ev.Type == api.EventNodeLost {
+			dead++
+			if ev.Node != "n2" || len(ev.Jobs) != 1 || ev.Jobs[0] != id || !ev.LastSeen.Equal(epoch0) {
+				t.Fatalf("%+v", ev)
+			}
+		}
+	}
+	if n := b.w.Node("n2"); dead != 1 || n.State != api.NodeLost || !n.LostSince.Equal(epoch0.Add(30*time.Second)) {
+		t.Fatalf("%d lines, %s since %s", dead, n.State, n.LostSince)
+	}
+	b.hello("n2")
+	if n := b.w.Node("n2"); n.State != api.NodeUp || !n.LostSince.IsZero() {
+		t.Fatalf("%+v", n)
+	}
+}
+
+func TestFenceOnlyOfALostNode(t *testing.T) {
+	b := newBench(t, 1)
+	out := b.step(NodeFence{Node: "n1"})
+	if out.Refused == nil || out.Refused.Error() != "node n1 is up: only a lost node can be fenced" {
+		t.Fatalf("%+v", out)
+	}
+	if out := b.step(NodeFence{Node: "n7"}); out.Refused.Error() != `no node "n7"` {
+		t.Fatalf("%+v", out)
+	}
+}
+
+// A member that is to stop is never told to start as well: its node may not have seen the
+// open gate yet.
+func TestStopShutsTheGate(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.must(b.spread(id))
+	b.ready(id)
+	b.must(Cancel{Job: id})
+	if as, _ := b.w.Desired("n1"); as[0].Stop == nil || as[0].Gate != nil {
+		t.Fatalf("%+v", as[0])
+	}
+}
+
+// A member that ran before its gate was opened is a node's fault, and it bars the gang.
+func TestPrematureMemberBarsTheGang(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.must(b.spread(id))
+	b.phase(id, "n2", api.PhaseRunning, api.RankActual{Rank: 1, PID: 9})
+	b.state(id, api.JobPending)
+	if b.w.Candidate(id) != nil || b.w.Fenced(id)[0] != "n2" || b.w.Node("n2").Strikes != 1 {
+		t.Fatal("not barred")
+	}
+}
+
+func TestSamples(t *testing.T) {
+	b := newBench(t, 1)
+	b.w.Take()
+	b.must(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "GPU-n1-2", StrangersBytes: 9 << 30, Utilization: 7}}})
+	ch := b.w.Take()
+	if len(ch.Nodes) != 0 || len(ch.Seen) != 1 || ch.Seen[0].Res.FreeVRAM(2) != 71<<30 {
+		t.Fatalf("%+v", ch)
+	}
+	b.must(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "GPU-n1-2", Unhealthy: "xid 79"}}})
+	ch = b.w.Take()
+	if c := ch.Nodes[0].Res.Cards[2]; len(ch.Nodes) != 1 || c.State != api.CardQuarantined || c.Reason != "xid 79" || ch.Events[0].Text != "card 2 quarantined xid 79" {
+		t.Fatalf("%+v", ch)
+	}
+	b.hello("n1")
+	if c := b.w.Node("n1").Res.Cards[2]; c.State != api.CardQuarantined {
+		t.Fatal("a hello heals no card")
+	}
+	b.must(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "GPU-n1-2"}}})
+	if c := b.w.Node("n1").Res.Cards[2]; c.State != api.CardOK {
+		t.Fatal(c.State)
+	}
+}
+
+func TestReserveIsCheckedWhole(t *testing.T) {
+	b := newBench(t, 2)
+	card := func(n string, u ...string) cluster.Slot { return cluster.Slot{Node: n, Cards: u} }
+	s := specOf(2)
+	s.GPUsPerRank = 1
+	id := b.submit(s)
+	other := b.submit(s)
+	b.must(Reserve{Job: other, Slots: []cluster.Slot{card("n2", "GPU-n2-0"), card("n2", "GPU-n2-1")}})
+	b.must(NodeDrain{Node: "n2", Reason: "disk"})
+	b.w.Take()
+	for want, slots := range map[string][]cluster.Slot{
+		"1 slots for the 2 ranks of job 1":              {card("n1", "GPU-n1-0")},
+		"0 cards for rank 1 of job 1, which asks for 1": {card("n1", "GPU-n1-0"), card("n1")},
+		`node "n9" is not known`:                        {card("n1", "GPU-n1-0"), card("n9", "GPU-n9-0")},
+		"node n2 takes no new work: draining: disk":     {card("n1", "GPU-n1-0"), card("n2", "GPU-n2-3")},
+		"node n1 has no card GPU-n2-3":                  {card("n1", "GPU-n1-0"), card("n1", "GPU-n2-3")},
+	} {
+		out := b.step(Reserve{Job: id, Slots: slots})
+		if out.Refused == nil || out.Refused.Error() != want {
+			t.Errorf("got %v, want %q", out.Refused, want)
+		}
+	}
+	if ch := b.w.Take(); len(ch.Jobs)+len(ch.Nodes)+len(ch.Dirty)+len(ch.Events) != 0 {
+		t.Fatalf("a refused reservation changed %+v", ch)
+	}
+}

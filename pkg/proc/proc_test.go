@@ -1,0 +1,172 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestParseStat(t *testing.T) {
+	tail := " S 1 10 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 100 200\n"
+	for comm, text := range map[string]string{"sh": "42 (sh)" + tail, "a) R (b": "42 (a) R (b)" + tail, "": "42 ()" + tail} {
+		s, ok := parseStat(42, []byte(text))
+		want := Stat{PID: 42, PPID: 1, PGRP: 10, Session: 9, Comm: comm, State: 'S', Start: 12345}
+		if !ok || s != want {
+			t.Errorf("%q: %+v %v", text, s, ok)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("42 (a) R (b) S 1 10 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 100 200"))
+	f.Add([]byte(")("))
+	f.Add([]byte("1 () "))
+	f.Fuzz(func(t *testing.T, b []byte) { parseStat(1, b) })
+}
+
+func TestReadStat(t *testing.T) {
+	s, ok := ReadStat(os.Getpid())
+	if !ok || s.PPID != os.Getppid() || s.Start == 0 || s.Dead() {
+		t.Errorf("%+v %v", s, ok)
+	}
+	if _, ok := ReadStat(1 << 30); ok {
+		t.Error("a process that can't be")
+	}
+}
+
+func TestParseMounts(t *testing.T) {
+	text := `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+37 31 0:34 /docker/x /sys/fs/cgroup/freezer ro,relatime shared:9 - cgroup cgroup rw,freezer
+41 31 0:38 / /mnt/with\040blank rw,relatime - cgroup2 cgroup2 rw,nsdelegate
+short line
+`
+	ms := parseMounts(text)
+	if len(ms) != 3 {
+		t.Fatalf("%+v", ms)
+	}
+	if m := ms[1]; !m.readOnly || !m.has("freezer") || m.fs != "cgroup" || m.path("/docker/x/y") != "/sys/fs/cgroup/freezer/y" {
+		t.Errorf("%+v", m)
+	}
+	if m := ms[2]; m.point != "/mnt/with blank" || m.path("/a") != "/mnt/with blank/a" {
+		t.Errorf("%+v", m)
+	}
+	got := fmt.Sprint(candidates(ms, "0::/user.slice\n6:freezer:/docker/x\n", "/mnt/with blank/base", "cgroup2"))
+	if want := "[/mnt/with blank/base /mnt/with blank/user.slice/gangd /mnt/with blank/gangd]"; got != want {
+		t.Errorf("candidates %s, want %s", got, want)
+	}
+	if got := candidates(ms, "", "", "cgroup"); len(got) != 0 {
+		t.Errorf("a read-only hierarchy: %v", got)
+	}
+}
+
+func TestSignal(t *testing.T) {
+	for name, want := range map[string]syscall.Signal{"TERM": 15, "SIGUSR1": 10, "usr2": 12, "9": 9, "64": 64} {
+		if got, ok := Signal(name); !ok || got != want {
+			t.Errorf("%s: %d %v", name, got, ok)
+		}
+	}
+	for _, name := range []string{"", "0", "65", "-1", "SIG", "FOO"} {
+		if got, ok := Signal(name); ok {
+			t.Errorf("%q is %d", name, got)
+		}
+	}
+}
+
+func TestDetect(t *testing.T) {
+	kind, dir := Detect("")
+	t.Logf("%s %s", kind, dir)
+	if (kind == Group) != (dir == "") {
+		t.Errorf("%s in %q", kind, dir)
+	}
+	if dir != "" {
+		left, _ := filepath.Glob(dir + "/probe.*")
+		if len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+		_ = os.Remove(dir)
+	}
+}
+
+func TestFreshOnly(t *testing.T) {
+	kind, base := Detect("")
+	if kind == Group {
+		t.Skip("no cgroup that may be written")
+	}
+	dir := filepath.Join(base, fmt.Sprintf("fresh.%d", os.Getpid()))
+	c, err := Make(kind, dir, "", Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(kind, dir, "", Limits{}); err == nil {
+		t.Error("a group that exists was taken for a fresh one")
+	}
+	if gone, err := c.Remove(); !gone || err != nil {
+		t.Errorf("%v %v", gone, err)
+	}
+	if err := KillContainment(kind, dir, "", time.Second); err != nil {
+		t.Errorf("a group that is not there: %v", err)
+	}
+	_ = os.Remove(base)
+}
+
+// TestForkBomb: processes that never stop forking, each in a session of its own, some with
+// the environment cleared, are found by marker and descent and ended.
+func TestForkBomb(t *testing.T) {
+	marker := fmt.Sprintf("GANG_MEMBER=bomb.%d", os.Getpid())
+	script := filepath.Join(t.TempDir(), "bomb")
+	// Twelve chains; a link starts the next one and ends, so no pid lives for long.
+	text := "#!/bin/sh\n[ -e \"$0.stop\" ] && exit\nsetsid /bin/sh \"$0\" &\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.WriteFile(script+".stop", nil, 0o600) }() // whatever happens
+	for range 12 {
+		cmd := exec.Command("/bin/sh", script)
+		cmd.Env = append(os.Environ(), marker)
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(20 * time.Millisecond)
+	if err := KillContainment(Group, "", marker, 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	pids, _ := All()
+	for _, pid := range pids {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if s, ok := ReadStat(pid); ok && !s.Dead() && strings.Contains(string(b), script) {
+			t.Errorf("%d lives", pid)
+		}
+	}
+}
+
+func BenchmarkCgroup2(b *testing.B) {
+	kind, base := Detect("")
+	if kind != Cgroup2 {
+		b.Skip("no cgroup2")
+	}
+	for b.Loop() {
+		c, err := Make(kind, base+"/bench", "", Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if gone, err := c.Remove(); !gone {
+			b.Fatal(err)
+		}
+	}
+	_ = os.Remove(base)
+}
+
+func BenchmarkScan(b *testing.B) {
+	g := &group{marker: "GANG_MEMBER=nobody"}
+	for b.Loop() {
+		if _, err := g.members(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package script
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/api"
+)
+
+// buildOf reads a script's directives and flags as gsubmit does, without environment.
+func buildOf(text string, args ...string) (*Request, []Warning, error) {
+	flags, _, err := Flags(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines, warn, err := Directives("job.sh", []byte(text))
+	if err != nil {
+		return nil, nil, err
+	}
+	r, w, err := Build(append(flags, lines...), time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC))
+	return r, append(warn, w...), err
+}
+
+func TestBuildDerives(t *testing.T) {
+	two := 2
+	for _, c := range []struct {
+		args string
+		want api.Spec
+	}{
+		{"", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1}},
+		{"--size=4", api.Spec{Size: 4, Launch: "ranks", CPUsPerRank: 1}},
+		{"--size=4 --launch=batch", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1}},
+		{"-N2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2}},
+		{"-N 2-4", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2}},
+		{"-n8", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1}},
+		{"-N2 -n8", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1, MinNodes: 2, MaxNodes: 2}},
+		{"-N2 --tasks-per-node=4", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 4, MinNodes: 2, MaxNodes: 2}},
+		{"--ntasks-per-node=4", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 4}},
+		{"-n4 -N4 --ntasks-per-node=4", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 4, MaxNodes: 4}},
+		{"-n5 -N4 --ntasks-per-node=4", api.Spec{Size: 5, Launch: "batch", CPUsPerRank: 1, MinNodes: 4, MaxNodes: 4}},
+		{"--size=8 -N2", api.Spec{Size: 8, Launch: "ranks", CPUsPerRank: 1, MinNodes: 2, MaxNodes: 2}},
+		{"--ranks-per-node=2 -N3", api.Spec{Size: 6, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 2, MinNodes: 3, MaxNodes: 3}},
+
+		{"--gpus-per-node=4", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 4}},
+		{"-N2 --gres=gpu:a100:4", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4, GPUType: "a100"}},
+		{"--size=4 --gpus-per-node=8", api.Spec{Size: 4, Launch: "ranks", CPUsPerRank: 1, GPUsPerNode: 8}},
+		{"--size=4 -G8", api.Spec{Size: 4, Launch: "ranks", CPUsPerRank: 1, GPUsPerRank: 2}},
+		{"-N2 -n4 -G2", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 1}},
+		{"-N2 --ntasks-per-node=4 --gpus-per-task=1 --gres=gpu:4", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 4, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1}},
+		{"--vram=40G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30}},
+		{"--gres=gpu:2,VRAM:24G --share", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, VRAMBytes: 24 << 30, Share: true}},
+
+		{"-c4 --mem-per-cpu=2G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 4, MemoryPerRank: 8 << 30}},
+		{"--mem=16000", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, MemoryPerRank: 16000 << 20}},
+		{"--size=2 --mem=4G", api.Spec{Size: 2, Launch: "ranks", CPUsPerRank: 1, MemoryPerNode: 4 << 30}},
+		{"--mem=0", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1}},
+		{"--gpus-per-rank=2 --mem-per-gpu=10G --cpus-per-gpu=6", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 12, GPUsPerRank: 2, MemoryPerRank: 20 << 30}},
+		{"--size=4 --gpus-per-node=8 --mem-per-gpu=1G", api.Spec{Size: 4, Launch: "ranks", CPUsPerRank: 1, GPUsPerNode: 8, MemoryPerNode: 8 << 30}},
+
+		{"-t 10 --signal=B:USR1@60 --grace=30", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, TimeLimit: 10 * time.Minute,
+			Notice: &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: "batch"}, Grace: 30 * time.Second}},
+		{"-t UNLIMITED --stop-signal=int", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, StopSignal: "INT"}},
+		{"--requeue=crash,stalled --max-retries=2", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, MaxRetries: &two,
+			RequeueCauses: []api.Cause{"crash", "stalled"}}},
+		{"--no-requeue --nice -H --exclusive", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, NoRequeue: true, Nice: 100, Hold: true, Exclusive: true}},
+		{"-C a100&nvlink -A acc --comment=x -J name --open-mode=t -i in", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1,
+			Constraint: "a100&nvlink", Account: "acc", Comment: "x", Name: "name", OpenMode: "truncate", Input: "in"}},
+		{"-b now+1hour --part=gpu", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, Partition: "gpu", Begin: time.Date(2030, 1, 1, 13, 0, 0, 0, time.UTC)}},
+	} {
+		r, warn, err := buildOf("", strings.Fields(c.args)...)
+		if err != nil || len(warn) > 0 {
+			t.Errorf("%s: %v %v", c.args, warn, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, r.Spec); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.args, d)
+		}
+	}
+}
+
+// TestBuildSources: within one source rivals contradict, across sources the closer stays.
+func TestBuildSources(t *testing.T) {
+	for _, c := range []struct {
+		name, text, args string
+		want             api.Spec
+	}{
+		{"GANG replaces sbatch's count of tasks, not its nodes", "#SBATCH -N4 --ntasks-per-node=1 --gres=gpu:8\n#GANG --size=32 --gpus-per-rank=1\n", "",
+			api.Spec{Size: 32, Launch: "ranks", CPUsPerRank: 1, MinNodes: 4, MaxNodes: 4, GPUsPerRank: 1}},
+		{"a flag's tasks replace a script's size", "#GANG --size=32\n", "-n2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1}},
+		{"memory by another word", "#SBATCH --mem=4G\n", "--mem-per-cpu=1G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, MemoryPerRank: 1 << 30}},
+		{"requeue switched off by flag", "#GANG --requeue --max-retries=3\n", "--no-requeue", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, NoRequeue: true}},
+		{"one size in each kind", "#SBATCH --size=2\n#GANG --size=3\n#SBATCH --size=4\n", "", api.Spec{Size: 3, Launch: "ranks", CPUsPerRank: 1}},
+		{"the last wins in one kind", "#GANG --size=3 --size=5\n#GANG --size=7\n", "", api.Spec{Size: 7, Launch: "ranks", CPUsPerRank: 1}},
+	} {
+		r, warn, err := buildOf(c.text, strings.Fields(c.args)...)
+		if err != nil || len(warn) > 0 {
+			t.Errorf("%s: %v %v", c.name, warn, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, r.Spec); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.name, d)
+		}
+	}
+}
+
+func TestBuildWarns(t *testing.T) {
+	for _, c := range []struct{ text, args, want string }{
+		{"#SBATCH --mail-type=END --mail-type=ALL\n", "", "job.sh:1:9: --mail-type has no effect: no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
+		{"", "-N4 -n2", "--nodes=4: 2 ranks can't fill 4 nodes, 2 nodes are asked for"},
+		{"#SBATCH -t 10 (ten minutes)\n", "", `job.sh:1:15: not read: "(ten" and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)`},
+	} {
+		_, warn, err := buildOf(c.text, strings.Fields(c.args)...)
+		if err != nil || len(warn) != 1 || warn[0].String() != c.want {
+			t.Errorf("%q %s: %v %v, want %q", c.text, c.args, warn, err, c.want)
+		}
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	s, warn, err := Environ([]string{"PATH=/bin", "SBATCH_ARRAY_INX=0-3", "GSUBMIT_HOLD=1", "GSUBMIT_SHARE=no", "SBATCH_EXCLUSIVE=",
+		"GSUBMIT_GPUS_PER_RANK=2", "SBATCH_PARTITION=", "SBATCH_MEM_BIND=x", "SBATCH_FOO=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range s {
+		got = append(got, s[i].String())
+	}
+	if d := cmp.Diff([]string{"--gpus-per-rank=2", "--hold", "--array=0-3", "--exclusive"}, got); d != "" {
+		t.Error(d)
+	}
+	if len(warn) != 1 || warn[0].String() != "SBATCH_FOO: this variable sets no option" {
+		t.Error(warn)
+	}
+}
