@@ -48,3 +48,5 @@ func noArgs(c *cobra.Command, args []string) error {
 	}
 	return fmt.Errorf("%s takes no arguments, got %s", c.CommandPath(), strings.Join(args, " "))
 }
+
+func eachCommand(cmd *cobra.Command, fn func(*cobra.Command)) { program.Each(cmd, fn) }

@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
+	"gangd/pkg/session"
 )
 
 func TestPortRange(t *testing.T) {
@@ -217,5 +218,19 @@ func TestLineageIsKept(t *testing.T) {
 	defer again.close()
 	if again.lineage != 9 || again.id != id || again.lastBoot != again.boot {
 		t.Errorf("%+v", again)
+	}
+}
+
+// TestNoGateOutOfContact: an open gate in a frame from before a freeze must not count,
+// however the thaw orders what is read first.
+func TestNoGateOutOfContact(t *testing.T) {
+	d := &Daemon{client: session.NewClient(session.Options{}), settings: api.DefaultSettings(), jobs: map[int64][]*member{}}
+	m := &member{d: d, key: api.MemberKey{Job: 1, Epoch: 1}}
+	if d.mayOpen(m) {
+		t.Error("a gate is opened without contact")
+	}
+	d.settings.Heartbeat = session.BootTime() // three of these ago there was no boot yet
+	if !d.mayOpen(m) {
+		t.Error("a gate stays shut in contact")
 	}
 }

@@ -115,7 +115,7 @@ func Prepare(cmd *cobra.Command) {
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetHelpFunc(printHelp)
 	cmd.SetFlagErrorFunc(flagError)
-	eachCommand(cmd, func(c *cobra.Command) {
+	Each(cmd, func(c *cobra.Command) {
 		addCommonFlags(c)
 		validate := c.Args
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -153,11 +153,11 @@ func addCommonFlags(c *cobra.Command) {
 	}
 }
 
-// eachCommand calls fn for cmd and everything below it.
-func eachCommand(cmd *cobra.Command, fn func(*cobra.Command)) {
+// Each calls fn for cmd and everything below it.
+func Each(cmd *cobra.Command, fn func(*cobra.Command)) {
 	fn(cmd)
 	for _, sub := range cmd.Commands() {
-		eachCommand(sub, fn)
+		Each(sub, fn)
 	}
 }
 

@@ -182,9 +182,9 @@ func (m *Machine) stop(now Instant) []Act {
 	return []Act{{Kind: Stop, Signal: m.signal}, {Kind: Tell}}
 }
 
-// kill ends the grace.
+// kill ends the grace. An order without any grace forces only what is known to live.
 func (m *Machine) kill(now Instant) []Act {
-	m.forced = true
+	m.forced = m.state == Stopping || m.ranksLive()
 	m.killing(now)
 	return []Act{{Kind: Kill}, {Kind: Tell}}
 }
