@@ -114,11 +114,3 @@ func flagExists(name string) bool {
 	}
 	return found
 }
-
-// eachCommand calls fn for cmd and everything below it.
-func eachCommand(cmd *cobra.Command, fn func(*cobra.Command)) {
-	fn(cmd)
-	for _, sub := range cmd.Commands() {
-		eachCommand(sub, fn)
-	}
-}
