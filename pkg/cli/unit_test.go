@@ -164,6 +164,8 @@ func TestWatchShowsEachChange(t *testing.T) {
 	if err := g.settle(NewGqueue().Flags()); err != nil {
 		t.Fatal(err)
 	}
+	lateLook = time.Hour // so that only the stream can show the change
+	t.Cleanup(func() { lateLook = 300 * time.Millisecond })
 	ctx, stop := context.WithCancel(t.Context())
 	cl := client.New()
 	defer cl.Close()
@@ -173,6 +175,7 @@ func TestWatchShowsEachChange(t *testing.T) {
 	if first := <-w.drawn; !strings.Contains(first, "train-llm") {
 		t.Fatalf("first table: %q", first)
 	}
+	<-c.Followed
 	c.Lock()
 	c.Jobs[1].State, c.Jobs[1].StateCode, c.Jobs[1].Nodes = api.JobRunning, "R", []string{"n3"}
 	c.Jobs[1].StartTime = fake.Now

@@ -13,14 +13,14 @@ import (
 	"gangd/pkg/client"
 )
 
-const (
-	// settleTime lets the events of one decision (a gang of 64 ranks ends in 64 of them)
-	// become one redraw; below what an eye tells from at once.
-	settleTime = 50 * time.Millisecond
-	// lateLook is when the queue is read once more after the first time: a change between
-	// the first reading and the opening of the stream would not be seen otherwise.
-	lateLook = 300 * time.Millisecond
-)
+// settleTime lets the events of one decision (a gang of 64 ranks ends in 64 of them)
+// become one redraw; below what an eye tells from at once.
+const settleTime = 50 * time.Millisecond
+
+// lateLook is when the queue is read once more after the first time: a change between the
+// first reading and the opening of the stream would not be seen otherwise. A variable, so
+// that a test can tell what it shows from what the stream shows.
+var lateLook = 300 * time.Millisecond
 
 // follow shows the queue and shows it again whenever the controller tells of a change. On
 // a terminal the running times tick between changes, without a call.
