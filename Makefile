@@ -15,7 +15,7 @@ help: ## list the targets
 build: ## all programs, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PURE)
-	CGO_ENABLED=$(CC_FOUND) go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
+	CGO_ENABLED=$(CC_FOUND) CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
 
 test: check unit e2e demo ## all that CI runs
 

@@ -16,7 +16,7 @@ import (
 // could not be repeated.
 var pure = map[string][]string{
 	"api":       {},
-	"hostlist":  {},
+	"hostlist":  {"api"},
 	"script":    {"api", "hostlist"},
 	"cluster":   {"api"},
 	"sched":     {"api", "cluster", "hostlist"},

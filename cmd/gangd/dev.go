@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/api"
+	"gangd/pkg/cli"
 	"gangd/pkg/dev"
 )
 
@@ -31,7 +31,7 @@ func devCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if stop && (restart != "" || detach) || restart != "" && detach {
-				return api.Errorf(api.CodeInvalid, "--stop, --restart and --detach exclude each other")
+				return cli.Usagef("--stop, --restart and --detach exclude each other")
 			}
 			var err error
 			if o.Bin, err = dev.Bin(); err != nil {
@@ -50,6 +50,7 @@ func devCommand() *cobra.Command {
 			}
 			c, err := dev.Start(ctx, o)
 			if err != nil {
+				_ = os.Remove(o.Dir) // goes only when it is empty: refused before anything was made
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "export GANG_DIR=%s\n", dev.Quote(c.Dir()))
@@ -80,7 +81,7 @@ func devDir(dir string, existing bool) (string, error) {
 	case dir != "":
 		return filepath.Abs(dir)
 	case existing:
-		return "", api.Errorf(api.CodeInvalid, "which cluster? give --dir=DIR or set GANG_DIR")
+		return "", cli.Usagef("which cluster? give --dir=DIR or set GANG_DIR")
 	}
 	return os.MkdirTemp("", fmt.Sprintf("gangd-dev-%d-", os.Getuid()))
 }

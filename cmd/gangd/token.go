@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cli"
 	"gangd/pkg/client"
 )
 
@@ -41,7 +42,7 @@ func tokenNewCommand() *cobra.Command {
 			// Rounded up: half a second must not become "the default".
 			ask.TTLSeconds = int64((ttl + time.Second - 1) / time.Second)
 			if ttl <= 0 || ask.Uses < 1 {
-				return api.Errorf(api.CodeInvalid, "--ttl and --uses must be more than 0")
+				return cli.Usagef("--ttl and --uses must be more than 0")
 			}
 			reply, err := client.New().NewToken(cmd.Context(), &ask)
 			if err != nil {

@@ -1,6 +1,9 @@
 // Command gsubmit submits a script as a gang of ranks, see gsubmit(1).
 package main
 
-import "gangd/pkg/cli"
+import (
+	"gangd/pkg/program"
+	"gangd/pkg/submit"
+)
 
-func main() { cli.Main(cli.NewGsubmit()) }
+func main() { program.Main(submit.New()) }

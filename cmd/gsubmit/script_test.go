@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 //	asked .spec.size 4     the field of the newest submission, as JSON
 //	queued N               so many submissions came
 //	ends STATE CODE SIGNAL how jobs end from now on
+//	lose N                 the next N waits break off, as in a restart of the controller
+//	hang                   waits are held open from now on
+//	attended               until a gsubmit waits
 //	refuse CODE TEXT       how submissions are answered from now on
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -63,6 +66,21 @@ func TestScripts(t *testing.T) {
 				defer f.mu.Unlock()
 				f.end = api.Job{State: api.JobState(args[0]), ExitCode: &code, Signal: sig, Verdict: "rank 0 was asked to"}
 			},
+			"lose": func(ts *testscript.TestScript, _ bool, args []string) {
+				n, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				f := fakeOf(ts)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.lose = n
+			},
+			"hang": func(ts *testscript.TestScript, _ bool, _ []string) {
+				f := fakeOf(ts)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.hang = true
+			},
+			"attended": func(ts *testscript.TestScript, _ bool, _ []string) { <-fakeOf(ts).attended },
 			"refuse": func(ts *testscript.TestScript, _ bool, args []string) {
 				f := fakeOf(ts)
 				f.mu.Lock()
@@ -84,6 +102,10 @@ type fake struct {
 	asked   []json.RawMessage
 	end     api.Job
 	refusal *api.Error
+	lose    int
+	hang    bool
+
+	attended chan struct{} // one for each wait that hangs
 }
 
 // startFake listens in a directory with a short name: socket paths are limited to 107
@@ -101,7 +123,7 @@ func startFake() (*fake, error) {
 		return nil, err
 	}
 	zero := 0
-	f := &fake{dir: dir, end: api.Job{State: api.JobCompleted, ExitCode: &zero}}
+	f := &fake{dir: dir, attended: make(chan struct{}, 16), end: api.Job{State: api.JobCompleted, ExitCode: &zero}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", f.submit)
 	mux.HandleFunc("GET /v1/jobs/{ref}/wait", f.wait)
@@ -137,7 +159,17 @@ func (f *fake) submit(w http.ResponseWriter, r *http.Request) {
 
 func (f *fake) wait(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
+	if f.hang {
+		f.mu.Unlock()
+		f.attended <- struct{}{}
+		<-r.Context().Done()
+		return
+	}
 	defer f.mu.Unlock()
+	if f.lose > 0 {
+		f.lose--
+		panic(http.ErrAbortHandler)
+	}
 	json.NewEncoder(w).Encode(api.JobDetail{SchemaVersion: 1, Job: f.end})
 }
 

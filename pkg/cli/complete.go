@@ -47,7 +47,7 @@ var (
 
 func liveJobs(ctx context.Context, c *client.Client) []string {
 	return fromJobs(ctx, c, func(j *api.Job) string {
-		return jobName(j) + "\t" + string(j.State) + " " + printable(j.Name)
+		return idText(j) + "\t" + string(j.State) + " " + printable(j.Name)
 	})
 }
 

@@ -149,7 +149,7 @@ func priority(r *row) int64 { return r.Priority }
 
 func rowID(r *row) string {
 	if r.folded == nil {
-		return jobName(r.Job)
+		return idText(r.Job)
 	}
 	return decimal(r.ArrayJobID) + "_[" + arrayTask(r) + "]"
 }

@@ -161,7 +161,7 @@ func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
 		a := &attempts[i]
 		var line []string
 		if j := jobs[a.JobID]; j != nil {
-			line = []string{jobName(j), j.Name}
+			line = []string{idText(j), j.Name}
 		}
 		t.rows = append(t.rows, append(line, attemptCells(a)...))
 	}

@@ -97,6 +97,9 @@ func newPing() *cobra.Command {
 			fmt.Fprintf(cmd.OutOrStdout(), "gangd %s at %s answered in %s: pid %d, up %s, %d of %s up, %d commits\n",
 				p.Version, c.Socket(), time.Since(begin).Round(10*time.Microsecond), p.PID, ago(now().Sub(p.StartTime)),
 				p.NodesUp, count(p.Nodes, "node", "nodes"), p.Lineage)
+			if p.Hold != "" {
+				fmt.Fprintf(cmd.OutOrStdout(), "on hold, starts and stops nothing: %s\n", p.Hold)
+			}
 			return nil
 		},
 	}
@@ -146,7 +149,7 @@ func newCompletion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			var errs []error
-			for _, c := range programs() {
+			for _, c := range append(programs(), NewGsubmit()) {
 				prepare(c)
 				switch args[0] {
 				case "bash":

@@ -13,6 +13,7 @@ type screen struct {
 	terminal bool
 	colour   bool
 	width    int // columns of the terminal
+	height   int // lines of it
 }
 
 // screenOf finds out what w is. NO_COLOR (any value) and TERM=dumb turn colour off.
@@ -28,9 +29,9 @@ func screenOf(w io.Writer) *screen {
 	}
 	s.terminal = true
 	s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	s.width = int(size.Col)
+	s.width, s.height = int(size.Col), int(size.Row)
 	if s.width == 0 {
-		s.width = 80 // a serial line or a pseudo terminal that nobody has sized
+		s.width, s.height = 80, 24 // a serial line or a pseudo terminal that nobody has sized
 	}
 	return s
 }

@@ -168,8 +168,8 @@ func (s *selection) empty() bool {
 		len(s.partitions) == 0 && s.nodes == "" && len(s.states) == 0
 }
 
-// jobName is a job's id as people write it: 12, or 12_3 for an element of an array.
-func jobName(j *api.Job) string {
+// idText is a job's id as people write it: 12, or 12_3 for an element of an array.
+func idText(j *api.Job) string {
 	if j.ArrayIndex != nil {
 		return strconv.FormatInt(j.ArrayJobID, 10) + "_" + strconv.Itoa(*j.ArrayIndex)
 	}

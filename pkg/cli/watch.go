@@ -4,21 +4,23 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 )
 
-const (
-	// settleTime lets the events of one decision (a gang of 64 ranks ends in 64 of them)
-	// become one redraw; below what an eye tells from at once.
-	settleTime = 50 * time.Millisecond
-	// lateLook is when the queue is read once more after the first time: a change between
-	// the first reading and the opening of the stream would not be seen otherwise.
-	lateLook = 300 * time.Millisecond
-)
+// settleTime lets the events of one decision (a gang of 64 ranks ends in 64 of them)
+// become one redraw; below what an eye tells from at once.
+const settleTime = 50 * time.Millisecond
+
+// lateLook is when the queue is read once more after the first time: a change between the
+// first reading and the opening of the stream would not be seen otherwise. A variable, so
+// that a test can tell what it shows from what the stream shows.
+var lateLook = 300 * time.Millisecond
 
 // follow shows the queue and shows it again whenever the controller tells of a change. On
 // a terminal the running times tick between changes, without a call.
@@ -102,9 +104,20 @@ func (g *gqueue) frame(s *screen, jobs []api.Job, last string) (string, error) {
 	switch {
 	case s.terminal:
 		lead = "\x1b[H\x1b[J" // home, and clear what is below
+		text = clip(text, s.height-2)
 	case last != "":
 		lead = "\n"
 	}
 	_, err := io.WriteString(s.w, lead+clock+text)
 	return text, err
+}
+
+// clip keeps the first lines of a text, and says how many there are below: a table longer
+// than the window would scroll at each redraw.
+func clip(text string, lines int) string {
+	all := strings.SplitAfter(text, "\n")
+	if lines < 2 || len(all)-1 <= lines {
+		return text
+	}
+	return strings.Join(all[:lines-1], "") + fmt.Sprintf("... and %d lines more: a taller window, or filters, show them\n", len(all)-lines)
 }

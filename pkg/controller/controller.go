@@ -175,16 +175,27 @@ func stopper(hs *http.Server) func(context.Context) {
 	}
 }
 
-// listenUnix takes the socket's place. A stale socket of a controller that was killed is
-// replaced: the store's lock already keeps a second controller away. The directory's mode
-// decides who may connect; who it is the kernel says.
+// listenUnix takes the socket's place in one step: bound under another name, then renamed
+// over what a controller before left. So there is always a socket at path, and a client
+// that comes between two controllers is refused by the kernel, which it tells from "there
+// is no cluster" and tries again. For the same reason it stays when this one ends. The
+// store's lock already keeps a second controller away; who connects the kernel says.
 func listenUnix(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
-	return l, os.Chmod(path, 0o666)
+	l.SetUnlinkOnClose(false)
+	if err = os.Chmod(fresh, 0o666); err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
 }

@@ -48,7 +48,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 // schedView is the scheduler's snapshot of the live state; it must not outlive the round.
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
-	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.queue.Slice()}
+	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.queue.Slice(), Claims: e.plan.Claims}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}

@@ -116,6 +116,7 @@ func TestRestartWithAWildClock(t *testing.T) {
 		b.start(id)
 		b.must(Cancel{Job: id})
 		b.reborn(jump)
+		b.hello("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning})
 		b.after(45 * time.Second)
 		b.state(id, api.JobCancelled)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -137,7 +138,7 @@ func (c *controller) Desired(string) ([]api.Assignment, map[string]*api.Spec, bo
 	for _, a := range c.want {
 		out = append(out, *a)
 	}
-	return out, c.specs, true
+	return out, maps.Clone(c.specs), true
 }
 
 // until waits until ok, which sees the controller under its lock.
@@ -172,6 +173,13 @@ func (c *controller) untilPhase(k api.MemberKey, p api.MemberPhase) api.MemberAc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.latest[k]
+}
+
+// last is the newest word on k, and how often it was said to be gone.
+func (c *controller) last(k api.MemberKey) (api.MemberActual, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest[k], c.gone[k]
 }
 
 func (c *controller) untilGone(k api.MemberKey) {

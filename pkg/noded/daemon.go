@@ -71,9 +71,12 @@ func Run(ctx context.Context, opts Options) error {
 	if err := d.adopt(); err != nil {
 		return err
 	}
-	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.board.members), "controller", opts.Controller)
+	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
 	d.client.Start(ctx)
 	defer d.client.Close()
+	if opts.Ready != nil {
+		opts.Ready()
+	}
 	d.tick(ctx)
 	return nil
 }

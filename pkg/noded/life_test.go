@@ -46,9 +46,8 @@ func TestWholeLife(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, membersDir, "1.1")); !os.IsNotExist(err) {
 		t.Errorf("its directory is still there: %v", err)
 	}
-	// Said once more, it is answered once more.
-	if c.gone[k] != 1 {
-		t.Errorf("gone %d times", c.gone[k])
+	if _, gone := c.last(k); gone != 1 {
+		t.Errorf("gone %d times", gone)
 	}
 }
 

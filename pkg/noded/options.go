@@ -32,4 +32,5 @@ type Options struct {
 	BinDir     string // of all programs, for the ranks' PATH; empty: none
 	CgroupBase string // directory to make members' cgroups in; empty: found
 	Log        *slog.Logger
+	Ready      func() `json:"-"` // called once members are found again and the session is being opened; may be nil
 }

@@ -165,7 +165,10 @@ func TestMembersOfAnotherBoot(t *testing.T) {
 	c.desire(2, 1, 1, "", func(a *api.Assignment, _ *api.Spec) { a.Gate = &api.Gate{} })
 	c.run(o)
 	c.until("a hello", func() bool { return len(c.hellos) > 0 })
-	if m := c.hellos[0].Members; len(m) != 1 || m[0].Job != 2 || m[0].Phase != api.PhaseStopped || m[0].Ranks[0].ExitCode != 3 {
+	c.mu.Lock()
+	m := c.hellos[0].Members
+	c.mu.Unlock()
+	if len(m) != 1 || m[0].Job != 2 || m[0].Phase != api.PhaseStopped || m[0].Ranks[0].ExitCode != 3 {
 		t.Errorf("members %+v: want the result of job 2 alone", m)
 	}
 	left, err := os.ReadDir(filepath.Join(o.StateDir, membersDir))
@@ -232,7 +235,7 @@ func TestTwoArrays(t *testing.T) {
 	}
 	for i, k := range keys {
 		c.untilGone(k)
-		a := c.latest[k]
+		a, _ := c.last(k)
 		if a.Phase != api.PhaseStopped || a.Ranks[0].ExitCode != i%n {
 			t.Errorf("job %d: %+v", k.Job, a)
 		}

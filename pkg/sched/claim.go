@@ -61,6 +61,16 @@ func (pl *planner) kept(c *Candidate, d *cluster.Need) []cluster.Slot {
 	return slots
 }
 
+// carry keeps the claims of gangs that a bounded plan did not come to: made anew in the
+// next one they could stand elsewhere.
+func (pl *planner) carry(rest []*Candidate) {
+	for _, old := range pl.view.Claims {
+		if len(pl.claims) < pl.limit && slices.ContainsFunc(rest, func(c *Candidate) bool { return c.Job == old.Job }) {
+			pl.claims = append(pl.claims, old)
+		}
+	}
+}
+
 // emptied is a node with nothing on it but the claims made so far.
 func (pl *planner) emptied(at int) *cluster.Node {
 	if n := pl.empty[at]; n != nil {

@@ -17,8 +17,9 @@ import (
 // thousand waiting gangs costs one map look-up each.
 func Make(now time.Time, v *View, p *Policy) Plan {
 	pl := newPlanner(now, v, p)
-	for _, c := range v.Queue {
+	for i, c := range v.Queue {
 		if p.MaxStarts > 0 && len(pl.starts) >= p.MaxStarts {
+			pl.carry(v.Queue[i:])
 			break
 		}
 		pl.visit(c)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -72,7 +73,8 @@ func (s *starve) small() *Candidate {
 }
 
 func (s *starve) plan(original bool) {
-	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: s.queue.Slice(), Claims: s.claims}, &Policy{})
+	queue := slices.Clone(s.queue.Slice()) // starts leave the queue while the plan is read
+	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: queue, Claims: s.claims}, &Policy{})
 	s.claims = plan.Claims
 	for _, start := range plan.Starts {
 		s.nodes = apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
@@ -146,5 +148,25 @@ func TestClaimStaysWhereItIs(t *testing.T) {
 	}
 	if s := step(1, run(13, 1)); len(s) == 0 || s[0].Job != large.Job {
 		t.Fatalf("all that ran before has ended: the large gang starts, not %v", s)
+	}
+}
+
+// TestBoundedPlanKeepsClaims: a plan that ends before the claimant's turn hands its claim on.
+func TestBoundedPlanKeepsClaims(t *testing.T) {
+	nodes := testNodes(2, 8, 2, 80)
+	nodes[0], nodes[1] = hold(nodes[0], 900, 0, true, 0), hold(nodes[1], 901, 0, true, 0)
+	large := candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
+	v := &View{Nodes: nodes, Queue: []*Candidate{large}}
+	v.Claims = Make(epoch0, v, &Policy{}).Claims
+	urgent := candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
+	urgent.Priority = 5
+	v.Queue = []*Candidate{urgent, large}
+	plan := Make(epoch0, v, &Policy{MaxStarts: 1})
+	if len(plan.Starts) != 1 || len(plan.Claims) != 1 || plan.Claims[0].Job != large.Job {
+		t.Fatalf("%+v", plan)
+	}
+	v.Queue = []*Candidate{urgent}
+	if plan = Make(epoch0, v, &Policy{MaxStarts: 1}); len(plan.Claims) != 0 {
+		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Claims)
 	}
 }

@@ -29,6 +29,7 @@ type Controller struct {
 	User       string            // whose jobs @ means
 	Processes  int               // that a signal reaches on each node
 	Asked      []string          // method, path and body of each call, oldest first
+	Followed   chan struct{}     // a value for each stream of events that is open
 
 	server  *http.Server
 	served  chan struct{}
@@ -47,6 +48,7 @@ func (c *Controller) Start(dir string) error {
 	}
 	c.served = make(chan struct{})
 	c.changed = make(chan struct{})
+	c.Followed = make(chan struct{}, 16)
 	c.server = &http.Server{Handler: c.routes()}
 	go func() {
 		defer close(c.served)

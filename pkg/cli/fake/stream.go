@@ -36,6 +36,7 @@ func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
+	c.Followed <- struct{}{}
 	for {
 		evs, next := c.after(since, job)
 		for i := range evs {

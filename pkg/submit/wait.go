@@ -1,4 +1,4 @@
-package cli
+package submit
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/program"
 )
 
 // waitPatience is how long --wait bears a controller that does not answer: an upgrade or a
@@ -32,7 +33,7 @@ func (s *submission) attend(ctx context.Context, id int64) error {
 		job, err := s.end(ctx, ref)
 		if ctx.Err() != nil {
 			text := jobText(id, s.req.Array)
-			return &ExitError{Status: 130, Err: fmt.Errorf("interrupted; %s goes on: gcancel %d ends it", text, id)}
+			return &program.ExitError{Status: 130, Err: fmt.Errorf("interrupted; %s goes on: gcancel %d ends it", text, id)}
 		}
 		if err != nil {
 			return err
@@ -40,7 +41,7 @@ func (s *submission) attend(ctx context.Context, id int64) error {
 		status = max(status, s.exitStatus(ref, job)) // of an array the highest, as sbatch
 	}
 	if status != 0 {
-		return &ExitError{Status: status}
+		return &program.ExitError{Status: status}
 	}
 	return nil
 }

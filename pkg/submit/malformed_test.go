@@ -1,4 +1,4 @@
-package cli
+package submit
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gangd/pkg/program"
 )
 
 // malformed is one thing that must be refused before anything is sent: exact text, exit
@@ -145,7 +147,7 @@ func (c malformed) run(t *testing.T) {
 		args = append(args, strings.Replace(a, "@", "job.sh", map[bool]int{true: 1}[a == "@"]))
 	}
 	var out, errs bytes.Buffer
-	exit := Run(NewGsubmit(), args, &out, &errs)
+	exit := program.Run(New(), args, &out, &errs)
 	want := "gsubmit: " + strings.ReplaceAll(c.want, "DIR", dir) + "\n"
 	if errs.String() != want || exit != c.exit || out.Len() > 0 {
 		t.Errorf("exit %d, want %d\n got %q\nwant %q\nstdout %q", exit, c.exit, errs.String(), want, out.String())
@@ -188,7 +190,7 @@ func TestTerminal(t *testing.T) {
 	defer func(f *os.File) { os.Stdin = f }(os.Stdin)
 	os.Stdin = tty
 	var out, errs bytes.Buffer
-	exit := Run(NewGsubmit(), []string{"--size=2"}, &out, &errs)
+	exit := program.Run(New(), []string{"--size=2"}, &out, &errs)
 	want := "gsubmit: no script given; name one, gsubmit job.sh, or give a command: gsubmit --wrap='COMMAND'\n"
 	if exit != 2 || errs.String() != want {
 		t.Errorf("exit %d\n got %q\nwant %q", exit, errs.String(), want)

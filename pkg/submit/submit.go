@@ -1,4 +1,4 @@
-package cli
+package submit
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/program"
 	"gangd/pkg/script"
 )
 
@@ -34,11 +35,11 @@ type submission struct {
 	client   *client.Client
 }
 
-// NewGsubmit is the command gsubmit.
+// New is the command gsubmit.
 //
 // Options are parsed by pkg/script, not by pflag: directives, environment and command line
 // are one grammar with one table, and what follows the script is the script's.
-func NewGsubmit() *cobra.Command {
+func New() *cobra.Command {
 	return &cobra.Command{
 		Use:                "gsubmit [OPTION]... SCRIPT [ARG]...",
 		Short:              "submit a script as a gang of ranks",
@@ -57,7 +58,7 @@ func NewGsubmit() *cobra.Command {
 func submitError(err error) error {
 	var e *script.Error
 	if errors.As(err, &e) && e.Usage {
-		return &UsageError{Err: err}
+		return &program.UsageError{Err: err}
 	}
 	return err
 }
@@ -96,7 +97,7 @@ func (s *submission) inform(flags []script.Setting) (done bool, err error) {
 				return true, nil
 			}
 			if f.Given {
-				return true, Usagef("unknown topic %q: write --help or --help=slurm", f.Value)
+				return true, program.Usagef("unknown topic %q: write --help or --help=slurm", f.Value)
 			}
 			fmt.Fprintf(s.out, "gsubmit: submit a script as a gang of ranks\n\nExamples:\n%s\n\nUsage: %s\n", submitExamples, script.Usage)
 			script.WriteHelp(s.out)
@@ -156,7 +157,7 @@ func (s *submission) fill(name string, text []byte) error {
 	}
 	for i, a := range p.Args {
 		if !utf8.ValidString(a) {
-			return Usagef("argument %d of the script is not valid UTF-8: %q; pass it in a file", i+1, a)
+			return program.Usagef("argument %d of the script is not valid UTF-8: %q; pass it in a file", i+1, a)
 		}
 	}
 	if err := s.workDir(); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package submit
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/program"
 	"gangd/pkg/script"
 )
 
@@ -23,7 +24,7 @@ func scriptText(flags []script.Setting, rest []string) (name string, text []byte
 			continue
 		}
 		if len(rest) > 0 {
-			return "", nil, Usagef("--wrap is the whole command, and %q follows it; put everything into the quotes: --wrap='COMMAND ARG'", rest[0])
+			return "", nil, program.Usagef("--wrap is the whole command, and %q follows it; put everything into the quotes: --wrap='COMMAND ARG'", rest[0])
 		}
 		text, name = script.Wrap(f.Value), "wrap"
 	}
@@ -40,7 +41,7 @@ func scriptText(flags []script.Setting, rest []string) (name string, text []byte
 		return "", nil, err
 	}
 	if strings.IndexByte(name, '\n') >= 0 {
-		return "", nil, Usagef("the script's name %q holds a newline; rename it", name)
+		return "", nil, program.Usagef("the script's name %q holds a newline; rename it", name)
 	}
 	return name, text, script.Check(name, text)
 }
@@ -76,7 +77,7 @@ func readLimited(f *os.File) ([]byte, error) {
 // readStdin refuses a terminal: a person who forgot the script's name would wait for ever.
 func readStdin(f *os.File) ([]byte, error) {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
-		return nil, Usagef("no script given; name one, gsubmit job.sh, or give a command: gsubmit --wrap='COMMAND'")
+		return nil, program.Usagef("no script given; name one, gsubmit job.sh, or give a command: gsubmit --wrap='COMMAND'")
 	}
 	return readLimited(f)
 }
@@ -105,7 +106,7 @@ func nearScripts(name string) string {
 			files = append(files, e.Name())
 		}
 	}
-	if n := Nearest(filepath.Base(name), files); n != "" {
+	if n := program.Nearest(filepath.Base(name), files); n != "" {
 		return "did you mean " + filepath.Join(dir, n) + "?"
 	}
 	return "check the name: ls " + dir

@@ -1,0 +1,66 @@
+package man
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/config"
+)
+
+// TestConfigurationPage holds gangd.toml(5) to pkg/config: the same keys, in the same
+// order, with the same defaults.
+func TestConfigurationPage(t *testing.T) {
+	var ref bytes.Buffer
+	if err := config.WriteReference(&ref); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("gangd.toml.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`\\f[BIR]`).ReplaceAllString(strings.ReplaceAll(string(b), `\-`, "-"), "")
+	var want, got []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [^|]* \\| ([^|]*) \\|").FindAllStringSubmatch(ref.String(), -1) {
+		want = append(want, m[1]+" "+strings.ReplaceAll(strings.TrimSpace(m[2]), "`", ""))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\.TP\n([a-z_]+) = .*\n(.*)`).FindAllStringSubmatch(text, -1) {
+		_, value, _ := strings.Cut(m[2], " Default: ")
+		got = append(got, m[1]+" "+strings.TrimSuffix(value, "."))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("gangd.toml.5 and pkg/config differ (-config +page):\n%s", diff)
+	}
+}
+
+// TestPagesOpenWithExamples: what a reader came for stands first.
+func TestPagesOpenWithExamples(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !regexp.MustCompile(`\.[1-8]$`).MatchString(f.Name()) {
+			continue
+		}
+		b, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sections []string
+		for line := range strings.Lines(string(b)) {
+			if name, ok := strings.CutPrefix(strings.ToUpper(line), ".SH "); ok {
+				sections = append(sections, strings.TrimSpace(name))
+			}
+		}
+		examples, description := slices.Index(sections, "EXAMPLES"), slices.Index(sections, "DESCRIPTION")
+		if examples < 0 || examples > description {
+			t.Errorf("%s has sections %v: want EXAMPLES before DESCRIPTION", f.Name(), sections)
+		}
+	}
+}

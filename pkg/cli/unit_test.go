@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
+	"gangd/pkg/client"
+)
+
+func TestElapsed(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0:00", 59 * time.Second: "0:59", 61 * time.Second: "1:01", time.Hour: "1:00:00",
+		25*time.Hour + time.Second: "1-01:00:01", -time.Second: "INVALID", 999 * time.Millisecond: "0:00",
+	} {
+		if got := elapsed(d); got != want {
+			t.Errorf("elapsed(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestBytesText(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1K", 80 << 30: "80G", 23040 << 20: "22.5G", 1023 << 30: "1T", 1 << 40: "1T"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("bytesText(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"show", "hold", "release", "requeue", "RUNNING"}
+	for typed, want := range map[string]string{"shwo": "show", "rel": "release", "runnig": "RUNNING", "x": "", "n9": "", "completely": ""} {
+		if got := Nearest(typed, names); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// TestFoldedRowsKeepEveryElement: whatever the elements' states and reasons are, folding
+// neither loses nor doubles one, and only waiting ones that never ran are folded.
+func TestFoldedRowsKeepEveryElement(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "n")
+		jobs := make([]api.Job, n)
+		for i := range jobs {
+			index := i
+			jobs[i] = api.Job{JobID: int64(100 + i), ArrayJobID: 100, ArrayIndex: &index, Epoch: rapid.IntRange(0, 1).Draw(t, "epoch"),
+				State:  rapid.SampledFrom([]api.JobState{api.JobPending, api.JobPending, api.JobRunning}).Draw(t, "state"),
+				Reason: rapid.SampledFrom([]string{"Resources", "Priority"}).Draw(t, "reason")}
+		}
+		seen := map[int]int{}
+		for _, r := range foldRows(jobs, false) {
+			indices := r.folded
+			if indices == nil {
+				indices = []int{*r.ArrayIndex}
+			}
+			for _, i := range indices {
+				seen[i]++
+				if len(indices) > 1 && (jobs[i].State != api.JobPending || jobs[i].Epoch > 0 || jobs[i].Reason != r.Reason) {
+					t.Fatalf("element %d does not belong to %v", i, r.folded)
+				}
+			}
+		}
+		for i := range jobs {
+			if seen[i] != 1 {
+				t.Fatalf("element %d is shown %d times", i, seen[i])
+			}
+		}
+	})
+}
+
+// TestIndexRangesReadBack: what gqueue prints is what gcancel takes.
+func TestIndexRangesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := rapid.SliceOfNDistinct(rapid.IntRange(0, 50), 2, 20, rapid.ID[int]).Draw(t, "indices")
+		var jobs []api.Job
+		for i := range set {
+			jobs = append(jobs, api.Job{JobID: int64(10 + i), ArrayJobID: 10, ArrayIndex: &set[i], ArrayLimit: 4, State: api.JobPending})
+		}
+		rows := foldRows(jobs, false)
+		refs, err := parseRefs([]string{rowID(&rows[0])})
+		if err != nil || len(refs) != len(set) {
+			t.Fatalf("%s reads as %v (%v), want %v", rowID(&rows[0]), refs, err, set)
+		}
+	})
+}
+
+// TestControlCharactersStayOut: a name must not move the cursor or fake a line.
+func TestControlCharactersStayOut(t *testing.T) {
+	c := fake.Small()
+	c.Jobs[0].Name = "x\x1b[2J\ny|z"
+	c.Jobs = c.Jobs[:1]
+	for _, args := range [][]string{nil, {"-P"}, {"-o", "%j"}} {
+		c := &fake.Controller{Jobs: c.Jobs}
+		out, _, _ := run(t, c, NewGqueue(), args...)
+		if strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 2 {
+			t.Errorf("%v: %q", args, out)
+		}
+	}
+}
+
+// TestWideLetters: a column stays a column under letters that take two places.
+func TestWideLetters(t *testing.T) {
+	tab := &table{cols: []column{{head: "NAME", width: 8}, {head: "ST"}}, rows: [][]string{{"訓練", "R"}, {"train", "R"}}}
+	var b bytes.Buffer
+	if err := tab.write(&screen{w: &b}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME     ST\n訓練     R\ntrain    R\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// TestDrawnAndPrintedAgree: tablewriter and the plain writer give the same table.
+func TestDrawnAndPrintedAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cell := rapid.StringMatching(`[ -~]{0,12}`)
+		tab := &table{cols: []column{{head: "A", right: true}, {head: "BB", width: 6}, {head: "C", right: true}, {head: "D"}}}
+		for range rapid.IntRange(0, 6).Draw(t, "rows") {
+			tab.rows = append(tab.rows, []string{cell.Draw(t, "a"), cell.Draw(t, "b"), cell.Draw(t, "c"), cell.Draw(t, "d")})
+		}
+		var drawn, printed bytes.Buffer
+		s := &screen{terminal: true, width: 1000}
+		widths := tab.widths()
+		s.w = &drawn
+		if err := tab.draw(s, widths); err != nil {
+			t.Fatal(err)
+		}
+		s.w = &printed
+		if err := tab.print(s, widths); err != nil {
+			t.Fatal(err)
+		}
+		if drawn.String() != printed.String() {
+			t.Fatalf("drawn:\n%q\nprinted:\n%q", drawn.String(), printed.String())
+		}
+	})
+}
+
+// tables hands on what a watch draws, one write at a time.
+type tables struct{ drawn chan string }
+
+func (w *tables) Write(p []byte) (int, error) {
+	w.drawn <- string(p)
+	return len(p), nil
+}
+
+// TestWatchShowsEachChange: a change is shown because the controller tells of it, and
+// nothing new is drawn without one.
+func TestWatchShowsEachChange(t *testing.T) {
+	c := fake.Small()
+	dir := t.TempDir()
+	if err := c.Start(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Stop()
+	t.Setenv("GANG_DIR", dir)
+	g := &gqueue{}
+	if err := g.settle(NewGqueue().Flags()); err != nil {
+		t.Fatal(err)
+	}
+	lateLook = time.Hour // so that only the stream can show the change
+	t.Cleanup(func() { lateLook = 300 * time.Millisecond })
+	ctx, stop := context.WithCancel(t.Context())
+	cl := client.New()
+	defer cl.Close()
+	w := &tables{drawn: make(chan string, 16)}
+	done := make(chan error, 1)
+	go func() { done <- g.follow(ctx, cl, &screen{w: w}) }()
+	if first := <-w.drawn; !strings.Contains(first, "train-llm") {
+		t.Fatalf("first table: %q", first)
+	}
+	<-c.Followed
+	c.Lock()
+	c.Jobs[1].State, c.Jobs[1].StateCode, c.Jobs[1].Nodes = api.JobRunning, "R", []string{"n3"}
+	c.Jobs[1].StartTime = fake.Now
+	c.Unlock()
+	c.Emit(api.Event{JobID: 13, Type: api.EventStarted})
+	if second := <-w.drawn; !strings.HasPrefix(second, "\n") || !strings.Contains(second, "13       gpu a-very-long-name-of-a-job      ada  R") {
+		t.Fatalf("second table: %q", second)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchEndsWithTheController: exit status 4, not a silent stop.
+func TestWatchEndsWithTheController(t *testing.T) {
+	c := fake.Small()
+	dir := t.TempDir()
+	if err := c.Start(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GANG_DIR", dir)
+	w := &tables{drawn: make(chan string, 16)}
+	done := make(chan int, 1)
+	go func() { done <- Run(NewGqueue(), []string{"--watch"}, w, &bytes.Buffer{}) }()
+	<-w.drawn
+	c.Stop()
+	if code := <-done; code != api.ExitUnreachable {
+		t.Errorf("status %d, want %d", code, api.ExitUnreachable)
+	}
+}
+
+func TestClip(t *testing.T) {
+	if got, want := clip("a\nb\nc\nd\n", 3), "a\nb\n... and 2 lines more: a taller window, or filters, show them\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, lines := range []int{0, 4, 5} {
+		if got := clip("a\nb\nc\nd\n", lines); got != "a\nb\nc\nd\n" {
+			t.Errorf("clip to %d: %q", lines, got)
+		}
+	}
+}
+
+func TestFollowEventsGivesALineEach(t *testing.T) {
+	c := fake.Small()
+	dir := t.TempDir()
+	if err := c.Start(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GANG_DIR", dir)
+	w := &tables{drawn: make(chan string, 16)}
+	done := make(chan int, 1)
+	go func() {
+		done <- Run(NewGctl(), []string{"events", "--follow", "--json", "--since=7"}, w, &bytes.Buffer{})
+	}()
+	if line := <-w.drawn; !strings.HasPrefix(line, `{"seq":8,`) || strings.Count(line, "\n") != 1 {
+		t.Errorf("first line %q", line)
+	}
+	c.Emit(api.Event{JobID: 12, Type: api.EventEnded, State: api.JobCompleted})
+	if line := <-w.drawn; !strings.HasPrefix(line, `{"seq":9,`) {
+		t.Errorf("second line %q", line)
+	}
+	c.Stop()
+	if code := <-done; code != api.ExitUnreachable {
+		t.Errorf("status %d", code)
+	}
+}
+
+// TestCompletions are live, and silent where no controller answers.
+func TestCompletions(t *testing.T) {
+	out, _, _ := run(t, fake.Small(), NewGcancel(), "__complete", "")
+	for _, want := range []string{"12\tRUNNING train-llm\n", "20_3\tPENDING sweep\n", ":4\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("completing gcancel lacks %q:\n%s", want, out)
+		}
+	}
+	out, _, _ = run(t, nil, NewGqueue(), "__complete", "--partition", "")
+	if !strings.Contains(out, "gpu\nlong\n") {
+		t.Errorf("completing partitions: %q", out)
+	}
+	out, _, _ = run(t, nil, NewGctl(), "__complete", "node", "drain", "")
+	if !strings.Contains(out, "n1\nn2\nn3\nn4\n") {
+		t.Errorf("completing nodes: %q", out)
+	}
+	out, _, _ = run(t, nil, NewGqueue(), "__complete", "--user", "")
+	if !strings.Contains(out, "ada\ngrace\n") {
+		t.Errorf("completing users: %q", out)
+	}
+	t.Setenv("GANG_DIR", t.TempDir())
+	out, _, code := run(t, nil, NewGcancel(), "__complete", "")
+	if out != ":4\n" || code != 0 {
+		t.Errorf("without a controller: %q, status %d", out, code)
+	}
+}
+
+// TestRefusalsKeepTheirStatus: the codes of the wire become the contract's exit status.
+func TestRefusalsKeepTheirStatus(t *testing.T) {
+	for code, want := range map[api.Code]int{
+		api.CodeInvalid: 1, api.CodeUnsatisfiable: 1, api.CodePermission: 1, api.CodeNotFound: 3, api.CodeConflict: 1,
+		api.CodeStaleEpoch: 1, api.CodeAlreadyEnded: 1, api.CodeTooLarge: 1, api.CodeDiskFull: 1, api.CodeUnavailable: 4, api.CodeInternal: 1,
+	} {
+		c := &fake.Controller{Refuse: &api.Error{Code: code, Message: "no", Hint: "try later"}}
+		out, errs, status := run(t, c, NewGinfo())
+		if status != want || out != "" || errs != "ginfo: no; try later\n" {
+			t.Errorf("%s: status %d, want %d; stdout %q, stderr %q", code, status, want, out, errs)
+		}
+	}
+}
+
+// FuzzFormat: no format of any kind may crash or run away.
+func FuzzFormat(f *testing.F) {
+	for _, s := range []string{formatDefault, formatLong, formatStart, "%all", "%", "%.", "%9", "%.18", "x%iy", "%%", "é%.3ié"} {
+		f.Add(s)
+	}
+	jobs := fake.Small().Jobs
+	f.Fuzz(func(t *testing.T, format string) {
+		for _, g := range []*gqueue{{format: format}, {longFormat: format}, {sort: format}} {
+			if g.settle(NewGqueue().Flags()) != nil {
+				continue
+			}
+			var b bytes.Buffer
+			if err := g.write(&screen{w: &b}, append([]api.Job(nil), jobs...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package noded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gpu"
+	"gangd/pkg/session"
+)
+
+func TestPortRange(t *testing.T) {
+	cases := []struct {
+		ephemeral string
+		from, to  int
+	}{
+		{"32768\t60999\n", 20000, 32768},
+		{"20500 60999", 61000, 65536}, // too few below
+		{"1024 65535", 10000, 20000},
+		{"1024 30000", 30001, 65536},
+		{"nonsense", 20000, 32768},
+		{"9 1", 20000, 32768},
+	}
+	for _, c := range cases {
+		if from, to := portRange(c.ephemeral); from != c.from || to != c.to {
+			t.Errorf("%q: %d to %d, want %d to %d", c.ephemeral, from, to, c.from, c.to)
+		}
+	}
+}
+
+func TestPortsAreFreeAndUnique(t *testing.T) {
+	p := newPorts()
+	k := api.MemberKey{Job: 3, Epoch: 1}
+	first, err := p.take(k)
+	if err != nil || first < p.from || first >= p.to {
+		t.Fatal(first, err)
+	}
+	p.release(first, k)
+	// In use by a stranger now: the same member gets another one.
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	second, err := p.take(k)
+	if err != nil || second == first {
+		t.Fatalf("port %d is in use: %v", second, err)
+	}
+	seen := map[int]api.MemberKey{second: k}
+	for job := range int64(200) {
+		k := api.MemberKey{Job: job + 10, Epoch: 1}
+		port, err := p.take(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[port]; twice {
+			t.Fatalf("port %d for %v and %v", port, other, k)
+		}
+		seen[port] = k
+	}
+	p.release(second, api.MemberKey{Job: 99, Epoch: 9}) // not its own
+	if p.taken[second] != k {
+		t.Error("released by another member")
+	}
+}
+
+func TestNoPortIsFree(t *testing.T) {
+	p := &ports{taken: map[int]api.MemberKey{20000: {}, 20001: {}}, from: 20000, to: 20002}
+	if _, err := p.take(api.MemberKey{Job: 1, Epoch: 1}); err == nil || err.Error() != "no port from 20000 to 20001 is free for the rendezvous" {
+		t.Error(err)
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	root := &accounts{minUID: 0}
+	acc, refusal := root.resolve("root", 0, 0)
+	if refusal != nil || acc.uid != 0 || acc.home == "" || len(acc.groups) == 0 {
+		t.Errorf("%+v, %+v", acc, refusal)
+	}
+	cases := []struct {
+		a    *accounts
+		name string
+		uid  uint32
+		want string
+	}{
+		{&accounts{}, "root", 7, "user root is uid 0 here and uid 7 at the controller"},
+		{&accounts{minUID: 1000}, "root", 0, "user root: uid 0 is below min_uid 1000 of this node"},
+		{&accounts{}, "no-such-user", 7, "user no-such-user: user: unknown user no-such-user"},
+		{&accounts{allow: []string{"wizards"}}, "root", 0, "user root is in none of the groups [wizards] that may use this node"},
+		{&accounts{single: true}, "root", 4242, fmt.Sprintf("this node runs everything as uid %d (single-user), the job is of root (uid 4242)", os.Getuid())},
+	}
+	for _, c := range cases {
+		_, refusal := c.a.resolve(c.name, c.uid, 0)
+		if refusal == nil || refusal.Text != c.want || refusal.Job {
+			t.Errorf("%s: %+v, want %s", c.name, refusal, c.want)
+		}
+	}
+}
+
+func TestBoardTellsEachChangeOnce(t *testing.T) {
+	b := newBoard()
+	woken := 0
+	b.onWake(func() { woken++ })
+	if b.report() != nil {
+		t.Error("a report of nothing")
+	}
+	k, l := api.MemberKey{Job: 1, Epoch: 1}, api.MemberKey{Job: 2, Epoch: 1}
+	b.note(api.MemberActual{MemberKey: k, Phase: api.PhasePreparing})
+	b.put(api.MemberActual{MemberKey: l, Phase: api.PhaseReady})
+	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseReady})
+	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning})
+	b.applied(7)
+	want := &api.Actual{Revision: 7, Members: []api.MemberActual{{MemberKey: k, Phase: api.PhaseRunning}, {MemberKey: l, Phase: api.PhaseReady}}}
+	if d := cmp.Diff(want, b.report()); d != "" {
+		t.Error(d)
+	}
+	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseStopped})
+	b.drop(k)
+	if d := cmp.Diff(&api.Actual{Revision: 7, Gone: []api.MemberKey{k}}, b.report()); d != "" {
+		t.Error(d)
+	}
+	if b.report() != nil || woken != 5 {
+		t.Errorf("woken %d times", woken)
+	}
+	// A new session hears everything, and nothing of it twice.
+	b.put(api.MemberActual{MemberKey: l, Phase: api.PhaseRunning})
+	if all := b.all(); len(all) != 1 || all[0].Phase != api.PhaseRunning || b.report() != nil {
+		t.Errorf("%+v", all)
+	}
+}
+
+// fakeCards is a driver that says what the test set.
+type fakeCards struct {
+	samples []gpu.Sample
+	err     error
+}
+
+func (f *fakeCards) Inventory(context.Context) ([]api.CardInfo, error) {
+	return []api.CardInfo{{Index: 0, UUID: "a"}, {Index: 1, UUID: "b"}}, f.err
+}
+func (f *fakeCards) Sample(context.Context) ([]gpu.Sample, error) { return f.samples, f.err }
+func (f *fakeCards) Changed() <-chan struct{}                     { return nil }
+func (f *fakeCards) Close() error                                 { return nil }
+
+func TestCardsTellStrangersAndChangesOnly(t *testing.T) {
+	f := &fakeCards{}
+	c := newCards(f, func(pid int) bool { return pid == 10 }, slog.New(slog.DiscardHandler))
+	c.inventory(context.Background())
+	if d := cmp.Diff(map[string]int{"a": 0, "b": 1}, c.indexes()); d != "" {
+		t.Error(d)
+	}
+	steps := []struct {
+		name    string
+		samples []gpu.Sample
+		err     error
+		want    []api.CardSample
+	}{
+		{"derived from processes", []gpu.Sample{{UUID: "a", UsedBytes: 100, StrangersBytes: -1, Processes: []gpu.Process{{PID: 10, VRAMBytes: 60}, {PID: 11, VRAMBytes: 40}}}, {UUID: "b"}}, nil,
+			[]api.CardSample{{UUID: "a", UsedBytes: 60, StrangersBytes: 40}, {UUID: "b"}}},
+		{"nothing changed", []gpu.Sample{{UUID: "a", UsedBytes: 100, StrangersBytes: -1, Processes: []gpu.Process{{PID: 10, VRAMBytes: 60}, {PID: 11, VRAMBytes: 40}}}, {UUID: "b"}}, nil, nil},
+		{"an unknown share keeps the last known", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: -1, Processes: []gpu.Process{{PID: 11, VRAMBytes: -1}}}}, nil,
+			[]api.CardSample{{UUID: "a", UsedBytes: 50, StrangersBytes: 40}}},
+		{"a driver that fails changes nothing", nil, errors.New("gone"), nil},
+		{"known outright", []gpu.Sample{{UUID: "b", UsedBytes: 9, StrangersBytes: 4, Utilization: 50, Xid: 79}}, nil,
+			[]api.CardSample{{UUID: "b", UsedBytes: 5, StrangersBytes: 4, Utilization: 50, Unhealthy: "Xid 79"}}},
+		{"unknown use", []gpu.Sample{{UUID: "b", UsedBytes: -1, StrangersBytes: 0, Utilization: -1}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1}}},
+	}
+	for _, s := range steps {
+		f.samples, f.err = s.samples, s.err
+		if got := c.sample(context.Background(), time.Second); got != (s.want != nil) {
+			t.Errorf("%s: news %v", s.name, got)
+		}
+		if d := cmp.Diff(s.want, c.news()); d != "" {
+			t.Errorf("%s: %s", s.name, d)
+		}
+	}
+	c.restart()
+	if n := len(c.news()); n != 2 {
+		t.Errorf("a new session hears of %d cards, want 2", n)
+	}
+}
+
+func TestProcessesOfOurs(t *testing.T) {
+	if hasMarker(os.Getpid(), "nobody.") || inCgroup(os.Getpid(), "gangd/nobody-") {
+		t.Error("this process is in a member")
+	}
+	if hasMarker(1<<30, "") || inCgroup(1<<30, "") {
+		t.Error("a process that is not there is in a member")
+	}
+}
+
+func TestLineageIsKept(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []uint64{5, 9, 3} {
+		if err := s.sawLineage(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := s.id
+	s.close()
+	again, err := openState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.close()
+	if again.lineage != 9 || again.id != id || again.lastBoot != again.boot {
+		t.Errorf("%+v", again)
+	}
+}
+
+// TestNoGateOutOfContact: an open gate in a frame from before a freeze must not count,
+// however the thaw orders what is read first.
+func TestNoGateOutOfContact(t *testing.T) {
+	d := &Daemon{client: session.NewClient(session.Options{}), settings: api.DefaultSettings(), jobs: map[int64][]*member{}}
+	m := &member{d: d, key: api.MemberKey{Job: 1, Epoch: 1}}
+	if d.mayOpen(m) {
+		t.Error("a gate is opened without contact")
+	}
+	d.settings.Heartbeat = session.BootTime() // three of these ago there was no boot yet
+	if !d.mayOpen(m) {
+		t.Error("a gate stays shut in contact")
+	}
+}

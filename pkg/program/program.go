@@ -1,0 +1,240 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+)
+
+// Main runs a command with the arguments of the process and ends the process.
+func Main(cmd *cobra.Command) {
+	os.Exit(Run(cmd, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Run runs a command and gives its exit status. The error, if any, is printed to stderr
+// as "NAME: text".
+func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	Prepare(cmd)
+	cmd.SetArgs(append([]string{}, args...)) // nil would mean os.Args to cobra
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(context.Background())
+	if text := errorText(err); text != "" {
+		fmt.Fprintf(stderr, "%s: %s\n", cmd.Name(), text)
+	}
+	return ExitCode(err)
+}
+
+// UsageError is a mistake on the command line itself: an unknown option, a bad value, a
+// missing argument. It ends with exit status 2.
+type UsageError struct {
+	Err error
+}
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a [UsageError].
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// ExitError ends a command with a status of its own and, when Err is nil, without a word:
+// all that had to be said was said.
+type ExitError struct {
+	Status int
+	Err    error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// errShown ends the execution of a command that has already printed what was asked for.
+var errShown = errors.New("shown")
+
+// ExitCode is the exit status that an error stands for.
+func ExitCode(err error) int {
+	var exit *ExitError
+	var usage *UsageError
+	var unreachable *client.UnreachableError
+	switch {
+	case err == nil, errors.Is(err, errShown):
+		return api.ExitOK
+	case errors.As(err, &exit):
+		return exit.Status
+	case errors.As(err, &usage):
+		return api.ExitUsage
+	case errors.As(err, &unreachable):
+		return api.ExitUnreachable
+	}
+	switch api.CodeOf(err) {
+	case api.CodeNotFound:
+		return api.ExitNotFound
+	case api.CodeUnavailable:
+		// A controller that starts or is on hold serves as little as one that is down.
+		return api.ExitUnreachable
+	}
+	return api.ExitRefused
+}
+
+// errorText is what a person reads about err; empty when nothing is left to say.
+func errorText(err error) string {
+	var exit *ExitError
+	switch {
+	case err == nil, errors.Is(err, errShown):
+		return ""
+	case errors.As(err, &exit) && exit.Err == nil:
+		return ""
+	}
+	return err.Error()
+}
+
+// Prepare gives a command and its subcommands the habits that all of them share.
+func Prepare(cmd *cobra.Command) {
+	cmd.SilenceErrors = true
+	cmd.SilenceUsage = true
+	cmd.DisableAutoGenTag = true
+	// A script called "completion" must stay submittable: the scripts for the shells come
+	// from "gctl completion".
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.SetHelpFunc(printHelp)
+	cmd.SetFlagErrorFunc(flagError)
+	Each(cmd, func(c *cobra.Command) {
+		addCommonFlags(c)
+		validate := c.Args
+		c.Args = func(c *cobra.Command, args []string) error {
+			if v, _ := c.Flags().GetBool("version"); v {
+				fmt.Fprintf(c.OutOrStdout(), "%s %s\n", c.Root().Name(), api.Version)
+				return errShown
+			}
+			if validate == nil {
+				return nil
+			}
+			return asUsage(c, validate(c, args))
+		}
+	})
+}
+
+// addCommonFlags adds --help and --version. -h is left to a command that has its own use
+// for it, as squeue and sinfo do (no header).
+func addCommonFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.SortFlags = false // the order in which they are defined is the order of use
+	c.DisableFlagsInUseLine = true
+	if f.Lookup("help") == nil {
+		if f.ShorthandLookup("h") == nil {
+			f.BoolP("help", "h", false, "show this help")
+		} else {
+			f.Bool("help", false, "show this help")
+		}
+	}
+	if f.Lookup("version") == nil {
+		if f.ShorthandLookup("V") == nil {
+			f.BoolP("version", "V", false, "print the version")
+		} else {
+			f.Bool("version", false, "print the version")
+		}
+	}
+}
+
+// Each calls fn for cmd and everything below it.
+func Each(cmd *cobra.Command, fn func(*cobra.Command)) {
+	fn(cmd)
+	for _, sub := range cmd.Commands() {
+		Each(sub, fn)
+	}
+}
+
+// asUsage makes a plain error a usage error; one that knows its own status stays.
+func asUsage(c *cobra.Command, err error) error {
+	var usage *UsageError
+	var exit *ExitError
+	if err == nil || errors.Is(err, errShown) || errors.As(err, &usage) || errors.As(err, &exit) {
+		return err
+	}
+	return Usagef("%w; run %s --help", err, c.CommandPath())
+}
+
+// flagError words what pflag found wrong with an option.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return unknownFlag(c, unknown)
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		var usage *UsageError
+		if errors.As(bad.Unwrap(), &usage) {
+			return usage
+		}
+		text := bad.Unwrap().Error()
+		return Usagef("invalid value %q for --%s: %s; run %s --help", bad.GetValue(), bad.GetFlag().Name, text, c.CommandPath())
+	}
+	var missing *pflag.ValueRequiredError
+	if errors.As(err, &missing) && missing.GetFlag() != nil {
+		return Usagef("--%s needs a value (%s); run %s --help", missing.GetFlag().Name, valueName(missing.GetFlag()), c.CommandPath())
+	}
+	return Usagef("%w; run %s --help", err, c.CommandPath())
+}
+
+func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
+	name := e.GetSpecifiedName()
+	if short := e.GetSpecifiedShortnames(); short != "" {
+		return Usagef("unknown option -%s; run %s --help", name, c.CommandPath())
+	}
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if near := Nearest(name, known); near != "" {
+		return Usagef("unknown option --%s: did you mean --%s? run %s --help", name, near, c.CommandPath())
+	}
+	return Usagef("unknown option --%s; run %s --help", name, c.CommandPath())
+}
+
+// valueName is what an option's value is called in its help: the word in back quotes.
+func valueName(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	return name
+}
+
+// printHelp shows the help of a command: what it is, three examples, the options.
+func printHelp(c *cobra.Command, _ []string) {
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "%s: %s\n\nExamples:\n%s\n", c.CommandPath(), c.Short, strings.TrimRight(c.Example, "\n"))
+	fmt.Fprintf(out, "\nUsage: %s\n", c.UseLine())
+	if c.Long != "" {
+		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(c.Long))
+	}
+	printSubcommands(out, c)
+	fmt.Fprintf(out, "\nOptions:\n%s", c.Flags().FlagUsages())
+	fmt.Fprintf(out, "\nManual: man %s\n", c.Root().Name())
+}
+
+func printSubcommands(out io.Writer, c *cobra.Command) {
+	first := true
+	for _, sub := range c.Commands() {
+		if sub.Hidden || sub.Name() == "help" {
+			continue
+		}
+		if first {
+			fmt.Fprintf(out, "\nCommands:\n")
+			first = false
+		}
+		fmt.Fprintf(out, "  %-12s %s\n", sub.Name(), sub.Short)
+	}
+}
