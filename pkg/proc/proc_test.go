@@ -92,6 +92,20 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// TestDetectLeavesNothing: an ended process may be in its group for a moment longer, and a
+// goroutine may change its thread.
+func TestDetectLeavesNothing(t *testing.T) {
+	for range 30 {
+		for kind, dir := range DetectAll() {
+			left, _ := filepath.Glob(fmt.Sprintf("%s/probe.%d", dir, os.Getpid()))
+			if len(left) != 0 {
+				t.Fatalf("%s: left %v", kind, left)
+			}
+			_ = os.Remove(dir)
+		}
+	}
+}
+
 func TestFreshOnly(t *testing.T) {
 	kind, base := Detect("")
 	if kind == Group {
