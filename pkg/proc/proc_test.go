@@ -106,6 +106,24 @@ func TestDetectLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestBaseTidiedAway: the directory of the groups may go while it is empty; the next member
+// must start all the same. On one machine it took every node out of service.
+func TestBaseTidiedAway(t *testing.T) {
+	for kind, dir := range DetectAll() {
+		base := filepath.Join(dir, fmt.Sprintf("tidied.%d", os.Getpid())) // never made
+		c, err := Make(kind, filepath.Join(base, "1.1.x"), "", Limits{})
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if gone, err := c.Remove(); !gone || err != nil {
+			t.Errorf("%s: removed %v, %v", kind, gone, err)
+		}
+		_ = os.Remove(base)
+		_ = os.Remove(dir)
+	}
+}
+
 func TestFreshOnly(t *testing.T) {
 	kind, base := Detect("")
 	if kind == Group {
