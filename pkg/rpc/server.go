@@ -110,7 +110,9 @@ func (s *Server) guard(op auth.Op, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, ok := auth.From(r.Context())
 		if !ok || !auth.Allow(op, id, id.UID) {
-			s.fail(w, r, api.Errorf(api.CodePermission, "not allowed: %s", op))
+			e := api.Errorf(api.CodePermission, "not allowed: %s", op)
+			e.Hint = id.Why
+			s.fail(w, r, e)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
