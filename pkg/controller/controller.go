@@ -71,7 +71,10 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 	group.Go(func() error { return eng.Run(engCtx) })
 
 	srv := &rpc.Server{Engine: eng, Sessions: hub, Log: log, Version: api.Version, Started: time.Now(),
-		Metrics: m.Handler()}
+		Metrics: m.Handler(),
+		Backup: func(ctx context.Context, path string) (*api.BackupReply, error) {
+			return backup(ctx, st, cfg.StateDir, path)
+		}}
 	guard := auth.NewGuard(cfg.SingleUser, cfg.Admins)
 	guard.Vouches = eng.Vouches
 	listeners, err := listen(cfg, srv, guard, hub, log)
@@ -121,7 +124,7 @@ func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *ses
 		return nil, err
 	}
 	if cfg.Listen != "" {
-		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, "pki"), cfg.Advertise, log)
+		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise, log)
 		if err != nil {
 			return fail(err)
 		}
