@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
 )
 
 // meter is one system on the bench.
@@ -34,6 +40,7 @@ var cases = []struct {
 	{"start", startLatency},
 	{"next", nextStart},
 	{"jobs", throughput},
+	{"each", oneByOne},
 	{"queue", queueTable},
 }
 
@@ -73,55 +80,115 @@ func (m *meter) idle() error {
 	return m.ctx.Err()
 }
 
-// submitProcess times the whole client process, from exec to exit.
+// submitProcess times the whole client process, from exec to exit: of a held job, which is
+// submission and nothing else, and of one that starts at once on the same two cores.
 func submitProcess(m *meter) ([]figure, error) {
 	path, err := m.script("exit 0")
 	if err != nil {
 		return nil, err
 	}
-	var took []float64
+	var held, run []float64
 	for range m.runs + 1 {
-		t := time.Now()
-		if _, err := m.command(m.sys.submit(job{script: path, ranks: 1})); err != nil {
+		d, err := m.timed(slices.Insert(m.sys.submit(job{script: path, ranks: 1}), 1, "--hold"))
+		if err != nil {
 			return nil, err
 		}
-		took = append(took, ms(time.Since(t)))
+		held = append(held, ms(d))
+	}
+	if err := m.cancelAll(); err != nil {
+		return nil, err
+	}
+	for range m.runs + 1 {
+		d, err := m.timed(m.sys.submit(job{script: path, ranks: 1}))
+		if err != nil {
+			return nil, err
+		}
+		run = append(run, ms(d))
 		if err := m.idle(); err != nil {
 			return nil, err
 		}
 	}
-	return []figure{{"submit, whole process", median(took[1:]), "ms", false}}, nil
+	return []figure{
+		{"submit, whole process, held job", median(held[1:]), "ms", false},
+		{"submit, whole process, job starts at once", median(run[1:]), "ms", false},
+	}, nil
 }
 
-// submitClients times 8 clients that submit one job after the other, a process each; the
-// jobs are array elements' worth of nothing, so that the queue and not the nodes is met.
+func (m *meter) timed(args []string) (time.Duration, error) {
+	t := time.Now()
+	_, err := m.command(args)
+	return time.Since(t), err
+}
+
+// cancelAll ends what waits.
+func (m *meter) cancelAll() error {
+	cancel := "scancel"
+	if m.sys.name() == "gangd" {
+		cancel = filepath.Join(m.bin, "gcancel")
+	}
+	if _, err := m.command([]string{cancel, "--user=" + currentUser()}); err != nil {
+		return err
+	}
+	return m.idle()
+}
+
+func currentUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return "root"
+	}
+	return u.Username
+}
+
+// submitClients times 8 clients that submit one held job after the other: a process each
+// time, and (gangd only: Slurm has no such interface without its C library) over its
+// socket as a program would.
 func submitClients(m *meter) ([]figure, error) {
 	path, err := m.script("exit 0")
 	if err != nil {
 		return nil, err
 	}
-	const clients, each = 8, 40
-	var wg sync.WaitGroup
-	errs := make(chan error, clients)
+	args := slices.Insert(m.sys.submit(job{script: path, ranks: 1}), 1, "--hold")
+	rate, err := eightClients(40, func() error { _, err := m.command(args); return err })
+	if err != nil {
+		return nil, err
+	}
+	out := []figure{{"submit, 8 clients, a process each", rate, "/s", true}}
+	if g, ok := m.sys.(*gangdSystem); ok {
+		c := client.NewAt(filepath.Join(g.dir, "run", "gangd.sock"))
+		defer c.Close()
+		spec := api.Spec{Name: "bench", Size: 1, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: m.dir, Hold: true,
+			Script: []byte("#!/bin/sh\nexit 0\n"), Env: os.Environ()}
+		var n atomic.Int64
+		rate, err := eightClients(200, func() error {
+			_, err := c.Submit(m.ctx, &api.SubmitRequest{Key: fmt.Sprintf("bench-%d", n.Add(1)), Spec: spec})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, figure{"submit, 8 clients, over the socket", rate, "/s", true})
+	}
+	return out, m.cancelAll()
+}
+
+// eightClients runs f over and over in 8 goroutines and gives the calls a second.
+func eightClients(each int, f func() error) (float64, error) {
+	const clients = 8
+	var g errgroup.Group
 	t := time.Now()
 	for range clients {
-		wg.Go(func() {
+		g.Go(func() error {
 			for range each {
-				if _, err := m.command(m.sys.submit(job{script: path, ranks: 1})); err != nil {
-					errs <- err
-					return
+				if err := f(); err != nil {
+					return err
 				}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	took := time.Since(t)
-	select {
-	case err := <-errs:
-		return nil, err
-	default:
-	}
-	return []figure{{"submit, 8 clients, a process each", clients * each / took.Seconds(), "/s", true}}, m.idle()
+	err := g.Wait()
+	return clients * float64(each) / time.Since(t).Seconds(), err
 }
 
 // startLatency times from the start of the submitting process to the first instruction
@@ -246,6 +313,27 @@ func throughput(m *meter) ([]figure, error) {
 	}, nil
 }
 
+// oneByOne is throughput with a submission each: what a loop in a shell script sees.
+func oneByOne(m *meter) ([]figure, error) {
+	path, err := m.script("exec /bin/true")
+	if err != nil {
+		return nil, err
+	}
+	n, t := m.jobs/2, time.Now()
+	var g errgroup.Group
+	g.SetLimit(8)
+	for range n {
+		g.Go(func() error { _, err := m.command(m.sys.submit(job{script: path, ranks: 1})); return err })
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if err := m.idle(); err != nil {
+		return nil, err
+	}
+	return []figure{{"jobs of /bin/true, a submission each, end to end", float64(n) / time.Since(t).Seconds(), "/s", true}}, nil
+}
+
 // queueTable times the queue command over a thousand waiting jobs.
 func queueTable(m *meter) ([]figure, error) {
 	path, err := m.script("sleep 600")
@@ -253,8 +341,7 @@ func queueTable(m *meter) ([]figure, error) {
 		return nil, err
 	}
 	args := slices.Insert(m.sys.submit(job{script: path, ranks: 1, array: 1000}), 1, "--hold")
-	id, err := m.command(args)
-	if err != nil {
+	if _, err := m.command(args); err != nil {
 		return nil, err
 	}
 	var took []float64
@@ -265,14 +352,10 @@ func queueTable(m *meter) ([]figure, error) {
 		}
 		took = append(took, ms(time.Since(t)))
 	}
-	cancel := "scancel"
-	if m.sys.name() == "gangd" {
-		cancel = filepath.Join(m.bin, "gcancel")
-	}
-	if _, err := m.command([]string{cancel, id}); err != nil {
+	if err := m.cancelAll(); err != nil {
 		return nil, err
 	}
-	return []figure{{"queue table of 1,000 waiting jobs", median(took), "ms", false}}, m.idle()
+	return []figure{{"queue table of 1,000 waiting jobs", median(took), "ms", false}}, nil
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -86,9 +86,31 @@ func (l layout) killMembers() error {
 		}
 		if err := proc.KillContainment(s.Containment, s.CgroupDir, s.Marker, killPatience); err != nil {
 			errs = append(errs, fmt.Errorf("job %d on %s: %w", s.Job, s.Node, err))
+			continue
+		}
+		l.tidy(filepath.Dir(path))
+	}
+	l.leaveMemory()
+	return errors.Join(errs...)
+}
+
+// tidy removes the directory of a member that was killed: to the next gnoded it is gone,
+// which is the truth. One with a result stays until that has been reported.
+func (l layout) tidy(dir string) {
+	if st, err := shim.ReadState(dir); err != nil || st.Phase != api.PhaseStopped {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// leaveMemory removes what gnoded keeps on a file system in memory, where nobody would
+// look for it once the cluster's directory is gone; it stays while it holds results.
+func (l layout) leaveMemory() {
+	links, _ := filepath.Glob(filepath.Join(l.state("*"), "m")) // well formed
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && os.Remove(target) == nil {
+			_ = os.Remove(link)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // killShims finds shims by their one argument, the member's directory, which lies in ours.

@@ -382,6 +382,7 @@ func TestRefusals(t *testing.T) {
 		{"huge script", func(s *api.Spec) { s.Script = make([]byte, api.MaxScriptBytes+1) }, api.CodeTooLarge, "the script has 4194305 bytes, at most 4194304 are accepted"},
 		{"environment", func(s *api.Spec) { s.Env = []string{"novalue"} }, api.CodeInvalid, `environment entry "novalue" is not NAME=value`},
 		{"priority", func(s *api.Spec) { p := int64(5); s.Priority = &p }, api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice"},
+		{"negative nice", func(s *api.Spec) { s.Nice = -5 }, api.CodePermission, "only an admin may raise a priority with --nice=-5; write --nice=N with N above 0 to lower your own"},
 		{"too many cpus", func(s *api.Spec) { s.CPUsPerRank = 64 }, api.CodeUnsatisfiable, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -395,5 +396,84 @@ func TestRefusals(t *testing.T) {
 	}
 	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 0 {
 		t.Errorf("refused submissions left %d jobs", len(jobs))
+	}
+}
+
+// TestWaitersShare: who waits and gives up, again and again, must not fill the memory.
+func TestWaitersShare(t *testing.T) {
+	r := newRig(t, memstore.New())
+	id := r.submit("k", spec(1))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 10 {
+		if _, err := r.Wait(gone, r.view.job(id)); err == nil {
+			t.Fatal("waited for a job that has not ended")
+		}
+	}
+	first, second := r.view.whenEnded(id), r.view.whenEnded(id)
+	if first != second {
+		t.Error("each waiter has a channel of its own")
+	}
+	if _, err := r.Do(t.Context(), gang.Cancel{Job: id}); err != nil {
+		t.Fatal(err)
+	}
+	<-first
+	if r.view.whenEnded(id) != nil {
+		t.Error("the end of an ended job is waited for")
+	}
+}
+
+func TestQueryOfOnePartitionFindsJobsForSeveral(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.opt.Policy.Partitions = append(r.opt.Policy.Partitions, api.Partition{Name: "night"})
+	s := spec(1)
+	s.Partition = "main,night"
+	id := r.submit("k", s)
+	for name, want := range map[string]int{"main": 1, "night": 1, "day": 0} {
+		if jobs, _ := r.Find(&api.JobQuery{Partitions: []string{name}}, me.UID); len(jobs) != want {
+			t.Errorf("partition %s: %d jobs, want %d (job %d)", name, len(jobs), want, id)
+		}
+	}
+}
+
+// lines is where a test's log goes.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func TestLogLinesOfTheContract(t *testing.T) {
+	var out lines
+	rank := 1
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	e := &Engine{log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))}
+	e.logEvents([]api.Event{
+		{Type: api.EventReserved, JobID: 12, Epoch: 1, Size: 4, Nodes: []string{"n1", "n2"}},
+		{Type: api.EventDrainStarted, JobID: 12, Epoch: 1, Trigger: &rank, Cause: api.CauseCrash, Moved: 3},
+		{Type: api.EventMemberStopped, JobID: 12, Epoch: 1, Node: "n1"},
+		{Type: api.EventDrainCompleted, JobID: 12, Epoch: 1, Outcome: "blocked", Cause: api.CauseCrash, Seconds: 0.5},
+		{Type: api.EventNodeLost, Node: "n2", Jobs: []int64{12, 14}, LastSeen: at},
+		{Type: api.EventRolledBack, JobID: 12, Epoch: 2, Nodes: []string{"n1"}, Text: "n1: disk full"},
+	})
+	want := `msg="gang reserved" job=12 epoch=1 size=4 nodes=2
+msg="gang drain started" job=12 epoch=1 trigger=1 cause=crash moved=3
+msg="member stopped" job=12 epoch=1 node=n1 forced=false
+msg="gang drain completed" job=12 epoch=1 outcome=blocked cause=crash seconds=0.5
+msg="DEAD NODE" node=n2 jobs=12,14 last_seen=2026-01-02T03:04:05Z
+msg="gang rolled back" job=12 epoch=2 why="n1: disk full"
+`
+	if got := out.b.String(); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
 }

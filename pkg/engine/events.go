@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -113,7 +116,7 @@ func (e *Engine) logEvents(evs []api.Event) {
 		case api.EventStarted:
 			e.log.Info("gang started", "job", ev.JobID, "epoch", ev.Epoch)
 		case api.EventRolledBack:
-			e.log.Warn("gang rolled back", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "why", ev.Text)
+			e.log.Warn("gang rolled back", "job", ev.JobID, "epoch", ev.Epoch, "why", ev.Text)
 		case api.EventDrainStarted:
 			trigger := -1
 			if ev.Trigger != nil {
@@ -126,8 +129,21 @@ func (e *Engine) logEvents(evs []api.Event) {
 			e.log.Info("gang drain completed", "job", ev.JobID, "epoch", ev.Epoch, "outcome", ev.Outcome, "cause", ev.Cause, "seconds", ev.Seconds)
 		case api.EventStaleRefused:
 			e.log.Warn("stale epoch refused", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "claimed", ev.ClaimedEpoch)
+		case api.EventNodeLost:
+			e.log.Error("DEAD NODE", "node", ev.Node, "jobs", ids(ev.Jobs), "last_seen", ev.LastSeen.Format(time.RFC3339))
+		case api.EventNodeDrained:
+			e.log.Warn("node drained", "node", ev.Node, "reason", ev.Text)
 		case api.EventEnded:
 			e.log.Info("job ended", "job", ev.JobID, "epoch", ev.Epoch, "state", ev.State, "cause", ev.Cause)
 		}
 	}
+}
+
+// ids is a list of jobs as one word of a log line.
+func ids(jobs []int64) string {
+	words := make([]string, len(jobs))
+	for i, id := range jobs {
+		words[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(words, ",")
 }

@@ -109,7 +109,7 @@ func (e *Engine) followLog(ctx context.Context, j *gang.Job, rank int, q *api.Lo
 			read.Offset, first = -q.Tail, false
 		}
 		key := at.node + ":" + at.path
-		if n, again := done[key]; again {
+		if n, again := done[key]; again && j.Spec.OpenMode != "truncate" {
 			read.Offset = n
 		}
 		n, err := e.copyAttempt(ctx, j.ID, epoch, at.node, read, r, w)

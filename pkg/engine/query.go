@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -124,9 +125,14 @@ func matcher(q *api.JobQuery) func(*gang.Job) bool {
 // matchBut is the query without references and states.
 func matchBut(q *api.JobQuery, j *gang.Job) bool {
 	return in(q.Users, j.User) && in(q.Names, j.Name) && in(q.Accounts, j.Spec.Account) &&
-		in(q.Partitions, j.Partition) && (len(q.Nodes) == 0 || slices.ContainsFunc(j.Members, func(m gang.Member) bool {
+		inAny(q.Partitions, j.Partition) && (len(q.Nodes) == 0 || slices.ContainsFunc(j.Members, func(m gang.Member) bool {
 		return slices.Contains(q.Nodes, m.Node)
 	}))
+}
+
+// inAny is in for one of several partitions, of which any would do for the job.
+func inAny(list []string, partitions string) bool {
+	return len(list) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool { return slices.Contains(list, p) })
 }
 
 func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }

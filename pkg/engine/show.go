@@ -27,10 +27,15 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		TimeLimitSeconds: int64(j.TimeLimit / time.Second), GraceSeconds: int64(grace / time.Second),
 		VRAMBytes: spec.VRAMBytes, GPUsPerRank: spec.GPUsPerRank, CPUsPerRank: spec.CPUsPerRank,
 		MemoryBytes: spec.MemoryPerRank, WorkDir: spec.WorkDir, Command: spec.ScriptName,
-		StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Nodes: nodesOf(j), Ranks: []api.Rank{},
+		MinNodes: minNodes(spec), RanksPerNode: spec.RanksPerNode, NodeList: spec.NodeList, Exclude: spec.Exclude,
+		Constraint: spec.Constraint, Exclusive: spec.Exclusive, Share: spec.Share, Nice: spec.Nice, Comment: spec.Comment,
+		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Nodes: nodesOf(j), Ranks: []api.Rank{},
 	}
 	if j.ArrayIndex >= 0 {
 		out.ArrayIndex = &j.ArrayIndex
+	}
+	if j.Array != nil {
+		out.ArrayLimit = j.Array.Limit
 	}
 	if n := spec.Notice; n != nil {
 		out.Notice = &api.NoticeView{Signal: n.Signal, LeadSeconds: int64(n.Lead / time.Second), Scope: n.Scope}
@@ -58,6 +63,15 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Ranks = showRanks(j)
 	}
 	return out
+}
+
+// minNodes is the fewest nodes that a gang can start on, by what it asked for.
+func minNodes(s *api.Spec) int {
+	n := max(1, s.MinNodes)
+	if s.RanksPerNode > 0 {
+		n = max(n, (s.Size+s.RanksPerNode-1)/s.RanksPerNode)
+	}
+	return n
 }
 
 // endReason is Slurm's word for how a job ended.

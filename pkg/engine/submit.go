@@ -62,6 +62,9 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if s.Priority != nil && *s.Priority > 0 && !who.Admin {
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
 	}
+	if s.Nice < 0 && !who.Admin {
+		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
+	}
 	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
 		User: who.User, Partition: strings.Join(parts, ","), TimeLimit: s.TimeLimit, Priority: -s.Nice}
 	if s.Priority != nil {

@@ -20,9 +20,9 @@ type view struct {
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string]desired
-	reasons []sched.Reason            // of the last plan
-	byJob   map[int64]sched.Reason    // index of reasons, made by the first reader
-	ended   map[int64][]chan struct{} // waiters for the end of a job
+	reasons []sched.Reason          // of the last plan
+	byJob   map[int64]sched.Reason  // index of reasons, made by the first reader
+	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
 	lineage uint64
 	hold    string // why the controller neither starts nor stops anything; empty: it does
 }
@@ -36,7 +36,7 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.jobs = map[int64]*gang.Job{}
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string]desired{}
-	v.ended = map[int64][]chan struct{}{}
+	v.ended = map[int64]chan struct{}{}
 	v.lineage = lineage
 	for j := range w.Jobs() {
 		v.jobs[j.ID] = j
@@ -65,10 +65,10 @@ func (v *view) putJob(j *gang.Job) {
 	}
 	v.jobs[j.ID] = j
 	if j.Verdict != nil {
-		for _, ch := range v.ended[j.ID] {
+		if ch := v.ended[j.ID]; ch != nil {
 			close(ch)
+			delete(v.ended, j.ID)
 		}
-		delete(v.ended, j.ID)
 	}
 }
 
@@ -160,7 +160,8 @@ func (v *view) allNodes() []*gang.Node {
 	return out
 }
 
-// whenEnded is closed when the job has ended; nil when it has already, or is not here.
+// whenEnded is closed when the job has ended; nil when it has already, or is not here. All
+// who wait for a job share one channel: those who gave up leave nothing behind.
 func (v *view) whenEnded(id int64) <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -168,8 +169,11 @@ func (v *view) whenEnded(id int64) <-chan struct{} {
 	if j == nil || j.Verdict != nil {
 		return nil
 	}
-	ch := make(chan struct{})
-	v.ended[id] = append(v.ended[id], ch)
+	ch := v.ended[id]
+	if ch == nil {
+		ch = make(chan struct{})
+		v.ended[id] = ch
+	}
 	return ch
 }
 

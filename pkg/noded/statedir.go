@@ -37,14 +37,18 @@ type stateDir struct {
 
 func openState(path string) (*stateDir, error) {
 	// Others may pass through to the scripts of their jobs, and see nothing.
-	if err := os.MkdirAll(filepath.Join(path, membersDir), 0o711); err != nil {
+	if err := os.MkdirAll(path, 0o711); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)
 	}
 	s := &stateDir{path: path, boot: proc.BootID()}
 	if err := s.take(); err != nil {
 		return nil, err
 	}
-	if err := s.load(); err != nil {
+	err := s.load()
+	if err == nil {
+		err = s.placeMembers()
+	}
+	if err != nil {
 		s.close()
 		return nil, err
 	}

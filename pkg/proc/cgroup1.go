@@ -2,7 +2,6 @@ package proc
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,8 +17,8 @@ type cgroup1 struct {
 }
 
 func makeCgroup1(dir string, lim Limits) (Containment, error) {
-	if err := syscall.Mkdir(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make cgroup %s: %w", dir, err)
+	if err := mkdirGroup(dir); err != nil {
+		return nil, err
 	}
 	if lim.PIDs > 0 {
 		err := writeFile(dir+"/pids.max", strconv.FormatInt(lim.PIDs, 10))

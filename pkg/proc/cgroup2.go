@@ -15,8 +15,8 @@ type cgroup2 struct {
 }
 
 func makeCgroup2(dir string, lim Limits) (Containment, error) {
-	if err := syscall.Mkdir(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make cgroup %s: %w", dir, err)
+	if err := mkdirGroup(dir); err != nil {
+		return nil, err
 	}
 	c := &cgroup2{dir: dir, fd: -1}
 	if err := c.limit(lim); err != nil {

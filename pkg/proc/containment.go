@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,6 +56,21 @@ func Make(kind, dir, marker string, lim Limits) (Containment, error) {
 		return &group{root: syscall.Getpid(), marker: marker}, nil
 	}
 	return nil, fmt.Errorf("unknown containment %q: want %s, %s or %s", kind, Cgroup2, Cgroup1, Group)
+}
+
+// mkdirGroup makes a fresh group, and the directory it is in when that has gone: an empty
+// one is anybody's to tidy up (a service manager's, another daemon's that leaves), and a
+// node without it would refuse every gang until it is taken out of service.
+func mkdirGroup(dir string) error {
+	err := syscall.Mkdir(dir, 0o755)
+	if err == syscall.ENOENT {
+		_ = syscall.Mkdir(filepath.Dir(dir), 0o755)
+		err = syscall.Mkdir(dir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("make cgroup %s: %w", dir, err)
+	}
+	return nil
 }
 
 // open takes over a containment whose shim is dead.

@@ -3,9 +3,11 @@ package proc
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Detect tries what this process may use and answers the best kind and the directory below
@@ -92,16 +94,20 @@ func usable(kind, dir string) bool {
 	return ok
 }
 
+// probeWait bounds the wait for a probe to be empty: an ended process leaves its group a
+// moment after it was waited for.
+const probeWait = time.Second
+
 func try(kind, probe string) bool {
+	runtime.LockOSThread() // the v1 kind moves the thread in and out again
+	defer runtime.UnlockOSThread()
 	_ = syscall.Rmdir(probe) // of a process that had our pid and died here
 	c, err := Make(kind, probe, "", Limits{})
 	if err != nil {
 		return false
 	}
 	started := tryStart(c)
-	killed := c.Kill() == nil
-	gone, _ := c.Remove()
-	return started && killed && gone
+	return KillContainment(kind, probe, "", probeWait) == nil && started
 }
 
 // tryStart shows that processes can be born inside: a delegated tree may allow mkdir and

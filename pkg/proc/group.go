@@ -26,46 +26,105 @@ func (g *group) PIDs() ([]int, error) {
 	return pids, err
 }
 
-// members scans the machine once: descendants of the shim, processes that carry the
-// marker, and descendants of those, which may have cleared their environment.
-func (g *group) members() ([]Stat, error) {
-	pids, err := All()
-	if err != nil {
+// members scans the machine: descendants of the shim, processes that carry the marker, and
+// descendants of those, which may have cleared their environment.
+func (g *group) members() ([]Stat, error) { return g.scan(passesMax, nil) }
+
+// scan calls found for each process with the marker at the moment it is seen.
+func (g *group) scan(passes int, found func(Stat)) ([]Stat, error) {
+	sc := scan{found: found, group: g, self: syscall.Getpid(), kthreadd: kernelParent(), want: []byte("\x00" + g.marker + "\x00"),
+		buf: make([]byte, environBuf), looks: map[int]int{}, children: map[int][]Stat{}}
+	if err := sc.all(passes); err != nil {
 		return nil, err
 	}
-	self := syscall.Getpid()
-	children := make(map[int][]Stat, len(pids))
+	return sc.close(), nil
+}
+
+// A scan lists until a list has nothing new. One list is not enough: a chain of processes
+// each of which starts the next and ends is never where the list said, but its newest link
+// is always new.
+type scan struct {
+	*group
+	self, kthreadd int
+	want, buf      []byte
+	found          func(Stat)
+	looks          map[int]int    // pid -> times looked at, done at looksMax
+	children       map[int][]Stat // by parent
+	marked         []Stat
+}
+
+const (
+	passesMax = 20 // against a machine where others fork all the time
+	passKill  = 3  // a killer had better act and look again
+	looksMax  = 4  // at a process without an environment: an exec is over by then
+)
+
+func (sc *scan) all(passes int) error {
+	for range passes {
+		pids, err := All()
+		if err != nil {
+			return err
+		}
+		fresh := false
+		for _, pid := range pids {
+			if sc.looks[pid] < looksMax && pid != sc.self {
+				sc.look(pid)
+				fresh = true
+			}
+		}
+		if !fresh || len(sc.marked) > 0 && sc.found == nil {
+			break // the proof has failed already
+		}
+	}
+	return nil
+}
+
+func (sc *scan) look(pid int) {
+	s, ok := ReadStat(pid)
+	if !ok || s.Dead() || s.PPID == sc.kthreadd {
+		sc.looks[pid] = looksMax
+		return
+	}
+	first := sc.looks[pid] == 0
+	sc.looks[pid]++
+	if first {
+		sc.children[s.PPID] = append(sc.children[s.PPID], s)
+	}
+	found, empty := false, false
+	if sc.marker != "" && pid != sc.root {
+		found, empty = environ(pid, sc.want, sc.buf)
+	}
+	if found {
+		sc.marked = append(sc.marked, s)
+		if sc.found != nil {
+			sc.found(s)
+		}
+	}
+	if !empty {
+		sc.looks[pid] = looksMax
+	}
+}
+
+// close adds the descendants. The caller itself is never among them.
+func (sc *scan) close() []Stat {
+	in := map[int]bool{sc.self: true}
 	var todo []Stat
-	in := map[int]bool{self: true} // never ourselves
-	add := func(s Stat) {
-		if !in[s.PID] {
-			in[s.PID] = true
-			todo = append(todo, s)
+	add := func(list []Stat) {
+		for _, s := range list {
+			if !in[s.PID] {
+				in[s.PID] = true
+				todo = append(todo, s)
+			}
 		}
 	}
-	kthreadd := kernelParent()
-	want, buf := []byte("\x00"+g.marker+"\x00"), make([]byte, environBuf)
-	for _, pid := range pids {
-		s, ok := ReadStat(pid)
-		if !ok || s.Dead() || s.PPID == kthreadd {
-			continue
-		}
-		children[s.PPID] = append(children[s.PPID], s)
-		if g.marker != "" && pid != self && pid != g.root && environ(pid, want, buf) {
-			add(s)
-		}
-	}
-	for _, s := range children[g.root] {
-		if g.root != 0 {
-			add(s)
-		}
+	add(sc.marked)
+	if sc.root != 0 {
+		add(sc.children[sc.root])
 	}
 	for i := 0; i < len(todo); i++ {
-		for _, s := range children[todo[i].PID] {
-			add(s)
-		}
+		add(sc.children[todo[i].PID])
 	}
-	return todo, nil
+	return todo
 }
 
 // kernelParent is the pid of kthreadd, parent of the kernel's own threads, which are a third
@@ -88,7 +147,8 @@ func (g *group) Kill() error {
 	g.killed = true
 	seen := map[int]Stat{}
 	for range sweeps {
-		stats, err := g.members()
+		// Stopped as it is found: a link of a chain lives for a millisecond.
+		stats, err := g.scan(passKill, func(s Stat) { g.both(s, syscall.SIGSTOP) })
 		if err != nil {
 			return err
 		}

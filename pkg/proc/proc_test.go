@@ -92,6 +92,38 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// TestDetectLeavesNothing: an ended process may be in its group for a moment longer, and a
+// goroutine may change its thread.
+func TestDetectLeavesNothing(t *testing.T) {
+	for range 30 {
+		for kind, dir := range DetectAll() {
+			left, _ := filepath.Glob(fmt.Sprintf("%s/probe.%d", dir, os.Getpid()))
+			if len(left) != 0 {
+				t.Fatalf("%s: left %v", kind, left)
+			}
+			_ = os.Remove(dir)
+		}
+	}
+}
+
+// TestBaseTidiedAway: the directory of the groups may go while it is empty; the next member
+// must start all the same. On one machine it took every node out of service.
+func TestBaseTidiedAway(t *testing.T) {
+	for kind, dir := range DetectAll() {
+		base := filepath.Join(dir, fmt.Sprintf("tidied.%d", os.Getpid())) // never made
+		c, err := Make(kind, filepath.Join(base, "1.1.x"), "", Limits{})
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if gone, err := c.Remove(); !gone || err != nil {
+			t.Errorf("%s: removed %v, %v", kind, gone, err)
+		}
+		_ = os.Remove(base)
+		_ = os.Remove(dir)
+	}
+}
+
 func TestFreshOnly(t *testing.T) {
 	kind, base := Detect("")
 	if kind == Group {
@@ -114,27 +146,28 @@ func TestFreshOnly(t *testing.T) {
 	_ = os.Remove(base)
 }
 
-// TestForkBomb: processes that never stop forking, each in a session of its own, some with
-// the environment cleared, are found by marker and descent and ended.
+// TestForkBomb: chains of processes, each of which starts the next in a session of its own
+// and ends, are found by the marker and ended. The chains are finite, whatever happens: the
+// end of one by itself is a file, and the failure of the test.
 func TestForkBomb(t *testing.T) {
 	marker := fmt.Sprintf("GANG_MEMBER=bomb.%d", os.Getpid())
 	script := filepath.Join(t.TempDir(), "bomb")
-	// Twelve chains; a link starts the next one and ends, so no pid lives for long.
-	text := "#!/bin/sh\n[ -e \"$0.stop\" ] && exit\nsetsid /bin/sh \"$0\" &\n"
+	text := "#!/bin/sh\n[ $1 = 0 ] && { : > \"$0.end\"; exit; }\nsetsid /bin/sh \"$0\" $(($1-1)) &\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = os.WriteFile(script+".stop", nil, 0o600) }() // whatever happens
-	for range 12 {
-		cmd := exec.Command("/bin/sh", script)
+	for range 4 {
+		cmd := exec.Command("/bin/sh", script, "1500")
 		cmd.Env = append(os.Environ(), marker)
 		if err := cmd.Run(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(20 * time.Millisecond)
 	if err := KillContainment(Group, "", marker, 20*time.Second); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(script + ".end"); err == nil {
+		t.Error("a chain came to its own end: nothing was tested")
 	}
 	pids, _ := All()
 	for _, pid := range pids {

@@ -62,17 +62,19 @@ func Catches(pid int, sig syscall.Signal) bool {
 // Environ reports whether name=value stands in the environment that a process was started
 // with. Processes of other users that may not be read do not match.
 func Environ(pid int, entry string) bool {
-	return environ(pid, []byte("\x00"+entry+"\x00"), make([]byte, environBuf))
+	found, _ := environ(pid, []byte("\x00"+entry+"\x00"), make([]byte, environBuf))
+	return found
 }
 
 const environBuf = 16 << 10 // most environments in one read
 
 // environ looks for want, which has a NUL on both sides, with a buffer of the caller's: a
-// scan of the machine reads hundreds.
-func environ(pid int, want, buf []byte) bool {
+// scan of the machine reads hundreds. Empty is true when there was nothing to read: `env -i`,
+// or a process in the middle of an exec.
+func environ(pid int, want, buf []byte) (found, empty bool) {
 	fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/environ", syscall.O_RDONLY)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer syscall.Close(fd)
 	buf[0] = 0 // makes the first entry like the others
@@ -80,11 +82,11 @@ func environ(pid int, want, buf []byte) bool {
 	for {
 		n, err := syscall.Read(fd, buf[have:])
 		if n <= 0 || err != nil {
-			return false
+			return false, have == 1 && err == nil
 		}
 		have += n
 		if bytes.Contains(buf[:have], want) {
-			return true
+			return true, false
 		}
 		if keep := min(len(want), have); have > len(buf)/2 { // an entry may straddle two reads
 			have = copy(buf, buf[have-keep:have])

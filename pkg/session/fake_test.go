@@ -33,6 +33,7 @@ type fakeHandler struct {
 	specs   map[string]*api.Spec
 	hold    bool
 	refuse  error
+	slow    bool // a hello is taken in, but not answered while the session lasts
 	hellos  chan *api.Hello
 	reports chan *api.Actual
 	samples chan []api.CardSample
@@ -45,13 +46,18 @@ func newFakeHandler() *fakeHandler {
 		samples: make(chan []api.CardSample, 1024), gone: make(chan string, 16)}
 }
 
-func (h *fakeHandler) NodeHello(_ context.Context, hello *api.Hello) (*api.Welcome, error) {
+func (h *fakeHandler) NodeHello(ctx context.Context, hello *api.Hello) (*api.Welcome, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse != nil {
 		return nil, h.refuse
 	}
 	h.hellos <- hello
+	if h.slow {
+		// The commit of the hello takes until the line is gone.
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
 	s := api.DefaultSettings()
 	s.Heartbeat = beatEvery
 	return &api.Welcome{Version: "test", Lineage: 7, Settings: s}, nil

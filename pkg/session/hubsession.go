@@ -95,11 +95,13 @@ func (s *hubSession) greet(node string) error {
 		return err
 	}
 	s.link.watchdog.Stop() // the commit may take its time
+	// Owed from the call on, not from its answer: a line that breaks while the hello is
+	// being committed would leave the node connected for ever, with nobody behind it.
+	s.owed = true
 	welcome, err := s.hub.handler.NodeHello(s.link.ctx, s.hello)
 	if err != nil {
 		return err
 	}
-	s.owed = true
 	s.link.greeted(welcome.Settings.Heartbeat)
 	s.streams.init(&s.out)
 	s.writing.Add(1)

@@ -238,6 +238,22 @@ func TestReplacedThenRefused(t *testing.T) {
 	}
 }
 
+// TestCutDuringHello: the hello was taken in, so the end of the session must be told
+// too, or the node would count as connected with nobody behind it.
+func TestCutDuringHello(t *testing.T) {
+	r := newRig(t, "n1")
+	r.handler.slow = true
+	l := rawDial(t, r)
+	if err := l.write(&api.Frame{Hello: &api.Hello{Protocol: 1, Node: "n1", StateID: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	get(t, "hello", r.handler.hellos)
+	r.hub.Kick("n1")
+	if n := get(t, "gone", r.handler.gone); n != "n1" {
+		t.Fatal(n)
+	}
+}
+
 func TestSilentNodeIsGone(t *testing.T) {
 	r := newRig(t, "n1")
 	greetRaw(t, r, "x") // says nothing more, and nobody reads: half open

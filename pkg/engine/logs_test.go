@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/store/memstore"
+)
+
+// fakeFiles is a node's disk: a followed read goes on until its context ends.
+type fakeFiles struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (f *fakeFiles) set(s string) {
+	f.mu.Lock()
+	f.text = s
+	f.mu.Unlock()
+}
+
+func (f *fakeFiles) ReadLog(ctx context.Context, _ string, q api.LogRead, w io.Writer) error {
+	for at := q.Offset; ; {
+		f.mu.Lock()
+		text := f.text
+		f.mu.Unlock()
+		if int64(len(text)) > at {
+			n, err := io.WriteString(w, text[at:])
+			if at += int64(n); err != nil {
+				return err
+			}
+		}
+		if !q.Follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// attemptOf plays one attempt of a job of one rank on n1 from its start to its exit.
+func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, during func()) {
+	t.Helper()
+	k := api.MemberKey{Job: id, Epoch: epoch}
+	say := func(a api.MemberActual) {
+		a.MemberKey = k
+		if _, err := r.Do(t.Context(), gang.NodeReport{Node: "n1", Actual: api.Actual{Members: []api.MemberActual{a}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r.state(id) != api.JobReserved {
+		time.Sleep(time.Millisecond) // its back-off
+	}
+	say(api.MemberActual{Phase: api.PhaseReady, Port: 20000})
+	during()
+	ended := []api.RankActual{{PID: 1, Exited: true, ExitCode: code}}
+	say(api.MemberActual{Phase: api.PhaseRunning, Ranks: ended})
+	say(api.MemberActual{Phase: api.PhaseStopped, Ranks: ended})
+}
+
+func TestFollowAcrossARestart(t *testing.T) {
+	for mode, want := range map[string]string{"append": "one\ntwo\n", "truncate": "one\ntwo\n"} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, memstore.New())
+			r.node("n1", 4)
+			s := spec(1)
+			retries := 1
+			s.OpenMode, s.MaxRetries = mode, &retries
+			id := r.submit("k", s)
+			var files fakeFiles
+			var out bytes.Buffer
+			followed := make(chan error, 1)
+			go func() {
+				followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, &files, &out)
+			}()
+			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") })
+			second := "one\ntwo\n"
+			if mode == "truncate" {
+				second = "two\n"
+			}
+			r.attemptOf(t, id, 2, 0, func() { files.set(second) })
+			if err := <-followed; err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != want {
+				t.Errorf("followed %q, want %q", out.String(), want)
+			}
+		})
+	}
+}

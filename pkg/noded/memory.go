@@ -1,0 +1,77 @@
+package noded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// minMemory is how much room a file system in memory must have to hold members: a
+// container's usual 64 MiB of /dev/shm would be filled by a few large scripts.
+const minMemory = 256 << 20
+
+// placeMembers puts the members' directories into memory where it can: state_dir/m becomes
+// a link to a directory of this state directory's own on a tmpfs. Nothing in them outlives
+// the boot anyway: the processes they speak of are gone with it, and a result that no
+// controller had recorded then is a lost node's, on a disk or not. On ext4 the files of one
+// member cost gnoded and gshim 1.5 ms of CPU and two fsyncs, on tmpfs a tenth.
+//
+// A place once chosen is kept for the boot, so that a restarted daemon finds its members.
+func (s *stateDir) placeMembers() error {
+	link := filepath.Join(s.path, membersDir)
+	if info, err := os.Stat(link); err == nil && info.IsDir() {
+		// A directory of its own on disk, or a link that still leads somewhere.
+		return nil
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	for _, base := range memoryBases() {
+		dir := filepath.Join(base, s.id)
+		if usable(base) && os.MkdirAll(dir, 0o711) == nil {
+			return os.Symlink(dir, link)
+		}
+	}
+	if err := os.Mkdir(link, 0o711); err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	return nil
+}
+
+// memoryBases are the directories on tmpfs where a daemon of this user may keep things.
+func memoryBases() []string {
+	uid := strconv.Itoa(os.Geteuid())
+	bases := []string{"/dev/shm/gnoded-" + uid}
+	if os.Geteuid() == 0 {
+		return append([]string{"/run/gnoded"}, bases...)
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return append([]string{filepath.Join(dir, "gnoded")}, bases...)
+	}
+	return bases
+}
+
+// usable makes base and holds for it when it is ours alone, in memory, and has room. In
+// /dev/shm anyone may have made a directory of that name before us.
+func usable(base string) bool {
+	if err := os.Mkdir(base, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		return false
+	}
+	info, err := os.Lstat(base)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(base, &fs); err != nil {
+		return false
+	}
+	return fs.Type == unix.TMPFS_MAGIC && int64(fs.Bavail)*fs.Bsize >= minMemory
+}
