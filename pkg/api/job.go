@@ -50,7 +50,9 @@ type Job struct {
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`
 	Comment          string           `json:"comment,omitempty"`
-	Status           string           `json:"status,omitempty"`
+	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=)
+	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
 	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
@@ -84,6 +86,10 @@ type Rank struct {
 	EndTime   time.Time `json:"end_time,omitzero"`
 	ExitCode  *int      `json:"exit_code,omitempty"`
 	Signal    int       `json:"signal,omitempty"`
+	LastBeat  time.Time `json:"last_beat,omitzero"` // WATCHDOG=1
+	Status    string    `json:"status,omitempty"`   // STATUS=
+	Ready     bool      `json:"ready,omitempty"`    // READY=1
+	Stopping  bool      `json:"stopping,omitempty"` // STOPPING=1: it heard of the stop
 }
 
 // JobsReply is `gqueue --json`.
@@ -131,6 +137,8 @@ const (
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
 	EventSignalled      EventType = "signalled"
+	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	EventCheckpoint     EventType = "checkpoint_saved"
 	EventEnded          EventType = "ended"
 )
 
@@ -169,9 +177,11 @@ type Event struct {
 	Seconds      float64     `json:"seconds,omitempty"`
 	State        JobState    `json:"state,omitempty"`
 	ClaimedEpoch int         `json:"claimed_epoch,omitempty"`
-	Size         int         `json:"size,omitempty"`     // ranks of the gang
-	Jobs         []int64     `json:"jobs,omitempty"`     // jobs that a node's fate touches
-	LastSeen     time.Time   `json:"last_seen,omitzero"` // of a lost node
+	Size         int         `json:"size,omitempty"`         // ranks of the gang
+	Jobs         []int64     `json:"jobs,omitempty"`         // jobs that a node's fate touches
+	LastSeen     time.Time   `json:"last_seen,omitzero"`     // of a lost node
+	Bytes        int64       `json:"bytes,omitempty"`        // of a checkpoint
+	Acknowledged int         `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
 	Text         string      `json:"text,omitempty"`
 }
 

@@ -20,11 +20,14 @@ type Frame struct {
 	Actual  *Actual       `json:"actual,omitempty"`
 	Samples []CardSample  `json:"samples,omitempty"`
 	Replies []StreamReply `json:"replies,omitempty"`
+	Notes   []MemberNote  `json:"notes,omitempty"`
 	// Controller to node.
 	Welcome *Welcome        `json:"welcome,omitempty"`
 	Desired *Desired        `json:"desired,omitempty"`
 	Signals []SignalOrder   `json:"signals,omitempty"`
 	Streams []StreamRequest `json:"streams,omitempty"`
+	// Both ways: pieces of calls, which the node opens (see [CallPiece]).
+	Calls []CallPiece `json:"calls,omitempty"`
 	// Both ways. A beat is answered with an Echo of its number.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`
@@ -122,8 +125,9 @@ type AssignmentBody struct {
 	RestartCount int           `json:"restart_count"`
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: none
 	Grace        time.Duration `json:"grace_ns"`
-	Nodes        []Place       `json:"nodes"` // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks"` // the whole gang, by rank
+	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
+	Nodes        []Place       `json:"nodes"`                      // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks"`                      // the whole gang, by rank
 }
 
 // Place is a node of a gang.

@@ -43,8 +43,12 @@ type Spec struct {
 
 	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
 	Notice     *Notice       `json:"notice,omitempty"`
-	Grace      time.Duration `json:"grace_ns,omitempty"`    // TERM to KILL; 0: the site's
-	StopSignal string        `json:"stop_signal,omitempty"` // default TERM
+	Grace      time.Duration `json:"grace_ns,omitempty"`     // TERM to KILL; 0: the site's
+	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far a rank may extend the grace by itself; 0: not at all
+	StopSignal string        `json:"stop_signal,omitempty"`  // default TERM
+	// Checkpoint: "" accepts checkpoints while the gang runs and while it is stopped,
+	// [CheckpointDrain] only then.
+	Checkpoint string `json:"checkpoint,omitempty"`
 
 	MaxRetries    *int    `json:"max_retries,omitempty"`   // crash re-runs
 	BackoffLimit  *int    `json:"backoff_limit,omitempty"` // node-lost re-runs, and crash when given alone

@@ -60,7 +60,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: j.Partition,
 		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: j.TimeLimit, Grace: w.grace(j),
-		Ranks: make([]api.RankPlace, len(j.Ranks)),
+		Checkpoint: HandOver(j), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {
 		index := j.ArrayIndex

@@ -62,7 +62,7 @@ func rankPtr(rank int) *int {
 // armForce sets the last moment of the drain, counted from its start.
 func (w *World) armForce(e *entry) {
 	j := e.job
-	full := j.Drain.Lead + w.grace(j) + w.set.DrainSlack
+	full := j.Drain.Lead + max(w.grace(j), j.Spec.GraceMax) + w.set.DrainSlack
 	left := full - w.now.Wall.Sub(j.Drain.Started)
 	w.in(min(max(left, 0), full), timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 }

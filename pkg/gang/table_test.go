@@ -160,13 +160,19 @@ func happenings() map[string]func(b *bench) Outcome {
 			b.must(Tick{})
 			return b.step(NodeFence{Node: "n2"})
 		},
-		"cards sampled":     send(NodeSample{Node: "n2", Cards: []api.CardSample{{UUID: "GPU-n2-0", Utilization: 5}}}),
-		"cancel":            send(Cancel{Job: 1}),
-		"hold":              send(Hold{Job: 1}),
-		"hold by an admin":  send(Hold{Job: 1, Admin: true}),
-		"release":           send(Release{Job: 1}),
-		"requeue":           send(Requeue{Job: 1}),
-		"preempt":           send(Preempt{Job: 1, For: "job 9"}),
+		"cards sampled":    send(NodeSample{Node: "n2", Cards: []api.CardSample{{UUID: "GPU-n2-0", Utilization: 5}}}),
+		"cancel":           send(Cancel{Job: 1}),
+		"hold":             send(Hold{Job: 1}),
+		"hold by an admin": send(Hold{Job: 1, Admin: true}),
+		"release":          send(Release{Job: 1}),
+		"requeue":          send(Requeue{Job: 1}),
+		"preempt":          send(Preempt{Job: 1, For: "job 9"}),
+		"rank saved a checkpoint": func(b *bench) Outcome {
+			return b.step(CheckpointSaved{Job: 1, Epoch: key(b).Epoch, Rank: 1, Bytes: 5, SetRanks: 1, SetBytes: 5})
+		},
+		"rank acknowledged the stop": func(b *bench) Outcome {
+			return b.step(Acknowledged{Job: 1, Epoch: key(b).Epoch, Ranks: 1})
+		},
 		"tick, nothing due": send(Tick{}),
 		"30 s pass":         late(30 * time.Second),
 		"45 s pass":         late(45 * time.Second),

@@ -43,11 +43,12 @@ type Job struct {
 	ReservedAt       time.Time
 	Drain            *Drain // the drain under way
 	Used             map[api.Cause]int
-	BackoffUntil     time.Time // not a candidate before
-	Avoid            []string  // nodes that failed this gang last
-	Cancelled        bool      // an acknowledged cancel: no new epoch
-	Rollbacks        int       // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict  // set once, at the end
+	BackoffUntil     time.Time   // not a candidate before
+	Avoid            []string    // nodes that failed this gang last
+	Cancelled        bool        // an acknowledged cancel: no new epoch
+	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
+	Verdict          *Verdict    // set once, at the end
+	Checkpoint       *Checkpoint // newest set; nil: none
 }
 
 // ArrayInfo is what the elements of an array share.
@@ -100,6 +101,7 @@ type Drain struct {
 	Lead    time.Duration // notice before the stop signal; shortened when someone can't wait
 	Moved   int           // ranks moved running -> preempting
 	Later   []api.Cause   // causes that came after the first, for the record
+	Acked   int           // ranks that said they heard of it
 }
 
 // Verdict is how a job ended.

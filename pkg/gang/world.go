@@ -126,6 +126,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.requeue(ev)
 	case Preempt:
 		return w.preempt(ev)
+	case CheckpointSaved:
+		return w.checkpointSaved(ev)
+	case Acknowledged:
+		return w.acknowledged(ev)
 	case Tick:
 		return w.tick()
 	}

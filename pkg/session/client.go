@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,8 @@ type Client struct {
 	done    chan struct{}
 	out     outbox
 	contact contact
+	now     atomic.Pointer[clientSession] // the session that is open; nil: none
+	calls   atomic.Uint64                 // number of the last call: across sessions, so that a late piece meets no other call
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.

@@ -80,6 +80,7 @@ type clientSession struct {
 	specs   specCache
 	jobs    sync.WaitGroup // writer and streams
 	streams nodeStreams
+	calls   calls
 }
 
 // session runs one session. It reports whether the controller welcomed the node.
@@ -90,7 +91,7 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	}
 	s := &clientSession{c: c, link: newLink(ctx, ws, maxControllerFrame), specs: newSpecCache()}
 	s.streams.open = map[uint64]*nodeStream{}
-	c.out.put(func() { c.out.echo, c.out.replies = 0, nil }) // the last session's
+	c.out.put(func() { c.out.echo, c.out.replies, c.out.calls = 0, nil, nil }) // the last session's
 	defer s.jobs.Wait()
 	welcome, err := s.greet()
 	if err != nil {
@@ -99,6 +100,11 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	}
 	c.contact.connected.Store(true)
 	defer c.contact.connected.Store(false)
+	c.now.Store(s)
+	defer func() {
+		c.now.Store(nil)
+		s.calls.end(api.Errorf(api.CodeUnavailable, "the connection to the controller broke; try again in a second"))
+	}()
 	s.jobs.Add(1)
 	go s.writeLoop(welcome.Settings.Heartbeat)
 	err = s.read(nil)
@@ -206,6 +212,9 @@ func (s *clientSession) apply(f *api.Frame) error {
 	for _, r := range f.Streams {
 		s.streams.request(s, r)
 	}
+	for i := range f.Calls {
+		s.calls.piece(&f.Calls[i])
+	}
 	if f.Beat != 0 {
 		s.c.out.put(func() { s.c.out.echo = f.Beat })
 	}
@@ -246,7 +255,8 @@ func (s *clientSession) fill(f *api.Frame) bool {
 	dirty := o.dirty
 	f.Echo = o.echo
 	f.Replies, o.replies = takeReplies(o.replies)
-	more := len(o.replies) > 0
+	f.Calls, o.calls = takeCalls(o.calls)
+	more := len(o.replies) > 0 || len(o.calls) > 0
 	o.dirty, o.echo = false, 0
 	o.mu.Unlock()
 	if more {
@@ -255,8 +265,9 @@ func (s *clientSession) fill(f *api.Frame) bool {
 	if dirty || f.Beat != 0 {
 		f.Actual = s.c.opts.Agent.Report()
 		f.Samples = s.c.opts.Agent.Samples()
+		f.Notes = s.c.opts.Agent.Notes()
 	}
-	return f.Beat != 0 || f.Echo != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0
+	return f.Beat != 0 || f.Echo != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || len(f.Calls) > 0
 }
 
 // takeReplies splits off the first maxReplyBytes.

@@ -39,11 +39,13 @@ type fakeHandler struct {
 	samples chan []api.CardSample
 	gone    chan string
 	asked   int // calls of Desired
+	notes   chan []api.MemberNote
+	call    func(ctx context.Context, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error)
 }
 
 func newFakeHandler() *fakeHandler {
 	return &fakeHandler{specs: map[string]*api.Spec{}, hellos: make(chan *api.Hello, 16), reports: make(chan *api.Actual, 1024),
-		samples: make(chan []api.CardSample, 1024), gone: make(chan string, 16)}
+		samples: make(chan []api.CardSample, 1024), gone: make(chan string, 16), notes: make(chan []api.MemberNote, 1024)}
 }
 
 func (h *fakeHandler) NodeHello(ctx context.Context, hello *api.Hello) (*api.Welcome, error) {
@@ -65,6 +67,10 @@ func (h *fakeHandler) NodeHello(ctx context.Context, hello *api.Hello) (*api.Wel
 func (h *fakeHandler) NodeReport(_ string, a *api.Actual)      { h.reports <- a }
 func (h *fakeHandler) NodeSample(_ string, s []api.CardSample) { h.samples <- s }
 func (h *fakeHandler) NodeGone(node string)                    { h.gone <- node }
+func (h *fakeHandler) NodeNotes(_ string, n []api.MemberNote)  { h.notes <- n }
+func (h *fakeHandler) NodeCall(ctx context.Context, node string, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error) {
+	return h.call(ctx, c, in, out)
+}
 func (h *fakeHandler) set(specs map[string]*api.Spec, want ...api.Assignment) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,6 +91,7 @@ type fakeAgent struct {
 	mu      sync.Mutex
 	report  *api.Actual
 	samples []api.CardSample
+	notes   []api.MemberNote
 	welcome chan *api.Welcome
 	desired chan *api.Desired
 	down    chan error
@@ -116,6 +123,13 @@ func (a *fakeAgent) Samples() []api.CardSample {
 	s := a.samples
 	a.samples = nil
 	return s
+}
+func (a *fakeAgent) Notes() []api.MemberNote {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.notes
+	a.notes = nil
+	return n
 }
 func (a *fakeAgent) Signal(_ context.Context, o api.SignalOrder) (int, error) {
 	a.signals <- o

@@ -17,6 +17,11 @@ type Handler interface {
 	NodeReport(node string, a *api.Actual)
 	// NodeSample must not block long.
 	NodeSample(node string, s []api.CardSample)
+	// NodeNotes is what ranks of a node have said. It must not block long.
+	NodeNotes(node string, notes []api.MemberNote)
+	// NodeCall serves one call of a rank, whom the node vouches for: in is what it sends, out
+	// what it is answered. It may take as long as ctx lasts.
+	NodeCall(ctx context.Context, node string, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error)
 	// NodeGone says that the session of a node ended and no newer one replaced it.
 	NodeGone(node string)
 	// Desired is the complete desired set of a node now. ok false is "on hold": nothing is
@@ -40,6 +45,9 @@ type Agent interface {
 	Report() *api.Actual
 	// Samples is what changed on the cards since the last call in this session.
 	Samples() []api.CardSample
+	// Notes is what ranks have said since the last call in this session; all of it at the
+	// first.
+	Notes() []api.MemberNote
 	// Signal delivers a one-shot signal and says how many processes got it.
 	Signal(ctx context.Context, o api.SignalOrder) (processes int, err error)
 	// ReadLog writes a file to w until its end, or until ctx ends when it is followed.

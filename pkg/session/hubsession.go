@@ -27,6 +27,7 @@ type hubSession struct {
 	owed bool
 
 	streams streams
+	calls   calls
 }
 
 // outbox is what the writer has to send besides the desired set.
@@ -37,6 +38,7 @@ type outbox struct {
 	echo     uint64
 	requests []api.StreamRequest
 	replies  []api.StreamReply
+	calls    []api.CallPiece
 }
 
 func (o *outbox) init() { o.wake = make(chan struct{}, 1) }
@@ -76,6 +78,8 @@ func (s *hubSession) serve(node string) {
 	s.link.end(err)
 	s.writing.Wait()
 	s.streams.end(api.Errorf(api.CodeUnavailable, "node %s: session ended: %v", s.hello.Node, err))
+	s.calls.end(api.Errorf(api.CodeUnavailable, "node %s: session ended: %v", s.hello.Node, err))
+	s.calls.jobs.Wait()
 	s.hub.remove(s)
 	s.hub.log.Info("session ended", "node", s.hello.Node, "err", err)
 }
@@ -140,6 +144,16 @@ func (s *hubSession) read() error {
 		for i := range f.Replies {
 			s.streams.reply(&f.Replies[i])
 		}
+		if len(f.Notes) > 0 {
+			s.hub.handler.NodeNotes(s.hello.Node, f.Notes)
+		}
+		for i := range f.Calls {
+			if p := &f.Calls[i]; p.Call != nil {
+				s.answer(p)
+			} else {
+				s.calls.piece(p)
+			}
+		}
 	}
 }
 
@@ -177,8 +191,13 @@ func (s *hubSession) frames(told *sent, f *api.Frame, force bool) []*api.Frame {
 	o.mu.Lock()
 	dirty := o.dirty || force
 	f.Echo, f.Streams = o.echo, o.requests
+	f.Calls, o.calls = takeCalls(o.calls)
+	more := len(o.calls) > 0
 	o.dirty, o.echo, o.requests = false, 0, nil
 	o.mu.Unlock()
+	if more {
+		o.poke()
+	}
 
 	var desired []*api.Desired
 	if dirty {
@@ -194,7 +213,7 @@ func (s *hubSession) frames(told *sent, f *api.Frame, force bool) []*api.Frame {
 		}
 		f.Desired = d
 	}
-	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 {
+	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {
 		return nil // woken for a change that was sent already
 	}
 	return frames

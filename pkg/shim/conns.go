@@ -24,6 +24,7 @@ type conn struct {
 type conns struct {
 	listener int // -1: could not be made, only the first connection is there
 	list     []*conn
+	fresh    bool   // somebody came since the notes were told
 	state    []byte // the newest answer, for whoever comes
 }
 
@@ -70,10 +71,13 @@ func (m *member) poll(d time.Duration) []Command {
 			fds = append(fds, unix.PollFd{Fd: int32(m.ranks[i].pidfd), Events: unix.POLLIN})
 		}
 	}
+	jobs := len(fds)
+	fds = m.jobs.watch(fds)
 	ts := unix.NsecToTimespec(int64(d))
 	if n, err := unix.Ppoll(fds, &ts, nil); n <= 0 || err != nil {
 		return nil // EINTR is a SIGCHLD: the caller reaps
 	}
+	m.serveRanks(fds[jobs:])
 	return m.conns.serve(fds)
 }
 
@@ -117,6 +121,7 @@ func (c *conns) accept() {
 	}
 	cn := &conn{fd: fd}
 	if cn.send(c.state) {
+		c.fresh = true
 		c.list = append(c.list, cn)
 	} else {
 		_ = unix.Close(fd)

@@ -36,6 +36,7 @@ type member struct {
 	file    stateFile
 	holding []heldShell
 	orders  orders
+	jobs    jobSockets
 	exits   []int // reaped, not yet fed to the stop sequence
 
 	dirty   bool // state has changed since it was last told
@@ -86,7 +87,7 @@ func load() (*member, error) {
 	s := m.spec
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
 		ShimPID: os.Getpid(), BootID: proc.BootID()}
-	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, Lease: s.Lease}
+	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}
 	for _, r := range s.Ranks {
 		cfg.Ranks = append(cfg.Ranks, r.Rank)
 	}
@@ -95,6 +96,7 @@ func load() (*member, error) {
 }
 
 func (m *member) ready() {
+	m.jobs.open(m.spec)
 	m.state.Phase = api.PhaseReady
 	m.dirty = true
 	m.flush()
@@ -118,6 +120,7 @@ func (m *member) loop() {
 		m.checkHeld()
 		m.takeExits()
 		m.flush()
+		m.tellNotes()
 	}
 }
 
@@ -141,6 +144,7 @@ func (m *member) wait() time.Duration {
 	if len(m.holding) > 0 {
 		d = min(d, m.heldWait(t.Mono))
 	}
+	d = min(d, m.jobs.wait(t.Mono))
 	if m.file.unsaved {
 		d = min(d, stateRetry)
 	}
@@ -230,6 +234,8 @@ func (m *member) finish() {
 	m.over, m.dirty, m.durable = true, true, true
 	m.exitAt = clock(unix.CLOCK_MONOTONIC) + byeWait
 	m.files = closeFiles(m.files)
+	m.tellNotes()
+	m.jobs.close()
 }
 
 // flush writes the state and then tells it, once for all that has changed.

@@ -44,7 +44,8 @@ type Spec struct {
 	Notice     *api.Notice   `json:"notice,omitempty"`
 	StopSignal string        `json:"stop_signal"` // "TERM"
 	Grace      time.Duration `json:"grace_ns"`
-	Lease      time.Duration `json:"lease_ns,omitempty"` // 0: off
+	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far ranks may extend it; 0: not at all
+	Lease      time.Duration `json:"lease_ns,omitempty"`     // 0: off
 	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
 	MemoryMax int64 `json:"memory_max,omitempty"`
 	PidsMax   int64 `json:"pids_max,omitempty"`
@@ -79,6 +80,8 @@ type Answer struct {
 	State     *State `json:"state,omitempty"`
 	Signal    uint64 `json:"signal,omitempty"`    // number of the order answered
 	Processes int    `json:"processes,omitempty"` // that got it
+	// Notes is what the ranks have said, at most about once a second and again to whoever connects.
+	Notes *api.MemberNote `json:"notes,omitempty"`
 }
 
 // State is what StateFile holds.

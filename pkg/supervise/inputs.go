@@ -28,6 +28,7 @@ type Config struct {
 	Notice     *api.Notice
 	StopSignal string // of the ends that nobody ordered
 	Grace      time.Duration
+	GraceMax   time.Duration // how long ranks may extend the grace to, from the stop signal; 0: not at all
 	Lease      time.Duration // 0: off
 }
 
@@ -46,6 +47,9 @@ type Order struct{ api.Stop }
 // Renewed: the controller was reached; the lease has so much left from now.
 type Renewed struct{ Left time.Duration }
 
+// Extend: a rank asks not to be killed for so long from now.
+type Extend struct{ By time.Duration }
+
 // Empty answers [Prove]: no process of the member is left.
 type Empty struct{}
 
@@ -59,6 +63,7 @@ func (Go) input()       {}
 func (Exited) input()   {}
 func (Order) input()    {}
 func (Renewed) input()  {}
+func (Extend) input()   {}
 func (Empty) input()    {}
 func (Occupied) input() {}
 func (Tick) input()     {}

@@ -28,6 +28,7 @@ type Machine struct {
 	noticeAt, limitAt, stopAt, killAt, probeAt, stuckAt time.Duration
 	probeStep                                           time.Duration
 	leaseAt                                             time.Duration // on the boot clock
+	stoppedAt                                           time.Duration // when the grace began
 }
 
 // New is a member that holds: prepared, its gate closed. The lease runs from now.
@@ -75,6 +76,8 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 		return m.order(now, in.Stop)
 	case Renewed:
 		m.renewed(now, in.Left)
+	case Extend:
+		m.extend(now, in.By)
 	case Empty:
 		return m.empty()
 	case Occupied:
@@ -142,10 +145,21 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 		m.stopAt = min(m.stopAt, now.Mono+s.Lead)
 		return m.tick(now)
 	case Stopping:
+		if s.Grace >= m.grace {
+			return nil // a repeat: it must not take back what a rank was given on top
+		}
+		m.grace = s.Grace
 		m.killAt = min(m.killAt, now.Mono+s.Lead+s.Grace)
 		return m.tick(now)
 	}
 	return nil
+}
+
+// extend moves the kill, never to before what the grace gives, never beyond GraceMax.
+func (m *Machine) extend(now Instant, by time.Duration) {
+	if m.state == Stopping && m.grace > 0 {
+		m.killAt = max(m.killAt, min(now.Mono+by, m.stoppedAt+m.cfg.GraceMax))
+	}
 }
 
 // decide keeps the first reason. What an order leaves open is taken from the spec.
@@ -175,6 +189,7 @@ func (m *Machine) stop(now Instant) []Act {
 	}
 	m.disarm()
 	m.state = Stopping
+	m.stoppedAt = now.Mono
 	m.killAt = now.Mono + m.grace
 	if len(m.alive) == 0 { // a holder: only the proof tells when its processes are gone
 		m.probe(now)

@@ -46,6 +46,7 @@ type data struct {
 	Epochs          map[int64]map[int][]byte
 	Nodes           map[string][]byte
 	Events          []eventRow // by Seq
+	Checkpoints     map[int64]checkpoints
 }
 
 type jobRow struct {
@@ -66,7 +67,7 @@ func newData() data {
 	return data{
 		NextID: 1, NextSeq: 1,
 		Specs: make(map[string][]byte), Jobs: make(map[int64]jobRow), Ranks: make(map[int64]map[int][]byte),
-		Epochs: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte),
+		Epochs: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
 	}
 }
 
@@ -120,6 +121,13 @@ func (d *Disk) Clone() *Disk {
 	c := d.d
 	c.Specs, c.Jobs, c.Nodes = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes)
 	c.Ranks, c.Epochs = cloneTwo(c.Ranks), cloneTwo(c.Epochs)
+	c.Checkpoints = make(map[int64]checkpoints, len(d.d.Checkpoints))
+	for job, epochs := range d.d.Checkpoints {
+		c.Checkpoints[job] = make(checkpoints, len(epochs))
+		for epoch, ranks := range epochs {
+			c.Checkpoints[job][epoch] = maps.Clone(ranks)
+		}
+	}
 	c.Events = c.Events[:len(c.Events):len(c.Events)]
 	return &Disk{d: c, full: d.full}
 }

@@ -17,6 +17,7 @@ type statements struct {
 	jobLive, jobEnded       *statement
 	rank, rankGone          *statement
 	epoch, node, event      *statement
+	piece, checkpoint       *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -39,6 +40,8 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.rankGone, 1, "DELETE FROM rank WHERE id = ?"},
 		{&st.epoch, 3, "INSERT INTO epoch (job, epoch, data) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.node, 2, "INSERT INTO node (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
+		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)

@@ -46,7 +46,9 @@ type Store struct {
 	st      statements
 	nextID  int64
 	nextSeq int64
-	specs   map[string]struct{} // hashes known to be stored
+	// lastBlob is the number of the newest checkpoint, finished or not.
+	lastBlob int64
+	specs    map[string]struct{} // hashes known to be stored
 
 	lineage atomic.Uint64
 	failed  atomic.Pointer[error] // set once: every call but Close gives it
@@ -150,6 +152,9 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	}
 	meta, err := s.w.ints("SELECT lineage, next_id, next_seq FROM meta", 3)
 	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := s.startCheckpoints(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	s.lineage.Store(uint64(meta[0]))

@@ -46,6 +46,9 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"closed", testClosed},
 		{"a cancelled commit leaves nothing", testCancelled},
 		{"backup", testBackup},
+		{"checkpoints come back whole", testCheckpoints},
+		{"ranks of a set are in step", testCheckpointsInStep},
+		{"a checkpoint that broke off leaves nothing", testCheckpointBroken},
 		{"random batches against a model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newPlace(t)) })

@@ -47,6 +47,15 @@ type job struct {
 	Cancelled    bool              `json:"cancelled,omitempty"`
 	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
+	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
+}
+
+type checkpoint struct {
+	Epoch    int       `json:"epoch"`
+	Time     time.Time `json:"time"`
+	Bytes    int64     `json:"bytes"`
+	Complete bool      `json:"complete,omitempty"`
+	Before   int       `json:"before,omitempty"`
 }
 
 type array struct {
@@ -73,6 +82,7 @@ type drain struct {
 	Lead    time.Duration `json:"lead,omitempty"`
 	Moved   int           `json:"moved,omitempty"`
 	Later   []api.Cause   `json:"later,omitempty"`
+	Acked   int           `json:"acked,omitempty"`
 }
 
 type verdict struct {
@@ -93,6 +103,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
+		Checkpoint: (*checkpoint)(j.Checkpoint),
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -117,6 +128,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
+		Checkpoint: (*gang.Checkpoint)(r.Checkpoint),
 	}
 	if len(r.Members) > 0 {
 		j.Members = make([]gang.Member, len(r.Members))

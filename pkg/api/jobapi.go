@@ -1,0 +1,96 @@
+package api
+
+import "time"
+
+// What ranks say and ask while they run, on its way from the node to the controller.
+
+// MaxCheckpointBytes is the largest checkpoint of one rank. More belongs into files.
+const MaxCheckpointBytes = 16 << 20
+
+// MaxCheckpointEnv is the longest CHECKPOINT_DATA: the kernel takes no single string of an
+// environment above 128 KiB.
+const MaxCheckpointEnv = 96 << 10
+
+// MaxStatusBytes is how much of a STATUS= is kept: a line in gqueue.
+const MaxStatusBytes = 256
+
+// CheckpointDrain in [Spec.Checkpoint] refuses checkpoints while the gang is not being stopped.
+const CheckpointDrain = "drain"
+
+// RankNote is what a rank has said about itself. None of it is state: it is shown and
+// judged, and forgotten with the controller until the node says it again.
+type RankNote struct {
+	Rank    int           `json:"rank"`
+	Beats   uint64        `json:"beats,omitempty"`       // WATCHDOG=1 so far
+	BeatAge time.Duration `json:"beat_age_ns,omitempty"` // since the last of them, when this was sent
+	Status  string        `json:"status,omitempty"`      // the newest STATUS=
+	Ready   bool          `json:"ready,omitempty"`       // READY=1
+	// Stopping: STOPPING=1. Saved: X_GANG_CHECKPOINT=done, the stop need not wait for it.
+	Stopping bool `json:"stopping,omitempty"`
+	Saved    bool `json:"saved,omitempty"`
+}
+
+// MemberNote is what the ranks of one member have said, the newest of each.
+type MemberNote struct {
+	MemberKey
+	Ranks []RankNote `json:"ranks"`
+}
+
+// Call is what a rank asks of the controller. The node vouches for the key and the rank.
+// Only one field besides them is set.
+type Call struct {
+	MemberKey
+	Rank    int            `json:"rank"`
+	Put     *CheckpointPut `json:"put,omitempty"` // the call's data is the checkpoint
+	Get     *CheckpointGet `json:"get,omitempty"` // the answer's data is
+	Barrier *Barrier       `json:"barrier,omitempty"`
+}
+
+// CheckpointPut stores a checkpoint. A repeat with the Key of the put before changes nothing.
+type CheckpointPut struct {
+	Key string `json:"key,omitempty"`
+}
+
+// CheckpointGet reads the checkpoint of a rank from a set.
+type CheckpointGet struct {
+	Rank  int `json:"rank"`
+	Epoch int `json:"epoch,omitempty"` // 0: the newest complete set
+}
+
+// Barrier waits until every rank of the epoch has come to the same name. A repeat with the
+// same Key is the same arrival.
+type Barrier struct {
+	Name string `json:"name"`
+	Key  string `json:"key,omitempty"`
+}
+
+// CallResult is how a call ended well.
+type CallResult struct {
+	Epoch    int   `json:"epoch,omitempty"`    // of the checkpoint
+	Bytes    int64 `json:"bytes,omitempty"`    // of the checkpoint
+	Complete bool  `json:"complete,omitempty"` // every rank has put one in this epoch
+	Size     int   `json:"size,omitempty"`     // ranks that a barrier waited for
+}
+
+// CallPiece is one piece of a call, in either direction. The node opens it with Call; then
+// both sides send Data within the credit they were given (a call begins with
+// [StreamWindow]) and end their half with EOF. The controller's last piece has Result or
+// Error. Cancel ends all of it.
+type CallPiece struct {
+	ID     uint64      `json:"id"`
+	Call   *Call       `json:"call,omitempty"`
+	Data   []byte      `json:"data,omitempty"`
+	EOF    bool        `json:"eof,omitempty"`
+	Cancel bool        `json:"cancel,omitempty"`
+	Credit int64       `json:"credit,omitempty"`
+	Result *CallResult `json:"result,omitempty"`
+	Error  *Error      `json:"error,omitempty"`
+}
+
+// Checkpoint is the newest set of checkpoints as `gqueue --json` prints it.
+type Checkpoint struct {
+	Epoch    int       `json:"epoch"`
+	Time     time.Time `json:"time"`
+	Bytes    int64     `json:"bytes"`    // of the newest of each rank
+	Complete bool      `json:"complete"` // every rank has put one in this epoch
+}

@@ -1,0 +1,267 @@
+package shim
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/jobapi"
+	"gangd/pkg/supervise"
+)
+
+const (
+	// noteEvery bounds how often what ranks say is passed on: a training loop may beat
+	// a thousand times a second, and people look once.
+	noteEvery = time.Second
+	// notesPerPoll bounds the datagrams of one rank in one go: a rank that floods its socket
+	// must not hold up the stop of the others.
+	notesPerPoll = 64
+	// lingerFor is how long a connection that was refused is kept: closed at once, a program
+	// that is still sending its checkpoint would see a broken pipe and never the reason.
+	lingerFor = 2 * time.Second
+)
+
+// jobSockets are what the ranks speak to. Each rank has its own pair, so that it is known
+// who speaks: systemd-notify, say, is gone before its process id could be looked up.
+type jobSockets struct {
+	ranks  []rankSockets
+	uid    int
+	state  string        // gnoded's state directory
+	due    bool          // notes are to be told
+	urgent bool          // at once
+	next   time.Duration // not before, monotonic
+	linger []lingering
+}
+
+type rankSockets struct {
+	rank         int
+	notify, http int // -1: none
+	note         api.RankNote
+	beatAt       time.Duration // CLOCK_BOOTTIME, of the last beat
+}
+
+type lingering struct {
+	fd    int
+	until time.Duration
+}
+
+// open makes the sockets in the working directory, for the job's user alone. A socket that
+// can't be made is missing: the job runs without it.
+func (j *jobSockets) open(s *Spec) {
+	*j = jobSockets{uid: unix.Geteuid(), state: filepath.Dir(filepath.Dir(s.Dir))}
+	if s.SwitchUser {
+		j.uid = int(s.UID)
+	}
+	for _, r := range s.Ranks {
+		j.ranks = append(j.ranks, rankSockets{rank: r.Rank, note: api.RankNote{Rank: r.Rank},
+			notify: rankSocket(s, unix.SOCK_DGRAM, jobapi.Name(jobapi.NotifyPrefix, r.Rank)),
+			http:   rankSocket(s, unix.SOCK_STREAM, jobapi.Name(jobapi.SocketPrefix, r.Rank))})
+	}
+}
+
+func rankSocket(s *Spec, kind int, name string) int {
+	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		logf("socket %s: %v", name, err)
+		return -1
+	}
+	_ = unix.Unlink(name)
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: name}); err == nil && s.SwitchUser { // 0600 by the umask
+		err = unix.Fchownat(unix.AT_FDCWD, name, int(s.UID), int(s.GID), unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err == nil && kind == unix.SOCK_STREAM {
+		err = unix.Listen(fd, 64)
+	}
+	if err == nil && kind == unix.SOCK_DGRAM {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+	}
+	if err != nil {
+		logf("socket %s: %v", name, err)
+		_ = unix.Close(fd)
+		return -1
+	}
+	return fd
+}
+
+func (j *jobSockets) close() {
+	for _, r := range j.ranks {
+		for _, fd := range []int{r.notify, r.http} {
+			if fd >= 0 {
+				_ = unix.Close(fd)
+			}
+		}
+	}
+	for _, l := range j.linger {
+		_ = unix.Close(l.fd)
+	}
+	*j = jobSockets{}
+}
+
+// watch adds the sockets to a poll, two for each rank; the kernel skips -1.
+func (j *jobSockets) watch(fds []unix.PollFd) []unix.PollFd {
+	for _, r := range j.ranks {
+		fds = append(fds, unix.PollFd{Fd: int32(r.notify), Events: unix.POLLIN}, unix.PollFd{Fd: int32(r.http), Events: unix.POLLIN})
+	}
+	return fds
+}
+
+// wait is how long a poll may sleep before something is due here.
+func (j *jobSockets) wait(now time.Duration) time.Duration {
+	d := time.Duration(math.MaxInt64)
+	switch {
+	case j.urgent:
+		return 0
+	case j.due:
+		d = max(j.next-now, 0)
+	}
+	if len(j.linger) > 0 {
+		d = min(d, max(j.linger[0].until-now, 0))
+	}
+	return d
+}
+
+// serveRanks takes what came on the polled sockets.
+func (m *member) serveRanks(fds []unix.PollFd) {
+	j := &m.jobs
+	for i := range j.ranks {
+		if fds[2*i].Revents != 0 {
+			m.hear(&j.ranks[i])
+		}
+		if fds[2*i+1].Revents != 0 {
+			j.accept(m.spec.MemberKey, &j.ranks[i])
+		}
+	}
+}
+
+// hear reads the notifications of one rank, its children's among them. Descriptors that come
+// along are closed when their datagram has been dealt with, which is what the sender of
+// BARRIER=1 waits for.
+func (m *member) hear(r *rankSockets) {
+	buf, oob := make([]byte, jobapi.MaxDatagram), make([]byte, 512)
+	for range notesPerPoll {
+		n, oobn, _, _, err := unix.Recvmsg(r.notify, buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if err != nil {
+			return
+		}
+		if uid := sender(oob[:oobn]); uid == 0 || uid == m.jobs.uid {
+			m.said(r, jobapi.Parse(buf[:n]))
+		}
+	}
+}
+
+// sender is the user a datagram came from, -1 when the kernel did not say, and closes the
+// descriptors in it.
+func sender(oob []byte) (uid int) {
+	uid = -1
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return uid
+	}
+	for i := range msgs {
+		if cred, err := unix.ParseUnixCredentials(&msgs[i]); err == nil {
+			uid = int(cred.Uid)
+		}
+		if fds, err := unix.ParseUnixRights(&msgs[i]); err == nil {
+			for _, fd := range fds {
+				_ = unix.Close(fd)
+			}
+		}
+	}
+	return uid
+}
+
+// said takes in one notification.
+func (m *member) said(r *rankSockets, n jobapi.Notification) {
+	before := r.note
+	if n.Beat {
+		r.note.Beats++
+		r.beatAt = clock(unix.CLOCK_BOOTTIME)
+	}
+	if n.HasStatus {
+		r.note.Status = n.Status
+	}
+	r.note.Ready = r.note.Ready || n.Ready
+	r.note.Stopping = r.note.Stopping || n.Stopping
+	r.note.Saved = r.note.Saved || n.Saved
+	if n.Extend > 0 {
+		m.step(supervise.Extend{By: n.Extend})
+	}
+	now := r.note
+	m.jobs.due = m.jobs.due || now != before
+	m.jobs.urgent = m.jobs.urgent || now.Ready != before.Ready || now.Stopping != before.Stopping || now.Saved != before.Saved
+}
+
+// tellNotes passes on what ranks said, when it is time.
+func (m *member) tellNotes() {
+	j, now := &m.jobs, clock(unix.CLOCK_MONOTONIC)
+	j.hangUp(now)
+	again := m.conns.fresh
+	m.conns.fresh = false
+	if !again && !j.urgent && (!j.due || now < j.next && !m.over) {
+		return
+	}
+	j.due, j.urgent, j.next = false, false, now+noteEvery
+	notes := &api.MemberNote{MemberKey: m.spec.MemberKey}
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		if r.note == (api.RankNote{Rank: r.rank}) {
+			continue
+		}
+		n := r.note
+		if n.Beats > 0 {
+			n.BeatAge = clock(unix.CLOCK_BOOTTIME) - r.beatAt
+		}
+		notes.Ranks = append(notes.Ranks, n)
+	}
+	if len(notes.Ranks) == 0 {
+		return
+	}
+	b, err := json.Marshal(Answer{Notes: notes})
+	if err != nil {
+		panic("notes do not marshal: " + err.Error())
+	}
+	m.conns.tell(append(b, '\n'))
+}
+
+// accept takes a connection of a rank and hands it to gnoded. Only the job's own user may
+// speak for it, and root.
+func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
+	fd, _, err := unix.Accept4(r.http, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	if err != nil {
+		return
+	}
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || cred.Uid != 0 && int(cred.Uid) != j.uid {
+		_ = unix.Close(fd)
+		return
+	}
+	if err := j.handOver(jobapi.Caller{MemberKey: k, Rank: r.rank, UID: cred.Uid}, fd); err == nil {
+		_ = unix.Close(fd) // gnoded has its own
+		return
+	}
+	_, _ = unix.SendmsgN(fd, jobapi.Unavailable, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	_ = unix.Shutdown(fd, unix.SHUT_WR)
+	j.linger = append(j.linger, lingering{fd: fd, until: clock(unix.CLOCK_MONOTONIC) + lingerFor})
+}
+
+func (j *jobSockets) handOver(c jobapi.Caller, fd int) error {
+	dir, err := unix.Open(j.state, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return jobapi.HandOver(dir, c, fd)
+}
+
+// hangUp closes the refused connections that had their time. What was sent on them meanwhile
+// lies in the kernel, bounded by the socket's buffer.
+func (j *jobSockets) hangUp(now time.Duration) {
+	for len(j.linger) > 0 && now >= j.linger[0].until {
+		_ = unix.Close(j.linger[0].fd)
+		j.linger = j.linger[1:]
+	}
+}
