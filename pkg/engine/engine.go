@@ -63,6 +63,7 @@ type Engine struct {
 	log    *slog.Logger
 	hub    Hub
 	inbox  chan request
+	kept   []request     // taken from the inbox while the disk was full, before all that is in it now
 	done   chan struct{} // closed when Run has returned
 	view   view
 	bus    bus
@@ -116,7 +117,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case r := <-e.inbox:
+		case r := <-e.inboxUnlessKept():
 			batch = e.gather(append(batch, r))
 		case <-timer.C:
 			batch = e.gather(append(batch, request{ev: gang.Tick{}}))
@@ -129,6 +130,12 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // gather takes what else is waiting, up to a batch.
 func (e *Engine) gather(batch []request) []request {
+	n := min(len(e.kept), maxBatch-len(batch))
+	batch = append(batch, e.kept[:n]...)
+	if e.kept = e.kept[n:]; len(e.kept) > 0 {
+		return batch
+	}
+	e.kept = nil
 	for len(batch) < maxBatch {
 		select {
 		case r := <-e.inbox:
@@ -140,13 +147,21 @@ func (e *Engine) gather(batch []request) []request {
 	return batch
 }
 
+// inboxUnlessKept is the inbox, or nothing while older requests wait for their turn.
+func (e *Engine) inboxUnlessKept() <-chan request {
+	if len(e.kept) > 0 {
+		return nil
+	}
+	return e.inbox
+}
+
 // arm sets the timer to the core's next deadline, or to now when a plan is owed.
 func (e *Engine) arm(timer *time.Timer) {
 	wait := time.Hour
 	if at, ok := e.world.NextDeadline(); ok {
 		wait = max(0, at-e.opt.Clock.Now().Mono)
 	}
-	if e.replan {
+	if e.replan || len(e.kept) > 0 {
 		wait = 0
 	}
 	timer.Reset(wait)
@@ -222,34 +237,28 @@ func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
 	}
 }
 
-// refuseWhileFull answers submissions for one retry interval; false when ctx ended.
+// refuseWhileFull answers submissions for one retry interval; false when ctx ended. What is
+// not a submission is kept, in order and before anything that comes later; when as much is
+// kept as the inbox holds, senders are held back.
 func (e *Engine) refuseWhileFull(ctx context.Context) bool {
 	retry := time.NewTimer(fullRetry)
 	defer retry.Stop()
-	var keep []request
-	// What is not a submission goes back, in order, before anything that comes later: the
-	// inbox has room for it because it was taken from there and nobody else reads.
-	defer func() {
-		for _, r := range keep {
-			select {
-			case e.inbox <- r:
-			default: // full of later senders: they are held back, this one must not be lost
-				go func() { e.inbox <- r }()
-			}
-		}
-	}()
 	for {
+		inbox := e.inbox
+		if len(e.kept) >= inboxSize {
+			inbox = nil
+		}
 		select {
 		case <-ctx.Done():
 			return false
 		case <-retry.C:
 			return true
-		case r := <-e.inbox:
+		case r := <-inbox:
 			if _, submit := r.ev.(gang.Submit); submit && r.reply != nil {
 				r.reply <- gang.Outcome{Refused: errDiskFull}
 				continue
 			}
-			keep = append(keep, r)
+			e.kept = append(e.kept, r)
 		}
 	}
 }
