@@ -489,3 +489,19 @@ func TestFencedJobSaysWhy(t *testing.T) {
 		t.Errorf("%s: %s", word, text)
 	}
 }
+
+func TestUnknownNamesAreRefused(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	for want, q := range map[string]api.JobQuery{
+		`no partition "mian"; partitions here: main`: {Partitions: []string{"main", "mian"}},
+		`no node "n9"; ginfo lists them`:             {Nodes: []string{"n1", "n9"}},
+	} {
+		if _, err := r.List(&q, me.UID); err == nil || err.Error() != want || api.CodeOf(err) != api.CodeNotFound {
+			t.Errorf("list: %v, want %s", err, want)
+		}
+		if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: q}, me, anyone); err == nil || err.Error() != want {
+			t.Errorf("cancel: %v, want %s", err, want)
+		}
+	}
+}
