@@ -505,3 +505,24 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestTestOnlySaysWhatComesFirst(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	begin := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	for want, edit := range map[string]func(*api.SubmitRequest){
+		"would start now on n1": func(*api.SubmitRequest) {},
+		"would be held until gctl release; if it were not, it would start now on n1":                      func(q *api.SubmitRequest) { q.Spec.Hold = true },
+		"would wait until " + begin.Format(time.RFC3339) + "; if that were now, it would start now on n1": func(q *api.SubmitRequest) { q.Spec.Begin = begin },
+		"the first of its elements would start now on n1": func(q *api.SubmitRequest) {
+			q.Array = &api.Array{Indices: []int{0, 1}}
+		},
+	} {
+		q := &api.SubmitRequest{Spec: spec(1), TestOnly: true}
+		edit(q)
+		reply, err := r.Submit(t.Context(), q, me)
+		if err != nil || reply.Why != want {
+			t.Errorf("%+v, %v, want %s", reply, err, want)
+		}
+	}
+}

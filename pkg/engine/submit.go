@@ -212,12 +212,26 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	})
 	v.Queue = slices.Insert(v.Queue, i, c)
 	now := e.opt.Clock.Now().Wall
+	first := waitsFirst(ev, now)
 	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
 		if s.Job == c.Job {
-			return "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
+			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
-	return "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+	return first + "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+}
+
+// waitsFirst says what keeps a job from being looked at before any resource does.
+func waitsFirst(ev *gang.Submit, now time.Time) string {
+	switch s := ev.Spec; {
+	case s.Hold:
+		return "would be held until gctl release; if it were not, it "
+	case s.Begin.After(now):
+		return fmt.Sprintf("would wait until %s; if that were now, it ", s.Begin.Format(time.RFC3339))
+	case ev.Array != nil:
+		return "the first of its elements "
+	}
+	return ""
 }
 
 func slotNodes(slots []cluster.Slot) []string {
