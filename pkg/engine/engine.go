@@ -52,6 +52,8 @@ type Options struct {
 	Policy   sched.Policy
 	Record   Recorder
 	Version  string
+	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
+	AcceptStore bool
 }
 
 // Engine runs the controller's state.
@@ -158,7 +160,7 @@ func (e *Engine) inboxUnlessKept() <-chan request {
 // arm sets the timer to the core's next deadline, or to now when a plan is owed.
 func (e *Engine) arm(timer *time.Timer) {
 	wait := time.Hour
-	if at, ok := e.world.NextDeadline(); ok {
+	if at, ok := e.world.NextDeadline(); ok && e.view.onHold() == "" {
 		wait = max(0, at-e.opt.Clock.Now().Mono)
 	}
 	if e.replan || len(e.kept) > 0 {
@@ -172,9 +174,13 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 	now := e.opt.Clock.Now()
 	outcomes := make([]gang.Outcome, len(batch))
 	for i, r := range batch {
-		if r.ev != nil {
-			outcomes[i] = e.step(now, r.ev)
+		if r.ev == nil {
+			continue
 		}
+		if err := e.checkLineage(ctx, r.ev); err != nil {
+			return err
+		}
+		outcomes[i] = e.step(now, r.ev)
 	}
 	e.planStarts(now)
 	ch := e.world.Take()
@@ -199,6 +205,9 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 // step hands one event to the core. A submission that the disk has no room for is refused
 // before it is taken in: ends must still find room when acceptance has stopped.
 func (e *Engine) step(now gang.Instant, ev gang.Event) gang.Outcome {
+	if e.view.onHold() != "" {
+		return gang.Outcome{Refused: errHold}
+	}
 	if _, submit := ev.(gang.Submit); submit {
 		if err := e.store.Room(); err != nil {
 			e.log.Error("submission refused", "err", err)
