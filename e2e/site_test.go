@@ -165,7 +165,7 @@ func TestSiteLoginHost(t *testing.T) {
 // Several users on one site: each job is its owner's, in what it may do and who may touch it.
 func TestSiteUsers(t *testing.T) {
 	needRoot(t)
-	s := startSite(t, asUser(t, "bin"))
+	s := startSite(t, asUser(t, "bin"), `retry_backoff = "2s"`)
 	s.node("n1", `cards = "none"`, "cpus = 4", "min_uid = 2", fmt.Sprintf("socket = %q", filepath.Join(s.dir, "c", "run", "gangd.sock")))
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
 	s.up("n1")
@@ -236,17 +236,18 @@ func TestSiteUsers(t *testing.T) {
 	})
 	t.Run("below min_uid", func(t *testing.T) {
 		id := daemon.submit("--wrap", "true")
+		shown := false // while it waits for its next try
 		reason := "n1: user daemon: uid 1 is below min_uid 2 of this node"
 		s.until("the refusal is told", func() bool {
-			return strings.Contains(daemon.must("gctl", "events", fmt.Sprint(id)), reason)
+			shown = shown || strings.Contains(daemon.must("gqueue", "--why", fmt.Sprint(id)), "last try: "+reason)
+			return shown && strings.Contains(daemon.must("gctl", "events", fmt.Sprint(id)), reason)
 		})
 		j := s.wait(id, api.JobFailed)
 		if j.Cause != api.CauseLaunch || j.Verdict != reason {
 			t.Errorf("%s: %q, want %q", j.Cause, j.Verdict, reason)
 		}
-		out, errs, code := daemon.run("gqueue", "--why", fmt.Sprint(id))
-		if !strings.Contains(out+errs, reason) {
-			t.Errorf("gqueue --why: exit %d, %s%s", code, out, errs)
+		if out := daemon.must("gqueue", "--why", fmt.Sprint(id)); !strings.Contains(out, "not waiting: FAILED: "+reason) {
+			t.Errorf("gqueue --why: %s", out)
 		}
 		if got := s.nodeState("n1"); got != "up" {
 			t.Errorf("n1 is %s: a user it does not take must not drain it", got)
@@ -263,6 +264,7 @@ func TestSiteBackup(t *testing.T) {
 	kept := s.submit("-H", "--wrap", "true")
 	copied := filepath.Join(s.dir, "backup")
 	s.must("gangd", "backup", copied)
+	lost := s.submit("-H", "--wrap", "true")
 	s.kill("gangd", syscall.SIGTERM)
 	if err := os.RemoveAll(filepath.Join(s.dir, "gangd")); err != nil {
 		t.Fatal(err)
@@ -274,6 +276,13 @@ func TestSiteBackup(t *testing.T) {
 	s.untilNode("n1", "up") // the certificate authority is the same
 	if j := s.job(kept); j.State != api.JobPending {
 		t.Errorf("job %d is %s", kept, j.State)
+	}
+	if _, errs, code := s.run("gqueue", "-j", fmt.Sprint(lost)); code != api.ExitNotFound {
+		t.Errorf("a job from after the backup: exit %d, %s", code, errs)
+	}
+	out, _, _ := s.run("gctl", "ping")
+	if !strings.Contains(out, "HOLD: the store is at commit ") || !strings.Contains(out, "node n1 has seen commit") {
+		t.Errorf("gctl ping: %s", out)
 	}
 	s.must("gangd", "verify")
 }
