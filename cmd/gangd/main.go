@@ -49,7 +49,7 @@ func command() *cobra.Command {
 	cmd.SetContext(context.Background())
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gangd.toml(5)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
-	cmd.AddCommand(devCommand(), tokenCommand(), verifyCommand())
+	cmd.AddCommand(devCommand(), tokenCommand(), verifyCommand(), backupCommand())
 	return cmd
 }
 

@@ -477,3 +477,15 @@ msg="gang rolled back" job=12 epoch=2 why="n1: disk full"
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
 }
+
+// TestFencedJobSaysWhy: it is no candidate, so no plan has a reason for it.
+func TestFencedJobSaysWhy(t *testing.T) {
+	r := newRig(t, memstore.New())
+	left := []gang.Left{{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Ran: true}}
+	r.view.putNode(&gang.Node{Name: "n2", State: api.NodeLost, Left: left})
+	word, text := r.waits(&gang.Job{ID: 7, Epoch: 2, Spec: &api.Spec{}})
+	want := "attempt 2 may still run on n2 (lost); it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence n2"
+	if word != "NodeDown" || text != want {
+		t.Errorf("%s: %s", word, text)
+	}
+}
