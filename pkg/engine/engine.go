@@ -225,7 +225,9 @@ func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
 	}
 	for told := false; ; told = true {
 		t := time.Now()
-		lineage, err := e.store.Commit(ctx, ch)
+		// What was stepped is committed also when the end has come meanwhile: its callers
+		// wait for the answer, and an end in good order is not a failed commit.
+		lineage, err := e.store.Commit(context.WithoutCancel(ctx), ch)
 		if err == nil {
 			e.opt.Record.Commit(time.Since(t), len(ch.Events))
 			e.view.setLineage(lineage)

@@ -250,6 +250,9 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	out := &api.WhyReply{SchemaVersion: api.SchemaVersion, JobID: j.ID, State: shown.State, Reason: shown.Reason, Why: shown.Why}
 	if shown.State != api.JobPending {
 		out.Why = "not waiting: " + string(shown.State)
+		if shown.Verdict != "" {
+			out.Why += ": " + shown.Verdict
+		}
 		return out, nil
 	}
 	var v *sched.View
@@ -260,5 +263,24 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		r := sched.Explain(v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
-	return out, nil
+	return out, e.lastTry(ctx, j, out)
+}
+
+// lastTry adds what the last reservation came to nothing by: a back-off alone does not say
+// which node refused, and why.
+func (e *Engine) lastTry(ctx context.Context, j *gang.Job, out *api.WhyReply) error {
+	if j.Rollbacks == 0 {
+		return nil
+	}
+	evs, err := e.store.Events(ctx, j.ID, 0, 0)
+	if err != nil {
+		return err
+	}
+	for _, ev := range slices.Backward(evs) {
+		if ev.Type == api.EventRolledBack {
+			out.Why += "\nlast try: " + ev.Text
+			break
+		}
+	}
+	return nil
 }

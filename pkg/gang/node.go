@@ -156,7 +156,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 }
 
-// sessionCut: by itself this ends nothing, the node's daemon may just be restarting.
+// sessionCut: by itself this ends nothing that runs, the daemon may just be restarting.
 func (w *World) sessionCut(ev NodeGone) Outcome {
 	h := w.nodes[ev.Node]
 	if h == nil {
