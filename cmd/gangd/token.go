@@ -18,6 +18,7 @@ func tokenCommand() *cobra.Command {
 		Short: "let nodes join, and cut them off",
 		Example: `  gangd token new                             a line for one node, good for an hour
   gangd token new --uses=8 --ttl=24h          one line for a rack
+  gangd token new --login                     a line for a login host
   gangd token revoke n3                       n3's certificates count no more`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -36,6 +37,7 @@ func tokenNewCommand() *cobra.Command {
 			"address, the fingerprint of its CA, and the token. Treat it like a password until it is used.",
 		Example: `  gangd token new                             any node that has not joined before, once, within an hour
   gangd token new --node=n3                   n3 alone, also when it joins again
+  gangd token new --login                     a login host, whose users' commands work there
   gangd token new | ssh n3 gnoded join -      the line appears in no list of processes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +56,7 @@ func tokenNewCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&ask.Node, "node", "", "only the node `NAME` may use it")
+	f.BoolVar(&ask.Login, "login", false, "for a login host: it vouches for all its users but root and admins, and runs nothing")
 	f.IntVar(&ask.Uses, "uses", 1, "how many nodes may use it")
 	f.DurationVar(&ttl, "ttl", ttl, "how long it may be used, at most 168h")
 	return cmd

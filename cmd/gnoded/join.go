@@ -70,9 +70,16 @@ func join(cmd *cobra.Command, cfg *config.Node, line string) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "joined as %s, until %s (renewed by itself)\n", j.Name, j.Expires.Local().Format("2006-01-02 15:04"))
+	kind := ""
+	if j.Login {
+		kind = "login host "
+	}
+	fmt.Fprintf(out, "joined as %s%s, until %s (renewed by itself)\n", kind, j.Name, j.Expires.Local().Format("2006-01-02 15:04"))
 	if cfg.Controller != j.Address {
 		fmt.Fprintf(out, "now set in this node's configuration: controller = %q\n", j.Address)
+	}
+	if j.Login && !cfg.Login {
+		fmt.Fprintln(out, "and: login = true")
 	}
 	return nil
 }

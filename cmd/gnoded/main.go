@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"gangd/pkg/api"
 	"gangd/pkg/auth"
@@ -24,6 +26,7 @@ import (
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
 	"gangd/pkg/noded"
+	"gangd/pkg/relay"
 )
 
 func main() {
@@ -33,16 +36,22 @@ func main() {
 func command() *cobra.Command {
 	var file, name string
 	var set []string
+	var login bool
 	cmd := &cobra.Command{
 		Use:   "gnoded",
 		Short: "the node daemon of a gangd cluster",
 		Long: "Starts what the controller places on this machine, watches it, and says what is. It opens one connection\n" +
-			"to the controller and listens on none. Its end, however it comes, touches no running job.",
+			"to the controller and listens on no network. Its end, however it comes, touches no running job.\n" +
+			"With --login it is the relay of a login host: commands there reach the controller, and nothing runs.",
 		Example: `  gnoded join gang://TOKEN@login1:7420/FINGERPRINT     become a node of a cluster, once
   gnoded --config /etc/gangd/gnoded.toml               serve it, in the foreground
+  gnoded --login --config /etc/gangd/gnoded.toml       a login host
   gnoded --name=n1 --set cards=8x80G --set dir=/tmp/c  a node with simulated cards`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if login {
+				set = append(set, "login=true")
+			}
 			cfg, err := config.LoadNode(file, name, set)
 			if err != nil {
 				return err
@@ -55,6 +64,7 @@ func command() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gnoded.toml(5)")
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` of this node (default: this host's)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
+	cmd.Flags().BoolVar(&login, "login", false, "serve the commands of a login host and run nothing; as login = true")
 	cmd.AddCommand(joinCommand(), probeCommand())
 	return cmd
 }
@@ -74,7 +84,29 @@ func probeCommand() *cobra.Command {
 	}
 }
 
+// ready tells systemd; nobody listens when that did not start this, which is fine.
+func ready() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }
+
 func serve(ctx context.Context, cfg *config.Node, log *slog.Logger) error {
+	way, err := reach(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer way.stop()
+	passOn := relay.Options{Socket: cfg.Socket, Controller: way.address, TLS: way.tls, Log: log}
+	if cfg.Login {
+		passOn.Ready = ready
+		return relay.Run(ctx, passOn)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if cfg.Socket != "" {
+		group.Go(func() error { return relay.Run(ctx, passOn) })
+	}
+	group.Go(func() error { return serveNode(ctx, cfg, way, log) })
+	return group.Wait()
+}
+
+func serveNode(ctx context.Context, cfg *config.Node, way *way, log *slog.Logger) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -92,35 +124,49 @@ func serve(ctx context.Context, cfg *config.Node, log *slog.Logger) error {
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
-		Shim: filepath.Join(bin, "gshim"), BinDir: bin, Log: log,
-		Ready: func() {
-			// Nobody listens when systemd did not start this; that is fine.
-			_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
-		}}
-	stop, err := reach(ctx, cfg, &o)
-	if err != nil {
-		return err
-	}
-	defer stop()
+		Shim: filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
+		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)
 }
 
-// reach says how the controller is reached. Over TLS the certificate is kept renewed
-// until stop.
-func reach(ctx context.Context, cfg *config.Node, o *noded.Options) (stop func(), err error) {
+// way is how the controller is reached. Over TLS the certificate is kept renewed until
+// stop.
+type way struct {
+	network, address string
+	tls              *tls.Config
+	stop             func()
+}
+
+func reach(ctx context.Context, cfg *config.Node, log *slog.Logger) (*way, error) {
 	if path, ok := strings.CutPrefix(cfg.Controller, "unix:"); ok {
-		o.Network, o.Controller = "unix", path
-		return func() {}, nil
+		return &way{network: "unix", address: path, stop: func() {}}, nil
 	}
-	var conf *tls.Config
-	if conf, err = auth.NodeTLS(tlsDir(cfg)); err != nil {
+	conf, err := auth.NodeTLS(tlsDir(cfg))
+	if err != nil {
 		return nil, err
 	}
-	o.Network, o.Controller, o.TLS = "tcp", cfg.Controller, conf
+	if err := rightRole(cfg); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), cfg.Controller, o.Log) })
-	return func() { cancel(); renewing.Wait() }, nil
+	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), cfg.Controller, log) })
+	return &way{network: "tcp", address: cfg.Controller, tls: conf, stop: func() { cancel(); renewing.Wait() }}, nil
+}
+
+// rightRole refuses a certificate that can't do what is configured: the controller would
+// refuse every call, and nobody looks for that in its log first.
+func rightRole(cfg *config.Node) error {
+	login, err := auth.IsLogin(tlsDir(cfg))
+	switch {
+	case err != nil:
+		return err
+	case cfg.Login && !login:
+		return fmt.Errorf("%s holds a node's certificate, and this is to be a login host; join again with a line from gangd token new --login --node=%s", tlsDir(cfg), cfg.Name)
+	case !cfg.Login && login:
+		return fmt.Errorf("%s holds a login host's certificate, which can't run jobs; set login = true, or join again with a line from gangd token new --node=%s", tlsDir(cfg), cfg.Name)
+	}
+	return nil
 }
 
 // cards is where the inventory and the samples come from; nil on a node without cards.

@@ -70,6 +70,7 @@ type TokenReply struct {
 // TokenRequest is the body of POST /v1/tokens.
 type TokenRequest struct {
 	Node       string `json:"node,omitempty"`        // only this node may use it; empty: any
+	Login      bool   `json:"login,omitempty"`       // it makes a login host, which vouches for its users and runs nothing
 	Uses       int    `json:"uses,omitempty"`        // default 1
 	TTLSeconds int64  `json:"ttl_seconds,omitempty"` // default one hour
 }
@@ -86,6 +87,18 @@ type WhyReply struct {
 	State         JobState `json:"state"`
 	Reason        string   `json:"reason"` // Slurm's word
 	Why           string   `json:"why"`    // lines of plain words
+}
+
+// BackupRequest is the body of POST /v1/backup.
+type BackupRequest struct {
+	Path string `json:"path"` // absolute, on the controller's host; must not exist
+}
+
+// BackupReply is `gangd backup`.
+type BackupReply struct {
+	SchemaVersion int    `json:"schema_version"`
+	Path          string `json:"path"`
+	Bytes         int64  `json:"bytes"` // of the store's copy
 }
 
 // VerifyReply is `gangd verify --json`: what a recount of memory and store disagrees on.

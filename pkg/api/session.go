@@ -192,7 +192,10 @@ type MemberActual struct {
 type Refusal struct {
 	// Job: the fault is the job's own (directory missing, output not writable) and would
 	// be the same on any node. Else it is the node's, which gets a strike.
-	Job  bool   `json:"job"`
+	Job bool `json:"job"`
+	// User: this node does not take the user (unknown here, uid below min_uid, in none of
+	// its groups). Another node may; and no strike, or anyone could drain every node.
+	User bool   `json:"user,omitempty"`
 	Text string `json:"text"`
 }
 

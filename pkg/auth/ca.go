@@ -101,11 +101,33 @@ func (ca *CA) pool() *x509.CertPool {
 	return p
 }
 
-// issueNode signs a node's public key for 30 days.
-func (ca *CA) issueNode(name string, public any, issued time.Time) ([]byte, error) {
+// subject is who a certificate speaks for. Nodes and login hosts share one space of names,
+// so that a revocation means one machine.
+type subject struct {
+	name  string
+	login bool // a login host: its users are known by its word, it runs nothing
+}
+
+// URI hosts by role. The role is in the certificate, so that neither a configuration nor a
+// request can turn a node, whose root is less trusted, into a host that vouches for all.
+const (
+	nodeURI  = "node"
+	loginURI = "login"
+)
+
+func (s subject) uri() *url.URL {
+	role := nodeURI
+	if s.login {
+		role = loginURI
+	}
+	return &url.URL{Scheme: "gang", Host: role, Path: "/" + s.name}
+}
+
+// issue signs the public key of a node or login host for 30 days.
+func (ca *CA) issue(s subject, public any, issued time.Time) ([]byte, error) {
 	return sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: name},
-		URIs:        []*url.URL{{Scheme: "gang", Host: "node", Path: "/" + name}},
+		Subject:     pkix.Name{CommonName: s.name},
+		URIs:        []*url.URL{s.uri()},
 		NotBefore:   issued.Add(-skew),
 		NotAfter:    issued.Add(nodeLife),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -116,14 +138,14 @@ func (ca *CA) issueNode(name string, public any, issued time.Time) ([]byte, erro
 // issuedAt is when a node's certificate was issued, to the second.
 func issuedAt(c *x509.Certificate) time.Time { return c.NotBefore.Add(skew) }
 
-// nodeOf is the name that a certificate speaks for.
-func nodeOf(c *x509.Certificate) (string, error) {
-	if len(c.URIs) == 1 && c.URIs[0].Scheme == "gang" && c.URIs[0].Host == "node" {
+// subjectOf is who a certificate speaks for.
+func subjectOf(c *x509.Certificate) (subject, error) {
+	if len(c.URIs) == 1 && c.URIs[0].Scheme == "gang" && (c.URIs[0].Host == nodeURI || c.URIs[0].Host == loginURI) {
 		if name := strings.TrimPrefix(c.URIs[0].Path, "/"); ValidName(name) {
-			return name, nil
+			return subject{name, c.URIs[0].Host == loginURI}, nil
 		}
 	}
-	return "", errors.New("not the certificate of a node")
+	return subject{}, errors.New("not the certificate of a node")
 }
 
 // controllerCert is the certificate that the controller serves with. Its key never

@@ -8,11 +8,13 @@
 //   - Identity comes from the kernel (peer credentials of a unix socket) or from a
 //     certificate of this cluster's CA, never from a request's body. The one claim that
 //     is read from a request, a relay's word for its user, is never believed for root,
-//     for an admin, or without [Guard.Vouches].
+//     for an admin, or without [Guard.Vouches]; a login host's, which its certificate
+//     marks as one, is believed for all others.
 //   - [Allow] is one table of operation and role, default deny; a test walks all of it.
 //   - TLS 1.3 only, both sides verified. The controller's certificate can't serve as a
 //     node's or the other way round (extended key usage).
-//   - A certificate speaks for the one node it names. A token that names no node can't
+//   - A certificate speaks for the one node or login host it names, and its role is in it:
+//     a login host can't open a node's session. A token that names no node can't
 //     give out a name that has joined before: a machine with a spare token must not be
 //     able to become its neighbour.
 //   - Private keys never leave the machine they were made on; tokens are kept hashed.

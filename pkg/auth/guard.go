@@ -28,14 +28,16 @@ type Guard struct {
 	Admins []string
 	// Revoked is asked about each certificate; nil where the controller has no TLS.
 	Revoked *Revocations
-	// Vouches says whether the node may speak for the user: a login node for anyone, a
-	// compute node for who has a job there. nil: no node may.
+	// Vouches says whether a compute node may speak for the user: who has a job there.
+	// nil: no node may. Login hosts need not be asked about: their certificate says it.
 	Vouches func(node string, uid uint32) bool
+
+	live *calls // nil: revocations cut nothing
 }
 
 // NewGuard is the guard of a controller that runs as the calling process.
 func NewGuard(singleUser bool, admins []string) *Guard {
-	return &Guard{SingleUser: singleUser, Owner: uint32(os.Geteuid()), Admins: admins}
+	return &Guard{SingleUser: singleUser, Owner: uint32(os.Geteuid()), Admins: admins, live: newCalls()}
 }
 
 // ConnContext is for [http.Server.ConnContext]: it reads who is at the other end of a unix
@@ -73,14 +75,14 @@ func (g *Guard) user(uid, gid uint32) Identity {
 	if g.SingleUser && !host {
 		return Nobody
 	}
-	name := userName(uid)
+	name := UserName(uid)
 	return Identity{Kind: KindUser, UID: uid, GID: gid, User: name, Host: host,
 		Admin: host || slices.Contains(g.Admins, name)}
 }
 
-// userName is the uid's name, or its digits: a person without an entry may still use the
-// cluster where nodes know them by the same digits.
-func userName(uid uint32) string {
+// UserName is the uid's name on this host, or its digits: a person without an entry may
+// still use the cluster where nodes know them by the same digits.
+func UserName(uid uint32) string {
 	digits := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(digits); err == nil {
 		return u.Username
@@ -93,10 +95,15 @@ func userName(uid uint32) string {
 // joining is how an identity is got.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil {
-			r = r.WithContext(With(r.Context(), g.certified(r)))
+		if r.TLS == nil {
+			next.ServeHTTP(w, r)
+			return
 		}
-		next.ServeHTTP(w, r)
+		// Recorded before the certificate is judged: a revocation either finds the call
+		// here, or was written before this looks.
+		ctx, done := g.live.enter(r)
+		defer done()
+		next.ServeHTTP(w, r.WithContext(With(ctx, g.certified(r))))
 	})
 }
 
@@ -106,34 +113,51 @@ func (g *Guard) certified(r *http.Request) Identity {
 		return Nobody
 	}
 	cert := r.TLS.PeerCertificates[0]
-	node, err := nodeOf(cert)
+	who, err := subjectOf(cert)
 	// A connection may outlive its certificate.
-	if err != nil || time.Now().After(cert.NotAfter) || g.Revoked != nil && g.Revoked.revoked(node, issuedAt(cert)) {
+	if err != nil || time.Now().After(cert.NotAfter) || g.Revoked != nil && g.Revoked.revoked(who.name, issuedAt(cert)) {
 		return Nobody
 	}
 	claim, claimed := r.Header[userHeader]
-	if !claimed {
-		return Identity{Kind: KindNode, Node: node}
+	switch {
+	case claimed:
+		return g.vouched(who, strings.Join(claim, ""))
+	case who.login:
+		return Identity{Kind: KindLogin, Node: who.name}
 	}
-	return g.vouched(node, strings.Join(claim, ""))
+	return Identity{Kind: KindNode, Node: who.name}
 }
 
-func (g *Guard) vouched(node, claim string) Identity {
+func (g *Guard) vouched(by subject, claim string) Identity {
 	digits, name, _ := strings.Cut(claim, " ")
 	uid, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || uid == 0 || name == "" || name == "root" || g.Vouches == nil || !g.Vouches(node, uint32(uid)) {
+	if err != nil || name == "" {
 		return Nobody
 	}
 	// Where the controller has a name for the uid too they must agree: a node that maps
 	// an admin's uid to another name must gain nothing.
-	known := userName(uint32(uid))
-	if known != digits && known != name || slices.Contains(g.Admins, name) || g.SingleUser {
-		return Nobody
+	known := UserName(uint32(uid))
+	switch {
+	case g.SingleUser:
+		return refused("this controller serves the person who started it alone (single_user), on its own host")
+	case uid == 0 || name == "root":
+		return refused("no relay speaks for root; use the controller's host")
+	case slices.Contains(g.Admins, name):
+		return refused("no relay speaks for %s, who is an admin; use the controller's host", name)
+	case known != digits && known != name:
+		return refused("uid %d is %s on %s and %s at the controller", uid, name, by.name, known)
+	case !by.login && (g.Vouches == nil || !g.Vouches(by.name, uint32(uid))):
+		return refused("%s is a compute node: it speaks only for users with a job on it; use a login host", by.name)
 	}
-	return Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: node}
+	return Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name}
 }
 
-// Vouch marks a relay's request as made for a user.
+// refused is nobody, with the reason that a person behind a relay needs.
+func refused(format string, args ...any) Identity {
+	return Identity{Kind: KindNone, Why: fmt.Sprintf(format, args...)}
+}
+
+// Vouch marks a relay's request as made for a user, whatever the request said of that.
 func Vouch(r *http.Request, uid uint32, name string) {
 	r.Header.Set(userHeader, fmt.Sprintf("%d %s", uid, name))
 }

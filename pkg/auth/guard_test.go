@@ -108,8 +108,8 @@ func TestRelayNeverRootNorAdmin(t *testing.T) {
 		{"", Guard{Vouches: anyone}, false},
 		{"x ada", Guard{Vouches: anyone}, false},
 	} {
-		id := tt.guard.vouched("n1", tt.claim)
-		if (id.Kind == KindRelay) != tt.ok || id.Admin || id.Host || !tt.ok && id != Nobody {
+		id := tt.guard.vouched(subject{name: "n1"}, tt.claim)
+		if (id.Kind == KindRelay) != tt.ok || id.Admin || id.Host || !tt.ok && id.Kind != KindNone {
 			t.Errorf("%q: %+v", tt.claim, id)
 		}
 		if tt.ok && (id.UID != 40001 || id.User != "ada" || id.Node != "n1") {

@@ -14,7 +14,8 @@ const (
 	KindNone  Kind = "none"  // nobody known: refused everywhere
 	KindUser  Kind = "user"  // a person on the controller's host, by the kernel's word
 	KindNode  Kind = "node"  // a node, by its certificate
-	KindRelay Kind = "relay" // a person on another host, by the word of the node there
+	KindLogin Kind = "login" // a login host, by its certificate
+	KindRelay Kind = "relay" // a person on another host, by the word of the node or login host there
 )
 
 // Identity is who made a request.
@@ -23,12 +24,15 @@ type Identity struct {
 	UID   uint32 // users and relays
 	GID   uint32 // users
 	User  string // users and relays; the uid in digits when it has no name
-	Node  string // nodes and relays: the name in the certificate
+	Node  string // nodes, login hosts and relays: the name in the certificate
 	Admin bool
 	// Host marks who could read the controller's key anyway: root on its host, and who
 	// started it in single-user mode. They alone may open a node's session without a
 	// certificate, in any node's name.
 	Host bool
+	// Why tells nobody what would have made them somebody; empty where a reason would help
+	// only who guesses.
+	Why string
 }
 
 // Nobody is the identity of an unauthenticated caller.

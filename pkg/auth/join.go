@@ -29,6 +29,7 @@ const joinTimeout = 30 * time.Second
 // Joined is what [Join] brought home.
 type Joined struct {
 	Name    string
+	Login   bool   // it is a login host, by the line's token
 	Address string // host:port of the controller
 	Expires time.Time
 }
@@ -56,7 +57,7 @@ func Join(ctx context.Context, line, name, dir string) (*Joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := checkIssued(reply.Certificate, pin.ca, name, key)
+	leaf, who, err := checkIssued(reply.Certificate, pin.ca, name, key)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func Join(ctx context.Context, line, name, dir string) (*Joined, error) {
 	if err := keep(dir, key, reply.Certificate); err != nil {
 		return nil, err
 	}
-	return &Joined{Name: name, Address: l.address, Expires: leaf.NotAfter}, nil
+	return &Joined{Name: name, Login: who.login, Address: l.address, Expires: leaf.NotAfter}, nil
 }
 
 // Renew replaces the certificate in dir by a new one with a new key.
@@ -92,7 +93,7 @@ func Renew(ctx context.Context, dir, address string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := checkIssued(reply.Certificate, ca, name, key); err != nil {
+	if _, _, err := checkIssued(reply.Certificate, ca, name, key); err != nil {
 		return err
 	}
 	return keep(dir, key, reply.Certificate)
@@ -143,20 +144,21 @@ func newRequest() (*ecdsa.PrivateKey, []byte, error) {
 
 // checkIssued refuses a certificate that would not work later, while the old one is
 // still there.
-func checkIssued(der []byte, ca *x509.Certificate, name string, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
+func checkIssued(der []byte, ca *x509.Certificate, name string, key *ecdsa.PrivateKey) (*x509.Certificate, subject, error) {
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("the controller's certificate for this node: %w", err)
+		return nil, subject{}, fmt.Errorf("the controller's certificate for this node: %w", err)
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-		return nil, fmt.Errorf("the controller's certificate for this node (is the clock right?): %w", err)
+		return nil, subject{}, fmt.Errorf("the controller's certificate for this node (is the clock right?): %w", err)
 	}
-	if got, err := nodeOf(leaf); err != nil || got != name || !key.PublicKey.Equal(leaf.PublicKey) {
-		return nil, errors.New("the controller's certificate is not for this node's name and key")
+	who, err := subjectOf(leaf)
+	if err != nil || who.name != name || !key.PublicKey.Equal(leaf.PublicKey) {
+		return nil, subject{}, errors.New("the controller's certificate is not for this node's name and key")
 	}
-	return leaf, nil
+	return leaf, who, nil
 }
 
 func keep(dir string, key *ecdsa.PrivateKey, der []byte) error {

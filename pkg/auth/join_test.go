@@ -300,7 +300,7 @@ func (c *controller) reissue(t *testing.T, dir, name string, issued time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := c.CA.issueNode(name, key.Public(), issued)
+	der, err := c.CA.issue(subject{name: name}, key.Public(), issued)
 	if err != nil {
 		t.Fatal(err)
 	}

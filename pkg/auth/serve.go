@@ -78,11 +78,12 @@ func (i *Issuer) JoinHandler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		if err := i.Tokens.use(ask.Token, ask.Name); err != nil {
+		login, err := i.Tokens.use(ask.Token, ask.Name)
+		if err != nil {
 			i.Log.Warn("join refused", "node", ask.Name, "from", r.RemoteAddr, "err", err)
 			return nil, err
 		}
-		return i.issue("node joined", ask.Name, public, r)
+		return i.issue("node joined", subject{ask.Name, login}, public, r)
 	})
 }
 
@@ -91,7 +92,7 @@ func (i *Issuer) JoinHandler() http.Handler {
 func (i *Issuer) RenewHandler() http.Handler {
 	return handle(func(r *http.Request) (any, error) {
 		id, _ := From(r.Context())
-		if id.Kind != KindNode {
+		if id.Kind != KindNode && id.Kind != KindLogin {
 			return nil, api.Errorf(api.CodePermission, "renewing needs the certificate of a node")
 		}
 		var ask joinRequest
@@ -106,16 +107,16 @@ func (i *Issuer) RenewHandler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return i.issue("node certificate renewed", id.Node, public, r)
+		return i.issue("node certificate renewed", subject{id.Node, id.Kind == KindLogin}, public, r)
 	})
 }
 
-func (i *Issuer) issue(msg, node string, public any, r *http.Request) (any, error) {
-	der, err := i.CA.issueNode(node, public, i.Revoked.issueTime(node, i.Tokens.now()))
+func (i *Issuer) issue(msg string, who subject, public any, r *http.Request) (any, error) {
+	der, err := i.CA.issue(who, public, i.Revoked.issueTime(who.name, i.Tokens.now()))
 	if err != nil {
 		return nil, err
 	}
-	i.Log.Info(msg, "node", node, "from", r.RemoteAddr)
+	i.Log.Info(msg, "node", who.name, "login", who.login, "from", r.RemoteAddr)
 	return &joinReply{Certificate: der}, nil
 }
 

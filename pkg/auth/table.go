@@ -27,6 +27,7 @@ const (
 	OpSession    Op = "session"
 	OpMetrics    Op = "metrics"
 	OpVerify     Op = "verify" // recount memory and store
+	OpBackup     Op = "backup" // copy the state to a directory on the controller's host
 )
 
 // role is what a caller is towards a thing.
@@ -38,6 +39,7 @@ const (
 	roleAdmin
 	roleOther // a user, and the thing is someone else's
 	roleNode
+	roleLogin // a login host for itself
 	roleRelay // the owner, by a relay's word
 )
 
@@ -80,10 +82,11 @@ var table = map[Op]roles{
 	OpNodeResume: admins,
 	OpNodeFence:  admins,
 	OpToken:      admins,
-	OpPing:       anyUser | only(roleNode),
+	OpPing:       anyUser | only(roleNode, roleLogin),
 	OpSession:    only(roleNode),
 	OpMetrics:    anyUser,
 	OpVerify:     admins,
+	OpBackup:     admins,
 }
 
 // Ops lists every operation of the table, in no order.
@@ -124,6 +127,8 @@ func roleOf(op Op, id Identity, owner uint32) role {
 		return roleOther
 	case KindNode:
 		return roleNode
+	case KindLogin:
+		return roleLogin
 	}
 	return roleNone
 }

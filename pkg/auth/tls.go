@@ -35,12 +35,12 @@ func ServerTLS(ca *CA, revoked *Revocations) *tls.Config {
 			if len(s.PeerCertificates) == 0 {
 				return nil
 			}
-			node, err := nodeOf(s.PeerCertificates[0])
+			who, err := subjectOf(s.PeerCertificates[0])
 			if err != nil {
 				return err
 			}
-			if revoked != nil && revoked.revoked(node, issuedAt(s.PeerCertificates[0])) {
-				return fmt.Errorf("the certificate of node %s is revoked", node)
+			if revoked != nil && revoked.revoked(who.name, issuedAt(s.PeerCertificates[0])) {
+				return fmt.Errorf("the certificate of node %s is revoked", who.name)
 			}
 			return nil
 		},
@@ -77,8 +77,18 @@ func NodeName(dir string) (name string, expires time.Time, err error) {
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	name, err = nodeOf(c.Leaf)
-	return name, c.Leaf.NotAfter, err
+	s, err := subjectOf(c.Leaf)
+	return s.name, c.Leaf.NotAfter, err
+}
+
+// IsLogin reports whether the certificate in dir is a login host's.
+func IsLogin(dir string) (bool, error) {
+	c, err := (&nodeCert{path: filepath.Join(dir, nodeFile)}).get()
+	if err != nil {
+		return false, err
+	}
+	s, err := subjectOf(c.Leaf)
+	return s.login, err
 }
 
 func readCA(dir string) (*x509.Certificate, error) {

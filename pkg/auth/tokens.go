@@ -49,7 +49,8 @@ type tokenFile struct {
 type tokenRow struct {
 	Hash    string    `json:"hash"` // SHA-256 in hex; a token has 256 random bits, so no salt
 	Node    string    `json:"node,omitempty"`
-	Uses    int       `json:"uses"` // left
+	Login   bool      `json:"login,omitempty"` // makes a login host
+	Uses    int       `json:"uses"`            // left
 	Expires time.Time `json:"expires"`
 }
 
@@ -86,17 +87,18 @@ func (t *Tokens) New(ask api.TokenRequest) (string, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails, by its documentation
 	token := base64.RawURLEncoding.EncodeToString(secret)
-	row := tokenRow{Hash: hash(token), Node: ask.Node, Uses: max(ask.Uses, 1), Expires: t.now().Add(ttl).UTC()}
+	row := tokenRow{Hash: hash(token), Node: ask.Node, Login: ask.Login, Uses: max(ask.Uses, 1), Expires: t.now().Add(ttl).UTC()}
 	return token, t.change(func(f *tokenFile) error {
 		f.Tokens = append(f.Tokens, row)
 		return nil
 	})
 }
 
-// use spends one use of the token for the node, on disk, before it returns nil.
-func (t *Tokens) use(token, node string) error {
+// use spends one use of the token for the node, on disk, before it returns nil; login is
+// whether the node becomes a login host.
+func (t *Tokens) use(token, node string) (login bool, err error) {
 	h := hash(token)
-	return t.change(func(f *tokenFile) error {
+	err = t.change(func(f *tokenFile) error {
 		i := slices.IndexFunc(f.Tokens, func(r tokenRow) bool { return r.Hash == h })
 		if i < 0 || f.Tokens[i].Node != "" && f.Tokens[i].Node != node {
 			return errToken
@@ -110,8 +112,10 @@ func (t *Tokens) use(token, node string) error {
 			f.Joined = slices.Insert(f.Joined, at, node)
 		}
 		f.Tokens[i].Uses--
+		login = f.Tokens[i].Login
 		return nil
 	})
+	return login, err
 }
 
 // change applies do to a copy without spent tokens and keeps it once it is on disk.

@@ -92,14 +92,14 @@ func TestTokensSurviveRestartHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.use(token, "n1"); err != nil {
+	if _, err := second.use(token, "n1"); err != nil {
 		t.Error(err)
 	}
 	third, err := OpenTokens(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := third.use(token, "n2"); err == nil {
+	if _, err := third.use(token, "n2"); err == nil {
 		t.Error("used again after a restart")
 	}
 }

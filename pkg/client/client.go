@@ -236,3 +236,9 @@ func (c *Client) Verify(ctx context.Context) (*api.VerifyReply, error) {
 	out := new(api.VerifyReply)
 	return out, c.call(ctx, http.MethodGet, "/v1/verify", nil, out)
 }
+
+// Backup has the controller copy its state to a new directory on its host.
+func (c *Client) Backup(ctx context.Context, r *api.BackupRequest) (*api.BackupReply, error) {
+	out := new(api.BackupReply)
+	return out, c.call(ctx, http.MethodPost, "/v1/backup", r, out)
+}

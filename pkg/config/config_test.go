@@ -156,6 +156,8 @@ func TestNodeRefusals(t *testing.T) {
 		{"../x", "", "--set name=../x: want 1 to 63 of a-z 0-9 . - that begin and end with a letter or digit"},
 		{"n1", "controller=unix:run/s", "--set controller=unix:run/s: want unix:/absolute/path of at most 107 bytes, or host:port"},
 		{"n1", "controller=login1", "--set controller=login1: want unix:/absolute/path, or host:port"},
+		{"n1", "socket=/run/r.sock", `--set socket=/run/r.sock: want controller = "host:port" with it: a relay on the controller's own host would make every user root to it`},
+		{"n1", "login=true", `--set login=true: want controller = "host:port" with it: a relay on the controller's own host would make every user root to it`},
 		{"n1", "cards=", "--set cards=: want a value"},
 		{"n1", "grace=1s", "--set grace=1s: grace is a key of gangd, not of gnoded"},
 	} {
@@ -227,13 +229,27 @@ func TestReference(t *testing.T) {
 // TestExamplesLoad keeps the examples of the documentation true.
 func TestExamplesLoad(t *testing.T) {
 	body := func(s string) string {
-		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), "```toml"), "```")
+		_, s, _ = strings.Cut(s, "```toml")
+		return strings.TrimSuffix(strings.TrimSpace(s), "```")
 	}
 	if _, err := LoadController(write(t, body(controllerExample)), nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := LoadNode(write(t, body(nodeExample)), "n1", nil); err != nil {
-		t.Error(err)
+	for _, example := range []string{nodeExample, loginExample} {
+		if _, err := LoadNode(write(t, body(example)), "n1", nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLoginHost: it has a socket without being told, where the commands look for one.
+func TestLoginHost(t *testing.T) {
+	n, err := LoadNode("", "login2", []string{"login=true", "controller=head:7420"})
+	if err != nil || n.Socket != "/run/gangd/gangd.sock" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if n, err = LoadNode("", "n1", []string{"controller=head:7420"}); err != nil || n.Socket != "" {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 

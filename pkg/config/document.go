@@ -25,7 +25,7 @@ func WriteReference(w io.Writer) error {
 	b.WriteString(controllerExample)
 	b.WriteString("\n## gnoded\n\n")
 	writeRows(&b, nodeTable.rows, fieldsOf(reflect.ValueOf(nodeDefaults()).Elem()))
-	b.WriteString(nodeExample)
+	b.WriteString(nodeExample + loginExample)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -72,6 +72,16 @@ const nodeExample = `
 controller = "login1:7420"
 features = ["a100", "nvlink"]
 min_uid = 1000
+socket = "/run/gangd/gangd.sock"
+` + "```" + `
+`
+
+const loginExample = `
+A login host:
+
+` + "```toml" + `
+controller = "login1:7420"
+login = true
 ` + "```" + `
 `
 

@@ -23,6 +23,7 @@ type Node struct {
 	MinUID     uint32   `mapstructure:"min_uid"`
 	Groups     []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
 	Socket     string   `mapstructure:"socket"` // the relay's; empty: no relay
+	Login      bool     `mapstructure:"login"`  // the relay alone
 	LogFormat  string   `mapstructure:"log_format"`
 }
 
@@ -41,6 +42,13 @@ func LoadNode(path, name string, set []string) (*Node, error) {
 	var errs []error
 	if !nameOK(n.Name) {
 		errs = append(errs, src.wrong("name", wantName))
+	}
+	if n.Socket != "" && strings.HasPrefix(n.Controller, "unix:") {
+		key := "socket"
+		if n.Login {
+			key = "login"
+		}
+		errs = append(errs, src.wrong(key, "want controller = \"host:port\" with it: a relay on the controller's own host would make every user root to it"))
 	}
 	if err := src.problems(errs...); err != nil {
 		return nil, err
@@ -69,6 +77,9 @@ func (n *Node) fill() {
 	}
 	if n.StateDir == "" {
 		n.StateDir = state
+	}
+	if n.Login && n.Socket == "" {
+		n.Socket = socket
 	}
 	if n.Controller == "" {
 		n.Controller = "unix:" + socket

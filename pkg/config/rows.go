@@ -108,7 +108,8 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"features", nil, "none", "Words that `--constraint` matches."},
 	{"min_uid", nil, "", "Users with a lower uid are refused, whatever gangd says."},
 	{"groups", nil, "none", "When set, only members of one of these groups may run here, whatever gangd says."},
-	{"socket", socketPath, "none", "Unix socket of the relay, through which commands on this host reach gangd."},
+	{"socket", socketPath, "none, with `login` `/run/gangd/gangd.sock`", "Unix socket of the relay, through which commands on this host reach gangd. Needs `controller` over TLS."},
+	{"login", nil, "", "A login host: the relay alone, no ranks and no cards. Needs a certificate from `gangd token new --login`."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
 }}
 

@@ -34,12 +34,21 @@ import (
 // sessions are cut at once.
 const shutdownPatience = 2 * time.Second
 
-// maxStarts bounds one plan's starts: a thousand gangs admitted in one commit keep the
-// loop responsive (a commit of 1,000 gangs takes tens of milliseconds).
-const maxStarts = 1000
+// maxStarts bounds one plan's starts: a hundred gangs admitted in one commit keep the
+// loop responsive also at 10,000 nodes, where placing one takes 3.4 ms.
+const maxStarts = 100
 
-// Run is the controller until ctx ends. ready is called once it answers.
-func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready func()) error {
+// Options are what belongs to one start and not to the site.
+type Options struct {
+	Log   *slog.Logger
+	Ready func() // called once the controller answers
+	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
+	AcceptStore bool
+}
+
+// Run is the controller until ctx ends.
+func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
+	log := opt.Log
 	for _, dir := range []string{cfg.StateDir, filepath.Dir(cfg.Socket)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -54,7 +63,8 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 	m := metrics.New(api.Version)
 	eng, err := engine.New(ctx, engine.Options{
 		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
-		Policy: sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
+		AcceptStore: opt.AcceptStore,
+		Policy:      sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
 	})
 	if err != nil {
 		return err
@@ -71,7 +81,10 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 	group.Go(func() error { return eng.Run(engCtx) })
 
 	srv := &rpc.Server{Engine: eng, Sessions: hub, Log: log, Version: api.Version, Started: time.Now(),
-		Metrics: m.Handler()}
+		Metrics: m.Handler(),
+		Backup: func(ctx context.Context, path string) (*api.BackupReply, error) {
+			return backup(ctx, st, cfg.StateDir, path)
+		}}
 	guard := auth.NewGuard(cfg.SingleUser, cfg.Admins)
 	guard.Vouches = eng.Vouches
 	listeners, err := listen(cfg, srv, guard, hub, log)
@@ -89,7 +102,7 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 		})
 	}
 	log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
-	ready()
+	opt.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
 		hub.Close()
@@ -121,11 +134,14 @@ func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *ses
 		return nil, err
 	}
 	if cfg.Listen != "" {
-		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, "pki"), cfg.Advertise, log)
+		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise, log)
 		if err != nil {
 			return fail(err)
 		}
-		issuer.Revoked.OnRevoke(hub.Kick)
+		issuer.Revoked.OnRevoke(func(node string) {
+			hub.Kick(node)
+			guard.Cut(node)
+		})
 		guard.Revoked = issuer.Revoked
 		srv.Tokens, srv.Revoke, srv.Join, srv.Renew = issuer.TokenHandler(), issuer.RevokeHandler(), issuer.JoinHandler(), issuer.RenewHandler()
 		l, err := net.Listen("tcp", cfg.Listen)
@@ -136,7 +152,7 @@ func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *ses
 		hs.TLSConfig = auth.ServerTLS(issuer.CA, issuer.Revoked)
 		out = append(out, listener{cfg.Listen, func() error { return hs.ServeTLS(l, "", "") }, stopper(hs)})
 	}
-	l, err := listenUnix(cfg.Socket)
+	l, err := auth.ListenUnix(cfg.Socket)
 	if err != nil {
 		return fail(err)
 	}
@@ -173,29 +189,4 @@ func stopper(hs *http.Server) func(context.Context) {
 			_ = hs.Close()
 		}
 	}
-}
-
-// listenUnix takes the socket's place in one step: bound under another name, then renamed
-// over what a controller before left. So there is always a socket at path, and a client
-// that comes between two controllers is refused by the kernel, which it tells from "there
-// is no cluster" and tries again. For the same reason it stays when this one ends. The
-// store's lock already keeps a second controller away; who connects the kernel says.
-func listenUnix(path string) (net.Listener, error) {
-	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	if err = os.Chmod(fresh, 0o666); err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
-		_ = l.Close()
-		return nil, err
-	}
-	return l, nil
 }

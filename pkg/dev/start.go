@@ -109,7 +109,7 @@ func (l layout) vacant() error {
 }
 
 // own are the keys that make the cluster what it is.
-var own = []string{"dir", "state_dir", "socket", "single_user", "name", "controller", "sim_gpu_file"}
+var own = []string{"dir", "state_dir", "socket", "single_user", "name", "controller", "sim_gpu_file", "login"}
 
 // configurations gives each daemon's file by name, checked as the daemons will.
 func (l layout) configurations(o Options) (map[string]string, error) {

@@ -60,7 +60,7 @@ func (l layout) stopDaemon(name string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return os.Remove(l.pid(name))
+	return l.forget(name)
 }
 
 // killMembers ends shims, so that nobody restarts or records anything, then what each of

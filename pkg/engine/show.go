@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -56,7 +57,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	} else {
 		out.Reason = "None"
 		if s.Ended() && s != api.JobCompleted {
-			out.Reason = endReason(s)
+			out.Reason = endReason(s, out.Cause)
 		}
 	}
 	if ranks {
@@ -75,7 +76,7 @@ func minNodes(s *api.Spec) int {
 }
 
 // endReason is Slurm's word for how a job ended.
-func endReason(s api.JobState) string {
+func endReason(s api.JobState, c api.Cause) string {
 	switch s {
 	case api.JobTimeout:
 		return "TimeLimit"
@@ -84,6 +85,9 @@ func endReason(s api.JobState) string {
 	case api.JobOutOfMemory:
 		return "OutOfMemory"
 	case api.JobFailed:
+		if c == api.CauseLaunch {
+			return "JobLaunchFailure" // nothing of it ran, so nothing had an exit code
+		}
 		return "NonZeroExitCode"
 	}
 	return "None"
@@ -106,10 +110,32 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 	if r, ok := e.view.reason(j.ID); ok {
 		return r.Word, r.Text
 	}
+	if word, text := e.fenced(j); word != "" {
+		return word, text
+	}
 	if j.Array != nil && j.Array.Limit > 0 {
-		return "JobArrayTaskLimit", fmt.Sprintf("%d elements of its array may run at once", j.Array.Limit)
+		return "JobArrayTaskLimit", fmt.Sprintf("its array runs at most %d at a time (--array=...%%%d), and so many do", j.Array.Limit, j.Array.Limit)
 	}
 	return "None", "not looked at yet"
+}
+
+// fenced: an epoch that is over for the gang may still run on a node that can't be asked.
+func (e *Engine) fenced(j *gang.Job) (word, text string) {
+	if j.Epoch == 0 {
+		return "", ""
+	}
+	var where []string
+	for _, n := range e.view.allNodes() {
+		if slices.ContainsFunc(n.Left, func(l gang.Left) bool { return l.Ran && l.Job == j.ID }) {
+			where = append(where, fmt.Sprintf("%s (%s)", n.Name, n.State))
+			text = n.Name
+		}
+	}
+	if where == nil {
+		return "", ""
+	}
+	return "NodeDown", fmt.Sprintf("attempt %d may still run on %s; it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence %s",
+		j.Epoch, strings.Join(where, ", "), text)
 }
 
 func showRanks(j *gang.Job) []api.Rank {

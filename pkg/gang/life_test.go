@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -173,6 +174,32 @@ func TestJobsOwnFaultStrikesNobodyAndEnds(t *testing.T) {
 	v := b.w.Job(id).Verdict
 	if runs != 4 || v.Cause != api.CauseLaunch || v.Text != "n1: no such directory: /x" || b.w.Node("n1").Strikes != 0 {
 		t.Fatalf("%d runs, %+v", runs, v)
+	}
+}
+
+// A user whom the nodes do not take must not be able to drain them all by submitting.
+func TestRefusedUserStrikesNobodyAndEnds(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(1))
+	var places []string
+	for b.w.Job(id).Verdict == nil {
+		b.after(5 * time.Minute)
+		b.must(b.spread(id))
+		node := b.w.Job(id).Members[0].Node
+		places = append(places, node)
+		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{User: true, Text: "user ada: uid 7 is below min_uid 1000 of this node"}})
+		if j := b.w.Job(id); j.Verdict == nil && !slices.Equal(j.Avoid, []string{node}) {
+			t.Errorf("avoids %v after a refusal of %s", j.Avoid, node)
+		}
+	}
+	v := b.w.Job(id).Verdict
+	if len(places) != 4 || v.Cause != api.CauseLaunch || v.Text != places[3]+": user ada: uid 7 is below min_uid 1000 of this node" {
+		t.Errorf("%v, %+v", places, v)
+	}
+	for _, n := range []string{"n1", "n2"} {
+		if got := b.w.Node(n); got.Strikes != 0 || got.State != api.NodeUp {
+			t.Errorf("%s: %d strikes, %s", n, got.Strikes, got.State)
+		}
 	}
 }
 

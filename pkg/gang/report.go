@@ -133,7 +133,7 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	case MemberPreparing, MemberReady:
 		id := e.job.ID
 		w.rollback(e, text, avoidUnless(r.Job, node), func(i int) bool { return i == p.i })
-		if r.Job {
+		if r.Job || r.User {
 			w.ownFault(e, text)
 		} else {
 			w.strike(h, fmt.Sprintf("job %d: %s", id, r.Text))
@@ -155,8 +155,8 @@ func avoidUnless(jobsFault bool, node string) []string {
 	return []string{node}
 }
 
-// ownFault charges a gang that no node can prepare (its directory is missing ...) to the
-// launch budget: as a strike it would drain one good node after the other.
+// ownFault charges a gang that no node can prepare (its directory is missing ...), or whose
+// user this one does not take, to the launch budget: as a strike it would drain one good node after the other.
 func (w *World) ownFault(e *entry, text string) {
 	j := w.edit(e)
 	w.charge(j, api.CauseLaunch)

@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -44,21 +45,23 @@ type known struct {
 func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal) {
 	if a.single {
 		if own := uint32(os.Getuid()); uid != own {
-			return nil, nodeFault("this node runs everything as uid %d (single-user), the job is of %s (uid %d)", own, name, uid)
+			return nil, userFault("this node runs everything as uid %d (single-user), the job is of %s (uid %d)", own, name, uid)
 		}
 		home, _ := os.UserHomeDir()
 		return &account{uid: uid, gid: gid, home: home}, nil
 	}
 	k := a.lookup(name)
 	switch {
+	case errors.As(k.err, new(user.UnknownUserError)):
+		return nil, userFault("user %s is not known on this node", name)
 	case k.err != nil:
-		return nil, nodeFault("user %s: %v", name, k.err)
+		return nil, nodeFault("user %s: %v", name, k.err) // its directory service is down, say
 	case k.account.uid != uid:
-		return nil, nodeFault("user %s is uid %d here and uid %d at the controller", name, k.account.uid, uid)
+		return nil, userFault("user %s is uid %d here and uid %d at the controller", name, k.account.uid, uid)
 	case uid < a.minUID:
-		return nil, nodeFault("user %s: uid %d is below min_uid %d of this node", name, uid, a.minUID)
+		return nil, userFault("user %s: uid %d is below min_uid %d of this node", name, uid, a.minUID)
 	case len(a.allow) > 0 && !slices.ContainsFunc(k.groups, func(g string) bool { return slices.Contains(a.allow, g) }):
-		return nil, nodeFault("user %s is in none of the groups %v that may use this node", name, a.allow)
+		return nil, userFault("user %s is in none of the groups %v that may use this node", name, a.allow)
 	}
 	return k.account, nil
 }
@@ -112,6 +115,11 @@ func lookupAccount(name string) known {
 		}
 	}
 	return known{account: acc, groups: names}
+}
+
+// userFault is a refusal of the user, which another node may take.
+func userFault(format string, args ...any) *api.Refusal {
+	return &api.Refusal{User: true, Text: fmt.Sprintf(format, args...)}
 }
 
 func nodeFault(format string, args ...any) *api.Refusal {

@@ -153,6 +153,21 @@ func (s *Server) verify(w http.ResponseWriter, r *http.Request, _ auth.Identity)
 	return reply(w, api.VerifyReply{SchemaVersion: api.SchemaVersion, Findings: append([]string{}, found...)})
 }
 
+func (s *Server) backup(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+	var req api.BackupRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	if s.Backup == nil {
+		return api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)
+	}
+	out, err := s.Backup(r.Context(), req.Path)
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
 // events lists the events of a job, or streams them as they are committed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
 	v := r.URL.Query()

@@ -37,6 +37,7 @@ type Server struct {
 	Join     http.Handler // POST /v1/join
 	Renew    http.Handler // POST /v1/renew
 	Revoke   http.Handler // POST /v1/revoke
+	Backup   func(ctx context.Context, path string) (*api.BackupReply, error)
 }
 
 // handler answers one authenticated call.
@@ -69,6 +70,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence")},
 		{"GET /v1/ping", auth.OpPing, s.ping},
 		{"GET /v1/verify", auth.OpVerify, s.verify},
+		{"POST /v1/backup", auth.OpBackup, s.backup},
 		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
 		{"GET " + api.SessionPath, auth.OpSession, s.session},
@@ -110,7 +112,9 @@ func (s *Server) guard(op auth.Op, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, ok := auth.From(r.Context())
 		if !ok || !auth.Allow(op, id, id.UID) {
-			s.fail(w, r, api.Errorf(api.CodePermission, "not allowed: %s", op))
+			e := api.Errorf(api.CodePermission, "not allowed: %s", op)
+			e.Hint = id.Why
+			s.fail(w, r, e)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

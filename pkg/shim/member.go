@@ -36,7 +36,7 @@ type member struct {
 	state   State
 	file    stateFile
 	holding []heldShell
-	orders  lastOrder
+	orders  orders
 	exits   []int // reaped, not yet fed to the stop sequence
 
 	dirty   bool // state has changed since it was last told

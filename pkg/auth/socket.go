@@ -1,0 +1,34 @@
+package auth
+
+import (
+	"errors"
+	"net"
+	"os"
+)
+
+// ListenUnix opens the socket on which the kernel tells who calls. It takes the socket's
+// place in one step: bound under another name, then renamed over what a daemon before
+// left. So there is always a socket at path, and a client that comes between two daemons
+// is refused by the kernel, which it tells from "there is no cluster" and tries again. For
+// the same reason it stays when this one ends. Everyone may connect; who they are decides.
+//
+// Nothing here keeps a second daemon from the path: the caller holds a lock.
+func ListenUnix(path string) (net.Listener, error) {
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if err = os.Chmod(fresh, 0o666); err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
