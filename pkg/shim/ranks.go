@@ -4,11 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-<<<<<<< HEAD
-=======
-	"os"
 	"path/filepath"
->>>>>>> drain
 	"strconv"
 	"strings"
 	"syscall"
