@@ -302,6 +302,9 @@ func TestFollowHasNoGapAndNoRepeat(t *testing.T) {
 func TestOldStorePutBackHolds(t *testing.T) {
 	r := newRig(t, memstore.New())
 	r.node("n1", 4)
+	held := spec(1)
+	held.Hold = true
+	id := r.submit("k", held)
 	h := &api.Hello{Protocol: api.SessionProtocol, Node: "n2", BootID: "b", CPUs: 4, LineageSeen: 1000}
 	if _, err := r.NodeHello(t.Context(), h); err != nil {
 		t.Fatal(err)
@@ -309,7 +312,17 @@ func TestOldStorePutBackHolds(t *testing.T) {
 	if hold := r.Ping().Hold; !strings.Contains(hold, "1000") || !strings.Contains(hold, "n2") {
 		t.Errorf("hold %q, want both lineage numbers and the node", hold)
 	}
-	id := r.submit("k", spec(1))
+	if _, err := r.Act(t.Context(), "release", &api.JobQuery{Refs: []api.JobRef{{ID: id, Index: -1}}}, me, func(uint32) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	// An answered call comes after the round that would have planned.
+	if _, err := r.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "l", Spec: spec(1)}, me)
+	if api.CodeOf(err) != api.CodeUnavailable || !strings.HasPrefix(err.Error(), "no job is accepted: HOLD: ") {
+		t.Errorf("a submission on hold: %v", err)
+	}
 	if got := r.state(id); got != api.JobPending {
 		t.Errorf("on hold a job went %s", got)
 	}

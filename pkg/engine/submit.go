@@ -25,6 +25,10 @@ type Caller struct {
 
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
+	if why := e.view.onHold(); why != "" && !r.TestOnly {
+		// An id of an old store may be one that was given out before.
+		return nil, &api.Error{Code: api.CodeUnavailable, Message: "no job is accepted: " + why, Hint: "an admin has to put the newest store back"}
+	}
 	ev, warnings, err := e.resolve(r, who)
 	if err != nil {
 		return nil, err

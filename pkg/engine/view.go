@@ -187,7 +187,7 @@ func (v *view) checkLineage(h *api.Hello, log *slog.Logger) {
 		return
 	}
 	v.hold = fmt.Sprintf("HOLD: the store is at commit %d, but node %s has seen commit %d: an old copy was put back", v.lineage, h.Node, h.LineageSeen)
-	log.Error(v.hold, "next", "put the newest store back, or accept this one: gangd --accept-store")
+	log.Error(v.hold, "next", "put the newest store back; without it see HOLD in docs/operations.md")
 }
 
 // onHold says why the controller holds; empty when it does not.
