@@ -20,11 +20,11 @@ build: ## all programs, into bin/
 test: check unit e2e demo ## all that CI runs
 
 check: ## formatting and vet
-	@test -z "$$(gofmt -l cmd pkg e2e bench examples)" || { gofmt -l cmd pkg e2e bench examples; echo "run gofmt -w on these"; exit 1; }
+	@test -z "$$(gofmt -l cmd pkg e2e bench examples man)" || { gofmt -l cmd pkg e2e bench examples man; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
 
 unit: build ## unit, property and command tests
-	go test ./cmd/... ./pkg/... ./examples/...
+	go test ./cmd/... ./pkg/... ./man/... ./examples/...
 
 race: ## the same under the race detector
 	CGO_ENABLED=1 go test -race ./cmd/... ./pkg/...

@@ -227,7 +227,7 @@ func nodeReason(n *api.Node) string {
 	var since time.Time
 	switch n.State {
 	case api.NodeLost:
-		since = n.LostSince
+		since = n.LastSeen
 	case api.NodeSuspect:
 		since = n.LastSeen
 	}
@@ -235,7 +235,7 @@ func nodeReason(n *api.Node) string {
 		return reason
 	}
 	silent := "silent for " + ago(now().Sub(since))
-	if reason == "" {
+	if reason == "" || strings.HasPrefix(reason, "silent for ") { // the controller's own word, from when it was lost
 		return silent
 	}
 	return reason + " (" + silent + ")"

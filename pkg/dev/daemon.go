@@ -23,7 +23,7 @@ type record struct {
 }
 
 func (l layout) record(name string) (r record, ok bool) {
-	b, err := os.ReadFile(l.pid(name))
+	b, err := os.ReadFile(l.id(name))
 	if err != nil {
 		return record{}, false
 	}
@@ -31,13 +31,25 @@ func (l layout) record(name string) (r record, ok bool) {
 	return r, err == nil && r.pid > 1
 }
 
-// write keeps the record; a reader never sees half of one.
+// write keeps the record; a reader never sees half of one. The pid has a file to itself,
+// for kill $(cat n1.pid).
 func (l layout) write(name string, r record) error {
-	tmp := l.pid(name) + ".new"
-	if err := os.WriteFile(tmp, fmt.Appendf(nil, "%d %d %s\n", r.pid, r.start, r.boot), 0o600); err != nil {
+	if err := replace(l.id(name), fmt.Sprintf("%d %d %s\n", r.pid, r.start, r.boot)); err != nil {
 		return err
 	}
-	return os.Rename(tmp, l.pid(name))
+	return replace(l.pid(name), fmt.Sprintf("%d\n", r.pid))
+}
+
+func replace(path, text string) error {
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// forget removes what write wrote.
+func (l layout) forget(name string) error {
+	return errors.Join(os.Remove(l.pid(name)), os.Remove(l.id(name)))
 }
 
 // alive reports whether exactly the recorded process still runs.

@@ -162,8 +162,8 @@ func TestUpRestartStop(t *testing.T) {
 			t.Errorf("%s is not in a session of its own", name)
 		}
 		b, _ := os.ReadFile(filepath.Join(dir, "run", name+".pid"))
-		if first := strings.Fields(string(b))[0]; first != strconv.Itoa(pids[name]) {
-			t.Errorf("%s.pid begins with %s", name, first)
+		if string(b) != strconv.Itoa(pids[name])+"\n" {
+			t.Errorf("%s.pid is %q", name, b)
 		}
 	}
 	cfg, err := config.LoadController(l.config("gangd"), nil)

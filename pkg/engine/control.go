@@ -87,6 +87,9 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	if len(q.Refs)+len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) == 0 {
 		return nil, api.Errorf(api.CodeInvalid, "no job was named: give ids, or select by name, user, state, partition or node")
 	}
+	if err := e.known(q); err != nil {
+		return nil, err
+	}
 	jobs, missing := e.Find(q, who.UID)
 	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
 	for _, m := range missing {

@@ -67,6 +67,54 @@ func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, during func()) 
 	say(api.MemberActual{Phase: api.PhaseStopped, Ranks: ended})
 }
 
+// cutFiles is a node whose daemon is restarted in the middle of the first read.
+type cutFiles struct {
+	fakeFiles
+	reads int
+	cut   func()
+}
+
+func (c *cutFiles) ReadLog(ctx context.Context, node string, q api.LogRead, w io.Writer) error {
+	if c.reads++; c.reads > 1 {
+		return c.fakeFiles.ReadLog(ctx, node, q, w)
+	}
+	q.Follow = false
+	if err := c.fakeFiles.ReadLog(ctx, node, q, w); err != nil {
+		return err
+	}
+	c.cut()
+	return api.Errorf(api.CodeUnavailable, "node n1: session ended")
+}
+
+func TestFollowAcrossARestartOfTheNodesDaemon(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	id := r.submit("k", spec(1))
+	cut := make(chan struct{})
+	files := &cutFiles{cut: func() { close(cut) }}
+	var out bytes.Buffer
+	followed := make(chan error, 1)
+	r.attemptOf(t, id, 1, 0, func() {
+		files.set("one\n")
+		go func() {
+			followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, files, &out)
+		}()
+		<-cut
+		files.set("one\ntwo\n")
+		running := []api.MemberActual{{MemberKey: api.MemberKey{Job: id, Epoch: 1}, Phase: api.PhaseRunning}}
+		h := &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: "b", CPUs: 4, MemoryBytes: 1 << 34, Members: running}
+		if _, err := r.NodeHello(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := <-followed; err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "one\ntwo\n" {
+		t.Errorf("followed %q", out.String())
+	}
+}
+
 func TestFollowAcrossARestart(t *testing.T) {
 	for mode, want := range map[string]string{"append": "one\ntwo\n", "truncate": "one\ntwo\n"} {
 		t.Run(mode, func(t *testing.T) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -106,10 +107,32 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 	if r, ok := e.view.reason(j.ID); ok {
 		return r.Word, r.Text
 	}
+	if word, text := e.fenced(j); word != "" {
+		return word, text
+	}
 	if j.Array != nil && j.Array.Limit > 0 {
-		return "JobArrayTaskLimit", fmt.Sprintf("%d elements of its array may run at once", j.Array.Limit)
+		return "JobArrayTaskLimit", fmt.Sprintf("its array runs at most %d at a time (--array=...%%%d), and so many do", j.Array.Limit, j.Array.Limit)
 	}
 	return "None", "not looked at yet"
+}
+
+// fenced: an epoch that is over for the gang may still run on a node that can't be asked.
+func (e *Engine) fenced(j *gang.Job) (word, text string) {
+	if j.Epoch == 0 {
+		return "", ""
+	}
+	var where []string
+	for _, n := range e.view.allNodes() {
+		if slices.ContainsFunc(n.Left, func(l gang.Left) bool { return l.Ran && l.Job == j.ID }) {
+			where = append(where, fmt.Sprintf("%s (%s)", n.Name, n.State))
+			text = n.Name
+		}
+	}
+	if where == nil {
+		return "", ""
+	}
+	return "NodeDown", fmt.Sprintf("attempt %d may still run on %s; it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence %s",
+		j.Epoch, strings.Join(where, ", "), text)
 }
 
 func showRanks(j *gang.Job) []api.Rank {

@@ -25,10 +25,6 @@ type Caller struct {
 
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
-	if why := e.view.onHold(); why != "" && !r.TestOnly {
-		// An id of an old store may be one that was given out before.
-		return nil, &api.Error{Code: api.CodeUnavailable, Message: "no job is accepted: " + why, Hint: "an admin has to put the newest store back"}
-	}
 	ev, warnings, err := e.resolve(r, who)
 	if err != nil {
 		return nil, err
@@ -216,12 +212,26 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	})
 	v.Queue = slices.Insert(v.Queue, i, c)
 	now := e.opt.Clock.Now().Wall
+	first := waitsFirst(ev, now)
 	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
 		if s.Job == c.Job {
-			return "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
+			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
-	return "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+	return first + "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+}
+
+// waitsFirst says what keeps a job from being looked at before any resource does.
+func waitsFirst(ev *gang.Submit, now time.Time) string {
+	switch s := ev.Spec; {
+	case s.Hold:
+		return "would be held until gctl release; if it were not, it "
+	case s.Begin.After(now):
+		return fmt.Sprintf("would wait until %s; if that were now, it ", s.Begin.Format(time.RFC3339))
+	case ev.Array != nil:
+		return "the first of its elements "
+	}
+	return ""
 }
 
 func slotNodes(slots []cluster.Slot) []string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -43,17 +42,15 @@ func (s *stateDir) placeMembers() error {
 	return nil
 }
 
-// memoryBases are the directories on tmpfs where a daemon of this user may keep things.
+// memoryBases are the directories on tmpfs where a daemon may keep things for as long as
+// the machine is up. For anyone but root there is none: at the last logout systemd-logind
+// removes what a user has under /run/user and, by its default RemoveIPC=yes, in /dev/shm,
+// while the user's gangs run on.
 func memoryBases() []string {
-	uid := strconv.Itoa(os.Geteuid())
-	bases := []string{"/dev/shm/gnoded-" + uid}
-	if os.Geteuid() == 0 {
-		return append([]string{"/run/gnoded"}, bases...)
+	if os.Geteuid() != 0 {
+		return nil
 	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return append([]string{filepath.Join(dir, "gnoded")}, bases...)
-	}
-	return bases
+	return []string{"/run/gnoded", "/dev/shm/gnoded"}
 }
 
 // usable makes base and holds for it when it is ours alone, in memory, and has room. In

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
 
@@ -192,7 +193,7 @@ func TestSecondDaemonIsRefused(t *testing.T) {
 	o := c.options(t.TempDir())
 	c.run(o)
 	c.until("a hello", func() bool { return len(c.hellos) > 0 })
-	want := fmt.Sprintf("state_dir %s: another gnoded is running on it: stop that one, or give this one another state_dir", o.StateDir)
+	want := fmt.Sprintf("state_dir %s is in use by process %d: stop that gnoded, or give this one another state_dir", o.StateDir, os.Getpid())
 	if err := Run(t.Context(), o); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -210,6 +211,11 @@ func TestFrozenDaemonOpensNoGate(t *testing.T) {
 	k := c.desire(1, 1, 1, "#!/bin/sh\ntouch "+ran+"\n")
 	c.untilPhase(k, api.PhaseReady)
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	// Until its last thread has stopped it may well obey.
+	c.until("the daemon to be frozen", func() bool {
+		st, ok := proc.ReadStat(cmd.Process.Pid)
+		return ok && st.State == 'T'
+	})
 	c.order(k, func(a *api.Assignment) { a.Gate = &api.Gate{} })
 	c.until("the session to end", func() bool { return c.cut > 0 })
 	c.forget(k) // the gang went elsewhere

@@ -10,15 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"gangd/pkg/api"
+	"gangd/pkg/dirlock"
 	"gangd/pkg/proc"
 )
 
 const (
-	membersDir  = "m" // short: sockets lie below it
-	lockFile    = "lock"
+	membersDir  = "m"       // short: sockets lie below it
 	idFile      = "id"      // made once; names this state directory to the controller
 	bootFile    = "boot"    // boot id of the daemon that wrote here last
 	lineageFile = "lineage" // highest commit number that a controller told
@@ -55,20 +53,14 @@ func openState(path string) (*stateDir, error) {
 	return s, nil
 }
 
-// take locks the directory. The kernel drops the lock with the process, however it ends;
-// shims don't inherit it.
+// take locks the directory; shims don't inherit the lock.
 func (s *stateDir) take() error {
-	f, err := os.OpenFile(filepath.Join(s.path, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := dirlock.Take(s.path)
+	if held := new(dirlock.HeldError); errors.As(err, &held) {
+		return fmt.Errorf("state_dir %w: stop that gnoded, or give this one another state_dir", held)
+	}
 	if err != nil {
 		return fmt.Errorf("state_dir: %w", err)
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("state_dir %s: another gnoded is running on it: stop that one, or give this one another state_dir", s.path)
-		}
-		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	s.lock = f
 	return nil

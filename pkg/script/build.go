@@ -115,6 +115,12 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 	return warn, nil
 }
 
+// Valid checks every setting by itself, as [Build] does, before there is a script.
+func Valid(settings []Setting, now time.Time) error {
+	_, err := checkEach(settings, now)
+	return err
+}
+
 // decide keeps of each option the last setting of the closest source.
 func decide(settings []Setting) map[*Option]*Setting {
 	won := make(map[*Option]*Setting, len(settings))

@@ -8,11 +8,33 @@ import (
 	"gangd/pkg/supervise"
 )
 
-// lastOrder is the newest signal order that was applied, and how many got it: its repeat
-// after a reconnect is answered, not applied.
-type lastOrder struct {
+// keptOrders is how many signal orders are remembered: more than are ever under way.
+const keptOrders = 64
+
+// orders are the newest signal orders that were applied and how many processes got each:
+// a repeat after a reconnect is answered, not applied. Two orders that were given at the
+// same time may come in either order, so a smaller number alone says nothing.
+type orders []appliedOrder
+
+type appliedOrder struct {
 	number    uint64
 	processes int
+}
+
+func (o orders) find(number uint64) (processes int, applied bool) {
+	for _, a := range o {
+		if a.number == number {
+			return a.processes, true
+		}
+	}
+	return 0, false
+}
+
+func (o *orders) add(a appliedOrder) {
+	if len(*o) == keptOrders {
+		*o = (*o)[:copy(*o, (*o)[1:])]
+	}
+	*o = append(*o, a)
 }
 
 // command does what one line asks, in the order of the struct.
@@ -55,16 +77,12 @@ func (m *member) goodbye() {
 }
 
 func (m *member) signalOrder(o api.SignalOrder) {
-	if o.Number > m.orders.number {
-		n := 0
+	n, applied := m.orders.find(o.Number)
+	if !applied {
 		if o.MemberKey == m.spec.MemberKey || o.MemberKey == (api.MemberKey{}) {
 			n = m.notify(o.Signal, o.Scope)
 		}
-		m.orders = lastOrder{number: o.Number, processes: n}
-	}
-	n := 0
-	if o.Number == m.orders.number {
-		n = m.orders.processes
+		m.orders.add(appliedOrder{number: o.Number, processes: n})
 	}
 	m.answerSignal(o.Number, n)
 }

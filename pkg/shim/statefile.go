@@ -52,6 +52,14 @@ func (s *stateFile) save(b []byte, result bool) {
 	}
 }
 
+// close ends the use of the file; its directory may go then.
+func (s *stateFile) close() {
+	if s.f != nil {
+		_ = s.f.Close()
+		s.f = nil
+	}
+}
+
 // pageSize is the smallest page of any machine: so much is copied into a file in one go.
 const pageSize = 4096
 

@@ -197,6 +197,21 @@ func TestSignalOrders(t *testing.T) {
 	}
 }
 
+// TestSignalOrdersCross: two orders that were given at the same time may come in either
+// order, and neither may be dropped.
+func TestSignalOrdersCross(t *testing.T) {
+	s := testSpec(t, 1)
+	c := startShim(t, s, "#!/bin/sh\nsleep 1000\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	for _, number := range []uint64{8, 7, 7} {
+		_ = c.Send(Command{Signal: &api.SignalOrder{Number: number, MemberKey: s.MemberKey, Signal: "WINCH", Scope: api.ScopeFull}})
+		if a := <-c.Answers(); a.Signal != number || a.Processes == 0 {
+			t.Errorf("order %d: %+v", number, a)
+		}
+	}
+}
+
 func TestAdoption(t *testing.T) {
 	s := testSpec(t, 5)
 	c := startShim(t, s, "#!/bin/sh\nread x < "+filepath.Join(s.WorkDir, "gate")+".$GANG_RANK\nexit $((GANG_RANK + 40))\n")

@@ -65,7 +65,8 @@ type Command struct {
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
 	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
-	Bye    bool             `json:"bye,omitempty"`      // results are recorded: exit
+	Bye    bool             `json:"bye,omitempty"`      // results are recorded: let go of the member
+	Serve  string           `json:"serve,omitempty"`    // directory of the next member; for a spare, see [Spare]
 }
 
 // Go opens the gate.
@@ -79,6 +80,7 @@ type Answer struct {
 	State     *State `json:"state,omitempty"`
 	Signal    uint64 `json:"signal,omitempty"`    // number of the order answered
 	Processes int    `json:"processes,omitempty"` // that got it
+	Spare     bool   `json:"spare,omitempty"`     // after Bye: nothing of the member is held, and another may come
 }
 
 // State is what StateFile holds.

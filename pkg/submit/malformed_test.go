@@ -38,6 +38,8 @@ var malformedCases = []malformed{
 	{"a word in a directive", sh + "#GANG --size=4 four\n", "@", `job.sh:2:16: unexpected word "four"; options begin with - or --, a comment with #, and blanks in a value need quotes`, 1},
 	{"an open quote", sh + "#SBATCH -J \"my job\n", "@", "job.sh:2:12: the quote is never closed; close it on the same line", 1},
 	{"no value", sh + "#GANG --size\n", "@", "job.sh:2:7: --size needs a value; write --size=N", 1},
+	{"the script taken for a value", sh, "--time @", "--time=job.sh: not a time; " + timeForms, 2},
+	{"an empty command", sh, "--wrap=", "--wrap=: the command is empty; write --wrap='python train.py'", 2},
 	{"a value too many", sh, "--hold=yes @", "--hold takes no value; write --hold", 2},
 	{"het job", sh + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", "@", "job.sh:3:9: heterogeneous jobs (hetjob) are not supported; submit each part by itself", 1},
 	{"what belongs on the line", sh + "#GANG --wrap=date\n", "@", "job.sh:2:7: --wrap belongs on the command line; remove it here", 1},

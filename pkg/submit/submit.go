@@ -71,6 +71,11 @@ func (s *submission) run(ctx context.Context, args []string) error {
 	if done, err := s.inform(flags); done || err != nil {
 		return err
 	}
+	// Before the script: of "--time job.sh" no script is left, and what would be said of
+	// the empty standard input says nothing about the mistake.
+	if err := script.Valid(flags, time.Now()); err != nil {
+		return err
+	}
 	name, text, err := scriptText(flags, rest)
 	if err != nil {
 		return err

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/dirlock"
 	"gangd/pkg/store"
 )
 
@@ -81,30 +81,13 @@ func remoteFuse(dir, mounts string) string {
 	return "FUSE"
 }
 
-// lockDir takes the state directory for this process. The lock belongs to the open file,
-// so that it goes with the process however that ends.
+// lockDir takes the state directory for this process.
 func lockDir(dir string) (*os.File, error) {
-	name := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+	f, err := dirlock.Take(dir)
+	if held := new(dirlock.HeldError); errors.As(err, &held) {
+		return nil, fmt.Errorf("state directory %w: %w", held, store.ErrLocked)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		}
-		holder := "another process"
-		if b, err := os.ReadFile(name); err == nil && len(b) > 0 {
-			holder = "process " + strings.TrimSpace(string(b))
-		}
-		return nil, fmt.Errorf("state directory %s is in use by %s: %w", dir, holder, store.ErrLocked)
-	}
-	// The number is for people; nothing trusts it.
-	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
-	}
-	return f, nil
+	return f, err
 }
 
 // syncDir makes the names in a directory durable.

@@ -1,0 +1,101 @@
+// Package dirlock keeps a state directory to one process.
+//
+// The lock belongs to an open file: the kernel drops it with the process, however that
+// ends. A process that was killed while it waited for the disk holds it until its last
+// thread is gone, although ps shows it as defunct already; whoever restarts it at once must
+// not be refused for that, so such a holder is waited for. A holder that lives is an error
+// at once, by number.
+package dirlock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a dying holder is waited for: a disk that takes longer over one
+// fsync has other troubles.
+const patience = 10 * time.Second
+
+// HeldError says that a live process has the directory.
+type HeldError struct {
+	Dir string
+	PID int // 0: not known yet
+}
+
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return e.Dir + " is in use by another process"
+	}
+	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
+}
+
+// Take locks dir, which must exist, by the file "lock" in it. Closing the file gives the
+// lock back. A [*HeldError] when a live process has it.
+func Take(dir string) (*os.File, error) {
+	name := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := take(f, dir); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	// The number tells a dying holder from a living one, and people whom to ask.
+	if err := f.Truncate(0); err == nil {
+		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+		if err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func take(f *os.File, dir string) error {
+	for give := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		pid := holder(f.Name())
+		if alive(pid) || time.Now().After(give) {
+			return &HeldError{Dir: dir, PID: pid}
+		}
+	}
+}
+
+// holder is the process that wrote its number into the lock file, 0 when none did yet.
+func holder(name string) int {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid
+}
+
+// alive is false for a process that is gone or whose first thread is: what is left of it
+// only has to finish dying. An unknown holder may be one that has just come.
+func alive(pid int) bool {
+	if pid == 0 {
+		return false
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	return len(f) > 0 && f[0][0] != 'Z' && f[0][0] != 'X'
+}
