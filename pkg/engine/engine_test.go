@@ -550,3 +550,19 @@ func TestTestOnlySaysWhatComesFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestReasonOfTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		state api.JobState
+		cause api.Cause
+		want  string
+	}{
+		{api.JobFailed, api.CauseCrash, "NonZeroExitCode"}, {api.JobFailed, api.CauseLaunch, "JobLaunchFailure"},
+		{api.JobTimeout, api.CauseTimeout, "TimeLimit"}, {api.JobNodeFail, api.CauseNodeLost, "NodeDown"},
+		{api.JobOutOfMemory, api.CauseOOM, "OutOfMemory"}, {api.JobCancelled, api.CauseCancelled, "None"},
+	} {
+		if got := endReason(c.state, c.cause); got != c.want {
+			t.Errorf("%s by %s: %s, want %s", c.state, c.cause, got, c.want)
+		}
+	}
+}
