@@ -190,7 +190,7 @@ func TestNothingEscapes(t *testing.T) {
 	c := start(t, "--nodes=2", "--set", "grace=200ms")
 	styles := map[string]string{
 		"setsid":     `setsid sleep 7777 & echo $! >> pids`,
-		"doublefork": `( ( trap '' TERM HUP INT; exec sleep 7777 ) & ) ; sleep 0.02; pgrep -n -x sleep >> pids`,
+		"doublefork": `( ( trap '' TERM HUP INT; exec sh -c 'echo $$ >> pids; exec sleep 7777' ) & ) ; sleep 0.02`,
 		"nohup":      `trap '' TERM; nohup setsid sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 7777; done' >/dev/null 2>&1 & sleep 0.02`,
 		"cleanenv":   `env -i PWD="$PWD" /usr/bin/setsid /bin/sh -c 'echo $$ >> '"$PWD"'/pids; trap "" TERM; while :; do /bin/sleep 7777; done' & sleep 0.02`,
 	}

@@ -23,6 +23,7 @@ type site struct {
 	address  string
 	daemons  map[string]*exec.Cmd
 	gangdAs  *syscall.Credential // nil: as the test
+	opened   map[string]int      // sessions waited for, by node
 }
 
 // startSite brings gangd up with extra lines in its configuration.
@@ -40,7 +41,7 @@ func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{cluster: &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}, daemons: map[string]*exec.Cmd{}, gangdAs: gangdAs, address: freeAddress(t)}
+	s := &site{cluster: &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}, daemons: map[string]*exec.Cmd{}, opened: map[string]int{}, gangdAs: gangdAs, address: freeAddress(t)}
 	t.Cleanup(s.stop)
 	for _, d := range []string{"run", "gangd"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
@@ -54,7 +55,7 @@ func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site
 	}
 	s.write("gangd.toml", append([]string{
 		fmt.Sprintf("state_dir = %q", filepath.Join(dir, "gangd")), fmt.Sprintf("socket = %q", filepath.Join(dir, "run", "gangd.sock")),
-		fmt.Sprintf("listen = %q", s.address), `retry_backoff = "50ms"`}, lines...)...)
+		fmt.Sprintf("listen = %q", s.address), `reservation_timeout = "10s"`}, lines...)...)
 	s.gangd()
 	return s
 }
@@ -94,9 +95,9 @@ func (s *site) spawn(name, program string, as *syscall.Credential, args ...strin
 	s.daemons[name] = cmd
 }
 
-func (s *site) gangd() {
+func (s *site) gangd(args ...string) {
 	s.t.Helper()
-	s.spawn("gangd", "gangd", s.gangdAs, "--config", filepath.Join(s.dir, "gangd.toml"))
+	s.spawn("gangd", "gangd", s.gangdAs, append([]string{"--config", filepath.Join(s.dir, "gangd.toml")}, args...)...)
 	s.untilUp("gangd", "gctl", "ping")
 }
 
@@ -130,6 +131,11 @@ func (s *site) line(args ...string) string {
 func (s *site) up(name string) {
 	s.t.Helper()
 	s.spawn(name, "gnoded", nil, "--config", filepath.Join(s.dir, name+".toml"))
+	// The word that a node is up may be about the daemon before: its session is in the log.
+	log := filepath.Join(s.dir, name+".log")
+	sessions := func() int { b, _ := os.ReadFile(log); return bytes.Count(b, []byte("session opened")) }
+	s.opened[name]++
+	s.until(name+" has opened a session", func() bool { return sessions() >= s.opened[name] })
 	s.untilNode(name, "up")
 }
 
@@ -148,12 +154,13 @@ func (s *site) untilNode(name, state string) {
 }
 
 // kill ends a daemon and waits for its end.
-func (s *site) kill(name string, sig syscall.Signal) {
+func (s *site) kill(name string, sig syscall.Signal) (code int) {
 	s.t.Helper()
 	cmd := s.daemons[name]
 	delete(s.daemons, name)
 	_ = cmd.Process.Signal(sig)
 	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
 }
 
 func (s *site) stop() {
@@ -165,9 +172,9 @@ func (s *site) stop() {
 		}
 	}
 	if s.daemons["gangd"] != nil {
-		_, _, _ = s.run("gcancel", "--full", "--state=RUNNING,PENDING,RESERVED")
-		give := time.Now().Add(patience)
-		for time.Now().Before(give) {
+		_, _, _ = s.run("gcancel", "--state=RUNNING")
+		// Not for long: what is held stays, and a controller on hold ends nothing.
+		for give := time.Now().Add(3 * time.Second); time.Now().Before(give); {
 			if out, _, code := s.run("gqueue", "-h"); code != 0 || out == "" {
 				break
 			}

@@ -165,7 +165,7 @@ func TestSiteLoginHost(t *testing.T) {
 // Several users on one site: each job is its owner's, in what it may do and who may touch it.
 func TestSiteUsers(t *testing.T) {
 	needRoot(t)
-	s := startSite(t, asUser(t, "bin"))
+	s := startSite(t, asUser(t, "bin"), `retry_backoff = "300ms"`)
 	s.node("n1", `cards = "none"`, "cpus = 4", "min_uid = 2", fmt.Sprintf("socket = %q", filepath.Join(s.dir, "c", "run", "gangd.sock")))
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
 	s.up("n1")
@@ -194,16 +194,21 @@ func TestSiteUsers(t *testing.T) {
 		if err := os.Mkdir(secret, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		out, errs, code := ada.run("gsubmit", "--parsable", "-o", filepath.Join(secret, "out"), "--wrap", "true")
-		if code == 0 {
-			var id int64
-			_, _ = fmt.Sscan(out, &id)
-			j := s.wait(id, api.JobFailed)
-			if want := "n1: output " + filepath.Join(secret, "out") + ": permission denied"; j.Cause != api.CauseLaunch || !strings.Contains(j.Verdict, "permission denied") {
-				t.Errorf("%s: %q, want %q", j.Cause, j.Verdict, want)
-			}
+		ada.refused(2, "gsubmit: --output="+secret+"/out: you can't write in "+secret+" (permission denied); choose a directory of yours: --output="+ada.home+"/gang-%j.out",
+			"gsubmit", "-o", filepath.Join(secret, "out"), "--wrap", "true")
+		// The node asks the kernel too, as the user, when the directory has changed meanwhile.
+		if err := os.Chown(secret, int(ada.cred.Uid), int(ada.cred.Gid)); err != nil {
+			t.Fatal(err)
 		}
-		t.Logf("gsubmit: exit %d %s%s", code, out, errs)
+		id := ada.submit("-H", "-o", filepath.Join(secret, "out"), "--wrap", "true")
+		if err := os.Chown(secret, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		ada.must("gctl", "release", fmt.Sprint(id))
+		j := s.wait(id, api.JobFailed)
+		if j.Cause != api.CauseLaunch || !strings.HasPrefix(j.Verdict, "n1: ") || !strings.Contains(j.Verdict, filepath.Join(secret, "out")+": permission denied") {
+			t.Errorf("%s: %q", j.Cause, j.Verdict)
+		}
 		if left, _ := os.ReadDir(secret); len(left) != 0 {
 			t.Errorf("in root's directory: %v", left)
 		}
@@ -236,17 +241,18 @@ func TestSiteUsers(t *testing.T) {
 	})
 	t.Run("below min_uid", func(t *testing.T) {
 		id := daemon.submit("--wrap", "true")
+		shown := false // while it waits for its next try
 		reason := "n1: user daemon: uid 1 is below min_uid 2 of this node"
 		s.until("the refusal is told", func() bool {
-			return strings.Contains(daemon.must("gctl", "events", fmt.Sprint(id)), reason)
+			shown = shown || strings.Contains(daemon.must("gqueue", "--why", fmt.Sprint(id)), "last try: "+reason)
+			return shown && strings.Contains(daemon.must("gctl", "events", fmt.Sprint(id)), reason)
 		})
 		j := s.wait(id, api.JobFailed)
 		if j.Cause != api.CauseLaunch || j.Verdict != reason {
 			t.Errorf("%s: %q, want %q", j.Cause, j.Verdict, reason)
 		}
-		out, errs, code := daemon.run("gqueue", "--why", fmt.Sprint(id))
-		if !strings.Contains(out+errs, reason) {
-			t.Errorf("gqueue --why: exit %d, %s%s", code, out, errs)
+		if out := daemon.must("gqueue", "--why", fmt.Sprint(id)); !strings.Contains(out, "not waiting: FAILED: "+reason) {
+			t.Errorf("gqueue --why: %s", out)
 		}
 		if got := s.nodeState("n1"); got != "up" {
 			t.Errorf("n1 is %s: a user it does not take must not drain it", got)
@@ -263,7 +269,13 @@ func TestSiteBackup(t *testing.T) {
 	kept := s.submit("-H", "--wrap", "true")
 	copied := filepath.Join(s.dir, "backup")
 	s.must("gangd", "backup", copied)
-	s.kill("gangd", syscall.SIGTERM)
+	lost := s.submit("-H", "--wrap", "true")
+	// A node learns how far the store is when its session opens.
+	s.kill("n1", syscall.SIGTERM)
+	s.up("n1")
+	if code := s.kill("gangd", syscall.SIGTERM); code != 0 {
+		t.Errorf("gangd ended with %d after TERM", code)
+	}
 	if err := os.RemoveAll(filepath.Join(s.dir, "gangd")); err != nil {
 		t.Fatal(err)
 	}
@@ -271,9 +283,28 @@ func TestSiteBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.gangd()
-	s.untilNode("n1", "up") // the certificate authority is the same
+	s.until("gangd is on hold", func() bool {
+		out, _, _ := s.run("gctl", "ping")
+		return strings.Contains(out, "HOLD: the store is at commit ") && strings.Contains(out, "but node n1 has seen commit ")
+	})
 	if j := s.job(kept); j.State != api.JobPending {
 		t.Errorf("job %d is %s", kept, j.State)
 	}
+	if _, errs, code := s.run("gqueue", "-j", fmt.Sprint(lost)); code != api.ExitNotFound {
+		t.Errorf("a job from after the backup: exit %d, %s", code, errs)
+	}
+	if _, errs, code := s.run("gsubmit", "--wrap", "true"); code != api.ExitRefused || !strings.Contains(errs, "on hold") {
+		t.Errorf("a submission on hold: exit %d, %s", code, errs)
+	}
+	if code := s.kill("gangd", syscall.SIGTERM); code != 0 {
+		t.Errorf("gangd ended with %d after TERM on hold", code)
+	}
+	s.gangd("--accept-store")
+	s.untilNode("n1", "up") // the certificate authority is the same
+	id := s.submit("--wrap", "true")
+	if id <= lost {
+		t.Errorf("id %d was given out again, or could be: %d is new", lost, id)
+	}
+	s.wait(id, api.JobCompleted)
 	s.must("gangd", "verify")
 }

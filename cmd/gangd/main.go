@@ -26,6 +26,7 @@ func main() {
 func command() *cobra.Command {
 	var file string
 	var set []string
+	var accept bool
 	cmd := &cobra.Command{
 		Use:   "gangd",
 		Short: "the controller of a gangd cluster",
@@ -40,15 +41,18 @@ func command() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
-			return controller.Run(ctx, cfg, logger(os.Stderr, cfg.LogFormat), func() {
+			return controller.Run(ctx, cfg, controller.Options{
+				Log:         logger(os.Stderr, cfg.LogFormat),
+				AcceptStore: accept,
 				// Nobody listens when systemd did not start this; that is fine.
-				_, _ = daemon.SdNotify(false, daemon.SdNotifyReady)
+				Ready: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) },
 			})
 		},
 	}
 	cmd.SetContext(context.Background())
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gangd.toml(5)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
+	cmd.Flags().BoolVar(&accept, "accept-store", false, "take a store that is older than what nodes have seen, instead of holding")
 	cmd.AddCommand(devCommand(), tokenCommand(), verifyCommand(), backupCommand())
 	return cmd
 }

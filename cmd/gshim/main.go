@@ -1,4 +1,4 @@
-// Command gshim is started by gnoded, once for each member. See package shim.
+// Command gshim is started by gnoded and holds members. See package shim.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 )
 
 const usage = `usage: gshim DIR                                        hold the member in DIR
+       gshim spare STATEDIR                             hold members below STATEDIR, one after the other
        gshim readlog --path=P [--offset=N] [--follow]   write a file to standard output
        gshim check                                      second stage, started by gshim itself
 `
@@ -24,6 +25,8 @@ func run(args []string) int {
 	switch {
 	case len(args) == 1 && args[0] == "check":
 		return shim.Check()
+	case len(args) >= 2 && args[0] == "spare":
+		return shim.Spare()
 	case len(args) >= 1 && args[0] == "readlog":
 		return readLog(args[1:])
 	case len(args) == 1 && strings.HasPrefix(args[0], "/"):

@@ -38,8 +38,17 @@ const shutdownPatience = 2 * time.Second
 // loop responsive also at 10,000 nodes, where placing one takes 3.4 ms.
 const maxStarts = 100
 
-// Run is the controller until ctx ends. ready is called once it answers.
-func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready func()) error {
+// Options are what belongs to one start and not to the site.
+type Options struct {
+	Log   *slog.Logger
+	Ready func() // called once the controller answers
+	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
+	AcceptStore bool
+}
+
+// Run is the controller until ctx ends.
+func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
+	log := opt.Log
 	for _, dir := range []string{cfg.StateDir, filepath.Dir(cfg.Socket)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -54,7 +63,8 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 	m := metrics.New(api.Version)
 	eng, err := engine.New(ctx, engine.Options{
 		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
-		Policy: sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
+		AcceptStore: opt.AcceptStore,
+		Policy:      sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
 	})
 	if err != nil {
 		return err
@@ -92,7 +102,7 @@ func Run(ctx context.Context, cfg *config.Controller, log *slog.Logger, ready fu
 		})
 	}
 	log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
-	ready()
+	opt.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
 		hub.Close()

@@ -113,7 +113,8 @@ func (l layout) leaveMemory() {
 	}
 }
 
-// killShims finds shims by their one argument, the member's directory, which lies in ours.
+// killShims finds shims by their argument, the directory of a member or of the node they
+// are kept for, which lies in ours.
 func (l layout) killShims() error {
 	pids, err := proc.All()
 	if err != nil {
@@ -147,6 +148,9 @@ func (l layout) isShim(pid int) bool {
 		return false
 	}
 	args := strings.Split(string(b), "\x00")
+	if len(args) > 2 && args[1] == "spare" {
+		args = args[1:]
+	}
 	return len(args) > 1 && filepath.Base(args[0]) == "gshim" && strings.HasPrefix(args[1], filepath.Join(l.dir, "state")+"/")
 }
 

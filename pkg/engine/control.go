@@ -20,7 +20,7 @@ type Allowed func(owner uint32) bool
 // Cancel ends each job that the request selects; [Engine.Signal] is its sibling for
 // --signal. A job of somebody else answers as one that is not there.
 func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed) (*api.CancelReply, error) {
-	return e.each(ctx, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+	return e.each(ctx, "cancel", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now})
 		return api.CancelResult{Error: asError(err)}
 	})
@@ -28,7 +28,7 @@ func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, m
 
 // Act does hold, release or requeue to each job that a query selects.
 func (e *Engine) Act(ctx context.Context, action string, q *api.JobQuery, who Caller, may Allowed) (*api.CancelReply, error) {
-	return e.each(ctx, q, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+	return e.each(ctx, action, q, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		var ev gang.Event
 		admin := who.Admin && who.UID != j.UID
 		switch action {
@@ -50,7 +50,7 @@ func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, m
 	if scope == "" {
 		scope = api.ScopeRanks
 	}
-	return e.each(ctx, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		if gang.JobState(j) != api.JobRunning {
 			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %d is %s: only a running job can be signalled", j.ID, gang.JobState(j))}
 		}
@@ -81,10 +81,14 @@ func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrd
 	return out
 }
 
-// each runs fn for every job of a query, many at a time so that they share commits.
-func (e *Engine) each(ctx context.Context, q *api.JobQuery, who Caller, may Allowed, fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
+// each runs fn, which does what verb says, for every job of a query, many at a time so that
+// they share commits.
+func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Caller, may Allowed, fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
 	if len(q.Refs)+len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) == 0 {
 		return nil, api.Errorf(api.CodeInvalid, "no job was named: give ids, or select by name, user, state, partition or node")
+	}
+	if err := e.known(q); err != nil {
+		return nil, err
 	}
 	jobs, missing := e.Find(q, who.UID)
 	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
@@ -98,7 +102,7 @@ func (e *Engine) each(ctx context.Context, q *api.JobQuery, who Caller, may Allo
 	for i, j := range jobs {
 		if !may(j.UID) {
 			if named {
-				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %d belongs to %s", j.ID, j.User)}
+				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner or an admin may %s it", j.ID, j.User, verb)}
 			}
 			continue // a selection by name or state means "of mine"
 		}

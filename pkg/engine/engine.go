@@ -52,6 +52,8 @@ type Options struct {
 	Policy   sched.Policy
 	Record   Recorder
 	Version  string
+	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
+	AcceptStore bool
 }
 
 // Engine runs the controller's state.
@@ -63,6 +65,7 @@ type Engine struct {
 	log    *slog.Logger
 	hub    Hub
 	inbox  chan request
+	kept   []request     // taken from the inbox while the disk was full, before all that is in it now
 	done   chan struct{} // closed when Run has returned
 	view   view
 	bus    bus
@@ -116,7 +119,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case r := <-e.inbox:
+		case r := <-e.inboxUnlessKept():
 			batch = e.gather(append(batch, r))
 		case <-timer.C:
 			batch = e.gather(append(batch, request{ev: gang.Tick{}}))
@@ -129,6 +132,12 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // gather takes what else is waiting, up to a batch.
 func (e *Engine) gather(batch []request) []request {
+	n := min(len(e.kept), maxBatch-len(batch))
+	batch = append(batch, e.kept[:n]...)
+	if e.kept = e.kept[n:]; len(e.kept) > 0 {
+		return batch
+	}
+	e.kept = nil
 	for len(batch) < maxBatch {
 		select {
 		case r := <-e.inbox:
@@ -140,13 +149,21 @@ func (e *Engine) gather(batch []request) []request {
 	return batch
 }
 
+// inboxUnlessKept is the inbox, or nothing while older requests wait for their turn.
+func (e *Engine) inboxUnlessKept() <-chan request {
+	if len(e.kept) > 0 {
+		return nil
+	}
+	return e.inbox
+}
+
 // arm sets the timer to the core's next deadline, or to now when a plan is owed.
 func (e *Engine) arm(timer *time.Timer) {
 	wait := time.Hour
-	if at, ok := e.world.NextDeadline(); ok {
+	if at, ok := e.world.NextDeadline(); ok && e.view.onHold() == "" {
 		wait = max(0, at-e.opt.Clock.Now().Mono)
 	}
-	if e.replan {
+	if e.replan || len(e.kept) > 0 {
 		wait = 0
 	}
 	timer.Reset(wait)
@@ -157,9 +174,13 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 	now := e.opt.Clock.Now()
 	outcomes := make([]gang.Outcome, len(batch))
 	for i, r := range batch {
-		if r.ev != nil {
-			outcomes[i] = e.step(now, r.ev)
+		if r.ev == nil {
+			continue
 		}
+		if err := e.checkLineage(ctx, r.ev); err != nil {
+			return err
+		}
+		outcomes[i] = e.step(now, r.ev)
 	}
 	e.planStarts(now)
 	ch := e.world.Take()
@@ -184,6 +205,9 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 // step hands one event to the core. A submission that the disk has no room for is refused
 // before it is taken in: ends must still find room when acceptance has stopped.
 func (e *Engine) step(now gang.Instant, ev gang.Event) gang.Outcome {
+	if e.view.onHold() != "" {
+		return gang.Outcome{Refused: errHold}
+	}
 	if _, submit := ev.(gang.Submit); submit {
 		if err := e.store.Room(); err != nil {
 			e.log.Error("submission refused", "err", err)
@@ -201,7 +225,9 @@ func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
 	}
 	for told := false; ; told = true {
 		t := time.Now()
-		lineage, err := e.store.Commit(ctx, ch)
+		// What was stepped is committed also when the end has come meanwhile: its callers
+		// wait for the answer, and an end in good order is not a failed commit.
+		lineage, err := e.store.Commit(context.WithoutCancel(ctx), ch)
 		if err == nil {
 			e.opt.Record.Commit(time.Since(t), len(ch.Events))
 			e.view.setLineage(lineage)
@@ -222,34 +248,28 @@ func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
 	}
 }
 
-// refuseWhileFull answers submissions for one retry interval; false when ctx ended.
+// refuseWhileFull answers submissions for one retry interval; false when ctx ended. What is
+// not a submission is kept, in order and before anything that comes later; when as much is
+// kept as the inbox holds, senders are held back.
 func (e *Engine) refuseWhileFull(ctx context.Context) bool {
 	retry := time.NewTimer(fullRetry)
 	defer retry.Stop()
-	var keep []request
-	// What is not a submission goes back, in order, before anything that comes later: the
-	// inbox has room for it because it was taken from there and nobody else reads.
-	defer func() {
-		for _, r := range keep {
-			select {
-			case e.inbox <- r:
-			default: // full of later senders: they are held back, this one must not be lost
-				go func() { e.inbox <- r }()
-			}
-		}
-	}()
 	for {
+		inbox := e.inbox
+		if len(e.kept) >= inboxSize {
+			inbox = nil
+		}
 		select {
 		case <-ctx.Done():
 			return false
 		case <-retry.C:
 			return true
-		case r := <-e.inbox:
+		case r := <-inbox:
 			if _, submit := r.ev.(gang.Submit); submit && r.reply != nil {
 				r.reply <- gang.Outcome{Refused: errDiskFull}
 				continue
 			}
-			keep = append(keep, r)
+			e.kept = append(e.kept, r)
 		}
 	}
 }

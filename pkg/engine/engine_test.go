@@ -54,12 +54,16 @@ func (r *rig) Wake(nodes []string) {
 	}
 }
 
-func newRig(t *testing.T, st store.Store) *rig {
+func newRig(t *testing.T, st store.Store) *rig { return newRigWith(t, st, func(*Options) {}) }
+
+func newRigWith(t *testing.T, st store.Store, edit func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, rec: &nullRecorder{}, woke: make(chan string, 10000)}
-	e, err := New(t.Context(), Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	opt := Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Settings: api.DefaultSettings(), Record: r.rec, Version: "test",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, Claims: 1}})
+		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, Claims: 1}}
+	edit(&opt)
+	e, err := New(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,12 +313,32 @@ func TestOldStorePutBackHolds(t *testing.T) {
 	if hold := r.Ping().Hold; !strings.Contains(hold, "1000") || !strings.Contains(hold, "n2") {
 		t.Errorf("hold %q, want both lineage numbers and the node", hold)
 	}
-	id := r.submit("k", spec(1))
-	if got := r.state(id); got != api.JobPending {
-		t.Errorf("on hold a job went %s", got)
+	lineage := r.store.Lineage()
+	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me); api.CodeOf(err) != api.CodeOnHold {
+		t.Errorf("a submission on hold: %v, want on_hold: its id may have been given out already", err)
+	}
+	r.NodeReport("n1", &api.Actual{})
+	r.NodeGone("n1")
+	if err := r.inspect(t.Context(), func() {}); err != nil || r.store.Lineage() != lineage {
+		t.Errorf("the lineage grew on hold from %d to %d: a restart would not notice any more", lineage, r.store.Lineage())
 	}
 	if _, _, ok := r.Desired("n1"); ok {
 		t.Error("on hold a desired set is given out: it could stop what the old store does not know")
+	}
+}
+
+func TestOldStoreAccepted(t *testing.T) {
+	r := newRigWith(t, memstore.New(), func(o *Options) { o.AcceptStore = true })
+	first := r.submit("a", spec(1))
+	h := &api.Hello{Protocol: api.SessionProtocol, Node: "n2", BootID: "b", CPUs: 4, LineageSeen: 1000}
+	if _, err := r.NodeHello(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	if hold := r.Ping().Hold; hold != "" || r.store.Lineage() <= 1000 {
+		t.Errorf("hold %q at commit %d, want none above 1000", hold, r.store.Lineage())
+	}
+	if next := r.submit("b", spec(1)); next < first+minSkip {
+		t.Errorf("id %d after %d: it may have been given out by the lost commits", next, first)
 	}
 }
 
@@ -487,5 +511,58 @@ func TestFencedJobSaysWhy(t *testing.T) {
 	want := "attempt 2 may still run on n2 (lost); it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence n2"
 	if word != "NodeDown" || text != want {
 		t.Errorf("%s: %s", word, text)
+	}
+}
+
+func TestUnknownNamesAreRefused(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	for want, q := range map[string]api.JobQuery{
+		`no partition "mian"; partitions here: main`: {Partitions: []string{"main", "mian"}},
+		`no node "n9"; ginfo lists them`:             {Nodes: []string{"n1", "n9"}},
+	} {
+		if _, err := r.List(&q, me.UID); err == nil || err.Error() != want || api.CodeOf(err) != api.CodeNotFound {
+			t.Errorf("list: %v, want %s", err, want)
+		}
+		if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: q}, me, anyone); err == nil || err.Error() != want {
+			t.Errorf("cancel: %v, want %s", err, want)
+		}
+	}
+}
+
+func TestTestOnlySaysWhatComesFirst(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	begin := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	for want, edit := range map[string]func(*api.SubmitRequest){
+		"would start now on n1": func(*api.SubmitRequest) {},
+		"would be held until gctl release; if it were not, it would start now on n1":                      func(q *api.SubmitRequest) { q.Spec.Hold = true },
+		"would wait until " + begin.Format(time.RFC3339) + "; if that were now, it would start now on n1": func(q *api.SubmitRequest) { q.Spec.Begin = begin },
+		"the first of its elements would start now on n1": func(q *api.SubmitRequest) {
+			q.Array = &api.Array{Indices: []int{0, 1}}
+		},
+	} {
+		q := &api.SubmitRequest{Spec: spec(1), TestOnly: true}
+		edit(q)
+		reply, err := r.Submit(t.Context(), q, me)
+		if err != nil || reply.Why != want {
+			t.Errorf("%+v, %v, want %s", reply, err, want)
+		}
+	}
+}
+
+func TestReasonOfTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		state api.JobState
+		cause api.Cause
+		want  string
+	}{
+		{api.JobFailed, api.CauseCrash, "NonZeroExitCode"}, {api.JobFailed, api.CauseLaunch, "JobLaunchFailure"},
+		{api.JobTimeout, api.CauseTimeout, "TimeLimit"}, {api.JobNodeFail, api.CauseNodeLost, "NodeDown"},
+		{api.JobOutOfMemory, api.CauseOOM, "OutOfMemory"}, {api.JobCancelled, api.CauseCancelled, "None"},
+	} {
+		if got := endReason(c.state, c.cause); got != c.want {
+			t.Errorf("%s by %s: %s, want %s", c.state, c.cause, got, c.want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -158,6 +159,21 @@ func (e *Engine) awaitEvent(ctx context.Context, id, since int64) (int64, error)
 	return since, err
 }
 
+// awaitNode returns when a node has opened a session after since.
+func (e *Engine) awaitNode(ctx context.Context, node string, since int64) error {
+	stop := api.Errorf(api.CodeInternal, "seen")
+	err := e.Follow(ctx, 0, since, func(evs []api.Event) error {
+		if slices.ContainsFunc(evs, func(ev api.Event) bool { return ev.Type == api.EventNodeUp && ev.Node == node }) {
+			return stop
+		}
+		return nil
+	})
+	if err == error(stop) {
+		return nil
+	}
+	return err
+}
+
 // logSettle is how long a follower reads on after its attempt has ended, for the last
 // bytes to cross the session; the ranks have written them before their end was reported.
 const logSettle = 300 * time.Millisecond
@@ -183,17 +199,30 @@ func (e *Engine) copyAttempt(ctx context.Context, id int64, epoch int, node stri
 	}()
 	read.Follow = true
 	count := &counter{w: w}
-	err := r.ReadLog(over, node, read, count)
-	if context.Cause(over) != error(ended) {
-		return count.n, err
+	from := read.Offset
+	for context.Cause(over) != error(ended) {
+		since := e.bus.lastSeq()
+		err := r.ReadLog(over, node, read, count)
+		if context.Cause(over) == error(ended) {
+			break
+		}
+		if from < 0 || ctx.Err() != nil || api.CodeOf(err) != api.CodeUnavailable {
+			return count.n, err
+		}
+		// The node's daemon restarts, or its line was cut: the ranks write on meanwhile.
+		if err := e.awaitNode(over, node, since); err != nil && context.Cause(over) != error(ended) {
+			return count.n, err
+		}
+		read.Offset = from + count.n
 	}
+	read.Offset = from
 	if read.Offset < 0 {
 		return count.n, nil // where a tail began is not known here: logSettle has to do
 	}
 	read.Follow, read.Offset = false, read.Offset+count.n
-	from := count.n
-	err = r.ReadLog(ctx, node, read, count)
-	if count.n > from || err == nil {
+	before := count.n
+	err := r.ReadLog(ctx, node, read, count)
+	if count.n > before || err == nil {
 		return count.n, err
 	}
 	return count.n, nil // the file went after it was read: nothing is missing

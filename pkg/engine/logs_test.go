@@ -47,8 +47,11 @@ func (f *fakeFiles) ReadLog(ctx context.Context, _ string, q api.LogRead, w io.W
 	}
 }
 
-// attemptOf plays one attempt of a job of one rank on n1 from its start to its exit.
-func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, during func()) {
+func nothing() {}
+
+// attemptOf plays one attempt of a job of one rank on n1 from its preparation, in which a
+// node opens the output, to its exit.
+func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, prepare, during func()) {
 	t.Helper()
 	k := api.MemberKey{Job: id, Epoch: epoch}
 	say := func(a api.MemberActual) {
@@ -60,11 +63,60 @@ func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, during func()) 
 	for r.state(id) != api.JobReserved {
 		time.Sleep(time.Millisecond) // its back-off
 	}
+	prepare()
 	say(api.MemberActual{Phase: api.PhaseReady, Port: 20000})
 	during()
 	ended := []api.RankActual{{PID: 1, Exited: true, ExitCode: code}}
 	say(api.MemberActual{Phase: api.PhaseRunning, Ranks: ended})
 	say(api.MemberActual{Phase: api.PhaseStopped, Ranks: ended})
+}
+
+// cutFiles is a node whose daemon is restarted in the middle of the first read.
+type cutFiles struct {
+	fakeFiles
+	reads int
+	cut   func()
+}
+
+func (c *cutFiles) ReadLog(ctx context.Context, node string, q api.LogRead, w io.Writer) error {
+	if c.reads++; c.reads > 1 {
+		return c.fakeFiles.ReadLog(ctx, node, q, w)
+	}
+	q.Follow = false
+	if err := c.fakeFiles.ReadLog(ctx, node, q, w); err != nil {
+		return err
+	}
+	c.cut()
+	return api.Errorf(api.CodeUnavailable, "node n1: session ended")
+}
+
+func TestFollowAcrossARestartOfTheNodesDaemon(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	id := r.submit("k", spec(1))
+	cut := make(chan struct{})
+	files := &cutFiles{cut: func() { close(cut) }}
+	var out bytes.Buffer
+	followed := make(chan error, 1)
+	r.attemptOf(t, id, 1, 0, nothing, func() {
+		files.set("one\n")
+		go func() {
+			followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, files, &out)
+		}()
+		<-cut
+		files.set("one\ntwo\n")
+		running := []api.MemberActual{{MemberKey: api.MemberKey{Job: id, Epoch: 1}, Phase: api.PhaseRunning}}
+		h := &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: "b", CPUs: 4, MemoryBytes: 1 << 34, Members: running}
+		if _, err := r.NodeHello(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := <-followed; err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "one\ntwo\n" {
+		t.Errorf("followed %q", out.String())
+	}
 }
 
 func TestFollowAcrossARestart(t *testing.T) {
@@ -82,12 +134,12 @@ func TestFollowAcrossARestart(t *testing.T) {
 			go func() {
 				followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, &files, &out)
 			}()
-			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") })
+			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") }, nothing)
 			second := "one\ntwo\n"
 			if mode == "truncate" {
 				second = "two\n"
 			}
-			r.attemptOf(t, id, 2, 0, func() { files.set(second) })
+			r.attemptOf(t, id, 2, 0, func() { files.set(second) }, nothing)
 			if err := <-followed; err != nil {
 				t.Fatal(err)
 			}

@@ -47,6 +47,28 @@ func (e *Engine) Find(q *api.JobQuery, uid uint32) ([]*gang.Job, []refError) {
 	return out, missing
 }
 
+// known refuses a partition or node that does not exist: an empty answer to a mistyped name
+// looks like an empty queue.
+func (e *Engine) known(q *api.JobQuery) error {
+	var parts []string
+	for _, p := range e.opt.Policy.Partitions {
+		parts = append(parts, p.Name)
+	}
+	for _, p := range q.Partitions {
+		if !slices.Contains(parts, p) {
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", ")}
+		}
+	}
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	for _, n := range q.Nodes {
+		if e.view.nodes[n] == nil {
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no node %q", n), Hint: "ginfo lists them"}
+		}
+	}
+	return nil
+}
+
 type refError struct {
 	ref api.JobRef
 	err *api.Error
@@ -166,6 +188,9 @@ func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job
 
 // List answers a query with what people see.
 func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+	if err := e.known(q); err != nil {
+		return nil, err
+	}
 	jobs, missing := e.Find(q, uid)
 	if len(jobs) == 0 && len(missing) > 0 {
 		return nil, missing[0].err

@@ -12,8 +12,9 @@ import (
 
 // NodeHello takes in a node with all that it has; the answer comes after the commit.
 func (e *Engine) NodeHello(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
-	e.view.checkLineage(h, e.log)
-	if _, err := e.Do(ctx, gang.NodeHello{Hello: *h, Partitions: e.partitionsOf(h.Node)}); err != nil {
+	_, err := e.Do(ctx, gang.NodeHello{Hello: *h, Partitions: e.partitionsOf(h.Node)})
+	// On hold a node is kept in session, so that its ranks need not fear for their lease.
+	if err != nil && e.view.onHold() == "" {
 		return nil, err
 	}
 	e.view.mu.RLock()

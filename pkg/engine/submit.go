@@ -212,12 +212,26 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	})
 	v.Queue = slices.Insert(v.Queue, i, c)
 	now := e.opt.Clock.Now().Wall
+	first := waitsFirst(ev, now)
 	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
 		if s.Job == c.Job {
-			return "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
+			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
-	return "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+	return first + "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+}
+
+// waitsFirst says what keeps a job from being looked at before any resource does.
+func waitsFirst(ev *gang.Submit, now time.Time) string {
+	switch s := ev.Spec; {
+	case s.Hold:
+		return "would be held until gctl release; if it were not, it "
+	case s.Begin.After(now):
+		return fmt.Sprintf("would wait until %s; if that were now, it ", s.Begin.Format(time.RFC3339))
+	case ev.Array != nil:
+		return "the first of its elements "
+	}
+	return ""
 }
 
 func slotNodes(slots []cluster.Slot) []string {
@@ -236,6 +250,9 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	out := &api.WhyReply{SchemaVersion: api.SchemaVersion, JobID: j.ID, State: shown.State, Reason: shown.Reason, Why: shown.Why}
 	if shown.State != api.JobPending {
 		out.Why = "not waiting: " + string(shown.State)
+		if shown.Verdict != "" {
+			out.Why += ": " + shown.Verdict
+		}
 		return out, nil
 	}
 	var v *sched.View
@@ -246,5 +263,24 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		r := sched.Explain(v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
-	return out, nil
+	return out, e.lastTry(ctx, j, out)
+}
+
+// lastTry adds what the last reservation came to nothing by: a back-off alone does not say
+// which node refused, and why.
+func (e *Engine) lastTry(ctx context.Context, j *gang.Job, out *api.WhyReply) error {
+	if j.Rollbacks == 0 {
+		return nil
+	}
+	evs, err := e.store.Events(ctx, j.ID, 0, 0)
+	if err != nil {
+		return err
+	}
+	for _, ev := range slices.Backward(evs) {
+		if ev.Type == api.EventRolledBack {
+			out.Why += "\nlast try: " + ev.Text
+			break
+		}
+	}
+	return nil
 }

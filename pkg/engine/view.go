@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -175,24 +173,4 @@ func (v *view) whenEnded(id int64) <-chan struct{} {
 		v.ended[id] = ch
 	}
 	return ch
-}
-
-// checkLineage compares what a node has seen with what the store knows. A store that went
-// back in time (an old copy put back) does not know what it once ordered: the controller
-// holds then. It adopts what runs, starts nothing, kills nothing, and says so.
-func (v *view) checkLineage(h *api.Hello, log *slog.Logger) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if h.LineageSeen <= v.lineage || v.hold != "" {
-		return
-	}
-	v.hold = fmt.Sprintf("HOLD: the store is at commit %d, but node %s has seen commit %d: an old copy was put back", v.lineage, h.Node, h.LineageSeen)
-	log.Error(v.hold, "next", "put the newest store back, or accept this one: gangd --accept-store")
-}
-
-// onHold says why the controller holds; empty when it does not.
-func (v *view) onHold() string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.hold
 }

@@ -156,7 +156,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 }
 
-// sessionCut: by itself this ends nothing, the node's daemon may just be restarting.
+// sessionCut: by itself this ends nothing that runs, the daemon may just be restarting.
 func (w *World) sessionCut(ev NodeGone) Outcome {
 	h := w.nodes[ev.Node]
 	if h == nil {
@@ -172,7 +172,20 @@ func (w *World) sessionCut(ev NodeGone) Outcome {
 	w.refresh(h)
 	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	w.leaveUnstarted(h)
 	return applied()
+}
+
+// leaveUnstarted rolls back the gangs that were being prepared on a node whose session
+// broke: no process of theirs exists, so there is nothing to wait for, and their other
+// nodes are not held until the reservation time-out.
+func (w *World) leaveUnstarted(h *host) {
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+		p, ok := h.members[k]
+		if ok && reserved(p.e.job) {
+			w.rollback(p.e, fmt.Sprintf("node %s went silent", h.node.Name), []string{h.node.Name}, func(int) bool { return false })
+		}
+	}
 }
 
 func noNode(name string) *api.Error {

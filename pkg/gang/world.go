@@ -257,6 +257,13 @@ func (e *entry) appendRanks(rows []RankRow) []RankRow {
 	return rows
 }
 
+// SkipIDs makes next the smallest id to be given out, unless that would go back: the store
+// was put back in time, and ids above its own may have been given out since.
+func (w *World) SkipIDs(next int64) { w.nextID = max(w.nextID, next) }
+
+// NextID is the smallest id never given out.
+func (w *World) NextID() int64 { return w.nextID }
+
 // TakeQueue gives the jobs whose candidacy may have changed since it or Take was last
 // called, and whether a node has come to offer something else: what a planner must look at
 // between steps that go into one commit.

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/proc"
 	"gangd/pkg/session"
+	"gangd/pkg/shim"
 )
 
 // maxStarts bounds how many shims are being started at a time: more than the cores only
@@ -33,6 +34,7 @@ type Daemon struct {
 	cards       *cards
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
+	shims       *shim.Pool
 
 	ctx     context.Context // ends the members' goroutines, not the members
 	running sync.WaitGroup
@@ -64,6 +66,8 @@ func Run(ctx context.Context, opts Options) error {
 	d.board.onWake(d.client.Wake)
 	members, stop := context.WithCancel(ctx)
 	d.ctx = members
+	d.shims = shim.NewPool(opts.Shim, opts.StateDir)
+	defer d.shims.Close()
 	defer d.running.Wait()
 	defer stop()
 	d.cards = newCards(opts.GPU, d.ours, d.log)
@@ -71,6 +75,7 @@ func Run(ctx context.Context, opts Options) error {
 	if err := d.adopt(); err != nil {
 		return err
 	}
+	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
 	d.client.Start(ctx)
 	defer d.client.Close()

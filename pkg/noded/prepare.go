@@ -32,7 +32,7 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		return
 	}
 	m.spec = s
-	conn, err := shim.Start(m.d.opts.Shim, s, spec.Script)
+	conn, err := m.d.shims.Start(s, spec.Script)
 	if err != nil {
 		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return

@@ -43,15 +43,21 @@ func nearest(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cluste
 // What costs the gang least comes first: less VRAM, then sharing, then fewer ranks.
 func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 	s := d.Ask.Spec
+	// No more is tried than some node has: from 1000 cards down to 8 is more than maxTries.
+	var most struct{ cards, cpus int }
+	for _, n := range nodes {
+		most.cards, most.cpus = max(most.cards, len(n.Cards)), max(most.cpus, n.CPUs)
+	}
 	out := [][]change{vrams(d, nodes)}
 	if d.WantsCards() && d.VRAM > 0 && !d.Share {
 		out = append(out, []change{{text: "--share", ask: func(s *api.Spec) { s.Share = true }}})
 	}
 	out = append(out,
 		sizes(d, nodes),
-		counts("--gpus-per-rank=", s.GPUsPerRank, func(s *api.Spec, n int) { s.GPUsPerRank = n }),
-		counts("--gpus-per-node=", s.GPUsPerNode, func(s *api.Spec, n int) { s.GPUsPerNode = n }),
-		counts("--cpus-per-task=", s.CPUsPerRank, func(s *api.Spec, n int) { s.CPUsPerRank = n }),
+		nodeCounts(s, len(nodes)),
+		counts("--gpus-per-rank=", min(s.GPUsPerRank, most.cards+1), func(s *api.Spec, n int) { s.GPUsPerRank = n }),
+		counts("--gpus-per-node=", min(s.GPUsPerNode, most.cards+1), func(s *api.Spec, n int) { s.GPUsPerNode = n }),
+		counts("--cpus-per-task=", min(s.CPUsPerRank, most.cpus+1), func(s *api.Spec, n int) { s.CPUsPerRank = n }),
 		memories(d, nodes))
 	return append(out, dropped(s)...)
 }
@@ -79,6 +85,16 @@ func counts(option string, asked int, set func(*api.Spec, int)) []change {
 		out = append(out, change{text: option + strconv.Itoa(n), ask: func(s *api.Spec) { set(s, n) }, less: true})
 	}
 	return out
+}
+
+// nodeCounts are fewer nodes with as many ranks on each, where a number of nodes was asked for.
+func nodeCounts(s *api.Spec, known int) []change {
+	asked := s.MinNodes
+	if asked == 0 || asked != s.MaxNodes || s.Size%asked != 0 {
+		return nil
+	}
+	ranks := s.Size / asked
+	return counts("--nodes=", min(asked, known+1), func(s *api.Spec, n int) { s.MinNodes, s.MaxNodes, s.Size = n, n, n*ranks })
 }
 
 // sizes begins at the ranks that there is room for, wherever they are.

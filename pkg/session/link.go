@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/coder/websocket"
@@ -34,6 +35,9 @@ const (
 
 // errSilent ends a session whose peer has not been heard for SilentBeats.
 var errSilent = errors.New("peer silent")
+
+// errClosed ends a session whose peer ended without a word.
+var errClosed = errors.New("the other side closed the connection")
 
 // link is one WebSocket with a deadline on silence and one on each write.
 type link struct {
@@ -94,6 +98,9 @@ func (l *link) why(err error) error {
 	}
 	if cause := context.Cause(l.ctx); cause != nil {
 		return cause
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errClosed // without the layers of "failed to" that the library puts around it
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,15 +22,21 @@ type Conn struct {
 	PID int // of the shim; 0 after Attach, until the first State says it
 
 	file    *os.File
-	child   bool // ours to wait for
+	child   int // pid to wait for; 0: not ours, or the pool waits for it
 	answers chan Answer
 	closed  chan struct{}
 	once    sync.Once
-	send    sync.Mutex
+
+	send     sync.Mutex
+	detached bool // the file serves another member
+
+	// Of a process from a [Pool]; heard is its reader's.
+	patience *time.Timer
+	heard    bool
 }
 
 // Start makes the member's directory, writes spec and script, and starts the program at
-// shimPath in a session of its own. The first answer is the state ready or refused. The
+// shimPath, for this member alone, in a session of its own. The first answer is the state ready or refused. The
 // shim's last words, should it crash, go to the caller's standard error; it
 // stays in the cgroup of the caller: under systemd the daemon's unit needs
 // KillMode=process. After an error the directory may be there.
@@ -37,17 +44,31 @@ func Start(shimPath string, spec *Spec, script []byte) (*Conn, error) {
 	if err := makeDir(spec, script); err != nil {
 		return nil, err
 	}
+	file, pid, err := launch(shimPath, spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(spec.Dir, file, pid), nil
+}
+
+// launch starts the program with our end of its first connection.
+func launch(path string, args ...string) (*os.File, int, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("start shim: %w", err)
+		return nil, 0, fmt.Errorf("start shim: %w", err)
 	}
-	pid, err := spawn(shimPath, spec.Dir, pair[1])
+	pid, err := spawn(path, args, pair[1])
 	_ = unix.Close(pair[1])
 	if err != nil {
 		_ = unix.Close(pair[0])
-		return nil, fmt.Errorf("start shim %s: %w", shimPath, err)
+		return nil, 0, fmt.Errorf("start shim %s: %w", path, err)
 	}
-	return newConn(spec.Dir, pair[0], pid), nil
+	return newFile(pair[0]), pid, nil
+}
+
+func newFile(fd int) *os.File {
+	_ = unix.SetNonblock(fd, true) // so that Close ends a read
+	return os.NewFile(uintptr(fd), "shim")
 }
 
 // makeDir writes what the shim reads. In switch mode the user must reach and read the
@@ -67,11 +88,11 @@ func makeDir(spec *Spec, script []byte) error {
 	if err := os.Chmod(spec.Dir, dirMode); err != nil { // whatever the umask
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(spec.Dir, SpecFile), b, 0o600); err != nil {
+	if err := writeFile(filepath.Join(spec.Dir, SpecFile), b, 0o600); err != nil {
 		return err
 	}
 	path := filepath.Join(spec.Dir, ScriptFile)
-	if err := os.WriteFile(path, script, 0o500); err != nil {
+	if err := writeFile(path, script, 0o500); err != nil {
 		return err
 	}
 	if spec.SwitchUser {
@@ -84,13 +105,13 @@ func makeDir(spec *Spec, script []byte) error {
 // spares the threads that Go starts for others; GOGC=25 collects at 1 MB instead of 4.
 var shimEnv = []string{"GOMAXPROCS=1", "GOGC=25", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-func spawn(path, dir string, sock int) (int, error) {
+func spawn(path string, args []string, sock int) (int, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close()
-	return syscall.ForkExec(path, []string{"gshim", dir}, &syscall.ProcAttr{Env: shimEnv,
+	return syscall.ForkExec(path, append([]string{"gshim"}, args...), &syscall.ProcAttr{Env: shimEnv,
 		Files: []uintptr{null.Fd(), null.Fd(), 2, uintptr(sock)}, Sys: &syscall.SysProcAttr{Setsid: true}})
 }
 
@@ -111,13 +132,11 @@ func Attach(dir string) (*Conn, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("attach to the shim in %s: %w", dir, err)
 	}
-	c := newConn(dir, fd, 0)
-	return c, nil
+	return newConn(dir, newFile(fd), 0), nil
 }
 
-func newConn(dir string, fd, pid int) *Conn {
-	_ = unix.SetNonblock(fd, true) // so that Close ends a read
-	c := &Conn{Dir: dir, PID: pid, file: os.NewFile(uintptr(fd), "shim"), child: pid > 0,
+func newConn(dir string, file *os.File, pid int) *Conn {
+	c := &Conn{Dir: dir, PID: pid, file: file, child: pid,
 		answers: make(chan Answer, 16), closed: make(chan struct{})}
 	go c.read()
 	return c
@@ -133,21 +152,51 @@ func (c *Conn) read() {
 		if err := dec.Decode(&a); err != nil {
 			break
 		}
-		select {
-		case c.answers <- a:
-		case <-c.closed:
-			return
-		}
+		c.deliver(a)
 	}
-	select {
-	case <-c.closed:
+	if c.isClosed() {
 		return
-	default:
 	}
-	if c.child {
-		_, _ = waitPID(c.PID)
+	if c.child > 0 {
+		_, _ = waitPID(c.child)
 	}
 	_ = c.file.Close()
+}
+
+func (c *Conn) deliver(a Answer) {
+	select {
+	case c.answers <- a:
+	case <-c.closed:
+	}
+}
+
+func (c *Conn) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// detach ends what this connection has to do with the process: from now on the file is
+// used for another member, or is closed.
+func (c *Conn) detach() {
+	c.send.Lock()
+	defer c.send.Unlock()
+	c.detached = true
+}
+
+// adopt goes on with another process, false after Close.
+func (c *Conn) adopt(file *os.File, pid int) bool {
+	c.send.Lock()
+	defer c.send.Unlock()
+	if c.isClosed() {
+		_ = file.Close()
+		return false
+	}
+	c.file, c.child, c.detached = file, pid, false
+	return true
 }
 
 func waitPID(pid int) (syscall.WaitStatus, error) {
@@ -160,7 +209,8 @@ func waitPID(pid int) (syscall.WaitStatus, error) {
 }
 
 // Answers gives what the shim says, the whole state first. It is closed when the shim has
-// exited (and was reaped, if it was started here), when the connection broke, and after Close.
+// let go of the member: it exited (and was reaped, if it was started here), or waits for
+// another one; also when the connection broke, and after Close.
 func (c *Conn) Answers() <-chan Answer { return c.answers }
 
 // Send gives one command to the shim.
@@ -171,6 +221,9 @@ func (c *Conn) Send(cmd Command) error {
 	}
 	c.send.Lock()
 	defer c.send.Unlock()
+	if c.detached {
+		return fmt.Errorf("command to the shim in %s: its member is over", c.Dir)
+	}
 	if _, err := c.file.Write(append(b, '\n')); err != nil {
 		return fmt.Errorf("command to the shim in %s: %w", c.Dir, err)
 	}
@@ -182,8 +235,12 @@ func (c *Conn) Send(cmd Command) error {
 func (c *Conn) Close() error {
 	err := error(nil)
 	c.once.Do(func() {
+		c.send.Lock()
+		defer c.send.Unlock()
 		close(c.closed)
-		err = c.file.Close()
+		if !c.detached {
+			err = c.file.Close()
+		}
 	})
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, io.EOF) {
 		return nil

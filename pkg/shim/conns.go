@@ -17,6 +17,7 @@ const (
 type conn struct {
 	fd      int
 	in, out []byte
+	early   []Command // came with the order to serve
 }
 
 // conns are the shim's ears: plain system calls, since package net alone would double
@@ -26,14 +27,23 @@ type conns struct {
 	list     []*conn
 	fresh    bool   // somebody came since the notes were told
 	state    []byte // the newest answer, for whoever comes
+	visited  bool   // somebody came through the socket: the member was adopted
 }
 
-func newConns(first int) conns {
+// firstConn is the connection given at start, nil when there is none.
+func firstConn() *conn {
+	if _, err := unix.GetsockoptInt(commandFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return nil
+	}
+	unix.CloseOnExec(commandFD)
+	_ = unix.SetNonblock(commandFD, true)
+	return &conn{fd: commandFD}
+}
+
+func newConns(first *conn) conns {
 	c := conns{listener: listen()}
-	if _, err := unix.GetsockoptInt(first, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
-		unix.CloseOnExec(first)
-		_ = unix.SetNonblock(first, true)
-		c.list = append(c.list, &conn{fd: first})
+	if first != nil {
+		c.list = append(c.list, first)
 	}
 	return c
 }
@@ -57,6 +67,12 @@ func listen() int {
 
 // poll sleeps until something happens or d has passed and gives the commands that came.
 func (m *member) poll(d time.Duration) []Command {
+	for _, c := range m.conns.list {
+		if early := c.early; len(early) > 0 {
+			c.early = nil
+			return early
+		}
+	}
 	fds := make([]unix.PollFd, 0, 1+len(m.conns.list)+len(m.ranks))
 	fds = append(fds, unix.PollFd{Fd: int32(m.conns.listener), Events: unix.POLLIN}) // -1 is skipped by the kernel
 	for _, c := range m.conns.list {
@@ -119,6 +135,7 @@ func (c *conns) accept() {
 		_ = unix.Close(fd)
 		return
 	}
+	c.visited = true
 	cn := &conn{fd: fd}
 	if cn.send(c.state) {
 		c.fresh = true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,23 +44,41 @@ type member struct {
 	durable bool // the change is a result
 	bye     bool
 	over    bool // stopped or refused
+	odd     bool // something happened that is no part of a plain life
 	exitAt  time.Duration
 }
 
-// Main runs the shim of the member in dir and returns its exit status.
+// Main runs the shim of the one member in dir and returns its exit status.
 func Main(dir string) int {
+	begin()
+	if _, err := serve(dir, firstConn()); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+// begin makes this process a shim. It happens once: what it finds of the starter's signals
+// is its own setting the second time.
+func begin() {
 	// The main thread forks and polls: SIGCHLD goes first to the thread that forked, and so
 	// ends the poll of the one that has to know.
 	runtime.LockOSThread()
 	ignoreSignals()
-	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
-		return fail(err)
-	}
 	_, _ = syscall.Setsid() // fails when the starter did it already
 	unix.Umask(0o077)
-	m, err := load()
+}
+
+// bootID does not change while this process lives.
+var bootID = sync.OnceValue(proc.BootID)
+
+// serve is the whole life of a member.
+func serve(dir string, first *conn) (*member, error) {
+	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
+		return nil, err
+	}
+	m, err := load(first)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if refusal := m.prepare(); refusal != nil {
 		m.refuse(refusal)
@@ -67,7 +86,7 @@ func Main(dir string) int {
 		m.ready()
 	}
 	m.loop()
-	return 0
+	return m, nil
 }
 
 func fail(err error) int {
@@ -75,18 +94,18 @@ func fail(err error) int {
 	return 1
 }
 
-func load() (*member, error) {
-	b, err := os.ReadFile(SpecFile)
+func load(first *conn) (*member, error) {
+	b, err := readFile(SpecFile)
 	if err != nil {
 		return nil, err
 	}
-	m := &member{spec: &Spec{}, conns: newConns(commandFD)}
+	m := &member{spec: &Spec{}, conns: newConns(first)}
 	if err := json.Unmarshal(b, m.spec); err != nil {
 		return nil, fmt.Errorf("%s: %w", SpecFile, err)
 	}
 	s := m.spec
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
-		ShimPID: os.Getpid(), BootID: proc.BootID()}
+		ShimPID: os.Getpid(), BootID: bootID()}
 	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}
 	for _, r := range s.Ranks {
 		cfg.Ranks = append(cfg.Ranks, r.Rank)
@@ -168,8 +187,10 @@ func (m *member) do(act supervise.Act) {
 	case supervise.Start:
 		m.start()
 	case supervise.Notify:
+		m.announce()
 		m.notify(act.Signal, act.Scope)
 	case supervise.Stop:
+		m.announce()
 		m.stop(act.Signal)
 	case supervise.Kill:
 		m.kill()
@@ -186,6 +207,8 @@ func (m *member) do(act supervise.Act) {
 
 func (m *member) kill() {
 	m.holding = nil
+	// Without a cgroup, what a killed member leaves is proven gone by looking for it only.
+	m.odd = m.odd || m.spec.Containment == proc.Group
 	if err := m.box.Kill(); err != nil {
 		logf("kill: %v", err)
 	}
@@ -216,7 +239,7 @@ func (m *member) prove() {
 }
 
 func (m *member) stuck() {
-	m.state.Phase = api.PhaseStuck
+	m.state.Phase, m.odd = api.PhaseStuck, true
 	m.state.Survivors = nil
 	pids, err := m.box.PIDs()
 	if err != nil {

@@ -282,3 +282,29 @@ func TestReadLogFollows(t *testing.T) {
 	cancel()
 	_ = cmd.Wait()
 }
+
+// TestReadLogEndsWithItsReader: a quiet file must not keep the process of a reader that was
+// killed.
+func TestReadLogEndsWithItsReader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write(t, path, "one\n")
+	for name, file := range map[string]string{"quiet": path, "not there yet": path + ".no"} {
+		cmd := exec.Command(program, "readlog", "--path", file, "--follow")
+		pipe, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = pipe.Close()
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			_ = cmd.Process.Kill()
+			t.Errorf("%s: still there", name)
+		}
+	}
+}

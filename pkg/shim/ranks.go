@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,11 +81,12 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	m.durable = true
 }
 
-// environ adds the rendezvous port, and the marker where the maker of the spec left it out:
+// environ adds the rendezvous port, where the reason of a stop will be read, and the marker where the maker of the spec left it out:
 // without it a member whose shim dies could not be found.
 func (m *member) environ(r *RankSpec) []string {
-	env := make([]string, len(r.Env), len(r.Env)+2)
+	env := make([]string, len(r.Env), len(r.Env)+3)
 	copy(env, r.Env)
+	env = append(env, statusEnv+"="+filepath.Join(m.spec.Dir, StatusFile))
 	if m.port > 0 {
 		env = append(env, "MASTER_PORT="+strconv.Itoa(m.port))
 	}
@@ -115,7 +116,7 @@ func (m *member) credential(sys *syscall.SysProcAttr) {
 // was written a moment ago can't be executed while another fork still has it open for
 // writing (ETXTBSY), nor from a file system mounted noexec.
 func scriptCommand(path string, args []string) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path, unix.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +190,7 @@ func (m *member) ended(i int, ws syscall.WaitStatus) {
 		rec.ExitCode = 128 + rec.Signal
 		rec.OOM = ws.Signal() == syscall.SIGKILL && m.spec.MemoryMax > 0 && m.box.OOMKills() > 0
 	}
+	rec.Own = m.mach.Cause() == ""
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)
 }

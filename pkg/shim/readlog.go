@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // followPoll is how often a followed file is looked at. Inotify sees nothing of what other
@@ -16,7 +18,7 @@ const followPoll = 50 * time.Millisecond
 // goes on with what is appended, until w is gone. A file that is not there yet is waited
 // for when followed; one that was truncated is read from its beginning again.
 func ReadLog(w io.Writer, path string, offset int64, follow bool) error {
-	f, err := openLog(path, follow)
+	f, err := openLog(w, path, follow)
 	if err != nil {
 		return err
 	}
@@ -42,17 +44,35 @@ func ReadLog(w io.Writer, path string, offset int64, follow bool) error {
 			continue
 		}
 		if n == 0 {
+			if unread(w) {
+				return nil
+			}
 			time.Sleep(followPoll)
 		}
 	}
 }
 
-func openLog(path string, follow bool) (*os.File, error) {
+func openLog(w io.Writer, path string, follow bool) (*os.File, error) {
 	for {
 		f, err := os.Open(path)
 		if err == nil || !follow || !errors.Is(err, os.ErrNotExist) {
 			return f, err
 		}
+		if unread(w) {
+			return nil, io.ErrClosedPipe
+		}
 		time.Sleep(followPoll)
 	}
+}
+
+// unread reports whether nobody reads w any more. A gnoded that was killed can't end the
+// process that follows for it, and a quiet file gives no write that would fail.
+func unread(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	p := []unix.PollFd{{Fd: int32(f.Fd())}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n == 1 && p[0].Revents&unix.POLLERR != 0
 }

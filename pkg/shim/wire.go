@@ -12,6 +12,7 @@ const (
 	ScriptFile = "script"     // the user's script, readable by the user
 	StateFile  = "state.json" // written by the shim (temporary name, fsync, rename): a [State]
 	SocketFile = "s"          // unix socket; the name is short because paths end at 107 bytes
+	StatusFile = "status"     // GANG_STATUS_FILE: why the ranks are to end, from the notice on; for them to read
 	LogFile    = "shim.log"   // what the shim itself had to say
 )
 
@@ -66,7 +67,8 @@ type Command struct {
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
 	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
-	Bye    bool             `json:"bye,omitempty"`      // results are recorded: exit
+	Bye    bool             `json:"bye,omitempty"`      // results are recorded: let go of the member
+	Serve  string           `json:"serve,omitempty"`    // directory of the next member; for a spare, see [Spare]
 }
 
 // Go opens the gate.
@@ -80,6 +82,7 @@ type Answer struct {
 	State     *State `json:"state,omitempty"`
 	Signal    uint64 `json:"signal,omitempty"`    // number of the order answered
 	Processes int    `json:"processes,omitempty"` // that got it
+	Spare     bool   `json:"spare,omitempty"`     // after Bye: nothing of the member is held, and another may come
 	// Notes is what the ranks have said, at most about once a second and again to whoever connects.
 	Notes *api.MemberNote `json:"notes,omitempty"`
 }

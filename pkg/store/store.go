@@ -40,6 +40,9 @@ type Store interface {
 	// the number of the last one.
 	Commit(ctx context.Context, ch *gang.Changes) (lineage uint64, err error)
 	Lineage() uint64
+	// Advance raises the lineage and the smallest id never given out, durably: a person has
+	// accepted a store that is older than what nodes have seen. Neither may go back.
+	Advance(ctx context.Context, lineage uint64, nextID int64) error
 	// Room is ErrFull while a batch with new jobs would be refused for want of space, so
 	// that a submission is refused before it is taken in. It costs under a microsecond.
 	Room() error

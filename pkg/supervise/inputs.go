@@ -29,7 +29,10 @@ type Config struct {
 	StopSignal string // of the ends that nobody ordered
 	Grace      time.Duration
 	GraceMax   time.Duration // how long ranks may extend the grace to, from the stop signal; 0: not at all
-	Lease      time.Duration // 0: off
+	// Lease is how long the ranks may go on without a controller, 0: for ever. The stop that
+	// it brings is over, KILL and all, when Grace has passed on the boot clock too: the
+	// controller counts the member gone a little later, whatever slept here.
+	Lease time.Duration
 }
 
 // Input is what can happen to a member.

@@ -24,22 +24,25 @@ type Machine struct {
 	forced  bool
 	stuck   bool
 
+	leaseOver bool // the stop under way is the lease's
+
 	// Deadlines on the monotonic clock, never when not armed.
 	noticeAt, limitAt, stopAt, killAt, probeAt, stuckAt time.Duration
 	probeStep                                           time.Duration
-	leaseAt                                             time.Duration // on the boot clock
+	leaseAt, fenceAt                                    time.Duration // on the boot clock, see [Config.Lease]
 	stoppedAt                                           time.Duration // when the grace began
 }
 
 // New is a member that holds: prepared, its gate closed. The lease runs from now.
 func New(cfg Config, now Instant) *Machine {
-	m := &Machine{cfg: cfg, state: Holding, alive: make(map[int]bool, len(cfg.Ranks)), leaseAt: never,
+	m := &Machine{cfg: cfg, state: Holding, alive: make(map[int]bool, len(cfg.Ranks)), leaseAt: never, fenceAt: never,
 		noticeAt: never, limitAt: never, stopAt: never, killAt: never, probeAt: never, stuckAt: never}
 	for _, r := range cfg.Ranks {
 		m.alive[r] = true
 	}
 	if cfg.Lease > 0 {
 		m.leaseAt = now.Boot + cfg.Lease
+		m.fenceAt = m.leaseAt + cfg.Grace
 	}
 	return m
 }
@@ -117,10 +120,14 @@ func (m *Machine) exited(now Instant, rank int) []Act {
 }
 
 // renewed believes the newest word, also a shorter one: the controller reckons with the
-// lease that it gave last.
+// lease that it gave last. What it gives up on after the lease's grace it must not find
+// alive either, so that a stop under way has its last moment renewed too.
 func (m *Machine) renewed(now Instant, left time.Duration) {
 	if m.leaseAt != never {
 		m.leaseAt = now.Boot + left
+	}
+	if m.fenceAt != never && !m.leaseOver {
+		m.fenceAt = now.Boot + left + m.cfg.Grace
 	}
 }
 
@@ -187,7 +194,9 @@ func (m *Machine) stop(now Instant) []Act {
 	if m.grace <= 0 {
 		return m.kill(now)
 	}
+	fence := m.fenceAt
 	m.disarm()
+	m.fenceAt = fence
 	m.state = Stopping
 	m.stoppedAt = now.Mono
 	m.killAt = now.Mono + m.grace
@@ -212,7 +221,8 @@ func (m *Machine) killing(now Instant) {
 }
 
 func (m *Machine) disarm() {
-	m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt, m.leaseAt = never, never, never, never, never, never, never
+	m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt = never, never, never, never, never, never
+	m.leaseAt, m.fenceAt = never, never
 }
 
 // probe arms the next look at the containment, the first of a series.
@@ -269,12 +279,15 @@ func (m *Machine) tick(now Instant) []Act {
 	switch {
 	case now.Mono >= m.killAt:
 		return m.kill(now)
+	case now.Boot >= m.fenceAt:
+		return m.fence(now)
 	case now.Mono >= m.stopAt:
 		return m.stop(now)
 	case now.Mono >= m.limitAt:
 		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
 	case now.Boot >= m.leaseAt:
-		return m.own(now, api.CauseNodeLost, "no controller was reached for "+m.cfg.Lease.String())
+		m.leaseOver = true
+		return m.own(now, api.CauseNodeLost, m.leaseText())
 	case now.Mono >= m.noticeAt:
 		return append(m.notify(), Act{Kind: Tell})
 	case now.Mono >= m.stuckAt:
@@ -301,6 +314,21 @@ func (m *Machine) own(now Instant, cause api.Cause, text string) []Act {
 	return m.stop(now)
 }
 
+func (m *Machine) leaseText() string { return "no controller was reached for " + m.cfg.Lease.String() }
+
+// fence is the end of the lease's grace. Who comes to here without a stop slept through all
+// of it, with the machine or frozen alone: the controller may have started the gang
+// elsewhere in this moment, so there is no grace left to give.
+func (m *Machine) fence(now Instant) []Act {
+	if m.state == Holding {
+		return m.own(now, api.CauseNodeLost, m.leaseText())
+	}
+	if m.state == Running {
+		m.decide(api.CauseNodeLost, m.leaseText(), "", 0)
+	}
+	return m.kill(now)
+}
+
 // Wait is how long until a tick has something to do; ok is false when no timer is armed.
 func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
 	at := min(m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
@@ -308,8 +336,8 @@ func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
 	if at != never {
 		d = at - now.Mono
 	}
-	if m.leaseAt != never {
-		d = min(d, m.leaseAt-now.Boot)
+	if at := min(m.leaseAt, m.fenceAt); at != never {
+		d = min(d, at-now.Boot)
 	}
 	if d == never {
 		return 0, false

@@ -98,6 +98,13 @@ func TestSequences(t *testing.T) {
 			{0, Go{}, []ActKind{Start, Tell}}, {500 * s, Renewed{600 * s}, nil}, {1099 * s, Tick{}, nil}, {1100 * s, Tick{}, []ActKind{Stop, Tell}},
 			{1101 * s, Renewed{600 * s}, nil}, {1115 * s, Tick{}, []ActKind{Kill, Tell}},
 		}, Killing, api.CauseNodeLost, true},
+		{"frozen beyond the lease and its grace", leased, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {616 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, api.CauseNodeLost, true},
+		{"frozen in a stop beyond the lease's end", leased, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 0, 3600*s), []ActKind{Stop, Tell}},
+			{500 * s, Renewed{600 * s}, nil}, {1114 * s, Tick{}, nil}, {1115 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
 		{"a holder is not over when nothing runs in it", holder, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, Empty{}, nil}, {2 * s, order("completed", 0, 15*s), []ActKind{Stop, Tell}},
 			{3 * s, Tick{}, []ActKind{Prove}}, {3 * s, Empty{}, []ActKind{Finish}},
@@ -119,10 +126,22 @@ func TestSequences(t *testing.T) {
 }
 
 func TestLeaseCountsSleep(t *testing.T) {
-	m := New(Config{Ranks: []int{0}, Grace: s, Lease: 60 * s}, Instant{})
+	m := New(Config{Ranks: []int{0}, Grace: 10 * s, Lease: 60 * s}, Instant{})
 	m.Step(Instant{}, Go{})
 	if got := kinds(m.Step(Instant{Mono: s, Boot: 61 * s}, Tick{})); !slices.Equal(got, []ActKind{Stop, Tell}) {
 		t.Errorf("after a sleep of a minute: %v", got)
+	}
+}
+
+// A renewal that comes when the lease has ended changes nothing: the controller has begun to
+// count.
+func TestLeaseEndsOnce(t *testing.T) {
+	m := New(Config{Ranks: []int{0}, Grace: 10 * s, Lease: 60 * s}, Instant{})
+	m.Step(Instant{}, Go{})
+	m.Step(Instant{Mono: 60 * s, Boot: 60 * s}, Tick{})
+	m.Step(Instant{Mono: 61 * s, Boot: 61 * s}, Renewed{60 * s})
+	if got := kinds(m.Step(Instant{Mono: 62 * s, Boot: 70 * s}, Tick{})); !slices.Equal(got, []ActKind{Kill, Tell}) {
+		t.Errorf("asleep for the rest of the grace: %v", got)
 	}
 }
 

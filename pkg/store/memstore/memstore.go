@@ -166,6 +166,21 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Advance raises lineage and next id.
+func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d := s.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.dead != nil {
+		return s.dead
+	}
+	d.d.Lineage, d.d.NextID = max(d.d.Lineage, lineage), max(d.d.NextID, nextID)
+	return nil
+}
+
 // Room is ErrFull after [Disk.SetFull].
 func (s *Store) Room() error {
 	s.disk.mu.Lock()

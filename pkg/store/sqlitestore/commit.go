@@ -89,6 +89,25 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 	return lineage, nil
 }
 
+// Advance raises lineage and next id in a transaction of its own.
+func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	lineage, nextID = max(s.lineage.Load(), lineage), max(s.nextID, nextID)
+	if err := s.write(&gang.Changes{}, lineage, nextID, s.nextSeq); err != nil {
+		return s.fail(fmt.Errorf("advance to commit %d: %w", lineage, err))
+	}
+	s.lineage.Store(lineage)
+	s.nextID = nextID
+	return nil
+}
+
 // rows counts what a batch writes.
 func rows(ch *gang.Changes) int {
 	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events)

@@ -40,6 +40,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"events in order and in pages", testEvents},
 		{"attempts in order", testEpochs},
 		{"counters never go back", testCounters},
+		{"counters are advanced", testAdvance},
 		{"an empty batch is no commit", testEmptyBatch},
 		{"values given to Commit are the caller's again", testNoAlias},
 		{"opened twice", testLocked},
@@ -299,6 +300,29 @@ func testCounters(t *testing.T, p Place) {
 	got = mustLoad(t, s, time.Time{})
 	if got.NextID != 50 || got.NextSeq != 90 || s.Lineage() != lineage {
 		t.Errorf("after reopening: next id %d, next seq %d, lineage %d (was %d)", got.NextID, got.NextSeq, s.Lineage(), lineage)
+	}
+}
+
+func testAdvance(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	mustCommit(t, s, &gang.Changes{Nodes: []*gang.Node{{Name: "n1"}}, NextID: 50, NextSeq: 90})
+	for _, step := range []struct {
+		lineage, wantLineage uint64
+		next, wantNext       int64
+	}{{700, 700, 5000, 5000}, {3, 700, 60, 5000}} {
+		if err := s.Advance(t.Context(), step.lineage, step.next); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustLoad(t, s, time.Time{}); s.Lineage() != step.wantLineage || got.NextID != step.wantNext || got.NextSeq != 90 {
+			t.Errorf("advanced to (%d, %d): lineage %d, next id %d, next seq %d", step.lineage, step.next, s.Lineage(), got.NextID, got.NextSeq)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, p)
+	if got := mustLoad(t, s, time.Time{}); s.Lineage() != 700 || got.NextID != 5000 {
+		t.Errorf("after reopening: lineage %d, next id %d", s.Lineage(), got.NextID)
 	}
 }
 

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"testing"
+
+	"gangd/pkg/gang"
+	"gangd/pkg/store/memstore"
+)
+
+// TestWhatWaitsForTheDiskKeepsItsOrder: a hold and its release that came while the disk
+// was full, and what came after, are applied as they came.
+func TestWhatWaitsForTheDiskKeepsItsOrder(t *testing.T) {
+	r := newRig(t, memstore.New())
+	e := r.Engine
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	e.kept = []request{{ev: gang.Hold{Job: 1}}, {ev: gang.Release{Job: 1}}}
+	e.inbox <- request{ev: gang.Cancel{Job: 1}}
+	if e.inboxUnlessKept() != nil {
+		t.Error("a later request may come before what is kept")
+	}
+	var got []string
+	for _, q := range e.gather(nil) {
+		switch q.ev.(type) {
+		case gang.Hold:
+			got = append(got, "hold")
+		case gang.Release:
+			got = append(got, "release")
+		case gang.Cancel:
+			got = append(got, "cancel")
+		}
+	}
+	if len(got) != 3 || got[0] != "hold" || got[1] != "release" || got[2] != "cancel" || len(e.kept) != 0 {
+		t.Errorf("applied %v, %d kept", got, len(e.kept))
+	}
+	// More than a batch: what is left is still before the inbox.
+	e.kept = make([]request, maxBatch+1)
+	e.inbox <- request{ev: gang.Cancel{Job: 1}}
+	if n := len(e.gather(nil)); n != maxBatch || len(e.kept) != 1 || len(e.inbox) != 1 {
+		t.Errorf("a batch of %d, %d kept, %d in the inbox", n, len(e.kept), len(e.inbox))
+	}
+}
