@@ -7,6 +7,15 @@ import "time"
 // MaxCheckpointBytes is the largest checkpoint of one rank. More belongs into files.
 const MaxCheckpointBytes = 16 << 20
 
+// TooLarge refuses a checkpoint beyond that.
+func TooLarge() *Error {
+	return &Error{Code: CodeTooLarge, Message: "the checkpoint is larger than the 16 MiB that one rank may store",
+		Hint: "write large state to files and store their names"}
+}
+
+// MaxBarrierName bounds the name of a barrier, in bytes.
+const MaxBarrierName = 128
+
 // MaxCheckpointEnv is the longest CHECKPOINT_DATA: the kernel takes no single string of an
 // environment above 128 KiB.
 const MaxCheckpointEnv = 96 << 10

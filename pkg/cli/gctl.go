@@ -129,7 +129,7 @@ func newVersion() *cobra.Command {
 
 // programs makes the commands of a person, which have completions.
 func programs() []*cobra.Command {
-	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct()}
+	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGckpt(), NewGbarrier()}
 }
 
 func newCompletion() *cobra.Command {

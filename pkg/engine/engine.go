@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"gangd/pkg/api"
@@ -69,7 +70,10 @@ type Engine struct {
 	done   chan struct{} // closed when Run has returned
 	view   view
 	bus    bus
-	replan bool // something changed since the last plan, or that one was cut short
+	said   said
+	meet   barriers
+	swept  chan int64 // jobs whose checkpoints nobody needs any more
+	replan bool       // something changed since the last plan, or that one was cut short
 	plan   sched.Plan
 }
 
@@ -93,6 +97,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		queue: new(sched.Queue),
 		inbox: make(chan request, inboxSize),
 		done:  make(chan struct{}),
+		swept: make(chan int64, inboxSize),
 	}
 	e.view.init(e.world, opt.Store.Lineage())
 	e.bus.init(saved.NextSeq - 1)
@@ -110,6 +115,11 @@ func (e *Engine) SetHub(h Hub) { e.hub = h }
 // can't go on.
 func (e *Engine) Run(ctx context.Context) error {
 	defer close(e.done)
+	sweeping, stop := context.WithCancel(ctx)
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() { e.sweep(sweeping) })
+	defer sweeper.Wait()
+	defer stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	batch := make([]request, 0, maxBatch)

@@ -129,6 +129,8 @@ func (e *Engine) logEvents(evs []api.Event) {
 			e.log.Info("gang drain completed", "job", ev.JobID, "epoch", ev.Epoch, "outcome", ev.Outcome, "cause", ev.Cause, "seconds", ev.Seconds)
 		case api.EventStaleRefused:
 			e.log.Warn("stale epoch refused", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "claimed", ev.ClaimedEpoch)
+		case api.EventAcknowledged:
+			e.log.Info("notice acknowledged", "job", ev.JobID, "epoch", ev.Epoch, "ranks", ev.Acknowledged, "of", ev.Size)
 		case api.EventNodeLost:
 			e.log.Error("DEAD NODE", "node", ev.Node, "jobs", ids(ev.Jobs), "last_seen", ev.LastSeen.Format(time.RFC3339))
 		case api.EventNodeDrained:

@@ -60,9 +60,13 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 			out.Reason = endReason(s, out.Cause)
 		}
 	}
+	if c := j.Checkpoint; c != nil {
+		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
+	}
 	if ranks {
 		out.Ranks = showRanks(j)
 	}
+	e.said.show(j, &out)
 	return out
 }
 

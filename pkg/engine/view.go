@@ -97,6 +97,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 	v.drop(ch.Purged)
 	v.reasons, v.byJob = e.plan.Reasons, nil
 	v.mu.Unlock()
+	e.settle(ch)
 	if len(ch.Events) > 0 {
 		e.bus.publish(ch.Events)
 		e.opt.Record.Events(ch.Events)

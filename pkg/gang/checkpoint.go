@@ -93,10 +93,13 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 		return refused(err)
 	}
 	j := w.edit(e)
-	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= processes(j)}
+	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
 	if old := j.Checkpoint; old != nil {
 		c.Before = old.Before
-		if old.Epoch != ev.Epoch && old.Complete {
+		switch {
+		case old.Epoch == ev.Epoch: // two ranks may have counted in the other order
+			c.Complete = c.Complete || old.Complete
+		case old.Complete:
 			c.Before = old.Epoch
 		}
 	}
@@ -106,8 +109,8 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 	return applied()
 }
 
-// processes is how many ranks of a gang are processes.
-func processes(j *Job) int {
+// Processes is how many ranks of a gang are processes.
+func Processes(j *Job) int {
 	if j.Spec.Launch == api.LaunchBatch {
 		return 1
 	}
@@ -123,7 +126,7 @@ func (w *World) acknowledged(ev Acknowledged) Outcome {
 	if more {
 		j := w.edit(e)
 		j.Drain.Acked = ev.Ranks
-		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: processes(j)})
+		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: Processes(j)})
 	}
 	if hurried := ev.Saved && w.hurry(e); !more && !hurried {
 		return ignored("acknowledged before")

@@ -62,6 +62,7 @@ func (d *Daemon) adoptMember(k api.MemberKey, spec *shim.Spec, state *shim.State
 	defer d.mu.Unlock()
 	m := d.newMember(k)
 	m.spec, m.answers = spec, closedAnswers
+	m.introduce(spec)
 	a := api.MemberActual{Phase: api.PhasePreparing}
 	if state != nil {
 		a = state.MemberActual

@@ -19,6 +19,7 @@ import (
 // Hello implements [session.Agent].
 func (d *Daemon) Hello() *api.Hello {
 	d.cards.restart()
+	d.notes.again()
 	cpus, memory := d.opts.CPUs, d.opts.Memory
 	if cpus == 0 {
 		cpus = runtime.NumCPU()
@@ -50,6 +51,9 @@ func (d *Daemon) Report() *api.Actual { return d.board.report() }
 
 // Samples implements [session.Agent].
 func (d *Daemon) Samples() []api.CardSample { return d.cards.news() }
+
+// Notes implements [session.Agent].
+func (d *Daemon) Notes() []api.MemberNote { return d.notes.news() }
 
 // Desired implements [session.Agent].
 func (d *Daemon) Desired(x *api.Desired) {

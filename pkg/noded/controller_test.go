@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -43,6 +44,8 @@ type controller struct {
 	gone     map[api.MemberKey]int
 	samples  map[string]api.CardSample
 	cut      int
+	notes    []api.MemberNote
+	blob     []byte
 	frames   int
 }
 
@@ -127,6 +130,24 @@ func (c *controller) NodeSample(_ string, s []api.CardSample) {
 			c.samples[x.UUID] = x
 		}
 	})
+}
+
+func (c *controller) NodeNotes(_ string, n []api.MemberNote) {
+	c.update(func() { c.notes = append(c.notes, n...) })
+}
+
+// NodeCall keeps what is put, in memory, and gives it back.
+func (c *controller) NodeCall(_ context.Context, _ string, call *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error) {
+	if call.Put != nil {
+		b, err := io.ReadAll(in)
+		c.update(func() { c.blob = b })
+		return &api.CallResult{Epoch: call.Epoch, Bytes: int64(len(b))}, err
+	}
+	c.mu.Lock()
+	b := c.blob
+	c.mu.Unlock()
+	_, err := out.Write(b)
+	return &api.CallResult{}, err
 }
 
 func (c *controller) NodeGone(string) { c.update(func() { c.cut++ }) }

@@ -29,6 +29,7 @@ type Daemon struct {
 	containment string // kind
 	cgroups     string // directory of the members' cgroups; empty with kind "group"
 	board       *board
+	notes       *notes
 	ports       *ports
 	accounts    *accounts
 	cards       *cards
@@ -52,7 +53,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer state.close()
-	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), ports: newPorts(), jobs: map[int64][]*member{},
+	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
 	if opts.Shim == "" {
@@ -64,6 +65,7 @@ func Run(ctx context.Context, opts Options) error {
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
 	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
 	d.board.onWake(d.client.Wake)
+	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)
 	d.ctx = members
 	d.shims = shim.NewPool(opts.Shim, opts.StateDir)
@@ -77,6 +79,11 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
+	stopJobs, err := d.serveJobs()
+	if err != nil {
+		return err
+	}
+	defer stopJobs()
 	d.client.Start(ctx)
 	defer d.client.Close()
 	if opts.Ready != nil {
@@ -200,6 +207,7 @@ func (d *Daemon) remove(m *member) {
 	}
 	d.mu.Unlock()
 	d.board.drop(m.key)
+	d.notes.drop(m.key)
 	d.siblings(m)
 }
 

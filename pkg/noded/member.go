@@ -29,6 +29,10 @@ type member struct {
 	done   chan struct{} // closed when run is over
 	over   atomic.Bool   // stopped, refused or lost: nothing of it runs
 
+	// Of the job API: which process is this member's shim, and who its ranks are.
+	shimPID atomic.Int64
+	known   atomic.Pointer[shim.Spec]
+
 	mu   sync.Mutex
 	want want
 
@@ -199,7 +203,11 @@ func (m *member) heard(a shim.Answer) {
 		delete(m.waiting, a.Signal)
 		o.answer <- a.Processes
 	}
+	if a.Notes != nil {
+		m.d.notes.put(*a.Notes, m.key)
+	}
 	if a.State != nil {
+		m.shimPID.Store(int64(a.State.ShimPID))
 		m.become(a.State.MemberActual)
 	}
 }

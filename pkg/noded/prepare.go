@@ -20,7 +20,13 @@ import (
 // prepare starts the member's shim, which answers ready or refused. What the user owns
 // (working directory, output) is checked by the shim, as the user.
 func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) {
-	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec)
+	handed, refusal := m.d.fetchCheckpoints(ctx, m.key, body, spec)
+	defer handed.drop()
+	if refusal != nil {
+		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		return
+	}
+	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec, handed)
 	if refusal != nil {
 		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
@@ -32,7 +38,14 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		return
 	}
 	m.spec = s
+	m.introduce(s)
 	conn, err := m.d.shims.Start(s, spec.Script)
+	if err == nil {
+		if err = handed.place(s); err != nil { // before the shim's first word is taken in
+			_ = conn.Send(shim.Command{Bye: true})
+			_ = conn.Close()
+		}
+	}
 	if err != nil {
 		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return
@@ -43,7 +56,7 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
 // shimSpec is what the shim of a member is started with.
-func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec) (*shim.Spec, *api.Refusal) {
+func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *handed) (*shim.Spec, *api.Refusal) {
 	node := -1
 	for i, p := range body.Nodes {
 		if p.Name == d.opts.Name {
@@ -64,7 +77,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
-		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, Lease: d.leaseLeft()}
+		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft()}
 	if s.OpenMode == "" {
 		s.OpenMode = "append" // a requeue never wipes what it had
 	}
@@ -74,7 +87,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if d.containment != proc.Group {
 		s.CgroupDir = filepath.Join(d.cgroups, d.state.id+"-"+name)
 	}
-	d.fillRanks(s, node, acc, body, spec)
+	d.fillRanks(s, node, acc, body, spec, handed)
 	if body.Ranks[0].Node == node {
 		port, err := d.ports.take(k)
 		if err != nil {
@@ -95,13 +108,14 @@ func (d *Daemon) leaseLeft() time.Duration {
 }
 
 // fillRanks writes the ranks of this node that run a process: their environment and files.
-func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec) {
+func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec, handed *handed) {
 	names := make([]string, len(body.Nodes))
 	for i, p := range body.Nodes {
 		names[i] = p.Name
 	}
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
-		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes()}
+		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes(),
+		Sockets: rankSockets(s.Dir), Watchdog: d.site().StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	local := 0
 	for _, p := range body.Ranks {

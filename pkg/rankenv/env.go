@@ -59,6 +59,13 @@ func (e *env) preset(name, value string) {
 	}
 }
 
+// setGiven sets a name that has a value.
+func (e *env) setGiven(name, value string) {
+	if value != "" {
+		e.set(name, value)
+	}
+}
+
 func (e *env) get(name string) string {
 	i, ok := e.at[name]
 	if !ok {

@@ -1,8 +1,10 @@
 package rankenv
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -30,6 +32,18 @@ type Member struct {
 	Shell    string
 	// CardIndex gives a card's index on this node; nil or a miss leaves SLURM_JOB_GPUS out.
 	CardIndex map[string]int
+	// Sockets gives the paths of a rank's sockets, empty where it has none; nil: nobody has.
+	Sockets func(rank int) (notify, http string)
+	// Watchdog is how long a rank that has begun to beat may be silent; 0: for ever.
+	Watchdog time.Duration
+	// Checkpoints are what is handed over to the ranks of this node.
+	Checkpoints map[int]Checkpoint
+}
+
+// Checkpoint is what an earlier epoch left for a rank.
+type Checkpoint struct {
+	File string
+	Data []byte // its content, nil where that does not fit an environment
 }
 
 // Ranks are the ranks of the member that run a process when the gate opens.
@@ -125,6 +139,26 @@ func (m *Member) cards(e *env, l *layout) {
 	}
 }
 
+// speak sets how a rank is heard, and what it starts from.
+func (m *Member) speak(e *env, r int) {
+	if m.Sockets != nil {
+		notify, http := m.Sockets(r)
+		if notify != "" && m.Watchdog > 0 {
+			e.set("WATCHDOG_USEC", strconv.FormatInt(m.Watchdog.Microseconds(), 10))
+		}
+		e.setGiven("NOTIFY_SOCKET", notify)
+		e.setGiven("GANG_SOCKET", http)
+	}
+	c, ok := m.Checkpoints[r]
+	if !ok {
+		return
+	}
+	e.set("GANG_CHECKPOINT_FILE", c.File)
+	if data := base64.StdEncoding.EncodeToString(c.Data); c.Data != nil && len(data) <= api.MaxCheckpointEnv {
+		e.set("CHECKPOINT_DATA", data)
+	}
+}
+
 // rank is a copy of e with what differs between the ranks of a node.
 func (m *Member) rank(e *env, l *layout, r int) []string {
 	e = e.clone()
@@ -137,5 +171,6 @@ func (m *Member) rank(e *env, l *layout, r int) []string {
 		e.setInt("RANK", r)
 		e.setInt("LOCAL_RANK", local)
 	}
+	m.speak(e, r)
 	return e.list
 }

@@ -29,8 +29,8 @@ func (m *Member) slurm(e *env, l *layout) {
 	} {
 		e.set(kv[0], kv[1])
 	}
-	setGiven(e, "SLURM_JOB_ACCOUNT", s.Account)
-	setGiven(e, "SLURM_SUBMIT_HOST", s.SubmitHost)
+	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
+	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)
 	if s.RanksPerNode > 0 {
 		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)
 	}
@@ -50,12 +50,6 @@ func array(e *env, b *api.AssignmentBody) {
 	e.setInt("SLURM_ARRAY_TASK_MIN", b.ArrayMin)
 	e.setInt("SLURM_ARRAY_TASK_MAX", b.ArrayMax)
 	e.setInt("SLURM_ARRAY_TASK_STEP", b.ArrayStep)
-}
-
-func setGiven(e *env, name, value string) {
-	if value != "" {
-		e.set(name, value)
-	}
 }
 
 // layout is where the ranks of a gang sit, seen from one node.

@@ -172,18 +172,22 @@ func setTime(a *Ask, v string) error {
 // that long.
 const maxGrace = 24 * time.Hour
 
-func setGrace(a *Ask, v string) error {
+func setGrace(a *Ask, v string) (err error) {
+	a.Spec.Grace, err = graceOf(v)
+	return err
+}
+
+func graceOf(v string) (time.Duration, error) {
 	d, err := ParseSeconds(v)
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case d <= 0:
-		return bad("the grace must be more than nothing", "write --grace=15")
+		return 0, bad("the grace must be more than nothing", "write --grace=15")
 	case d > maxGrace:
-		return bad("longer than a day", "write --grace=15, or use --signal=USR1@2h for an early notice")
+		return 0, bad("longer than a day", "write --grace=15, or use --signal=USR1@2h for an early notice")
 	}
-	a.Spec.Grace = d
-	return nil
+	return d, nil
 }
 
 func setConstraint(a *Ask, v string) error {

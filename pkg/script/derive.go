@@ -212,6 +212,10 @@ func (a *Ask) memory() error {
 func (a *Ask) stop() error {
 	s := &a.Spec
 	s.NoRequeue, s.RequeueCauses = a.noRequeue, a.requeueCauses
+	if s.GraceMax > 0 && s.GraceMax < s.Grace {
+		return a.Refuse("grace-max", "it is shorter than the grace ("+formatTime(s.Grace)+") of "+a.By("grace").where(),
+			"write a longer --grace-max, or leave it out")
+	}
 	n := s.Notice
 	if n == nil {
 		return nil

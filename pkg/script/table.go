@@ -116,6 +116,21 @@ var asked = []Option{
 	{Long: "grace", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "from the stop signal to the kill (the site's, 15s)",
 		set:  setGrace},
+	{Long: "grace-max", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "how far ranks may extend the grace themselves (EXTEND_TIMEOUT_USEC; not at all)",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.GraceMax, err = graceOf(v)
+			return err
+		}},
+	{Long: "checkpoint", Kind: Value, Arg: "drain", Group: groupTime,
+		Help: "take checkpoints (gckpt put) only while the job is being stopped",
+		set: func(a *Ask, v string) error {
+			if v != api.CheckpointDrain {
+				return bad("not known", "write --checkpoint=drain, or leave it out to take them at any time")
+			}
+			a.Spec.Checkpoint = v
+			return nil
+		}},
 	{Long: "stop-signal", Kind: Value, Arg: "SIG", Group: groupTime,
 		Help: "the stop signal (TERM)",
 		set: func(a *Ask, v string) (err error) {

@@ -35,12 +35,6 @@ type Checkpoints interface {
 	CheckpointJobs(ctx context.Context) ([]int64, error)
 }
 
-// TooLarge refuses a checkpoint.
-func TooLarge() *api.Error {
-	return &api.Error{Code: api.CodeTooLarge, Message: "the checkpoint is larger than the 16 MiB that one rank may store",
-		Hint: "write large state to files in $GANG_CHECKPOINT_DIR and store their names"}
-}
-
 // InStep gives which put of a rank belongs to the newest set: puts are how many each rank
 // has made. See [Checkpoints.Checkpoint].
 func InStep(puts map[int]int64, rank int) int64 {

@@ -60,6 +60,8 @@ var malformedCases = []malformed{
 	{"negative time", sh, "--time=-5 @", "--time=-5: a time can't be negative; " + timeForms, 2},
 	{"bad signal", sh, "--signal=USR3@60 @", `--signal=USR3@60: there is no signal "USR3"; did you mean USR1?`, 2},
 	{"lead beyond the time", sh + "#GANG --time=1\n#GANG --signal=TERM@120\n", "@", "job.sh:3:7: --signal=TERM@120: the lead (2m) is not shorter than the time limit, --time=1 (job.sh:2:7); write a shorter lead, --signal=TERM@6, or a longer --time", 1},
+	{"grace-max below the grace", sh, "--grace=30 --grace-max=10 @", "--grace-max=10: it is shorter than the grace (30s) of --grace=30; write a longer --grace-max, or leave it out", 2},
+	{"checkpoint of another kind", sh, "--checkpoint=60 @", "--checkpoint=60: not known; write --checkpoint=drain, or leave it out to take them at any time", 2},
 	{"grace beyond the lead", sh, "--signal=TERM@10 --grace=30 @", "--grace=30: the grace is longer than the lead (10s) of --signal=TERM@10; saving belongs before the stop signal: write --signal=TERM@30 or a shorter --grace", 2},
 
 	// Arrays.

@@ -41,7 +41,7 @@ func (s *Store) PutCheckpoint(ctx context.Context, k api.MemberKey, rank int, ke
 		return set, 0, err
 	}
 	if len(b) > api.MaxCheckpointBytes {
-		return set, 0, store.TooLarge()
+		return set, 0, api.TooLarge()
 	}
 	d := s.disk
 	d.mu.Lock()

@@ -49,7 +49,7 @@ func (s *Store) PutCheckpoint(ctx context.Context, k api.MemberKey, rank int, ke
 		case err != nil && !last:
 			return none, 0, errors.Join(err, s.dropPieces(id))
 		case size > api.MaxCheckpointBytes:
-			return none, 0, errors.Join(store.TooLarge(), s.dropPieces(id))
+			return none, 0, errors.Join(api.TooLarge(), s.dropPieces(id))
 		case ctx.Err() != nil:
 			return none, 0, errors.Join(ctx.Err(), s.dropPieces(id))
 		}

@@ -137,7 +137,7 @@ func testCheckpointBroken(t *testing.T, p Place) {
 		t.Errorf("err %v", err)
 	}
 	_, _, err := s.PutCheckpoint(context.Background(), k, 0, "", bytes.NewReader(make([]byte, api.MaxCheckpointBytes+1)))
-	if api.CodeOf(err) != api.CodeTooLarge || err.Error() != store.TooLarge().Error() {
+	if api.CodeOf(err) != api.CodeTooLarge || err.Error() != api.TooLarge().Error() {
 		t.Errorf("err %v", err)
 	}
 	if got := string(stored(t, s, 1, 1, 0)); got != "good" {

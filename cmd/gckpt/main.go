@@ -1,0 +1,6 @@
+// Command gckpt stores and reads the checkpoint of a rank; see man/gckpt.1.
+package main
+
+import "gangd/pkg/cli"
+
+func main() { cli.Main(cli.NewGckpt()) }

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/jobapi/jobhttp"
+)
+
+// jobRetry is how often a command in a job tries again while its node daemon or the
+// controller restarts.
+const jobRetry = 200 * time.Millisecond
+
+// NewGckpt is the command gckpt, which runs inside a job.
+func NewGckpt() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gckpt COMMAND",
+		Short: "store and read a rank's checkpoint, inside a job",
+		Example: `  gckpt put state.bin         keep the file's bytes for the next start of this rank
+  echo $step | gckpt put -    the same from standard input
+  gckpt get > state.bin       what this rank is to start from`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return Usagef("gckpt needs a command: put or get; run gckpt --help")
+			}
+			return Usagef("gckpt has no command %q: want put or get; run gckpt --help", args[0])
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(gckptPut(), gckptGet())
+	return cmd
+}
+
+func gckptPut() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "put [OPTIONS] FILE|-",
+		Short: "store a file (- is standard input) as this rank's checkpoint",
+		Example: `  gckpt put state.bin
+  echo $step | gckpt put -
+  gckpt put --wait=0s state.bin   do not wait for a controller that restarts`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return Usagef("gckpt put takes one file, or - for standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := readCheckpoint(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := jobhttp.NewClient()
+			if err != nil {
+				return err
+			}
+			key := rand.Text()
+			return insist(cmd.Context(), wait, func(ctx context.Context) error {
+				_, err := c.Put(ctx, key, data)
+				return err
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "try again for this `TIME` while the controller or the node daemon restarts")
+	return cmd
+}
+
+// readCheckpoint reads what fits; the bytes have to be at hand for a second try.
+func readCheckpoint(name string) ([]byte, error) {
+	in := os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, api.MaxCheckpointBytes+1))
+	if err == nil && len(data) > api.MaxCheckpointBytes {
+		return nil, api.TooLarge()
+	}
+	return data, err
+}
+
+func gckptGet() *cobra.Command {
+	var wait time.Duration
+	rank := -1
+	cmd := &cobra.Command{
+		Use:   "get [OPTIONS]",
+		Short: "write the newest complete checkpoint of a rank to standard output",
+		Example: `  gckpt get > state.bin
+  gckpt get --rank=0          another rank's
+  gckpt get || echo none yet  exit status 3: there is none`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("rank") && rank < 0 {
+				return Usagef("invalid value %d for --rank: ranks count from 0", rank)
+			}
+			c, err := jobhttp.NewClient()
+			if err != nil {
+				return err
+			}
+			var data []byte
+			err = insist(cmd.Context(), wait, func(ctx context.Context) (err error) {
+				data, err = c.Get(ctx, rank)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(data)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVarP(&rank, "rank", "r", -1, "of this `RANK`")
+	f.Lookup("rank").DefValue = "own" // -1 is not a rank
+	f.DurationVar(&wait, "wait", 30*time.Second, "try again for this `TIME` while the controller or the node daemon restarts")
+	return cmd
+}
+
+// NewGbarrier is the command gbarrier, which runs inside a job.
+func NewGbarrier() *cobra.Command {
+	var limit time.Duration
+	cmd := &cobra.Command{
+		Use:   "gbarrier [OPTIONS] NAME",
+		Short: "wait until every rank of the job has come to the same name",
+		Example: `  gbarrier loaded             the ranks go on together
+  gbarrier --timeout=10m loaded
+  gbarrier loaded || exit 1   status 1: a rank ended, the job is being stopped, or time is up`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return Usagef("gbarrier takes one name")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit <= 0 {
+				return Usagef("invalid value %s for --timeout: want more than nothing, as in 90s or 10m", limit)
+			}
+			c, err := jobhttp.NewClient()
+			if err != nil {
+				return err
+			}
+			late := fmt.Errorf("barrier %s: not every rank came within %s", args[0], limit)
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), limit, late)
+			defer cancel()
+			key := rand.Text()
+			err = insist(ctx, limit, func(ctx context.Context) error {
+				_, err := c.Barrier(ctx, key, args[0])
+				return err
+			})
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return &ExitError{Status: api.ExitRefused, Err: late}
+			}
+			return err
+		},
+	}
+	cmd.Flags().DurationVar(&limit, "timeout", 10*time.Minute, "wait so long at most: this `TIME`")
+	return cmd
+}
+
+// insist repeats what failed only because somebody was restarting.
+func insist(ctx context.Context, wait time.Duration, f func(context.Context) error) error {
+	for end := time.Now().Add(wait); ; {
+		err := f(ctx)
+		if err == nil || api.CodeOf(err) != api.CodeUnavailable || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(jobRetry):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package noded
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/session"
+)
+
+// notes is the newest that the ranks of this node have said, and what of it the controller
+// has not been told. It is kept here as well as in the shims, so that a new session does
+// not have to ask them.
+type notes struct {
+	mu      sync.Mutex
+	members map[api.MemberKey]*heardNote
+	wake    func()
+}
+
+type heardNote struct {
+	api.MemberNote
+	at  time.Duration // CLOCK_BOOTTIME
+	new bool
+}
+
+func newNotes() *notes {
+	return &notes{members: map[api.MemberKey]*heardNote{}, wake: func() {}}
+}
+
+// put records what a shim passed on for its member.
+func (n *notes) put(m api.MemberNote, k api.MemberKey) {
+	m.MemberKey = k
+	n.mu.Lock()
+	n.members[k] = &heardNote{MemberNote: m, at: session.BootTime(), new: true}
+	n.mu.Unlock()
+	n.wake()
+}
+
+func (n *notes) drop(k api.MemberKey) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.members, k)
+}
+
+// again makes everything news, for a new session.
+func (n *notes) again() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, h := range n.members {
+		h.new = true
+	}
+}
+
+// news is what was put since it was last called, beats as old as they are now.
+func (n *notes) news() []api.MemberNote {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []api.MemberNote
+	for _, h := range n.members {
+		if !h.new {
+			continue
+		}
+		h.new = false
+		m := h.MemberNote
+		m.Ranks = slices.Clone(m.Ranks)
+		for i := range m.Ranks {
+			if m.Ranks[i].Beats > 0 {
+				m.Ranks[i].BeatAge += session.BootTime() - h.at
+			}
+		}
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b api.MemberNote) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch))
+	})
+	return out
+}
