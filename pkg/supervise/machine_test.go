@@ -41,6 +41,8 @@ func TestSequences(t *testing.T) {
 	noticed.Notice = notice
 	leased.Lease = 600 * s
 	holder.Ranks = nil
+	extended := base
+	extended.GraceMax = 30 * s
 	cases := []struct {
 		name   string
 		cfg    Config
@@ -70,6 +72,16 @@ func TestSequences(t *testing.T) {
 		{"shorter grace shortens", base, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
 			{s, order("cancelled", 0, 2*s), nil}, {2 * s, order("cancelled", 0, 2*s), nil}, {3 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"a rank extends the grace, to the most allowed", extended, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, Extend{99 * s}, nil}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
+			{10 * s, Extend{10 * s}, nil}, {15 * s, Tick{}, nil}, {16 * s, order("preempted", 0, 15*s), nil}, {18 * s, Extend{s}, nil},
+			{19 * s, Extend{99 * s}, nil}, {30*s - 1, Tick{}, nil}, {30 * s, Tick{}, []ActKind{Kill, Tell}}, {30 * s, Extend{99 * s}, nil},
+			{31 * s, Tick{}, []ActKind{Prove}},
+		}, Killing, "preempted", true},
+		{"an extension that was not allowed", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
+			{10 * s, Extend{10 * s}, nil}, {15 * s, Tick{}, []ActKind{Kill, Tell}},
 		}, Killing, "preempted", true},
 		{"no grace", base, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, order("cancelled", 0, 0), []ActKind{Kill, Tell}},
