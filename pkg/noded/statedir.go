@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"gangd/pkg/api"
 	"gangd/pkg/dirlock"
@@ -29,7 +30,7 @@ type stateDir struct {
 	boot string
 	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
 	lastBoot string
-	lineage  uint64
+	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
 	lock     *os.File
 }
 
@@ -77,7 +78,8 @@ func (s *stateDir) load() error {
 		}
 	}
 	s.lastBoot = s.read(bootFile)
-	s.lineage, _ = strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	seen, _ := strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	s.lineage.Store(seen)
 	return s.write(bootFile, s.boot)
 }
 
@@ -98,10 +100,10 @@ func (s *stateDir) write(name, text string) error {
 
 // sawLineage keeps the highest lineage: a controller whose store went back in time is told.
 func (s *stateDir) sawLineage(n uint64) error {
-	if n <= s.lineage {
+	if n <= s.lineage.Load() {
 		return nil
 	}
-	s.lineage = n
+	s.lineage.Store(n)
 	return s.write(lineageFile, strconv.FormatUint(n, 10))
 }
 
