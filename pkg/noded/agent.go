@@ -36,6 +36,9 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	if err := d.state.sawLineage(w.Lineage); err != nil {
 		d.log.Warn("lineage not kept", "err", err)
 	}
+	if err := d.state.sawLease(w.Settings.Lease); err != nil {
+		d.log.Warn("lease not kept", "err", err)
+	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
