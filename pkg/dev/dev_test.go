@@ -347,6 +347,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 	rank := orphan("sh", "-c", "trap '' TERM; while :; do sleep 1000; done")
 	holder := orphan(filepath.Join(bin, "gshim"), member)
+	spare := orphan(filepath.Join(bin, "gshim"), "spare", filepath.Dir(filepath.Dir(member)), "-")
 	// Another cluster's shim looks the same but for its directory.
 	foreign := exec.Command(filepath.Join(bin, "gshim"), "/somewhere"+member)
 	if err := foreign.Start(); err != nil {
@@ -357,7 +358,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	if err := Stop(l.dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, pid := range map[string]int{"rank": rank.Process.Pid, "shim": holder.Process.Pid} {
+	for name, pid := range map[string]int{"rank": rank.Process.Pid, "shim": holder.Process.Pid, "spare": spare.Process.Pid} {
 		// A process that was killed has no environment any more and for an instant still a
 		// state other than Z: the scan is right to call it gone before this look does.
 		for deadline := time.Now().Add(10 * time.Second); !gone(pid); time.Sleep(time.Millisecond) {

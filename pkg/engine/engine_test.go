@@ -314,8 +314,8 @@ func TestOldStorePutBackHolds(t *testing.T) {
 		t.Errorf("hold %q, want both lineage numbers and the node", hold)
 	}
 	lineage := r.store.Lineage()
-	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me); api.CodeOf(err) != api.CodeUnavailable {
-		t.Errorf("a submission on hold: %v, want unavailable: its id may have been given out already", err)
+	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me); api.CodeOf(err) != api.CodeOnHold {
+		t.Errorf("a submission on hold: %v, want on_hold: its id may have been given out already", err)
 	}
 	r.NodeReport("n1", &api.Actual{})
 	r.NodeGone("n1")
@@ -547,6 +547,22 @@ func TestTestOnlySaysWhatComesFirst(t *testing.T) {
 		reply, err := r.Submit(t.Context(), q, me)
 		if err != nil || reply.Why != want {
 			t.Errorf("%+v, %v, want %s", reply, err, want)
+		}
+	}
+}
+
+func TestReasonOfTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		state api.JobState
+		cause api.Cause
+		want  string
+	}{
+		{api.JobFailed, api.CauseCrash, "NonZeroExitCode"}, {api.JobFailed, api.CauseLaunch, "JobLaunchFailure"},
+		{api.JobTimeout, api.CauseTimeout, "TimeLimit"}, {api.JobNodeFail, api.CauseNodeLost, "NodeDown"},
+		{api.JobOutOfMemory, api.CauseOOM, "OutOfMemory"}, {api.JobCancelled, api.CauseCancelled, "None"},
+	} {
+		if got := endReason(c.state, c.cause); got != c.want {
+			t.Errorf("%s by %s: %s, want %s", c.state, c.cause, got, c.want)
 		}
 	}
 }

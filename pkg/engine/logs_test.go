@@ -47,8 +47,11 @@ func (f *fakeFiles) ReadLog(ctx context.Context, _ string, q api.LogRead, w io.W
 	}
 }
 
-// attemptOf plays one attempt of a job of one rank on n1 from its start to its exit.
-func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, during func()) {
+func nothing() {}
+
+// attemptOf plays one attempt of a job of one rank on n1 from its preparation, in which a
+// node opens the output, to its exit.
+func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, prepare, during func()) {
 	t.Helper()
 	k := api.MemberKey{Job: id, Epoch: epoch}
 	say := func(a api.MemberActual) {
@@ -60,6 +63,7 @@ func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, during func()) 
 	for r.state(id) != api.JobReserved {
 		time.Sleep(time.Millisecond) // its back-off
 	}
+	prepare()
 	say(api.MemberActual{Phase: api.PhaseReady, Port: 20000})
 	during()
 	ended := []api.RankActual{{PID: 1, Exited: true, ExitCode: code}}
@@ -94,7 +98,7 @@ func TestFollowAcrossARestartOfTheNodesDaemon(t *testing.T) {
 	files := &cutFiles{cut: func() { close(cut) }}
 	var out bytes.Buffer
 	followed := make(chan error, 1)
-	r.attemptOf(t, id, 1, 0, func() {
+	r.attemptOf(t, id, 1, 0, nothing, func() {
 		files.set("one\n")
 		go func() {
 			followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, files, &out)
@@ -130,12 +134,12 @@ func TestFollowAcrossARestart(t *testing.T) {
 			go func() {
 				followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, &files, &out)
 			}()
-			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") })
+			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") }, nothing)
 			second := "one\ntwo\n"
 			if mode == "truncate" {
 				second = "two\n"
 			}
-			r.attemptOf(t, id, 2, 0, func() { files.set(second) })
+			r.attemptOf(t, id, 2, 0, func() { files.set(second) }, nothing)
 			if err := <-followed; err != nil {
 				t.Fatal(err)
 			}

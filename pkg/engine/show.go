@@ -57,7 +57,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	} else {
 		out.Reason = "None"
 		if s.Ended() && s != api.JobCompleted {
-			out.Reason = endReason(s)
+			out.Reason = endReason(s, out.Cause)
 		}
 	}
 	if ranks {
@@ -76,7 +76,7 @@ func minNodes(s *api.Spec) int {
 }
 
 // endReason is Slurm's word for how a job ended.
-func endReason(s api.JobState) string {
+func endReason(s api.JobState, c api.Cause) string {
 	switch s {
 	case api.JobTimeout:
 		return "TimeLimit"
@@ -85,6 +85,9 @@ func endReason(s api.JobState) string {
 	case api.JobOutOfMemory:
 		return "OutOfMemory"
 	case api.JobFailed:
+		if c == api.CauseLaunch {
+			return "JobLaunchFailure" // nothing of it ran, so nothing had an exit code
+		}
 		return "NonZeroExitCode"
 	}
 	return "None"

@@ -2,7 +2,6 @@ package noded
 
 import (
 	"context"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,7 +273,7 @@ func (m *member) drain(ctx context.Context) {
 }
 
 // clear removes the member's files.
-func (m *member) clear() error { return os.RemoveAll(m.dir) }
+func (m *member) clear() error { return shim.RemoveDir(m.dir) }
 
 // signal hands a one-shot signal to the owner and waits for the count.
 func (m *member) signal(ctx context.Context, o api.SignalOrder) (int, error) {

@@ -255,3 +255,59 @@ func TestTwoArrays(t *testing.T) {
 	}
 	t.Logf("%d frames for %d members", c.frames, len(keys))
 }
+
+// TestKilledWithReusedShims: a shim that has held members before is adopted like any other,
+// and ends when its member is over: the daemon that kept it is gone.
+func TestKilledWithReusedShims(t *testing.T) {
+	c := newController(t)
+	o := c.options(t.TempDir())
+	first := c.spawn(o)
+	used := map[int]bool{}
+	dir := func(k api.MemberKey) string {
+		return filepath.Join(o.StateDir, membersDir, fmt.Sprintf("%d.%d", k.Job, k.Epoch))
+	}
+	for job := range int64(4) {
+		k := c.desire(job+1, 1, 1, "#!/bin/sh\nexit 0\n")
+		c.untilPhase(k, api.PhaseStopped)
+		used[waitState(t, dir(k), api.PhaseStopped).ShimPID] = true
+		c.forget(k)
+		c.untilGone(k)
+	}
+	go1 := filepath.Join(t.TempDir(), "go")
+	script := fmt.Sprintf("#!/bin/bash\nwhile [ ! -e %s ]; do sleep 0.02; done\nexit $((GANG_JOB_ID + RANK))\n", go1)
+	keys := []api.MemberKey{c.desire(11, 1, 2, script), c.desire(12, 1, 2, script)}
+	shims, reused := []int{}, 0
+	for _, k := range keys {
+		c.untilPhase(k, api.PhaseRunning)
+		pid := waitState(t, dir(k), api.PhaseRunning).ShimPID
+		shims = append(shims, pid)
+		if used[pid] {
+			reused++
+		}
+	}
+	if reused == 0 {
+		t.Errorf("none of the shims %v was used before: %v", shims, used)
+	}
+	kill(t, first)
+	second := c.spawn(o)
+	defer finish(t, c, o, second)
+	c.until("the second hello", func() bool { return len(c.hellos) >= 2 })
+	if err := os.WriteFile(go1, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		a := c.untilPhase(k, api.PhaseStopped)
+		for _, r := range a.Ranks {
+			if !r.Exited || r.ExitCode != int(k.Job)+r.Rank {
+				t.Errorf("job %d: %+v", k.Job, r)
+			}
+		}
+		c.forget(k)
+		c.untilGone(k)
+	}
+	for _, pid := range shims {
+		if alive(pid) {
+			t.Errorf("shim %d is left", pid)
+		}
+	}
+}

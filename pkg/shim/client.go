@@ -88,11 +88,11 @@ func makeDir(spec *Spec, script []byte) error {
 	if err := os.Chmod(spec.Dir, dirMode); err != nil { // whatever the umask
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(spec.Dir, SpecFile), b, 0o600); err != nil {
+	if err := writeFile(filepath.Join(spec.Dir, SpecFile), b, 0o600); err != nil {
 		return err
 	}
 	path := filepath.Join(spec.Dir, ScriptFile)
-	if err := os.WriteFile(path, script, 0o500); err != nil {
+	if err := writeFile(path, script, 0o500); err != nil {
 		return err
 	}
 	if spec.SwitchUser {

@@ -55,23 +55,24 @@ func TestNothingEscapes(t *testing.T) {
 		for name, how := range escapes {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
+				p := testPool(t) // what comes next in a shim meets what was left before
 				for i := range n {
 					// Half of them end by themselves, half are cancelled.
-					escapeOnce(t, kind, base, how, i%2 == 0)
+					escapeOnce(t, p, kind, base, how, i%2 == 0)
 				}
 			})
 		}
 	}
 }
 
-func escapeOnce(t *testing.T, kind, base, how string, cancel bool) {
+func escapeOnce(t *testing.T, p *Pool, kind, base, how string, cancel bool) {
 	s := specIn(t, kind, base, 1)
 	w := filepath.Join(s.WorkDir, "witness")
 	script := "#!/bin/sh\n" + strings.ReplaceAll(how, "W", w) + "\nwhile [ ! -e " + w + ".up ]; do sleep 0.005; done\n"
 	if cancel {
 		script += "sleep 1000\n"
 	}
-	c := startShim(t, s, script)
+	c := startIn(t, p, s, script)
 	_ = c.Send(Command{Go: &Go{}})
 	if cancel {
 		until(t, c, api.PhaseRunning)

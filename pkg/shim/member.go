@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -66,6 +67,9 @@ func begin() {
 	unix.Umask(0o077)
 }
 
+// bootID does not change while this process lives.
+var bootID = sync.OnceValue(proc.BootID)
+
 // serve is the whole life of a member.
 func serve(dir string, first *conn) (*member, error) {
 	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
@@ -90,7 +94,7 @@ func fail(err error) int {
 }
 
 func load(first *conn) (*member, error) {
-	b, err := os.ReadFile(SpecFile)
+	b, err := readFile(SpecFile)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func load(first *conn) (*member, error) {
 	}
 	s := m.spec
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
-		ShimPID: os.Getpid(), BootID: proc.BootID()}
+		ShimPID: os.Getpid(), BootID: bootID()}
 	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, Lease: s.Lease}
 	for _, r := range s.Ranks {
 		cfg.Ranks = append(cfg.Ranks, r.Rank)

@@ -31,6 +31,7 @@ const (
 // Its methods may be called from any goroutine.
 type Pool struct {
 	path, state string
+	keep        int // always there
 
 	mu      sync.Mutex
 	idle    []*process // longest idle first
@@ -43,7 +44,7 @@ type Pool struct {
 // NewPool makes a pool of shims of the program at path for members below the state
 // directory, which names the processes to people and to those who look for them.
 func NewPool(path, state string) *Pool {
-	p := &Pool{path: path, state: state}
+	p := &Pool{path: path, state: state, keep: keepSpares}
 	p.refill = time.AfterFunc(time.Hour, p.fill)
 	p.refill.Stop()
 	p.surplus = time.AfterFunc(time.Hour, p.drop)
@@ -101,7 +102,7 @@ func (p *Pool) Close() {
 func (p *Pool) take() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.idle) <= keepSpares && !p.closed {
+	if len(p.idle) <= p.keep && !p.closed {
 		p.refill.Reset(refillAfter)
 	}
 	if len(p.idle) == 0 {
@@ -122,7 +123,7 @@ func (p *Pool) put(proc *process) bool {
 	}
 	proc.since = time.Now()
 	p.idle = append(p.idle, proc)
-	if len(p.idle) == keepSpares+1 {
+	if len(p.idle) == p.keep+1 {
 		p.surplus.Reset(surplusFor)
 	}
 	return true
@@ -144,7 +145,7 @@ func (p *Pool) remove(proc *process) {
 func (p *Pool) fill() {
 	for {
 		p.mu.Lock()
-		enough := p.closed || len(p.idle) >= keepSpares
+		enough := p.closed || len(p.idle) >= p.keep
 		p.mu.Unlock()
 		if enough {
 			return
@@ -163,11 +164,11 @@ func (p *Pool) fill() {
 func (p *Pool) drop() {
 	var over []*process
 	p.mu.Lock()
-	for len(p.idle) > keepSpares && time.Since(p.idle[0].since) >= surplusFor {
+	for len(p.idle) > p.keep && time.Since(p.idle[0].since) >= surplusFor {
 		over = append(over, p.idle[0])
 		p.idle = p.idle[1:]
 	}
-	if len(p.idle) > keepSpares && !p.closed {
+	if len(p.idle) > p.keep && !p.closed {
 		p.surplus.Reset(surplusFor - time.Since(p.idle[0].since))
 	}
 	p.mu.Unlock()

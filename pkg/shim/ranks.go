@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -117,7 +116,7 @@ func (m *member) credential(sys *syscall.SysProcAttr) {
 // was written a moment ago can't be executed while another fork still has it open for
 // writing (ETXTBSY), nor from a file system mounted noexec.
 func scriptCommand(path string, args []string) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path, unix.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ const pageSize = 4096
 // inPlace is one write. The padding covers the rest of a longer text of before.
 func (s *stateFile) inPlace(b []byte, sync bool) error {
 	if s.f == nil {
-		f, err := os.OpenFile(StateFile, os.O_WRONLY|os.O_CREATE, 0o600)
+		f, err := openFile(StateFile, unix.O_WRONLY|unix.O_CREAT, 0o600)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *stateFile) inPlace(b []byte, sync bool) error {
 // replace renames before it syncs: one journal commit for both. A crash in between leaves
 // a state that was never told, which is as good as none.
 func (s *stateFile) replace(b []byte) error {
-	f, err := os.OpenFile(StateFile+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := openFile(StateFile+".new", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *stateFile) replace(b []byte) error {
 }
 
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := openFile(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,9 @@ func (s *submission) checkDir(option, dir string) error {
 			if err := unix.Access(d, unix.W_OK|unix.X_OK); err != nil {
 				return s.req.Refuse(option, "you can't write in "+d+" ("+err.Error()+")", "choose a directory of yours: --"+option+"="+home()+"/gang-%j.out")
 			}
+			if kernels(d) {
+				return s.req.Refuse(option, d+" is the kernel's and holds no files of yours", "choose a directory of yours: --"+option+"="+home()+"/gang-%j.out")
+			}
 			return nil
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		default:
@@ -106,6 +109,20 @@ func (s *submission) checkDir(option, dir string) error {
 			return nil
 		}
 	}
+}
+
+// kernels: root may write in /proc and /sys, as far as access(2) knows, and still can't make
+// a file there.
+func kernels(dir string) bool {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return false
+	}
+	switch int64(st.Type) {
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC:
+		return true
+	}
+	return false
 }
 
 func (s *submission) checkInput() error {

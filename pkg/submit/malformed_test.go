@@ -209,3 +209,10 @@ func TestMalformedAreForty(t *testing.T) {
 		t.Errorf("%d different cases", len(seen))
 	}
 }
+
+// TestKernelsDirectories: access(2) lets root write where nobody can make a file.
+func TestKernelsDirectories(t *testing.T) {
+	if !kernels("/proc") || !kernels("/proc/self") || kernels(t.TempDir()) {
+		t.Errorf("/proc %v, /proc/self %v, a directory %v", kernels("/proc"), kernels("/proc/self"), kernels(t.TempDir()))
+	}
+}
