@@ -401,3 +401,58 @@ func TestUnkillable(t *testing.T) {
 func cardIndex(n api.Node, uuid string) int {
 	return n.Cards[slices.IndexFunc(n.Cards, func(k api.Card) bool { return k.UUID == uuid })].Index
 }
+
+// The site's fence hook frees a gang of a node that is gone, without a person. A hook that
+// fails is not believed. What comes back from a fenced node is stopped at first contact and
+// what it says counts for nothing.
+func TestFenceHook(t *testing.T) {
+	dir := t.TempDir()
+	hook := filepath.Join(dir, "fence")
+	body := "#!/bin/sh\necho \"$1 $GANG_NODE\" >> " + dir + "/asked\n[ -e " + dir + "/works ]\n"
+	if err := os.WriteFile(hook, []byte(body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "--nodes=4", "--set", "node_timeout=1s", "--set", "heartbeat=200ms", "--set", "fence_hook="+hook, "--set", "fence_timeout=1s")
+	id := c.submit(c.script("b.sh", beating))
+	c.epochRuns(id, 1)
+	node := c.job(id).Ranks[1].Node
+	old := c.onNode(id, node)
+	freeze(t, old...)
+	c.until("the hook was asked", func() bool { return len(lines(t, filepath.Join(dir, "asked"))) == 1 })
+	if got := lines(t, filepath.Join(dir, "asked"))[0]; got != node+" "+node {
+		t.Errorf("the hook was asked %q, want the node %s", got, node)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if j := c.job(id); j.Epoch != 1 {
+		t.Errorf("a hook that failed was believed: epoch %d", j.Epoch)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "works"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.epochRuns(id, 2) // the hook is asked again
+	if !strings.Contains(c.log("gangd"), "fence hook done") {
+		t.Error("the log does not tell of the hook")
+	}
+	for _, n := range c.job(id).Nodes {
+		if n == node {
+			t.Errorf("placed on the lost node %s", node)
+		}
+	}
+	// This hook has lied: the processes still exist. They are stopped as soon as the node
+	// speaks, and nothing of theirs is taken.
+	thaw(old...)
+	c.until("the node is back", func() bool { return c.node(node).State == api.NodeUp })
+	for _, pid := range old[2:] {
+		c.until("the old rank is gone", func() bool { return !running(pid) })
+	}
+	t.Logf("thawed after a hook that lied, the old rank lived on for at most %s", c.seen(id).overlap(1).Round(time.Millisecond))
+	j := c.job(id)
+	if j.State != api.JobRunning || j.Epoch != 2 {
+		t.Errorf("the gang is %s in epoch %d, want RUNNING in 2\n%s", j.State, j.Epoch, c.story(id))
+	}
+	for _, r := range j.Ranks {
+		if r.State != api.RankRunning || r.ExitCode != nil {
+			t.Errorf("rank %d took a result of the old epoch: %+v", r.Rank, r)
+		}
+	}
+}
