@@ -82,7 +82,7 @@ exit 3
 
 // plainLook drops from it what must differ between members.
 func plainLook(s *Spec, text string) string {
-	text = strings.NewReplacer(s.WorkDir, "WORK", s.Marker, "MARKER").Replace(text)
+	text = strings.NewReplacer(s.WorkDir, "WORK", s.Dir, "DIR", s.Marker, "MARKER").Replace(text)
 	if s.CgroupDir != "" {
 		text = strings.ReplaceAll(text, filepath.Base(s.CgroupDir), "GROUP")
 	}
