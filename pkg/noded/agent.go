@@ -34,6 +34,9 @@ func (d *Daemon) Hello() *api.Hello {
 // Welcome implements [session.Agent].
 func (d *Daemon) Welcome(w *api.Welcome) {
 	d.Lineage(w.Lineage)
+	if err := d.state.sawLease(w.Settings.Lease); err != nil {
+		d.log.Warn("lease not kept", "err", err)
+	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/dirlock"
@@ -20,6 +21,7 @@ const (
 	membersDir  = "m"       // short: sockets lie below it
 	idFile      = "id"      // made once; names this state directory to the controller
 	bootFile    = "boot"    // boot id of the daemon that wrote here last
+	leaseFile   = "lease"   // the site's, as a controller told last
 	lineageFile = "lineage" // highest commit number that a controller told
 )
 
@@ -31,6 +33,7 @@ type stateDir struct {
 	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
 	lastBoot string
 	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
+	lease    time.Duration // -1: never told
 	lock     *os.File
 }
 
@@ -80,6 +83,10 @@ func (s *stateDir) load() error {
 	s.lastBoot = s.read(bootFile)
 	seen, _ := strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
 	s.lineage.Store(seen)
+	s.lease = -1
+	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
+		s.lease = d
+	}
 	return s.write(bootFile, s.boot)
 }
 
@@ -105,6 +112,16 @@ func (s *stateDir) sawLineage(n uint64) error {
 	}
 	s.lineage.Store(n)
 	return s.write(lineageFile, strconv.FormatUint(n, 10))
+}
+
+// sawLease keeps the lease: a daemon that starts while no controller runs has to renew the
+// leases of its members by the one that the controller reckons with, not by a default.
+func (s *stateDir) sawLease(d time.Duration) error {
+	if d == s.lease {
+		return nil
+	}
+	s.lease = d
+	return s.write(leaseFile, d.String())
 }
 
 // memberDir is the directory of a member.

@@ -23,6 +23,7 @@ type Client struct {
 	done    chan struct{}
 	out     outbox
 	contact contact
+	lease   time.Duration // of the last Welcome; owned by run
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.
