@@ -285,11 +285,21 @@ func TestNotReused(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, c, api.PhaseRefused)
-		_ = os.RemoveAll(c.Dir) // as gnoded does: not a shim that never began
 		for range c.Answers() {
 		}
-		if len(p.pids()) != 0 || c.child != 0 {
-			t.Errorf("waiting %v, started anew %d", p.pids(), c.child)
+		if len(p.pids()) != 0 {
+			t.Errorf("waiting %v", p.pids())
+		}
+	})
+	t.Run("died without its directory", func(t *testing.T) { // gnoded removes that of a refused member at once
+		p := testPool(t)
+		c := startIn(t, p, testSpec(t, 1), "#!/bin/sh\n")
+		_ = os.RemoveAll(c.Dir)
+		_ = syscall.Kill(c.PID, syscall.SIGKILL)
+		for range c.Answers() {
+		}
+		if c.child != 0 {
+			t.Errorf("started anew for a member that was held: %d", c.child)
 		}
 	})
 	t.Run("something in the log", func(t *testing.T) {
