@@ -95,9 +95,9 @@ func (s *site) spawn(name, program string, as *syscall.Credential, args ...strin
 	s.daemons[name] = cmd
 }
 
-func (s *site) gangd() {
+func (s *site) gangd(args ...string) {
 	s.t.Helper()
-	s.spawn("gangd", "gangd", s.gangdAs, "--config", filepath.Join(s.dir, "gangd.toml"))
+	s.spawn("gangd", "gangd", s.gangdAs, append([]string{"--config", filepath.Join(s.dir, "gangd.toml")}, args...)...)
 	s.untilUp("gangd", "gctl", "ping")
 }
 

@@ -283,16 +283,28 @@ func TestSiteBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.gangd()
-	s.untilNode("n1", "up") // the certificate authority is the same
+	s.until("gangd is on hold", func() bool {
+		out, _, _ := s.run("gctl", "ping")
+		return strings.Contains(out, "HOLD: the store is at commit ") && strings.Contains(out, "but node n1 has seen commit ")
+	})
 	if j := s.job(kept); j.State != api.JobPending {
 		t.Errorf("job %d is %s", kept, j.State)
 	}
 	if _, errs, code := s.run("gqueue", "-j", fmt.Sprint(lost)); code != api.ExitNotFound {
 		t.Errorf("a job from after the backup: exit %d, %s", code, errs)
 	}
-	out, _, _ := s.run("gctl", "ping")
-	if !strings.Contains(out, "HOLD: the store is at commit ") || !strings.Contains(out, "node n1 has seen commit") {
-		t.Errorf("gctl ping: %s", out)
+	if _, errs, code := s.run("gsubmit", "--wrap", "true"); code != api.ExitRefused || !strings.Contains(errs, "on hold") {
+		t.Errorf("a submission on hold: exit %d, %s", code, errs)
 	}
+	if code := s.kill("gangd", syscall.SIGTERM); code != 0 {
+		t.Errorf("gangd ended with %d after TERM on hold", code)
+	}
+	s.gangd("--accept-store")
+	s.untilNode("n1", "up") // the certificate authority is the same
+	id := s.submit("--wrap", "true")
+	if id <= lost {
+		t.Errorf("id %d was given out again, or could be: %d is new", lost, id)
+	}
+	s.wait(id, api.JobCompleted)
 	s.must("gangd", "verify")
 }

@@ -115,6 +115,7 @@ func TestImportsPointDown(t *testing.T) {
 		"shim":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},
 		"proc":    {"shim", "noded", "supervise"},
 		"noded":   {"engine", "rpc", "controller", "store", "cli", "gang", "sched"},
+		"relay":   {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
 		"client":  {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
 		"gpu":     {"noded", "engine", "session"},
 		"config":  {"engine", "noded", "controller", "store"},

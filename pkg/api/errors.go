@@ -20,6 +20,7 @@ const (
 	CodeTooLarge      Code = "too_large"     // 413
 	CodeDiskFull      Code = "disk_full"     // 507: the controller can't keep what it would accept
 	CodeUnavailable   Code = "unavailable"   // 503: starting, on hold, or not the leader
+	CodeOnHold        Code = "on_hold"       // 503: the store went back in time; a person has to decide
 	CodeInternal      Code = "internal"      // 500
 )
 
@@ -38,7 +39,7 @@ func (c Code) HTTPStatus() int {
 		return 413
 	case CodeUnsatisfiable:
 		return 422
-	case CodeUnavailable:
+	case CodeUnavailable, CodeOnHold:
 		return 503
 	case CodeDiskFull:
 		return 507

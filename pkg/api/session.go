@@ -209,6 +209,7 @@ type RankActual struct {
 	Signal   int       `json:"signal,omitempty"`
 	OOM      bool      `json:"oom,omitempty"`
 	Ended    time.Time `json:"ended,omitzero"`
+	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
 	Error    string    `json:"error,omitempty"` // why it could not be started (ExitCode 127 or 126)
 }
 

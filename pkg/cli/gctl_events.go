@@ -137,7 +137,7 @@ func eventText(ev *api.Event) string {
 	case api.EventRolledBack:
 		return "rolled back to the queue" + because(ev)
 	case api.EventNotice:
-		return fmt.Sprintf("notice %s, %d s before the end%s", ev.Signal, ev.LeadSeconds, because(ev))
+		return fmt.Sprintf("notice %s, %d s before the end%s%s", ev.Signal, ev.LeadSeconds, optional(": ", string(ev.Cause)), because(ev))
 	case api.EventRankExited:
 		return rankText(ev) + " exited" + codeText(ev) + onNode(ev)
 	case api.EventDrainStarted:

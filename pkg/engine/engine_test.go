@@ -314,8 +314,8 @@ func TestOldStorePutBackHolds(t *testing.T) {
 		t.Errorf("hold %q, want both lineage numbers and the node", hold)
 	}
 	lineage := r.store.Lineage()
-	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me); api.CodeOf(err) != api.CodeUnavailable {
-		t.Errorf("a submission on hold: %v, want unavailable: its id may have been given out already", err)
+	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me); api.CodeOf(err) != api.CodeOnHold {
+		t.Errorf("a submission on hold: %v, want on_hold: its id may have been given out already", err)
 	}
 	r.NodeReport("n1", &api.Actual{})
 	r.NodeGone("n1")

@@ -21,7 +21,7 @@ const idsPerCommit = 1000
 // minSkip is skipped at least, for the one large array.
 const minSkip = 1_000_000
 
-var errHold = &api.Error{Code: api.CodeUnavailable, Message: "the controller is on hold: its store is older than what its nodes have seen",
+var errHold = &api.Error{Code: api.CodeOnHold, Message: "the controller is on hold: its store is older than what its nodes have seen",
 	Hint: "gctl ping says more; an admin puts the newest store back, or accepts this one with gangd --accept-store"}
 
 // checkLineage looks at a hello before it is applied. It says whether the event may be.

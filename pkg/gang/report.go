@@ -186,7 +186,8 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 // processes takes what became of the processes of a member whose gate is open.
 func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	e, i := p.e, p.i
-	changed := w.ownStop(e, i, ma)
+	changed := w.noticed(e, i, ma)
+	changed = w.ownStop(e, i, ma) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
 	switch {
@@ -221,6 +222,25 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 
 func batchDone(j *Job) bool {
 	return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].State == api.RankDone
+}
+
+// noticed puts the early signal on record, once for the gang however many members send it.
+func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
+	n := e.job.Spec.Notice
+	if !ma.Noticed || n == nil || e.job.Members[i].Noticed {
+		return false
+	}
+	first := !slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Noticed })
+	j := w.edit(e)
+	j.Members[i].Noticed = true
+	if first {
+		ev := api.Event{Type: api.EventNotice, Node: j.Members[i].Node, Signal: n.Signal, LeadSeconds: int64(n.Lead.Seconds()), Cause: api.CauseTimeout}
+		if j.Drain != nil {
+			ev.Cause, ev.LeadSeconds = j.Drain.Cause, int64(j.Drain.Lead.Seconds())
+		}
+		w.emitJob(j, ev)
+	}
+	return true
 }
 
 // ownStop: the member stops by the node's own decision (its time limit, its lease, its
@@ -259,7 +279,8 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 			continue
 		}
 		changed = true
-		w.exited(e, ra, ma.Stopping == "")
+		// One word may carry both an end and the stop that came after it.
+		w.exited(e, ra, ma.Stopping == "" || ra.Own)
 		if ra.ExitCode != 0 && e.job.Drain == nil && (first == nil || earlier(ra, first)) {
 			first = ra
 		}

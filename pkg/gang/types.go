@@ -89,6 +89,8 @@ type Member struct {
 	Ranks  []int
 	Port   int
 	Forced bool
+	// Noticed: its ranks were sent the early signal.
+	Noticed bool
 }
 
 // Drain is the coordinated stop of one epoch.

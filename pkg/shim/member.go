@@ -183,8 +183,10 @@ func (m *member) do(act supervise.Act) {
 	case supervise.Start:
 		m.start()
 	case supervise.Notify:
+		m.announce()
 		m.notify(act.Signal, act.Scope)
 	case supervise.Stop:
+		m.announce()
 		m.stop(act.Signal)
 	case supervise.Kill:
 		m.kill()

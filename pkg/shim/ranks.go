@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,11 +81,12 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	m.durable = true
 }
 
-// environ adds the rendezvous port, and the marker where the maker of the spec left it out:
+// environ adds the rendezvous port, where the reason of a stop will be read, and the marker where the maker of the spec left it out:
 // without it a member whose shim dies could not be found.
 func (m *member) environ(r *RankSpec) []string {
-	env := make([]string, len(r.Env), len(r.Env)+2)
+	env := make([]string, len(r.Env), len(r.Env)+3)
 	copy(env, r.Env)
+	env = append(env, statusEnv+"="+filepath.Join(m.spec.Dir, StatusFile))
 	if m.port > 0 {
 		env = append(env, "MASTER_PORT="+strconv.Itoa(m.port))
 	}
@@ -188,6 +190,7 @@ func (m *member) ended(i int, ws syscall.WaitStatus) {
 		rec.ExitCode = 128 + rec.Signal
 		rec.OOM = ws.Signal() == syscall.SIGKILL && m.spec.MemoryMax > 0 && m.box.OOMKills() > 0
 	}
+	rec.Own = m.mach.Cause() == ""
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)
 }

@@ -12,6 +12,7 @@ const (
 	ScriptFile = "script"     // the user's script, readable by the user
 	StateFile  = "state.json" // written by the shim (temporary name, fsync, rename): a [State]
 	SocketFile = "s"          // unix socket; the name is short because paths end at 107 bytes
+	StatusFile = "status"     // GANG_STATUS_FILE: why the ranks are to end, from the notice on; for them to read
 	LogFile    = "shim.log"   // what the shim itself had to say
 )
 

@@ -63,6 +63,8 @@ type member struct {
 	Ranks  []int            `json:"ranks,omitempty"`
 	Port   int              `json:"port,omitempty"`
 	Forced bool             `json:"forced,omitempty"`
+
+	Noticed bool `json:"noticed,omitempty"`
 }
 
 type drain struct {
