@@ -25,6 +25,7 @@ type Frame struct {
 	Desired *Desired        `json:"desired,omitempty"`
 	Signals []SignalOrder   `json:"signals,omitempty"`
 	Streams []StreamRequest `json:"streams,omitempty"`
+	Lineage uint64          `json:"lineage,omitempty"` // with a Beat of the controller: its newest commit
 	// Both ways. A beat is answered with an Echo of its number.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`

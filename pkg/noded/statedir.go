@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gangd/pkg/api"
@@ -31,7 +32,7 @@ type stateDir struct {
 	boot string
 	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
 	lastBoot string
-	lineage  uint64
+	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
 	lease    time.Duration // -1: never told
 	lock     *os.File
 }
@@ -80,7 +81,8 @@ func (s *stateDir) load() error {
 		}
 	}
 	s.lastBoot = s.read(bootFile)
-	s.lineage, _ = strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	seen, _ := strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	s.lineage.Store(seen)
 	s.lease = -1
 	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
 		s.lease = d
@@ -105,10 +107,10 @@ func (s *stateDir) write(name, text string) error {
 
 // sawLineage keeps the highest lineage: a controller whose store went back in time is told.
 func (s *stateDir) sawLineage(n uint64) error {
-	if n <= s.lineage {
+	if n <= s.lineage.Load() {
 		return nil
 	}
-	s.lineage = n
+	s.lineage.Store(n)
 	return s.write(lineageFile, strconv.FormatUint(n, 10))
 }
 

@@ -218,6 +218,9 @@ func (s *clientSession) apply(f *api.Frame) error {
 	for _, r := range f.Streams {
 		s.streams.request(s, r)
 	}
+	if f.Lineage != 0 {
+		s.c.opts.Agent.Lineage(f.Lineage)
+	}
 	if f.Beat != 0 {
 		s.c.out.put(func() { s.c.out.echo = f.Beat })
 	}
