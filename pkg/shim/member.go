@@ -85,6 +85,7 @@ func serve(dir string, first *conn) (*member, error) {
 		m.ready()
 	}
 	m.loop()
+	m.dropCheckpointDir()
 	return m, nil
 }
 
