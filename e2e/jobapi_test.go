@@ -193,7 +193,7 @@ func socketOf(t *testing.T, c *cluster, args ...string) (int64, string) {
 func TestCheckpointRefusals(t *testing.T) {
 	c := start(t, "--nodes=1")
 	id, path := socketOf(t, c)
-	const large = `{"code":"too_large","message":"the checkpoint is larger than the 16 MiB that one rank may store","hint":"write large state to files and store their names"}`
+	const large = `{"code":"too_large","message":"the checkpoint is larger than the 16 MiB that one rank may store","hint":"write large state to files in $GANG_CHECKPOINT_DIR"}`
 	if code, text := send(t, path, "PUT", "/v1/checkpoint", make([]byte, 17<<20)); code != 413 && !strings.Contains(text, "broken pipe") || code == 413 && text != large {
 		t.Errorf("17 MiB: %d %s", code, text)
 	}

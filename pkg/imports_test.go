@@ -110,7 +110,8 @@ func TestOnlyGnodedLinksNVML(t *testing.T) {
 func TestImportsPointDown(t *testing.T) {
 	below := map[string][]string{
 		"store":   {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
-		"engine":  {"rpc", "noded", "controller", "client", "cli", "config"},
+		"fence":   {"engine", "controller"},
+		"engine":  {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
 		"session": {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
 		"shim":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},
 		"proc":    {"shim", "noded", "supervise"},

@@ -10,7 +10,7 @@ const MaxCheckpointBytes = 16 << 20
 // TooLarge refuses a checkpoint beyond that.
 func TooLarge() *Error {
 	return &Error{Code: CodeTooLarge, Message: "the checkpoint is larger than the 16 MiB that one rank may store",
-		Hint: "write large state to files and store their names"}
+		Hint: "write large state to files in $GANG_CHECKPOINT_DIR"}
 }
 
 // MaxBarrierName bounds the name of a barrier, in bytes.

@@ -23,6 +23,8 @@ type Controller struct {
 	Admins        []string        `mapstructure:"admins"`
 	LogFormat     string          `mapstructure:"log_format"` // "text" or "json"
 	MetricsListen string          `mapstructure:"metrics_listen"`
+	FenceHook     string          `mapstructure:"fence_hook"`
+	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
 	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
 	api.Settings  `mapstructure:",squash"`
@@ -46,7 +48,7 @@ func LoadController(path string, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", Settings: api.DefaultSettings()}
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings()}
 }
 
 func (c *Controller) fillPaths() {

@@ -59,6 +59,8 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"admins", nil, "none", "Users who may act on everyone's jobs, drain nodes and make tokens. Besides them only root and, with `single_user`, the person who started gangd."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
 	{"metrics_listen", listenAddr, "none", "TCP address for `/metrics` without authentication; they are always on `socket`."},
+	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},
+	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
 }, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows}}}
 

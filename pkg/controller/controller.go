@@ -23,6 +23,7 @@ import (
 	"gangd/pkg/auth"
 	"gangd/pkg/config"
 	"gangd/pkg/engine"
+	"gangd/pkg/fence"
 	"gangd/pkg/metrics"
 	"gangd/pkg/rpc"
 	"gangd/pkg/sched"
@@ -61,11 +62,15 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	defer st.Close()
 
 	m := metrics.New(api.Version)
-	eng, err := engine.New(ctx, engine.Options{
+	parts := engine.Options{
 		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
 		AcceptStore: opt.AcceptStore,
 		Policy:      sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
-	})
+	}
+	if cfg.FenceHook != "" {
+		parts.Fence, parts.FenceRetry = fence.Hook{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Run, cfg.FenceTimeout
+	}
+	eng, err := engine.New(ctx, parts)
 	if err != nil {
 		return err
 	}

@@ -347,6 +347,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 	rank := orphan("sh", "-c", "trap '' TERM; while :; do sleep 1000; done")
 	holder := orphan(filepath.Join(bin, "gshim"), member)
+	marker = "NONE=1" // a waiting shim holds no member
 	spare := orphan(filepath.Join(bin, "gshim"), "spare", filepath.Dir(filepath.Dir(member)), "-")
 	// Another cluster's shim looks the same but for its directory.
 	foreign := exec.Command(filepath.Join(bin, "gshim"), "/somewhere"+member)

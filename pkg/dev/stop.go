@@ -148,10 +148,14 @@ func (l layout) isShim(pid int) bool {
 		return false
 	}
 	args := strings.Split(string(b), "\x00")
-	if len(args) > 2 && args[1] == "spare" {
-		args = args[1:]
+	if len(args) < 2 || filepath.Base(args[0]) != "gshim" {
+		return false
 	}
-	return len(args) > 1 && filepath.Base(args[0]) == "gshim" && strings.HasPrefix(args[1], filepath.Join(l.dir, "state")+"/")
+	dir := args[1]
+	if dir == "spare" && len(args) > 2 {
+		dir = args[2] + "/"
+	}
+	return strings.HasPrefix(dir, filepath.Join(l.dir, "state")+"/")
 }
 
 // Restart starts one daemon of a cluster again, after it ended it where it still runs,

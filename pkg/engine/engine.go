@@ -55,6 +55,9 @@ type Options struct {
 	Version  string
 	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
 	AcceptStore bool
+	// Fence makes sure that nothing runs on a lost node; nil: the site has no such means.
+	Fence      func(ctx context.Context, node string) error
+	FenceRetry time.Duration // pause after a failure
 }
 
 // Engine runs the controller's state.
@@ -73,7 +76,8 @@ type Engine struct {
 	said   said
 	meet   barriers
 	swept  chan int64 // jobs whose checkpoints nobody needs any more
-	replan bool       // something changed since the last plan, or that one was cut short
+	fencer fencer
+	replan bool // something changed since the last plan, or that one was cut short
 	plan   sched.Plan
 }
 
@@ -99,6 +103,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
 	}
+	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.view.init(e.world, opt.Store.Lineage())
 	e.bus.init(saved.NextSeq - 1)
 	for j := range e.world.Jobs() {
@@ -114,7 +119,9 @@ func (e *Engine) SetHub(h Hub) { e.hub = h }
 // Run is the engine's one goroutine. It returns nil when ctx ends, else why the engine
 // can't go on.
 func (e *Engine) Run(ctx context.Context) error {
-	defer close(e.done)
+	e.fencer.init(ctx)
+	defer e.fencer.close()
+	defer close(e.done) // first: a fencer may wait for an answer
 	sweeping, stop := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(sweeping) })
@@ -198,6 +205,7 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 		return err
 	}
 	e.publish(&ch)
+	e.fenceLost(ch.Events)
 	for i, r := range batch {
 		if r.inspect != nil {
 			r.inspect()

@@ -54,3 +54,10 @@ func (e *Engine) Desired(node string) (a []api.Assignment, specs map[string]*api
 	d := e.view.desired[node]
 	return d.assignments, d.specs, e.view.hold == ""
 }
+
+// Lineage is the number of the newest commit.
+func (e *Engine) Lineage() uint64 {
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	return e.view.lineage
+}

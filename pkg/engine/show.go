@@ -222,7 +222,29 @@ func showNode(n *gang.Node) api.Node {
 	for i := range r.Cards {
 		out.Cards = append(out.Cards, showCard(r, &r.Cards[i]))
 	}
+	for i := range n.Left {
+		if n.Left[i].Ran {
+			showLeft(&out, r, &n.Left[i])
+		}
+	}
 	return out
+}
+
+// showLeft shows what a member that may still live holds: its cards are out of service,
+// alone, and the node says because of whom.
+func showLeft(out *api.Node, n *cluster.Node, l *gang.Left) {
+	reason := fmt.Sprintf("job %d epoch %d: %s", l.Job, l.Epoch, l.Text)
+	if out.Reason == "" {
+		out.Reason = reason
+	}
+	g, _ := n.Grant(l.MemberKey)
+	for _, held := range g.Cards {
+		for i := range out.Cards {
+			if c := &out.Cards[i]; c.UUID == held.UUID && c.State == api.CardOK {
+				c.State, c.Reason = api.CardQuarantined, reason
+			}
+		}
+	}
 }
 
 // showCard: reserved is what the grants on it may use, the whole card when exclusive.

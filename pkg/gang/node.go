@@ -255,7 +255,7 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 	case len(h.node.Left) == 0:
 		return ignored("nothing is waited for on this node")
 	}
-	out := api.Event{Type: api.EventNodeFenced, Node: ev.Node, Text: "by hand"}
+	out := api.Event{Type: api.EventNodeFenced, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")}
 	lefts := slices.Clone(h.node.Left)
 	for _, l := range lefts {
 		out.Jobs = append(out.Jobs, l.Job)
@@ -265,6 +265,22 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 		w.leftGone(h, l.MemberKey)
 	}
 	return applied()
+}
+
+// Fenceable names the lost nodes on which ranks that keep their gangs waiting may still
+// run, for the site's fence hook. None while most nodes are away: this controller is the
+// likely victim then, and the hook would cut the power of all that it can not see.
+func (w *World) Fenceable() []string {
+	if w.cutOff() {
+		return nil
+	}
+	var out []string
+	for _, n := range w.Nodes() {
+		if n.State == api.NodeLost && slices.ContainsFunc(n.Left, func(l Left) bool { return l.Ran }) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
 }
 
 func (w *World) drainNode(ev NodeDrain) Outcome {

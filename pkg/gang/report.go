@@ -84,7 +84,7 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	case left && over:
 		w.leftGone(h, ma.MemberKey)
 		return applied()
-	case over:
+	case over && !w.outdated(ma.MemberKey):
 		w.desired = append(w.desired, h.node.Name)
 		return ignored("recorded already")
 	case left && ma.Phase == api.PhaseStuck:
@@ -97,6 +97,13 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	}
 	w.desired = append(w.desired, h.node.Name)
 	return w.stale(h, ma)
+}
+
+// outdated: the job is in another epoch now, which an ack of this one must not touch: it is
+// refused by name. While the gang waits, or is over, it is a repeat as any reconnect brings.
+func (w *World) outdated(k api.MemberKey) bool {
+	e := w.jobs[k.Job]
+	return e != nil && admitted(e.job) && e.job.Epoch != k.Epoch
 }
 
 // stale refuses a claim of an epoch that is not current; once a session is enough for the

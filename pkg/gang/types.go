@@ -166,8 +166,8 @@ type NodeDrain struct{ Node, Reason string }
 // NodeResume puts a node back into service.
 type NodeResume struct{ Node string }
 
-// NodeFence is a person's word that nothing runs on a lost node any more.
-type NodeFence struct{ Node string }
+// NodeFence is the word of a person, or of the site's fence hook (By), that nothing runs on a lost node any more.
+type NodeFence struct{ Node, By string }
 
 // Cancel ends a job.
 type Cancel struct {

@@ -29,18 +29,26 @@ func (d *Daemon) Hello() *api.Hello {
 	}
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(),
-		LineageSeen: d.state.lineage, Members: d.board.all()}
+		LineageSeen: d.state.lineage.Load(), Members: d.board.all()}
 }
 
 // Welcome implements [session.Agent].
 func (d *Daemon) Welcome(w *api.Welcome) {
-	if err := d.state.sawLineage(w.Lineage); err != nil {
-		d.log.Warn("lineage not kept", "err", err)
+	d.Lineage(w.Lineage)
+	if err := d.state.sawLease(w.Settings.Lease); err != nil {
+		d.log.Warn("lease not kept", "err", err)
 	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
 	d.log.Info("session opened", "controller", d.opts.Controller, "version", w.Version)
+}
+
+// Lineage implements [session.Agent].
+func (d *Daemon) Lineage(n uint64) {
+	if err := d.state.sawLineage(n); err != nil {
+		d.log.Warn("lineage not kept", "err", err)
+	}
 }
 
 // Down implements [session.Agent].

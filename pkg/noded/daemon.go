@@ -56,6 +56,9 @@ func Run(ctx context.Context, opts Options) error {
 	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+	if state.lease >= 0 {
+		d.settings.Lease = state.lease
+	}
 	if opts.Shim == "" {
 		return errors.New("gshim not found: it belongs beside gnoded")
 	}

@@ -5,6 +5,7 @@
 // directory, its shim, what was last reported of it); whoever else wants something of a member writes
 // it into its mailbox ([want]) and wakes it. Reports go to the [board], which holds the
 // newest word on each member and is emptied into one frame when the session can write.
+// Shims come from a [shim.Pool], which keeps a few processes for the members to come.
 //
 // Life of a member:
 //

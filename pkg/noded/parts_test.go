@@ -216,8 +216,8 @@ func TestLineageIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close()
-	if again.lineage != 9 || again.id != id || again.lastBoot != again.boot {
-		t.Errorf("%+v", again)
+	if again.lineage.Load() != 9 || again.id != id || again.lastBoot != again.boot {
+		t.Errorf("lineage %d, id %s, boots %s and %s", again.lineage.Load(), again.id, again.lastBoot, again.boot)
 	}
 }
 

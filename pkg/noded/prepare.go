@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"gangd/pkg/api"
@@ -78,6 +79,10 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
 		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft()}
+	if spec.WorkDir != "" {
+		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
+	}
+	s.Whole = len(body.Nodes) == 1
 	if s.OpenMode == "" {
 		s.OpenMode = "append" // a requeue never wipes what it had
 	}

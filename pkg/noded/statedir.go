@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/dirlock"
@@ -19,6 +21,7 @@ const (
 	membersDir  = "m"       // short: sockets lie below it
 	idFile      = "id"      // made once; names this state directory to the controller
 	bootFile    = "boot"    // boot id of the daemon that wrote here last
+	leaseFile   = "lease"   // the site's, as a controller told last
 	lineageFile = "lineage" // highest commit number that a controller told
 )
 
@@ -29,7 +32,8 @@ type stateDir struct {
 	boot string
 	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
 	lastBoot string
-	lineage  uint64
+	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
+	lease    time.Duration // -1: never told
 	lock     *os.File
 }
 
@@ -77,7 +81,12 @@ func (s *stateDir) load() error {
 		}
 	}
 	s.lastBoot = s.read(bootFile)
-	s.lineage, _ = strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	seen, _ := strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
+	s.lineage.Store(seen)
+	s.lease = -1
+	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
+		s.lease = d
+	}
 	return s.write(bootFile, s.boot)
 }
 
@@ -98,11 +107,21 @@ func (s *stateDir) write(name, text string) error {
 
 // sawLineage keeps the highest lineage: a controller whose store went back in time is told.
 func (s *stateDir) sawLineage(n uint64) error {
-	if n <= s.lineage {
+	if n <= s.lineage.Load() {
 		return nil
 	}
-	s.lineage = n
+	s.lineage.Store(n)
 	return s.write(lineageFile, strconv.FormatUint(n, 10))
+}
+
+// sawLease keeps the lease: a daemon that starts while no controller runs has to renew the
+// leases of its members by the one that the controller reckons with, not by a default.
+func (s *stateDir) sawLease(d time.Duration) error {
+	if d == s.lease {
+		return nil
+	}
+	s.lease = d
+	return s.write(leaseFile, d.String())
 }
 
 // memberDir is the directory of a member.

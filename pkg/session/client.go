@@ -26,6 +26,7 @@ type Client struct {
 	contact contact
 	now     atomic.Pointer[clientSession] // the session that is open; nil: none
 	calls   atomic.Uint64                 // number of the last call: across sessions, so that a late piece meets no other call
+	lease   time.Duration                 // of the last Welcome; owned by run
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.

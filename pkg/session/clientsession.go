@@ -19,9 +19,13 @@ import (
 const (
 	// The back-off between tries. The first retry is at once: a controller that was
 	// restarted is there again within milliseconds. The ceiling is what a person waits
-	// without asking, and low enough for a lease of any length.
+	// without asking; leaseTries lowers it for a short lease.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 2 * time.Second
+
+	// leaseTries is how often at least a node asks in the time of its lease: each refused
+	// connection renews it, and the gaps between them must not use it up.
+	leaseTries = 8
 
 	// steadySession is how long a session lasts for the next retry to be at once again: a
 	// controller that refuses each hello must not be asked in a tight loop.
@@ -54,12 +58,19 @@ func (c *Client) run(ctx context.Context) {
 			wait, said = 0, ""
 			continue
 		}
-		wait = min(max(2*wait, minBackoff), maxBackoff)
+		wait = min(max(2*wait, minBackoff), c.longestWait())
 		// A jitter of half the wait spreads a site's nodes after a restart of the controller.
 		if !sleep(ctx, wait/2+rand.N(wait/2+1)) {
 			return
 		}
 	}
+}
+
+func (c *Client) longestWait() time.Duration {
+	if c.lease <= 0 {
+		return maxBackoff
+	}
+	return min(maxBackoff, max(c.lease/leaseTries, minBackoff))
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -185,6 +196,7 @@ func (s *clientSession) greet() (*api.Welcome, error) {
 	}
 	c.contact.at(asked)
 	s.link.greeted(f.Welcome.Settings.Heartbeat)
+	c.lease = f.Welcome.Settings.Lease
 	c.opts.Agent.Welcome(f.Welcome)
 	return f.Welcome, s.apply(f)
 }
@@ -214,6 +226,9 @@ func (s *clientSession) apply(f *api.Frame) error {
 	}
 	for i := range f.Calls {
 		s.calls.piece(&f.Calls[i])
+	}
+	if f.Lineage != 0 {
+		s.c.opts.Agent.Lineage(f.Lineage)
 	}
 	if f.Beat != 0 {
 		s.c.out.put(func() { s.c.out.echo = f.Beat })

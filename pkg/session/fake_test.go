@@ -77,6 +77,8 @@ func (h *fakeHandler) set(specs map[string]*api.Spec, want ...api.Assignment) {
 	h.specs, h.want = specs, want
 }
 
+func (h *fakeHandler) Lineage() uint64 { return 11 }
+
 func (h *fakeHandler) Desired(string) ([]api.Assignment, map[string]*api.Spec, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,12 +98,13 @@ type fakeAgent struct {
 	desired chan *api.Desired
 	down    chan error
 	signals chan api.SignalOrder
+	lineage chan uint64
 	readLog func(ctx context.Context, q api.LogRead, w io.Writer) error
 }
 
 func newFakeAgent(node, state string) *fakeAgent {
 	return &fakeAgent{node: node, stateID: state, welcome: make(chan *api.Welcome, 1024), desired: make(chan *api.Desired, 1024),
-		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16)}
+		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16), lineage: make(chan uint64, 1024)}
 }
 
 func (a *fakeAgent) Hello() *api.Hello {
@@ -109,7 +112,13 @@ func (a *fakeAgent) Hello() *api.Hello {
 }
 func (a *fakeAgent) Welcome(w *api.Welcome) { a.welcome <- w }
 func (a *fakeAgent) Desired(d *api.Desired) { a.desired <- d }
-func (a *fakeAgent) Down(err error)         { a.down <- err }
+func (a *fakeAgent) Lineage(n uint64) {
+	select {
+	case a.lineage <- n:
+	default: // a test that does not look
+	}
+}
+func (a *fakeAgent) Down(err error) { a.down <- err }
 func (a *fakeAgent) Report() *api.Actual {
 	a.mu.Lock()
 	defer a.mu.Unlock()

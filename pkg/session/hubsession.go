@@ -178,7 +178,7 @@ func (s *hubSession) writeLoop(welcome *api.Welcome) {
 			return
 		case <-s.out.wake:
 		case <-beat.C:
-			next.Beat = beats
+			next.Beat, next.Lineage = beats, s.hub.handler.Lineage()
 			beats++
 		}
 		frames = s.frames(told, next, false)

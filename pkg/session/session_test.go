@@ -55,6 +55,9 @@ func TestDesiredAndReport(t *testing.T) {
 	if !c.Connected() {
 		t.Error("not connected")
 	}
+	if n := get(t, "lineage with a beat", a.lineage); n != 11 {
+		t.Errorf("a beat told lineage %d, want 11", n)
+	}
 }
 
 func TestHoldSendsNothing(t *testing.T) {

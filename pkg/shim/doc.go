@@ -1,14 +1,18 @@
 // Package shim is the program gshim: one small process per (job, epoch, node) that owns
 // the containment, starts the ranks, holds every timer of their end, and writes what
 // happened to disk before it tells anyone. It outlives gnoded. The package also holds the
-// node daemon's side: [Start], [Attach], [Conn], [ReadState].
+// node daemon's side: [Pool], [Attach], [Conn], [ReadState].
 //
 // Life: prepare (containment, working directory, output files) -> ready or refused; Go ->
 // running; the ranks' end, a [Command] or a timer -> stopped (or stuck until what KILL did
-// not end has gone); Bye, or a bounded wait -> exit. What leads from running to stopped is
+// not end has gone); Bye, or a bounded wait -> exit, or [Spare]: waiting for the next member,
+// one at a time. What leads from running to stopped is
 // decided by package supervise; this package only does what it says.
 //
 // Invariants:
+//   - A process serves another member only when nothing is left of the one before, by the
+//     kernel's word: containment removed, no child, no open file; and nothing odd was seen.
+//     All that belongs to a member hangs on one value that is made anew.
 //   - No process of the script exists before Go.
 //   - Nothing depends on gnoded: connections come and go through [SocketFile], each new one
 //     is told the whole state first.
@@ -26,5 +30,6 @@
 // Failure rules: what can't be prepared is refused with a reason and nothing is left. A
 // rank that can't be started has ended with 127 or 126 and says why. A state that can't be
 // written (full disk) is told all the same and tried again until it is: the ranks' end
-// must not wait for a disk. TERM, INT and HUP to the shim do nothing.
+// must not wait for a disk. TERM, INT and HUP to the shim do nothing. A waiting process that
+// died or hangs costs its member a fresh one, never a refusal.
 package shim

@@ -86,6 +86,7 @@ func serve(dir string, first *conn) (*member, error) {
 		m.ready()
 	}
 	m.loop()
+	m.dropCheckpointDir()
 	return m, nil
 }
 

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -182,12 +183,19 @@ const labelRoom = 24
 
 // spawn starts a process that waits for a member.
 func (p *Pool) spawn() (*process, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errors.New("start shim: the pool is closed")
+	}
+	p.readers.Add(1) // before Close waits for them
+	p.mu.Unlock()
 	file, pid, err := launch(p.path, "spare", p.state, strings.Repeat(" ", labelRoom))
 	if err != nil {
+		p.readers.Done()
 		return nil, err
 	}
 	proc := &process{pool: p, file: file, pid: pid}
-	p.readers.Add(1)
 	go proc.read()
 	return proc, nil
 }

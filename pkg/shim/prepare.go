@@ -51,6 +51,7 @@ func openFiles(s *Spec) ([]rankFiles, *api.Refusal) {
 	}
 	old := unix.Umask(s.Umask)
 	defer unix.Umask(old)
+	makeCheckpointDir(s.CheckpointDir)
 	o := opener{known: map[string]int{}, truncate: s.OpenMode == "truncate"}
 	files := make([]rankFiles, 0, len(s.Ranks))
 	for _, r := range s.Ranks {

@@ -81,12 +81,15 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	m.durable = true
 }
 
-// environ adds the rendezvous port, where the reason of a stop will be read, and the marker where the maker of the spec left it out:
+// environ adds the rendezvous port, where reasons and checkpoints are, and the marker where the maker of the spec left it out:
 // without it a member whose shim dies could not be found.
 func (m *member) environ(r *RankSpec) []string {
-	env := make([]string, len(r.Env), len(r.Env)+3)
+	env := make([]string, len(r.Env), len(r.Env)+4)
 	copy(env, r.Env)
 	env = append(env, statusEnv+"="+filepath.Join(m.spec.Dir, StatusFile))
+	if m.spec.CheckpointDir != "" {
+		env = append(env, checkpointEnv+"="+m.spec.CheckpointDir)
+	}
 	if m.port > 0 {
 		env = append(env, "MASTER_PORT="+strconv.Itoa(m.port))
 	}

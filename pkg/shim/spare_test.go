@@ -82,7 +82,7 @@ exit 3
 
 // plainLook drops from it what must differ between members.
 func plainLook(s *Spec, text string) string {
-	text = strings.NewReplacer(s.WorkDir, "WORK", s.Marker, "MARKER").Replace(text)
+	text = strings.NewReplacer(s.WorkDir, "WORK", s.Dir, "DIR", s.Marker, "MARKER").Replace(text)
 	if s.CgroupDir != "" {
 		text = strings.ReplaceAll(text, filepath.Base(s.CgroupDir), "GROUP")
 	}
@@ -259,6 +259,47 @@ func TestNotReused(t *testing.T) {
 		}
 		if syscall.Kill(c.PID, 0) != syscall.ESRCH || len(p.pids()) != 0 {
 			t.Errorf("the shim is there: %v", p.pids())
+		}
+	})
+	t.Run("visited", func(t *testing.T) {
+		p := testPool(t)
+		c := startIn(t, p, testSpec(t, 1), "#!/bin/sh\n")
+		other, err := Attach(c.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, other, api.PhaseReady)
+		_ = other.Close()
+		_ = c.Send(Command{Go: &Go{}})
+		until(t, c, api.PhaseStopped)
+		bye(c)
+		if len(p.pids()) != 0 {
+			t.Errorf("the shim is there: %v", p.pids())
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		p, s := testPool(t), testSpec(t, 1)
+		s.WorkDir = "/nowhere"
+		c, err := p.Start(s, []byte("#!/bin/sh\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, c, api.PhaseRefused)
+		for range c.Answers() {
+		}
+		if len(p.pids()) != 0 {
+			t.Errorf("waiting %v", p.pids())
+		}
+	})
+	t.Run("died without its directory", func(t *testing.T) { // gnoded removes that of a refused member at once
+		p := testPool(t)
+		c := startIn(t, p, testSpec(t, 1), "#!/bin/sh\n")
+		_ = os.RemoveAll(c.Dir)
+		_ = syscall.Kill(c.PID, syscall.SIGKILL)
+		for range c.Answers() {
+		}
+		if c.child != 0 {
+			t.Errorf("started anew for a member that was held: %d", c.child)
 		}
 	})
 	t.Run("something in the log", func(t *testing.T) {

@@ -150,7 +150,7 @@ func TestLeaseExpires(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		st, err := ReadState(s.Dir)
 		if err == nil && st.Phase == api.PhaseStopped {
-			if st.Stopping != api.CauseNodeLost || st.Text != "no controller was reached for 700ms" {
+			if st.Stopping != api.CauseNodeLost || st.Text != "no controller was reached until the lease ran out" {
 				t.Errorf("state %+v", st)
 			}
 			break

@@ -30,7 +30,12 @@ type Spec struct {
 	GID        uint32   `json:"gid"`
 	Groups     []uint32 `json:"groups,omitempty"`
 
-	WorkDir  string     `json:"work_dir"`
+	WorkDir string `json:"work_dir"`
+	// CheckpointDir is made as the user, for all epochs of the job; empty: none.
+	CheckpointDir string `json:"checkpoint_dir,omitempty"`
+	// Whole: this member is all of its gang.
+	Whole bool `json:"whole,omitempty"`
+
 	Umask    int        `json:"umask"`
 	OpenMode string     `json:"open_mode"` // "append" or "truncate"
 	Args     []string   `json:"args,omitempty"`

@@ -314,7 +314,9 @@ func (m *Machine) own(now Instant, cause api.Cause, text string) []Act {
 	return m.stop(now)
 }
 
-func (m *Machine) leaseText() string { return "no controller was reached for " + m.cfg.Lease.String() }
+// leaseText does not say for how long: what the member was started with is what was left of
+// the lease then.
+func (m *Machine) leaseText() string { return "no controller was reached until the lease ran out" }
 
 // fence is the end of the lease's grace. Who comes to here without a stop slept through all
 // of it, with the machine or frozen alone: the controller may have started the gang
