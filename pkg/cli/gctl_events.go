@@ -147,6 +147,10 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("drain completed in %.3g s: %s%s", ev.Seconds, ev.Outcome, because(ev))
 	case api.EventStaleRefused:
 		return fmt.Sprintf("refused stale epoch %d%s", ev.ClaimedEpoch, onNode(ev))
+	case api.EventCheckpoint:
+		return fmt.Sprintf("%s saved a checkpoint of %d bytes", rankText(ev), ev.Bytes)
+	case api.EventAcknowledged:
+		return fmt.Sprintf("stop acknowledged by %d of %d", ev.Acknowledged, ev.Size)
 	case api.EventSignalled:
 		return "signal " + ev.Signal + because(ev)
 	case api.EventEnded:

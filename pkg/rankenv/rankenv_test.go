@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -176,5 +177,35 @@ func BenchmarkEnviron(b *testing.B) {
 	m := member()
 	for b.Loop() {
 		m.Environ()
+	}
+}
+
+func TestSocketsAndCheckpoint(t *testing.T) {
+	m := member()
+	m.Sockets = func(r int) (string, string) {
+		if r == 2 {
+			return "", ""
+		}
+		return "/m/n", "/m/g"
+	}
+	m.Watchdog = 90 * time.Second
+	m.Spec.Env = append(m.Spec.Env, "NOTIFY_SOCKET=/outer", "WATCHDOG_PID=7", "CHECKPOINT_DATA=b3V0ZXI=")
+	m.Checkpoints = map[int]Checkpoint{0: {File: "/m/c0", Data: []byte("a\x00b")}, 1: {File: "/m/c1", Data: make([]byte, api.MaxCheckpointEnv)}}
+	want := []map[string]string{
+		{"NOTIFY_SOCKET": "/m/n", "GANG_SOCKET": "/m/g", "WATCHDOG_USEC": "90000000", "GANG_CHECKPOINT_FILE": "/m/c0", "CHECKPOINT_DATA": "YQBi"},
+		{"NOTIFY_SOCKET": "/m/n", "GANG_SOCKET": "/m/g", "WATCHDOG_USEC": "90000000", "GANG_CHECKPOINT_FILE": "/m/c1"},
+		{},
+	}
+	for r, env := range m.Environ() {
+		got := map[string]string{}
+		for _, kv := range env {
+			name, value, _ := strings.Cut(kv, "=")
+			if name == "NOTIFY_SOCKET" || name == "GANG_SOCKET" || strings.HasPrefix(name, "WATCHDOG") || strings.Contains(name, "CHECKPOINT") {
+				got[name] = value
+			}
+		}
+		if diff := cmp.Diff(want[r], got); diff != "" {
+			t.Errorf("rank %d: -want +got\n%s", r, diff)
+		}
 	}
 }
