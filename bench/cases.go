@@ -156,7 +156,6 @@ func submitClients(m *meter) ([]figure, error) {
 	out := []figure{{"submit, 8 clients, a process each", rate, "/s", true}}
 	if g, ok := m.sys.(*gangdSystem); ok {
 		c := client.NewAt(filepath.Join(g.dir, "run", "gangd.sock"))
-		defer c.Close()
 		spec := api.Spec{Name: "bench", Size: 1, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: m.dir, Hold: true,
 			Script: []byte("#!/bin/sh\nexit 0\n"), Env: os.Environ()}
 		var n atomic.Int64

@@ -21,7 +21,6 @@ func live(get func(context.Context, *client.Client) []string) []string {
 	ctx, stop := context.WithTimeout(context.Background(), completionPatience)
 	defer stop()
 	c := client.New()
-	defer c.Close()
 	names := get(ctx, c)
 	slices.Sort(names)
 	return slices.Compact(names)

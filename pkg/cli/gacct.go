@@ -69,7 +69,6 @@ func (g *gacct) run(cmd *cobra.Command) error {
 		return err
 	}
 	c := client.New()
-	defer c.Close()
 	refs := q.Refs
 	if len(refs) == 0 || len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) > 0 {
 		if refs, err = rememberedJobs(cmd.Context(), c, q); err != nil {

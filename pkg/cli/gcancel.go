@@ -64,7 +64,6 @@ func (g *gcancel) run(cmd *cobra.Command) error {
 		return err
 	}
 	c := client.New()
-	defer c.Close()
 	if g.interactive {
 		if req.JobQuery, err = g.ask(cmd, c, req.JobQuery); err != nil || len(req.Refs) == 0 {
 			return err
@@ -201,7 +200,6 @@ func act(ctx context.Context, cmd *cobra.Command, verb string, args []string) er
 		return err
 	}
 	c := client.New()
-	defer c.Close()
 	reply, err := c.Act(ctx, verb, &api.ActionRequest{JobQuery: api.JobQuery{Refs: refs}})
 	if err != nil {
 		return err

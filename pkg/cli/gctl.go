@@ -85,7 +85,6 @@ func newPing() *cobra.Command {
   until gctl ping; do sleep 1; done    wait until it serves (exit status 4 until then)`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := client.New()
-			defer c.Close()
 			begin := time.Now()
 			p, err := c.Ping(cmd.Context())
 			if err != nil {
@@ -116,7 +115,6 @@ func newVersion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "gctl %s\n", api.Version)
 			c := client.New()
-			defer c.Close()
 			p, err := c.Ping(cmd.Context())
 			if err != nil {
 				return err

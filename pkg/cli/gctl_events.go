@@ -42,7 +42,6 @@ after it, so that a reader that was cut off misses none.`,
 				}
 			}
 			c := client.New()
-			defer c.Close()
 			if follow {
 				return followEvents(cmd, c, ref, since, asJSON)
 			}

@@ -101,7 +101,6 @@ func nodeAction(cmd *cobra.Command, verb string, args []string, reason string) e
 		return err
 	}
 	c := client.New()
-	defer c.Close()
 	var failed []error
 	for _, name := range names {
 		if err := c.NodeAction(cmd.Context(), name, verb, &api.NodeAction{Reason: reason}); err != nil {

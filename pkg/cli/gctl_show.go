@@ -25,7 +25,6 @@ func newShowJob() *cobra.Command {
   gctl show job 12 --json    the same for a script`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := client.New()
-			defer c.Close()
 			return showJobs(cmd, c, args, asJSON)
 		},
 		ValidArgsFunction: completeJobs,
@@ -238,7 +237,6 @@ func newShowNode() *cobra.Command {
 				return err
 			}
 			c := client.New()
-			defer c.Close()
 			reply, err := c.Nodes(cmd.Context())
 			if err != nil {
 				return err
@@ -292,7 +290,6 @@ func newShowPartition() *cobra.Command {
   ginfo -s                    how busy they are`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := client.New()
-			defer c.Close()
 			reply, err := c.Nodes(cmd.Context())
 			if err != nil {
 				return err

@@ -79,7 +79,6 @@ func (g *ginfo) run(cmd *cobra.Command) error {
 		return err
 	}
 	c := client.New()
-	defer c.Close()
 	reply, err := c.Nodes(cmd.Context())
 	if err != nil {
 		return err

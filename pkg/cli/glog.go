@@ -35,7 +35,6 @@ func NewGlog() *cobra.Command {
 				return err
 			}
 			c := client.New()
-			defer c.Close()
 			return c.Log(cmd.Context(), &q, cmd.OutOrStdout())
 		},
 		ValidArgsFunction: completeJobs,

@@ -87,7 +87,6 @@ func (g *gqueue) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	c := client.New()
-	defer c.Close()
 	if g.why != "" {
 		return g.explain(cmd, c)
 	}

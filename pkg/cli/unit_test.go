@@ -168,7 +168,6 @@ func TestWatchShowsEachChange(t *testing.T) {
 	t.Cleanup(func() { lateLook = 300 * time.Millisecond })
 	ctx, stop := context.WithCancel(t.Context())
 	cl := client.New()
-	defer cl.Close()
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan error, 1)
 	go func() { done <- g.follow(ctx, cl, &screen{w: w}) }()

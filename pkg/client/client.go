@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,31 +53,19 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Client calls one controller. It is safe for concurrent use.
+// Client calls one controller. It is safe for concurrent use and holds nothing open.
 type Client struct {
 	socket string
-	http   *http.Client
 }
 
 // New makes a client of the controller at [SocketPath]. It does not connect.
 func New() *Client { return NewAt(SocketPath()) }
 
 // NewAt makes a client of the controller behind a unix socket.
-func NewAt(socket string) *Client {
-	var d net.Dialer
-	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return d.DialContext(ctx, "unix", socket)
-		},
-		MaxIdleConnsPerHost: 64,
-	}}}
-}
+func NewAt(socket string) *Client { return &Client{socket: socket} }
 
 // Socket is the path of the controller's socket.
 func (c *Client) Socket() string { return c.socket }
-
-// Close drops idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Submit queues a job. While no controller answers it tries again with the same key, for
 // at most 15 s, so that a restart of gangd neither loses nor doubles the job.
@@ -85,7 +73,7 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 	give := time.Now().Add(submitPatience)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		out := new(api.SubmitReply)
-		err := c.call(ctx, http.MethodPost, "/v1/jobs", r, out)
+		err := c.call(ctx, "POST", "/v1/jobs", r, out)
 		if err == nil {
 			return out, nil
 		}
@@ -111,37 +99,37 @@ func restarting(err error) bool {
 // Jobs lists jobs.
 func (c *Client) Jobs(ctx context.Context, q *api.JobQuery) (*api.JobsReply, error) {
 	out := new(api.JobsReply)
-	return out, c.call(ctx, http.MethodPost, "/v1/query", q, out)
+	return out, c.call(ctx, "POST", "/v1/query", q, out)
 }
 
 // Job shows one job with its attempts, an ended one too.
 func (c *Client) Job(ctx context.Context, ref api.JobRef) (*api.JobDetail, error) {
 	out := new(api.JobDetail)
-	return out, c.call(ctx, http.MethodGet, "/v1/jobs/"+ref.String(), nil, out)
+	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String(), nil, out)
 }
 
 // Wait returns a job when it has ended.
 func (c *Client) Wait(ctx context.Context, ref api.JobRef) (*api.JobDetail, error) {
 	out := new(api.JobDetail)
-	return out, c.call(ctx, http.MethodGet, "/v1/jobs/"+ref.String()+"/wait", nil, out)
+	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String()+"/wait", nil, out)
 }
 
 // Explain gives the arithmetic of why a job waits, fresh from the newest state.
 func (c *Client) Explain(ctx context.Context, ref api.JobRef) (*api.WhyReply, error) {
 	out := new(api.WhyReply)
-	return out, c.call(ctx, http.MethodGet, "/v1/jobs/"+ref.String()+"/why", nil, out)
+	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String()+"/why", nil, out)
 }
 
 // Cancel ends or signals jobs.
 func (c *Client) Cancel(ctx context.Context, r *api.CancelRequest) (*api.CancelReply, error) {
 	out := new(api.CancelReply)
-	return out, c.call(ctx, http.MethodPost, "/v1/cancel", r, out)
+	return out, c.call(ctx, "POST", "/v1/cancel", r, out)
 }
 
 // Act does "hold", "release" or "requeue" to jobs.
 func (c *Client) Act(ctx context.Context, action string, r *api.ActionRequest) (*api.CancelReply, error) {
 	out := new(api.CancelReply)
-	return out, c.call(ctx, http.MethodPost, "/v1/"+action, r, out)
+	return out, c.call(ctx, "POST", "/v1/"+action, r, out)
 }
 
 // Events reads events of a job (ID 0: of all) with a sequence number above since.
@@ -151,35 +139,35 @@ func (c *Client) Events(ctx context.Context, ref api.JobRef, since int64) (*api.
 	if ref != (api.JobRef{}) {
 		path += "&job=" + ref.String()
 	}
-	return out, c.call(ctx, http.MethodGet, path, nil, out)
+	return out, c.call(ctx, "GET", path, nil, out)
 }
 
 // Nodes lists nodes, cards and partitions.
 func (c *Client) Nodes(ctx context.Context) (*api.NodesReply, error) {
 	out := new(api.NodesReply)
-	return out, c.call(ctx, http.MethodGet, "/v1/nodes", nil, out)
+	return out, c.call(ctx, "GET", "/v1/nodes", nil, out)
 }
 
 // NodeAction does "drain", "resume" or "fence" to a node.
 func (c *Client) NodeAction(ctx context.Context, node, action string, r *api.NodeAction) error {
-	return c.call(ctx, http.MethodPost, "/v1/nodes/"+node+"/"+action, r, nil)
+	return c.call(ctx, "POST", "/v1/nodes/"+url.PathEscape(node)+"/"+action, r, nil)
 }
 
 // Ping asks the controller how it is.
 func (c *Client) Ping(ctx context.Context) (*api.PingReply, error) {
 	out := new(api.PingReply)
-	return out, c.call(ctx, http.MethodGet, "/v1/ping", nil, out)
+	return out, c.call(ctx, "GET", "/v1/ping", nil, out)
 }
 
 // NewToken makes a token with which a node joins.
 func (c *Client) NewToken(ctx context.Context, r *api.TokenRequest) (*api.TokenReply, error) {
 	out := new(api.TokenReply)
-	return out, c.call(ctx, http.MethodPost, "/v1/tokens", r, out)
+	return out, c.call(ctx, "POST", "/v1/tokens", r, out)
 }
 
 // Revoke makes a node's certificates worthless and cuts its session.
 func (c *Client) Revoke(ctx context.Context, node string) error {
-	return c.call(ctx, http.MethodPost, "/v1/revoke", &api.RevokeRequest{Node: node}, nil)
+	return c.call(ctx, "POST", "/v1/revoke", &api.RevokeRequest{Node: node}, nil)
 }
 
 // call sends one request and decodes the answer into out, when there is one to decode.
@@ -188,45 +176,40 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
+	defer res.Close()
 	if out == nil {
 		return nil
 	}
-	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+	if err := json.NewDecoder(res).Decode(out); err != nil {
 		return &UnreachableError{Socket: c.socket, Err: fmt.Errorf("the answer broke off: %w", err)}
 	}
 	return nil
 }
 
 // send gives the response of a call that succeeded.
-func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
+func (c *Client) send(ctx context.Context, method, path string, in any) (*response, error) {
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
-		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://gangd"+path, body)
-	if err != nil {
-		return nil, err
-	}
-	res, err := c.http.Do(req)
+	res, err := exchange(ctx, c.socket, method, path, body)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, &UnreachableError{Socket: c.socket, Err: err}
 	}
-	if res.StatusCode/100 == 2 {
+	if res.status/100 == 2 {
 		return res, nil
 	}
-	defer res.Body.Close()
-	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	defer res.Close()
+	b, _ := io.ReadAll(io.LimitReader(res, 1<<20))
 	e := new(api.Error)
 	if json.Unmarshal(b, e) != nil || e.Code == "" {
-		return nil, api.Errorf(api.CodeInternal, "%s %s: the controller answered %s: %s", method, path, res.Status, bytes.TrimSpace(b))
+		return nil, api.Errorf(api.CodeInternal, "%s %s: the controller answered %s: %s", method, path, res.text, bytes.TrimSpace(b))
 	}
 	return nil, e
 }
@@ -234,11 +217,11 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 // Verify has the controller recount its memory and its store.
 func (c *Client) Verify(ctx context.Context) (*api.VerifyReply, error) {
 	out := new(api.VerifyReply)
-	return out, c.call(ctx, http.MethodGet, "/v1/verify", nil, out)
+	return out, c.call(ctx, "GET", "/v1/verify", nil, out)
 }
 
 // Backup has the controller copy its state to a new directory on its host.
 func (c *Client) Backup(ctx context.Context, r *api.BackupRequest) (*api.BackupReply, error) {
 	out := new(api.BackupReply)
-	return out, c.call(ctx, http.MethodPost, "/v1/backup", r, out)
+	return out, c.call(ctx, "POST", "/v1/backup", r, out)
 }

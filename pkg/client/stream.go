@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -27,12 +26,12 @@ func (c *Client) FollowEvents(ctx context.Context, ref api.JobRef, since int64, 
 	if ref != (api.JobRef{}) {
 		v.Set("job", ref.String())
 	}
-	res, err := c.send(ctx, http.MethodGet, "/v1/events?"+v.Encode(), nil)
+	res, err := c.send(ctx, "GET", "/v1/events?"+v.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
-	sc := bufio.NewScanner(res.Body)
+	defer res.Close()
+	sc := bufio.NewScanner(res)
 	sc.Buffer(nil, maxEventLine)
 	for sc.Scan() {
 		data, ok := strings.CutPrefix(sc.Text(), "data: ")
@@ -68,16 +67,16 @@ func (c *Client) Log(ctx context.Context, q *api.LogQuery, w io.Writer) error {
 	if q.Tail > 0 {
 		v.Set("tail", strconv.FormatInt(q.Tail, 10))
 	}
-	res, err := c.send(ctx, http.MethodGet, "/v1/log?"+v.Encode(), nil)
+	res, err := c.send(ctx, "GET", "/v1/log?"+v.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
-	if _, err = io.Copy(w, res.Body); err != nil {
+	defer res.Close()
+	if _, err = io.Copy(w, res); err != nil {
 		return err
 	}
 	// Bytes were already under way when the stream failed: the reason comes as a trailer.
-	if text := res.Trailer.Get("Gang-Error"); text != "" {
+	if text := res.trailer.Get("Gang-Error"); text != "" {
 		e := new(api.Error)
 		if json.Unmarshal([]byte(text), e) != nil {
 			e = api.Errorf(api.CodeInternal, "%s", text)

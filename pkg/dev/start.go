@@ -266,7 +266,6 @@ func missing(r *api.NodesReply, names []string, since time.Time) []string {
 // await looks until the controller answers and nothing is missing, or a daemon ended.
 func (l layout) await(ctx context.Context, ds []*daemon, missing func(*api.NodesReply) []string) error {
 	c := client.NewAt(l.socket())
-	defer c.Close()
 	waits := []string{controller}
 	for {
 		for _, d := range ds {

@@ -383,7 +383,6 @@ func TestControllerAway(t *testing.T) {
 		return // the real client would be root
 	}
 	real := client.NewAt(s.socket)
-	defer real.Close()
 	if p, err := real.Ping(t.Context()); err != nil || p.PID != 7 {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -235,7 +235,6 @@ func (s *submission) submit(ctx context.Context) error {
 		return err
 	}
 	s.client = client.New()
-	defer s.client.Close()
 	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly})
 	if err != nil {
 		return err
