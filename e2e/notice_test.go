@@ -146,6 +146,17 @@ func TestNoticeBeforeRequeueAndCancel(t *testing.T) {
 	}
 	t.Logf("gcancel --now to the end: %s", time.Since(began).Round(time.Millisecond))
 
+	// --now also cuts a notice short that is under way.
+	id = c.submit("--signal=USR1@60", job)
+	name = run(1)
+	c.must("gcancel", fmt.Sprint(id))
+	c.until("it was noticed", func() bool { return len(c.witness(name)["USR1"]) == 1 })
+	time.Sleep(500 * time.Millisecond)
+	began = time.Now()
+	c.must("gcancel", "--now", fmt.Sprint(id))
+	c.wait(id, api.JobCancelled)
+	within(t, "gcancel --now in a notice of 60 s to the end", time.Since(began), 100*time.Millisecond)
+
 	id = c.submit("--signal=B:USR1@30", "-o", "/dev/null", c.script("polite.sh", `#!/bin/bash
 [ $GANG_RESTART_COUNT = 1 ] && exit 0
 trap 'exit 0' USR1

@@ -143,6 +143,12 @@ func jobFields(j *api.Job) []string {
 	if j.Status != "" {
 		lines = append(lines, "Status="+j.Status)
 	}
+	if j.Acknowledged > 0 {
+		lines = append(lines, fmt.Sprintf("Acknowledged=%d/%d", j.Acknowledged, j.Size))
+	}
+	if k := j.Checkpoint; k != nil {
+		lines = append(lines, fmt.Sprintf("Checkpoint=%s Epoch=%d Time=%s Complete=%t", bytesText(k.Bytes), k.Epoch, stamp(k.Time), k.Complete))
+	}
 	if j.Why != "" {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
 	}

@@ -98,7 +98,7 @@ func TestAcknowledged(t *testing.T) {
 		t.Errorf("lead %v before all have saved", lead)
 	}
 	b.must(Acknowledged{Job: 1, Epoch: 1, Ranks: 2, Saved: true})
-	if d := b.w.Job(1).Drain; d.Lead != 3*time.Second || d.Acked != 2 {
+	if d := b.w.Job(1).Drain; d.Lead != 0 || d.Acked != 2 {
 		t.Errorf("drain %+v, want its lead ended after 3 s", d)
 	}
 	a, _ := b.w.Desired("n1")

@@ -45,9 +45,6 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 		return nil
 	}
 	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
-	if w.now.Wall.Sub(d.Started) >= d.Lead {
-		s.Lead = 0 // it is over, or was ended: a member that is told now has none
-	}
 	if j.Spec.StopSignal != "" {
 		s.Signal = j.Spec.StopSignal
 	}

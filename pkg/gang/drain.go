@@ -28,6 +28,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead}
+	e.drainAt = w.now.Mono
 	for i := range j.Ranks {
 		if j.Ranks[i].State == api.RankRunning {
 			w.editRank(e, i).State = api.RankPreempting
@@ -62,20 +63,24 @@ func rankPtr(rank int) *int {
 // armForce sets the last moment of the drain, counted from its start.
 func (w *World) armForce(e *entry) {
 	j := e.job
-	full := j.Drain.Lead + max(w.grace(j), j.Spec.GraceMax) + w.set.DrainSlack
-	left := full - w.now.Wall.Sub(j.Drain.Started)
-	w.in(min(max(left, 0), full), timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+	full := w.drainTime(j)
+	w.in(e.drainAt+full-w.now.Mono, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+}
+
+// drainTime is the longest that a drain may take.
+func (w *World) drainTime(j *Job) time.Duration {
+	return j.Drain.Spent + j.Drain.Lead + max(w.grace(j), j.Spec.GraceMax) + w.set.DrainSlack
 }
 
 // hurry ends the notice of a drain now.
 func (w *World) hurry(e *entry) bool {
 	d := e.job.Drain
-	spent := max(w.now.Wall.Sub(d.Started), 0)
+	spent := w.now.Mono - e.drainAt
 	if spent >= d.Lead {
 		return false
 	}
 	j := w.edit(e)
-	j.Drain.Lead = spent
+	j.Drain.Lead, j.Drain.Spent = 0, spent
 	w.armForce(e)
 	for i := range j.Members {
 		if j.Members[i].State == MemberStopping {
@@ -197,7 +202,7 @@ func (w *World) maybeComplete(e *entry) {
 	w.epochs[j.key()] = row
 	if d.Cause != api.CauseCompleted {
 		w.emitJob(j, api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
-			Seconds: seconds(w.now.Wall.Sub(d.Started))})
+			Seconds: seconds(w.now.Mono - e.drainAt)})
 	}
 	if v != nil {
 		w.end(e, v)

@@ -137,13 +137,112 @@ func TestNoticeBeforeACancel(t *testing.T) {
 	}
 	b.after(10 * time.Second)
 	b.must(Cancel{Job: id, Now: true})
-	if got := stop(); got.Lead != 0 { // what was ended begins no second lead
+	if got := stop(); got.Lead != 0 { // a lead counts from when it is heard of
 		t.Fatalf("%+v", got)
 	}
 	b.after(44 * time.Second)
 	b.state(id, api.JobCompleting)
 	b.after(time.Second)
 	b.state(id, api.JobCancelled)
+}
+
+// A jump of the wall clock, in either direction and in any phase, moves no deadline.
+func TestWallClockJumps(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
+		b := newBench(t, 1)
+		s := specOf(1)
+		s.Notice, s.MaxRetries = &api.Notice{Signal: "USR1", Lead: time.Minute}, intPtr(1)
+		id := b.submit(s)
+		b.start(id)
+		b.phase(id, "n1", api.PhaseStopped, exit(0, 1)) // crash: a back-off of 1 s
+		b.now.Wall = b.now.Wall.Add(jump)
+		b.after(time.Second)
+		if b.w.Candidate(id) == nil {
+			t.Fatalf("jump %v: no candidate after its back-off", jump)
+		}
+		b.start(id)
+		b.must(Cancel{Job: id})
+		b.after(10 * time.Second)
+		b.now.Wall = b.now.Wall.Add(jump)
+		b.must(Cancel{Job: id, Now: true})
+		if as, _ := b.w.Desired("n1"); as[0].Stop.Lead != 0 {
+			t.Errorf("jump %v: still %v of notice", jump, as[0].Stop.Lead)
+		}
+		b.after(45*time.Second - 1)
+		b.state(id, api.JobCompleting)
+		b.after(1)
+		b.state(id, api.JobCancelled) // forced at grace and slack, to the instant
+	}
+}
+
+// An end that came before the stop is a true result, also when one report tells of both.
+func TestEndBeforeTheStop(t *testing.T) {
+	for own, want := range map[bool]api.RankState{true: api.RankDone, false: api.RankPreempting} {
+		b := newBench(t, 1)
+		id := b.submit(specOf(2))
+		b.start(id)
+		b.must(Requeue{Job: id})
+		end := exit(0, 0)
+		end.Own = own
+		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseRequeued, Ranks: []api.RankActual{end}})
+		if got := b.w.Job(id).Ranks[0].State; got != want {
+			t.Errorf("own %v: rank 0 is %s, want %s", own, got, want)
+		}
+	}
+}
+
+// The early signal is one event of the job, however many members tell of it how often.
+func TestNoticeIsOneEvent(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute}
+	id := b.submit(s)
+	b.start(id)
+	b.must(Requeue{Job: id})
+	for range 2 {
+		for _, n := range []string{"n1", "n2"} {
+			b.say(n, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseRequeued, Noticed: true})
+		}
+	}
+	var got []api.Event
+	for _, ev := range b.w.Take().Events {
+		if ev.Type == api.EventNotice {
+			got = append(got, ev)
+		}
+	}
+	if len(got) != 1 || got[0].Signal != "USR1" || got[0].LeadSeconds != 60 || got[0].Cause != api.CauseRequeued {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The fence hook is asked for a lost node that keeps a gang waiting, and for none while
+// most nodes are away.
+func TestFenceable(t *testing.T) {
+	b := newBench(t, 4)
+	id := b.submit(specOf(4))
+	b.start(id)
+	lose := func(node string) {
+		b.must(NodeGone{Node: node})
+		b.w.timers.set(timer{kind: timerLost, node: node}, b.now.Mono)
+		b.must(Tick{})
+	}
+	lose("n1")
+	if got := b.w.Fenceable(); len(got) != 1 || got[0] != "n1" {
+		t.Errorf("one lost: %v", got)
+	}
+	lose("n2")
+	lose("n3")
+	if got := b.w.Fenceable(); len(got) != 0 {
+		t.Errorf("three of four lost: %v", got)
+	}
+	b.hello("n3")
+	if got := b.w.Fenceable(); len(got) != 2 {
+		t.Errorf("two of four lost: %v", got)
+	}
+	b.must(NodeFence{Node: "n1", By: "the fence hook"})
+	if got := b.w.Fenceable(); len(got) != 1 || got[0] != "n2" {
+		t.Errorf("n1 fenced: %v", got)
+	}
 }
 
 func TestBudgets(t *testing.T) {

@@ -117,6 +117,8 @@ func (w *World) rearm(e *entry) {
 	case j.Verdict != nil:
 		w.remaining(j.End, w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
 	case j.Drain != nil:
+		// How long it has lasted only the wall clock knows, which may have jumped.
+		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), w.drainTime(j))
 		w.armForce(e)
 	case reserved(j):
 		w.remaining(j.ReservedAt, w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})

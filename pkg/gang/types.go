@@ -101,6 +101,7 @@ type Drain struct {
 	Text    string
 	Started time.Time
 	Lead    time.Duration // notice before the stop signal; shortened when someone can't wait
+	Spent   time.Duration // of a notice that was called off; Lead is 0 from then on
 	Moved   int           // ranks moved running -> preempting
 	Later   []api.Cause   // causes that came after the first, for the record
 	Acked   int           // ranks that said they heard of it

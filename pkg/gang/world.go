@@ -53,6 +53,7 @@ type entry struct {
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string // survivors by member
+	drainAt  time.Duration  // when the drain under way began, on the clock that does not jump
 }
 
 // host is a node with what is derived from it.

@@ -133,7 +133,7 @@ func TestFiles(t *testing.T) {
 }
 
 // asNobody makes a spec whose user is nobody. It needs root.
-func asNobody(t *testing.T, n int) *Spec {
+func asNobody(t testing.TB, n int) *Spec {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: becomes another user")
 	}

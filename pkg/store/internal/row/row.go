@@ -82,6 +82,7 @@ type drain struct {
 	Text    string        `json:"text,omitempty"`
 	Started time.Time     `json:"started,omitzero"`
 	Lead    time.Duration `json:"lead,omitempty"`
+	Spent   time.Duration `json:"spent,omitempty"`
 	Moved   int           `json:"moved,omitempty"`
 	Later   []api.Cause   `json:"later,omitempty"`
 	Acked   int           `json:"acked,omitempty"`
