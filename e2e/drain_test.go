@@ -272,7 +272,7 @@ func TestRequeuesAreFree(t *testing.T) {
 // kill -9 of gangd at a random moment of each of many drains changes no count: every run
 // that started is charged once, and the job ends after exactly the promised number.
 func TestControllerKilledInDrain(t *testing.T) {
-	c := start(t, "--nodes=3", "--set", "retry_backoff=20ms", "--set", "grace=500ms")
+	c := start(t, "--nodes=3", "--set", "retry_backoff=20ms", "--set", "retry_backoff_max=50ms", "--set", "grace=500ms")
 	witness := filepath.Join(c.tmp, "runs")
 	n := rounds(6)
 	job := c.script("k.sh", `#!/bin/bash
