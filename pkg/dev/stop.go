@@ -108,6 +108,7 @@ func (l layout) leaveMemory() {
 	links, _ := filepath.Glob(filepath.Join(l.state("*"), "m")) // well formed
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && os.Remove(target) == nil {
+			_ = os.Remove(target + ".of") // gnoded's note on whose it is
 			_ = os.Remove(link)
 		}
 	}

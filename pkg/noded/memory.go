@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,11 @@ func (s *stateDir) placeMembers() error {
 	}
 	for _, base := range memoryBases() {
 		dir := filepath.Join(base, s.id)
-		if usable(base) && os.MkdirAll(dir, 0o711) == nil {
+		if !usable(base) {
+			continue
+		}
+		sweep(base)
+		if os.MkdirAll(dir, 0o711) == nil && os.WriteFile(dir+ownerSuffix, []byte(s.path), 0o600) == nil {
 			return os.Symlink(dir, link)
 		}
 	}
@@ -40,6 +45,28 @@ func (s *stateDir) placeMembers() error {
 		return fmt.Errorf("state_dir: %w", err)
 	}
 	return nil
+}
+
+// ownerSuffix names the file beside a directory that says whose it is.
+const ownerSuffix = ".of"
+
+// sweep removes what state directories left that are there no more (a cluster that was
+// tried out, a test): nobody else would look for it in memory. A directory that still has
+// members stays, for a person to look at.
+func sweep(base string) {
+	owners, _ := filepath.Glob(filepath.Join(base, "*"+ownerSuffix)) // well formed
+	for _, owner := range owners {
+		path, err := os.ReadFile(owner)
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(string(path)); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := os.Remove(strings.TrimSuffix(owner, ownerSuffix)); err == nil || errors.Is(err, os.ErrNotExist) {
+			_ = os.Remove(owner)
+		}
+	}
 }
 
 // memoryBases are the directories on tmpfs where a daemon may keep things for as long as
