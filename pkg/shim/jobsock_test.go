@@ -164,3 +164,18 @@ func TestExtendTimeout(t *testing.T) {
 		t.Errorf("killed after %v, want about 3 s", d)
 	}
 }
+
+// Under a shim of root the sockets are the job's user's, who can speak on them.
+func TestRankSocketsOfAnotherUser(t *testing.T) {
+	s := asNobody(t, 1)
+	c := startShim(t, s, "#!/bin/sh\nexec /usr/bin/python3 -c '\nimport socket,time\n"+
+		"socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM).sendto(b\"STATUS=as user\",\""+filepath.Join(s.Dir, "n0")+"\")\ntime.sleep(600)'\n")
+	for _, name := range []string{"n0", "g0"} {
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(s.Dir, name), &st); err != nil || st.Uid != s.UID || st.Mode&0o077 != 0 {
+			t.Errorf("%s: user %d mode %o, %v", name, st.Uid, st.Mode, err)
+		}
+	}
+	_ = c.Send(Command{Go: &Go{}})
+	untilNote(t, c, func(n api.RankNote) bool { return n.Status == "as user" })
+}
