@@ -17,9 +17,10 @@ import (
 var pure = map[string][]string{
 	"api":       {},
 	"hostlist":  {"api"},
-	"script":    {"api", "hostlist"},
+	"nearest":   {},
+	"script":    {"api", "hostlist", "nearest"},
 	"cluster":   {"api"},
-	"sched":     {"api", "cluster", "hostlist"},
+	"sched":     {"api", "cluster", "hostlist", "nearest"},
 	"gang":      {"api", "cluster", "sched"},
 	"supervise": {"api"},
 	"outpath":   {"api"},

@@ -33,9 +33,6 @@ func ExitCode(err error) int { return program.ExitCode(err) }
 // Usagef is [program.Usagef].
 func Usagef(format string, args ...any) error { return program.Usagef(format, args...) }
 
-// Nearest is [program.Nearest].
-func Nearest(typed string, choices []string) string { return program.Nearest(typed, choices) }
-
 func prepare(cmd *cobra.Command) { program.Prepare(cmd) }
 
 // NewGsubmit is the command gsubmit, for what treats all commands alike (completions).

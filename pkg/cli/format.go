@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gangd/pkg/nearest"
 )
 
 // The formats of squeue, each "%[[.]size]type[suffix]".
@@ -161,7 +163,7 @@ func fieldByName(name string) (*field, error) {
 	if slices.Contains(refusedNames, lower) {
 		return nil, Usagef("%s can't be shown: gangd has nothing of the kind; fields are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := nearest.Of(name, names); near != "" {
 		return nil, Usagef("unknown field %q: did you mean %s? (man gqueue lists them)", name, near)
 	}
 	return nil, Usagef("unknown field %q: fields are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))

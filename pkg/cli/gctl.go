@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/nearest"
 )
 
 // NewGctl is the command gctl.
@@ -48,7 +49,7 @@ func group(name, short, examples string) *cobra.Command {
 			if len(args) == 0 {
 				return Usagef("%s needs a command: %s; run %s --help", cmd.CommandPath(), list, cmd.CommandPath())
 			}
-			if near := Nearest(args[0], names); near != "" {
+			if near := nearest.Of(args[0], names); near != "" {
 				return Usagef("unknown command %q for %s: did you mean %s?", args[0], cmd.CommandPath(), near)
 			}
 			return Usagef("unknown command %q for %s: commands are %s", args[0], cmd.CommandPath(), list)

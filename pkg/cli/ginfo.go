@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/nearest"
 )
 
 // ginfo is one call of the command.
@@ -118,7 +119,7 @@ func (g *ginfo) wantedStates() ([]api.NodeState, error) {
 
 // unknownName is a usage error about a value that must be one of a few.
 func unknownName(what, typed string, known []string) error {
-	if near := Nearest(typed, known); near != "" {
+	if near := nearest.Of(typed, known); near != "" {
 		return Usagef("unknown %s %q: did you mean %s? (%s)", what, typed, near, strings.Join(known, ", "))
 	}
 	return Usagef("unknown %s %q (%s)", what, typed, strings.Join(known, ", "))
@@ -160,7 +161,7 @@ func (g *ginfo) known(reply *api.NodesReply, names []string) error {
 // noSuch says that something named is not there, and what is.
 func noSuch(what, name string, known []string) error {
 	e := api.Errorf(api.CodeNotFound, "no %s %q", what, name)
-	if near := Nearest(name, known); near != "" {
+	if near := nearest.Of(name, known); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	} else if len(known) > 0 {
 		e.Hint = what + "s are " + hostlist.Compress(known)

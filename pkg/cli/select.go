@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/nearest"
 )
 
 // selection is the choice of jobs that gqueue, gcancel and gctl share.
@@ -148,7 +149,7 @@ func parseState(name string) (api.JobState, bool) {
 
 func unknownState(name string) error {
 	known := stateNames()
-	if near := Nearest(name, known); near != "" {
+	if near := nearest.Of(name, known); near != "" {
 		return Usagef("unknown job state %q: did you mean %s? (states: all, %s)", name, near, strings.Join(known, ", "))
 	}
 	return Usagef("unknown job state %q (states: all, %s)", name, strings.Join(known, ", "))

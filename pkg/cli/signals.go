@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/nearest"
 )
 
 // parseSignal reads USR1, SIGUSR1, usr1 or 10, and gives the name without SIG.
@@ -20,7 +22,7 @@ func parseSignal(s string) (string, error) {
 	if unix.SignalNum("SIG"+name) != 0 {
 		return name, nil
 	}
-	if near := Nearest(name, signalNames()); near != "" {
+	if near := nearest.Of(name, signalNames()); near != "" {
 		return "", Usagef("unknown signal %q: did you mean %s?", s, near)
 	}
 	return "", Usagef("unknown signal %q: give a name as in kill -l, or a number", s)

@@ -33,15 +33,6 @@ func TestBytesText(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"show", "hold", "release", "requeue", "RUNNING"}
-	for typed, want := range map[string]string{"shwo": "show", "rel": "release", "runnig": "RUNNING", "x": "", "n9": "", "completely": ""} {
-		if got := Nearest(typed, names); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", typed, got, want)
-		}
-	}
-}
-
 // TestFoldedRowsKeepEveryElement: whatever the elements' states and reasons are, folding
 // neither loses nor doubles one, and only waiting ones that never ran are folded.
 func TestFoldedRowsKeepEveryElement(t *testing.T) {

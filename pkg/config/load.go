@@ -13,6 +13,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/viper"
+
+	"gangd/pkg/nearest"
 )
 
 // source is where values came from, for messages.
@@ -131,7 +133,7 @@ func (t *table) unknown(key string) string {
 }
 
 func unknownKey(key string, names []string) string {
-	if n := nearest(strings.ToLower(key), names); n != "" {
+	if n := nearest.Of(key, names); n != "" {
 		return fmt.Sprintf("unknown key %q; nearest is %s", key, n)
 	}
 	slices.Sort(names)

@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/nearest"
 )
 
 // Main runs a command with the arguments of the process and ends the process.
@@ -200,7 +201,7 @@ func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
 	}
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	if near := Nearest(name, known); near != "" {
+	if near := nearest.Of(name, known); near != "" {
 		return Usagef("unknown option --%s: did you mean --%s? run %s --help", name, near, c.CommandPath())
 	}
 	return Usagef("unknown option --%s; run %s --help", name, c.CommandPath())

@@ -83,7 +83,7 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 // the whole queue before it is named: as a new submission, behind all of its priority.
 func startNow(v *View, p *Policy, c *Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
 	const most = 3
-	found := nearest(d, nodes, most, func(ask *cluster.Ask) bool {
+	found := nearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
 		// A look at what is free is a thousand times cheaper and says no to most.
 		return roomFor(ask, nodes) && wouldStart(v, p, c, ask)
 	})

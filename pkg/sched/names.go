@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/nearest"
 )
 
 // checkNames refuses partitions and nodes that do not exist, with the nearest that do.
@@ -53,7 +54,7 @@ func checkKnown(what string, asked []string, names func() []string, list func([]
 		slices.SortFunc(all, hostlist.Compare)
 		all = slices.Compact(all)
 		e := api.Errorf(api.CodeInvalid, "unknown %s %q", what, name)
-		switch near := closest(name, all); {
+		switch near := nearest.Of(name, all); {
 		case len(all) == 0:
 			e.Hint = fmt.Sprintf("there is no %s yet", what)
 		case near != "":
@@ -64,45 +65,6 @@ func checkKnown(what string, asked []string, names func() []string, list func([]
 		return e
 	}
 	return nil
-}
-
-// closest is the known name with the fewest edits, the first of equals; none when more
-// than a third of the name (and more than one letter) would have to change.
-func closest(name string, known []string) string {
-	best, most := "", max(1, len(name)/3)
-	for _, k := range known {
-		if len(k)-len(name) > most || len(name)-len(k) > most {
-			continue
-		}
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d <= most {
-			best, most = k, d-1
-		}
-		if most < 0 {
-			break
-		}
-	}
-	return best
-}
-
-// edits is the number of letters to insert, delete or replace (Levenshtein).
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // admitted is the nodes that the ask names, or which of its conditions leaves none.

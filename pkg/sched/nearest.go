@@ -19,9 +19,9 @@ type change struct {
 // maxTries bounds the values of one option that are tried.
 const maxTries = 64
 
-// nearest lists the changes that make try succeed, each of one option alone and by as
+// nearestAsks lists the changes that make try succeed, each of one option alone and by as
 // little as possible, at most limit of them. nodes are what is free, or could be.
-func nearest(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cluster.Ask) bool) []change {
+func nearestAsks(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cluster.Ask) bool) []change {
 	var out []change
 	for _, values := range options(d, nodes) {
 		for _, ch := range values[:min(maxTries, len(values))] {

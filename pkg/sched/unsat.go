@@ -113,7 +113,7 @@ func nodesAsked(s *api.Spec) string {
 
 // nearestHint is the smallest change after which the nodes would hold the ask.
 func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
-	found := nearest(d, whole, 1, func(ask *cluster.Ask) bool {
+	found := nearestAsks(d, whole, 1, func(ask *cluster.Ask) bool {
 		o, err := cluster.NewNeed(ask)
 		return err == nil && checkLayout(o) == nil && holdsEver(o, whole)
 	})

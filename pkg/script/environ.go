@@ -3,6 +3,8 @@ package script
 import (
 	"sort"
 	"strings"
+
+	"gangd/pkg/nearest"
 )
 
 // envPrefix begins our own variables: GSUBMIT_GPUS_PER_RANK is --gpus-per-rank.
@@ -37,7 +39,7 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 		if o == nil {
 			text := "this variable sets no option"
 			prefix, rest, _ := strings.Cut(name, "_")
-			if n := nearest(rest, envNames(prefix+"_")); n != "" {
+			if n := nearest.Of(rest, envNames(prefix+"_")); n != "" {
 				text += "; did you mean " + prefix + "_" + n + "?"
 			}
 			warn = append(warn, Warning{Pos{Env: name}, text})

@@ -3,6 +3,8 @@ package script
 import (
 	"slices"
 	"strings"
+
+	"gangd/pkg/nearest"
 )
 
 // Flags reads the command line: the options, and what begins with the first word that is
@@ -174,5 +176,5 @@ func nearestName(name string) string {
 			names = append(names, Options[i].Names()...)
 		}
 	}
-	return nearest(name, names)
+	return nearest.Of(name, names)
 }

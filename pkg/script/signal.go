@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/nearest"
 )
 
 // defaultLead is how early --signal=USR1 comes when no lead is given, as in Slurm.
@@ -35,7 +36,7 @@ func ParseSignalName(s string) (string, error) {
 		}
 	}
 	hint := "names are as in kill -l"
-	if n := nearest(name, signalNames[1:]); n != "" {
+	if n := nearest.Of(name, signalNames[1:]); n != "" {
 		hint = "did you mean " + n + "?"
 	}
 	return "", bad("there is no signal "+strconv.Quote(s), hint)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/nearest"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 )
@@ -106,7 +107,7 @@ func nearScripts(name string) string {
 			files = append(files, e.Name())
 		}
 	}
-	if n := program.Nearest(filepath.Base(name), files); n != "" {
+	if n := nearest.Of(filepath.Base(name), files); n != "" {
 		return "did you mean " + filepath.Join(dir, n) + "?"
 	}
 	return "check the name: ls " + dir

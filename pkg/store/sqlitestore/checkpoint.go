@@ -105,7 +105,7 @@ func (c *checkpointer) look() error {
 }
 
 // pass gives the length of the log in pages. A full disk only means that the log stays
-// for now; any other error leaves the database unknown.
+// at present; any other error leaves the database unknown.
 func (c *checkpointer) pass(mode string) (pages int64, err error) {
 	r, err := c.w.ints("PRAGMA wal_checkpoint("+mode+")", 3) // busy, pages in the log, pages copied
 	switch {
