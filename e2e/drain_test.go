@@ -170,7 +170,7 @@ if [ $GANG_RANK = 1 ]; then
 fi
 trap 'echo "$GANG_RANK $EPOCHREALTIME" >> `+witness+`' TERM
 echo ready >> `+witness+`
-while :; do sleep 0.005; echo "$GANG_RANK $EPOCHREALTIME" > alive.$GANG_RANK; done
+while :; do sleep 0.005; echo "$GANG_RANK $EPOCHREALTIME" >> alive.$GANG_RANK; done
 `)
 	id := c.submit(job)
 	c.until("both siblings wait", func() bool { return len(lines(t, witness)) == 2 })
@@ -181,7 +181,8 @@ while :; do sleep 0.005; echo "$GANG_RANK $EPOCHREALTIME" > alive.$GANG_RANK; do
 	}
 	for _, l := range lines(t, witness)[2:] {
 		rank, at, _ := strings.Cut(l, " ")
-		alive := strings.Fields(lines(t, filepath.Join(c.tmp, "alive."+rank))[0])
+		signs := lines(t, filepath.Join(c.tmp, "alive."+rank))
+		alive := strings.Fields(signs[len(signs)-1])
 		took := clockOf(t, alive[1]).Sub(clockOf(t, at))
 		within(t, "rank "+rank+": KILL after the grace, error", (took - time.Second).Abs(), 100*time.Millisecond)
 	}
