@@ -13,6 +13,7 @@ type JobQuery struct {
 	States     []JobState `json:"states,omitempty"`   // empty: all that have not ended
 	All        bool       `json:"all,omitempty"`      // ended ones that are still in memory too
 	NoRanks    bool       `json:"no_ranks,omitempty"` // leave ranks[] out
+	Lines      bool       `json:"lines,omitempty"`    // only what the usual table shows: a [LinesReply]
 }
 
 // CancelRequest is the body of POST /v1/cancel. A selection of nothing at all is refused.

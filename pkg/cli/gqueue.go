@@ -170,7 +170,7 @@ func (g *gqueue) usualFormat() string {
 // leaves the ended ones out, as squeue does, and scripts wait for exactly that.
 func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, error) {
 	q := g.query
-	q.NoRanks = !g.asJSON
+	q.NoRanks, q.Lines = !g.asJSON, g.lines()
 	if len(q.Refs) > 0 && len(q.States) == 0 {
 		q.All = true
 	}
@@ -186,6 +186,27 @@ func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, e
 		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
 	}
 	return reply, nil
+}
+
+// lineLetters are the fields that need no more of a job than its [api.JobLine].
+const lineLetters = "AiFKjPutTMDNrRpQSVl"
+
+// lines reports whether the short form of each job is enough for what is shown.
+func (g *gqueue) lines() bool {
+	if g.asJSON {
+		return false
+	}
+	for _, c := range g.columns {
+		if c.letter == 0 || !strings.ContainsRune(lineLetters, rune(c.letter)) {
+			return false
+		}
+	}
+	for _, k := range g.keys {
+		if k.letter == 0 || !strings.ContainsRune(lineLetters, rune(k.letter)) {
+			return false
+		}
+	}
+	return true
 }
 
 // refsText names the references of a query, a few of them.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -292,4 +293,35 @@ func FuzzFormat(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What gqueue shows by the short form of a job is what it shows by the whole.
+func TestLinesAreEnough(t *testing.T) {
+	c := fake.Small()
+	if len(c.Jobs) < 5 {
+		t.Fatalf("only %d jobs to compare", len(c.Jobs))
+	}
+	for i := range c.Jobs {
+		whole := row{Job: &c.Jobs[i]}
+		b, err := json.Marshal(c.Jobs[i].Line())
+		if err != nil {
+			t.Fatal(err)
+		}
+		short := row{Job: new(api.Job)}
+		if err := json.Unmarshal(b, short.Job); err != nil {
+			t.Fatal(err)
+		}
+		for _, letter := range []byte(lineLetters) {
+			f, err := fieldByLetter(letter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := f.text(&short), f.text(&whole); got != want {
+				t.Errorf("job %d, %%%c: %q by its line, %q by the whole", c.Jobs[i].JobID, letter, got, want)
+			}
+			if f.compare != nil && f.compare(&short, &whole) != 0 {
+				t.Errorf("job %d, %%%c: sorts differently by its line", c.Jobs[i].JobID, letter)
+			}
+		}
+	}
 }

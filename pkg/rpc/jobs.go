@@ -29,9 +29,17 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 	if err := read(r, &q); err != nil {
 		return err
 	}
+	q.NoRanks = q.NoRanks || q.Lines
 	jobs, err := s.Engine.List(&q, id.UID)
 	if err != nil {
 		return err
+	}
+	if q.Lines {
+		out := api.LinesReply{SchemaVersion: api.SchemaVersion, Jobs: make([]api.JobLine, len(jobs))}
+		for i := range jobs {
+			out.Jobs[i] = jobs[i].Line()
+		}
+		return reply(w, out)
 	}
 	return reply(w, api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs})
 }
