@@ -128,6 +128,33 @@ func TestSubmissionAndReservationAreOneCommit(t *testing.T) {
 	}
 }
 
+// What a gang gives back is given on in the same round, without a timer.
+func TestEndOfOneStartsTheNext(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 1)
+	first, second := r.submit("a", spec(1)), r.submit("b", spec(1))
+	if got := r.state(second); got != api.JobPending {
+		t.Fatalf("the second job is %s while the first has the only CPU", got)
+	}
+	key := api.MemberKey{Job: first, Epoch: 1}
+	rank := api.RankActual{Rank: 0, PID: 7, Started: time.Now()}
+	done := rank
+	done.Exited, done.Ended = true, time.Now()
+	for _, m := range []api.MemberActual{
+		{MemberKey: key, Phase: api.PhaseReady, Port: 20000},
+		{MemberKey: key, Phase: api.PhaseRunning, Ranks: []api.RankActual{rank}},
+		{MemberKey: key, Phase: api.PhaseStopped, Ranks: []api.RankActual{done}},
+	} {
+		r.NodeReport("n1", &api.Actual{Members: []api.MemberActual{m}})
+	}
+	if err := r.inspect(t.Context(), func() {}); err != nil { // after the reports
+		t.Fatal(err)
+	}
+	if a, b := r.state(first), r.state(second); a != api.JobCompleted || b != api.JobReserved {
+		t.Errorf("the first is %s and the second %s, want COMPLETED and RESERVED", a, b)
+	}
+}
+
 func TestKeyMakesARetryHarmless(t *testing.T) {
 	r := newRig(t, memstore.New())
 	a, b := r.submit("same", spec(1)), r.submit("same", spec(1))
