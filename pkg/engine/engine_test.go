@@ -155,6 +155,17 @@ func TestEndOfOneStartsTheNext(t *testing.T) {
 	}
 }
 
+func TestNewNodeStartsWhatWaits(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 1)
+	r.submit("a", spec(1))
+	waits := r.submit("b", spec(1))
+	r.node("n2", 1)
+	if got := r.state(waits); got != api.JobReserved {
+		t.Errorf("state %s after a node with room came, want RESERVED", got)
+	}
+}
+
 func TestKeyMakesARetryHarmless(t *testing.T) {
 	r := newRig(t, memstore.New())
 	a, b := r.submit("same", spec(1)), r.submit("same", spec(1))
