@@ -105,7 +105,8 @@ exit $1
 		code[id] = i
 	}
 	for id := range code {
-		before[id] = c.wait(id, api.JobRunning).Ranks[0].PID
+		c.wait(id, api.JobRunning)
+		c.until("the rank's pid is known", func() bool { before[id] = c.job(id).Ranks[0].PID; return before[id] != 0 })
 	}
 	c.kill("n1")
 	for id, n := range code {
