@@ -82,6 +82,11 @@ func (s seen) overlap(epoch int) time.Duration {
 func (c *cluster) epochRuns(id int64, epoch int) {
 	c.t.Helper()
 	c.until(fmt.Sprintf("epoch %d of job %d runs", epoch, id), func() bool { return len(c.seen(id).first[epoch]) == 3 })
+	// The ranks speak before their pids have reached the controller.
+	c.until("their pids are known", func() bool {
+		j := c.job(id)
+		return j.Epoch > epoch || !slices.ContainsFunc(j.Ranks, func(r api.Rank) bool { return r.PID == 0 })
+	})
 }
 
 // onNode are the shim and the ranks of a member, and the daemon in front.
