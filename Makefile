@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e fuzz bench demo clean
+.PHONY: help build test check unit race e2e chaos fuzz bench demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -31,6 +31,9 @@ race: ## the same under the race detector
 
 e2e: build ## real daemons, real processes
 	go test -count=1 -timeout 10m ./e2e/...
+
+chaos: build ## also the end-to-end tests that need a quiet machine
+	GANG_E2E_CHAOS=1 go test -count=1 -timeout 20m ./e2e/...
 
 FUZZTIME ?= 20s
 fuzz: ## each fuzz target for FUZZTIME (20s)

@@ -187,6 +187,7 @@ func TestNodeDies(t *testing.T) {
 // before the node has said that its part is gone, so that the two epochs never overlap, and
 // what the old one says counts for nothing.
 func TestFrozenMemberComesBack(t *testing.T) {
+	chaos(t)
 	c := start(t, "--nodes=4", "--set", "node_timeout=1s", "--set", "heartbeat=200ms", "--set", "node_lost_retries=1000")
 	id := c.submit(c.script("b.sh", beating))
 	for epoch := 1; epoch <= rounds(3); epoch++ {
@@ -221,6 +222,7 @@ func TestFrozenMemberComesBack(t *testing.T) {
 // The controller is down for longer than the lease, but its host answers: no rank dies of
 // that, and what ended meanwhile is recorded once.
 func TestControllerDownLongerThanTheLease(t *testing.T) {
+	chaos(t)
 	// A node looks for the controller at least every 2 s: the lease has to be well above that.
 	c := start(t, "--nodes=3", "--set", "lease=6s", "--set", "grace=1s")
 	id := c.submit(c.script("b.sh", beating))
@@ -252,6 +254,7 @@ func TestControllerDownLongerThanTheLease(t *testing.T) {
 // Nobody answers (the controller is frozen, which to its nodes is a cut line): the ranks end
 // by themselves when the lease does, and the gang is started again only after that.
 func TestCutLongerThanTheLease(t *testing.T) {
+	chaos(t)
 	const lease = 3 * time.Second
 	c := start(t, "--nodes=3", "--set", "lease=3s", "--set", "drain_slack=1s", "--set", "node_timeout=2s", "--set", "heartbeat=200ms", "--set", "node_lost_retries=1000")
 	id := c.submit(c.script("b.sh", beating))
@@ -284,6 +287,7 @@ func TestCutLongerThanTheLease(t *testing.T) {
 // Most nodes vanish at once: the controller is the likely victim, so nothing is started
 // again, not even when the leases are over, before they come back.
 func TestMostNodesVanish(t *testing.T) {
+	chaos(t)
 	c := start(t, "--nodes=6", "--set", "lease=2s", "--set", "grace=500ms", "--set", "drain_slack=500ms", "--set", "node_timeout=1s", "--set", "heartbeat=200ms")
 	id := c.submit(c.script("b.sh", beating))
 	c.epochRuns(id, 1)
