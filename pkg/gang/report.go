@@ -198,6 +198,10 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
 	switch {
+	case e.job.Drain == nil && endingRole(e.job) != "":
+		// Before a failure that came with the same word: ranks that lose their coordinator
+		// fail of it.
+		w.drain(e, api.CauseCompleted, -1, "role "+endingRole(e.job)+" is done")
 	case failed != nil:
 		w.drain(e, crashCause(failed), failed.Rank, exitText(failed))
 	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
@@ -225,10 +229,6 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		return ignored("nothing new")
 	}
 	return applied()
-}
-
-func batchDone(j *Job) bool {
-	return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].State == api.RankDone
 }
 
 // noticed puts the early signal on record, once for the gang however many members send it.
