@@ -149,6 +149,8 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("refused stale epoch %d%s", ev.ClaimedEpoch, onNode(ev))
 	case api.EventCheckpoint:
 		return fmt.Sprintf("%s saved a checkpoint of %d bytes", rankText(ev), ev.Bytes)
+	case api.EventReady:
+		return fmt.Sprintf("ready: %s, %.3g s after the start", count(ev.Size, "rank", "ranks"), ev.Seconds)
 	case api.EventAcknowledged:
 		return fmt.Sprintf("stop acknowledged by %d of %d", ev.Acknowledged, ev.Size)
 	case api.EventSignalled:

@@ -148,6 +148,13 @@ func jobFields(j *api.Job) []string {
 	if j.Status != "" {
 		lines = append(lines, "Status="+j.Status)
 	}
+	if r := j.Ready; r != nil {
+		line := "Ready=" + readyText(r)
+		if r.TimeoutSeconds > 0 {
+			line += " ReadyTimeout=" + elapsed(time.Duration(r.TimeoutSeconds)*time.Second) + " ReadyTime=" + stamp(r.Time)
+		}
+		lines = append(lines, line)
+	}
 	if j.Acknowledged > 0 {
 		lines = append(lines, fmt.Sprintf("Acknowledged=%d/%d", j.Acknowledged, j.Size))
 	}

@@ -18,6 +18,9 @@ type said struct {
 type saidJob struct {
 	epoch int
 	ranks map[int]saidRank
+	ready int           // ranks that said READY=1
+	told  int           // so many of them the core knows of
+	more  chan struct{} // closed when another rank is ready; nil: nobody waits
 }
 
 type saidRank struct {
@@ -36,6 +39,9 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 			continue
 		}
 		e.said.put(j, node, m, now)
+		if ranks := e.said.newlyReady(j); ranks != nil {
+			e.post(gang.Ready{Job: j.ID, Epoch: j.Epoch, Ranks: ranks})
+		}
 		if j.Drain != nil {
 			e.acknowledge(j)
 		}
@@ -53,13 +59,9 @@ func (e *Engine) acknowledge(j *gang.Job) {
 func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.jobs == nil {
-		s.jobs = map[int64]*saidJob{}
-	}
-	x := s.jobs[j.ID]
-	if x == nil || x.epoch != j.Epoch {
-		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}}
-		s.jobs[j.ID] = x
+	x := s.at(j)
+	if x.epoch != j.Epoch {
+		return // a newer one has begun meanwhile
 	}
 	for _, n := range m.Ranks {
 		if n.Rank < 0 || n.Rank >= len(j.Ranks) || j.Ranks[n.Rank].Slot.Node != node {
@@ -72,8 +74,28 @@ func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) {
 		if n.Beats > 0 {
 			r.beat = now.Add(-max(n.BeatAge, 0))
 		}
+		if n.Ready && !x.ranks[n.Rank].Ready {
+			x.ready++
+			x.wake()
+		}
 		x.ranks[n.Rank] = r
 	}
+}
+
+// at is where what ranks say in the current epoch of a job is kept; s.mu is held.
+func (s *said) at(j *gang.Job) *saidJob {
+	if s.jobs == nil {
+		s.jobs = map[int64]*saidJob{}
+	}
+	x := s.jobs[j.ID]
+	if x == nil || x.epoch < j.Epoch {
+		if x != nil {
+			x.wake() // who waits for the epoch before learns that it is over
+		}
+		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}}
+		s.jobs[j.ID] = x
+	}
+	return x
 }
 
 // of gives what was said in the current epoch of a job; s.mu is held.
@@ -111,6 +133,7 @@ func (s *said) show(j *gang.Job, out *api.Job) {
 	defer s.mu.Unlock()
 	ranks := s.of(j)
 	out.Status = ranks[0].Status
+	out.Ready = s.readiness(j)
 	for r := range out.Ranks {
 		if n, ok := ranks[r]; ok {
 			x := &out.Ranks[r]
@@ -123,6 +146,9 @@ func (s *said) drop(jobs []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range jobs {
+		if x := s.jobs[id]; x != nil {
+			x.wake()
+		}
 		delete(s.jobs, id)
 	}
 }
@@ -131,6 +157,7 @@ func (s *said) drop(jobs []int64) {
 func (e *Engine) settle(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
 		e.meet.check(j)
+		e.said.wake(j.ID)
 		if j.Verdict != nil && j.Checkpoint != nil {
 			e.forgetCheckpoints(j.ID)
 		}

@@ -183,8 +183,9 @@ func (w *World) open(e *entry) {
 	if !j.Start.IsZero() {
 		j.Restarts++
 	}
-	j.Start = w.now.Wall
+	j.Start, j.ReadyAt, e.ready = w.now.Wall, time.Time{}, nil
 	j.Rollbacks, j.Avoid = 0, nil
+	w.armReady(j)
 	for i := range j.Ranks {
 		r := w.editRank(e, i)
 		r.State, r.Start = api.RankRunning, w.now.Wall

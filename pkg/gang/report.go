@@ -207,6 +207,9 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
 		w.drain(e, api.CauseCompleted, -1, "every rank is done")
 	}
+	if exits {
+		w.passReady(e)
+	}
 	switch ma.Phase {
 	case api.PhaseStopped:
 		if first := w.lostUnlessDraining(e, i); first >= 0 {

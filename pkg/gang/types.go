@@ -36,6 +36,7 @@ type Job struct {
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
+	ReadyAt          time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
 	Epoch            int       // admissions so far
 	Restarts         int       // epochs that really started, less one
 	Ranks            []Rank
