@@ -42,18 +42,21 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 		if ranks := e.said.newlyReady(j); ranks != nil {
 			e.post(gang.Ready{Job: j.ID, Epoch: j.Epoch, Ranks: ranks})
 		}
-		if j.Drain != nil {
-			e.acknowledge(j)
+		if ev, ok := e.said.acknowledgement(j); ok {
+			e.post(ev)
 		}
 	}
 }
 
-// acknowledge hands the core a count that rose, or that all have nothing left to save.
-func (e *Engine) acknowledge(j *gang.Job) {
-	stopping, saved := e.said.acknowledged(j)
-	if stopping > j.Drain.Acked || saved {
-		e.post(gang.Acknowledged{Job: j.ID, Epoch: j.Epoch, Ranks: stopping, Saved: saved})
+// acknowledgement is what the core is to know of a stop under way: a count that rose, or that
+// nobody has anything left to save while the lead still runs.
+func (s *said) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
+	if j.Drain == nil {
+		return ev, false
 	}
+	stopping, saved := s.acknowledged(j)
+	ev = gang.Acknowledged{Job: j.ID, Epoch: j.Epoch, Ranks: stopping, Saved: saved}
+	return ev, stopping > j.Drain.Acked || saved && j.Drain.Lead > 0
 }
 
 func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) {
@@ -106,8 +109,10 @@ func (s *said) of(j *gang.Job) map[int]saidRank {
 	return nil
 }
 
-// acknowledged counts the ranks that said they are stopping; saved: every rank whose
-// process lives has nothing left to save, and one at least said so.
+// acknowledged counts the ranks that said they are stopping, in either word; saved: every
+// rank whose process lives has nothing left to save, and one at least said so. A rank whose
+// process has ended is past saving: what it left behind is killed with its member's end, or
+// ends with the lead of the others. STOPPING=1 alone says the opposite, that it still saves.
 func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,6 +163,11 @@ func (e *Engine) settle(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
 		e.meet.check(j)
 		e.said.wake(j.ID)
+		if ev, ok := e.said.acknowledgement(j); ok {
+			// A rank has ended that the others' lead was waiting for. This is the engine's own
+			// goroutine, which must not wait for room in its inbox.
+			e.kept = append(e.kept, request{ev: ev})
+		}
 		if j.Verdict != nil && j.Checkpoint != nil {
 			e.forgetCheckpoints(j.ID)
 		}
