@@ -95,6 +95,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
+	if err := recallSaved(ctx, opt.Store, saved); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
 		world: gang.Restore(now, opt.Settings, saved),
