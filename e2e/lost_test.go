@@ -219,38 +219,6 @@ func TestFrozenMemberComesBack(t *testing.T) {
 	}
 }
 
-// The controller is down for longer than the lease, but its host answers: no rank dies of
-// that, and what ended meanwhile is recorded once.
-func TestControllerDownLongerThanTheLease(t *testing.T) {
-	chaos(t)
-	// A node looks for the controller at least every 2 s: the lease has to be well above that.
-	c := start(t, "--nodes=3", "--set", "lease=6s", "--set", "grace=1s")
-	id := c.submit(c.script("b.sh", beating))
-	ends := c.submit("-o", "/dev/null", "--wrap", "while [ ! -e go ]; do sleep 0.05; done; exit 7")
-	c.epochRuns(id, 1)
-	c.wait(ends, api.JobRunning)
-	c.kill("gangd")
-	time.Sleep(5 * time.Second)
-	c.kill("n1") // a daemon that starts while there is no controller renews the leases too
-	c.spawn("n1")
-	c.touch("go")
-	time.Sleep(7 * time.Second)
-	c.restart("gangd")
-	if j := c.wait(ends, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 7 || j.Epoch != 1 {
-		t.Errorf("ended with %v in epoch %d, want 7 in epoch 1", j.ExitCode, j.Epoch)
-	}
-	if got := len(c.eventsOf(ends, api.EventEnded)); got != 1 {
-		t.Errorf("%d ended events", got)
-	}
-	j := c.job(id)
-	if j.State != api.JobRunning || j.Epoch != 1 {
-		t.Errorf("the gang is %s in epoch %d, want RUNNING in 1\n%s", j.State, j.Epoch, c.story(id))
-	}
-	if s := c.seen(id); len(s.term) != 0 {
-		t.Errorf("ranks were told to end: %v", s.term)
-	}
-}
-
 // Nobody answers (the controller is frozen, which to its nodes is a cut line): the ranks end
 // by themselves when the lease does, and the gang is started again only after that.
 func TestCutLongerThanTheLease(t *testing.T) {
