@@ -45,8 +45,12 @@ type life struct {
 func (c *cluster) life(id int64, epoch int) life {
 	c.t.Helper()
 	var l life
-	for rank := range 3 {
-		for _, line := range lines(c.t, filepath.Join(c.tmp, fmt.Sprintf("e.%d.%d.%d", id, rank, epoch))) {
+	files, err := filepath.Glob(filepath.Join(c.tmp, fmt.Sprintf("e.%d.*.%d", id, epoch)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, name := range files {
+		for _, line := range lines(c.t, name) {
 			var word, clock string
 			if _, err := fmt.Sscan(line, &word, &clock); err != nil {
 				c.t.Fatalf("witness line %q", line)
