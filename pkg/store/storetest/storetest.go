@@ -50,6 +50,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"checkpoints come back whole", testCheckpoints},
 		{"ranks of a set are in step", testCheckpointsInStep},
 		{"a checkpoint that broke off leaves nothing", testCheckpointBroken},
+		{"releases come back in order", testReleases},
+		{"releases are bounded", testReleasesBounded},
 		{"random batches against a model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newPlace(t)) })
