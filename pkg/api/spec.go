@@ -23,6 +23,7 @@ type Spec struct {
 
 	Size   int    `json:"size"` // ranks, 1..MaxGangSize
 	Launch Launch `json:"launch"`
+	Roles  []Role `json:"roles,omitempty"` // none: all ranks do the same
 
 	CPUsPerRank   int    `json:"cpus_per_rank"`             // >= 1: a rank without figures still takes a slot
 	MemoryPerRank int64  `json:"memory_per_rank,omitempty"` // bytes, 0: no figure

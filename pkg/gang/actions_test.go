@@ -30,6 +30,13 @@ func (s *story) submitAny(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "batch") == 0 {
 		spec.Launch = api.LaunchBatch
 	}
+	if spec.Launch == api.LaunchRanks && rapid.IntRange(0, 2).Draw(t, "roles") == 0 {
+		first := rapid.IntRange(1, spec.Size).Draw(t, "ranks of the first role")
+		spec.Roles = []api.Role{{Name: "head", Count: first, CPUsPerRank: 1, EndsGang: rapid.Bool().Draw(t, "head ends")}}
+		if first < spec.Size {
+			spec.Roles = append(spec.Roles, api.Role{Name: "rest", Count: spec.Size - first, CPUsPerRank: 1, EndsGang: rapid.Bool().Draw(t, "rest ends")})
+		}
+	}
 	if rapid.Bool().Draw(t, "retries") {
 		spec.MaxRetries = intPtr(rapid.IntRange(0, 2).Draw(t, "max retries"))
 	}

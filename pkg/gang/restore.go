@@ -102,11 +102,8 @@ func (w *World) restoreGrants(h *host) {
 	}
 	for k, p := range h.members {
 		j := p.e.job
-		slots := make([]cluster.Slot, 0, len(j.Members[p.i].Ranks))
-		for _, r := range j.Members[p.i].Ranks {
-			slots = append(slots, j.Ranks[r].Slot)
-		}
-		res = res.Restore(cluster.GrantFor(p.e.ask, k, slots, w.until(j, j.ReservedAt)))
+		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
+		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, j.ReservedAt)))
 	}
 	n.Res = res
 	w.refresh(h)
