@@ -1,0 +1,35 @@
+package hosts
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// role is what this test binary is to be: the tests, a host's first process, or a rank.
+const role = "GANG_E2E_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "host":
+		hostMain()
+	case "meet":
+		meetMain()
+	case "rank":
+		rankMain()
+	}
+	code := m.Run()
+	if err := tally.write(os.Getenv("GANG_E2E_TABLE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// long is for what takes minutes: make chaos runs it.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GANG_E2E_CHAOS") == "" {
+		t.Skip("takes minutes: make chaos runs it")
+	}
+}
