@@ -112,3 +112,21 @@ func TestCutsThatEndInTime(t *testing.T) {
 		}
 	}
 }
+
+// A firewall between answers in the controller's name that nobody listens.
+func TestRefusedInItsName(t *testing.T) {
+	long(t)
+	needFirewall(t)
+	for _, c := range []cut{cutReject, cutReset} {
+		t.Run(string(c), func(t *testing.T) {
+			l := build(t, options{nodes: 4, gangd: shortTimes})
+			id := l.submit("--size=2", "--ranks-per-node=1", "--wrap", l.rank("done", 0))
+			l.runs(id, 1, 2)
+			node := l.job(id).Ranks[1].Node
+			l.cut(node, c)
+			time.Sleep(10 * time.Second)
+			t.Log(l.living(), overlaps(l.witnesses(id)))
+			t.Log(l.story(id))
+		})
+	}
+}

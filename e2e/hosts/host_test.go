@@ -226,6 +226,17 @@ func (d *daemon) outer() int {
 	return 0
 }
 
+// tracer is the pid of who traces a process, 0 for nobody.
+func tracer(pid int) int {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); f[0] == "TracerPid:" {
+			return atoi(f[1])
+		}
+	}
+	return 0
+}
+
 // path is where a file of the host's own mounts is seen from outside.
 func (h *host) path(name string) string {
 	return fmt.Sprintf("/proc/%d/root%s", h.proc.Process.Pid, name)

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,10 +31,11 @@ type lab struct {
 
 // options are how a lab differs from the usual one.
 type options struct {
-	nodes int
-	gangd []string          // lines of its configuration
-	node  []string          // lines of each gnoded's
-	tmpfs map[string]string // state directory of "ctl" or a node -> mount options
+	nodes  int
+	gangd  []string          // lines of its configuration
+	node   []string          // lines of each gnoded's
+	tmpfs  map[string]string // state directory of "ctl" or a node -> mount options
+	memory string            // mount options of each host's /run and /dev/shm
 }
 
 const port = "7420"
@@ -72,7 +74,7 @@ func build(t *testing.T, o options) *lab {
 	l.gangd()
 	for _, n := range l.names() {
 		l.write(n+".toml", append([]string{fmt.Sprintf("name = %q", n), `controller = "10.77.0.1:` + port + `"`,
-			fmt.Sprintf("state_dir = %q", l.state(n)), fmt.Sprintf("address = %q", n), `cards = "none"`, "min_uid = 0"}, o.node...)...)
+			fmt.Sprintf("state_dir = %q", l.state(n)), fmt.Sprintf("address = %q", n), `cards = "none"`, "min_uid = 0", "cpus = 64"}, o.node...)...)
 		line := strings.TrimSpace(l.must("gangd", "token", "new", "--node="+n))
 		d, err := l.hosts[n].start(l.program(n, "gnoded", "join", "--config="+l.conf(n), line))
 		if err != nil {
@@ -126,7 +128,8 @@ func (l *lab) boot(name, ip string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	s := &setup{Name: name, Hosts: filepath.Join(l.dir, "hosts"), BootID: id, Tmpfs: map[string]string{}}
+	memory := cmp.Or(l.opt.memory, "size=512m")
+	s := &setup{Name: name, Hosts: filepath.Join(l.dir, "hosts"), BootID: id, Tmpfs: map[string]string{"/run": memory, "/dev/shm": memory}}
 	if o := l.opt.tmpfs[name]; o != "" {
 		s.Tmpfs[l.state(name)] = o
 	}

@@ -3,6 +3,7 @@ package hosts
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -32,4 +33,12 @@ func long(t *testing.T) {
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
 		t.Skip("takes minutes: make chaos runs it")
 	}
+}
+
+// rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
+	return usual
 }
