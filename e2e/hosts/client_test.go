@@ -101,6 +101,24 @@ func (l *lab) within(limit time.Duration, what string, ok func() bool) {
 	}
 }
 
+// events is the story of all jobs from the beginning, in pages.
+func (l *lab) events() []api.Event {
+	l.t.Helper()
+	var all []api.Event
+	for {
+		var r api.EventsReply
+		since := int64(0)
+		if len(all) > 0 {
+			since = all[len(all)-1].Seq
+		}
+		l.decode(&r, "gctl", "events", "--json", fmt.Sprintf("--since=%d", since))
+		if len(r.Events) == 0 {
+			return all
+		}
+		all = append(all, r.Events...)
+	}
+}
+
 func (l *lab) story(id int64) string {
 	out, _, _ := l.run("gctl", "events", fmt.Sprint(id))
 	return out

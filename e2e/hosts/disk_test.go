@@ -113,11 +113,11 @@ func TestControllersDiskFull(t *testing.T) {
 	l.refusedFull()
 	ends(3, 6)
 	l.refusedFull()
-	pid := l.up["ctl"].pid
+	pid := l.daemon("ctl").pid
 	l.room("ctl")
 	id := l.submit("--wrap", "exit 0")
 	l.wait(id, api.JobCompleted)
-	if l.up["ctl"].pid != pid || !l.up["ctl"].running() {
+	if l.daemon("ctl").pid != pid || !l.daemon("ctl").running() {
 		t.Error("gangd did not live through it")
 	}
 	l.must("gangd", "verify")

@@ -124,7 +124,7 @@ func TestFsyncFails(t *testing.T) {
 		s := l.submitters(8, "-H", "--wrap", "true")
 		before := s.count()
 		l.until("jobs are accepted", func() bool { return s.count() > before+20 })
-		d := l.up["ctl"]
+		d := l.daemon("ctl")
 		stop := l.inject(d, "error=EIO")
 		did("fsync of gangd failing with EIO", 1)
 		l.until("gangd has ended", func() bool { return !d.running() })
@@ -155,7 +155,7 @@ func TestFsyncFails(t *testing.T) {
 // taken for lost. gangd killed in the middle of one starts again.
 func TestFsyncSlow(t *testing.T) {
 	l := build(t, options{nodes: 2, gangd: []string{`heartbeat = "100ms"`}})
-	stop := l.inject(l.up["ctl"], "delay_enter=300000")
+	stop := l.inject(l.daemon("ctl"), "delay_enter=300000")
 	did("fsync of gangd slowed to 0.3 s", 1)
 	s := l.submitters(16, "--wrap", "exit 0")
 	l.until("jobs are accepted", func() bool { return s.count() > 60 })

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,9 +25,24 @@ type lab struct {
 	tmp   string // witness files
 	sw    *host
 	hosts map[string]*host
-	up    map[string]*daemon
 	boots int
 	opt   options
+
+	mu sync.Mutex
+	up map[string]*daemon // by host
+}
+
+// daemon is the one that runs on a host, or ran last.
+func (l *lab) daemon(host string) *daemon {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.up[host]
+}
+
+func (l *lab) setDaemon(host string, d *daemon) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up[host] = d
 }
 
 // options are how a lab differs from the usual one.
@@ -180,7 +196,7 @@ func (l *lab) gangdWith(s *start) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.up["ctl"] = d
+	l.setDaemon("ctl", d)
 	l.until("gangd answers", func() bool {
 		if !d.running() {
 			l.t.Fatalf("gangd ended with %d:\n%s", d.code, l.log("ctl"))
@@ -202,13 +218,13 @@ func (l *lab) gnodedWith(name string, s *start) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.up[name] = d
+	l.setDaemon(name, d)
 }
 
 // kill9 ends a host's daemon the hard way.
 func (l *lab) kill9(name string) {
 	l.t.Helper()
-	if code := l.up[name].kill(syscall.SIGKILL); code != 128+int(syscall.SIGKILL) {
+	if code := l.daemon(name).kill(syscall.SIGKILL); code != 128+int(syscall.SIGKILL) {
 		l.t.Fatalf("the daemon of %s had ended with %d\n%s", name, code, l.log(name))
 	}
 }
@@ -234,7 +250,7 @@ func (l *lab) stop() {
 			l.t.Logf("== %s\n%s", filepath.Base(f), b[max(0, len(b)-5000):])
 		}
 	}
-	if l.up["ctl"] != nil && l.up["ctl"].running() {
+	if d := l.daemon("ctl"); d != nil && d.running() {
 		_, _, _ = l.run("gcancel", "--now", "--state=RUNNING")
 		for give := time.Now().Add(3 * time.Second); time.Now().Before(give); time.Sleep(20 * time.Millisecond) {
 			if out, _, code := l.run("gqueue", "-h", "-t", "R,CG"); code != 0 || out == "" {

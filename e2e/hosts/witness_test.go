@@ -28,14 +28,17 @@ import (
 
 // rankMain is a rank: it lives for some time or until a file is there, and ends with a code.
 //
-//	RANK ms|FILE code [escape]
+//	RANK ms|FILE code[,code...] [escape]
+//
+// Of several codes each rank has its own.
 func rankMain() {
 	w := newWitness()
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	w.start()
 	args := os.Args[1:]
-	code, _ := strconv.Atoi(args[1])
+	codes := strings.Split(args[1], ",")
+	code := atoi(codes[atoi(w.rank)%len(codes)])
 	if len(args) > 2 && args[2] == "escape" {
 		w.escape()
 	}
@@ -156,8 +159,8 @@ func held(path string) bool {
 
 // rank is the command line of a rank that lives so long (or until a file is there) and ends
 // with a code.
-func (l *lab) rank(until string, code int, more ...string) string {
-	return fmt.Sprintf("exec env %s=rank %s %s %d %s", role, l.self, until, code, strings.Join(more, " "))
+func (l *lab) rank(until string, code any, more ...string) string {
+	return fmt.Sprintf("exec env %s=rank %s %s %v %s", role, l.self, until, code, strings.Join(more, " "))
 }
 
 // key names one rank of one epoch.
