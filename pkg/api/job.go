@@ -60,7 +60,8 @@ type Job struct {
 	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
 	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost       string           `json:"submit_host,omitempty"`
-	Roles            []Role           `json:"roles,omitempty"` // none: all ranks ask for the same
+	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
 }
 

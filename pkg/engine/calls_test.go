@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/store"
 	"gangd/pkg/store/memstore"
 )
 
@@ -163,58 +163,114 @@ func TestNotesAreShownAndCommitNothing(t *testing.T) {
 	}
 }
 
-// The lead of a notice ends when each rank has nothing left to save or has ended, whichever
-// of the two is heard of last.
-func TestLeadEndsWhenAllHaveSavedOrEnded(t *testing.T) {
-	stopping, saved := api.RankNote{Stopping: true}, api.RankNote{Stopping: true, Saved: true}
+// A release is on disk before anybody hears of it: after a restart a rank that had not heard
+// is answered, though the other is long past the barrier and does not come a second time.
+func TestReleaseOutlivesTheController(t *testing.T) {
+	disk := memstore.NewDisk()
+	st, err := disk.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, st)
+	r.node("n1", 4)
+	id, k := r.running(2)
+	come := func(ctx context.Context, rank int, name, key string) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.NodeCall(ctx, "n1", &api.Call{MemberKey: k, Rank: rank, Barrier: &api.Barrier{Name: name, Key: key}}, nil, nil)
+			done <- err
+		}()
+		return done
+	}
+	a, b := come(t.Context(), 0, "x", "k0"), come(t.Context(), 1, "x", "k1")
+	for _, c := range []<-chan error{a, b} {
+		if err := <-c; err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := come(t.Context(), 0, "y", "k2") // not released: both have to come again
+	restart := func() {
+		t.Helper()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		disk.Crash()
+		if st, err = disk.Open(); err != nil {
+			t.Fatal(err)
+		}
+		r = newRig(t, st)
+	}
+	restart()
+	_ = half
+	if err := <-come(t.Context(), 1, "x", "k1"); err != nil {
+		t.Errorf("the rank that had not heard: %v", err)
+	}
 	for _, c := range []struct {
-		name  string
-		play  func(say func(rank int, n api.RankNote), exit func(rank int))
-		acked int
-		over  bool
+		rank      int
+		name, key string
+	}{{0, "x", "k3"}, {1, "y", "k4"}, {1, "x", ""}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := <-come(ctx, c.rank, c.name, c.key); err == nil {
+			t.Errorf("rank %d alone passed %s", c.rank, c.name)
+		}
+		cancel()
+	}
+	if all, err := st.Releases(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v: want one release", all, err)
+	}
+	// Of a job that has ended nothing is kept, not even when the controller died before it was dropped.
+	over := api.MemberActual{MemberKey: k, Phase: api.PhaseStopped,
+		Ranks: []api.RankActual{{Rank: 0, PID: 100, Exited: true, Own: true}, {Rank: 1, PID: 101, Exited: true, Own: true}}}
+	if _, err := r.NodeHello(t.Context(), &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: "b", Address: "127.0.0.1",
+		CPUs: 4, MemoryBytes: 1 << 34, Members: []api.MemberActual{over}}); err != nil {
+		t.Fatal(err)
+	}
+	gone := func() {
+		t.Helper()
+		for give := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			if all, _ := st.Releases(t.Context()); len(all) == 0 {
+				return
+			}
+			if time.Now().After(give) {
+				t.Fatalf("releases of job %d, which is %s, are still there", id, r.state(id))
+			}
+		}
+	}
+	gone()
+	if err := st.PutRelease(t.Context(), store.Release{MemberKey: k, Name: "late", Keys: map[int]string{0: "k"}}); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	gone()
+}
+
+// A release that can't be kept is none; but a full disk holds no rank up.
+func TestReleaseNotKept(t *testing.T) {
+	for _, c := range []struct {
+		fails error
+		want  string
 	}{
-		{"all have saved", func(say func(int, api.RankNote), _ func(int)) { say(0, saved); say(1, saved) }, 2, true},
-		{"all are stopping", func(say func(int, api.RankNote), _ func(int)) { say(0, stopping); say(1, stopping) }, 2, false},
-		{"one has saved, one is stopping", func(say func(int, api.RankNote), _ func(int)) { say(0, saved); say(1, stopping) }, 2, false},
-		{"one was stopping and has ended, then one has saved", func(say func(int, api.RankNote), exit func(int)) {
-			say(0, stopping)
-			exit(0)
-			say(1, saved)
-		}, 2, true},
-		{"one has saved, then one ends that was stopping", func(say func(int, api.RankNote), exit func(int)) {
-			say(1, saved)
-			say(0, stopping)
-			exit(0)
-		}, 2, true},
-		{"one has saved, then one ends that said nothing", func(say func(int, api.RankNote), exit func(int)) { say(1, saved); exit(0) }, 1, true},
-		{"one has ended, the other is stopping", func(say func(int, api.RankNote), exit func(int)) { exit(0); say(1, stopping) }, 1, false},
-		{"nobody says anything", func(_ func(int, api.RankNote), exit func(int)) { exit(0) }, 0, false},
+		{store.ErrFull, ""},
+		{store.ErrFailed, "barrier x: its release could not be kept: store failed"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, memstore.New())
-			r.node("n1", 4)
-			id, k := r.runningWith(2, func(s *api.Spec) { s.Notice = &api.Notice{Signal: "USR1", Lead: time.Hour, Scope: api.ScopeRanks} })
-			if _, err := r.Do(t.Context(), gang.Requeue{Job: id}); err != nil {
-				t.Fatal(err)
+		r := newRig(t, memstore.New())
+		r.node("n1", 4)
+		_, k := r.running(1)
+		keep := r.meet.keep
+		r.meet.keep = func(store.Release) error { return c.fails }
+		come := func(key string) string {
+			_, err := r.NodeCall(t.Context(), "n1", &api.Call{MemberKey: k, Barrier: &api.Barrier{Name: "x", Key: key}}, nil, nil)
+			if err != nil {
+				return err.Error()
 			}
-			ma := api.MemberActual{MemberKey: k, Phase: api.PhaseRunning, Stopping: api.CauseRequeued, Noticed: true}
-			c.play(func(rank int, n api.RankNote) {
-				n.Rank = rank
-				r.NodeNotes("n1", []api.MemberNote{{MemberKey: k, Ranks: []api.RankNote{n}}})
-			}, func(rank int) {
-				now := ma
-				now.Ranks = []api.RankActual{{Rank: rank, PID: 100 + rank, Exited: true}}
-				r.NodeReport("n1", &api.Actual{Members: []api.MemberActual{now}})
-			})
-			var d *gang.Drain
-			for range 2 { // what a commit brings about is stepped in the next round
-				if err := r.inspect(t.Context(), func() { d = r.world.Job(id).Drain }); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if d == nil || d.Acked != c.acked || (d.Lead == 0) != c.over {
-				t.Errorf("drain %+v, want %d acknowledged, lead over %t", d, c.acked, c.over)
-			}
-		})
+			return ""
+		}
+		if got := come("k"); got != c.want {
+			t.Errorf("%v: %q, want %q", c.fails, got, c.want)
+		}
+		r.meet.keep = keep
+		if got := come("k"); got != "" {
+			t.Errorf("%v: when there is room again: %q", c.fails, got)
+		}
 	}
 }

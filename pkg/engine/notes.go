@@ -161,15 +161,15 @@ func (s *said) drop(jobs []int64) {
 // settle brings what hangs on a job up to date after a commit.
 func (e *Engine) settle(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
-		e.meet.check(j)
+		over := e.meet.check(j)
 		e.said.wake(j.ID)
 		if ev, ok := e.said.acknowledgement(j); ok {
 			// A rank has ended that the others' lead was waiting for. This is the engine's own
 			// goroutine, which must not wait for room in its inbox.
 			e.kept = append(e.kept, request{ev: ev})
 		}
-		if j.Verdict != nil && j.Checkpoint != nil {
-			e.forgetCheckpoints(j.ID)
+		if over || j.Verdict != nil && j.Checkpoint != nil {
+			e.forget(j.ID)
 		}
 	}
 	if len(ch.Purged) > 0 {

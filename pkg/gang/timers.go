@@ -21,6 +21,7 @@ const (
 	timerLost                      // a silent node is lost
 	timerReady                     // a started gang must be ready
 	timerLease                     // a member on a lost node has fenced itself
+	timerDepend                    // a delay after the start of another job passes
 )
 
 // timer names one timer; setting it again moves it.
@@ -138,6 +139,8 @@ func (w *World) fire(t timer) {
 		w.purge(w.jobs[t.job])
 	case timerLost:
 		w.nodeLost(w.nodes[t.node])
+	case timerDepend:
+		w.judge(w.jobs[t.job])
 	case timerLease:
 		w.leaseOut(w.nodes[t.node], memberKey(t.job, t.epoch))
 	}
