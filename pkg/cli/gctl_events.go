@@ -199,8 +199,11 @@ func triggerText(ev *api.Event) string {
 // memberText says where a member stopped, with the exit codes of its ranks.
 func memberText(ev *api.Event) string {
 	text := "member on " + ev.Node + " stopped"
-	if ev.Forced {
-		text = "member on " + ev.Node + " forced out: its end is not proven"
+	switch {
+	case ev.Forced && ev.Text == "":
+		text = "member on " + ev.Node + " stopped by KILL at the end of the grace"
+	case ev.Forced:
+		text = "member on " + ev.Node + " forced out, its end is not proven" + because(ev)
 	}
 	var codes []string
 	for _, rank := range slices.Sorted(maps.Keys(ev.ExitCodes)) {

@@ -51,11 +51,14 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 // acknowledgement is what the core is to know of a stop under way: a count that rose, or that
 // nobody has anything left to save while the lead still runs.
 func (s *said) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
-	if j.Drain == nil {
+	if j.Drain == nil && !gang.Noticed(j) {
 		return ev, false
 	}
 	stopping, saved := s.acknowledged(j)
 	ev = gang.Acknowledged{Job: j.ID, Epoch: j.Epoch, Ranks: stopping, Saved: saved}
+	if j.Drain == nil {
+		return ev, stopping > j.Acked
+	}
 	return ev, stopping > j.Drain.Acked || saved && j.Drain.Lead > 0
 }
 
@@ -131,7 +134,7 @@ func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 
 // show adds what was said to what is shown of a job.
 func (s *said) show(j *gang.Job, out *api.Job) {
-	if j.Drain != nil {
+	if j.Drain != nil || gang.Noticed(j) && j.Verdict == nil {
 		out.Acknowledged, _ = s.acknowledged(j)
 	}
 	s.mu.Lock()

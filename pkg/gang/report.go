@@ -240,7 +240,7 @@ func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
 	if !ma.Noticed || n == nil || e.job.Members[i].Noticed {
 		return false
 	}
-	first := !slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Noticed })
+	first := !Noticed(e.job)
 	j := w.edit(e)
 	j.Members[i].Noticed = true
 	if first {

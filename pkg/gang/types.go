@@ -51,6 +51,7 @@ type Job struct {
 	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict    // set once, at the end
 	Checkpoint       *Checkpoint // newest set; nil: none
+	Acked            int         // ranks that said they heard of a notice of the current epoch before its drain
 }
 
 // ArrayInfo is what the elements of an array share.
