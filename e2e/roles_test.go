@@ -168,3 +168,42 @@ while :; do sleep 0.05; done
 		}
 	}
 }
+
+// A process of an old epoch that is still there can't put a checkpoint: its connection waits in
+// a frozen node daemon, the gang runs elsewhere by a person's word, and what the daemon passes on
+// when it thaws is refused.
+func TestOldEpochCanNotPut(t *testing.T) {
+	c := start(t, "--nodes=2", "--set=node_timeout=2s", "--set=grace=1s")
+	id, path := socketOf(t, c)
+	node := c.job(id).Ranks[0].Node
+	daemon := c.pid(node)
+	freeze(t, daemon)
+	defer thaw(daemon)
+	type answer struct {
+		code int
+		text string
+	}
+	got := make(chan answer, 1)
+	go func() {
+		var a answer
+		for a.code = 503; a.code == 503; { // as gckpt does while the daemon has no session yet
+			a.code, a.text = send(t, path, "PUT", "/v1/checkpoint", []byte("of epoch 1"))
+		}
+		got <- a
+	}()
+	c.until("the node is lost", func() bool { return c.node(node).State == api.NodeLost })
+	c.must("gctl", "node", "fence", node)
+	c.until("it runs elsewhere", func() bool { j := c.job(id); return j.State == api.JobRunning && j.Epoch == 2 && j.Ranks[0].Node != node })
+	thaw(daemon)
+	a := <-got
+	t.Logf("answered %d %s", a.code, a.text)
+	if a.code != 409 && a.code != 0 || a.code == 409 && !strings.Contains(a.text, `"code":"stale_epoch"`) {
+		t.Errorf("%d %s", a.code, a.text)
+	}
+	c.until("the node is back", func() bool { return c.node(node).State == api.NodeUp })
+	if k := c.job(id).Checkpoint; k != nil {
+		t.Errorf("the checkpoint of the old epoch counts: %+v", k)
+	}
+	c.must("gcancel", fmt.Sprint(id))
+	c.wait(id, api.JobCancelled)
+}
