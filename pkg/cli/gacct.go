@@ -130,6 +130,11 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 	if g.asJSON {
 		return writeJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts})
 	}
+	if g.parsable {
+		for i := range attempts {
+			attempts[i].TriggerRole = "" // a script cuts a number there
+		}
+	}
 	t := attemptTable(attempts, names)
 	t.noHeader = g.noHeader
 	if g.parsable {
