@@ -140,6 +140,7 @@ const (
 	EventStaleRefused   EventType = "stale_refused"
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
+	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventCheckpoint     EventType = "checkpoint_saved"
