@@ -155,14 +155,41 @@ func (c *Client) Rerun(ctx context.Context, r *api.RerunRequest) (*api.SubmitRep
 	return out, c.call(ctx, "POST", "/v1/rerun", r, out)
 }
 
-// Events reads events of a job (ID 0: of all) with a sequence number above since.
-func (c *Client) Events(ctx context.Context, ref api.JobRef, since int64) (*api.EventsReply, error) {
-	out := new(api.EventsReply)
-	path := "/v1/events?since=" + strconv.FormatInt(since, 10)
-	if ref != (api.JobRef{}) {
-		path += "&job=" + ref.String()
+// EventPages calls fn with the events of a job (zero ref: of all) that come after since, page by
+// page, until there are no more, limit (0: none) is reached, or fn ends it.
+func (c *Client) EventPages(ctx context.Context, ref api.JobRef, since int64, limit int, fn func([]api.Event) error) error {
+	for left := limit; ; {
+		path := "/v1/events?since=" + strconv.FormatInt(since, 10)
+		if ref != (api.JobRef{}) {
+			path += "&job=" + ref.String()
+		}
+		if limit > 0 {
+			path += "&limit=" + strconv.Itoa(left)
+		}
+		page := new(api.EventsReply)
+		if err := c.call(ctx, "GET", path, nil, page); err != nil {
+			return err
+		}
+		n := len(page.Events)
+		if n > 0 {
+			if err := fn(page.Events); err != nil {
+				return err
+			}
+			since = page.Events[n-1].Seq
+		}
+		if left -= n; !page.More || n == 0 || limit > 0 && left <= 0 {
+			return nil
+		}
 	}
-	return out, c.call(ctx, "GET", path, nil, out)
+}
+
+// Events lists what [Client.EventPages] gives.
+func (c *Client) Events(ctx context.Context, ref api.JobRef, since int64, limit int) (*api.EventsReply, error) {
+	out := &api.EventsReply{SchemaVersion: api.SchemaVersion, Events: []api.Event{}}
+	return out, c.EventPages(ctx, ref, since, limit, func(evs []api.Event) error {
+		out.Events = append(out.Events, evs...)
+		return nil
+	})
 }
 
 // Nodes lists nodes, cards and partitions.

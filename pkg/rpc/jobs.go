@@ -223,12 +223,20 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 		}
 		since = n
 	}
+	limit := 0
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return api.Errorf(api.CodeInvalid, "limit=%q: want a number from 1", text)
+		}
+		limit = n
+	}
 	if !follow {
-		evs, err := s.Engine.Events(r.Context(), job, since)
+		evs, more, err := s.Engine.Events(r.Context(), job, since, limit)
 		if err != nil {
 			return err
 		}
-		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...)})
+		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...), More: more})
 	}
 	return s.followEvents(w, r, job, since)
 }

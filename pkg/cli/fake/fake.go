@@ -241,7 +241,7 @@ func (c *Controller) cancel(r *http.Request) (any, error) {
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		switch {
 		case j.State.Ended():
-			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+			res.Error = api.AlreadyEnded(res.Ref, j.State)
 		case req.Signal != "":
 			res.Nodes, res.Processes = len(j.Nodes), c.Processes*len(j.Nodes)
 		default:
@@ -259,7 +259,7 @@ func (c *Controller) act(r *http.Request) (any, error) {
 	action := r.PathValue("action")
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		if j.State.Ended() {
-			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+			res.Error = api.AlreadyEnded(res.Ref, j.State)
 			return
 		}
 		switch action {
