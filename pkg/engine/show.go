@@ -63,6 +63,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 			}
 		}
 	}
+	if gang.AwaitsReady(j) {
+		out.Reason = "NotReady"
+	}
 	if c := j.Checkpoint; c != nil {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
 	}
