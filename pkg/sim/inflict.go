@@ -66,6 +66,7 @@ func (r *run) oldStore(d time.Duration) bool {
 		r.fail("I3", "copy the store: %v", err)
 		return true
 	}
+	r.disk.oldAt = r.disk.lineage
 	swap := func(old bool) {
 		if r.disk.onOld == old {
 			return
@@ -77,8 +78,9 @@ func (r *run) oldStore(d time.Duration) bool {
 		r.truth.swapped(old)
 	}
 	r.after(d, func() {
-		if !r.calm {
-			r.log("an old copy of the store is put back")
+		// A copy that is not old is no fault.
+		if at := r.disk.lineage; !r.calm && at > r.disk.oldAt {
+			r.log("the store at commit %d is replaced by a copy at commit %d", at, r.disk.oldAt)
 			swap(true)
 		}
 	})

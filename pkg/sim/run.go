@@ -125,23 +125,32 @@ func (r *run) begin() error {
 	for i := range r.sc.Jobs {
 		r.clients = append(r.clients, newClient(r, i))
 	}
-	calm := r.sc.Calm
 	for i := range r.sc.Faults {
 		f := r.sc.Faults[i]
 		if f.When.On != "" {
 			r.points = append(r.points, &pending{Fault: f})
 			continue
 		}
-		if r.sc.Calm == 0 {
-			calm = max(calm, f.At+lasting(&f))
-		}
 		r.after(f.At, func() { r.inflict(&f) })
 	}
-	if len(r.points) > 0 && r.sc.Calm == 0 {
-		calm = max(calm, lastSubmit(r.sc)+time.Minute)
-	}
-	r.after(max(calm, lastSubmit(r.sc))+time.Second, r.heal)
+	r.after(calmOf(r.sc), r.heal)
 	return nil
+}
+
+// calmOf is when everything is healed.
+func calmOf(sc *Scenario) time.Duration {
+	if sc.Calm > 0 {
+		return sc.Calm
+	}
+	calm := lastSubmit(sc)
+	for i := range sc.Faults {
+		f := &sc.Faults[i]
+		if f.When.On != "" { // it comes when it comes
+			calm = max(calm, lastSubmit(sc)+time.Minute+f.At+lasting(f))
+		}
+		calm = max(calm, f.At+lasting(f))
+	}
+	return calm + time.Second
 }
 
 func lasting(f *Fault) time.Duration {

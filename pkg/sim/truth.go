@@ -268,7 +268,7 @@ func (t *truth) job(j *gang.Job) {
 			if id, known := r.ids[index]; known && id != j.ID && !t.onOld {
 				r.fail("I3", "submission %d is job %d and job %d", index, id, j.ID)
 			}
-			if _, known := r.ids[index]; !known {
+			if _, known := r.ids[index]; !known && !t.onOld {
 				r.ids[index] = j.ID
 				r.res.Jobs++
 			}
@@ -345,6 +345,16 @@ func (t *truth) cancelled(id int64) {
 
 // swapped: the controller's store is another one.
 func (t *truth) swapped(old bool) { t.onOld = old }
+
+// onOldStore is before a commit to an old copy, which was at commit at when it was put back.
+// Where a node in session has told of a higher one there must be none.
+func (t *truth) onOldStore(g *gangd, at uint64) {
+	for _, m := range t.r.machines {
+		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at {
+			t.r.fail("I11", "a controller whose store was put back to commit %d commits, though %s has told it of commit %d", at, m.name, s.seen)
+		}
+	}
+}
 
 // reopened: a controller has read its store.
 func (t *truth) reopened(g *gangd) {
