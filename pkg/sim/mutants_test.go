@@ -42,4 +42,7 @@ func TestMutantTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", res)
+	if v := res.Violation; v != nil && *tries > 0 {
+		t.Logf("reduced:\n%s", Shrink(Random(*first, DefaultShape), v.Invariant, *tries).Literal())
+	}
 }

@@ -262,13 +262,17 @@ func (t *truth) committed(ch *gang.Changes) {
 
 func (t *truth) job(j *gang.Job) {
 	r := t.r
+	if t.onOld { // what a copy believes before it is found out is thrown away with it
+		t.jobs[j.ID] = j
+		return
+	}
 	if j.Key != "" {
 		var index int
 		if _, err := fmt.Sscanf(j.Key, "key-%d", &index); err == nil {
-			if id, known := r.ids[index]; known && id != j.ID && !t.onOld {
+			if id, known := r.ids[index]; known && id != j.ID {
 				r.fail("I3", "submission %d is job %d and job %d", index, id, j.ID)
 			}
-			if _, known := r.ids[index]; !known && !t.onOld {
+			if _, known := r.ids[index]; !known {
 				r.ids[index] = j.ID
 				r.res.Jobs++
 			}
@@ -285,16 +289,14 @@ func (t *truth) job(j *gang.Job) {
 		r.fail("I4", "job %d ended %s, and now is %s", j.ID, state, gang.JobState(j))
 	}
 	if j.Verdict != nil {
-		if _, over := t.verdicts[j.ID]; !over && !t.onOld {
+		if _, over := t.verdicts[j.ID]; !over {
 			t.verdicts[j.ID] = j.Verdict.State
 			r.res.Ended++
 			r.res.Outcomes[j.Verdict.State]++
 		}
 	}
 	t.jobs[j.ID] = j
-	if !t.onOld {
-		t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
-	}
+	t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
 }
 
 func (t *truth) event(ev *api.Event) {
