@@ -200,6 +200,12 @@ func (r *run) instant() gang.Instant {
 // commitPoint does the faults at a commit; after says on which side of it. True: the
 // controller crashed.
 func (r *run) commitPoint(n int, after bool) bool {
+	if len(r.points) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(r.points, func(p *pending) bool { return p.When.On == AtCommit && p.When.N == n }) {
+		r.gangd.flush() // the writers of the sessions don't wait for a commit
+	}
 	return r.atPoint(func(p Point) bool { return p.On == AtCommit && p.N == n && p.After == after }, r.gangd)
 }
 
