@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -52,8 +53,8 @@ func TestCutUntilTheLeaseEnds(t *testing.T) {
 			if first <= lost.last {
 				early = append(early, fmt.Sprintf("epoch 2 began %s before the last sign of life of epoch 1", lost.last-first))
 			}
-			checked(t, "gangs placed again before the lease's end", early...)
-			checked(t, "epochs that overlap", overlaps(w)...)
+			tally.Checked(t, "gangs placed again before the lease's end", early...)
+			tally.Checked(t, "epochs that overlap", overlaps(w)...)
 			for _, n := range again.Nodes {
 				if n == node {
 					t.Errorf("placed again on the lost node %s", n)
@@ -105,7 +106,7 @@ func TestCutsThatEndInTime(t *testing.T) {
 	l.touch("done")
 	l.wait(stays, api.JobCompleted)
 	w := l.witnesses(0)
-	checked(t, "epochs that overlap", overlaps(w)...)
+	tally.Checked(t, "epochs that overlap", overlaps(w)...)
 	for k, s := range w {
 		if s.term != 0 {
 			t.Errorf("job %d rank %d was told to end", k.job, k.rank)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -98,8 +99,8 @@ func (s *submitters) end() {
 			twice = append(twice, fmt.Sprintf("id %d, %d times", id, n))
 		}
 	}
-	checked(s.l.t, "acknowledged jobs lost", lost...)
-	checked(s.l.t, "ids used twice", twice...)
+	tally.Checked(s.l.t, "acknowledged jobs lost", lost...)
+	tally.Checked(s.l.t, "ids used twice", twice...)
 }
 
 // known are the states of all jobs that the controller has.
@@ -126,7 +127,7 @@ func TestFsyncFails(t *testing.T) {
 		l.until("jobs are accepted", func() bool { return s.count() > before+20 })
 		d := l.daemon("ctl")
 		stop := l.inject(d, "error=EIO")
-		did("fsync of gangd failing with EIO", 1)
+		tally.Did("fsync of gangd failing with EIO", 1)
 		l.until("gangd has ended", func() bool { return !d.running() })
 		stop()
 		if d.code != 1 || !strings.Contains(l.log("ctl"), "disk I/O error") {
@@ -156,7 +157,7 @@ func TestFsyncFails(t *testing.T) {
 func TestFsyncSlow(t *testing.T) {
 	l := build(t, options{nodes: 2, gangd: []string{`heartbeat = "100ms"`}})
 	stop := l.inject(l.daemon("ctl"), "delay_enter=300000")
-	did("fsync of gangd slowed to 0.3 s", 1)
+	tally.Did("fsync of gangd slowed to 0.3 s", 1)
 	s := l.submitters(16, "--wrap", "exit 0")
 	l.until("jobs are accepted", func() bool { return s.count() > 60 })
 	for _, n := range l.names() {
@@ -165,7 +166,7 @@ func TestFsyncSlow(t *testing.T) {
 		}
 	}
 	l.kill9("ctl")
-	did("kill -9 of gangd", 1)
+	tally.Did("kill -9 of gangd", 1)
 	stop()
 	l.gangd()
 	at := s.count()
