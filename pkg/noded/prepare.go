@@ -105,11 +105,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 
 // leaseLeft is the lease of a member that starts now, counted from the last contact.
 func (d *Daemon) leaseLeft() time.Duration {
-	lease := d.site().Lease
-	if lease <= 0 {
-		return 0
-	}
-	return max(lease-(session.BootTime()-d.client.LastContact()), 1)
+	return LeaseLeft(d.site().Lease, d.client.LastContact(), session.BootTime())
 }
 
 // fillRanks writes the ranks of this node that run a process: their environment and files.
