@@ -108,6 +108,9 @@ func (l *lab) cutter(n int) {
 			c = cutCable
 		}
 		host := l.anyNode()
+		if rand.IntN(8) == 0 {
+			host = "ctl" // all nodes vanish at once
+		}
 		l.cut(host, c)
 		if rand.IntN(4) == 0 {
 			for range rand.IntN(6) {
