@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // drain begins the one coordinated stop of an epoch, for every cause, in one step. The
@@ -39,6 +40,9 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	for i := range j.Members {
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
+			if fault.Is(fault.DrainingIsFree) {
+				w.free(w.nodes[m.Node], j.key())
+			}
 			if w.stopOrder(j, m) != nil {
 				w.desired = append(w.desired, m.Node)
 			}
