@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -12,7 +13,7 @@ import (
 func (o *load) audit() {
 	l, t := o.l, o.l.t
 	t.Helper()
-	did("gangs submitted meanwhile", len(o.acked))
+	tally.Did("gangs submitted meanwhile", len(o.acked))
 	var r api.JobsReply
 	l.decode(&r, "gqueue", "--json", "-t", "all")
 	var a struct{ Attempts []api.Attempt }
@@ -27,15 +28,15 @@ func (o *load) audit() {
 	o.auditIDs(byName)
 	events := l.events()
 	w := l.witnesses(0)
-	checked(t, "epochs that overlap", overlaps(w)...)
+	tally.Checked(t, "epochs that overlap", overlaps(w)...)
 	attempts := map[key]*api.Attempt{}
 	for i := range a.Attempts {
 		at := &a.Attempts[i]
 		attempts[key{at.JobID, at.Epoch, 0}] = at
 	}
-	checked(t, "exit codes lost or invented", l.auditCodes(jobs, attempts, w, events)...)
-	checked(t, "jobs that ended not once", auditEnds(jobs, events)...)
-	checked(t, "processes that escaped", append(l.living(), l.strangers()...)...)
+	tally.Checked(t, "exit codes lost or invented", l.auditCodes(jobs, attempts, w, events)...)
+	tally.Checked(t, "jobs that ended not once", auditEnds(jobs, events)...)
+	tally.Checked(t, "processes that escaped", append(l.living(), l.strangers()...)...)
 	if out, errs, code := l.run("gangd", "verify"); code != 0 {
 		t.Errorf("gangd verify: exit %d\n%s%s", code, out, errs)
 	}
@@ -61,9 +62,9 @@ func (o *load) auditIDs(byName map[string][]int64) {
 			twice = append(twice, fmt.Sprintf("id %d, %d times", id, n))
 		}
 	}
-	checked(t, "acknowledged jobs lost", lost...)
-	checked(t, "jobs doubled", doubled...)
-	checked(t, "ids used twice", twice...)
+	tally.Checked(t, "acknowledged jobs lost", lost...)
+	tally.Checked(t, "jobs doubled", doubled...)
+	tally.Checked(t, "ids used twice", twice...)
 }
 
 // auditCodes: what a rank said it would end with is on record for its epoch, and what is on

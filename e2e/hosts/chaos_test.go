@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -89,7 +90,7 @@ func (l *lab) killer(n int, what string, pick func() string, start func(host str
 		time.Sleep(rand.N(1500 * time.Millisecond))
 		host := pick()
 		l.kill9(host)
-		did(what, 1)
+		tally.Did(what, 1)
 		if rand.IntN(4) == 0 {
 			time.Sleep(rand.N(3 * time.Second))
 		}
@@ -107,6 +108,9 @@ func (l *lab) cutter(n int) {
 			c = cutCable
 		}
 		host := l.anyNode()
+		if rand.IntN(8) == 0 {
+			host = "ctl" // all nodes vanish at once
+		}
 		l.cut(host, c)
 		if rand.IntN(4) == 0 {
 			for range rand.IntN(6) {
@@ -169,11 +173,11 @@ func TestChaosOfShims(t *testing.T) {
 		}
 		for _, p := range host.processes() {
 			if p.name == "gshim" && rand.IntN(2) == 0 && syscall.Kill(p.pid, syscall.SIGKILL) == nil {
-				did("kill -9 of gshim", 1)
+				tally.Did("kill -9 of gshim", 1)
 			}
 		}
 		if frozen {
-			did("gnoded frozen and thawed", 1)
+			tally.Did("gnoded frozen and thawed", 1)
 			time.Sleep(rand.N(3 * time.Second))
 			_ = l.daemon(host.name).signal(syscall.SIGCONT)
 		}

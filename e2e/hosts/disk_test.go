@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -92,7 +93,7 @@ func TestControllersDiskFull(t *testing.T) {
 		l.wait(id, api.JobRunning)
 	}
 	l.fill("ctl", 32*mib)
-	did("state disk of gangd filled up", 1)
+	tally.Did("state disk of gangd filled up", 1)
 	l.refusedFull()
 	ends := func(from, to int) {
 		t.Helper()
@@ -121,14 +122,14 @@ func TestControllersDiskFull(t *testing.T) {
 		t.Error("gangd did not live through it")
 	}
 	l.must("gangd", "verify")
-	checked(t, "ends lost on a full disk")
+	tally.Checked(t, "ends lost on a full disk")
 }
 
 // Not one inode left for gangd: what it needs is open already, so nothing is refused.
 func TestControllersInodesFull(t *testing.T) {
 	l := build(t, options{nodes: 1, tmpfs: map[string]string{"ctl": "size=256m,nr_inodes=100"}})
 	l.fillInodes("ctl")
-	did("inodes of gangd's state disk used up", 1)
+	tally.Did("inodes of gangd's state disk used up", 1)
 	id := l.submit("--wrap", "exit 3")
 	if j := l.wait(id, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 3 {
 		t.Errorf("ended with %v", j.ExitCode)
@@ -162,7 +163,7 @@ func TestNodesDiskFull(t *testing.T) {
 			id := l.submit("--nodelist=n1", "--wrap", l.rank("go", 9))
 			l.runs(id, 1, 1)
 			c.fill(l)
-			did("state disk of gnoded filled up, "+c.what, 1)
+			tally.Did("state disk of gnoded filled up, "+c.what, 1)
 			l.touch("go")
 			// Its shim can't write the result, and tells it all the same.
 			j := l.wait(id, api.JobFailed)

@@ -52,6 +52,7 @@ type Job struct {
 	Comment          string           `json:"comment,omitempty"`
 	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=)
 	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Ready            *Readiness       `json:"ready,omitempty"`
 	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
@@ -62,6 +63,14 @@ type Job struct {
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
+}
+
+// Readiness is how many ranks of the current epoch have said READY=1.
+type Readiness struct {
+	Ranks          int       `json:"ranks"`
+	Size           int       `json:"size"`
+	TimeoutSeconds int64     `json:"timeout_seconds,omitempty"` // of --ready-timeout, 0: nobody waits for it
+	Time           time.Time `json:"time,omitzero"`             // when the gate was passed
 }
 
 // NoticeView is a [Notice] in whole seconds.
@@ -141,8 +150,10 @@ const (
 	EventStaleRefused   EventType = "stale_refused"
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
+	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"
 	EventEnded          EventType = "ended"
 )

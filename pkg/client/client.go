@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,6 +132,27 @@ func (c *Client) Cancel(ctx context.Context, r *api.CancelRequest) (*api.CancelR
 func (c *Client) Act(ctx context.Context, action string, r *api.ActionRequest) (*api.CancelReply, error) {
 	out := new(api.CancelReply)
 	return out, c.call(ctx, "POST", "/v1/"+action, r, out)
+}
+
+// Update changes jobs.
+func (c *Client) Update(ctx context.Context, r *api.UpdateRequest) (*api.CancelReply, error) {
+	out := new(api.CancelReply)
+	return out, c.call(ctx, "POST", "/v1/update", r, out)
+}
+
+// NewKey makes the key of one intent to submit: 128 random bits never meet again.
+func NewKey() (string, error) {
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+// Rerun submits a job once more.
+func (c *Client) Rerun(ctx context.Context, r *api.RerunRequest) (*api.SubmitReply, error) {
+	out := new(api.SubmitReply)
+	return out, c.call(ctx, "POST", "/v1/rerun", r, out)
 }
 
 // EventPages calls fn with the events of a job (zero ref: of all) that come after since, page by

@@ -40,6 +40,9 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
 	}
+	if err := d.state.sawEnd(false); err != nil {
+		d.log.Warn("session not kept", "err", err)
+	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
@@ -54,7 +57,11 @@ func (d *Daemon) Lineage(n uint64) {
 }
 
 // Down implements [session.Agent].
-func (d *Daemon) Down(err error) {}
+func (d *Daemon) Down(err error) {
+	if err := d.state.sawEnd(session.HungUp(err)); err != nil {
+		d.log.Warn("end of the session not kept", "err", err)
+	}
+}
 
 // Report implements [session.Agent].
 func (d *Daemon) Report() *api.Actual { return d.board.report() }

@@ -136,6 +136,30 @@ func (s *Server) act(action string, op auth.Op) handler {
 	}
 }
 
+func (s *Server) update(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var req api.UpdateRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	out, err := s.Engine.Update(r.Context(), &req, caller(id), may(auth.OpUpdate, id))
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
+func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var req api.RerunRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	out, err := s.Engine.Rerun(r.Context(), &req, caller(id))
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
 func (s *Server) nodes(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
 	return reply(w, s.Engine.ShowNodes())
 }

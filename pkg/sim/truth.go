@@ -262,10 +262,14 @@ func (t *truth) committed(ch *gang.Changes) {
 
 func (t *truth) job(j *gang.Job) {
 	r := t.r
+	if t.onOld { // what a copy believes before it is found out is thrown away with it
+		t.jobs[j.ID] = j
+		return
+	}
 	if j.Key != "" {
 		var index int
 		if _, err := fmt.Sscanf(j.Key, "key-%d", &index); err == nil {
-			if id, known := r.ids[index]; known && id != j.ID && !t.onOld {
+			if id, known := r.ids[index]; known && id != j.ID {
 				r.fail("I3", "submission %d is job %d and job %d", index, id, j.ID)
 			}
 			if _, known := r.ids[index]; !known {
@@ -285,16 +289,14 @@ func (t *truth) job(j *gang.Job) {
 		r.fail("I4", "job %d ended %s, and now is %s", j.ID, state, gang.JobState(j))
 	}
 	if j.Verdict != nil {
-		if _, over := t.verdicts[j.ID]; !over && !t.onOld {
+		if _, over := t.verdicts[j.ID]; !over {
 			t.verdicts[j.ID] = j.Verdict.State
 			r.res.Ended++
 			r.res.Outcomes[j.Verdict.State]++
 		}
 	}
 	t.jobs[j.ID] = j
-	if !t.onOld {
-		t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
-	}
+	t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
 }
 
 func (t *truth) event(ev *api.Event) {
@@ -345,6 +347,16 @@ func (t *truth) cancelled(id int64) {
 
 // swapped: the controller's store is another one.
 func (t *truth) swapped(old bool) { t.onOld = old }
+
+// onOldStore is before a commit to an old copy, which was at commit at when it was put back.
+// Where a node in session has told of a higher one there must be none.
+func (t *truth) onOldStore(g *gangd, at uint64) {
+	for _, m := range t.r.machines {
+		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at {
+			t.r.fail("I11", "a controller whose store was put back to commit %d commits, though %s has told it of commit %d", at, m.name, s.seen)
+		}
+	}
+}
 
 // reopened: a controller has read its store.
 func (t *truth) reopened(g *gangd) {
