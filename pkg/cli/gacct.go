@@ -196,7 +196,7 @@ func attemptCells(a *api.Attempt) []string {
 	case !a.StartTime.IsZero():
 		took = elapsed(now().Sub(a.StartTime))
 	}
-	return []string{strconv.Itoa(a.Epoch), cause, trigger, exitSummary(a.ExitCodes), stamp(a.StartTime), took,
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), stamp(a.StartTime), took,
 		elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
 }
 
