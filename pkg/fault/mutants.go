@@ -6,7 +6,8 @@ const (
 	DrainingIsFree   Mutant = "draining-is-free"   // what a draining gang holds is given on before it is proven gone
 	SentUncommitted  Mutant = "sent-uncommitted"   // desired sets go out before their commit
 	LeftUnasked      Mutant = "left-unasked"       // a member that is over is not asked for, where the node may never have been told of it
+	StartAfterLease  Mutant = "start-after-lease"  // a start that slept with its machine begins after the lease has run out
 )
 
 // All is every mutant.
-var All = []Mutant{LeaseFromReceipt, DrainingIsFree, SentUncommitted, LeftUnasked}
+var All = []Mutant{LeaseFromReceipt, DrainingIsFree, SentUncommitted, LeftUnasked, StartAfterLease}

@@ -70,10 +70,13 @@ type RankSpec struct {
 type Command struct {
 	Go     *Go              `json:"go,omitempty"`
 	Stop   *api.Stop        `json:"stop,omitempty"`
-	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
-	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
-	Bye    bool             `json:"bye,omitempty"`      // results are recorded: let go of the member
-	Serve  string           `json:"serve,omitempty"`    // directory of the next member; for a spare, see [Spare]
+	Signal *api.SignalOrder `json:"signal,omitempty"` // applied once by Number; answered with Answer
+	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for
+	// everyone on this machine. What is left of it would be counted from when it is read, and a
+	// machine may sleep before that for longer than the whole lease.
+	LeaseUntil time.Duration `json:"lease_until_ns,omitempty"`
+	Bye        bool          `json:"bye,omitempty"`   // results are recorded: let go of the member
+	Serve      string        `json:"serve,omitempty"` // directory of the next member; for a spare, see [Spare]
 }
 
 // Go opens the gate.

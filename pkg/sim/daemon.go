@@ -96,9 +96,9 @@ func (d *daemon) isGone() bool { return d.gone() }
 // tickLater renews leases at each heartbeat.
 func (d *daemon) tickLater() {
 	d.after(d.settings.Heartbeat, func() {
-		if left, due := d.renewal.Due(d.settings.Lease, d.half.LastContact(), d.m.bootTime()); due {
+		if until, due := d.renewal.Due(d.settings.Lease, d.half.LastContact()); due {
 			for _, k := range slices.SortedFunc(maps.Keys(d.members), compareKeys) {
-				d.members[k].want.Lease = left
+				d.members[k].want.Lease = until
 				d.members[k].poke()
 			}
 		}

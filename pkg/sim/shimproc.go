@@ -199,8 +199,8 @@ func (s *shimProc) obey(c shim.Command) {
 	if c.Stop != nil {
 		s.step(supervise.Order{Stop: *c.Stop})
 	}
-	if c.Lease > 0 {
-		s.step(supervise.Renewed{Left: c.Lease})
+	if c.LeaseUntil > 0 {
+		s.step(supervise.Renewed{Left: c.LeaseUntil - s.m.bootTime()})
 	}
 	if c.Bye && (s.mach.State() == supervise.Holding || len(s.spec.ranks) == 0) {
 		s.step(supervise.Order{})
