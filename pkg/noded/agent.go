@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // Hello implements [session.Agent].
@@ -51,8 +52,17 @@ func (d *Daemon) Lineage(n uint64) {
 	}
 }
 
-// Down implements [session.Agent].
-func (d *Daemon) Down(err error) {}
+// Down implements [session.Agent]. An order to start counts only in the session in which it
+// came: what a daemon that was cut off (or frozen) still holds of one must not be carried out
+// because there is contact again, before the controller has said anew what it wants.
+func (d *Daemon) Down(err error) {
+	if fault.Is(fault.GateOutlivesSession) {
+		return
+	}
+	for _, m := range d.all() {
+		m.set(func(w *want) { w.gate = nil })
+	}
+}
 
 // Report implements [session.Agent].
 func (d *Daemon) Report() *api.Actual { return d.board.report() }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/noded"
 	"gangd/pkg/session"
 )
@@ -185,7 +186,14 @@ func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 
 func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
 
 // Down implements [session.Agent].
-func (d *daemon) Down(error) {}
+func (d *daemon) Down(error) {
+	if fault.Is(fault.GateOutlivesSession) {
+		return
+	}
+	for _, x := range d.members {
+		x.want.Gate = nil
+	}
+}
 
 func compareKeys(a, b api.MemberKey) int {
 	if a.Job != b.Job {

@@ -90,6 +90,8 @@ func (d *daemon) hangUp() {
 	l.fin(true)
 	lasted := time.Duration(0)
 	if d.greeted {
+		d.greeted = false
+		d.Down(nil)
 		lasted = max(d.m.r.now-d.opened, 1)
 	}
 	d.retry(lasted)
