@@ -69,7 +69,7 @@ func (d *Driver) Turn(ctx context.Context) (full bool, err error) {
 	d.waiting = nil
 	e.finish(done)
 	for len(e.swept) > 0 {
-		e.dropCheckpoints(ctx, <-e.swept)
+		e.drop(ctx, <-e.swept)
 	}
 	return false, nil
 }

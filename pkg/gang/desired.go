@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -39,7 +40,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	// A member that has to stop is never told to start as well: where the gate had not been
 	// seen open before, it stays shut.
 	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
-		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port}
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(e.job.TimeLimit, api.NoLimit)}
 	}
 	return a
 }
@@ -50,7 +51,7 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 	if d == nil || m.State != MemberStopping {
 		return nil
 	}
-	if d.Cause == api.CauseCompleted && slices.ContainsFunc(m.Ranks, func(r int) bool { return hasProcess(j, r) }) {
+	if d.Cause == api.CauseCompleted && endedItself(j, m) {
 		return nil
 	}
 	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
@@ -58,6 +59,21 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 		s.Signal = j.Spec.StopSignal
 	}
 	return s
+}
+
+// endedItself: the member has processes, and each had ended before anything stopped it.
+func endedItself(j *Job, m *Member) bool {
+	had := false
+	for _, r := range m.Ranks {
+		if !hasProcess(j, r) {
+			continue
+		}
+		if s := j.Ranks[r].State; s == api.RankPreempting || s == api.RankPreempted {
+			return false
+		}
+		had = true
+	}
+	return had
 }
 
 // bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same.

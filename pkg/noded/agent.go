@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/fault"
+	"gangd/pkg/session"
 )
 
 // Hello implements [session.Agent].
@@ -39,6 +40,9 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
 	}
+	if err := d.state.sawEnd(false); err != nil {
+		d.log.Warn("session not kept", "err", err)
+	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
@@ -56,11 +60,15 @@ func (d *Daemon) Lineage(n uint64) {
 // came: what a daemon that was cut off (or frozen) still holds of one must not be carried out
 // because there is contact again, before the controller has said anew what it wants.
 func (d *Daemon) Down(err error) {
-	if fault.Is(fault.GateOutlivesSession) {
-		return
-	}
 	for _, m := range d.all() {
-		m.set(func(w *want) { w.gate = nil })
+		m.set(func(w *want) {
+			if !fault.Is(fault.GateOutlivesSession) {
+				w.gate = nil
+			}
+		})
+	}
+	if err := d.state.sawEnd(session.HungUp(err)); err != nil {
+		d.log.Warn("end of the session not kept", "err", err)
 	}
 }
 

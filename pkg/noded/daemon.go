@@ -66,7 +66,7 @@ func Run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("gshim: %w", err)
 	}
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
-	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
+	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)

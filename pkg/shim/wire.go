@@ -70,7 +70,8 @@ type RankSpec struct {
 type Command struct {
 	Go     *Go              `json:"go,omitempty"`
 	Stop   *api.Stop        `json:"stop,omitempty"`
-	Signal *api.SignalOrder `json:"signal,omitempty"` // applied once by Number; answered with Answer
+	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
+	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
 	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for
 	// everyone on this machine. What is left of it would be counted from when it is read, and a
 	// machine may sleep before that for longer than the whole lease.

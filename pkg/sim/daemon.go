@@ -37,7 +37,7 @@ type daemon struct {
 func newDaemon(m *machine) *daemon {
 	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}}
 	d.board = noded.NewBoard(d.wakeSession)
-	d.half = session.NewDrivenNode(d, m.bootTime)
+	d.half = session.NewDrivenNode(d, m.bootTime, m.disk.hungUp)
 	if m.disk.lease >= 0 {
 		d.settings.Lease = m.disk.lease
 	}
@@ -186,7 +186,8 @@ func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 
 func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
 
 // Down implements [session.Agent].
-func (d *daemon) Down(error) {
+func (d *daemon) Down(err error) {
+	d.m.disk.hungUp = session.HungUp(err)
 	if fault.Is(fault.GateOutlivesSession) {
 		return
 	}

@@ -199,6 +199,9 @@ func (s *shimProc) obey(c shim.Command) {
 	if c.Stop != nil {
 		s.step(supervise.Order{Stop: *c.Stop})
 	}
+	if c.Limit != 0 {
+		s.step(supervise.Limit{TimeLimit: max(c.Limit, 0)})
+	}
 	if c.LeaseUntil > 0 {
 		s.step(supervise.Renewed{Left: c.LeaseUntil - s.m.bootTime()})
 	}
