@@ -342,3 +342,18 @@ func TestNoticeTargets(t *testing.T) {
 		}
 	}
 }
+
+// A start that lay unread while the machine slept for longer than the lease starts nothing.
+func TestAStartAfterTheLeaseIsItsEnd(t *testing.T) {
+	cfg := Config{Ranks: []int{0}, Grace: 5 * time.Second, Lease: 40 * time.Second}
+	m := New(cfg, Instant{})
+	for _, a := range m.Step(Instant{Mono: time.Second, Boot: 90 * time.Second}, Go{}) {
+		if a.Kind == Start {
+			t.Fatal("started after the lease")
+		}
+	}
+	m.Step(Instant{Mono: time.Second, Boot: 90 * time.Second}, Empty{})
+	if m.State() == Running || m.Cause() != api.CauseNodeLost {
+		t.Errorf("state %s, cause %s", m.State(), m.Cause())
+	}
+}
