@@ -14,14 +14,14 @@ import (
 	"gangd/pkg/jobapi"
 )
 
-// node takes what a rank says and checks that nobody else is spoken for.
-type node struct {
+// checker takes what a rank says and checks that nobody else is spoken for.
+type checker struct {
 	t    *testing.T
 	who  jobapi.Caller
 	read int64
 }
 
-func (n *node) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writer) (*api.CallResult, error) {
+func (n *checker) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writer) (*api.CallResult, error) {
 	if c.MemberKey != n.who.MemberKey || c.Rank != n.who.Rank {
 		n.t.Errorf("the call speaks for %v rank %d", c.MemberKey, c.Rank)
 	}
@@ -54,7 +54,7 @@ func (n *node) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writer)
 	return &api.CallResult{}, nil
 }
 
-func (n *node) Info(c jobapi.Caller) Info { return Info{JobID: c.Job, Rank: c.Rank} }
+func (n *checker) Info(c jobapi.Caller) Info { return Info{JobID: c.Job, Rank: c.Rank} }
 
 // Whatever a rank sends to its socket is taken as its own, or refused with a code and a
 // sentence.
@@ -77,7 +77,7 @@ func FuzzRequests(f *testing.F) {
 		if err != nil || !strings.HasPrefix(target, "/") {
 			return
 		}
-		n := &node{t: t, who: jobapi.Caller{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Rank: 3}}
+		n := &checker{t: t, who: jobapi.Caller{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Rank: 3}}
 		r := (&http.Request{Method: method, URL: u, Host: "node", Header: http.Header{"Idempotency-Key": {key}}, ContentLength: length,
 			Body: io.NopCloser(strings.NewReader(string(body)))}).WithContext(t.Context())
 		w := httptest.NewRecorder()
