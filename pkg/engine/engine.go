@@ -98,11 +98,11 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
 		world: gang.Restore(now, opt.Settings, saved),
-		queue: new(sched.Queue),
 		inbox: make(chan request, inboxSize),
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
 	}
+	e.queue = sched.NewQueue(&e.opt.Policy, nil)
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.view.init(e.world, opt.Store.Lineage())
 	e.bus.init(saved.NextSeq - 1)

@@ -204,13 +204,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	parts := strings.Split(ev.Partition, ",")
 	c := &sched.Candidate{Job: 1 << 62, Priority: ev.Priority, Size: ev.Spec.Size, Submit: e.opt.Clock.Now().Wall,
 		Ask: cluster.AskOf(ev.Spec, parts), TimeLimit: ev.TimeLimit}
-	i, _ := slices.BinarySearchFunc(v.Queue, c, func(a, b *sched.Candidate) int {
-		if sched.Less(a, b) {
-			return -1
-		}
-		return 1
-	})
-	v.Queue = slices.Insert(v.Queue, i, c)
+	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)
 	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
@@ -259,7 +253,7 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(v.Queue, func(c *sched.Candidate) bool { return c.Job == j.ID }) {
+	if v.Queue.Get(j.ID) != nil {
 		r := sched.Explain(v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}

@@ -14,20 +14,21 @@ import (
 // arithmetic node by node, who holds what, and the nearest asks that would start now. It
 // plans again up to that job, so it is for a person who asks, not for each job of a table.
 func Explain(v *View, p *Policy, job int64) Reason {
-	at := slices.IndexFunc(v.Queue, func(c *Candidate) bool { return c.Job == job })
+	at := v.Queue.Position(job)
+	queue := v.Queue.Slice()
 	if at < 0 {
 		return Reason{Job: job, Word: WordNone, Text: fmt.Sprintf("job %d is not waiting for nodes", job)}
 	}
 	pl := newPlanner(time.Time{}, v, p)
-	for _, c := range v.Queue[:at] {
+	for _, c := range queue[:at] {
 		pl.visit(c)
 	}
-	c := v.Queue[at]
+	c := queue[at]
 	sh := pl.shape(c.Ask)
 	if sh.bad != nil {
 		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
 	}
-	position := ordinal(at+1) + " of " + strconv.Itoa(len(v.Queue)) + " in the queue"
+	position := ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	if ms := pl.place(sh.need, pl.current(), c.Avoid); ms != nil {
 		names := make([]string, len(ms))
 		for i, m := range ms {
@@ -53,7 +54,7 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 		started[s.Job] = true
 	}
 	var waiting, starting []int64
-	for _, c := range pl.view.Queue[:at] {
+	for _, c := range pl.view.Queue.Slice()[:at] {
 		if !slices.ContainsFunc(c.Ask.Partitions, func(p string) bool { return slices.Contains(d.Ask.Partitions, p) }) {
 			continue
 		}
@@ -121,8 +122,8 @@ func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 func wouldStart(v *View, p *Policy, c *Candidate, ask *cluster.Ask) bool {
 	other, queue := resubmitted(v.Queue, c, ask)
 	pl := newPlanner(time.Time{}, &View{Nodes: v.Nodes, Queue: queue, Claims: v.Claims}, p)
-	for _, o := range queue {
-		if o == other {
+	for _, o := range queue.Slice() {
+		if o.Job == other.Job {
 			return pl.start(o, pl.shape(ask))
 		}
 		pl.visit(o)
@@ -131,17 +132,17 @@ func wouldStart(v *View, p *Policy, c *Candidate, ask *cluster.Ask) bool {
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.
-func resubmitted(queue []*Candidate, c *Candidate, ask *cluster.Ask) (*Candidate, []*Candidate) {
+func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Queue) {
 	other := *c
 	other.Ask, other.Size = ask, ask.Spec.Size
-	for _, o := range queue {
+	for _, o := range queue.Slice() {
 		if !o.Submit.Before(other.Submit) {
 			other.Submit = o.Submit.Add(1)
 		}
 	}
-	out := slices.DeleteFunc(slices.Clone(queue), func(o *Candidate) bool { return o == c })
-	at, _ := slices.BinarySearchFunc(out, &other, compare)
-	return &other, slices.Insert(out, at, &other)
+	out := queue.Clone()
+	out.Insert(&other)
+	return out.Get(other.Job), out
 }
 
 func ordinal(n int) string {

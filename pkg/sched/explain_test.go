@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Explain(&View{Nodes: tt.nodes, Queue: tt.queue}, &Policy{}, tt.job)
+			got := Explain(&View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}, &Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
@@ -109,7 +109,7 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 		p := &Policy{Claims: rapid.IntRange(0, 2).Draw(t, "claims")}
 		plan := Make(epoch0, v, p)
 		v.Claims = plan.Claims
-		for _, r := range plan.Reasons {
+		for _, r := range plan.Reasons(v.Queue) {
 			c := find(v.Queue, r.Job)
 			got := Explain(v, p, r.Job)
 			if got.Word != r.Word || strings.Count(got.Text, "\n") > 11 {
@@ -125,14 +125,10 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				ask := cluster.AskOf(&s, c.Ask.Partitions)
 				// Its owner cancels the job and submits the other one, which gets a later time.
 				other := &Candidate{Job: 9999, Priority: c.Priority, Size: s.Size, Ask: ask, Submit: epoch0.Add(time.Hour), Avoid: c.Avoid}
-				var q Queue
-				for _, o := range v.Queue {
-					if o != c {
-						q.Insert(o)
-					}
-				}
+				q := v.Queue.Clone()
+				q.Remove(c.Job)
 				q.Insert(other)
-				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q.Slice(), Claims: v.Claims}, p)
+				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q, Claims: v.Claims}, p)
 				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
 					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
 				}

@@ -17,14 +17,14 @@ import (
 // thousand waiting gangs costs one map look-up each.
 func Make(now time.Time, v *View, p *Policy) Plan {
 	pl := newPlanner(now, v, p)
-	for i, c := range v.Queue {
+	for i, c := range v.Queue.Slice() {
 		if p.MaxStarts > 0 && len(pl.starts) >= p.MaxStarts {
-			pl.carry(v.Queue[i:])
+			pl.carry(v.Queue.Slice()[i:])
 			break
 		}
 		pl.visit(c)
 	}
-	return Plan{Starts: pl.starts, Reasons: pl.reasons, Claims: pl.claims}
+	return Plan{Starts: pl.starts, why: pl.reasons, Claims: pl.claims}
 }
 
 // planner is the working state of one plan.
@@ -42,7 +42,7 @@ type planner struct {
 	tally   tally
 	starts  []Start
 	claims  []Claim
-	reasons []Reason
+	reasons map[int64]Reason
 }
 
 // shape is what is known about all asks that are equal.
@@ -109,9 +109,9 @@ func (pl *planner) visit(c *Candidate) {
 	}
 	r.Job = c.Job
 	if pl.reasons == nil {
-		pl.reasons = make([]Reason, 0, len(pl.view.Queue)-len(pl.starts))
+		pl.reasons = make(map[int64]Reason)
 	}
-	pl.reasons = append(pl.reasons, r)
+	pl.reasons[c.Job] = r
 	if sh.bad == nil && len(pl.claims) < pl.limit {
 		pl.claim(c, sh)
 	}
