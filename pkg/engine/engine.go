@@ -62,23 +62,24 @@ type Options struct {
 
 // Engine runs the controller's state.
 type Engine struct {
-	opt    Options
-	store  store.Store
-	world  *gang.World
-	queue  *sched.Queue
-	log    *slog.Logger
-	hub    Hub
-	inbox  chan request
-	kept   []request     // taken from the inbox while the disk was full, before all that is in it now
-	done   chan struct{} // closed when Run has returned
-	view   view
-	bus    bus
-	said   said
-	meet   barriers
-	swept  chan int64 // jobs whose checkpoints nobody needs any more
-	fencer fencer
-	replan bool // something changed since the last plan, or that one was cut short
-	plan   sched.Plan
+	opt     Options
+	store   store.Store
+	world   *gang.World
+	queue   *sched.Queue
+	log     *slog.Logger
+	hub     Hub
+	inbox   chan request
+	kept    []request     // taken from the inbox while the disk was full, before all that is in it now
+	done    chan struct{} // closed when Run has returned
+	view    view
+	bus     bus
+	said    said
+	meet    barriers
+	swept   chan int64 // jobs whose checkpoints nobody needs any more
+	fencer  fencer
+	replan  bool // something changed since the last plan, or that one was cut short
+	plan    sched.Plan
+	planner sched.Planner
 }
 
 // request is one event, or a look at the state from inside (inspect), with its answer.

@@ -32,7 +32,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	}
 	e.replan = false
 	t := time.Now()
-	e.plan = sched.Make(now.Wall, e.schedView(), &e.opt.Policy)
+	e.plan = e.planner.Make(now.Wall, e.schedView(), &e.opt.Policy)
 	e.opt.Record.Plan(time.Since(t), now.Wall)
 	for _, s := range e.plan.Starts {
 		e.world.Step(now, gang.Reserve{Job: s.Job, Slots: s.Slots})

@@ -212,7 +212,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
-	return first + "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
 }
 
 // waitsFirst says what keeps a job from being looked at before any resource does.
@@ -254,7 +254,7 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		return nil, err
 	}
 	if v.Queue.Get(j.ID) != nil {
-		r := sched.Explain(v, &e.opt.Policy, j.ID)
+		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
 	return out, e.lastTry(ctx, j, out)

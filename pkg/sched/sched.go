@@ -78,21 +78,28 @@ type Plan struct {
 	Starts []Start
 	Stops  []Stop  // gangs to preempt now
 	Claims []Claim // for the next view
-	why    map[int64]Reason
+	why    map[*Class]*verdict
 }
 
-// Reason is why a candidate stays, from this plan; false when it was not looked at. It may
-// be called from any goroutine.
-func (p *Plan) Reason(job int64, _ *Class) (Reason, bool) {
-	r, ok := p.why[job]
-	return r, ok
+// Reason is why a candidate that did not start stays, from this plan; false when it was not
+// looked at. It may be called from any goroutine.
+func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
+	v := p.why[cl]
+	if v == nil {
+		return Reason{}, false
+	}
+	return v.reason(job), true
 }
 
 // Reasons are those of all candidates of a queue that stay, in its order.
 func (p *Plan) Reasons(q *Queue) []Reason {
+	starts := make(map[int64]bool, len(p.Starts))
+	for _, s := range p.Starts {
+		starts[s.Job] = true
+	}
 	var out []Reason
 	for _, c := range q.Slice() {
-		if r, ok := p.Reason(c.Job, q.Class(c.Job)); ok {
+		if r, ok := p.Reason(c.Job, q.Class(c.Job)); ok && !starts[c.Job] {
 			out = append(out, r)
 		}
 	}

@@ -138,7 +138,7 @@ func BenchmarkExplain(b *testing.B) {
 	start := time.Now()
 	n := 0
 	for b.Loop() {
-		Explain(v, &Policy{}, 99999)
+		Explain(epoch0, v, &Policy{}, 99999)
 		n++
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/explain")
