@@ -21,36 +21,61 @@ func (pl *planner) keepClaims() {
 }
 
 // reach books the claims of gangs that are not of a lower tier than c, and starts those of
-// them that fit: a claim, once made, is not broken by who came later.
+// them that fit: a claim, once made, is not broken by who came later. Behind them come the
+// gangs of these tiers that waited too long.
 func (pl *planner) reach(c *Candidate) {
-	if len(pl.waiting) == 0 || pl.policy.below(pl.waiting[0].c, c) {
-		return
-	}
-	n := 0
-	for n < len(pl.waiting) && !pl.policy.below(pl.waiting[n].c, c) {
-		n++
-	}
-	batch := pl.waiting[:n]
-	pl.waiting = pl.waiting[n:]
 	var kept []*Candidate
-	for _, b := range batch {
-		if pl.keep(b) {
+	for len(pl.waiting) > 0 && !pl.policy.below(pl.waiting[0].c, c) {
+		if b := pl.waiting[0]; pl.keep(b) {
 			kept = append(kept, b.c)
 		}
+		pl.waiting = pl.waiting[1:]
 	}
 	for _, c := range kept {
-		pl.visited[c.Job] = true
-		if most := pl.policy.MaxStarts; most > 0 && len(pl.starts) >= most {
+		if pl.full() {
 			return
 		}
-		sh := pl.shape(c.Ask)
-		at := pl.bookingOf(c.Job)
-		if pl.start(c, sh, pl.levelWithout(at, pl.end(c))) {
-			pl.unbook(at)
-		} else {
-			pl.note(c, pl.view.Queue.Class(c.Job), sh)
+		pl.visited[c.Job] = true
+		pl.visitClaimant(c)
+	}
+	for len(pl.guarded) > 0 && !pl.full() && !pl.policy.below(pl.guarded[0], c) {
+		c := pl.guarded[0]
+		pl.guarded = pl.guarded[1:]
+		if !pl.visited[c.Job] {
+			pl.visited[c.Job] = true
+			pl.visit(c, pl.view.Queue.Class(c.Job))
 		}
 	}
+}
+
+// visitClaimant starts a gang that holds a claim, or looks again for victims for it.
+func (pl *planner) visitClaimant(c *Candidate) {
+	sh, cl, at := pl.shape(c.Ask), pl.view.Queue.Class(c.Job), pl.bookingOf(c.Job)
+	if v := pl.capped(c); v != nil {
+		v.first = c.Job
+		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		pl.unbook(at)
+		return
+	}
+	if pl.start(c, sh, pl.levelWithout(at, pl.end(c))) {
+		pl.unbook(at)
+		return
+	}
+	pl.note(c, cl, sh)
+	b := &pl.booked[at]
+	if len(b.Victims) > 0 {
+		pl.tell(b)
+	} else if own := *b; pl.mayPreempt() {
+		pl.unbook(at)
+		if !pl.preempt(c, sh) {
+			pl.book(own)
+		}
+	}
+}
+
+// full: the plan has as many starts as it may.
+func (pl *planner) full() bool {
+	return pl.policy.MaxStarts > 0 && len(pl.starts) >= pl.policy.MaxStarts
 }
 
 // below reports whether a is of a lower tier than b, where the order has tiers at all.
@@ -78,7 +103,9 @@ func (pl *planner) keep(b booking) bool {
 			return false
 		}
 	}
-	b.At = pl.freeAt(b.grants)
+	if b.Victims = pl.victimsLeft(b.Victims); b.Victims == nil {
+		b.At = pl.freeAt(b.grants)
+	}
 	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; len(b.Victims) == 0 && pl.now.Sub(b.Looked) >= pause {
 		b.Looked = pl.now
 		// Only for a time that is known and earlier: what a claimant was promised never

@@ -68,6 +68,12 @@ type planner struct {
 	stopBy  map[int64]time.Time
 	starts  []Start
 	sees    *level         // of the gang that is explained
+	prey    []*prey        // who may be preempted, made when first asked for
+	moved   map[int64]bool // victims of moves
+	tries   int            // moves looked for
+	guarded []*Candidate   // who waited too long, longest first
+	stops   []Stop
+	use     *held
 	visited map[int64]bool // claimants that were looked at before their turn
 	why     map[*Class]*verdict
 }
@@ -105,8 +111,9 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.turn++
 	m.look(v.Nodes)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.base.shared()},
-		visited: map[int64]bool{}, why: map[*Class]*verdict{}}
+		visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
 	pl.keepClaims()
+	pl.guard()
 	return pl
 }
 
@@ -140,7 +147,7 @@ func sameCapacity(a, b *cluster.Node) bool {
 func (pl *planner) run(stop int) {
 	pl.heads.fill(pl.view.Queue)
 	for n := 0; len(pl.heads) > 0; n++ {
-		if most := pl.policy.MaxStarts; most > 0 && len(pl.starts) >= most {
+		if pl.full() {
 			break
 		}
 		c := pl.heads[0].c
@@ -149,7 +156,7 @@ func (pl *planner) run(stop int) {
 		}
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a claim.
-		if pl.visited[c.Job] || pl.visit(c, pl.heads[0].class) || len(pl.booked) < pl.limit && !pl.shape(c.Ask).barred() {
+		if pl.visited[c.Job] || pl.visit(c, pl.heads[0].class) || pl.mayClaim(c) && !pl.shape(c.Ask).barred() && pl.capped(c) == nil {
 			pl.heads.next()
 		} else {
 			heap.Pop(&pl.heads)
@@ -161,7 +168,7 @@ func (pl *planner) run(stop int) {
 }
 
 func (pl *planner) plan() Plan {
-	out := Plan{Starts: pl.starts, why: pl.why}
+	out := Plan{Starts: pl.starts, Stops: pl.stops, why: pl.why}
 	for _, b := range pl.booked {
 		out.Claims = append(out.Claims, b.Claim)
 	}
@@ -225,6 +232,11 @@ func (pl *planner) end(c *Candidate) time.Time {
 // visit starts a gang, or notes why it and all others of its class stay.
 func (pl *planner) visit(c *Candidate, cl *Class) bool {
 	sh := pl.shape(c.Ask)
+	if v := pl.capped(c); v != nil {
+		v.first = c.Job
+		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		return false
+	}
 	end := pl.end(c)
 	stays := sh.bad != nil || !sh.blocked.IsZero() && !end.Before(sh.blocked)
 	if !stays && pl.start(c, sh, pl.levelFor(end)) {
@@ -234,7 +246,7 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		sh.blocked = end
 	}
 	pl.note(c, cl, sh)
-	if sh.bad == nil && len(pl.booked) < pl.limit {
+	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
 		pl.claim(c, sh)
 	}
 	return false
@@ -252,6 +264,19 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 		sh.turn, sh.blocked, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, nil
 	}
 	return sh
+}
+
+// mayClaim reports whether one more gang may be given a claim. Moves do not count: they end
+// as soon as their victims have.
+func (pl *planner) mayClaim(c *Candidate) bool {
+	guarded, n := pl.tooLong(c), 0
+	for i := range pl.booked {
+		if b := &pl.booked[i]; len(b.Victims) == 0 && pl.tooLong(b.c) == guarded {
+			n++
+		}
+	}
+	// Who waited too long has one claim beside the others'.
+	return n < pl.limit && !guarded || n == 0
 }
 
 // barred: nothing of this shape will start or be given a claim in this plan.
@@ -297,6 +322,9 @@ func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
 		}
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})
+	if pl.use != nil {
+		pl.use.add(c.User, c.Account, CardsOf(c.Ask))
+	}
 	return true
 }
 

@@ -31,6 +31,7 @@ type verdict struct {
 	room      int     // ranks that there is room for
 	claimants []int64 // who keeps it off places that are free
 	out       string  // what of the nodes is out of service
+	says      string  // all of it, where there is no arithmetic of places
 }
 
 // note says why the candidates of a class stay, once for all shapes and classes that are
@@ -78,6 +79,8 @@ func (v *verdict) reason(job int64) Reason {
 
 func (v *verdict) text() string {
 	switch {
+	case v.says != "":
+		return v.says
 	case v.bad != nil:
 		return v.bad.Error()
 	case v.claimants != nil:

@@ -43,6 +43,8 @@ type Running struct {
 	Array         int64
 	Size          int // ranks
 	Cards         int // of all ranks
+	Ask           *cluster.Ask
+	Submit        time.Time
 	// Start is when its ranks began; zero while it is reserved. TimeLimit counts from it.
 	Start     time.Time
 	TimeLimit time.Duration
