@@ -124,6 +124,9 @@ func (pl *planner) holds(d *cluster.Need, slots []cluster.Slot) bool {
 	if len(slots) != d.Size {
 		return false
 	}
+	if d.Parts != nil {
+		return pl.admitsAll(d, slots)
+	}
 	for i, s := range slots {
 		if i > 0 && s.Node == slots[i-1].Node {
 			continue
@@ -222,6 +225,9 @@ func (pl *planner) cleared(at int) *cluster.Node {
 // findClaim chooses places over the whole of the ready nodes, those that need the least
 // further freeing: for when it is not known when what runs will end.
 func (pl *planner) findClaim(d *cluster.Need, avoid []string) []cluster.Slot {
+	if d.Parts != nil {
+		return pl.claimMixed(d, avoid)
+	}
 	spots := pl.spotsEmpty(d, avoid)
 	l := layoutOf(d)
 	if l.members(pl.tallyOf(spots)) == 0 {

@@ -71,6 +71,9 @@ func (pl *planner) byEnd() []ending {
 // the claims made so far; nil when only the end of something unknown would make room.
 func (pl *planner) earliest(sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
 	d, l := sh.need, layoutOf(sh.need)
+	if d.Parts != nil {
+		return pl.earliestMixed(d, avoid)
+	}
 	top := pl.top()
 	t := pl.tallyOf(pl.look(sh, top, avoid))
 	changed := make(map[int]*cluster.Node)
@@ -110,6 +113,44 @@ func (pl *planner) earliest(sh *shape, avoid []string) ([]cluster.Slot, time.Tim
 		return pl.earliest(sh, nil)
 	}
 	return nil, time.Time{}
+}
+
+// earliestMixed is earliest for a gang with roles: the end after which it fits is looked
+// for by halves, since each look packs all of its parts.
+func (pl *planner) earliestMixed(d *cluster.Need, avoid []string) ([]cluster.Slot, time.Time) {
+	ends, top := pl.byEnd(), pl.top()
+	after := func(n int) []cluster.Slot {
+		nodes := slices.Clone(top.nodes)
+		for _, e := range ends[:n] {
+			nodes[e.at] = nodes[e.at].Release(e.key)
+		}
+		var ready []int32
+		for at, n := range nodes {
+			if n.Ready {
+				ready = append(ready, int32(at))
+			}
+		}
+		return mixed(d, nodes, ready, avoid)
+	}
+	n, found := len(ends), after(len(ends))
+	if found == nil {
+		if len(avoid) > 0 {
+			return pl.earliestMixed(d, nil)
+		}
+		return nil, time.Time{}
+	}
+	for low := 0; low < n; {
+		mid := (low + n) / 2
+		if slots := after(mid); slots != nil {
+			n, found = mid, slots
+		} else {
+			low = mid + 1
+		}
+	}
+	if n == 0 {
+		return found, pl.now
+	}
+	return found, ends[n-1].t
 }
 
 // settle chooses the places of a gang on the nodes as they will be.

@@ -40,6 +40,10 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	r := Reason{Word: verdict.reason(job).Word, Text: verdict.text()}
 	lines := []string{position + "; " + r.Text}
 	lines = append(lines, pl.ahead(sh.need, at)...)
+	if sh.need.Parts != nil {
+		lines = append(lines, pl.mixedLines(sh.need)...)
+		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
+	}
 	lines = append(lines, pl.nodeLines(sh.need)...)
 	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.nodes)...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
@@ -122,11 +126,12 @@ func (pl *planner) upTo(at int) *shape {
 	c := pl.view.Queue.order[at]
 	pl.run(at)
 	pl.reach(c)
-	if own := pl.bookingOf(c.Job); own >= 0 {
-		pl.sees = pl.levelWithout(own, pl.end(c))
-	} else {
-		pl.sees = pl.levelFor(pl.end(c))
+	if at := pl.bookingOf(c.Job); at >= 0 {
+		own := pl.booked[at]
+		pl.own = &own
+		pl.unbook(at) // nobody waits for his own claim
 	}
+	pl.sees = pl.levelFor(pl.end(c))
 	return pl.shape(c.Ask)
 }
 

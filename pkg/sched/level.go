@@ -109,6 +109,18 @@ func (l *level) members(k *kind) []int32 {
 	return l.of[k.id]
 }
 
+// open lists the nodes that something may go to.
+func (l *level) open() []int32 {
+	var out []int32
+	for _, k := range l.live {
+		if !k.closed {
+			out = append(out, l.of[k.id]...)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // tidy drops kinds that have no node any more.
 func (l *level) tidy() {
 	l.live = slices.DeleteFunc(l.live, func(k *kind) bool { return len(l.of[k.id]) == 0 })

@@ -68,6 +68,7 @@ type planner struct {
 	stopBy  map[int64]time.Time
 	starts  []Start
 	sees    *level         // of the gang that is explained
+	own     *booking       // its claim
 	prey    []*prey        // who may be preempted, made when first asked for
 	moved   map[int64]bool // victims of moves
 	tries   int            // moves looked for
@@ -330,6 +331,9 @@ func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
 
 // slots is where a gang can start now, by rank; nil: it does not fit.
 func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
+	if sh.need.Parts != nil {
+		return pl.placeMixed(c, sh.need, l)
+	}
 	members := pl.place(sh, l, c.Avoid)
 	if members == nil {
 		return nil
@@ -351,10 +355,14 @@ type nodeGrant struct {
 	cluster.Grant
 }
 
-// grants is what slots take, node by node. The slots of a node follow each other.
+// grants is what slots take, node by node. The slots of a node follow each other, except
+// in a gang with roles.
 func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
-	var out []nodeGrant
 	key := api.MemberKey{Job: c.Job, Epoch: epoch}
+	if c.Ask.Parts != nil {
+		return pl.mixedGrants(c, slots, key, until)
+	}
+	var out []nodeGrant
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].Node == slots[0].Node {
@@ -362,6 +370,22 @@ func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until t
 		}
 		out = append(out, nodeGrant{pl.find(slots[0].Node), cluster.GrantFor(c.Ask, key, slots[:n], until)})
 		slots = slots[n:]
+	}
+	return out
+}
+
+func (pl *planner) mixedGrants(c *Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
+	ranks := make(map[string][]int)
+	var order []string
+	for r, s := range slots {
+		if ranks[s.Node] == nil {
+			order = append(order, s.Node)
+		}
+		ranks[s.Node] = append(ranks[s.Node], r)
+	}
+	out := make([]nodeGrant, len(order))
+	for i, name := range order {
+		out[i] = nodeGrant{pl.find(name), cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
 	}
 	return out
 }

@@ -180,6 +180,9 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 func (pl *planner) move(c *Candidate, sh *shape, victims []*prey) ([]cluster.Slot, []*prey) {
 	d, l := sh.need, layoutOf(sh.need)
 	base := pl.levelFor(pl.end(c))
+	if d.Parts != nil {
+		return pl.moveMixed(c, d, base, victims)
+	}
 	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*prey)}
 	t := pl.tallyOf(pl.look(sh, base, c.Avoid))
 	m, n := 0, 0
@@ -204,6 +207,52 @@ func (pl *planner) move(c *Candidate, sh *shape, victims []*prey) ([]cluster.Slo
 	var slots []cluster.Slot
 	for _, m := range members {
 		slots = append(slots, d.Pick(mv.without(m.at, chosen), m.ranks)...)
+	}
+	return slots, chosen
+}
+
+// moveMixed is move for a gang with roles: how far down the list one must go is looked for
+// by halves, and whoever is not in the way of the places found then stays.
+func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims []*prey) ([]cluster.Slot, []*prey) {
+	without := func(gone []*prey) []*cluster.Node {
+		nodes := slices.Clone(base.nodes)
+		for _, v := range gone {
+			for _, at := range v.at {
+				nodes[at] = nodes[at].Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			}
+		}
+		return nodes
+	}
+	place := func(n int) []cluster.Slot {
+		nodes := without(victims[:n])
+		var ready []int32
+		for at, n := range nodes {
+			if n.Ready {
+				ready = append(ready, int32(at))
+			}
+		}
+		return mixed(d, nodes, ready, c.Avoid)
+	}
+	n, slots := len(victims), place(len(victims))
+	if slots == nil {
+		return nil, nil
+	}
+	for low := 0; low < n; {
+		mid := (low + n) / 2
+		if found := place(mid); found != nil {
+			n, slots = mid, found
+		} else {
+			low = mid + 1
+		}
+	}
+	chosen := slices.Clone(victims[:n])
+	grants := pl.grants(c, slots, epochClaim, time.Time{})
+	for i := len(chosen) - 1; i >= 0; i-- {
+		rest := slices.Delete(slices.Clone(chosen), i, i+1)
+		nodes := without(rest)
+		if !slices.ContainsFunc(grants, func(g nodeGrant) bool { _, err := nodes[g.at].Take(g.Grant); return err != nil }) {
+			chosen = rest
+		}
 	}
 	return slots, chosen
 }

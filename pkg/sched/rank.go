@@ -58,6 +58,13 @@ func weight(ask *cluster.Ask) int { return max(1, CardsOf(ask)) }
 // CardsOf is how many cards a gang takes, at least: cards asked for by node count once for
 // each node that it must have.
 func CardsOf(ask *cluster.Ask) int {
+	if ask.Parts != nil {
+		n := 0
+		for _, p := range ask.Parts {
+			n += CardsOf(p)
+		}
+		return n
+	}
 	s := ask.Spec
 	return s.Size*s.GPUsPerRank + max(1, s.MinNodes)*s.GPUsPerNode
 }

@@ -52,13 +52,12 @@ func (pl *planner) verdictFor(sh *shape) *verdict {
 	if sh.bad != nil {
 		return &verdict{word: WordBad, bad: sh.bad}
 	}
+	if sh.need.Parts != nil {
+		return pl.mixedReason(sh.need)
+	}
 	v := &verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
 	if len(pl.booked) > 0 && pl.fits(sh, pl.levels[0]) {
-		v.word = WordPriority
-		for i := range pl.booked {
-			v.claimants = append(v.claimants, pl.booked[i].Job)
-		}
-		slices.Sort(v.claimants)
+		v.word, v.claimants = WordPriority, pl.claimants()
 		return v
 	}
 	if !pl.fitsEmpty(sh) {
@@ -67,6 +66,16 @@ func (pl *planner) verdictFor(sh *shape) *verdict {
 		}
 	}
 	return v
+}
+
+// claimants are the gangs that hold claims.
+func (pl *planner) claimants() []int64 {
+	out := make([]int64, len(pl.booked))
+	for i := range pl.booked {
+		out[i] = pl.booked[i].Job
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (v *verdict) reason(job int64) Reason {
