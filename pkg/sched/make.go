@@ -164,8 +164,10 @@ func (pl *planner) run(stop int) {
 			heap.Pop(&pl.heads)
 		}
 	}
-	if stop < 0 && len(pl.heads) == 0 && len(pl.waiting) > 0 {
-		pl.reach(pl.waiting[len(pl.waiting)-1].c)
+	if stop < 0 && len(pl.heads) == 0 {
+		for len(pl.waiting) > 0 {
+			pl.reach(pl.waiting[len(pl.waiting)-1].c)
+		}
 	}
 }
 
@@ -251,6 +253,12 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		pl.why[cl] = cmp.Or(pl.why[cl], v)
 		return false
 	}
+	off := pl.displace(c)
+	defer func() {
+		for _, b := range off {
+			pl.keep(b)
+		}
+	}()
 	end := pl.end(c)
 	stays := sh.bad != nil || !sh.blocked.IsZero() && !end.Before(sh.blocked)
 	if !stays && pl.start(c, sh, pl.levelFor(end)) {
