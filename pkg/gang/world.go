@@ -127,6 +127,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.release(ev)
 	case Requeue:
 		return w.requeue(ev)
+	case Update:
+		return w.update(ev)
 	case Preempt:
 		return w.preempt(ev)
 	case CheckpointSaved:
