@@ -27,6 +27,7 @@ type Planner struct {
 	kinds  kinds
 	base   *level          // the nodes of the last view
 	seen   []*cluster.Node // as they came
+	pool   pool
 	shapes map[string]*shape
 	turn   int // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
@@ -112,7 +113,8 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	}
 	m.turn++
 	m.look(v.Nodes)
-	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.base.shared()},
+	m.pool.reset()
+	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
 		visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
 	pl.keepClaims()
 	pl.guard()
