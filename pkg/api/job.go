@@ -59,6 +59,8 @@ type Job struct {
 	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
 	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost       string           `json:"submit_host,omitempty"`
+	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
 }
 
@@ -78,6 +80,7 @@ type Budget struct {
 // Rank is a rank as `gqueue --json` prints it.
 type Rank struct {
 	Rank      int       `json:"rank"`
+	Role      string    `json:"role,omitempty"`
 	State     RankState `json:"state"`
 	Node      string    `json:"node,omitempty"`
 	Cards     []string  `json:"cards,omitempty"` // UUIDs
@@ -104,6 +107,7 @@ type Attempt struct {
 	Epoch       int       `json:"epoch"`
 	Cause       Cause     `json:"cause"`
 	TriggerRank *int      `json:"trigger_rank,omitempty"`
+	TriggerRole string    `json:"trigger_role,omitempty"`
 	StartTime   time.Time `json:"start_time,omitzero"`
 	EndTime     time.Time `json:"end_time,omitzero"`
 	Nodes       []string  `json:"nodes"`

@@ -45,6 +45,7 @@ type Node struct {
 	MemoryBytes int64
 	Features    []string
 	Partitions  []string
+	Switch      string // path in the site's tree of switches, root first: "spine1/leaf3"; empty: not known
 	Cards       []Card
 	Grants      []Grant // ordered by job, epoch
 	used        usage   // sums of Grants, kept by Take, Release, Restore and Counted
@@ -61,4 +62,7 @@ type Ask struct {
 	Spec       *api.Spec
 	Partitions []string // acceptable ones, never empty
 	Shape      string
+	// Parts are the asks of the roles, in their order, each as if it were a gang of its own;
+	// nil where all ranks ask for the same.
+	Parts []*Ask
 }

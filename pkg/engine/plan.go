@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -16,6 +15,7 @@ func (e *Engine) requeue(id int64) {
 	} else {
 		e.queue.Remove(id)
 	}
+	e.view.setClass(id, e.queue.Class(id))
 }
 
 // planStarts plans when something changed and hands each start to the core, which checks
@@ -32,7 +32,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	}
 	e.replan = false
 	t := time.Now()
-	e.plan = sched.Make(now.Wall, e.schedView(), &e.opt.Policy)
+	e.plan = e.planner.Make(now.Wall, e.schedView(), &e.opt.Policy)
 	e.opt.Record.Plan(time.Since(t), now.Wall)
 	for _, s := range e.plan.Starts {
 		e.world.Step(now, gang.Reserve{Job: s.Job, Slots: s.Slots})
@@ -48,7 +48,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 // schedView is the scheduler's snapshot of the live state; it must not outlive the round.
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
-	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.queue.Slice(), Claims: e.plan.Claims}
+	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.queue, Claims: e.plan.Claims}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}
@@ -58,6 +58,6 @@ func (e *Engine) schedView() *sched.View {
 // keptView is a snapshot that may be kept: its queue is a copy.
 func (e *Engine) keptView() *sched.View {
 	v := e.schedView()
-	v.Queue = slices.Clone(v.Queue)
+	v.Queue = v.Queue.Clone()
 	return v
 }

@@ -38,6 +38,9 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 		reply.Why, err = e.wouldStart(ctx, ev)
 		return reply, err
 	}
+	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job); err != nil {
+		return nil, err
+	}
 	out, err := e.Do(ctx, *ev)
 	if err != nil {
 		return nil, err
@@ -138,8 +141,14 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("a resource may not be negative")
 	case s.GPUsPerRank > 0 && s.GPUsPerNode > 0:
 		return bad("gpus_per_rank and gpus_per_node exclude each other")
+	case s.Roles != nil:
+		if err := checkRoles(s); err != nil {
+			return err
+		}
 	case s.Share && s.VRAMBytes == 0:
 		return bad("share needs vram_bytes: cards are shared by VRAM")
+	}
+	switch {
 	case s.TimeLimit < 0 || s.Grace < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:
@@ -158,8 +167,45 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 			return bad("environment entry %.40q is not NAME=value", v)
 		}
 	}
+	if err := checkDependency(s.Dependency); err != nil {
+		return err
+	}
 	if a != nil {
 		return checkArray(a)
+	}
+	return nil
+}
+
+// checkRoles refuses roles that do not make up the gang.
+func checkRoles(s *api.Spec) error {
+	bad := func(format string, args ...any) error { return api.Errorf(api.CodeInvalid, format, args...) }
+	switch {
+	case len(s.Roles) > api.MaxRoles:
+		return bad("%d roles: at most %d are accepted", len(s.Roles), api.MaxRoles)
+	case s.Launch != api.LaunchRanks:
+		return bad("launch %s: the ranks of roles run the script each", s.Launch)
+	case s.GPUsPerNode > 0 || s.MemoryPerNode > 0 || s.RanksPerNode > 0 || s.MinNodes > 0 || s.MaxNodes > 0:
+		return bad("roles count ranks: figures by node do not go with them")
+	}
+	total := 0
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		switch {
+		case !api.RoleNameOK(r.Name):
+			return bad("role name %q: want lower-case letters, digits and -, a letter first, at most %d", r.Name, api.MaxRoleName)
+		case slices.ContainsFunc(s.Roles[:i], func(o api.Role) bool { return o.Name == r.Name }):
+			return bad("role %s is named twice", r.Name)
+		case r.Count < 1 || r.Count > api.MaxGangSize:
+			return bad("role %s: %d ranks, want 1 to %d", r.Name, r.Count, api.MaxGangSize)
+		case r.CPUsPerRank < 1:
+			return bad("role %s: cpus_per_rank %d: a rank takes at least one", r.Name, r.CPUsPerRank)
+		case r.GPUsPerRank < 0 || r.MemoryPerRank < 0 || r.VRAMBytes < 0:
+			return bad("role %s: a resource may not be negative", r.Name)
+		}
+		total += r.Count
+	}
+	if total != s.Size {
+		return bad("size %d: the roles come to %d ranks", s.Size, total)
 	}
 	return nil
 }
@@ -204,13 +250,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	parts := strings.Split(ev.Partition, ",")
 	c := &sched.Candidate{Job: 1 << 62, Priority: ev.Priority, Size: ev.Spec.Size, Submit: e.opt.Clock.Now().Wall,
 		Ask: cluster.AskOf(ev.Spec, parts), TimeLimit: ev.TimeLimit}
-	i, _ := slices.BinarySearchFunc(v.Queue, c, func(a, b *sched.Candidate) int {
-		if sched.Less(a, b) {
-			return -1
-		}
-		return 1
-	})
-	v.Queue = slices.Insert(v.Queue, i, c)
+	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)
 	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
@@ -218,7 +258,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
-	return first + "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
 }
 
 // waitsFirst says what keeps a job from being looked at before any resource does.
@@ -226,6 +266,8 @@ func waitsFirst(ev *gang.Submit, now time.Time) string {
 	switch s := ev.Spec; {
 	case s.Hold:
 		return "would be held until gctl release; if it were not, it "
+	case s.Dependency != nil:
+		return "would wait for " + s.Dependency.String() + "; if that were met, it "
 	case s.Begin.After(now):
 		return fmt.Sprintf("would wait until %s; if that were now, it ", s.Begin.Format(time.RFC3339))
 	case ev.Array != nil:
@@ -259,8 +301,8 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(v.Queue, func(c *sched.Candidate) bool { return c.Job == j.ID }) {
-		r := sched.Explain(v, &e.opt.Policy, j.ID)
+	if v.Queue.Get(j.ID) != nil {
+		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
 	return out, e.lastTry(ctx, j, out)

@@ -66,6 +66,9 @@ func (w *World) cancel(ev Cancel) Outcome {
 
 func (w *World) cancelDraining(e *entry, now bool) Outcome {
 	if e.job.Drain.Cause == api.CauseCompleted {
+		if role := endingRole(e.job); role != "" {
+			return ignored("the work is done: role " + role + " is")
+		}
 		return ignored("every rank has ended by itself")
 	}
 	hurried := now && w.hurry(e)

@@ -41,7 +41,7 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 	if d == nil || m.State != MemberStopping {
 		return nil
 	}
-	if d.Cause == api.CauseCompleted && slices.ContainsFunc(m.Ranks, func(r int) bool { return hasProcess(j, r) }) {
+	if d.Cause == api.CauseCompleted && endedItself(j, m) {
 		return nil
 	}
 	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
@@ -49,6 +49,21 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 		s.Signal = j.Spec.StopSignal
 	}
 	return s
+}
+
+// endedItself: the member has processes, and each had ended before anything stopped it.
+func endedItself(j *Job, m *Member) bool {
+	had := false
+	for _, r := range m.Ranks {
+		if !hasProcess(j, r) {
+			continue
+		}
+		if s := j.Ranks[r].State; s == api.RankPreempting || s == api.RankPreempted {
+			return false
+		}
+		had = true
+	}
+	return had
 }
 
 // bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same.

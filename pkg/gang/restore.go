@@ -37,6 +37,9 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	for _, e := range w.jobs {
 		w.rearm(e)
 	}
+	for _, j := range jobs {
+		w.watch(w.jobs[j.ID])
+	}
 	for _, a := range w.arrays {
 		if a.limit > 0 {
 			w.offer(a)
@@ -99,11 +102,8 @@ func (w *World) restoreGrants(h *host) {
 	}
 	for k, p := range h.members {
 		j := p.e.job
-		slots := make([]cluster.Slot, 0, len(j.Members[p.i].Ranks))
-		for _, r := range j.Members[p.i].Ranks {
-			slots = append(slots, j.Ranks[r].Slot)
-		}
-		res = res.Restore(cluster.GrantFor(p.e.ask, k, slots, w.until(j, j.ReservedAt)))
+		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
+		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, j.ReservedAt)))
 	}
 	n.Res = res
 	w.refresh(h)

@@ -90,16 +90,11 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	if m == nil {
 		m = d.newMember(a.MemberKey)
 		m.want = want{gate: a.Gate, stop: a.Stop}
-		switch {
-		case a.Body == nil || a.Gate != nil:
-			// It ran here, or was about to, and is not here any more.
-			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseLost})
-		case a.Stop != nil:
-			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseStopped}) // before it was prepared
-		default:
+		phase := FirstPhase(a)
+		if phase == api.PhasePreparing {
 			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
-			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhasePreparing})
 		}
+		m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: phase})
 		d.mu.Unlock()
 		return
 	}

@@ -53,7 +53,7 @@ func benchMake(b *testing.B, v *View, p *Policy, starts int) {
 func BenchmarkFullCluster(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	benchMake(b, &View{Nodes: nodes, Queue: benchQueue(100000, 500)}, &Policy{}, 0)
+	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &Policy{}, 0)
 }
 
 // One card in 40 free: every ask looks at a quarter of the nodes, the large ones in vain.
@@ -66,7 +66,7 @@ func BenchmarkFragmentedCluster(b *testing.B) {
 		s.GPUsPerRank = max(2, s.GPUsPerRank)
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
 	}
-	benchMake(b, &View{Nodes: nodes, Queue: queue}, &Policy{}, 0)
+	benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &Policy{}, 0)
 }
 
 func BenchmarkOneStart(b *testing.B) {
@@ -79,7 +79,7 @@ func BenchmarkOneStart(b *testing.B) {
 			for i := range queue {
 				queue[i] = &Candidate{Job: int64(i + 1), Size: 1, Submit: epoch0.Add(time.Duration(i)), Ask: ask}
 			}
-			benchMake(b, &View{Nodes: nodes, Queue: queue}, &Policy{}, 1)
+			benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &Policy{}, 1)
 		})
 	}
 }
@@ -87,7 +87,7 @@ func BenchmarkOneStart(b *testing.B) {
 // A hundred gangs of 1 to 64 ranks start on a large, empty cluster.
 func BenchmarkHundredStarts(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
-	benchMake(b, &View{Nodes: nodes, Queue: benchQueue(100000, 500)}, &Policy{MaxStarts: 100}, 100)
+	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &Policy{MaxStarts: 100}, 100)
 }
 
 func BenchmarkQueueChange(b *testing.B) {

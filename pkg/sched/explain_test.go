@@ -93,7 +93,7 @@ func TestExplain(t *testing.T) {
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Explain(&View{Nodes: tt.nodes, Queue: tt.queue}, &Policy{}, tt.job)
+			got := Explain(epoch0, &View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}, &Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
@@ -109,10 +109,19 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 		p := &Policy{Claims: rapid.IntRange(0, 2).Draw(t, "claims")}
 		plan := Make(epoch0, v, p)
 		v.Claims = plan.Claims
-		for _, r := range plan.Reasons {
+		reasons := plan.Reasons(v.Queue)
+		for _, s := range plan.Starts {
+			v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
+			v.Queue.Remove(s.Job)
+		}
+		for _, r := range reasons {
 			c := find(v.Queue, r.Job)
-			got := Explain(v, p, r.Job)
-			if got.Word != r.Word || strings.Count(got.Text, "\n") > 11 {
+			got := Explain(epoch0, v, p, r.Job)
+			most := 11
+			if c.Ask.Parts != nil {
+				most = 20 // the nodes of two roles
+			}
+			if got.Word != r.Word || strings.Count(got.Text, "\n") > most {
 				t.Fatalf("job %d: %s in the table, %s explained:\n%s", r.Job, r.Word, got.Word, got.Text)
 			}
 			lines := strings.Split(got.Text, "\n")
@@ -125,14 +134,11 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				ask := cluster.AskOf(&s, c.Ask.Partitions)
 				// Its owner cancels the job and submits the other one, which gets a later time.
 				other := &Candidate{Job: 9999, Priority: c.Priority, Size: s.Size, Ask: ask, Submit: epoch0.Add(time.Hour), Avoid: c.Avoid}
-				var q Queue
-				for _, o := range v.Queue {
-					if o != c {
-						q.Insert(o)
-					}
-				}
+				q := v.Queue.Clone()
+				q.Remove(c.Job)
 				q.Insert(other)
-				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q.Slice(), Claims: v.Claims}, p)
+				claims := slices.DeleteFunc(slices.Clone(v.Claims), func(k Claim) bool { return k.Job == c.Job })
+				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q, Claims: claims}, p)
 				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
 					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
 				}

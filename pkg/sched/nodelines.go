@@ -57,7 +57,7 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 	byText := make(map[string]*nodeGroup)
 	var groups []*nodeGroup
-	for at, n := range pl.real {
+	for at, n := range pl.levels[0].nodes {
 		if !d.Admits(n) {
 			continue
 		}
@@ -66,7 +66,7 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 		if g == nil {
 			g = &nodeGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(pl.current()[at]), d.Free(n)
+				g.ranks, g.free = d.Ranks(pl.sees.nodes[at]), d.Free(n)
 			} else {
 				g.free = -1 // out of service comes last
 			}
@@ -85,7 +85,7 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 
 // nodeText is the arithmetic of one node.
 func (pl *planner) nodeText(d *cluster.Need, at int) string {
-	n := pl.real[at]
+	n := pl.levels[0].nodes[at]
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
@@ -112,7 +112,7 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(pl.current()[at]), d.Ranks(n); now > 0 {
+	if now, real := d.Ranks(pl.sees.nodes[at]), d.Ranks(n); now > 0 {
 		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
 	} else if real > 0 {
 		text = fmt.Sprintf("kept for %s: %s", pl.claimantsOf(n.Name), text)
@@ -123,7 +123,7 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 // claimantsOf names the jobs whose claims keep others off a node.
 func (pl *planner) claimantsOf(node string) string {
 	var ids []int64
-	for _, c := range pl.claims {
+	for _, c := range pl.booked {
 		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
 			ids = append(ids, c.Job)
 		}

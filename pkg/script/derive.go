@@ -9,6 +9,12 @@ import (
 // derive computes what the settings imply, in the order in which one figure needs
 // another: ranks, cards, CPUs, memory, stop.
 func (a *Ask) derive() ([]Warning, error) {
+	if a.roles != nil {
+		if err := a.deriveRoles(); err != nil {
+			return nil, err
+		}
+		return nil, a.stop()
+	}
 	warn, err := a.ranks()
 	if err != nil {
 		return nil, err

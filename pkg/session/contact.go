@@ -20,12 +20,20 @@ func BootTime() time.Duration {
 
 // contact remembers when the controller was last known to hear this node.
 type contact struct {
+	clock     func() time.Duration // nil: BootTime
 	connected atomic.Bool
 	last      atomic.Int64
 
 	mu    sync.Mutex
 	beats uint64                   // number of the last beat
 	sent  map[uint64]time.Duration // beats under way, by number
+}
+
+func (c *contact) now() time.Duration {
+	if c.clock == nil {
+		return BootTime()
+	}
+	return c.clock()
 }
 
 // maxBeats bounds the beats under way: more than SilentBeats never are for long.
@@ -39,7 +47,7 @@ func (c *contact) beat() uint64 {
 		c.sent = map[uint64]time.Duration{}
 	}
 	c.beats++
-	c.sent[c.beats] = BootTime()
+	c.sent[c.beats] = c.now()
 	return c.beats
 }
 

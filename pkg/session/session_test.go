@@ -442,8 +442,9 @@ func FuzzFrame(f *testing.F) {
 			return
 		}
 		// Both halves apply whatever came through.
-		s := &clientSession{c: &Client{opts: Options{Agent: newFakeAgent("n1", "x"), Log: quiet()}}, specs: newSpecCache()}
-		s.c.out.init()
+		c := &Client{opts: Options{Agent: newFakeAgent("n1", "x"), Log: quiet()}}
+		c.out.init()
+		s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c}
 		s.streams.open = map[uint64]*nodeStream{}
 		frame.Signals = nil
 		for i := range frame.Streams {

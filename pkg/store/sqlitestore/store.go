@@ -109,26 +109,6 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	return s, nil
 }
 
-var memories atomic.Int64
-
-// OpenMemory makes a store in memory, for simulations: the same SQL, no durability. It
-// lives until Close.
-func OpenMemory(ctx context.Context) (*Store, error) {
-	texts, err := migrations(migrationFiles)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{}
-	// SQLite's memdb shares a database among the connections of one process when its name
-	// begins with a slash.
-	dsn := fmt.Sprintf("file:/gangd-%d?vfs=memdb&%s", memories.Add(1), pragmas)
-	if err := s.start(ctx, "state in memory", dsn, texts); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // start connects, migrates and reads the counters.
 func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (err error) {
 	if s.log == nil {
