@@ -35,6 +35,10 @@ type Planner interface {
 	Waits(c *sched.Candidate)
 	// Leaves: it may not be admitted any more.
 	Leaves(job int64)
+	// Runs: a gang was admitted. Stops: it does not run any more, with what the controller
+	// has learnt from that.
+	Runs(r *sched.Running)
+	Stops(job int64, u *sched.Used)
 	// Plan is asked when something changed, and until a decision does not say Again.
 	Plan(now time.Time) Decision
 	// Next is when it wants to be asked without a change; zero: not at all.
@@ -67,6 +71,7 @@ type Sim struct {
 	next      int            // index of the next submission
 	ends      endHeap
 	specs     map[specKey]*api.Spec
+	asks      map[*api.Spec]*cluster.Ask
 	actual    [1]api.MemberActual
 	ranks     []api.RankActual
 	sinceTake int
@@ -86,6 +91,7 @@ type life struct {
 	first     time.Duration // start of the first epoch, -1: never
 	end       time.Duration // -1: not ended
 	overheads time.Duration
+	ran       time.Duration // as the controller sees it, as far as that is not lost
 	timeout   bool
 }
 
@@ -97,7 +103,7 @@ func New(t *trace.Trace, c *Cluster, p Planner, opt Options) (*Sim, error) {
 	// Nobody asks about ended jobs here: they leave memory at once.
 	opt.Settings.KeepEnded = 0
 	s := &Sim{opt: opt, trace: t, world: gang.New(opt.Settings), planner: p, start: t.Start, at: map[string]int{},
-		lives: make([]life, len(t.Jobs)), specs: map[specKey]*api.Spec{}}
+		lives: make([]life, len(t.Jobs)), specs: map[specKey]*api.Spec{}, asks: map[*api.Spec]*cluster.Ask{}}
 	if s.start.IsZero() {
 		s.start = origin
 	}
@@ -212,6 +218,7 @@ func (s *Sim) requeue() {
 	s.changed = s.changed || room || len(ids) > 0
 	for _, id := range ids {
 		if c := s.world.Candidate(id); c != nil {
+			c.Attained = s.lives[id-1].ran
 			s.planner.Waits(c)
 		} else {
 			s.planner.Leaves(id)
@@ -319,6 +326,9 @@ func (s *Sim) begin(st *sched.Start) {
 	s.waiting--
 	s.live++
 	s.touched(j)
+	s.planner.Runs(&sched.Running{Job: j.ID, Epoch: j.Epoch, Priority: j.Priority, User: j.User, Account: j.Spec.Account,
+		Size: len(j.Ranks), Cards: tj.GPUs(), Ask: s.asks[j.Spec], Submit: j.Submit, Start: j.Start, TimeLimit: j.TimeLimit,
+		Attained: l.ran, KeepsWork: true, Stop: s.opt.Settings.Grace})
 }
 
 // report is the word of one node about one member.
@@ -366,11 +376,24 @@ func (s *Sim) endDue() {
 			s.err = fmt.Errorf("at %v: job %s ended on its nodes and not in the world", s.now, s.job(e.job).ID)
 			return
 		}
-		l.done += s.now - l.began - l.overhead
+		ran := s.now - l.began
+		l.done += ran - l.overhead
 		l.overheads += l.overhead
+		l.ran += ran
 		l.began, l.end = -1, s.now
 		s.live--
+		u := s.used(e.job, ran)
+		if u.Limit = s.limit(s.job(e.job)); !l.timeout {
+			u.Whole = l.ran
+		}
+		s.planner.Stops(e.job, u)
 	}
+}
+
+// used is what the controller learns from an attempt that is over.
+func (s *Sim) used(id int64, ran time.Duration) *sched.Used {
+	j := s.job(id)
+	return &sched.Used{User: j.User, Account: j.Account, Cards: j.GPUs(), Ran: ran, Ended: s.start.Add(s.now)}
 }
 
 // stop reports each member as stopped, with the exits of its ranks.
@@ -406,11 +429,14 @@ func (s *Sim) preempt(p Preempt) {
 	worked := max(0, ran-l.overhead)
 	l.overheads += min(ran, l.overhead)
 	l.done = max(0, l.done+worked-s.opt.Costs.Lost)
+	l.ran = max(0, l.ran+ran-s.opt.Costs.Lost)
 	s.meter.lost += min(worked, s.opt.Costs.Lost)
 	l.began = -1
 	s.live--
 	s.waiting++
 	s.meter.preempted(ran, s.job(p.Job).GPUs())
+	s.planner.Stops(p.Job, s.used(p.Job, ran))
+	s.requeue() // it waits with what it has attained
 }
 
 // stuck names a job that nothing will ever start.
@@ -439,6 +465,7 @@ func (s *Sim) spec(j *trace.Job) *api.Spec {
 	sp := &api.Spec{Name: "trace", Account: j.Account, Size: j.Ranks, Launch: api.LaunchRanks, CPUsPerRank: max(1, j.CPUs), MemoryPerRank: j.Memory,
 		GPUsPerRank: j.Cards, GPUType: j.Models, VRAMBytes: j.VRAM, Share: j.VRAM > 0, Partition: Partition}
 	s.specs[k] = sp
+	s.asks[sp] = cluster.AskOf(sp, []string{Partition})
 	return sp
 }
 

@@ -61,6 +61,12 @@ func (q *Queue) Leaves(job int64) {
 	}
 }
 
+// Runs is part of [replay.Planner].
+func (q *Queue) Runs(*sched.Running) {}
+
+// Stops is part of [replay.Planner].
+func (q *Queue) Stops(int64, *sched.Used) {}
+
 // Next is part of [replay.Planner].
 func (q *Queue) Next() time.Time { return time.Time{} }
 

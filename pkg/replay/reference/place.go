@@ -37,6 +37,12 @@ func (p *Placer) Waits(c *sched.Candidate) { p.turn = c }
 // Leaves is part of [replay.Planner].
 func (p *Placer) Leaves(int64) { p.turn = nil }
 
+// Runs is part of [replay.Planner].
+func (p *Placer) Runs(*sched.Running) {}
+
+// Stops is part of [replay.Planner].
+func (p *Placer) Stops(int64, *sched.Used) {}
+
 // Next is part of [replay.Planner].
 func (p *Placer) Next() time.Time { return time.Time{} }
 

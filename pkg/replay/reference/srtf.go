@@ -57,6 +57,12 @@ func (q *Dealer) Waits(c *sched.Candidate) { q.known[c.Job], q.waiting[c.Job] = 
 // Leaves is part of [replay.Planner].
 func (q *Dealer) Leaves(job int64) { delete(q.waiting, job) }
 
+// Runs is part of [replay.Planner].
+func (q *Dealer) Runs(*sched.Running) {}
+
+// Stops is part of [replay.Planner].
+func (q *Dealer) Stops(int64, *sched.Used) {}
+
 // Next is part of [replay.Planner].
 func (q *Dealer) Next() time.Time { return time.Time{} }
 
