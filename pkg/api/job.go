@@ -140,6 +140,7 @@ const (
 	EventStaleRefused   EventType = "stale_refused"
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
+	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventCheckpoint     EventType = "checkpoint_saved"
@@ -189,8 +190,12 @@ type Event struct {
 	Text         string      `json:"text,omitempty"`
 }
 
-// EventsReply is `gctl events ID --json`.
+// EventsPage is how many events one answer lists at most.
+const EventsPage = 1000
+
+// EventsReply is `gctl events ID --json`, and one page of it on the wire.
 type EventsReply struct {
 	SchemaVersion int     `json:"schema_version"`
 	Events        []Event `json:"events"`
+	More          bool    `json:"more,omitempty"` // there are later ones: ask again, since the last of these
 }

@@ -60,7 +60,7 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 			}
 			continue
 		}
-		events, err := c.Events(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}, 0)
+		events, err := c.Events(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}, 0, 0)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	}
 	if len(events) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Events"))
-		return writeEvents(s, events)
+		return writeEvents(s, events, time.Time{})
 	}
 	return nil
 }

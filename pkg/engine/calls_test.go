@@ -267,3 +267,27 @@ func TestReleaseNotKept(t *testing.T) {
 		}
 	}
 }
+
+func TestEventsComeInPages(t *testing.T) {
+	r := newRig(t, memstore.New())
+	for range 3 {
+		r.submit("", spec(1))
+	}
+	since, seen := int64(0), 0
+	for more := true; more; {
+		evs, m, err := r.Events(t.Context(), 0, since, 2)
+		if err != nil || len(evs) == 0 || len(evs) > 2 {
+			t.Fatalf("%d events, %v", len(evs), err)
+		}
+		for _, ev := range evs {
+			if ev.Seq != since+1 {
+				t.Errorf("event %d after %d", ev.Seq, since)
+			}
+			since = ev.Seq
+		}
+		seen, more = seen+len(evs), m
+	}
+	if evs, more, err := r.Events(t.Context(), 0, 0, 0); len(evs) != seen || more || err != nil {
+		t.Errorf("%d events at once, %v, %v; %d in pages", len(evs), more, err, seen)
+	}
+}

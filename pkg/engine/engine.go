@@ -62,25 +62,22 @@ type Options struct {
 
 // Engine runs the controller's state.
 type Engine struct {
-	opt     Options
-	store   store.Store
-	world   *gang.World
-	queue   *sched.Queue
-	log     *slog.Logger
-	hub     Hub
-	inbox   chan request
-	kept    []request     // taken from the inbox while the disk was full, before all that is in it now
-	done    chan struct{} // closed when Run has returned
-	view    view
-	bus     bus
-	said    said
-	meet    barriers
-	swept   chan int64 // jobs whose checkpoints and releases nobody needs any more
-	fencer  fencer
-	replan  bool // something changed since the last plan, or that one was cut short
-	plan    sched.Plan
-	planner sched.Planner
-	driver  *Driver // nil: Run is the engine's goroutine
+	opt    Options
+	store  store.Store
+	world  *gang.World
+	log    *slog.Logger
+	hub    Hub
+	inbox  chan request
+	kept   []request     // taken from the inbox while the disk was full, before all that is in it now
+	done   chan struct{} // closed when Run has returned
+	view   view
+	bus    bus
+	said   said
+	meet   barriers
+	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
+	fencer fencer
+	plan   planning
+	driver *Driver // nil: Run is the engine's goroutine
 }
 
 // request is one event, or a look at the state from inside (inspect), with its answer.
@@ -107,7 +104,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
 	}
-	e.queue = sched.NewQueue(&e.opt.Policy, nil)
+	if err := e.initPlanning(ctx, now.Wall); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.view.init(e.world, opt.Store.Lineage())
 	if err := e.restoreBarriers(ctx); err != nil {
@@ -117,7 +116,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	for j := range e.world.Jobs() {
 		e.requeue(j.ID)
 	}
-	e.replan = true
+	e.plan.again = true
 	return e, nil
 }
 
@@ -185,10 +184,10 @@ func (e *Engine) inboxUnlessKept() <-chan request {
 // arm sets the timer to the core's next deadline, or to now when a plan is owed.
 func (e *Engine) arm(timer *time.Timer) {
 	wait := time.Hour
-	if at, ok := e.world.NextDeadline(); ok && e.view.onHold() == "" {
+	if at, ok := e.deadline(); ok && e.view.onHold() == "" {
 		wait = max(0, at-e.opt.Clock.Now().Mono)
 	}
-	if e.replan || len(e.kept) > 0 {
+	if e.plan.again || len(e.kept) > 0 {
 		wait = 0
 	}
 	timer.Reset(wait)
@@ -229,6 +228,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 	}
 	e.planStarts(now)
 	r.ch = e.world.Take()
+	e.learnFrom(&r.ch)
 	return r, nil
 }
 

@@ -111,8 +111,8 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 		return "JobHeldUser", fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
 	case j.Waits != "":
 		return dependencyReason(j)
-	case j.Spec.Begin.After(now):
-		return "BeginTime", "begins at " + j.Spec.Begin.Format(time.RFC3339)
+	case j.Epoch == 0 && j.Eligible.After(now):
+		return "BeginTime", "begins at " + j.Eligible.Format(time.RFC3339)
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}

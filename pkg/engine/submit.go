@@ -69,16 +69,12 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
 	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
-		User: who.User, Partition: strings.Join(parts, ","), TimeLimit: s.TimeLimit, Priority: -s.Nice}
+		User: who.User, Partition: strings.Join(parts, ","), Priority: -s.Nice}
 	if s.Priority != nil {
 		ev.Priority = *s.Priority - s.Nice
 	}
-	if ev.TimeLimit == 0 {
-		ev.TimeLimit = part.DefaultTime
-	}
-	if part.MaxTime > 0 && (ev.TimeLimit > part.MaxTime || ev.TimeLimit == 0) {
-		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
-			limitText(ev.TimeLimit), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
+		return nil, nil, err
 	}
 	nodes := e.resources()
 	if len(nodes) == 0 {
@@ -88,6 +84,19 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, nil, nil
+}
+
+// timeLimit is what a partition makes of the limit asked for, 0: none was.
+func timeLimit(part *api.Partition, asked time.Duration) (time.Duration, error) {
+	d := asked
+	if d == 0 {
+		d = part.DefaultTime
+	}
+	if part.MaxTime > 0 && (d > part.MaxTime || d == 0) {
+		return 0, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
+			limitText(d), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+	}
+	return d, nil
 }
 
 func limitText(d time.Duration) string {

@@ -96,7 +96,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 		v.desired[name] = desired{a, s}
 	}
 	v.drop(ch.Purged)
-	v.plan = e.plan
+	v.plan = e.plan.last
 	v.mu.Unlock()
 	e.settle(ch)
 	if len(ch.Events) > 0 {

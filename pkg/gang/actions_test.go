@@ -58,6 +58,32 @@ func (s *story) submitAny(t *rapid.T) {
 	}
 }
 
+func (s *story) updateAny(t *rapid.T) {
+	ev := Update{Job: s.job()}
+	if rapid.Bool().Draw(t, "name") {
+		ev.Name = new(rapid.SampledFrom([]string{"job", "other"}).Draw(t, "as"))
+	}
+	if rapid.Bool().Draw(t, "time") {
+		ev.TimeLimit = new(time.Duration(rapid.IntRange(0, 3).Draw(t, "hours")) * time.Hour)
+	}
+	if rapid.Bool().Draw(t, "priority") {
+		ev.Priority = new(rapid.Int64Range(-2, 2).Draw(t, "to"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "begin") == 0 {
+		ev.Begin = new(s.now.Wall.Add(time.Duration(rapid.IntRange(-1, 2).Draw(t, "minutes")) * time.Minute))
+	}
+	if rapid.Bool().Draw(t, "limit") {
+		ev.ArrayLimit = new(rapid.IntRange(0, 3).Draw(t, "elements"))
+	}
+	if s.nextID > 1 && rapid.Bool().Draw(t, "depends") {
+		ev.Dependency = s.anyDependency(t)
+		if rapid.Bool().Draw(t, "none") {
+			ev.Dependency.On = nil
+		}
+	}
+	s.do(ev)
+}
+
 func (s *story) anyDependency(t *rapid.T) *api.Dependency {
 	d := &api.Dependency{Any: rapid.Bool().Draw(t, "any")}
 	for range rapid.IntRange(1, 3).Draw(t, "conditions") {
@@ -161,6 +187,7 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		},
 		"preempt": func(t *rapid.T) { s.do(Preempt{Job: s.job(), For: "job 0"}) },
 		"requeue": func(t *rapid.T) { s.do(Requeue{Job: s.job()}) },
+		"update":  func(t *rapid.T) { s.updateAny(t) },
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },
 		"release": func(t *rapid.T) { s.do(Release{Job: s.job(), Admin: true}) },
 		"drain node": func(t *rapid.T) {

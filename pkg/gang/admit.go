@@ -187,6 +187,7 @@ func (w *World) open(e *entry) {
 	}
 	w.retally(j, func() { j.Start = w.now.Wall })
 	j.Rollbacks, j.Avoid = 0, nil
+	w.told(e)
 	for i := range j.Ranks {
 		r := w.editRank(e, i)
 		r.State, r.Start = api.RankRunning, w.now.Wall

@@ -11,7 +11,7 @@ import (
 func notFound(id int64) *api.Error { return api.Errorf(api.CodeNotFound, "no job %d", id) }
 
 func ended(j *Job) *api.Error {
-	return api.Errorf(api.CodeAlreadyEnded, "job %d has ended already: %s", j.ID, j.Verdict.State)
+	return api.AlreadyEnded(j.ID, j.Verdict.State)
 }
 
 func conflict(hint, format string, args ...any) *api.Error {

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -30,7 +31,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	// A member that has to stop is never told to start as well: where the gate had not been
 	// seen open before, it stays shut.
 	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
-		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port}
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(e.job.TimeLimit, api.NoLimit)}
 	}
 	return a
 }

@@ -28,7 +28,7 @@ func (w *World) submit(ev Submit) Outcome {
 	if e := checkSubmit(&ev); e != nil {
 		return refused(e)
 	}
-	if e := w.recall(&ev); e != nil {
+	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
 	ids := make([]int64, 1)
@@ -105,6 +105,7 @@ func (w *World) newJob(ev *Submit, id int64) *Job {
 		j.Eligible = s.Begin
 	}
 	if d := s.Dependency; d != nil {
+		j.Dependency = d
 		j.Waits = d.String() // until it is weighed, in queueNew
 	}
 	for i := range j.Ranks {

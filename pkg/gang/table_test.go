@@ -166,6 +166,7 @@ func happenings() map[string]func(b *bench) Outcome {
 		"hold by an admin": send(Hold{Job: 1, Admin: true}),
 		"release":          send(Release{Job: 1}),
 		"requeue":          send(Requeue{Job: 1}),
+		"update":           send(Update{Job: 1, TimeLimit: new(2 * time.Hour)}),
 		"preempt":          send(Preempt{Job: 1, For: "job 9"}),
 		"rank saved a checkpoint": func(b *bench) Outcome {
 			return b.step(CheckpointSaved{Job: 1, Epoch: key(b).Epoch, Rank: 1, Bytes: 5, SetRanks: 1, SetBytes: 5})

@@ -43,13 +43,15 @@ type Job struct {
 	ReservedAt       time.Time
 	Drain            *Drain // the drain under way
 	Used             map[api.Cause]int
-	BackoffUntil     time.Time   // not a candidate before
-	Avoid            []string    // nodes that failed this gang last
-	Waits            string      // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Cancelled        bool        // an acknowledged cancel: no new epoch
-	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict    // set once, at the end
-	Checkpoint       *Checkpoint // newest set; nil: none
+	BackoffUntil     time.Time // not a candidate before
+	Avoid            []string  // nodes that failed this gang last
+	Dependency       *api.Dependency
+	Waits            string        // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Cancelled        bool          // an acknowledged cancel: no new epoch
+	Rollbacks        int           // admissions in a row that came to nothing; a start resets it
+	Verdict          *Verdict      // set once, at the end
+	Checkpoint       *Checkpoint   // newest set; nil: none
+	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 }
 
 // ArrayInfo is what the elements of an array share.

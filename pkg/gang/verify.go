@@ -186,7 +186,7 @@ func (v *verifier) dependencies() {
 		if !e.waiting {
 			continue
 		}
-		fulfilled, d := 0, j.Spec.Dependency
+		fulfilled, d := 0, j.Dependency
 		targets := map[int64]bool{}
 		for i := range d.On {
 			c := &d.On[i]

@@ -39,6 +39,7 @@ type Orders struct {
 type Told struct {
 	stop   *api.Stop
 	opened bool
+	limit  time.Duration
 	killed bool // the stop of a forget was sent
 }
 
@@ -75,7 +76,14 @@ func (t *Told) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpe
 		}
 		return do
 	}
-	if o.Gate == nil || t.opened || phase != api.PhaseReady {
+	if o.Gate == nil {
+		return do
+	}
+	if l := o.Gate.TimeLimit; l != 0 && l != t.limit {
+		t.limit = l
+		do.Send = append(do.Send, shim.Command{Limit: l})
+	}
+	if t.opened || phase != api.PhaseReady {
 		return do
 	}
 	if !mayOpen() {

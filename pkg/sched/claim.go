@@ -20,17 +20,19 @@ func (pl *planner) keepClaims() {
 	slices.SortStableFunc(pl.waiting, func(a, b booking) int { return compare(a.c, b.c) })
 }
 
-// reach books the claims of gangs that are not of a lower tier than c, and starts those of
-// them that fit: a claim, once made, is not broken by who came later. Behind them come the
-// gangs of these tiers that waited too long.
+// reach books the claims that c does not go before, and starts the gangs of those that fit.
+// Behind them come the gangs of these tiers that waited too long.
 func (pl *planner) reach(c *Candidate) {
 	var kept []*Candidate
-	for len(pl.waiting) > 0 && !pl.policy.below(pl.waiting[0].c, c) {
-		if b := pl.waiting[0]; pl.keep(b) {
+	rest := pl.waiting[:0]
+	for _, b := range pl.waiting {
+		if pl.policy.before(c, &b) {
+			rest = append(rest, b)
+		} else if pl.keep(b) {
 			kept = append(kept, b.c)
 		}
-		pl.waiting = pl.waiting[1:]
 	}
+	pl.waiting = rest
 	for _, c := range kept {
 		if pl.full() {
 			return
@@ -76,6 +78,31 @@ func (pl *planner) visitClaimant(c *Candidate) {
 // full: the plan has as many starts as it may.
 func (pl *planner) full() bool {
 	return pl.policy.MaxStarts > 0 && len(pl.starts) >= pl.policy.MaxStarts
+}
+
+// before reports whether a gang may delay the claimant of b: one of a higher tier may, and
+// one that is ahead in the order, but not one that is ahead only for being shorter. Those
+// come without end, and whoever has a start would never have it.
+func (p *Policy) before(c *Candidate, b *booking) bool {
+	if p.below(b.c, c) {
+		return true
+	}
+	if len(b.Victims) > 0 || compare(c, b.c) >= 0 {
+		return false
+	}
+	return p.Order != OrderService && p.Order != "" || c.rank[bucketAt] == b.c.rank[bucketAt] && !p.below(c, b.c)
+}
+
+// displace takes the claims off that c goes before and that were booked for the sake of
+// others ahead of it.
+func (pl *planner) displace(c *Candidate) (off []booking) {
+	for at := len(pl.booked) - 1; at >= 0; at-- {
+		if b := pl.booked[at]; pl.policy.before(c, &b) {
+			off = append(off, b)
+			pl.unbook(at)
+		}
+	}
+	return off
 }
 
 // below reports whether a is of a lower tier than b, where the order has tiers at all.

@@ -22,7 +22,11 @@ func (pl *planner) guard() {
 		share = 0.1
 	}
 	oldest := pl.view.Queue.byAge
-	if pl.policy.GuardAfter <= 0 || len(oldest) == 0 || !pl.tooLong(oldest[0]) {
+	if pl.policy.GuardAfter <= 0 || len(oldest) == 0 {
+		return
+	}
+	if !pl.tooLong(oldest[0]) {
+		pl.by(&pl.next, oldest[0].since().Add(pl.policy.GuardAfter))
 		return
 	}
 	cards := 0
@@ -39,6 +43,7 @@ func (pl *planner) guard() {
 	}
 	for _, c := range oldest {
 		if !pl.tooLong(c) {
+			pl.by(&pl.next, c.since().Add(pl.policy.GuardAfter))
 			break
 		}
 		if left -= weight(c.Ask); left < 0 && !none {

@@ -30,10 +30,13 @@ type Ledger struct {
 	version  int // counts the changes
 }
 
-// NewLedger is an empty one. What was used a half-life ago counts half; 0: 7 days.
+// DefaultHalfLife is how fast used GPU time is forgotten where a site does not say.
+const DefaultHalfLife = 7 * 24 * time.Hour
+
+// NewLedger is an empty one. What was used a half-life ago counts half; 0: the default.
 func NewLedger(halfLife time.Duration) *Ledger {
 	if halfLife <= 0 {
-		halfLife = 7 * 24 * time.Hour
+		halfLife = DefaultHalfLife
 	}
 	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{}}
 }

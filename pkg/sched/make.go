@@ -74,6 +74,7 @@ type planner struct {
 	tries   int            // moves looked for
 	guarded []*Candidate   // who waited too long, longest first
 	stops   []Stop
+	next    time.Time
 	use     *held
 	visited map[int64]bool // claimants that were looked at before their turn
 	why     map[*Class]*verdict
@@ -163,14 +164,21 @@ func (pl *planner) run(stop int) {
 			heap.Pop(&pl.heads)
 		}
 	}
-	if stop < 0 && len(pl.heads) == 0 && len(pl.waiting) > 0 {
-		pl.reach(pl.waiting[len(pl.waiting)-1].c)
+	if stop < 0 && len(pl.heads) == 0 {
+		for len(pl.waiting) > 0 {
+			pl.reach(pl.waiting[len(pl.waiting)-1].c)
+		}
 	}
 }
 
 func (pl *planner) plan() Plan {
-	out := Plan{Starts: pl.starts, Stops: pl.stops, why: pl.why}
+	out := Plan{Starts: pl.starts, Stops: pl.stops, Next: pl.next, why: pl.why}
 	for _, b := range pl.booked {
+		for _, v := range b.Victims {
+			if !v.Told {
+				pl.by(&out.Next, v.At)
+			}
+		}
 		out.Claims = append(out.Claims, b.Claim)
 	}
 	// A plan that was cut short leaves the claims that it did not come to where they are:
@@ -179,6 +187,13 @@ func (pl *planner) plan() Plan {
 		out.Claims = append(out.Claims, b.Claim)
 	}
 	return out
+}
+
+// by makes t no later than at, which is in the future.
+func (pl *planner) by(t *time.Time, at time.Time) {
+	if at.After(pl.now) && (t.IsZero() || at.Before(*t)) {
+		*t = at
+	}
 }
 
 // head is the first candidate of a class that was not visited yet.
@@ -238,6 +253,12 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		pl.why[cl] = cmp.Or(pl.why[cl], v)
 		return false
 	}
+	off := pl.displace(c)
+	defer func() {
+		for _, b := range off {
+			pl.keep(b)
+		}
+	}()
 	end := pl.end(c)
 	stays := sh.bad != nil || !sh.blocked.IsZero() && !end.Before(sh.blocked)
 	if !stays && pl.start(c, sh, pl.levelFor(end)) {

@@ -29,7 +29,11 @@ func (pl *planner) preys() []*prey {
 	pl.prey = []*prey{}
 	byJob := make(map[api.MemberKey]*prey)
 	for _, r := range pl.view.Running {
-		if r.Stopping || r.Done || r.Fixed || pl.now.Sub(r.Start) < max(pl.policy.MinRun, r.MinRun) {
+		if r.Stopping || r.Done || r.Fixed {
+			continue
+		}
+		if least := max(pl.policy.MinRun, r.MinRun); pl.now.Sub(r.Start) < least {
+			pl.by(&pl.next, r.Start.Add(least))
 			continue
 		}
 		v := &prey{Running: r, left: pl.serviceLeft(r)}

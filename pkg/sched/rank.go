@@ -13,6 +13,9 @@ import (
 // while time passes.
 type rank [6]int64
 
+// bucketAt is where a rank in order of service has what the gang is expected to need.
+const bucketAt = 2
+
 func compare(a, b *Candidate) int {
 	for i := range a.rank {
 		if c := cmp.Compare(a.rank[i], b.rank[i]); c != 0 {

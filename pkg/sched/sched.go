@@ -80,7 +80,10 @@ type Plan struct {
 	Starts []Start
 	Stops  []Stop  // gangs to preempt now
 	Claims []Claim // for the next view
-	why    map[*Class]*verdict
+	// Next is when a plan would decide otherwise though nothing has happened: a victim is to
+	// be told, a minimum run is over, a gang has waited too long. Zero: never.
+	Next time.Time
+	why  map[*Class]*verdict
 }
 
 // Reason is why a candidate that did not start stays, from this plan; false when it was not

@@ -31,6 +31,7 @@ type job struct {
 	Partition    string            `json:"partition"`
 	Priority     int64             `json:"priority"`
 	Held         string            `json:"held,omitempty"`
+	Dependency   *api.Dependency   `json:"dependency,omitempty"`
 	Waits        string            `json:"waits,omitempty"`
 	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
 	Submit       time.Time         `json:"submit,omitzero"`
@@ -49,6 +50,7 @@ type job struct {
 	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
 	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
+	Kept         time.Duration     `json:"kept,omitempty"`
 }
 
 type checkpoint struct {
@@ -103,11 +105,11 @@ func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
-		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Waits: j.Waits, TimeLimit: j.TimeLimit,
+		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
-		Checkpoint: (*checkpoint)(j.Checkpoint),
+		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept,
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -128,11 +130,11 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Waits: r.Waits, TimeLimit: r.TimeLimit,
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
-		Checkpoint: (*gang.Checkpoint)(r.Checkpoint),
+		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept,
 	}
 	if len(r.Members) > 0 {
 		j.Members = make([]gang.Member, len(r.Members))
