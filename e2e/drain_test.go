@@ -346,7 +346,9 @@ func TestRequeueFromInside(t *testing.T) {
 	body := `#!/bin/bash
 #GANG --size=2 --ranks-per-node=1
 echo "run $GANG_RESTART_COUNT $SLURM_RESTART_COUNT"
+[ $GANG_RANK = 1 ] && touch spoke.$GANG_JOB_ID
 if [ $GANG_RANK = 0 ] && [ $GANG_RESTART_COUNT = 0 ]; then
+	while [ ! -e spoke.$GANG_JOB_ID ]; do sleep 0.02; done
 	` + c.bin + `/gctl requeue $GANG_JOB_ID && ` + c.bin + `/gctl requeue @ ; sleep 600
 fi
 [ $GANG_RESTART_COUNT = 0 ] && sleep 600
