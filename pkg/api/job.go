@@ -32,6 +32,8 @@ type Job struct {
 	SubmitTime       time.Time        `json:"submit_time"`
 	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
 	StartTime        time.Time        `json:"start_time,omitzero"`
+	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
+	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits
 	EndTime          time.Time        `json:"end_time,omitzero"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
 	GraceSeconds     int64            `json:"grace_seconds"`

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
 
@@ -200,6 +201,21 @@ func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
 		out[i] = e.show(j, !q.NoRanks)
 	}
 	return out, nil
+}
+
+// Expect fills in when waiting jobs are expected to start.
+func (e *Engine) Expect(ctx context.Context, jobs []api.Job) error {
+	var v *sched.View
+	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
+		return err
+	}
+	expected := sched.Forecast(e.opt.Clock.Now().Wall, v, &e.opt.Policy)
+	for i := range jobs {
+		if x := expected[jobs[i].JobID]; jobs[i].State == api.JobPending {
+			jobs[i].ExpectedStart, jobs[i].ExpectedSure = x.At, x.Sure
+		}
+	}
+	return nil
 }
 
 // Detail shows a job with its attempts.

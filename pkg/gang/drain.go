@@ -50,6 +50,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	w.charge(j, cause)
 	w.armForce(e)
+	w.told(e)
 	if told(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
 			LeadSeconds: int64(lead.Seconds()), Text: text})
@@ -219,6 +220,7 @@ func (w *World) maybeComplete(e *entry) {
 		w.end(e, v)
 		return
 	}
+	keep(j)
 	w.block(e, w.failedNodes(j, &d))
 	if backsOff(d.Cause) {
 		w.backoff(e, j.Used[budgetOf(d.Cause)])

@@ -340,6 +340,7 @@ func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
 		r.State = api.RankFailed
 		if ra.ExitCode == 0 {
 			r.State = api.RankDone
+			w.told(e)
 		}
 	}
 	code := ra.ExitCode

@@ -47,12 +47,13 @@ type Job struct {
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
 	Dependency       *api.Dependency
-	Waits            string      // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Cancelled        bool        // an acknowledged cancel: no new epoch
-	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict    // set once, at the end
-	Checkpoint       *Checkpoint // newest set; nil: none
-	Acked            int         // ranks that said they heard of a notice of the current epoch before its drain
+	Waits            string        // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Cancelled        bool          // an acknowledged cancel: no new epoch
+	Rollbacks        int           // admissions in a row that came to nothing; a start resets it
+	Verdict          *Verdict      // set once, at the end
+	Checkpoint       *Checkpoint   // newest set; nil: none
+	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
+	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 }
 
 // ArrayInfo is what the elements of an array share.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/session"
 )
 
@@ -56,8 +57,17 @@ func (d *Daemon) Lineage(n uint64) {
 	}
 }
 
-// Down implements [session.Agent].
+// Down implements [session.Agent]. An order to start counts only in the session in which it
+// came: what a daemon that was cut off (or frozen) still holds of one must not be carried out
+// because there is contact again, before the controller has said anew what it wants.
 func (d *Daemon) Down(err error) {
+	for _, m := range d.all() {
+		m.set(func(w *want) {
+			if !fault.Is(fault.GateOutlivesSession) {
+				w.gate = nil
+			}
+		})
+	}
 	if err := d.state.sawEnd(session.HungUp(err)); err != nil {
 		d.log.Warn("end of the session not kept", "err", err)
 	}

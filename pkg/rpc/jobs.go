@@ -34,6 +34,11 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 	if err != nil {
 		return err
 	}
+	if q.Start {
+		if err := s.Engine.Expect(r.Context(), jobs); err != nil {
+			return err
+		}
+	}
 	if q.Lines {
 		out := api.LinesReply{SchemaVersion: api.SchemaVersion, Jobs: make([]api.JobLine, len(jobs))}
 		for i := range jobs {
