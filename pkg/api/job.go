@@ -113,6 +113,7 @@ type JobsReply struct {
 // Attempt is one epoch that really started, as `gacct --json` prints it.
 type Attempt struct {
 	JobID       int64     `json:"job_id"`
+	Attempt     int       `json:"attempt"` // counted from 1; an epoch that never started is none
 	Epoch       int       `json:"epoch"`
 	Cause       Cause     `json:"cause"`
 	TriggerRank *int      `json:"trigger_rank,omitempty"`

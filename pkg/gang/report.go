@@ -322,7 +322,7 @@ func (w *World) started(e *entry, ra *api.RankActual) bool {
 		return false
 	}
 	r = w.editRank(e, ra.Rank)
-	r.PID = ra.PID
+	r.PID, r.OutStart, r.ErrStart = ra.PID, ra.OutStart, ra.ErrStart
 	if !ra.Started.IsZero() {
 		r.Start = ra.Started
 	}

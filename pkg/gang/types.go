@@ -71,6 +71,8 @@ type Rank struct {
 	Exited   bool
 	ExitCode int
 	Signal   int
+	OutStart int64 // how much the output file had when the epoch began
+	ErrStart int64
 }
 
 // MemberState is how far one member is in the controller's eyes.
@@ -266,7 +268,9 @@ type EpochRow struct {
 	Ended     time.Time
 	Cause     api.Cause
 	Trigger   int
-	ExitCodes []int // by rank; -1: unknown
+	ExitCodes []int   // by rank; -1: unknown
+	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
+	ErrStarts []int64
 }
 
 // Node is a node in the controller's eyes.
