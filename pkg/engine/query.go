@@ -227,7 +227,7 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
 	for i := range rows {
 		if !rows[i].Started.IsZero() {
-			d.Attempts = append(d.Attempts, attempt(j.Spec, &rows[i]))
+			d.Attempts = append(d.Attempts, attempt(j.Spec, &rows[i], len(d.Attempts)+1))
 		}
 	}
 	return d, nil

@@ -159,7 +159,7 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("share needs vram_bytes: cards are shared by VRAM")
 	}
 	switch {
-	case s.TimeLimit < 0 || s.Grace < 0:
+	case s.TimeLimit < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:
 		return bad("the script is empty")
