@@ -238,7 +238,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
 	j.Drain, j.Verdict, j.End = nil, v, w.now.Wall
-	e.body, e.stuck = nil, nil
+	e.body, e.stuck, e.warned = nil, nil, nil
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
@@ -263,6 +263,7 @@ func epochRow(j *Job) EpochRow {
 	for i := range j.Ranks {
 		row.Slots = append(row.Slots, j.Ranks[i].Slot)
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
+		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
 	}
 	return row
 }

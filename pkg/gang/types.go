@@ -67,6 +67,7 @@ type Rank struct {
 	Exited   bool
 	ExitCode int
 	Signal   int
+	VRAMPeak int64 // of the current or last epoch: the most on one card, bytes; 0: not known
 }
 
 // MemberState is how far one member is in the controller's eyes.
@@ -158,6 +159,12 @@ type NodeSample struct {
 	Cards []api.CardSample
 }
 
+// CardDrain takes a card out of service (what runs on it goes on), CardResume back in.
+type CardDrain struct{ Node, UUID, Reason string }
+
+// CardResume puts a card back into service. What its node still finds wrong with it stays.
+type CardResume struct{ Node, UUID string }
+
 // NodeGone: the session of a node broke. By itself it ends nothing.
 type NodeGone struct{ Node string }
 
@@ -209,6 +216,8 @@ func (Reserve) event()    {}
 func (NodeHello) event()  {}
 func (NodeReport) event() {}
 func (NodeSample) event() {}
+func (CardDrain) event()  {}
+func (CardResume) event() {}
 func (NodeGone) event()   {}
 func (NodeDrain) event()  {}
 func (NodeResume) event() {}
@@ -262,6 +271,7 @@ type EpochRow struct {
 	Cause     api.Cause
 	Trigger   int
 	ExitCodes []int // by rank; -1: unknown
+	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 }
 
 // Node is a node in the controller's eyes.
@@ -270,6 +280,7 @@ type Node struct {
 	State     api.NodeState
 	Reason    string
 	Admin     string // reason of an admin's (or the breaker's) drain; empty: in service
+	Sick      string // what the site's health program says is wrong; empty: nothing
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time

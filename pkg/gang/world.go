@@ -53,6 +53,7 @@ type entry struct {
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string // survivors by member
+	warned   map[int]string // what ranks are warned of now
 	drainAt  time.Duration  // when the drain under way began, on the clock that does not jump
 }
 
@@ -109,6 +110,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.report(ev)
 	case NodeSample:
 		return w.sample(ev)
+	case CardDrain:
+		return w.drainCard(ev)
+	case CardResume:
+		return w.resumeCard(ev)
 	case NodeGone:
 		return w.sessionCut(ev)
 	case NodeDrain:

@@ -75,9 +75,11 @@ func Run(ctx context.Context, opts Options) error {
 	defer d.shims.Close()
 	defer d.running.Wait()
 	defer stop()
-	d.cards = newCards(opts.GPU, d.ours, d.log)
+	d.cards = newCards(opts.GPU, newOwners(d.memberOf), d.log)
 	d.cards.inventory(ctx)
-	if err := d.adopt(); err != nil {
+	d.cards.wasHeld(d.state.heldCards())
+	d.cards.keep = d.state.keepHeldCards
+	if err := d.adopt(ctx); err != nil {
 		return err
 	}
 	d.shims.Warm()
@@ -104,11 +106,16 @@ func (d *Daemon) tick(ctx context.Context) {
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
 		}
+		d.checkOverruns()
 		if at := d.client.LastContact(); s.Lease > 0 && at >= renewed+s.Lease/leaseShare {
 			renewed = at
 			d.renew(s.Lease - (session.BootTime() - at))
 		}
-		t := time.NewTimer(s.Heartbeat)
+		pause := s.Heartbeat
+		if d.cards.holding() {
+			pause = min(pause, heldPause)
+		}
+		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -119,6 +126,10 @@ func (d *Daemon) tick(ctx context.Context) {
 		}
 	}
 }
+
+// heldPause is how often cards are looked at while one waits to be empty: it is to be back
+// within two seconds.
+const heldPause = 500 * time.Millisecond
 
 // leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so
 // that a node with a hundred idle members stays idle (10 m: each 30 s).
@@ -214,8 +225,8 @@ func (d *Daemon) remove(m *member) {
 	d.siblings(m)
 }
 
-// ours reports whether a process belongs to a member of this node.
-func (d *Daemon) ours(pid int) bool {
+// memberOf gives the member of this node that a process belongs to.
+func (d *Daemon) memberOf(pid int) (api.MemberKey, bool) {
 	if d.cgroups != "" {
 		return inCgroup(pid, filepath.Base(d.cgroups)+"/"+d.state.id+"-")
 	}

@@ -322,10 +322,6 @@ type faults struct {
 // eventWait bounds one wait for events, and so how long stop takes.
 const eventWait = 200 // ms
 
-// applicationXids are errors of the program that used the card (a wild pointer, an assert)
-// or news without consequence; NVIDIA's Xid catalogue tells none of them to reset.
-var applicationXids = map[uint64]bool{13: true, 31: true, 43: true, 45: true, 63: true, 68: true, 69: true, 92: true, 94: true, 109: true, 121: true}
-
 func watchFaults(lib nvml.Interface, devices []device) *faults {
 	f := &faults{quit: make(chan struct{}), xids: make(map[string]int)}
 	set, ret := lib.EventSetCreate()
@@ -360,7 +356,7 @@ func (f *faults) run() {
 		if ret != nvml.SUCCESS {
 			return // the samples themselves will say what is wrong
 		}
-		if e.EventType != nvml.EventTypeXidCriticalError || applicationXids[e.EventData] {
+		if e.EventType != nvml.EventTypeXidCriticalError || !gpu.FatalXid(int(e.EventData)) {
 			continue
 		}
 		if id, ret := e.Device.GetUUID(); ret == nvml.SUCCESS {
