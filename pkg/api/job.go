@@ -59,6 +59,7 @@ type Job struct {
 	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
 	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost       string           `json:"submit_host,omitempty"`
+	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Ranks            []Rank           `json:"ranks"`
 }
 

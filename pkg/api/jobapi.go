@@ -13,7 +13,7 @@ func TooLarge() *Error {
 		Hint: "write large state to files in $GANG_CHECKPOINT_DIR"}
 }
 
-// MaxBarrierName bounds the name of a barrier, in bytes.
+// MaxBarrierName bounds the name of a barrier and the key of an arrival, in bytes.
 const MaxBarrierName = 128
 
 // MaxCheckpointEnv is the longest CHECKPOINT_DATA: the kernel takes no single string of an

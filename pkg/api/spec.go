@@ -60,6 +60,11 @@ type Spec struct {
 	Nice     int64     `json:"nice,omitempty"`
 	Hold     bool      `json:"hold,omitempty"`
 	Begin    time.Time `json:"begin,omitzero"`
+	// Dependency is what the job waits for.
+	Dependency *Dependency `json:"dependency,omitempty"`
+	// InvalidDependency is what becomes of a job whose dependency can never be met: ""
+	// (the site's choice), [InvalidCancel] or [InvalidWait].
+	InvalidDependency string `json:"invalid_dependency,omitempty"`
 
 	WorkDir  string   `json:"work_dir"`
 	Output   string   `json:"output,omitempty"`    // pattern; empty: gang-%j.out, or gang-%j.%t.out for more ranks

@@ -61,7 +61,7 @@ var fields = []field{
 	{'d', "mintmpdisk", "MIN_TMP_DISK", constant("0"), nil},
 	{'D', "numnodes", "NODES", func(r *row) string { return decimal(nodeCount(r)) }, number(nodeCount)},
 	{'e', "endtime", "END_TIME", func(r *row) string { return stamp(expectedEnd(r)) }, moment(expectedEnd)},
-	{'E', "dependency", "DEPENDENCY", constant("(null)"), nil},
+	{'E', "dependency", "DEPENDENCY", func(r *row) string { return orNull(r.Dependency) }, nil},
 	{'f', "feature", "FEATURES", func(r *row) string { return orNull(r.Constraint) }, nil},
 	{'F', "arrayjobid", "ARRAY_JOB_ID", func(r *row) string { return decimal(arrayID(r)) }, number(arrayID)},
 	{'h', "oversubscribe", "OVER_SUBSCRIBE", overSubscribe, nil},

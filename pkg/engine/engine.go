@@ -75,7 +75,7 @@ type Engine struct {
 	bus    bus
 	said   said
 	meet   barriers
-	swept  chan int64 // jobs whose checkpoints nobody needs any more
+	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
 	replan bool // something changed since the last plan, or that one was cut short
 	plan   sched.Plan
@@ -95,6 +95,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
+	if err := recallSaved(ctx, opt.Store, saved); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
 		world: gang.Restore(now, opt.Settings, saved),
@@ -105,6 +108,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.view.init(e.world, opt.Store.Lineage())
+	if err := e.restoreBarriers(ctx); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e.bus.init(saved.NextSeq - 1)
 	for j := range e.world.Jobs() {
 		e.requeue(j.ID)

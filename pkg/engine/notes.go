@@ -130,9 +130,9 @@ func (s *said) drop(jobs []int64) {
 // settle brings what hangs on a job up to date after a commit.
 func (e *Engine) settle(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
-		e.meet.check(j)
-		if j.Verdict != nil && j.Checkpoint != nil {
-			e.forgetCheckpoints(j.ID)
+		over := e.meet.check(j)
+		if over || j.Verdict != nil && j.Checkpoint != nil {
+			e.forget(j.ID)
 		}
 	}
 	if len(ch.Purged) > 0 {

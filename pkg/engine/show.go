@@ -30,7 +30,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		MemoryBytes: spec.MemoryPerRank, WorkDir: spec.WorkDir, Command: spec.ScriptName,
 		MinNodes: minNodes(spec), RanksPerNode: spec.RanksPerNode, NodeList: spec.NodeList, Exclude: spec.Exclude,
 		Constraint: spec.Constraint, Exclusive: spec.Exclusive, Share: spec.Share, Nice: spec.Nice, Comment: spec.Comment,
-		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Nodes: nodesOf(j), Ranks: []api.Rank{},
+		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Dependency: j.Waits, Nodes: nodesOf(j), Ranks: []api.Rank{},
 	}
 	if j.ArrayIndex >= 0 {
 		out.ArrayIndex = &j.ArrayIndex
@@ -58,6 +58,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Reason = "None"
 		if s.Ended() && s != api.JobCompleted {
 			out.Reason = endReason(s, out.Cause)
+			if j.Waits != "" {
+				out.Reason = "DependencyNeverSatisfied"
+			}
 		}
 	}
 	if c := j.Checkpoint; c != nil {
@@ -106,6 +109,8 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 		return "JobHeldAdmin", "held by an admin; only an admin may release it (gctl release)"
 	case j.Held != "":
 		return "JobHeldUser", fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
+	case j.Waits != "":
+		return dependencyReason(j)
 	case j.Spec.Begin.After(now):
 		return "BeginTime", "begins at " + j.Spec.Begin.Format(time.RFC3339)
 	case j.BackoffUntil.After(now):

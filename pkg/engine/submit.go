@@ -38,6 +38,9 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 		reply.Why, err = e.wouldStart(ctx, ev)
 		return reply, err
 	}
+	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job); err != nil {
+		return nil, err
+	}
 	out, err := e.Do(ctx, *ev)
 	if err != nil {
 		return nil, err
@@ -158,6 +161,9 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 			return bad("environment entry %.40q is not NAME=value", v)
 		}
 	}
+	if err := checkDependency(s.Dependency); err != nil {
+		return err
+	}
 	if a != nil {
 		return checkArray(a)
 	}
@@ -226,6 +232,8 @@ func waitsFirst(ev *gang.Submit, now time.Time) string {
 	switch s := ev.Spec; {
 	case s.Hold:
 		return "would be held until gctl release; if it were not, it "
+	case s.Dependency != nil:
+		return "would wait for " + s.Dependency.String() + "; if that were met, it "
 	case s.Begin.After(now):
 		return fmt.Sprintf("would wait until %s; if that were now, it ", s.Begin.Format(time.RFC3339))
 	case ev.Array != nil:

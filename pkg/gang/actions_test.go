@@ -36,6 +36,10 @@ func (s *story) submitAny(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "notice") == 0 {
 		spec.Notice = &api.Notice{Signal: "USR1", Lead: 20 * time.Second}
 	}
+	if s.nextID > 1 && rapid.IntRange(0, 2).Draw(t, "depends") == 0 {
+		spec.Dependency = s.anyDependency(t)
+		spec.InvalidDependency = rapid.SampledFrom([]string{"", api.InvalidCancel, api.InvalidWait}).Draw(t, "invalid")
+	}
 	ev := Submit{Spec: spec, SpecHash: fmt.Sprint("h", s.nextID), Partition: "main", Key: rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "key")}
 	if rapid.IntRange(0, 4).Draw(t, "array") == 0 {
 		ev.Array = &api.Array{Indices: []int{1, 2, 3}, Limit: rapid.IntRange(0, 2).Draw(t, "limit")}
@@ -45,6 +49,24 @@ func (s *story) submitAny(t *rapid.T) {
 	if out.Applied && out.JobIDs[0] != before || !out.Applied && s.w.nextID != before {
 		s.rt.Fatalf("ids %v, next was %d", out.JobIDs, before)
 	}
+}
+
+func (s *story) anyDependency(t *rapid.T) *api.Dependency {
+	d := &api.Dependency{Any: rapid.Bool().Draw(t, "any")}
+	for range rapid.IntRange(1, 3).Draw(t, "conditions") {
+		c := api.Condition{Kind: rapid.SampledFrom(api.DependencyKinds).Draw(t, "kind")}
+		if c.Kind != api.AfterSingle {
+			c.Job = rapid.Int64Range(max(1, s.nextID-6), s.nextID-1).Draw(t, "on")
+			if rapid.IntRange(0, 3).Draw(t, "element") == 0 {
+				c.Index = intPtr(rapid.IntRange(0, 3).Draw(t, "index"))
+			}
+		}
+		if c.Kind == api.After {
+			c.Delay = time.Duration(rapid.IntRange(0, 2).Draw(t, "delay")) * time.Minute
+		}
+		d.On = append(d.On, c)
+	}
+	return d
 }
 
 func (s *story) reserveAny(t *rapid.T) {

@@ -63,6 +63,8 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return api.Errorf(api.CodeConflict, "job %d is held", ev.Job)
 	case e.left > 0:
 		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
+	case e.job.Waits != "":
+		return api.Errorf(api.CodeConflict, "job %d waits for %s", ev.Job, e.job.Waits)
 	case !w.eligible(e):
 		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
 	case !w.inTurn(e):
@@ -190,7 +192,7 @@ func (w *World) open(e *entry) {
 	if !j.Start.IsZero() {
 		j.Restarts++
 	}
-	j.Start = w.now.Wall
+	w.retally(j, func() { j.Start = w.now.Wall })
 	j.Rollbacks, j.Avoid = 0, nil
 	for i := range j.Ranks {
 		r := w.editRank(e, i)
@@ -206,6 +208,7 @@ func (w *World) open(e *entry) {
 	w.epochs[j.key()] = epochRow(j)
 	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
 	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible))})
+	w.tellDependents(j)
 }
 
 func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }

@@ -237,13 +237,15 @@ func (w *World) end(e *entry, v *Verdict) {
 		}
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
-	j.Drain, j.Verdict, j.End = nil, v, w.now.Wall
+	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
 	e.body, e.stuck, e.warned = nil, nil, nil
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
 	code := v.ExitCode
 	w.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
+	w.unwatch(e)
+	w.tellDependents(j)
 }
 
 // rankEnd is what becomes of a rank without a result of its own when its gang ends.

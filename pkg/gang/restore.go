@@ -37,6 +37,9 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	for _, e := range w.jobs {
 		w.rearm(e)
 	}
+	for _, j := range jobs {
+		w.watch(w.jobs[j.ID])
+	}
 	for _, a := range w.arrays {
 		if a.limit > 0 {
 			w.offer(a)

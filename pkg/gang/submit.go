@@ -15,6 +15,9 @@ type array struct {
 	active  int     // elements that are admitted
 	offered int     // elements that may be admitted next
 	live    int     // elements in memory
+	begun   int     // elements in memory that have begun, or will not
+	over    int     // elements in memory that have ended
+	bad     int     // those of them that did not complete
 	due     bool    // the first element's time in memory is over; it stays while others do, with their key
 }
 
@@ -23,6 +26,9 @@ func (w *World) submit(ev Submit) Outcome {
 		return Outcome{Ignored: "already submitted", JobIDs: ids}
 	}
 	if e := checkSubmit(&ev); e != nil {
+		return refused(e)
+	}
+	if e := w.recall(&ev); e != nil {
 		return refused(e)
 	}
 	ids := make([]int64, 1)
@@ -89,6 +95,9 @@ func (w *World) newJob(ev *Submit, id int64) *Job {
 	if s.Begin.After(w.now.Wall) {
 		j.Eligible = s.Begin
 	}
+	if d := s.Dependency; d != nil {
+		j.Waits = d.String() // until it is weighed, in queueNew
+	}
 	for i := range j.Ranks {
 		j.Ranks[i].State = api.RankBlocked
 	}
@@ -107,6 +116,7 @@ func (w *World) queueNew(e *entry) {
 	if d := j.Eligible.Sub(w.now.Wall); d > 0 {
 		w.in(d, timer{kind: timerEligible, job: j.ID})
 	}
+	w.watch(e)
 	w.touch(e)
 }
 
@@ -125,6 +135,7 @@ func (w *World) enlist(e *entry) {
 		w.arrays[j.ArrayID] = a
 	}
 	a.live++
+	a.tally(j, 1)
 	if j.Verdict != nil {
 		return
 	}

@@ -45,6 +45,7 @@ type Job struct {
 	Used             map[api.Cause]int
 	BackoffUntil     time.Time   // not a candidate before
 	Avoid            []string    // nodes that failed this gang last
+	Waits            string      // the part of its dependency that is not met, as squeue writes it; empty: all is
 	Cancelled        bool        // an acknowledged cancel: no new epoch
 	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict    // set once, at the end
@@ -133,6 +134,7 @@ type Submit struct {
 	TimeLimit time.Duration // resolved
 	Priority  int64         // resolved
 	TestOnly  bool          // ids are not taken; unused by Step
+	Recalled  []*Job        // jobs that it depends on and that had left memory
 }
 
 // Reserve asks to admit a gang as planned. It is re-checked whole.

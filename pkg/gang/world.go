@@ -23,6 +23,7 @@ type World struct {
 	arrays  map[int64]*array
 	keys    map[string]int64 // submission key -> first job
 	asks    map[askKey]*sharedAsk
+	deps    depends
 	timers  timers
 	nextID  int64
 	nextSeq int64
@@ -50,6 +51,7 @@ type entry struct {
 	alive    int              // members neither stopped nor fenced
 	open     int              // ranks with a process that has not exited
 	left     int              // members of past epochs that may still run, see Left
+	waiting  bool             // its dependency is watched, see depend.go
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string // survivors by member
@@ -89,7 +91,7 @@ type sharedAsk struct {
 func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
-		asks: map[askKey]*sharedAsk{}, timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
+		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{},
 	}
 }

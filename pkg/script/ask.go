@@ -301,3 +301,15 @@ func setBegin(a *Ask, v string) error {
 	}
 	return err
 }
+
+func setInvalidDependency(a *Ask, v string) error {
+	switch strings.ToLower(v) {
+	case "yes", "y", "1", "true":
+		a.Spec.InvalidDependency = api.InvalidCancel
+	case "no", "n", "0", "false":
+		a.Spec.InvalidDependency = api.InvalidWait
+	default:
+		return bad("not yes or no", "write --kill-on-invalid-dep=yes or =no")
+	}
+	return nil
+}

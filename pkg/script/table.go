@@ -171,6 +171,16 @@ var asked = []Option{
 	{Long: "begin", Short: 'b', Kind: Value, Arg: "TIME", List: Exact, Group: groupPlace,
 		Help: "not before: 16:00, now+1hour, 2030-01-20T12:34:00",
 		set:  setBegin},
+	{Long: "dependency", Short: 'd', Env: []string{"SBATCH_DEPENDENCY"}, Kind: Value, Arg: "KIND:ID[:ID...],...", List: Partial, Group: groupPlace,
+		Help: "after other jobs: afterok:12, afterany:12:13, after:12+10, aftercorr:12, singleton",
+		Note: "no expand and no afterburstbuffer; a job that left the queue counts as it ended",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.Dependency, err = ParseDependency(v)
+			return err
+		}},
+	{Long: "kill-on-invalid-dep", Kind: Value, Arg: "yes|no", List: Exact, Group: groupPlace,
+		Help: "end the job when its dependency can never be met (the site's choice, yes)",
+		set:  setInvalidDependency},
 	{Long: "hold", Short: 'H', List: Exact, Group: groupPlace,
 		Help: "queue it held; gctl release lets it go",
 		set:  func(a *Ask, _ string) error { a.Spec.Hold = true; return nil }},

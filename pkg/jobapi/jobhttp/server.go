@@ -125,6 +125,10 @@ func (s *server) barrier(w http.ResponseWriter, r *http.Request) {
 		refuse(w, api.Errorf(api.CodeInvalid, "a barrier needs a name of 1 to %d bytes", api.MaxBarrierName))
 		return
 	}
+	if len(c.Barrier.Key) > api.MaxBarrierName {
+		refuse(w, api.Errorf(api.CodeInvalid, "an Idempotency-Key has at most %d bytes, not %d", api.MaxBarrierName, len(c.Barrier.Key)))
+		return
+	}
 	res, err := s.backend.Call(r.Context(), c, nil, nil)
 	answer(w, res, err)
 }
