@@ -3,7 +3,9 @@ package noded
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"gangd/pkg/api"
@@ -107,6 +109,12 @@ func (c *cards) forgetRanks(key api.MemberKey) {
 	}
 }
 
+// above writes what is used beyond a limit, rounded up: 40.01G of 40G reads 40.1G.
+func above(bytes int64) string {
+	const tenth = (1 << 30) / 10.0
+	return strconv.FormatFloat(math.Ceil(float64(bytes)/tenth)/10, 'f', -1, 64) + "G"
+}
+
 type overKey struct {
 	api.MemberKey
 	uuid string
@@ -149,7 +157,7 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 				}
 			case was == nil:
 				o := &overrun{MemberKey: key, rank: c.largest(k, key, u), since: now}
-				o.text = fmt.Sprintf("uses %s of %s asked on card %d of %s, which others share", cluster.Size(used), cluster.Size(u.VRAMBytes), i.Index, node)
+				o.text = fmt.Sprintf("uses %s of %s asked on card %d of %s, which others share", above(used), cluster.Size(u.VRAMBytes), i.Index, node)
 				c.over[at] = o
 				out = append(out, *o)
 				if grace > 0 {
@@ -160,7 +168,7 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 				o := c.over[at]
 				if !o.stop && now.Sub(o.since) >= grace {
 					o.stop = true
-					o.last = fmt.Sprintf("rank %d used %s of %s asked on card %d, for %s", o.rank, cluster.Size(used), cluster.Size(u.VRAMBytes), i.Index, now.Sub(o.since).Round(time.Second))
+					o.last = fmt.Sprintf("rank %d used %s of %s asked on card %d, for %s", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index, now.Sub(o.since).Round(time.Second))
 					out = append(out, *o)
 				}
 			}
