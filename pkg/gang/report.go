@@ -349,7 +349,7 @@ func (w *World) started(e *entry, ra *api.RankActual) bool {
 
 // warned puts on record that a rank does what it will be stopped for.
 func (w *World) warned(e *entry, ra *api.RankActual) bool {
-	if ra.Warning == e.warned[ra.Rank] {
+	if ra.Warning == e.warned[ra.Rank] || ra.Exited {
 		return false
 	}
 	if e.warned == nil {

@@ -254,12 +254,12 @@ func TestOverrun(t *testing.T) {
 	use("40G", "20G")
 	step(0, "")
 	use("43.1G", "20G")
-	step(time.Second, "job 1 rank 2 uses 43.1G of 40G asked on card 0 of n1, which others share")
+	step(time.Second, "job 1 rank 2 rank 2 uses 43.1G of 40G asked on card 0 of n1, which others share")
 	step(29*time.Second, "")
 	use("39G", "21G")
-	step(time.Second, "job 1 rank 2 ended|job 2 rank 0 uses 21G of 20G asked on card 0 of n1, which others share")
+	step(time.Second, "job 1 rank 2 ended|job 2 rank 0 rank 0 uses 21G of 20G asked on card 0 of n1, which others share")
 	use("43.1G", "21G")
-	step(time.Second, "job 1 rank 2 uses 43.1G of 40G asked on card 0 of n1, which others share")
+	step(time.Second, "job 1 rank 2 rank 2 uses 43.1G of 40G asked on card 0 of n1, which others share")
 	s.steer(`{"0":{"used":"64G"}}`) // nobody says whose it is
 	s.read()
 	step(10*time.Second, "")
@@ -279,7 +279,7 @@ func TestOneSharerNeedsNoProcesses(t *testing.T) {
 	s.steer(`{"0":{"used":"42G","used_by_strangers":"9G"}}`)
 	s.read()
 	o := s.c.overruns(time.Now(), "n1", time.Minute)
-	if len(o) != 1 || o[0].text != "uses 41G of 40G asked on card 0 of n1, which others share" {
+	if len(o) != 1 || o[0].text != "rank 0 uses 41G of 40G asked on card 0 of n1, which others share" {
 		t.Errorf("%+v", o)
 	}
 	r := s.c.ranks(job(1))

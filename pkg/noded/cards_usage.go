@@ -157,7 +157,7 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 				}
 			case was == nil:
 				o := &overrun{MemberKey: key, rank: c.largest(k, key, u), since: now}
-				o.text = fmt.Sprintf("uses %s of %s asked on card %d of %s, which others share", above(used), cluster.Size(u.VRAMBytes), i.Index, node)
+				o.text = fmt.Sprintf("rank %d uses %s of %s asked on card %d of %s, which others share", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index, node)
 				c.over[at] = o
 				out = append(out, *o)
 				if grace > 0 {
