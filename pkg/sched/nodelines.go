@@ -138,7 +138,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 	var short []string
 	for i := range n.Cards {
 		c := &n.Cards[i]
-		if !d.MatchesModel(c.Model) {
+		if !d.MatchesCard(c) {
 			continue
 		}
 		right++
@@ -146,10 +146,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 			short = append(short, text)
 		}
 	}
-	noun := "card"
-	if t := d.Ask.Spec.GPUType; t != "" {
-		noun = t + " card"
-	}
+	noun := kindOfCard(d)
 	if right == 0 {
 		return []string{fmt.Sprintf("no %s", noun)}
 	}

@@ -139,6 +139,9 @@ func (a *Ask) cards() error {
 		}
 		s.GPUsPerRank = 1
 	}
+	if s.MinCompute != "" && s.GPUsPerRank == 0 && s.GPUsPerNode == 0 {
+		return a.Refuse("min-compute", "asks for a capability of no card", "ask for cards: --gpus-per-rank=1")
+	}
 	if s.Share && s.VRAMBytes == 0 {
 		return a.Refuse("share", "needs --vram, or there is nothing to tell whether gangs fit on a card together",
 			"write --share --vram=SIZE (sbatch's old --share is --oversubscribe)")
