@@ -26,6 +26,7 @@ import (
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
 	"gangd/pkg/noded"
+	"gangd/pkg/proc"
 	"gangd/pkg/relay"
 )
 
@@ -175,7 +176,7 @@ func cards(cfg *config.Node, log *slog.Logger) (gpu.Provider, error) {
 	case "none":
 		return nil, nil
 	case "auto", "nvml":
-		return nvmlgpu.New(nvmlgpu.Options{Log: log})
+		return nvmlgpu.New(nvmlgpu.Options{Log: log, XidFile: filepath.Join(cfg.StateDir, "xids"), Boot: proc.BootID()})
 	}
 	return simgpu.New(cfg.Cards, cfg.Name, cfg.SimGPUFile)
 }

@@ -3,6 +3,7 @@ package noded
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -166,7 +167,9 @@ func (c *cards) read(ctx context.Context, within time.Duration) error {
 	}
 	c.bad = ""
 	seen := map[int]bool{}
+	missing := maps.Clone(c.index)
 	for _, s := range samples {
+		delete(missing, s.UUID)
 		k := c.at(s.UUID)
 		k.last, k.known = s, true
 		for _, p := range s.Processes {
@@ -174,6 +177,11 @@ func (c *cards) read(ctx context.Context, within time.Duration) error {
 		}
 		c.judge(k)
 		c.peak(k)
+	}
+	for uuid := range missing { // a driver that was started again lists what is left
+		k := c.at(uuid)
+		k.last.Unhealthy, k.known = "the driver does not list it any more", true
+		c.judge(k)
 	}
 	c.owners.only(seen)
 	c.keepHeld()

@@ -167,12 +167,13 @@ func TestCardsTellStrangersAndChangesOnly(t *testing.T) {
 		{"derived from processes", []gpu.Sample{{UUID: "a", UsedBytes: 100, StrangersBytes: -1, Processes: []gpu.Process{{PID: 10, VRAMBytes: 60}, {PID: 11, VRAMBytes: 40}}}, {UUID: "b"}}, nil,
 			[]api.CardSample{{UUID: "a", UsedBytes: 60, StrangersBytes: 40}, {UUID: "b"}}},
 		{"nothing changed", []gpu.Sample{{UUID: "a", UsedBytes: 100, StrangersBytes: -1, Processes: []gpu.Process{{PID: 10, VRAMBytes: 60}, {PID: 11, VRAMBytes: 40}}}, {UUID: "b"}}, nil, nil},
-		{"an unknown share keeps the last known", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: -1, Processes: []gpu.Process{{PID: 11, VRAMBytes: -1}}}}, nil,
+		{"an unknown share keeps the last known", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: -1, Processes: []gpu.Process{{PID: 11, VRAMBytes: -1}}}, {UUID: "b"}}, nil,
 			[]api.CardSample{{UUID: "a", UsedBytes: 50, StrangersBytes: 40}}},
 		{"a driver that fails changes nothing", nil, errors.New("gone"), nil},
-		{"known outright", []gpu.Sample{{UUID: "b", UsedBytes: 9, StrangersBytes: 4, Utilization: 50, Xid: 79}}, nil,
+		{"known outright", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: 40}, {UUID: "b", UsedBytes: 9, StrangersBytes: 4, Utilization: 50, Xid: 79}}, nil,
 			[]api.CardSample{{UUID: "b", UsedBytes: 5, StrangersBytes: 4, Utilization: 50, Unhealthy: "Xid 79, fell off the bus"}}},
-		{"unknown use", []gpu.Sample{{UUID: "b", UsedBytes: -1, StrangersBytes: 0, Utilization: -1}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1}}},
+		{"unknown use", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: 40}, {UUID: "b", UsedBytes: -1, StrangersBytes: 0, Utilization: -1}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1}}},
+		{"one that is listed no more", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: 40}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1, Unhealthy: "the driver does not list it any more"}}},
 	}
 	for _, s := range steps {
 		f.samples, f.err = s.samples, s.err

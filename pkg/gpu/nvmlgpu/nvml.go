@@ -118,6 +118,9 @@ func (s *nvmlSource) add(d nvml.Device) error {
 	}
 	pci := busID(d)
 	base := api.CardInfo{PCI: pci, NUMA: s.numa(pci), Driver: s.driver}
+	if minor, ret := d.GetMinorNumber(); ret == nvml.SUCCESS {
+		base.Device = "/dev/nvidia" + strconv.Itoa(minor)
+	}
 	if major, minor, ret := d.GetCudaComputeCapability(); ret == nvml.SUCCESS {
 		base.Compute = fmt.Sprintf("%d.%d", major, minor)
 	}
@@ -269,6 +272,10 @@ func (s *nvmlSource) read(i int) gpu.Sample {
 	}
 	if _, _, _, failed, ret := d.gpu.GetRemappedRows(); ret == nvml.SUCCESS && failed && out.Unhealthy == "" {
 		out.Unhealthy = "a row of its memory could not be remapped"
+	}
+	// Cards before Ampere retire pages instead, and go on handing out a bad one until a reset.
+	if pending, ret := d.gpu.GetRetiredPagesPendingStatus(); ret == nvml.SUCCESS && pending == nvml.FEATURE_ENABLED && out.Unhealthy == "" {
+		out.Unhealthy = "a bad page of its memory waits for a reset"
 	}
 	out.Processes = processes(d)
 	out.Xid = s.faults.last(d.id)
