@@ -30,7 +30,7 @@ func (d *Daemon) Hello() *api.Hello {
 	members := d.board.all()
 	d.cards.refresh(members)
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(),
+		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices,
 		LineageSeen: d.state.lineage.Load(), Members: members}
 }
 

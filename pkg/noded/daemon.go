@@ -33,6 +33,7 @@ type Daemon struct {
 	ports       *ports
 	accounts    *accounts
 	cards       *cards
+	devices     string        // whether members are kept from the cards of others
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
 	shims       *shim.Pool
@@ -77,6 +78,7 @@ func Run(ctx context.Context, opts Options) error {
 	defer stop()
 	d.cards = newCards(opts.GPU, newOwners(d.memberOf), d.log)
 	d.cards.inventory(ctx)
+	d.devices = d.judgeDevices()
 	d.cards.wasHeld(d.state.heldCards())
 	d.cards.keep = d.state.keepHeldCards
 	if err := d.adopt(ctx); err != nil {

@@ -99,6 +99,10 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	}
 	d.fillRanks(s, node, acc, body, spec, handed)
 	s.Cards = cardsOf(node, body, spec)
+	var err error
+	if s.Deny, err = d.deny(s.Cards); err != nil {
+		return nil, nodeFault("%v", err)
+	}
 	if body.Ranks[0].Node == node {
 		port, err := d.ports.take(k)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 )
 
 // Files in a member's directory, which gnoded makes and removes.
@@ -55,8 +56,10 @@ type Spec struct {
 	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
 	MemoryMax int64 `json:"memory_max,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
-	Cards   []Card `json:"cards,omitempty"`
-	PidsMax int64  `json:"pids_max,omitempty"`
+	Cards []Card `json:"cards,omitempty"`
+	// Deny are the device files of other cards, which no process of the member may open.
+	Deny    []proc.Device `json:"deny,omitempty"`
+	PidsMax int64         `json:"pids_max,omitempty"`
 }
 
 // Card is a card of the member.
