@@ -230,3 +230,40 @@ func TestCUDAOutOfMemory(t *testing.T) {
 		t.Errorf("%s\n%+v", j.Verdict, d)
 	}
 }
+
+// TestHealthProgram: the site's own check takes a node out of service with its words, and back
+// in when it is content; what runs goes on.
+func TestHealthProgram(t *testing.T) {
+	dir := t.TempDir()
+	check := filepath.Join(dir, "check")
+	body := "#!/bin/sh\n[ -e " + dir + "/$1 ] || exit 0\ncat " + dir + "/$1\nexit 1\n"
+	if err := os.WriteFile(check, []byte(body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "--nodes=2", "--gpus=1x80G", "--set", "health_program="+check, "--set", "health_interval=200ms")
+	script := c.script("s.sh", idleScript)
+	running := c.submit("--gpus-per-rank=1", "--nodelist=n1", script)
+	c.wait(running, api.JobRunning)
+	node := func() string {
+		n := c.nodes()[0]
+		return strings.TrimSpace(string(n.State) + " " + n.Reason)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "n1"), []byte("ib0 is down\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.until("n1 drains", func() bool { return node() == "draining health: ib0 is down" })
+	waiting := c.submit("--nodelist=n1", script)
+	if j := c.job(waiting); j.State != api.JobPending || j.Reason != "ReqNodeNotAvail" {
+		t.Errorf("%s (%s): %s", j.State, j.Reason, j.Why)
+	}
+	if j := c.job(running); j.State != api.JobRunning {
+		t.Errorf("what ran is %s", j.State)
+	}
+	c.kill("gangd")
+	c.restart("gangd")
+	c.until("n1 is back in session", func() bool { return node() == "draining health: ib0 is down" })
+	if err := os.Remove(filepath.Join(dir, "n1")); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(waiting, api.JobRunning)
+}

@@ -25,6 +25,7 @@ import (
 	"gangd/pkg/gpu"
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
+	"gangd/pkg/health"
 	"gangd/pkg/noded"
 	"gangd/pkg/proc"
 	"gangd/pkg/relay"
@@ -125,7 +126,8 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, log *slog.Logger
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
-		Shim: filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
+		Health: noded.Health{Program: health.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
+		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)
 }

@@ -28,9 +28,10 @@ func (d *Daemon) Hello() *api.Hello {
 		memory = memTotal()
 	}
 	members := d.board.all()
+	health := d.board.healthNow()
 	d.cards.refresh(members)
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices,
+		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
 		LineageSeen: d.state.lineage.Load(), Members: members}
 }
 
