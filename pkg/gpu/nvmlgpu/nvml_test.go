@@ -325,3 +325,44 @@ func TestThisMachine(t *testing.T) {
 		t.Logf("%+v %+v", cards[i], samples[i])
 	}
 }
+
+// BenchmarkSample is what a reading of eight cards costs the daemon (self) and the probe child,
+// which here asks a mock server instead of a driver.
+func BenchmarkSample(b *testing.B) {
+	b.Setenv(childEnv, "dgxh100")
+	p, err := New(Options{Command: []string{os.Args[0]}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	if s, err := p.Sample(context.Background()); err != nil || len(s) != 8 {
+		b.Fatal(len(s), err)
+	}
+	pid := p.child.cmd.Process.Pid
+	self, child := cpuOf(b, os.Getpid()), cpuOf(b, pid)
+	for b.Loop() {
+		if _, err := p.Sample(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	n := float64(b.N)
+	b.ReportMetric(float64(cpuOf(b, os.Getpid())-self)/n/1e3, "self-us/op")
+	b.ReportMetric(float64(cpuOf(b, pid)-child)/n/1e3, "child-us/op")
+}
+
+// cpuOf is the CPU time of a process, in nanoseconds.
+func cpuOf(b *testing.B, pid int) int64 {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var sum int64
+	for _, t := range tasks {
+		var ns int64
+		if text, err := os.ReadFile(t); err == nil {
+			_, _ = fmt.Sscan(string(text), &ns)
+		}
+		sum += ns
+	}
+	return sum
+}
