@@ -47,8 +47,8 @@ type member struct {
 	waiting  map[uint64]*order
 	gone     bool // nothing of it is left
 	sentOwn  bool
-	warnings map[int]string // what ranks are warned of now
-	judged   map[int]bool   // ranks whose failure has been looked into
+	warnings map[int]string  // what ranks are warned of now
+	judged   map[int]failure // ranks whose failure has been looked into
 	seen     []api.CardSample
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
 
@@ -74,7 +75,7 @@ const (
 // bad, and whether a card had no memory left. Both would be charged to the job as a crash
 // otherwise.
 func (m *member) lookInto(ctx context.Context, a *api.MemberActual) {
-	if m.spec == nil || len(m.spec.Cards) == 0 || a.Stopping != "" {
+	if m.spec == nil || a.Stopping != "" {
 		return
 	}
 	fresh := false
@@ -83,21 +84,60 @@ func (m *member) lookInto(ctx context.Context, a *api.MemberActual) {
 		if !r.Exited || r.ExitCode == 0 || r.OOM || r.Error != "" {
 			continue
 		}
-		if m.judged == nil {
-			m.judged = map[int]bool{}
+		was, done := m.judged[r.Rank]
+		if !done {
+			fresh = true
+			was.oom = m.killedForMemory(r)
+			was.cudaOOM = !was.oom && len(m.spec.Cards) > 0 && m.cudaOOM(ctx, r)
+			if m.judged == nil {
+				m.judged = map[int]failure{}
+			}
+			m.judged[r.Rank] = was
 		}
-		if was, done := m.judged[r.Rank]; done {
-			r.CUDAOOM = was
-			continue
-		}
-		fresh = true
-		r.CUDAOOM = m.cudaOOM(ctx, r)
-		m.judged[r.Rank] = r.CUDAOOM
+		r.OOM, r.CUDAOOM = was.oom, was.cudaOOM
+	}
+	if len(m.spec.Cards) == 0 {
+		return
 	}
 	m.lastPeaks(a)
 	if fresh && !ended(a.Phase) { // the end has a reading of its own
 		m.seen = m.d.cards.look(ctx, m.spec.Cards)
 	}
+}
+
+// failure is what was found out about the end of a rank.
+type failure struct{ oom, cudaOOM bool }
+
+// oomAge bounds how old the kernel's word on a killed process may be: its number may be that
+// of another one later.
+const oomAge = time.Minute
+
+// killedForMemory asks the kernel's log about a rank that KILL ended, by itself or below its
+// shell. Without a cgroup that counts, nothing else knows why.
+func (m *member) killedForMemory(r *api.RankActual) bool {
+	if r.ExitCode != 128+9 {
+		return false
+	}
+	pids := append(m.d.cards.pidsOf(m.key), r.PID)
+	return proc.OOMKilled(pids, min(oomAge, time.Since(r.Started)+time.Second))
+}
+
+// pidsOf are the processes of a member that were seen holding VRAM last.
+func (c *cards) pidsOf(key api.MemberKey) []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []int
+	for _, k := range c.card {
+		if _, on := k.users[key]; !on {
+			continue
+		}
+		for _, p := range k.last.Processes {
+			if o := c.owners.of(p.PID); o.ours && o.key == key {
+				out = append(out, p.PID)
+			}
+		}
+	}
+	return out
 }
 
 // look reads the cards anew.
