@@ -56,6 +56,12 @@ func start(t *testing.T, args ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startIn(t, bin, args...)
+}
+
+// startIn is start with the programs of another directory.
+func startIn(t *testing.T, bin string, args ...string) *cluster {
+	t.Helper()
 	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
 		t.Fatalf("%v: build the programs first (make e2e does)", err)
 	}

@@ -15,7 +15,14 @@ import (
 // running starts a gang of size ranks on n1.
 func (r *rig) running(size int) (int64, api.MemberKey) {
 	r.t.Helper()
-	id := r.submit("", spec(size))
+	return r.runningWith(size, func(*api.Spec) {})
+}
+
+func (r *rig) runningWith(size int, edit func(*api.Spec)) (int64, api.MemberKey) {
+	r.t.Helper()
+	s := spec(size)
+	edit(&s)
+	id := r.submit("", s)
 	k := api.MemberKey{Job: id, Epoch: 1}
 	r.NodeReport("n1", &api.Actual{Members: []api.MemberActual{{MemberKey: k, Phase: api.PhaseReady, Port: 7000}}})
 	ranks := make([]api.RankActual, size)
@@ -265,5 +272,29 @@ func TestReleaseNotKept(t *testing.T) {
 		if got := come("k"); got != "" {
 			t.Errorf("%v: when there is room again: %q", c.fails, got)
 		}
+	}
+}
+
+func TestEventsComeInPages(t *testing.T) {
+	r := newRig(t, memstore.New())
+	for range 3 {
+		r.submit("", spec(1))
+	}
+	since, seen := int64(0), 0
+	for more := true; more; {
+		evs, m, err := r.Events(t.Context(), 0, since, 2)
+		if err != nil || len(evs) == 0 || len(evs) > 2 {
+			t.Fatalf("%d events, %v", len(evs), err)
+		}
+		for _, ev := range evs {
+			if ev.Seq != since+1 {
+				t.Errorf("event %d after %d", ev.Seq, since)
+			}
+			since = ev.Seq
+		}
+		seen, more = seen+len(evs), m
+	}
+	if evs, more, err := r.Events(t.Context(), 0, 0, 0); len(evs) != seen || more || err != nil {
+		t.Errorf("%d events at once, %v, %v; %d in pages", len(evs), more, err, seen)
 	}
 }

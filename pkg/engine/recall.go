@@ -96,7 +96,7 @@ func recallSaved(ctx context.Context, st store.Store, saved *gang.Saved) error {
 		if j.Waits == "" || j.Verdict != nil {
 			continue
 		}
-		more, err := recall(ctx, st, j.Spec.Dependency, func(id int64) *gang.Job { return have[id] })
+		more, err := recall(ctx, st, j.Dependency, func(id int64) *gang.Job { return have[id] })
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func recallSaved(ctx context.Context, st store.Store, saved *gang.Saved) error {
 
 // dependencyReason says what a job still waits for.
 func dependencyReason(j *gang.Job) (word, text string) {
-	if strings.Contains(j.Waits, "(failed)") && !j.Spec.Dependency.Any || !strings.Contains(j.Waits, "(unfulfilled)") {
+	if strings.Contains(j.Waits, "(failed)") && !j.Dependency.Any || !strings.Contains(j.Waits, "(unfulfilled)") {
 		return "DependencyNeverSatisfied", fmt.Sprintf("its dependency can never be met: %s; gcancel %d ends it", j.Waits, j.ID)
 	}
 	return "Dependency", "waits for " + strings.ReplaceAll(j.Waits, "(unfulfilled)", "")

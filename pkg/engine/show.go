@@ -30,7 +30,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		MemoryBytes: spec.MemoryPerRank, WorkDir: spec.WorkDir, Command: spec.ScriptName,
 		MinNodes: minNodes(spec), RanksPerNode: spec.RanksPerNode, NodeList: spec.NodeList, Exclude: spec.Exclude,
 		Constraint: spec.Constraint, Exclusive: spec.Exclusive, Share: spec.Share, Nice: spec.Nice, Comment: spec.Comment,
-		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Dependency: j.Waits, Nodes: nodesOf(j), Ranks: []api.Rank{},
+		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Dependency: j.Waits, Nodes: nodesOf(j), Roles: spec.Roles, Ranks: []api.Rank{},
 	}
 	if j.ArrayIndex >= 0 {
 		out.ArrayIndex = &j.ArrayIndex
@@ -62,6 +62,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 				out.Reason = "DependencyNeverSatisfied"
 			}
 		}
+	}
+	if gang.AwaitsReady(j) {
+		out.Reason = "NotReady"
 	}
 	if c := j.Checkpoint; c != nil {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
@@ -111,8 +114,8 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 		return "JobHeldUser", fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
 	case j.Waits != "":
 		return dependencyReason(j)
-	case j.Spec.Begin.After(now):
-		return "BeginTime", "begins at " + j.Spec.Begin.Format(time.RFC3339)
+	case j.Epoch == 0 && j.Eligible.After(now):
+		return "BeginTime", "begins at " + j.Eligible.Format(time.RFC3339)
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}
@@ -151,7 +154,7 @@ func showRanks(j *gang.Job) []api.Rank {
 	out := make([]api.Rank, len(j.Ranks))
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		out[i] = api.Rank{Rank: i, State: r.State, PID: r.PID, StartTime: r.Start, EndTime: r.End, Signal: r.Signal}
+		out[i] = api.Rank{Rank: i, Role: j.Spec.RoleName(i), State: r.State, PID: r.PID, StartTime: r.Start, EndTime: r.End, Signal: r.Signal}
 		if r.State != api.RankBlocked {
 			out[i].Node, out[i].Cards = r.Slot.Node, r.Slot.Cards
 		}
@@ -176,14 +179,14 @@ func nodesOf(j *gang.Job) []string {
 	return out
 }
 
-func attempt(r *gang.EpochRow) api.Attempt {
+func attempt(spec *api.Spec, r *gang.EpochRow) api.Attempt {
 	a := api.Attempt{JobID: r.Job, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
 		ExitCodes: r.ExitCodes, Nodes: []string{}, VRAMPeak: r.VRAMPeak}
 	if a.ExitCodes == nil {
 		a.ExitCodes = []int{}
 	}
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
-		a.TriggerRank = &r.Trigger
+		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
 	cards := 0
 	for _, s := range r.Slots {

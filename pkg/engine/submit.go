@@ -69,16 +69,12 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
 	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
-		User: who.User, Partition: strings.Join(parts, ","), TimeLimit: s.TimeLimit, Priority: -s.Nice}
+		User: who.User, Partition: strings.Join(parts, ","), Priority: -s.Nice}
 	if s.Priority != nil {
 		ev.Priority = *s.Priority - s.Nice
 	}
-	if ev.TimeLimit == 0 {
-		ev.TimeLimit = part.DefaultTime
-	}
-	if part.MaxTime > 0 && (ev.TimeLimit > part.MaxTime || ev.TimeLimit == 0) {
-		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
-			limitText(ev.TimeLimit), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
+		return nil, nil, err
 	}
 	nodes := e.resources()
 	if len(nodes) == 0 {
@@ -88,6 +84,19 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, nil, nil
+}
+
+// timeLimit is what a partition makes of the limit asked for, 0: none was.
+func timeLimit(part *api.Partition, asked time.Duration) (time.Duration, error) {
+	d := asked
+	if d == 0 {
+		d = part.DefaultTime
+	}
+	if part.MaxTime > 0 && (d > part.MaxTime || d == 0) {
+		return 0, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
+			limitText(d), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+	}
+	return d, nil
 }
 
 func limitText(d time.Duration) string {
@@ -141,9 +150,15 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("a resource may not be negative")
 	case s.GPUsPerRank > 0 && s.GPUsPerNode > 0:
 		return bad("gpus_per_rank and gpus_per_node exclude each other")
+	case s.Roles != nil:
+		if err := checkRoles(s); err != nil {
+			return err
+		}
 	case s.Share && s.VRAMBytes == 0:
 		return bad("share needs vram_bytes: cards are shared by VRAM")
-	case s.TimeLimit < 0 || s.Grace < 0:
+	}
+	switch {
+	case s.TimeLimit < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:
 		return bad("the script is empty")
@@ -166,6 +181,40 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 	}
 	if a != nil {
 		return checkArray(a)
+	}
+	return nil
+}
+
+// checkRoles refuses roles that do not make up the gang.
+func checkRoles(s *api.Spec) error {
+	bad := func(format string, args ...any) error { return api.Errorf(api.CodeInvalid, format, args...) }
+	switch {
+	case len(s.Roles) > api.MaxRoles:
+		return bad("%d roles: at most %d are accepted", len(s.Roles), api.MaxRoles)
+	case s.Launch != api.LaunchRanks:
+		return bad("launch %s: the ranks of roles run the script each", s.Launch)
+	case s.GPUsPerNode > 0 || s.MemoryPerNode > 0 || s.RanksPerNode > 0 || s.MinNodes > 0 || s.MaxNodes > 0:
+		return bad("roles count ranks: figures by node do not go with them")
+	}
+	total := 0
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		switch {
+		case !api.RoleNameOK(r.Name):
+			return bad("role name %q: want lower-case letters, digits and -, a letter first, at most %d", r.Name, api.MaxRoleName)
+		case slices.ContainsFunc(s.Roles[:i], func(o api.Role) bool { return o.Name == r.Name }):
+			return bad("role %s is named twice", r.Name)
+		case r.Count < 1 || r.Count > api.MaxGangSize:
+			return bad("role %s: %d ranks, want 1 to %d", r.Name, r.Count, api.MaxGangSize)
+		case r.CPUsPerRank < 1:
+			return bad("role %s: cpus_per_rank %d: a rank takes at least one", r.Name, r.CPUsPerRank)
+		case r.GPUsPerRank < 0 || r.MemoryPerRank < 0 || r.VRAMBytes < 0:
+			return bad("role %s: a resource may not be negative", r.Name)
+		}
+		total += r.Count
+	}
+	if total != s.Size {
+		return bad("size %d: the roles come to %d ranks", s.Size, total)
 	}
 	return nil
 }

@@ -90,12 +90,11 @@ func (w *World) retally(j *Job, change func()) {
 
 // recall brings back what a submission depends on and had left memory, and refuses what
 // is not there.
-func (w *World) recall(ev *Submit) *api.Error {
-	d := ev.Spec.Dependency
+func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 	if d == nil {
 		return nil
 	}
-	for _, j := range ev.Recalled {
+	for _, j := range jobs {
 		if w.jobs[j.ID] == nil {
 			w.restoreJob(j)
 			w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
@@ -115,7 +114,7 @@ func (w *World) watch(e *entry) {
 	if n := w.deps.named[keyOf(j)]; n != nil && j.Verdict == nil {
 		n.insert(j.ID)
 	}
-	d := j.Spec.Dependency
+	d := j.Dependency
 	if d == nil || j.Verdict != nil || j.Waits == "" {
 		return
 	}
@@ -168,7 +167,7 @@ func (w *World) unwatch(e *entry) {
 	}
 	e.waiting = false
 	w.timers.cancel(timer{kind: timerDepend, job: j.ID})
-	d := j.Spec.Dependency
+	d := j.Dependency
 	for i := range d.On {
 		c := &d.On[i]
 		if c.Kind != api.AfterSingle {
@@ -259,7 +258,7 @@ func (w *World) judge(e *entry) {
 	if e == nil || !e.waiting {
 		return
 	}
-	d := e.job.Spec.Dependency
+	d := e.job.Dependency
 	var open, failed []string
 	fulfilled := 0
 	for i := range d.On {

@@ -28,7 +28,7 @@ func (w *World) submit(ev Submit) Outcome {
 	if e := checkSubmit(&ev); e != nil {
 		return refused(e)
 	}
-	if e := w.recall(&ev); e != nil {
+	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
 	ids := make([]int64, 1)
@@ -76,10 +76,19 @@ func checkSubmit(ev *Submit) *api.Error {
 		return api.Errorf(api.CodeInvalid, "the submission has no spec")
 	case ev.Spec.Size < 1 || ev.Spec.Size > api.MaxGangSize:
 		return api.Errorf(api.CodeInvalid, "invalid size %d: want 1 to %d ranks", ev.Spec.Size, api.MaxGangSize)
+	case ev.Spec.Roles != nil && roleRanks(ev.Spec) != ev.Spec.Size:
+		return api.Errorf(api.CodeInvalid, "invalid size %d: the roles come to %d ranks", ev.Spec.Size, roleRanks(ev.Spec))
 	case ev.Array != nil && (len(ev.Array.Indices) == 0 || len(ev.Array.Indices) > api.MaxArraySize):
 		return api.Errorf(api.CodeInvalid, "invalid array of %d elements: want 1 to %d", len(ev.Array.Indices), api.MaxArraySize)
 	}
 	return nil
+}
+
+func roleRanks(s *api.Spec) (n int) {
+	for i := range s.Roles {
+		n += s.Roles[i].Count
+	}
+	return n
 }
 
 func (w *World) newJob(ev *Submit, id int64) *Job {
@@ -96,6 +105,7 @@ func (w *World) newJob(ev *Submit, id int64) *Job {
 		j.Eligible = s.Begin
 	}
 	if d := s.Dependency; d != nil {
+		j.Dependency = d
 		j.Waits = d.String() // until it is weighed, in queueNew
 	}
 	for i := range j.Ranks {

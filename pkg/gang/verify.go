@@ -52,6 +52,7 @@ func (v *verifier) job(e *entry) {
 	case j.Verdict != nil:
 		v.check(states[api.RankDone]+states[api.RankFailed]+states[api.RankCancelled] == n, "job %d: over, but ranks are %v", j.ID, states)
 		v.check(j.Drain == nil, "job %d: over and draining", j.ID)
+		v.check(j.Verdict.State != api.JobCompleted || allDone(j), "job %d: completed, but ranks are %v", j.ID, states)
 	case blocked(j):
 		v.check(states[api.RankBlocked] == n, "job %d: part of it is blocked: %v", j.ID, states)
 		v.check(len(j.Members) == 0 && j.Drain == nil, "job %d: blocked with %d members", j.ID, len(j.Members))
@@ -185,7 +186,7 @@ func (v *verifier) dependencies() {
 		if !e.waiting {
 			continue
 		}
-		fulfilled, d := 0, j.Spec.Dependency
+		fulfilled, d := 0, j.Dependency
 		targets := map[int64]bool{}
 		for i := range d.On {
 			c := &d.On[i]

@@ -54,9 +54,10 @@ type entry struct {
 	waiting  bool             // its dependency is watched, see depend.go
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
-	stuck    map[int]string // survivors by member
-	warned   map[int]string // what ranks are warned of now
-	drainAt  time.Duration  // when the drain under way began, on the clock that does not jump
+	stuck    map[int]string   // survivors by member
+	warned   map[int]string   // what ranks are warned of now
+	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
+	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
 
 // host is a node with what is derived from it.
@@ -132,12 +133,16 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.release(ev)
 	case Requeue:
 		return w.requeue(ev)
+	case Update:
+		return w.update(ev)
 	case Preempt:
 		return w.preempt(ev)
 	case CheckpointSaved:
 		return w.checkpointSaved(ev)
 	case Acknowledged:
 		return w.acknowledged(ev)
+	case Ready:
+		return w.saidReady(ev)
 	case Tick:
 		return w.tick()
 	}

@@ -35,7 +35,7 @@ func (d *Daemon) adopt(ctx context.Context) error {
 	for _, k := range keys {
 		dir := d.state.memberDir(k)
 		spec, state := readMember(dir)
-		if d.endedWithBoot(state) || spec == nil {
+		if EndedWithBoot(state, d.state.lastBoot, d.state.boot) || spec == nil {
 			// No process of it can exist: the machine was started again, or its shim was
 			// never started, because the spec is written first. The controller learns it
 			// from the Hello, in which the member is not.
@@ -61,16 +61,7 @@ type foundMember struct {
 	state *shim.State
 }
 
-func (f *foundMember) over() bool { return f.state != nil && ended(f.state.Phase) }
-
-// endedWithBoot: the member is of another run of the machine and left no result. A result
-// counts whatever came after it.
-func (d *Daemon) endedWithBoot(s *shim.State) bool {
-	if s == nil {
-		return d.state.lastBoot != d.state.boot
-	}
-	return s.BootID != d.state.boot && s.Phase != api.PhaseStopped
-}
+func (f *foundMember) over() bool { return f.state != nil && Ended(f.state.Phase) }
 
 // adoptMember makes a member known. One that ended while no daemon was here has its cards
 // proven empty now, once: what is not empty by now heals later.
@@ -85,7 +76,7 @@ func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
 		a = f.state.MemberActual
 	}
 	a.MemberKey, a.Port = f.key, f.spec.Port
-	if f.spec.Port != 0 && !ended(a.Phase) {
+	if f.spec.Port != 0 && !Ended(a.Phase) {
 		d.ports.keep(f.spec.Port, f.key)
 	}
 	if f.over() {
@@ -124,14 +115,14 @@ func (m *member) hungUp(ctx context.Context) {
 		return // refused: it exits by itself
 	}
 	if c := m.attach(ctx); c != nil {
-		m.sentGo, m.sentStop, m.sentOwn, m.killed = false, nil, false, false // idempotent: say it again
+		m.told, m.sentOwn = Told{}, false // idempotent: say it again
 		m.talk(c)
 		return
 	}
 	if m.over.Load() || ctx.Err() != nil {
 		return
 	}
-	if _, s := readMember(m.dir); s != nil && (s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused) {
+	if _, s := readMember(m.dir); LastWord(s) {
 		m.become(ctx, s.MemberActual)
 		return
 	}

@@ -100,7 +100,7 @@ func (m *member) lookInto(ctx context.Context, a *api.MemberActual) {
 		return
 	}
 	m.lastPeaks(a)
-	if fresh && !ended(a.Phase) { // the end has a reading of its own
+	if fresh && !Ended(a.Phase) { // the end has a reading of its own
 		m.seen = m.d.cards.look(ctx, m.spec.Cards)
 	}
 }
@@ -216,6 +216,17 @@ func (m *member) stopFor(s api.Stop) {
 			w.own = &s
 		}
 	})
+}
+
+// ownWishes hands on what this node has decided by itself.
+func (m *member) ownWishes(w *want) {
+	if w.warn != nil {
+		m.tellWarning(w.warn)
+	}
+	if w.own != nil && !m.sentOwn {
+		m.sentOwn = true
+		m.send(shim.Command{Stop: w.own})
+	}
 }
 
 // tellWarning hands a warning to the rank and to the controller.

@@ -25,6 +25,7 @@ const (
 	leaseFile   = "lease"   // the site's, as a controller told last
 	cardsFile   = "cards"   // cards that are held, see cards_proof.go
 	lineageFile = "lineage" // highest commit number that a controller told
+	hungUpFile  = "hungup"  // there while the last session is one that the controller ended
 )
 
 // stateDir is the daemon's directory. One daemon has it at a time.
@@ -36,6 +37,7 @@ type stateDir struct {
 	lastBoot string
 	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
 	lease    time.Duration // -1: never told
+	hungUp   bool          // the controller ended the last session
 	lock     *os.File
 }
 
@@ -89,6 +91,7 @@ func (s *stateDir) load() error {
 	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
 		s.lease = d
 	}
+	s.hungUp = s.read(hungUpFile) != ""
 	return s.write(bootFile, s.boot)
 }
 
@@ -143,6 +146,19 @@ func (s *stateDir) keepHeldCards(cards map[string]leftCard) {
 	if err == nil {
 		_ = s.write(cardsFile, string(b))
 	}
+}
+
+// sawEnd keeps whether the controller ended the last session: a daemon that starts while no
+// controller runs has to know whether to believe that nobody listens there.
+func (s *stateDir) sawEnd(hungUp bool) error {
+	if hungUp == s.hungUp {
+		return nil
+	}
+	s.hungUp = hungUp
+	if hungUp {
+		return s.write(hungUpFile, "the controller ended the last session")
+	}
+	return os.Remove(filepath.Join(s.path, hungUpFile))
 }
 
 // memberDir is the directory of a member.

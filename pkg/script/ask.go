@@ -25,6 +25,8 @@ type Ask struct {
 	cpusPerGPU              int
 	signalGiven, noRequeue  bool
 	requeueCauses           []api.Cause
+	roles                   []askedRole
+	setting                 *Setting // that is being set, for errors found later
 }
 
 // number reads a whole number from lo to hi.

@@ -22,6 +22,9 @@ var asked = []Option{
 	{Long: "size", Kind: Value, Arg: "N", Group: groupGang,
 		Help: "ranks of the gang; the script runs once in each",
 		set:  func(a *Ask, v string) error { return numberInto(&a.size, v, 1, api.MaxGangSize) }},
+	{Long: "role", Kind: Value, Repeat: true, Arg: "NAME:N[,OPTION=VALUE...]", Group: groupGang,
+		Help: "N ranks of a kind with its own gpus-per-rank, vram, cpus, mem, constraint; ends=gang; may be repeated",
+		set:  setRole},
 	{Long: "ranks-per-node", Kind: Value, Arg: "N", Group: groupGang,
 		Help: "exactly N ranks on each node (the last may have fewer)",
 		set:  func(a *Ask, v string) error { return numberInto(&a.Spec.RanksPerNode, v, 1, api.MaxGangSize) }},
@@ -126,6 +129,15 @@ var asked = []Option{
 		Help: "how far ranks may extend the grace themselves (EXTEND_TIMEOUT_USEC; not at all)",
 		set: func(a *Ask, v string) (err error) {
 			a.Spec.GraceMax, err = graceOf(v)
+			return err
+		}},
+	{Long: "ready-timeout", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "every rank has to say READY=1 (sd_notify) within TIME of the start, or the launch has failed",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.ReadyTimeout, err = ParseSeconds(v)
+			if err == nil && (a.Spec.ReadyTimeout <= 0 || a.Spec.ReadyTimeout > maxGrace) {
+				return bad("want more than nothing and at most a day", "write --ready-timeout=5m")
+			}
 			return err
 		}},
 	{Long: "checkpoint", Kind: Value, Arg: "drain", Group: groupTime,

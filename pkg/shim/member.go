@@ -201,6 +201,8 @@ func (m *member) do(act supervise.Act) {
 		m.stuck()
 	case supervise.Finish:
 		m.finish()
+	case supervise.Recant:
+		m.recant()
 	case supervise.Tell:
 		m.dirty = true
 	}

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -33,9 +34,7 @@ func (m *member) warn(w *Warning) {
 		return
 	}
 	if w.Text == "" {
-		if err := os.Remove(StatusFile); err != nil && !os.IsNotExist(err) {
-			logf("remove %s: %v", StatusFile, err)
-		}
+		m.recant()
 		return
 	}
 	if err := m.writeStatus(warningText(w, m.spec.Epoch, time.Now())); err != nil {
@@ -52,6 +51,13 @@ func warningText(w *Warning, epoch int, at time.Time) string {
 var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
 
 const statusTime = "2006-01-02T15:04:05.000Z"
+
+// recant takes the file away: no end is in sight any more.
+func (m *member) recant() {
+	if err := os.Remove(StatusFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		logf("remove %s: %v", StatusFile, err)
+	}
+}
 
 // statusText is the file: key=value lines, the value ends with its line.
 func statusText(o supervise.Outlook, epoch int, at time.Time) string {
