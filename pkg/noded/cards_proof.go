@@ -26,6 +26,9 @@ const (
 	// readWait bounds one reading where somebody waits for it. A provider answers within
 	// tens of milliseconds; one that hangs is replaced after 5 s.
 	readWait = 2 * time.Second
+	// probeWait is how long a start waits for a provider that fails: a probe that was lost is
+	// replaced after 5 s, and a driver that hiccups must not cost its node a strike.
+	probeWait = 12 * time.Second
 	// baseSlack is how far VRAM may be from where it was: less than any program with a CUDA
 	// context takes, more than a driver's own figure moves.
 	baseSlack = 256 << 20
@@ -46,13 +49,13 @@ func (c *cards) give(ctx context.Context, k api.MemberKey, want []shim.Card) ([]
 	if c.provider == nil {
 		return nil, nodeFault("this node has no cards")
 	}
-	for end := time.Now().Add(proofWait); ; {
+	for began := time.Now(); ; {
 		err := c.read(ctx, readWait)
-		wait := false
+		wait, end := false, began.Add(proofWait)
 		c.mu.Lock()
 		text := ""
 		if err != nil {
-			text, wait = fmt.Sprintf("its cards can't be read: %v", err), true
+			text, wait, end = fmt.Sprintf("its cards can't be read: %v", err), true, began.Add(probeWait)
 		} else if text, wait = c.fit(k, want); text == "" {
 			c.take(k, want)
 			c.mu.Unlock()

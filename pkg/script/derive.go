@@ -111,7 +111,8 @@ func count(n int, what string) string {
 // cards brings the five ways to ask for cards to one of two: by rank or by node.
 func (a *Ask) cards() error {
 	s := &a.Spec
-	if a.gres.gpus > 0 && s.GPUsPerRank == 0 {
+	counted := a.gres.sizeOnly && (a.By("gpus-per-node") != nil || a.By("gpus") != nil)
+	if a.gres.gpus > 0 && s.GPUsPerRank == 0 && !counted {
 		s.GPUsPerNode = a.gres.gpus
 	}
 	if a.gres.kind != "" {

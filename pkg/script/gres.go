@@ -55,6 +55,8 @@ type gres struct {
 	gpus int
 	kind string
 	vram int64 // per card
+	// sizeOnly: it names VRAM and no cards, which is one card unless another option counts.
+	sizeOnly bool
 }
 
 // parseGRES reads gpu, gpu:4, gpu:a100:4, and VRAM as sites spell it: VRAM:24G,
@@ -94,7 +96,7 @@ func parseGRES(s string) (gres, error) {
 		}
 	}
 	if g.vram > 0 && !seen {
-		g.gpus = 1
+		g.gpus, g.sizeOnly = 1, true
 	}
 	return g, nil
 }
