@@ -21,7 +21,8 @@ var pure = map[string][]string{
 	"script":    {"api", "hostlist", "nearest"},
 	"cluster":   {"api"},
 	"sched":     {"api", "cluster", "hostlist", "nearest"},
-	"gang":      {"api", "cluster", "sched"},
+	"gang":      {"api", "cluster", "sched", "watchdog"},
+	"watchdog":  {"api"},
 	"supervise": {"api"},
 	"outpath":   {"api"},
 	"rankenv":   {"api", "hostlist", "outpath"},
@@ -112,6 +113,7 @@ func TestImportsPointDown(t *testing.T) {
 	below := map[string][]string{
 		"store":   {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
 		"fence":   {"engine", "controller"},
+		"hook":    {"engine", "controller", "fence"},
 		"engine":  {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
 		"session": {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
 		"shim":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},

@@ -4,62 +4,65 @@ import "time"
 
 // Job is a job as `gqueue --json` prints it.
 type Job struct {
-	JobID            int64            `json:"job_id"`
-	ArrayJobID       int64            `json:"array_job_id,omitempty"`
-	ArrayIndex       *int             `json:"array_index,omitempty"`
-	ArrayLimit       int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
-	Name             string           `json:"name"`
-	User             string           `json:"user"`
-	UID              uint32           `json:"uid"`
-	Account          string           `json:"account"`
-	Partition        string           `json:"partition"`
-	State            JobState         `json:"state"`
-	StateCode        string           `json:"state_code"`
-	Reason           string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
-	Why              string           `json:"why"`    // the arithmetic
-	Priority         int64            `json:"priority"`
-	Held             string           `json:"held,omitempty"` // "user" or "admin"
-	Size             int              `json:"size"`
-	Launch           Launch           `json:"launch"`
-	Epoch            int              `json:"epoch"`
-	RestartCount     int              `json:"restart_count"`
-	Budgets          map[Cause]Budget `json:"budgets"`
-	Cause            Cause            `json:"cause"`
-	TriggerRank      *int             `json:"trigger_rank,omitempty"`
-	Verdict          string           `json:"verdict,omitempty"` // one sentence about how it ended
-	ExitCode         *int             `json:"exit_code"`
-	Signal           int              `json:"signal,omitempty"` // that ended it, 0: none
-	SubmitTime       time.Time        `json:"submit_time"`
-	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
-	StartTime        time.Time        `json:"start_time,omitzero"`
-	EndTime          time.Time        `json:"end_time,omitzero"`
-	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
-	GraceSeconds     int64            `json:"grace_seconds"`
-	Notice           *NoticeView      `json:"notice,omitempty"`
-	VRAMBytes        int64            `json:"vram_bytes"`
-	GPUsPerRank      int              `json:"gpus_per_rank"`
-	CPUsPerRank      int              `json:"cpus_per_rank"`
-	MemoryBytes      int64            `json:"memory_bytes"` // per rank
-	Nodes            []string         `json:"nodes"`
-	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
-	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
-	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
-	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
-	Constraint       string           `json:"constraint,omitempty"`
-	Exclusive        bool             `json:"exclusive,omitempty"`
-	Share            bool             `json:"share,omitempty"`
-	Nice             int64            `json:"nice,omitempty"`
-	Comment          string           `json:"comment,omitempty"`
-	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=)
-	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
-	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
-	WorkDir          string           `json:"work_dir"`
-	Command          string           `json:"command"`
-	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
-	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
-	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
-	SubmitHost       string           `json:"submit_host,omitempty"`
-	Ranks            []Rank           `json:"ranks"`
+	JobID               int64            `json:"job_id"`
+	ArrayJobID          int64            `json:"array_job_id,omitempty"`
+	ArrayIndex          *int             `json:"array_index,omitempty"`
+	ArrayLimit          int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
+	Name                string           `json:"name"`
+	User                string           `json:"user"`
+	UID                 uint32           `json:"uid"`
+	Account             string           `json:"account"`
+	Partition           string           `json:"partition"`
+	State               JobState         `json:"state"`
+	StateCode           string           `json:"state_code"`
+	Reason              string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
+	Why                 string           `json:"why"`    // the arithmetic
+	Priority            int64            `json:"priority"`
+	Held                string           `json:"held,omitempty"` // "user" or "admin"
+	Size                int              `json:"size"`
+	Launch              Launch           `json:"launch"`
+	Epoch               int              `json:"epoch"`
+	RestartCount        int              `json:"restart_count"`
+	Budgets             map[Cause]Budget `json:"budgets"`
+	Cause               Cause            `json:"cause"`
+	TriggerRank         *int             `json:"trigger_rank,omitempty"`
+	Verdict             string           `json:"verdict,omitempty"` // one sentence about how it ended
+	ExitCode            *int             `json:"exit_code"`
+	Signal              int              `json:"signal,omitempty"` // that ended it, 0: none
+	SubmitTime          time.Time        `json:"submit_time"`
+	EligibleTime        time.Time        `json:"eligible_time,omitzero"`
+	StartTime           time.Time        `json:"start_time,omitzero"`
+	EndTime             time.Time        `json:"end_time,omitzero"`
+	TimeLimitSeconds    int64            `json:"time_limit_seconds"` // 0: unlimited
+	GraceSeconds        int64            `json:"grace_seconds"`
+	Notice              *NoticeView      `json:"notice,omitempty"`
+	VRAMBytes           int64            `json:"vram_bytes"`
+	GPUsPerRank         int              `json:"gpus_per_rank"`
+	CPUsPerRank         int              `json:"cpus_per_rank"`
+	MemoryBytes         int64            `json:"memory_bytes"` // per rank
+	Nodes               []string         `json:"nodes"`
+	MinNodes            int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
+	RanksPerNode        int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
+	NodeList            []string         `json:"node_list,omitempty"`      // only these, as asked for
+	Exclude             []string         `json:"exclude,omitempty"`        // never these, as asked for
+	Constraint          string           `json:"constraint,omitempty"`
+	Exclusive           bool             `json:"exclusive,omitempty"`
+	Share               bool             `json:"share,omitempty"`
+	Nice                int64            `json:"nice,omitempty"`
+	Comment             string           `json:"comment,omitempty"`
+	Status              string           `json:"status,omitempty"`                // what rank 0 said last (STATUS=)
+	LastBeat            time.Time        `json:"last_beat,omitzero"`              // of the rank that has been silent longest
+	StallTimeoutSeconds float64          `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
+	GPUWatch            bool             `json:"gpu_watch,omitempty"`
+	Acknowledged        int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Checkpoint          *Checkpoint      `json:"checkpoint,omitempty"`
+	WorkDir             string           `json:"work_dir"`
+	Command             string           `json:"command"`
+	StdOut              string           `json:"std_out"`           // pattern as asked for or defaulted
+	StdErr              string           `json:"std_err,omitempty"` // empty: with the output
+	StdIn               string           `json:"std_in,omitempty"`  // empty: /dev/null
+	SubmitHost          string           `json:"submit_host,omitempty"`
+	Ranks               []Rank           `json:"ranks"`
 }
 
 // NoticeView is a [Notice] in whole seconds.
@@ -109,6 +112,9 @@ type Attempt struct {
 	Nodes       []string  `json:"nodes"`
 	ExitCodes   []int     `json:"exit_codes"`
 	GPUSeconds  int64     `json:"gpu_seconds"`
+	// Code is how the attempt ended as one number: 0 completed, 75 time limit, 76 stalled,
+	// 77 idle, 78 gpu-hang, else the exit code of the trigger rank; -1 where there is none.
+	Code int `json:"code"`
 }
 
 // JobDetail is `gctl show job --json`: one job with its attempts.
@@ -140,6 +146,11 @@ const (
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventCheckpoint     EventType = "checkpoint_saved"
 	EventEnded          EventType = "ended"
+	EventStallSuspected EventType = "stall_suspected" // a rank stopped beating: the cards are looked at
+	EventStallDismissed EventType = "stall_dismissed" // they were not idle, or could not be read
+	EventIdleWarned     EventType = "idle_warned"     // the cards have been idle for the site's limit
+	EventIdleOver       EventType = "idle_over"       // a warned gang works again
+	EventWatchBlind     EventType = "watchdog_blind"  // the cards' figures have been missing for too long
 )
 
 // The event types of a node's story; their JobID is 0.
@@ -162,27 +173,28 @@ type Event struct {
 	Epoch int       `json:"epoch"`
 	Type  EventType `json:"type"`
 
-	Nodes        []string    `json:"nodes,omitempty"`
-	Node         string      `json:"node,omitempty"`
-	Rank         *int        `json:"rank,omitempty"`
-	Cause        Cause       `json:"cause,omitempty"`
-	Trigger      *int        `json:"trigger,omitempty"` // rank whose failure began the drain
-	Moved        int         `json:"moved,omitempty"`   // ranks that the drain stops
-	Forced       bool        `json:"forced,omitempty"`
-	ExitCode     *int        `json:"exit_code,omitempty"`
-	ExitCodes    map[int]int `json:"exit_codes,omitempty"` // by rank
-	Signal       string      `json:"signal,omitempty"`
-	LeadSeconds  int64       `json:"lead_seconds,omitempty"`
-	Outcome      string      `json:"outcome,omitempty"`
-	Seconds      float64     `json:"seconds,omitempty"`
-	State        JobState    `json:"state,omitempty"`
-	ClaimedEpoch int         `json:"claimed_epoch,omitempty"`
-	Size         int         `json:"size,omitempty"`         // ranks of the gang
-	Jobs         []int64     `json:"jobs,omitempty"`         // jobs that a node's fate touches
-	LastSeen     time.Time   `json:"last_seen,omitzero"`     // of a lost node
-	Bytes        int64       `json:"bytes,omitempty"`        // of a checkpoint
-	Acknowledged int         `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
-	Text         string      `json:"text,omitempty"`
+	Nodes        []string      `json:"nodes,omitempty"`
+	Node         string        `json:"node,omitempty"`
+	Rank         *int          `json:"rank,omitempty"`
+	Cause        Cause         `json:"cause,omitempty"`
+	Trigger      *int          `json:"trigger,omitempty"` // rank whose failure began the drain
+	Moved        int           `json:"moved,omitempty"`   // ranks that the drain stops
+	Forced       bool          `json:"forced,omitempty"`
+	ExitCode     *int          `json:"exit_code,omitempty"`
+	ExitCodes    map[int]int   `json:"exit_codes,omitempty"` // by rank
+	Signal       string        `json:"signal,omitempty"`
+	LeadSeconds  int64         `json:"lead_seconds,omitempty"`
+	Outcome      string        `json:"outcome,omitempty"`
+	Seconds      float64       `json:"seconds,omitempty"`
+	State        JobState      `json:"state,omitempty"`
+	ClaimedEpoch int           `json:"claimed_epoch,omitempty"`
+	Size         int           `json:"size,omitempty"`         // ranks of the gang
+	Jobs         []int64       `json:"jobs,omitempty"`         // jobs that a node's fate touches
+	LastSeen     time.Time     `json:"last_seen,omitzero"`     // of a lost node
+	Bytes        int64         `json:"bytes,omitempty"`        // of a checkpoint
+	Acknowledged int           `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
+	Samples      []CardFinding `json:"samples,omitempty"`      // what a watchdog saw of the cards, the least idle first
+	Text         string        `json:"text,omitempty"`
 }
 
 // EventsReply is `gctl events ID --json`.

@@ -140,6 +140,9 @@ func jobFields(j *api.Job) []string {
 	if j.Comment != "" {
 		lines = append(lines, "Comment="+j.Comment)
 	}
+	if w := watchText(j); w != "" {
+		lines = append(lines, w)
+	}
 	if j.Status != "" {
 		lines = append(lines, "Status="+j.Status)
 	}
@@ -153,6 +156,29 @@ func jobFields(j *api.Job) []string {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
 	}
 	return lines
+}
+
+// watchText is which watchdogs look at a job, and when it last beat.
+func watchText(j *api.Job) string {
+	var parts []string
+	if j.StallTimeoutSeconds > 0 {
+		parts = append(parts, "StallTimeout="+secondsText(j.StallTimeoutSeconds))
+	}
+	if j.GPUWatch {
+		parts = append(parts, "GPUWatch=YES")
+	}
+	if !j.LastBeat.IsZero() {
+		parts = append(parts, "LastBeat="+stamp(j.LastBeat))
+	}
+	return strings.Join(parts, " ")
+}
+
+// secondsText is whole seconds as a time, shorter ones (of tests) as they are.
+func secondsText(s float64) string {
+	if s == float64(int64(s)) {
+		return elapsed(time.Duration(s) * time.Second)
+	}
+	return strconv.FormatFloat(s, 'g', -1, 64) + "s"
 }
 
 // storyExit is scontrol's code:signal, 0:0 while there is none.
@@ -197,6 +223,10 @@ func budgetText(b map[api.Cause]api.Budget) string {
 func rankTable(ranks []api.Rank) *table {
 	t := &table{cols: []column{{head: "RANK", right: true, keep: true}, {head: "STATE", width: 10, keep: true}, {head: "NODE", width: 6},
 		{head: "PID", right: true}, {head: "EXIT", right: true}, {head: "START"}, {head: "CARDS"}}}
+	said := slices.ContainsFunc(ranks, func(r api.Rank) bool { return !r.LastBeat.IsZero() || r.Status != "" })
+	if said { // most jobs never do
+		t.cols = append(t.cols, column{head: "BEAT", right: true}, column{head: "STATUS"})
+	}
 	for i := range ranks {
 		r := &ranks[i]
 		exit, pid := "-", "-"
@@ -206,8 +236,12 @@ func rankTable(ranks []api.Rank) *table {
 		if r.PID != 0 {
 			pid = strconv.Itoa(r.PID)
 		}
-		t.rows = append(t.rows, []string{strconv.Itoa(r.Rank), string(r.State), cmp.Or(r.Node, "-"), pid, exit,
-			stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")})
+		line := []string{strconv.Itoa(r.Rank), string(r.State), cmp.Or(r.Node, "-"), pid, exit,
+			stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")}
+		if said {
+			line = append(line, beatAge(r.LastBeat), cmp.Or(printable(r.Status), "-"))
+		}
+		t.rows = append(t.rows, line)
 	}
 	t.style = func(row, col int) style {
 		if col != 1 {

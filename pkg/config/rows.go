@@ -61,6 +61,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"metrics_listen", listenAddr, "none", "TCP address for `/metrics` without authentication; they are always on `socket`."},
 	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},
 	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
+	{"idle_hook", absolute, "none", "Program told of idle gangs: `HOOK warn|end|over JOB USER`, its text in `GANG_TEXT`. It may send a mail."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
 }, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows}}}
 
@@ -70,6 +71,10 @@ var partitionRows = []row{
 	{"default", nil, "the first partition", "Jobs that name no partition go here."},
 	{"default_time", atLeast(0), "unlimited", "Time limit of jobs that ask for none."},
 	{"max_time", atLeast(0), "unlimited", "Longest time limit that a job may ask for."},
+	{"stall_timeout", atLeast(0), "the site's", "`stall_timeout` of its jobs that do not say. `off`: their silence is not judged."},
+	{"stall_retries", between(0, 1<<20), "the site's", "`stall_retries` of its jobs that do not say."},
+	{"gpu_watch", nil, "", "Watch the cards of every job as if it had asked with `--gpu-watch`."},
+	{"idle_limit", atLeast(0), "the site's", "`idle_limit` of its jobs. `off`: exempt."},
 }
 
 var settingRows = []row{
@@ -81,7 +86,7 @@ var settingRows = []row{
 	{"heartbeat", atLeast(10 * time.Millisecond), "", "Between two beats of a node's session, and between two readings of its cards."},
 	{"retry_backoff", atLeast(0), "", "Pause before the first run again of a gang that failed; doubles each time."},
 	{"retry_backoff_max", atLeast(0), "", "Longest such pause."},
-	{"stall_timeout", atLeast(time.Millisecond), "", "A rank that has begun to beat and then is silent for so long is suspected to have stalled."},
+	{"stall_timeout", atLeast(0), "", "A rank that has begun to beat and then is silent for so long is suspected to have stalled. `off`: not judged."},
 	{"stall_confirm_samples", between(1, 1000), "", "Readings that must all show idle cards before a stall is believed."},
 	{"stall_confirm_interval", atLeast(time.Millisecond), "", "Between two of them."},
 	{"gpu_idle_percent", between(0, 100), "", "A card used at most so much is idle."},
@@ -89,6 +94,11 @@ var settingRows = []row{
 	{"gpu_hang_window", atLeast(time.Millisecond), "", "Cards of a job with `--gpu-watch` that are idle and static for so long hang."},
 	{"gpu_hang_load_grace", atLeast(0), "", "Not judged for so long after the start."},
 	{"stall_retries", between(0, 1<<20), "", "Runs again after causes stalled and gpu-hang, for jobs that do not say."},
+	{"stall_dump", atLeast(0), "", "Longest wait for the stacks of ranks that stalled or hang, which are written to the job's log before the stop. `off`: none are taken."},
+	{"idle_limit", atLeast(0), "", "Gangs whose cards were idle and static for so long are warned (event, `idle_hook`). `off`: nobody is."},
+	{"idle_end", atLeast(0), "", "Warned gangs whose cards stay idle for so much longer are ended, cause idle. `off`: the warning is all."},
+	{"idle_retries", between(0, 1<<20), "", "Runs again after cause idle."},
+	{"idle_exempt", nil, "none", "Users whose gangs may idle. For a partition: its own `idle_limit = \"off\"`."},
 	{"launch_retries", between(0, 1<<20), "", "Runs again after cause launch."},
 	{"node_lost_retries", between(0, 1<<20), "", "Runs again after cause node-lost, for jobs that do not say."},
 	{"launch_strikes", between(1, 1<<20), "", "Failed launches in a row that drain a node."},

@@ -58,6 +58,8 @@ type Options struct {
 	// Fence makes sure that nothing runs on a lost node; nil: the site has no such means.
 	Fence      func(ctx context.Context, node string) error
 	FenceRetry time.Duration // pause after a failure
+	// TellIdle tells the site of idle gangs; nil: it does not want to know.
+	TellIdle func(ctx context.Context, w IdleWord) error
 }
 
 // Engine runs the controller's state.
@@ -77,6 +79,7 @@ type Engine struct {
 	meet   barriers
 	swept  chan int64 // jobs whose checkpoints nobody needs any more
 	fencer fencer
+	teller teller
 	replan bool // something changed since the last plan, or that one was cut short
 	plan   sched.Plan
 }
@@ -104,6 +107,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		swept: make(chan int64, inboxSize),
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
+	e.teller.hook = opt.TellIdle
 	e.view.init(e.world, opt.Store.Lineage())
 	e.bus.init(saved.NextSeq - 1)
 	for j := range e.world.Jobs() {
@@ -121,6 +125,8 @@ func (e *Engine) SetHub(h Hub) { e.hub = h }
 func (e *Engine) Run(ctx context.Context) error {
 	e.fencer.init(ctx)
 	defer e.fencer.close()
+	e.teller.init(ctx, e)
+	defer e.teller.close()
 	defer close(e.done) // first: a fencer may wait for an answer
 	sweeping, stop := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
@@ -206,6 +212,7 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 	}
 	e.publish(&ch)
 	e.fenceLost(ch.Events)
+	e.tellIdle(ch.Events)
 	for i, r := range batch {
 		if r.inspect != nil {
 			r.inspect()

@@ -32,6 +32,8 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		Constraint: spec.Constraint, Exclusive: spec.Exclusive, Share: spec.Share, Nice: spec.Nice, Comment: spec.Comment,
 		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Nodes: nodesOf(j), Ranks: []api.Rank{},
 	}
+	rules := gang.WatchOf(&e.opt.Settings, j)
+	out.StallTimeoutSeconds, out.GPUWatch = rules.StallTimeout.Seconds(), spec.GPUWatch
 	if j.ArrayIndex >= 0 {
 		out.ArrayIndex = &j.ArrayIndex
 	}
@@ -89,8 +91,15 @@ func endReason(s api.JobState, c api.Cause) string {
 	case api.JobOutOfMemory:
 		return "OutOfMemory"
 	case api.JobFailed:
-		if c == api.CauseLaunch {
+		switch c {
+		case api.CauseLaunch:
 			return "JobLaunchFailure" // nothing of it ran, so nothing had an exit code
+		case api.CauseStalled: // Slurm has no words for what watchdogs end
+			return "Stalled"
+		case api.CauseGPUHang:
+			return "GPUHang"
+		case api.CauseIdle:
+			return "Idle"
 		}
 		return "NonZeroExitCode"
 	}
@@ -177,6 +186,7 @@ func attempt(r *gang.EpochRow) api.Attempt {
 	if a.ExitCodes == nil {
 		a.ExitCodes = []int{}
 	}
+	a.Code = attemptCode(r)
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank = &r.Trigger
 	}
@@ -191,6 +201,19 @@ func attempt(r *gang.EpochRow) api.Attempt {
 		a.GPUSeconds = int64(cards) * int64(r.Ended.Sub(r.Started)/time.Second)
 	}
 	return a
+}
+
+// attemptCode is how an attempt ended as one number; see [api.Attempt].
+func attemptCode(r *gang.EpochRow) int {
+	switch class := r.Cause.ExitClass(); {
+	case class != 0:
+		return class
+	case r.Cause == api.CauseCompleted:
+		return 0
+	case r.Trigger >= 0 && r.Trigger < len(r.ExitCodes):
+		return r.ExitCodes[r.Trigger]
+	}
+	return -1
 }
 
 // ShowNodes is what ginfo prints.

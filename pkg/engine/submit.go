@@ -65,11 +65,13 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if s.Nice < 0 && !who.Admin {
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
-	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
+	ev := &gang.Submit{Key: r.Key, Spec: s, Array: r.Array, UID: who.UID, GID: who.GID,
 		User: who.User, Partition: strings.Join(parts, ","), TimeLimit: s.TimeLimit, Priority: -s.Nice}
 	if s.Priority != nil {
 		ev.Priority = *s.Priority - s.Nice
 	}
+	watchDefaults(s, part)
+	ev.SpecHash = hashSpec(s)
 	if ev.TimeLimit == 0 {
 		ev.TimeLimit = part.DefaultTime
 	}
@@ -85,6 +87,27 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, nil, nil
+}
+
+// watchDefaults fills in what the partition says of watchdogs for jobs that do not say.
+func watchDefaults(s *api.Spec, p *api.Partition) {
+	duration := func(d *time.Duration) time.Duration {
+		switch {
+		case d == nil:
+			return 0
+		case *d == 0:
+			return api.WatchdogOff
+		}
+		return *d
+	}
+	if s.StallTimeout == 0 {
+		s.StallTimeout = duration(p.StallTimeout)
+	}
+	if s.StallRetries == nil {
+		s.StallRetries = p.StallRetries
+	}
+	s.IdleLimit = duration(p.IdleLimit)
+	s.GPUWatch = s.GPUWatch || p.GPUWatch && (s.GPUsPerRank > 0 || s.GPUsPerNode > 0)
 }
 
 func limitText(d time.Duration) string {
@@ -140,6 +163,11 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("gpus_per_rank and gpus_per_node exclude each other")
 	case s.Share && s.VRAMBytes == 0:
 		return bad("share needs vram_bytes: cards are shared by VRAM")
+	case s.GPUWatch && s.GPUsPerRank == 0 && s.GPUsPerNode == 0:
+		return &api.Error{Code: api.CodeInvalid, Message: "gpu_watch: the job asks for no cards that could be watched",
+			Hint: "ask for some with --gpus-per-rank, or leave --gpu-watch out"}
+	case s.StallTimeout < 0 && s.StallTimeout != api.WatchdogOff:
+		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", s.StallTimeout)
 	case s.TimeLimit < 0 || s.Grace < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:

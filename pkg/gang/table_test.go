@@ -173,6 +173,9 @@ func happenings() map[string]func(b *bench) Outcome {
 		"rank acknowledged the stop": func(b *bench) Outcome {
 			return b.step(Acknowledged{Job: 1, Epoch: key(b).Epoch, Ranks: 1})
 		},
+		"rank is silent": func(b *bench) Outcome {
+			return b.step(Watched{Job: 1, Epoch: key(b).Epoch, Node: "n2", Silent: []int{1}})
+		},
 		"tick, nothing due": send(Tick{}),
 		"30 s pass":         late(30 * time.Second),
 		"45 s pass":         late(45 * time.Second),

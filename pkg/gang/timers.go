@@ -20,6 +20,7 @@ const (
 	timerPurge                     // an ended job leaves memory
 	timerLost                      // a silent node is lost
 	timerLease                     // a member on a lost node has fenced itself
+	timerWatch                     // a watchdog's question was not answered, or it may ask again
 )
 
 // timer names one timer; setting it again moves it.
@@ -135,6 +136,8 @@ func (w *World) fire(t timer) {
 		w.purge(w.jobs[t.job])
 	case timerLost:
 		w.nodeLost(w.nodes[t.node])
+	case timerWatch:
+		w.watchTimeout(w.jobs[t.job], t.epoch)
 	case timerLease:
 		w.leaseOut(w.nodes[t.node], memberKey(t.job, t.epoch))
 	}

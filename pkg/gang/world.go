@@ -53,6 +53,7 @@ type entry struct {
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string // survivors by member
+	guard    *guard         // of its watchdogs; nil: nothing was seen yet
 	drainAt  time.Duration  // when the drain under way began, on the clock that does not jump
 }
 
@@ -131,6 +132,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.checkpointSaved(ev)
 	case Acknowledged:
 		return w.acknowledged(ev)
+	case Watched:
+		return w.watched(ev)
 	case Tick:
 		return w.tick()
 	}

@@ -105,6 +105,8 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	}
 	d.mu.Unlock()
 	m.set(func(w *want) { w.gate, w.stop = a.Gate, a.Stop })
+	s := d.site()
+	d.watch.ask(a.MemberKey, a.Check, &s)
 }
 
 func (d *Daemon) forget(k api.MemberKey) {

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
 	"gangd/pkg/rankenv"
+	"gangd/pkg/watchdog"
 )
 
 // inventoryTimeout bounds the first look at the cards: a driver that hangs must not keep a
@@ -31,6 +32,7 @@ type cards struct {
 	index map[string]int
 	now   map[string]api.CardSample
 	told  map[string]api.CardSample
+	fresh bool   // now is from the last try, and not from one before
 	bad   string // the last error, logged once
 }
 
@@ -98,6 +100,7 @@ func (c *cards) sample(ctx context.Context, within time.Duration) bool {
 	samples, err := c.provider.Sample(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.fresh = err == nil
 	if err != nil {
 		c.complain(err)
 		return false
@@ -137,6 +140,26 @@ func (c *cards) strangers(s gpu.Sample) int64 {
 		}
 	}
 	return sum
+}
+
+// reading is the newest of one card, for watchdogs: what was not seen this time is unknown.
+func (c *cards) reading(uuid string) watchdog.Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.now[uuid]
+	if !ok || !c.fresh {
+		return watchdog.Unknown
+	}
+	return watchdog.Reading{Utilization: s.Utilization, UsedBytes: s.UsedBytes}
+}
+
+// again makes the figures of some cards news: the controller has cleared them.
+func (c *cards) again(uuids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range uuids {
+		delete(c.told, u)
+	}
 }
 
 // news is what changed since the controller was last told.

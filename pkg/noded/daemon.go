@@ -33,6 +33,7 @@ type Daemon struct {
 	ports       *ports
 	accounts    *accounts
 	cards       *cards
+	watch       *watcher
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
 	shims       *shim.Pool
@@ -65,6 +66,7 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(opts.Shim); err != nil {
 		return fmt.Errorf("gshim: %w", err)
 	}
+	d.watch = newWatcher(d.notes.putWatch)
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
 	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
 	d.board.onWake(d.client.Wake)
@@ -104,11 +106,12 @@ func (d *Daemon) tick(ctx context.Context) {
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
 		}
+		d.watch.feed(d.cards.reading, watchGap*s.Heartbeat)
 		if at := d.client.LastContact(); s.Lease > 0 && at >= renewed+s.Lease/leaseShare {
 			renewed = at
 			d.renew(s.Lease - (session.BootTime() - at))
 		}
-		t := time.NewTimer(s.Heartbeat)
+		t := time.NewTimer(d.watch.wait(s.Heartbeat))
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -116,9 +119,15 @@ func (d *Daemon) tick(ctx context.Context) {
 		case <-t.C:
 		case <-d.cards.changed():
 			t.Stop()
+		case <-d.watch.wake:
+			t.Stop()
 		}
 	}
 }
+
+// watchGap: readings that are so many beats apart have left something out: the daemon, or
+// the machine, stood still.
+const watchGap = 5
 
 // leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so
 // that a node with a hundred idle members stays idle (10 m: each 30 s).
@@ -211,6 +220,7 @@ func (d *Daemon) remove(m *member) {
 	d.mu.Unlock()
 	d.board.drop(m.key)
 	d.notes.drop(m.key)
+	d.watch.drop(m.key)
 	d.siblings(m)
 }
 

@@ -205,6 +205,7 @@ func (m *member) heard(a shim.Answer) {
 	}
 	if a.Notes != nil {
 		m.d.notes.put(*a.Notes, m.key)
+		m.d.watch.beats(m.key, a.Notes)
 	}
 	if a.State != nil {
 		m.shimPID.Store(int64(a.State.ShimPID))
@@ -231,13 +232,35 @@ func (m *member) port() int {
 
 func (m *member) publish() {
 	first := ended(m.actual.Phase) && !m.over.Swap(true)
+	if m.actual.Phase == api.PhaseRunning && m.actual.Stopping == "" {
+		m.watch()
+	} else {
+		m.d.watch.drop(m.key)
+	}
 	if first {
+		if m.spec != nil {
+			m.d.cards.again(m.spec.Cards)
+		}
 		m.d.ports.release(m.port(), m.key)
 	}
 	m.d.board.put(m.actual)
 	if first {
 		m.d.siblings(m)
 	}
+}
+
+// watch begins to look at the member's cards. After a restart of this daemon the age of the
+// ranks comes from the wall clock, which is good enough for a load grace.
+func (m *member) watch() {
+	if m.spec == nil || len(m.actual.Ranks) == 0 && len(m.spec.Ranks) > 0 {
+		return
+	}
+	var age time.Duration
+	if len(m.actual.Ranks) > 0 {
+		age = time.Since(m.actual.Ranks[0].Started)
+	}
+	s := m.d.site()
+	m.d.watch.begin(m.key, m.spec, &s, age)
 }
 
 // forget ends what lives, then drops the files.

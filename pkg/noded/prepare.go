@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,7 +79,8 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
-		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft()}
+		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
+		Watch: body.Watch, Cards: memberCards(body, node)}
 	if spec.WorkDir != "" {
 		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
 	}
@@ -103,6 +105,19 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	return s, nil
 }
 
+// memberCards are the cards of all ranks on one node, each once.
+func memberCards(body *api.AssignmentBody, node int) []string {
+	var out []string
+	for _, r := range body.Ranks {
+		for _, uuid := range r.Cards {
+			if r.Node == node && !slices.Contains(out, uuid) {
+				out = append(out, uuid)
+			}
+		}
+	}
+	return out
+}
+
 // leaseLeft is the lease of a member that starts now, counted from the last contact.
 func (d *Daemon) leaseLeft() time.Duration {
 	lease := d.site().Lease
@@ -120,7 +135,7 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	}
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
 		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes(),
-		Sockets: rankSockets(s.Dir), Watchdog: d.site().StallTimeout, Checkpoints: handed.env(s.Dir)}
+		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	local := 0
 	for _, p := range body.Ranks {

@@ -140,6 +140,7 @@ func (m *member) loop() {
 		m.checkHeld()
 		m.takeExits()
 		m.flush()
+		m.listen()
 		m.tellNotes()
 	}
 }

@@ -52,6 +52,10 @@ type Spec struct {
 	Grace      time.Duration `json:"grace_ns"`
 	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far ranks may extend it; 0: not at all
 	Lease      time.Duration `json:"lease_ns,omitempty"`     // 0: off
+	// Watch is what its watchdogs go by, Cards what they look at. The shim itself watches
+	// the silence of the ranks; the cards are gnoded's, which finds them here after a restart.
+	Watch api.Watch `json:"watch,omitzero"`
+	Cards []string  `json:"cards,omitempty"`
 	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
 	MemoryMax int64 `json:"memory_max,omitempty"`
 	PidsMax   int64 `json:"pids_max,omitempty"`
