@@ -53,7 +53,7 @@ func DefaultSettings() Settings {
 		GPUHangWindow:        300 * time.Second,
 		GPUHangLoadGrace:     600 * time.Second,
 		StallRetries:         3,
-		StallDump:            5 * time.Second,
+		StallDump:            300 * time.Millisecond,
 		LaunchRetries:        3,
 		NodeLostRetries:      5,
 		LaunchStrikes:        3,

@@ -66,7 +66,7 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(opts.Shim); err != nil {
 		return fmt.Errorf("gshim: %w", err)
 	}
-	d.watch = newWatcher(d.notes.putWatch)
+	d.watch = newWatcher(d.notes.putWatch, d.stacks)
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
 	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
 	d.board.onWake(d.client.Wake)
@@ -222,6 +222,20 @@ func (d *Daemon) remove(m *member) {
 	d.notes.drop(m.key)
 	d.watch.drop(m.key)
 	d.siblings(m)
+}
+
+// stacks has the shim of a member take the stacks of its ranks, or drop them.
+func (d *Daemon) stacks(k api.MemberKey, take bool) {
+	if d.site().StallDump <= 0 {
+		return
+	}
+	word := shim.DropStacks
+	if take {
+		word = shim.TakeStacks
+	}
+	if m := d.find(k); m != nil {
+		m.set(func(w *want) { w.stacks = word })
+	}
 }
 
 // ours reports whether a process belongs to a member of this node.

@@ -55,6 +55,7 @@ type want struct {
 	gate   *api.Gate
 	stop   *api.Stop
 	lease  time.Duration // not 0: renew to so much
+	stacks string        // not empty: a word to the shim
 	forget bool
 }
 
@@ -109,6 +110,7 @@ func (m *member) take() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
+	m.want.stacks = ""
 	m.want.lease, m.want.body, m.want.spec = 0, nil, nil // used once
 	return w
 }
@@ -174,6 +176,9 @@ func (m *member) step(ctx context.Context) (again bool) {
 	}
 	if w.lease > 0 {
 		m.send(shim.Command{Lease: w.lease})
+	}
+	if w.stacks != "" {
+		m.send(shim.Command{Stacks: w.stacks})
 	}
 	if w.stop != nil {
 		if m.sentStop == nil || *m.sentStop != *w.stop {

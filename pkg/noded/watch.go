@@ -20,6 +20,7 @@ type watcher struct {
 	members map[api.MemberKey]*watched
 	wake    chan struct{} // of capacity 1: a reading is wanted sooner
 	tell    func(k api.MemberKey, n *api.WatchNote)
+	stacks  func(k api.MemberKey, take bool) // a stop may come, or comes no more
 }
 
 // watched is one member.
@@ -29,11 +30,12 @@ type watched struct {
 	window *watchdog.Window // nil: not running yet
 	check  *watchdog.Check  // under way
 	round  int64            // the newest that was asked for
+	stacks bool             // are being taken
 	note   api.WatchNote    // as told
 }
 
-func newWatcher(tell func(api.MemberKey, *api.WatchNote)) *watcher {
-	return &watcher{members: map[api.MemberKey]*watched{}, wake: make(chan struct{}, 1), tell: tell}
+func newWatcher(tell func(api.MemberKey, *api.WatchNote), stacks func(api.MemberKey, bool)) *watcher {
+	return &watcher{members: map[api.MemberKey]*watched{}, wake: make(chan struct{}, 1), tell: tell, stacks: stacks}
 }
 
 // mono is the clock of the watchdogs: it stands still while the machine sleeps, as the ranks do.
@@ -90,6 +92,10 @@ func (w *watcher) ask(k api.MemberKey, c *api.Check, site *api.Settings) {
 	case m == nil:
 	case c == nil:
 		m.check = nil
+		if m.stacks {
+			m.stacks = false
+			w.stacks(k, false)
+		}
 	case c.Round != m.round:
 		m.round = c.Round
 		m.check = watchdog.NewCheck(*c, watchdog.IdleOf(site), m.cards, mono())
@@ -116,6 +122,10 @@ func (w *watcher) feed(read func(uuid string) watchdog.Reading, gap time.Duratio
 		if m.check != nil && m.check.Add(now, read) {
 			n.Round, n.Finding = m.check.Note()
 			m.check = nil
+		}
+		if m.check != nil && m.check.Nearly() && !m.stacks {
+			m.stacks = true
+			w.stacks(k, true)
 		}
 		if same(&n, &m.note) {
 			continue

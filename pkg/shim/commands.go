@@ -57,6 +57,9 @@ func (m *member) command(c Command) {
 	if c.Signal != nil {
 		m.signalOrder(*c.Signal)
 	}
+	if c.Stacks != "" && m.mach.State() == supervise.Running {
+		m.stacks(c.Stacks)
+	}
 	if c.Lease > 0 {
 		m.step(supervise.Renewed{Left: c.Lease})
 	}

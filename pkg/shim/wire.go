@@ -76,6 +76,7 @@ type Command struct {
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
 	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
+	Stacks string           `json:"stacks,omitempty"`   // [TakeStacks] or [DropStacks]
 	Bye    bool             `json:"bye,omitempty"`      // results are recorded: let go of the member
 	Serve  string           `json:"serve,omitempty"`    // directory of the next member; for a spare, see [Spare]
 }

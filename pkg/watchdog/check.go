@@ -34,5 +34,10 @@ func (c *Check) Add(now time.Duration, read func(uuid string) Reading) (done boo
 	return c.taken >= max(c.ask.Readings, 1) || c.taken > 0 && c.series.State() != api.CardsQuiet
 }
 
+// Nearly reports whether the next reading may confirm.
+func (c *Check) Nearly() bool {
+	return c.taken > 0 && c.taken == c.ask.Readings-1 && c.series.State() == api.CardsQuiet
+}
+
 // Note is the answer.
 func (c *Check) Note() (round int64, f *api.Finding) { return c.ask.Round, c.series.Finding() }

@@ -150,7 +150,7 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 			UUID: c.UUID, UsedBytes: min(int64(s.Used)+strangers, c.VRAMBytes), StrangersBytes: strangers,
 			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), Xid: s.Xid, ECCErrors: 0,
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
-			PowerWatts: 70 + s.Utilization*63/10, Temperature: 30 + s.Utilization/2,
+			PowerWatts: 70 + max(s.Utilization, 0)*63/10, Temperature: 30 + max(s.Utilization, 0)/2,
 		}
 	}
 	return out, nil
