@@ -56,6 +56,12 @@ func start(t *testing.T, args ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startIn(t, bin, args...)
+}
+
+// startIn is start with the programs of another directory.
+func startIn(t *testing.T, bin string, args ...string) *cluster {
+	t.Helper()
 	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
 		t.Fatalf("%v: build the programs first (make e2e does)", err)
 	}
@@ -236,7 +242,8 @@ func running(pid int) bool {
 	return f[0] != "Z" && f[0] != "X"
 }
 
-// lines reads a witness file.
+// lines reads the whole lines of a witness file. One that was opened and not yet written to
+// has none: between the two a reader may well come.
 func lines(t *testing.T, path string) []string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -245,6 +252,10 @@ func lines(t *testing.T, path string) []string {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	b = b[:bytes.LastIndexByte(b, '\n')+1]
+	if len(b) == 0 {
+		return nil
 	}
 	return strings.Split(strings.TrimSpace(string(b)), "\n")
 }

@@ -219,38 +219,6 @@ func TestFrozenMemberComesBack(t *testing.T) {
 	}
 }
 
-// The controller is down for longer than the lease, but its host answers: no rank dies of
-// that, and what ended meanwhile is recorded once.
-func TestControllerDownLongerThanTheLease(t *testing.T) {
-	chaos(t)
-	// A node looks for the controller at least every 2 s: the lease has to be well above that.
-	c := start(t, "--nodes=3", "--set", "lease=6s", "--set", "grace=1s")
-	id := c.submit(c.script("b.sh", beating))
-	ends := c.submit("-o", "/dev/null", "--wrap", "while [ ! -e go ]; do sleep 0.05; done; exit 7")
-	c.epochRuns(id, 1)
-	c.wait(ends, api.JobRunning)
-	c.kill("gangd")
-	time.Sleep(5 * time.Second)
-	c.kill("n1") // a daemon that starts while there is no controller renews the leases too
-	c.spawn("n1")
-	c.touch("go")
-	time.Sleep(7 * time.Second)
-	c.restart("gangd")
-	if j := c.wait(ends, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 7 || j.Epoch != 1 {
-		t.Errorf("ended with %v in epoch %d, want 7 in epoch 1", j.ExitCode, j.Epoch)
-	}
-	if got := len(c.eventsOf(ends, api.EventEnded)); got != 1 {
-		t.Errorf("%d ended events", got)
-	}
-	j := c.job(id)
-	if j.State != api.JobRunning || j.Epoch != 1 {
-		t.Errorf("the gang is %s in epoch %d, want RUNNING in 1\n%s", j.State, j.Epoch, c.story(id))
-	}
-	if s := c.seen(id); len(s.term) != 0 {
-		t.Errorf("ranks were told to end: %v", s.term)
-	}
-}
-
 // Nobody answers (the controller is frozen, which to its nodes is a cut line): the ranks end
 // by themselves when the lease does, and the gang is started again only after that.
 func TestCutLongerThanTheLease(t *testing.T) {
@@ -332,84 +300,6 @@ func (c *cluster) spawn(name string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
-}
-
-// Ranks that KILL does not end (their v1 freezer group is frozen, which holds back even
-// that): they are named, their cards are shown as quarantined and not given on, everything
-// else is freed, the gang is not started a second time; and when they go, all of it heals by
-// itself.
-func TestUnkillable(t *testing.T) {
-	freezer := fmt.Sprintf("/sys/fs/cgroup/freezer/gange2e%d", os.Getpid())
-	if err := os.Mkdir(freezer, 0o755); err != nil {
-		t.Skipf("no cgroup v1 freezer to make a process unkillable with: %v", err)
-	}
-	defer os.Remove(freezer)
-	state := filepath.Join(freezer, "freezer.state")
-	set := func(file, text string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := start(t, "--nodes=3", "--gpus=2x80G", "--set", "drain_slack=1s")
-	id := c.submit("--gpus-per-rank=1", "--max-retries=1", c.script("b.sh", beating))
-	c.epochRuns(id, 1)
-	defer set(state, "THAWED")
-	j := c.job(id)
-	frozen := j.Ranks[1]
-	set(filepath.Join(freezer, "tasks"), strconv.Itoa(frozen.PID))
-	set(state, "FROZEN")
-	began := time.Now()
-	c.must("gctl", "requeue", fmt.Sprint(id))
-	c.until("the drain is over", func() bool { return c.job(id).State == api.JobPending })
-	within(t, "order to the end of the drain, beyond grace and slack", time.Since(began)-2*time.Second, 500*time.Millisecond)
-
-	named := fmt.Sprintf("pid %d", frozen.PID)
-	c.until("the process is named", func() bool { return strings.Contains(c.node(frozen.Node).Reason, named) })
-	n := c.node(frozen.Node)
-	if n.State != api.NodeUp {
-		t.Errorf("node %s is %s because %q: want it up", n.Name, n.State, n.Reason)
-	}
-	for _, card := range n.Cards {
-		want := api.CardOK
-		if slices.Contains(frozen.Cards, card.UUID) {
-			want = api.CardQuarantined
-		}
-		if card.State != want || want == api.CardQuarantined && !strings.Contains(card.Reason, named) {
-			t.Errorf("card %d is %s because %q, want %s", card.Index, card.State, card.Reason, want)
-		}
-	}
-	if j := c.job(id); j.Epoch != 1 || !strings.Contains(j.Why, frozen.Node) {
-		t.Errorf("the gang is in epoch %d and waits because %q", j.Epoch, j.Why)
-	}
-	// 5 of 6 cards are free for others: all of them run, and not on the sixth.
-	other := c.submit("--size=5", "--gpus-per-rank=1", "-o", "/dev/null", "--wrap", "sleep 600")
-	for _, r := range c.wait(other, api.JobRunning).Ranks {
-		if slices.Contains(r.Cards, frozen.Cards[0]) {
-			t.Errorf("card %s was given on", frozen.Cards[0])
-		}
-	}
-	if got := c.metric(fmt.Sprintf(`gang_gpu_healthy{gpu="%d",node="%s"}`, cardIndex(n, frozen.Cards[0]), n.Name)); got != 0 {
-		t.Errorf("gang_gpu_healthy of the card is %v", got)
-	}
-	c.must("gcancel", fmt.Sprint(other))
-
-	set(state, "THAWED")
-	c.epochRuns(id, 2)
-	if running(frozen.PID) {
-		t.Errorf("process %d lives", frozen.PID)
-	}
-	if d := c.seen(id).overlap(1); d > 0 {
-		t.Errorf("the epochs overlap by %s", d)
-	}
-	c.until("the cards are fine", func() bool {
-		n := c.node(frozen.Node)
-		return n.Reason == "" && !slices.ContainsFunc(n.Cards, func(k api.Card) bool { return k.State != api.CardOK })
-	})
-}
-
-func cardIndex(n api.Node, uuid string) int {
-	return n.Cards[slices.IndexFunc(n.Cards, func(k api.Card) bool { return k.UUID == uuid })].Index
 }
 
 // The site's fence hook frees a gang of a node that is gone, without a person. A hook that

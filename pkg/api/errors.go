@@ -83,3 +83,8 @@ const (
 	ExitNotFound    = 3
 	ExitUnreachable = 4
 )
+
+// AlreadyEnded refuses to change a job that is over; ref is how it was called.
+func AlreadyEnded(ref any, s JobState) *Error {
+	return Errorf(CodeAlreadyEnded, "job %v has already ended: %s", ref, s)
+}

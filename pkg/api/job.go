@@ -55,6 +55,7 @@ type Job struct {
 	StallTimeoutSeconds float64          `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
 	GPUWatch            bool             `json:"gpu_watch,omitempty"`
 	Acknowledged        int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Ready               *Readiness       `json:"ready,omitempty"`
 	Checkpoint          *Checkpoint      `json:"checkpoint,omitempty"`
 	WorkDir             string           `json:"work_dir"`
 	Command             string           `json:"command"`
@@ -62,7 +63,17 @@ type Job struct {
 	StdErr              string           `json:"std_err,omitempty"` // empty: with the output
 	StdIn               string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost          string           `json:"submit_host,omitempty"`
+	Dependency          string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Roles               []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks               []Rank           `json:"ranks"`
+}
+
+// Readiness is how many ranks of the current epoch have said READY=1.
+type Readiness struct {
+	Ranks          int       `json:"ranks"`
+	Size           int       `json:"size"`
+	TimeoutSeconds int64     `json:"timeout_seconds,omitempty"` // of --ready-timeout, 0: nobody waits for it
+	Time           time.Time `json:"time,omitzero"`             // when the gate was passed
 }
 
 // NoticeView is a [Notice] in whole seconds.
@@ -81,6 +92,7 @@ type Budget struct {
 // Rank is a rank as `gqueue --json` prints it.
 type Rank struct {
 	Rank      int       `json:"rank"`
+	Role      string    `json:"role,omitempty"`
 	State     RankState `json:"state"`
 	Node      string    `json:"node,omitempty"`
 	Cards     []string  `json:"cards,omitempty"` // UUIDs
@@ -107,6 +119,7 @@ type Attempt struct {
 	Epoch       int       `json:"epoch"`
 	Cause       Cause     `json:"cause"`
 	TriggerRank *int      `json:"trigger_rank,omitempty"`
+	TriggerRole string    `json:"trigger_role,omitempty"`
 	StartTime   time.Time `json:"start_time,omitzero"`
 	EndTime     time.Time `json:"end_time,omitzero"`
 	Nodes       []string  `json:"nodes"`
@@ -142,8 +155,10 @@ const (
 	EventStaleRefused   EventType = "stale_refused"
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
+	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"
 	EventEnded          EventType = "ended"
 	EventStallSuspected EventType = "stall_suspected" // a rank stopped beating: the cards are looked at
@@ -197,8 +212,12 @@ type Event struct {
 	Text         string        `json:"text,omitempty"`
 }
 
-// EventsReply is `gctl events ID --json`.
+// EventsPage is how many events one answer lists at most.
+const EventsPage = 1000
+
+// EventsReply is `gctl events ID --json`, and one page of it on the wire.
 type EventsReply struct {
 	SchemaVersion int     `json:"schema_version"`
 	Events        []Event `json:"events"`
+	More          bool    `json:"more,omitempty"` // there are later ones: ask again, since the last of these
 }

@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // JobQuery selects jobs (GET /v1/jobs as URL parameters of the same names; POST
 // /v1/cancel in its body). Empty fields select all; several values of one field are
 // alternatives, fields together narrow.
@@ -106,4 +108,26 @@ type BackupReply struct {
 type VerifyReply struct {
 	SchemaVersion int      `json:"schema_version"`
 	Findings      []string `json:"findings"`
+}
+
+// UpdateRequest is the body of POST /v1/update: what is different from now on of the jobs
+// selected. Fields that are not there stay; the answer is a CancelReply.
+type UpdateRequest struct {
+	JobQuery
+	Name       *string        `json:"name,omitempty"`
+	TimeLimit  *time.Duration `json:"time_limit_ns,omitempty"` // 0: what the partition allows
+	Priority   *int64         `json:"priority,omitempty"`
+	Nice       *int64         `json:"nice,omitempty"`
+	Begin      *time.Time     `json:"begin,omitempty"` // zero: now
+	Partition  *string        `json:"partition,omitempty"`
+	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
+	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
+}
+
+// RerunRequest is the body of POST /v1/rerun: submit a job once more, as it was. The answer
+// is a SubmitReply.
+type RerunRequest struct {
+	Key    string `json:"key"` // as in [SubmitRequest]
+	Ref    JobRef `json:"ref"`
+	Failed bool   `json:"failed,omitempty"` // of an array only the elements that did not complete
 }

@@ -145,9 +145,15 @@ type RankPlace struct {
 	Cards []string `json:"cards,omitempty"` // UUIDs
 }
 
+// NoLimit is a time limit that was taken away.
+const NoLimit time.Duration = -1
+
 // Gate opens the start barrier.
 type Gate struct {
 	MasterPort int `json:"master_port"`
+	// TimeLimit is the time limit as it is now, which may have been changed since the body
+	// was made; [NoLimit]: none, 0: as in the body.
+	TimeLimit time.Duration `json:"time_limit_ns,omitempty"`
 }
 
 // Stop orders the end of a member. Repeated orders change nothing, but a shorter Grace

@@ -31,7 +31,8 @@ type Settings struct {
 	LaunchStrikes        int           `json:"launch_strikes" mapstructure:"launch_strikes"` // failed launches in a row that drain a node
 	SharedVRAMGrace      time.Duration `json:"shared_vram_grace" mapstructure:"shared_vram_grace"`
 	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
-	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"` // ended jobs stay in memory (and in gqueue -t all) so long
+	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
+	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"`                 // ended jobs stay in memory (and in gqueue -t all) so long
 }
 
 // DefaultSettings are the values of a site that sets nothing.
@@ -58,6 +59,7 @@ func DefaultSettings() Settings {
 		NodeLostRetries:      5,
 		LaunchStrikes:        3,
 		SharedVRAMGrace:      30 * time.Second,
+		InvalidDependency:    InvalidCancel,
 		KeepEnded:            5 * time.Minute, // Slurm's MinJobAge
 	}
 }

@@ -23,6 +23,7 @@ type Spec struct {
 
 	Size   int    `json:"size"` // ranks, 1..MaxGangSize
 	Launch Launch `json:"launch"`
+	Roles  []Role `json:"roles,omitempty"` // none: all ranks do the same
 
 	CPUsPerRank   int    `json:"cpus_per_rank"`             // >= 1: a rank without figures still takes a slot
 	MemoryPerRank int64  `json:"memory_per_rank,omitempty"` // bytes, 0: no figure
@@ -41,11 +42,14 @@ type Spec struct {
 	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
 	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
 
-	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
-	Notice     *Notice       `json:"notice,omitempty"`
-	Grace      time.Duration `json:"grace_ns,omitempty"`     // TERM to KILL; 0: the site's
-	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far a rank may extend the grace by itself; 0: not at all
-	StopSignal string        `json:"stop_signal,omitempty"`  // default TERM
+	TimeLimit time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
+	Notice    *Notice       `json:"notice,omitempty"`
+	Grace     time.Duration `json:"grace_ns,omitempty"`     // TERM to KILL; 0: the site's
+	GraceMax  time.Duration `json:"grace_max_ns,omitempty"` // how far a rank may extend the grace by itself; 0: not at all
+	// ReadyTimeout is how long after the start each rank has to have said READY=1; 0: nobody
+	// waits for it.
+	ReadyTimeout time.Duration `json:"ready_timeout_ns,omitempty"`
+	StopSignal   string        `json:"stop_signal,omitempty"` // default TERM
 	// Checkpoint: "" accepts checkpoints while the gang runs and while it is stopped,
 	// [CheckpointDrain] only then.
 	Checkpoint string `json:"checkpoint,omitempty"`
@@ -67,6 +71,11 @@ type Spec struct {
 	Nice     int64     `json:"nice,omitempty"`
 	Hold     bool      `json:"hold,omitempty"`
 	Begin    time.Time `json:"begin,omitzero"`
+	// Dependency is what the job waits for.
+	Dependency *Dependency `json:"dependency,omitempty"`
+	// InvalidDependency is what becomes of a job whose dependency can never be met: ""
+	// (the site's choice), [InvalidCancel] or [InvalidWait].
+	InvalidDependency string `json:"invalid_dependency,omitempty"`
 
 	WorkDir  string   `json:"work_dir"`
 	Output   string   `json:"output,omitempty"`    // pattern; empty: gang-%j.out, or gang-%j.%t.out for more ranks

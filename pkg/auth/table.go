@@ -18,6 +18,7 @@ const (
 	OpHold       Op = "hold"
 	OpRelease    Op = "release"
 	OpRequeue    Op = "requeue"
+	OpUpdate     Op = "update"
 	OpNodes      Op = "nodes"
 	OpNodeDrain  Op = "node-drain"
 	OpNodeResume Op = "node-resume"
@@ -77,6 +78,7 @@ var table = map[Op]roles{
 	OpHold:       owners,
 	OpRelease:    owners,
 	OpRequeue:    owners,
+	OpUpdate:     owners,
 	OpNodes:      anyUser,
 	OpNodeDrain:  admins,
 	OpNodeResume: admins,

@@ -46,6 +46,7 @@ var expected = map[Op]string{
 	OpHold:       "y y y y . . . . y . . . . . . .",
 	OpRelease:    "y y y y . . . . y . . . . . . .",
 	OpRequeue:    "y y y y . . . . y . . . . . . .",
+	OpUpdate:     "y y y y . . . . y . . . . . . .",
 	OpNodes:      "y y y y y . . . y y . . . . . .",
 	OpNodeDrain:  ". y y y . . . . . . . . . . . .",
 	OpNodeResume: ". y y y . . . . . . . . . . . .",

@@ -61,7 +61,7 @@ var fields = []field{
 	{'d', "mintmpdisk", "MIN_TMP_DISK", constant("0"), nil},
 	{'D', "numnodes", "NODES", func(r *row) string { return decimal(nodeCount(r)) }, number(nodeCount)},
 	{'e', "endtime", "END_TIME", func(r *row) string { return stamp(expectedEnd(r)) }, moment(expectedEnd)},
-	{'E', "dependency", "DEPENDENCY", constant("(null)"), nil},
+	{'E', "dependency", "DEPENDENCY", func(r *row) string { return orNull(r.Dependency) }, nil},
 	{'f', "feature", "FEATURES", func(r *row) string { return orNull(r.Constraint) }, nil},
 	{'F', "arrayjobid", "ARRAY_JOB_ID", func(r *row) string { return decimal(arrayID(r)) }, number(arrayID)},
 	{'h', "oversubscribe", "OVER_SUBSCRIBE", overSubscribe, nil},
@@ -120,8 +120,10 @@ var fields = []field{
 	{0, "beatage", "BEAT_AGE", func(r *row) string { return beatAge(r.LastBeat) }, moment(func(r *row) time.Time { return r.LastBeat })},
 	{0, "cause", "CAUSE", func(r *row) string { return orNA(string(r.Cause)) }, nil},
 	{0, "epoch", "EPOCH", func(r *row) string { return strconv.Itoa(r.Epoch) }, number(func(r *row) int64 { return int64(r.Epoch) })},
-	{0, "gpus", "GPUS", func(r *row) string { return strconv.Itoa(r.Size * r.GPUsPerRank) }, number(func(r *row) int64 { return int64(r.Size * r.GPUsPerRank) })},
+	{0, "gpus", "GPUS", func(r *row) string { return decimal(gpus(r)) }, number(gpus)},
 	{0, "lastbeat", "LAST_BEAT", func(r *row) string { return stamp(r.LastBeat) }, moment(func(r *row) time.Time { return r.LastBeat })},
+	{0, "ready", "READY", func(r *row) string { return readyText(r.Ready) }, nil},
+	{0, "roles", "ROLES", func(r *row) string { return orNA(roleList(r.Roles)) }, nil},
 	{0, "size", "SIZE", func(r *row) string { return strconv.Itoa(r.Size) }, number(func(r *row) int64 { return int64(r.Size) })},
 	{0, "status", "STATUS", func(r *row) string { return r.Status }, nil},
 	{0, "vram", "VRAM", func(r *row) string { return bytesText(r.VRAMBytes) }, number(func(r *row) int64 { return r.VRAMBytes })},
@@ -224,7 +226,44 @@ func batchHost(r *row) string {
 
 func minCPUs(r *row) int64 { return int64(max(r.CPUsPerRank, 1) * max(r.RanksPerNode, 1)) }
 
-func cpus(r *row) int64 { return int64(max(r.CPUsPerRank, 1) * r.Size) }
+func cpus(r *row) int64 {
+	if r.Roles == nil {
+		return int64(max(r.CPUsPerRank, 1) * r.Size)
+	}
+	sum := 0
+	for i := range r.Roles {
+		sum += r.Roles[i].Count * max(r.Roles[i].CPUsPerRank, 1)
+	}
+	return int64(sum)
+}
+
+func gpus(r *row) int64 {
+	if r.Roles == nil {
+		return int64(r.Size * r.GPUsPerRank)
+	}
+	sum := 0
+	for i := range r.Roles {
+		sum += r.Roles[i].Count * r.Roles[i].GPUsPerRank
+	}
+	return int64(sum)
+}
+
+// readyText is how many ranks are ready: 3/4.
+func readyText(r *api.Readiness) string {
+	if r == nil {
+		return "n/a"
+	}
+	return fmt.Sprintf("%d/%d", r.Ranks, r.Size)
+}
+
+// roleList is "coordinator:1,worker:3".
+func roleList(roles []api.Role) string {
+	parts := make([]string, len(roles))
+	for i := range roles {
+		parts[i] = roles[i].Name + ":" + strconv.Itoa(roles[i].Count)
+	}
+	return strings.Join(parts, ",")
+}
 
 // nodeCount is how many nodes a job has, or the fewest on which it can start.
 func nodeCount(r *row) int64 { return int64(max(len(distinct(r.Nodes)), r.MinNodes, 1)) }

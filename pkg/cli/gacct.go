@@ -180,6 +180,9 @@ func attemptCells(a *api.Attempt) []string {
 	}
 	if a.TriggerRank != nil {
 		trigger = strconv.Itoa(*a.TriggerRank)
+		if a.TriggerRole != "" {
+			trigger += "(" + a.TriggerRole + ")"
+		}
 	}
 	took := "-"
 	switch {

@@ -204,6 +204,11 @@ func act(ctx context.Context, cmd *cobra.Command, verb string, args []string) er
 	if err != nil {
 		return err
 	}
+	return failures(cmd, reply)
+}
+
+// failures says what was refused of what was asked for several jobs.
+func failures(cmd *cobra.Command, reply *api.CancelReply) error {
 	var failed []error
 	for _, r := range reply.Results {
 		if r.Error != nil {

@@ -30,7 +30,7 @@ func NewGctl() *cobra.Command {
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
 		newJobAction("requeue", "stop running jobs and queue them again"),
-		newEvents(), newPing(), newVersion(), newCompletion())
+		newUpdate(), newRerun(), newEvents(), newPing(), newVersion(), newCompletion())
 	return root
 }
 

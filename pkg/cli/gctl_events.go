@@ -20,6 +20,7 @@ import (
 func newEvents() *cobra.Command {
 	var follow, asJSON bool
 	var since int64
+	var limit int
 	cmd := &cobra.Command{
 		Use: "events [JOB]", Short: "what happened, to a job or to all",
 		Example: `  gctl events 12                       the story of job 12
@@ -41,24 +42,36 @@ after it, so that a reader that was cut off misses none.`,
 					return err
 				}
 			}
+			switch {
+			case cmd.Flags().Changed("limit") && limit < 1:
+				return Usagef("invalid value %d for --limit: want a number from 1", limit)
+			case limit > 0 && follow:
+				return Usagef("--limit and --follow exclude each other: what is followed has no end")
+			}
 			c := client.New()
 			if follow {
 				return followEvents(cmd, c, ref, since, asJSON)
 			}
-			reply, err := c.Events(cmd.Context(), ref, max(since, 0))
-			if err != nil {
-				return err
-			}
 			if asJSON {
+				reply, err := c.Events(cmd.Context(), ref, max(since, 0), limit)
+				if err != nil {
+					return err
+				}
 				return writeJSON(cmd.OutOrStdout(), reply)
 			}
-			return writeEvents(screenOf(cmd.OutOrStdout()), reply.Events)
+			var before time.Time
+			return c.EventPages(cmd.Context(), ref, max(since, 0), limit, func(evs []api.Event) error {
+				defer func() { before = evs[len(evs)-1].Time }()
+				return writeEvents(screenOf(cmd.OutOrStdout()), evs, before)
+			})
 		},
 		ValidArgsFunction: completeJobs,
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&follow, "follow", "f", false, "go on with new events, as they come")
 	f.Int64Var(&since, "since", -1, "only events after number `SEQ` (0: from the beginning)")
+	f.IntVar(&limit, "limit", 0, "at most this many, `N` (default all)")
+	f.Lookup("limit").DefValue = "0"
 	f.BoolVar(&asJSON, "json", false, "as JSON; with --follow one object a line")
 	f.Lookup("since").DefValue = "0"
 	return cmd
@@ -78,9 +91,8 @@ func followEvents(cmd *cobra.Command, c *client.Client, ref api.JobRef, since in
 }
 
 // writeEvents prints a story: the clock, the time since the line before, and what happened.
-func writeEvents(s *screen, events []api.Event) error {
+func writeEvents(s *screen, events []api.Event, before time.Time) error {
 	out := bufio.NewWriter(s.w)
-	var before time.Time
 	for i := range events {
 		fmt.Fprintln(out, eventLine(s, &events[i], before))
 		before = events[i].Time
@@ -96,6 +108,9 @@ func eventLine(s *screen, ev *api.Event, before time.Time) string {
 		gap = fmt.Sprintf("%8s", gapText(ev.Time.Sub(before)))
 	}
 	head := fmt.Sprintf("%s %s  job %d", clock, gap, ev.JobID)
+	if ev.JobID == 0 { // of a node, or of its card
+		head = fmt.Sprintf("%s %s  node %s", clock, gap, ev.Node)
+	}
 	if ev.Epoch > 0 {
 		head += " epoch " + strconv.Itoa(ev.Epoch)
 	}
@@ -150,6 +165,8 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("refused stale epoch %d%s", ev.ClaimedEpoch, onNode(ev))
 	case api.EventCheckpoint:
 		return fmt.Sprintf("%s saved a checkpoint of %d bytes", rankText(ev), ev.Bytes)
+	case api.EventReady:
+		return fmt.Sprintf("ready: %s, %.3g s after the start", count(ev.Size, "rank", "ranks"), ev.Seconds)
 	case api.EventAcknowledged:
 		return fmt.Sprintf("stop acknowledged by %d of %d", ev.Acknowledged, ev.Size)
 	case api.EventStallSuspected:
@@ -208,8 +225,11 @@ func triggerText(ev *api.Event) string {
 // memberText says where a member stopped, with the exit codes of its ranks.
 func memberText(ev *api.Event) string {
 	text := "member on " + ev.Node + " stopped"
-	if ev.Forced {
-		text = "member on " + ev.Node + " forced out: its end is not proven"
+	switch {
+	case ev.Forced && ev.Text == "":
+		text = "member on " + ev.Node + " stopped by KILL at the end of the grace"
+	case ev.Forced:
+		text = "member on " + ev.Node + " forced out, its end is not proven" + because(ev)
 	}
 	var codes []string
 	for _, rank := range slices.Sorted(maps.Keys(ev.ExitCodes)) {

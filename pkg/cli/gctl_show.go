@@ -60,7 +60,7 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 			}
 			continue
 		}
-		events, err := c.Events(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}, 0)
+		events, err := c.Events(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}, 0, 0)
 		if err != nil {
 			return err
 		}
@@ -92,9 +92,15 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 			return err
 		}
 	}
+	if stops := stopLines(events); len(stops) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Stops"))
+		for _, line := range stops {
+			fmt.Fprintln(s.w, printable(line))
+		}
+	}
 	if len(events) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Events"))
-		return writeEvents(s, events)
+		return writeEvents(s, events, time.Time{})
 	}
 	return nil
 }
@@ -128,15 +134,25 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("Partition=%s SubmitHost=%s", orNull(j.Partition), orNull(j.SubmitHost)),
 		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)),
 		"NodeList=" + orNull(hostlist.Compress(j.Nodes)),
-		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", nodeCount(r), cpus(r), j.Size, j.CPUsPerRank, j.Launch),
-		fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, bytesText(j.VRAMBytes), bytesText(j.MemoryBytes)),
-		"Budgets=" + orNull(budgetText(j.Budgets)),
-		"Command=" + orNull(j.Command),
-		"WorkDir=" + orNull(j.WorkDir),
-		"StdErr=" + orNull(cmp.Or(j.StdErr, j.StdOut)),
-		"StdIn=" + cmp.Or(j.StdIn, "/dev/null"),
-		"StdOut=" + orNull(j.StdOut),
 	}
+	if j.Roles == nil {
+		lines = append(lines,
+			fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", nodeCount(r), cpus(r), j.Size, j.CPUsPerRank, j.Launch),
+			fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, bytesText(j.VRAMBytes), bytesText(j.MemoryBytes)))
+	} else {
+		lines = append(lines, fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d NumGPUs=%d Launch=%s", nodeCount(r), cpus(r), j.Size, gpus(r), j.Launch))
+	}
+	for i := range j.Roles {
+		lines = append(lines, roleField(j, i))
+	}
+	lines = append(lines,
+		"Budgets="+orNull(budgetText(j.Budgets)),
+		"Command="+orNull(j.Command),
+		"WorkDir="+orNull(j.WorkDir),
+		"StdErr="+orNull(cmp.Or(j.StdErr, j.StdOut)),
+		"StdIn="+cmp.Or(j.StdIn, "/dev/null"),
+		"StdOut="+orNull(j.StdOut),
+	)
 	if j.Comment != "" {
 		lines = append(lines, "Comment="+j.Comment)
 	}
@@ -145,6 +161,13 @@ func jobFields(j *api.Job) []string {
 	}
 	if j.Status != "" {
 		lines = append(lines, "Status="+j.Status)
+	}
+	if r := j.Ready; r != nil {
+		line := "Ready=" + readyText(r)
+		if r.TimeoutSeconds > 0 {
+			line += " ReadyTimeout=" + elapsed(time.Duration(r.TimeoutSeconds)*time.Second) + " ReadyTime=" + stamp(r.Time)
+		}
+		lines = append(lines, line)
 	}
 	if j.Acknowledged > 0 {
 		lines = append(lines, fmt.Sprintf("Acknowledged=%d/%d", j.Acknowledged, j.Size))
@@ -179,6 +202,25 @@ func secondsText(s float64) string {
 		return elapsed(time.Duration(s) * time.Second)
 	}
 	return strconv.FormatFloat(s, 'g', -1, 64) + "s"
+}
+
+// roleField is what one role is and asks for: Role=worker Ranks=1-3 CPUs/Task=4 ...
+func roleField(j *api.Job, i int) string {
+	first := 0
+	for _, r := range j.Roles[:i] {
+		first += r.Count
+	}
+	r := &j.Roles[i]
+	ranks := strconv.Itoa(first)
+	if r.Count > 1 {
+		ranks += "-" + strconv.Itoa(first+r.Count-1)
+	}
+	text := fmt.Sprintf("Role=%s Ranks=%s CPUs/Task=%d GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", r.Name, ranks, r.CPUsPerRank, r.GPUsPerRank,
+		bytesText(r.VRAMBytes), bytesText(r.MemoryPerRank)) + optional(" GPUType=", r.GPUType) + optional(" Features=", r.Constraint)
+	if r.EndsGang {
+		text += " Ends=gang"
+	}
+	return text
 }
 
 // storyExit is scontrol's code:signal, 0:0 while there is none.
@@ -223,6 +265,11 @@ func budgetText(b map[api.Cause]api.Budget) string {
 func rankTable(ranks []api.Rank) *table {
 	t := &table{cols: []column{{head: "RANK", right: true, keep: true}, {head: "STATE", width: 10, keep: true}, {head: "NODE", width: 6},
 		{head: "PID", right: true}, {head: "EXIT", right: true}, {head: "START"}, {head: "CARDS"}}}
+	roles := slices.ContainsFunc(ranks, func(r api.Rank) bool { return r.Role != "" })
+	if roles {
+		t.cols = slices.Insert(t.cols, 1, column{head: "ROLE", width: 6, keep: true})
+	}
+	state := slices.IndexFunc(t.cols, func(c column) bool { return c.head == "STATE" })
 	said := slices.ContainsFunc(ranks, func(r api.Rank) bool { return !r.LastBeat.IsZero() || r.Status != "" })
 	if said { // most jobs never do
 		t.cols = append(t.cols, column{head: "BEAT", right: true}, column{head: "STATUS"})
@@ -238,13 +285,16 @@ func rankTable(ranks []api.Rank) *table {
 		}
 		line := []string{strconv.Itoa(r.Rank), string(r.State), cmp.Or(r.Node, "-"), pid, exit,
 			stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")}
+		if roles {
+			line = slices.Insert(line, 1, r.Role)
+		}
 		if said {
 			line = append(line, beatAge(r.LastBeat), cmp.Or(printable(r.Status), "-"))
 		}
 		t.rows = append(t.rows, line)
 	}
 	t.style = func(row, col int) style {
-		if col != 1 {
+		if col != state {
 			return plain
 		}
 		return rankStyle(ranks[row].State)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -92,7 +93,7 @@ func TestTablesOnATerminal(t *testing.T) {
 		if width < 100 {
 			continue // sentences and nine columns need more; a terminal wraps them
 		}
-		show("events", func(s *screen) error { return writeEvents(s, c.Events) })
+		show("events", func(s *screen) error { return writeEvents(s, c.Events, time.Time{}) })
 		show("gacct", func(s *screen) error {
 			return attemptTable(c.Attempts[12], map[int64]*api.Job{12: &c.Jobs[0]}).write(s)
 		})

@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,14 +134,62 @@ func (c *Client) Act(ctx context.Context, action string, r *api.ActionRequest) (
 	return out, c.call(ctx, "POST", "/v1/"+action, r, out)
 }
 
-// Events reads events of a job (ID 0: of all) with a sequence number above since.
-func (c *Client) Events(ctx context.Context, ref api.JobRef, since int64) (*api.EventsReply, error) {
-	out := new(api.EventsReply)
-	path := "/v1/events?since=" + strconv.FormatInt(since, 10)
-	if ref != (api.JobRef{}) {
-		path += "&job=" + ref.String()
+// Update changes jobs.
+func (c *Client) Update(ctx context.Context, r *api.UpdateRequest) (*api.CancelReply, error) {
+	out := new(api.CancelReply)
+	return out, c.call(ctx, "POST", "/v1/update", r, out)
+}
+
+// NewKey makes the key of one intent to submit: 128 random bits never meet again.
+func NewKey() (string, error) {
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
 	}
-	return out, c.call(ctx, "GET", path, nil, out)
+	return hex.EncodeToString(b[:]), nil
+}
+
+// Rerun submits a job once more.
+func (c *Client) Rerun(ctx context.Context, r *api.RerunRequest) (*api.SubmitReply, error) {
+	out := new(api.SubmitReply)
+	return out, c.call(ctx, "POST", "/v1/rerun", r, out)
+}
+
+// EventPages calls fn with the events of a job (zero ref: of all) that come after since, page by
+// page, until there are no more, limit (0: none) is reached, or fn ends it.
+func (c *Client) EventPages(ctx context.Context, ref api.JobRef, since int64, limit int, fn func([]api.Event) error) error {
+	for left := limit; ; {
+		path := "/v1/events?since=" + strconv.FormatInt(since, 10)
+		if ref != (api.JobRef{}) {
+			path += "&job=" + ref.String()
+		}
+		if limit > 0 {
+			path += "&limit=" + strconv.Itoa(left)
+		}
+		page := new(api.EventsReply)
+		if err := c.call(ctx, "GET", path, nil, page); err != nil {
+			return err
+		}
+		n := len(page.Events)
+		if n > 0 {
+			if err := fn(page.Events); err != nil {
+				return err
+			}
+			since = page.Events[n-1].Seq
+		}
+		if left -= n; !page.More || n == 0 || limit > 0 && left <= 0 {
+			return nil
+		}
+	}
+}
+
+// Events lists what [Client.EventPages] gives.
+func (c *Client) Events(ctx context.Context, ref api.JobRef, since int64, limit int) (*api.EventsReply, error) {
+	out := &api.EventsReply{SchemaVersion: api.SchemaVersion, Events: []api.Event{}}
+	return out, c.EventPages(ctx, ref, since, limit, func(evs []api.Event) error {
+		out.Events = append(out.Events, evs...)
+		return nil
+	})
 }
 
 // Nodes lists nodes, cards and partitions.

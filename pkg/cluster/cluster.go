@@ -61,4 +61,7 @@ type Ask struct {
 	Spec       *api.Spec
 	Partitions []string // acceptable ones, never empty
 	Shape      string
+	// Parts are the asks of the roles, in their order, each as if it were a gang of its own;
+	// nil where all ranks ask for the same.
+	Parts []*Ask
 }

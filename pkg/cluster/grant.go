@@ -187,7 +187,13 @@ func shares(s *api.Spec) bool { return s.Share && s.VRAMBytes > 0 }
 
 // AskOf is what a gang needs, with the partitions it may run in.
 func AskOf(spec *api.Spec, partitions []string) *Ask {
-	return &Ask{Spec: spec, Partitions: partitions, Shape: shape(spec, partitions)}
+	ask := &Ask{Spec: spec, Partitions: partitions, Shape: shape(spec, partitions)}
+	for i := range spec.Roles {
+		part := AskOf(roleSpec(spec, &spec.Roles[i]), partitions)
+		ask.Parts = append(ask.Parts, part)
+		ask.Shape += "; " + part.Shape
+	}
+	return ask
 }
 
 // shape names everything that decides where a gang fits, and nothing else, so that the

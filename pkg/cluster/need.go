@@ -12,6 +12,7 @@ import (
 // card models and is not safe for concurrent use.
 type Need struct {
 	Ask         *Ask
+	Parts       []*Need // of a gang with roles, else nil; then only Ask, Size and Exclusive speak of the whole
 	Size        int
 	CPUs        int   // per rank
 	Memory      int64 // per rank
@@ -41,6 +42,13 @@ func NewNeed(ask *Ask) (*Need, error) {
 	}
 	if d.Cards > 0 {
 		d.NodeCards = 0 // the two exclude each other; each rank having its own says more
+	}
+	for _, p := range ask.Parts {
+		part, err := NewNeed(p)
+		if err != nil {
+			return nil, err
+		}
+		d.Parts = append(d.Parts, part)
 	}
 	for _, t := range strings.Split(strings.ToLower(s.GPUType), "|") {
 		if t = strings.TrimSpace(t); t != "" {

@@ -104,6 +104,7 @@ var settingRows = []row{
 	{"launch_strikes", between(1, 1<<20), "", "Failed launches in a row that drain a node."},
 	{"shared_vram_grace", atLeast(0), "", "A rank over its VRAM on a shared card is stopped after so long."},
 	{"preempt_min_run", atLeast(0), "", "A gang is not preempted before it has run so long."},
+	{"invalid_dependency", oneOf("cancel", "wait"), "", "A job whose dependency can never be met ends, or stays for a person to look at; `--kill-on-invalid-dep` says it for one job."},
 	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long."},
 }
 

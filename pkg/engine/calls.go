@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -33,6 +34,8 @@ func (e *Engine) NodeCall(ctx context.Context, node string, c *api.Call, in io.R
 		return e.getCheckpoint(ctx, j, c, out)
 	case c.Barrier != nil:
 		return e.meet.wait(ctx, j, c.Rank, c.Barrier)
+	case c.Ready != nil:
+		return e.waitReady(ctx, j, c.Ready)
 	}
 	return nil, api.Errorf(api.CodeInvalid, "a call that asks for nothing this controller knows")
 }
@@ -54,7 +57,7 @@ func (e *Engine) putCheckpoint(ctx context.Context, j *gang.Job, c *api.Call, in
 	now := e.view.job(c.Job)
 	if err != nil {
 		if now == nil || now.Verdict != nil {
-			e.forgetCheckpoints(c.Job)
+			e.forget(c.Job)
 		}
 		return nil, err
 	}
@@ -97,24 +100,20 @@ func (e *Engine) getCheckpoint(ctx context.Context, j *gang.Job, c *api.Call, ou
 	return &api.CallResult{Epoch: epoch, Bytes: size}, nil
 }
 
-// forgetCheckpoints asks the sweeper to drop all of a job that has ended. What is asked for
+// forget asks the sweeper to drop what ranks of an ended job have left. What is asked for
 // while it is busy beyond measure is done at the next start.
-func (e *Engine) forgetCheckpoints(job int64) {
+func (e *Engine) forget(job int64) {
 	select {
 	case e.swept <- job:
 	default:
 	}
 }
 
-// sweep drops checkpoints of ended jobs until ctx ends; first those that a crash left.
+// sweep drops what ranks of ended jobs have left until ctx ends; first what a crash left.
 func (e *Engine) sweep(ctx context.Context) {
-	jobs, err := e.store.CheckpointJobs(ctx)
-	if err != nil {
-		e.log.Warn("checkpoints of ended jobs not looked for", "err", err)
-	}
-	for _, id := range jobs {
+	for _, id := range e.leftovers(ctx) {
 		if j := e.view.job(id); j == nil || j.Verdict != nil {
-			e.dropCheckpoints(ctx, id)
+			e.drop(ctx, id)
 		}
 	}
 	for {
@@ -122,13 +121,33 @@ func (e *Engine) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-e.swept:
-			e.dropCheckpoints(ctx, id)
+			e.drop(ctx, id)
 		}
 	}
 }
 
-func (e *Engine) dropCheckpoints(ctx context.Context, job int64) {
+// leftovers names the jobs that have checkpoints or releases.
+func (e *Engine) leftovers(ctx context.Context) []int64 {
+	jobs, err := e.store.CheckpointJobs(ctx)
+	if err != nil {
+		e.log.Warn("checkpoints of ended jobs not looked for", "err", err)
+	}
+	all, err := e.store.Releases(ctx)
+	if err != nil {
+		e.log.Warn("barriers of ended jobs not looked for", "err", err)
+	}
+	for i := range all {
+		jobs = append(jobs, all[i].Job)
+	}
+	slices.Sort(jobs)
+	return slices.Compact(jobs)
+}
+
+func (e *Engine) drop(ctx context.Context, job int64) {
 	if err := e.store.PruneCheckpoints(ctx, job, nil); err != nil && ctx.Err() == nil {
 		e.log.Warn("checkpoints of an ended job not removed", "job", job, "err", err)
+	}
+	if err := e.store.DropReleases(ctx, job); err != nil && ctx.Err() == nil {
+		e.log.Warn("barriers of an ended job not removed", "job", job, "err", err)
 	}
 }

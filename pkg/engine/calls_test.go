@@ -8,13 +8,21 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/store"
 	"gangd/pkg/store/memstore"
 )
 
 // running starts a gang of size ranks on n1.
 func (r *rig) running(size int) (int64, api.MemberKey) {
 	r.t.Helper()
-	id := r.submit("", spec(size))
+	return r.runningWith(size, func(*api.Spec) {})
+}
+
+func (r *rig) runningWith(size int, edit func(*api.Spec)) (int64, api.MemberKey) {
+	r.t.Helper()
+	s := spec(size)
+	edit(&s)
+	id := r.submit("", s)
 	k := api.MemberKey{Job: id, Epoch: 1}
 	r.NodeReport("n1", &api.Actual{Members: []api.MemberActual{{MemberKey: k, Phase: api.PhaseReady, Port: 7000}}})
 	ranks := make([]api.RankActual, size)
@@ -152,5 +160,141 @@ func TestNotesAreShownAndCommitNothing(t *testing.T) {
 	}
 	if r.store.Lineage() != before {
 		t.Error("a note was committed")
+	}
+}
+
+// A release is on disk before anybody hears of it: after a restart a rank that had not heard
+// is answered, though the other is long past the barrier and does not come a second time.
+func TestReleaseOutlivesTheController(t *testing.T) {
+	disk := memstore.NewDisk()
+	st, err := disk.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, st)
+	r.node("n1", 4)
+	id, k := r.running(2)
+	come := func(ctx context.Context, rank int, name, key string) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.NodeCall(ctx, "n1", &api.Call{MemberKey: k, Rank: rank, Barrier: &api.Barrier{Name: name, Key: key}}, nil, nil)
+			done <- err
+		}()
+		return done
+	}
+	a, b := come(t.Context(), 0, "x", "k0"), come(t.Context(), 1, "x", "k1")
+	for _, c := range []<-chan error{a, b} {
+		if err := <-c; err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := come(t.Context(), 0, "y", "k2") // not released: both have to come again
+	restart := func() {
+		t.Helper()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		disk.Crash()
+		if st, err = disk.Open(); err != nil {
+			t.Fatal(err)
+		}
+		r = newRig(t, st)
+	}
+	restart()
+	_ = half
+	if err := <-come(t.Context(), 1, "x", "k1"); err != nil {
+		t.Errorf("the rank that had not heard: %v", err)
+	}
+	for _, c := range []struct {
+		rank      int
+		name, key string
+	}{{0, "x", "k3"}, {1, "y", "k4"}, {1, "x", ""}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := <-come(ctx, c.rank, c.name, c.key); err == nil {
+			t.Errorf("rank %d alone passed %s", c.rank, c.name)
+		}
+		cancel()
+	}
+	if all, err := st.Releases(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v: want one release", all, err)
+	}
+	// Of a job that has ended nothing is kept, not even when the controller died before it was dropped.
+	over := api.MemberActual{MemberKey: k, Phase: api.PhaseStopped,
+		Ranks: []api.RankActual{{Rank: 0, PID: 100, Exited: true, Own: true}, {Rank: 1, PID: 101, Exited: true, Own: true}}}
+	if _, err := r.NodeHello(t.Context(), &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: "b", Address: "127.0.0.1",
+		CPUs: 4, MemoryBytes: 1 << 34, Members: []api.MemberActual{over}}); err != nil {
+		t.Fatal(err)
+	}
+	gone := func() {
+		t.Helper()
+		for give := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			if all, _ := st.Releases(t.Context()); len(all) == 0 {
+				return
+			}
+			if time.Now().After(give) {
+				t.Fatalf("releases of job %d, which is %s, are still there", id, r.state(id))
+			}
+		}
+	}
+	gone()
+	if err := st.PutRelease(t.Context(), store.Release{MemberKey: k, Name: "late", Keys: map[int]string{0: "k"}}); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	gone()
+}
+
+// A release that can't be kept is none; but a full disk holds no rank up.
+func TestReleaseNotKept(t *testing.T) {
+	for _, c := range []struct {
+		fails error
+		want  string
+	}{
+		{store.ErrFull, ""},
+		{store.ErrFailed, "barrier x: its release could not be kept: store failed"},
+	} {
+		r := newRig(t, memstore.New())
+		r.node("n1", 4)
+		_, k := r.running(1)
+		keep := r.meet.keep
+		r.meet.keep = func(store.Release) error { return c.fails }
+		come := func(key string) string {
+			_, err := r.NodeCall(t.Context(), "n1", &api.Call{MemberKey: k, Barrier: &api.Barrier{Name: "x", Key: key}}, nil, nil)
+			if err != nil {
+				return err.Error()
+			}
+			return ""
+		}
+		if got := come("k"); got != c.want {
+			t.Errorf("%v: %q, want %q", c.fails, got, c.want)
+		}
+		r.meet.keep = keep
+		if got := come("k"); got != "" {
+			t.Errorf("%v: when there is room again: %q", c.fails, got)
+		}
+	}
+}
+
+func TestEventsComeInPages(t *testing.T) {
+	r := newRig(t, memstore.New())
+	for range 3 {
+		r.submit("", spec(1))
+	}
+	since, seen := int64(0), 0
+	for more := true; more; {
+		evs, m, err := r.Events(t.Context(), 0, since, 2)
+		if err != nil || len(evs) == 0 || len(evs) > 2 {
+			t.Fatalf("%d events, %v", len(evs), err)
+		}
+		for _, ev := range evs {
+			if ev.Seq != since+1 {
+				t.Errorf("event %d after %d", ev.Seq, since)
+			}
+			since = ev.Seq
+		}
+		seen, more = seen+len(evs), m
+	}
+	if evs, more, err := r.Events(t.Context(), 0, 0, 0); len(evs) != seen || more || err != nil {
+		t.Errorf("%d events at once, %v, %v; %d in pages", len(evs), more, err, seen)
 	}
 }

@@ -132,7 +132,7 @@ func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Erro
 	if err != nil || !may(j.UID) {
 		return m.err
 	}
-	return api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", m.ref, gang.JobState(j))
+	return api.AlreadyEnded(m.ref, gang.JobState(j))
 }
 
 // NodeDrain, NodeResume and NodeFence hand a person's word on a node to the core.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/gang"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
@@ -77,11 +78,12 @@ type Engine struct {
 	bus    bus
 	said   said
 	meet   barriers
-	swept  chan int64 // jobs whose checkpoints nobody needs any more
+	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
 	teller teller
 	replan bool // something changed since the last plan, or that one was cut short
 	plan   sched.Plan
+	driver *Driver // nil: Run is the engine's goroutine
 }
 
 // request is one event, or a look at the state from inside (inspect), with its answer.
@@ -98,6 +100,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
+	if err := recallSaved(ctx, opt.Store, saved); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
 		world: gang.Restore(now, opt.Settings, saved),
@@ -109,6 +114,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.teller.hook = opt.TellIdle
 	e.view.init(e.world, opt.Store.Lineage())
+	if err := e.restoreBarriers(ctx); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e.bus.init(saved.NextSeq - 1)
 	for j := range e.world.Jobs() {
 		e.requeue(j.ID)
@@ -194,37 +202,62 @@ func (e *Engine) arm(timer *time.Timer) {
 
 // round is one batch: step, plan, commit, publish, answer, send.
 func (e *Engine) round(ctx context.Context, batch []request) error {
-	now := e.opt.Clock.Now()
-	outcomes := make([]gang.Outcome, len(batch))
-	for i, r := range batch {
-		if r.ev == nil {
-			continue
-		}
-		if err := e.checkLineage(ctx, r.ev); err != nil {
-			return err
-		}
-		outcomes[i] = e.step(now, r.ev)
-	}
-	e.planStarts(now)
-	ch := e.world.Take()
-	if err := e.commit(ctx, &ch); err != nil {
+	r, err := e.begin(ctx, batch)
+	if err != nil {
 		return err
 	}
-	e.publish(&ch)
-	e.fenceLost(ch.Events)
-	e.tellIdle(ch.Events)
-	for i, r := range batch {
-		if r.inspect != nil {
-			r.inspect()
-		}
-		if r.reply != nil {
-			r.reply <- outcomes[i]
-		}
+	if err := e.commit(ctx, &r.ch); err != nil {
+		return err
 	}
-	if len(ch.Dirty) > 0 {
-		e.hub.Wake(ch.Dirty)
-	}
+	e.finish(r)
 	return nil
+}
+
+// underWay is a batch that was stepped and of which nothing has been told to anyone.
+type underWay struct {
+	batch    []request
+	outcomes []gang.Outcome
+	ch       gang.Changes
+}
+
+// begin steps and plans.
+func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) {
+	now := e.opt.Clock.Now()
+	r := &underWay{batch: batch, outcomes: make([]gang.Outcome, len(batch))}
+	for i := range batch {
+		if batch[i].ev == nil {
+			continue
+		}
+		if err := e.checkLineage(ctx, batch[i].ev); err != nil {
+			return nil, err
+		}
+		r.outcomes[i] = e.step(now, batch[i].ev)
+	}
+	e.planStarts(now)
+	r.ch = e.world.Take()
+	if fault.Is(fault.SentUncommitted) {
+		e.publish(&r.ch)
+		e.hub.Wake(r.ch.Dirty)
+	}
+	return r, nil
+}
+
+// finish tells what is on disk: readers first, then callers, then nodes.
+func (e *Engine) finish(r *underWay) {
+	e.publish(&r.ch)
+	e.fenceLost(r.ch.Events)
+	e.tellIdle(r.ch.Events)
+	for i := range r.batch {
+		if r.batch[i].inspect != nil {
+			r.batch[i].inspect()
+		}
+		if r.batch[i].reply != nil {
+			r.batch[i].reply <- r.outcomes[i]
+		}
+	}
+	if len(r.ch.Dirty) > 0 {
+		e.hub.Wake(r.ch.Dirty)
+	}
 }
 
 // step hands one event to the core. A submission that the disk has no room for is refused
@@ -245,32 +278,35 @@ func (e *Engine) step(now gang.Instant, ev gang.Event) gang.Outcome {
 // commit writes one batch. A full disk is waited out: nothing of the batch was written,
 // nothing of it has been told to anyone, so trying again is safe.
 func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
+	for told := false; ; told = true {
+		err := e.tryCommit(ctx, ch, told)
+		if err == nil || !errors.Is(err, store.ErrFull) || !e.refuseWhileFull(ctx) {
+			return err
+		}
+	}
+}
+
+// tryCommit writes a batch once; again: the last try found the disk full.
+func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) error {
 	if empty(ch) {
 		return nil
 	}
-	for told := false; ; told = true {
-		t := time.Now()
-		// What was stepped is committed also when the end has come meanwhile: its callers
-		// wait for the answer, and an end in good order is not a failed commit.
-		lineage, err := e.store.Commit(context.WithoutCancel(ctx), ch)
-		if err == nil {
-			e.opt.Record.Commit(time.Since(t), len(ch.Events))
-			e.view.setLineage(lineage)
-			if told {
-				e.log.Info("state disk has room again")
-			}
-			return nil
-		}
-		if !errors.Is(err, store.ErrFull) {
-			return fmt.Errorf("commit: %w", err)
-		}
-		if !told {
+	t := time.Now()
+	// What was stepped is committed also when the end has come meanwhile: its callers
+	// wait for the answer, and an end in good order is not a failed commit.
+	lineage, err := e.store.Commit(context.WithoutCancel(ctx), ch)
+	if err != nil {
+		if errors.Is(err, store.ErrFull) && !again {
 			e.log.Error("state disk full: nothing is accepted until there is room", "err", err)
 		}
-		if !e.refuseWhileFull(ctx) {
-			return fmt.Errorf("commit: %w", err)
-		}
+		return fmt.Errorf("commit: %w", err)
 	}
+	e.opt.Record.Commit(time.Since(t), len(ch.Events))
+	e.view.setLineage(lineage)
+	if again {
+		e.log.Info("state disk has room again")
+	}
+	return nil
 }
 
 // refuseWhileFull answers submissions for one retry interval; false when ctx ended. What is
@@ -290,13 +326,18 @@ func (e *Engine) refuseWhileFull(ctx context.Context) bool {
 		case <-retry.C:
 			return true
 		case r := <-inbox:
-			if _, submit := r.ev.(gang.Submit); submit && r.reply != nil {
-				r.reply <- gang.Outcome{Refused: errDiskFull}
-				continue
-			}
-			e.kept = append(e.kept, r)
+			e.setAside(r)
 		}
 	}
+}
+
+// setAside is what becomes of a request that comes while the disk is full.
+func (e *Engine) setAside(r request) {
+	if _, submit := r.ev.(gang.Submit); submit && r.reply != nil {
+		r.reply <- gang.Outcome{Refused: errDiskFull}
+		return
+	}
+	e.kept = append(e.kept, r)
 }
 
 var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the job could not be kept, so it was not accepted",
@@ -311,6 +352,9 @@ func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {
 	reply := make(chan gang.Outcome, 1)
 	if err := e.send(ctx, request{ev: ev, reply: reply}); err != nil {
 		return gang.Outcome{}, err
+	}
+	if e.driver != nil {
+		return e.driver.until(ctx, reply)
 	}
 	select {
 	case out := <-reply:

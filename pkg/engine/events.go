@@ -15,9 +15,6 @@ import (
 // reads them from the store.
 const busKeep = 8192
 
-// followPage is how many events one look at the store brings.
-const followPage = 1000
-
 // bus hands committed events to followers. A slow follower costs nothing: it is woken and
 // reads at its own pace.
 type bus struct {
@@ -65,9 +62,17 @@ func (b *bus) lastSeq() int64 {
 	return b.last
 }
 
-// Events reads the events of a job (0: of all) behind since.
-func (e *Engine) Events(ctx context.Context, job, since int64) ([]api.Event, error) {
-	return e.store.Events(ctx, job, since, 0)
+// Events reads a page of the events of a job (0: of all) behind since: at most limit of them, and
+// never more than [api.EventsPage]. more says that the page is full and not the last.
+func (e *Engine) Events(ctx context.Context, job, since int64, limit int) (evs []api.Event, more bool, err error) {
+	if limit <= 0 || limit > api.EventsPage {
+		limit = api.EventsPage
+	}
+	evs, err = e.store.Events(ctx, job, since, limit+1)
+	if len(evs) > limit {
+		return evs[:limit], true, err
+	}
+	return evs, false, err
 }
 
 // Follow calls fn with each event behind since (-1: from now on), in order, without gap or
@@ -80,7 +85,7 @@ func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Eve
 		evs, wake, complete := e.bus.after(since)
 		if !complete {
 			var err error
-			if evs, err = e.store.Events(ctx, 0, since, followPage); err != nil {
+			if evs, err = e.store.Events(ctx, 0, since, api.EventsPage); err != nil {
 				return err
 			}
 		}

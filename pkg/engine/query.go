@@ -211,7 +211,7 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
 	for i := range rows {
 		if !rows[i].Started.IsZero() {
-			d.Attempts = append(d.Attempts, attempt(&rows[i]))
+			d.Attempts = append(d.Attempts, attempt(j.Spec, &rows[i]))
 		}
 	}
 	return d, nil

@@ -12,7 +12,16 @@ import (
 
 // NodeHello takes in a node with all that it has; the answer comes after the commit.
 func (e *Engine) NodeHello(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
-	_, err := e.Do(ctx, gang.NodeHello{Hello: *h, Partitions: e.partitionsOf(h.Node)})
+	_, err := e.Do(ctx, e.helloEvent(h))
+	return e.welcome(err)
+}
+
+func (e *Engine) helloEvent(h *api.Hello) gang.NodeHello {
+	return gang.NodeHello{Hello: *h, Partitions: e.partitionsOf(h.Node)}
+}
+
+// welcome answers a hello that came to err.
+func (e *Engine) welcome(err error) (*api.Welcome, error) {
 	// On hold a node is kept in session, so that its ranks need not fear for their lease.
 	if err != nil && e.view.onHold() == "" {
 		return nil, err

@@ -30,7 +30,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		MemoryBytes: spec.MemoryPerRank, WorkDir: spec.WorkDir, Command: spec.ScriptName,
 		MinNodes: minNodes(spec), RanksPerNode: spec.RanksPerNode, NodeList: spec.NodeList, Exclude: spec.Exclude,
 		Constraint: spec.Constraint, Exclusive: spec.Exclusive, Share: spec.Share, Nice: spec.Nice, Comment: spec.Comment,
-		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Nodes: nodesOf(j), Ranks: []api.Rank{},
+		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Dependency: j.Waits, Nodes: nodesOf(j), Roles: spec.Roles, Ranks: []api.Rank{},
 	}
 	rules := gang.WatchOf(&e.opt.Settings, j)
 	out.StallTimeoutSeconds, out.GPUWatch = rules.StallTimeout.Seconds(), spec.GPUWatch
@@ -60,7 +60,13 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Reason = "None"
 		if s.Ended() && s != api.JobCompleted {
 			out.Reason = endReason(s, out.Cause)
+			if j.Waits != "" {
+				out.Reason = "DependencyNeverSatisfied"
+			}
 		}
+	}
+	if gang.AwaitsReady(j) {
+		out.Reason = "NotReady"
 	}
 	if c := j.Checkpoint; c != nil {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
@@ -115,8 +121,10 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 		return "JobHeldAdmin", "held by an admin; only an admin may release it (gctl release)"
 	case j.Held != "":
 		return "JobHeldUser", fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
-	case j.Spec.Begin.After(now):
-		return "BeginTime", "begins at " + j.Spec.Begin.Format(time.RFC3339)
+	case j.Waits != "":
+		return dependencyReason(j)
+	case j.Epoch == 0 && j.Eligible.After(now):
+		return "BeginTime", "begins at " + j.Eligible.Format(time.RFC3339)
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}
@@ -155,7 +163,7 @@ func showRanks(j *gang.Job) []api.Rank {
 	out := make([]api.Rank, len(j.Ranks))
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		out[i] = api.Rank{Rank: i, State: r.State, PID: r.PID, StartTime: r.Start, EndTime: r.End, Signal: r.Signal}
+		out[i] = api.Rank{Rank: i, Role: j.Spec.RoleName(i), State: r.State, PID: r.PID, StartTime: r.Start, EndTime: r.End, Signal: r.Signal}
 		if r.State != api.RankBlocked {
 			out[i].Node, out[i].Cards = r.Slot.Node, r.Slot.Cards
 		}
@@ -180,7 +188,7 @@ func nodesOf(j *gang.Job) []string {
 	return out
 }
 
-func attempt(r *gang.EpochRow) api.Attempt {
+func attempt(spec *api.Spec, r *gang.EpochRow) api.Attempt {
 	a := api.Attempt{JobID: r.Job, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
 		ExitCodes: r.ExitCodes, Nodes: []string{}}
 	if a.ExitCodes == nil {
@@ -188,7 +196,7 @@ func attempt(r *gang.EpochRow) api.Attempt {
 	}
 	a.Code = attemptCode(r)
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
-		a.TriggerRank = &r.Trigger
+		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
 	cards := 0
 	for _, s := range r.Slots {

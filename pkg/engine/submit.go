@@ -38,6 +38,9 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 		reply.Why, err = e.wouldStart(ctx, ev)
 		return reply, err
 	}
+	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job); err != nil {
+		return nil, err
+	}
 	out, err := e.Do(ctx, *ev)
 	if err != nil {
 		return nil, err
@@ -65,19 +68,14 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if s.Nice < 0 && !who.Admin {
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
-	ev := &gang.Submit{Key: r.Key, Spec: s, Array: r.Array, UID: who.UID, GID: who.GID,
-		User: who.User, Partition: strings.Join(parts, ","), TimeLimit: s.TimeLimit, Priority: -s.Nice}
+	watchDefaults(s, part)
+	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
+		User: who.User, Partition: strings.Join(parts, ","), Priority: -s.Nice}
 	if s.Priority != nil {
 		ev.Priority = *s.Priority - s.Nice
 	}
-	watchDefaults(s, part)
-	ev.SpecHash = hashSpec(s)
-	if ev.TimeLimit == 0 {
-		ev.TimeLimit = part.DefaultTime
-	}
-	if part.MaxTime > 0 && (ev.TimeLimit > part.MaxTime || ev.TimeLimit == 0) {
-		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
-			limitText(ev.TimeLimit), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
+		return nil, nil, err
 	}
 	nodes := e.resources()
 	if len(nodes) == 0 {
@@ -107,7 +105,25 @@ func watchDefaults(s *api.Spec, p *api.Partition) {
 		s.StallRetries = p.StallRetries
 	}
 	s.IdleLimit = duration(p.IdleLimit)
-	s.GPUWatch = s.GPUWatch || p.GPUWatch && (s.GPUsPerRank > 0 || s.GPUsPerNode > 0)
+	s.GPUWatch = s.GPUWatch || p.GPUWatch && wantsCards(s)
+}
+
+// wantsCards: any rank of it does.
+func wantsCards(s *api.Spec) bool {
+	return s.GPUsPerRank > 0 || s.GPUsPerNode > 0 || slices.ContainsFunc(s.Roles, func(r api.Role) bool { return r.GPUsPerRank > 0 })
+}
+
+// timeLimit is what a partition makes of the limit asked for, 0: none was.
+func timeLimit(part *api.Partition, asked time.Duration) (time.Duration, error) {
+	d := asked
+	if d == 0 {
+		d = part.DefaultTime
+	}
+	if part.MaxTime > 0 && (d > part.MaxTime || d == 0) {
+		return 0, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
+			limitText(d), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+	}
+	return d, nil
 }
 
 func limitText(d time.Duration) string {
@@ -161,14 +177,20 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("a resource may not be negative")
 	case s.GPUsPerRank > 0 && s.GPUsPerNode > 0:
 		return bad("gpus_per_rank and gpus_per_node exclude each other")
+	case s.Roles != nil:
+		if err := checkRoles(s); err != nil {
+			return err
+		}
 	case s.Share && s.VRAMBytes == 0:
 		return bad("share needs vram_bytes: cards are shared by VRAM")
-	case s.GPUWatch && s.GPUsPerRank == 0 && s.GPUsPerNode == 0:
+	}
+	switch {
+	case s.GPUWatch && !wantsCards(s):
 		return &api.Error{Code: api.CodeInvalid, Message: "gpu_watch: the job asks for no cards that could be watched",
 			Hint: "ask for some with --gpus-per-rank, or leave --gpu-watch out"}
 	case s.StallTimeout < 0 && s.StallTimeout != api.WatchdogOff:
 		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", s.StallTimeout)
-	case s.TimeLimit < 0 || s.Grace < 0:
+	case s.TimeLimit < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:
 		return bad("the script is empty")
@@ -186,8 +208,45 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 			return bad("environment entry %.40q is not NAME=value", v)
 		}
 	}
+	if err := checkDependency(s.Dependency); err != nil {
+		return err
+	}
 	if a != nil {
 		return checkArray(a)
+	}
+	return nil
+}
+
+// checkRoles refuses roles that do not make up the gang.
+func checkRoles(s *api.Spec) error {
+	bad := func(format string, args ...any) error { return api.Errorf(api.CodeInvalid, format, args...) }
+	switch {
+	case len(s.Roles) > api.MaxRoles:
+		return bad("%d roles: at most %d are accepted", len(s.Roles), api.MaxRoles)
+	case s.Launch != api.LaunchRanks:
+		return bad("launch %s: the ranks of roles run the script each", s.Launch)
+	case s.GPUsPerNode > 0 || s.MemoryPerNode > 0 || s.RanksPerNode > 0 || s.MinNodes > 0 || s.MaxNodes > 0:
+		return bad("roles count ranks: figures by node do not go with them")
+	}
+	total := 0
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		switch {
+		case !api.RoleNameOK(r.Name):
+			return bad("role name %q: want lower-case letters, digits and -, a letter first, at most %d", r.Name, api.MaxRoleName)
+		case slices.ContainsFunc(s.Roles[:i], func(o api.Role) bool { return o.Name == r.Name }):
+			return bad("role %s is named twice", r.Name)
+		case r.Count < 1 || r.Count > api.MaxGangSize:
+			return bad("role %s: %d ranks, want 1 to %d", r.Name, r.Count, api.MaxGangSize)
+		case r.CPUsPerRank < 1:
+			return bad("role %s: cpus_per_rank %d: a rank takes at least one", r.Name, r.CPUsPerRank)
+		case r.GPUsPerRank < 0 || r.MemoryPerRank < 0 || r.VRAMBytes < 0:
+			return bad("role %s: a resource may not be negative", r.Name)
+		}
+		total += r.Count
+	}
+	if total != s.Size {
+		return bad("size %d: the roles come to %d ranks", s.Size, total)
 	}
 	return nil
 }
@@ -254,6 +313,8 @@ func waitsFirst(ev *gang.Submit, now time.Time) string {
 	switch s := ev.Spec; {
 	case s.Hold:
 		return "would be held until gctl release; if it were not, it "
+	case s.Dependency != nil:
+		return "would wait for " + s.Dependency.String() + "; if that were met, it "
 	case s.Begin.After(now):
 		return fmt.Sprintf("would wait until %s; if that were now, it ", s.Begin.Format(time.RFC3339))
 	case ev.Array != nil:

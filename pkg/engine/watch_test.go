@@ -55,7 +55,7 @@ func TestNotesReachTheWatchdogs(t *testing.T) {
 		}
 	}
 	suspected := func() int {
-		evs, err := r.Events(t.Context(), id, 0)
+		evs, _, err := r.Events(t.Context(), id, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

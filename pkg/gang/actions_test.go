@@ -30,11 +30,25 @@ func (s *story) submitAny(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "batch") == 0 {
 		spec.Launch = api.LaunchBatch
 	}
+	if spec.Launch == api.LaunchRanks && rapid.IntRange(0, 2).Draw(t, "roles") == 0 {
+		first := rapid.IntRange(1, spec.Size).Draw(t, "ranks of the first role")
+		spec.Roles = []api.Role{{Name: "head", Count: first, CPUsPerRank: 1, EndsGang: rapid.Bool().Draw(t, "head ends")}}
+		if first < spec.Size {
+			spec.Roles = append(spec.Roles, api.Role{Name: "rest", Count: spec.Size - first, CPUsPerRank: 1, EndsGang: rapid.Bool().Draw(t, "rest ends")})
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "ready gate") == 0 {
+		spec.ReadyTimeout = 2 * time.Minute
+	}
 	if rapid.Bool().Draw(t, "retries") {
 		spec.MaxRetries = intPtr(rapid.IntRange(0, 2).Draw(t, "max retries"))
 	}
 	if rapid.IntRange(0, 3).Draw(t, "notice") == 0 {
 		spec.Notice = &api.Notice{Signal: "USR1", Lead: 20 * time.Second}
+	}
+	if s.nextID > 1 && rapid.IntRange(0, 2).Draw(t, "depends") == 0 {
+		spec.Dependency = s.anyDependency(t)
+		spec.InvalidDependency = rapid.SampledFrom([]string{"", api.InvalidCancel, api.InvalidWait}).Draw(t, "invalid")
 	}
 	ev := Submit{Spec: spec, SpecHash: fmt.Sprint("h", s.nextID), Partition: "main", Key: rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "key")}
 	if rapid.IntRange(0, 4).Draw(t, "array") == 0 {
@@ -45,6 +59,50 @@ func (s *story) submitAny(t *rapid.T) {
 	if out.Applied && out.JobIDs[0] != before || !out.Applied && s.w.nextID != before {
 		s.rt.Fatalf("ids %v, next was %d", out.JobIDs, before)
 	}
+}
+
+func (s *story) updateAny(t *rapid.T) {
+	ev := Update{Job: s.job()}
+	if rapid.Bool().Draw(t, "name") {
+		ev.Name = new(rapid.SampledFrom([]string{"job", "other"}).Draw(t, "as"))
+	}
+	if rapid.Bool().Draw(t, "time") {
+		ev.TimeLimit = new(time.Duration(rapid.IntRange(0, 3).Draw(t, "hours")) * time.Hour)
+	}
+	if rapid.Bool().Draw(t, "priority") {
+		ev.Priority = new(rapid.Int64Range(-2, 2).Draw(t, "to"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "begin") == 0 {
+		ev.Begin = new(s.now.Wall.Add(time.Duration(rapid.IntRange(-1, 2).Draw(t, "minutes")) * time.Minute))
+	}
+	if rapid.Bool().Draw(t, "limit") {
+		ev.ArrayLimit = new(rapid.IntRange(0, 3).Draw(t, "elements"))
+	}
+	if s.nextID > 1 && rapid.Bool().Draw(t, "depends") {
+		ev.Dependency = s.anyDependency(t)
+		if rapid.Bool().Draw(t, "none") {
+			ev.Dependency.On = nil
+		}
+	}
+	s.do(ev)
+}
+
+func (s *story) anyDependency(t *rapid.T) *api.Dependency {
+	d := &api.Dependency{Any: rapid.Bool().Draw(t, "any")}
+	for range rapid.IntRange(1, 3).Draw(t, "conditions") {
+		c := api.Condition{Kind: rapid.SampledFrom(api.DependencyKinds).Draw(t, "kind")}
+		if c.Kind != api.AfterSingle {
+			c.Job = rapid.Int64Range(max(1, s.nextID-6), s.nextID-1).Draw(t, "on")
+			if rapid.IntRange(0, 3).Draw(t, "element") == 0 {
+				c.Index = intPtr(rapid.IntRange(0, 3).Draw(t, "index"))
+			}
+		}
+		if c.Kind == api.After {
+			c.Delay = time.Duration(rapid.IntRange(0, 2).Draw(t, "delay")) * time.Minute
+		}
+		d.On = append(d.On, c)
+	}
+	return d
 }
 
 func (s *story) reserveAny(t *rapid.T) {
@@ -131,7 +189,13 @@ func (s *story) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"preempt": func(t *rapid.T) { s.do(Preempt{Job: s.job(), For: "job 0"}) },
+		"ready": func(t *rapid.T) {
+			if j := s.w.Job(s.job()); j != nil {
+				s.do(Ready{Job: j.ID, Epoch: j.Epoch - rapid.IntRange(0, 1).Draw(t, "old"), Ranks: []int{0, 1, rapid.IntRange(-1, 9).Draw(t, "rank")}})
+			}
+		},
 		"requeue": func(t *rapid.T) { s.do(Requeue{Job: s.job()}) },
+		"update":  func(t *rapid.T) { s.updateAny(t) },
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },
 		"release": func(t *rapid.T) { s.do(Release{Job: s.job(), Admin: true}) },
 		"drain node": func(t *rapid.T) {

@@ -63,6 +63,8 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return api.Errorf(api.CodeConflict, "job %d is held", ev.Job)
 	case e.left > 0:
 		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
+	case e.job.Waits != "":
+		return api.Errorf(api.CodeConflict, "job %d waits for %s", ev.Job, e.job.Waits)
 	case !w.eligible(e):
 		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
 	case !w.inTurn(e):
@@ -71,7 +73,7 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return api.Errorf(api.CodeInvalid, "%d slots for the %d ranks of job %d", len(ev.Slots), len(e.job.Ranks), ev.Job)
 	}
 	for i, s := range ev.Slots {
-		if want := e.job.Spec.GPUsPerRank; want > 0 && len(s.Cards) != want {
+		if want := e.job.Spec.FiguresOf(i).GPUs; want > 0 && len(s.Cards) != want {
 			return api.Errorf(api.CodeInvalid, "%d cards for rank %d of job %d, which asks for %d", len(s.Cards), i, ev.Job, want)
 		}
 	}
@@ -98,6 +100,7 @@ func group(slots []cluster.Slot) []Member {
 func (w *World) takeAll(e *entry, slots []cluster.Slot, members []Member) ([]*cluster.Node, *api.Error) {
 	key := memberKey(e.job.ID, e.job.Epoch+1)
 	until := w.until(e.job, w.now.Wall)
+	at := func(rank int) cluster.Slot { return slots[rank] }
 	res := make([]*cluster.Node, len(members))
 	for i := range members {
 		m := &members[i]
@@ -109,7 +112,7 @@ func (w *World) takeAll(e *entry, slots []cluster.Slot, members []Member) ([]*cl
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
 		}
 		var err error
-		if res[i], err = h.node.Res.Take(cluster.GrantFor(e.ask, key, slotsOf(slots, m), until)); err != nil {
+		if res[i], err = h.node.Res.Take(cluster.GrantOf(e.ask, key, m.Ranks, at, until)); err != nil {
 			return nil, api.Errorf(api.CodeConflict, "%s", err)
 		}
 	}
@@ -118,14 +121,6 @@ func (w *World) takeAll(e *entry, slots []cluster.Slot, members []Member) ([]*cl
 
 func shared(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
-}
-
-func slotsOf(slots []cluster.Slot, m *Member) []cluster.Slot {
-	out := make([]cluster.Slot, len(m.Ranks))
-	for i, r := range m.Ranks {
-		out[i] = slots[r]
-	}
-	return out
 }
 
 // until is when a gang admitted at the instant at has ended at the latest by its limit.
@@ -190,8 +185,10 @@ func (w *World) open(e *entry) {
 	if !j.Start.IsZero() {
 		j.Restarts++
 	}
-	j.Start = w.now.Wall
+	w.retally(j, func() { j.Start = w.now.Wall })
+	j.ReadyAt, e.ready, j.Acked = time.Time{}, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
+	w.armReady(j)
 	for i := range j.Ranks {
 		r := w.editRank(e, i)
 		r.State, r.Start = api.RankRunning, w.now.Wall
@@ -206,6 +203,7 @@ func (w *World) open(e *entry) {
 	w.epochs[j.key()] = epochRow(j)
 	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
 	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible))})
+	w.tellDependents(j)
 }
 
 func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }

@@ -11,7 +11,7 @@ import (
 func notFound(id int64) *api.Error { return api.Errorf(api.CodeNotFound, "no job %d", id) }
 
 func ended(j *Job) *api.Error {
-	return api.Errorf(api.CodeAlreadyEnded, "job %d has ended already: %s", j.ID, j.Verdict.State)
+	return api.AlreadyEnded(j.ID, j.Verdict.State)
 }
 
 func conflict(hint, format string, args ...any) *api.Error {
@@ -66,6 +66,9 @@ func (w *World) cancel(ev Cancel) Outcome {
 
 func (w *World) cancelDraining(e *entry, now bool) Outcome {
 	if e.job.Drain.Cause == api.CauseCompleted {
+		if role := endingRole(e.job); role != "" {
+			return ignored("the work is done: role " + role + " is")
+		}
 		return ignored("every rank has ended by itself")
 	}
 	hurried := now && w.hurry(e)

@@ -1,14 +1,18 @@
 package gang
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // Desired is all that a node shall have, with the specs named in it: what is not in here
-// must go. Its cost is that of the node's members. Nothing in it is changed later.
+// must go. What is left of epochs that are over is listed too, without a body: the node may
+// never have been told of it, and then nothing but a question makes it say that it has
+// nothing. Its cost is that of the node's members. Nothing in it is changed later.
 func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 	h := w.nodes[node]
 	if h == nil {
@@ -22,6 +26,12 @@ func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 		out = append(out, w.assignment(p.e, k, &j.Members[p.i]))
 		specs[j.SpecHash] = j.Spec
 	}
+	for _, l := range h.node.Left {
+		if fault.Is(fault.LeftUnasked) {
+			break
+		}
+		out = append(out, api.Assignment{MemberKey: l.MemberKey})
+	}
 	return out, specs
 }
 
@@ -30,7 +40,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	// A member that has to stop is never told to start as well: where the gate had not been
 	// seen open before, it stays shut.
 	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
-		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port}
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(e.job.TimeLimit, api.NoLimit)}
 		a.Check = w.checkOrder(e, m)
 	}
 	return a
@@ -42,7 +52,7 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 	if d == nil || m.State != MemberStopping {
 		return nil
 	}
-	if d.Cause == api.CauseCompleted && slices.ContainsFunc(m.Ranks, func(r int) bool { return hasProcess(j, r) }) {
+	if d.Cause == api.CauseCompleted && endedItself(j, m) {
 		return nil
 	}
 	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
@@ -54,6 +64,21 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 		s.Dump = min(w.set.StallDump, w.set.DrainSlack/2)
 	}
 	return s
+}
+
+// endedItself: the member has processes, and each had ended before anything stopped it.
+func endedItself(j *Job, m *Member) bool {
+	had := false
+	for _, r := range m.Ranks {
+		if !hasProcess(j, r) {
+			continue
+		}
+		if s := j.Ranks[r].State; s == api.RankPreempting || s == api.RankPreempted {
+			return false
+		}
+		had = true
+	}
+	return had
 }
 
 // bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same.

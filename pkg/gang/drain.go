@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // drain begins the one coordinated stop of an epoch, for every cause, in one step. The
@@ -27,8 +28,9 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
-	w.unwatch(e)
-	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead}
+	w.unguard(e)
+	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead, Acked: j.Acked}
 	e.drainAt = w.now.Mono
 	for i := range j.Ranks {
 		if j.Ranks[i].State == api.RankRunning {
@@ -39,6 +41,9 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	for i := range j.Members {
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
+			if fault.Is(fault.DrainingIsFree) {
+				w.free(w.nodes[m.Node], j.key())
+			}
 			if w.stopOrder(j, m) != nil {
 				w.desired = append(w.desired, m.Node)
 			}
@@ -46,12 +51,18 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	w.charge(j, cause)
 	w.armForce(e)
-	if cause != api.CauseCompleted {
+	if told(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
 			LeadSeconds: int64(lead.Seconds()), Text: text})
 	}
 	w.maybeComplete(e)
 	return true
+}
+
+// told: the drain is an event of its own. The proof that follows ranks which ended by
+// themselves is none.
+func told(j *Job) bool {
+	return j.Drain.Cause != api.CauseCompleted || j.Drain.Moved > 0 && j.Spec.Launch != api.LaunchBatch
 }
 
 func rankPtr(rank int) *int {
@@ -201,7 +212,7 @@ func (w *World) maybeComplete(e *entry) {
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger
 	w.epochs[j.key()] = row
-	if d.Cause != api.CauseCompleted {
+	if told(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
 			Seconds: seconds(w.now.Mono - e.drainAt)})
 	}
@@ -234,23 +245,30 @@ func (w *World) end(e *entry, v *Verdict) {
 	}
 	for i := range j.Ranks {
 		if s := j.Ranks[i].State; s != api.RankDone && s != api.RankFailed {
-			w.editRank(e, i).State = rankEnd(v.State)
+			w.editRank(e, i).State = rankEnd(j, i, v.State)
 		}
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
-	j.Drain, j.Verdict, j.End = nil, v, w.now.Wall
+	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
 	e.body, e.stuck = nil, nil
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
 	code := v.ExitCode
 	w.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
+	w.unwatch(e)
+	w.tellDependents(j)
 }
 
-// rankEnd is what becomes of a rank without a result of its own when its gang ends.
-func rankEnd(s api.JobState) api.RankState {
+// rankEnd is what becomes of a rank without a result of its own when its gang ends. Of those
+// that were stopped because others had done the work, who returned 0 is done.
+func rankEnd(j *Job, rank int, s api.JobState) api.RankState {
+	r := &j.Ranks[rank]
 	switch s {
 	case api.JobCompleted:
+		if hasProcess(j, rank) && (!r.Exited || r.ExitCode != 0) {
+			return api.RankCancelled
+		}
 		return api.RankDone
 	case api.JobCancelled, api.JobTimeout, api.JobPreempted:
 		return api.RankCancelled

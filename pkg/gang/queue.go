@@ -25,7 +25,7 @@ func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.
 // that has not passed is an armed timer, so that this needs no clock.
 func (w *World) eligible(e *entry) bool {
 	j := e.job
-	return blocked(j) && j.Held == "" && !j.Cancelled && e.left == 0 &&
+	return blocked(j) && j.Held == "" && j.Waits == "" && !j.Cancelled && e.left == 0 &&
 		!w.timers.armed(timer{kind: timerEligible, job: j.ID})
 }
 
@@ -98,6 +98,10 @@ func (w *World) purge(e *entry) {
 		return
 	}
 	j := e.job
+	if w.deps.watched(j) {
+		w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+		return
+	}
 	a := w.arrays[j.ArrayID]
 	if a != nil && j.ID == j.ArrayID && a.live > 1 {
 		a.due = true
@@ -120,6 +124,9 @@ func (w *World) forget(e *entry) {
 	delete(w.jobs, j.ID)
 	if w.keys[j.Key] == j.ID {
 		delete(w.keys, j.Key)
+	}
+	if a := w.arrays[j.ArrayID]; a != nil {
+		a.tally(j, -1)
 	}
 	w.dropAsk(j)
 	w.purged = append(w.purged, j.ID)

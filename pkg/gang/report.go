@@ -198,10 +198,17 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
 	switch {
+	case e.job.Drain == nil && endingRole(e.job) != "":
+		// Before a failure that came with the same word: ranks that lose their coordinator
+		// fail of it.
+		w.drain(e, api.CauseCompleted, -1, "role "+endingRole(e.job)+" is done")
 	case failed != nil:
-		w.drain(e, crashCause(failed), failed.Rank, exitText(failed))
+		w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
 	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
 		w.drain(e, api.CauseCompleted, -1, "every rank is done")
+	}
+	if exits {
+		w.passReady(e)
 	}
 	switch ma.Phase {
 	case api.PhaseStopped:
@@ -227,17 +234,13 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	return applied()
 }
 
-func batchDone(j *Job) bool {
-	return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].State == api.RankDone
-}
-
 // noticed puts the early signal on record, once for the gang however many members send it.
 func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
 	n := e.job.Spec.Notice
 	if !ma.Noticed || n == nil || e.job.Members[i].Noticed {
 		return false
 	}
-	first := !slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Noticed })
+	first := !Noticed(e.job)
 	j := w.edit(e)
 	j.Members[i].Noticed = true
 	if first {
@@ -366,16 +369,25 @@ func crashCause(ra *api.RankActual) api.Cause {
 	return api.CauseCrash
 }
 
-func exitText(ra *api.RankActual) string {
+func exitText(j *Job, ra *api.RankActual) string {
+	who := rankName(j, ra.Rank)
 	switch {
 	case ra.Error != "":
-		return fmt.Sprintf("rank %d could not be started: %s", ra.Rank, ra.Error)
+		return fmt.Sprintf("%s could not be started: %s", who, ra.Error)
 	case ra.OOM:
-		return fmt.Sprintf("rank %d ran out of memory", ra.Rank)
+		return fmt.Sprintf("%s ran out of memory", who)
 	case ra.Signal != 0:
-		return fmt.Sprintf("rank %d was ended by signal %d", ra.Rank, ra.Signal)
+		return fmt.Sprintf("%s was ended by signal %d", who, ra.Signal)
 	}
-	return fmt.Sprintf("rank %d exited with code %d", ra.Rank, ra.ExitCode)
+	return fmt.Sprintf("%s exited with code %d", who, ra.ExitCode)
+}
+
+// rankName names a rank for people, with its role where it has one.
+func rankName(j *Job, rank int) string {
+	if role := j.Spec.RoleName(rank); role != "" {
+		return fmt.Sprintf("rank %d (%s)", rank, role)
+	}
+	return fmt.Sprintf("rank %d", rank)
 }
 
 func survivors(ma *api.MemberActual) string {

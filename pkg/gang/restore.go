@@ -10,9 +10,9 @@ import (
 )
 
 // Restore is the world after a restart. Every node is unknown until it says hello (a lost
-// one stays lost), and timers run on with what was left of them by the wall clock. Three
+// one stays lost), and timers run on with what was left of them by the wall clock. Four
 // are armed in full, because while no controller ran nobody could be late: the silence of
-// nodes, the launch of gangs, and the leases (a node that finds no controller at its
+// nodes, the launch of gangs and their readiness, and the leases (a node that finds no controller at its
 // address renews them).
 func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	w := New(s)
@@ -36,6 +36,9 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	}
 	for _, e := range w.jobs {
 		w.rearm(e)
+	}
+	for _, j := range jobs {
+		w.watch(w.jobs[j.ID])
 	}
 	for _, a := range w.arrays {
 		if a.limit > 0 {
@@ -99,11 +102,8 @@ func (w *World) restoreGrants(h *host) {
 	}
 	for k, p := range h.members {
 		j := p.e.job
-		slots := make([]cluster.Slot, 0, len(j.Members[p.i].Ranks))
-		for _, r := range j.Members[p.i].Ranks {
-			slots = append(slots, j.Ranks[r].Slot)
-		}
-		res = res.Restore(cluster.GrantFor(p.e.ask, k, slots, w.until(j, j.ReservedAt)))
+		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
+		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, j.ReservedAt)))
 	}
 	n.Res = res
 	w.refresh(h)
@@ -123,6 +123,7 @@ func (w *World) rearm(e *entry) {
 	case reserved(j):
 		w.remaining(j.ReservedAt, w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
 	case admitted(j):
+		w.armReady(j)
 		starting := func(m Member) bool { return m.State == MemberStarting }
 		if slices.ContainsFunc(j.Members, starting) {
 			w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})

@@ -15,6 +15,9 @@ type array struct {
 	active  int     // elements that are admitted
 	offered int     // elements that may be admitted next
 	live    int     // elements in memory
+	begun   int     // elements in memory that have begun, or will not
+	over    int     // elements in memory that have ended
+	bad     int     // those of them that did not complete
 	due     bool    // the first element's time in memory is over; it stays while others do, with their key
 }
 
@@ -23,6 +26,9 @@ func (w *World) submit(ev Submit) Outcome {
 		return Outcome{Ignored: "already submitted", JobIDs: ids}
 	}
 	if e := checkSubmit(&ev); e != nil {
+		return refused(e)
+	}
+	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
 	ids := make([]int64, 1)
@@ -70,10 +76,19 @@ func checkSubmit(ev *Submit) *api.Error {
 		return api.Errorf(api.CodeInvalid, "the submission has no spec")
 	case ev.Spec.Size < 1 || ev.Spec.Size > api.MaxGangSize:
 		return api.Errorf(api.CodeInvalid, "invalid size %d: want 1 to %d ranks", ev.Spec.Size, api.MaxGangSize)
+	case ev.Spec.Roles != nil && roleRanks(ev.Spec) != ev.Spec.Size:
+		return api.Errorf(api.CodeInvalid, "invalid size %d: the roles come to %d ranks", ev.Spec.Size, roleRanks(ev.Spec))
 	case ev.Array != nil && (len(ev.Array.Indices) == 0 || len(ev.Array.Indices) > api.MaxArraySize):
 		return api.Errorf(api.CodeInvalid, "invalid array of %d elements: want 1 to %d", len(ev.Array.Indices), api.MaxArraySize)
 	}
 	return nil
+}
+
+func roleRanks(s *api.Spec) (n int) {
+	for i := range s.Roles {
+		n += s.Roles[i].Count
+	}
+	return n
 }
 
 func (w *World) newJob(ev *Submit, id int64) *Job {
@@ -88,6 +103,10 @@ func (w *World) newJob(ev *Submit, id int64) *Job {
 	}
 	if s.Begin.After(w.now.Wall) {
 		j.Eligible = s.Begin
+	}
+	if d := s.Dependency; d != nil {
+		j.Dependency = d
+		j.Waits = d.String() // until it is weighed, in queueNew
 	}
 	for i := range j.Ranks {
 		j.Ranks[i].State = api.RankBlocked
@@ -107,6 +126,7 @@ func (w *World) queueNew(e *entry) {
 	if d := j.Eligible.Sub(w.now.Wall); d > 0 {
 		w.in(d, timer{kind: timerEligible, job: j.ID})
 	}
+	w.watch(e)
 	w.touch(e)
 }
 
@@ -125,6 +145,7 @@ func (w *World) enlist(e *entry) {
 		w.arrays[j.ArrayID] = a
 	}
 	a.live++
+	a.tally(j, 1)
 	if j.Verdict != nil {
 		return
 	}

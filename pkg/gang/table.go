@@ -84,7 +84,7 @@ func row(event string, cells ...Cell) TableRow {
 // step often makes several moves of the picture in doc.go at once: the last ack of a drain
 // takes a rank from preempting over preempted to blocked.
 var RankMoves = map[api.RankState][]api.RankState{
-	"":                 {api.RankBlocked}, // submitted
+	"":                 {api.RankBlocked, api.RankCancelled}, // submitted; its dependency can never be met
 	api.RankBlocked:    {api.RankReserved, api.RankCancelled},
 	api.RankReserved:   {api.RankBlocked, api.RankRunning, api.RankCancelled, api.RankFailed},
 	api.RankRunning:    {api.RankPreempting, api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
@@ -99,8 +99,8 @@ var RankMoves = map[api.RankState][]api.RankState{
 func TableText() string {
 	var b strings.Builder
 	b.WriteString("# States and events of a gang\n\nGenerated from `pkg/gang/table.go` by `go generate ./pkg/gang`; a test walks every cell.\n\n" +
-		"The job has two ranks on two nodes; an event of a member or node is that of rank 1's. A cell is the state\n" +
-		"afterwards, or *why the event is ignored*, or the **code** with which it is refused; then nothing changes.\n\n")
+		"The job has two ranks on two nodes, which have two hours to be ready; an event of a member or node is that of\n" +
+		"rank 1's. A cell is the state afterwards, or *why the event is ignored*, or the **code** with which it is refused;\nthen nothing changes.\n\n")
 	b.WriteString("| event |")
 	for _, s := range GangStates {
 		fmt.Fprintf(&b, " %s |", s)
@@ -169,6 +169,10 @@ var Table = []TableRow{
 		no(api.CodeNotFound), skip("already waiting"), skip("already waiting"), skip("already waiting"),
 		skip("already waiting"), to(GangBlocked), to(GangDraining), to(GangDraining),
 		skip("already being stopped: preempted"), skip("already being stopped: completed"), no(api.CodeAlreadyEnded),
+	),
+	row("update",
+		no(api.CodeNotFound), stay, stay, stay, stay, stay, stay, stay, no(api.CodeConflict), no(api.CodeConflict),
+		no(api.CodeAlreadyEnded),
 	),
 	row("preempt",
 		no(api.CodeNotFound), skip("already waiting"), skip("already waiting"), skip("already waiting"),
@@ -280,6 +284,11 @@ var Table = []TableRow{
 		skip("not running"), skip("not running"), skip("not running"), skip("not running"), skip("not running"),
 		skip("not running"), stay, stay, skip("not running"), skip("not running"), skip("not running"),
 	),
+	row("rank says it is ready",
+		skip("no ready gate waits for it"), skip("no ready gate waits for it"), skip("no ready gate waits for it"),
+		skip("no ready gate waits for it"), skip("no ready gate waits for it"), skip("no ready gate waits for it"), stay, stay,
+		skip("no ready gate waits for it"), skip("no ready gate waits for it"), skip("no ready gate waits for it"),
+	),
 	row("tick, nothing due", each(skip("no timer is due"))...),
 	row("30 s pass",
 		skip("no timer is due"), skip("no timer is due"), skip("no timer is due"), skip("no timer is due"),
@@ -294,6 +303,11 @@ var Table = []TableRow{
 	row("1 h passes",
 		skip("no timer is due"), skip("no timer is due"), skip("no timer is due"), to(GangBlocked),
 		skip("no timer is due"), to(GangBlocked), to(GangDraining), stay, to(GangBarred), to(GangEnded),
+		to(GangNone),
+	),
+	row("3 h pass",
+		skip("no timer is due"), skip("no timer is due"), skip("no timer is due"), to(GangBlocked),
+		skip("no timer is due"), to(GangBlocked), to(GangDraining), to(GangDraining), to(GangBarred), to(GangEnded),
 		to(GangNone),
 	),
 }

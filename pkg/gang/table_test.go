@@ -50,6 +50,7 @@ func scene(t *testing.T, s GangState) *bench {
 	b := newBench(t, 3)
 	spec := specOf(2)
 	spec.MaxRetries = intPtr(9)
+	spec.ReadyTimeout = 2 * time.Hour
 	if s == GangDeferred {
 		spec.Begin = epoch0.Add(time.Hour)
 	}
@@ -166,6 +167,7 @@ func happenings() map[string]func(b *bench) Outcome {
 		"hold by an admin": send(Hold{Job: 1, Admin: true}),
 		"release":          send(Release{Job: 1}),
 		"requeue":          send(Requeue{Job: 1}),
+		"update":           send(Update{Job: 1, TimeLimit: new(2 * time.Hour)}),
 		"preempt":          send(Preempt{Job: 1, For: "job 9"}),
 		"rank saved a checkpoint": func(b *bench) Outcome {
 			return b.step(CheckpointSaved{Job: 1, Epoch: key(b).Epoch, Rank: 1, Bytes: 5, SetRanks: 1, SetBytes: 5})
@@ -176,6 +178,10 @@ func happenings() map[string]func(b *bench) Outcome {
 		"rank is silent": func(b *bench) Outcome {
 			return b.step(Watched{Job: 1, Epoch: key(b).Epoch, Node: "n2", Silent: []int{1}})
 		},
+		"rank says it is ready": func(b *bench) Outcome {
+			return b.step(Ready{Job: 1, Epoch: key(b).Epoch, Ranks: []int{1}})
+		},
+		"3 h pass":          late(3 * time.Hour),
 		"tick, nothing due": send(Tick{}),
 		"30 s pass":         late(30 * time.Second),
 		"45 s pass":         late(45 * time.Second),

@@ -19,8 +19,10 @@ const (
 	timerEligible                  // begin time or back-off passes
 	timerPurge                     // an ended job leaves memory
 	timerLost                      // a silent node is lost
+	timerReady                     // a started gang must be ready
 	timerLease                     // a member on a lost node has fenced itself
 	timerWatch                     // a watchdog's question was not answered, or it may ask again
+	timerDepend                    // a delay after the start of another job passes
 )
 
 // timer names one timer; setting it again moves it.
@@ -128,6 +130,8 @@ func (w *World) fire(t timer) {
 		w.reserveTimeout(w.jobs[t.job])
 	case timerLaunch:
 		w.launchTimeout(w.jobs[t.job])
+	case timerReady:
+		w.readyTimeout(w.jobs[t.job])
 	case timerForce:
 		w.force(w.jobs[t.job])
 	case timerEligible:
@@ -138,6 +142,8 @@ func (w *World) fire(t timer) {
 		w.nodeLost(w.nodes[t.node])
 	case timerWatch:
 		w.watchTimeout(w.jobs[t.job], t.epoch)
+	case timerDepend:
+		w.judge(w.jobs[t.job])
 	case timerLease:
 		w.leaseOut(w.nodes[t.node], memberKey(t.job, t.epoch))
 	}

@@ -36,6 +36,7 @@ type Job struct {
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
+	ReadyAt          time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
 	Epoch            int       // admissions so far
 	Restarts         int       // epochs that really started, less one
 	Ranks            []Rank
@@ -43,12 +44,15 @@ type Job struct {
 	ReservedAt       time.Time
 	Drain            *Drain // the drain under way
 	Used             map[api.Cause]int
-	BackoffUntil     time.Time   // not a candidate before
-	Avoid            []string    // nodes that failed this gang last
+	BackoffUntil     time.Time // not a candidate before
+	Avoid            []string  // nodes that failed this gang last
+	Dependency       *api.Dependency
+	Waits            string      // the part of its dependency that is not met, as squeue writes it; empty: all is
 	Cancelled        bool        // an acknowledged cancel: no new epoch
 	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict    // set once, at the end
 	Checkpoint       *Checkpoint // newest set; nil: none
+	Acked            int         // ranks that said they heard of a notice of the current epoch before its drain
 }
 
 // ArrayInfo is what the elements of an array share.
@@ -132,6 +136,7 @@ type Submit struct {
 	TimeLimit time.Duration // resolved
 	Priority  int64         // resolved
 	TestOnly  bool          // ids are not taken; unused by Step
+	Recalled  []*Job        // jobs that it depends on and that had left memory
 }
 
 // Reserve asks to admit a gang as planned. It is re-checked whole.

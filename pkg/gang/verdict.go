@@ -148,7 +148,7 @@ func (w *World) verdict(j *Job) *Verdict {
 	done := count(j, api.RankDone)
 	switch {
 	case d.Cause == api.CauseCompleted || allDone(j):
-		return &Verdict{State: api.JobCompleted, Cause: api.CauseCompleted, Trigger: -1}
+		return &Verdict{State: api.JobCompleted, Cause: api.CauseCompleted, Trigger: -1, Text: endedText(j)}
 	case j.Cancelled:
 		text := "cancelled"
 		if d.Cause == api.CauseCancelled {
@@ -198,12 +198,37 @@ func stateOf(c api.Cause) api.JobState {
 	return api.JobFailed
 }
 
-// allDone: the work is finished. In a batch launch that is the script's word alone.
+// allDone: the work is finished. In a batch launch that is the script's word alone, and with
+// roles that end the gang that of any one of them.
 func allDone(j *Job) bool {
-	if j.Spec.Launch == api.LaunchBatch {
-		return j.Ranks[0].State == api.RankDone
+	return batchDone(j) || endingRole(j) != "" || count(j, api.RankDone) == len(j.Ranks)
+}
+
+func batchDone(j *Job) bool {
+	return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].State == api.RankDone
+}
+
+// endingRole names a role that ends the gang and whose ranks are all done; empty: none.
+func endingRole(j *Job) string {
+	first := 0
+	for i := range j.Spec.Roles {
+		r := &j.Spec.Roles[i]
+		notDone := func(k Rank) bool { return k.State != api.RankDone }
+		if r.EndsGang && !slices.ContainsFunc(j.Ranks[first:first+r.Count], notDone) {
+			return r.Name
+		}
+		first += r.Count
 	}
-	return count(j, api.RankDone) == len(j.Ranks)
+	return ""
+}
+
+// endedText says why a gang is complete whose ranks have not all ended by themselves.
+func endedText(j *Job) string {
+	role := endingRole(j)
+	if role == "" || count(j, api.RankDone) == len(j.Ranks) {
+		return ""
+	}
+	return "role " + role + " is done"
 }
 
 func count(j *Job, s api.RankState) int {

@@ -25,6 +25,7 @@ func (w *World) Verify() []string {
 	}
 	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
 	v.arrays()
+	v.dependencies()
 	return v.found
 }
 
@@ -51,6 +52,7 @@ func (v *verifier) job(e *entry) {
 	case j.Verdict != nil:
 		v.check(states[api.RankDone]+states[api.RankFailed]+states[api.RankCancelled] == n, "job %d: over, but ranks are %v", j.ID, states)
 		v.check(j.Drain == nil, "job %d: over and draining", j.ID)
+		v.check(j.Verdict.State != api.JobCompleted || allDone(j), "job %d: completed, but ranks are %v", j.ID, states)
 	case blocked(j):
 		v.check(states[api.RankBlocked] == n, "job %d: part of it is blocked: %v", j.ID, states)
 		v.check(len(j.Members) == 0 && j.Drain == nil, "job %d: blocked with %d members", j.ID, len(j.Members))
@@ -146,7 +148,7 @@ func (v *verifier) node(h *host) {
 }
 
 func (v *verifier) arrays() {
-	type counts struct{ active, offered, live, waiting int }
+	type counts struct{ active, offered, live, waiting, begun, over, bad int }
 	real := map[int64]counts{}
 	for _, e := range v.w.jobs {
 		c := real[e.job.ArrayID]
@@ -160,12 +162,49 @@ func (v *verifier) arrays() {
 		if e.job.Verdict == nil {
 			c.waiting++
 		}
+		t := array{}
+		t.tally(e.job, 1)
+		c.begun, c.over, c.bad = c.begun+t.begun, c.over+t.over, c.bad+t.bad
 		real[e.job.ArrayID] = c
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.w.arrays)) {
 		a := v.w.arrays[id]
-		got := counts{a.active, a.offered, a.live, len(a.waiting)}
+		got := counts{a.active, a.offered, a.live, len(a.waiting), a.begun, a.over, a.bad}
 		v.check(got == real[id], "array %d: is %+v, counted %+v", id, real[id], got)
 		v.check(a.limit == 0 || a.active <= a.limit, "array %d: %d admitted, limit %d", id, a.active, a.limit)
+	}
+}
+
+// dependencies recounts who waits for whom, and that nobody waits for what is met.
+func (v *verifier) dependencies() {
+	watched := map[int64]int{}
+	for _, id := range slices.Sorted(maps.Keys(v.w.jobs)) {
+		e := v.w.jobs[id]
+		j := e.job
+		v.check(j.Waits == "" || blocked(j) || j.Verdict != nil, "job %d: admitted, and waits for %s", id, j.Waits)
+		v.check(e.waiting == (j.Waits != "" && j.Verdict == nil), "job %d: waits for %q, watching: %t", id, j.Waits, e.waiting)
+		if !e.waiting {
+			continue
+		}
+		fulfilled, d := 0, j.Dependency
+		targets := map[int64]bool{}
+		for i := range d.On {
+			c := &d.On[i]
+			if c.Kind != api.AfterSingle {
+				targets[v.w.target(j, c)] = true
+			}
+			if c.Delay == 0 && v.w.stand(j, c) == met {
+				fulfilled++
+			}
+		}
+		for t := range targets {
+			watched[t]++
+			_, listed := v.w.deps.on[t][id]
+			v.check(listed, "job %d: waits for %d, which does not know", id, t)
+		}
+		v.check(fulfilled < len(d.On) && !(d.Any && fulfilled > 0), "job %d: waits for %s, all of which is met", id, j.Waits)
+	}
+	for _, t := range slices.Sorted(maps.Keys(v.w.deps.on)) {
+		v.check(len(v.w.deps.on[t]) == watched[t], "job %d: %d wait for it, listed %d", t, watched[t], len(v.w.deps.on[t]))
 	}
 }

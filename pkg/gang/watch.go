@@ -92,12 +92,12 @@ func (w *World) watched(ev Watched) Outcome {
 	if c := g.check; c != nil && c.round == ev.Watch.Round && ev.Watch.Finding != nil {
 		c.answers[ev.Node] = ev.Watch.Finding
 	}
-	w.judge(e)
+	w.guardJudge(e)
 	return applied()
 }
 
-// judge applies every rule to what is known now.
-func (w *World) judge(e *entry) {
+// guardJudge applies every rule to what is known now.
+func (w *World) guardJudge(e *entry) {
 	w.judgeSilence(e)
 	if e.job.Drain == nil {
 		w.judgeHang(e)
@@ -227,7 +227,7 @@ func (w *World) watchTimeout(e *entry, epoch int) {
 		return
 	}
 	g.rests = false
-	w.judge(e)
+	w.guardJudge(e)
 }
 
 // judgeHang: every member's cards were quiet for the whole window.
@@ -305,8 +305,8 @@ func (w *World) clearFigures(h *host, uuids []string) {
 	w.showNode(h).Res = res.Counted()
 }
 
-// unwatch forgets a guard: the epoch ends, or a new one begins.
-func (w *World) unwatch(e *entry) {
+// unguard forgets a guard: the epoch ends, or a new one begins.
+func (w *World) unguard(e *entry) {
 	if e.guard != nil {
 		e.guard = nil
 		w.timers.cancel(watchTimer(e.job))

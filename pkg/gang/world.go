@@ -23,6 +23,7 @@ type World struct {
 	arrays  map[int64]*array
 	keys    map[string]int64 // submission key -> first job
 	asks    map[askKey]*sharedAsk
+	deps    depends
 	timers  timers
 	nextID  int64
 	nextSeq int64
@@ -50,11 +51,13 @@ type entry struct {
 	alive    int              // members neither stopped nor fenced
 	open     int              // ranks with a process that has not exited
 	left     int              // members of past epochs that may still run, see Left
+	waiting  bool             // its dependency is watched, see depend.go
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
-	stuck    map[int]string // survivors by member
-	guard    *guard         // of its watchdogs; nil: nothing was seen yet
-	drainAt  time.Duration  // when the drain under way began, on the clock that does not jump
+	stuck    map[int]string   // survivors by member
+	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
+	guard    *guard           // of its watchdogs; nil: nothing was seen yet
+	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
 
 // host is a node with what is derived from it.
@@ -89,7 +92,7 @@ type sharedAsk struct {
 func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
-		asks: map[askKey]*sharedAsk{}, timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
+		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{},
 	}
 }
@@ -126,6 +129,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.release(ev)
 	case Requeue:
 		return w.requeue(ev)
+	case Update:
+		return w.update(ev)
 	case Preempt:
 		return w.preempt(ev)
 	case CheckpointSaved:
@@ -134,6 +139,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.acknowledged(ev)
 	case Watched:
 		return w.watched(ev)
+	case Ready:
+		return w.saidReady(ev)
 	case Tick:
 		return w.tick()
 	}

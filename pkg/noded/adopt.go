@@ -34,7 +34,7 @@ func (d *Daemon) adopt() error {
 	for _, k := range keys {
 		dir := d.state.memberDir(k)
 		spec, state := readMember(dir)
-		if d.endedWithBoot(state) || spec == nil {
+		if EndedWithBoot(state, d.state.lastBoot, d.state.boot) || spec == nil {
 			// No process of it can exist: the machine was started again, or its shim was
 			// never started, because the spec is written first. The controller learns it
 			// from the Hello, in which the member is not.
@@ -48,15 +48,6 @@ func (d *Daemon) adopt() error {
 	return nil
 }
 
-// endedWithBoot: the member is of another run of the machine and left no result. A result
-// counts whatever came after it.
-func (d *Daemon) endedWithBoot(s *shim.State) bool {
-	if s == nil {
-		return d.state.lastBoot != d.state.boot
-	}
-	return s.BootID != d.state.boot && s.Phase != api.PhaseStopped
-}
-
 func (d *Daemon) adoptMember(k api.MemberKey, spec *shim.Spec, state *shim.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,7 +59,7 @@ func (d *Daemon) adoptMember(k api.MemberKey, spec *shim.Spec, state *shim.State
 		a = state.MemberActual
 	}
 	a.MemberKey, a.Port = k, spec.Port
-	if spec.Port != 0 && !ended(a.Phase) {
+	if spec.Port != 0 && !Ended(a.Phase) {
 		d.ports.keep(spec.Port, k)
 	}
 	m.begin(a)
@@ -100,14 +91,14 @@ func (m *member) hungUp(ctx context.Context) {
 		return // refused: it exits by itself
 	}
 	if c := m.attach(ctx); c != nil {
-		m.sentGo, m.sentStop, m.killed = false, nil, false // idempotent: say it again
+		m.told = Told{} // idempotent: say it again
 		m.talk(c)
 		return
 	}
 	if m.over.Load() || ctx.Err() != nil {
 		return
 	}
-	if _, s := readMember(m.dir); s != nil && (s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused) {
+	if _, s := readMember(m.dir); LastWord(s) {
 		m.become(s.MemberActual)
 		return
 	}

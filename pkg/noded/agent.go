@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/session"
 )
 
 // Hello implements [session.Agent].
@@ -38,6 +39,9 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
 	}
+	if err := d.state.sawEnd(false); err != nil {
+		d.log.Warn("session not kept", "err", err)
+	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
@@ -52,7 +56,11 @@ func (d *Daemon) Lineage(n uint64) {
 }
 
 // Down implements [session.Agent].
-func (d *Daemon) Down(err error) {}
+func (d *Daemon) Down(err error) {
+	if err := d.state.sawEnd(session.HungUp(err)); err != nil {
+		d.log.Warn("end of the session not kept", "err", err)
+	}
+}
 
 // Report implements [session.Agent].
 func (d *Daemon) Report() *api.Actual { return d.board.report() }
@@ -90,16 +98,11 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	if m == nil {
 		m = d.newMember(a.MemberKey)
 		m.want = want{gate: a.Gate, stop: a.Stop}
-		switch {
-		case a.Body == nil || a.Gate != nil:
-			// It ran here, or was about to, and is not here any more.
-			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseLost})
-		case a.Stop != nil:
-			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseStopped}) // before it was prepared
-		default:
+		phase := FirstPhase(a)
+		if phase == api.PhasePreparing {
 			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
-			m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhasePreparing})
 		}
+		m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: phase})
 		d.mu.Unlock()
 		return
 	}

@@ -68,7 +68,7 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.watch = newWatcher(d.notes.putWatch, d.stacks)
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
-	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
+	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)
@@ -100,16 +100,15 @@ func Run(ctx context.Context, opts Options) error {
 
 // tick samples the cards and renews leases until ctx ends.
 func (d *Daemon) tick(ctx context.Context) {
-	var renewed time.Duration // the contact that the members' leases were last counted from
+	var renewal Renewal
 	for {
 		s := d.site()
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
 		}
 		d.watch.feed(d.cards.reading, watchGap*s.Heartbeat)
-		if at := d.client.LastContact(); s.Lease > 0 && at >= renewed+s.Lease/leaseShare {
-			renewed = at
-			d.renew(s.Lease - (session.BootTime() - at))
+		if left, due := renewal.Due(s.Lease, d.client.LastContact(), session.BootTime()); due {
+			d.renew(left)
 		}
 		t := time.NewTimer(d.watch.wait(s.Heartbeat))
 		select {
@@ -129,14 +128,7 @@ func (d *Daemon) tick(ctx context.Context) {
 // the machine, stood still.
 const watchGap = 5
 
-// leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so
-// that a node with a hundred idle members stays idle (10 m: each 30 s).
-const leaseShare = 20
-
 func (d *Daemon) renew(left time.Duration) {
-	if left <= 0 {
-		return // out of contact for the whole of it: the shims know
-	}
 	for _, m := range d.all() {
 		m.set(func(w *want) { w.lease = left })
 	}
@@ -177,19 +169,14 @@ func (d *Daemon) lookup(k api.MemberKey) *member {
 // mayOpen says whether the gate of m may be opened now.
 func (d *Daemon) mayOpen(m *member) bool {
 	s := d.site()
-	// A daemon that was frozen (or cut off) finds old frames before it finds out. What the
-	// controller wanted before it gave this node up must not start now.
-	if session.BootTime()-d.client.LastContact() > session.SilentBeats*s.Heartbeat {
-		return false
-	}
+	silence := session.BootTime() - d.client.LastContact()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	others := make([]Sibling, 0, len(d.jobs[m.key.Job]))
 	for _, other := range d.jobs[m.key.Job] {
-		if other.key.Epoch > m.key.Epoch || other.key.Epoch < m.key.Epoch && !other.over.Load() {
-			return false
-		}
+		others = append(others, Sibling{Epoch: other.key.Epoch, Over: other.over.Load()})
 	}
-	return true
+	return MayOpen(m.key.Epoch, others, silence, s.Heartbeat)
 }
 
 // siblings wakes the other epochs of a job: one of them may wait for this one's end.

@@ -37,15 +37,13 @@ type member struct {
 	want want
 
 	// Owned by run.
-	actual   api.MemberActual
-	spec     *shim.Spec // once there is a directory
-	conn     *shim.Conn // nil: no shim to talk to
-	answers  <-chan shim.Answer
-	sentStop *api.Stop
-	sentGo   bool
-	killed   bool // the stop of a forget was sent
-	waiting  map[uint64]*order
-	gone     bool // nothing of it is left
+	actual  api.MemberActual
+	spec    *shim.Spec // once there is a directory
+	conn    *shim.Conn // nil: no shim to talk to
+	answers <-chan shim.Answer
+	told    Told
+	waiting map[uint64]*order
+	gone    bool // nothing of it is left
 }
 
 // want is a member's mailbox: the newest orders.
@@ -75,7 +73,7 @@ func (d *Daemon) newMember(k api.MemberKey) *member {
 // begin starts the member's goroutine from what is known of it. d.mu is held.
 func (m *member) begin(a api.MemberActual) {
 	m.actual = a
-	m.over.Store(ended(a.Phase))
+	m.over.Store(Ended(a.Phase))
 	if a.Phase == api.PhasePreparing {
 		m.d.board.note(a) // a session that opens now hears of it
 	} else {
@@ -83,11 +81,6 @@ func (m *member) begin(a api.MemberActual) {
 	}
 	m.d.running.Add(1)
 	go m.run(m.d.ctx)
-}
-
-// ended: nothing of the member runs, and nothing ever will.
-func ended(p api.MemberPhase) bool {
-	return p == api.PhaseStopped || p == api.PhaseRefused || p == api.PhaseLost
 }
 
 // set changes the mailbox and wakes the owner.
@@ -168,34 +161,18 @@ func (m *member) step(ctx context.Context) (again bool) {
 			w = m.take() // that may have taken its time
 		}
 	}
-	if w.forget {
-		return m.forget(ctx)
+	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget},
+		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
+	for _, c := range todo.Send {
+		m.send(c)
 	}
-	if m.conn == nil {
-		return false
+	if todo.Drop {
+		return m.drop(ctx)
 	}
-	if w.lease > 0 {
-		m.send(shim.Command{Lease: w.lease})
-	}
-	if w.stacks != "" {
+	if w.stacks != "" && m.conn != nil {
 		m.send(shim.Command{Stacks: w.stacks})
 	}
-	if w.stop != nil {
-		if m.sentStop == nil || *m.sentStop != *w.stop {
-			m.sentStop = w.stop
-			m.send(shim.Command{Stop: w.stop})
-		}
-		return false
-	}
-	if w.gate == nil || m.sentGo || m.actual.Phase != api.PhaseReady {
-		return false
-	}
-	if !m.d.mayOpen(m) {
-		return true
-	}
-	m.sentGo = true
-	m.send(shim.Command{Go: &shim.Go{MasterPort: w.gate.MasterPort}})
-	return false
+	return todo.Again
 }
 
 // send gives a command to the shim. A shim that is not there any more shows as the end of
@@ -236,7 +213,7 @@ func (m *member) port() int {
 }
 
 func (m *member) publish() {
-	first := ended(m.actual.Phase) && !m.over.Swap(true)
+	first := Ended(m.actual.Phase) && !m.over.Swap(true)
 	if m.actual.Phase == api.PhaseRunning && m.actual.Stopping == "" {
 		m.watch()
 	} else {
@@ -268,15 +245,8 @@ func (m *member) watch() {
 	m.d.watch.begin(m.key, m.spec, &s, age)
 }
 
-// forget ends what lives, then drops the files.
-func (m *member) forget(ctx context.Context) (again bool) {
-	if !m.over.Load() {
-		if m.conn != nil && !m.killed {
-			m.killed = true
-			m.send(shim.Command{Stop: &api.Stop{Cause: api.CauseCancelled, Text: "forgotten by the controller", Signal: "KILL"}})
-		}
-		return false // its end, or the end of its shim, comes as an answer
-	}
+// drop lets go of the shim, then of the files.
+func (m *member) drop(ctx context.Context) (again bool) {
 	if m.conn != nil {
 		m.send(shim.Command{Bye: true})
 		m.drain(ctx)

@@ -37,7 +37,7 @@ func (s *stateDir) placeMembers() error {
 			continue
 		}
 		sweep(base)
-		if os.MkdirAll(dir, 0o711) == nil && os.WriteFile(dir+ownerSuffix, []byte(s.path), 0o600) == nil {
+		if s.own(dir) == nil && os.MkdirAll(dir, 0o711) == nil {
 			return os.Symlink(dir, link)
 		}
 	}
@@ -50,6 +50,19 @@ func (s *stateDir) placeMembers() error {
 // ownerSuffix names the file beside a directory that says whose it is.
 const ownerSuffix = ".of"
 
+// own says beside dir whose it is, before dir is there and in one step: another daemon
+// that sweeps at this moment must not find a directory whose owner is still unwritten.
+func (s *stateDir) own(dir string) error {
+	path, err := filepath.Abs(s.path)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(dir+".new", []byte(path), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(dir+".new", dir+ownerSuffix)
+}
+
 // sweep removes what state directories left that are there no more (a cluster that was
 // tried out, a test): nobody else would look for it in memory. A directory that still has
 // members stays, for a person to look at.
@@ -57,7 +70,7 @@ func sweep(base string) {
 	owners, _ := filepath.Glob(filepath.Join(base, "*"+ownerSuffix)) // well formed
 	for _, owner := range owners {
 		path, err := os.ReadFile(owner)
-		if err != nil {
+		if err != nil || !filepath.IsAbs(string(path)) {
 			continue
 		}
 		if _, err := os.Stat(string(path)); !errors.Is(err, os.ErrNotExist) {

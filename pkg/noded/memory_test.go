@@ -8,7 +8,7 @@ import (
 
 func TestSweepLeavesWhatIsOwned(t *testing.T) {
 	base, state := t.TempDir(), t.TempDir()
-	for name, owner := range map[string]string{"kept": state, "gone": filepath.Join(state, "no"), "full": filepath.Join(state, "no")} {
+	for name, owner := range map[string]string{"kept": state, "gone": filepath.Join(state, "no"), "full": filepath.Join(state, "no"), "unwritten": ""} {
 		if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -20,7 +20,7 @@ func TestSweepLeavesWhatIsOwned(t *testing.T) {
 		t.Fatal(err)
 	}
 	sweep(base)
-	for name, want := range map[string]bool{"kept": true, "gone": false, "full": true} {
+	for name, want := range map[string]bool{"kept": true, "gone": false, "full": true, "unwritten": true} {
 		if _, err := os.Stat(filepath.Join(base, name)); (err == nil) != want {
 			t.Errorf("%s: there is %v, want %v", name, err == nil, want)
 		}

@@ -120,11 +120,7 @@ func memberCards(body *api.AssignmentBody, node int) []string {
 
 // leaseLeft is the lease of a member that starts now, counted from the last contact.
 func (d *Daemon) leaseLeft() time.Duration {
-	lease := d.site().Lease
-	if lease <= 0 {
-		return 0
-	}
-	return max(lease-(session.BootTime()-d.client.LastContact()), 1)
+	return LeaseLeft(d.site().Lease, d.client.LastContact(), session.BootTime())
 }
 
 // fillRanks writes the ranks of this node that run a process: their environment and files.
@@ -137,12 +133,6 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes(),
 		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
-	local := 0
-	for _, p := range body.Ranks {
-		if p.Node == node {
-			local++
-		}
-	}
 	for i, r := range env.Ranks() {
 		v := outpath.Vars{Job: s.Job, ArrayJob: body.ArrayJobID, ArrayIndex: body.ArrayIndex, Name: body.Name, User: body.User,
 			Node: d.opts.Name, NodeIndex: node, Rank: r, Restarts: body.RestartCount}
@@ -151,8 +141,25 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	}
 	s.MemoryMax = spec.MemoryPerNode
 	if s.MemoryMax == 0 {
-		s.MemoryMax = spec.MemoryPerRank * int64(local)
+		s.MemoryMax = memoryOf(spec, body, node)
 	}
+}
+
+// memoryOf is what the ranks of a node may use together; 0 where one of them has no figure,
+// because what it uses is not limited then.
+func memoryOf(spec *api.Spec, body *api.AssignmentBody, node int) int64 {
+	var sum int64
+	for r, p := range body.Ranks {
+		if p.Node != node {
+			continue
+		}
+		mem := spec.FiguresOf(r).Memory
+		if mem == 0 {
+			return 0
+		}
+		sum += mem
+	}
+	return sum
 }
 
 func input(spec *api.Spec, v outpath.Vars) string {

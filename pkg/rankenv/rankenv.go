@@ -59,7 +59,7 @@ func (m *Member) Ranks() []int {
 
 // Environ is the environment of each rank in Ranks, in that order.
 func (m *Member) Environ() [][]string {
-	l := newLayout(m.Body, m.Node)
+	l := newLayout(m.Spec, m.Body, m.Node)
 	e := newEnv(m.Spec.Env)
 	m.person(e)
 	m.gang(e, l)
@@ -113,6 +113,7 @@ func (m *Member) gang(e *env, l *layout) {
 	if l.peers != "" {
 		e.set("GANG_PEERS", l.peers)
 	}
+	m.roles(e, l)
 	e.set("MASTER_ADDR", l.master)
 	if m.Spec.Launch == api.LaunchBatch {
 		return // the script starts its ranks; a WORLD_SIZE would make a plain python wait for peers
@@ -170,6 +171,12 @@ func (m *Member) rank(e *env, l *layout, r int) []string {
 	if m.Spec.Launch != api.LaunchBatch {
 		e.setInt("RANK", r)
 		e.setInt("LOCAL_RANK", local)
+	}
+	if role, index := m.Spec.RoleAt(r); role != nil {
+		e.set("GANG_ROLE", role.Name)
+		e.setInt("GANG_ROLE_RANK", index)
+		e.setInt("GANG_ROLE_SIZE", role.Count)
+		e.setInt("SLURM_CPUS_PER_TASK", role.CPUsPerRank)
 	}
 	m.speak(e, r)
 	return e.list

@@ -125,6 +125,16 @@ func TestEnvironment(t *testing.T) {
 			m.Spec.Env = []string{"PYTHONUNBUFFERED=", "PATH=/usr/lib/gangd/bin:/bin", "broken", "=x", "NUL=a\x00b"}
 		}, map[string]string{"PYTHONUNBUFFERED": "", "PATH": "/usr/lib/gangd/bin:/bin", "NUL": "-"}},
 		{"a card the node does not know", func(m *Member) { m.CardIndex = nil }, map[string]string{"SLURM_JOB_GPUS": "-", "SLURM_GPUS_ON_NODE": "2"}},
+		{"roles", func(m *Member) {
+			m.Spec.Roles = []api.Role{{Name: "coordinator", Count: 1, CPUsPerRank: 1}, {Name: "data-loader", Count: 3, CPUsPerRank: 4}}
+			m.Spec.Env = append(m.Spec.Env, "GANG_ROLE_PEERS_OLD=a", "GANG_ROLE_RANK=7")
+		}, map[string]string{"GANG_ROLE": "coordinator", "GANG_ROLE_RANK": "0", "GANG_ROLE_SIZE": "1", "GANG_ROLES": "coordinator,data-loader",
+			"GANG_ROLE_PEERS_COORDINATOR": "10.0.0.1", "GANG_ROLE_PEERS_DATA_LOADER": "10.0.0.1,10.0.0.1,10.0.0.2", "GANG_ROLE_PEERS_OLD": "-",
+			"SLURM_CPUS_PER_TASK": "1", "SLURM_CPUS_ON_NODE": "9", "SLURM_JOB_CPUS_PER_NODE": "9,4"}},
+		{"the second role", func(m *Member) {
+			m.Node = 1
+			m.Spec.Roles = []api.Role{{Name: "coordinator", Count: 1, CPUsPerRank: 1}, {Name: "worker", Count: 3, CPUsPerRank: 4}}
+		}, map[string]string{"GANG_ROLE": "worker", "GANG_ROLE_RANK": "2", "GANG_ROLE_SIZE": "3", "SLURM_CPUS_PER_TASK": "4", "SLURM_CPUS_ON_NODE": "4", "GANG_RANK": "3"}},
 		{"figures of the job", func(m *Member) { m.Spec.RanksPerNode, m.Spec.MemoryPerNode, m.Spec.Account = 3, 2<<30, "lab" },
 			map[string]string{"SLURM_NTASKS_PER_NODE": "3", "SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ACCOUNT": "lab"}},
 	}
@@ -159,7 +169,7 @@ func TestPerNode(t *testing.T) {
 		counts []int
 		want   string
 	}{{[]int{2, 2, 2}, "2(x3)"}, {[]int{2, 2, 1}, "2(x2),1"}, {[]int{1}, "1"}, {[]int{1, 2, 2}, "1,2(x2)"}} {
-		if got := (&layout{counts: c.counts}).perNode(1); got != c.want {
+		if got := (&layout{}).perNode(c.counts); got != c.want {
 			t.Errorf("%v: %s, want %s", c.counts, got, c.want)
 		}
 	}

@@ -21,10 +21,10 @@ func (m *Member) slurm(e *env, l *layout) {
 		{"SLURM_NNODES", nodes}, {"SLURM_JOB_NUM_NODES", nodes},
 		{"SLURM_JOB_NODELIST", m.NodeList}, {"SLURM_NODELIST", m.NodeList},
 		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
-		{"SLURM_TASKS_PER_NODE", l.perNode(1)},
-		{"SLURM_JOB_CPUS_PER_NODE", l.perNode(s.CPUsPerRank)},
+		{"SLURM_TASKS_PER_NODE", l.perNode(l.counts)},
+		{"SLURM_JOB_CPUS_PER_NODE", l.perNode(l.cpus)},
 		{"SLURM_CPUS_PER_TASK", strconv.Itoa(s.CPUsPerRank)},
-		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.local * s.CPUsPerRank)},
+		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
 		{"SLURM_RESTART_COUNT", strconv.Itoa(b.RestartCount)},
 	} {
 		e.set(kv[0], kv[1])
@@ -55,6 +55,7 @@ func array(e *env, b *api.AssignmentBody) {
 // layout is where the ranks of a gang sit, seen from one node.
 type layout struct {
 	counts    []int // ranks by node
+	cpus      []int // of them, by node
 	local     int   // of this node
 	localRank map[int]int
 	cards     []string // of this node, each once, in the order of the ranks
@@ -62,8 +63,8 @@ type layout struct {
 	master    string   // address of rank 0
 }
 
-func newLayout(b *api.AssignmentBody, node int) *layout {
-	l := &layout{counts: make([]int, len(b.Nodes)), localRank: map[int]int{}, master: b.Nodes[b.Ranks[0].Node].Address}
+func newLayout(s *api.Spec, b *api.AssignmentBody, node int) *layout {
+	l := &layout{counts: make([]int, len(b.Nodes)), cpus: make([]int, len(b.Nodes)), localRank: map[int]int{}, master: b.Nodes[b.Ranks[0].Node].Address}
 	seen := map[string]bool{}
 	var peers strings.Builder
 	for r, p := range b.Ranks {
@@ -83,6 +84,7 @@ func newLayout(b *api.AssignmentBody, node int) *layout {
 			}
 		}
 		l.counts[p.Node]++
+		l.cpus[p.Node] += s.FiguresOf(r).CPUs
 	}
 	l.local = l.counts[node]
 	if peers.Len() < maxPeersBytes {
@@ -91,18 +93,18 @@ func newLayout(b *api.AssignmentBody, node int) *layout {
 	return l
 }
 
-// perNode writes the counts times each in Slurm's way: "2(x3),1".
-func (l *layout) perNode(each int) string {
+// perNode writes figures by node in Slurm's way: "2(x3),1".
+func (l *layout) perNode(figures []int) string {
 	var b strings.Builder
-	for i := 0; i < len(l.counts); {
+	for i := 0; i < len(figures); {
 		run := i + 1
-		for run < len(l.counts) && l.counts[run] == l.counts[i] {
+		for run < len(figures) && figures[run] == figures[i] {
 			run++
 		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(strconv.Itoa(l.counts[i] * each))
+		b.WriteString(strconv.Itoa(figures[i]))
 		if run-i > 1 {
 			fmt.Fprintf(&b, "(x%d)", run-i)
 		}

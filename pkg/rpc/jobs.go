@@ -136,6 +136,30 @@ func (s *Server) act(action string, op auth.Op) handler {
 	}
 }
 
+func (s *Server) update(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var req api.UpdateRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	out, err := s.Engine.Update(r.Context(), &req, caller(id), may(auth.OpUpdate, id))
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
+func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var req api.RerunRequest
+	if err := read(r, &req); err != nil {
+		return err
+	}
+	out, err := s.Engine.Rerun(r.Context(), &req, caller(id))
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
 func (s *Server) nodes(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
 	return reply(w, s.Engine.ShowNodes())
 }
@@ -199,12 +223,20 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 		}
 		since = n
 	}
+	limit := 0
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return api.Errorf(api.CodeInvalid, "limit=%q: want a number from 1", text)
+		}
+		limit = n
+	}
 	if !follow {
-		evs, err := s.Engine.Events(r.Context(), job, since)
+		evs, more, err := s.Engine.Events(r.Context(), job, since, limit)
 		if err != nil {
 			return err
 		}
-		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...)})
+		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...), More: more})
 	}
 	return s.followEvents(w, r, job, since)
 }

@@ -62,6 +62,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/hold", auth.OpHold, s.act("hold", auth.OpHold)},
 		{"POST /v1/release", auth.OpRelease, s.act("release", auth.OpRelease)},
 		{"POST /v1/requeue", auth.OpRequeue, s.act("requeue", auth.OpRequeue)},
+		{"POST /v1/update", auth.OpUpdate, s.update},
+		{"POST /v1/rerun", auth.OpSubmit, s.rerun},
 		{"GET /v1/events", auth.OpEvents, s.events},
 		{"GET /v1/log", auth.OpLog, s.logs},
 		{"GET /v1/nodes", auth.OpNodes, s.nodes},

@@ -48,10 +48,8 @@ func (pl *planner) kept(c *Candidate, d *cluster.Need) []cluster.Slot {
 		return nil
 	}
 	slots := pl.view.Claims[i].Slots
-	for _, s := range slots {
-		if at := pl.find(s.Node); at < 0 || !d.Admits(pl.real[at]) {
-			return nil
-		}
+	if !pl.admitsAll(d, slots) {
+		return nil
 	}
 	for _, g := range pl.grants(c, slots, epochClaim, time.Time{}) {
 		if _, err := pl.emptied(g.at).Take(g.Grant); err != nil {
@@ -82,6 +80,9 @@ func (pl *planner) emptied(at int) *cluster.Node {
 // findClaim chooses places over the whole of the ready nodes, those that need the least
 // further freeing.
 func (pl *planner) findClaim(d *cluster.Need, avoid []string) []cluster.Slot {
+	if d.Parts != nil {
+		return pl.claimMixed(d, avoid)
+	}
 	spots := pl.spotsEmpty(d, avoid)
 	l := layoutOf(d)
 	if l.members(pl.tallyOf(spots)) == 0 {

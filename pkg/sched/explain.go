@@ -28,10 +28,12 @@ func Explain(v *View, p *Policy, job int64) Reason {
 		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
 	}
 	position := ordinal(at+1) + " of " + strconv.Itoa(len(v.Queue)) + " in the queue"
-	if ms := pl.place(sh.need, pl.current(), c.Avoid); ms != nil {
-		names := make([]string, len(ms))
-		for i, m := range ms {
-			names[i] = pl.real[m.at].Name
+	if slots := pl.slots(c, sh.need); slots != nil {
+		var names []string
+		for _, s := range slots {
+			if !slices.Contains(names, s.Node) {
+				names = append(names, s.Node)
+			}
 		}
 		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(names)}
 	}
@@ -41,6 +43,10 @@ func Explain(v *View, p *Policy, job int64) Reason {
 	}
 	lines := []string{position + "; " + r.Text}
 	lines = append(lines, pl.ahead(sh.need, at)...)
+	if sh.need.Parts != nil {
+		lines = append(lines, pl.mixedLines(sh.need)...)
+		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
+	}
 	lines = append(lines, pl.nodeLines(sh.need)...)
 	lines = append(lines, startNow(v, p, c, sh.need, pl.current())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}

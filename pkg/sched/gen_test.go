@@ -98,6 +98,9 @@ func genSpec(t *rapid.T) *api.Spec {
 
 func genCandidate(t *rapid.T, job int64) *Candidate {
 	s := genSpec(t)
+	if rapid.IntRange(0, 3).Draw(t, "roles") == 0 {
+		giveRoles(t, s)
+	}
 	partitions := rapid.SampledFrom([][]string{{"gpu"}, {"gpu", "short"}, {"short"}}).Draw(t, "in")
 	return &Candidate{Job: job, Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Size: s.Size, Ask: cluster.AskOf(s, partitions),
 		Submit: epoch0.Add(time.Duration(job) * time.Second), Avoid: rapid.SampledFrom([][]string{nil, nil, {"n1"}}).Draw(t, "avoid")}
@@ -114,15 +117,15 @@ func genQueue(t *rapid.T, first int64, most int) []*Candidate {
 // apply takes what a start asks for, node by node, and fails the test when one refuses.
 func apply(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *Candidate, epoch int, slots []cluster.Slot) []*cluster.Node {
 	out := append([]*cluster.Node(nil), nodes...)
-	by := make(map[string][]cluster.Slot)
-	for _, s := range slots {
-		by[s.Node] = append(by[s.Node], s)
+	by := make(map[string][]int)
+	for r, s := range slots {
+		by[s.Node] = append(by[s.Node], r)
 	}
 	for i, n := range out {
 		if len(by[n.Name]) == 0 {
 			continue
 		}
-		next, err := n.Take(cluster.GrantFor(c.Ask, api.MemberKey{Job: c.Job, Epoch: epoch}, by[n.Name], time.Time{}))
+		next, err := n.Take(cluster.GrantOf(c.Ask, api.MemberKey{Job: c.Job, Epoch: epoch}, by[n.Name], func(r int) cluster.Slot { return slots[r] }, time.Time{}))
 		if err != nil {
 			t.Fatalf("job %d %+v on %+v: %v", c.Job, *c.Ask.Spec, slots, err)
 		}

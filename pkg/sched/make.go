@@ -129,13 +129,9 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 
 // start books a gang where it fits, and reports whether it does.
 func (pl *planner) start(c *Candidate, sh *shape) bool {
-	members := pl.place(sh.need, pl.current(), c.Avoid)
-	if members == nil {
+	slots := pl.slots(c, sh.need)
+	if slots == nil {
 		return false
-	}
-	slots := make([]cluster.Slot, 0, sh.need.Size)
-	for _, m := range members {
-		slots = append(slots, sh.need.Pick(pl.current()[m.at], m.ranks)...)
 	}
 	var until time.Time
 	if c.TimeLimit > 0 {
@@ -151,16 +147,36 @@ func (pl *planner) start(c *Candidate, sh *shape) bool {
 	return true
 }
 
+// slots is where a gang can start now, by rank; nil: it does not fit.
+func (pl *planner) slots(c *Candidate, d *cluster.Need) []cluster.Slot {
+	if d.Parts != nil {
+		return pl.placeMixed(c, d)
+	}
+	members := pl.place(d, pl.current(), c.Avoid)
+	if members == nil {
+		return nil
+	}
+	slots := make([]cluster.Slot, 0, d.Size)
+	for _, m := range members {
+		slots = append(slots, d.Pick(pl.current()[m.at], m.ranks)...)
+	}
+	return slots
+}
+
 // nodeGrant is a grant with the index of its node.
 type nodeGrant struct {
 	at int
 	cluster.Grant
 }
 
-// grants is what slots take, node by node. The slots of a node follow each other.
+// grants is what slots take, node by node. The slots of a node follow each other, except
+// in a gang with roles.
 func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
-	var out []nodeGrant
 	key := api.MemberKey{Job: c.Job, Epoch: epoch}
+	if c.Ask.Parts != nil {
+		return pl.mixedGrants(c, slots, key, until)
+	}
+	var out []nodeGrant
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].Node == slots[0].Node {
@@ -168,6 +184,22 @@ func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until t
 		}
 		out = append(out, nodeGrant{pl.find(slots[0].Node), cluster.GrantFor(c.Ask, key, slots[:n], until)})
 		slots = slots[n:]
+	}
+	return out
+}
+
+func (pl *planner) mixedGrants(c *Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
+	ranks := make(map[string][]int)
+	var order []string
+	for r, s := range slots {
+		if ranks[s.Node] == nil {
+			order = append(order, s.Node)
+		}
+		ranks[s.Node] = append(ranks[s.Node], r)
+	}
+	out := make([]nodeGrant, len(order))
+	for i, name := range order {
+		out[i] = nodeGrant{pl.find(name), cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
 	}
 	return out
 }

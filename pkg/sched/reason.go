@@ -36,6 +36,9 @@ func (pl *planner) reasonFor(sh *shape) Reason {
 		return Reason{Word: WordBad, Text: sh.bad.Error()}
 	}
 	room := min(pl.tally.ranks, sh.need.Size) // left by the last look, which found it not to fit
+	if sh.need.Parts != nil {
+		return pl.mixedReason(sh.need)
+	}
 	if pl.shadow != nil && pl.fits(sh.need, pl.real) {
 		return Reason{Word: WordPriority, Text: "would fit, but " + pl.claimants() + " ahead and will use what is free"}
 	}

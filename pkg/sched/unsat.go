@@ -35,6 +35,9 @@ func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Erro
 	if holdsEver(d, whole) {
 		return nil
 	}
+	if d.Parts != nil {
+		return diagnoseMixed(d, whole)
+	}
 	e := diagnose(d, whole)
 	if e.Hint == "" {
 		e.Hint = nearestHint(d, whole)
@@ -44,6 +47,13 @@ func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Erro
 
 // holdsEver reports whether the nodes would hold the ask with no gang on them.
 func holdsEver(d *cluster.Need, nodes []*cluster.Node) bool {
+	if d.Parts != nil {
+		empty := make([]*cluster.Node, len(nodes))
+		for i, n := range nodes {
+			empty[i] = n.Emptied()
+		}
+		return mixed(d, empty, allOf(empty), nil) != nil
+	}
 	l, t, try := layoutOf(d), tally{}, 1
 	for _, n := range nodes {
 		k := d.RanksEmpty(n)

@@ -25,6 +25,8 @@ type Ask struct {
 	cpusPerGPU              int
 	signalGiven, noRequeue  bool
 	requeueCauses           []api.Cause
+	roles                   []askedRole
+	setting                 *Setting // that is being set, for errors found later
 }
 
 // number reads a whole number from lo to hi.
@@ -313,4 +315,16 @@ func setBegin(a *Ask, v string) error {
 		a.Spec.Begin = t
 	}
 	return err
+}
+
+func setInvalidDependency(a *Ask, v string) error {
+	switch strings.ToLower(v) {
+	case "yes", "y", "1", "true":
+		a.Spec.InvalidDependency = api.InvalidCancel
+	case "no", "n", "0", "false":
+		a.Spec.InvalidDependency = api.InvalidWait
+	default:
+		return bad("not yes or no", "write --kill-on-invalid-dep=yes or =no")
+	}
+	return nil
 }

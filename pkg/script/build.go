@@ -67,10 +67,13 @@ func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
 	if err := contradictions(won); err != nil {
 		return nil, nil, err
 	}
+	if err := byRole(won); err != nil {
+		return nil, nil, err
+	}
 	a := &Ask{now: now}
 	for i := range Options {
-		if s := won[&Options[i]]; s != nil {
-			a.Used = append(a.Used, *s)
+		for _, s := range all(settings, won[&Options[i]]) {
+			a.Used, a.setting = append(a.Used, *s), s
 			if s.Option.set != nil {
 				_ = s.Option.set(a, s.value()) // checked above
 			}
@@ -131,6 +134,24 @@ func decide(settings []Setting) map[*Option]*Setting {
 		}
 	}
 	return won
+}
+
+// all is the settings that a winner stands for: itself, or every one of its source where the
+// option may be repeated.
+func all(settings []Setting, won *Setting) []*Setting {
+	switch {
+	case won == nil:
+		return nil
+	case !won.Option.Repeat:
+		return []*Setting{won}
+	}
+	var out []*Setting
+	for i := range settings {
+		if s := &settings[i]; s.Option == won.Option && s.Source == won.Source {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // contradictions refuses rivals of one source and drops the weaker of two.

@@ -24,6 +24,49 @@ func buildOf(text string, args ...string) (*Request, []Warning, error) {
 	return r, append(warn, w...), err
 }
 
+// A role has what the job asks for, but for what it says itself.
+func TestBuildRoles(t *testing.T) {
+	role := func(name string, n int) api.Role { return api.Role{Name: name, Count: n, CPUsPerRank: 1} }
+	worker := api.Role{Name: "worker", Count: 3, CPUsPerRank: 4, MemoryPerRank: 8 << 30, GPUsPerRank: 1, VRAMBytes: 40 << 30}
+	for _, c := range []struct {
+		text, args string
+		want       []api.Role
+	}{
+		{"", "--role coordinator:1 --role worker:3,gpus-per-rank=1,vram=40G,cpus=4,mem=8G", []api.Role{role("coordinator", 1), worker}},
+		{"", "--role=coordinator:1\tworker:3,gpus=1,vram=40G,cpus-per-task=4,mem-per-rank=8G", []api.Role{role("coordinator", 1), worker}},
+		{"#GANG --role=a:1\n#GANG --role=b:2", "", []api.Role{role("a", 1), role("b", 2)}},
+		{"#GANG --role=a:1 --role=b:2", "--role=c:3", []api.Role{role("c", 3)}},
+		{"#SBATCH --nodes=2 --mem=4G\n#GANG --role=a:1", "", []api.Role{role("a", 1)}},
+		{"", "--role=a:1 --role=b:3 --size=4", []api.Role{role("a", 1), role("b", 3)}},
+		{"#GANG --size=9", "--role=a:1", []api.Role{role("a", 1)}},
+		{"", "--gpus-per-rank=h100:2 --vram=40G --cpus-per-gpu=6 --mem-per-gpu=10G --role=a:1,gpus=0 --role=b:1", []api.Role{role("a", 1),
+			{Name: "b", Count: 1, CPUsPerRank: 12, MemoryPerRank: 20 << 30, GPUsPerRank: 2, GPUType: "h100", VRAMBytes: 40 << 30}}},
+		{"", "--vram=40G --role=a:1 --role=b:1,gpus=0", []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30}, role("b", 1)}},
+		{"", "--mem-per-cpu=1G --constraint=ib --role=a:1,cpus=3,ends=gang --role=b:1,constraint=big", []api.Role{
+			{Name: "a", Count: 1, CPUsPerRank: 3, MemoryPerRank: 3 << 30, Constraint: "ib", EndsGang: true},
+			{Name: "b", Count: 1, CPUsPerRank: 1, MemoryPerRank: 1 << 30, Constraint: "big"}}},
+	} {
+		var args []string
+		for _, w := range strings.Split(c.args, " ") {
+			if w != "" {
+				args = append(args, strings.ReplaceAll(w, "\t", " "))
+			}
+		}
+		r, _, err := buildOf("#!/bin/sh\n"+c.text+"\n", args...)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.text, c.args, err)
+			continue
+		}
+		size := 0
+		for _, x := range c.want {
+			size += x.Count
+		}
+		if d := cmp.Diff(c.want, r.Spec.Roles); d != "" || r.Spec.Size != size || r.Spec.Launch != api.LaunchRanks {
+			t.Errorf("%s %s: %d %s\n%s", c.text, c.args, r.Spec.Size, r.Spec.Launch, d)
+		}
+	}
+}
+
 func TestBuildDerives(t *testing.T) {
 	two := 2
 	for _, c := range []struct {

@@ -9,6 +9,12 @@ import (
 // derive computes what the settings imply, in the order in which one figure needs
 // another: ranks, cards, CPUs, memory, stop.
 func (a *Ask) derive() ([]Warning, error) {
+	if a.roles != nil {
+		if err := a.deriveRoles(); err != nil {
+			return nil, err
+		}
+		return nil, a.stop()
+	}
 	warn, err := a.ranks()
 	if err != nil {
 		return nil, err
@@ -215,6 +221,9 @@ func (a *Ask) stop() error {
 	if s.GraceMax > 0 && s.GraceMax < s.Grace {
 		return a.Refuse("grace-max", "it is shorter than the grace ("+formatTime(s.Grace)+") of "+a.By("grace").where(),
 			"write a longer --grace-max, or leave it out")
+	}
+	if s.TimeLimit > 0 && s.ReadyTimeout >= s.TimeLimit {
+		return a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
 	}
 	n := s.Notice
 	if n == nil {

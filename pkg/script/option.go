@@ -48,6 +48,7 @@ type Option struct {
 	Use     string // Refused: what to use instead
 	Warn    bool   // Partial without effect: Note goes to stderr each time
 	OnLine  bool   // belongs on the command line only
+	Repeat  bool   // each occurrence in the closest source counts, not only the last
 
 	set func(a *Ask, v string) error // nil when Refused, or when Warn says it all
 }

@@ -22,6 +22,9 @@ var asked = []Option{
 	{Long: "size", Kind: Value, Arg: "N", Group: groupGang,
 		Help: "ranks of the gang; the script runs once in each",
 		set:  func(a *Ask, v string) error { return numberInto(&a.size, v, 1, api.MaxGangSize) }},
+	{Long: "role", Kind: Value, Repeat: true, Arg: "NAME:N[,OPTION=VALUE...]", Group: groupGang,
+		Help: "N ranks of a kind with its own gpus-per-rank, vram, cpus, mem, constraint; ends=gang; may be repeated",
+		set:  setRole},
 	{Long: "ranks-per-node", Kind: Value, Arg: "N", Group: groupGang,
 		Help: "exactly N ranks on each node (the last may have fewer)",
 		set:  func(a *Ask, v string) error { return numberInto(&a.Spec.RanksPerNode, v, 1, api.MaxGangSize) }},
@@ -122,6 +125,15 @@ var asked = []Option{
 			a.Spec.GraceMax, err = graceOf(v)
 			return err
 		}},
+	{Long: "ready-timeout", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "every rank has to say READY=1 (sd_notify) within TIME of the start, or the launch has failed",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.ReadyTimeout, err = ParseSeconds(v)
+			if err == nil && (a.Spec.ReadyTimeout <= 0 || a.Spec.ReadyTimeout > maxGrace) {
+				return bad("want more than nothing and at most a day", "write --ready-timeout=5m")
+			}
+			return err
+		}},
 	{Long: "checkpoint", Kind: Value, Arg: "drain", Group: groupTime,
 		Help: "take checkpoints (gckpt put) only while the job is being stopped",
 		set: func(a *Ask, v string) error {
@@ -178,6 +190,16 @@ var asked = []Option{
 	{Long: "begin", Short: 'b', Kind: Value, Arg: "TIME", List: Exact, Group: groupPlace,
 		Help: "not before: 16:00, now+1hour, 2030-01-20T12:34:00",
 		set:  setBegin},
+	{Long: "dependency", Short: 'd', Env: []string{"SBATCH_DEPENDENCY"}, Kind: Value, Arg: "KIND:ID[:ID...],...", List: Partial, Group: groupPlace,
+		Help: "after other jobs: afterok:12, afterany:12:13, after:12+10, aftercorr:12, singleton",
+		Note: "no expand and no afterburstbuffer; a job that left the queue counts as it ended",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.Dependency, err = ParseDependency(v)
+			return err
+		}},
+	{Long: "kill-on-invalid-dep", Kind: Value, Arg: "yes|no", List: Exact, Group: groupPlace,
+		Help: "end the job when its dependency can never be met (the site's choice, yes)",
+		set:  setInvalidDependency},
 	{Long: "hold", Short: 'H', List: Exact, Group: groupPlace,
 		Help: "queue it held; gctl release lets it go",
 		set:  func(a *Ask, _ string) error { a.Spec.Hold = true; return nil }},

@@ -74,8 +74,6 @@ var hints = []Option{
 			_, err := ParseTime(v)
 			return err
 		}},
-	{Long: "kill-on-invalid-dep", Kind: Value, Arg: "yes|no", List: Partial, Warn: true, Group: groupHints,
-		Note: "there are no dependencies that could be invalid"},
 	{Long: "ignore-pbs", Env: []string{"SBATCH_IGNORE_PBS"}, List: Exact, Group: groupHints,
 		Help: "#PBS lines are never read",
 		set:  func(*Ask, string) error { return nil }},
@@ -83,8 +81,6 @@ var hints = []Option{
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
-	{Long: "dependency", Short: 'd', Kind: Value, List: Refused, Group: groupNot,
-		Note: "a job can't wait for another one's end", Use: "submit the next one when this one has ended: gsubmit --wait a.sh && gsubmit b.sh"},
 	{Long: "reservation", Env: []string{"SBATCH_RESERVATION"}, Kind: Value, List: Refused, Group: groupNot,
 		Note: "there are no reservations", Use: "use --partition or --nodelist"},
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,

@@ -16,30 +16,14 @@ import (
 	"gangd/pkg/api"
 )
 
-const (
-	// The back-off between tries. The first retry is at once: a controller that was
-	// restarted is there again within milliseconds. The ceiling is what a person waits
-	// without asking; leaseTries lowers it for a short lease.
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 2 * time.Second
-
-	// leaseTries is how often at least a node asks in the time of its lease: each refused
-	// connection renews it, and the gaps between them must not use it up.
-	leaseTries = 8
-
-	// steadySession is how long a session lasts for the next retry to be at once again: a
-	// controller that refuses each hello must not be asked in a tight loop.
-	steadySession = time.Second
-
-	// maxReplyBytes is how much of streams one frame carries: small enough that a
-	// report never waits behind a log for long.
-	maxReplyBytes = 64 << 10
-)
+// maxReplyBytes is how much of streams one frame carries: small enough that a
+// report never waits behind a log for long.
+const maxReplyBytes = 64 << 10
 
 // run keeps sessions up until ctx ends.
 func (c *Client) run(ctx context.Context) {
 	defer close(c.done)
-	wait := time.Duration(0)
+	var wait backoff
 	said := ""
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -48,32 +32,30 @@ func (c *Client) run(ctx context.Context) {
 			return
 		}
 		if greeted {
+			c.hungUp = HungUp(err)
 			c.opts.Agent.Down(err)
 		}
 		if greeted || err.Error() != said { // one line for each thing that is wrong, not one for each try
 			said = err.Error()
 			c.opts.Log.Warn("no session with the controller", "address", c.opts.Address, "err", err)
 		}
-		if greeted && time.Since(began) >= steadySession {
-			wait, said = 0, ""
-			continue
+		lasted := time.Duration(0)
+		if greeted {
+			lasted = time.Since(began)
 		}
-		wait = min(max(2*wait, minBackoff), c.longestWait())
-		// A jitter of half the wait spreads a site's nodes after a restart of the controller.
-		if !sleep(ctx, wait/2+rand.N(wait/2+1)) {
+		if lasted >= steadySession {
+			said = ""
+		}
+		if !sleep(ctx, wait.next(lasted, c.lease, rand.N)) {
 			return
 		}
 	}
 }
 
-func (c *Client) longestWait() time.Duration {
-	if c.lease <= 0 {
-		return maxBackoff
-	}
-	return min(maxBackoff, max(c.lease/leaseTries, minBackoff))
-}
-
 func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -86,9 +68,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // clientSession is one session at the node.
 type clientSession struct {
+	nodeHalf
 	c       *Client
 	link    *link
-	specs   specCache
 	jobs    sync.WaitGroup // writer and streams
 	streams nodeStreams
 	calls   calls
@@ -100,9 +82,8 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := &clientSession{c: c, link: newLink(ctx, ws, maxControllerFrame), specs: newSpecCache()}
+	s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c, link: newLink(ctx, ws, maxControllerFrame)}
 	s.streams.open = map[uint64]*nodeStream{}
-	c.out.put(func() { c.out.echo, c.out.replies, c.out.calls = 0, nil, nil }) // the last session's
 	defer s.jobs.Wait()
 	welcome, err := s.greet()
 	if err != nil {
@@ -152,16 +133,26 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	if err == nil {
 		return ws, nil
 	}
-	if nobodyListens(c.opts.Network, err) {
+	switch {
+	case c.nobodyListens(err):
 		c.contact.at(asked)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, errDoubted
 	}
 	return nil, dialError(resp, err)
 }
 
+// errDoubted is a refusal over the network that does not count as contact.
+var errDoubted = errors.New("connection refused, but the controller had not closed the last session: " +
+	"something on the way may refuse in its name, so leases run on")
+
 // nobodyListens: the controller's host answered that no controller runs there. For a unix
-// socket that host is this one, and a missing file says the same.
-func nobodyListens(network string, err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || network == "unix" && errors.Is(err, os.ErrNotExist)
+// socket that host is this one, and a missing file says the same. See [Client.LastContact].
+func (c *Client) nobodyListens(err error) bool {
+	if c.opts.Network == "unix" {
+		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) && c.hungUp
 }
 
 // dialError leaves out the layers of "failed to" that the libraries put around a cause.
@@ -179,12 +170,7 @@ func dialError(resp *http.Response, err error) error {
 // greet says Hello and waits for the Welcome.
 func (s *clientSession) greet() (*api.Welcome, error) {
 	c := s.c
-	// What happens from here on is reported in this session: a wake-up that comes
-	// between Hello and the first report is kept in the outbox.
-	hello := c.opts.Agent.Hello()
-	hello.Protocol = api.SessionProtocol
-	asked := BootTime()
-	if err := s.link.write(&api.Frame{Hello: hello}); err != nil {
+	if err := s.link.write(s.hello()); err != nil {
 		return nil, err
 	}
 	f, err := s.link.read()
@@ -194,10 +180,9 @@ func (s *clientSession) greet() (*api.Welcome, error) {
 	if f.Welcome == nil {
 		return nil, errors.New("controller did not answer the hello with a welcome")
 	}
-	c.contact.at(asked)
+	s.welcomed(f.Welcome)
 	s.link.greeted(f.Welcome.Settings.Heartbeat)
 	c.lease = f.Welcome.Settings.Lease
-	c.opts.Agent.Welcome(f.Welcome)
 	return f.Welcome, s.apply(f)
 }
 
@@ -212,11 +197,8 @@ func (s *clientSession) read(err error) error {
 }
 
 func (s *clientSession) apply(f *api.Frame) error {
-	if f.Desired != nil {
-		if err := s.specs.apply(f.Desired); err != nil {
-			return err
-		}
-		s.c.opts.Agent.Desired(f.Desired)
+	if err := s.desired(f); err != nil {
+		return err
 	}
 	for _, o := range f.Signals {
 		s.streams.start(s, api.StreamRequest{Signal: &o})
@@ -227,15 +209,7 @@ func (s *clientSession) apply(f *api.Frame) error {
 	for i := range f.Calls {
 		s.calls.piece(&f.Calls[i])
 	}
-	if f.Lineage != 0 {
-		s.c.opts.Agent.Lineage(f.Lineage)
-	}
-	if f.Beat != 0 {
-		s.c.out.put(func() { s.c.out.echo = f.Beat })
-	}
-	if f.Echo != 0 {
-		s.c.contact.echo(f.Echo)
-	}
+	s.heard(f)
 	return nil
 }
 
@@ -261,28 +235,6 @@ func (s *clientSession) writeLoop(heartbeat time.Duration) {
 			}
 		}
 	}
-}
-
-// fill puts into f what is due; false: nothing is.
-func (s *clientSession) fill(f *api.Frame) bool {
-	o := &s.c.out
-	o.mu.Lock()
-	dirty := o.dirty
-	f.Echo = o.echo
-	f.Replies, o.replies = takeReplies(o.replies)
-	f.Calls, o.calls = takeCalls(o.calls)
-	more := len(o.replies) > 0 || len(o.calls) > 0
-	o.dirty, o.echo = false, 0
-	o.mu.Unlock()
-	if more {
-		o.poke()
-	}
-	if dirty || f.Beat != 0 {
-		f.Actual = s.c.opts.Agent.Report()
-		f.Samples = s.c.opts.Agent.Samples()
-		f.Notes = s.c.opts.Agent.Notes()
-	}
-	return f.Beat != 0 || f.Echo != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || len(f.Calls) > 0
 }
 
 // takeReplies splits off the first maxReplyBytes.

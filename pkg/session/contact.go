@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/fault"
 )
 
 // BootTime is CLOCK_BOOTTIME: it runs on while the machine sleeps, so that a lease that ran
@@ -20,12 +22,20 @@ func BootTime() time.Duration {
 
 // contact remembers when the controller was last known to hear this node.
 type contact struct {
+	clock     func() time.Duration // nil: BootTime
 	connected atomic.Bool
 	last      atomic.Int64
 
 	mu    sync.Mutex
 	beats uint64                   // number of the last beat
 	sent  map[uint64]time.Duration // beats under way, by number
+}
+
+func (c *contact) now() time.Duration {
+	if c.clock == nil {
+		return BootTime()
+	}
+	return c.clock()
 }
 
 // maxBeats bounds the beats under way: more than SilentBeats never are for long.
@@ -39,7 +49,7 @@ func (c *contact) beat() uint64 {
 		c.sent = map[uint64]time.Duration{}
 	}
 	c.beats++
-	c.sent[c.beats] = BootTime()
+	c.sent[c.beats] = c.now()
 	return c.beats
 }
 
@@ -50,6 +60,9 @@ func (c *contact) echo(n uint64) {
 	at, ok := c.sent[n]
 	delete(c.sent, n)
 	c.mu.Unlock()
+	if fault.Is(fault.LeaseFromReceipt) {
+		at = c.now()
+	}
 	if ok {
 		c.at(at)
 	}

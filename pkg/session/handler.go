@@ -27,7 +27,8 @@ type Handler interface {
 	// Lineage is the number of the newest commit. Nodes keep it, so that a store that went
 	// back in time is noticed.
 	Lineage() uint64
-	// Desired is the complete desired set of a node now. ok false is "on hold": nothing is
+	// Desired is the complete desired set of a node now; what it lists without a body the
+	// node shall say to be gone. ok false is "on hold": nothing is
 	// sent, and what was sent stays as it is. The result is not changed afterwards by
 	// either side.
 	Desired(node string) (assignments []api.Assignment, specs map[string]*api.Spec, ok bool)

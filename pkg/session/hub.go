@@ -53,7 +53,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, node string) {
 		h.log.Warn("session refused", "node", node, "from", r.RemoteAddr, "err", err)
 		return // Accept has answered
 	}
-	s := &hubSession{hub: h, link: newLink(h.ctx, ws, maxNodeFrame), done: make(chan struct{})}
+	s := &hubSession{hubHalf: newHubHalf(h.handler), hub: h, link: newLink(h.ctx, ws, maxNodeFrame), done: make(chan struct{})}
 	s.out.init()
 	s.serve(node)
 }

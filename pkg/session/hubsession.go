@@ -12,10 +12,10 @@ import (
 
 // hubSession is one session at the controller. serve is its reader; write its writer.
 type hubSession struct {
+	hubHalf
 	hub   *Hub
 	link  *link
 	hello *api.Hello
-	out   outbox
 	done  chan struct{} // closed when serve is over
 
 	writing sync.WaitGroup
@@ -107,6 +107,7 @@ func (s *hubSession) greet(node string) error {
 		return err
 	}
 	s.link.greeted(welcome.Settings.Heartbeat)
+	s.node = s.hello.Node
 	s.streams.init(&s.out)
 	s.writing.Add(1)
 	go s.writeLoop(welcome)
@@ -132,20 +133,9 @@ func (s *hubSession) read() error {
 		if err != nil {
 			return err
 		}
-		if f.Beat != 0 {
-			s.out.put(func() { s.out.echo = f.Beat })
-		}
-		if f.Actual != nil {
-			s.hub.handler.NodeReport(s.hello.Node, f.Actual)
-		}
-		if len(f.Samples) > 0 {
-			s.hub.handler.NodeSample(s.hello.Node, f.Samples)
-		}
+		s.take(f)
 		for i := range f.Replies {
 			s.streams.reply(&f.Replies[i])
-		}
-		if len(f.Notes) > 0 {
-			s.hub.handler.NodeNotes(s.hello.Node, f.Notes)
 		}
 		for i := range f.Calls {
 			if p := &f.Calls[i]; p.Call != nil {
@@ -163,58 +153,21 @@ func (s *hubSession) writeLoop(welcome *api.Welcome) {
 	defer s.writing.Done()
 	beat := time.NewTicker(welcome.Settings.Heartbeat)
 	defer beat.Stop()
-	told := newSent()
-	frames := s.frames(told, &api.Frame{Welcome: welcome}, true)
-	for beats := uint64(1); ; {
+	frames := s.welcome(welcome)
+	for {
 		for _, f := range frames {
 			if err := s.link.write(f); err != nil {
 				s.link.end(err)
 				return
 			}
 		}
-		next := &api.Frame{}
 		select {
 		case <-s.link.ctx.Done():
 			return
 		case <-s.out.wake:
+			frames = s.due()
 		case <-beat.C:
-			next.Beat, next.Lineage = beats, s.hub.handler.Lineage()
-			beats++
-		}
-		frames = s.frames(told, next, false)
-	}
-}
-
-// frames fills f with what is due; large sets of specs become frames before it.
-func (s *hubSession) frames(told *sent, f *api.Frame, force bool) []*api.Frame {
-	o := &s.out
-	o.mu.Lock()
-	dirty := o.dirty || force
-	f.Echo, f.Streams = o.echo, o.requests
-	f.Calls, o.calls = takeCalls(o.calls)
-	more := len(o.calls) > 0
-	o.dirty, o.echo, o.requests = false, 0, nil
-	o.mu.Unlock()
-	if more {
-		o.poke()
-	}
-
-	var desired []*api.Desired
-	if dirty {
-		if want, specs, ok := s.hub.handler.Desired(s.hello.Node); ok {
-			desired = told.diff(want, specs)
+			frames = s.beat()
 		}
 	}
-	frames := []*api.Frame{f}
-	for i, d := range desired {
-		if i > 0 {
-			f = &api.Frame{}
-			frames = append(frames, f)
-		}
-		f.Desired = d
-	}
-	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {
-		return nil // woken for a change that was sent already
-	}
-	return frames
 }

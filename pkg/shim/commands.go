@@ -46,6 +46,9 @@ func (m *member) command(c Command) {
 		}
 		return
 	}
+	if c.Limit != 0 {
+		m.step(supervise.Limit{TimeLimit: max(c.Limit, 0)})
+	}
 	if c.Go != nil && m.mach.State() == supervise.Holding {
 		m.port = c.Go.MasterPort
 		m.step(supervise.Go{})

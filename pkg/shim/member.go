@@ -206,6 +206,8 @@ func (m *member) do(act supervise.Act) {
 		m.stuck()
 	case supervise.Finish:
 		m.finish()
+	case supervise.Recant:
+		m.recant()
 	case supervise.Tell:
 		m.dirty = true
 	}

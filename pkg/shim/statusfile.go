@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -23,6 +24,13 @@ func (m *member) announce() {
 	}
 	if err := m.writeStatus(statusText(o, m.spec.Epoch, time.Now())); err != nil {
 		logf("write %s: %v", StatusFile, err)
+	}
+}
+
+// recant takes the file away: no end is in sight any more.
+func (m *member) recant() {
+	if err := os.Remove(StatusFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		logf("remove %s: %v", StatusFile, err)
 	}
 }
 

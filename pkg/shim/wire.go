@@ -75,6 +75,7 @@ type Command struct {
 	Go     *Go              `json:"go,omitempty"`
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
+	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
 	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
 	Stacks string           `json:"stacks,omitempty"`   // [TakeStacks] or [DropStacks]
 	Bye    bool             `json:"bye,omitempty"`      // results are recorded: let go of the member

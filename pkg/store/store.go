@@ -32,6 +32,7 @@ var ErrExists = errors.New("file exists")
 // Store is implemented by sqlitestore and memstore, and checked by storetest.
 type Store interface {
 	Checkpoints
+	Releases
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
 	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
 	Load(ctx context.Context, keep time.Time) (*gang.Saved, error)

@@ -43,7 +43,23 @@ var malformedCases = []malformed{
 	{"a value too many", sh, "--hold=yes @", "--hold takes no value; write --hold", 2},
 	{"het job", sh + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", "@", "job.sh:3:9: heterogeneous jobs (hetjob) are not supported; submit each part by itself", 1},
 	{"what belongs on the line", sh + "#GANG --wrap=date\n", "@", "job.sh:2:7: --wrap belongs on the command line; remove it here", 1},
-	{"refused option of sbatch", sh + "#SBATCH -d afterok:7\n", "@", "job.sh:2:9: --dependency=afterok:7: a job can't wait for another one's end; submit the next one when this one has ended: gsubmit --wait a.sh && gsubmit b.sh", 1},
+	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: containers are not started; start one in the script: apptainer exec --nv IMAGE python train.py", 1},
+
+	// Roles.
+	{"role without a number", sh, "--role=worker @", "--role=worker: how many ranks role worker has is missing; write worker:1", 2},
+	{"role of no ranks", sh + "#GANG --role=worker:0\n", "@", "job.sh:2:7: --role=worker:0: the ranks of role worker: less than 1; write a number from 1 to 65536", 1},
+	{"role of bad name", sh, "--role=Worker:1 @", `--role=Worker:1: "Worker" is not a name for a role; write lower-case letters, digits and -, a letter first, at most 32: worker, data-loader`, 2},
+	{"role twice", sh + "#GANG --role=a:1 --role=b:1\n#GANG --role=a:2\n", "@", "job.sh:3:7: --role=a:2: role a is named twice; give each role one --role with all its ranks", 1},
+	{"role option", sh, "--role=worker:1,cpu=4 @", `--role=worker:1,cpu=4: unknown option "cpu" of role worker; did you mean cpus? a role has gpus-per-rank, vram, cpus, mem, constraint, ends`, 2},
+	{"role option far off", sh, "--role=worker:1,partition=x @", `--role=worker:1,partition=x: unknown option "partition" of role worker; a role has gpus-per-rank, vram, cpus, mem, constraint, ends`, 2},
+	{"role option without value", sh, "--role=worker:1,vram @", "--role=worker:1,vram: vram of role worker needs a value; write --role=worker:3, or --role=worker:3,gpus-per-rank=1,vram=40G,cpus=4,mem=8G", 2},
+	{"role of bad figure", sh, "--role=worker:1,mem=8X @", `--role=worker:1,mem=8X: mem=8X of role worker: unknown unit "X"; write 24G, 24GB, 1.5T, 512M or a plain number of MiB`, 2},
+	{"role ends what", sh, "--role=worker:1,ends=job @", "--role=worker:1,ends=job: ends=job of role worker: unknown value; write ends=gang: when all ranks of the role are done the gang is done, and the others are stopped", 2},
+	{"roles and another size", sh, "--size=5 --role=a:1 --role=b:3 @", "--size=5: the roles come to 4 ranks; leave --size out, or make them agree", 2},
+	{"roles and nodes", sh + "#GANG --role=a:1\n", "--nodes=2 @", "--nodes=2 does not go with --role=a:1 (job.sh:2:7); roles count ranks; leave it out", 2},
+	{"roles and memory by node", sh, "--role=a:1 --mem=4G @", "--mem=4G does not go with --role=a:1; write --mem-per-rank, or mem in the role", 2},
+	{"roles in a batch", sh, "--role=a:1 --launch=batch @", "--launch=batch: the ranks of roles run the script each; leave --launch out", 2},
+	{"vram on no card of a role", sh, "--role=a:1,gpus=0,vram=4G @", "--role=a:1,gpus=0,vram=4G: role a asks for VRAM on no card; leave one of them out", 2},
 
 	// Sizes and numbers.
 	{"size 0", sh, "--size=0 @", "--size=0: less than 1; write a number from 1 to 65536", 2},

@@ -2,8 +2,6 @@ package submit
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -230,7 +228,7 @@ func umask() int {
 
 // submit queues the job and says so; with --wait and --follow it stays until the end.
 func (s *submission) submit(ctx context.Context) error {
-	key, err := newKey()
+	key, err := client.NewKey()
 	if err != nil {
 		return err
 	}
@@ -255,15 +253,6 @@ func (s *submission) submit(ctx context.Context) error {
 		return s.attend(ctx, reply.JobID)
 	}
 	return nil
-}
-
-// newKey makes the key of one intent to submit: 128 random bits never meet again.
-func newKey() (string, error) {
-	var b [16]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b[:]), nil
 }
 
 // completeSubmit offers option names; everything else is a file name.

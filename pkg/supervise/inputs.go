@@ -50,6 +50,9 @@ type Order struct{ api.Stop }
 // Renewed: the controller was reached; the lease has so much left from now.
 type Renewed struct{ Left time.Duration }
 
+// Limit: the time limit is so much now, from the opening of the gate; 0: none.
+type Limit struct{ TimeLimit time.Duration }
+
 // Extend: a rank asks not to be killed for so long from now.
 type Extend struct{ By time.Duration }
 
@@ -71,6 +74,7 @@ func (Order) input()    {}
 func (Renewed) input()  {}
 func (Extend) input()   {}
 func (Dumped) input()   {}
+func (Limit) input()    {}
 func (Empty) input()    {}
 func (Occupied) input() {}
 func (Tick) input()     {}
@@ -96,6 +100,8 @@ const (
 	Stuck  ActKind = "stuck"  // name the survivors
 	Finish ActKind = "finish" // the member is over: record it
 	Tell   ActKind = "tell"
+	// Recant takes back what the ranks were told of their end: the time limit was moved away.
+	Recant ActKind = "recant"
 )
 
 // State is how far a member is.

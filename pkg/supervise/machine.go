@@ -14,7 +14,7 @@ type Machine struct {
 	cfg    Config
 	state  State
 	alive  map[int]bool // ranks that have not exited
-	opened bool         // Go came
+	opened bool         // Go came, at wentAt
 
 	cause   api.Cause
 	text    string
@@ -31,7 +31,7 @@ type Machine struct {
 	noticeAt, limitAt, stopAt, killAt, probeAt, stuckAt time.Duration
 	probeStep                                           time.Duration
 	leaseAt, fenceAt                                    time.Duration // on the boot clock, see [Config.Lease]
-	stoppedAt                                           time.Duration // when the grace began
+	wentAt, stoppedAt                                   time.Duration // when the gate was opened, when the grace began
 }
 
 // New is a member that holds: prepared, its gate closed. The lease runs from now.
@@ -84,6 +84,8 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 		m.extend(now, in.By)
 	case Dumped:
 		return m.dumped(now)
+	case Limit:
+		return m.relimit(now, in.TimeLimit)
 	case Empty:
 		return m.empty()
 	case Occupied:
@@ -98,14 +100,47 @@ func (m *Machine) open(now Instant) []Act {
 	if m.state != Holding {
 		return nil
 	}
-	m.state, m.opened = Running, true
-	if m.cfg.TimeLimit > 0 {
-		m.limitAt = now.Mono + m.cfg.TimeLimit
-		if n := m.cfg.Notice; n != nil {
-			m.noticeAt = max(now.Mono, m.limitAt-n.Lead)
-		}
-	}
+	m.state, m.opened, m.wentAt = Running, true, now.Mono
+	m.armLimit(now)
 	return []Act{{Kind: Start}, {Kind: Tell}}
+}
+
+// armLimit arms the time limit, and the notice before it unless that was given.
+func (m *Machine) armLimit(now Instant) {
+	m.limitAt, m.noticeAt = never, never
+	if m.cfg.TimeLimit <= 0 {
+		return
+	}
+	m.limitAt = max(m.wentAt+m.cfg.TimeLimit, now.Mono)
+	n := m.cfg.Notice
+	if n == nil || m.noticed {
+		return
+	}
+	m.noticeAt = max(now.Mono, m.limitAt-n.Lead)
+	// A limit cut so short that the notice would come late: the lead was promised, unless the
+	// whole limit is shorter, which was refused at the submission.
+	if m.cfg.TimeLimit > n.Lead {
+		m.limitAt = max(m.limitAt, m.noticeAt+n.Lead)
+	}
+}
+
+// relimit moves the time limit of a member that nobody stops yet. Ranks that had their
+// notice already are told again when it was moved out of sight.
+func (m *Machine) relimit(now Instant, limit time.Duration) []Act {
+	if m.state != Holding && m.state != Running || limit == m.cfg.TimeLimit {
+		return nil
+	}
+	m.cfg.TimeLimit = limit
+	if m.state == Holding {
+		return nil
+	}
+	var acts []Act
+	if n := m.cfg.Notice; m.noticed && n != nil && (limit == 0 || m.wentAt+limit > now.Mono+n.Lead) {
+		m.noticed = false
+		acts = []Act{{Kind: Recant}}
+	}
+	m.armLimit(now)
+	return append(acts, append(m.tick(now), Act{Kind: Tell})...)
 }
 
 // exited handles the end of one rank. The end of the last one is not told by itself: the

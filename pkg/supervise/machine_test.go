@@ -116,6 +116,23 @@ func TestSequences(t *testing.T) {
 			{0, Go{}, []ActKind{Start, Tell}}, {50 * s, Tick{}, []ActKind{Notify, Tell}}, {51 * s, order("preempted", 30*s, s), []ActKind{Tell}},
 			{60 * s, Tick{}, []ActKind{Stop, Tell}},
 		}, Stopping, "preempted", false},
+		{"a longer limit takes the notice back, and gives another", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, Limit{60 * s}, nil}, {50 * s, Tick{}, []ActKind{Notify, Tell}}, {55 * s, Limit{100 * s}, []ActKind{Recant, Tell}},
+			{60 * s, Tick{}, nil}, {90*s - 1, Tick{}, nil}, {90 * s, Tick{}, []ActKind{Notify, Tell}}, {100*s - 1, Tick{}, nil}, {100 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, api.CauseTimeout, false},
+		{"a limit that is still in sight is not told again", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {50 * s, Tick{}, []ActKind{Notify, Tell}}, {55 * s, Limit{62 * s}, []ActKind{Tell}},
+			{60 * s, Tick{}, nil}, {62 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, api.CauseTimeout, false},
+		{"a limit cut to now keeps the lead", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {30 * s, Limit{20 * s}, []ActKind{Notify, Tell, Tell}}, {40*s - 1, Tick{}, nil}, {40 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, api.CauseTimeout, false},
+		{"a limit cut to now, without notice", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {30 * s, Limit{20 * s}, []ActKind{Stop, Tell, Tell}}, {31 * s, Limit{99 * s}, nil}, {45 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, api.CauseTimeout, true},
+		{"no limit any more", limited, []move{
+			{0, Limit{0}, nil}, {0, Go{}, []ActKind{Start, Tell}}, {99 * s, Tick{}, nil}, {99 * s, Limit{200 * s}, []ActKind{Tell}}, {190 * s, Tick{}, []ActKind{Notify, Tell}},
+		}, Running, "", false},
 		{"lead, then a cancel without one", noticed, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 10*s, 15*s), []ActKind{Notify, Tell}}, {2 * s, order("preempted", 10*s, 15*s), nil},
 			{3 * s, order("cancelled", 0, 15*s), []ActKind{Stop, Tell}},

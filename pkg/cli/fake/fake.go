@@ -82,6 +82,8 @@ func (c *Controller) routes() http.Handler {
 		"GET /v1/jobs/{ref}/wait":        c.job,
 		"GET /v1/jobs/{ref}/why":         c.why,
 		"POST /v1/cancel":                c.cancel,
+		"POST /v1/update":                c.update,
+		"POST /v1/rerun":                 c.rerun,
 		"POST /v1/{action}":              c.act,
 		"GET /v1/nodes":                  c.nodes,
 		"POST /v1/nodes/{name}/{action}": c.nodeAction,
@@ -239,7 +241,7 @@ func (c *Controller) cancel(r *http.Request) (any, error) {
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		switch {
 		case j.State.Ended():
-			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+			res.Error = api.AlreadyEnded(res.Ref, j.State)
 		case req.Signal != "":
 			res.Nodes, res.Processes = len(j.Nodes), c.Processes*len(j.Nodes)
 		default:
@@ -257,7 +259,7 @@ func (c *Controller) act(r *http.Request) (any, error) {
 	action := r.PathValue("action")
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		if j.State.Ended() {
-			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+			res.Error = api.AlreadyEnded(res.Ref, j.State)
 			return
 		}
 		switch action {
@@ -267,6 +269,29 @@ func (c *Controller) act(r *http.Request) (any, error) {
 			j.Held, j.Reason = "", "Priority"
 		}
 	}), nil
+}
+
+func (c *Controller) update(r *http.Request) (any, error) {
+	var req api.UpdateRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	c.note(req)
+	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
+		if j.State.Ended() {
+			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
+		}
+	}), nil
+}
+
+func (c *Controller) rerun(r *http.Request) (any, error) {
+	var req api.RerunRequest
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	req.Key = ""
+	c.note(req)
+	return api.SubmitReply{SchemaVersion: api.SchemaVersion, JobID: 99, Count: 2}, nil
 }
 
 // note keeps a request with its body, for tests of what was sent.

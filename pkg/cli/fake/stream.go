@@ -10,6 +10,9 @@ import (
 	"gangd/pkg/api"
 )
 
+// eventsPage is a small page, so that a story of a few events has more than one.
+const eventsPage = 2
+
 // events lists, or with follow streams until the caller goes away.
 func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
@@ -31,7 +34,12 @@ func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
 	c.Unlock()
 	if v.Get("follow") == "" {
 		evs, _ := c.after(since, job)
-		_ = json.NewEncoder(w).Encode(api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...)})
+		limit := eventsPage
+		if n, err := strconv.Atoi(v.Get("limit")); err == nil {
+			limit = min(n, limit)
+		}
+		page := api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs[:min(len(evs), limit)]...), More: len(evs) > limit}
+		_ = json.NewEncoder(w).Encode(page)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

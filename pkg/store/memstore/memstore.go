@@ -47,6 +47,7 @@ type data struct {
 	Nodes           map[string][]byte
 	Events          []eventRow // by Seq
 	Checkpoints     map[int64]checkpoints
+	Releases        []store.Release // oldest first
 }
 
 type jobRow struct {

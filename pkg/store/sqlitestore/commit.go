@@ -18,6 +18,7 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
+	release                 *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -42,6 +43,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.node, 2, "INSERT INTO node (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
 		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
+		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)

@@ -109,26 +109,6 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	return s, nil
 }
 
-var memories atomic.Int64
-
-// OpenMemory makes a store in memory, for simulations: the same SQL, no durability. It
-// lives until Close.
-func OpenMemory(ctx context.Context) (*Store, error) {
-	texts, err := migrations(migrationFiles)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{}
-	// SQLite's memdb shares a database among the connections of one process when its name
-	// begins with a slash.
-	dsn := fmt.Sprintf("file:/gangd-%d?vfs=memdb&%s", memories.Add(1), pragmas)
-	if err := s.start(ctx, "state in memory", dsn, texts); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
 // start connects, migrates and reads the counters.
 func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (err error) {
 	if s.log == nil {
@@ -195,7 +175,9 @@ func (s *Store) fail(err error) error {
 	return *s.failed.Load()
 }
 
-// Close ends the store and gives the state directory back.
+// Close ends the store and gives the state directory back. A store that has failed is left as
+// it is on the disk: SQLite's last connection would copy the log into the database as it
+// closes, with fsyncs that report success once the kernel has told of a failed one.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -203,6 +185,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	failed := s.failed.Load() != nil
 	closed := fmt.Errorf("%w", store.ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
 	s.mu.Unlock()
@@ -214,7 +197,7 @@ func (s *Store) Close() error {
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}
-	if s.w != nil { // the last connection: it empties the log into the database
+	if s.w != nil && !failed { // the last connection: it empties the log into the database
 		errs = append(errs, s.w.close())
 	}
 	if s.lock != nil {

@@ -50,6 +50,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"checkpoints come back whole", testCheckpoints},
 		{"ranks of a set are in step", testCheckpointsInStep},
 		{"a checkpoint that broke off leaves nothing", testCheckpointBroken},
+		{"releases come back in order", testReleases},
+		{"releases are bounded", testReleasesBounded},
 		{"random batches against a model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newPlace(t)) })
@@ -166,6 +168,8 @@ func testJob(t *testing.T, p Place) {
 
 	ran := *j
 	ran.Epoch, ran.Restarts, ran.Start, ran.Held = 2, 1, T0.Add(time.Second), "user"
+	ran.Dependency = &api.Dependency{Any: true, On: []api.Condition{{Kind: api.After, Job: 3, Index: new(int), Delay: time.Minute}, {Kind: api.AfterSingle}}}
+	ran.Waits = "afterok:3(unfulfilled)"
 	ran.Members = []gang.Member{{Node: "n1", State: gang.MemberRunning, Ranks: []int{0, 1}, Port: 29500}, {Node: "n2", State: gang.MemberFenced, Ranks: []int{2}, Forced: true}}
 	ran.Drain = &gang.Drain{Cause: api.CauseCrash, Trigger: 1, Text: "rank 1 exited 3", Started: T0, Moved: 2, Later: []api.Cause{api.CauseTimeout}}
 	ran.Used = map[api.Cause]int{api.CauseCrash: 1}

@@ -31,11 +31,15 @@ type job struct {
 	Partition    string            `json:"partition"`
 	Priority     int64             `json:"priority"`
 	Held         string            `json:"held,omitempty"`
+	Dependency   *api.Dependency   `json:"dependency,omitempty"`
+	Waits        string            `json:"waits,omitempty"`
 	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
 	Submit       time.Time         `json:"submit,omitzero"`
 	Eligible     time.Time         `json:"eligible,omitzero"`
 	Start        time.Time         `json:"start,omitzero"`
 	End          time.Time         `json:"end,omitzero"`
+	ReadyAt      time.Time         `json:"ready_at,omitzero"`
+	Acked        int               `json:"acked,omitempty"`
 	Epoch        int               `json:"epoch,omitempty"`
 	Restarts     int               `json:"restarts,omitempty"`
 	Members      []member          `json:"members,omitempty"`
@@ -102,8 +106,8 @@ func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
-		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, TimeLimit: j.TimeLimit,
-		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
+		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
+		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint),
@@ -127,8 +131,8 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, TimeLimit: r.TimeLimit,
-		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End,
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
+		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
 		Checkpoint: (*gang.Checkpoint)(r.Checkpoint),

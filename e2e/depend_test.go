@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gangd/pkg/api"
+)
+
+// Each kind of dependency on a live cluster, with a controller killed while they wait.
+func TestDependencies(t *testing.T) {
+	c := start(t, "--nodes=2", "--set", "keep_ended=10s")
+	first := c.submit("--parsable", "--hold", "--wrap", "exit 0")
+	bad := c.submit("--parsable", "--hold", "--wrap", "exit 3")
+	after := func(dep string, more ...string) int64 {
+		return c.submit(append([]string{"--parsable", "-d", dep}, append(more, "--wrap", "date +%s%N")...)...)
+	}
+	ok := after(fmt.Sprintf("afterok:%d", first))
+	notOK := after(fmt.Sprintf("afternotok:%d", bad))
+	anyEnd := after(fmt.Sprintf("afterany:%d:%d", first, bad))
+	begun := after(fmt.Sprintf("after:%d", first))
+	either := after(fmt.Sprintf("afterok:%d?afterok:%d", bad, first))
+	never := after(fmt.Sprintf("afterok:%d", bad))
+	kept := after(fmt.Sprintf("afterok:%d", bad), "--kill-on-invalid-dep=no")
+	chain := after(fmt.Sprintf("afterok:%d", ok))
+	if out := c.must("gqueue", "-h", "-j", fmt.Sprint(ok), "-o", "%t %r %E"); strings.TrimSpace(out) != fmt.Sprintf("PD Dependency afterok:%d(unfulfilled)", first) {
+		t.Errorf("%q", out)
+	}
+	c.kill("gangd")
+	c.restart("gangd")
+	c.must("gctl", "release", fmt.Sprint(first), fmt.Sprint(bad))
+	for _, id := range []int64{ok, notOK, anyEnd, begun, either, chain} {
+		c.wait(id, api.JobCompleted)
+	}
+	if j := c.wait(never, api.JobCancelled); j.Reason != "DependencyNeverSatisfied" || !strings.HasPrefix(j.Verdict, fmt.Sprintf("dependency can never be met: afterok:%d", bad)) {
+		t.Errorf("%s: %s", j.Reason, j.Verdict)
+	}
+	c.until("the kept one says so", func() bool { return c.job(kept).Reason == "DependencyNeverSatisfied" })
+	if _, errs, code := c.run("gsubmit", "-d", "afterok:9999", "--wrap", "true"); code != 3 || !strings.Contains(errs, "no job 9999") {
+		t.Errorf("%d %s", code, errs)
+	}
+
+	// An array, the elements that correspond, and one of a name at a time.
+	a := c.submit("--parsable", "--array=0-3", "--wrap", "exit $((SLURM_ARRAY_TASK_ID == 2))")
+	b := c.submit("--parsable", "--array=0-3", "-d", fmt.Sprintf("aftercorr:%d", a), "--wrap", "true")
+	s1 := after("singleton", "-J", "one")
+	s2 := after("singleton", "-J", "one")
+	c.until("three elements have completed, one is cancelled", func() bool {
+		return c.must("gqueue", "-h", "-r", "-t", "all", "-j", fmt.Sprint(b), "-S", "K", "-o", "%K %T") ==
+			"0 COMPLETED\n1 COMPLETED\n2 CANCELLED\n3 COMPLETED\n"
+	})
+	x, y := c.wait(s1, api.JobCompleted), c.wait(s2, api.JobCompleted)
+	if y.StartTime.Before(x.EndTime) {
+		t.Errorf("second singleton started at %s, the first ended at %s", y.StartTime, x.EndTime)
+	}
+}

@@ -1,0 +1,306 @@
+package hosts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// lab is a site: hosts on one switch, gangd on "ctl", a gnoded on each of "n1", "n2" ...
+type lab struct {
+	t     *testing.T
+	bin   string
+	self  string // this test binary, which is also what the ranks run
+	dir   string // on every host; GANG_DIR of the commands, which run outside
+	tmp   string // witness files
+	sw    *host
+	hosts map[string]*host
+	boots int
+	opt   options
+
+	mu sync.Mutex
+	up map[string]*daemon // by host
+}
+
+// daemon is the one that runs on a host, or ran last.
+func (l *lab) daemon(host string) *daemon {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.up[host]
+}
+
+func (l *lab) setDaemon(host string, d *daemon) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up[host] = d
+}
+
+// options are how a lab differs from the usual one.
+type options struct {
+	nodes  int
+	gangd  []string          // lines of its configuration
+	node   []string          // lines of each gnoded's
+	tmpfs  map[string]string // state directory of "ctl" or a node -> mount options
+	memory string            // mount options of each host's /run and /dev/shm
+}
+
+const port = "7420"
+
+// build makes the hosts, starts gangd and lets every node join.
+func build(t *testing.T, o options) *lab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it makes hosts of namespaces")
+	}
+	for _, prog := range []string{"ip", "nsenter"} {
+		if _, err := exec.LookPath(prog); err != nil {
+			t.Skipf("needs %s to wire hosts together", prog)
+		}
+	}
+	bin, err1 := filepath.Abs("../../bin")
+	self, err2 := os.Executable()
+	dir, err3 := os.MkdirTemp("", "gh")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
+		t.Fatalf("%v: build the programs first (make e2e does)", err)
+	}
+	l := &lab{t: t, bin: bin, self: self, dir: dir, tmp: filepath.Join(dir, "w"), hosts: map[string]*host{}, up: map[string]*daemon{}, opt: o}
+	t.Cleanup(l.stop)
+	for _, d := range []string{"w", "run", "log"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.wire()
+	l.write("gangd.toml", append([]string{
+		fmt.Sprintf("state_dir = %q", l.state("ctl")), fmt.Sprintf("socket = %q", filepath.Join(dir, "run", "gangd.sock")),
+		`listen = "10.77.0.1:` + port + `"`, `admins = ["root"]`}, o.gangd...)...)
+	l.gangd()
+	for _, n := range l.names() {
+		l.write(n+".toml", append([]string{fmt.Sprintf("name = %q", n), `controller = "10.77.0.1:` + port + `"`,
+			fmt.Sprintf("state_dir = %q", l.state(n)), fmt.Sprintf("address = %q", n), `cards = "none"`, "min_uid = 0", "cpus = 64"}, o.node...)...)
+		line := strings.TrimSpace(l.must("gangd", "token", "new", "--node="+n))
+		d, err := l.hosts[n].start(l.program(n, "gnoded", "join", "--config="+l.conf(n), line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if <-d.gone; d.code != 0 {
+			t.Fatalf("gnoded join on %s: exit %d\n%s", n, d.code, l.log(n))
+		}
+		l.gnoded(n)
+	}
+	for _, n := range l.names() {
+		l.untilNode(n, api.NodeUp)
+	}
+	return l
+}
+
+// names are those of the nodes.
+func (l *lab) names() []string {
+	var out []string
+	for i := range l.opt.nodes {
+		out = append(out, fmt.Sprintf("n%d", i+1))
+	}
+	return out
+}
+
+func (l *lab) state(host string) string { return filepath.Join(l.dir, "state", host) }
+func (l *lab) conf(host string) string  { return filepath.Join(l.dir, host+".toml") }
+
+// wire makes the switch and puts every host on it.
+func (l *lab) wire() {
+	l.t.Helper()
+	l.sw = boot(l.t, "switch", "", nil)
+	if err := errors.Join(l.sw.inside("ip", "link", "add", "br0", "type", "bridge"), l.sw.inside("ip", "link", "set", "br0", "up")); err != nil {
+		l.t.Skipf("no bridge between hosts on this machine: %v", err)
+	}
+	table := "127.0.0.1 localhost\n10.77.0.1 ctl\n"
+	for i, n := range l.names() {
+		table += fmt.Sprintf("10.77.0.%d %s\n", i+2, n)
+	}
+	l.write("hosts", strings.TrimSuffix(table, "\n"))
+	for i, n := range append([]string{"ctl"}, l.names()...) {
+		l.boot(n, fmt.Sprintf("10.77.0.%d", i+1))
+	}
+}
+
+// boot starts a host and plugs it in.
+func (l *lab) boot(name, ip string) {
+	l.t.Helper()
+	l.boots++
+	id, err := bootFile(l.dir, name, l.boots)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	memory := cmp.Or(l.opt.memory, "size=512m")
+	s := &setup{Name: name, Hosts: filepath.Join(l.dir, "hosts"), BootID: id, Tmpfs: map[string]string{"/run": memory, "/dev/shm": memory}}
+	if o := l.opt.tmpfs[name]; o != "" {
+		s.Tmpfs[l.state(name)] = o
+	}
+	h := boot(l.t, name, ip, s)
+	l.hosts[name] = h
+	for _, err := range []error{
+		l.sw.inside("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(h.proc.Process.Pid)),
+		l.sw.inside("ip", "link", "set", name, "master", "br0", "up"),
+		h.inside("ip", "link", "set", "lo", "up"),
+		h.inside("ip", "addr", "add", ip+"/24", "dev", "eth0"),
+		h.inside("ip", "link", "set", "eth0", "up"),
+	} {
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// reboot is a power cut and a new start: nothing survives on the host, and the kernel has
+// another boot id.
+func (l *lab) reboot(name string) {
+	l.t.Helper()
+	h := l.hosts[name]
+	h.crash()
+	// The veth goes with the namespace, a moment after its last process.
+	l.until("the old cable is gone", func() bool {
+		_ = l.sw.inside("ip", "link", "del", name)
+		return l.sw.inside("ip", "link", "show", name) != nil
+	})
+	l.boot(name, h.ip)
+}
+
+// program is how a host starts one of bin/, with its output in the host's log.
+func (l *lab) program(host, name string, args ...string) *start {
+	return &start{Args: append([]string{filepath.Join(l.bin, name)}, args...), Env: append(os.Environ(), "GANG_DIR="),
+		Log: filepath.Join(l.dir, "log", host+".log")}
+}
+
+// gangd starts the controller and waits until it answers.
+func (l *lab) gangd() {
+	l.t.Helper()
+	l.gangdWith(l.program("ctl", "gangd", "--config", l.conf("gangd")))
+}
+
+func (l *lab) gangdWith(s *start) {
+	l.t.Helper()
+	d, err := l.hosts["ctl"].start(s)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.setDaemon("ctl", d)
+	l.until("gangd answers", func() bool {
+		if !d.running() {
+			l.t.Fatalf("gangd ended with %d:\n%s", d.code, l.log("ctl"))
+		}
+		_, _, code := l.run("gctl", "ping")
+		return code == 0
+	})
+}
+
+// gnoded starts a node's daemon; it does not wait for the controller to see it.
+func (l *lab) gnoded(name string) {
+	l.t.Helper()
+	l.gnodedWith(name, l.program(name, "gnoded", "--config", l.conf(name)))
+}
+
+func (l *lab) gnodedWith(name string, s *start) {
+	l.t.Helper()
+	d, err := l.hosts[name].start(s)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.setDaemon(name, d)
+}
+
+// kill9 ends a host's daemon the hard way.
+func (l *lab) kill9(name string) {
+	l.t.Helper()
+	if code := l.daemon(name).kill(syscall.SIGKILL); code != 128+int(syscall.SIGKILL) {
+		l.t.Fatalf("the daemon of %s had ended with %d\n%s", name, code, l.log(name))
+	}
+}
+
+func (l *lab) log(host string) string {
+	b, _ := os.ReadFile(filepath.Join(l.dir, "log", host+".log"))
+	return string(b)
+}
+
+func (l *lab) write(name string, lines ...string) {
+	l.t.Helper()
+	if err := os.WriteFile(filepath.Join(l.dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// stop takes everything down: a host that ends takes its processes, mounts and cables along.
+func (l *lab) stop() {
+	if l.t.Failed() {
+		logs, _ := filepath.Glob(l.dir + "/log/*.log")
+		for _, f := range logs {
+			b, _ := os.ReadFile(f)
+			l.t.Logf("== %s\n%s", filepath.Base(f), b[max(0, len(b)-5000):])
+		}
+	}
+	if d := l.daemon("ctl"); d != nil && d.running() {
+		_, _, _ = l.run("gcancel", "--now", "--state=RUNNING")
+		for give := time.Now().Add(3 * time.Second); time.Now().Before(give); time.Sleep(20 * time.Millisecond) {
+			if out, _, code := l.run("gqueue", "-h", "-t", "R,CG"); code != 0 || out == "" {
+				break
+			}
+		}
+	}
+	var groups []string
+	for _, h := range l.hosts {
+		for _, p := range h.processes() {
+			groups = append(groups, memberGroups(p.pid)...)
+		}
+		h.crash()
+	}
+	if l.sw != nil {
+		l.sw.crash()
+	}
+	// The cgroups of members are this machine's, and their owners are gone.
+	for _, g := range groups {
+		removeGroup(g)
+	}
+	if keep := os.Getenv("GANG_E2E_KEEP"); keep != "" {
+		l.t.Logf("kept %s", l.dir)
+		return
+	}
+	if err := os.RemoveAll(l.dir); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// memberGroups are the cgroups that gnoded has made for a process.
+func memberGroups(pid int) []string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	var out []string
+	for line := range strings.Lines(string(b)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 || !strings.Contains(f[2], "/gangd/") {
+			continue
+		}
+		mounts, _ := filepath.Glob("/sys/fs/cgroup/*" + f[2])
+		out = append(append(out, mounts...), "/sys/fs/cgroup"+f[2])
+	}
+	return out
+}
+
+func removeGroup(dir string) {
+	for range 100 {
+		if err := os.Remove(dir); !errors.Is(err, syscall.EBUSY) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

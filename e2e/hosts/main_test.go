@@ -1,0 +1,38 @@
+package hosts
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// role is what this test binary is to be: the tests, a host's first process, or a rank.
+const role = "GANG_E2E_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "host":
+		hostMain()
+	case "meet":
+		meetMain()
+	case "rank":
+		rankMain()
+	}
+	os.Exit(m.Run())
+}
+
+// long is for what takes minutes: make chaos runs it.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GANG_E2E_CHAOS") == "" {
+		t.Skip("takes minutes: make chaos runs it")
+	}
+}
+
+// rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
+func rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
+	return usual
+}

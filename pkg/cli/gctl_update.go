@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/script"
+)
+
+// changes are the options of gctl update: each reads its value as gsubmit does.
+var changes = []struct {
+	name, arg, help string
+	set             func(r *api.UpdateRequest, v string) error
+}{
+	{"name", "NAME", "name of the job", func(r *api.UpdateRequest, v string) error { r.Name = &v; return nil }},
+	{"time", "TIME", "time limit, of a running job counted from its start: 90 (minutes), 12:00:00, 0 for the partition's", func(r *api.UpdateRequest, v string) error {
+		d, err := script.ParseTime(v)
+		r.TimeLimit = &d
+		return err
+	}},
+	{"priority", "N", "priority, where the site allows it", func(r *api.UpdateRequest, v string) (err error) {
+		r.Priority, err = wholeNumber(v)
+		return err
+	}},
+	{"nice", "N", "lower the priority by N", func(r *api.UpdateRequest, v string) (err error) {
+		r.Nice, err = wholeNumber(v)
+		return err
+	}},
+	{"begin", "TIME", "not before: 16:00, now+1hour, 2030-01-20T12:34:00, now", func(r *api.UpdateRequest, v string) error {
+		if v == "now" {
+			r.Begin = &time.Time{}
+			return nil
+		}
+		t, err := script.ParseBegin(v, now())
+		r.Begin = &t
+		return err
+	}},
+	{"partition", "NAME,...", "partition, or several of which any will do", func(r *api.UpdateRequest, v string) error { r.Partition = &v; return nil }},
+	{"array-limit", "N", "elements of the array that may run at once, 0 for all", func(r *api.UpdateRequest, v string) error {
+		n, err := wholeNumber(v)
+		if err == nil && *n < 0 {
+			err = fmt.Errorf("want 0 or more")
+		}
+		if err == nil {
+			r.ArrayLimit = new(int(*n))
+		}
+		return err
+	}},
+	{"dependency", "KIND:ID,...", "what it waits for, as gsubmit -d; none for nothing", func(r *api.UpdateRequest, v string) (err error) {
+		if v == "none" || v == "" {
+			r.Dependency = &api.Dependency{}
+			return nil
+		}
+		r.Dependency, err = script.ParseDependency(v)
+		return err
+	}},
+}
+
+func wholeNumber(v string) (*int64, error) {
+	var n int64
+	if _, err := fmt.Sscanf(v, "%d", &n); err != nil || fmt.Sprint(n) != v {
+		return nil, fmt.Errorf("not a whole number")
+	}
+	return &n, nil
+}
+
+func newUpdate() *cobra.Command {
+	req := &api.UpdateRequest{}
+	cmd := &cobra.Command{
+		Use: "update JOB... --OPTION=VALUE...", Short: "change the name, limit, priority or place in time of jobs", Args: someJobs,
+		Example: `  gctl update 12 --time=4:00:00            a longer time limit, also while it runs
+  gctl update 20 --array-limit=8           eight elements of array 20 at a time
+  gctl update 12-14 --nice=100 --begin=18:00`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().NFlag() == 0 {
+				return Usagef("nothing to change was given; run %s --help", cmd.CommandPath())
+			}
+			refs, err := parseRefs(args)
+			if err != nil {
+				return err
+			}
+			req.Refs = refs
+			c := client.New()
+			reply, err := c.Update(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			return failures(cmd, reply)
+		},
+		ValidArgsFunction: completeJobs,
+	}
+	for i := range changes {
+		ch := &changes[i]
+		cmd.Flags().Var(&change{set: func(v string) error { return ch.set(req, v) }, arg: ch.arg}, ch.name, ch.help)
+	}
+	return cmd
+}
+
+// change is a flag that writes into the request what it reads.
+type change struct {
+	set       func(string) error
+	arg, text string
+}
+
+var _ pflag.Value = (*change)(nil)
+
+func (c *change) String() string { return c.text }
+func (c *change) Type() string   { return c.arg }
+func (c *change) Set(v string) error {
+	c.text = v
+	return c.set(v)
+}
+
+func newRerun() *cobra.Command {
+	var failed, parsable bool
+	cmd := &cobra.Command{
+		Use: "rerun [--failed] JOB", Short: "submit a job once more, or the failed elements of an array",
+		Example: `  gctl rerun 12                  the same script, options and environment as a new job
+  gctl rerun --failed 20         those elements of array 20 that have ended and did not complete
+  id=$(gctl rerun --parsable 12) for a script`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return Usagef("want one job: %s 12, 12_3 or @ for your last job", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := api.ParseJobRef(args[0])
+			if err != nil {
+				return err
+			}
+			key, err := client.NewKey()
+			if err != nil {
+				return err
+			}
+			c := client.New()
+			reply, err := c.Rerun(cmd.Context(), &api.RerunRequest{Key: key, Ref: ref, Failed: failed})
+			switch {
+			case err != nil:
+				return err
+			case parsable:
+				fmt.Fprintln(cmd.OutOrStdout(), reply.JobID)
+			case reply.Count > 1:
+				fmt.Fprintf(cmd.OutOrStdout(), "Submitted batch job %d (%d elements)\n", reply.JobID, reply.Count)
+			default:
+				fmt.Fprintf(cmd.OutOrStdout(), "Submitted batch job %d\n", reply.JobID)
+			}
+			return nil
+		},
+		ValidArgsFunction: completeJobs,
+	}
+	cmd.Flags().BoolVar(&failed, "failed", false, "of an array only the elements that did not complete")
+	cmd.Flags().BoolVar(&parsable, "parsable", false, "print the id alone")
+	return cmd
+}

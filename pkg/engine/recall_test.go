@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/store/memstore"
+)
+
+func afterok(ids ...int64) *api.Dependency {
+	d := &api.Dependency{}
+	for _, id := range ids {
+		d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: id})
+	}
+	return d
+}
+
+// What a job depends on is judged as it was, also when it has long left memory, and when
+// the controller was restarted meanwhile.
+func TestDependencyOnWhatLeftMemory(t *testing.T) {
+	disk := memstore.NewDisk()
+	open := func() *rig {
+		st, err := disk.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newRigWith(t, st, func(o *Options) { o.Settings.KeepEnded = 0 })
+	}
+	r := open()
+	gone := r.submit("", spec(1))
+	if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{{ID: gone, Index: -1}}}}, me, anyone); err != nil {
+		t.Fatal(err)
+	}
+	r.forgotten(gone)
+	open1 := r.submit("", spec(1))
+	s := spec(1)
+	s.Dependency = afterok(open1)
+	s.Dependency.On = append(s.Dependency.On, api.Condition{Kind: api.AfterAny, Job: gone})
+	waiting := r.submit("", s)
+	never := spec(1)
+	never.Dependency = afterok(gone)
+	if id := r.submit("", never); r.state(id) != api.JobCancelled {
+		t.Errorf("depends on a cancelled job: %s", r.state(id))
+	}
+	missing := spec(1)
+	missing.Dependency = afterok(99)
+	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: missing}, me); err == nil || err.Error() != "dependency afterok:99: no job 99; gqueue and gacct list your jobs" {
+		t.Errorf("%v", err)
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	r = open()
+	j := r.view.job(waiting)
+	if j.Waits != "afterok:2(unfulfilled)" {
+		t.Errorf("waits for %q after the restart", j.Waits)
+	}
+	if shown := r.show(j, false); shown.Reason != "Dependency" || shown.Why != "waits for afterok:2" {
+		t.Errorf("%s: %s", shown.Reason, shown.Why)
+	}
+}
+
+// forgotten waits until a job has left memory.
+func (r *rig) forgotten(id int64) {
+	r.t.Helper()
+	for end := time.Now().Add(10 * time.Second); r.view.job(id) != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("job %d is still in memory", id)
+		}
+	}
+}
+
+func TestDependenciesOfOtherClients(t *testing.T) {
+	index := -1
+	for _, c := range []struct {
+		d    *api.Dependency
+		want string
+	}{
+		{&api.Dependency{}, "a dependency on 0 conditions: want 1 to 1000"},
+		{&api.Dependency{On: []api.Condition{{Kind: "aftr", Job: 1}}}, `dependency kind "aftr" is not known`},
+		{&api.Dependency{On: []api.Condition{{Kind: api.AfterOK}}}, "dependency afterok:0: want a kind and a job, for singleton none"},
+		{&api.Dependency{On: []api.Condition{{Kind: api.AfterSingle, Job: 3}}}, "dependency singleton: want a kind and a job, for singleton none"},
+		{&api.Dependency{On: []api.Condition{{Kind: api.AfterOK, Job: 3, Index: &index}}}, "dependency afterok:3_-1: want a kind and a job, for singleton none"},
+	} {
+		if err := checkDependency(c.d); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/gang"
+	"gangd/pkg/sched"
+	"gangd/pkg/store"
+)
+
+// Update changes what may be changed of each job that a request selects: an owner's word
+// within what the site allows, an admin's beyond.
+func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, may Allowed) (*api.CancelReply, error) {
+	if err := checkUpdate(r, who); err != nil {
+		return nil, err
+	}
+	return e.each(ctx, "update", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		ev, err := e.updateOf(ctx, r, j, who)
+		if err == nil {
+			_, err = e.Do(ctx, *ev)
+		}
+		return api.CancelResult{Error: asError(err)}
+	})
+}
+
+// checkUpdate refuses what is wrong for whatever job.
+func checkUpdate(r *api.UpdateRequest, who Caller) error {
+	switch {
+	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Partition == nil &&
+		r.ArrayLimit == nil && r.Dependency == nil:
+		return api.Errorf(api.CodeInvalid, "nothing to change was given")
+	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
+		return api.Errorf(api.CodeInvalid, "name %q is empty or has control characters", *r.Name)
+	case r.TimeLimit != nil && *r.TimeLimit < 0:
+		return api.Errorf(api.CodeInvalid, "a time may not be negative")
+	case r.ArrayLimit != nil && *r.ArrayLimit < 0:
+		return api.Errorf(api.CodeInvalid, "an array limit may not be negative")
+	case r.Priority != nil && *r.Priority > 0 && !who.Admin:
+		return api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
+	case r.Nice != nil && *r.Nice < 0 && !who.Admin:
+		return api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d", *r.Nice)
+	case r.Priority != nil && r.Nice != nil:
+		return api.Errorf(api.CodeInvalid, "--priority and --nice exclude each other")
+	}
+	if r.Dependency != nil && len(r.Dependency.On) > 0 {
+		return checkDependency(r.Dependency)
+	}
+	return nil
+}
+
+// updateOf resolves a request for one job.
+func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency}
+	if r.Nice != nil {
+		ev.Priority = new(-*r.Nice)
+	}
+	if ev.Priority != nil && *ev.Priority > j.Priority && !who.Admin && *ev.Priority > 0 {
+		return nil, api.Errorf(api.CodePermission, "only an admin may raise the priority of job %d above 0", j.ID)
+	}
+	s := *j.Spec
+	s.Partition = j.Partition
+	if r.Partition != nil {
+		s.Partition = *r.Partition
+	}
+	part, parts, err := e.partition(&s)
+	if err != nil {
+		return nil, err
+	}
+	limit := j.TimeLimit
+	if r.TimeLimit != nil {
+		limit = *r.TimeLimit
+	}
+	if r.TimeLimit != nil || r.Partition != nil {
+		if limit, err = timeLimit(part, limit); err != nil {
+			return nil, err
+		}
+		if n := s.Notice; n != nil && limit > 0 && n.Lead >= limit {
+			return nil, api.Errorf(api.CodeInvalid, "the notice of job %d comes %s before the end, but the time limit would be %s", j.ID, n.Lead, limit)
+		}
+		ev.TimeLimit = &limit
+	}
+	if r.Partition != nil {
+		ev.Partition = new(strings.Join(parts, ","))
+		if nodes := e.resources(); len(nodes) > 0 {
+			if err := sched.Unsatisfiable(nodes, &e.opt.Policy, cluster.AskOf(&s, parts)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	ev.Recalled, err = recall(ctx, e.store, r.Dependency, e.view.job)
+	return ev, err
+}
+
+// Rerun submits a job once more as it was submitted: a whole array, one element, or with
+// Failed those elements that have ended without completing.
+func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*api.SubmitReply, error) {
+	j, err := e.One(ctx, r.Ref, who.UID)
+	if err != nil {
+		return nil, err
+	}
+	if j.UID != who.UID {
+		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User)
+	}
+	s := *j.Spec
+	// What it waited for is over, and so is the moment it was to begin at.
+	s.Dependency, s.Hold, s.Name, s.Partition = nil, false, j.Name, j.Partition
+	s.Begin = time.Time{}
+	req := &api.SubmitRequest{Key: r.Key, Spec: s}
+	switch {
+	case j.Array == nil && r.Failed && (j.Verdict == nil || j.Verdict.State == api.JobCompleted):
+		return nil, api.Errorf(api.CodeConflict, "job %d has not failed: %s", j.ID, gang.JobState(j))
+	case j.Array != nil:
+		if req.Array, err = e.again(ctx, j, r); err != nil {
+			return nil, err
+		}
+	}
+	return e.Submit(ctx, req, who)
+}
+
+// again chooses the elements of an array that run once more.
+func (e *Engine) again(ctx context.Context, j *gang.Job, r *api.RerunRequest) (*api.Array, error) {
+	failed := func(el *gang.Job) bool { return el.Verdict != nil && el.Verdict.State != api.JobCompleted }
+	if r.Ref.Index >= 0 {
+		if r.Failed && !failed(j) {
+			return nil, api.Errorf(api.CodeConflict, "job %s has not failed: %s", r.Ref, gang.JobState(j))
+		}
+		return &api.Array{Indices: []int{j.ArrayIndex}}, nil
+	}
+	elements, err := e.elements(ctx, j.ArrayID)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Array{Limit: j.Array.Limit}
+	waiting := 0
+	for _, el := range elements {
+		if !r.Failed || failed(el) {
+			out.Indices = append(out.Indices, el.ArrayIndex)
+		}
+		if el.Verdict == nil {
+			waiting++
+		}
+	}
+	if len(out.Indices) == 0 {
+		return nil, api.Errorf(api.CodeConflict, "no element of array %d has failed: %d completed, %d have not ended", j.ArrayID, len(elements)-waiting, waiting)
+	}
+	slices.Sort(out.Indices)
+	return out, nil
+}
+
+// elements are those of an array, in memory and in the store.
+func (e *Engine) elements(ctx context.Context, array int64) ([]*gang.Job, error) {
+	out := e.view.snapshot(func(j *gang.Job) bool { return j.ArrayID == array })
+	have := make(map[int64]bool, len(out))
+	for _, j := range out {
+		have[j.ID] = true
+	}
+	old, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: array})
+	if err != nil {
+		return nil, fmt.Errorf("read array %d: %w", array, err)
+	}
+	for _, j := range old {
+		if !have[j.ID] {
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/store/memstore"
+)
+
+func byID(ids ...int64) (q api.JobQuery) {
+	for _, id := range ids {
+		q.Refs = append(q.Refs, api.JobRef{ID: id, Index: -1})
+	}
+	return q
+}
+
+func TestUpdateWithinTheSitesLimits(t *testing.T) {
+	r := newRigWith(t, memstore.New(), func(o *Options) {
+		o.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 4 * time.Hour}, {Name: "long"}}
+	})
+	s := spec(1)
+	s.Notice = &api.Notice{Signal: "USR1", Lead: 10 * time.Minute}
+	id := r.submit("", s)
+	admin := Caller{User: "root", Admin: true}
+	for _, c := range []struct {
+		req  api.UpdateRequest
+		who  Caller
+		want string
+	}{
+		{api.UpdateRequest{}, me, "nothing to change was given"},
+		{api.UpdateRequest{TimeLimit: new(5 * time.Hour)}, me, "time limit 5h0m0s is above the 4h0m0s that partition main allows; ask for --time=240 or less (minutes)"},
+		{api.UpdateRequest{TimeLimit: new(5 * time.Minute)}, me, "the notice of job 1 comes 10m0s before the end, but the time limit would be 5m0s"},
+		{api.UpdateRequest{Priority: new(int64(3))}, me, "only an admin may set a priority above 0; lower your own with --nice"},
+		{api.UpdateRequest{Nice: new(int64(-3))}, me, "only an admin may raise a priority with --nice=-3"},
+		{api.UpdateRequest{Partition: new("lon")}, me, `no partition "lon"; partitions here: main, long`},
+		{api.UpdateRequest{Dependency: afterok(id)}, me, "dependency afterok:1: a job can wait only for one that was submitted before it"},
+		{api.UpdateRequest{Name: new("a\nb")}, me, `name "a\nb" is empty or has control characters`},
+		{api.UpdateRequest{ArrayLimit: new(3)}, me, "job 1 is not of an array"},
+		{api.UpdateRequest{TimeLimit: new(3 * time.Hour), Nice: new(int64(7)), Name: new("x")}, me, ""},
+		{api.UpdateRequest{Priority: new(int64(100)), Partition: new("long"), TimeLimit: new(time.Duration(0))}, admin, ""},
+	} {
+		c.req.JobQuery = byID(id)
+		reply, err := r.Update(t.Context(), &c.req, c.who, anyone)
+		if err == nil && reply.Results[0].Error != nil {
+			err = reply.Results[0].Error
+		}
+		if got := errText(err); got != c.want {
+			t.Errorf("%+v:\n got %s\nwant %s", c.req, got, c.want)
+		}
+	}
+	if j := r.view.job(id); j.TimeLimit != 0 || j.Priority != 100 || j.Name != "x" || j.Partition != "long" {
+		t.Errorf("%s %d %s %s", j.TimeLimit, j.Priority, j.Name, j.Partition)
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A job is run once more as it was: with the name and place it had at last, waiting for
+// nothing. Of an array, only what did not complete.
+func TestRerun(t *testing.T) {
+	r := newRig(t, memstore.New())
+	s := spec(1)
+	s.Hold, s.Begin = true, time.Now().Add(time.Hour)
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s, Array: &api.Array{Indices: []int{0, 3, 7}, Limit: 2}}, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := reply.JobID
+	again := func(ref api.JobRef, failed bool) (*api.SubmitReply, string) {
+		out, err := r.Rerun(t.Context(), &api.RerunRequest{Ref: ref, Failed: failed}, me)
+		return out, errText(err)
+	}
+	whole := api.JobRef{ID: first, Index: -1}
+	if _, got := again(whole, true); got != "no element of array 1 has failed: 0 completed, 3 have not ended" {
+		t.Error(got)
+	}
+	if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: byID(first + 1)}, me, anyone); err != nil {
+		t.Fatal(err)
+	}
+	out, got := again(whole, true)
+	if got != "" || out.Count != 1 {
+		t.Fatalf("%+v %s", out, got)
+	}
+	j := r.view.job(out.JobID)
+	if j.ArrayIndex != 3 || j.Held != "" || j.Eligible.After(time.Now()) || j.Array.Limit != 2 {
+		t.Errorf("%+v", j)
+	}
+	if out, got = again(whole, false); got != "" || out.Count != 3 {
+		t.Errorf("%+v %s", out, got)
+	}
+	if _, got = again(api.JobRef{ID: first, Index: 0}, true); got != "job 1_0 has not failed: PENDING" {
+		t.Error(got)
+	}
+	if out, got = again(api.JobRef{ID: first, Index: 7}, false); got != "" || r.view.job(out.JobID).ArrayIndex != 7 {
+		t.Errorf("%+v %s", out, got)
+	}
+	_, err = r.Rerun(t.Context(), &api.RerunRequest{Ref: whole}, Caller{UID: 1, User: "eve"})
+	if got := errText(err); got != "job 1_0 belongs to ada: only its owner may run it once more" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,12 @@
+package fault
+
+// The mutants, each named for its bug.
+const (
+	LeaseFromReceipt Mutant = "lease-from-receipt" // the node counts its lease from when an echo came, not from when its beat was sent
+	DrainingIsFree   Mutant = "draining-is-free"   // what a draining gang holds is given on before it is proven gone
+	SentUncommitted  Mutant = "sent-uncommitted"   // desired sets go out before their commit
+	LeftUnasked      Mutant = "left-unasked"       // a member that is over is not asked for, where the node may never have been told of it
+)
+
+// All is every mutant.
+var All = []Mutant{LeaseFromReceipt, DrainingIsFree, SentUncommitted, LeftUnasked}

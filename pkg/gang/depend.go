@@ -1,0 +1,451 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// depends finds those who wait for a job, an array or a name. A job that somebody waits
+// for stays in memory, so that a dependency is always judged by what really is.
+type depends struct {
+	on    map[int64]map[int64]struct{} // job or array -> who waits for it
+	named map[nameKey]*name
+}
+
+// nameKey is what singletons have in common.
+type nameKey struct {
+	uid  uint32
+	name string
+}
+
+// name keeps the jobs of a name for as long as a singleton of it waits.
+type name struct {
+	live    []int64 // not ended, by id
+	waiting int     // singletons
+}
+
+func newDepends() depends {
+	return depends{on: map[int64]map[int64]struct{}{}, named: map[nameKey]*name{}}
+}
+
+func keyOf(j *Job) nameKey { return nameKey{j.UID, j.Name} }
+
+// watched: somebody waits for the job, or for its array.
+func (d *depends) watched(j *Job) bool {
+	return len(d.on[j.ID]) > 0 || j.ArrayID != 0 && len(d.on[j.ArrayID]) > 0
+}
+
+func (d *depends) add(target, who int64) {
+	if d.on[target] == nil {
+		d.on[target] = map[int64]struct{}{}
+	}
+	d.on[target][who] = struct{}{}
+}
+
+func (d *depends) remove(target, who int64) {
+	delete(d.on[target], who)
+	if len(d.on[target]) == 0 {
+		delete(d.on, target)
+	}
+}
+
+// status is how a condition stands.
+type status uint8
+
+const (
+	unmet status = iota
+	met
+	never // it can't be met any more
+)
+
+// tally counts an element, or (by -1) counts it out.
+func (a *array) tally(j *Job, by int) {
+	if j.Verdict != nil || !j.Start.IsZero() {
+		a.begun += by
+	}
+	if j.Verdict != nil {
+		a.over += by
+		if j.Verdict.State != api.JobCompleted {
+			a.bad += by
+		}
+	}
+}
+
+// retally keeps the count over a change of the job.
+func (w *World) retally(j *Job, change func()) {
+	a := w.arrays[j.ArrayID]
+	if a == nil {
+		change()
+		return
+	}
+	a.tally(j, -1)
+	change()
+	a.tally(j, 1)
+}
+
+// recall brings back what a submission depends on and had left memory, and refuses what
+// is not there.
+func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
+	if d == nil {
+		return nil
+	}
+	for _, j := range jobs {
+		if w.jobs[j.ID] == nil {
+			w.restoreJob(j)
+			w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+		}
+	}
+	for i := range d.On {
+		if c := &d.On[i]; c.Kind != api.AfterSingle && w.jobs[c.Job] == nil {
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs"}
+		}
+	}
+	return nil
+}
+
+// watch begins to wait, if the job has a dependency that was not met yet.
+func (w *World) watch(e *entry) {
+	j := e.job
+	if n := w.deps.named[keyOf(j)]; n != nil && j.Verdict == nil {
+		n.insert(j.ID)
+	}
+	d := j.Dependency
+	if d == nil || j.Verdict != nil || j.Waits == "" {
+		return
+	}
+	for i := range d.On {
+		if c := &d.On[i]; c.Kind == api.AfterSingle {
+			w.watchName(j)
+		} else {
+			w.deps.add(w.target(j, c), j.ID)
+		}
+	}
+	e.waiting = true
+	w.judge(e)
+}
+
+// watchName gathers the jobs of the name when its first singleton comes.
+func (w *World) watchName(j *Job) {
+	k := keyOf(j)
+	n := w.deps.named[k]
+	if n == nil {
+		n = &name{}
+		for id, o := range w.jobs {
+			if o.job.Verdict == nil && keyOf(o.job) == k {
+				n.live = append(n.live, id)
+			}
+		}
+		slices.Sort(n.live)
+		w.deps.named[k] = n
+	}
+	n.waiting++
+}
+
+func (n *name) insert(id int64) {
+	if at, ok := slices.BinarySearch(n.live, id); !ok {
+		n.live = slices.Insert(n.live, at, id)
+	}
+}
+
+// unwatch ends the waiting, and takes an ended job out of those of its name.
+func (w *World) unwatch(e *entry) {
+	j := e.job
+	k := keyOf(j)
+	n := w.deps.named[k]
+	if n != nil && j.Verdict != nil {
+		if at, ok := slices.BinarySearch(n.live, j.ID); ok {
+			n.live = slices.Delete(n.live, at, at+1)
+		}
+	}
+	if !e.waiting {
+		return
+	}
+	e.waiting = false
+	w.timers.cancel(timer{kind: timerDepend, job: j.ID})
+	d := j.Dependency
+	for i := range d.On {
+		c := &d.On[i]
+		if c.Kind != api.AfterSingle {
+			w.deps.remove(w.target(j, c), j.ID)
+			continue
+		}
+		if n.waiting--; n.waiting == 0 {
+			delete(w.deps.named, k)
+		}
+	}
+}
+
+// target is whom a condition of j is about: a job, or an array by its id.
+func (w *World) target(j *Job, c *api.Condition) int64 {
+	index := -1
+	if c.Index != nil {
+		index = *c.Index
+	} else if c.Kind == api.AfterCorr {
+		index = j.ArrayIndex
+	}
+	if index < 0 {
+		return c.Job
+	}
+	if e := w.element(c.Job, index); e != nil {
+		return e.job.ID
+	}
+	return c.Job
+}
+
+// element finds an element of an array all of whose elements are in memory. Their ids
+// follow each other, their indices ascend.
+func (w *World) element(arrayID int64, index int) *entry {
+	first := w.jobs[arrayID]
+	if first == nil || first.job.Array == nil {
+		return nil
+	}
+	lo, hi := arrayID, arrayID+int64(first.job.Array.Count)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		e := w.jobs[mid]
+		switch {
+		case e == nil:
+			return nil
+		case e.job.ArrayIndex == index:
+			return e
+		case e.job.ArrayIndex < index:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return nil
+}
+
+// tellDependents judges anew those who wait for the job, for its array, or for its name.
+// A whole array changes what they see only at a few points, not with each of its elements.
+func (w *World) tellDependents(j *Job) {
+	who := slices.Collect(maps.Keys(w.deps.on[j.ID]))
+	if a := w.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && w.turning(a, j) {
+		who = slices.AppendSeq(who, maps.Keys(w.deps.on[j.ArrayID]))
+	}
+	if n := w.deps.named[keyOf(j)]; n != nil && j.Verdict != nil {
+		who = append(who, n.live...)
+	}
+	for _, id := range unique(who) {
+		if e := w.jobs[id]; e != nil && e.waiting {
+			w.judge(e)
+		}
+	}
+}
+
+// turning: what just happened to an element can change how the array as a whole stands.
+func (w *World) turning(a *array, j *Job) bool {
+	n := arrayCount(j)
+	return a.begun == n || a.over == n || j.Verdict != nil && j.Verdict.State != api.JobCompleted && a.bad == 1
+}
+
+func arrayCount(j *Job) int {
+	if j.Array == nil {
+		return 1
+	}
+	return j.Array.Count
+}
+
+// judge weighs the dependency of a waiting job: it goes on waiting, may be admitted, or
+// can never be.
+func (w *World) judge(e *entry) {
+	if e == nil || !e.waiting {
+		return
+	}
+	d := e.job.Dependency
+	var open, failed []string
+	fulfilled := 0
+	for i := range d.On {
+		c := &d.On[i]
+		switch w.stand(e.job, c) {
+		case met:
+			fulfilled++
+		case unmet:
+			open = append(open, c.String()+"(unfulfilled)")
+		case never:
+			failed = append(failed, c.String()+"(failed)")
+		}
+	}
+	switch {
+	case fulfilled == len(d.On) || d.Any && fulfilled > 0:
+		w.fulfil(e)
+	case d.Any && len(open) == 0 || !d.Any && len(failed) > 0:
+		w.hopeless(e, d, failed, append(failed, open...))
+	default:
+		w.waitFor(e, joinWaits(d, append(failed, open...)))
+	}
+}
+
+func joinWaits(d *api.Dependency, parts []string) string {
+	sep := ","
+	if d.Any {
+		sep = "?"
+	}
+	return strings.Join(parts, sep)
+}
+
+func (w *World) waitFor(e *entry, what string) {
+	if e.job.Waits != what {
+		w.edit(e).Waits = what
+		w.touch(e)
+	}
+}
+
+// fulfil lets the job be admitted. What it waited for does not count a second time: a
+// requeued job does not wait again.
+func (w *World) fulfil(e *entry) {
+	w.unwatch(e)
+	j := w.edit(e)
+	j.Waits = ""
+	if j.Eligible.Before(w.now.Wall) {
+		j.Eligible = w.now.Wall
+	}
+	w.touch(e)
+}
+
+// hopeless: the dependency can't be met any more. The job ends, unless the site or its
+// owner wants it kept.
+func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
+	choice := e.job.Spec.InvalidDependency
+	if choice == "" {
+		choice = w.set.InvalidDependency
+	}
+	if choice == api.InvalidWait {
+		w.waitFor(e, joinWaits(d, all))
+		return
+	}
+	w.edit(e).Waits = joinWaits(d, all)
+	e.job.Cancelled = true
+	why := strings.ReplaceAll(strings.Join(failed, ", "), "(failed)", "")
+	w.end(e, verdictOf(e.job, api.CauseCancelled, -1, fmt.Sprintf("dependency can never be met: %s%s", why, w.outcomes(d))))
+}
+
+// outcomes says how the jobs of a dependency ended, those few that a person wants to see.
+func (w *World) outcomes(d *api.Dependency) string {
+	var parts []string
+	for i := range d.On {
+		if e := w.jobs[d.On[i].Job]; e != nil && e.job.Verdict != nil && e.job.Array == nil {
+			parts = append(parts, fmt.Sprintf("job %d ended %s", e.job.ID, e.job.Verdict.State))
+		}
+	}
+	if len(parts) == 0 || len(parts) > 4 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// stand weighs one condition. What is not in memory decides nothing: after a restart the
+// jobs of a dependency are recalled before anything is judged by them.
+func (w *World) stand(j *Job, c *api.Condition) status {
+	if c.Kind == api.AfterSingle {
+		return w.alone(j)
+	}
+	e := w.jobs[c.Job]
+	if e == nil {
+		return unmet
+	}
+	switch index := elementOf(j, c); {
+	case e.job.Array == nil || e.job.ID != e.job.ArrayID:
+		if c.Index != nil {
+			return never // there are no elements
+		}
+		return w.standJob(j, c, e.job)
+	case index >= 0:
+		el := w.element(c.Job, index)
+		if el == nil {
+			return never
+		}
+		return w.standJob(j, c, el.job)
+	}
+	return w.standArray(j, c, e.job)
+}
+
+// elementOf is the element that a condition of j is about, -1: none in particular.
+func elementOf(j *Job, c *api.Condition) int {
+	switch {
+	case c.Index != nil:
+		return *c.Index
+	case c.Kind == api.AfterCorr:
+		return j.ArrayIndex
+	}
+	return -1
+}
+
+func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
+	over := on.Verdict != nil
+	good := over && on.Verdict.State == api.JobCompleted
+	switch c.Kind {
+	case api.After:
+		if on.Start.IsZero() || c.Delay == 0 {
+			return when(over || !on.Start.IsZero(), met, unmet)
+		}
+		return w.delayed(j, on.Start.Add(c.Delay).Sub(w.now.Wall))
+	case api.AfterAny:
+		return when(over, met, unmet)
+	case api.AfterNotOK:
+		return when(!over, unmet, when(good, never, met))
+	}
+	return when(!over, unmet, when(good, met, never))
+}
+
+func (w *World) standArray(j *Job, c *api.Condition, first *Job) status {
+	a := w.arrays[first.ArrayID]
+	n := arrayCount(first)
+	switch c.Kind {
+	case api.After:
+		if a.begun < n || c.Delay == 0 {
+			return when(a.begun < n, unmet, met)
+		}
+		return w.delayed(j, w.lastStart(first).Add(c.Delay).Sub(w.now.Wall))
+	case api.AfterAny:
+		return when(a.over == n, met, unmet)
+	case api.AfterNotOK:
+		return when(a.over < n, unmet, when(a.bad > 0, met, never))
+	}
+	return when(a.bad > 0, never, when(a.over == n, met, unmet))
+}
+
+func when(is bool, a, b status) status {
+	if is {
+		return a
+	}
+	return b
+}
+
+// lastStart is when the last element of an array began.
+func (w *World) lastStart(first *Job) (t time.Time) {
+	for id := first.ID; id < first.ID+int64(first.Array.Count); id++ {
+		if e := w.jobs[id]; e != nil && e.job.Start.After(t) {
+			t = e.job.Start
+		}
+	}
+	return t
+}
+
+// delayed judges the job again when the first of its delays passes.
+func (w *World) delayed(j *Job, left time.Duration) status {
+	if left <= 0 {
+		return met
+	}
+	k := timer{kind: timerDepend, job: j.ID}
+	if at, armed := w.timers.due[k]; !armed || w.now.Mono+left < at {
+		w.in(left, k)
+	}
+	return unmet
+}
+
+// alone: no earlier job of the name is left, and none runs.
+func (w *World) alone(j *Job) status {
+	for _, id := range w.deps.named[keyOf(j)].live {
+		if e := w.jobs[id]; id != j.ID && (id < j.ID || admitted(e.job)) {
+			return unmet
+		}
+	}
+	return met
+}

@@ -1,0 +1,286 @@
+package gang
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+func on(kind api.DependencyKind, jobs ...int64) *api.Dependency {
+	d := &api.Dependency{}
+	for _, id := range jobs {
+		d.On = append(d.On, api.Condition{Kind: kind, Job: id})
+	}
+	if jobs == nil {
+		d.On = []api.Condition{{Kind: kind}}
+	}
+	return d
+}
+
+func (b *bench) depending(d *api.Dependency) int64 {
+	s := specOf(1)
+	s.Dependency = d
+	return b.submit(s)
+}
+
+func (b *bench) array(n int, d *api.Dependency) (first int64) {
+	s := specOf(1)
+	s.Dependency = d
+	a := &api.Array{}
+	for i := range n {
+		a.Indices = append(a.Indices, i)
+	}
+	return b.must(Submit{Spec: s, SpecHash: "a", Partition: "main", Array: a}).JobIDs[0]
+}
+
+// run takes a job of one rank to an exit with code.
+func (b *bench) run(id int64, code int) {
+	b.t.Helper()
+	b.start(id)
+	b.phase(id, b.w.Job(id).Members[0].Node, api.PhaseStopped, exit(0, code))
+}
+
+// waits checks what a job waits for, and that it is a candidate only when it is nothing.
+func (b *bench) waits(id int64, want string) {
+	b.t.Helper()
+	j := b.w.Job(id)
+	if j.Waits != want {
+		b.t.Fatalf("job %d waits for %q, want %q", id, j.Waits, want)
+	}
+	if can := b.w.Candidate(id) != nil; can != (want == "") {
+		b.t.Fatalf("job %d waits for %q, candidate: %v", id, want, can)
+	}
+}
+
+func TestDependencyOnOneJob(t *testing.T) {
+	for _, c := range []struct {
+		kind               api.DependencyKind
+		begun, good, bad   string // what is left after the start, after exit 0, after exit 1
+		endGood, endBad    bool   // the dependent ends
+		notRun, endsNotRun bool   // met, or ended, when the job is cancelled before it ran
+	}{
+		{api.After, "", "", "", false, false, true, false},
+		{api.AfterAny, "afterany:1(unfulfilled)", "", "", false, false, true, false},
+		{api.AfterOK, "afterok:1(unfulfilled)", "", "afterok:1(failed)", false, true, false, true},
+		{api.AfterNotOK, "afternotok:1(unfulfilled)", "afternotok:1(failed)", "", true, false, true, false},
+		{api.AfterCorr, "aftercorr:1(unfulfilled)", "", "aftercorr:1(failed)", false, true, false, true},
+	} {
+		for _, code := range []int{0, 1} {
+			b := newBench(t, 2)
+			first := b.submit(specOf(1))
+			id := b.depending(on(c.kind, first))
+			b.waits(id, string(c.kind)+":1(unfulfilled)")
+			b.start(first)
+			b.waits(id, c.begun)
+			b.phase(first, "n1", api.PhaseStopped, exit(0, code))
+			left, ends := c.good, c.endGood
+			if code != 0 {
+				left, ends = c.bad, c.endBad
+			}
+			if !ends {
+				b.waits(id, left)
+				continue
+			}
+			b.state(id, api.JobCancelled)
+		}
+		b := newBench(t, 2)
+		first := b.submit(specOf(1))
+		id := b.depending(on(c.kind, first))
+		b.must(Cancel{Job: first})
+		if c.notRun {
+			b.waits(id, "")
+		} else {
+			b.state(id, api.JobCancelled)
+		}
+	}
+}
+
+func TestDependencyThatCanNeverBeMet(t *testing.T) {
+	b := newBench(t, 2)
+	first := b.submit(specOf(1))
+	second := b.depending(on(api.AfterOK, first))
+	third := b.depending(on(api.AfterOK, second))
+	last := b.depending(on(api.AfterAny, third))
+	keep := specOf(1)
+	keep.Dependency, keep.InvalidDependency = on(api.AfterOK, first), api.InvalidWait
+	kept := b.submit(keep)
+	b.run(first, 3)
+	for _, id := range []int64{second, third} {
+		b.state(id, api.JobCancelled)
+	}
+	if got, want := b.w.Job(second).Verdict.Text, "dependency can never be met: afterok:1 (job 1 ended FAILED)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	b.waits(last, "")
+	b.waits(kept, "afterok:1(failed)")
+	// One that comes when it is already so ends too: whether it came before or after the
+	// failure may make no difference to a script.
+	late := b.depending(on(api.AfterOK, first))
+	b.state(late, api.JobCancelled)
+}
+
+func TestAllAndAnyConditions(t *testing.T) {
+	b := newBench(t, 4)
+	x, y := b.submit(specOf(1)), b.submit(specOf(1))
+	all := b.depending(on(api.AfterOK, x, y))
+	either := on(api.AfterOK, x, y)
+	either.Any = true
+	any1 := b.depending(either)
+	both := b.depending(either)
+	b.must(Cancel{Job: both})
+	b.run(x, 1)
+	b.state(all, api.JobCancelled)
+	b.waits(any1, "afterok:1(failed)?afterok:2(unfulfilled)")
+	b.run(y, 0)
+	b.waits(any1, "")
+}
+
+func TestDelayAfterTheStart(t *testing.T) {
+	b := newBench(t, 2)
+	x := b.submit(specOf(1))
+	d := on(api.After, x)
+	d.On[0].Delay = 10 * time.Minute
+	id := b.depending(d)
+	b.start(x)
+	b.after(9 * time.Minute)
+	b.waits(id, "after:1+10(unfulfilled)")
+	b.after(time.Minute)
+	b.waits(id, "")
+	if got := b.w.Job(id).Eligible.Sub(b.w.Job(x).Start); got != 10*time.Minute {
+		t.Errorf("eligible %s after the start", got)
+	}
+}
+
+func TestDependencyOnAnArray(t *testing.T) {
+	b := newBench(t, 8)
+	x := b.array(3, nil)
+	ok, notOK, any1 := b.depending(on(api.AfterOK, x)), b.depending(on(api.AfterNotOK, x)), b.depending(on(api.AfterAny, x))
+	begun := b.depending(on(api.After, x))
+	one := on(api.AfterOK, x)
+	one.On[0].Index = intPtr(1)
+	element := b.depending(one)
+	none := on(api.AfterOK, x)
+	none.On[0].Index = intPtr(7)
+	b.state(b.depending(none), api.JobCancelled)
+	b.run(x+1, 0)
+	b.waits(element, "")
+	b.waits(ok, "afterok:1(unfulfilled)")
+	b.start(x)
+	b.waits(begun, "after:1(unfulfilled)")
+	b.start(x + 2)
+	b.waits(begun, "")
+	b.phase(x, b.w.Job(x).Members[0].Node, api.PhaseStopped, exit(0, 1))
+	b.state(ok, api.JobCancelled)
+	b.waits(notOK, "afternotok:1(unfulfilled)")
+	b.phase(x+2, b.w.Job(x + 2).Members[0].Node, api.PhaseStopped, exit(0, 0))
+	b.waits(notOK, "")
+	b.waits(any1, "")
+}
+
+func TestCorrespondingElements(t *testing.T) {
+	b := newBench(t, 8)
+	x := b.array(3, nil)
+	y := b.array(4, on(api.AfterCorr, x))
+	b.state(y+3, api.JobCancelled) // nothing corresponds to it
+	b.run(x+1, 0)
+	b.waits(y, "aftercorr:1(unfulfilled)")
+	b.waits(y+1, "")
+	b.run(x, 1)
+	b.state(y, api.JobCancelled)
+	b.waits(y+2, "aftercorr:1(unfulfilled)")
+}
+
+func TestSingletons(t *testing.T) {
+	b := newBench(t, 4)
+	named := func(name string, uid uint32, d *api.Dependency) int64 {
+		s := specOf(1)
+		s.Name, s.Dependency = name, d
+		return b.must(Submit{Spec: s, SpecHash: name, Partition: "main", UID: uid}).JobIDs[0]
+	}
+	x := named("a", 1, nil)
+	single := named("a", 1, on(api.AfterSingle))
+	next := named("a", 1, on(api.AfterSingle))
+	otherName, otherUser := named("b", 1, on(api.AfterSingle)), named("a", 2, on(api.AfterSingle))
+	b.waits(otherName, "")
+	b.waits(otherUser, "")
+	b.waits(single, "singleton(unfulfilled)")
+	b.run(x, 1)
+	b.waits(single, "")
+	b.waits(next, "singleton(unfulfilled)")
+	b.run(single, 0)
+	b.waits(next, "")
+	if len(b.w.deps.named) != 0 || len(b.w.deps.on) != 0 {
+		t.Errorf("left over: %v %v", b.w.deps.named, b.w.deps.on)
+	}
+}
+
+// A requeued job does not wait a second time; one that is waited for is judged by its last
+// run, and stays in memory until then.
+func TestDependencyAcrossRuns(t *testing.T) {
+	b := newBench(t, 3)
+	x := b.submit(specOf(1))
+	b.run(x, 0)
+	y := b.submit(specOf(1))
+	id := b.depending(on(api.AfterOK, x, y))
+	b.after(3 * b.w.set.KeepEnded)
+	if b.w.Job(x) == nil {
+		t.Fatal("left memory while it is waited for")
+	}
+	b.start(y)
+	b.must(Requeue{Job: y})
+	b.ack(y)
+	b.waits(id, "afterok:2(unfulfilled)")
+	b.run(y, 0)
+	b.waits(id, "")
+	b.start(id)
+	b.must(Requeue{Job: id})
+	b.ack(id)
+	b.waits(id, "")
+	b.after(2 * b.w.set.KeepEnded)
+	if b.w.Job(x) != nil {
+		t.Fatal("still in memory")
+	}
+}
+
+func TestDependencyAfterARestart(t *testing.T) {
+	b := newBench(t, 3)
+	x := b.submit(specOf(1))
+	b.run(x, 0)
+	gone := b.w.Job(x)
+	arr := b.array(2, nil)
+	b.run(arr, 0)
+	d := on(api.AfterOK, x, arr)
+	d.On = append(d.On, api.Condition{Kind: api.AfterSingle})
+	id := b.depending(d)
+	b.after(b.w.set.KeepEnded + time.Second)
+	saved := &Saved{NextID: b.w.NextID(), NextSeq: 1}
+	for j := range b.w.Jobs() {
+		saved.Jobs = append(saved.Jobs, j)
+	}
+	slices.Reverse(saved.Jobs)
+	for _, n := range b.w.Nodes() {
+		saved.Nodes = append(saved.Nodes, n)
+	}
+	b.w = Restore(b.now, b.w.set, saved)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		b.hello(n)
+	}
+	b.waits(id, "afterok:2(unfulfilled),singleton(unfulfilled)")
+	b.run(arr+1, 0)
+	b.waits(id, "")
+
+	// One that left memory comes back with the submission that names it.
+	b.after(2 * b.w.set.KeepEnded)
+	if b.w.Job(x) != nil {
+		t.Fatal("still in memory")
+	}
+	s := specOf(1)
+	s.Dependency = on(api.AfterOK, x)
+	if out := b.step(Submit{Spec: s, SpecHash: "h", Partition: "main"}); out.Refused == nil ||
+		out.Refused.Error() != "dependency afterok:1: no job 1; gqueue and gacct list your jobs" {
+		t.Fatalf("%v", out.Refused)
+	}
+	b.waits(b.must(Submit{Spec: s, SpecHash: "h", Partition: "main", Recalled: []*Job{gone}}).JobIDs[0], "")
+}

@@ -1,0 +1,252 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Update changes what may be changed of a job after its submission; nil fields stay. The
+// caller has checked them against the site.
+type Update struct {
+	Job        int64
+	By         string
+	Name       *string
+	TimeLimit  *time.Duration // 0: none; of a running gang too, counted from its start
+	Priority   *int64
+	Begin      *time.Time // zero: now
+	Partition  *string
+	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
+	Dependency *api.Dependency // without conditions: none
+	Recalled   []*Job          // jobs that it depends on and that had left memory
+}
+
+func (Update) event() {}
+
+func (w *World) update(ev Update) Outcome {
+	e, err := w.living(ev.Job)
+	if err == nil {
+		err = w.updatable(e, &ev)
+	}
+	if err != nil {
+		return refused(err)
+	}
+	var said []string
+	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	w.rename(e, ev.Name, say)
+	w.relimit(e, ev.TimeLimit, say)
+	if p := ev.Priority; p != nil && *p != e.job.Priority {
+		say("priority %d, was %d", *p, e.job.Priority)
+		w.edit(e).Priority = *p
+	}
+	w.move(e, ev.Partition, say)
+	w.delay(e, ev.Begin, say)
+	w.limitArray(e, ev.ArrayLimit, say)
+	w.depend(e, ev.Dependency, say)
+	if said == nil {
+		return ignored("it is so already")
+	}
+	text := strings.Join(said, "; ")
+	if ev.By != "" {
+		text += " (" + ev.By + ")"
+	}
+	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: text})
+	w.touch(e)
+	return applied()
+}
+
+// updatable refuses all of an update when a part of it can't be done.
+func (w *World) updatable(e *entry, ev *Update) *api.Error {
+	j := e.job
+	waiting := func(what string) *api.Error {
+		return conflict("", "job %d is %s: its %s can be changed only while it waits", j.ID, phrase(j), what)
+	}
+	switch {
+	case ev.TimeLimit != nil && j.Drain != nil:
+		return conflict("", "job %d is being stopped: its time limit has no effect any more", j.ID)
+	case ev.Partition != nil && !blocked(j):
+		return waiting("partition")
+	case ev.Begin != nil && !blocked(j):
+		return waiting("begin time")
+	case ev.Dependency != nil && !blocked(j):
+		return waiting("dependency")
+	case ev.ArrayLimit != nil && w.arrays[j.ArrayID] == nil:
+		return conflict("", "job %d is not of an array", j.ID)
+	}
+	if d := ev.Dependency; d != nil {
+		for i := range d.On {
+			if d.On[i].Job >= j.ID {
+				return conflict("", "dependency %s: a job can wait only for one that was submitted before it", &d.On[i])
+			}
+		}
+		return w.recall(d, ev.Recalled)
+	}
+	return nil
+}
+
+type sayer func(format string, args ...any)
+
+func (w *World) rename(e *entry, name *string, say sayer) {
+	if name == nil || *name == e.job.Name {
+		return
+	}
+	say("name %s, was %s", *name, e.job.Name)
+	waiting := e.waiting
+	w.unwatch(e)
+	w.leaveName(e)
+	w.edit(e).Name = *name
+	w.joinName(e)
+	if waiting {
+		w.watch(e)
+	}
+}
+
+// relimit moves the time limit, of a running gang also on its nodes and in its grants.
+func (w *World) relimit(e *entry, limit *time.Duration, say sayer) {
+	if limit == nil || *limit == e.job.TimeLimit {
+		return
+	}
+	say("time limit %s, was %s", limitText(*limit), limitText(e.job.TimeLimit))
+	j := w.edit(e)
+	j.TimeLimit = *limit
+	if !admitted(j) {
+		return
+	}
+	at := j.Start
+	if reserved(j) {
+		at = j.ReservedAt
+		e.body = nil
+	}
+	until := w.until(j, at)
+	for i := range j.Members {
+		h := w.nodes[j.Members[i].Node]
+		w.desired = append(w.desired, h.node.Name)
+		if g, ok := h.node.Res.Grant(j.key()); ok {
+			g.Until = until
+			n := w.editNode(h)
+			n.Res = n.Res.Release(j.key()).Restore(g)
+		}
+	}
+}
+
+func limitText(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return d.String()
+}
+
+func (w *World) move(e *entry, partition *string, say sayer) {
+	if partition == nil || *partition == e.job.Partition {
+		return
+	}
+	say("partition %s, was %s", *partition, e.job.Partition)
+	j := w.edit(e)
+	w.dropAsk(j)
+	j.Partition = *partition
+	e.ask = w.ask(j.Spec, j.Partition)
+}
+
+// delay moves the begin time of a gang that was never admitted; one that was has begun.
+func (w *World) delay(e *entry, begin *time.Time, say sayer) {
+	if begin == nil || e.job.Epoch > 0 {
+		return
+	}
+	at := *begin
+	if at.Before(w.now.Wall) {
+		at = w.now.Wall
+	}
+	if at.Equal(e.job.Eligible) {
+		return
+	}
+	say("begins at %s", at.Format(time.RFC3339))
+	w.edit(e).Eligible = at
+	k := timer{kind: timerEligible, job: e.job.ID}
+	w.timers.cancel(k)
+	if d := at.Sub(w.now.Wall); d > 0 {
+		w.in(d, k)
+	}
+}
+
+// limitArray changes how many elements may be admitted at once. Those that are stay.
+func (w *World) limitArray(e *entry, limit *int, say sayer) {
+	if limit == nil {
+		return
+	}
+	a := w.arrays[e.job.ArrayID]
+	if a.limit == *limit {
+		return
+	}
+	say("at most %d elements at once, was %d (0: no limit)", *limit, a.limit)
+	for _, id := range a.waiting {
+		el := w.jobs[id]
+		j := w.edit(el)
+		info := *j.Array
+		info.Limit = *limit
+		j.Array = &info
+		if el.offered {
+			w.withdraw(a, el)
+		}
+		w.queue = append(w.queue, id)
+	}
+	a.limit = *limit
+	if a.limit > 0 {
+		w.offer(a)
+	}
+}
+
+// depend replaces the dependency of a waiting gang. What it waits for from now on stands in
+// the job alone: its spec is shared.
+func (w *World) depend(e *entry, d *api.Dependency, say sayer) {
+	if d == nil {
+		return
+	}
+	if d.String() == dependencyText(e.job) {
+		return
+	}
+	say("dependency %s", orNone(d.String()))
+	w.unwatch(e)
+	j := w.edit(e)
+	j.Dependency, j.Waits = nil, ""
+	if len(d.On) > 0 {
+		j.Dependency, j.Waits = d, d.String()
+		w.watch(e)
+	}
+}
+
+func dependencyText(j *Job) string {
+	if j.Dependency == nil {
+		return ""
+	}
+	return j.Dependency.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// leaveName and joinName move a job between the names that singletons wait for.
+func (w *World) leaveName(e *entry) {
+	n := w.deps.named[keyOf(e.job)]
+	if n == nil {
+		return
+	}
+	if at, ok := slices.BinarySearch(n.live, e.job.ID); ok {
+		n.live = slices.Delete(n.live, at, at+1)
+	}
+	for _, id := range slices.Clone(n.live) {
+		w.judge(w.jobs[id])
+	}
+}
+
+func (w *World) joinName(e *entry) {
+	if n := w.deps.named[keyOf(e.job)]; n != nil {
+		n.insert(e.job.ID)
+	}
+}

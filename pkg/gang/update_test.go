@@ -1,0 +1,128 @@
+package gang
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+func TestUpdateOfAWaitingJob(t *testing.T) {
+	b := newBench(t, 2)
+	x := b.submit(specOf(1))
+	id := b.submit(specOf(1))
+	b.must(Update{Job: id, By: "ada", Name: new("other"), TimeLimit: new(time.Hour), Priority: new(int64(-5)),
+		Begin: new(b.now.Wall.Add(time.Minute)), Partition: new("main,big"), Dependency: on(api.AfterOK, x)})
+	j := b.w.Job(id)
+	if j.Name != "other" || j.TimeLimit != time.Hour || j.Priority != -5 || j.Partition != "main,big" || j.Waits != "afterok:1(unfulfilled)" {
+		t.Errorf("%+v", j)
+	}
+	ev := b.w.Take().Events
+	if got, want := ev[len(ev)-1].Text, "name other, was job; time limit 1h0m0s, was none; priority -5, was 0; partition main,big, was main; "+
+		"begins at 2026-03-01T12:01:00Z; dependency afterok:1 (ada)"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	if out := b.step(Update{Job: id, Name: new("other")}); out.Ignored != "it is so already" {
+		t.Errorf("%+v", out)
+	}
+	b.run(x, 0)
+	if b.w.Candidate(id) != nil {
+		t.Error("a candidate before its begin time")
+	}
+	b.must(Update{Job: id, Begin: new(time.Time{})})
+	if c := b.w.Candidate(id); c == nil || len(c.Ask.Partitions) != 2 {
+		t.Errorf("%+v", c)
+	}
+	b.must(Update{Job: id, Dependency: on(api.AfterSingle)})
+	b.waits(id, "")
+	back := Update{Job: x}
+	if out := b.step(back); out.Refused == nil {
+		t.Error("an ended job was changed")
+	}
+	if out := b.step(Update{Job: id, Dependency: on(api.AfterOK, id)}); out.Refused == nil ||
+		out.Refused.Error() != "dependency afterok:2: a job can wait only for one that was submitted before it" {
+		t.Errorf("%v", out.Refused)
+	}
+	b.start(id)
+	for _, ev := range []Update{{Partition: new("x")}, {Begin: new(time.Time{})}, {Dependency: &api.Dependency{}}, {ArrayLimit: new(1)}} {
+		ev.Job = id
+		if out := b.step(ev); out.Refused == nil || out.Refused.Code != api.CodeConflict {
+			t.Errorf("%+v: %+v", ev, out)
+		}
+	}
+}
+
+// The limit of a running gang reaches its nodes, and what it holds there is known to be
+// free when the new one ends.
+func TestUpdateOfARunningGangsTimeLimit(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	gate := func(want time.Duration) {
+		t.Helper()
+		for _, n := range []string{"n1", "n2"} {
+			as, _ := b.w.Desired(n)
+			if as[0].Gate.TimeLimit != want {
+				t.Errorf("%s is told %s, want %s", n, as[0].Gate.TimeLimit, want)
+			}
+		}
+	}
+	gate(api.NoLimit)
+	b.w.Take()
+	b.must(Update{Job: id, TimeLimit: new(2 * time.Hour)})
+	gate(2 * time.Hour)
+	if ch := b.w.Take(); len(ch.Dirty) != 2 || len(ch.Nodes) != 2 {
+		t.Errorf("dirty %v, stored %d nodes", ch.Dirty, len(ch.Nodes))
+	}
+	g, _ := b.w.Node("n2").Res.Grant(b.key(id))
+	if want := b.w.Job(id).Start.Add(2*time.Hour + b.w.set.Grace); !g.Until.Equal(want) {
+		t.Errorf("granted until %s, want %s", g.Until, want)
+	}
+}
+
+func TestUpdateOfAnArraysLimit(t *testing.T) {
+	b := newBench(t, 8)
+	first := b.array(6, nil)
+	candidates := func(want int) {
+		t.Helper()
+		n := 0
+		for id := first; id < first+6; id++ {
+			if b.w.Candidate(id) != nil {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d candidates, want %d", n, want)
+		}
+	}
+	candidates(6)
+	b.must(Update{Job: first, ArrayLimit: new(2)})
+	candidates(2)
+	b.start(first)
+	candidates(1)
+	b.must(Update{Job: first + 3, ArrayLimit: new(4)})
+	candidates(3)
+	b.must(Update{Job: first, ArrayLimit: new(1)})
+	candidates(0)
+	if got := b.w.Job(first + 5).Array.Limit; got != 1 {
+		t.Errorf("shown limit %d", got)
+	}
+	b.must(Update{Job: first, ArrayLimit: new(0)})
+	candidates(5)
+}
+
+// Singletons wait for a name: a job that changes its name leaves those of the old one.
+func TestRenameAmongSingletons(t *testing.T) {
+	b := newBench(t, 2)
+	x := b.submit(specOf(1))
+	single := b.depending(on(api.AfterSingle))
+	b.waits(single, "singleton(unfulfilled)")
+	b.must(Update{Job: x, Name: new("else")})
+	b.waits(single, "")
+	next := b.depending(on(api.AfterSingle))
+	b.waits(next, "singleton(unfulfilled)")
+	b.must(Update{Job: next, Name: new("else")})
+	b.waits(next, "singleton(unfulfilled)")
+	b.run(x, 0)
+	b.waits(next, "")
+}

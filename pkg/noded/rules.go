@@ -1,0 +1,188 @@
+package noded
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/session"
+	"gangd/pkg/shim"
+)
+
+// What a daemon decides about its members, without files, processes or a session: the
+// daemon and the simulator both do what is decided here.
+
+// Ended: nothing of the member runs, and nothing ever will.
+func Ended(p api.MemberPhase) bool {
+	return p == api.PhaseStopped || p == api.PhaseRefused || p == api.PhaseLost
+}
+
+// FirstPhase is what a member that is not known here is when it is desired.
+func FirstPhase(a *api.Assignment) api.MemberPhase {
+	switch {
+	case a.Body == nil || a.Gate != nil:
+		return api.PhaseLost // it ran here, or was about to, and is not here any more
+	case a.Stop != nil:
+		return api.PhaseStopped // before it was prepared
+	}
+	return api.PhasePreparing
+}
+
+// Orders are the newest that the controller wants of a member.
+type Orders struct {
+	Gate   *api.Gate
+	Stop   *api.Stop
+	Lease  time.Duration // not 0: renew to so much
+	Forget bool
+}
+
+// Told is what the shim of a member was told over the connection that is open.
+type Told struct {
+	stop   *api.Stop
+	opened bool
+	limit  time.Duration
+	killed bool // the stop of a forget was sent
+}
+
+// Todo is what a member's orders lead to.
+type Todo struct {
+	Send  []shim.Command // to its shim, in this order
+	Drop  bool           // let go of the shim and remove the files
+	Again bool           // look again after a while, also if nothing happens
+}
+
+// Next decides what is to be done: attached says whether there is a shim to talk to, over
+// whether the member has ended.
+func (t *Told) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpen func() bool) (do Todo) {
+	if o.Forget {
+		switch {
+		case over:
+			do.Drop = true
+		case attached && !t.killed:
+			t.killed = true // its end, or the end of its shim, comes as an answer
+			do.Send = append(do.Send, shim.Command{Stop: &api.Stop{Cause: api.CauseCancelled, Text: "forgotten by the controller", Signal: "KILL"}})
+		}
+		return do
+	}
+	if !attached {
+		return do
+	}
+	if o.Lease > 0 {
+		do.Send = append(do.Send, shim.Command{Lease: o.Lease})
+	}
+	if o.Stop != nil {
+		if t.stop == nil || *t.stop != *o.Stop {
+			t.stop = o.Stop
+			do.Send = append(do.Send, shim.Command{Stop: o.Stop})
+		}
+		return do
+	}
+	if o.Gate == nil {
+		return do
+	}
+	if l := o.Gate.TimeLimit; l != 0 && l != t.limit {
+		t.limit = l
+		do.Send = append(do.Send, shim.Command{Limit: l})
+	}
+	if t.opened || phase != api.PhaseReady {
+		return do
+	}
+	if !mayOpen() {
+		do.Again = true
+		return do
+	}
+	t.opened = true
+	do.Send = append(do.Send, shim.Command{Go: &shim.Go{MasterPort: o.Gate.MasterPort}})
+	return do
+}
+
+// Sibling is an epoch of a job that is known here.
+type Sibling struct {
+	Epoch int
+	Over  bool
+}
+
+// MayOpen says whether the gate of an epoch may be opened now, so long after the last
+// contact. others may name the epoch itself.
+func MayOpen(epoch int, others []Sibling, silence, heartbeat time.Duration) bool {
+	// A daemon that was frozen (or cut off) finds old frames before it finds out. What the
+	// controller wanted before it gave this node up must not start now.
+	if silence > session.SilentBeats*heartbeat {
+		return false
+	}
+	for _, o := range others {
+		if o.Epoch > epoch || o.Epoch < epoch && !o.Over {
+			return false
+		}
+	}
+	return true
+}
+
+// EndedWithBoot: the member is of another run of the machine and left no result. A result
+// counts whatever came after it. s is its state file, nil: none; lastBoot is the boot of the
+// daemon before.
+func EndedWithBoot(s *shim.State, lastBoot, boot string) bool {
+	if s == nil {
+		return lastBoot != boot
+	}
+	return s.BootID != boot && s.Phase != api.PhaseStopped
+}
+
+// LastWord: the state file of a shim that can't be reached says how its member ended.
+func LastWord(s *shim.State) bool {
+	return s != nil && (s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused)
+}
+
+// leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so
+// that a node with a hundred idle members stays idle (10 m: each 30 s).
+const leaseShare = 20
+
+// Renewal is the contact that the members' leases were last counted from.
+type Renewal struct{ from time.Duration }
+
+// Due says how much of the lease is left, counted from the last contact, when the members
+// have to be told. It is not due when nothing is left: the shims know.
+func (r *Renewal) Due(lease, contact, now time.Duration) (left time.Duration, due bool) {
+	if lease <= 0 || contact < r.from+lease/leaseShare {
+		return 0, false
+	}
+	r.from = contact
+	left = lease - (now - contact)
+	return left, left > 0
+}
+
+// LeaseLeft is the lease of a member that starts now, 0: leases are off.
+func LeaseLeft(lease, contact, now time.Duration) time.Duration {
+	if lease <= 0 {
+		return 0
+	}
+	return max(lease-(now-contact), 1)
+}
+
+// Board is what a node has to say, see [board]. It is for a simulator; a daemon has its own.
+type Board struct{ b *board }
+
+// NewBoard makes an empty one; wake asks the session to come for a report.
+func NewBoard(wake func()) *Board {
+	b := newBoard()
+	b.wake = wake
+	return &Board{b}
+}
+
+// Put records the newest word on a member, Note one that is not worth a frame of its own,
+// Drop that nothing of it is left.
+func (b *Board) Put(a api.MemberActual) { b.b.put(a) }
+
+// Note is described at Put.
+func (b *Board) Note(a api.MemberActual) { b.b.note(a) }
+
+// Drop is described at Put.
+func (b *Board) Drop(k api.MemberKey) { b.b.drop(k) }
+
+// Applied records the newest desired set that was taken in.
+func (b *Board) Applied(revision uint64) { b.b.applied(revision) }
+
+// All is everything, for a hello; Report what changed since the last one, nil: nothing.
+func (b *Board) All() []api.MemberActual { return b.b.all() }
+
+// Report is described at All.
+func (b *Board) Report() *api.Actual { return b.b.report() }

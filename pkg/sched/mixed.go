@@ -1,0 +1,180 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// A gang with roles is placed part by part, each part as a gang without roles would be, on
+// nodes that are smaller by what the parts before it took. For one part the look is exact
+// (see layout). For several it is packing of unlike things, for which no quick exact way is
+// known, so the order of the parts is varied: the most demanding first, then each of the
+// others first once. A placement that no such order finds is missed, now and on the empty
+// cluster alike: what was accepted at the submission, or claimed, was found this way, and a
+// gang starts on its claim as soon as that is free, whatever else this way would find.
+
+// mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
+// slots by rank; nil when no order of the parts fits.
+func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	shrunk := slices.Clone(nodes)
+	for _, order := range orders(d.Parts) {
+		var touched []int
+		slots, ok := make([]cluster.Slot, d.Size), true
+		for _, i := range order {
+			part := d.Parts[i]
+			ms := placePart(part, shrunk, list, avoid)
+			if ok = ms != nil; !ok {
+				break
+			}
+			rank := firstRank(d, i)
+			for _, m := range ms {
+				got := part.Pick(shrunk[m.at], m.ranks)
+				rank += copy(slots[rank:], got)
+				shrunk[m.at] = shrunk[m.at].Without(cluster.GrantFor(part.Ask, api.MemberKey{}, got, time.Time{}))
+				touched = append(touched, m.at)
+			}
+		}
+		if ok {
+			return slots
+		}
+		for _, at := range touched {
+			shrunk[at] = nodes[at]
+		}
+	}
+	return nil
+}
+
+func firstRank(d *cluster.Need, part int) int {
+	first := 0
+	for _, p := range d.Parts[:part] {
+		first += p.Size
+	}
+	return first
+}
+
+// orders are the orders of the parts that are tried. Most demanding is what fewest nodes
+// can give: cards before none, then VRAM, then all of a rank's other figures.
+func orders(parts []*cluster.Need) [][]int {
+	hardest := make([]int, len(parts))
+	for i := range hardest {
+		hardest[i] = i
+	}
+	slices.SortStableFunc(hardest, func(a, b int) int {
+		x, y := parts[a], parts[b]
+		return cmp.Or(cmp.Compare(y.Cards, x.Cards), cmp.Compare(y.VRAM, x.VRAM), cmp.Compare(y.CPUs, x.CPUs),
+			cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.Size, x.Size))
+	})
+	out := [][]int{hardest}
+	for _, first := range hardest[1:] {
+		rest := slices.DeleteFunc(slices.Clone(hardest), func(i int) bool { return i == first })
+		out = append(out, append([]int{first}, rest...))
+	}
+	return out
+}
+
+// placePart is place for one part.
+func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []member {
+	var spots []spot
+	var t tally
+	for _, at := range list {
+		n := nodes[at]
+		if k := d.Ranks(n); k > 0 && d.Admits(n) && !slices.Contains(avoid, n.Name) {
+			spots = append(spots, spot{at: int(at), ranks: k})
+			t.add(k)
+		}
+	}
+	l := layoutOf(d)
+	m := l.members(&t)
+	if m == 0 {
+		return nil
+	}
+	return l.choose(spots, &t, m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) })
+}
+
+// placeMixed finds slots for a gang with roles as [planner.place] finds members: around the
+// nodes that just failed it where that is possible, and on its claim at last.
+func (pl *planner) placeMixed(c *Candidate, d *cluster.Need) []cluster.Slot {
+	if slots := mixed(d, pl.current(), pl.open, c.Avoid); slots != nil {
+		return slots
+	}
+	if len(c.Avoid) > 0 {
+		if slots := mixed(d, pl.current(), pl.open, nil); slots != nil {
+			return slots
+		}
+	}
+	i := slices.IndexFunc(pl.view.Claims, func(k Claim) bool { return k.Job == c.Job })
+	if i < 0 || !pl.free(c, d, pl.view.Claims[i].Slots) {
+		return nil
+	}
+	return pl.view.Claims[i].Slots
+}
+
+// free reports whether these places can be taken now.
+func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot) bool {
+	if len(slots) != d.Size || !pl.admitsAll(d, slots) {
+		return false
+	}
+	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
+		if _, err := pl.current()[g.at].Take(g.Grant); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// admitsAll reports whether every slot is on a node that its rank may use.
+func (pl *planner) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
+	for r, s := range slots {
+		if at := pl.find(s.Node); at < 0 || !partOf(d, r).Admits(pl.real[at]) {
+			return false
+		}
+	}
+	return true
+}
+
+func partOf(d *cluster.Need, rank int) *cluster.Need {
+	for _, p := range d.Parts {
+		if rank < p.Size {
+			return p
+		}
+		rank -= p.Size
+	}
+	return d
+}
+
+// claimMixed is findClaim for a gang with roles: first where most is free already, else
+// anywhere on the ready nodes.
+func (pl *planner) claimMixed(d *cluster.Need, avoid []string) []cluster.Slot {
+	empty, list := pl.emptyNodes()
+	slots := mixed(d, empty, list, avoid)
+	if slots == nil && len(avoid) > 0 {
+		slots = mixed(d, empty, list, nil)
+	}
+	return slots
+}
+
+// emptyNodes is the ready nodes with nothing on them but the claims made so far.
+func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
+	nodes, list := make([]*cluster.Node, len(pl.real)), []int32(nil)
+	for at, n := range pl.real {
+		nodes[at] = n
+		if n.Ready {
+			nodes[at] = pl.emptied(at)
+			list = append(list, int32(at))
+		}
+	}
+	return nodes, list
+}
+
+// allOf lists every index.
+func allOf(nodes []*cluster.Node) []int32 {
+	list := make([]int32, len(nodes))
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}

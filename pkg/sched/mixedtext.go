@@ -1,0 +1,110 @@
+package sched
+
+import (
+	"fmt"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// mixedReason words why a gang with roles stays: of the first role that does not fit beside
+// nothing but what runs, else of all together.
+func (pl *planner) mixedReason(d *cluster.Need) Reason {
+	if pl.shadow != nil && mixed(d, pl.real, pl.open, nil) != nil {
+		return Reason{Word: WordPriority, Text: "would fit, but " + pl.claimants() + " ahead and will use what is free"}
+	}
+	empty, list := pl.emptyNodes()
+	if mixed(d, empty, list, nil) == nil {
+		if out := pl.mixedOut(d); out != "" {
+			return Reason{Word: WordNodes, Text: "does not fit without what is out of service: " + out}
+		}
+	}
+	for i, part := range d.Parts {
+		spots := pl.look(part, pl.current(), nil)
+		if t := pl.tallyOf(spots); layoutOf(part).members(t) == 0 {
+			return Reason{Word: WordResources, Text: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
+		}
+	}
+	return Reason{Word: WordResources, Text: "room for each role by itself now, but not for all at once: " + rolesText(d)}
+}
+
+// mixedOut is outOfService for the first role that names anything.
+func (pl *planner) mixedOut(d *cluster.Need) string {
+	for _, part := range d.Parts {
+		if out := pl.outOfService(part); out != "" {
+			return out
+		}
+	}
+	return ""
+}
+
+func roleTitle(d *cluster.Need, part int) string { return "role " + d.Ask.Spec.Roles[part].Name + ": " }
+
+// rolesText is what each role needs, in one line.
+func rolesText(d *cluster.Need) string {
+	parts := make([]string, len(d.Parts))
+	for i, p := range d.Parts {
+		parts[i] = fmt.Sprintf("%s %s with %s", plural(p.Size, "rank"), d.Ask.Spec.Roles[i].Name, rankText(p))
+		if p.Size > 1 {
+			parts[i] += " each"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mixedLines is nodeLines for the roles that do not fit, or for all where only together
+// they do not; at most maxRoleLines of them.
+func (pl *planner) mixedLines(d *cluster.Need) []string {
+	var short, all []int
+	for i, part := range d.Parts {
+		all = append(all, i)
+		if layoutOf(part).members(pl.tallyOf(pl.look(part, pl.current(), nil))) == 0 {
+			short = append(short, i)
+		}
+	}
+	if len(short) > 0 {
+		all = short
+	}
+	var lines []string
+	for _, i := range all[:min(maxRoleLines, len(all))] {
+		part := d.Parts[i]
+		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d, i), plural(part.Size, "rank"), rankText(part)))
+		for _, l := range pl.nodeLines(part) {
+			lines = append(lines, "  "+l)
+		}
+	}
+	if more := len(all) - maxRoleLines; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s likewise", plural(more, "more role")))
+	}
+	return lines
+}
+
+// maxRoleLines bounds the roles that are explained node by node.
+const maxRoleLines = 2
+
+// diagnoseMixed says which role could never be held, or that only all together can't.
+func diagnoseMixed(d *cluster.Need, whole []*cluster.Node) *api.Error {
+	for i, part := range d.Parts {
+		if holdsEver(part, whole) {
+			continue
+		}
+		e := diagnose(part, whole)
+		e.Message = roleTitle(d, i) + e.Message
+		if e.Hint == "" {
+			e.Hint = inRole(nearestHint(part, whole), d.Ask.Spec.Roles[i].Name)
+		}
+		return e
+	}
+	return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each role but not for all at once: " + rolesText(d),
+		Hint: "ask for fewer ranks in a role, or for less in each"}
+}
+
+// inRole words the nearest ask as the role's option: --size is the number behind its name.
+func inRole(hint, role string) string {
+	if hint == "" {
+		return ""
+	}
+	return "in --role " + role + " " + strings.NewReplacer("--size=", role+":", "--mem-per-rank=", "mem=", "--cpus-per-task=", "cpus=",
+		"--vram=", "vram=", "--gpus-per-rank=", "gpus-per-rank=").Replace(hint)
+}

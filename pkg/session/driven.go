@@ -1,0 +1,116 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// What follows are the two halves of a session without a line, for a simulator: the same
+// frames by the same rules, carried by whoever calls.
+
+// DrivenHub is the controller's half of one session.
+type DrivenHub struct{ half hubHalf }
+
+// NewDrivenHub makes the half of a node whose hello was answered.
+func NewDrivenHub(h Handler, node string) *DrivenHub {
+	d := &DrivenHub{half: newHubHalf(h)}
+	d.half.node = node
+	d.half.out.init()
+	return d
+}
+
+// Welcome, Beat and Due are the frames to send after the hello, at each heartbeat and
+// after a wake-up.
+func (d *DrivenHub) Welcome(w *api.Welcome) []*api.Frame { return d.half.welcome(w) }
+
+// Beat is described at Welcome.
+func (d *DrivenHub) Beat() []*api.Frame { return d.half.beat() }
+
+// Due is described at Welcome.
+func (d *DrivenHub) Due() []*api.Frame { return d.half.due() }
+
+// Wake says that the desired set of the node changed.
+func (d *DrivenHub) Wake() { d.half.out.changed() }
+
+// Take takes in a frame of the node.
+func (d *DrivenHub) Take(f *api.Frame) { d.half.take(f) }
+
+// DrivenNode is the node's half: what a [Client] keeps from session to session, and the
+// session that is open.
+type DrivenNode struct {
+	agent   Agent
+	out     outbox
+	contact contact
+	wait    backoff
+	lease   time.Duration
+	half    nodeHalf
+}
+
+// NewDrivenNode makes the half of a node daemon that was just started. boot is
+// CLOCK_BOOTTIME of its machine.
+func NewDrivenNode(a Agent, boot func() time.Duration) *DrivenNode {
+	d := &DrivenNode{agent: a, contact: contact{clock: boot}}
+	d.out.init()
+	return d
+}
+
+// Hello begins a session.
+func (d *DrivenNode) Hello() *api.Frame {
+	d.half = newNodeHalf(d.agent, &d.out, &d.contact)
+	return d.half.hello()
+}
+
+// Take takes in a frame of the controller. Its error ends the session.
+func (d *DrivenNode) Take(f *api.Frame) error {
+	if f.Welcome != nil {
+		d.half.welcomed(f.Welcome)
+		d.lease = f.Welcome.Settings.Lease
+	}
+	if err := d.half.desired(f); err != nil {
+		return err
+	}
+	d.half.heard(f)
+	return nil
+}
+
+// Beat is the frame of a heartbeat, Due the one after a wake-up, nil when nothing is due.
+func (d *DrivenNode) Beat() *api.Frame {
+	f := &api.Frame{Beat: d.contact.beat()}
+	d.half.fill(f)
+	return f
+}
+
+// Due is described at Beat.
+func (d *DrivenNode) Due() *api.Frame {
+	f := &api.Frame{}
+	if !d.half.fill(f) {
+		return nil
+	}
+	return f
+}
+
+// Wake says that the agent has something to report.
+func (d *DrivenNode) Wake() { d.out.changed() }
+
+// Refused: at the boot time asked a connection was tried, and no controller runs there.
+func (d *DrivenNode) Refused(asked time.Duration) { d.contact.at(asked) }
+
+// LastContact is [Client.LastContact].
+func (d *DrivenNode) LastContact() time.Duration { return time.Duration(d.contact.last.Load()) }
+
+// NextTry is how long to wait after a session that lasted so long (0: there was none) for
+// the next try; n gives a random duration below its argument.
+func (d *DrivenNode) NextTry(lasted time.Duration, n func(time.Duration) time.Duration) time.Duration {
+	return d.wait.next(lasted, d.lease, n)
+}
+
+// Copy is a frame after its way over the wire.
+func Copy(f *api.Frame) (*api.Frame, error) {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	return decodeFrame(data)
+}

@@ -1,0 +1,83 @@
+package session
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// nodeHalf is the node's half of one session without its line; [hubHalf] is its peer.
+type nodeHalf struct {
+	agent   Agent
+	out     *outbox
+	contact *contact
+	specs   specCache
+	asked   time.Duration // when the hello was made
+}
+
+func newNodeHalf(a Agent, out *outbox, c *contact) nodeHalf {
+	out.put(func() { out.echo, out.replies, out.calls = 0, nil, nil }) // the last session's
+	return nodeHalf{agent: a, out: out, contact: c, specs: newSpecCache()}
+}
+
+// hello is the first frame. What happens from here on is reported in this session: a
+// wake-up that comes between hello and the first report is kept in the outbox.
+func (h *nodeHalf) hello() *api.Frame {
+	hello := h.agent.Hello()
+	hello.Protocol = api.SessionProtocol
+	h.asked = h.contact.now()
+	return &api.Frame{Hello: hello}
+}
+
+// welcomed: the controller has heard the hello, at the earliest when it was made.
+func (h *nodeHalf) welcomed(w *api.Welcome) {
+	h.contact.at(h.asked)
+	h.agent.Welcome(w)
+}
+
+// desired takes in the orders of a frame, heard the rest; signals, streams and calls are
+// the caller's, between the two.
+func (h *nodeHalf) desired(f *api.Frame) error {
+	if f.Desired == nil {
+		return nil
+	}
+	if err := h.specs.apply(f.Desired); err != nil {
+		return err
+	}
+	h.agent.Desired(f.Desired)
+	return nil
+}
+
+func (h *nodeHalf) heard(f *api.Frame) {
+	if f.Lineage != 0 {
+		h.agent.Lineage(f.Lineage)
+	}
+	if f.Beat != 0 {
+		h.out.put(func() { h.out.echo = f.Beat })
+	}
+	if f.Echo != 0 {
+		h.contact.echo(f.Echo)
+	}
+}
+
+// fill puts into f what is due; false: nothing is.
+func (h *nodeHalf) fill(f *api.Frame) bool {
+	o := h.out
+	o.mu.Lock()
+	dirty := o.dirty
+	f.Echo = o.echo
+	f.Replies, o.replies = takeReplies(o.replies)
+	f.Calls, o.calls = takeCalls(o.calls)
+	more := len(o.replies) > 0 || len(o.calls) > 0
+	o.dirty, o.echo = false, 0
+	o.mu.Unlock()
+	if more {
+		o.poke()
+	}
+	if dirty || f.Beat != 0 {
+		f.Actual = h.agent.Report()
+		f.Samples = h.agent.Samples()
+		f.Notes = h.agent.Notes()
+	}
+	return f.Beat != 0 || f.Echo != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || len(f.Calls) > 0
+}

@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/noded"
+	"gangd/pkg/session"
+)
+
+// daemon is one process of gnoded. What it decides is package noded's, what it says over
+// the line package session's; that each member looks at its mailbox in a goroutine of its
+// own is an event of its own here.
+type daemon struct {
+	owner
+	m        *machine
+	board    *noded.Board
+	half     *session.DrivenNode
+	renewal  noded.Renewal
+	settings api.Settings
+	members  map[api.MemberKey]*member
+
+	line    *line // nil: none
+	greeted bool
+	opened  time.Duration // when the session was greeted
+	heardAt time.Duration // the last frame
+	tries   uint64        // the try to connect that counts
+	soon    bool          // a frame is planned
+}
+
+func newDaemon(m *machine) *daemon {
+	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}}
+	d.board = noded.NewBoard(d.wakeSession)
+	d.half = session.NewDrivenNode(d, m.bootTime)
+	if m.disk.lease >= 0 {
+		d.settings.Lease = m.disk.lease
+	}
+	return d
+}
+
+// begin finds the members that the daemon before left, and opens a session.
+func (d *daemon) begin() {
+	d.m.r.log("%s: gnoded starts", d.m.name)
+	boot := d.m.bootID()
+	for _, k := range slices.SortedFunc(maps.Keys(d.m.disk.members), compareKeys) {
+		dir := d.m.disk.members[k]
+		if dir.body == nil || noded.EndedWithBoot(dir.state, d.m.disk.lastBoot, boot) {
+			delete(d.m.disk.members, k)
+			continue
+		}
+		d.adopt(k, dir)
+	}
+	d.m.disk.lastBoot = boot
+	d.connect()
+	d.tickLater()
+}
+
+func (d *daemon) adopt(k api.MemberKey, dir *memberDir) {
+	x := d.newMember(k)
+	x.spec = dir.body
+	a := api.MemberActual{MemberKey: k, Phase: api.PhasePreparing}
+	if dir.state != nil {
+		a = dir.state.MemberActual
+	}
+	a.MemberKey, a.Port = k, x.port()
+	x.begin(a)
+	d.after(d.m.hop(), x.hungUp)
+}
+
+// crash is kill -9; the init system starts another one.
+func (d *daemon) crash(away time.Duration) {
+	if d.dead {
+		return
+	}
+	m := d.m
+	m.r.log("%s: gnoded dies", m.name)
+	d.dead = true
+	m.daemon = nil
+	if d.line != nil {
+		d.line.fin(true)
+		d.line = nil
+	}
+	for _, s := range m.shims {
+		s.conn = nil
+	}
+	m.owner.after(away, m.startDaemon)
+}
+
+func (d *daemon) isGone() bool { return d.gone() }
+
+// tickLater renews leases at each heartbeat.
+func (d *daemon) tickLater() {
+	d.after(d.settings.Heartbeat, func() {
+		if left, due := d.renewal.Due(d.settings.Lease, d.half.LastContact(), d.m.bootTime()); due {
+			for _, k := range slices.SortedFunc(maps.Keys(d.members), compareKeys) {
+				d.members[k].want.Lease = left
+				d.members[k].poke()
+			}
+		}
+		d.tickLater()
+	})
+}
+
+// Hello implements [session.Agent].
+func (d *daemon) Hello() *api.Hello {
+	m := d.m
+	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
+		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, Members: d.board.All()}
+}
+
+// Welcome implements [session.Agent].
+func (d *daemon) Welcome(w *api.Welcome) {
+	d.Lineage(w.Lineage)
+	d.m.disk.lease = w.Settings.Lease
+	d.settings = w.Settings
+}
+
+// Lineage implements [session.Agent].
+func (d *daemon) Lineage(n uint64) { d.m.disk.lineage = max(d.m.disk.lineage, n) }
+
+// Desired implements [session.Agent].
+func (d *daemon) Desired(x *api.Desired) {
+	listed := make(map[api.MemberKey]bool, len(x.Assignments))
+	for i := range x.Assignments {
+		a := &x.Assignments[i]
+		listed[a.MemberKey] = true
+		d.desire(a, x.Specs)
+	}
+	for _, k := range x.Forget {
+		d.forget(k)
+	}
+	if x.Full {
+		for _, k := range slices.SortedFunc(maps.Keys(d.members), compareKeys) {
+			if !listed[k] {
+				d.forget(k)
+			}
+		}
+	}
+	d.board.Applied(x.Revision)
+}
+
+func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
+	x := d.members[a.MemberKey]
+	if x != nil {
+		x.want.Gate, x.want.Stop = a.Gate, a.Stop
+		x.poke()
+		return
+	}
+	x = d.newMember(a.MemberKey)
+	x.want = noded.Orders{Gate: a.Gate, Stop: a.Stop}
+	phase := noded.FirstPhase(a)
+	if phase == api.PhasePreparing {
+		x.body, x.bodySpec = a.Body, specs[a.Body.SpecHash]
+	}
+	x.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: phase})
+}
+
+func (d *daemon) forget(k api.MemberKey) {
+	if x := d.members[k]; x != nil {
+		x.want.Forget = true
+		x.poke()
+		return
+	}
+	d.board.Drop(k) // said before, perhaps in a session that broke
+}
+
+// Report implements [session.Agent].
+func (d *daemon) Report() *api.Actual { return d.board.Report() }
+
+// Samples implements [session.Agent].
+func (d *daemon) Samples() []api.CardSample { return nil }
+
+// Notes implements [session.Agent].
+func (d *daemon) Notes() []api.MemberNote { return nil }
+
+// Signal implements [session.Agent].
+func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 0, nil }
+
+// ReadLog implements [session.Agent].
+func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
+
+// Down implements [session.Agent].
+func (d *daemon) Down(error) {}
+
+func compareKeys(a, b api.MemberKey) int {
+	if a.Job != b.Job {
+		return int(a.Job - b.Job)
+	}
+	return a.Epoch - b.Epoch
+}
+
+// jobOf is the index of a job in the scenario, by its name.
+func (r *run) jobOf(name string) *Job {
+	var i int
+	if _, err := fmt.Sscanf(name, "job-%d", &i); err != nil || i >= len(r.sc.Jobs) {
+		return &Job{}
+	}
+	return &r.sc.Jobs[i]
+}

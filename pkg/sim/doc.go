@@ -1,0 +1,63 @@
+// Package sim is a cluster in a box: the controller's engine, core, scheduler and SQLite
+// store (in memory), the two halves of a node's session, what the node daemon decides about
+// its members, and the shim's stop sequence, all of them the production code, under a
+// virtual clock, a seeded network, and daemons, machines and processes that fail.
+//
+// # A run
+//
+// [Run] plays one [Scenario] and gives a [Result]: what was violated, how much happened, and
+// a hash of everything that happened, in order. The same scenario gives the same hash: there
+// is one goroutine, one queue of events, and every delay is drawn from Scenario.Seed.
+//
+// A scenario is data: nodes, jobs (when submitted, what they ask, how their processes
+// behave) and faults. People are faults too: a cancel or a node drain at a bad moment is a
+// [Fault] with another [Kind]. A fault happens at a time, or at a [Point]:
+//
+//	sim.Fault{At: 3 * time.Second, Do: sim.CrashNoded, Node: "n2", For: time.Second}
+//	sim.Fault{When: sim.BeforeCommit(12), Do: sim.CrashGangd, For: time.Second}
+//	sim.Fault{When: sim.AfterSend(7), Do: sim.CrashSender, For: time.Second}
+//	sim.Fault{When: sim.OnEvent(api.EventDrainStarted, 0, 1), At: time.Second, Do: sim.Cancel, Job: 0}
+//
+// With a point, At is the delay after it, and a crash without delay happens exactly there:
+// before the commit or the sending is done, or directly after.
+//
+//   - Random schedules: [Random] makes the scenario of a seed; [Sweep] runs many.
+//   - Crash points: run a scenario without faults, and again with a crash at each of
+//     Result.Commits and Result.Sends; [CrashPoints] lists them.
+//   - Mutants: build with the tag "mutants", call fault.Set, run scenarios until one has a
+//     violation. See package fault.
+//   - Directed tests: [Shrink] drops what a violation does not need, [Scenario.Literal]
+//     prints what is left as Go.
+//
+// When the last fault is over (or at Scenario.Calm) everything is healed: lines up, daemons
+// running, disks empty, nodes back in service, held jobs released. From then on all jobs have to
+// come to their end within a bound, whatever was done to them.
+//
+// # Invariants
+//
+// The truth is what simulated processes do, not what the controller believes. After every
+// event:
+//
+//	I1  no two processes of one rank live, nor of two epochs of one job
+//	I2  no gang runs in part for longer than reservation timeout + lease + grace + slack
+//	I3  an acknowledged submission is in the store, under the same id for the same key, for ever
+//	I4  a job ends once; each exit is recorded once, and with the code that the process had
+//	I5  what processes really use never exceeds a node or a card
+//	I6  epochs grow; no process of an epoch starts after a newer one was admitted, or before
+//	    every member of its epoch was prepared
+//	I7  after the faults everything ends in bounded time
+//	I8  after an acknowledged cancel no new epoch starts
+//	I9  when an attempt is over no process of it lives, but where the controller says so
+//	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
+//
+// [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.
+//
+// # What is modelled
+//
+// The WebSocket (an ordered line with delay, cuts and resets on which silence is noticed),
+// the goroutines of the daemon (each member looks at its mailbox in an event of its own), the
+// shell of the shim around package supervise (its loop, its state file), files (durable, or
+// lost with the machine), and processes. A process to which KILL was delivered never runs
+// again, even when it does not go away: it counts for I5 and I9, not for I1. A machine that is
+// suspended runs nothing; what was due is done when it wakes, in the order in which it came.
+package sim

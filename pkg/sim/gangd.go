@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/engine"
+	"gangd/pkg/gang"
+	"gangd/pkg/sched"
+)
+
+// policy is the site's.
+var policy = sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, MaxStarts: 100, Claims: 1}
+
+// gangd is one process of the controller.
+type gangd struct {
+	owner
+	r        *run
+	dice     *rand.Rand
+	store    *diskStore
+	eng      *engine.Engine
+	drv      *engine.Driver
+	sessions map[string]*hubSession
+	asked    []question // whose answers are awaited
+	soon     bool       // a turn is planned
+	tick     uint64     // of the tick that counts
+	full     bool       // the last turn found the disk full
+}
+
+// question is what a turn will answer.
+type question struct {
+	out    <-chan gang.Outcome
+	answer func(gang.Outcome)
+}
+
+type noRecord struct{}
+
+func (noRecord) Events([]api.Event)            {}
+func (noRecord) Commit(time.Duration, int)     {}
+func (noRecord) Plan(time.Duration, time.Time) {}
+
+type clock struct{ r *run }
+
+func (c clock) Now() gang.Instant { return c.r.instant() }
+
+// startGangd begins a process on what was committed.
+func (r *run) startGangd() {
+	if r.gangd != nil {
+		return
+	}
+	st, err := r.disk.current().Open(r.ctx)
+	if err != nil {
+		r.fail("I3", "the store does not open: %v", err)
+		return
+	}
+	g := &gangd{owner: owner{l: &r.loop}, r: r, dice: rand.New(rand.NewPCG(r.sc.Seed, 2)), sessions: map[string]*hubSession{}}
+	g.store = &diskStore{Store: st, g: g}
+	g.eng, err = engine.New(r.ctx, engine.Options{Store: g.store, Clock: clock{r}, Log: slog.New(slog.DiscardHandler), Settings: r.set,
+		Policy: policy, Record: noRecord{}, Version: "sim"})
+	if err != nil {
+		r.fail("I3", "the controller does not start: %v", err)
+		return
+	}
+	g.drv = g.eng.Drive()
+	g.eng.SetHub(g)
+	r.gangd = g
+	r.log("gangd starts at commit %d", st.Lineage())
+	r.truth.reopened(g)
+	g.turnSoon()
+}
+
+// crash ends the process as kill -9 does; its lines break, as far as the network tells.
+func (g *gangd) crash(away time.Duration) {
+	if g.dead {
+		return
+	}
+	g.r.log("gangd dies")
+	g.r.mix(1)
+	g.dead = true
+	g.r.gangd = nil
+	g.r.after(away, g.r.startGangd)
+	for _, m := range g.r.machines {
+		if s := g.sessions[m.name]; s != nil {
+			s.line.fin(false)
+		}
+	}
+	for _, c := range g.r.clients {
+		c.cutOff()
+	}
+	// The store may be in the middle of a call of this very process: closed when that is over.
+	g.r.after(0, func() {
+		if err := g.store.Close(); err != nil {
+			g.r.fail("I3", "close the store: %v", err)
+		}
+	})
+}
+
+func (g *gangd) isGone() bool { return g.dead }
+
+// ask hands in a question and sees to a turn.
+func (g *gangd) ask(out <-chan gang.Outcome, answer func(gang.Outcome)) {
+	g.asked = append(g.asked, question{out, answer})
+	g.turnSoon()
+}
+
+// turnSoon plans a turn, a little later: what comes until then is in one batch.
+func (g *gangd) turnSoon() {
+	if g.soon || g.full {
+		return
+	}
+	g.soon = true
+	g.after(upTo(g.dice, 2*time.Millisecond), func() {
+		g.soon = false
+		g.turn()
+	})
+}
+
+// upTo is a random duration below d.
+func upTo(dice *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(dice.Int64N(int64(d) + 1))
+}
+
+func (g *gangd) turn() {
+	full, err := g.drv.Turn(g.r.ctx)
+	if g.dead {
+		return
+	}
+	if err != nil {
+		g.r.log("gangd ends: %v", err)
+		g.crash(time.Second)
+		return
+	}
+	if g.full = full; full {
+		g.after(engine.FullRetry, func() { g.turn() })
+		return
+	}
+	g.answer()
+	if g.dead {
+		return
+	}
+	g.r.truth.turned()
+	g.plan()
+}
+
+// answer gives the outcomes that have come; an answer may lead to new questions.
+func (g *gangd) answer() {
+	asked := g.asked
+	g.asked = nil
+	var open []question
+	for _, q := range asked {
+		select {
+		case out := <-q.out:
+			if !g.dead {
+				q.answer(out)
+			}
+		default:
+			open = append(open, q)
+		}
+	}
+	g.asked = append(open, g.asked...)
+}
+
+// plan sees to the next turn: what waits already, or the core's next timer.
+func (g *gangd) plan() {
+	if g.drv.Waiting() {
+		g.turnSoon()
+		return
+	}
+	at, ok := g.drv.Deadline()
+	if !ok {
+		return
+	}
+	g.tick++
+	n := g.tick
+	g.after(at-g.r.instant().Mono, func() {
+		if n == g.tick && !g.full {
+			g.turn()
+		}
+	})
+}
+
+// flush sends now what is due to be sent.
+func (g *gangd) flush() {
+	for _, m := range g.r.machines {
+		if s := g.sessions[m.name]; s != nil && s.soon && !s.over && s.greeted && !g.dead {
+			s.send(s.half.Due())
+		}
+	}
+}
+
+// Wake implements [engine.Hub].
+func (g *gangd) Wake(nodes []string) {
+	for _, n := range nodes {
+		if s := g.sessions[n]; s != nil && s.greeted {
+			s.half.Wake()
+			s.flushSoon()
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Scenario is one run as data. The zero values of its parts are sensible.
+type Scenario struct {
+	Name   string
+	Seed   uint64 // of all dice: delays, and whatever else is left open
+	Nodes  []Node
+	Jobs   []Job
+	Faults []Fault
+	// Calm is when everything is healed; 0: when the last fault is over.
+	Calm time.Duration
+	// Settings of the site; nil: [Settings].
+	Settings *api.Settings
+}
+
+// Settings are those of a small impatient site: the time-outs in their proportions, short,
+// so that a run is a few virtual minutes.
+func Settings() *api.Settings {
+	s := api.DefaultSettings()
+	s.ReservationTimeout = 10 * time.Second
+	s.Grace = 4 * time.Second
+	s.DrainSlack = 6 * time.Second
+	s.NodeTimeout = 8 * time.Second
+	s.Lease = 40 * time.Second
+	s.RetryBackoff = time.Second
+	s.RetryBackoffMax = 8 * time.Second
+	s.LaunchStrikes = 0 // see random: refused launches would take every node out
+	return &s
+}
+
+// Node is a machine.
+type Node struct {
+	Name  string
+	CPUs  int // 0: 8
+	Cards int // of 80G each
+}
+
+// Job is one submission. Names in violations are job ids, which are not indexes of
+// Scenario.Jobs; faults name jobs by index.
+type Job struct {
+	At    time.Duration
+	Ranks int // 0: 1
+	GPUs  int // each rank
+	Nodes int // exactly so many, 0: any
+	Batch bool
+	// Array is the number of elements, 0: no array; at most Limit of them at once, 0: all.
+	Array, Limit int
+
+	TimeLimit  time.Duration
+	Grace      time.Duration // 0: the site's
+	Lead       time.Duration // of a notice by USR1, 0: none
+	MaxRetries int
+	NoRequeue  bool
+	Priority   int64
+	Hold       bool
+
+	Runs Behaviour
+}
+
+// Behaviour is what the processes of a job do.
+type Behaviour struct {
+	For  time.Duration // until they end by themselves; 0: 5 s
+	Skew time.Duration // each rank so much later than the one before
+	Exit int           // with this code
+	// FailEpochs is in how many started epochs rank FailRank ends with FailCode at half
+	// time instead.
+	FailEpochs, FailRank, FailCode int
+	OnTerm                         TermReaction
+	// Daemon: each rank leaves a child in the background, which only KILL ends.
+	Daemon bool
+	// Checkpoints: each rank puts one when it is told to stop, and each third of For.
+	Checkpoints bool
+}
+
+// TermReaction is what a process makes of the stop signal.
+type TermReaction int
+
+// Reactions to the stop signal: the default is to end at once with 143.
+const (
+	TermDies    TermReaction = iota
+	TermSaves                // ends with 0 after a second
+	TermIgnored              // goes on
+	TermLate                 // ends with 143 after most of the grace
+)
+
+// Fault is something that happens: an accident, or people.
+type Fault struct {
+	At   time.Duration // with When: after it
+	When Point         // zero: at At
+	Do   Kind
+	Node string        // of kinds that need one
+	Job  int           // index of Scenario.Jobs, of kinds that need one
+	For  time.Duration // how long it lasts, or how long what crashed stays away
+	N    int           // see the kinds
+}
+
+// Kind is what a fault does.
+type Kind string
+
+// Faults of the controller.
+const (
+	CrashGangd  Kind = "crash-gangd"  // kill -9, started again after For
+	FreezeGangd Kind = "freeze-gangd" // SIGSTOP for For
+	DiskFull    Kind = "disk-full"    // new jobs find no room; N 1: nothing does
+	DiskBroken  Kind = "disk-broken"  // the next commit fails; N 1: after it was written. Started again after For
+	OldStore    Kind = "old-store"    // At: a copy is made. After For the controller runs on the copy, for For again; then on the newest
+	CrashSender Kind = "crash-sender" // of a send point: the daemon that sends
+)
+
+// Faults of nodes.
+const (
+	CrashNoded  Kind = "crash-noded"
+	FreezeNoded Kind = "freeze-noded"
+	CrashShim   Kind = "crash-shim" // of Job on Node (empty: on any); N 1: of any job when that has none
+	CrashRank   Kind = "crash-rank" // a rank of Job dies of a signal; N 1: of any job when that has none
+	Reboot      Kind = "reboot"     // power off, on with a new boot id after For
+	Suspend     Kind = "suspend"    // the machine and all on it stand still for For
+	Unkillable  Kind = "unkillable" // what gets KILL on this node stays for For
+	Refuse      Kind = "refuse"     // launches on this node are refused for For; N 1: as the job's fault
+	SlowLaunch  Kind = "slow-launch"
+)
+
+// Faults of the network, between the controller and Node.
+const (
+	Cut     Kind = "cut"      // both ways
+	CutUp   Kind = "cut-up"   // nothing of the node arrives
+	CutDown Kind = "cut-down" // nothing arrives at the node
+	Flap    Kind = "flap"     // N cuts of a second or two within For
+	Reset   Kind = "reset"    // the connection breaks
+	Slow    Kind = "slow"     // a second and more each way
+	Twice   Kind = "twice"    // what the node says is taken in twice
+)
+
+// People.
+const (
+	Cancel     Kind = "cancel" // N 1: --now
+	Requeue    Kind = "requeue"
+	Preempt    Kind = "preempt"
+	HoldJob    Kind = "hold"
+	ReleaseJob Kind = "release"
+	Resubmit   Kind = "resubmit"    // the same submission with the same key
+	LoseAnswer Kind = "lose-answer" // the client of Job's submission does not get its next answers for For
+	DrainNode  Kind = "drain-node"
+	ResumeNode Kind = "resume-node"
+	FenceNode  Kind = "fence-node" // by somebody who looked: only when nothing of it lives
+)
+
+// Point is a moment that is counted, not timed. The zero value is none.
+type Point struct {
+	On    Site
+	N     int           // the how manieth, from 1
+	After bool          // of a commit or a send: after it was done
+	Event api.EventType // of an event
+	Job   int           // of an event: index of Scenario.Jobs
+}
+
+// Site is where a point is.
+type Site string
+
+// The sites.
+const (
+	AtCommit Site = "commit" // of the controller's store
+	AtSend   Site = "send"   // of a frame, an order to a shim, or a shim's word
+	AtEvent  Site = "event"  // committed
+)
+
+// BeforeCommit is the moment before the n-th commit, AfterCommit the one directly after.
+func BeforeCommit(n int) Point { return Point{On: AtCommit, N: n} }
+
+// AfterCommit is described at BeforeCommit.
+func AfterCommit(n int) Point { return Point{On: AtCommit, N: n, After: true} }
+
+// BeforeSend is the moment before the n-th sending, AfterSend the one directly after.
+func BeforeSend(n int) Point { return Point{On: AtSend, N: n} }
+
+// AfterSend is described at BeforeSend.
+func AfterSend(n int) Point { return Point{On: AtSend, N: n, After: true} }
+
+// OnEvent is the commit of the n-th event of a type of a job (index of Scenario.Jobs).
+func OnEvent(t api.EventType, job, n int) Point {
+	return Point{On: AtEvent, Event: t, Job: job, N: n}
+}
