@@ -87,7 +87,11 @@ func (c *cluster) event(id int64, epoch int, kind api.EventType) *api.Event {
 func TestStallEndsTheGang(t *testing.T) {
 	c := start(t, append([]string{"--nodes=2", "--gpus=1x80G"}, quickWatch...)...)
 	id, witness := c.beating("0", 3, "--size=2", "--ranks-per-node=1", "--stall-retries=2")
+	never := c.submit("--dependency=afterok:"+strconv.FormatInt(id, 10), "--wrap", "true")
+	cleanUp := c.submit("--dependency=afternotok:"+strconv.FormatInt(id, 10), "--wrap", "true")
 	j := c.wait(id, api.JobFailed)
+	c.wait(never, api.JobCancelled)
+	c.wait(cleanUp, api.JobCompleted)
 	if j.Cause != api.CauseStalled || *j.ExitCode != 76 || j.Reason != "Stalled" || j.Budgets[api.CauseStalled] != (api.Budget{Used: 3, Limit: 2}) {
 		t.Errorf("cause %s, exit code %d, reason %s, budget %+v", j.Cause, *j.ExitCode, j.Reason, j.Budgets[api.CauseStalled])
 	}
