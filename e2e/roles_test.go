@@ -193,7 +193,10 @@ func TestOldEpochCanNotPut(t *testing.T) {
 	}()
 	c.until("the node is lost", func() bool { return c.node(node).State == api.NodeLost })
 	c.must("gctl", "node", "fence", node)
-	c.until("it runs elsewhere", func() bool { j := c.job(id); return j.State == api.JobRunning && j.Epoch == 2 && j.Ranks[0].Node != node })
+	c.until("it runs elsewhere", func() bool {
+		j := c.job(id)
+		return j.State == api.JobRunning && j.Epoch == 2 && j.Ranks[0].Node != node
+	})
 	thaw(daemon)
 	a := <-got
 	t.Logf("answered %d %s", a.code, a.text)

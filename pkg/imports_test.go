@@ -23,8 +23,8 @@ var pure = map[string][]string{
 	"sched":     {"api", "cluster", "hostlist", "nearest"},
 	"fault":     {},
 	"gang":      {"api", "cluster", "fault", "sched", "watchdog"},
+	"supervise": {"api", "fault"},
 	"watchdog":  {"api"},
-	"supervise": {"api"},
 	"outpath":   {"api"},
 	"rankenv":   {"api", "hostlist", "outpath"},
 }

@@ -4,68 +4,72 @@ import "time"
 
 // Job is a job as `gqueue --json` prints it.
 type Job struct {
-	JobID               int64            `json:"job_id"`
-	ArrayJobID          int64            `json:"array_job_id,omitempty"`
-	ArrayIndex          *int             `json:"array_index,omitempty"`
-	ArrayLimit          int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
-	Name                string           `json:"name"`
-	User                string           `json:"user"`
-	UID                 uint32           `json:"uid"`
-	Account             string           `json:"account"`
-	Partition           string           `json:"partition"`
-	State               JobState         `json:"state"`
-	StateCode           string           `json:"state_code"`
-	Reason              string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
-	Why                 string           `json:"why"`    // the arithmetic
-	Priority            int64            `json:"priority"`
-	Held                string           `json:"held,omitempty"` // "user" or "admin"
-	Size                int              `json:"size"`
-	Launch              Launch           `json:"launch"`
-	Epoch               int              `json:"epoch"`
-	RestartCount        int              `json:"restart_count"`
-	Budgets             map[Cause]Budget `json:"budgets"`
-	Cause               Cause            `json:"cause"`
-	TriggerRank         *int             `json:"trigger_rank,omitempty"`
-	Verdict             string           `json:"verdict,omitempty"` // one sentence about how it ended
-	ExitCode            *int             `json:"exit_code"`
-	Signal              int              `json:"signal,omitempty"` // that ended it, 0: none
-	SubmitTime          time.Time        `json:"submit_time"`
-	EligibleTime        time.Time        `json:"eligible_time,omitzero"`
-	StartTime           time.Time        `json:"start_time,omitzero"`
-	EndTime             time.Time        `json:"end_time,omitzero"`
-	TimeLimitSeconds    int64            `json:"time_limit_seconds"` // 0: unlimited
-	GraceSeconds        int64            `json:"grace_seconds"`
-	Notice              *NoticeView      `json:"notice,omitempty"`
-	VRAMBytes           int64            `json:"vram_bytes"`
-	GPUsPerRank         int              `json:"gpus_per_rank"`
-	CPUsPerRank         int              `json:"cpus_per_rank"`
-	MemoryBytes         int64            `json:"memory_bytes"` // per rank
-	Nodes               []string         `json:"nodes"`
-	MinNodes            int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
-	RanksPerNode        int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
-	NodeList            []string         `json:"node_list,omitempty"`      // only these, as asked for
-	Exclude             []string         `json:"exclude,omitempty"`        // never these, as asked for
-	Constraint          string           `json:"constraint,omitempty"`
-	Exclusive           bool             `json:"exclusive,omitempty"`
-	Share               bool             `json:"share,omitempty"`
-	Nice                int64            `json:"nice,omitempty"`
-	Comment             string           `json:"comment,omitempty"`
-	Status              string           `json:"status,omitempty"`                // what rank 0 said last (STATUS=)
-	LastBeat            time.Time        `json:"last_beat,omitzero"`              // of the rank that has been silent longest
-	StallTimeoutSeconds float64          `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
-	GPUWatch            bool             `json:"gpu_watch,omitempty"`
-	Acknowledged        int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
-	Ready               *Readiness       `json:"ready,omitempty"`
-	Checkpoint          *Checkpoint      `json:"checkpoint,omitempty"`
-	WorkDir             string           `json:"work_dir"`
-	Command             string           `json:"command"`
-	StdOut              string           `json:"std_out"`           // pattern as asked for or defaulted
-	StdErr              string           `json:"std_err,omitempty"` // empty: with the output
-	StdIn               string           `json:"std_in,omitempty"`  // empty: /dev/null
-	SubmitHost          string           `json:"submit_host,omitempty"`
-	Dependency          string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
-	Roles               []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
-	Ranks               []Rank           `json:"ranks"`
+	JobID            int64            `json:"job_id"`
+	ArrayJobID       int64            `json:"array_job_id,omitempty"`
+	ArrayIndex       *int             `json:"array_index,omitempty"`
+	ArrayLimit       int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
+	Name             string           `json:"name"`
+	User             string           `json:"user"`
+	UID              uint32           `json:"uid"`
+	Account          string           `json:"account"`
+	Partition        string           `json:"partition"`
+	State            JobState         `json:"state"`
+	StateCode        string           `json:"state_code"`
+	Reason           string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
+	Why              string           `json:"why"`    // the arithmetic
+	Priority         int64            `json:"priority"`
+	Held             string           `json:"held,omitempty"` // "user" or "admin"
+	Size             int              `json:"size"`
+	Launch           Launch           `json:"launch"`
+	Epoch            int              `json:"epoch"`
+	RestartCount     int              `json:"restart_count"`
+	Budgets          map[Cause]Budget `json:"budgets"`
+	Cause            Cause            `json:"cause"`
+	TriggerRank      *int             `json:"trigger_rank,omitempty"`
+	Verdict          string           `json:"verdict,omitempty"` // one sentence about how it ended
+	ExitCode         *int             `json:"exit_code"`
+	Signal           int              `json:"signal,omitempty"` // that ended it, 0: none
+	SubmitTime       time.Time        `json:"submit_time"`
+	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
+	StartTime        time.Time        `json:"start_time,omitzero"`
+	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
+	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits
+	EndTime          time.Time        `json:"end_time,omitzero"`
+	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
+	GraceSeconds     int64            `json:"grace_seconds"`
+	Notice           *NoticeView      `json:"notice,omitempty"`
+	VRAMBytes        int64            `json:"vram_bytes"`
+	GPUsPerRank      int              `json:"gpus_per_rank"`
+	CPUsPerRank      int              `json:"cpus_per_rank"`
+	MemoryBytes      int64            `json:"memory_bytes"` // per rank
+	Nodes            []string         `json:"nodes"`
+	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
+	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
+	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
+	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
+	Constraint       string           `json:"constraint,omitempty"`
+	Exclusive        bool             `json:"exclusive,omitempty"`
+	Share            bool             `json:"share,omitempty"`
+	Nice             int64            `json:"nice,omitempty"`
+	Comment          string           `json:"comment,omitempty"`
+	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=)
+	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Ready            *Readiness       `json:"ready,omitempty"`
+	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
+	WorkDir          string           `json:"work_dir"`
+	Command          string           `json:"command"`
+	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
+	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
+	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
+	SubmitHost       string           `json:"submit_host,omitempty"`
+	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
+	Ranks            []Rank           `json:"ranks"`
+
+	// Of its watchdogs.
+	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
+	StallTimeoutSeconds float64   `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
+	GPUWatch            bool      `json:"gpu_watch,omitempty"`
 }
 
 // Readiness is how many ranks of the current epoch have said READY=1.
@@ -116,6 +120,7 @@ type JobsReply struct {
 // Attempt is one epoch that really started, as `gacct --json` prints it.
 type Attempt struct {
 	JobID       int64     `json:"job_id"`
+	Attempt     int       `json:"attempt"` // counted from 1; an epoch that never started is none
 	Epoch       int       `json:"epoch"`
 	Cause       Cause     `json:"cause"`
 	TriggerRank *int      `json:"trigger_rank,omitempty"`

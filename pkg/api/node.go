@@ -66,6 +66,7 @@ type Partition struct {
 	Default     bool          `json:"default" mapstructure:"default"`
 	DefaultTime time.Duration `json:"default_time_ns" mapstructure:"default_time"` // 0: unlimited
 	MaxTime     time.Duration `json:"max_time_ns" mapstructure:"max_time"`         // 0: unlimited
+	Tier        int           `json:"tier" mapstructure:"tier"`                    // larger first, before any priority
 	// What its jobs get that do not say; nil: what the site says. A zero duration is off.
 	StallTimeout *time.Duration `json:"stall_timeout_ns,omitempty" mapstructure:"stall_timeout"`
 	StallRetries *int           `json:"stall_retries,omitempty" mapstructure:"stall_retries"`

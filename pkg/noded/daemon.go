@@ -107,8 +107,8 @@ func (d *Daemon) tick(ctx context.Context) {
 			d.client.Wake()
 		}
 		d.watch.feed(d.cards.reading, watchGap*s.Heartbeat)
-		if left, due := renewal.Due(s.Lease, d.client.LastContact(), session.BootTime()); due {
-			d.renew(left)
+		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
+			d.renew(until)
 		}
 		t := time.NewTimer(d.watch.wait(s.Heartbeat))
 		select {
@@ -128,9 +128,9 @@ func (d *Daemon) tick(ctx context.Context) {
 // the machine, stood still.
 const watchGap = 5
 
-func (d *Daemon) renew(left time.Duration) {
+func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
-		m.set(func(w *want) { w.lease = left })
+		m.set(func(w *want) { w.lease = until })
 	}
 }
 
