@@ -22,8 +22,9 @@ var pure = map[string][]string{
 	"cluster":   {"api"},
 	"sched":     {"api", "cluster", "hostlist", "nearest"},
 	"fault":     {},
-	"gang":      {"api", "cluster", "fault", "sched"},
+	"gang":      {"api", "cluster", "fault", "sched", "watchdog"},
 	"supervise": {"api", "fault"},
+	"watchdog":  {"api"},
 	"outpath":   {"api"},
 	"rankenv":   {"api", "hostlist", "outpath"},
 }
@@ -113,6 +114,7 @@ func TestImportsPointDown(t *testing.T) {
 	below := map[string][]string{
 		"store":   {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
 		"fence":   {"engine", "controller"},
+		"hook":    {"engine", "controller", "fence"},
 		"engine":  {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
 		"session": {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
 		"shim":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Socket != "/run/gangd/gangd.sock" || c.StateDir != "/var/lib/gangd" || c.Settings != api.DefaultSettings() {
+	if c.Socket != "/run/gangd/gangd.sock" || c.StateDir != "/var/lib/gangd" || !cmp.Equal(c.Settings, api.DefaultSettings()) {
 		t.Errorf("controller: %+v", c)
 	}
 	if d := cmp.Diff([]api.Partition{{Name: "main", Default: true}}, c.Partitions); d != "" {

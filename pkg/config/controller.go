@@ -26,6 +26,7 @@ type Controller struct {
 	MetricsListen string          `mapstructure:"metrics_listen"`
 	FenceHook     string          `mapstructure:"fence_hook"`
 	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
+	IdleHook      string          `mapstructure:"idle_hook"`
 	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
 	Accounts      []Account       `mapstructure:"account"`

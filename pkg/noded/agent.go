@@ -128,6 +128,10 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	}
 	d.mu.Unlock()
 	m.set(func(w *want) { w.gate, w.stop = a.Gate, a.Stop })
+	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
+		s := d.site()
+		d.watch.ask(a.MemberKey, a.Check, &s)
+	}
 }
 
 func (d *Daemon) forget(k api.MemberKey) {

@@ -172,6 +172,13 @@ var asked = []Option{
 		Help: "run again after a stall or a hanging card, at most N times (3)",
 		set:  func(a *Ask, v string) error { return numberPtr(&a.Spec.StallRetries, v, 0, 1000000) }},
 
+	{Long: "stall-timeout", Kind: Value, Arg: "TIME|off", Group: groupTime,
+		Help: "a rank that has begun to beat may be silent so long (the site's, 120s)",
+		set:  setStallTimeout},
+	{Long: "gpu-watch", Group: groupTime,
+		Help: "run again when the cards do nothing for the site's window (300s)",
+		set:  func(a *Ask, _ string) error { a.Spec.GPUWatch = true; return nil }},
+
 	{Long: "partition", Short: 'p', Env: []string{"SBATCH_PARTITION"}, Kind: Value, Arg: "NAME,...", List: Exact, Group: groupPlace,
 		Help: "partition, or several of which any will do",
 		set:  func(a *Ask, v string) error { return nameListInto(&a.Spec.Partition, v) }},

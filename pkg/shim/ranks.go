@@ -184,6 +184,9 @@ func (m *member) reap() {
 		if pid <= 0 || err != nil {
 			return
 		}
+		if pid == m.dump.pid {
+			m.dumpEnded()
+		}
 		for i := range m.ranks {
 			if m.ranks[i].live() && m.ranks[i].pid == pid {
 				m.ended(i, ws)
