@@ -23,7 +23,7 @@ var pure = map[string][]string{
 	"sched":     {"api", "cluster", "hostlist", "nearest"},
 	"fault":     {},
 	"gang":      {"api", "cluster", "fault", "sched"},
-	"supervise": {"api"},
+	"supervise": {"api", "fault"},
 	"outpath":   {"api"},
 	"rankenv":   {"api", "hostlist", "outpath"},
 }

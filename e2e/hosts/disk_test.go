@@ -193,3 +193,36 @@ func TestNodesDiskFull(t *testing.T) {
 		})
 	}
 }
+
+// A checkpoint that finds the controller's disk full is refused, and takes none of the room
+// that ends are recorded in.
+func TestCheckpointOnFullDisk(t *testing.T) {
+	l := build(t, options{nodes: 1, tmpfs: map[string]string{"ctl": "size=96m"}})
+	id := l.submit("-o", filepath.Join(l.tmp, "out"), "--wrap",
+		`until [ -e go ]; do sleep 0.05; done; head -c 16000000 /dev/zero | gckpt put -; echo "code $?"; until [ -e done ]; do sleep 0.05; done; exit 11`)
+	ends := l.submit("--wrap", l.rank("end", 12))
+	l.wait(id, api.JobRunning)
+	l.wait(ends, api.JobRunning)
+	l.fill("ctl", 20*mib)
+	tally.Did("state disk of gangd filled up", 1)
+	l.touch("go")
+	var out string
+	l.until("the checkpoint is answered", func() bool {
+		b, _ := os.ReadFile(filepath.Join(l.tmp, "out"))
+		out = string(b)
+		return strings.Contains(out, "code ")
+	})
+	if !strings.Contains(out, "state disk full") || !strings.Contains(out, "code 1") {
+		t.Errorf("gckpt put on a full disk: %s", out)
+	}
+	l.fill("ctl", 0)
+	l.touch("end")
+	if j := l.wait(ends, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 12 {
+		t.Errorf("ended with %v", j.ExitCode)
+	}
+	l.room("ctl")
+	l.touch("done")
+	if j := l.wait(id, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 11 {
+		t.Errorf("ended with %v", j.ExitCode)
+	}
+}

@@ -30,7 +30,7 @@ func (l *lab) inject(d *daemon, what string) (stop func() []string) {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	if err := cmd.Start(); err != nil {
-		l.t.Skipf("needs strace to break fsync: %v", err)
+		tally.Skip(l.t, "needs strace to break fsync: %v", err)
 	}
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
@@ -38,7 +38,7 @@ func (l *lab) inject(d *daemon, what string) (stop func() []string) {
 		select {
 		case <-done:
 			if d.running() {
-				l.t.Skipf("strace can't trace here: %s", errs.String())
+				tally.Skip(l.t, "strace can't trace here: %s", errs.String())
 			}
 			return true
 		default:

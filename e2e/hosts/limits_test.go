@@ -21,7 +21,7 @@ func (l *lab) limitTasks(host string, most int) {
 	l.t.Helper()
 	dir := fmt.Sprintf("/sys/fs/cgroup/pids/gh%d.%s", os.Getpid(), host)
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		l.t.Skipf("no pids cgroup for a fork bomb: %v", err)
+		tally.Skip(l.t, "no pids cgroup for a fork bomb: %v", err)
 	}
 	h := l.hosts[host]
 	l.t.Cleanup(func() {
@@ -46,7 +46,7 @@ func (l *lab) limitTasks(host string, most int) {
 // it is left, others notice nothing, and the host takes work again.
 func TestForkBomb(t *testing.T) {
 	if _, err := exec.LookPath("perl"); err != nil {
-		t.Skip("needs perl for a fork bomb that does not mind that fork fails")
+		tally.Skip(t, "needs perl for a fork bomb that does not mind that fork fails")
 	}
 	l := build(t, options{nodes: 2, gangd: []string{`grace = "1s"`, `drain_slack = "5s"`}})
 	l.limitTasks("n1", 400)

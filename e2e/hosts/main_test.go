@@ -21,10 +21,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+func isLong() bool { return os.Getenv("GANG_E2E_CHAOS") != "" }
+
 // long is for what takes minutes: make chaos runs it.
 func long(t *testing.T) {
 	t.Helper()
-	if os.Getenv("GANG_E2E_CHAOS") == "" {
+	if !isLong() {
 		t.Skip("takes minutes: make chaos runs it")
 	}
 }

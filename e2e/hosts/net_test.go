@@ -46,7 +46,7 @@ var firewall = sync.OnceValue(func() string {
 func needFirewall(t *testing.T) {
 	t.Helper()
 	if firewall() == "" {
-		t.Skip("needs iptables, and a kernel that lets it work in a network namespace, for one-way cuts and resets")
+		tally.Skip(t, "needs iptables, and a kernel that lets it work in a network namespace, for one-way cuts and resets")
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package tally counts what end-to-end tests have done to a cluster and what they have found,
 // over several packages and processes, for the table that `make chaos` prints.
 //
-// Each count is a line appended to the file that GANG_E2E_TABLE names, written at once, so
+// Each count, and each test skipped for what the machine lacks, is a line appended to the file that GANG_E2E_TABLE names, written at once, so
 // that a run that is cut short has counted what it did; scripts/chaos-table sums them up.
 // Without that variable nothing is written.
 package tally
@@ -27,6 +27,14 @@ func Checked(t *testing.T, property string, violations ...string) {
 		}
 		t.Errorf("%s: %s", property, v)
 	}
+}
+
+// Skip skips a test that needs what this machine lacks, and says so in the table.
+func Skip(t *testing.T, format string, args ...any) {
+	t.Helper()
+	why := fmt.Sprintf(format, args...)
+	line("skipped", t.Name()+": "+why, 1)
+	t.Skip(why)
 }
 
 func line(kind, what string, n int) {

@@ -79,6 +79,7 @@ class Work:
         with self.lock:
             while len(self.results) < self.upto and not stop.is_set():
                 self.changed.wait(0.2)
+                say("STATUS=%d of %d" % (len(self.results), self.upto))
         return len(self.results) == self.upto
 
 

@@ -32,6 +32,8 @@ type Job struct {
 	SubmitTime       time.Time        `json:"submit_time"`
 	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
 	StartTime        time.Time        `json:"start_time,omitzero"`
+	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
+	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits
 	EndTime          time.Time        `json:"end_time,omitzero"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
 	GraceSeconds     int64            `json:"grace_seconds"`
@@ -113,6 +115,7 @@ type JobsReply struct {
 // Attempt is one epoch that really started, as `gacct --json` prints it.
 type Attempt struct {
 	JobID       int64     `json:"job_id"`
+	Attempt     int       `json:"attempt"` // counted from 1; an epoch that never started is none
 	Epoch       int       `json:"epoch"`
 	Cause       Cause     `json:"cause"`
 	TriggerRank *int      `json:"trigger_rank,omitempty"`

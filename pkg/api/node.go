@@ -70,6 +70,7 @@ type Partition struct {
 	Default     bool          `json:"default" mapstructure:"default"`
 	DefaultTime time.Duration `json:"default_time_ns" mapstructure:"default_time"` // 0: unlimited
 	MaxTime     time.Duration `json:"max_time_ns" mapstructure:"max_time"`         // 0: unlimited
+	Tier        int           `json:"tier" mapstructure:"tier"`                    // larger first, before any priority
 }
 
 // NodesReply is `ginfo --json`.

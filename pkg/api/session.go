@@ -263,11 +263,13 @@ type RankActual struct {
 	OOM      bool      `json:"oom,omitempty"`
 	CUDAOOM  bool      `json:"cuda_oom,omitempty"`  // it ended because a card had no memory left for it, by the last lines of its output
 	Warning  string    `json:"warning,omitempty"`   // what it was warned of and still does
-	LogStart int64     `json:"log_start,omitempty"` // size of its error output's file when it was started, bytes
 	VRAMPeak int64     `json:"vram_peak,omitempty"` // the most VRAM that it was seen using on one card, bytes
 	Ended    time.Time `json:"ended,omitzero"`
 	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
 	Error    string    `json:"error,omitempty"` // why it could not be started (ExitCode 127 or 126)
+	// OutStart, ErrStart: how much the files already had when the attempt began.
+	OutStart int64 `json:"out_start,omitempty"`
+	ErrStart int64 `json:"err_start,omitempty"`
 }
 
 // Survivor is a process that KILL did not end.
@@ -308,8 +310,7 @@ type LogRead struct {
 	UID    uint32 `json:"uid"`
 	GID    uint32 `json:"gid"`
 	User   string `json:"user"`
-	Offset int64  `json:"offset"`          // from the end when negative
-	Since  int64  `json:"since,omitempty"` // with an offset from the end: nothing before this one
+	Offset int64  `json:"offset"` // from the end when negative
 	Follow bool   `json:"follow"`
 }
 
@@ -317,6 +318,7 @@ type LogRead struct {
 type StreamReply struct {
 	ID        uint64 `json:"id"`
 	Data      []byte `json:"data,omitempty"`
+	Began     *int64 `json:"began,omitempty"` // of a log: the offset of the first byte that follows
 	Processes int    `json:"processes,omitempty"`
 	EOF       bool   `json:"eof,omitempty"`
 	Error     *Error `json:"error,omitempty"`

@@ -55,11 +55,12 @@ type Spec struct {
 	// [CheckpointDrain] only then.
 	Checkpoint string `json:"checkpoint,omitempty"`
 
-	MaxRetries    *int    `json:"max_retries,omitempty"`   // crash re-runs
-	BackoffLimit  *int    `json:"backoff_limit,omitempty"` // node-lost re-runs, and crash when given alone
-	StallRetries  *int    `json:"stall_retries,omitempty"`
-	NoRequeue     bool    `json:"no_requeue,omitempty"`
-	RequeueCauses []Cause `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
+	MaxRetries    *int          `json:"max_retries,omitempty"`   // crash re-runs
+	BackoffLimit  *int          `json:"backoff_limit,omitempty"` // node-lost re-runs, and crash when given alone
+	StallRetries  *int          `json:"stall_retries,omitempty"`
+	MinRun        time.Duration `json:"min_run_ns,omitempty"` // not preempted before it has run so long
+	NoRequeue     bool          `json:"no_requeue,omitempty"`
+	RequeueCauses []Cause       `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
 
 	Priority *int64    `json:"priority,omitempty"`
 	Nice     int64     `json:"nice,omitempty"`

@@ -81,7 +81,7 @@ func followEvents(cmd *cobra.Command, c *client.Client, ref api.JobRef, since in
 	s := screenOf(cmd.OutOrStdout())
 	lines := json.NewEncoder(s.w)
 	lines.SetEscapeHTML(false)
-	return c.FollowEvents(cmd.Context(), ref, since, func(ev api.Event) error {
+	return c.ResumeEvents(cmd.Context(), ref, since, waiting(cmd), func(ev api.Event) error {
 		if asJSON {
 			return lines.Encode(ev)
 		}

@@ -243,6 +243,7 @@ func (d *Need) Free(n *Node) int {
 
 // Waste says what placing on a node would cost later asks; smaller is better.
 type Waste struct {
+	Price int64 // what the caller adds; decides before anything else
 	idle  int   // card nodes used by an ask without cards: 1 + the cards left idle beside it
 	vram  int64 // of the largest card taken: the lowest model that is enough goes first
 	fresh int   // whole cards opened by a sharing gang
@@ -252,7 +253,7 @@ type Waste struct {
 
 // Compare orders by cost.
 func (w Waste) Compare(o Waste) int {
-	return cmp.Or(cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram), cmp.Compare(w.fresh, o.fresh),
+	return cmp.Or(cmp.Compare(w.Price, o.Price), cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram), cmp.Compare(w.fresh, o.fresh),
 		cmp.Compare(w.cards, o.cards), cmp.Compare(w.cpus, o.cpus))
 }
 

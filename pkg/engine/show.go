@@ -179,8 +179,8 @@ func nodesOf(j *gang.Job) []string {
 	return out
 }
 
-func attempt(spec *api.Spec, r *gang.EpochRow) api.Attempt {
-	a := api.Attempt{JobID: r.Job, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
+func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
+	a := api.Attempt{JobID: r.Job, Attempt: number, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
 		ExitCodes: r.ExitCodes, Nodes: []string{}, VRAMPeak: r.VRAMPeak}
 	if a.ExitCodes == nil {
 		a.ExitCodes = []int{}

@@ -189,6 +189,7 @@ func (w *World) open(e *entry) {
 	j.ReadyAt, e.ready, j.Acked = time.Time{}, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
 	w.armReady(j)
+	w.told(e)
 	for i := range j.Ranks {
 		r := w.editRank(e, i)
 		r.State, r.Start = api.RankRunning, w.now.Wall

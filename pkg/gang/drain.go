@@ -50,6 +50,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	w.charge(j, cause)
 	w.armForce(e)
+	w.told(e)
 	if told(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
 			LeadSeconds: int64(lead.Seconds()), Text: text})
@@ -219,6 +220,7 @@ func (w *World) maybeComplete(e *entry) {
 		w.end(e, v)
 		return
 	}
+	keep(j)
 	w.block(e, w.failedNodes(j, &d))
 	if backsOff(d.Cause) {
 		w.backoff(e, j.Used[budgetOf(d.Cause)])
@@ -282,6 +284,17 @@ func epochRow(j *Job) EpochRow {
 		row.Slots = append(row.Slots, j.Ranks[i].Slot)
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
 		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
+		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
+		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
 	}
+	row.OutStarts, row.ErrStarts = unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
 	return row
+}
+
+// unlessZero leaves out what says nothing: most gangs write files of their own.
+func unlessZero(all []int64) []int64 {
+	if slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
+		return all
+	}
+	return nil
 }

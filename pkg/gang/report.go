@@ -343,7 +343,7 @@ func (w *World) started(e *entry, ra *api.RankActual) bool {
 		return false
 	}
 	r = w.editRank(e, ra.Rank)
-	r.PID = ra.PID
+	r.PID, r.OutStart, r.ErrStart = ra.PID, ra.OutStart, ra.ErrStart
 	if !ra.Started.IsZero() {
 		r.Start = ra.Started
 	}
@@ -378,6 +378,7 @@ func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
 		r.State = api.RankFailed
 		if ra.ExitCode == 0 {
 			r.State = api.RankDone
+			w.told(e)
 		}
 	}
 	code := ra.ExitCode

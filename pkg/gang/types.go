@@ -47,12 +47,13 @@ type Job struct {
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
 	Dependency       *api.Dependency
-	Waits            string      // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Cancelled        bool        // an acknowledged cancel: no new epoch
-	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict    // set once, at the end
-	Checkpoint       *Checkpoint // newest set; nil: none
-	Acked            int         // ranks that said they heard of a notice of the current epoch before its drain
+	Waits            string        // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Cancelled        bool          // an acknowledged cancel: no new epoch
+	Rollbacks        int           // admissions in a row that came to nothing; a start resets it
+	Verdict          *Verdict      // set once, at the end
+	Checkpoint       *Checkpoint   // newest set; nil: none
+	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
+	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 }
 
 // ArrayInfo is what the elements of an array share.
@@ -71,6 +72,8 @@ type Rank struct {
 	Exited   bool
 	ExitCode int
 	Signal   int
+	OutStart int64 // how much the output file had when the epoch began
+	ErrStart int64
 	VRAMPeak int64 // of the current or last epoch: the most on one card, bytes; 0: not known
 }
 
@@ -275,7 +278,9 @@ type EpochRow struct {
 	Ended     time.Time
 	Cause     api.Cause
 	Trigger   int
-	ExitCodes []int // by rank; -1: unknown
+	ExitCodes []int   // by rank; -1: unknown
+	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
+	ErrStarts []int64
 	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 }
 

@@ -110,8 +110,8 @@ func (d *Daemon) tick(ctx context.Context) {
 			d.client.Wake()
 		}
 		d.checkOverruns()
-		if left, due := renewal.Due(s.Lease, d.client.LastContact(), session.BootTime()); due {
-			d.renew(left)
+		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
+			d.renew(until)
 		}
 		pause := s.Heartbeat
 		if d.cards.holding() {
@@ -133,9 +133,9 @@ func (d *Daemon) tick(ctx context.Context) {
 // within two seconds.
 const heldPause = 500 * time.Millisecond
 
-func (d *Daemon) renew(left time.Duration) {
+func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
-		m.set(func(w *want) { w.lease = left })
+		m.set(func(w *want) { w.lease = until })
 	}
 }
 

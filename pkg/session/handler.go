@@ -63,3 +63,17 @@ type Agent interface {
 	// Down says that the session is over, and why. The client reconnects by itself.
 	Down(err error)
 }
+
+// LogWriter is a writer of a log that wants to know where in the file its bytes are from.
+type LogWriter interface {
+	io.Writer
+	// Began is told the offset of the next byte.
+	Began(offset int64)
+}
+
+// Began tells a writer, if it wants to know.
+func Began(w io.Writer, offset int64) {
+	if b, ok := w.(LogWriter); ok {
+		b.Began(offset)
+	}
+}

@@ -44,10 +44,12 @@ func (m *member) start() {
 	m.ranks = make([]rank, len(m.spec.Ranks))
 	m.state.Ranks = make([]api.RankActual, len(m.spec.Ranks))
 	m.truncate()
+	starts := m.outputStarts()
 	unix.Umask(m.spec.Umask)
 	restore := defaultForFork()
 	for i := range m.spec.Ranks {
 		m.startRank(i, argv, *sys, err)
+		m.state.Ranks[i].OutStart, m.state.Ranks[i].ErrStart = starts[i][0], starts[i][1]
 	}
 	restore()
 	unix.Umask(0o077)
@@ -67,7 +69,6 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
-		rec.LogStart = fileSize(f.err)
 		r.pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec),
 			Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys})
 	}
@@ -80,15 +81,6 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	rec.Exited, rec.Ended = true, rec.Started
 	rec.ExitCode, rec.Error = startError(argv, m.spec.WorkDir, err)
 	m.durable = true
-}
-
-// fileSize is 0 for what is no file.
-func fileSize(fd int) int64 {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
-		return 0
-	}
-	return st.Size
 }
 
 // environ adds the rendezvous port, where reasons and checkpoints are, and the marker where the maker of the spec left it out:

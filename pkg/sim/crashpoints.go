@@ -9,6 +9,17 @@ import (
 // and after every commit, and of whoever sends before and after every sending, as counted by
 // a run without these crashes. What crashed is back after away.
 func CrashPoints(sc *Scenario, away time.Duration) ([]*Scenario, error) {
+	commits, err := AtEach(sc, AtCommit, Fault{Do: CrashGangd, For: away})
+	if err != nil {
+		return nil, err
+	}
+	sends, err := AtEach(sc, AtSend, Fault{Do: CrashSender, For: away})
+	return append(commits, sends...), err
+}
+
+// AtEach are the variants of a scenario with one more fault each, before and after every
+// commit or every sending.
+func AtEach(sc *Scenario, site Site, f Fault) ([]*Scenario, error) {
 	res, err := Run(sc, Options{})
 	if err != nil {
 		return nil, err
@@ -16,20 +27,19 @@ func CrashPoints(sc *Scenario, away time.Duration) ([]*Scenario, error) {
 	if res.Violation != nil {
 		return nil, res.Violation
 	}
+	n := res.Commits
+	if site == AtSend {
+		n = res.Sends
+	}
 	var out []*Scenario
-	add := func(p Point, k Kind) {
-		c := sc.clone()
-		c.Name = fmt.Sprintf("%s, %s", sc.Name, p)
-		c.Faults = append(c.Faults, Fault{When: p, Do: k, For: away})
-		out = append(out, c)
-	}
-	for n := 1; n <= res.Commits; n++ {
-		add(BeforeCommit(n), CrashGangd)
-		add(AfterCommit(n), CrashGangd)
-	}
-	for n := 1; n <= res.Sends; n++ {
-		add(BeforeSend(n), CrashSender)
-		add(AfterSend(n), CrashSender)
+	for i := range n {
+		for _, after := range []bool{false, true} {
+			c := sc.clone()
+			f.When = Point{On: site, N: i + 1, After: after}
+			c.Name = fmt.Sprintf("%s, %s %s", sc.Name, f.Do, f.When)
+			c.Faults = append(c.Faults, f)
+			out = append(out, c)
+		}
 	}
 	return out, nil
 }

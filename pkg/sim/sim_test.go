@@ -14,6 +14,7 @@ var (
 	workers   = flag.Int("sim.workers", runtime.GOMAXPROCS(0), "schedules played at the same time")
 	failures  = flag.Int("sim.failures", 5, "failing schedules after which a sweep ends")
 	trace     = flag.Bool("sim.trace", false, "play the first schedule alone and print what happens in it")
+	full      = flag.Bool("sim.full", false, "play all variants of the directed scenarios, not a share")
 	tries     = flag.Int("sim.shrink", 300, "runs to make a failing schedule smaller")
 )
 
@@ -24,6 +25,9 @@ func TestRandomSchedules(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%+v", res)
+		if v := res.Violation; v != nil && *tries > 0 {
+			t.Logf("reduced:\n%s", Shrink(Random(*first, DefaultShape), v.Invariant, *tries).Literal())
+		}
 		return
 	}
 	total, err := Sweep(*schedules, *workers, *failures, func(i int) *Scenario { return Random(*first+uint64(i), DefaultShape) })

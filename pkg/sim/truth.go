@@ -25,6 +25,7 @@ type truth struct {
 	exits    map[exitKey]int // recorded
 	codes    map[exitKey]int // real
 	puts     map[exitKey]int // answered
+	fenced   map[placed]bool // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
 	onOld    bool
 	settled  bool // a turn was done since the last start
@@ -40,6 +41,11 @@ type attempt struct {
 	begun    int
 }
 
+type placed struct {
+	job  int64
+	node string
+}
+
 type exitKey struct {
 	job   int64
 	epoch int
@@ -49,7 +55,7 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[exitKey]int{}, jobs: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[exitKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -305,6 +311,10 @@ func (t *truth) event(ev *api.Event) {
 	switch ev.Type {
 	case api.EventStarted:
 		r.res.Starts++
+	case api.EventNodeFenced:
+		for _, id := range ev.Jobs {
+			t.fenced[placed{id, ev.Node}] = true
+		}
 	case api.EventRankExited:
 		if t.onOld {
 			return
@@ -415,6 +425,9 @@ func (t *truth) nothingLeft() {
 		for _, p := range m.procs {
 			if p.frozen() || p.killed && n.State != api.NodeUp {
 				continue // it can't do anything; when it wakes its shim is first
+			}
+			if p.killed && t.fenced[placed{p.key.Job, m.name}] {
+				continue // given up with its lease, and back with what KILL did not end yet
 			}
 			if _, held := n.Res.Grant(p.key); !held {
 				t.r.fail("I9", "pid %d of job %d epoch %d lives on %s, which has no grant for it", p.pid, p.key.Job, p.key.Epoch, m.name)

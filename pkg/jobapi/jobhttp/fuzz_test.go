@@ -48,6 +48,10 @@ func (n *checker) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writ
 		if c.Barrier.Name == "" || len(c.Barrier.Name) > api.MaxBarrierName || len(c.Barrier.Key) > api.MaxBarrierName {
 			n.t.Errorf("barrier %+v", c.Barrier)
 		}
+	case c.Ready != nil:
+		if c.Ready.Role != "" && !api.RoleNameOK(c.Ready.Role) {
+			n.t.Errorf("readiness of %q", c.Ready.Role)
+		}
 	default:
 		n.t.Error("a call of nothing")
 	}
@@ -67,6 +71,8 @@ func FuzzRequests(f *testing.F) {
 		{"GET", "/v1/checkpoint?rank=99999999999999999999", "", ""},
 		{"POST", "/v1/barrier?name=phase", "k", ""},
 		{"POST", "/v1/barrier", "", ""},
+		{"GET", "/v1/ready", "", ""},
+		{"GET", "/v1/ready?role=data-loader", "", ""},
 		{"GET", "/v1/job", "", ""},
 		{"DELETE", "/", "", ""},
 	} {

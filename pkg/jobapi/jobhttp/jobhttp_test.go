@@ -18,8 +18,8 @@ import (
 	"gangd/pkg/jobapi"
 )
 
-// node is a backend that remembers what it was asked and answers as it is told.
-type node struct {
+// recorder is a backend that remembers what it was asked and answers as it is told.
+type recorder struct {
 	calls  []api.Call
 	body   [sha256.Size]byte
 	length int64
@@ -27,7 +27,7 @@ type node struct {
 	err    error  // after give
 }
 
-func (n *node) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writer) (*api.CallResult, error) {
+func (n *recorder) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writer) (*api.CallResult, error) {
 	n.calls = append(n.calls, *c)
 	if body != nil {
 		h := sha256.New()
@@ -48,14 +48,14 @@ func (n *node) Call(_ context.Context, c *api.Call, body io.Reader, w io.Writer)
 	return &api.CallResult{Epoch: c.Epoch, Bytes: n.length, Complete: true, Size: 4}, nil
 }
 
-func (n *node) Info(c jobapi.Caller) Info {
+func (n *recorder) Info(c jobapi.Caller) Info {
 	return Info{SchemaVersion: api.SchemaVersion, JobID: c.Job, Epoch: c.Epoch, Rank: c.Rank, Node: "n1", Size: 4}
 }
 
 var caller = jobapi.Caller{MemberKey: api.MemberKey{Job: 12, Epoch: 3}, Rank: 2, UID: 1000}
 
 // serve is GANG_SOCKET in front of a backend; the client is one in the job.
-func serve(t *testing.T, n *node) (*Client, *http.Client) {
+func serve(t *testing.T, n *recorder) (*Client, *http.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "g2")
 	l, err := net.Listen("unix", path)
@@ -81,7 +81,7 @@ func noise(n int) []byte {
 }
 
 func TestPut(t *testing.T) {
-	n := &node{}
+	n := &recorder{}
 	c, _ := serve(t, n)
 	for _, size := range []int{0, 1, 1 << 20, api.MaxCheckpointBytes} {
 		data := noise(size)
@@ -104,7 +104,7 @@ const tooLarge = `{"code":"too_large","message":"the checkpoint is larger than t
 // One byte too many is refused: before anything is read where the length is said, else when
 // the byte comes.
 func TestPutTooLarge(t *testing.T) {
-	n := &node{}
+	n := &recorder{}
 	_, h := serve(t, n)
 	for _, length := range []int64{api.MaxCheckpointBytes + 1, -1} {
 		n.calls = nil
@@ -139,7 +139,7 @@ func (zeros) Read(b []byte) (int, error) {
 }
 
 func TestGet(t *testing.T) {
-	n := &node{give: noise(1 << 20)}
+	n := &recorder{give: noise(1 << 20)}
 	c, _ := serve(t, n)
 	got, err := c.Get(t.Context(), -1)
 	if err != nil || !bytes.Equal(got, n.give) {
@@ -164,7 +164,7 @@ func TestGet(t *testing.T) {
 
 // Every refusal comes with the status of its code, as the API's error.
 func TestRefusals(t *testing.T) {
-	n := &node{}
+	n := &recorder{}
 	c, h := serve(t, n)
 	stale := &api.Error{Code: api.CodeStaleEpoch, Message: "epoch 2 of job 12 is over", Hint: "the current one is 3; what an earlier one saves must not replace it"}
 	for _, e := range []*api.Error{stale, api.Errorf(api.CodeNotFound, "none"), api.Errorf(api.CodeUnavailable, "starting"), api.Errorf(api.CodeDiskFull, "full"), api.Errorf(api.CodePermission, "no")} {
@@ -191,6 +191,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/checkpoint?rank=x", 400, `{"code":"invalid","message":"rank \"x\" is not a number from 0"}` + "\n"},
 		{"POST", "/v1/barrier", 400, `{"code":"invalid","message":"a barrier needs a name of 1 to 128 bytes"}` + "\n"},
 		{"POST", "/v1/barrier?name=" + strings.Repeat("x", 129), 400, `{"code":"invalid","message":"a barrier needs a name of 1 to 128 bytes"}` + "\n"},
+		{"GET", "/v1/ready?role=A+B", 400, `{"code":"invalid","message":"\"A B\" is not the name of a role"}` + "\n"},
 		{"GET", "/v2/job", 404, `{"code":"not_found","message":"no call GET /v2/job here"}` + "\n"},
 		{"GET", "/v1/job", 200, `{"schema_version":1,"job_id":12,"name":"","user":"","node":"n1","epoch":3,"restart_count":0,"rank":2,"size":4}` + "\n"},
 	} {
@@ -215,7 +216,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestBarrierReadyAndJob(t *testing.T) {
-	n := &node{}
+	n := &recorder{}
 	c, _ := serve(t, n)
 	if res, err := c.Barrier(t.Context(), "k", "a b/ü"); err != nil || res.Size != 4 {
 		t.Fatalf("%+v, %v", res, err)

@@ -138,6 +138,10 @@ func (s *server) barrier(w http.ResponseWriter, r *http.Request) {
 func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	c := s.call(r)
 	c.Ready = &api.ReadyWait{Role: r.URL.Query().Get("role")}
+	if role := c.Ready.Role; role != "" && !api.RoleNameOK(role) {
+		refuse(w, api.Errorf(api.CodeInvalid, "%.40q is not the name of a role", role))
+		return
+	}
 	res, err := s.backend.Call(r.Context(), c, nil, nil)
 	answer(w, res, err)
 }

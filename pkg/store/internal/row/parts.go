@@ -24,6 +24,8 @@ type rank struct {
 	Exited   bool          `json:"exited,omitempty"`
 	ExitCode int           `json:"exit_code,omitempty"`
 	Signal   int           `json:"signal,omitempty"`
+	OutStart int64         `json:"out_start,omitempty"`
+	ErrStart int64         `json:"err_start,omitempty"`
 	VRAMPeak int64         `json:"vram_peak,omitempty"`
 }
 
@@ -33,12 +35,13 @@ func (s slot) IsZero() bool { return s.Node == "" && len(s.Cards) == 0 }
 // Blank reports whether a rank is blocked and carries nothing else: such a rank has no row.
 func Blank(r *gang.Rank) bool {
 	return r.State == api.RankBlocked && slot(r.Slot).IsZero() && r.PID == 0 &&
-		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0 && r.VRAMPeak == 0
+		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0 &&
+		r.VRAMPeak == 0 && r.OutStart == 0 && r.ErrStart == 0
 }
 
 // Rank encodes one rank.
 func Rank(r *gang.Rank) ([]byte, error) {
-	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal, r.VRAMPeak})
+	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal, r.OutStart, r.ErrStart, r.VRAMPeak})
 }
 
 // DecodeRank decodes one rank.
@@ -48,7 +51,7 @@ func DecodeRank(jobID int64, index int, data []byte) (gang.Rank, error) {
 		return gang.Rank{}, fmt.Errorf("row of rank %d of job %d: %w", index, jobID, err)
 	}
 	return gang.Rank{State: r.State, Slot: cluster.Slot(r.Slot), PID: r.PID, Start: r.Start, End: r.End,
-		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal, VRAMPeak: r.VRAMPeak}, nil
+		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart, VRAMPeak: r.VRAMPeak}, nil
 }
 
 type epoch struct {
@@ -58,12 +61,15 @@ type epoch struct {
 	Cause     api.Cause `json:"cause,omitempty"`
 	Trigger   int       `json:"trigger"`
 	ExitCodes []int     `json:"exit_codes,omitempty"`
+	OutStarts []int64   `json:"out_starts,omitempty"`
+	ErrStarts []int64   `json:"err_starts,omitempty"`
 	VRAMPeak  int64     `json:"vram_peak,omitempty"`
 }
 
 // Epoch encodes an attempt, all but its job and number.
 func Epoch(e *gang.EpochRow) ([]byte, error) {
-	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes, VRAMPeak: e.VRAMPeak}
+	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes,
+		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -77,7 +83,7 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes, VRAMPeak: r.VRAMPeak}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}
@@ -114,6 +120,7 @@ type resources struct {
 	MemoryBytes int64    `json:"memory_bytes"`
 	Features    []string `json:"features,omitempty"`
 	Partitions  []string `json:"partitions,omitempty"`
+	Switch      string   `json:"switch,omitempty"`
 	Cards       []card   `json:"cards,omitempty"`
 	Grants      []grant  `json:"grants,omitempty"`
 }
@@ -161,7 +168,7 @@ func Node(n *gang.Node) ([]byte, error) {
 
 func encodeResources(n *cluster.Node) *resources {
 	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, NotReady: n.NotReady, CPUs: n.CPUs,
-		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions}
+		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions, Switch: n.Switch}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
 	}
@@ -194,7 +201,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 
 func decodeResources(r *resources) *cluster.Node {
 	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, NotReady: r.NotReady, CPUs: r.CPUs,
-		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions}
+		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions, Switch: r.Switch}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
 	}
