@@ -63,8 +63,6 @@ func readLog(args []string) int {
 			path = value
 		case "--offset":
 			offset, err = strconv.ParseInt(value, 10, 64)
-		case "--since":
-			since, err = strconv.ParseInt(value, 10, 64)
 		default:
 			err = fmt.Errorf("unknown option %q", name)
 		}

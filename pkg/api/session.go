@@ -266,7 +266,6 @@ type RankActual struct {
 	OOM      bool      `json:"oom,omitempty"`
 	CUDAOOM  bool      `json:"cuda_oom,omitempty"`  // it ended because a card had no memory left for it, by the last lines of its output
 	Warning  string    `json:"warning,omitempty"`   // what it was warned of and still does
-	LogStart int64     `json:"log_start,omitempty"` // size of its error output's file when it was started, bytes
 	VRAMPeak int64     `json:"vram_peak,omitempty"` // the most VRAM that it was seen using on one card, bytes
 	Ended    time.Time `json:"ended,omitzero"`
 	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
@@ -314,8 +313,7 @@ type LogRead struct {
 	UID    uint32 `json:"uid"`
 	GID    uint32 `json:"gid"`
 	User   string `json:"user"`
-	Offset int64  `json:"offset"`          // from the end when negative
-	Since  int64  `json:"since,omitempty"` // with an offset from the end: nothing before this one
+	Offset int64  `json:"offset"` // from the end when negative
 	Follow bool   `json:"follow"`
 }
 
