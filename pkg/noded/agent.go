@@ -168,9 +168,6 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 	}
 	var stderr bytes.Buffer
 	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
-	if q.Since > 0 {
-		c.Args = append(c.Args, "--since="+strconv.FormatInt(q.Since, 10))
-	}
 	if q.Follow {
 		c.Args = append(c.Args, "--follow")
 	}
