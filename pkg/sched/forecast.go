@@ -85,15 +85,15 @@ type back struct {
 
 type backs []back
 
-func (h backs) Len() int           { return len(h) }
+func (h backs) Len() int { return len(h) }
 func (h backs) Less(i, j int) bool {
 	if c := h[i].at.Compare(h[j].at); c != 0 {
 		return c < 0
 	}
 	return h[i].cards < h[j].cards // what is promised then is taken first
 }
-func (h backs) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *backs) Push(x any)        { *h = append(*h, x.(back)) }
+func (h backs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *backs) Push(x any)   { *h = append(*h, x.(back)) }
 func (h *backs) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
