@@ -31,6 +31,7 @@ type Spec struct {
 	GPUsPerRank   int    `json:"gpus_per_rank,omitempty"`
 	GPUsPerNode   int    `json:"gpus_per_node,omitempty"` // cards of each member as a whole; excludes GPUsPerRank
 	GPUType       string `json:"gpu_type,omitempty"`      // "", "a100" or "a100|h100", matched without case as part of the model's name
+	MinCompute    string `json:"min_compute,omitempty"`   // least CUDA compute capability of a card: "8.0"
 	VRAMBytes     int64  `json:"vram_bytes,omitempty"`    // per card, 0: no figure
 	Share         bool   `json:"share,omitempty"`         // may share a card while VRAM fits; needs VRAMBytes
 
@@ -54,11 +55,12 @@ type Spec struct {
 	// [CheckpointDrain] only then.
 	Checkpoint string `json:"checkpoint,omitempty"`
 
-	MaxRetries    *int    `json:"max_retries,omitempty"`   // crash re-runs
-	BackoffLimit  *int    `json:"backoff_limit,omitempty"` // node-lost re-runs, and crash when given alone
-	StallRetries  *int    `json:"stall_retries,omitempty"`
-	NoRequeue     bool    `json:"no_requeue,omitempty"`
-	RequeueCauses []Cause `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
+	MaxRetries    *int          `json:"max_retries,omitempty"`   // crash re-runs
+	BackoffLimit  *int          `json:"backoff_limit,omitempty"` // node-lost re-runs, and crash when given alone
+	StallRetries  *int          `json:"stall_retries,omitempty"`
+	MinRun        time.Duration `json:"min_run_ns,omitempty"` // not preempted before it has run so long
+	NoRequeue     bool          `json:"no_requeue,omitempty"`
+	RequeueCauses []Cause       `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
 
 	Priority *int64    `json:"priority,omitempty"`
 	Nice     int64     `json:"nice,omitempty"`

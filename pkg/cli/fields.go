@@ -358,7 +358,7 @@ func exitCode(code *int, signal int) string {
 // have had one before.
 func started(r *row) time.Time {
 	if r.State == api.JobPending || r.State == api.JobReserved {
-		return time.Time{}
+		return r.ExpectedStart
 	}
 	return r.StartTime
 }

@@ -31,6 +31,7 @@ type gacct struct {
 type attemptsReply struct {
 	SchemaVersion int           `json:"schema_version"`
 	Attempts      []api.Attempt `json:"attempts"`
+	Jobs          []api.Job     `json:"jobs"` // whose attempts these are, without ranks
 }
 
 // NewGacct is the command gacct.
@@ -121,14 +122,16 @@ func jobDetails(ctx context.Context, c *client.Client, refs []api.JobRef) (found
 }
 
 func (g *gacct) show(s *screen, details []*api.JobDetail) error {
-	attempts := []api.Attempt{}
+	attempts, jobs := []api.Attempt{}, []api.Job{}
 	names := map[int64]*api.Job{}
 	for _, d := range details {
 		attempts = append(attempts, d.Attempts...)
+		jobs = append(jobs, d.Job)
+		jobs[len(jobs)-1].Ranks = []api.Rank{}
 		names[d.Job.JobID] = &d.Job
 	}
 	if g.asJSON {
-		return writeJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts})
+		return writeJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts, Jobs: jobs})
 	}
 	if g.parsable {
 		for i := range attempts {

@@ -56,6 +56,7 @@ default = true
 	want.Dir, want.StateDir, want.Socket = "/tmp/d", "/tmp/d/state/gangd", "/tmp/d/run/gangd.sock"
 	want.Listen, want.Advertise = ":7420", "login1:7420"
 	want.Admins = []string{"ada", "eve"}
+	want.Order = "service"
 	want.Lease, want.Grace, want.Heartbeat = 0, 3*time.Second, 100*time.Millisecond
 	want.MemoryStaticBytes, want.StallRetries = 5<<30, 7
 	want.Partitions = []api.Partition{
@@ -190,7 +191,8 @@ func TestEveryFieldHasARow(t *testing.T) {
 		rows []row
 		also []string
 	}{
-		{"controller", &Controller{}, controllerTable.rows, []string{"partition"}},
+		{"controller", &Controller{}, controllerTable.rows, []string{"partition", "account"}},
+		{"account", &Account{}, accountRows, nil},
 		{"node", &Node{}, nodeTable.rows, nil},
 		{"partition", &api.Partition{}, partitionRows, nil},
 	} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/sched"
 )
 
 // Controller is the configuration of gangd.
@@ -27,7 +28,28 @@ type Controller struct {
 	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
 	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
+	Accounts      []Account       `mapstructure:"account"`
+	Scheduler     `mapstructure:",squash"`
 	api.Settings  `mapstructure:",squash"`
+}
+
+// Scheduler is how the site wants waiting gangs ordered, and who may take whose place.
+type Scheduler struct {
+	Order        string        `mapstructure:"order"`
+	Reservations int           `mapstructure:"reservations"`
+	Preempt      string        `mapstructure:"preempt"`
+	GuardAfter   time.Duration `mapstructure:"guard_after"` // 0: off
+	GuardPercent int           `mapstructure:"guard_percent"`
+	HalfLife     time.Duration `mapstructure:"fair_half_life"`
+	UserCards    int           `mapstructure:"user_cards"` // 0: no cap
+}
+
+// Account is a group of users whose use is counted together.
+type Account struct {
+	Name  string `mapstructure:"name"`
+	Cards int    `mapstructure:"cards"` // 0: no cap
+	Quota int    `mapstructure:"quota"`
+	Share int    `mapstructure:"share"` // 0: 1
 }
 
 // LoadController reads the configuration of gangd from the file at path ("" for none)
@@ -40,6 +62,7 @@ func LoadController(path string, set []string) (*Controller, error) {
 	}
 	c.fillPaths()
 	c.fillPartitions()
+	c.fillOrder()
 	if err := src.problems(c.check(src)...); err != nil {
 		return nil, err
 	}
@@ -48,7 +71,9 @@ func LoadController(path string, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings()}
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings(),
+		Scheduler: Scheduler{Reservations: 4, Preempt: string(sched.PreemptOff), GuardAfter: 48 * time.Hour, GuardPercent: 10,
+			HalfLife: sched.DefaultHalfLife}}
 }
 
 func (c *Controller) fillPaths() {
@@ -95,6 +120,27 @@ func (c *Controller) fillPartitions() {
 	c.Partitions[0].Default = true
 }
 
+// fillOrder is fair where there are accounts to be fair to.
+func (c *Controller) fillOrder() {
+	if c.Order == "" {
+		c.Order = string(sched.OrderService)
+		if len(c.Accounts) > 0 {
+			c.Order = string(sched.OrderFair)
+		}
+	}
+}
+
+// Policy is the scheduler's part of the configuration.
+func (c *Controller) Policy() sched.Policy {
+	p := sched.Policy{Partitions: c.Partitions, Claims: c.Reservations, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
+		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
+		UserCards: c.UserCards}
+	for _, a := range c.Accounts {
+		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share)})
+	}
+	return p
+}
+
 // check finds what no single key can show.
 func (c *Controller) check(src *source) []error {
 	var errs []error
@@ -107,7 +153,26 @@ func (c *Controller) check(src *source) []error {
 	if c.Lease != 0 && c.Lease <= c.Heartbeat {
 		errs = append(errs, src.wrong("lease", fmt.Sprintf("want off, or more than heartbeat (%v): beats renew it", c.Heartbeat)))
 	}
-	return append(errs, checkPartitions(c.Partitions, src)...)
+	errs = append(errs, checkPartitions(c.Partitions, src)...)
+	return append(errs, checkAccounts(c.Accounts, src)...)
+}
+
+func checkAccounts(as []Account, src *source) []error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, a := range as {
+		key := func(field string) string { return fmt.Sprintf("account[%d].%s", i, field) }
+		switch {
+		case a.Name == "":
+			errs = append(errs, src.wrong(key("name"), "want a name for each [[account]]"))
+		case seen[a.Name]:
+			errs = append(errs, src.wrong(key("name"), "there is an account of that name above"))
+		case a.Cards > 0 && a.Quota > a.Cards:
+			errs = append(errs, src.wrong(key("quota"), fmt.Sprintf("want at most cards (%d): more is never given", a.Cards)))
+		}
+		seen[a.Name] = true
+	}
+	return errs
 }
 
 func checkPartitions(ps []api.Partition, src *source) []error {

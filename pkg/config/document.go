@@ -22,6 +22,8 @@ func WriteReference(w io.Writer) error {
 	writeRows(&b, settingRows, fields)
 	b.WriteString("\n### Partitions\n\nOne `[[partition]]` table each, after all top-level keys. Without any there is one, `main`, of every node.\n\n")
 	writeRows(&b, partitionRows, fieldsOf(reflect.ValueOf(&api.Partition{}).Elem()))
+	b.WriteString("\n### Accounts\n\nOne `[[account]]` table each. Users name theirs with `--account`.\n\n")
+	writeRows(&b, accountRows, fieldsOf(reflect.ValueOf(&Account{}).Elem()))
 	b.WriteString(controllerExample)
 	b.WriteString("\n## gnoded\n\n")
 	writeRows(&b, nodeTable.rows, fieldsOf(reflect.ValueOf(nodeDefaults()).Elem()))

@@ -62,7 +62,22 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},
 	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
-}, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows}}}
+	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
+	{"reservations", between(1, 100), "", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
+	{"preempt", oneOf("off", "tier", "service"), "", "`tier`: a gang that can't start takes the place of gangs of a lower tier or priority. `service`: also of gangs of its own that hand their work over and need twice as much yet."},
+	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier. `off`: never."},
+	{"guard_percent", between(1, 100), "", "Part of all cards that may be given away so at a time."},
+	{"fair_half_life", atLeast(time.Minute), "", "GPU time used so long ago counts half, in `order=fair`."},
+	{"user_cards", between(0, 1<<20), "no cap", "Cards that the gangs of one user may hold at a time."},
+}, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows},
+	"account": {reflect.TypeFor[Account](), accountRows}}}
+
+var accountRows = []row{
+	{"name", nil, "", "Its name, needed; what `--account` says."},
+	{"cards", between(0, 1<<20), "no cap", "Cards that its gangs may hold at a time."},
+	{"quota", between(0, 1<<20), "none", "Cards that are its own: lent to others while it does not use them, and taken back by preemption when it does."},
+	{"share", between(0, 1<<20), "1", "Weight in `order=fair`."},
+}
 
 var partitionRows = []row{
 	{"name", nil, "", "Its name, needed."},
@@ -70,6 +85,7 @@ var partitionRows = []row{
 	{"default", nil, "the first partition", "Jobs that name no partition go here."},
 	{"default_time", atLeast(0), "unlimited", "Time limit of jobs that ask for none."},
 	{"max_time", atLeast(0), "unlimited", "Longest time limit that a job may ask for."},
+	{"tier", between(-1000, 1000), "", "Gangs of a higher tier go before all others, whatever their priority."},
 }
 
 var settingRows = []row{
@@ -111,6 +127,9 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"features", nil, "none", "Words that `--constraint` matches."},
 	{"min_uid", nil, "", "Users with a lower uid are refused, whatever gangd says."},
 	{"groups", nil, "none", "When set, only members of one of these groups may run here, whatever gangd says."},
+	{"health_program", absolute, "none", "The site's own check of this node, run with its name. Exit status 0: fit; 75: can't tell; any other, or too late: the node is drained with the first line of its output, and comes back when the program is content."},
+	{"health_interval", atLeast(100 * time.Millisecond), "", "Between two runs of it; at most 10 s while the node is out of service."},
+	{"health_timeout", atLeast(100 * time.Millisecond), "", "It is ended after so long, which counts as not fit."},
 	{"socket", socketPath, "none, with `login` `/run/gangd/gangd.sock`", "Unix socket of the relay, through which commands on this host reach gangd. Needs `controller` over TLS."},
 	{"login", nil, "", "A login host: the relay alone, no ranks and no cards. Needs a certificate from `gangd token new --login`."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},

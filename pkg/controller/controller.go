@@ -26,7 +26,6 @@ import (
 	"gangd/pkg/fence"
 	"gangd/pkg/metrics"
 	"gangd/pkg/rpc"
-	"gangd/pkg/sched"
 	"gangd/pkg/session"
 	"gangd/pkg/store/sqlitestore"
 )
@@ -65,8 +64,9 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	parts := engine.Options{
 		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
 		AcceptStore: opt.AcceptStore,
-		Policy:      sched.Policy{Partitions: cfg.Partitions, MaxStarts: maxStarts, Claims: 1},
+		Policy:      cfg.Policy(),
 	}
+	parts.Policy.MaxStarts = maxStarts
 	if cfg.FenceHook != "" {
 		parts.Fence, parts.FenceRetry = fence.Hook{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Run, cfg.FenceTimeout
 	}
@@ -111,10 +111,12 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	opt.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
-		hub.Close()
 		patience := shutdownPatience
 		if asked.Err() == nil {
+			// The process ends, and with it its sessions: nodes take its kernel's word.
 			patience = 0
+		} else {
+			hub.Close()
 		}
 		stop, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

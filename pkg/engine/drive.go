@@ -30,7 +30,7 @@ func (e *Engine) Drive() *Driver {
 
 // Waiting reports whether a turn has something to do now.
 func (d *Driver) Waiting() bool {
-	return d.waiting == nil && (len(d.e.inbox) > 0 || len(d.e.kept) > 0 || d.e.replan)
+	return d.waiting == nil && (len(d.e.inbox) > 0 || len(d.e.kept) > 0 || d.e.plan.again)
 }
 
 // Deadline is when the core's next timer is due.
@@ -38,7 +38,7 @@ func (d *Driver) Deadline() (mono time.Duration, ok bool) {
 	if d.e.view.onHold() != "" {
 		return 0, false
 	}
-	return d.e.world.NextDeadline()
+	return d.e.deadline()
 }
 
 // Turn does what [Engine.Run] does in one round: a batch of what waits, or a tick. full

@@ -66,7 +66,6 @@ type Engine struct {
 	opt    Options
 	store  store.Store
 	world  *gang.World
-	queue  *sched.Queue
 	log    *slog.Logger
 	hub    Hub
 	inbox  chan request
@@ -78,8 +77,7 @@ type Engine struct {
 	meet   barriers
 	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
-	replan bool // something changed since the last plan, or that one was cut short
-	plan   sched.Plan
+	plan   planning
 	driver *Driver // nil: Run is the engine's goroutine
 }
 
@@ -103,10 +101,12 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
 		world: gang.Restore(now, opt.Settings, saved),
-		queue: new(sched.Queue),
 		inbox: make(chan request, inboxSize),
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
+	}
+	if err := e.initPlanning(ctx, now.Wall); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.view.init(e.world, opt.Store.Lineage())
@@ -117,7 +117,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	for j := range e.world.Jobs() {
 		e.requeue(j.ID)
 	}
-	e.replan = true
+	e.plan.again = true
 	return e, nil
 }
 
@@ -185,10 +185,10 @@ func (e *Engine) inboxUnlessKept() <-chan request {
 // arm sets the timer to the core's next deadline, or to now when a plan is owed.
 func (e *Engine) arm(timer *time.Timer) {
 	wait := time.Hour
-	if at, ok := e.world.NextDeadline(); ok && e.view.onHold() == "" {
+	if at, ok := e.deadline(); ok && e.view.onHold() == "" {
 		wait = max(0, at-e.opt.Clock.Now().Mono)
 	}
-	if e.replan || len(e.kept) > 0 {
+	if e.plan.again || len(e.kept) > 0 {
 		wait = 0
 	}
 	timer.Reset(wait)
@@ -233,6 +233,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 		e.publish(&r.ch)
 		e.hub.Wake(r.ch.Dirty)
 	}
+	e.learnFrom(&r.ch)
 	return r, nil
 }
 

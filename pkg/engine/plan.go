@@ -1,24 +1,121 @@
 package engine
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/sched"
+	"gangd/pkg/store"
 )
 
-// requeue brings the queue into line with what the core says of one job.
-func (e *Engine) requeue(id int64) {
-	if c := e.world.Candidate(id); c != nil {
-		e.queue.Insert(c)
-	} else {
-		e.queue.Remove(id)
+// planning is what the engine keeps for the scheduler.
+type planning struct {
+	queue   *sched.Queue
+	ledger  *sched.Ledger
+	planner sched.Planner
+	running []*sched.Running // by job
+	last    sched.Plan
+	again   bool          // something changed since the last plan, or that one was cut short
+	next    time.Duration // when the plan is to be made again though nothing happens; 0: never
+}
+
+// learnFrom bounds what of the past is read at start: beyond it nothing weighs enough to
+// change an order.
+const (
+	learnJobs      = 10000
+	learnHalfLives = 4
+)
+
+// initPlanning makes the queue from the state, and the ledger from the history that is
+// stored: what an order goes by is the same after a restart.
+func (e *Engine) initPlanning(ctx context.Context, now time.Time) error {
+	p := &e.opt.Policy
+	e.plan.ledger = sched.NewLedger(p.HalfLife)
+	e.plan.queue = sched.NewQueue(p, e.plan.ledger)
+	span := p.HalfLife
+	if span <= 0 {
+		span = sched.DefaultHalfLife
+	}
+	past, err := e.store.Jobs(ctx, store.HistoryFilter{EndedAfter: now.Add(-learnHalfLives * span), Limit: learnJobs})
+	if err != nil {
+		return err
+	}
+	for _, j := range slices.Backward(past) {
+		if !j.Start.IsZero() {
+			e.learn(j, j.Start, j.End)
+		}
+	}
+	return nil
+}
+
+// learn tells the ledger of an attempt that has ended.
+func (e *Engine) learn(j *gang.Job, start, end time.Time) {
+	if start.IsZero() || !end.After(start) {
+		return
+	}
+	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
+	u := sched.Used{User: j.User, Account: j.Spec.Account, Cards: sched.CardsOf(ask), Ran: end.Sub(start), Ended: end}
+	if v := j.Verdict; v != nil && (v.State == api.JobCompleted || v.State == api.JobTimeout) {
+		u.Whole, u.Limit = j.Kept+u.Ran, j.TimeLimit
+	}
+	e.plan.ledger.Add(u)
+}
+
+// learnFrom takes in the attempts that ended in a batch.
+func (e *Engine) learnFrom(ch *gang.Changes) {
+	for i := range ch.Epochs {
+		r := &ch.Epochs[i]
+		if j := e.world.Job(r.Job); j != nil && !r.Ended.IsZero() {
+			e.learn(j, r.Started, r.Ended)
+		}
 	}
 }
 
-// planStarts plans when something changed and hands each start to the core, which checks
+// requeue brings the queue and what runs into line with what the core says of one job.
+func (e *Engine) requeue(id int64) {
+	if c := e.world.Candidate(id); c != nil {
+		c.Tier = e.tier(e.world.Job(id).Partition)
+		e.plan.queue.Insert(c)
+	} else {
+		e.plan.queue.Remove(id)
+	}
+	e.view.setClass(id, e.plan.queue.Class(id))
+	at, found := slices.BinarySearchFunc(e.plan.running, id, func(r *sched.Running, id int64) int { return cmp.Compare(r.Job, id) })
+	r := e.world.Running(id)
+	if r != nil {
+		r.Tier = e.tier(e.world.Job(id).Partition)
+	}
+	switch {
+	case r != nil && found:
+		e.plan.running[at] = r
+	case r != nil:
+		e.plan.running = slices.Insert(e.plan.running, at, r)
+	case found:
+		e.plan.running = slices.Delete(e.plan.running, at, at+1)
+	}
+}
+
+// tier is the highest of the partitions that a job may run in.
+func (e *Engine) tier(partitions string) int64 {
+	tier, first := 0, true
+	for name := range strings.SplitSeq(partitions, ",") {
+		for i := range e.opt.Policy.Partitions {
+			if p := &e.opt.Policy.Partitions[i]; p.Name == name && (first || p.Tier > tier) {
+				tier, first = p.Tier, false
+			}
+		}
+	}
+	return int64(tier)
+}
+
+// planStarts plans when something changed and hands each decision to the core, which checks
 // it whole against the newest state. What it admits travels in the same commit as what
 // made it possible: a submission that can start at once costs one fsync, not two.
 func (e *Engine) planStarts(now gang.Instant) {
@@ -26,38 +123,58 @@ func (e *Engine) planStarts(now gang.Instant) {
 	for _, id := range ids {
 		e.requeue(id)
 	}
-	if !e.replan && len(ids) == 0 && !nodes || e.view.onHold() != "" {
-		e.replan = false
+	due := e.plan.next > 0 && now.Mono >= e.plan.next
+	if !e.plan.again && !due && len(ids) == 0 && !nodes || e.view.onHold() != "" {
+		e.plan.again = false
 		return
 	}
-	e.replan = false
 	t := time.Now()
-	e.plan = sched.Make(now.Wall, e.schedView(), &e.opt.Policy)
+	e.plan.queue.Refresh(now.Wall)
+	plan := e.plan.planner.Make(now.Wall, e.schedView(), &e.opt.Policy)
 	e.opt.Record.Plan(time.Since(t), now.Wall)
-	for _, s := range e.plan.Starts {
+	e.plan.last = plan
+	for _, s := range plan.Starts {
 		e.world.Step(now, gang.Reserve{Job: s.Job, Slots: s.Slots})
+	}
+	for _, s := range plan.Stops {
+		e.world.Step(now, gang.Preempt{Job: s.Job, For: fmt.Sprintf("job %d", s.For)})
 	}
 	ids, _ = e.world.TakeQueue()
 	for _, id := range ids {
 		e.requeue(id)
 	}
 	// A plan cut short by its bound goes on in the next round, after others had theirs.
-	e.replan = e.opt.Policy.MaxStarts > 0 && len(e.plan.Starts) >= e.opt.Policy.MaxStarts
+	e.plan.again = e.opt.Policy.MaxStarts > 0 && len(plan.Starts) >= e.opt.Policy.MaxStarts
+	// A reserved gang that is stopped has gone at once: whom it made room for can start.
+	e.plan.again = e.plan.again || len(plan.Stops) > 0
+	if e.plan.next = 0; !plan.Next.IsZero() {
+		e.plan.next = now.Mono + max(time.Millisecond, plan.Next.Sub(now.Wall))
+	}
+}
+
+// deadline is when something is to be done though nothing happens: the core's next timer,
+// or the next plan's.
+func (e *Engine) deadline() (mono time.Duration, ok bool) {
+	mono, ok = e.world.NextDeadline()
+	if next := e.plan.next; next > 0 && (!ok || next < mono) {
+		return next, true
+	}
+	return mono, ok
 }
 
 // schedView is the scheduler's snapshot of the live state; it must not outlive the round.
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
-	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.queue.Slice(), Claims: e.plan.Claims}
+	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Claims: e.plan.last.Claims}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}
 	return v
 }
 
-// keptView is a snapshot that may be kept: its queue is a copy.
+// keptView is a snapshot that may be kept: its lists are copies.
 func (e *Engine) keptView() *sched.View {
 	v := e.schedView()
-	v.Queue = slices.Clone(v.Queue)
+	v.Queue, v.Running = v.Queue.Clone(), slices.Clone(v.Running)
 	return v
 }

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
 
@@ -186,8 +187,22 @@ func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job
 	return j, err
 }
 
-// List answers a query with what people see.
-func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+// Lines answers a query in the form of [api.LinesType].
+func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
+		return nil, err
+	}
+	b := api.AppendLineHeader(make([]byte, 0, 256+160*len(jobs)))
+	for _, j := range jobs {
+		line := e.line(j)
+		b = api.AppendLine(b, &line)
+	}
+	return b, nil
+}
+
+// selected is who a query is about, an error when it names only what is not there.
+func (e *Engine) selected(q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
@@ -195,11 +210,35 @@ func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
 	if len(jobs) == 0 && len(missing) > 0 {
 		return nil, missing[0].err
 	}
+	return jobs, nil
+}
+
+// List answers a query with what people see.
+func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]api.Job, len(jobs))
 	for i, j := range jobs {
 		out[i] = e.show(j, !q.NoRanks)
 	}
 	return out, nil
+}
+
+// Expect fills in when waiting jobs are expected to start.
+func (e *Engine) Expect(ctx context.Context, jobs []api.Job) error {
+	var v *sched.View
+	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
+		return err
+	}
+	expected := sched.Forecast(e.opt.Clock.Now().Wall, v, &e.opt.Policy)
+	for i := range jobs {
+		if x := expected[jobs[i].JobID]; jobs[i].State == api.JobPending {
+			jobs[i].ExpectedStart, jobs[i].ExpectedSure = x.At, x.Sure
+		}
+	}
+	return nil
 }
 
 // Detail shows a job with its attempts.

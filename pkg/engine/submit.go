@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -257,23 +258,33 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 		return "", err
 	}
 	parts := strings.Split(ev.Partition, ",")
-	c := &sched.Candidate{Job: 1 << 62, Priority: ev.Priority, Size: ev.Spec.Size, Submit: e.opt.Clock.Now().Wall,
-		Ask: cluster.AskOf(ev.Spec, parts), TimeLimit: ev.TimeLimit}
-	i, _ := slices.BinarySearchFunc(v.Queue, c, func(a, b *sched.Candidate) int {
-		if sched.Less(a, b) {
-			return -1
-		}
-		return 1
-	})
-	v.Queue = slices.Insert(v.Queue, i, c)
+	c := &sched.Candidate{Job: 1 << 62, Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
+		Submit: e.opt.Clock.Now().Wall, Ask: cluster.AskOf(ev.Spec, parts), User: ev.User, Account: ev.Spec.Account,
+		TimeLimit: ev.TimeLimit, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}
+	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)
-	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
+	plan := sched.Make(now, v, &e.opt.Policy)
+	for _, s := range plan.Starts {
 		if s.Job == c.Job {
 			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
-	return first + "would wait: " + sched.Explain(v, &e.opt.Policy, c.Job).Text, nil
+	if victims := plan.WouldPreempt(c.Job); victims != nil {
+		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
+	}
+	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
+}
+
+func jobNames(ids []int64) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprint(id)
+	}
+	if len(names) == 1 {
+		return "job " + names[0]
+	}
+	return "jobs " + strings.Join(names, ", ")
 }
 
 // waitsFirst says what keeps a job from being looked at before any resource does.
@@ -316,8 +327,8 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(v.Queue, func(c *sched.Candidate) bool { return c.Job == j.ID }) {
-		r := sched.Explain(v, &e.opt.Policy, j.ID)
+	if v.Queue.Get(j.ID) != nil {
+		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
 	return out, e.lastTry(ctx, j, out)

@@ -18,8 +18,8 @@ type view struct {
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string]desired
-	reasons []sched.Reason          // of the last plan
-	byJob   map[int64]sched.Reason  // index of reasons, made by the first reader
+	plan    sched.Plan              // the last one, for its reasons
+	classes map[int64]*sched.Class  // of the jobs that wait
 	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
 	lineage uint64
 	hold    string // why the controller neither starts nor stops anything; empty: it does
@@ -35,6 +35,7 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string]desired{}
 	v.ended = map[int64]chan struct{}{}
+	v.classes = map[int64]*sched.Class{}
 	v.lineage = lineage
 	for j := range w.Jobs() {
 		v.jobs[j.ID] = j
@@ -95,7 +96,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 		v.desired[name] = desired{a, s}
 	}
 	v.drop(ch.Purged)
-	v.reasons, v.byJob = e.plan.Reasons, nil
+	v.plan = e.plan.last
 	v.mu.Unlock()
 	e.settle(ch)
 	if len(ch.Events) > 0 {
@@ -116,18 +117,22 @@ func (v *view) drop(ids []int64) {
 	v.ids = slices.DeleteFunc(v.ids, func(id int64) bool { return v.jobs[id] == nil })
 }
 
-// reason is why a job waits, from the last plan that looked at it.
-func (v *view) reason(id int64) (sched.Reason, bool) {
+// setClass notes with which others a waiting job is planned; nil: it does not wait.
+func (v *view) setClass(id int64, c *sched.Class) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.byJob == nil {
-		v.byJob = make(map[int64]sched.Reason, len(v.reasons))
-		for _, r := range v.reasons {
-			v.byJob[r.Job] = r
-		}
+	if c == nil {
+		delete(v.classes, id)
+	} else {
+		v.classes[id] = c
 	}
-	r, ok := v.byJob[id]
-	return r, ok
+}
+
+// reason is why a job waits, from the last plan that looked at it.
+func (v *view) reason(id int64) (sched.Reason, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.plan.Reason(id, v.classes[id])
 }
 
 // snapshot collects the jobs for which keep is true, by id.

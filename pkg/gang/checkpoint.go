@@ -105,6 +105,9 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 		}
 	}
 	j.Checkpoint = &c
+	if c.Complete {
+		w.told(e)
+	}
 	rank := ev.Rank
 	w.emitJob(j, api.Event{Type: api.EventCheckpoint, Rank: &rank, Bytes: ev.Bytes})
 	return applied()

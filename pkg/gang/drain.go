@@ -50,6 +50,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	w.charge(j, cause)
 	w.armForce(e)
+	w.told(e)
 	if told(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
 			LeadSeconds: int64(lead.Seconds()), Text: text})
@@ -219,6 +220,7 @@ func (w *World) maybeComplete(e *entry) {
 		w.end(e, v)
 		return
 	}
+	keep(j)
 	w.block(e, w.failedNodes(j, &d))
 	if backsOff(d.Cause) {
 		w.backoff(e, j.Used[budgetOf(d.Cause)])
@@ -249,7 +251,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
 	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
-	e.body, e.stuck = nil, nil
+	e.body, e.stuck, e.warned = nil, nil, nil
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
@@ -283,6 +285,7 @@ func epochRow(j *Job) EpochRow {
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
 		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
 		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
+		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
 	}
 	row.OutStarts, row.ErrStarts = unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
 	return row

@@ -47,12 +47,13 @@ type Job struct {
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
 	Dependency       *api.Dependency
-	Waits            string      // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Cancelled        bool        // an acknowledged cancel: no new epoch
-	Rollbacks        int         // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict    // set once, at the end
-	Checkpoint       *Checkpoint // newest set; nil: none
-	Acked            int         // ranks that said they heard of a notice of the current epoch before its drain
+	Waits            string        // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Cancelled        bool          // an acknowledged cancel: no new epoch
+	Rollbacks        int           // admissions in a row that came to nothing; a start resets it
+	Verdict          *Verdict      // set once, at the end
+	Checkpoint       *Checkpoint   // newest set; nil: none
+	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
+	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 }
 
 // ArrayInfo is what the elements of an array share.
@@ -73,6 +74,7 @@ type Rank struct {
 	Signal   int
 	OutStart int64 // how much the output file had when the epoch began
 	ErrStart int64
+	VRAMPeak int64 // of the current or last epoch: the most on one card, bytes; 0: not known
 }
 
 // MemberState is how far one member is in the controller's eyes.
@@ -165,6 +167,12 @@ type NodeSample struct {
 	Cards []api.CardSample
 }
 
+// CardDrain takes a card out of service (what runs on it goes on), CardResume back in.
+type CardDrain struct{ Node, UUID, Reason string }
+
+// CardResume puts a card back into service. What its node still finds wrong with it stays.
+type CardResume struct{ Node, UUID string }
+
 // NodeGone: the session of a node broke. By itself it ends nothing.
 type NodeGone struct{ Node string }
 
@@ -216,6 +224,8 @@ func (Reserve) event()    {}
 func (NodeHello) event()  {}
 func (NodeReport) event() {}
 func (NodeSample) event() {}
+func (CardDrain) event()  {}
+func (CardResume) event() {}
 func (NodeGone) event()   {}
 func (NodeDrain) event()  {}
 func (NodeResume) event() {}
@@ -271,6 +281,7 @@ type EpochRow struct {
 	ExitCodes []int   // by rank; -1: unknown
 	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
 	ErrStarts []int64
+	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 }
 
 // Node is a node in the controller's eyes.
@@ -279,6 +290,7 @@ type Node struct {
 	State     api.NodeState
 	Reason    string
 	Admin     string // reason of an admin's (or the breaker's) drain; empty: in service
+	Sick      string // what the site's health program says is wrong; empty: nothing
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time

@@ -55,6 +55,7 @@ type entry struct {
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string   // survivors by member
+	warned   map[int]string   // what ranks are warned of now
 	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
 	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
@@ -112,6 +113,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.report(ev)
 	case NodeSample:
 		return w.sample(ev)
+	case CardDrain:
+		return w.drainCard(ev)
+	case CardResume:
+		return w.resumeCard(ev)
 	case NodeGone:
 		return w.sessionCut(ev)
 	case NodeDrain:
@@ -333,8 +338,8 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 		return nil
 	}
 	j := e.job
-	return &sched.Candidate{Job: id, Priority: j.Priority, Size: len(j.Ranks), Submit: j.Submit, Ask: e.ask,
-		Avoid: j.Avoid, TimeLimit: j.TimeLimit}
+	return &sched.Candidate{Job: id, Priority: j.Priority, Nice: j.Spec.Nice, Size: len(j.Ranks), Submit: j.Submit, Ask: e.ask,
+		Avoid: j.Avoid, User: j.User, Account: j.Spec.Account, Array: j.ArrayID, TimeLimit: j.TimeLimit, Stop: w.grace(j), Attained: j.Kept}
 }
 
 // Fenced names the nodes on which something of a past epoch of the job may still run; it

@@ -29,17 +29,23 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	q.NoRanks = q.NoRanks || q.Lines
+	if q.Lines {
+		lines, err := s.Engine.Lines(&q, id.UID)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", api.LinesType)
+		_, err = w.Write(lines)
+		return err
+	}
 	jobs, err := s.Engine.List(&q, id.UID)
 	if err != nil {
 		return err
 	}
-	if q.Lines {
-		out := api.LinesReply{SchemaVersion: api.SchemaVersion, Jobs: make([]api.JobLine, len(jobs))}
-		for i := range jobs {
-			out.Jobs[i] = jobs[i].Line()
+	if q.Start {
+		if err := s.Engine.Expect(r.Context(), jobs); err != nil {
+			return err
 		}
-		return reply(w, out)
 	}
 	return reply(w, api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs})
 }
@@ -171,6 +177,19 @@ func (s *Server) nodeAction(action string) handler {
 			return err
 		}
 		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), req.Reason); err != nil {
+			return err
+		}
+		return reply(w, struct{}{})
+	}
+}
+
+func (s *Server) cardAction(action string) handler {
+	return func(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+		var req api.NodeAction
+		if err := read(r, &req); err != nil {
+			return err
+		}
+		if err := s.Engine.CardAction(r.Context(), action, r.PathValue("name"), r.PathValue("card"), req.Reason, s.Sessions); err != nil {
 			return err
 		}
 		return reply(w, struct{}{})

@@ -9,11 +9,161 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// Epochs under which a plan books what does not exist yet. Real epochs count from 1.
-const (
-	epochClaim = -1
-	epochStart = -2
-)
+// keepClaims takes the claims of the plan before in. Each is booked when the plan reaches
+// its tier: higher ones are not bound by it, and whoever came to its own tier since is.
+func (pl *planner) keepClaims() {
+	for _, k := range pl.view.Claims {
+		if c := pl.view.Queue.Get(k.Job); c != nil {
+			pl.waiting = append(pl.waiting, booking{Claim: k, c: c})
+		}
+	}
+	slices.SortStableFunc(pl.waiting, func(a, b booking) int { return compare(a.c, b.c) })
+}
+
+// reach books the claims that c does not go before, and starts the gangs of those that fit.
+// Behind them come the gangs of these tiers that waited too long.
+func (pl *planner) reach(c *Candidate) {
+	var kept []*Candidate
+	rest := pl.waiting[:0]
+	for _, b := range pl.waiting {
+		if pl.policy.before(c, &b) {
+			rest = append(rest, b)
+		} else if pl.keep(b) {
+			kept = append(kept, b.c)
+		}
+	}
+	pl.waiting = rest
+	for _, c := range kept {
+		if pl.full() {
+			return
+		}
+		pl.visited[c.Job] = true
+		pl.visitClaimant(c)
+	}
+	for len(pl.guarded) > 0 && !pl.full() && !pl.policy.below(pl.guarded[0], c) {
+		c := pl.guarded[0]
+		pl.guarded = pl.guarded[1:]
+		if !pl.visited[c.Job] {
+			pl.visited[c.Job] = true
+			pl.visit(c, pl.view.Queue.Class(c.Job))
+		}
+	}
+}
+
+// visitClaimant starts a gang that holds a claim, or looks again for victims for it.
+func (pl *planner) visitClaimant(c *Candidate) {
+	sh, cl, at := pl.shape(c.Ask), pl.view.Queue.Class(c.Job), pl.bookingOf(c.Job)
+	if v := pl.capped(c); v != nil {
+		v.first = c.Job
+		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		pl.unbook(at)
+		return
+	}
+	if pl.start(c, sh, pl.levelWithout(at, pl.end(c))) {
+		pl.unbook(at)
+		return
+	}
+	pl.note(c, cl, sh)
+	b := &pl.booked[at]
+	if len(b.Victims) > 0 {
+		pl.tell(b)
+	} else if own := *b; pl.mayPreempt() {
+		pl.unbook(at)
+		if !pl.preempt(c, sh) {
+			pl.book(own)
+		}
+	}
+}
+
+// full: the plan has as many starts as it may.
+func (pl *planner) full() bool {
+	return pl.policy.MaxStarts > 0 && len(pl.starts) >= pl.policy.MaxStarts
+}
+
+// before reports whether a gang may delay the claimant of b: one of a higher tier may, and
+// one that is ahead in the order, but not one that is ahead only for being shorter. Those
+// come without end, and whoever has a start would never have it.
+func (p *Policy) before(c *Candidate, b *booking) bool {
+	if p.below(b.c, c) {
+		return true
+	}
+	if len(b.Victims) > 0 || compare(c, b.c) >= 0 {
+		return false
+	}
+	return p.Order != OrderService && p.Order != "" || c.rank[bucketAt] == b.c.rank[bucketAt] && !p.below(c, b.c)
+}
+
+// displace takes the claims off that c goes before and that were booked for the sake of
+// others ahead of it.
+func (pl *planner) displace(c *Candidate) (off []booking) {
+	for at := len(pl.booked) - 1; at >= 0; at-- {
+		if b := pl.booked[at]; pl.policy.before(c, &b) {
+			off = append(off, b)
+			pl.unbook(at)
+		}
+	}
+	return off
+}
+
+// below reports whether a is of a lower tier than b, where the order has tiers at all.
+func (p *Policy) below(a, b *Candidate) bool {
+	return p.Order != OrderLargest && cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority)) < 0
+}
+
+func (pl *planner) bookingOf(job int64) int {
+	return slices.IndexFunc(pl.booked, func(b booking) bool { return b.Job == job })
+}
+
+// lookAgain is how long a claim stays unquestioned for each hundred nodes: looking for an
+// earlier place goes through everything that runs.
+const lookAgain = 10 * time.Second
+
+// keep books a claim that still holds, where it is or where it is served earlier.
+func (pl *planner) keep(b booking) bool {
+	sh := pl.shape(b.c.Ask)
+	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
+		return false
+	}
+	b.grants = pl.grants(b.c, b.Slots, epochClaim, time.Time{})
+	for _, g := range b.grants {
+		if _, err := pl.cleared(g.at).Take(g.Grant); err != nil {
+			return false
+		}
+	}
+	if b.Victims = pl.victimsLeft(b.Victims); b.Victims == nil {
+		b.At = pl.freeAt(b.grants)
+	}
+	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; len(b.Victims) == 0 && pl.now.Sub(b.Looked) >= pause {
+		b.Looked = pl.now
+		// Only for a time that is known and earlier: what a claimant was promised never
+		// gets later by a move.
+		if slots, at := pl.earliest(sh, b.c.Avoid); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
+			b.Slots, b.At = slots, at
+			b.grants = pl.grants(b.c, slots, epochClaim, time.Time{})
+		}
+	}
+	pl.book(b)
+	return true
+}
+
+// holds reports whether the places of a claim are still in service and allowed.
+func (pl *planner) holds(d *cluster.Need, slots []cluster.Slot) bool {
+	if len(slots) != d.Size {
+		return false
+	}
+	if d.Parts != nil {
+		return pl.admitsAll(d, slots)
+	}
+	for i, s := range slots {
+		if i > 0 && s.Node == slots[i-1].Node {
+			continue
+		}
+		if at := pl.find(s.Node); at < 0 || !d.Admits(pl.view.Nodes[at]) {
+			return false
+		}
+	}
+	return true
+}
 
 // claim keeps lower gangs off the places that c waits for. It reports false when no
 // ready nodes, however empty, would hold it: waiting for those would hold others up for
@@ -22,63 +172,85 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 	if sh.unclaimable {
 		return false
 	}
-	slots := pl.kept(c, sh.need)
-	if slots == nil {
-		slots = pl.findClaim(sh.need, c.Avoid)
+	b := booking{Claim: Claim{Job: c.Job, Looked: pl.now}, c: c}
+	if b.Slots, b.At = pl.earliest(sh, c.Avoid); b.Slots == nil {
+		b.Slots = pl.findClaim(sh.need, c.Avoid)
 	}
-	if slots == nil {
+	if b.Slots == nil {
 		sh.unclaimable = true // claims only add up within a plan
 		return false
 	}
-	pl.claims = append(pl.claims, Claim{Job: c.Job, Slots: slots})
-	if pl.shadow == nil {
-		pl.shadow = slices.Clone(pl.real)
+	b.grants = pl.grants(c, b.Slots, epochClaim, time.Time{})
+	if b.At.IsZero() {
+		b.At = pl.freeAt(b.grants)
 	}
-	for _, g := range pl.grants(c, slots, epochClaim, time.Time{}) {
-		pl.empty[g.at] = pl.emptied(g.at).Restore(g.Grant)
-		pl.shadow[g.at] = pl.shadow[g.at].Restore(g.Grant)
-	}
+	pl.book(b)
 	return true
 }
 
-// kept is the claim that c had in the plan before, when its places are still there.
-func (pl *planner) kept(c *Candidate, d *cluster.Need) []cluster.Slot {
-	i := slices.IndexFunc(pl.view.Claims, func(k Claim) bool { return k.Job == c.Job })
-	if i < 0 || len(pl.view.Claims[i].Slots) != d.Size {
-		return nil
-	}
-	slots := pl.view.Claims[i].Slots
-	if !pl.admitsAll(d, slots) {
-		return nil
-	}
-	for _, g := range pl.grants(c, slots, epochClaim, time.Time{}) {
-		if _, err := pl.emptied(g.at).Take(g.Grant); err != nil {
-			return nil
+// book keeps a claim off the levels of those that would be in its way.
+func (pl *planner) book(b booking) {
+	at, _ := slices.BinarySearchFunc(pl.booked, b.from(), func(o booking, t time.Time) int {
+		if o.from().After(t) {
+			return 1
 		}
-	}
-	return slots
-}
-
-// carry keeps the claims of gangs that a bounded plan did not come to: made anew in the
-// next one they could stand elsewhere.
-func (pl *planner) carry(rest []*Candidate) {
-	for _, old := range pl.view.Claims {
-		if len(pl.claims) < pl.limit && slices.ContainsFunc(rest, func(c *Candidate) bool { return c.Job == old.Job }) {
-			pl.claims = append(pl.claims, old)
+		return -1
+	})
+	pl.booked = slices.Insert(pl.booked, at, b)
+	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
+	for _, l := range pl.levels[at+1:] {
+		for _, g := range b.grants {
+			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
 		}
 	}
 }
 
-// emptied is a node with nothing on it but the claims made so far.
-func (pl *planner) emptied(at int) *cluster.Node {
-	if n := pl.empty[at]; n != nil {
-		return n
+func (pl *planner) unbook(at int) {
+	b := pl.booked[at]
+	pl.booked = slices.Delete(pl.booked, at, at+1)
+	pl.levels = slices.Delete(pl.levels, at+1, at+2)
+	for _, l := range pl.levels[at+1:] {
+		for _, g := range b.grants {
+			l.set(g.at, l.nodes[g.at].Release(g.MemberKey))
+		}
 	}
-	return pl.real[at].Emptied()
+}
+
+// levelWithout is the nodes as the claimant of a booking sees them, when it would run until
+// end: its own claim is not in its way.
+func (pl *planner) levelWithout(own int, end time.Time) *level {
+	if len(pl.booked) == 1 {
+		return pl.levels[0]
+	}
+	l := pl.mem.pool.clone(pl.levels[0])
+	for i := range pl.booked {
+		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
+			for _, g := range b.grants {
+				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+			}
+		}
+	}
+	return l
+}
+
+// top is the nodes with every claim made so far.
+func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
+
+// cleared is a node with nothing on it but the claims made so far.
+func (pl *planner) cleared(at int) *cluster.Node {
+	n := pl.levels[0].nodes[at].Emptied()
+	for i := range pl.booked {
+		for _, g := range pl.booked[i].grants {
+			if g.at == at {
+				n = n.Restore(g.Grant)
+			}
+		}
+	}
+	return n
 }
 
 // findClaim chooses places over the whole of the ready nodes, those that need the least
-// further freeing.
+// further freeing: for when it is not known when what runs will end.
 func (pl *planner) findClaim(d *cluster.Need, avoid []string) []cluster.Slot {
 	if d.Parts != nil {
 		return pl.claimMixed(d, avoid)
@@ -100,23 +272,28 @@ func (pl *planner) findClaim(d *cluster.Need, avoid []string) []cluster.Slot {
 
 func (pl *planner) spotsEmpty(d *cluster.Need, avoid []string) []spot {
 	var spots []spot
-	for at, n := range pl.real {
+	claimed := make(map[int]bool)
+	for i := range pl.booked {
+		for _, g := range pl.booked[i].grants {
+			claimed[g.at] = true
+		}
+	}
+	top := pl.top()
+	for at, n := range pl.levels[0].nodes {
 		if !n.Ready || slices.Contains(avoid, n.Name) {
 			continue
 		}
-		if total := pl.ranksEmpty(d, at); total > 0 && d.Admits(n) {
-			spots = append(spots, spot{at: at, ranks: total, now: min(total, d.Ranks(pl.current()[at])),
-				free: d.Free(pl.current()[at])})
+		total := 0
+		if claimed[at] {
+			total = d.Ranks(pl.cleared(at))
+		} else {
+			total = d.RanksEmpty(n)
+		}
+		if total > 0 && d.Admits(n) {
+			spots = append(spots, spot{at: at, ranks: total, now: min(total, d.Ranks(top.nodes[at])), free: d.Free(top.nodes[at])})
 		}
 	}
 	return spots
-}
-
-func (pl *planner) ranksEmpty(d *cluster.Need, at int) int {
-	if n := pl.empty[at]; n != nil {
-		return d.Ranks(n)
-	}
-	return d.RanksEmpty(pl.real[at])
 }
 
 // chooseClaim takes the spots with most room free already until they hold the gang. When
@@ -183,7 +360,7 @@ func (l layout) claimFixed(spots []spot) []member {
 // claimOn picks the cards of one member: those free now first, then such as must be
 // waited for.
 func (pl *planner) claimOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := pl.current()[m.at], pl.emptied(m.at)
+	here, empty := pl.top().nodes[m.at], pl.cleared(m.at)
 	now := min(m.ranks, d.Ranks(here))
 	if now == m.ranks {
 		return d.Pick(here, now)

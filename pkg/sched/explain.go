@@ -13,42 +13,54 @@ import (
 // Explain says at length why a job waits: its place in the queue and who is ahead, the
 // arithmetic node by node, who holds what, and the nearest asks that would start now. It
 // plans again up to that job, so it is for a person who asks, not for each job of a table.
-func Explain(v *View, p *Policy, job int64) Reason {
-	at := slices.IndexFunc(v.Queue, func(c *Candidate) bool { return c.Job == job })
+func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
+	at := v.Queue.Position(job)
+	queue := v.Queue.Slice()
 	if at < 0 {
 		return Reason{Job: job, Word: WordNone, Text: fmt.Sprintf("job %d is not waiting for nodes", job)}
 	}
-	pl := newPlanner(time.Time{}, v, p)
-	for _, c := range v.Queue[:at] {
-		pl.visit(c)
-	}
-	c := v.Queue[at]
-	sh := pl.shape(c.Ask)
+	c := queue[at]
+	pl := new(Planner).planner(now, v, p)
+	sh := pl.upTo(at)
 	if sh.bad != nil {
 		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
 	}
-	position := ordinal(at+1) + " of " + strconv.Itoa(len(v.Queue)) + " in the queue"
-	if slots := pl.slots(c, sh.need); slots != nil {
-		var names []string
-		for _, s := range slots {
-			if !slices.Contains(names, s.Node) {
-				names = append(names, s.Node)
-			}
-		}
-		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(names)}
+	position := ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
+	slots := pl.startOf(job)
+	if slots == nil {
+		slots = pl.slots(c, sh, pl.sees)
 	}
-	r := pl.reasonFor(sh)
-	if sh.blocked {
-		r.Word = sh.rest.Word
+	if slots != nil {
+		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(slotNodes(slots))}
+	}
+	verdict := pl.verdictFor(sh)
+	if verdict.first = job; sh.why != nil {
+		verdict.first = sh.why.first
+	}
+	r := Reason{Word: verdict.reason(job).Word, Text: verdict.text()}
+	if pl.own == nil {
+		pl.visit(c, v.Queue.Class(job))
+		if at := pl.bookingOf(job); at >= 0 {
+			own := pl.booked[at]
+			pl.own = &own
+			pl.unbook(at)
+		}
 	}
 	lines := []string{position + "; " + r.Text}
-	lines = append(lines, pl.ahead(sh.need, at)...)
+	if pl.own != nil {
+		lines = append(lines, pl.promiseText(pl.own))
+	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
+		lines = append(lines, "expected to start about "+clock(now, e.At)+", if those ahead of it run as long as they may")
+	}
+	if pl.own == nil {
+		lines = append(lines, pl.ahead(sh.need, at)...)
+	}
 	if sh.need.Parts != nil {
 		lines = append(lines, pl.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
 	lines = append(lines, pl.nodeLines(sh.need)...)
-	lines = append(lines, startNow(v, p, c, sh.need, pl.current())...)
+	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.nodes)...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
@@ -59,7 +71,7 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 		started[s.Job] = true
 	}
 	var waiting, starting []int64
-	for _, c := range pl.view.Queue[:at] {
+	for _, c := range pl.view.Queue.Slice()[:at] {
 		if !slices.ContainsFunc(c.Ask.Partitions, func(p string) bool { return slices.Contains(d.Ask.Partitions, p) }) {
 			continue
 		}
@@ -87,11 +99,11 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 
 // startNow is the line about the nearest asks that would start now. Each is planned with
 // the whole queue before it is named: as a new submission, behind all of its priority.
-func startNow(v *View, p *Policy, c *Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
+func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
 	const most = 3
 	found := nearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
 		// A look at what is free is a thousand times cheaper and says no to most.
-		return roomFor(ask, nodes) && wouldStart(v, p, c, ask)
+		return roomFor(ask, nodes) && wouldStart(now, v, p, c, ask)
 	})
 	if len(found) == 0 {
 		return nil
@@ -123,31 +135,65 @@ func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 	return layoutOf(d).members(&t) > 0
 }
 
-// wouldStart plans the queue with another ask in place of c.
-func wouldStart(v *View, p *Policy, c *Candidate, ask *cluster.Ask) bool {
-	other, queue := resubmitted(v.Queue, c, ask)
-	pl := newPlanner(time.Time{}, &View{Nodes: v.Nodes, Queue: queue, Claims: v.Claims}, p)
-	for _, o := range queue {
-		if o == other {
-			return pl.start(o, pl.shape(ask))
-		}
-		pl.visit(o)
+// upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
+// as that one sees them.
+func (pl *planner) upTo(at int) *shape {
+	c := pl.view.Queue.order[at]
+	pl.run(at)
+	pl.reach(c)
+	if at := pl.bookingOf(c.Job); at >= 0 {
+		own := pl.booked[at]
+		pl.own = &own
+		pl.unbook(at) // nobody waits for his own claim
 	}
-	return false
+	pl.sees = pl.levelFor(pl.end(c))
+	return pl.shape(c.Ask)
+}
+
+func (pl *planner) startOf(job int64) []cluster.Slot {
+	for _, s := range pl.starts {
+		if s.Job == job {
+			return s.Slots
+		}
+	}
+	return nil
+}
+
+func slotNodes(slots []cluster.Slot) []string {
+	var out []string
+	for _, s := range slots {
+		if !slices.Contains(out, s.Node) {
+			out = append(out, s.Node)
+		}
+	}
+	return out
+}
+
+// wouldStart plans the queue with another ask in place of c.
+func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.Ask) bool {
+	other, queue := resubmitted(v.Queue, c, ask)
+	if other == nil {
+		return false
+	}
+	// Its owner gives the claim up with the job.
+	claims := slices.DeleteFunc(slices.Clone(v.Claims), func(k Claim) bool { return k.Job == c.Job })
+	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Claims: claims}, p)
+	sh := pl.upTo(queue.Position(other.Job))
+	return sh.bad == nil && pl.slots(other, sh, pl.sees) != nil
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.
-func resubmitted(queue []*Candidate, c *Candidate, ask *cluster.Ask) (*Candidate, []*Candidate) {
+func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Queue) {
 	other := *c
 	other.Ask, other.Size = ask, ask.Spec.Size
-	for _, o := range queue {
+	for _, o := range queue.Slice() {
 		if !o.Submit.Before(other.Submit) {
 			other.Submit = o.Submit.Add(1)
 		}
 	}
-	out := slices.DeleteFunc(slices.Clone(queue), func(o *Candidate) bool { return o == c })
-	at, _ := slices.BinarySearchFunc(out, &other, compare)
-	return &other, slices.Insert(out, at, &other)
+	out := queue.Clone()
+	out.Insert(&other)
+	return out.Get(other.Job), out
 }
 
 func ordinal(n int) string {

@@ -51,6 +51,7 @@ func TestExplain(t *testing.T) {
 		{"strangers, sharers and drains", small, []*Candidate{candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * gib})}, 20, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 1 of 4 ranks now, each needs 1 card with 40G and 1 CPU",
+				"n[1,3] is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n3: room for 1 rank: 1 of 4 cards free, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
 					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
 				"n[1-2]: 0 of 4 cards free; held by jobs 7 and 9",
@@ -60,6 +61,7 @@ func TestExplain(t *testing.T) {
 		{"a big cluster is grouped", large, []*Candidate{candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 2 ranks now, each needs 8 cards and 1 CPU",
+				"n[00001-00002] is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n[00001-00040]: 0 of 8 cards free, needs 8; held by jobs 100, 101, 102, 103, 104 and 35 more",
 			}},
 		{"behind a claim", full, []*Candidate{
@@ -76,6 +78,14 @@ func TestExplain(t *testing.T) {
 				"job 1 is ahead and waits for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
+		{"ends that are known", []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*Candidate{
+			lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 100)}, 2, "Resources",
+			[]string{
+				"2nd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
+				"expected to start about 02:00:00, if those ahead of it run as long as they may",
+				"job 1 is ahead and waits for the same cards",
+				"n1: 1 of 4 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
+			}},
 		{"starts", full, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
 			[]string{"1st of 1 in the queue; starts with the next plan on n00001"}},
 		{"gone", full, nil, 1, "None", []string{"job 1 is not waiting for nodes"}},
@@ -87,13 +97,14 @@ func TestExplain(t *testing.T) {
 		{"less VRAM", []*cluster.Node{small[2]}, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * gib})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards with 40G and 1 CPU",
+				"n3 is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n3: 1 of 4 cards free, needs 2, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
 					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
 				"--vram=22G, --share or --gpus-per-rank=1 would start now",
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Explain(&View{Nodes: tt.nodes, Queue: tt.queue}, &Policy{}, tt.job)
+			got := Explain(epoch0, &View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}, &Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
@@ -109,9 +120,14 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 		p := &Policy{Claims: rapid.IntRange(0, 2).Draw(t, "claims")}
 		plan := Make(epoch0, v, p)
 		v.Claims = plan.Claims
-		for _, r := range plan.Reasons {
+		reasons := plan.Reasons(v.Queue)
+		for _, s := range plan.Starts {
+			v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
+			v.Queue.Remove(s.Job)
+		}
+		for _, r := range reasons {
 			c := find(v.Queue, r.Job)
-			got := Explain(v, p, r.Job)
+			got := Explain(epoch0, v, p, r.Job)
 			most := 11
 			if c.Ask.Parts != nil {
 				most = 20 // the nodes of two roles
@@ -129,14 +145,11 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				ask := cluster.AskOf(&s, c.Ask.Partitions)
 				// Its owner cancels the job and submits the other one, which gets a later time.
 				other := &Candidate{Job: 9999, Priority: c.Priority, Size: s.Size, Ask: ask, Submit: epoch0.Add(time.Hour), Avoid: c.Avoid}
-				var q Queue
-				for _, o := range v.Queue {
-					if o != c {
-						q.Insert(o)
-					}
-				}
+				q := v.Queue.Clone()
+				q.Remove(c.Job)
 				q.Insert(other)
-				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q.Slice(), Claims: v.Claims}, p)
+				claims := slices.DeleteFunc(slices.Clone(v.Claims), func(k Claim) bool { return k.Job == c.Job })
+				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q, Claims: claims}, p)
 				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
 					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
 				}

@@ -106,12 +106,20 @@ func genCandidate(t *rapid.T, job int64) *Candidate {
 		Submit: epoch0.Add(time.Duration(job) * time.Second), Avoid: rapid.SampledFrom([][]string{nil, nil, {"n1"}}).Draw(t, "avoid")}
 }
 
-func genQueue(t *rapid.T, first int64, most int) []*Candidate {
-	var q Queue
+func genQueue(t *rapid.T, first int64, most int) *Queue {
+	q := new(Queue)
 	for i := range rapid.IntRange(1, most).Draw(t, "waiting") {
 		q.Insert(genCandidate(t, first+int64(i)))
 	}
-	return q.Slice()
+	return q
+}
+
+func queueOf(cs ...*Candidate) *Queue {
+	q := new(Queue)
+	for _, c := range cs {
+		q.Insert(c)
+	}
+	return q
 }
 
 // apply takes what a start asks for, node by node, and fails the test when one refuses.

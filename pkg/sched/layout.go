@@ -7,14 +7,19 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// spot is a node with room for some ranks of the gang in question.
+// spot is a node with room for some ranks of the gang in question, or several that are
+// alike.
 type spot struct {
-	at    int // index of the node; nodes are sorted by name, so ties by at are ties by name
-	ranks int // how many fit, at most the gang's size
-	now   int // of a claim: how many of them fit without waiting for anything
-	free  int // of a claim: cards (without cards: CPUs) that need not be waited for
+	at    int     // index of the node; nodes are sorted by name, so ties by at are ties by name
+	like  []int32 // all nodes of the spot, ascending, at first; nil: at alone
+	kind  *kind   // of a spot of several
+	ranks int     // how many fit on each, at most the gang's size
+	now   int     // of a claim: how many of them fit without waiting for anything
+	free  int     // of a claim: cards (without cards: CPUs) that need not be waited for
 	waste cluster.Waste
 }
+
+func (s *spot) count() int { return max(1, len(s.like)) }
 
 // member is how many ranks go to a node.
 type member struct{ at, ranks int }
@@ -66,13 +71,16 @@ func (t *tally) reset() {
 	t.by, t.nodes, t.ranks = t.by[:0], 0, 0
 }
 
-func (t *tally) add(ranks int) {
+func (t *tally) add(ranks int) { t.addAll(ranks, 1) }
+
+// addAll adds n nodes, or takes them out again when n is negative.
+func (t *tally) addAll(ranks, n int) {
 	for len(t.by) <= ranks {
 		t.by = append(t.by, 0)
 	}
-	t.by[ranks]++
-	t.nodes++
-	t.ranks += ranks
+	t.by[ranks] += n
+	t.nodes += n
+	t.ranks += ranks * n
 }
 
 // atLeast is how many nodes hold at least k ranks.
@@ -149,33 +157,42 @@ func (l layout) choose(spots []spot, t *tally, m int, wasteOf judge) []member {
 
 func (l layout) chooseFixed(spots []spot, wasteOf judge) []member {
 	full, rest := l.size/l.perNode, l.size%l.perNode
-	out := byName(best(spots, full, l.perNode, wasteOf, func(s spot) bool { return s.ranks >= l.perNode }))
+	out := byName(best(spots, full, l.perNode, wasteOf, nil, func(s *spot) bool { return s.ranks >= l.perNode }))
 	if rest == 0 {
 		return out
 	}
 	// The short member is the last one.
-	return append(out, best(spots, 1, rest, wasteOf, func(s spot) bool { return s.ranks >= rest && !holds(out, s.at) })...)
+	return append(out, best(spots, 1, rest, wasteOf, out, func(s *spot) bool { return s.ranks >= rest })...)
 }
 
-// best is the n allowed spots that waste least with k ranks. Only as many as are wanted
-// are kept in order: sorting ten thousand free nodes for each start took most of a plan.
-func best(spots []spot, n, k int, wasteOf judge, allowed func(spot) bool) []member {
-	top := make([]spot, 0, n+1)
-	for _, s := range spots {
-		if !allowed(s) {
-			continue
+// best is the n allowed nodes that waste least with k ranks, none of those taken already.
+func best(spots []spot, n, k int, wasteOf judge, taken []member, allowed func(*spot) bool) []member {
+	fit := make([]*spot, 0, len(spots))
+	for i := range spots {
+		if s := &spots[i]; allowed(s) {
+			s.waste = wasteOf(*s, k)
+			fit = append(fit, s)
 		}
-		s.waste = wasteOf(s, k)
-		if len(top) == n && byWaste(s, top[n-1]) > 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(top, s, byWaste)
-		top = slices.Insert(top, at, s)
-		top = top[:min(n, len(top))]
 	}
-	out := make([]member, len(top))
-	for i, s := range top {
-		out[i] = member{s.at, k}
+	slices.SortFunc(fit, func(a, b *spot) int { return byWaste(*a, *b) })
+	out := make([]member, 0, n)
+	for _, s := range fit {
+		if s.like == nil {
+			if !holds(taken, s.at) {
+				out = append(out, member{s.at, k})
+			}
+		}
+		for _, at := range s.like {
+			if len(out) == n {
+				break
+			}
+			if !holds(taken, int(at)) {
+				out = append(out, member{int(at), k})
+			}
+		}
+		if len(out) == n {
+			break
+		}
 	}
 	return out
 }
@@ -183,7 +200,7 @@ func best(spots []spot, n, k int, wasteOf judge, allowed func(spot) bool) []memb
 func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
 	share := (l.size + m - 1) / m
 	if count(spots, share) >= m {
-		out := best(spots, m, share, wasteOf, func(s spot) bool { return s.ranks >= share })
+		out := best(spots, m, share, wasteOf, nil, func(s *spot) bool { return s.ranks >= share })
 		even := make([]spot, m)
 		for i := range out {
 			even[i] = spot{at: out[i].at, ranks: share}
@@ -194,7 +211,23 @@ func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
 		spots[i].waste = wasteOf(spots[i], min(share, spots[i].ranks))
 	}
 	slices.SortFunc(spots, byRanks)
-	return l.level(spots[:m])
+	return l.level(apart(spots, m))
+}
+
+// apart is the first n nodes of spots, each a spot of its own.
+func apart(spots []spot, n int) []spot {
+	out := make([]spot, 0, n)
+	for _, s := range spots {
+		if s.like == nil {
+			s.like = []int32{int32(s.at)}
+		}
+		for _, at := range s.like[:min(len(s.like), n-len(out))] {
+			one := s
+			one.at, one.like = int(at), nil
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // level deals the ranks as evenly as the spots' room allows. Taking the tightest first, a
@@ -226,10 +259,10 @@ func (l layout) chooseFill(spots []spot, t *tally, m int, wasteOf judge) []membe
 		for ; i < m-1 && run[i] == k; i++ {
 			n++
 		}
-		out = append(out, best(spots, n, k, wasteOf, func(s spot) bool { return s.ranks == k })...)
+		out = append(out, best(spots, n, k, wasteOf, nil, func(s *spot) bool { return s.ranks == k })...)
 		left -= n * k
 	}
-	last := best(spots, 1, left, wasteOf, func(s spot) bool { return s.ranks >= left && !holds(out, s.at) })
+	last := best(spots, 1, left, wasteOf, out, func(s *spot) bool { return s.ranks >= left })
 	return byName(append(out, last...))
 }
 
@@ -253,7 +286,7 @@ func count(spots []spot, ranks int) int {
 	n := 0
 	for _, s := range spots {
 		if s.ranks >= ranks {
-			n++
+			n += s.count()
 		}
 	}
 	return n

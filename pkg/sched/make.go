@@ -2,6 +2,8 @@ package sched
 
 import (
 	"cmp"
+	"container/heap"
+	"math"
 	"slices"
 	"time"
 
@@ -9,156 +11,365 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// Make plans the starts that the view allows: strictly in queue order, each gang whole or
-// not at all, lower ones around what the first blocked ones claim.
+// Epochs under which a plan books what does not exist yet. Real epochs count from 1.
+const (
+	epochClaim = -1
+	epochStart = -2
+)
+
+// Make plans without a memory of earlier plans: see [Planner.Make].
+func Make(now time.Time, v *View, p *Policy) Plan { return new(Planner).Make(now, v, p) }
+
+// Planner makes plans, and remembers between them what does not change with the plan: kinds
+// of nodes, and what each shape finds out about each kind. What it decides depends on the
+// view alone. It is not safe for concurrent use.
+type Planner struct {
+	kinds  kinds
+	base   *level          // the nodes of the last view
+	seen   []*cluster.Node // as they came
+	pool   pool
+	shapes map[string]*shape
+	turn   int // counts the plans
+	// capacity counts the changes of what nodes have, whoever holds it.
+	capacity int
+}
+
+// forget bounds what is remembered: beyond so many kinds, most of them are of the past.
+const forget = 20000
+
+// Make plans the starts that the view allows: in queue order, each gang whole or not at
+// all, lower ones around what the first blocked ones claim.
 //
-// Equal asks are planned once. Within a plan room only shrinks (starts take it, claims
-// keep it off), so an ask that did not fit once does not fit again: the rest of a hundred
-// thousand waiting gangs costs one map look-up each.
-func Make(now time.Time, v *View, p *Policy) Plan {
-	pl := newPlanner(now, v, p)
-	for i, c := range v.Queue {
-		if p.MaxStarts > 0 && len(pl.starts) >= p.MaxStarts {
-			pl.carry(v.Queue[i:])
-			break
-		}
-		pl.visit(c)
-	}
-	return Plan{Starts: pl.starts, Reasons: pl.reasons, Claims: pl.claims}
+// Candidates of one class are looked at in turn until one of them stays. Within a plan room
+// only shrinks (starts take it, claims keep it off), so the others would stay too: the rest
+// of a hundred thousand that wait costs nothing.
+func (m *Planner) Make(now time.Time, v *View, p *Policy) Plan {
+	pl := m.planner(now, v, p)
+	pl.run(-1)
+	return pl.plan()
 }
 
 // planner is the working state of one plan.
 type planner struct {
-	now     time.Time
-	view    *View
-	limit   int             // claims
-	real    []*cluster.Node // with the starts planned so far
-	shadow  []*cluster.Node // real with the claims on top, possibly over-drawn; nil: no claim yet
-	empty   map[int]*cluster.Node
-	open    []int32 // ready nodes with a free CPU
-	carded  []int32 // those of them with an open card
-	shapes  map[string]*shape
+	mem    *Planner
+	now    time.Time
+	view   *View
+	policy *Policy
+	limit  int // claims
+	// levels[i] has the first i of booked on it; levels[0] is the nodes with the starts
+	// planned so far.
+	levels  []*level
+	booked  []booking // by the time that they are free at
+	waiting []booking // claims of the plan before whose tier is not reached yet
+	heads   heads
 	spots   []spot
 	tally   tally
+	ends    []ending // what is there and when it ends, made when first asked for
+	endsAt  int      // starts that are in it
+	stopBy  map[int64]time.Time
 	starts  []Start
-	claims  []Claim
-	reasons []Reason
+	sees    *level         // of the gang that is explained
+	own     *booking       // its claim
+	prey    []*prey        // who may be preempted, made when first asked for
+	moved   map[int64]bool // victims of moves
+	tries   int            // moves looked for
+	guarded []*Candidate   // who waited too long, longest first
+	stops   []Stop
+	next    time.Time
+	use     *held
+	mix     *mix
+	visited map[int64]bool // claimants that were looked at before their turn
+	why     map[*Class]*verdict
+}
+
+// booking is a claim as it is kept off the nodes.
+type booking struct {
+	Claim
+	c      *Candidate
+	grants []nodeGrant
 }
 
 // shape is what is known about all asks that are equal.
 type shape struct {
-	need        *cluster.Need
-	bad         error // the ask can't be read
-	blocked     bool
+	need   *cluster.Need
+	bad    error   // the ask can't be read
+	named  bool    // the ask names nodes: kinds do not tell them apart
+	ranks  []int16 // by kind: what fits on a node of it, less one; 0 is not known yet
+	wastes map[wasteKey]cluster.Waste
+	mix    int // of the wastes
+	// Of the plan of that turn:
+	turn        int
+	blocked     time.Time // what runs until then or longer does not fit; zero: not known
 	unclaimable bool
-	first       Reason // of the first of them that was blocked
-	rest        Reason // of the others
+	why         *verdict
+	// Whether it fits on the nodes if these were empty, and for which capacity that holds.
+	empty   bool
+	emptyAt int
 }
 
-func newPlanner(now time.Time, v *View, p *Policy) *planner {
-	pl := &planner{
-		now: now, view: v, limit: max(1, p.Claims), real: slices.Clone(v.Nodes), empty: make(map[int]*cluster.Node),
-		shapes: make(map[string]*shape),
+type wasteKey struct{ kind, ranks int }
+
+func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
+	if m.shapes == nil || len(m.kinds.list) > forget {
+		*m = Planner{shapes: map[string]*shape{}}
 	}
-	for at, n := range pl.real {
-		if !n.Ready {
-			continue
-		}
-		n = n.Counted()
-		pl.real[at] = n
-		if n.FreeCPUs() > 0 {
-			pl.open = append(pl.open, int32(at))
-			if n.OpenCards() > 0 {
-				pl.carded = append(pl.carded, int32(at))
-			}
-		}
-	}
+	m.turn++
+	m.look(v.Nodes)
+	m.pool.reset()
+	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
+	pl.keepClaims()
+	pl.guard()
 	return pl
 }
 
-// current is the nodes as the gang in turn sees them.
-func (pl *planner) current() []*cluster.Node {
-	if pl.shadow != nil {
-		return pl.shadow
-	}
-	return pl.real
-}
-
-func (pl *planner) find(name string) int {
-	at, found := slices.BinarySearchFunc(pl.real, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-	if !found {
-		return -1
-	}
-	return at
-}
-
-// visit starts a gang or notes why it stays.
-func (pl *planner) visit(c *Candidate) {
-	sh := pl.shape(c.Ask)
-	if sh.bad == nil && !sh.blocked && pl.start(c, sh) {
+// look takes in what changed on the nodes. They are immutable, so that what is the same
+// pointer is the same state.
+func (m *Planner) look(nodes []*cluster.Node) {
+	if m.base == nil || len(m.base.nodes) != len(nodes) {
+		m.base = newLevel(&m.kinds, nodes)
+		m.seen = slices.Clone(nodes)
+		m.capacity++
 		return
 	}
-	first := !sh.blocked
-	if first {
-		sh.blocked = true
-		pl.explainShape(c, sh)
+	for at, n := range nodes {
+		if m.seen[at] != n {
+			if !sameCapacity(m.seen[at], n) {
+				m.capacity++
+			}
+			m.seen[at] = n
+			m.base.set(at, n)
+		}
 	}
-	r := sh.rest
-	if first {
-		r = sh.first
+	m.base.tidy()
+}
+
+func sameCapacity(a, b *cluster.Node) bool {
+	return a.Ready == b.Ready && a.CPUs == b.CPUs && a.MemoryBytes == b.MemoryBytes && len(a.Cards) == len(b.Cards) &&
+		(len(a.Cards) == 0 || &a.Cards[0] == &b.Cards[0]) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
+}
+
+// run visits what waits, in order, up to the candidate at stop (-1: all).
+func (pl *planner) run(stop int) {
+	pl.heads.fill(pl.view.Queue)
+	for n := 0; len(pl.heads) > 0; n++ {
+		if pl.full() {
+			break
+		}
+		c := pl.heads[0].c
+		if stop >= 0 && compare(c, pl.view.Queue.order[stop]) >= 0 {
+			return
+		}
+		pl.reach(c)
+		// A class of which one stays is done with, unless the next of it gets a claim.
+		if pl.visited[c.Job] || pl.visit(c, pl.heads[0].class) || pl.mayClaim(c) && !pl.shape(c.Ask).barred() && pl.capped(c) == nil {
+			pl.heads.next()
+		} else {
+			heap.Pop(&pl.heads)
+		}
 	}
-	r.Job = c.Job
-	if pl.reasons == nil {
-		pl.reasons = make([]Reason, 0, len(pl.view.Queue)-len(pl.starts))
+	if stop < 0 && len(pl.heads) == 0 {
+		for len(pl.waiting) > 0 {
+			pl.reach(pl.waiting[len(pl.waiting)-1].c)
+		}
 	}
-	pl.reasons = append(pl.reasons, r)
-	if sh.bad == nil && len(pl.claims) < pl.limit {
+}
+
+func (pl *planner) plan() Plan {
+	out := Plan{Starts: pl.starts, Stops: pl.stops, Next: pl.next, why: pl.why}
+	for _, b := range pl.booked {
+		for _, v := range b.Victims {
+			if !v.Told {
+				pl.by(&out.Next, v.At)
+			}
+		}
+		out.Claims = append(out.Claims, b.Claim)
+	}
+	// A plan that was cut short leaves the claims that it did not come to where they are:
+	// made anew in the next one they could stand elsewhere.
+	for _, b := range pl.waiting {
+		out.Claims = append(out.Claims, b.Claim)
+	}
+	return out
+}
+
+// by makes t no later than at, which is in the future.
+func (pl *planner) by(t *time.Time, at time.Time) {
+	if at.After(pl.now) && (t.IsZero() || at.Before(*t)) {
+		*t = at
+	}
+}
+
+// head is the first candidate of a class that was not visited yet.
+type head struct {
+	c     *Candidate
+	class *Class
+	at    int
+}
+
+// heads is a heap of them, by the order of the queue.
+type heads []head
+
+func (h heads) Len() int           { return len(h) }
+func (h heads) Less(i, j int) bool { return compare(h[i].c, h[j].c) < 0 }
+func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *heads) Push(x any)        { *h = append(*h, x.(head)) }
+func (h *heads) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+func (h *heads) fill(q *Queue) {
+	for _, cl := range q.classes {
+		*h = append(*h, head{cl.order[0], cl, 0})
+	}
+	heap.Init(h)
+}
+
+// next puts the second of the first class in place of its first.
+func (h *heads) next() {
+	top := &(*h)[0]
+	if top.at++; top.at == len(top.class.order) {
+		heap.Pop(h)
+		return
+	}
+	top.c = top.class.order[top.at]
+	heap.Fix(h, 0)
+}
+
+// never is later than any end.
+var never = time.Unix(math.MaxInt32*100, 0)
+
+// end is when a gang that starts now has ended at the latest.
+func (pl *planner) end(c *Candidate) time.Time {
+	if c.TimeLimit <= 0 {
+		return never
+	}
+	return pl.now.Add(c.TimeLimit + c.Stop)
+}
+
+// visit starts a gang, or notes why it and all others of its class stay.
+func (pl *planner) visit(c *Candidate, cl *Class) bool {
+	sh := pl.shape(c.Ask)
+	if v := pl.capped(c); v != nil {
+		v.first = c.Job
+		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		return false
+	}
+	off := pl.displace(c)
+	defer func() {
+		for _, b := range off {
+			pl.keep(b)
+		}
+	}()
+	end := pl.end(c)
+	stays := sh.bad != nil || !sh.blocked.IsZero() && !end.Before(sh.blocked)
+	if !stays && pl.start(c, sh, pl.levelFor(end)) {
+		return true
+	}
+	if !stays {
+		sh.blocked = end
+	}
+	pl.note(c, cl, sh)
+	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
 		pl.claim(c, sh)
 	}
+	return false
 }
 
 func (pl *planner) shape(ask *cluster.Ask) *shape {
-	sh := pl.shapes[ask.Shape]
+	sh := pl.mem.shapes[ask.Shape]
 	if sh == nil {
-		sh = &shape{}
+		sh = &shape{wastes: map[wasteKey]cluster.Waste{}}
 		sh.need, sh.bad = cluster.NewNeed(ask)
-		pl.shapes[ask.Shape] = sh
+		sh.named = len(ask.Spec.NodeList)+len(ask.Spec.Exclude) > 0
+		pl.mem.shapes[ask.Shape] = sh
+	}
+	if sh.turn != pl.mem.turn {
+		sh.turn, sh.blocked, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, nil
 	}
 	return sh
 }
 
+// mayClaim reports whether one more gang may be given a claim. Moves do not count: they end
+// as soon as their victims have.
+func (pl *planner) mayClaim(c *Candidate) bool {
+	guarded, n := pl.tooLong(c), 0
+	for i := range pl.booked {
+		if b := &pl.booked[i]; len(b.Victims) == 0 && pl.tooLong(b.c) == guarded {
+			n++
+		}
+	}
+	// Who waited too long has one claim beside the others'.
+	return n < pl.limit && !guarded || n == 0
+}
+
+// barred: nothing of this shape will start or be given a claim in this plan.
+func (sh *shape) barred() bool { return sh.bad != nil || sh.unclaimable }
+
+// levelFor is the nodes as a gang sees them that has ended by then.
+func (pl *planner) levelFor(end time.Time) *level {
+	n, _ := slices.BinarySearchFunc(pl.booked, end, func(b booking, end time.Time) int {
+		if b.inWayOf(end) {
+			return -1
+		}
+		return 1
+	})
+	return pl.levels[n]
+}
+
+// inWayOf reports whether a gang that ends then would still be there when the claimant is
+// to start.
+func (b *booking) inWayOf(end time.Time) bool { return b.from().Before(end) }
+
+// from is when the places are to be free: zero, before everything, when that is not known
+// or they are kept for the claimant alone.
+func (b *booking) from() time.Time {
+	if len(b.Victims) > 0 {
+		return time.Time{}
+	}
+	return b.At
+}
+
 // start books a gang where it fits, and reports whether it does.
-func (pl *planner) start(c *Candidate, sh *shape) bool {
-	slots := pl.slots(c, sh.need)
+func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
+	slots := pl.slots(c, sh, l)
 	if slots == nil {
 		return false
 	}
 	var until time.Time
 	if c.TimeLimit > 0 {
-		until = pl.now.Add(c.TimeLimit)
+		until = pl.end(c)
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
-		pl.real[g.at] = pl.real[g.at].Restore(g.Grant)
-		if pl.shadow != nil {
-			pl.shadow[g.at] = pl.shadow[g.at].Restore(g.Grant)
+		for _, l := range pl.levels {
+			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
 		}
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})
+	if pl.use != nil {
+		pl.use.add(c.User, c.Account, CardsOf(c.Ask))
+	}
 	return true
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.
-func (pl *planner) slots(c *Candidate, d *cluster.Need) []cluster.Slot {
-	if d.Parts != nil {
-		return pl.placeMixed(c, d)
+func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
+	if sh.need.Parts != nil {
+		return pl.placeMixed(c, sh.need, l)
 	}
-	members := pl.place(d, pl.current(), c.Avoid)
+	members := pl.place(sh, l, c.Avoid)
 	if members == nil {
 		return nil
 	}
+	return pick(sh.need, l.nodes, members)
+}
+
+func pick(d *cluster.Need, nodes []*cluster.Node, members []member) []cluster.Slot {
 	slots := make([]cluster.Slot, 0, d.Size)
 	for _, m := range members {
-		slots = append(slots, d.Pick(pl.current()[m.at], m.ranks)...)
+		slots = append(slots, d.Pick(nodes[m.at], m.ranks)...)
 	}
 	return slots
 }
@@ -204,43 +415,105 @@ func (pl *planner) mixedGrants(c *Candidate, slots []cluster.Slot, key api.Membe
 	return out
 }
 
+func (pl *planner) find(name string) int {
+	at, found := slices.BinarySearchFunc(pl.view.Nodes, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+	if !found {
+		return -1
+	}
+	return at
+}
+
 // place finds members for a gang, nil when it does not fit. Nodes that just failed it
 // are used only when nothing else does.
-func (pl *planner) place(d *cluster.Need, nodes []*cluster.Node, avoid []string) []member {
-	spots := pl.look(d, nodes, avoid)
-	l := layoutOf(d)
+func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
+	spots := pl.look(sh, on, avoid)
+	l := layoutOf(sh.need)
 	t := pl.tallyOf(spots)
 	m := l.members(t)
 	if m == 0 {
 		if len(avoid) > 0 {
-			return pl.place(d, nodes, nil)
+			return pl.place(sh, on, nil)
 		}
 		return nil
 	}
-	return l.choose(spots, t, m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) })
+	if sh.mix != pl.mix.turn {
+		sh.mix = pl.mix.turn
+		clear(sh.wastes)
+	}
+	return l.choose(spots, t, m, func(s spot, ranks int) cluster.Waste {
+		if s.kind == nil {
+			return sh.need.WasteOf(on.nodes[s.at], ranks)
+		}
+		key := wasteKey{s.kind.id, ranks}
+		w, known := sh.wastes[key]
+		if !known {
+			w = sh.need.WasteOf(s.kind.node, ranks)
+			w.Price = pl.mix.price(sh.need, s.kind.node, ranks)
+			sh.wastes[key] = w
+		}
+		if len(pl.mix.parts) > 0 && len(s.kind.node.Grants) == 0 {
+			w.Price += scarcity(len(on.of[s.kind.id]))
+		}
+		return w
+	})
 }
 
-// look lists where ranks fit. The figures come first: on a full cluster they end the look
-// at a node, and names and features are never compared.
-func (pl *planner) look(d *cluster.Need, nodes []*cluster.Node, avoid []string) []spot {
-	list := pl.open
-	if d.WantsCards() {
-		list = pl.carded
-	}
+// look lists where ranks fit: kind by kind, or node by node when names matter. A node that
+// was taken apart from its kind is a spot of its own.
+func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 	pl.spots = pl.spots[:0]
-	for _, at := range list {
-		n := nodes[at]
-		if k := d.Ranks(n); k > 0 && d.Admits(n) && !slices.Contains(avoid, n.Name) {
-			pl.spots = append(pl.spots, spot{at: int(at), ranks: k})
+	for _, k := range l.live {
+		if k.closed || len(l.of[k.id]) == 0 || !k.carded && sh.need.WantsCards() {
+			continue
+		}
+		ranks := sh.ranksOn(k)
+		if ranks == 0 {
+			continue
+		}
+		list := l.of[k.id]
+		if sh.named || len(avoid) > 0 {
+			list = pl.without(sh, l, list, avoid)
+		}
+		if len(list) > 0 {
+			pl.spots = append(pl.spots, spot{at: int(list[0]), like: list, kind: k, ranks: ranks})
 		}
 	}
 	return pl.spots
 }
 
+func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []int32 {
+	var out []int32
+	for _, at := range list {
+		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names
+// allow it.
+func (sh *shape) ranksOn(k *kind) int {
+	if k.id >= len(sh.ranks) {
+		sh.ranks = append(sh.ranks, make([]int16, k.id+1-len(sh.ranks)+len(sh.ranks)/4)...)
+	}
+	if known := sh.ranks[k.id]; known > 0 {
+		return int(known) - 1
+	}
+	ranks := sh.need.Ranks(k.node)
+	if ranks > 0 && !(sh.need.InPartition(k.node) && sh.need.HasFeatures(k.node)) {
+		ranks = 0
+	}
+	if ranks < math.MaxInt16 {
+		sh.ranks[k.id] = int16(ranks + 1)
+	}
+	return ranks
+}
+
 func (pl *planner) tallyOf(spots []spot) *tally {
 	pl.tally.reset()
-	for _, s := range spots {
-		pl.tally.add(s.ranks)
+	for i := range spots {
+		pl.tally.addAll(spots[i].ranks, spots[i].count())
 	}
 	return &pl.tally
 }

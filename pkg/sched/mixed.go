@@ -97,29 +97,30 @@ func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 
 // placeMixed finds slots for a gang with roles as [planner.place] finds members: around the
 // nodes that just failed it where that is possible, and on its claim at last.
-func (pl *planner) placeMixed(c *Candidate, d *cluster.Need) []cluster.Slot {
-	if slots := mixed(d, pl.current(), pl.open, c.Avoid); slots != nil {
+func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *level) []cluster.Slot {
+	list := l.open()
+	if slots := mixed(d, l.nodes, list, c.Avoid); slots != nil {
 		return slots
 	}
 	if len(c.Avoid) > 0 {
-		if slots := mixed(d, pl.current(), pl.open, nil); slots != nil {
+		if slots := mixed(d, l.nodes, list, nil); slots != nil {
 			return slots
 		}
 	}
 	i := slices.IndexFunc(pl.view.Claims, func(k Claim) bool { return k.Job == c.Job })
-	if i < 0 || !pl.free(c, d, pl.view.Claims[i].Slots) {
+	if i < 0 || !pl.free(c, d, pl.view.Claims[i].Slots, l) {
 		return nil
 	}
 	return pl.view.Claims[i].Slots
 }
 
 // free reports whether these places can be taken now.
-func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot) bool {
+func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *level) bool {
 	if len(slots) != d.Size || !pl.admitsAll(d, slots) {
 		return false
 	}
 	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
-		if _, err := pl.current()[g.at].Take(g.Grant); err != nil {
+		if _, err := l.nodes[g.at].Take(g.Grant); err != nil {
 			return false
 		}
 	}
@@ -129,7 +130,7 @@ func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot) boo
 // admitsAll reports whether every slot is on a node that its rank may use.
 func (pl *planner) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
 	for r, s := range slots {
-		if at := pl.find(s.Node); at < 0 || !partOf(d, r).Admits(pl.real[at]) {
+		if at := pl.find(s.Node); at < 0 || !partOf(d, r).Admits(pl.view.Nodes[at]) {
 			return false
 		}
 	}
@@ -159,11 +160,11 @@ func (pl *planner) claimMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 
 // emptyNodes is the ready nodes with nothing on them but the claims made so far.
 func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
-	nodes, list := make([]*cluster.Node, len(pl.real)), []int32(nil)
-	for at, n := range pl.real {
+	nodes, list := make([]*cluster.Node, len(pl.view.Nodes)), []int32(nil)
+	for at, n := range pl.levels[0].nodes {
 		nodes[at] = n
 		if n.Ready {
-			nodes[at] = pl.emptied(at)
+			nodes[at] = pl.cleared(at)
 			list = append(list, int32(at))
 		}
 	}

@@ -62,7 +62,7 @@ func TestOneRoleIsNoRole(t *testing.T) {
 		role.Roles = []api.Role{{Name: "all", Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank,
 			GPUsPerRank: s.GPUsPerRank, GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint}}
 		starts := func(s *api.Spec) int {
-			v.Queue = []*Candidate{{Job: 1, Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
+			v.Queue = queueOf(&Candidate{Job: 1, Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})})
 			return len(Make(epoch0, v, &Policy{}).Starts)
 		}
 		if a, b := starts(s), starts(&role); a != b {
@@ -82,7 +82,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 		giveRoles(t, c.Ask.Spec)
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
-		v.Queue = []*Candidate{c}
+		v.Queue = queueOf(c)
 		plan := Make(epoch0, v, &Policy{Claims: 1})
 		if len(plan.Claims) == 0 {
 			return // it starts, or never could
@@ -108,7 +108,7 @@ func TestMixedMissesLittle(t *testing.T) {
 		giveRoles(t, c.Ask.Spec)
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
-		v.Queue = []*Candidate{c}
+		v.Queue = queueOf(c)
 		got := len(Make(epoch0, v, &Policy{}).Starts) == 1
 		want := tryAll(c, v.Nodes, 0)
 		if got && !want {
@@ -175,9 +175,9 @@ func TestMixedPlaces(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 8, 3, 80), testNode("n2", 4, 4, 80)}
 	// The worker first would take n1, and leave no node with six CPUs.
 	c := candidate(1, mixedSpec(api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 6}, api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}))
-	plan := Make(epoch0, &View{Nodes: nodes, Queue: []*Candidate{c}}, &Policy{})
+	plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
 	if len(plan.Starts) != 1 {
-		t.Fatalf("does not start: %+v", plan.Reasons)
+		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
 	want := []cluster.Slot{{Node: "n1"}, {Node: "n2", Cards: []string{"n2-0"}}, {Node: "n2", Cards: []string{"n2-1"}}, {Node: "n2", Cards: []string{"n2-2"}}}
 	if got := plan.Starts[0].Slots; !slices.EqualFunc(got, want, func(a, b cluster.Slot) bool { return a.Node == b.Node && slices.Equal(a.Cards, b.Cards) }) {
@@ -191,9 +191,9 @@ func TestMixedOnOneNode(t *testing.T) {
 	spec.Exclusive = true
 	c := candidate(1, spec)
 	nodes := []*cluster.Node{testNode("n1", 8, 2, 80)}
-	plan := Make(epoch0, &View{Nodes: nodes, Queue: []*Candidate{c}}, &Policy{})
+	plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
 	if len(plan.Starts) != 1 {
-		t.Fatalf("does not start: %+v", plan.Reasons)
+		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
 	g, _ := apply(t, nodes, c, 1, plan.Starts[0].Slots)[0].Grant(api.MemberKey{Job: 1, Epoch: 1})
 	if g.CPUs != 8 || g.Memory != 2*gib || len(g.Cards) != 2 || !g.Exclusive || g.Ranks != 3 {
@@ -235,9 +235,10 @@ func TestMixedTexts(t *testing.T) {
 			if tt.why == "" {
 				return
 			}
-			plan := Make(epoch0, &View{Nodes: tt.nodes, Queue: []*Candidate{c}}, &Policy{})
-			if len(plan.Reasons) != 1 || plan.Reasons[0].Text != tt.why {
-				t.Errorf("waits because\n%+v, want\n%q", plan.Reasons, tt.why)
+			q := queueOf(c)
+			plan := Make(epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
+			if r := plan.Reasons(q); len(r) != 1 || r[0].Text != tt.why {
+				t.Errorf("waits because\n%+v, want\n%q", r, tt.why)
 			}
 		})
 	}

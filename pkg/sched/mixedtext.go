@@ -10,23 +10,23 @@ import (
 
 // mixedReason words why a gang with roles stays: of the first role that does not fit beside
 // nothing but what runs, else of all together.
-func (pl *planner) mixedReason(d *cluster.Need) Reason {
-	if pl.shadow != nil && mixed(d, pl.real, pl.open, nil) != nil {
-		return Reason{Word: WordPriority, Text: "would fit, but " + pl.claimants() + " ahead and will use what is free"}
+func (pl *planner) mixedReason(d *cluster.Need) *verdict {
+	if real := pl.levels[0]; len(pl.booked) > 0 && mixed(d, real.nodes, real.open(), nil) != nil {
+		return &verdict{need: d, word: WordPriority, claimants: pl.claimants()}
 	}
 	empty, list := pl.emptyNodes()
 	if mixed(d, empty, list, nil) == nil {
 		if out := pl.mixedOut(d); out != "" {
-			return Reason{Word: WordNodes, Text: "does not fit without what is out of service: " + out}
+			return &verdict{need: d, word: WordNodes, out: out}
 		}
 	}
 	for i, part := range d.Parts {
-		spots := pl.look(part, pl.current(), nil)
+		spots := pl.look(pl.shape(part.Ask), pl.top(), nil)
 		if t := pl.tallyOf(spots); layoutOf(part).members(t) == 0 {
-			return Reason{Word: WordResources, Text: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
+			return &verdict{need: d, word: WordResources, says: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
 		}
 	}
-	return Reason{Word: WordResources, Text: "room for each role by itself now, but not for all at once: " + rolesText(d)}
+	return &verdict{need: d, word: WordResources, says: "room for each role by itself now, but not for all at once: " + rolesText(d)}
 }
 
 // mixedOut is outOfService for the first role that names anything.
@@ -59,7 +59,7 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	var short, all []int
 	for i, part := range d.Parts {
 		all = append(all, i)
-		if layoutOf(part).members(pl.tallyOf(pl.look(part, pl.current(), nil))) == 0 {
+		if layoutOf(part).members(pl.tallyOf(pl.look(pl.shape(part.Ask), pl.sees, nil))) == 0 {
 			short = append(short, i)
 		}
 	}

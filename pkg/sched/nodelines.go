@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
@@ -21,6 +22,7 @@ type nodeGroup struct {
 	holders []int64
 	ranks   int // room on each of them
 	free    int
+	by      time.Time // when the first of them has ended what is there, at the latest; zero: not known
 }
 
 // maxNodeLines keeps an answer about ten thousand nodes on one screen.
@@ -41,6 +43,9 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
 			line += "; held by " + jobList(g.holders)
+			if !g.by.IsZero() {
+				line += ", free at the latest at " + clock(pl.now, g.by)
+			}
 		}
 		lines = append(lines, line)
 	}
@@ -57,7 +62,7 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 	byText := make(map[string]*nodeGroup)
 	var groups []*nodeGroup
-	for at, n := range pl.real {
+	for at, n := range pl.levels[0].nodes {
 		if !d.Admits(n) {
 			continue
 		}
@@ -66,7 +71,7 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 		if g == nil {
 			g = &nodeGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(pl.current()[at]), d.Free(n)
+				g.ranks, g.free = d.Ranks(pl.sees.nodes[at]), d.Free(n)
 			} else {
 				g.free = -1 // out of service comes last
 			}
@@ -78,14 +83,31 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 			for i := range n.Grants {
 				g.holders = append(g.holders, n.Grants[i].Job)
 			}
+			if t := pl.emptyBy(n); !t.IsZero() && (g.by.IsZero() || t.Before(g.by)) {
+				g.by = t
+			}
 		}
 	}
 	return groups
 }
 
+// emptyBy is when everything on a node has ended at the latest; zero: not known.
+func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
+	for i := range n.Grants {
+		t := pl.endOf(&n.Grants[i])
+		if t.IsZero() {
+			return t
+		}
+		if t.After(by) {
+			by = t
+		}
+	}
+	return by
+}
+
 // nodeText is the arithmetic of one node.
 func (pl *planner) nodeText(d *cluster.Need, at int) string {
-	n := pl.real[at]
+	n := pl.levels[0].nodes[at]
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
@@ -112,7 +134,7 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(pl.current()[at]), d.Ranks(n); now > 0 {
+	if now, real := d.Ranks(pl.sees.nodes[at]), d.Ranks(n); now > 0 {
 		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
 	} else if real > 0 {
 		text = fmt.Sprintf("kept for %s: %s", pl.claimantsOf(n.Name), text)
@@ -123,7 +145,7 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 // claimantsOf names the jobs whose claims keep others off a node.
 func (pl *planner) claimantsOf(node string) string {
 	var ids []int64
-	for _, c := range pl.claims {
+	for _, c := range pl.booked {
 		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
 			ids = append(ids, c.Job)
 		}
@@ -138,7 +160,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 	var short []string
 	for i := range n.Cards {
 		c := &n.Cards[i]
-		if !d.MatchesModel(c.Model) {
+		if !d.MatchesCard(c) {
 			continue
 		}
 		right++
@@ -146,10 +168,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 			short = append(short, text)
 		}
 	}
-	noun := "card"
-	if t := d.Ask.Spec.GPUType; t != "" {
-		noun = t + " card"
-	}
+	noun := kindOfCard(d)
 	if right == 0 {
 		return []string{fmt.Sprintf("no %s", noun)}
 	}

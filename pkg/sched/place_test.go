@@ -57,7 +57,7 @@ func TestPlacement(t *testing.T) {
 			c := candidate(1, tt.spec)
 			c.Avoid = tt.avoid
 			var parts []string
-			for _, s := range Make(epoch0, &View{Nodes: tt.nodes, Queue: []*Candidate{c}}, &Policy{}).Starts {
+			for _, s := range Make(epoch0, &View{Nodes: tt.nodes, Queue: queueOf(c)}, &Policy{}).Starts {
 				for i := 0; i < len(s.Slots); {
 					k := 1
 					for i+k < len(s.Slots) && s.Slots[i+k].Node == s.Slots[i].Node {
@@ -80,14 +80,14 @@ func TestReasons(t *testing.T) {
 	nodes[0] = hold(nodes[0], 7, 0, true, 0)
 	down := *testNode("n9", 64, 0, 0)
 	down.Ready, down.NotReady = false, "drained: broken fan"
-	v := &View{Nodes: []*cluster.Node{nodes[0], &down}, Queue: []*Candidate{
+	v := &View{Nodes: []*cluster.Node{nodes[0], &down}, Queue: queueOf(
 		candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}),
 		candidate(2, api.Spec{Size: 1, GPUsPerRank: 2}),
 		candidate(3, api.Spec{Size: 1, GPUsPerRank: 1}),
 		candidate(4, api.Spec{Size: 1, CPUsPerRank: 32}),
 		candidate(5, api.Spec{Size: 1, Constraint: "a&"}),
 		candidate(6, api.Spec{Size: 1, CPUsPerRank: 1}),
-	}}
+	)}
 	want := []Reason{
 		{1, "Resources", "room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
 		{2, "Priority", "behind job 1, which asks for the same; room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
@@ -96,8 +96,8 @@ func TestReasons(t *testing.T) {
 		{5, "BadConstraints", `constraint "a&": a feature expected at column 3, found the end; write features joined by & and |, such as a100&(ib|roce)`},
 	}
 	plan := Make(epoch0, v, &Policy{})
-	if fmt.Sprint(plan.Reasons) != fmt.Sprint(want) {
-		t.Errorf("%+v\nwant %+v", plan.Reasons, want)
+	if got := plan.Reasons(v.Queue); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	if len(plan.Starts) != 1 || plan.Starts[0].Job != 6 {
 		t.Errorf("job 6 fits beside the claim: %+v", plan.Starts)

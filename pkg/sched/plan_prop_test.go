@@ -17,15 +17,12 @@ func genView(t *rapid.T) *View {
 	nodes := genNodes(t)
 	before := genQueue(t, 1000, 4)
 	for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &Policy{}).Starts {
-		i := slices.IndexFunc(before, func(c *Candidate) bool { return c.Job == s.Job })
-		nodes = apply(t, nodes, before[i], 1, s.Slots)
+		nodes = apply(t, nodes, before.Get(s.Job), 1, s.Slots)
 	}
 	return &View{Nodes: nodes, Queue: genQueue(t, 1, 8)}
 }
 
-func find(q []*Candidate, job int64) *Candidate {
-	return q[slices.IndexFunc(q, func(c *Candidate) bool { return c.Job == job })]
-}
+func find(q *Queue, job int64) *Candidate { return q.Get(job) }
 
 func TestPlanIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,10 +41,10 @@ func TestPlanIsSound(t *testing.T) {
 			checkPlaces(t, c, s.Slots, v.Nodes)
 			nodes = apply(t, nodes, c, 7, s.Slots)
 		}
-		if p.MaxStarts == 0 && len(plan.Starts)+len(plan.Reasons) != len(v.Queue) {
-			t.Fatalf("%d waiting, %d start, %d have a reason", len(v.Queue), len(plan.Starts), len(plan.Reasons))
+		if p.MaxStarts == 0 && len(plan.Starts)+len(plan.Reasons(v.Queue)) != v.Queue.Len() {
+			t.Fatalf("%d waiting, %d start, %d have a reason", v.Queue.Len(), len(plan.Starts), len(plan.Reasons(v.Queue)))
 		}
-		for _, r := range plan.Reasons {
+		for _, r := range plan.Reasons(v.Queue) {
 			if r.Word == "" || r.Text == "" {
 				t.Fatalf("empty reason %+v", r)
 			}
@@ -103,8 +100,8 @@ func checkPlaces(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cluste
 func TestHeadIsPlacedWhenAnyPlacementExists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		v.Queue = v.Queue[:1]
-		c := v.Queue[0]
+		c := v.Queue.Slice()[0]
+		v.Queue = queueOf(c)
 		if c.Ask.Parts != nil {
 			t.Skip("the parts of a gang with roles have a test of their own")
 		}
@@ -170,7 +167,7 @@ func takes(c *Candidate, n *cluster.Node, k int) bool {
 		for i := range n.Cards {
 			card := &n.Cards[i]
 			// Beyond Take's arithmetic: the type, and never a card that strangers have filled.
-			if set&(1<<i) != 0 && d.MatchesModel(card.Model) && card.StrangersBytes < card.VRAMBytes && n.FreeVRAM(i) > 0 {
+			if set&(1<<i) != 0 && d.MatchesCard(card) && card.StrangersBytes < card.VRAMBytes && n.FreeVRAM(i) > 0 {
 				slots[0].Cards = append(slots[0].Cards, card.UUID)
 			}
 		}

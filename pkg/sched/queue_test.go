@@ -1,28 +1,59 @@
 package sched
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 )
 
-func TestLess(t *testing.T) {
-	at := func(s int) time.Time { return epoch0.Add(time.Duration(s) * time.Second) }
-	want := []*Candidate{
-		{Job: 9, Priority: 2, Size: 1, Submit: at(9)},
-		{Job: 8, Priority: 1, Size: 4, Submit: at(8)},
-		{Job: 7, Priority: 1, Size: 2, Submit: at(1)},
-		{Job: 5, Priority: 1, Size: 2, Submit: at(2)},
-		{Job: 6, Priority: 1, Size: 2, Submit: at(2)},
-		{Job: 1, Priority: -1, Size: 64, Submit: at(0)},
+// TestOrders: each order of the same gangs, first to last.
+func TestOrders(t *testing.T) {
+	ledger := NewLedger(0)
+	for range 200 {
+		// Everyone uses a tenth of the limit; lea has used much, max little.
+		ledger.Add(Used{User: "lea", Cards: 8, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 10 * time.Hour})
 	}
-	for i, a := range want {
-		for j, b := range want {
-			if Less(a, b) != (i < j) {
-				t.Errorf("Less(job %d, job %d) = %t", a.Job, b.Job, Less(a, b))
-			}
+	ledger.Add(Used{User: "max", Cards: 1, Ran: time.Hour, Ended: epoch0})
+	list := []*Candidate{
+		{Job: 1, User: "lea", Size: 4, TimeLimit: time.Hour},
+		{Job: 2, User: "max", Size: 1, TimeLimit: 10 * time.Hour},
+		{Job: 3, User: "lea", Size: 2, TimeLimit: 2 * time.Hour},
+		{Job: 4, User: "max", Size: 1},
+		{Job: 5, User: "eva", Size: 8},
+		{Job: 6, User: "eva", Size: 1, TimeLimit: time.Minute, Priority: -1},
+		{Job: 7, User: "lea", Size: 1, TimeLimit: 20 * time.Hour, Priority: 5, Tier: 0},
+		{Job: 8, User: "lea", Size: 1, TimeLimit: 90 * time.Hour, Tier: 1},
+		{Job: 9, User: "lea", Size: 1, TimeLimit: 10 * time.Hour, Attained: 50 * time.Minute},
+	}
+	for _, tt := range []struct {
+		order Order
+		want  string
+	}{
+		// 9 has nearly done what most do; 1 and 3 need the same and 1 is larger; without a
+		// limit the larger one goes first.
+		{OrderService, "[8 7 9 1 3 2 5 4 6]"},
+		{OrderFair, "[8 7 5 2 4 1 3 9 6]"},
+		{OrderLargest, "[5 1 3 8 7 2 4 9 6]"},
+		{OrderFIFO, "[8 7 1 2 3 4 5 9 6]"},
+	} {
+		q := NewQueue(&Policy{Order: tt.order}, ledger)
+		for i, c := range slices.Backward(list) {
+			c.Submit = epoch0.Add(time.Duration(i) * time.Second)
+			c.Ask = cluster.AskOf(&api.Spec{Size: c.Size, GPUsPerRank: 1}, []string{"gpu"})
+			q.Insert(c)
+		}
+		var got []int64
+		for _, c := range q.Slice() {
+			got = append(got, c.Job)
+		}
+		if fmt.Sprint(got) != tt.want {
+			t.Errorf("%s: %v, want %s", tt.order, got, tt.want)
 		}
 	}
 }
@@ -30,32 +61,50 @@ func TestLess(t *testing.T) {
 // TestQueueIsASortedMap compares with sorting a map after each change.
 func TestQueueIsASortedMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q Queue
-		model := make(map[int64]*Candidate)
+		ledger := NewLedger(0)
+		q := NewQueue(&Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), UserCards: rapid.IntRange(0, 1).Draw(t, "caps")}, ledger)
+		model := make(map[int64]bool)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			job := rapid.Int64Range(1, 12).Draw(t, "job")
-			c := &Candidate{Job: job, Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: rapid.IntRange(1, 2).Draw(t, "size"), Submit: epoch0}
-			switch rapid.IntRange(0, 2).Draw(t, "step") {
-			case 0:
+			size := rapid.IntRange(1, 2).Draw(t, "size")
+			c := &Candidate{Job: job, Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: size, Submit: epoch0,
+				User: rapid.SampledFrom([]string{"lea", "max"}).Draw(t, "user"), TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "limit")) * time.Hour,
+				Ask: cluster.AskOf(&api.Spec{Size: size, GPUsPerRank: 1}, []string{"gpu"})}
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0, 1:
 				q.Insert(c)
-				model[job] = c
-			case 1:
-				q.Update(c)
-				model[job] = c
+				model[job] = true
 			case 2:
-				if q.Remove(job) != (model[job] != nil) {
+				if q.Remove(job) != model[job] {
 					t.Fatalf("remove of job %d reports the wrong thing", job)
 				}
 				delete(model, job)
+			case 3:
+				ledger.Add(Used{User: c.User, Cards: 1, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
+				q.Refresh(epoch0)
 			}
-			want := make([]*Candidate, 0, len(model))
-			for _, c := range model {
-				want = append(want, c)
-			}
-			slices.SortFunc(want, compare)
-			if !slices.Equal(q.Slice(), want) || q.Len() != len(model) || q.Get(job) != model[job] {
-				t.Fatalf("queue %v, want %v", q.Slice(), want)
-			}
+			checkQueue(t, q, model)
 		}
 	})
+}
+
+func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
+	if q.Len() != len(model) || !slices.IsSortedFunc(q.order, compare) || !slices.IsSortedFunc(q.byAge, compareAge) || len(q.byAge) != q.Len() {
+		t.Fatalf("queue %v, want %v in order", q.Slice(), model)
+	}
+	inClasses := 0
+	for k, cl := range q.classes {
+		if cl.key != k || len(cl.order) == 0 || !slices.IsSortedFunc(cl.order, compare) {
+			t.Fatalf("class %+v", cl)
+		}
+		inClasses += len(cl.order)
+		for _, c := range cl.order {
+			if q.Class(c.Job) != cl || !model[c.Job] || q.Get(c.Job) != c || q.Slice()[q.Position(c.Job)] != c {
+				t.Fatalf("job %d is not where it belongs", c.Job)
+			}
+		}
+	}
+	if inClasses != q.Len() {
+		t.Fatalf("%d in classes, %d in all", inClasses, q.Len())
+	}
 }

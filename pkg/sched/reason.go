@@ -20,34 +20,88 @@ const (
 	WordNone      = "None"            // nothing keeps it: the next plan starts it
 )
 
-// explainShape words why a gang stays, once for all equal asks: a plan that keeps a
-// hundred thousand waiting makes as many strings as there are different asks.
-func (pl *planner) explainShape(c *Candidate, sh *shape) {
-	sh.first = pl.reasonFor(sh)
-	sh.rest = sh.first
-	if sh.first.Word == WordResources {
-		sh.rest.Word = WordPriority
-		sh.rest.Text = fmt.Sprintf("behind job %d, which asks for the same; %s", c.Job, sh.first.Text)
-	}
+// verdict is why the candidates of a class stay, in figures: of a hundred thousand that
+// wait few are ever asked about, so the words are made when somebody reads them. It is
+// never changed once its plan is made.
+type verdict struct {
+	first     int64 // the candidate of its shape that was looked at; the others are behind it
+	need      *cluster.Need
+	bad       error
+	word      string
+	room      int     // ranks that there is room for
+	claimants []int64 // who keeps it off places that are free
+	out       string  // what of the nodes is out of service
+	says      string  // all of it, where there is no arithmetic of places
 }
 
-func (pl *planner) reasonFor(sh *shape) Reason {
-	if sh.bad != nil {
-		return Reason{Word: WordBad, Text: sh.bad.Error()}
+// note says why the candidates of a class stay, once for all shapes and classes that are
+// equal in it.
+func (pl *planner) note(c *Candidate, cl *Class, sh *shape) {
+	if pl.why[cl] != nil {
+		return
 	}
-	room := min(pl.tally.ranks, sh.need.Size) // left by the last look, which found it not to fit
+	if sh.why == nil {
+		sh.why = pl.verdictFor(sh)
+		sh.why.first = c.Job
+	}
+	pl.why[cl] = sh.why
+}
+
+// verdictFor is asked right after a look that found the shape not to fit.
+func (pl *planner) verdictFor(sh *shape) *verdict {
+	if sh.bad != nil {
+		return &verdict{word: WordBad, bad: sh.bad}
+	}
 	if sh.need.Parts != nil {
 		return pl.mixedReason(sh.need)
 	}
-	if pl.shadow != nil && pl.fits(sh.need, pl.real) {
-		return Reason{Word: WordPriority, Text: "would fit, but " + pl.claimants() + " ahead and will use what is free"}
+	v := &verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
+	if len(pl.booked) > 0 && pl.fits(sh, pl.levels[0]) {
+		v.word, v.claimants = WordPriority, pl.claimants()
+		return v
 	}
-	if !pl.fitsEmpty(sh.need) {
+	if !pl.fitsEmpty(sh) {
 		if out := pl.outOfService(sh.need); out != "" {
-			return Reason{Word: WordNodes, Text: "does not fit without what is out of service: " + out}
+			v.word, v.out = WordNodes, out
 		}
 	}
-	return Reason{Word: WordResources, Text: roomText(sh.need, room)}
+	return v
+}
+
+// claimants are the gangs that hold claims.
+func (pl *planner) claimants() []int64 {
+	out := make([]int64, len(pl.booked))
+	for i := range pl.booked {
+		out[i] = pl.booked[i].Job
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (v *verdict) reason(job int64) Reason {
+	r := Reason{Job: job, Word: v.word, Text: v.text()}
+	if v.word == WordResources && job != v.first {
+		r.Word, r.Text = WordPriority, fmt.Sprintf("behind job %d, which asks for the same; %s", v.first, r.Text)
+	}
+	return r
+}
+
+func (v *verdict) text() string {
+	switch {
+	case v.says != "":
+		return v.says
+	case v.bad != nil:
+		return v.bad.Error()
+	case v.claimants != nil:
+		verb := " are"
+		if len(v.claimants) == 1 {
+			verb = " is"
+		}
+		return "would fit, but " + jobList(v.claimants) + verb + " ahead and will use what is free"
+	case v.out != "":
+		return "does not fit without what is out of service: " + v.out
+	}
+	return roomText(v.need, v.room)
 }
 
 func roomText(d *cluster.Need, room int) string {
@@ -96,41 +150,45 @@ func rankText(d *cluster.Need) string {
 }
 
 func cardText(d *cluster.Need, n int) string {
-	text := plural(n, "card")
-	if t := d.Ask.Spec.GPUType; t != "" {
-		text = plural(n, t+" card")
-	}
+	text := plural(n, kindOfCard(d))
 	if d.VRAM > 0 {
 		text += " with " + cluster.Size(d.VRAM)
 	}
 	return text
 }
 
-// claimants names the gangs that hold claims: "job 12 is".
-func (pl *planner) claimants() string {
-	ids := make([]string, len(pl.claims))
-	for i, c := range pl.claims {
-		ids[i] = strconv.FormatInt(c.Job, 10)
+// kindOfCard is "card", "a100|h100 card" or "card of compute 8.0 or more".
+func kindOfCard(d *cluster.Need) string {
+	noun := "card"
+	if t := d.Ask.Spec.GPUType; t != "" {
+		noun = t + " card"
 	}
-	if len(ids) == 1 {
-		return "job " + ids[0] + " is"
+	if c := d.Ask.Spec.MinCompute; c != "" {
+		noun = "compute-" + c + " " + noun
 	}
-	return "jobs " + join(ids) + " are"
+	return noun
 }
 
 // fits reports whether the gang has room on these nodes.
-func (pl *planner) fits(d *cluster.Need, nodes []*cluster.Node) bool {
-	return layoutOf(d).members(pl.tallyOf(pl.look(d, nodes, nil))) > 0
+func (pl *planner) fits(sh *shape, l *level) bool {
+	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, l, nil))) > 0
 }
 
 // fitsEmpty reports whether the ready nodes would hold the gang with nothing on them.
 // Most asks fit on the first few nodes looked at, so the sum is tried whenever the number
-// of nodes counted has doubled.
-func (pl *planner) fitsEmpty(d *cluster.Need) bool {
+// of nodes counted has doubled; and the answer stays while no node's capacity changes.
+func (pl *planner) fitsEmpty(sh *shape) bool {
+	if sh.emptyAt != pl.mem.capacity {
+		sh.emptyAt, sh.empty = pl.mem.capacity, pl.countEmpty(sh.need)
+	}
+	return sh.empty
+}
+
+func (pl *planner) countEmpty(d *cluster.Need) bool {
 	l := layoutOf(d)
 	pl.tally.reset()
 	try := 1
-	for _, n := range pl.real {
+	for _, n := range pl.view.Nodes {
 		if !n.Ready {
 			continue
 		}
@@ -153,7 +211,7 @@ func (pl *planner) fitsEmpty(d *cluster.Need) bool {
 func (pl *planner) outOfService(d *cluster.Need) string {
 	byWhy := make(map[string][]string)
 	var order []string
-	for _, n := range pl.real {
+	for _, n := range pl.view.Nodes {
 		if why := outWhy(d, n); why != "" && d.Admits(n) {
 			if byWhy[why] == nil {
 				order = append(order, why)
@@ -184,7 +242,7 @@ func outWhy(d *cluster.Need, n *cluster.Node) string {
 	}
 	bad := 0
 	for i := range n.Cards {
-		if n.Cards[i].State == api.CardQuarantined && d.MatchesModel(n.Cards[i].Model) {
+		if n.Cards[i].State == api.CardQuarantined && d.MatchesCard(&n.Cards[i]) {
 			bad++
 		}
 	}

@@ -3,48 +3,112 @@ package sched
 import (
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
 // Candidate is a waiting gang: every rank blocked, not held, begin time and back-off
 // passed. Candidates are immutable.
 type Candidate struct {
-	Job       int64
-	Priority  int64     // larger first
-	Size      int       // equal priority: larger gang first
-	Submit    time.Time // then earlier submission, then smaller id
-	Ask       *cluster.Ask
-	Avoid     []string      // nodes that just failed this gang: used only when nothing else fits
-	TimeLimit time.Duration // 0: unlimited
+	Job      int64
+	Tier     int64 // of its partition: larger first, before anything else
+	Priority int64 // larger first; --nice is taken off already
+	Nice     int64 // what was taken off: it orders, but makes nobody a victim
+	Size     int   // ranks
+	Submit   time.Time
+	Ask      *cluster.Ask
+	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
+	User     string
+	Account  string
+	Array    int64 // its array, 0: none
+	// TimeLimit is what the gang may run in all, the partition's default filled in; 0:
+	// unlimited. Stop is how long its end may take beyond that: lead and grace.
+	TimeLimit time.Duration
+	Stop      time.Duration
+	// Attained is how long it ran already, as far as that is not lost: what a checkpoint
+	// hands over to the next attempt.
+	Attained time.Duration
+
+	rank rank // its place in the order, set by [Queue]
+}
+
+// Running is a gang that holds nodes: reserved, running or being stopped. What it holds is
+// in the grants of the nodes under its job and epoch. Values are immutable.
+type Running struct {
+	Job           int64
+	Epoch         int
+	Tier          int64
+	Priority      int64
+	Nice          int64
+	User, Account string
+	Array         int64
+	Size          int // ranks
+	Cards         int // of all ranks
+	Ask           *cluster.Ask
+	Submit        time.Time
+	// Start is when its ranks began; zero while it is reserved. TimeLimit counts from it.
+	Start     time.Time
+	TimeLimit time.Duration
+	Attained  time.Duration // by earlier attempts, as far as that is not lost
+	// Saved is when the newest complete checkpoint of this attempt was put; zero: none.
+	Saved time.Time
+	// KeepsWork: a gang that hands its work over when it is told to stop loses nothing.
+	KeepsWork bool
+	Done      bool          // a rank is done: another run would overwrite its work
+	Fixed     bool          // may not be preempted for another reason: it may not be queued again
+	MinRun    time.Duration // not preempted before it has run so long; the larger of this and the site's counts
+	Lead      time.Duration // notice that it asked for before a stop
+	Stop      time.Duration // how long its end may take: lead and grace
+	Stopping  bool          // it is being stopped; nothing more can be taken from it
+	StopBy    time.Time     // and has ended at the latest then
 }
 
 // View is the snapshot a plan is made from.
 type View struct {
-	Nodes []*cluster.Node // by name
-	Queue []*Candidate    // in order of [Less]
+	Nodes []*cluster.Node // by name; the expected end of a grant is its Until
+	Queue *Queue          // what waits
+	// Running is what holds nodes, by job. Needed for preemption, caps and quotas; without
+	// it none of these is done.
+	Running []*Running
 	// Claims are those of the plan before, nil at first. A claim that still holds is kept
 	// where it is: one that moved to whatever looks emptiest now would meet, at each new
 	// place, small gangs that were let in while it stood elsewhere.
 	Claims []Claim
 }
 
-// Policy is the site's part of it.
-type Policy struct {
-	Partitions []api.Partition
-	// MaxStarts bounds the starts of one plan, so that planning is bounded by counts, not
-	// by a stopwatch; 0 is no bound.
-	MaxStarts int
-	// Claims is how many of the first gangs that can't start now keep lower ones off the
-	// nodes they wait for. At least one, or large gangs starve.
-	Claims int
-}
-
 // Plan is the decision. The engine re-checks each start against the newest state.
 type Plan struct {
-	Starts  []Start
-	Reasons []Reason // of the candidates that were looked at and stay, in queue order
-	Claims  []Claim  // for the next view
+	Starts []Start
+	Stops  []Stop  // gangs to preempt now
+	Claims []Claim // for the next view
+	// Next is when a plan would decide otherwise though nothing has happened: a victim is to
+	// be told, a minimum run is over, a gang has waited too long. Zero: never.
+	Next time.Time
+	why  map[*Class]*verdict
+}
+
+// Reason is why a candidate that did not start stays, from this plan; false when it was not
+// looked at. It may be called from any goroutine.
+func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
+	v := p.why[cl]
+	if v == nil {
+		return Reason{}, false
+	}
+	return v.reason(job), true
+}
+
+// Reasons are those of all candidates of a queue that stay, in its order.
+func (p *Plan) Reasons(q *Queue) []Reason {
+	starts := make(map[int64]bool, len(p.Starts))
+	for _, s := range p.Starts {
+		starts[s.Job] = true
+	}
+	var out []Reason
+	for _, c := range q.Slice() {
+		if r, ok := p.Reason(c.Job, q.Class(c.Job)); ok && !starts[c.Job] {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // Claim is what a gang that can't start now keeps lower ones off: the places it will have
@@ -52,12 +116,34 @@ type Plan struct {
 type Claim struct {
 	Job   int64
 	Slots []cluster.Slot // by rank
+	// At is when these places are free at the latest, by the time limits of what is there;
+	// zero: not known. Lower gangs that end before it may use them meanwhile.
+	At     time.Time
+	Looked time.Time // when an earlier place was last looked for
+	// Victims are preempted for it. While there are any the places are kept for the
+	// claimant alone.
+	Victims []Victim
+}
+
+// Victim is a gang that makes room for a claim.
+type Victim struct {
+	Job   int64
+	Epoch int
+	At    time.Time // when it is to be told: those with a shorter notice are told later
+	Told  bool
 }
 
 // Start is one gang with a place for each rank.
 type Start struct {
 	Job   int64
 	Slots []cluster.Slot // by rank
+}
+
+// Stop is one gang to be preempted.
+type Stop struct {
+	Job   int64
+	Epoch int
+	For   int64 // the gang that takes its place
 }
 
 // Reason says why a candidate stays.

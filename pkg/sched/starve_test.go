@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -26,7 +25,7 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 		large := genCandidate(t, 500)
 		large.Priority = 5
 		large.Avoid = nil
-		if len(Make(epoch0, &View{Nodes: nodes, Queue: []*Candidate{large}}, &Policy{}).Starts) == 0 {
+		if len(Make(epoch0, &View{Nodes: nodes, Queue: queueOf(large)}, &Policy{}).Starts) == 0 {
 			return // would not start on the empty cluster either
 		}
 		s := starve{t: t, nodes: nodes, byJob: make(map[int64]*Candidate)}
@@ -73,8 +72,7 @@ func (s *starve) small() *Candidate {
 }
 
 func (s *starve) plan(original bool) {
-	queue := slices.Clone(s.queue.Slice()) // starts leave the queue while the plan is read
-	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: queue, Claims: s.claims}, &Policy{})
+	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Claims: s.claims}, &Policy{})
 	s.claims = plan.Claims
 	for _, start := range plan.Starts {
 		s.nodes = apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
@@ -130,7 +128,7 @@ func TestClaimStaysWhereItIs(t *testing.T) {
 		for i, n := range v.Nodes {
 			v.Nodes[i] = n.Release(api.MemberKey{Job: ended, Epoch: 1})
 		}
-		v.Queue = []*Candidate{large, small}
+		v.Queue = queueOf(large, small)
 		plan := Make(epoch0, v, &Policy{})
 		v.Claims = plan.Claims
 		for _, s := range plan.Starts {
@@ -156,16 +154,16 @@ func TestBoundedPlanKeepsClaims(t *testing.T) {
 	nodes := testNodes(2, 8, 2, 80)
 	nodes[0], nodes[1] = hold(nodes[0], 900, 0, true, 0), hold(nodes[1], 901, 0, true, 0)
 	large := candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
-	v := &View{Nodes: nodes, Queue: []*Candidate{large}}
+	v := &View{Nodes: nodes, Queue: queueOf(large)}
 	v.Claims = Make(epoch0, v, &Policy{}).Claims
 	urgent := candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
 	urgent.Priority = 5
-	v.Queue = []*Candidate{urgent, large}
+	v.Queue = queueOf(urgent, large)
 	plan := Make(epoch0, v, &Policy{MaxStarts: 1})
 	if len(plan.Starts) != 1 || len(plan.Claims) != 1 || plan.Claims[0].Job != large.Job {
 		t.Fatalf("%+v", plan)
 	}
-	v.Queue = []*Candidate{urgent}
+	v.Queue = queueOf(urgent)
 	if plan = Make(epoch0, v, &Policy{MaxStarts: 1}); len(plan.Claims) != 0 {
 		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Claims)
 	}

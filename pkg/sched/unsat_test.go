@@ -94,9 +94,10 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 		v := genView(t)
 		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
 		whole := pristine(v.Nodes)
-		for _, c := range v.Queue {
+		for _, c := range v.Queue.Slice() {
+			c := *c
 			c.Avoid = nil
-			plan := Make(epoch0, &View{Nodes: whole, Queue: []*Candidate{c}}, &Policy{})
+			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(&c)}, &Policy{})
 			err := Unsatisfiable(v.Nodes, p, c.Ask)
 			if (err == nil) != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: %v, but %d starts", *c.Ask.Spec, err, len(plan.Starts))
@@ -130,18 +131,14 @@ func BenchmarkUnsatisfiable(b *testing.B) {
 func BenchmarkExplain(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, func(n, c int) bool { return (n*8+c)%40 == 0 })
-	v := &View{Nodes: nodes, Queue: benchQueue(100000, 500)}
+	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
 	for _, s := range Make(epoch0, v, &Policy{}).Starts {
-		for _, c := range v.Queue {
-			if c.Job == s.Job {
-				v.Nodes = apply(b, v.Nodes, c, 1, s.Slots)
-			}
-		}
+		v.Nodes = apply(b, v.Nodes, v.Queue.Get(s.Job), 1, s.Slots)
 	}
 	start := time.Now()
 	n := 0
 	for b.Loop() {
-		Explain(v, &Policy{}, 99999)
+		Explain(epoch0, v, &Policy{}, 99999)
 		n++
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/explain")

@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gangd/pkg/cluster"
+	"gangd/pkg/sched"
+)
+
+// Product is the production scheduler, called as the engine calls it.
+type Product struct {
+	policy  sched.Policy
+	planner sched.Planner
+	ledger  *sched.Ledger
+	view    sched.View
+	next    time.Time
+}
+
+// NewProduct plans with a site's policy.
+func NewProduct(policy sched.Policy) *Product {
+	p := &Product{policy: policy, ledger: sched.NewLedger(policy.HalfLife)}
+	p.view.Queue = sched.NewQueue(&p.policy, p.ledger)
+	return p
+}
+
+// Begin is part of [Planner].
+func (p *Product) Begin(nodes []*cluster.Node) { p.view.Nodes = nodes }
+
+// Waits is part of [Planner].
+func (p *Product) Waits(c *sched.Candidate) { p.view.Queue.Insert(c) }
+
+// Leaves is part of [Planner].
+func (p *Product) Leaves(job int64) { p.view.Queue.Remove(job) }
+
+// Runs is part of [Planner].
+func (p *Product) Runs(job int64, r *sched.Running) {
+	at, found := slices.BinarySearchFunc(p.view.Running, job, func(r *sched.Running, job int64) int { return cmp.Compare(r.Job, job) })
+	switch {
+	case r != nil && found:
+		p.view.Running[at] = r
+	case r != nil:
+		p.view.Running = slices.Insert(p.view.Running, at, r)
+	case found:
+		p.view.Running = slices.Delete(p.view.Running, at, at+1)
+	}
+}
+
+// Learns is part of [Planner].
+func (p *Product) Learns(u *sched.Used) { p.ledger.Add(*u) }
+
+// Next is part of [Planner].
+func (p *Product) Next() time.Time { return p.next }
+
+// Plan is part of [Planner].
+func (p *Product) Plan(now time.Time) Decision {
+	p.view.Queue.Refresh(now)
+	plan := p.planner.Make(now, &p.view, &p.policy)
+	p.view.Claims, p.next = plan.Claims, plan.Next
+	d := Decision{Starts: plan.Starts, Again: p.policy.MaxStarts > 0 && len(plan.Starts) >= p.policy.MaxStarts}
+	for _, s := range plan.Stops {
+		d.Preempt = append(d.Preempt, Preempt{Job: s.Job, For: s.For})
+		d.Again = true // the places are free at once
+	}
+	return d
+}

@@ -1,0 +1,180 @@
+package sched
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// Used is one attempt that has ended, as the [Ledger] learns from it.
+type Used struct {
+	User, Account string
+	Cards         int
+	Ran           time.Duration // this attempt
+	Ended         time.Time
+	// Whole is what the job ran in all when this was its last attempt and it came to its own
+	// end; 0 teaches nothing about time limits. Limit is what it had asked for.
+	Whole, Limit time.Duration
+}
+
+// Ledger is what is learnt from history: who used how much of the cards, and what part of
+// their time limits gangs use. It is made from stored attempts at start and told of each
+// end from then on; it holds a figure a user and a few histograms, no attempt itself.
+type Ledger struct {
+	halfLife time.Duration
+	origin   time.Time // figures are as of then: decay never has to be applied to all
+	users    map[string]float64
+	accounts map[string]float64
+	byLimit  map[int]*spans
+	all      spans
+	version  int // counts the changes
+
+	asks     map[string]*askCount // by shape
+	askedFor int
+	lastJob  int64 // the newest job that was counted
+	mix      *mix
+	mixAt    int // asks that it was made of
+}
+
+// DefaultHalfLife is how fast used GPU time is forgotten where a site does not say.
+const DefaultHalfLife = 7 * 24 * time.Hour
+
+// NewLedger is an empty one. What was used a half-life ago counts half; 0: the default.
+func NewLedger(halfLife time.Duration) *Ledger {
+	if halfLife <= 0 {
+		halfLife = DefaultHalfLife
+	}
+	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{},
+		asks: map[string]*askCount{}}
+}
+
+// Add takes one ended attempt in.
+func (l *Ledger) Add(u Used) {
+	l.version++
+	if l.origin.IsZero() {
+		l.origin = u.Ended
+	}
+	used := float64(max(1, u.Cards)) * u.Ran.Seconds() * l.weight(u.Ended)
+	l.users[u.User] += used
+	l.accounts[u.Account] += used
+	if u.Whole > 0 && u.Limit > 0 {
+		b := limitBin(u.Limit)
+		if l.byLimit[b] == nil {
+			l.byLimit[b] = &spans{}
+		}
+		l.byLimit[b].add(u.Whole, u.Limit)
+		l.all.add(u.Whole, u.Limit)
+	}
+}
+
+// weight is how much use at a time counts beside use at the origin.
+func (l *Ledger) weight(at time.Time) float64 {
+	return math.Exp2(at.Sub(l.origin).Seconds() / l.halfLife.Seconds())
+}
+
+// UserUsage is the decayed GPU time of a user, in seconds as of now.
+func (l *Ledger) UserUsage(user string, now time.Time) float64 { return l.users[user] / l.weight(now) }
+
+// AccountUsage is the decayed GPU time of an account, in seconds as of now.
+func (l *Ledger) AccountUsage(account string, now time.Time) float64 {
+	return l.accounts[account] / l.weight(now)
+}
+
+// Remaining is how much longer a gang with a time limit that ran so long already is
+// expected to run, as an order wants it: see [spans.index].
+func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
+	if l == nil {
+		return prior.index(nil, limit, ran)
+	}
+	if s := l.byLimit[limitBin(limit)]; s != nil {
+		return s.index(&l.all, limit, ran)
+	}
+	return l.all.index(nil, limit, ran)
+}
+
+// limitBin puts limits of about the same length together: people choose round ones.
+func limitBin(limit time.Duration) int { return bits.Len64(uint64(limit / time.Minute)) }
+
+// spanBins is how finely parts of a limit are told apart: each bin is a factor of the
+// square root of two, so that 24 of them reach down to 1/4096 of the limit.
+const spanBins = 24
+
+// spans counts what part of their limit gangs ran.
+type spans struct {
+	n    float64
+	bins [spanBins]float64 // 0: nearly all of it
+}
+
+func spanBin(part float64) int {
+	return min(spanBins-1, max(0, int(-2*math.Log2(max(part, 1e-9)))))
+}
+
+func (s *spans) add(ran, limit time.Duration) {
+	s.bins[spanBin(ran.Seconds()/limit.Seconds())]++
+	s.n++
+}
+
+// prior is what is believed before anything was seen: any order of magnitude down to a
+// thousandth of the limit is as likely as another.
+var prior = func() *spans {
+	s := &spans{}
+	for i := range 20 {
+		s.bins[i] = 1
+		s.n++
+	}
+	return s
+}()
+
+// priorWeight is how many jobs what is believed beforehand counts for.
+const priorWeight = 10
+
+// index is the least that must be spent for one end: over all times d for which the gang
+// might be run on, the expected time spent over the chance that it ends by then. Serving
+// the smallest first is what keeps waits short when only the distribution of run times is
+// known (Gittins). With nothing run yet it is near the mean; for a gang that has outlived
+// most of its kind it is long, however little its limit leaves.
+func (s *spans) index(wider *spans, limit, ran time.Duration) time.Duration {
+	lim, a := limit.Seconds(), ran.Seconds()
+	var left [spanBins]float64 // chance of an end in the bin, after ran
+	alive := 0.0
+	for i := range spanBins {
+		p := s.share(wider, i)
+		end := lim * math.Exp2(-float64(i)/2)
+		begin := lim * math.Exp2(-float64(i+1)/2)
+		if end <= a {
+			continue
+		}
+		if a > begin {
+			p *= (end - a) / (end - begin)
+		}
+		left[i] = p
+		alive += p
+	}
+	if alive <= 0 {
+		return max(ran, limit) // past its limit: nobody knows
+	}
+	best := math.Inf(1)
+	spent, ended := 0.0, 0.0
+	for i := spanBins - 1; i >= 0; i-- {
+		if left[i] == 0 {
+			continue
+		}
+		end := lim * math.Exp2(-float64(i)/2)
+		begin := max(a, lim*math.Exp2(-float64(i+1)/2))
+		// Those that end here run half of the bin on average, the others all of it.
+		spent += (end - begin) * (alive - ended - left[i]/2)
+		ended += left[i]
+		best = min(best, spent/ended)
+	}
+	return time.Duration(best * float64(time.Second))
+}
+
+// share is the chance of a bin: what was seen, mixed with what is seen of other limits and
+// with the prior while that is little.
+func (s *spans) share(wider *spans, i int) float64 {
+	p := prior.bins[i] / prior.n
+	if wider != nil {
+		p = (wider.bins[i] + priorWeight*p) / (wider.n + priorWeight)
+	}
+	return (s.bins[i] + priorWeight*p) / (s.n + priorWeight)
+}

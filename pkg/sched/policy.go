@@ -1,0 +1,78 @@
+package sched
+
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Order is how the waiting gangs of one tier and priority follow each other.
+type Order string
+
+// The orders.
+const (
+	// OrderService puts the gang first that is expected to need least of the cards' time
+	// yet; of gangs that need about the same the larger one.
+	OrderService Order = "service"
+	// OrderFair puts the gang of who has used least first, then the one that waits longest.
+	OrderFair Order = "fair"
+	// OrderLargest is size, priority, time.
+	OrderLargest Order = "largest-first"
+	// OrderFIFO is the order of submission.
+	OrderFIFO Order = "fifo"
+)
+
+// Orders lists them.
+var Orders = []Order{OrderService, OrderFair, OrderLargest, OrderFIFO}
+
+// Preempt is whom a gang may take cards from.
+type Preempt string
+
+// Who may be preempted.
+const (
+	PreemptOff  Preempt = "off"
+	PreemptTier Preempt = "tier" // gangs of a lower tier or priority
+	// PreemptService also takes from gangs of the same tier and priority that keep their
+	// work and need at least [Policy].Hysteresis times as much of the cards' time yet.
+	PreemptService Preempt = "service"
+)
+
+// Preempts lists them.
+var Preempts = []Preempt{PreemptOff, PreemptTier, PreemptService}
+
+// Policy is the site's part of a plan. Zero values stand for the defaults that are named.
+type Policy struct {
+	Partitions []api.Partition
+	Accounts   []Account
+	// MaxStarts bounds the starts of one plan, so that planning is bounded by counts, not
+	// by a stopwatch; 0 is no bound.
+	MaxStarts int
+	// Claims is how many of the first gangs that can't start now keep lower ones off the
+	// nodes they wait for. At least one, or large gangs starve.
+	Claims int
+
+	Order Order // "": service
+	// Bucket is the factor within which two expected services count as equal; 0: 1.4.
+	Bucket float64
+	// GuardAfter is how long a gang waits before it goes to the front of its tier; 0:
+	// never. GuardShare is the part of all cards that may wait and run so at a time: 0.1
+	// when zero. Without a bound an overloaded queue turns into first come, first served.
+	GuardAfter time.Duration
+	GuardShare float64
+	// HalfLife is how fast used GPU time is forgotten; 0: 7 days.
+	HalfLife time.Duration
+
+	Preempt    Preempt
+	MinRun     time.Duration // nobody is preempted before it has run so long
+	Hysteresis float64       // 0: 2
+
+	UserCards int // cards that one user's gangs may hold at a time; 0: no cap
+}
+
+// Account is a group of users with a share of the cards.
+type Account struct {
+	Name  string
+	Cards int     // cap on what its gangs may hold at a time; 0: none
+	Quota int     // cards that are its own: lent while it does not use them, and taken back
+	Share float64 // weight in fair share; 0: 1
+}

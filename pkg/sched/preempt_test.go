@@ -1,0 +1,256 @@
+package sched
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// ran makes a running gang that holds cards of nodes since some minutes before epoch0.
+func ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *Running {
+	r := &Running{Job: job, Epoch: 1, Start: epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: epoch0.Add(-time.Duration(minutes) * time.Minute)}
+	for at, cards := range places {
+		nodes[at] = run(nodes[at], job, 0, cards...)
+		r.Cards += len(cards)
+	}
+	return r
+}
+
+func told(p Plan) string {
+	var out []string
+	for _, s := range p.Stops {
+		out = append(out, fmt.Sprintf("%d>%d", s.Job, s.For))
+	}
+	return fmt.Sprint(out)
+}
+
+func TestPreemption(t *testing.T) {
+	tier := &Policy{Preempt: PreemptTier}
+	type place = map[int][]int
+	for _, tt := range []struct {
+		name    string
+		policy  *Policy
+		running func(n []*cluster.Node) []*Running
+		taker   api.Spec
+		want    string
+	}{
+		{"free cards count first", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
+		{"nobody for what fits", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1}})}
+		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[]"},
+		{"the least lost work", tier, func(n []*cluster.Node) []*Running {
+			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
+			saved.Saved = epoch0.Add(-time.Minute)
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
+		{"whoever hands over loses none", tier, func(n []*cluster.Node) []*Running {
+			keeps := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
+			keeps.KeepsWork = true
+			return []*Running{ran(n, 1, 1, place{0: {0, 1, 2, 3}}), keeps}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
+		{"no more than needed", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 2, place{0: {1}}), ran(n, 3, 3, place{0: {2, 3}}), ran(n, 4, 900, place{1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[1>9 2>9]"},
+		{"who turns out not to be needed stays", tier, func(n []*cluster.Node) []*Running {
+			done := ran(n, 3, 60, place{1: {0, 1, 2, 3}})
+			done.Done = true
+			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 10, place{0: {1, 2, 3}}), done}
+		}, api.Spec{Size: 1, GPUsPerRank: 3}, "[2>9]"},
+		{"a whole gang, wherever it is", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"not for the sake of a part", tier, func(n []*cluster.Node) []*Running {
+			done := ran(n, 2, 60, place{1: {0}})
+			done.Done = true
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), done}
+		}, api.Spec{Size: 2, GPUsPerRank: 4}, "[]"},
+		{"not within its minimum run", &Policy{Preempt: PreemptTier, MinRun: 61 * time.Minute}, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"nor its own one", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.MinRun = 61 * time.Minute
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"not of the same tier", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Priority = 5
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"nor who is only nice", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Priority, r.Nice = 1, 4
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"off", &Policy{Preempt: PreemptOff}, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"an account takes back what it lent", &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}, func(n []*cluster.Node) []*Running {
+			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
+			a.Account, b.Account = "other", "other"
+			return []*Running{a, b}
+		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[2>9]"},
+		{"but no more than that", &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}, func(n []*cluster.Node) []*Running {
+			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
+			a.Account, b.Account = "other", "other"
+			return []*Running{a, b}
+		}, api.Spec{Size: 5, GPUsPerRank: 1}, "[]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+			c := candidate(9, tt.taker)
+			c.Priority, c.Account = 5, "own"
+			plan := Make(epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: queueOf(c)}, tt.policy)
+			if got := told(plan); got != tt.want {
+				t.Errorf("told %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestMove follows one move: victims with a shorter notice are told later, the places are
+// nobody else's meanwhile, and the rest is called off when the taker goes.
+func TestMove(t *testing.T) {
+	nodes := []*cluster.Node{testNode("n1", 32, 4, 80)}
+	long, short := ran(nodes, 1, 10, map[int][]int{0: {0, 1}}), ran(nodes, 2, 10, map[int][]int{0: {2}})
+	long.Lead, long.KeepsWork, short.KeepsWork = time.Minute, true, true
+	p := &Policy{Preempt: PreemptTier}
+	taker := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
+	taker.Priority = 5
+	v := &View{Nodes: nodes, Running: []*Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
+	plan := Make(epoch0, v, p)
+	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(epoch0.Add(time.Minute)) {
+		t.Fatalf("at first %s, next %s", got, plan.Next)
+	}
+	stopping := *long
+	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
+	v.Running, v.Claims = []*Running{&stopping, short}, plan.Claims
+	if plan = Make(epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Claims) != 1 {
+		t.Fatalf("half way: told %s, claims %+v", told(plan), plan.Claims)
+	}
+	v.Claims = plan.Claims
+	later := epoch0.Add(time.Minute)
+	if plan = Make(later, v, p); told(plan) != "[2>9]" {
+		t.Fatalf("after the notice: told %s", told(plan))
+	}
+	v.Queue = queueOf(lasting(10, 1, 1))
+	if plan = Make(later, v, p); told(plan) != "[]" || len(plan.Claims) != 0 || started(plan) != "[10@n1]" {
+		t.Fatalf("the taker is gone: told %s, claims %+v, starts %s", told(plan), plan.Claims, started(plan))
+	}
+}
+
+// TestNobodyIsPreemptedInVain: whatever runs and waits, each move lets its whole taker
+// start, needs each of its victims, and has none that may not be one.
+func TestNobodyIsPreemptedInVain(t *testing.T) {
+	moves := 0
+	rapid.Check(t, func(t *rapid.T) {
+		// Unequal nodes and asks half of the time; else such as mostly fit, so that there is
+		// often somebody to be preempted.
+		plain := rapid.Bool().Draw(t, "plain")
+		nodes, before := genNodes(t), genQueue(t, 1000, 8)
+		ask := func(job int64) *Candidate {
+			if !plain {
+				return genCandidate(t, job)
+			}
+			return candidate(job, api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "ranks"), GPUsPerRank: rapid.IntRange(1, 2).Draw(t, "cards")})
+		}
+		if plain {
+			nodes, before = testNodes(rapid.IntRange(2, 4).Draw(t, "nodes"), 16, 4, 80), new(Queue)
+			for i := range 8 {
+				before.Insert(ask(int64(1000 + i)))
+			}
+		}
+		var running []*Running
+		for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &Policy{}).Starts {
+			c := before.Get(s.Job)
+			nodes = apply(t, nodes, c, 1, s.Slots)
+			running = append(running, &Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: CardsOf(c.Ask), Submit: c.Submit, Ask: c.Ask,
+				Start: epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
+				KeepsWork: rapid.Bool().Draw(t, "keeps"), Done: rapid.IntRange(0, 5).Draw(t, "done") == 0,
+				Fixed: rapid.IntRange(0, 5).Draw(t, "fixed") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})
+		}
+		slices.SortFunc(running, func(a, b *Running) int { return int(a.Job - b.Job) })
+		p := &Policy{Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"), MinRun: 5 * time.Minute}
+		q := NewQueue(p, nil)
+		for i := range rapid.IntRange(1, 5).Draw(t, "waiting") {
+			c := ask(int64(i + 1))
+			c.Priority += rapid.Int64Range(0, 2).Draw(t, "more")
+			c.TimeLimit = time.Duration(rapid.IntRange(0, 90).Draw(t, "limit")) * time.Minute
+			q.Insert(c)
+		}
+		v := &View{Nodes: nodes, Queue: q, Running: running}
+		plan := Make(epoch0, v, p)
+		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Claims, again.Claims) || !reflect.DeepEqual(plan.Stops, again.Stops) {
+			t.Fatal("two plans of one view differ")
+		}
+		checkMoves(t, v, p, plan)
+		moves += len(plan.Stops)
+	})
+	if moves == 0 {
+		t.Error("nobody was ever preempted")
+	}
+}
+
+func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
+	for _, s := range plan.Starts {
+		v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
+	}
+	seen := make(map[int64]bool)
+	for _, k := range plan.Claims {
+		c := v.Queue.Get(k.Job)
+		gone := func(but int64) []*cluster.Node {
+			nodes := slices.Clone(v.Nodes)
+			for _, x := range k.Victims {
+				for i, n := range nodes {
+					if x.Job != but {
+						nodes[i] = n.Release(api.MemberKey{Job: x.Job, Epoch: x.Epoch})
+					}
+				}
+			}
+			return nodes
+		}
+		if len(k.Victims) > 0 {
+			apply(t, gone(0), c, 8, k.Slots)
+		}
+		for _, x := range k.Victims {
+			r := v.Running[slices.IndexFunc(v.Running, func(r *Running) bool { return r.Job == x.Job })]
+			same := r.Priority == c.Priority && p.Preempt == PreemptService && r.KeepsWork
+			switch {
+			case seen[x.Job]:
+				t.Fatalf("job %d makes room twice", x.Job)
+			case r.Done || r.Fixed || r.Stopping || epoch0.Sub(r.Start) < p.MinRun:
+				t.Fatalf("job %d may not be preempted: %+v", x.Job, r)
+			case r.Priority >= c.Priority && !same:
+				t.Fatalf("job %d of priority %d for job %d of %d", x.Job, r.Priority, c.Job, c.Priority)
+			case fitsOn(gone(x.Job), c, k.Slots):
+				t.Fatalf("job %d need not go for %+v", x.Job, k)
+			}
+			seen[x.Job] = true
+		}
+	}
+	for _, s := range plan.Stops {
+		if !seen[s.Job] {
+			t.Fatalf("job %d is stopped outside of any move", s.Job)
+		}
+	}
+}
+
+func fitsOn(nodes []*cluster.Node, c *Candidate, slots []cluster.Slot) (fits bool) {
+	defer func() { _ = recover() }()
+	apply(refuser{}, nodes, c, 8, slots)
+	return true
+}
+
+// refuser ends apply where a node refuses.
+type refuser struct{}
+
+func (refuser) Fatalf(string, ...any) { panic("refused") }

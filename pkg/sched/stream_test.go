@@ -1,0 +1,127 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// stream is a cluster of single cards under gangs of one size that never stop coming.
+type stream struct {
+	t       *testing.T
+	policy  *Policy
+	queue   *Queue
+	planner Planner
+	nodes   []*cluster.Node
+	claims  []Claim
+	ends    map[int64]int // tick
+	asks    map[int64]*Candidate
+	tick    int
+	next    int64
+}
+
+func newStream(t *testing.T, nodes int, p *Policy) *stream {
+	return &stream{t: t, policy: p, queue: NewQueue(p, nil), nodes: testNodes(nodes, 4, 1, 80), ends: map[int64]int{}, asks: map[int64]*Candidate{}}
+}
+
+func (s *stream) now() time.Time { return epoch0.Add(time.Duration(s.tick) * time.Second) }
+
+func (s *stream) submit(size int, priority int64, limit time.Duration) int64 {
+	s.next++
+	c := candidate(s.next, api.Spec{Size: size, GPUsPerRank: 1})
+	c.Priority, c.TimeLimit, c.Submit = priority, limit, s.now()
+	s.queue.Insert(c)
+	return s.next
+}
+
+// step lets a second pass: what is over ends, and what may starts for five to nine more.
+func (s *stream) step() (started []int64) {
+	s.tick++
+	for job, end := range s.ends {
+		if end <= s.tick {
+			delete(s.ends, job)
+			for i, n := range s.nodes {
+				s.nodes[i] = n.Release(api.MemberKey{Job: job, Epoch: 1})
+			}
+		}
+	}
+	plan := s.planner.Make(s.now(), &View{Nodes: s.nodes, Queue: s.queue, Claims: s.claims}, s.policy)
+	s.claims = plan.Claims
+	for _, st := range plan.Starts {
+		s.nodes = apply(s.t, s.nodes, s.queue.Get(st.Job), 1, st.Slots)
+		s.queue.Remove(st.Job)
+		s.ends[st.Job] = s.tick + 5 + int(st.Job%5)
+		started = append(started, st.Job)
+	}
+	return started
+}
+
+// TestUnderAStream: a gang of 4 under an endless stream of gangs of 2, and an urgent one of
+// 2 under a stream of gangs of 3, start as soon as what ran at their submission has ended.
+func TestUnderAStream(t *testing.T) {
+	for _, order := range Orders {
+		for _, tt := range []struct {
+			name         string
+			nodes        int
+			flow, size   int
+			priority     int64
+			limit        time.Duration
+			perStep      int
+			orders       string
+			waitingFirst int
+		}{
+			{name: "4 under 2s", nodes: 4, flow: 2, size: 4, perStep: 1},
+			{name: "4 under many 2s", nodes: 4, flow: 2, size: 4, perStep: 3, waitingFirst: 50},
+			{name: "4 under 2s of an hour", nodes: 4, flow: 2, size: 4, perStep: 1, limit: time.Hour},
+			{name: "urgent 2 under 3s", nodes: 4, flow: 3, size: 2, priority: 1, perStep: 2},
+			{name: "urgent 2 under 3s of an hour", nodes: 4, flow: 3, size: 2, priority: 1, perStep: 2, limit: time.Hour},
+		} {
+			if order == OrderLargest && tt.priority > 0 {
+				continue // there size is the key
+			}
+			t.Run(fmt.Sprintf("%s/%s", order, tt.name), func(t *testing.T) {
+				shorter := order == OrderService && tt.limit > 0 && tt.priority == 0
+				s := newStream(t, tt.nodes, &Policy{Order: order, Claims: 4, GuardAfter: time.Minute})
+				for range tt.waitingFirst {
+					s.submit(tt.flow, 0, tt.limit)
+				}
+				for range 20 {
+					s.submit(tt.flow, 0, tt.limit)
+					s.step()
+					if order == OrderFIFO || order == OrderFair {
+						tt.perStep = 1 // who came before may go before
+					}
+				}
+				ours := s.submit(tt.size, tt.priority, tt.limit)
+				ahead := s.queue.Position(ours)
+				last := 0
+				for _, end := range s.ends {
+					last = max(last, end)
+				}
+				switch {
+				case shorter:
+					last += 60 // gangs that need half as much go first until it has waited too long
+				case order == OrderFIFO || order == OrderFair && tt.priority == 0:
+					last += 10 * (ahead + 1) // those rightly before it come first
+				}
+				for {
+					for range tt.perStep {
+						s.submit(tt.flow, 0, tt.limit)
+					}
+					started := s.step()
+					for _, job := range started {
+						if job == ours {
+							return
+						}
+					}
+					if s.tick > last {
+						t.Fatalf("not started at second %d, when all that ran or was ahead (%d) has ended by %d", s.tick, ahead, last)
+					}
+				}
+			})
+		}
+	}
+}
