@@ -15,6 +15,7 @@ type Product struct {
 	planner sched.Planner
 	ledger  *sched.Ledger
 	view    sched.View
+	next    time.Time
 }
 
 // NewProduct plans with a site's policy.
@@ -33,32 +34,30 @@ func (p *Product) Waits(c *sched.Candidate) { p.view.Queue.Insert(c) }
 // Leaves is part of [Planner].
 func (p *Product) Leaves(job int64) { p.view.Queue.Remove(job) }
 
-func (p *Product) find(job int64) (int, bool) {
-	return slices.BinarySearchFunc(p.view.Running, job, func(r *sched.Running, job int64) int { return cmp.Compare(r.Job, job) })
-}
-
 // Runs is part of [Planner].
-func (p *Product) Runs(r *sched.Running) {
-	at, _ := p.find(r.Job)
-	p.view.Running = slices.Insert(p.view.Running, at, r)
-}
-
-// Stops is part of [Planner].
-func (p *Product) Stops(job int64, u *sched.Used) {
-	if at, found := p.find(job); found {
+func (p *Product) Runs(job int64, r *sched.Running) {
+	at, found := slices.BinarySearchFunc(p.view.Running, job, func(r *sched.Running, job int64) int { return cmp.Compare(r.Job, job) })
+	switch {
+	case r != nil && found:
+		p.view.Running[at] = r
+	case r != nil:
+		p.view.Running = slices.Insert(p.view.Running, at, r)
+	case found:
 		p.view.Running = slices.Delete(p.view.Running, at, at+1)
 	}
-	p.ledger.Add(*u)
 }
 
+// Learns is part of [Planner].
+func (p *Product) Learns(u *sched.Used) { p.ledger.Add(*u) }
+
 // Next is part of [Planner].
-func (p *Product) Next() time.Time { return time.Time{} }
+func (p *Product) Next() time.Time { return p.next }
 
 // Plan is part of [Planner].
 func (p *Product) Plan(now time.Time) Decision {
 	p.view.Queue.Refresh(now)
 	plan := p.planner.Make(now, &p.view, &p.policy)
-	p.view.Claims = plan.Claims
+	p.view.Claims, p.next = plan.Claims, plan.Next
 	d := Decision{Starts: plan.Starts, Again: p.policy.MaxStarts > 0 && len(plan.Starts) >= p.policy.MaxStarts}
 	for _, s := range plan.Stops {
 		d.Preempt = append(d.Preempt, Preempt{Job: s.Job, For: s.For})

@@ -17,43 +17,63 @@ type Figures struct {
 // Outcome is what became of one job.
 type Outcome struct {
 	ID                 string
-	Submit, Start, End time.Duration
-	Delay              time.Duration // waiting, in the queue and after preemptions
+	Submit, Start, End time.Duration // Start: of its first epoch
+	Delay              time.Duration // all that its completion took beyond its duration
 	Epochs             int
 	GPUs               int
+	TimedOut           bool
 }
 
 // Result is what a run came to.
 type Result struct {
-	Jobs        int           `json:"jobs"`
-	Delay       Figures       `json:"delay_seconds"`
-	Completion  Figures       `json:"completion_seconds"`
-	Makespan    float64       `json:"makespan_seconds"`
-	Utilisation float64       `json:"utilisation"`
-	Preemptions int           `json:"preemptions"`
-	Plans       int           `json:"plans"`
-	PlanTime    time.Duration `json:"plan_time_ns"`
-	PlanMax     time.Duration `json:"plan_max_ns"`
-	Wall        time.Duration `json:"wall_ns"`
-	Outcomes    []Outcome     `json:"-"`
+	Jobs        int     `json:"jobs"`
+	Delay       Figures `json:"delay_seconds"`      // completion less the job's own duration
+	Start       Figures `json:"start_seconds"`      // from the submission to the first start
+	Completion  Figures `json:"completion_seconds"` // from the submission to the end
+	Makespan    float64 `json:"makespan_seconds"`
+	Utilisation float64 `json:"utilisation"` // of all cards over the makespan
+	// Fragmentation is the part of the free cards that lie on nodes in use, where no gang of
+	// whole nodes can have them, over the makespan.
+	Fragmentation float64       `json:"fragmentation"`
+	Preemptions   int           `json:"preemptions"`
+	LostSeconds   float64       `json:"lost_card_seconds"` // of work done again after preemptions
+	TimedOut      int           `json:"timed_out"`         // ended by their limits
+	Plans         int           `json:"plans"`
+	PlanTime      time.Duration `json:"plan_time_ns"`
+	PlanMax       time.Duration `json:"plan_max_ns"`
+	Wall          time.Duration `json:"wall_ns"` // on the machine that simulated
+	JobsPerSecond float64       `json:"jobs_per_second"`
+	Outcomes      []Outcome     `json:"-"`
+	Series        []Sample      `json:"-"`
+	Cards         int           `json:"cards"`
 }
 
 func (s *Sim) result(wall time.Duration) *Result {
-	r := &Result{Jobs: len(s.lives), Preemptions: s.meter.preempts, Plans: s.meter.plans, PlanTime: s.meter.planTime, PlanMax: s.meter.planMax, Wall: wall}
-	delays, jcts := make([]float64, len(s.lives)), make([]float64, len(s.lives))
+	m := &s.meter
+	r := &Result{Jobs: len(s.lives), Preemptions: m.preempts, LostSeconds: m.lost, Plans: m.plans, PlanTime: m.planTime,
+		PlanMax: m.planMax, Wall: wall, Series: m.series, Cards: m.cards, Outcomes: make([]Outcome, len(s.lives))}
+	delays, starts, ends := make([]float64, r.Jobs), make([]float64, r.Jobs), make([]float64, r.Jobs)
 	last := time.Duration(0)
 	for i := range s.lives {
 		l, j := &s.lives[i], &s.trace.Jobs[i]
-		o := Outcome{ID: j.ID, Submit: j.Submit, Start: l.first, End: l.end, Epochs: int(l.epochs), GPUs: j.GPUs()}
-		o.Delay = l.end - j.Submit - j.Duration
+		o := Outcome{ID: j.ID, Submit: j.Submit, Start: l.first, End: l.end, Epochs: int(l.epochs), GPUs: j.GPUs(), TimedOut: l.timeout}
+		o.Delay = l.end - j.Submit - l.done
+		if l.timeout {
+			r.TimedOut++
+		}
 		last = max(last, l.end)
-		delays[i], jcts[i] = o.Delay.Seconds(), (l.end - j.Submit).Seconds()
-		r.Outcomes = append(r.Outcomes, o)
+		delays[i], starts[i], ends[i] = o.Delay.Seconds(), (l.first - j.Submit).Seconds(), (l.end - j.Submit).Seconds()
+		r.Outcomes[i] = o
 	}
-	r.Delay, r.Completion = figures(delays), figures(jcts)
-	r.Makespan = last.Seconds()
-	if r.Makespan > 0 && s.meter.cards > 0 {
-		r.Utilisation = s.meter.busyArea / r.Makespan / float64(s.meter.cards)
+	r.Delay, r.Start, r.Completion = figures(delays), figures(starts), figures(ends)
+	if r.Makespan = last.Seconds(); r.Makespan > 0 && m.cards > 0 {
+		r.Utilisation = m.busyArea / r.Makespan / float64(m.cards)
+	}
+	if m.freeArea > 0 {
+		r.Fragmentation = m.brokenArea / m.freeArea
+	}
+	if wall > 0 {
+		r.JobsPerSecond = float64(r.Jobs) / wall.Seconds()
 	}
 	return r
 }
@@ -62,7 +82,7 @@ func figures(v []float64) Figures {
 	if len(v) == 0 {
 		return Figures{}
 	}
-	v = slices.Sorted(slices.Values(v))
+	slices.Sort(v)
 	sum := 0.0
 	for _, x := range v {
 		sum += x

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,10 +36,10 @@ type Planner interface {
 	Waits(c *sched.Candidate)
 	// Leaves: it may not be admitted any more.
 	Leaves(job int64)
-	// Runs: a gang was admitted. Stops: it does not run any more, with what the controller
-	// has learnt from that.
-	Runs(r *sched.Running)
-	Stops(job int64, u *sched.Used)
+	// Runs: a job holds nodes, or holds them in another way than before; nil: it does not.
+	Runs(job int64, r *sched.Running)
+	// Learns: an attempt is over.
+	Learns(u *sched.Used)
 	// Plan is asked when something changed, and until a decision does not say Again.
 	Plan(now time.Time) Decision
 	// Next is when it wants to be asked without a change; zero: not at all.
@@ -71,7 +72,6 @@ type Sim struct {
 	next      int            // index of the next submission
 	ends      endHeap
 	specs     map[specKey]*api.Spec
-	asks      map[*api.Spec]*cluster.Ask
 	actual    [1]api.MemberActual
 	ranks     []api.RankActual
 	sinceTake int
@@ -91,7 +91,7 @@ type life struct {
 	first     time.Duration // start of the first epoch, -1: never
 	end       time.Duration // -1: not ended
 	overheads time.Duration
-	ran       time.Duration // as the controller sees it, as far as that is not lost
+	ran       time.Duration // in all its epochs
 	timeout   bool
 }
 
@@ -103,7 +103,7 @@ func New(t *trace.Trace, c *Cluster, p Planner, opt Options) (*Sim, error) {
 	// Nobody asks about ended jobs here: they leave memory at once.
 	opt.Settings.KeepEnded = 0
 	s := &Sim{opt: opt, trace: t, world: gang.New(opt.Settings), planner: p, start: t.Start, at: map[string]int{},
-		lives: make([]life, len(t.Jobs)), specs: map[specKey]*api.Spec{}, asks: map[*api.Spec]*cluster.Ask{}}
+		lives: make([]life, len(t.Jobs)), specs: map[specKey]*api.Spec{}}
 	if s.start.IsZero() {
 		s.start = origin
 	}
@@ -180,7 +180,8 @@ func (s *Sim) advance() bool {
 		return false // what is left are timers of jobs that are over
 	}
 	if at := s.planner.Next(); !at.IsZero() {
-		sooner(at.Sub(s.start))
+		// A moment that has come was looked at in this instant already.
+		sooner(max(at.Sub(s.start), s.now+time.Millisecond))
 	}
 	if s.waiting > 0 {
 		// Timers matter to waiting jobs alone: a back-off ends. The others of the world
@@ -192,7 +193,7 @@ func (s *Sim) advance() bool {
 	if next < 0 {
 		return false
 	}
-	s.meter.pass(next - s.now)
+	s.meter.pass(next, next-s.now, s.waiting)
 	s.now = next
 	return true
 }
@@ -218,11 +219,11 @@ func (s *Sim) requeue() {
 	s.changed = s.changed || room || len(ids) > 0
 	for _, id := range ids {
 		if c := s.world.Candidate(id); c != nil {
-			c.Attained = s.lives[id-1].ran
 			s.planner.Waits(c)
 		} else {
 			s.planner.Leaves(id)
 		}
+		s.planner.Runs(id, s.world.Running(id))
 	}
 }
 
@@ -267,6 +268,10 @@ func (s *Sim) limit(j *trace.Job) time.Duration {
 	return s.opt.Partitions[0].DefaultTime
 }
 
+// maxRounds bounds the plans of one instant: each that says Again has stopped or started
+// something, and a gang that was stopped is not stopped again.
+const maxRounds = 1000
+
 // plan asks the planner when there is something new, as the engine does.
 func (s *Sim) plan() {
 	s.requeue()
@@ -274,21 +279,34 @@ func (s *Sim) plan() {
 	if !s.changed && (at.IsZero() || at.After(s.start.Add(s.now))) {
 		return
 	}
-	for again := true; again && s.err == nil; {
+	rounds := 0
+	for again := true; again && s.err == nil; rounds++ {
 		s.changed = false
 		t := time.Now()
 		d := s.planner.Plan(s.start.Add(s.now))
 		s.meter.planned(time.Since(t))
-		for _, p := range d.Preempt {
-			s.preempt(p)
-		}
 		for i := range d.Starts {
 			s.begin(&d.Starts[i])
 		}
+		for _, p := range d.Preempt {
+			s.preempt(p)
+		}
 		s.requeue()
-		again = d.Again
+		if again = d.Again; again && rounds >= maxRounds {
+			s.err = s.endless(&d)
+		}
 	}
 	s.changed = false
+}
+
+// endless names two gangs between which the cards go to and fro.
+func (s *Sim) endless(d *Decision) error {
+	text := fmt.Sprintf("at %.0f s: %d plans in one instant and no end: gangs are stopped for each other", s.now.Seconds(), maxRounds)
+	if len(d.Preempt) > 0 {
+		p := d.Preempt[0]
+		text += fmt.Sprintf(", now %s for %s", s.job(p.Job).ID, s.job(p.For).ID)
+	}
+	return errors.New(text + "; a preempt_min_run keeps what has just started")
 }
 
 // begin admits a gang and lets the nodes report what they would.
@@ -326,9 +344,6 @@ func (s *Sim) begin(st *sched.Start) {
 	s.waiting--
 	s.live++
 	s.touched(j)
-	s.planner.Runs(&sched.Running{Job: j.ID, Epoch: j.Epoch, Priority: j.Priority, User: j.User, Account: j.Spec.Account,
-		Size: len(j.Ranks), Cards: tj.GPUs(), Ask: s.asks[j.Spec], Submit: j.Submit, Start: j.Start, TimeLimit: j.TimeLimit,
-		Attained: l.ran, KeepsWork: true, Stop: s.opt.Settings.Grace})
 }
 
 // report is the word of one node about one member.
@@ -383,10 +398,8 @@ func (s *Sim) endDue() {
 		l.began, l.end = -1, s.now
 		s.live--
 		u := s.used(e.job, ran)
-		if u.Limit = s.limit(s.job(e.job)); !l.timeout {
-			u.Whole = l.ran
-		}
-		s.planner.Stops(e.job, u)
+		u.Whole, u.Limit = l.ran, s.limit(s.job(e.job))
+		s.planner.Learns(u)
 	}
 }
 
@@ -424,19 +437,23 @@ func (s *Sim) preempt(p Preempt) {
 		s.err = fmt.Errorf("at %v: preemption of job %s: %s", s.now, s.job(p.Job).ID, why(out))
 		return
 	}
+	j := s.world.Job(p.Job)
+	last := len(j.Ranks) - 1
+	if out := s.step(gang.CheckpointSaved{Job: p.Job, Epoch: j.Epoch, Rank: last, SetRanks: len(j.Ranks)}); !out.Applied {
+		s.err = fmt.Errorf("at %v: checkpoint of job %s: %s", s.now, s.job(p.Job).ID, why(out))
+		return
+	}
 	s.stop(p.Job, api.CausePreempted, 143)
 	ran := s.now - l.began
 	worked := max(0, ran-l.overhead)
 	l.overheads += min(ran, l.overhead)
 	l.done = max(0, l.done+worked-s.opt.Costs.Lost)
-	l.ran = max(0, l.ran+ran-s.opt.Costs.Lost)
-	s.meter.lost += min(worked, s.opt.Costs.Lost)
+	l.ran += ran
 	l.began = -1
 	s.live--
 	s.waiting++
-	s.meter.preempted(ran, s.job(p.Job).GPUs())
-	s.planner.Stops(p.Job, s.used(p.Job, ran))
-	s.requeue() // it waits with what it has attained
+	s.meter.preempted(worked, s.opt.Costs.Lost, s.job(p.Job).GPUs())
+	s.planner.Learns(s.used(p.Job, ran))
 }
 
 // stuck names a job that nothing will ever start.
@@ -463,9 +480,10 @@ func (s *Sim) spec(j *trace.Job) *api.Spec {
 		return sp
 	}
 	sp := &api.Spec{Name: "trace", Account: j.Account, Size: j.Ranks, Launch: api.LaunchRanks, CPUsPerRank: max(1, j.CPUs), MemoryPerRank: j.Memory,
-		GPUsPerRank: j.Cards, GPUType: j.Models, VRAMBytes: j.VRAM, Share: j.VRAM > 0, Partition: Partition}
+		GPUsPerRank: j.Cards, GPUType: j.Models, VRAMBytes: j.VRAM, Share: j.VRAM > 0, Partition: Partition,
+		// Every job hands its work over when it is told to stop: [Costs] say at what price.
+		Notice: &api.Notice{Signal: "USR1"}, Checkpoint: api.CheckpointDrain}
 	s.specs[k] = sp
-	s.asks[sp] = cluster.AskOf(sp, []string{Partition})
 	return sp
 }
 

@@ -62,10 +62,10 @@ func (q *Queue) Leaves(job int64) {
 }
 
 // Runs is part of [replay.Planner].
-func (q *Queue) Runs(*sched.Running) {}
+func (q *Queue) Runs(int64, *sched.Running) {}
 
-// Stops is part of [replay.Planner].
-func (q *Queue) Stops(int64, *sched.Used) {}
+// Learns is part of [replay.Planner].
+func (q *Queue) Learns(*sched.Used) {}
 
 // Next is part of [replay.Planner].
 func (q *Queue) Next() time.Time { return time.Time{} }

@@ -38,10 +38,10 @@ func (p *Placer) Waits(c *sched.Candidate) { p.turn = c }
 func (p *Placer) Leaves(int64) { p.turn = nil }
 
 // Runs is part of [replay.Planner].
-func (p *Placer) Runs(*sched.Running) {}
+func (p *Placer) Runs(int64, *sched.Running) {}
 
-// Stops is part of [replay.Planner].
-func (p *Placer) Stops(int64, *sched.Used) {}
+// Learns is part of [replay.Planner].
+func (p *Placer) Learns(*sched.Used) {}
 
 // Next is part of [replay.Planner].
 func (p *Placer) Next() time.Time { return time.Time{} }

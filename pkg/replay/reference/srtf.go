@@ -58,10 +58,10 @@ func (q *Dealer) Waits(c *sched.Candidate) { q.known[c.Job], q.waiting[c.Job] = 
 func (q *Dealer) Leaves(job int64) { delete(q.waiting, job) }
 
 // Runs is part of [replay.Planner].
-func (q *Dealer) Runs(*sched.Running) {}
+func (q *Dealer) Runs(int64, *sched.Running) {}
 
-// Stops is part of [replay.Planner].
-func (q *Dealer) Stops(int64, *sched.Used) {}
+// Learns is part of [replay.Planner].
+func (q *Dealer) Learns(*sched.Used) {}
 
 // Next is part of [replay.Planner].
 func (q *Dealer) Next() time.Time { return time.Time{} }

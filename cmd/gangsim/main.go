@@ -1,0 +1,9 @@
+// Command gangsim plays a trace of jobs on the scheduler; see man/gangsim.1.
+package main
+
+import (
+	"gangd/pkg/gangsim"
+	"gangd/pkg/program"
+)
+
+func main() { program.Main(gangsim.New()) }

@@ -1,0 +1,115 @@
+package gangsim
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// writeReport writes a report for people into dir: report.md, report.html and the plots of
+// both. It makes the directory, and writes over what an earlier report left there.
+func writeReport(dir string, in *input, runs []*played) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	if err := drawFigures(dir, runs); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "report.md"), markdown(in, runs), 0o644); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	page, err := page(in, runs)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "report.html"), page, 0o644); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return nil
+}
+
+func markdown(in *input, runs []*played) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n\n", in.title())
+	for _, n := range in.remarks() {
+		fmt.Fprintf(&b, "- %s\n", n)
+	}
+	if s := verdict(runs); s != "" {
+		fmt.Fprintf(&b, "\n%s\n", s)
+	}
+	b.WriteString("\n| |")
+	for _, r := range runs {
+		fmt.Fprintf(&b, " %s |", strings.ReplaceAll(r.policy.name, "|", `\|`))
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(runs)) + "\n")
+	for _, row := range rows {
+		fmt.Fprintf(&b, "| %s |", row.name)
+		for _, r := range runs {
+			fmt.Fprintf(&b, " %s |", row.of(r))
+		}
+		b.WriteString("\n")
+	}
+	for _, f := range figures {
+		fmt.Fprintf(&b, "\n## %s\n![%s](%s.svg)\n", f.title, f.title, f.name)
+	}
+	return b.Bytes()
+}
+
+// verdict is the comparison in a sentence: what most people look for first.
+func verdict(runs []*played) string {
+	if len(runs) < 2 || runs[0].Delay.Average <= 0 {
+		return ""
+	}
+	var parts []string
+	for _, r := range runs[1:] {
+		change := r.Delay.Average/runs[0].Delay.Average - 1
+		word := "longer"
+		if change < 0 {
+			word, change = "shorter", -change
+		}
+		parts = append(parts, fmt.Sprintf("with %s the average wait is %.0f %% %s than with %s, the longest %s instead of %s",
+			r.policy.name, 100*change, word, runs[0].policy.name, span(r.Delay.Max), span(runs[0].Delay.Max)))
+	}
+	return strings.ToUpper(parts[0][:1]) + strings.Join(parts, "; ")[1:] + "."
+}
+
+var pageTemplate = template.Must(template.New("report").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title>
+<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}
+td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}td:first-child{text-align:left}img{max-width:100%}</style></head>
+<body><h1>{{.Title}}</h1><ul>{{range .Remarks}}<li>{{.}}</li>{{end}}</ul>{{with .Verdict}}<p>{{.}}</p>{{end}}
+<table><tr><th></th>{{range .Heads}}<th>{{.}}</th>{{end}}</tr>
+{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
+{{end}}</table>
+{{range .Figures}}<h2>{{.Title}}</h2><img src="{{.Name}}.svg" alt="{{.Title}}">
+{{end}}</body></html>
+`))
+
+func page(in *input, runs []*played) ([]byte, error) {
+	type shown struct{ Name, Title string }
+	data := struct {
+		Title, Verdict string
+		Remarks, Heads []string
+		Rows           [][]string
+		Figures        []shown
+	}{Title: in.title(), Remarks: in.remarks(), Verdict: verdict(runs)}
+	for _, r := range runs {
+		data.Heads = append(data.Heads, r.policy.name)
+	}
+	for _, row := range rows {
+		line := []string{row.name}
+		for _, r := range runs {
+			line = append(line, row.of(r))
+		}
+		data.Rows = append(data.Rows, line)
+	}
+	for _, f := range figures {
+		data.Figures = append(data.Figures, shown{f.name, f.title})
+	}
+	var b bytes.Buffer
+	err := pageTemplate.Execute(&b, data)
+	return b.Bytes(), err
+}
