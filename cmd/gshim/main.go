@@ -12,7 +12,7 @@ import (
 
 const usage = `usage: gshim DIR                                        hold the member in DIR
        gshim spare STATEDIR                             hold members below STATEDIR, one after the other
-       gshim readlog --path=P [--offset=N] [--follow] [--head]   write a file to standard output
+       gshim readlog --path=P [--offset=N] [--since=N] [--follow] [--head]   write a file to standard output
        gshim check                                      second stage, started by gshim itself
 `
 
@@ -38,7 +38,7 @@ func run(args []string) int {
 
 func readLog(args []string) int {
 	var path string
-	var offset int64
+	var offset, since int64
 	var follow, head bool
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
@@ -60,6 +60,8 @@ func readLog(args []string) int {
 			path = value
 		case "--offset":
 			offset, err = strconv.ParseInt(value, 10, 64)
+		case "--since":
+			since, err = strconv.ParseInt(value, 10, 64)
 		default:
 			err = fmt.Errorf("unknown option %q", name)
 		}
@@ -67,6 +69,9 @@ func readLog(args []string) int {
 			fmt.Fprintf(os.Stderr, "gshim: %v\n%s", err, usage)
 			return 2
 		}
+	}
+	if st, err := os.Stat(path); err == nil && offset < 0 && since > 0 {
+		offset = max(since, st.Size()+offset) // the end, but nothing of an attempt before
 	}
 	if err := shim.ReadLog(os.Stdout, path, offset, follow, head); err != nil {
 		fmt.Fprintf(os.Stderr, "gshim: %v\n", err)

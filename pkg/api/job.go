@@ -125,6 +125,7 @@ type Attempt struct {
 	Nodes       []string  `json:"nodes"`
 	ExitCodes   []int     `json:"exit_codes"`
 	GPUSeconds  int64     `json:"gpu_seconds"`
+	VRAMPeak    int64     `json:"vram_peak_bytes"` // the most that a rank used on one card, 0: not known
 }
 
 // JobDetail is `gctl show job --json`: one job with its attempts.
@@ -157,6 +158,7 @@ const (
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"
+	EventWarned         EventType = "warned" // a rank does what it will be stopped for when it goes on
 	EventEnded          EventType = "ended"
 )
 
@@ -169,6 +171,7 @@ const (
 	EventNodeResumed EventType = "node_resumed"
 	EventNodeFenced  EventType = "node_fenced" // a person's word, or the lease: nothing runs there any more
 	EventCardState   EventType = "card_state"  // a card was quarantined, or is fine again
+	EventNodeHealth  EventType = "node_health" // the site's health program took the node out of service, or put it back
 )
 
 // Event is one line of a job's story. Seq orders all events of a controller and is the

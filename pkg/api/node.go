@@ -36,6 +36,9 @@ type Card struct {
 	State          CardState `json:"state"`
 	Reason         string    `json:"reason,omitempty"`
 	Jobs           []int64   `json:"jobs"`
+	MIG            bool      `json:"mig,omitempty"`
+	Compute        string    `json:"compute,omitempty"` // CUDA compute capability, "9.0"
+	NUMA           int       `json:"numa"`              // -1: unknown
 }
 
 // Node is a node as `ginfo --json` prints it.
@@ -48,6 +51,7 @@ type Node struct {
 	LostSince   time.Time `json:"lost_since,omitzero"`
 	LastSeen    time.Time `json:"last_seen,omitzero"`
 	Containment string    `json:"containment"`
+	Devices     string    `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards
 	Version     string    `json:"version"`
 	Partitions  []string  `json:"partitions"`
 	Features    []string  `json:"features"`

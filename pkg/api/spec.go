@@ -31,6 +31,7 @@ type Spec struct {
 	GPUsPerRank   int    `json:"gpus_per_rank,omitempty"`
 	GPUsPerNode   int    `json:"gpus_per_node,omitempty"` // cards of each member as a whole; excludes GPUsPerRank
 	GPUType       string `json:"gpu_type,omitempty"`      // "", "a100" or "a100|h100", matched without case as part of the model's name
+	MinCompute    string `json:"min_compute,omitempty"`   // least CUDA compute capability of a card: "8.0"
 	VRAMBytes     int64  `json:"vram_bytes,omitempty"`    // per card, 0: no figure
 	Share         bool   `json:"share,omitempty"`         // may share a card while VRAM fits; needs VRAMBytes
 

@@ -324,14 +324,14 @@ func writeNodes(s *screen, nodes []api.Node) error {
 		}
 		writeFields(s.w, []string{
 			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
-			fmt.Sprintf("Address=%s Version=%s Containment=%s", orNull(n.Address), orNull(n.Version), orNull(n.Containment)),
+			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", orNull(n.Address), orNull(n.Version), orNull(n.Containment), orNull(n.Devices)),
 			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s", n.CPUsUsed, n.CPUs, bytesText(n.MemoryUsed), bytesText(n.MemoryBytes)),
 			fmt.Sprintf("Partitions=%s Features=%s", orNull(strings.Join(n.Partitions, ",")), orNull(strings.Join(n.Features, ","))),
 			fmt.Sprintf("BootId=%s LastSeen=%s", orNull(n.BootID), stamp(n.LastSeen)),
 			"Jobs=" + jobList(n.Jobs),
 		})
 		if len(n.Cards) > 0 {
-			if err := (&ginfo{}).cardTable(nodes[i : i+1]).write(s); err != nil {
+			if err := (&ginfo{}).writeCards(s, nodes[i:i+1]); err != nil {
 				return err
 			}
 		}

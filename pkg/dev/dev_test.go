@@ -275,6 +275,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{Options{Dir: "/tmp/x", Nodes: 0}, "--nodes=0: want 1 to 256"},
 		{Options{Dir: "/tmp/x", Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
+		{Options{Dir: "/tmp/x", Nodes: 2, GPUs: "8x80G,8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
+		{Options{Dir: "/tmp/x", Nodes: 1, GPUs: "8x80G,8x40G"}, "--gpus=8x80G,8x40G: cards for 2 nodes, and there are 1 (--nodes)"},
 		{Options{Dir: long, Nodes: 12}, "the directory's path is too long: " + long + " has 81 bytes, and with 12 nodes at most 77 leave room for unix sockets, which end at 107; choose a shorter one, such as --dir=/tmp/gang"},
 		{Options{Dir: full, Nodes: 1}, full + " is not empty and not a cluster of gangd dev; give an empty directory or none"},
 		{Options{Dir: "/tmp/x", Nodes: 1, Set: []string{"grce=1s"}}, `--set grce=1s: unknown key "grce"; nearest is grace`},

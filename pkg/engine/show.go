@@ -187,7 +187,7 @@ func nodesOf(j *gang.Job) []string {
 
 func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	a := api.Attempt{JobID: r.Job, Attempt: number, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
-		ExitCodes: r.ExitCodes, Nodes: []string{}}
+		ExitCodes: r.ExitCodes, Nodes: []string{}, VRAMPeak: r.VRAMPeak}
 	if a.ExitCodes == nil {
 		a.ExitCodes = []int{}
 	}
@@ -222,7 +222,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
 	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Address: r.Address, BootID: n.BootID,
-		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Version: n.Hello.Version,
+		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes,
 		Cards: []api.Card{}, Jobs: []int64{}}
 	for i := range r.Grants {
@@ -264,7 +264,8 @@ func showLeft(out *api.Node, n *cluster.Node, l *gang.Left) {
 // showCard: reserved is what the grants on it may use, the whole card when exclusive.
 func showCard(n *cluster.Node, c *cluster.Card) api.Card {
 	out := api.Card{Index: c.Index, UUID: c.UUID, Model: c.Model, VRAMBytes: c.VRAMBytes, UsedBytes: c.UsedBytes,
-		StrangersBytes: c.StrangersBytes, Utilization: c.Utilization, State: c.State, Reason: c.Reason, Jobs: []int64{}}
+		StrangersBytes: c.StrangersBytes, Utilization: c.Utilization, State: c.State, Reason: c.Reason, Jobs: []int64{},
+		MIG: c.MIG, Compute: c.Compute, NUMA: c.NUMA}
 	for i := range n.Grants {
 		for _, g := range n.Grants[i].Cards {
 			if g.UUID != c.UUID {

@@ -251,7 +251,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
 	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
-	e.body, e.stuck = nil, nil
+	e.body, e.stuck, e.warned = nil, nil, nil
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
@@ -285,6 +285,7 @@ func epochRow(j *Job) EpochRow {
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
 		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
 		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
+		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
 	}
 	row.OutStarts, row.ErrStarts = unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
 	return row

@@ -223,7 +223,7 @@ func TestSamples(t *testing.T) {
 	}
 	b.must(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "GPU-n1-2", Unhealthy: "xid 79"}}})
 	ch = b.w.Take()
-	if c := ch.Nodes[0].Res.Cards[2]; len(ch.Nodes) != 1 || c.State != api.CardQuarantined || c.Reason != "xid 79" || ch.Events[0].Text != "card 2 quarantined xid 79" {
+	if c := ch.Nodes[0].Res.Cards[2]; len(ch.Nodes) != 1 || c.State != api.CardQuarantined || c.Reason != "xid 79" || ch.Events[0].Text != "card 2 quarantined: xid 79" {
 		t.Fatalf("%+v", ch)
 	}
 	b.hello("n1")

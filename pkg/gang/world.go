@@ -55,6 +55,7 @@ type entry struct {
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string   // survivors by member
+	warned   map[int]string   // what ranks are warned of now
 	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
 	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
@@ -112,6 +113,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.report(ev)
 	case NodeSample:
 		return w.sample(ev)
+	case CardDrain:
+		return w.drainCard(ev)
+	case CardResume:
+		return w.resumeCard(ev)
 	case NodeGone:
 		return w.sessionCut(ev)
 	case NodeDrain:

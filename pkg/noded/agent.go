@@ -30,9 +30,12 @@ func (d *Daemon) Hello() *api.Hello {
 	if memory == 0 {
 		memory = memTotal()
 	}
+	members := d.board.all()
+	health := d.board.healthNow()
+	d.cards.refresh(members)
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(),
-		LineageSeen: d.state.lineage.Load(), Members: d.board.all()}
+		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
+		LineageSeen: d.state.lineage.Load(), Members: members}
 }
 
 // Welcome implements [session.Agent].
@@ -74,7 +77,13 @@ func (d *Daemon) Down(err error) {
 }
 
 // Report implements [session.Agent].
-func (d *Daemon) Report() *api.Actual { return d.board.report() }
+func (d *Daemon) Report() *api.Actual {
+	a := d.board.report()
+	if a != nil {
+		d.cards.refresh(a.Members)
+	}
+	return a
+}
 
 // Samples implements [session.Agent].
 func (d *Daemon) Samples() []api.CardSample { return d.cards.news() }
@@ -138,6 +147,13 @@ func (d *Daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
 	return m.signal(ctx, o)
 }
 
+// ResumeCard implements [session.Agent].
+func (d *Daemon) ResumeCard(ctx context.Context, uuid string) error {
+	err := d.cards.resume(ctx, uuid)
+	d.client.Wake()
+	return err
+}
+
 // ReadLog implements [session.Agent]. The file is read in a process of its own that is the
 // user, so that the kernel decides what may be read, and that can be killed when the file
 // system hangs.
@@ -148,6 +164,9 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 	}
 	var stderr bytes.Buffer
 	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
+	if q.Since > 0 {
+		c.Args = append(c.Args, "--since="+strconv.FormatInt(q.Since, 10))
+	}
 	if q.Follow {
 		c.Args = append(c.Args, "--follow")
 	}

@@ -33,6 +33,7 @@ type Daemon struct {
 	ports       *ports
 	accounts    *accounts
 	cards       *cards
+	devices     string        // whether members are kept from the cards of others
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
 	shims       *shim.Pool
@@ -75,13 +76,17 @@ func Run(ctx context.Context, opts Options) error {
 	defer d.shims.Close()
 	defer d.running.Wait()
 	defer stop()
-	d.cards = newCards(opts.GPU, d.ours, d.log)
+	d.cards = newCards(opts.GPU, newOwners(d.memberOf), d.log)
 	d.cards.inventory(ctx)
-	if err := d.adopt(); err != nil {
+	d.devices = d.judgeDevices()
+	d.cards.wasHeld(d.state.heldCards())
+	d.cards.keep = d.state.keepHeldCards
+	if err := d.adopt(ctx); err != nil {
 		return err
 	}
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
+	d.watchHealth(members)
 	stopJobs, err := d.serveJobs()
 	if err != nil {
 		return err
@@ -104,10 +109,15 @@ func (d *Daemon) tick(ctx context.Context) {
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
 		}
+		d.checkOverruns()
 		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
 			d.renew(until)
 		}
-		t := time.NewTimer(s.Heartbeat)
+		pause := s.Heartbeat
+		if d.cards.holding() {
+			pause = min(pause, heldPause)
+		}
+		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -118,6 +128,10 @@ func (d *Daemon) tick(ctx context.Context) {
 		}
 	}
 }
+
+// heldPause is how often cards are looked at while one waits to be empty: it is to be back
+// within two seconds.
+const heldPause = 500 * time.Millisecond
 
 func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
@@ -201,8 +215,8 @@ func (d *Daemon) remove(m *member) {
 	d.siblings(m)
 }
 
-// ours reports whether a process belongs to a member of this node.
-func (d *Daemon) ours(pid int) bool {
+// memberOf gives the member of this node that a process belongs to.
+func (d *Daemon) memberOf(pid int) (api.MemberKey, bool) {
 	if d.cgroups != "" {
 		return inCgroup(pid, filepath.Base(d.cgroups)+"/"+d.state.id+"-")
 	}

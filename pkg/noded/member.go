@@ -44,6 +44,11 @@ type member struct {
 	told    Told
 	waiting map[uint64]*order
 	gone    bool // nothing of it is left
+
+	sentOwn  bool            // the stop that this node decided was sent
+	warnings map[int]string  // what ranks are warned of now
+	judged   map[int]failure // ranks whose failure has been looked into
+	seen     []api.CardSample
 }
 
 // want is a member's mailbox: the newest orders.
@@ -53,6 +58,8 @@ type want struct {
 	gate   *api.Gate
 	stop   *api.Stop
 	lease  time.Duration // not 0: renew until then, boot clock
+	own    *api.Stop     // this node's own decision
+	warn   *shim.Warning // to be told
 	forget bool
 }
 
@@ -102,7 +109,7 @@ func (m *member) take() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
-	m.want.lease, m.want.body, m.want.spec = 0, nil, nil // used once
+	m.want.lease, m.want.body, m.want.spec, m.want.warn = 0, nil, nil, nil // used once
 	return w
 }
 
@@ -130,7 +137,7 @@ func (m *member) run(ctx context.Context) {
 			m.pass(o)
 		case a, ok := <-m.answers:
 			if ok {
-				m.heard(a)
+				m.heard(ctx, a)
 			} else {
 				m.hungUp(ctx)
 			}
@@ -153,7 +160,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 	w := m.take()
 	if w.body != nil {
 		if w.forget || w.stop != nil { // called off before it began
-			m.become(api.MemberActual{Phase: api.PhaseStopped})
+			m.become(ctx, api.MemberActual{Phase: api.PhaseStopped})
 		} else {
 			m.prepare(ctx, w.body, w.spec)
 			w = m.take() // that may have taken its time
@@ -167,6 +174,9 @@ func (m *member) step(ctx context.Context) (again bool) {
 	if todo.Drop {
 		return m.drop(ctx)
 	}
+	if m.conn != nil && !m.over.Load() {
+		m.ownWishes(&w)
+	}
 	return todo.Again
 }
 
@@ -175,7 +185,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 func (m *member) send(c shim.Command) { _ = m.conn.Send(c) }
 
 // heard takes in what the shim said.
-func (m *member) heard(a shim.Answer) {
+func (m *member) heard(ctx context.Context, a shim.Answer) {
 	if o := m.waiting[a.Signal]; a.Signal != 0 && o != nil {
 		delete(m.waiting, a.Signal)
 		o.answer <- a.Processes
@@ -185,13 +195,16 @@ func (m *member) heard(a shim.Answer) {
 	}
 	if a.State != nil {
 		m.shimPID.Store(int64(a.State.ShimPID))
-		m.become(a.State.MemberActual)
+		m.lookInto(ctx, &a.State.MemberActual)
+		m.become(ctx, a.State.MemberActual)
 	}
 }
 
-// become publishes a new state of the member.
-func (m *member) become(a api.MemberActual) {
+// become publishes a new state of the member. An end is told with the proof that its cards are
+// empty, or which of them are not.
+func (m *member) become(ctx context.Context, a api.MemberActual) {
 	a.MemberKey, a.Port = m.key, m.port()
+	m.settleCards(ctx, &a)
 	m.actual = a
 	if a.Phase == api.PhaseRefused {
 		m.clear() // "nothing of it is left" is part of the word

@@ -24,12 +24,17 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 	handed, refusal := m.d.fetchCheckpoints(ctx, m.key, body, spec)
 	defer handed.drop()
 	if refusal != nil {
-		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
 	}
 	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec, handed)
 	if refusal != nil {
-		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		return
+	}
+	seen, refusal := m.d.cards.give(ctx, m.key, s.Cards)
+	if refusal != nil {
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal, Cards: seen})
 		return
 	}
 	select {
@@ -48,7 +53,7 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		}
 	}
 	if err != nil {
-		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return
 	}
 	m.talk(conn)
@@ -93,6 +98,11 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		s.CgroupDir = filepath.Join(d.cgroups, d.state.id+"-"+name)
 	}
 	d.fillRanks(s, node, acc, body, spec, handed)
+	s.Cards = cardsOf(node, body, spec)
+	var err error
+	if s.Deny, err = d.deny(s.Cards); err != nil {
+		return nil, nodeFault("%v", err)
+	}
 	if body.Ranks[0].Node == node {
 		port, err := d.ports.take(k)
 		if err != nil {

@@ -94,6 +94,10 @@ func TestBuildDerives(t *testing.T) {
 		{"-N2 -n4 -G2", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 1}},
 		{"-N2 --ntasks-per-node=4 --gpus-per-task=1 --gres=gpu:4", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 4, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1}},
 		{"--vram=40G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30}},
+		{"--gpus=2 --gres=gmem:40G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, VRAMBytes: 40 << 30}},
+		{"--gres=VRAM:40G -n2 --gpus-per-task=1", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30}},
+		{"-N2 --gpus-per-node=4 --gres=gpumem:40g", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4, VRAMBytes: 40 << 30}},
+		{"-N2 --gres=gmem:40G", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1, VRAMBytes: 40 << 30}},
 		{"--gres=gpu:2,VRAM:24G --share", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, VRAMBytes: 24 << 30, Share: true}},
 
 		{"-c4 --mem-per-cpu=2G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 4, MemoryPerRank: 8 << 30}},

@@ -77,6 +77,12 @@ var asked = []Option{
 			a.Spec.VRAMBytes, err = parseVRAM(v)
 			return err
 		}},
+	{Long: "min-compute", Kind: Value, Arg: "CC", Group: groupCards,
+		Help: "least CUDA compute capability of each card, as 8.0 or sm_80",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.MinCompute, err = parseCompute(v)
+			return err
+		}},
 	{Long: "share", Group: groupCards,
 		Help: "share cards with other gangs while the VRAM fits (needs --vram)",
 		set:  func(a *Ask, _ string) error { a.Spec.Share = true; return nil }},

@@ -69,6 +69,7 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
+		rec.LogStart = fileSize(f.err)
 		r.pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec),
 			Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys})
 	}
@@ -81,6 +82,15 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	rec.Exited, rec.Ended = true, rec.Started
 	rec.ExitCode, rec.Error = startError(argv, m.spec.WorkDir, err)
 	m.durable = true
+}
+
+// fileSize is 0 for what is no file.
+func fileSize(fd int) int64 {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return 0
+	}
+	return st.Size
 }
 
 // environ adds the rendezvous port, where reasons and checkpoints are, and the marker where the maker of the spec left it out:
@@ -193,8 +203,10 @@ func (m *member) ended(i int, ws syscall.WaitStatus) {
 	if ws.Signaled() {
 		rec.Signal = int(ws.Signal())
 		rec.ExitCode = 128 + rec.Signal
-		rec.OOM = ws.Signal() == syscall.SIGKILL && m.spec.MemoryMax > 0 && m.box.OOMKills() > 0
 	}
+	// A worker that the kernel killed shows in its parent as any failure: python ends with 1.
+	// The count is of this containment alone, whether its own limit or the machine ran out.
+	rec.OOM = rec.ExitCode != 0 && m.mach.Cause() == "" && m.box.OOMKills() > 0
 	rec.Own = m.mach.Cause() == ""
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)
