@@ -64,7 +64,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"idle_hook", absolute, "none", "Program told of idle gangs: `HOOK warn|end|over JOB USER`, its text in `GANG_TEXT`. It may send a mail."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
 	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
-	{"reservations", between(1, 100), "", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
+	{"reservations", between(1, 100), "`8`, with `preempt = \"service\"` `1`", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
 	{"preempt", oneOf("off", "tier", "service"), "", "`tier`: a gang that can't start takes the place of gangs of a lower tier or priority. `service`: also of gangs of its own that hand their work over and need twice as much yet."},
 	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier. `off`: never."},
 	{"guard_percent", between(1, 100), "", "Part of all cards that may be given away so at a time."},

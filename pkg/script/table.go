@@ -125,6 +125,12 @@ var asked = []Option{
 	{Long: "grace", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "from the stop signal to the kill (the site's, 15s)",
 		set:  setGrace},
+	{Long: "min-run", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "not preempted before it has run so long (the site's preempt_min_run)",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.MinRun, err = graceOf(v)
+			return err
+		}},
 	{Long: "grace-max", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "how far ranks may extend the grace themselves (EXTEND_TIMEOUT_USEC; not at all)",
 		set: func(a *Ask, v string) (err error) {
