@@ -21,8 +21,9 @@ var pure = map[string][]string{
 	"script":    {"api", "hostlist", "nearest"},
 	"cluster":   {"api"},
 	"sched":     {"api", "cluster", "hostlist", "nearest"},
-	"gang":      {"api", "cluster", "sched"},
-	"supervise": {"api"},
+	"fault":     {},
+	"gang":      {"api", "cluster", "fault", "sched"},
+	"supervise": {"api", "fault"},
 	"outpath":   {"api"},
 	"rankenv":   {"api", "hostlist", "outpath"},
 }

@@ -12,7 +12,7 @@ import (
 
 const usage = `usage: gshim DIR                                        hold the member in DIR
        gshim spare STATEDIR                             hold members below STATEDIR, one after the other
-       gshim readlog --path=P [--offset=N] [--follow]   write a file to standard output
+       gshim readlog --path=P [--offset=N] [--follow] [--head]   write a file to standard output
        gshim check                                      second stage, started by gshim itself
 `
 
@@ -39,11 +39,15 @@ func run(args []string) int {
 func readLog(args []string) int {
 	var path string
 	var offset int64
-	var follow bool
+	var follow, head bool
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
-		if name == "--follow" {
+		switch name {
+		case "--follow":
 			follow = true
+			continue
+		case "--head":
+			head = true
 			continue
 		}
 		if !inline && i+1 < len(args) {
@@ -64,7 +68,7 @@ func readLog(args []string) int {
 			return 2
 		}
 	}
-	if err := shim.ReadLog(os.Stdout, path, offset, follow); err != nil {
+	if err := shim.ReadLog(os.Stdout, path, offset, follow, head); err != nil {
 		fmt.Fprintf(os.Stderr, "gshim: %v\n", err)
 		return 1
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -128,7 +129,11 @@ func startFake() (*fake, error) {
 	mux.HandleFunc("POST /v1/jobs", f.submit)
 	mux.HandleFunc("GET /v1/jobs/{ref}/wait", f.wait)
 	mux.HandleFunc("GET /v1/log", func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "output of %s rank %s\n", r.FormValue("job"), r.FormValue("rank"))
+		text := fmt.Sprintf("output of %s rank %s\n", r.FormValue("job"), r.FormValue("rank"))
+		if r.FormValue("positions") != "" {
+			text = fmt.Sprintf("1 0 %d\n%s", len(text), text)
+		}
+		_, _ = io.WriteString(w, text)
 	})
 	f.srv = &http.Server{Handler: mux}
 	go f.srv.Serve(l)

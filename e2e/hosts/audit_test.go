@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -12,7 +13,7 @@ import (
 func (o *load) audit() {
 	l, t := o.l, o.l.t
 	t.Helper()
-	did("gangs submitted meanwhile", len(o.acked))
+	tally.Did("gangs submitted meanwhile", len(o.acked))
 	var r api.JobsReply
 	l.decode(&r, "gqueue", "--json", "-t", "all")
 	var a struct{ Attempts []api.Attempt }
@@ -27,15 +28,22 @@ func (o *load) audit() {
 	o.auditIDs(byName)
 	events := l.events()
 	w := l.witnesses(0)
-	checked(t, "epochs that overlap", overlaps(w)...)
+	tally.Checked(t, "epochs that overlap", overlaps(w)...)
 	attempts := map[key]*api.Attempt{}
 	for i := range a.Attempts {
 		at := &a.Attempts[i]
 		attempts[key{at.JobID, at.Epoch, 0}] = at
 	}
-	checked(t, "exit codes lost or invented", l.auditCodes(jobs, attempts, w, events)...)
-	checked(t, "jobs that ended not once", auditEnds(jobs, events)...)
-	checked(t, "processes that escaped", append(l.living(), l.strangers()...)...)
+	tally.Checked(t, "exit codes lost or invented", l.auditCodes(jobs, attempts, w, events, o.killed)...)
+	var undead []string
+	for k, s := range w {
+		if at := o.over[k.job]; at > 0 && s.start > at {
+			undead = append(undead, fmt.Sprintf("job %d epoch %d rank %d, %s after", k.job, k.epoch, k.rank, s.start-at))
+		}
+	}
+	tally.Checked(t, "ranks started after an acknowledged cancel", undead...)
+	tally.Checked(t, "jobs that ended not once", auditEnds(jobs, events)...)
+	tally.Checked(t, "processes that escaped", append(l.living(), l.strangers()...)...)
 	if out, errs, code := l.run("gangd", "verify"); code != 0 {
 		t.Errorf("gangd verify: exit %d\n%s%s", code, out, errs)
 	}
@@ -61,21 +69,22 @@ func (o *load) auditIDs(byName map[string][]int64) {
 			twice = append(twice, fmt.Sprintf("id %d, %d times", id, n))
 		}
 	}
-	checked(t, "acknowledged jobs lost", lost...)
-	checked(t, "jobs doubled", doubled...)
-	checked(t, "ids used twice", twice...)
+	tally.Checked(t, "acknowledged jobs lost", lost...)
+	tally.Checked(t, "jobs doubled", doubled...)
+	tally.Checked(t, "ids used twice", twice...)
 }
 
 // auditCodes: what a rank said it would end with is on record for its epoch, and what is on
 // record it has said. A rank that was killed has said nothing, and its code is a signal's;
 // -1 says that a code is not known, which is true only of a member whose end nobody saw: it
-// was forced out, or its shim was killed.
-func (l *lab) auditCodes(jobs map[int64]*api.Job, attempts map[key]*api.Attempt, w map[key]*seen, events []api.Event) []string {
+// was forced out, or its shim was killed or its host lost its power.
+func (l *lab) auditCodes(jobs map[int64]*api.Job, attempts map[key]*api.Attempt, w map[key]*seen, events []api.Event, killed bool) []string {
 	var out []string
 	unknown := 0
 	unseen := map[key]bool{}
 	for _, e := range events {
-		if e.Type == api.EventMemberStopped && (e.Forced || strings.Contains(e.Text, "its supervisor died")) {
+		// A text says by what else than its shim's word the end of a member is known.
+		if e.Type == api.EventMemberStopped && (e.Forced || killed && e.Text != "") {
 			for rank := range e.ExitCodes {
 				unseen[key{e.JobID, e.Epoch, rank}] = true
 			}
@@ -124,6 +133,8 @@ func (l *lab) auditCodes(jobs map[int64]*api.Job, attempts map[key]*api.Attempt,
 			out = append(out, fmt.Sprintf("job %d FAILED with %v, which no rank said", id, *j.ExitCode))
 		}
 	}
+	tally.Did("ranks started, and compared with what is on record", len(w))
+	tally.Did("... of which the record says that their end is unknown", unknown)
 	l.t.Logf("%d ranks on record, %d of them with an end that nobody saw", len(w), unknown)
 	return out
 }

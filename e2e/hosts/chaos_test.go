@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -23,17 +24,19 @@ var chaosTimes = []string{`heartbeat = "200ms"`, `node_timeout = "2s"`, `lease =
 // load is gangs of 1 to 4 ranks that live up to some seconds and end with codes of their own;
 // a fourth leaves processes behind that try to escape.
 type load struct {
-	l     *lab
-	stop  atomic.Bool
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	acked map[string]int64 // name -> id
-	asked map[string]bool  // names, acknowledged or not
-	ids   map[int64]int    // times that an id was given out
+	l      *lab
+	stop   atomic.Bool
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	acked  map[string]int64        // name -> id
+	asked  map[string]bool         // names, acknowledged or not
+	ids    map[int64]int           // times that an id was given out
+	over   map[int64]time.Duration // when a cancel was acknowledged
+	killed bool                    // shims were killed or hosts lost their power, and with that what their ranks had ended with
 }
 
 func (l *lab) load(clients int, pause time.Duration) *load {
-	o := &load{l: l, acked: map[string]int64{}, asked: map[string]bool{}, ids: map[int64]int{}}
+	o := &load{l: l, acked: map[string]int64{}, asked: map[string]bool{}, ids: map[int64]int{}, over: map[int64]time.Duration{}}
 	for c := range clients {
 		o.wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(c), 1))
@@ -83,13 +86,52 @@ func (o *load) submit(name string, r *rand.Rand) {
 	o.ids[id]++
 }
 
+// meddle cancels and requeues jobs and takes nodes out of service and back, at any moment,
+// until the load stops.
+func (o *load) meddle() {
+	for !o.stop.Load() {
+		time.Sleep(rand.N(400 * time.Millisecond))
+		o.mu.Lock()
+		var newest int64
+		for id := range o.ids {
+			newest = max(newest, id)
+		}
+		o.mu.Unlock()
+		if newest == 0 {
+			continue
+		}
+		id := max(1, newest-rand.Int64N(12))
+		switch rand.IntN(8) {
+		case 0:
+			node := o.l.anyNode()
+			_, _, _ = o.l.run("gctl", "node", "drain", node, "--reason=chaos")
+			time.Sleep(rand.N(500 * time.Millisecond))
+			o.l.until("the node is in service again", func() bool { _, _, code := o.l.run("gctl", "node", "resume", node); return code == 0 })
+			tally.Did("node drained and resumed", 1)
+		case 1, 2, 3:
+			if _, _, code := o.l.run("gctl", "requeue", fmt.Sprint(id)); code == 0 {
+				tally.Did("gang requeued", 1)
+			}
+		default:
+			if _, _, code := o.l.run("gcancel", fmt.Sprint(id)); code == 0 {
+				o.mu.Lock()
+				if o.over[id] == 0 {
+					o.over[id] = boottime()
+				}
+				o.mu.Unlock()
+				tally.Did("gang cancelled", 1)
+			}
+		}
+	}
+}
+
 // killer kills and starts a host's daemon again, n times, on one of the hosts.
 func (l *lab) killer(n int, what string, pick func() string, start func(host string)) {
 	for range n {
 		time.Sleep(rand.N(1500 * time.Millisecond))
 		host := pick()
 		l.kill9(host)
-		did(what, 1)
+		tally.Did(what, 1)
 		if rand.IntN(4) == 0 {
 			time.Sleep(rand.N(3 * time.Second))
 		}
@@ -107,6 +149,9 @@ func (l *lab) cutter(n int) {
 			c = cutCable
 		}
 		host := l.anyNode()
+		if rand.IntN(8) == 0 {
+			host = "ctl" // all nodes vanish at once
+		}
 		l.cut(host, c)
 		if rand.IntN(4) == 0 {
 			for range rand.IntN(6) {
@@ -139,6 +184,7 @@ func TestChaos(t *testing.T) {
 	})
 	actors.Go(func() { l.killer(n, "kill -9 of gnoded", l.anyNode, l.gnoded) })
 	actors.Go(func() { l.cutter(n / 2) })
+	o.wg.Go(o.meddle)
 	actors.Wait()
 	o.stop.Store(true)
 	o.wg.Wait()
@@ -169,11 +215,11 @@ func TestChaosOfShims(t *testing.T) {
 		}
 		for _, p := range host.processes() {
 			if p.name == "gshim" && rand.IntN(2) == 0 && syscall.Kill(p.pid, syscall.SIGKILL) == nil {
-				did("kill -9 of gshim", 1)
+				tally.Did("kill -9 of gshim", 1)
 			}
 		}
 		if frozen {
-			did("gnoded frozen and thawed", 1)
+			tally.Did("gnoded frozen and thawed", 1)
 			time.Sleep(rand.N(3 * time.Second))
 			_ = l.daemon(host.name).signal(syscall.SIGCONT)
 		}
@@ -184,5 +230,34 @@ func TestChaosOfShims(t *testing.T) {
 	if len(o.acked) < n/2 {
 		t.Errorf("only %d jobs", len(o.acked))
 	}
+	o.killed = true
+	o.audit()
+}
+
+// Hosts lose their power under load and come back with another boot id.
+func TestChaosOfPower(t *testing.T) {
+	long(t)
+	n := rounds(20)
+	l := build(t, options{nodes: 4, gangd: chaosTimes})
+	o := l.load(3, 250*time.Millisecond)
+	o.wg.Go(o.meddle)
+	for range n {
+		time.Sleep(rand.N(2 * time.Second))
+		name := l.anyNode()
+		l.reboot(name)
+		tally.Did("power cut of a host", 1)
+		time.Sleep(rand.N(3 * time.Second))
+		l.gnoded(name)
+	}
+	o.stop.Store(true)
+	o.wg.Wait()
+	for _, name := range l.names() {
+		l.untilNode(name, api.NodeUp)
+	}
+	l.within(3*time.Minute, "the queue is empty", func() bool { return l.must("gqueue", "-h") == "" })
+	if len(o.acked) < n {
+		t.Errorf("only %d jobs", len(o.acked))
+	}
+	o.killed = true
 	o.audit()
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -92,7 +93,7 @@ func TestControllersDiskFull(t *testing.T) {
 		l.wait(id, api.JobRunning)
 	}
 	l.fill("ctl", 32*mib)
-	did("state disk of gangd filled up", 1)
+	tally.Did("state disk of gangd filled up", 1)
 	l.refusedFull()
 	ends := func(from, to int) {
 		t.Helper()
@@ -121,14 +122,14 @@ func TestControllersDiskFull(t *testing.T) {
 		t.Error("gangd did not live through it")
 	}
 	l.must("gangd", "verify")
-	checked(t, "ends lost on a full disk")
+	tally.Checked(t, "ends lost on a full disk")
 }
 
 // Not one inode left for gangd: what it needs is open already, so nothing is refused.
 func TestControllersInodesFull(t *testing.T) {
 	l := build(t, options{nodes: 1, tmpfs: map[string]string{"ctl": "size=256m,nr_inodes=100"}})
 	l.fillInodes("ctl")
-	did("inodes of gangd's state disk used up", 1)
+	tally.Did("inodes of gangd's state disk used up", 1)
 	id := l.submit("--wrap", "exit 3")
 	if j := l.wait(id, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 3 {
 		t.Errorf("ended with %v", j.ExitCode)
@@ -162,7 +163,7 @@ func TestNodesDiskFull(t *testing.T) {
 			id := l.submit("--nodelist=n1", "--wrap", l.rank("go", 9))
 			l.runs(id, 1, 1)
 			c.fill(l)
-			did("state disk of gnoded filled up, "+c.what, 1)
+			tally.Did("state disk of gnoded filled up, "+c.what, 1)
 			l.touch("go")
 			// Its shim can't write the result, and tells it all the same.
 			j := l.wait(id, api.JobFailed)
@@ -190,5 +191,38 @@ func TestNodesDiskFull(t *testing.T) {
 			l.must("gctl", "node", "resume", "n1")
 			l.wait(l.submit("--nodelist=n1", "--wrap", "true"), api.JobCompleted)
 		})
+	}
+}
+
+// A checkpoint that finds the controller's disk full is refused, and takes none of the room
+// that ends are recorded in.
+func TestCheckpointOnFullDisk(t *testing.T) {
+	l := build(t, options{nodes: 1, tmpfs: map[string]string{"ctl": "size=96m"}})
+	id := l.submit("-o", filepath.Join(l.tmp, "out"), "--wrap",
+		`until [ -e go ]; do sleep 0.05; done; head -c 16000000 /dev/zero | gckpt put -; echo "code $?"; until [ -e done ]; do sleep 0.05; done; exit 11`)
+	ends := l.submit("--wrap", l.rank("end", 12))
+	l.wait(id, api.JobRunning)
+	l.wait(ends, api.JobRunning)
+	l.fill("ctl", 20*mib)
+	tally.Did("state disk of gangd filled up", 1)
+	l.touch("go")
+	var out string
+	l.until("the checkpoint is answered", func() bool {
+		b, _ := os.ReadFile(filepath.Join(l.tmp, "out"))
+		out = string(b)
+		return strings.Contains(out, "code ")
+	})
+	if !strings.Contains(out, "state disk full") || !strings.Contains(out, "code 1") {
+		t.Errorf("gckpt put on a full disk: %s", out)
+	}
+	l.fill("ctl", 0)
+	l.touch("end")
+	if j := l.wait(ends, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 12 {
+		t.Errorf("ended with %v", j.ExitCode)
+	}
+	l.room("ctl")
+	l.touch("done")
+	if j := l.wait(id, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 11 {
+		t.Errorf("ended with %v", j.ExitCode)
 	}
 }

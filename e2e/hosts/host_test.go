@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gangd/e2e/tally"
 )
 
 // host is one host of a lab, seen from outside.
@@ -50,14 +52,14 @@ func boot(t *testing.T, name, ip string, s *setup) *host {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Skipf("no namespaces for hosts on this machine: %v", err)
+		tally.Skip(t, "no namespaces for hosts on this machine: %v", err)
 	}
 	h := &host{name: name, ip: ip, proc: cmd, in: in, answers: make(chan answer), dead: make(chan struct{}), ended: map[int]chan int{}}
 	go h.listen(out)
 	if s != nil {
 		if _, err := h.ask(order{Setup: s}); err != nil {
 			h.crash()
-			t.Skipf("no namespaces for hosts on this machine: %v", err)
+			tally.Skip(t, "no namespaces for hosts on this machine: %v", err)
 		}
 	}
 	return h

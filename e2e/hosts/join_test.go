@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -74,7 +75,7 @@ func TestHostReboots(t *testing.T) {
 	id := l.submit("--size=2", "--ranks-per-node=1", "--wrap", l.rank("done", 3))
 	l.runs(id, 1, 2)
 	l.reboot("n2")
-	did("power cut of a host", 1)
+	tally.Did("power cut of a host", 1)
 	l.until("the gang has drained", func() bool { return l.job(id).State == api.JobPending })
 	if j := l.job(id); j.Epoch != 1 || !strings.Contains(j.Why, "n2") {
 		t.Errorf("epoch %d, waits because %q: want it to wait for n2", j.Epoch, j.Why)
@@ -86,5 +87,5 @@ func TestHostReboots(t *testing.T) {
 	if j.ExitCode == nil || *j.ExitCode != 3 || j.Budgets[api.CauseNodeLost].Used != 1 {
 		t.Errorf("ended with %v, node-lost %+v", j.ExitCode, j.Budgets[api.CauseNodeLost])
 	}
-	checked(t, "epochs that overlap", overlaps(l.witnesses(id))...)
+	tally.Checked(t, "epochs that overlap", overlaps(l.witnesses(id))...)
 }

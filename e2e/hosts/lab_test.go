@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -60,11 +61,11 @@ const port = "7420"
 func build(t *testing.T, o options) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: it makes hosts of namespaces")
+		tally.Skip(t, "needs root: it makes hosts of namespaces")
 	}
 	for _, prog := range []string{"ip", "nsenter"} {
 		if _, err := exec.LookPath(prog); err != nil {
-			t.Skipf("needs %s to wire hosts together", prog)
+			tally.Skip(t, "needs %s to wire hosts together", prog)
 		}
 	}
 	bin, err1 := filepath.Abs("../../bin")
@@ -124,7 +125,7 @@ func (l *lab) wire() {
 	l.t.Helper()
 	l.sw = boot(l.t, "switch", "", nil)
 	if err := errors.Join(l.sw.inside("ip", "link", "add", "br0", "type", "bridge"), l.sw.inside("ip", "link", "set", "br0", "up")); err != nil {
-		l.t.Skipf("no bridge between hosts on this machine: %v", err)
+		tally.Skip(l.t, "no bridge between hosts on this machine: %v", err)
 	}
 	table := "127.0.0.1 localhost\n10.77.0.1 ctl\n"
 	for i, n := range l.names() {

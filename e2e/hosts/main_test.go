@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -19,18 +18,15 @@ func TestMain(m *testing.M) {
 	case "rank":
 		rankMain()
 	}
-	code := m.Run()
-	if err := tally.write(os.Getenv("GANG_E2E_TABLE")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(m.Run())
 }
+
+func isLong() bool { return os.Getenv("GANG_E2E_CHAOS") != "" }
 
 // long is for what takes minutes: make chaos runs it.
 func long(t *testing.T) {
 	t.Helper()
-	if os.Getenv("GANG_E2E_CHAOS") == "" {
+	if !isLong() {
 		t.Skip("takes minutes: make chaos runs it")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"gangd/e2e/tally"
 )
 
 // cut is a way in which a host loses the others.
@@ -44,7 +46,7 @@ var firewall = sync.OnceValue(func() string {
 func needFirewall(t *testing.T) {
 	t.Helper()
 	if firewall() == "" {
-		t.Skip("needs iptables, and a kernel that lets it work in a network namespace, for one-way cuts and resets")
+		tally.Skip(t, "needs iptables, and a kernel that lets it work in a network namespace, for one-way cuts and resets")
 	}
 }
 
@@ -54,7 +56,11 @@ func (c cut) usable() bool { return c == cutCable || firewall() != "" }
 // cut makes a host lose the others.
 func (l *lab) cut(name string, c cut) {
 	l.t.Helper()
-	did("network cut, "+string(c), 1)
+	whom := "a node"
+	if name == "ctl" {
+		whom = "the controller"
+	}
+	tally.Did("network cut of "+whom+", "+string(c), 1)
 	if err := l.tryCut(name, c); err != nil {
 		l.t.Fatal(err)
 	}

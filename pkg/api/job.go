@@ -32,6 +32,8 @@ type Job struct {
 	SubmitTime       time.Time        `json:"submit_time"`
 	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
 	StartTime        time.Time        `json:"start_time,omitzero"`
+	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
+	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits
 	EndTime          time.Time        `json:"end_time,omitzero"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
 	GraceSeconds     int64            `json:"grace_seconds"`
@@ -52,6 +54,7 @@ type Job struct {
 	Comment          string           `json:"comment,omitempty"`
 	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=)
 	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Ready            *Readiness       `json:"ready,omitempty"`
 	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
@@ -62,6 +65,14 @@ type Job struct {
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
+}
+
+// Readiness is how many ranks of the current epoch have said READY=1.
+type Readiness struct {
+	Ranks          int       `json:"ranks"`
+	Size           int       `json:"size"`
+	TimeoutSeconds int64     `json:"timeout_seconds,omitempty"` // of --ready-timeout, 0: nobody waits for it
+	Time           time.Time `json:"time,omitzero"`             // when the gate was passed
 }
 
 // NoticeView is a [Notice] in whole seconds.
@@ -104,6 +115,7 @@ type JobsReply struct {
 // Attempt is one epoch that really started, as `gacct --json` prints it.
 type Attempt struct {
 	JobID       int64     `json:"job_id"`
+	Attempt     int       `json:"attempt"` // counted from 1; an epoch that never started is none
 	Epoch       int       `json:"epoch"`
 	Cause       Cause     `json:"cause"`
 	TriggerRank *int      `json:"trigger_rank,omitempty"`
@@ -143,6 +155,7 @@ const (
 	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"
 	EventEnded          EventType = "ended"
 )

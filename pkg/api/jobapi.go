@@ -53,6 +53,7 @@ type Call struct {
 	Put     *CheckpointPut `json:"put,omitempty"` // the call's data is the checkpoint
 	Get     *CheckpointGet `json:"get,omitempty"` // the answer's data is
 	Barrier *Barrier       `json:"barrier,omitempty"`
+	Ready   *ReadyWait     `json:"ready,omitempty"`
 }
 
 // CheckpointPut stores a checkpoint. A repeat with the Key of the put before changes nothing.
@@ -71,6 +72,11 @@ type CheckpointGet struct {
 type Barrier struct {
 	Name string `json:"name"`
 	Key  string `json:"key,omitempty"`
+}
+
+// ReadyWait waits until every rank of a role, or of the gang, has said READY=1 in this epoch.
+type ReadyWait struct {
+	Role string `json:"role,omitempty"`
 }
 
 // CallResult is how a call ended well.

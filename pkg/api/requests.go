@@ -15,6 +15,7 @@ type JobQuery struct {
 	States     []JobState `json:"states,omitempty"`   // empty: all that have not ended
 	All        bool       `json:"all,omitempty"`      // ended ones that are still in memory too
 	NoRanks    bool       `json:"no_ranks,omitempty"` // leave ranks[] out
+	Start      bool       `json:"start,omitempty"`    // say of waiting jobs when they are expected to start
 	Lines      bool       `json:"lines,omitempty"`    // only what the usual table shows: a [LinesReply]
 }
 
@@ -58,10 +59,18 @@ type NodeAction struct {
 type LogQuery struct {
 	Ref     JobRef
 	Rank    int   // -1: rank 0, or with Follow of several files the first
-	Attempt int   // epoch, 0: the newest
+	Attempt int   // the Nth that started, 0: the newest
 	Stderr  bool  // the error file where it is another one
 	Follow  bool  // on and on until the job ends, across requeues, from before the start
 	Tail    int64 // bytes from the end, 0: all
+	// From goes on with a followed log where an earlier call broke off.
+	From LogPosition
+}
+
+// LogPosition is a place in the output of a rank.
+type LogPosition struct {
+	Epoch  int   // 0: none
+	Offset int64 // in the file of that epoch
 }
 
 // TokenReply is `gangd token new`.

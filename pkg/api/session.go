@@ -222,6 +222,9 @@ type RankActual struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
 	Error    string    `json:"error,omitempty"` // why it could not be started (ExitCode 127 or 126)
+	// OutStart, ErrStart: how much the files already had when the attempt began.
+	OutStart int64 `json:"out_start,omitempty"`
+	ErrStart int64 `json:"err_start,omitempty"`
 }
 
 // Survivor is a process that KILL did not end.
@@ -266,6 +269,7 @@ type LogRead struct {
 type StreamReply struct {
 	ID        uint64 `json:"id"`
 	Data      []byte `json:"data,omitempty"`
+	Began     *int64 `json:"began,omitempty"` // of a log: the offset of the first byte that follows
 	Processes int    `json:"processes,omitempty"`
 	EOF       bool   `json:"eof,omitempty"`
 	Error     *Error `json:"error,omitempty"`

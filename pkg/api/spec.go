@@ -42,11 +42,14 @@ type Spec struct {
 	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
 	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
 
-	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
-	Notice     *Notice       `json:"notice,omitempty"`
-	Grace      time.Duration `json:"grace_ns,omitempty"`     // TERM to KILL; 0: the site's
-	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far a rank may extend the grace by itself; 0: not at all
-	StopSignal string        `json:"stop_signal,omitempty"`  // default TERM
+	TimeLimit time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
+	Notice    *Notice       `json:"notice,omitempty"`
+	Grace     time.Duration `json:"grace_ns,omitempty"`     // TERM to KILL; 0: the site's
+	GraceMax  time.Duration `json:"grace_max_ns,omitempty"` // how far a rank may extend the grace by itself; 0: not at all
+	// ReadyTimeout is how long after the start each rank has to have said READY=1; 0: nobody
+	// waits for it.
+	ReadyTimeout time.Duration `json:"ready_timeout_ns,omitempty"`
+	StopSignal   string        `json:"stop_signal,omitempty"` // default TERM
 	// Checkpoint: "" accepts checkpoints while the gang runs and while it is stopped,
 	// [CheckpointDrain] only then.
 	Checkpoint string `json:"checkpoint,omitempty"`

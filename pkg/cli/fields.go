@@ -120,6 +120,7 @@ var fields = []field{
 	{0, "cause", "CAUSE", func(r *row) string { return orNA(string(r.Cause)) }, nil},
 	{0, "epoch", "EPOCH", func(r *row) string { return strconv.Itoa(r.Epoch) }, number(func(r *row) int64 { return int64(r.Epoch) })},
 	{0, "gpus", "GPUS", func(r *row) string { return decimal(gpus(r)) }, number(gpus)},
+	{0, "ready", "READY", func(r *row) string { return readyText(r.Ready) }, nil},
 	{0, "roles", "ROLES", func(r *row) string { return orNA(roleList(r.Roles)) }, nil},
 	{0, "size", "SIZE", func(r *row) string { return strconv.Itoa(r.Size) }, number(func(r *row) int64 { return int64(r.Size) })},
 	{0, "status", "STATUS", func(r *row) string { return r.Status }, nil},
@@ -237,6 +238,14 @@ func gpus(r *row) int64 {
 	return int64(sum)
 }
 
+// readyText is how many ranks are ready: 3/4.
+func readyText(r *api.Readiness) string {
+	if r == nil {
+		return "n/a"
+	}
+	return fmt.Sprintf("%d/%d", r.Ranks, r.Size)
+}
+
 // roleList is "coordinator:1,worker:3".
 func roleList(roles []api.Role) string {
 	parts := make([]string, len(roles))
@@ -349,7 +358,7 @@ func exitCode(code *int, signal int) string {
 // have had one before.
 func started(r *row) time.Time {
 	if r.State == api.JobPending || r.State == api.JobReserved {
-		return time.Time{}
+		return r.ExpectedStart
 	}
 	return r.StartTime
 }

@@ -133,6 +133,11 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 	if g.asJSON {
 		return writeJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts, Jobs: jobs})
 	}
+	if g.parsable {
+		for i := range attempts {
+			attempts[i].TriggerRole = "" // a script cuts a number there
+		}
+	}
 	t := attemptTable(attempts, names)
 	t.noHeader = g.noHeader
 	if g.parsable {
@@ -194,7 +199,7 @@ func attemptCells(a *api.Attempt) []string {
 	case !a.StartTime.IsZero():
 		took = elapsed(now().Sub(a.StartTime))
 	}
-	return []string{strconv.Itoa(a.Epoch), cause, trigger, exitSummary(a.ExitCodes), stamp(a.StartTime), took,
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), stamp(a.StartTime), took,
 		elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
 }
 

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -125,47 +123,6 @@ func gckptGet() *cobra.Command {
 	f.IntVarP(&rank, "rank", "r", -1, "of this `RANK`")
 	f.Lookup("rank").DefValue = "own" // -1 is not a rank
 	f.DurationVar(&wait, "wait", 30*time.Second, "try again for this `TIME` while the controller or the node daemon restarts")
-	return cmd
-}
-
-// NewGbarrier is the command gbarrier, which runs inside a job.
-func NewGbarrier() *cobra.Command {
-	var limit time.Duration
-	cmd := &cobra.Command{
-		Use:   "gbarrier [OPTIONS] NAME",
-		Short: "wait until every rank of the job has come to the same name",
-		Example: `  gbarrier loaded             the ranks go on together
-  gbarrier --timeout=10m loaded
-  gbarrier loaded || exit 1   status 1: a rank ended, the job is being stopped, or time is up`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return Usagef("gbarrier takes one name")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if limit <= 0 {
-				return Usagef("invalid value %s for --timeout: want more than nothing, as in 90s or 10m", limit)
-			}
-			c, err := jobhttp.NewClient()
-			if err != nil {
-				return err
-			}
-			late := fmt.Errorf("barrier %s: not every rank came within %s", args[0], limit)
-			ctx, cancel := context.WithTimeoutCause(cmd.Context(), limit, late)
-			defer cancel()
-			key := rand.Text()
-			err = insist(ctx, limit, func(ctx context.Context) error {
-				_, err := c.Barrier(ctx, key, args[0])
-				return err
-			})
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return &ExitError{Status: api.ExitRefused, Err: late}
-			}
-			return err
-		},
-	}
-	cmd.Flags().DurationVar(&limit, "timeout", 10*time.Minute, "wait so long at most: this `TIME`")
 	return cmd
 }
 

@@ -81,7 +81,7 @@ func followEvents(cmd *cobra.Command, c *client.Client, ref api.JobRef, since in
 	s := screenOf(cmd.OutOrStdout())
 	lines := json.NewEncoder(s.w)
 	lines.SetEscapeHTML(false)
-	return c.FollowEvents(cmd.Context(), ref, since, func(ev api.Event) error {
+	return c.ResumeEvents(cmd.Context(), ref, since, waiting(cmd), func(ev api.Event) error {
 		if asJSON {
 			return lines.Encode(ev)
 		}
@@ -164,6 +164,8 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("refused stale epoch %d%s", ev.ClaimedEpoch, onNode(ev))
 	case api.EventCheckpoint:
 		return fmt.Sprintf("%s saved a checkpoint of %d bytes", rankText(ev), ev.Bytes)
+	case api.EventReady:
+		return fmt.Sprintf("ready: %s, %.3g s after the start", count(ev.Size, "rank", "ranks"), ev.Seconds)
 	case api.EventAcknowledged:
 		return fmt.Sprintf("stop acknowledged by %d of %d", ev.Acknowledged, ev.Size)
 	case api.EventSignalled:
@@ -212,8 +214,11 @@ func triggerText(ev *api.Event) string {
 // memberText says where a member stopped, with the exit codes of its ranks.
 func memberText(ev *api.Event) string {
 	text := "member on " + ev.Node + " stopped"
-	if ev.Forced {
-		text = "member on " + ev.Node + " forced out: its end is not proven"
+	switch {
+	case ev.Forced && ev.Text == "":
+		text = "member on " + ev.Node + " stopped by KILL at the end of the grace"
+	case ev.Forced:
+		text = "member on " + ev.Node + " forced out, its end is not proven" + because(ev)
 	}
 	var codes []string
 	for _, rank := range slices.Sorted(maps.Keys(ev.ExitCodes)) {

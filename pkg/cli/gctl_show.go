@@ -92,6 +92,12 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 			return err
 		}
 	}
+	if stops := stopLines(events); len(stops) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Stops"))
+		for _, line := range stops {
+			fmt.Fprintln(s.w, printable(line))
+		}
+	}
 	if len(events) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Events"))
 		return writeEvents(s, events, time.Time{})
@@ -128,8 +134,13 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("Partition=%s SubmitHost=%s", orNull(j.Partition), orNull(j.SubmitHost)),
 		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)),
 		"NodeList=" + orNull(hostlist.Compress(j.Nodes)),
-		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", nodeCount(r), cpus(r), j.Size, j.CPUsPerRank, j.Launch),
-		fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, bytesText(j.VRAMBytes), bytesText(j.MemoryBytes)),
+	}
+	if j.Roles == nil {
+		lines = append(lines,
+			fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", nodeCount(r), cpus(r), j.Size, j.CPUsPerRank, j.Launch),
+			fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, bytesText(j.VRAMBytes), bytesText(j.MemoryBytes)))
+	} else {
+		lines = append(lines, fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d NumGPUs=%d Launch=%s", nodeCount(r), cpus(r), j.Size, gpus(r), j.Launch))
 	}
 	for i := range j.Roles {
 		lines = append(lines, roleField(j, i))
@@ -147,6 +158,13 @@ func jobFields(j *api.Job) []string {
 	}
 	if j.Status != "" {
 		lines = append(lines, "Status="+j.Status)
+	}
+	if r := j.Ready; r != nil {
+		line := "Ready=" + readyText(r)
+		if r.TimeoutSeconds > 0 {
+			line += " ReadyTimeout=" + elapsed(time.Duration(r.TimeoutSeconds)*time.Second) + " ReadyTime=" + stamp(r.Time)
+		}
+		lines = append(lines, line)
 	}
 	if j.Acknowledged > 0 {
 		lines = append(lines, fmt.Sprintf("Acknowledged=%d/%d", j.Acknowledged, j.Size))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,9 @@ func NewGlog() *cobra.Command {
 				return err
 			}
 			c := client.New()
+			if q.Follow && q.Attempt == 0 {
+				return c.FollowLog(cmd.Context(), q, cmd.OutOrStdout(), false, waiting(cmd))
+			}
 			return c.Log(cmd.Context(), &q, cmd.OutOrStdout())
 		},
 		ValidArgsFunction: completeJobs,
@@ -78,4 +82,11 @@ func parseSize(s string) (int64, error) {
 		return 0, Usagef("invalid value %q for --tail: want bytes, as in 4000, 64K or 1M", s)
 	}
 	return n << shift, nil
+}
+
+// waiting tells whoever follows something why nothing comes.
+func waiting(cmd *cobra.Command) func() {
+	return func() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: the controller does not answer; waiting for it\n", cmd.Root().Name())
+	}
 }

@@ -170,7 +170,7 @@ func (g *gqueue) usualFormat() string {
 // leaves the ended ones out, as squeue does, and scripts wait for exactly that.
 func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, error) {
 	q := g.query
-	q.NoRanks, q.Lines = !g.asJSON, g.lines()
+	q.NoRanks, q.Lines, q.Start = !g.asJSON, g.lines() && !g.start, g.start
 	if len(q.Refs) > 0 && len(q.States) == 0 {
 		q.All = true
 	}

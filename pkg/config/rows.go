@@ -62,7 +62,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},
 	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
-	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: least expected use of the cards first, who used least first, by size, or by submission."},
+	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
 	{"reservations", between(1, 100), "", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
 	{"preempt", oneOf("off", "tier", "service"), "", "`tier`: a gang that can't start takes the place of gangs of a lower tier or priority. `service`: also of gangs of its own that hand their work over and need twice as much yet."},
 	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier. `off`: never."},

@@ -31,7 +31,7 @@ import (
 )
 
 // shutdownPatience is how long calls under way may take to end after TERM; followers and
-// sessions are cut at once.
+// sessions are cut at once. When a part has failed nobody is waited for.
 const shutdownPatience = 2 * time.Second
 
 // maxStarts bounds one plan's starts: a hundred gangs admitted in one commit keep the
@@ -78,6 +78,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	hub := session.NewHub(eng, log)
 	eng.SetHub(hub)
 
+	asked := ctx // ends when somebody asks gangd to end
 	group, ctx := errgroup.WithContext(ctx)
 	// The engine ends last: what calls it is shut down first, so that each caller gets an
 	// answer. Its context is its own for that reason.
@@ -111,7 +112,11 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	group.Go(func() error {
 		<-ctx.Done()
 		hub.Close()
-		stop, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		patience := shutdownPatience
+		if asked.Err() == nil {
+			patience = 0
+		}
+		stop, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		for _, l := range listeners {
 			l.stop(stop)

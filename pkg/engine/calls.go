@@ -34,6 +34,8 @@ func (e *Engine) NodeCall(ctx context.Context, node string, c *api.Call, in io.R
 		return e.getCheckpoint(ctx, j, c, out)
 	case c.Barrier != nil:
 		return e.meet.wait(ctx, j, c.Rank, c.Barrier)
+	case c.Ready != nil:
+		return e.waitReady(ctx, j, c.Ready)
 	}
 	return nil, api.Errorf(api.CodeInvalid, "a call that asks for nothing this controller knows")
 }

@@ -15,7 +15,14 @@ import (
 // running starts a gang of size ranks on n1.
 func (r *rig) running(size int) (int64, api.MemberKey) {
 	r.t.Helper()
-	id := r.submit("", spec(size))
+	return r.runningWith(size, func(*api.Spec) {})
+}
+
+func (r *rig) runningWith(size int, edit func(*api.Spec)) (int64, api.MemberKey) {
+	r.t.Helper()
+	s := spec(size)
+	edit(&s)
+	id := r.submit("", s)
 	k := api.MemberKey{Job: id, Epoch: 1}
 	r.NodeReport("n1", &api.Actual{Members: []api.MemberActual{{MemberKey: k, Phase: api.PhaseReady, Port: 7000}}})
 	ranks := make([]api.RankActual, size)

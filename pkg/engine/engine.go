@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/gang"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
@@ -228,6 +229,10 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 	}
 	e.planStarts(now)
 	r.ch = e.world.Take()
+	if fault.Is(fault.SentUncommitted) {
+		e.publish(&r.ch)
+		e.hub.Wake(r.ch.Dirty)
+	}
 	e.learnFrom(&r.ch)
 	return r, nil
 }

@@ -62,6 +62,9 @@ func (b *bus) lastSeq() int64 {
 	return b.last
 }
 
+// LastEvent is the number of the newest committed event.
+func (e *Engine) LastEvent() int64 { return e.bus.lastSeq() }
+
 // Events reads a page of the events of a job (0: of all) behind since: at most limit of them, and
 // never more than [api.EventsPage]. more says that the page is full and not the last.
 func (e *Engine) Events(ctx context.Context, job, since int64, limit int) (evs []api.Event, more bool, err error) {

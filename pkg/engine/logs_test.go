@@ -53,6 +53,12 @@ func nothing() {}
 // node opens the output, to its exit.
 func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, prepare, during func()) {
 	t.Helper()
+	r.attemptAt(t, id, epoch, code, 0, prepare, during)
+}
+
+// attemptAt is of a job whose output has start bytes already.
+func (r *rig) attemptAt(t *testing.T, id int64, epoch, code int, start int64, prepare, during func()) {
+	t.Helper()
 	k := api.MemberKey{Job: id, Epoch: epoch}
 	say := func(a api.MemberActual) {
 		a.MemberKey = k
@@ -66,7 +72,7 @@ func (r *rig) attemptOf(t *testing.T, id int64, epoch, code int, prepare, during
 	prepare()
 	say(api.MemberActual{Phase: api.PhaseReady, Port: 20000})
 	during()
-	ended := []api.RankActual{{PID: 1, Exited: true, ExitCode: code}}
+	ended := []api.RankActual{{PID: epoch, Exited: true, ExitCode: code, OutStart: start}}
 	say(api.MemberActual{Phase: api.PhaseRunning, Ranks: ended})
 	say(api.MemberActual{Phase: api.PhaseStopped, Ranks: ended})
 }
@@ -135,11 +141,11 @@ func TestFollowAcrossARestart(t *testing.T) {
 				followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, &files, &out)
 			}()
 			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") }, nothing)
-			second := "one\ntwo\n"
+			second, start := "one\ntwo\n", int64(len("one\n"))
 			if mode == "truncate" {
-				second = "two\n"
+				second, start = "two\n", 0
 			}
-			r.attemptOf(t, id, 2, 0, func() { files.set(second) }, nothing)
+			r.attemptAt(t, id, 2, 0, start, func() { files.set(second) }, nothing)
 			if err := <-followed; err != nil {
 				t.Fatal(err)
 			}
@@ -147,5 +153,73 @@ func TestFollowAcrossARestart(t *testing.T) {
 				t.Errorf("followed %q, want %q", out.String(), want)
 			}
 		})
+	}
+}
+
+// positions collects what was copied, and where each byte is from.
+type positions struct {
+	bytes.Buffer
+	at  api.LogPosition
+	all []api.LogPosition // of each byte
+}
+
+func (p *positions) At(at api.LogPosition) { p.at = at }
+
+func (p *positions) Write(b []byte) (int, error) {
+	for range b {
+		p.all = append(p.all, p.at)
+		p.at.Offset++
+	}
+	return p.Buffer.Write(b)
+}
+
+// A log of three attempts in one file, of which the second found nothing to append to: an epoch that
+// never started is no attempt, each attempt has its own part, and a follow that broke off at any byte
+// goes on there without loss or repeat.
+func TestAttemptsAndPositions(t *testing.T) {
+	r := newRig(t, memstore.New())
+	r.node("n1", 4)
+	s := spec(1)
+	retries := 2
+	s.MaxRetries = &retries
+	id := r.submit("k", s)
+	var files fakeFiles
+	files.set("one\ntwo\n")
+	r.attemptAt(t, id, 1, 3, 0, nothing, nothing)
+	for r.state(id) != api.JobReserved { // its second epoch
+		time.Sleep(time.Millisecond)
+	}
+	refused := api.MemberActual{MemberKey: api.MemberKey{Job: id, Epoch: 2}, Phase: api.PhaseRefused, Refusal: &api.Refusal{Text: "no"}}
+	if _, err := r.Do(t.Context(), gang.NodeReport{Node: "n1", Actual: api.Actual{Members: []api.MemberActual{refused},
+		Gone: []api.MemberKey{{Job: id, Epoch: 2}}}}); err != nil {
+		t.Fatal(err)
+	}
+	r.attemptAt(t, id, 3, 3, 4, nothing, nothing)
+	r.attemptAt(t, id, 4, 0, 8, func() { files.set("one\ntwo\nthree\n") }, nothing)
+	ask := func(q api.LogQuery, w io.Writer) string {
+		q.Rank = -1
+		if err := r.Log(t.Context(), r.view.job(id), &q, &files, w); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	for attempt, want := range map[int]string{0: "one\ntwo\nthree\n", 1: "one\n", 2: "two\n", 3: "three\n"} {
+		var out bytes.Buffer
+		if err := ask(api.LogQuery{Attempt: attempt}, &out); err != "" || out.String() != want {
+			t.Errorf("attempt %d is %q, want %q, %s", attempt, out.String(), want, err)
+		}
+	}
+	if got := ask(api.LogQuery{Attempt: 4}, io.Discard); got != "job 1 has no attempt 4: it has started 3 times; gctl show job 1 lists them" {
+		t.Errorf("attempt 4: %s", got)
+	}
+	var whole positions
+	if err := ask(api.LogQuery{Follow: true, From: api.LogPosition{Epoch: 1}}, &whole); err != "" {
+		t.Fatal(err)
+	}
+	for i, at := range whole.all {
+		var rest bytes.Buffer
+		if err := ask(api.LogQuery{Follow: true, From: at}, &rest); err != "" || rest.String() != whole.String()[i:] {
+			t.Errorf("from byte %d (%+v): %q, want %q, %s", i, at, rest.String(), whole.String()[i:], err)
+		}
 	}
 }

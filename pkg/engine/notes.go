@@ -18,6 +18,9 @@ type said struct {
 type saidJob struct {
 	epoch int
 	ranks map[int]saidRank
+	ready int           // ranks that said READY=1
+	told  int           // so many of them the core knows of
+	more  chan struct{} // closed when another rank is ready; nil: nobody waits
 }
 
 type saidRank struct {
@@ -36,30 +39,35 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 			continue
 		}
 		e.said.put(j, node, m, now)
-		if j.Drain != nil {
-			e.acknowledge(j)
+		if ranks := e.said.newlyReady(j); ranks != nil {
+			e.post(gang.Ready{Job: j.ID, Epoch: j.Epoch, Ranks: ranks})
+		}
+		if ev, ok := e.said.acknowledgement(j); ok {
+			e.post(ev)
 		}
 	}
 }
 
-// acknowledge hands the core a count that rose, or that all have nothing left to save.
-func (e *Engine) acknowledge(j *gang.Job) {
-	stopping, saved := e.said.acknowledged(j)
-	if stopping > j.Drain.Acked || saved {
-		e.post(gang.Acknowledged{Job: j.ID, Epoch: j.Epoch, Ranks: stopping, Saved: saved})
+// acknowledgement is what the core is to know of a stop under way: a count that rose, or that
+// nobody has anything left to save while the lead still runs.
+func (s *said) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
+	if j.Drain == nil && !gang.Noticed(j) {
+		return ev, false
 	}
+	stopping, saved := s.acknowledged(j)
+	ev = gang.Acknowledged{Job: j.ID, Epoch: j.Epoch, Ranks: stopping, Saved: saved}
+	if j.Drain == nil {
+		return ev, stopping > j.Acked
+	}
+	return ev, stopping > j.Drain.Acked || saved && j.Drain.Lead > 0
 }
 
 func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.jobs == nil {
-		s.jobs = map[int64]*saidJob{}
-	}
-	x := s.jobs[j.ID]
-	if x == nil || x.epoch != j.Epoch {
-		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}}
-		s.jobs[j.ID] = x
+	x := s.at(j)
+	if x.epoch != j.Epoch {
+		return // a newer one has begun meanwhile
 	}
 	for _, n := range m.Ranks {
 		if n.Rank < 0 || n.Rank >= len(j.Ranks) || j.Ranks[n.Rank].Slot.Node != node {
@@ -72,8 +80,28 @@ func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) {
 		if n.Beats > 0 {
 			r.beat = now.Add(-max(n.BeatAge, 0))
 		}
+		if n.Ready && !x.ranks[n.Rank].Ready {
+			x.ready++
+			x.wake()
+		}
 		x.ranks[n.Rank] = r
 	}
+}
+
+// at is where what ranks say in the current epoch of a job is kept; s.mu is held.
+func (s *said) at(j *gang.Job) *saidJob {
+	if s.jobs == nil {
+		s.jobs = map[int64]*saidJob{}
+	}
+	x := s.jobs[j.ID]
+	if x == nil || x.epoch < j.Epoch {
+		if x != nil {
+			x.wake() // who waits for the epoch before learns that it is over
+		}
+		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}}
+		s.jobs[j.ID] = x
+	}
+	return x
 }
 
 // of gives what was said in the current epoch of a job; s.mu is held.
@@ -84,8 +112,10 @@ func (s *said) of(j *gang.Job) map[int]saidRank {
 	return nil
 }
 
-// acknowledged counts the ranks that said they are stopping; saved: every rank whose
-// process lives has nothing left to save, and one at least said so.
+// acknowledged counts the ranks that said they are stopping, in either word; saved: every
+// rank whose process lives has nothing left to save, and one at least said so. A rank whose
+// process has ended is past saving: what it left behind is killed with its member's end, or
+// ends with the lead of the others. STOPPING=1 alone says the opposite, that it still saves.
 func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,13 +134,14 @@ func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 
 // show adds what was said to what is shown of a job.
 func (s *said) show(j *gang.Job, out *api.Job) {
-	if j.Drain != nil {
+	if j.Drain != nil || gang.Noticed(j) && j.Verdict == nil {
 		out.Acknowledged, _ = s.acknowledged(j)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ranks := s.of(j)
 	out.Status = ranks[0].Status
+	out.Ready = s.readiness(j)
 	for r := range out.Ranks {
 		if n, ok := ranks[r]; ok {
 			x := &out.Ranks[r]
@@ -123,6 +154,9 @@ func (s *said) drop(jobs []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range jobs {
+		if x := s.jobs[id]; x != nil {
+			x.wake()
+		}
 		delete(s.jobs, id)
 	}
 }
@@ -131,6 +165,12 @@ func (s *said) drop(jobs []int64) {
 func (e *Engine) settle(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
 		over := e.meet.check(j)
+		e.said.wake(j.ID)
+		if ev, ok := e.said.acknowledgement(j); ok {
+			// A rank has ended that the others' lead was waiting for. This is the engine's own
+			// goroutine, which must not wait for room in its inbox.
+			e.kept = append(e.kept, request{ev: ev})
+		}
 		if over || j.Verdict != nil && j.Checkpoint != nil {
 			e.forget(j.ID)
 		}

@@ -81,7 +81,7 @@ func (e *Engine) learnFrom(ch *gang.Changes) {
 // requeue brings the queue and what runs into line with what the core says of one job.
 func (e *Engine) requeue(id int64) {
 	if c := e.world.Candidate(id); c != nil {
-		c.Tier = e.tier(e.world.Job(id))
+		c.Tier = e.tier(e.world.Job(id).Partition)
 		e.plan.queue.Insert(c)
 	} else {
 		e.plan.queue.Remove(id)
@@ -90,7 +90,7 @@ func (e *Engine) requeue(id int64) {
 	at, found := slices.BinarySearchFunc(e.plan.running, id, func(r *sched.Running, id int64) int { return cmp.Compare(r.Job, id) })
 	r := e.world.Running(id)
 	if r != nil {
-		r.Tier = e.tier(e.world.Job(id))
+		r.Tier = e.tier(e.world.Job(id).Partition)
 	}
 	switch {
 	case r != nil && found:
@@ -103,9 +103,9 @@ func (e *Engine) requeue(id int64) {
 }
 
 // tier is the highest of the partitions that a job may run in.
-func (e *Engine) tier(j *gang.Job) int64 {
+func (e *Engine) tier(partitions string) int64 {
 	tier, first := 0, true
-	for name := range strings.SplitSeq(j.Partition, ",") {
+	for name := range strings.SplitSeq(partitions, ",") {
 		for i := range e.opt.Policy.Partitions {
 			if p := &e.opt.Policy.Partitions[i]; p.Name == name && (first || p.Tier > tier) {
 				tier, first = p.Tier, false

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
 
@@ -202,6 +203,21 @@ func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
 	return out, nil
 }
 
+// Expect fills in when waiting jobs are expected to start.
+func (e *Engine) Expect(ctx context.Context, jobs []api.Job) error {
+	var v *sched.View
+	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
+		return err
+	}
+	expected := sched.Forecast(e.opt.Clock.Now().Wall, v, &e.opt.Policy)
+	for i := range jobs {
+		if x := expected[jobs[i].JobID]; jobs[i].State == api.JobPending {
+			jobs[i].ExpectedStart, jobs[i].ExpectedSure = x.At, x.Sure
+		}
+	}
+	return nil
+}
+
 // Detail shows a job with its attempts.
 func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error) {
 	rows, err := e.store.Epochs(ctx, j.ID)
@@ -211,7 +227,7 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
 	for i := range rows {
 		if !rows[i].Started.IsZero() {
-			d.Attempts = append(d.Attempts, attempt(j.Spec, &rows[i]))
+			d.Attempts = append(d.Attempts, attempt(j.Spec, &rows[i], len(d.Attempts)+1))
 		}
 	}
 	return d, nil

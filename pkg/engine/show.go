@@ -63,6 +63,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 			}
 		}
 	}
+	if gang.AwaitsReady(j) {
+		out.Reason = "NotReady"
+	}
 	if c := j.Checkpoint; c != nil {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
 	}
@@ -176,8 +179,8 @@ func nodesOf(j *gang.Job) []string {
 	return out
 }
 
-func attempt(spec *api.Spec, r *gang.EpochRow) api.Attempt {
-	a := api.Attempt{JobID: r.Job, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
+func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
+	a := api.Attempt{JobID: r.Job, Attempt: number, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
 		ExitCodes: r.ExitCodes, Nodes: []string{}}
 	if a.ExitCodes == nil {
 		a.ExitCodes = []int{}

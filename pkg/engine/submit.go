@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -158,7 +159,7 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("share needs vram_bytes: cards are shared by VRAM")
 	}
 	switch {
-	case s.TimeLimit < 0 || s.Grace < 0:
+	case s.TimeLimit < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:
 		return bad("the script is empty")
@@ -257,17 +258,33 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 		return "", err
 	}
 	parts := strings.Split(ev.Partition, ",")
-	c := &sched.Candidate{Job: 1 << 62, Priority: ev.Priority, Size: ev.Spec.Size, Submit: e.opt.Clock.Now().Wall,
-		Ask: cluster.AskOf(ev.Spec, parts), TimeLimit: ev.TimeLimit}
+	c := &sched.Candidate{Job: 1 << 62, Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
+		Submit: e.opt.Clock.Now().Wall, Ask: cluster.AskOf(ev.Spec, parts), User: ev.User, Account: ev.Spec.Account,
+		TimeLimit: ev.TimeLimit, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)
-	for _, s := range sched.Make(now, v, &e.opt.Policy).Starts {
+	plan := sched.Make(now, v, &e.opt.Policy)
+	for _, s := range plan.Starts {
 		if s.Job == c.Job {
 			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
 		}
 	}
+	if victims := plan.WouldPreempt(c.Job); victims != nil {
+		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
+	}
 	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
+}
+
+func jobNames(ids []int64) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprint(id)
+	}
+	if len(names) == 1 {
+		return "job " + names[0]
+	}
+	return "jobs " + strings.Join(names, ", ")
 }
 
 // waitsFirst says what keeps a job from being looked at before any resource does.

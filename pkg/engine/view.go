@@ -154,6 +154,12 @@ func (v *view) job(id int64) *gang.Job {
 	return v.jobs[id]
 }
 
+func (v *view) node(name string) *gang.Node {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.nodes[name]
+}
+
 func (v *view) allNodes() []*gang.Node {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -37,6 +37,9 @@ func (s *story) submitAny(t *rapid.T) {
 			spec.Roles = append(spec.Roles, api.Role{Name: "rest", Count: spec.Size - first, CPUsPerRank: 1, EndsGang: rapid.Bool().Draw(t, "rest ends")})
 		}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "ready gate") == 0 {
+		spec.ReadyTimeout = 2 * time.Minute
+	}
 	if rapid.Bool().Draw(t, "retries") {
 		spec.MaxRetries = intPtr(rapid.IntRange(0, 2).Draw(t, "max retries"))
 	}
@@ -186,6 +189,11 @@ func (s *story) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"preempt": func(t *rapid.T) { s.do(Preempt{Job: s.job(), For: "job 0"}) },
+		"ready": func(t *rapid.T) {
+			if j := s.w.Job(s.job()); j != nil {
+				s.do(Ready{Job: j.ID, Epoch: j.Epoch - rapid.IntRange(0, 1).Draw(t, "old"), Ranks: []int{0, 1, rapid.IntRange(-1, 9).Draw(t, "rank")}})
+			}
+		},
 		"requeue": func(t *rapid.T) { s.do(Requeue{Job: s.job()}) },
 		"update":  func(t *rapid.T) { s.updateAny(t) },
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },

@@ -186,7 +186,9 @@ func (w *World) open(e *entry) {
 		j.Restarts++
 	}
 	w.retally(j, func() { j.Start = w.now.Wall })
+	j.ReadyAt, e.ready, j.Acked = time.Time{}, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
+	w.armReady(j)
 	w.told(e)
 	for i := range j.Ranks {
 		r := w.editRank(e, i)

@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -122,8 +123,11 @@ func Processes(j *Job) int {
 
 func (w *World) acknowledged(ev Acknowledged) Outcome {
 	e := w.jobs[ev.Job]
-	if e == nil || e.job.Drain == nil || e.job.Epoch != ev.Epoch {
+	if e == nil || e.job.Epoch != ev.Epoch || e.job.Drain == nil && !Noticed(e.job) {
 		return ignored("nothing to acknowledge")
+	}
+	if e.job.Drain == nil {
+		return w.acknowledgedEarly(e, ev.Ranks)
 	}
 	more := ev.Ranks > e.job.Drain.Acked
 	if more {
@@ -134,5 +138,22 @@ func (w *World) acknowledged(ev Acknowledged) Outcome {
 	if hurried := ev.Saved && w.hurry(e); !more && !hurried {
 		return ignored("acknowledged before")
 	}
+	return applied()
+}
+
+// Noticed reports whether ranks of the current epoch were sent the early signal.
+func Noticed(j *Job) bool {
+	return slices.ContainsFunc(j.Members, func(m Member) bool { return m.Noticed })
+}
+
+// acknowledgedEarly takes what is said of the notice before the time limit: the drain is
+// still to come, and ranks that have saved may go on until then.
+func (w *World) acknowledgedEarly(e *entry, ranks int) Outcome {
+	if ranks <= e.job.Acked {
+		return ignored("acknowledged before")
+	}
+	j := w.edit(e)
+	j.Acked = ranks
+	w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: Processes(j)})
 	return applied()
 }

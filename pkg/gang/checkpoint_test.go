@@ -106,3 +106,29 @@ func TestAcknowledged(t *testing.T) {
 		t.Errorf("desired %+v", a)
 	}
 }
+
+// A notice before the time limit is acknowledged before there is a drain, which starts from that count.
+func TestNoticeIsAcknowledgedBeforeTheDrain(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.TimeLimit, s.Notice = time.Minute, &api.Notice{Signal: "USR1", Lead: 10 * time.Second}
+	id := b.submit(s)
+	b.start(id)
+	ack := func(ranks int, want string) {
+		t.Helper()
+		if out := b.step(Acknowledged{Job: id, Epoch: 1, Ranks: ranks, Saved: true}); out.Ignored != want {
+			t.Errorf("%d: %+v, want %q", ranks, out, want)
+		}
+	}
+	ack(1, "nothing to acknowledge")
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Noticed: true, Ranks: []api.RankActual{{Rank: 0, PID: 100}}})
+	ack(1, "")
+	ack(1, "acknowledged before")
+	b.state(id, api.JobRunning)
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Noticed: true, Stopping: api.CauseTimeout, Ranks: []api.RankActual{{Rank: 0, PID: 100}}})
+	if d := b.w.Job(id).Drain; d == nil || d.Acked != 1 {
+		t.Errorf("drain %+v", d)
+	}
+	ack(1, "acknowledged before")
+	ack(2, "")
+}

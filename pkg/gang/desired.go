@@ -6,10 +6,13 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // Desired is all that a node shall have, with the specs named in it: what is not in here
-// must go. Its cost is that of the node's members. Nothing in it is changed later.
+// must go. What is left of epochs that are over is listed too, without a body: the node may
+// never have been told of it, and then nothing but a question makes it say that it has
+// nothing. Its cost is that of the node's members. Nothing in it is changed later.
 func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 	h := w.nodes[node]
 	if h == nil {
@@ -22,6 +25,12 @@ func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 		j := p.e.job
 		out = append(out, w.assignment(p.e, k, &j.Members[p.i]))
 		specs[j.SpecHash] = j.Spec
+	}
+	for _, l := range h.node.Left {
+		if fault.Is(fault.LeftUnasked) {
+			break
+		}
+		out = append(out, api.Assignment{MemberKey: l.MemberKey})
 	}
 	return out, specs
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // drain begins the one coordinated stop of an epoch, for every cause, in one step. The
@@ -27,7 +28,8 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
-	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead}
+	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead, Acked: j.Acked}
 	e.drainAt = w.now.Mono
 	for i := range j.Ranks {
 		if j.Ranks[i].State == api.RankRunning {
@@ -38,6 +40,9 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	for i := range j.Members {
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
+			if fault.Is(fault.DrainingIsFree) {
+				w.free(w.nodes[m.Node], j.key())
+			}
 			if w.stopOrder(j, m) != nil {
 				w.desired = append(w.desired, m.Node)
 			}
@@ -278,6 +283,17 @@ func epochRow(j *Job) EpochRow {
 	for i := range j.Ranks {
 		row.Slots = append(row.Slots, j.Ranks[i].Slot)
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
+		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
+		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
 	}
+	row.OutStarts, row.ErrStarts = unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
 	return row
+}
+
+// unlessZero leaves out what says nothing: most gangs write files of their own.
+func unlessZero(all []int64) []int64 {
+	if slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
+		return all
+	}
+	return nil
 }

@@ -126,7 +126,8 @@ func TestReservationTimeoutRollsTheWholeGangBack(t *testing.T) {
 		if _, held := b.w.Node(n).Res.Grant(old); !held {
 			t.Fatalf("%s: the grant went before the member", n)
 		}
-		if as, _ := b.w.Desired(n); len(as) != 0 {
+		// It is asked to say that nothing is left, also where it was never told.
+		if as, _ := b.w.Desired(n); len(as) != 1 || as[0].Body != nil || as[0].Stop != nil || as[0].Gate != nil {
 			t.Fatalf("%s still desires %v", n, as)
 		}
 	}

@@ -207,6 +207,9 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
 		w.drain(e, api.CauseCompleted, -1, "every rank is done")
 	}
+	if exits {
+		w.passReady(e)
+	}
 	switch ma.Phase {
 	case api.PhaseStopped:
 		if first := w.lostUnlessDraining(e, i); first >= 0 {
@@ -237,7 +240,7 @@ func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
 	if !ma.Noticed || n == nil || e.job.Members[i].Noticed {
 		return false
 	}
-	first := !slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Noticed })
+	first := !Noticed(e.job)
 	j := w.edit(e)
 	j.Members[i].Noticed = true
 	if first {
@@ -319,7 +322,7 @@ func (w *World) started(e *entry, ra *api.RankActual) bool {
 		return false
 	}
 	r = w.editRank(e, ra.Rank)
-	r.PID = ra.PID
+	r.PID, r.OutStart, r.ErrStart = ra.PID, ra.OutStart, ra.ErrStart
 	if !ra.Started.IsZero() {
 		r.Start = ra.Started
 	}

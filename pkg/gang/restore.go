@@ -10,9 +10,9 @@ import (
 )
 
 // Restore is the world after a restart. Every node is unknown until it says hello (a lost
-// one stays lost), and timers run on with what was left of them by the wall clock. Three
+// one stays lost), and timers run on with what was left of them by the wall clock. Four
 // are armed in full, because while no controller ran nobody could be late: the silence of
-// nodes, the launch of gangs, and the leases (a node that finds no controller at its
+// nodes, the launch of gangs and their readiness, and the leases (a node that finds no controller at its
 // address renews them).
 func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	w := New(s)
@@ -123,6 +123,7 @@ func (w *World) rearm(e *entry) {
 	case reserved(j):
 		w.remaining(j.ReservedAt, w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
 	case admitted(j):
+		w.armReady(j)
 		starting := func(m Member) bool { return m.State == MemberStarting }
 		if slices.ContainsFunc(j.Members, starting) {
 			w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})

@@ -70,8 +70,14 @@ func (s *story) obey(n *simNode) {
 	as, _ := s.w.Desired(n.name)
 	want := map[api.MemberKey]bool{}
 	for _, a := range as {
-		want[a.MemberKey] = true
 		m := n.members[a.MemberKey]
+		if a.Body == nil {
+			if m == nil {
+				n.send(api.Actual{Gone: []api.MemberKey{a.MemberKey}})
+			}
+			continue
+		}
+		want[a.MemberKey] = true
 		switch {
 		case m == nil && a.Stop != nil:
 			n.send(api.Actual{Gone: []api.MemberKey{a.MemberKey}})

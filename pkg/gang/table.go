@@ -99,8 +99,8 @@ var RankMoves = map[api.RankState][]api.RankState{
 func TableText() string {
 	var b strings.Builder
 	b.WriteString("# States and events of a gang\n\nGenerated from `pkg/gang/table.go` by `go generate ./pkg/gang`; a test walks every cell.\n\n" +
-		"The job has two ranks on two nodes; an event of a member or node is that of rank 1's. A cell is the state\n" +
-		"afterwards, or *why the event is ignored*, or the **code** with which it is refused; then nothing changes.\n\n")
+		"The job has two ranks on two nodes, which have two hours to be ready; an event of a member or node is that of\n" +
+		"rank 1's. A cell is the state afterwards, or *why the event is ignored*, or the **code** with which it is refused;\nthen nothing changes.\n\n")
 	b.WriteString("| event |")
 	for _, s := range GangStates {
 		fmt.Fprintf(&b, " %s |", s)
@@ -280,6 +280,11 @@ var Table = []TableRow{
 		skip("nothing to acknowledge"), skip("nothing to acknowledge"), skip("nothing to acknowledge"), skip("nothing to acknowledge"),
 		stay, stay, skip("nothing to acknowledge"),
 	),
+	row("rank says it is ready",
+		skip("no ready gate waits for it"), skip("no ready gate waits for it"), skip("no ready gate waits for it"),
+		skip("no ready gate waits for it"), skip("no ready gate waits for it"), skip("no ready gate waits for it"), stay, stay,
+		skip("no ready gate waits for it"), skip("no ready gate waits for it"), skip("no ready gate waits for it"),
+	),
 	row("tick, nothing due", each(skip("no timer is due"))...),
 	row("30 s pass",
 		skip("no timer is due"), skip("no timer is due"), skip("no timer is due"), skip("no timer is due"),
@@ -294,6 +299,11 @@ var Table = []TableRow{
 	row("1 h passes",
 		skip("no timer is due"), skip("no timer is due"), skip("no timer is due"), to(GangBlocked),
 		skip("no timer is due"), to(GangBlocked), to(GangDraining), stay, to(GangBarred), to(GangEnded),
+		to(GangNone),
+	),
+	row("3 h pass",
+		skip("no timer is due"), skip("no timer is due"), skip("no timer is due"), to(GangBlocked),
+		skip("no timer is due"), to(GangBlocked), to(GangDraining), to(GangDraining), to(GangBarred), to(GangEnded),
 		to(GangNone),
 	),
 }

@@ -50,6 +50,7 @@ func scene(t *testing.T, s GangState) *bench {
 	b := newBench(t, 3)
 	spec := specOf(2)
 	spec.MaxRetries = intPtr(9)
+	spec.ReadyTimeout = 2 * time.Hour
 	if s == GangDeferred {
 		spec.Begin = epoch0.Add(time.Hour)
 	}
@@ -174,6 +175,10 @@ func happenings() map[string]func(b *bench) Outcome {
 		"rank acknowledged the stop": func(b *bench) Outcome {
 			return b.step(Acknowledged{Job: 1, Epoch: key(b).Epoch, Ranks: 1})
 		},
+		"rank says it is ready": func(b *bench) Outcome {
+			return b.step(Ready{Job: 1, Epoch: key(b).Epoch, Ranks: []int{1}})
+		},
+		"3 h pass":          late(3 * time.Hour),
 		"tick, nothing due": send(Tick{}),
 		"30 s pass":         late(30 * time.Second),
 		"45 s pass":         late(45 * time.Second),

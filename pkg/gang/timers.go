@@ -19,6 +19,7 @@ const (
 	timerEligible                  // begin time or back-off passes
 	timerPurge                     // an ended job leaves memory
 	timerLost                      // a silent node is lost
+	timerReady                     // a started gang must be ready
 	timerLease                     // a member on a lost node has fenced itself
 	timerDepend                    // a delay after the start of another job passes
 )
@@ -128,6 +129,8 @@ func (w *World) fire(t timer) {
 		w.reserveTimeout(w.jobs[t.job])
 	case timerLaunch:
 		w.launchTimeout(w.jobs[t.job])
+	case timerReady:
+		w.readyTimeout(w.jobs[t.job])
 	case timerForce:
 		w.force(w.jobs[t.job])
 	case timerEligible:

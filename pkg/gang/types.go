@@ -36,6 +36,7 @@ type Job struct {
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
+	ReadyAt          time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
 	Epoch            int       // admissions so far
 	Restarts         int       // epochs that really started, less one
 	Ranks            []Rank
@@ -51,6 +52,7 @@ type Job struct {
 	Rollbacks        int           // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict      // set once, at the end
 	Checkpoint       *Checkpoint   // newest set; nil: none
+	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
 	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 }
 
@@ -70,6 +72,8 @@ type Rank struct {
 	Exited   bool
 	ExitCode int
 	Signal   int
+	OutStart int64 // how much the output file had when the epoch began
+	ErrStart int64
 }
 
 // MemberState is how far one member is in the controller's eyes.
@@ -265,7 +269,9 @@ type EpochRow struct {
 	Ended     time.Time
 	Cause     api.Cause
 	Trigger   int
-	ExitCodes []int // by rank; -1: unknown
+	ExitCodes []int   // by rank; -1: unknown
+	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
+	ErrStarts []int64
 }
 
 // Node is a node in the controller's eyes.

@@ -54,8 +54,9 @@ type entry struct {
 	waiting  bool             // its dependency is watched, see depend.go
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
-	stuck    map[int]string // survivors by member
-	drainAt  time.Duration  // when the drain under way began, on the clock that does not jump
+	stuck    map[int]string   // survivors by member
+	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
+	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
 
 // host is a node with what is derived from it.
@@ -135,6 +136,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.checkpointSaved(ev)
 	case Acknowledged:
 		return w.acknowledged(ev)
+	case Ready:
+		return w.saidReady(ev)
 	case Tick:
 		return w.tick()
 	}

@@ -3,6 +3,7 @@ package noded
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
+	"gangd/pkg/session"
 )
 
 // Hello implements [session.Agent].
@@ -38,6 +41,9 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
 	}
+	if err := d.state.sawEnd(false); err != nil {
+		d.log.Warn("session not kept", "err", err)
+	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
@@ -51,8 +57,21 @@ func (d *Daemon) Lineage(n uint64) {
 	}
 }
 
-// Down implements [session.Agent].
-func (d *Daemon) Down(err error) {}
+// Down implements [session.Agent]. An order to start counts only in the session in which it
+// came: what a daemon that was cut off (or frozen) still holds of one must not be carried out
+// because there is contact again, before the controller has said anew what it wants.
+func (d *Daemon) Down(err error) {
+	for _, m := range d.all() {
+		m.set(func(w *want) {
+			if !fault.Is(fault.GateOutlivesSession) {
+				w.gate = nil
+			}
+		})
+	}
+	if err := d.state.sawEnd(session.HungUp(err)); err != nil {
+		d.log.Warn("end of the session not kept", "err", err)
+	}
+}
 
 // Report implements [session.Agent].
 func (d *Daemon) Report() *api.Actual { return d.board.report() }
@@ -128,12 +147,12 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 		return api.Errorf(api.CodePermission, "%s", refusal.Text)
 	}
 	var stderr bytes.Buffer
-	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
+	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
 	if q.Follow {
 		c.Args = append(c.Args, "--follow")
 	}
 	c.Dir, c.Env = "/", []string{}
-	c.Stdout, c.Stderr = w, &stderr
+	c.Stdout, c.Stderr = &headed{w: w}, &stderr
 	c.WaitDelay = time.Second // for the copy to w, which ends with ctx too
 	if !d.opts.SingleUser {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: acc.uid, Gid: acc.gid, Groups: acc.groups}}
@@ -143,6 +162,26 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 		return nil
 	}
 	return readError(err, strings.TrimSpace(stderr.String()))
+}
+
+// headed takes the offset off what the reading process writes, and passes the rest on.
+type headed struct {
+	w    io.Writer
+	head []byte
+}
+
+func (h *headed) Write(p []byte) (int, error) {
+	take := min(len(p), 8-len(h.head))
+	if take > 0 {
+		if h.head = append(h.head, p[:take]...); len(h.head) == 8 {
+			session.Began(h.w, int64(binary.BigEndian.Uint64(h.head)))
+		}
+	}
+	if take == len(p) {
+		return take, nil
+	}
+	n, err := h.w.Write(p[take:])
+	return take + n, err
 }
 
 // readError gives what the reading process said the code it has among ours.

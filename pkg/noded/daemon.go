@@ -66,7 +66,7 @@ func Run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("gshim: %w", err)
 	}
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
-	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log})
+	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)
@@ -104,8 +104,8 @@ func (d *Daemon) tick(ctx context.Context) {
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
 		}
-		if left, due := renewal.Due(s.Lease, d.client.LastContact(), session.BootTime()); due {
-			d.renew(left)
+		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
+			d.renew(until)
 		}
 		t := time.NewTimer(s.Heartbeat)
 		select {
@@ -119,9 +119,9 @@ func (d *Daemon) tick(ctx context.Context) {
 	}
 }
 
-func (d *Daemon) renew(left time.Duration) {
+func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
-		m.set(func(w *want) { w.lease = left })
+		m.set(func(w *want) { w.lease = until })
 	}
 }
 

@@ -52,7 +52,7 @@ type want struct {
 	spec   *api.Spec
 	gate   *api.Gate
 	stop   *api.Stop
-	lease  time.Duration // not 0: renew to so much
+	lease  time.Duration // not 0: renew until then, boot clock
 	forget bool
 }
 

@@ -234,3 +234,15 @@ func TestNoGateOutOfContact(t *testing.T) {
 		t.Error("a gate stays shut in contact")
 	}
 }
+
+// What was to be started in a session that is over is not started in the next one unless it
+// is said again.
+func TestAGateEndsWithItsSession(t *testing.T) {
+	d := &Daemon{jobs: map[int64][]*member{}, state: &stateDir{}}
+	m := d.newMember(api.MemberKey{Job: 1, Epoch: 1})
+	m.set(func(w *want) { w.gate, w.stop = &api.Gate{}, &api.Stop{Signal: "TERM"} })
+	d.Down(nil)
+	if w := m.take(); w.gate != nil || w.stop == nil {
+		t.Errorf("after the end of the session: gate %v, stop %v", w.gate, w.stop)
+	}
+}

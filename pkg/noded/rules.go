@@ -31,7 +31,7 @@ func FirstPhase(a *api.Assignment) api.MemberPhase {
 type Orders struct {
 	Gate   *api.Gate
 	Stop   *api.Stop
-	Lease  time.Duration // not 0: renew to so much
+	Lease  time.Duration // not 0: renew until then, boot clock
 	Forget bool
 }
 
@@ -67,7 +67,7 @@ func (t *Told) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpe
 		return do
 	}
 	if o.Lease > 0 {
-		do.Send = append(do.Send, shim.Command{Lease: o.Lease})
+		do.Send = append(do.Send, shim.Command{LeaseUntil: o.Lease})
 	}
 	if o.Stop != nil {
 		if t.stop == nil || *t.stop != *o.Stop {
@@ -139,15 +139,14 @@ const leaseShare = 20
 // Renewal is the contact that the members' leases were last counted from.
 type Renewal struct{ from time.Duration }
 
-// Due says how much of the lease is left, counted from the last contact, when the members
-// have to be told. It is not due when nothing is left: the shims know.
-func (r *Renewal) Due(lease, contact, now time.Duration) (left time.Duration, due bool) {
+// Due says until when the lease runs, counted from the last contact (all on the boot clock),
+// when the members have to be told.
+func (r *Renewal) Due(lease, contact time.Duration) (until time.Duration, due bool) {
 	if lease <= 0 || contact < r.from+lease/leaseShare {
 		return 0, false
 	}
 	r.from = contact
-	left = lease - (now - contact)
-	return left, left > 0
+	return contact + lease, true
 }
 
 // LeaseLeft is the lease of a member that starts now, 0: leases are off.

@@ -23,6 +23,7 @@ const (
 	bootFile    = "boot"    // boot id of the daemon that wrote here last
 	leaseFile   = "lease"   // the site's, as a controller told last
 	lineageFile = "lineage" // highest commit number that a controller told
+	hungUpFile  = "hungup"  // there while the last session is one that the controller ended
 )
 
 // stateDir is the daemon's directory. One daemon has it at a time.
@@ -34,6 +35,7 @@ type stateDir struct {
 	lastBoot string
 	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
 	lease    time.Duration // -1: never told
+	hungUp   bool          // the controller ended the last session
 	lock     *os.File
 }
 
@@ -87,6 +89,7 @@ func (s *stateDir) load() error {
 	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
 		s.lease = d
 	}
+	s.hungUp = s.read(hungUpFile) != ""
 	return s.write(bootFile, s.boot)
 }
 
@@ -122,6 +125,19 @@ func (s *stateDir) sawLease(d time.Duration) error {
 	}
 	s.lease = d
 	return s.write(leaseFile, d.String())
+}
+
+// sawEnd keeps whether the controller ended the last session: a daemon that starts while no
+// controller runs has to know whether to believe that nobody listens there.
+func (s *stateDir) sawEnd(hungUp bool) error {
+	if hungUp == s.hungUp {
+		return nil
+	}
+	s.hungUp = hungUp
+	if hungUp {
+		return s.write(hungUpFile, "the controller ended the last session")
+	}
+	return os.Remove(filepath.Join(s.path, hungUpFile))
 }
 
 // memberDir is the directory of a member.

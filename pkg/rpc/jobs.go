@@ -34,6 +34,11 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 	if err != nil {
 		return err
 	}
+	if q.Start {
+		if err := s.Engine.Expect(r.Context(), jobs); err != nil {
+			return err
+		}
+	}
 	if q.Lines {
 		out := api.LinesReply{SchemaVersion: api.SchemaVersion, Jobs: make([]api.JobLine, len(jobs))}
 		for i := range jobs {
@@ -246,6 +251,11 @@ func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, job, since
 	w.Header().Set("Cache-Control", "no-store")
 	out := http.NewResponseController(w)
 	w.WriteHeader(http.StatusOK)
+	if since < 0 {
+		since = s.Engine.LastEvent()
+	}
+	// A comment to others; to ours where to go on when the stream breaks off before it had an event.
+	fmt.Fprintf(w, ": after %d\n\n", since)
 	if err := out.Flush(); err != nil {
 		return nil
 	}
@@ -277,7 +287,11 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, id auth.Identity) 
 	}
 	w.Header().Set("Trailer", "Gang-Error")
 	out := &flusher{w: w, out: http.NewResponseController(w)}
-	err = s.Engine.Log(r.Context(), j, q, s.Sessions, out)
+	if r.URL.Query().Get("positions") == "" {
+		err = s.Engine.Log(r.Context(), j, q, s.Sessions, out)
+	} else {
+		err = s.Engine.Log(r.Context(), j, q, s.Sessions, &positioned{out: out})
+	}
 	if err == nil || r.Context().Err() != nil {
 		return nil
 	}
@@ -310,6 +324,8 @@ func logQuery(r *http.Request) (*api.LogQuery, error) {
 	number("rank", -1, func(n int64) { q.Rank = int(n) })
 	number("attempt", 0, func(n int64) { q.Attempt = int(n) })
 	number("tail", 0, func(n int64) { q.Tail = n })
+	number("from_epoch", 0, func(n int64) { q.From.Epoch = int(n) })
+	number("from_offset", 0, func(n int64) { q.From.Offset = n })
 	return q, err
 }
 
@@ -327,4 +343,23 @@ func (f *flusher) Write(p []byte) (int, error) {
 		err = f.out.Flush()
 	}
 	return n, err
+}
+
+// positioned writes pieces with their positions: a line of epoch, offset and length, then as
+// many bytes. Whoever reads that knows where to go on when the controller is restarted.
+type positioned struct {
+	out *flusher
+	at  api.LogPosition
+}
+
+// At implements [engine.PositionWriter].
+func (p *positioned) At(at api.LogPosition) { p.at = at }
+
+func (p *positioned) Write(b []byte) (int, error) {
+	head := fmt.Appendf(nil, "%d %d %d\n", p.at.Epoch, p.at.Offset, len(b))
+	if _, err := p.out.Write(append(head, b...)); err != nil {
+		return 0, err
+	}
+	p.at.Offset += int64(len(b))
+	return len(b), nil
 }

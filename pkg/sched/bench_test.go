@@ -101,3 +101,75 @@ func BenchmarkQueueChange(b *testing.B) {
 		q.Insert(c)
 	}
 }
+
+// BenchmarkOneGangOut: on a full cluster a gang ends and the plan gives its place to
+// another; BenchmarkOneGangIn: one more is submitted.
+func BenchmarkOneGangOut(b *testing.B) {
+	nodes := testNodes(10000, 64, 8, 80)
+	fill(nodes, nil)
+	p := &Policy{MaxStarts: 100, Claims: 4}
+	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
+	var planner Planner
+	v.Claims = planner.Make(epoch0, v, p).Claims
+	b.ReportAllocs()
+	at := 0
+	for b.Loop() {
+		at = (at + 7919) % len(nodes)
+		full := v.Nodes[at]
+		v.Nodes[at] = full.Release(full.Grants[0].MemberKey)
+		plan := planner.Make(epoch0, v, p)
+		v.Claims, v.Nodes[at] = plan.Claims, full
+		planner.Make(epoch0, v, p)
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/2, "us/plan")
+}
+
+func BenchmarkOneGangIn(b *testing.B) {
+	nodes := testNodes(10000, 64, 8, 80)
+	fill(nodes, nil)
+	p := &Policy{MaxStarts: 100, Claims: 4}
+	list := benchQueue(100000, 500)
+	v := &View{Nodes: nodes, Queue: queueOf(list...)}
+	var planner Planner
+	v.Claims = planner.Make(epoch0, v, p).Claims
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i = (i + 7919) % len(list)
+		v.Queue.Remove(list[i].Job)
+		v.Queue.Insert(list[i])
+		v.Claims = planner.Make(epoch0, v, p).Claims
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "us/plan")
+}
+
+// BenchmarkPreemption: 500 full nodes, a gang of 250 ranks with 8 cards each.
+func BenchmarkPreemption(b *testing.B) {
+	for name, per := range map[string]int{"whole-node victims": 8, "single-card victims": 1} {
+		b.Run(name, func(b *testing.B) {
+			nodes := testNodes(500, 64, 8, 80)
+			var running []*Running
+			for at := range nodes {
+				for card := 0; card < 8; card += per {
+					var cards []int
+					for k := range per {
+						cards = append(cards, card+k)
+					}
+					job := int64(1e6 + at*8 + card)
+					running = append(running, ran(nodes, job, int(job*7919%600), map[int][]int{at: cards}))
+				}
+			}
+			c := candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})
+			c.Priority = 5
+			p := &Policy{Preempt: PreemptTier, Claims: 4}
+			v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
+			b.ReportAllocs()
+			for b.Loop() {
+				if plan := Make(epoch0, v, p); len(plan.Stops) != 2000/per {
+					b.Fatalf("%d are stopped", len(plan.Stops))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "us/plan")
+		})
+	}
+}

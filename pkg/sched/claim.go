@@ -197,7 +197,7 @@ func (pl *planner) book(b booking) {
 		return -1
 	})
 	pl.booked = slices.Insert(pl.booked, at, b)
-	pl.levels = slices.Insert(pl.levels, at+1, pl.levels[at].shared())
+	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
 	for _, l := range pl.levels[at+1:] {
 		for _, g := range b.grants {
 			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
@@ -222,7 +222,7 @@ func (pl *planner) levelWithout(own int, end time.Time) *level {
 	if len(pl.booked) == 1 {
 		return pl.levels[0]
 	}
-	l := pl.levels[0].shared()
+	l := pl.mem.pool.clone(pl.levels[0])
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
 			for _, g := range b.grants {

@@ -1,28 +1,40 @@
-// Package sched decides which gangs start where. [Make] is a pure function of a snapshot:
-// same view, same plan, whatever the machine or the hour.
+// Package sched decides which gangs start where, and which are preempted for others.
+// [Planner.Make] is a function of a view: same view, same plan, whatever the machine, the
+// hour, or the plans made before.
 //
-// States: none is kept. What one plan must know of the one before, its claims, is part of
-// the [View].
+// States: none that matters. What one plan must know of the one before, its claims, is part
+// of the [View]; what a [Planner] remembers (kinds of nodes, what fits on each) only saves
+// work, and a property test compares it with a new one.
 //
-// Order: priority, then the larger gang, then the earlier submission, then the smaller id
-// ([Less], kept by [Queue]). A gang starts whole or not at all, as soon as it fits and is
-// not behind a claim on the same places.
+// Order: tier, priority, and then as [Policy].Order says ([Queue] keeps it). A gang that
+// waited [Policy].GuardAfter goes to the front of its tier, within a part of the cards. A
+// gang starts whole or not at all, as soon as it fits and is not in the way of a claim.
 //
 // Invariants:
 //   - Applying the starts of a plan in order by [cluster.Node.Take] never fails on the
 //     nodes of its view. The engine does so again on the newest ones.
 //   - If any placement of the first gang in the queue exists, one is found: see layout.
-//   - The first [Policy].Claims gangs that can't start hold a claim: places over the whole
-//     of the ready nodes which lower gangs leave alone. A claim stays where it is as long
-//     as its nodes are in service. So a gang that would run on the empty cluster starts at
-//     the latest when all has ended that ran when its claim was made, under any load of
-//     gangs behind it.
+//   - The first [Policy].Claims gangs that can't start hold a claim: places which others
+//     leave alone, but those that end before the claimant can have them, by time limits.
+//     When that is not known, nobody uses them. A claim is not broken by who comes later or
+//     is only shorter, and moves only to where it is served earlier for certain. So a gang
+//     with a claim starts at the latest when all has ended that ran when it was made, under
+//     any load of gangs behind it.
+//   - A gang is preempted only in a move that lets its taker start as a whole and that needs
+//     this victim; never with a rank done, nor inside its minimum run, nor when it may not
+//     run again. The places are kept for the taker. Victims that were not told yet are not
+//     when the taker goes.
 //   - A waiting gang has a reason, in Slurm's word and in numbers; an ask that is named as
 //     one that would start now has been planned with the whole queue.
 //
-// Choice among placements: fewest nodes; no nodes with cards for gangs without; the card
-// model with the least VRAM that is enough; cards that are shared already before others;
-// the node that is left fullest; ties by name.
+// Choice among placements: fewest nodes; least expected stranding of cards by what the site
+// asks for (see strand.go); no nodes with cards for gangs without; the card model with the
+// least VRAM that is enough; cards that are shared already before others; the node that is
+// left fullest; ties by name.
+//
+// Cost: nodes that are alike to every ask are one kind, and candidates that are alike one
+// class. A plan looks at kinds and at the first of each class, so that it costs what is
+// different, not what there is.
 //
 // Failure rules: an ask that can't be read waits with the reason BadConstraints; nothing
 // else can fail.

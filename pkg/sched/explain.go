@@ -38,8 +38,23 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		verdict.first = sh.why.first
 	}
 	r := Reason{Word: verdict.reason(job).Word, Text: verdict.text()}
+	if pl.own == nil {
+		pl.visit(c, v.Queue.Class(job))
+		if at := pl.bookingOf(job); at >= 0 {
+			own := pl.booked[at]
+			pl.own = &own
+			pl.unbook(at)
+		}
+	}
 	lines := []string{position + "; " + r.Text}
-	lines = append(lines, pl.ahead(sh.need, at)...)
+	if pl.own != nil {
+		lines = append(lines, pl.promiseText(pl.own))
+	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
+		lines = append(lines, "expected to start about "+clock(now, e.At)+", if those ahead of it run as long as they may")
+	}
+	if pl.own == nil {
+		lines = append(lines, pl.ahead(sh.need, at)...)
+	}
 	if sh.need.Parts != nil {
 		lines = append(lines, pl.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}

@@ -51,6 +51,7 @@ func TestExplain(t *testing.T) {
 		{"strangers, sharers and drains", small, []*Candidate{candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * gib})}, 20, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 1 of 4 ranks now, each needs 1 card with 40G and 1 CPU",
+				"n[1,3] is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n3: room for 1 rank: 1 of 4 cards free, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
 					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
 				"n[1-2]: 0 of 4 cards free; held by jobs 7 and 9",
@@ -60,6 +61,7 @@ func TestExplain(t *testing.T) {
 		{"a big cluster is grouped", large, []*Candidate{candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 2 ranks now, each needs 8 cards and 1 CPU",
+				"n[00001-00002] is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n[00001-00040]: 0 of 8 cards free, needs 8; held by jobs 100, 101, 102, 103, 104 and 35 more",
 			}},
 		{"behind a claim", full, []*Candidate{
@@ -76,6 +78,14 @@ func TestExplain(t *testing.T) {
 				"job 1 is ahead and waits for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
+		{"ends that are known", []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*Candidate{
+			lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 100)}, 2, "Resources",
+			[]string{
+				"2nd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
+				"expected to start about 02:00:00, if those ahead of it run as long as they may",
+				"job 1 is ahead and waits for the same cards",
+				"n1: 1 of 4 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
+			}},
 		{"starts", full, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
 			[]string{"1st of 1 in the queue; starts with the next plan on n00001"}},
 		{"gone", full, nil, 1, "None", []string{"job 1 is not waiting for nodes"}},
@@ -87,6 +97,7 @@ func TestExplain(t *testing.T) {
 		{"less VRAM", []*cluster.Node{small[2]}, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * gib})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards with 40G and 1 CPU",
+				"n3 is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n3: 1 of 4 cards free, needs 2, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
 					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
 				"--vram=22G, --share or --gpus-per-rank=1 would start now",

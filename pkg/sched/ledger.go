@@ -28,6 +28,12 @@ type Ledger struct {
 	byLimit  map[int]*spans
 	all      spans
 	version  int // counts the changes
+
+	asks     map[string]*askCount // by shape
+	askedFor int
+	lastJob  int64 // the newest job that was counted
+	mix      *mix
+	mixAt    int // asks that it was made of
 }
 
 // DefaultHalfLife is how fast used GPU time is forgotten where a site does not say.
@@ -38,7 +44,8 @@ func NewLedger(halfLife time.Duration) *Ledger {
 	if halfLife <= 0 {
 		halfLife = DefaultHalfLife
 	}
-	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{}}
+	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{},
+		asks: map[string]*askCount{}}
 }
 
 // Add takes one ended attempt in.

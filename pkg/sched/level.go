@@ -60,17 +60,29 @@ func newLevel(ks *kinds, nodes []*cluster.Node) *level {
 	return l
 }
 
-// clone is a level that can be changed without changing l.
-func (l *level) clone() *level {
-	return &level{kinds: l.kinds, nodes: slices.Clone(l.nodes), kind: slices.Clone(l.kind), of: slices.Clone(l.of),
-		own: make([]bool, len(l.of)), live: slices.Clone(l.live)}
+// pool is the levels of one planner: those of a plan are used again in the next, since on a
+// large cluster making them anew would cost more than the plan.
+type pool struct {
+	all  []*level
+	used int
 }
 
-// shared says that what l holds is shared with a clone from now on.
-func (l *level) shared() *level {
+// clone is a level that can be changed without changing l, until the pool is reset; what
+// both hold is shared from now on.
+func (p *pool) clone(l *level) *level {
+	if p.used == len(p.all) {
+		p.all = append(p.all, &level{})
+	}
+	c := p.all[p.used]
+	p.used++
 	clear(l.own)
-	return l.clone()
+	c.kinds, c.nodes, c.kind = l.kinds, append(c.nodes[:0], l.nodes...), append(c.kind[:0], l.kind...)
+	c.of, c.live = append(c.of[:0], l.of...), append(c.live[:0], l.live...)
+	c.own = append(c.own[:0], l.own...)
+	return c
 }
+
+func (p *pool) reset() { p.used = 0 }
 
 // set puts another state of a node in.
 func (l *level) set(at int, n *cluster.Node) {

@@ -27,6 +27,7 @@ type Planner struct {
 	kinds  kinds
 	base   *level          // the nodes of the last view
 	seen   []*cluster.Node // as they came
+	pool   pool
 	shapes map[string]*shape
 	turn   int // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
@@ -76,6 +77,7 @@ type planner struct {
 	stops   []Stop
 	next    time.Time
 	use     *held
+	mix     *mix
 	visited map[int64]bool // claimants that were looked at before their turn
 	why     map[*Class]*verdict
 }
@@ -94,6 +96,7 @@ type shape struct {
 	named  bool    // the ask names nodes: kinds do not tell them apart
 	ranks  []int16 // by kind: what fits on a node of it, less one; 0 is not known yet
 	wastes map[wasteKey]cluster.Waste
+	mix    int // of the wastes
 	// Of the plan of that turn:
 	turn        int
 	blocked     time.Time // what runs until then or longer does not fit; zero: not known
@@ -112,8 +115,9 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	}
 	m.turn++
 	m.look(v.Nodes)
-	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.base.shared()},
-		visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
+	m.pool.reset()
+	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
 	pl.keepClaims()
 	pl.guard()
 	return pl
@@ -432,6 +436,10 @@ func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
 		}
 		return nil
 	}
+	if sh.mix != pl.mix.turn {
+		sh.mix = pl.mix.turn
+		clear(sh.wastes)
+	}
 	return l.choose(spots, t, m, func(s spot, ranks int) cluster.Waste {
 		if s.kind == nil {
 			return sh.need.WasteOf(on.nodes[s.at], ranks)
@@ -440,7 +448,11 @@ func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
 		w, known := sh.wastes[key]
 		if !known {
 			w = sh.need.WasteOf(s.kind.node, ranks)
+			w.Price = pl.mix.price(sh.need, s.kind.node, ranks)
 			sh.wastes[key] = w
+		}
+		if len(pl.mix.parts) > 0 && len(s.kind.node.Grants) == 0 {
+			w.Price += scarcity(len(on.of[s.kind.id]))
 		}
 		return w
 	})

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
 	"time"
@@ -126,8 +127,7 @@ func TestMixedMissesLittle(t *testing.T) {
 	t.Logf("%d of %d placements missed", missed, placeable)
 }
 
-// tryAll places rank after rank on every node that takes it. Cards of a node are taken the
-// first that do, which within one role loses nothing but order.
+// tryAll places rank after rank on every node that takes it, with every choice of its cards.
 func tryAll(c *Candidate, nodes []*cluster.Node, rank int) bool {
 	if rank == c.Size {
 		return true
@@ -143,10 +143,21 @@ func tryAll(c *Candidate, nodes []*cluster.Node, rank int) bool {
 		if !n.Ready || d.Ranks(n) == 0 || !d.Admits(n) {
 			continue
 		}
-		next := slices.Clone(nodes)
-		next[i] = n.Without(cluster.GrantFor(d.Ask, api.MemberKey{}, d.Pick(n, 1), time.Time{}))
-		if tryAll(c, next, rank+1) {
-			return true
+		for set := range 1 << len(n.Cards) {
+			slot := cluster.Slot{Node: n.Name}
+			for k := range n.Cards {
+				if set&(1<<k) != 0 && d.CardFits(n, k) {
+					slot.Cards = append(slot.Cards, n.Cards[k].UUID)
+				}
+			}
+			if bits.OnesCount(uint(set)) != d.Cards || len(slot.Cards) != d.Cards {
+				continue
+			}
+			next := slices.Clone(nodes)
+			next[i] = n.Without(cluster.GrantFor(d.Ask, api.MemberKey{}, []cluster.Slot{slot}, time.Time{}))
+			if tryAll(c, next, rank+1) {
+				return true
+			}
 		}
 	}
 	return false

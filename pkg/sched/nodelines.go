@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
@@ -21,6 +22,7 @@ type nodeGroup struct {
 	holders []int64
 	ranks   int // room on each of them
 	free    int
+	by      time.Time // when the first of them has ended what is there, at the latest; zero: not known
 }
 
 // maxNodeLines keeps an answer about ten thousand nodes on one screen.
@@ -41,6 +43,9 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
 			line += "; held by " + jobList(g.holders)
+			if !g.by.IsZero() {
+				line += ", free at the latest at " + clock(pl.now, g.by)
+			}
 		}
 		lines = append(lines, line)
 	}
@@ -78,9 +83,26 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 			for i := range n.Grants {
 				g.holders = append(g.holders, n.Grants[i].Job)
 			}
+			if t := pl.emptyBy(n); !t.IsZero() && (g.by.IsZero() || t.Before(g.by)) {
+				g.by = t
+			}
 		}
 	}
 	return groups
+}
+
+// emptyBy is when everything on a node has ended at the latest; zero: not known.
+func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
+	for i := range n.Grants {
+		t := pl.endOf(&n.Grants[i])
+		if t.IsZero() {
+			return t
+		}
+		if t.After(by) {
+			by = t
+		}
+	}
+	return by
 }
 
 // nodeText is the arithmetic of one node.

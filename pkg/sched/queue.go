@@ -93,6 +93,7 @@ func (q *Queue) Insert(c *Candidate) {
 	if q.policy == nil {
 		q.policy = &Policy{}
 	}
+	q.ledger.asked(c)
 	own := *c
 	own.rank = q.policy.rank(q.ledger, c)
 	q.put(&own)

@@ -222,6 +222,9 @@ func (a *Ask) stop() error {
 		return a.Refuse("grace-max", "it is shorter than the grace ("+formatTime(s.Grace)+") of "+a.By("grace").where(),
 			"write a longer --grace-max, or leave it out")
 	}
+	if s.TimeLimit > 0 && s.ReadyTimeout >= s.TimeLimit {
+		return a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
+	}
 	n := s.Notice
 	if n == nil {
 		return nil

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/api"
 )
 
 func TestDirectives(t *testing.T) {
@@ -50,7 +52,8 @@ func TestDirectives(t *testing.T) {
 }
 
 func FuzzDirectives(f *testing.F) {
-	for _, s := range []string{"#!/bin/sh\n#GANG --size=4 -J 'a b' # c\ntrue\n", "#SBATCH -N2 -t 1-0\r\n", "#GANG --signal=B:USR1@60 \"", "#SBATCH --a=1-3%2 x\\"} {
+	for _, s := range []string{"#!/bin/sh\n#GANG --size=4 -J 'a b' # c\ntrue\n", "#SBATCH -N2 -t 1-0\r\n", "#GANG --signal=B:USR1@60 \"", "#SBATCH --a=1-3%2 x\\",
+		"#GANG --role=a:1,ends=gang --role='b:3,gpus=a100:2,vram=40G,cpus=4,mem=8G c:1,constraint=x&y'\n#GANG --mem-per-gpu=1G --size=5"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -67,7 +70,26 @@ func FuzzDirectives(f *testing.F) {
 		if err == nil && (r.Spec.Size < 1 || r.Spec.Size > 65536 || r.Spec.CPUsPerRank < 1 || r.Spec.MemoryPerRank < 0 || r.Spec.MemoryPerNode < 0) {
 			t.Fatalf("accepted %+v", r.Spec)
 		}
+		if err == nil && r.Spec.Roles != nil {
+			checkRoles(t, &r.Spec)
+		}
 	})
+}
+
+// checkRoles holds accepted roles against what the controller takes.
+func checkRoles(t *testing.T, s *api.Spec) {
+	total := 0
+	for i := range s.Roles {
+		r := &s.Roles[i]
+		total += r.Count
+		if !api.RoleNameOK(r.Name) || r.Count < 1 || r.CPUsPerRank < 1 || r.MemoryPerRank < 0 || r.MemoryPerRank > maxBytes || r.GPUsPerRank < 0 ||
+			r.VRAMBytes > 0 && r.GPUsPerRank == 0 {
+			t.Fatalf("accepted %+v", r)
+		}
+	}
+	if total != s.Size || s.Launch != api.LaunchRanks || s.GPUsPerNode+s.RanksPerNode+s.MinNodes > 0 || s.MemoryPerNode > 0 {
+		t.Fatalf("%d ranks in roles of %+v", total, s)
+	}
 }
 
 func FuzzValues(f *testing.F) {

@@ -125,6 +125,15 @@ var asked = []Option{
 			a.Spec.GraceMax, err = graceOf(v)
 			return err
 		}},
+	{Long: "ready-timeout", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "every rank has to say READY=1 (sd_notify) within TIME of the start, or the launch has failed",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.ReadyTimeout, err = ParseSeconds(v)
+			if err == nil && (a.Spec.ReadyTimeout <= 0 || a.Spec.ReadyTimeout > maxGrace) {
+				return bad("want more than nothing and at most a day", "write --ready-timeout=5m")
+			}
+			return err
+		}},
 	{Long: "checkpoint", Kind: Value, Arg: "drain", Group: groupTime,
 		Help: "take checkpoints (gckpt put) only while the job is being stopped",
 		set: func(a *Ask, v string) error {

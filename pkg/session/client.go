@@ -15,6 +15,8 @@ type Options struct {
 	TLS     *tls.Config // with "tcp": both sides verified; nil: plain TCP, for tests
 	Agent   Agent
 	Log     *slog.Logger
+	// HungUp is how the last session of an earlier process of this node's ended, see [HungUp].
+	HungUp bool
 }
 
 // Client keeps one session of a node up: it reconnects until it is closed.
@@ -27,11 +29,12 @@ type Client struct {
 	now     atomic.Pointer[clientSession] // the session that is open; nil: none
 	calls   atomic.Uint64                 // number of the last call: across sessions, so that a late piece meets no other call
 	lease   time.Duration                 // of the last Welcome; owned by run
+	hungUp  bool                          // the controller ended the last session; owned by run
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.
 func NewClient(opts Options) *Client {
-	c := &Client{opts: opts, done: make(chan struct{})}
+	c := &Client{opts: opts, done: make(chan struct{}), hungUp: opts.HungUp}
 	c.out.init()
 	return c
 }
@@ -56,8 +59,10 @@ func (c *Client) Wake() { c.out.changed() }
 func (c *Client) Connected() bool { return c.contact.connected.Load() }
 
 // LastContact is when the controller was last known to hear this node, on CLOCK_BOOTTIME:
-// when the last answered beat was sent, or when a connection was last refused (where no
-// controller runs, none can place this node's work elsewhere). Zero: never.
+// when the last answered beat was sent, or when its host last said that no controller runs
+// there (none can place this node's work elsewhere then): the connection was refused, after
+// the controller had itself ended the last session. Over a network a refusal alone proves
+// nothing: a firewall refuses in anybody's name. Zero: never.
 func (c *Client) LastContact() time.Duration { return time.Duration(c.contact.last.Load()) }
 
 // Close ends the session of a client that was started and waits for its goroutines.

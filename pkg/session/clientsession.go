@@ -32,6 +32,7 @@ func (c *Client) run(ctx context.Context) {
 			return
 		}
 		if greeted {
+			c.hungUp = HungUp(err)
 			c.opts.Agent.Down(err)
 		}
 		if greeted || err.Error() != said { // one line for each thing that is wrong, not one for each try
@@ -132,16 +133,26 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	if err == nil {
 		return ws, nil
 	}
-	if nobodyListens(c.opts.Network, err) {
+	switch {
+	case c.nobodyListens(err):
 		c.contact.at(asked)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, errDoubted
 	}
 	return nil, dialError(resp, err)
 }
 
+// errDoubted is a refusal over the network that does not count as contact.
+var errDoubted = errors.New("connection refused, but the controller had not closed the last session: " +
+	"something on the way may refuse in its name, so leases run on")
+
 // nobodyListens: the controller's host answered that no controller runs there. For a unix
-// socket that host is this one, and a missing file says the same.
-func nobodyListens(network string, err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || network == "unix" && errors.Is(err, os.ErrNotExist)
+// socket that host is this one, and a missing file says the same. See [Client.LastContact].
+func (c *Client) nobodyListens(err error) bool {
+	if c.opts.Network == "unix" {
+		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) && c.hungUp
 }
 
 // dialError leaves out the layers of "failed to" that the libraries put around a cause.

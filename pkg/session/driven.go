@@ -45,13 +45,14 @@ type DrivenNode struct {
 	contact contact
 	wait    backoff
 	lease   time.Duration
+	hungUp  bool // the controller ended the last session
 	half    nodeHalf
 }
 
 // NewDrivenNode makes the half of a node daemon that was just started. boot is
-// CLOCK_BOOTTIME of its machine.
-func NewDrivenNode(a Agent, boot func() time.Duration) *DrivenNode {
-	d := &DrivenNode{agent: a, contact: contact{clock: boot}}
+// CLOCK_BOOTTIME of its machine, hungUp how the last session of the daemon before ended.
+func NewDrivenNode(a Agent, boot func() time.Duration, hungUp bool) *DrivenNode {
+	d := &DrivenNode{agent: a, contact: contact{clock: boot}, hungUp: hungUp}
 	d.out.init()
 	return d
 }
@@ -94,8 +95,22 @@ func (d *DrivenNode) Due() *api.Frame {
 // Wake says that the agent has something to report.
 func (d *DrivenNode) Wake() { d.out.changed() }
 
-// Refused: at the boot time asked a connection was tried, and no controller runs there.
-func (d *DrivenNode) Refused(asked time.Duration) { d.contact.at(asked) }
+// Down is the end of a session that was greeted, by the controller or by the line.
+func (d *DrivenNode) Down(hungUp bool) {
+	d.hungUp = hungUp
+	var err error = errSilent
+	if hungUp {
+		err = errClosed
+	}
+	d.agent.Down(err)
+}
+
+// Refused: at the boot time asked a connection was tried, and refused over the network.
+func (d *DrivenNode) Refused(asked time.Duration) {
+	if d.hungUp {
+		d.contact.at(asked)
+	}
+}
 
 // LastContact is [Client.LastContact].
 func (d *DrivenNode) LastContact() time.Duration { return time.Duration(d.contact.last.Load()) }

@@ -27,7 +27,8 @@ type Handler interface {
 	// Lineage is the number of the newest commit. Nodes keep it, so that a store that went
 	// back in time is noticed.
 	Lineage() uint64
-	// Desired is the complete desired set of a node now. ok false is "on hold": nothing is
+	// Desired is the complete desired set of a node now; what it lists without a body the
+	// node shall say to be gone. ok false is "on hold": nothing is
 	// sent, and what was sent stays as it is. The result is not changed afterwards by
 	// either side.
 	Desired(node string) (assignments []api.Assignment, specs map[string]*api.Spec, ok bool)
@@ -59,4 +60,18 @@ type Agent interface {
 	ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error
 	// Down says that the session is over, and why. The client reconnects by itself.
 	Down(err error)
+}
+
+// LogWriter is a writer of a log that wants to know where in the file its bytes are from.
+type LogWriter interface {
+	io.Writer
+	// Began is told the offset of the next byte.
+	Began(offset int64)
+}
+
+// Began tells a writer, if it wants to know.
+func Began(w io.Writer, offset int64) {
+	if b, ok := w.(LogWriter); ok {
+		b.Began(offset)
+	}
 }

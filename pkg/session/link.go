@@ -89,18 +89,31 @@ func (l *link) write(f *api.Frame) error {
 	return nil
 }
 
+// goodbye is what the peer said as it closed the session.
+type goodbye string
+
+func (g goodbye) Error() string { return string(g) }
+
+// HungUp says of what [Agent.Down] was told whether the peer ended the session, in its own
+// words or by its kernel's when the process died. A line that is cut shows as silence, and a
+// firewall that breaks a connection resets it.
+func HungUp(err error) bool {
+	var said goodbye
+	return errors.Is(err, errClosed) || errors.As(err, &said)
+}
+
 // why prefers the cause of an ended session over the broken pipe it shows as, and the
 // peer's own words over both.
 func (l *link) why(err error) error {
 	var closed websocket.CloseError
-	if errors.As(err, &closed) && closed.Reason != "" {
-		return errors.New(closed.Reason)
+	switch {
+	case errors.As(err, &closed) && closed.Reason != "":
+		return goodbye(closed.Reason)
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return errClosed // without the layers of "failed to" that the library puts around it
 	}
 	if cause := context.Cause(l.ctx); cause != nil {
 		return cause
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errClosed // without the layers of "failed to" that the library puts around it
 	}
 	return err
 }

@@ -98,6 +98,9 @@ func (st *nodeStream) send(r api.StreamReply) {
 	st.out.put(func() { st.out.replies = append(st.out.replies, r) })
 }
 
+// Began implements [LogWriter].
+func (st *nodeStream) Began(offset int64) { st.send(api.StreamReply{Began: &offset}) }
+
 func (st *nodeStream) grant(n int64) {
 	st.mu.Lock()
 	st.credit += max(n, 0)

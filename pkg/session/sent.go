@@ -18,7 +18,8 @@ type sent struct {
 	revision uint64
 	full     bool // a Full set was sent
 	members  map[api.MemberKey]sentMember
-	specs    map[string]int // hash -> assignments that name it
+	specs    map[string]int         // hash -> assignments that name it
+	asked    map[api.MemberKey]bool // were to be forgotten in the last set, and it was told so
 }
 
 type sentMember struct {
@@ -35,10 +36,20 @@ func newSent() *sent {
 // nothing differs. All but the last carry only specs.
 func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.Desired {
 	d := &api.Desired{Full: !s.full}
+	asked := map[api.MemberKey]bool{}
 	named := make(map[api.MemberKey]bool, len(want))
 	var chunks chunker
 	for i := range want {
 		a := &want[i]
+		if a.Body == nil {
+			// The peer is told once to forget it, also when it has never heard of it: it may have
+			// been desired and given up again between two looks at the set.
+			if _, known := s.members[a.MemberKey]; !known && !s.asked[a.MemberKey] {
+				d.Forget = append(d.Forget, a.MemberKey)
+			}
+			asked[a.MemberKey] = true
+			continue
+		}
 		named[a.MemberKey] = true
 		old, known := s.members[a.MemberKey]
 		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) {
@@ -57,7 +68,9 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 		s.members[a.MemberKey] = now
 		d.Assignments = append(d.Assignments, change)
 	}
-	d.Forget = s.forget(named)
+	s.asked = asked
+	d.Forget = append(d.Forget, s.forget(named)...)
+	slices.SortFunc(d.Forget, compareKeys)
 	if s.full && len(d.Assignments) == 0 && len(d.Forget) == 0 {
 		return nil
 	}
@@ -70,7 +83,7 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 	return out
 }
 
-// forget drops what is not named any more, in an order that does not depend on the map's.
+// forget drops what is not named any more, in any order.
 func (s *sent) forget(named map[api.MemberKey]bool) []api.MemberKey {
 	if len(named) == len(s.members) {
 		return nil // every member is named: each was just put there
@@ -84,7 +97,6 @@ func (s *sent) forget(named map[api.MemberKey]bool) []api.MemberKey {
 		delete(s.members, k)
 		release(s.specs, m.spec)
 	}
-	slices.SortFunc(out, compareKeys)
 	return out
 }
 

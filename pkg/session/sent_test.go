@@ -38,6 +38,11 @@ func TestDiffSendsOnlyWhatChanged(t *testing.T) {
 		{"both are recorded", nil, []*api.Desired{{Revision: 6, Forget: []api.MemberKey{key(1, 1), key(2, 1)}}}},
 		{"a spec nobody used is sent again", []api.Assignment{assign(3, 1, "a")},
 			[]*api.Desired{{Revision: 7, Assignments: []api.Assignment{assign(3, 1, "a")}, Specs: map[string]*api.Spec{"a": specs["a"]}}}},
+		{"one that is given up is forgotten", []api.Assignment{bare(assign(3, 1, "a"))}, []*api.Desired{{Revision: 8, Forget: []api.MemberKey{key(3, 1)}}}},
+		{"and one that was never told of", []api.Assignment{bare(assign(3, 1, "a")), bare(assign(4, 1, "a"))},
+			[]*api.Desired{{Revision: 9, Forget: []api.MemberKey{key(4, 1)}}}},
+		{"once", []api.Assignment{bare(assign(3, 1, "a")), bare(assign(4, 1, "a"))}, nil},
+		{"until it is known gone", nil, nil},
 	}
 	s := newSent()
 	for _, step := range steps {

@@ -324,6 +324,59 @@ func TestReconnectsAndCountsContact(t *testing.T) {
 	}
 }
 
+// Over a network a refused connection counts as contact only after the controller itself has
+// ended the last session: a firewall that resets and refuses in its name proves nothing.
+func TestWhoRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    func(*net.TCPConn, *Hub)
+		counts bool
+	}{
+		"says goodbye": {func(_ *net.TCPConn, h *Hub) { h.Close() }, true},
+		"is killed":    {func(c *net.TCPConn, _ *Hub) { _ = c.Close() }, true},
+		"is reset":     {func(c *net.TCPConn, _ *Hub) { _ = c.SetLinger(0); _ = c.Close() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub := NewHub(newFakeHandler(), quiet())
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns := make(chan *net.TCPConn, 1)
+			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hub.Serve(w, r, "n1") }),
+				ConnState: func(c net.Conn, s http.ConnState) {
+					if s == http.StateNew {
+						conns <- c.(*net.TCPConn)
+					}
+				}}
+			served := make(chan struct{})
+			go func() { defer close(served); _ = srv.Serve(l) }()
+			a := newFakeAgent("n1", "x")
+			client := Dial(context.Background(), Options{Network: "tcp", Address: l.Addr().String(), Agent: a, Log: quiet()})
+			get(t, "welcome", a.welcome)
+			_ = l.Close()
+			conn := get(t, "connection", conns)
+			c.end(conn, hub)
+			err = get(t, "down", a.down)
+			before := BootTime()
+			if HungUp(err) != c.counts {
+				t.Errorf("down with %v: hung up %v", err, HungUp(err))
+			}
+			if c.counts {
+				waitFor(t, "a refused connection to count", func() bool { return client.LastContact() > before })
+			} else {
+				time.Sleep(10 * minBackoff) // refused some times
+				if at := client.LastContact(); at > before {
+					t.Errorf("a refusal of no one counted %s after the end", at-before)
+				}
+			}
+			client.Close()
+			_ = srv.Close()
+			hub.Close()
+			<-served
+		})
+	}
+}
+
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {

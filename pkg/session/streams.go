@@ -185,6 +185,9 @@ func (h *Hub) ReadLog(ctx context.Context, node string, q api.LogRead, w io.Writ
 
 func copyPieces(w io.Writer, pieces []api.StreamReply) (n int, ended bool, err error) {
 	for _, p := range pieces {
+		if p.Began != nil {
+			Began(w, *p.Began)
+		}
 		if len(p.Data) > 0 {
 			if _, err := w.Write(p.Data); err != nil {
 				return n, ended, err

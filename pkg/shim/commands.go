@@ -3,6 +3,8 @@ package shim
 import (
 	"encoding/json"
 
+	"golang.org/x/sys/unix"
+
 	"gangd/pkg/api"
 	"gangd/pkg/proc"
 	"gangd/pkg/supervise"
@@ -60,8 +62,8 @@ func (m *member) command(c Command) {
 	if c.Signal != nil {
 		m.signalOrder(*c.Signal)
 	}
-	if c.Lease > 0 {
-		m.step(supervise.Renewed{Left: c.Lease})
+	if c.LeaseUntil > 0 {
+		m.step(supervise.Renewed{Left: c.LeaseUntil - clock(unix.CLOCK_BOOTTIME)})
 	}
 	if c.Bye {
 		m.goodbye()

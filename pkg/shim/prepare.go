@@ -162,6 +162,24 @@ func (o *opener) open(kind, path string, flags int) (int, error) {
 	return fd, nil
 }
 
+// outputStarts is how much the outputs of each rank already have, before any rank has written:
+// what one attempt wrote to a file that all attempts append to is known by that. What is no
+// file has nothing.
+func (m *member) outputStarts() [][2]int64 {
+	size := func(fd int) int64 {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			return 0
+		}
+		return st.Size
+	}
+	starts := make([][2]int64, len(m.spec.Ranks))
+	for i := range m.files {
+		starts[i] = [2]int64{size(m.files[i].out), size(m.files[i].err)}
+	}
+	return starts
+}
+
 // truncate empties the outputs of a job that asked for it.
 func (m *member) truncate() {
 	if m.spec.OpenMode != "truncate" {

@@ -44,10 +44,12 @@ func (m *member) start() {
 	m.ranks = make([]rank, len(m.spec.Ranks))
 	m.state.Ranks = make([]api.RankActual, len(m.spec.Ranks))
 	m.truncate()
+	starts := m.outputStarts()
 	unix.Umask(m.spec.Umask)
 	restore := defaultForFork()
 	for i := range m.spec.Ranks {
 		m.startRank(i, argv, *sys, err)
+		m.state.Ranks[i].OutStart, m.state.Ranks[i].ErrStart = starts[i][0], starts[i][1]
 	}
 	restore()
 	unix.Umask(0o077)

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,9 @@ const followPoll = 50 * time.Millisecond
 
 // ReadLog copies a file to w from an offset (from the end when negative), and with follow
 // goes on with what is appended, until w is gone. A file that is not there yet is waited
-// for when followed; one that was truncated is read from its beginning again.
-func ReadLog(w io.Writer, path string, offset int64, follow bool) error {
+// for when followed; one that was truncated is read from its beginning again. With head, eight
+// bytes come first: the offset of what follows, which only the reader knows of a tail.
+func ReadLog(w io.Writer, path string, offset int64, follow, head bool) error {
 	f, err := openLog(w, path, follow)
 	if err != nil {
 		return err
@@ -32,6 +34,11 @@ func ReadLog(w io.Writer, path string, offset int64, follow bool) error {
 	}
 	if offset < 0 {
 		offset = max(0, st.Size()+offset)
+	}
+	if head {
+		if _, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(offset))); err != nil {
+			return err
+		}
 	}
 	for {
 		n, err := io.Copy(w, io.NewSectionReader(f, offset, 1<<62-offset))

@@ -72,9 +72,12 @@ type Command struct {
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
 	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
-	Lease  time.Duration    `json:"lease_ns,omitempty"` // renewed: so much is left from now
-	Bye    bool             `json:"bye,omitempty"`      // results are recorded: let go of the member
-	Serve  string           `json:"serve,omitempty"`    // directory of the next member; for a spare, see [Spare]
+	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for
+	// everyone on this machine. What is left of it would be counted from when it is read, and a
+	// machine may sleep before that for longer than the whole lease.
+	LeaseUntil time.Duration `json:"lease_until_ns,omitempty"`
+	Bye        bool          `json:"bye,omitempty"`   // results are recorded: let go of the member
+	Serve      string        `json:"serve,omitempty"` // directory of the next member; for a spare, see [Spare]
 }
 
 // Go opens the gate.

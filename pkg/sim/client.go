@@ -101,6 +101,10 @@ func (c *client) hear(n uint64, out gang.Outcome) {
 	if n != c.try || c.r.now < c.deafTill {
 		return
 	}
+	if c.r.disk.onOld { // what is said on a copy is lost with it
+		c.retryIn(2 * time.Second)
+		return
+	}
 	if out.Refused != nil {
 		switch out.Refused.Code {
 		case api.CodeDiskFull, api.CodeUnavailable, api.CodeOnHold:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/noded"
 	"gangd/pkg/session"
 )
@@ -36,7 +37,7 @@ type daemon struct {
 func newDaemon(m *machine) *daemon {
 	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}}
 	d.board = noded.NewBoard(d.wakeSession)
-	d.half = session.NewDrivenNode(d, m.bootTime)
+	d.half = session.NewDrivenNode(d, m.bootTime, m.disk.hungUp)
 	if m.disk.lease >= 0 {
 		d.settings.Lease = m.disk.lease
 	}
@@ -96,9 +97,9 @@ func (d *daemon) isGone() bool { return d.gone() }
 // tickLater renews leases at each heartbeat.
 func (d *daemon) tickLater() {
 	d.after(d.settings.Heartbeat, func() {
-		if left, due := d.renewal.Due(d.settings.Lease, d.half.LastContact(), d.m.bootTime()); due {
+		if until, due := d.renewal.Due(d.settings.Lease, d.half.LastContact()); due {
 			for _, k := range slices.SortedFunc(maps.Keys(d.members), compareKeys) {
-				d.members[k].want.Lease = left
+				d.members[k].want.Lease = until
 				d.members[k].poke()
 			}
 		}
@@ -185,7 +186,15 @@ func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 
 func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
 
 // Down implements [session.Agent].
-func (d *daemon) Down(error) {}
+func (d *daemon) Down(err error) {
+	d.m.disk.hungUp = session.HungUp(err)
+	if fault.Is(fault.GateOutlivesSession) {
+		return
+	}
+	for _, x := range d.members {
+		x.want.Gate = nil
+	}
+}
 
 func compareKeys(a, b api.MemberKey) int {
 	if a.Job != b.Job {

@@ -73,15 +73,15 @@ func (d *daemon) watch(l *line, patience time.Duration) {
 		case d.line != l || d.greeted && patience == helloTimeout:
 		case d.m.r.now-d.heardAt >= patience:
 			d.m.r.log("%s: the controller is silent", d.m.name)
-			d.hangUp()
+			d.hangUp(false)
 		default:
 			d.watch(l, patience)
 		}
 	})
 }
 
-// hangUp is the end of the session at the node.
-func (d *daemon) hangUp() {
+// hangUp is the end of the session at the node; byPeer: the controller ended it.
+func (d *daemon) hangUp(byPeer bool) {
 	l := d.line
 	if l == nil {
 		return
@@ -90,6 +90,8 @@ func (d *daemon) hangUp() {
 	l.fin(true)
 	lasted := time.Duration(0)
 	if d.greeted {
+		d.greeted = false
+		d.half.Down(byPeer)
 		lasted = max(d.m.r.now-d.opened, 1)
 	}
 	d.retry(lasted)

@@ -17,10 +17,12 @@ type disk struct {
 	old *sqlitestore.Memory // nil: no copy was made
 	// onOld: the controller was given the copy. Its writes go there.
 	onOld    bool
-	full     bool // new jobs find no room
-	jammed   bool // nothing does
-	breaks   bool // the next commit fails
-	breaking bool // after it was written
+	oldAt    uint64 // number of its last commit when it was given that
+	lineage  uint64 // of the newest commit to the newest store
+	full     bool   // new jobs find no room
+	jammed   bool   // nothing does
+	breaks   bool   // the next commit fails
+	breaking bool   // after it was written
 }
 
 func (d *disk) make(ctx context.Context) (err error) {
@@ -86,11 +88,17 @@ func (s *diskStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error
 		d.breaks = false
 		return 0, errBroken
 	}
+	if d.onOld {
+		r.truth.onOldStore(s.g, d.oldAt)
+	}
 	lineage, err := s.Store.Commit(ctx, ch)
 	if err != nil {
 		return 0, err
 	}
 	r.mix(lineage)
+	if !d.onOld {
+		d.lineage = lineage
+	}
 	r.truth.committed(ch)
 	if d.breaks {
 		d.breaks = false

@@ -181,6 +181,15 @@ func (g *gangd) plan() {
 	})
 }
 
+// flush sends now what is due to be sent.
+func (g *gangd) flush() {
+	for _, m := range g.r.machines {
+		if s := g.sessions[m.name]; s != nil && s.soon && !s.over && s.greeted && !g.dead {
+			s.send(s.half.Due())
+		}
+	}
+}
+
 // Wake implements [engine.Hub].
 func (g *gangd) Wake(nodes []string) {
 	for _, n := range nodes {

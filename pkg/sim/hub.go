@@ -18,6 +18,7 @@ type hubSession struct {
 	line     *line
 	node     string
 	stateID  string
+	seen     uint64 // the highest commit that the node has been told of
 	half     *session.DrivenHub
 	greeted  bool
 	over     bool
@@ -76,7 +77,7 @@ func (g *gangd) turnIfNew() {
 }
 
 func (s *hubSession) hello(h *api.Hello) {
-	s.node, s.stateID = h.Node, h.StateID
+	s.node, s.stateID, s.seen = h.Node, h.StateID, h.LineageSeen
 	if old := s.g.sessions[h.Node]; old != nil {
 		// What the old one was owed this one takes over, whether or not that was said.
 		old.replaced = true

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"gangd/pkg/gang"
@@ -57,6 +56,9 @@ func (g *gangd) thaw() {
 	}
 }
 
+// oldBy is how many commits an old copy lacks at least.
+const oldBy = 40
+
 // oldStore makes a copy, later puts it in the place of the newest, and later puts that back.
 func (r *run) oldStore(d time.Duration) bool {
 	if r.disk.old != nil {
@@ -66,6 +68,7 @@ func (r *run) oldStore(d time.Duration) bool {
 		r.fail("I3", "copy the store: %v", err)
 		return true
 	}
+	r.disk.oldAt = r.disk.lineage
 	swap := func(old bool) {
 		if r.disk.onOld == old {
 			return
@@ -77,8 +80,10 @@ func (r *run) oldStore(d time.Duration) bool {
 		r.truth.swapped(old)
 	}
 	r.after(d, func() {
-		if !r.calm {
-			r.log("an old copy of the store is put back")
+		// One that lacks little is no fault here: its controller may have made as many commits
+		// itself before a node that knows more says hello, and then nobody can tell.
+		if at := r.disk.lineage; !r.calm && at >= r.disk.oldAt+oldBy {
+			r.log("the store at commit %d is replaced by a copy at commit %d", at, r.disk.oldAt)
 			swap(true)
 		}
 	})
@@ -170,31 +175,49 @@ func (r *run) toLine(m *machine, f *Fault) bool {
 // crashShim kills one shim of a job.
 func (r *run) crashShim(f *Fault) bool {
 	id := r.ids[f.Job]
+	var some []*shimProc // of any job
 	for _, m := range r.machines {
 		if f.Node != "" && f.Node != m.name {
 			continue
 		}
 		for _, s := range m.shims {
+			if s.frozen() {
+				continue // nothing is killed on a machine that stands still
+			}
 			if s.key.Job == id {
 				s.crash(0)
 				return true
 			}
+			some = append(some, s)
 		}
 	}
-	return false
+	if f.N == 0 || len(some) == 0 {
+		return false
+	}
+	some[r.dice.IntN(len(some))].crash(0)
+	return true
 }
 
 func (r *run) crashRank(f *Fault) bool {
 	id := r.ids[f.Job]
+	var some []*proc // of any job
 	for _, m := range r.machines {
-		for _, p := range slices.Clone(m.procs) {
-			if p.key.Job == id && p.main && !p.killed && !p.frozen() {
+		for _, p := range m.procs {
+			if !p.main || p.killed || p.frozen() {
+				continue
+			}
+			if p.key.Job == id {
 				p.exit(128+11, 11)
 				return true
 			}
+			some = append(some, p)
 		}
 	}
-	return false
+	if f.N == 0 || len(some) == 0 {
+		return false
+	}
+	some[r.dice.IntN(len(some))].exit(128+11, 11)
+	return true
 }
 
 func (r *run) byPeople(f *Fault) bool {

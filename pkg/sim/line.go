@@ -140,7 +140,7 @@ func (l *line) atNode(x parcel) {
 	switch {
 	case l.node.line != l:
 	case x.fin:
-		l.node.hangUp()
+		l.node.hangUp(true)
 	case x.do != nil:
 		x.do()
 	default:
@@ -163,7 +163,7 @@ func (l *line) reset() {
 		d := l.node
 		d.after(l.m.delay(), func() {
 			if d.line == l {
-				d.hangUp()
+				d.hangUp(false)
 			}
 		})
 	}

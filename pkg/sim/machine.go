@@ -46,6 +46,7 @@ type nodeDisk struct {
 	lastBoot string
 	lineage  uint64
 	lease    time.Duration // -1: never told
+	hungUp   bool          // the controller ended the last session
 	members  map[api.MemberKey]*memberDir
 }
 

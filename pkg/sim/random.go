@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"gangd/pkg/api"
 )
 
 // Shape bounds what [Random] makes.
@@ -12,9 +14,9 @@ type Shape struct {
 	Span                time.Duration // in which jobs come and faults happen
 }
 
-// DefaultShape is four to six nodes, twelve to sixteen jobs, up to fourteen faults in a minute and a
+// DefaultShape is four to six nodes, twelve to sixteen jobs, up to twenty faults in a minute and a
 // half.
-var DefaultShape = Shape{Nodes: 4, Jobs: 12, Faults: 14, Span: 90 * time.Second}
+var DefaultShape = Shape{Nodes: 4, Jobs: 12, Faults: 20, Span: 90 * time.Second}
 
 // Random makes the scenario of a seed.
 func Random(seed uint64, shape Shape) *Scenario {
@@ -27,7 +29,7 @@ func Random(seed uint64, shape Shape) *Scenario {
 	for range shape.Jobs + d.IntN(5) {
 		sc.Jobs = append(sc.Jobs, randomJob(d, len(sc.Nodes), cards*2, shape.Span))
 	}
-	for range d.IntN(shape.Faults + 1) {
+	for range 1 + d.IntN(shape.Faults) {
 		sc.Faults = append(sc.Faults, randomFault(d, sc, shape.Span))
 	}
 	return sc
@@ -101,7 +103,7 @@ var mix = []struct {
 	n        int
 }{
 	{CrashGangd, 6, 0.1, 20, 0}, {FreezeGangd, 2, 0.5, 20, 0}, {DiskFull, 2, 1, 15, 2}, {DiskBroken, 2, 0, 0, 2}, {OldStore, 1, 2, 15, 0},
-	{CrashNoded, 6, 0.05, 15, 0}, {FreezeNoded, 4, 0.5, 50, 0}, {CrashShim, 4, 0, 0, 0}, {CrashRank, 3, 0, 0, 0}, {Reboot, 4, 0.5, 70, 0},
+	{CrashNoded, 6, 0.05, 15, 0}, {FreezeNoded, 4, 0.5, 50, 0}, {CrashShim, 4, 0, 0, 2}, {CrashRank, 3, 0, 0, 2}, {Reboot, 4, 0.5, 70, 0},
 	{Suspend, 4, 0.5, 90, 0}, {Unkillable, 3, 1, 40, 0}, {Refuse, 2, 1, 15, 2}, {SlowLaunch, 2, 2, 15, 0},
 	{Cut, 6, 0.5, 80, 0}, {CutUp, 4, 0.5, 60, 0}, {CutDown, 4, 0.5, 60, 0}, {Flap, 3, 5, 30, 8}, {Reset, 4, 0, 0, 0}, {Slow, 3, 2, 20, 0}, {Twice, 3, 5, 40, 0},
 	{Cancel, 5, 0, 0, 2}, {Requeue, 4, 0, 0, 0}, {Preempt, 4, 0, 0, 0}, {HoldJob, 2, 0, 0, 0}, {ReleaseJob, 2, 0, 0, 0},
@@ -126,6 +128,40 @@ func randomFault(d *rand.Rand, sc *Scenario, span time.Duration) Fault {
 	}
 	if k.kind == CrashShim {
 		f.Node = ""
+	}
+	switch k.kind {
+	case CrashGangd, CrashNoded:
+		f = atCount(d, f)
+	case OldStore: // with its time doubled it has to end within the span
+		f.At /= 2
+	}
+	if k.kind != OldStore && f.When.On == "" && d.IntN(3) == 0 {
+		f = atMoment(d, f)
+	}
+	return f
+}
+
+// atCount turns some crashes into ones beside a commit or a sending.
+func atCount(d *rand.Rand, f Fault) Fault {
+	switch d.IntN(4) {
+	case 0:
+		f.At, f.Do, f.When = 0, CrashGangd, Point{On: AtCommit, N: 1 + d.IntN(180), After: d.IntN(2) == 0}
+	case 1:
+		f.At, f.Do, f.When = 0, CrashSender, Point{On: AtSend, N: 1 + d.IntN(2500), After: d.IntN(2) == 0}
+	}
+	return f
+}
+
+// moments are what happens to a job while things may go wrong.
+var moments = []api.EventType{api.EventSubmitted, api.EventReserved, api.EventPrepared, api.EventStarted, api.EventNotice, api.EventRankExited,
+	api.EventDrainStarted, api.EventMemberStopped, api.EventDrainCompleted, api.EventRolledBack}
+
+// atMoment makes a fault follow an event of a job closely.
+func atMoment(d *rand.Rand, f Fault) Fault {
+	f.When = OnEvent(moments[d.IntN(len(moments))], f.Job, 1+d.IntN(2))
+	f.At = 0
+	if d.IntN(2) == 0 {
+		f.At = seconds(d, 0, []float64{0.002, 0.05, 2, 10}[d.IntN(4)])
 	}
 	return f
 }

@@ -125,23 +125,32 @@ func (r *run) begin() error {
 	for i := range r.sc.Jobs {
 		r.clients = append(r.clients, newClient(r, i))
 	}
-	calm := r.sc.Calm
 	for i := range r.sc.Faults {
 		f := r.sc.Faults[i]
 		if f.When.On != "" {
 			r.points = append(r.points, &pending{Fault: f})
 			continue
 		}
-		if r.sc.Calm == 0 {
-			calm = max(calm, f.At+lasting(&f))
-		}
 		r.after(f.At, func() { r.inflict(&f) })
 	}
-	if len(r.points) > 0 && r.sc.Calm == 0 {
-		calm = max(calm, lastSubmit(r.sc)+time.Minute)
-	}
-	r.after(max(calm, lastSubmit(r.sc))+time.Second, r.heal)
+	r.after(calmOf(r.sc), r.heal)
 	return nil
+}
+
+// calmOf is when everything is healed.
+func calmOf(sc *Scenario) time.Duration {
+	if sc.Calm > 0 {
+		return sc.Calm
+	}
+	calm := lastSubmit(sc)
+	for i := range sc.Faults {
+		f := &sc.Faults[i]
+		if f.When.On != "" { // it comes when it comes
+			calm = max(calm, lastSubmit(sc)+time.Minute+f.At+lasting(f))
+		}
+		calm = max(calm, f.At+lasting(f))
+	}
+	return calm + time.Second
 }
 
 func lasting(f *Fault) time.Duration {
@@ -191,6 +200,12 @@ func (r *run) instant() gang.Instant {
 // commitPoint does the faults at a commit; after says on which side of it. True: the
 // controller crashed.
 func (r *run) commitPoint(n int, after bool) bool {
+	if len(r.points) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(r.points, func(p *pending) bool { return p.When.On == AtCommit && p.When.N == n }) {
+		r.gangd.flush() // the writers of the sessions don't wait for a commit
+	}
 	return r.atPoint(func(p Point) bool { return p.On == AtCommit && p.N == n && p.After == after }, r.gangd)
 }
 

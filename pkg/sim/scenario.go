@@ -117,8 +117,8 @@ const (
 const (
 	CrashNoded  Kind = "crash-noded"
 	FreezeNoded Kind = "freeze-noded"
-	CrashShim   Kind = "crash-shim" // of Job on Node (empty: on any)
-	CrashRank   Kind = "crash-rank" // a rank of Job dies of a signal
+	CrashShim   Kind = "crash-shim" // of Job on Node (empty: on any); N 1: of any job when that has none
+	CrashRank   Kind = "crash-rank" // a rank of Job dies of a signal; N 1: of any job when that has none
 	Reboot      Kind = "reboot"     // power off, on with a new boot id after For
 	Suspend     Kind = "suspend"    // the machine and all on it stand still for For
 	Unkillable  Kind = "unkillable" // what gets KILL on this node stays for For

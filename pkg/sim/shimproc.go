@@ -199,8 +199,11 @@ func (s *shimProc) obey(c shim.Command) {
 	if c.Stop != nil {
 		s.step(supervise.Order{Stop: *c.Stop})
 	}
-	if c.Lease > 0 {
-		s.step(supervise.Renewed{Left: c.Lease})
+	if c.Limit != 0 {
+		s.step(supervise.Limit{TimeLimit: max(c.Limit, 0)})
+	}
+	if c.LeaseUntil > 0 {
+		s.step(supervise.Renewed{Left: c.LeaseUntil - s.m.bootTime()})
 	}
 	if c.Bye && (s.mach.State() == supervise.Holding || len(s.spec.ranks) == 0) {
 		s.step(supervise.Order{})

@@ -25,6 +25,7 @@ type truth struct {
 	exits    map[exitKey]int // recorded
 	codes    map[exitKey]int // real
 	puts     map[exitKey]int // answered
+	fenced   map[placed]bool // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
 	onOld    bool
 	settled  bool // a turn was done since the last start
@@ -40,6 +41,11 @@ type attempt struct {
 	begun    int
 }
 
+type placed struct {
+	job  int64
+	node string
+}
+
 type exitKey struct {
 	job   int64
 	epoch int
@@ -49,7 +55,7 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[exitKey]int{}, jobs: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[exitKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -262,10 +268,14 @@ func (t *truth) committed(ch *gang.Changes) {
 
 func (t *truth) job(j *gang.Job) {
 	r := t.r
+	if t.onOld { // what a copy believes before it is found out is thrown away with it
+		t.jobs[j.ID] = j
+		return
+	}
 	if j.Key != "" {
 		var index int
 		if _, err := fmt.Sscanf(j.Key, "key-%d", &index); err == nil {
-			if id, known := r.ids[index]; known && id != j.ID && !t.onOld {
+			if id, known := r.ids[index]; known && id != j.ID {
 				r.fail("I3", "submission %d is job %d and job %d", index, id, j.ID)
 			}
 			if _, known := r.ids[index]; !known {
@@ -285,16 +295,14 @@ func (t *truth) job(j *gang.Job) {
 		r.fail("I4", "job %d ended %s, and now is %s", j.ID, state, gang.JobState(j))
 	}
 	if j.Verdict != nil {
-		if _, over := t.verdicts[j.ID]; !over && !t.onOld {
+		if _, over := t.verdicts[j.ID]; !over {
 			t.verdicts[j.ID] = j.Verdict.State
 			r.res.Ended++
 			r.res.Outcomes[j.Verdict.State]++
 		}
 	}
 	t.jobs[j.ID] = j
-	if !t.onOld {
-		t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
-	}
+	t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
 }
 
 func (t *truth) event(ev *api.Event) {
@@ -303,6 +311,10 @@ func (t *truth) event(ev *api.Event) {
 	switch ev.Type {
 	case api.EventStarted:
 		r.res.Starts++
+	case api.EventNodeFenced:
+		for _, id := range ev.Jobs {
+			t.fenced[placed{id, ev.Node}] = true
+		}
 	case api.EventRankExited:
 		if t.onOld {
 			return
@@ -345,6 +357,16 @@ func (t *truth) cancelled(id int64) {
 
 // swapped: the controller's store is another one.
 func (t *truth) swapped(old bool) { t.onOld = old }
+
+// onOldStore is before a commit to an old copy, which was at commit at when it was put back.
+// Where a node in session has told of a higher one there must be none.
+func (t *truth) onOldStore(g *gangd, at uint64) {
+	for _, m := range t.r.machines {
+		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at {
+			t.r.fail("I11", "a controller whose store was put back to commit %d commits, though %s has told it of commit %d", at, m.name, s.seen)
+		}
+	}
+}
 
 // reopened: a controller has read its store.
 func (t *truth) reopened(g *gangd) {
@@ -403,6 +425,9 @@ func (t *truth) nothingLeft() {
 		for _, p := range m.procs {
 			if p.frozen() || p.killed && n.State != api.NodeUp {
 				continue // it can't do anything; when it wakes its shim is first
+			}
+			if p.killed && t.fenced[placed{p.key.Job, m.name}] {
+				continue // given up with its lease, and back with what KILL did not end yet
 			}
 			if _, held := n.Res.Grant(p.key); !held {
 				t.r.fail("I9", "pid %d of job %d epoch %d lives on %s, which has no grant for it", p.pid, p.key.Job, p.key.Epoch, m.name)

@@ -23,7 +23,9 @@ func (s *submission) attend(ctx context.Context, id int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	if s.req.Follow {
-		err := s.client.Log(ctx, &api.LogQuery{Ref: api.JobRef{ID: id, Index: -1}, Rank: -1, Follow: true}, s.out)
+		err := s.client.FollowLog(ctx, api.LogQuery{Ref: api.JobRef{ID: id, Index: -1}, Rank: -1}, s.out, true, func() {
+			s.warn("the controller does not answer; waiting for it, job %d runs on", id)
+		})
 		if err != nil && ctx.Err() == nil {
 			s.warn("the output broke off: %v; see all of it: glog %d", err, id)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // never is a deadline that is not armed.
@@ -96,6 +97,10 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 func (m *Machine) open(now Instant) []Act {
 	if m.state != Holding {
 		return nil
+	}
+	if now.Boot >= min(m.leaseAt, m.fenceAt) && !fault.Is(fault.StartAfterLease) {
+		// The order slept with the machine: the gang may run elsewhere by now.
+		return m.tick(now)
 	}
 	m.state, m.opened, m.wentAt = Running, true, now.Mono
 	m.armLimit(now)

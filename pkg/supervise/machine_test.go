@@ -63,6 +63,24 @@ func TestSequences(t *testing.T) {
 		{"stop before go", base, []move{
 			{0, order("cancelled", 5*s, 15*s), []ActKind{Prove}}, {0, Empty{}, []ActKind{Finish}}, {0, Go{}, nil},
 		}, Stopped, "cancelled", false},
+		{"a lead that is ended early: all have saved", noticed, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 15*s), []ActKind{Notify, Tell}},
+			{5 * s, order("requeued", 0, 15*s), []ActKind{Stop, Tell}}, {6 * s, order("requeued", 0, 15*s), nil},
+			{7 * s, Exited{0}, []ActKind{Tell}}, {7 * s, Exited{1}, []ActKind{Prove}}, {7 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "requeued", false},
+		{"in a lead one rank ends: the other keeps its time", noticed, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 15*s), []ActKind{Notify, Tell}},
+			{5 * s, Exited{0}, []ActKind{Tell}}, {60 * s, Tick{}, nil}, {61 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, "requeued", false},
+		{"in a lead all ranks end: nobody is waited for", noticed, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 15*s), []ActKind{Notify, Tell}},
+			{5 * s, Exited{0}, []ActKind{Tell}}, {6 * s, Exited{1}, []ActKind{Prove}}, {6 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "requeued", false},
+		{"in a lead all ranks end, and leave something behind", noticed, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 15*s), []ActKind{Notify, Tell}},
+			{5 * s, Exited{0}, []ActKind{Tell}}, {6 * s, Exited{1}, []ActKind{Prove}}, {6 * s, Occupied{}, []ActKind{Kill, Tell}},
+			{6*s + time.Millisecond, Tick{}, []ActKind{Prove}}, {6*s + time.Millisecond, Empty{}, []ActKind{Finish}},
+		}, Stopped, "requeued", false},
 		{"stop, grace, kill, stuck", base, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
 			{5 * s, order("cancelled", 0, 15*s), nil}, {16*s - 1, Tick{}, nil}, {16 * s, Tick{}, []ActKind{Kill, Tell}},
@@ -322,5 +340,20 @@ func TestNoticeTargets(t *testing.T) {
 		if got := NoticeTargets(scope, procs); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
 		}
+	}
+}
+
+// A start that lay unread while the machine slept for longer than the lease starts nothing.
+func TestAStartAfterTheLeaseIsItsEnd(t *testing.T) {
+	cfg := Config{Ranks: []int{0}, Grace: 5 * time.Second, Lease: 40 * time.Second}
+	m := New(cfg, Instant{})
+	for _, a := range m.Step(Instant{Mono: time.Second, Boot: 90 * time.Second}, Go{}) {
+		if a.Kind == Start {
+			t.Fatal("started after the lease")
+		}
+	}
+	m.Step(Instant{Mono: time.Second, Boot: 90 * time.Second}, Empty{})
+	if m.State() == Running || m.Cause() != api.CauseNodeLost {
+		t.Errorf("state %s, cause %s", m.State(), m.Cause())
 	}
 }

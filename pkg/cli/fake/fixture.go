@@ -43,6 +43,11 @@ func Small() *Controller {
 	failed.Epoch, failed.Reason, failed.Cause, failed.ExitCode = 1, "NonZeroExitCode", api.CauseCrash, number(3)
 	failed.StartTime, failed.EndTime, failed.Nodes = at(2*time.Hour), at(2*time.Hour-93*time.Second), []string{"n2"}
 	failed.Verdict = "rank 1 exited with 3, and --max-retries is 0"
+	failed.Roles = []api.Role{{Name: "coordinator", Count: 1, CPUsPerRank: 2, EndsGang: true},
+		{Name: "worker", Count: 1, CPUsPerRank: 4, MemoryPerRank: 8 * gib, GPUsPerRank: 1, GPUType: "a100", VRAMBytes: 40 * gib, Constraint: "ib"}}
+	failed.Ready = &api.Readiness{Ranks: 2, Size: 2, TimeoutSeconds: 60, Time: failed.StartTime.Add(2 * time.Second)}
+	failed.Ranks = []api.Rank{{Rank: 0, Role: "coordinator", State: api.RankFailed, Node: "n2", PID: 5000, StartTime: failed.StartTime, ExitCode: number(143), Signal: 15},
+		{Rank: 1, Role: "worker", State: api.RankFailed, Node: "n2", PID: 5001, StartTime: failed.StartTime, ExitCode: number(3), Cards: []string{"GPU-n2-3"}}}
 	c.Jobs = []api.Job{run, wait, held, failed}
 	for i := range 8 {
 		e := job(20+int64(i), "sweep", api.JobPending, 1)
@@ -54,10 +59,10 @@ func Small() *Controller {
 		c.Jobs = append(c.Jobs, e)
 	}
 	c.Attempts = map[int64][]api.Attempt{
-		12: {{JobID: 12, Epoch: 1, Cause: api.CauseCrash, TriggerRank: number(1), StartTime: at(3 * time.Hour), EndTime: at(2 * time.Hour),
+		12: {{JobID: 12, Attempt: 1, Epoch: 1, Cause: api.CauseCrash, TriggerRank: number(1), StartTime: at(3 * time.Hour), EndTime: at(2 * time.Hour),
 			Nodes: []string{"n1", "n3"}, ExitCodes: []int{143, 1, 143, 143}, GPUSeconds: 4 * 3600},
-			{JobID: 12, Epoch: 2, StartTime: run.StartTime, Nodes: run.Nodes, ExitCodes: []int{}}},
-		15: {{JobID: 15, Epoch: 1, Cause: api.CauseCrash, TriggerRank: number(1), StartTime: failed.StartTime, EndTime: failed.EndTime,
+			{JobID: 12, Attempt: 2, Epoch: 2, StartTime: run.StartTime, Nodes: run.Nodes, ExitCodes: []int{}}},
+		15: {{JobID: 15, Attempt: 1, Epoch: 1, Cause: api.CauseCrash, TriggerRank: number(1), TriggerRole: "worker", StartTime: failed.StartTime, EndTime: failed.EndTime,
 			Nodes: failed.Nodes, ExitCodes: []int{0, 3}, GPUSeconds: 186}},
 	}
 	c.Events = smallEvents(at)

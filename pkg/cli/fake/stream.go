@@ -44,6 +44,7 @@ func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
+	fmt.Fprintf(w, ": after %d\n\n", since)
 	c.Followed <- struct{}{}
 	for {
 		evs, next := c.after(since, job)
@@ -101,6 +102,9 @@ func (c *Controller) log(w http.ResponseWriter, r *http.Request) {
 	}
 	if n, _ := strconv.Atoi(v.Get("tail")); n > 0 && n < len(text) {
 		text = text[len(text)-n:]
+	}
+	if v.Get("positions") != "" {
+		fmt.Fprintf(w, "%d 0 %d\n", j.Epoch, len(text))
 	}
 	_, _ = io.WriteString(w, text)
 }

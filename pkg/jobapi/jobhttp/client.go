@@ -58,6 +58,15 @@ func (c *Client) Barrier(ctx context.Context, key, name string) (*api.CallResult
 	return res, c.do(ctx, http.MethodPost, "/v1/barrier?name="+url.QueryEscape(name), key, nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(res) })
 }
 
+// Ready waits until every rank of a role has said READY=1; of the gang when role is empty.
+func (c *Client) Ready(ctx context.Context, role string) (*api.CallResult, error) {
+	path, res := "/v1/ready", new(api.CallResult)
+	if role != "" {
+		path += "?role=" + url.QueryEscape(role)
+	}
+	return res, c.do(ctx, http.MethodGet, path, "", nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(res) })
+}
+
 // Job says who this process is.
 func (c *Client) Job(ctx context.Context) (*Info, error) {
 	res := new(Info)

@@ -4,6 +4,7 @@
 //	PUT  /v1/checkpoint            the body is the rank's checkpoint; answered when it is durable
 //	GET  /v1/checkpoint[?rank=N]   the newest complete one of the own or another rank
 //	POST /v1/barrier?name=NAME     answered when every rank of the epoch has come
+//	GET  /v1/ready[?role=NAME]     answered when every rank of the gang or of a role has said READY=1
 //	GET  /v1/job                   who the caller is
 //
 // PUT and POST take an Idempotency-Key: a repeat with the same key is the same request, so
@@ -51,6 +52,7 @@ func Handler(b Backend, who func(context.Context) jobapi.Caller) http.Handler {
 	mux.HandleFunc("POST /v1/checkpoint", s.put)
 	mux.HandleFunc("GET /v1/checkpoint", s.get)
 	mux.HandleFunc("POST /v1/barrier", s.barrier)
+	mux.HandleFunc("GET /v1/ready", s.ready)
 	mux.HandleFunc("GET /v1/job", func(w http.ResponseWriter, r *http.Request) { reply(w, b.Info(who(r.Context()))) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, api.Errorf(api.CodeNotFound, "no call %s %s here", r.Method, r.URL.Path))
@@ -127,6 +129,17 @@ func (s *server) barrier(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(c.Barrier.Key) > api.MaxBarrierName {
 		refuse(w, api.Errorf(api.CodeInvalid, "an Idempotency-Key has at most %d bytes, not %d", api.MaxBarrierName, len(c.Barrier.Key)))
+		return
+	}
+	res, err := s.backend.Call(r.Context(), c, nil, nil)
+	answer(w, res, err)
+}
+
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	c := s.call(r)
+	c.Ready = &api.ReadyWait{Role: r.URL.Query().Get("role")}
+	if role := c.Ready.Role; role != "" && !api.RoleNameOK(role) {
+		refuse(w, api.Errorf(api.CodeInvalid, "%.40q is not the name of a role", role))
 		return
 	}
 	res, err := s.backend.Call(r.Context(), c, nil, nil)

@@ -175,7 +175,9 @@ func (s *Store) fail(err error) error {
 	return *s.failed.Load()
 }
 
-// Close ends the store and gives the state directory back.
+// Close ends the store and gives the state directory back. A store that has failed is left as
+// it is on the disk: SQLite's last connection would copy the log into the database as it
+// closes, with fsyncs that report success once the kernel has told of a failed one.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -183,6 +185,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
+	failed := s.failed.Load() != nil
 	closed := fmt.Errorf("%w", store.ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
 	s.mu.Unlock()
@@ -194,7 +197,7 @@ func (s *Store) Close() error {
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 	}
-	if s.w != nil { // the last connection: it empties the log into the database
+	if s.w != nil && !failed { // the last connection: it empties the log into the database
 		errs = append(errs, s.w.close())
 	}
 	if s.lock != nil {

@@ -24,6 +24,8 @@ type rank struct {
 	Exited   bool          `json:"exited,omitempty"`
 	ExitCode int           `json:"exit_code,omitempty"`
 	Signal   int           `json:"signal,omitempty"`
+	OutStart int64         `json:"out_start,omitempty"`
+	ErrStart int64         `json:"err_start,omitempty"`
 }
 
 // IsZero lets a slot without a node be left out.
@@ -32,12 +34,13 @@ func (s slot) IsZero() bool { return s.Node == "" && len(s.Cards) == 0 }
 // Blank reports whether a rank is blocked and carries nothing else: such a rank has no row.
 func Blank(r *gang.Rank) bool {
 	return r.State == api.RankBlocked && slot(r.Slot).IsZero() && r.PID == 0 &&
-		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0
+		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0 &&
+		r.OutStart == 0 && r.ErrStart == 0
 }
 
 // Rank encodes one rank.
 func Rank(r *gang.Rank) ([]byte, error) {
-	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal})
+	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal, r.OutStart, r.ErrStart})
 }
 
 // DecodeRank decodes one rank.
@@ -47,7 +50,7 @@ func DecodeRank(jobID int64, index int, data []byte) (gang.Rank, error) {
 		return gang.Rank{}, fmt.Errorf("row of rank %d of job %d: %w", index, jobID, err)
 	}
 	return gang.Rank{State: r.State, Slot: cluster.Slot(r.Slot), PID: r.PID, Start: r.Start, End: r.End,
-		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal}, nil
+		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart}, nil
 }
 
 type epoch struct {
@@ -57,11 +60,14 @@ type epoch struct {
 	Cause     api.Cause `json:"cause,omitempty"`
 	Trigger   int       `json:"trigger"`
 	ExitCodes []int     `json:"exit_codes,omitempty"`
+	OutStarts []int64   `json:"out_starts,omitempty"`
+	ErrStarts []int64   `json:"err_starts,omitempty"`
 }
 
 // Epoch encodes an attempt, all but its job and number.
 func Epoch(e *gang.EpochRow) ([]byte, error) {
-	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes}
+	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes,
+		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -75,7 +81,7 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}

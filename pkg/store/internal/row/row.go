@@ -38,6 +38,8 @@ type job struct {
 	Eligible     time.Time         `json:"eligible,omitzero"`
 	Start        time.Time         `json:"start,omitzero"`
 	End          time.Time         `json:"end,omitzero"`
+	ReadyAt      time.Time         `json:"ready_at,omitzero"`
+	Acked        int               `json:"acked,omitempty"`
 	Epoch        int               `json:"epoch,omitempty"`
 	Restarts     int               `json:"restarts,omitempty"`
 	Members      []member          `json:"members,omitempty"`
@@ -106,7 +108,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
 		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
-		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End,
+		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept,
@@ -131,7 +133,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
 		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
-		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End,
+		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
 		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept,

@@ -1,0 +1,193 @@
+package sched
+
+import (
+	"container/heap"
+	"fmt"
+	"slices"
+	"time"
+
+	"gangd/pkg/hostlist"
+)
+
+// Expect is when a waiting gang is expected to start.
+type Expect struct {
+	At   time.Time // zero: not known, for something without a time limit must end first
+	Sure bool      // at the latest then, by the time limits of what runs
+}
+
+// Forecast says of every waiting gang when it is expected to start. Those with a claim have
+// a promise. For the others the queue is gone through once, as if cards were one heap that
+// what ends adds to and what starts takes from, each gang for its whole limit: no sooner
+// than those ahead of it, on whichever nodes. That errs late where what runs ends early,
+// and early where cards are free but in too small pieces.
+func Forecast(now time.Time, v *View, p *Policy) map[int64]Expect {
+	pl := new(Planner).planner(now, v, p)
+	pl.policy = unbounded(p)
+	pl.run(-1)
+	out := make(map[int64]Expect, v.Queue.Len())
+	for _, s := range pl.starts {
+		out[s.Job] = Expect{At: now}
+	}
+	for i := range pl.booked {
+		b := &pl.booked[i]
+		out[b.Job] = Expect{At: pl.promised(b), Sure: true}
+	}
+	c := pl.heapOfCards(out)
+	for _, w := range v.Queue.Slice() {
+		if _, known := out[w.Job]; !known {
+			out[w.Job] = Expect{At: c.start(w)}
+		}
+	}
+	return out
+}
+
+func unbounded(p *Policy) *Policy {
+	q := *p
+	q.MaxStarts = 0
+	return &q
+}
+
+// promised is when the places of a claim are free at the latest.
+func (pl *planner) promised(b *booking) time.Time {
+	if len(b.Victims) == 0 {
+		return b.At
+	}
+	latest := pl.now
+	for _, v := range b.Victims {
+		for _, r := range pl.view.Running {
+			if r.Job != v.Job {
+				continue
+			}
+			t := r.StopBy
+			if !r.Stopping {
+				t = v.At.Add(r.Stop)
+			}
+			if t.After(latest) {
+				latest = t
+			}
+		}
+	}
+	return latest
+}
+
+// cardHeap is what will be given back, the first first, and what is free by then.
+type cardHeap struct {
+	back backs
+	free int
+	now  time.Time
+	stop bool // what comes next has no known end
+}
+
+type back struct {
+	at    time.Time
+	cards int
+}
+
+type backs []back
+
+func (h backs) Len() int { return len(h) }
+func (h backs) Less(i, j int) bool {
+	if c := h[i].at.Compare(h[j].at); c != 0 {
+		return c < 0
+	}
+	return h[i].cards < h[j].cards // what is promised then is taken first
+}
+func (h backs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *backs) Push(x any)   { *h = append(*h, x.(back)) }
+func (h *backs) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+func (pl *planner) heapOfCards(out map[int64]Expect) *cardHeap {
+	h := &cardHeap{now: pl.now}
+	for _, n := range pl.levels[0].nodes {
+		if n.Ready {
+			h.free += max(n.OpenCards(), 0)
+			for i := range n.Grants {
+				if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
+					h.back = append(h.back, back{t, len(n.Grants[i].Cards)})
+				}
+			}
+		}
+	}
+	heap.Init(&h.back)
+	for i := range pl.booked {
+		b := &pl.booked[i]
+		if at := out[b.Job].At; !at.IsZero() && b.c.TimeLimit > 0 {
+			// Its cards are given back twice otherwise: by what runs there, and by it.
+			heap.Push(&h.back, back{at, -weight(b.c.Ask)})
+			heap.Push(&h.back, back{at.Add(b.c.TimeLimit), weight(b.c.Ask)})
+		} else {
+			h.free -= weight(b.c.Ask)
+		}
+	}
+	return h
+}
+
+func (h *cardHeap) start(c *Candidate) time.Time {
+	if h.stop {
+		return time.Time{}
+	}
+	for h.free < weight(c.Ask) {
+		if len(h.back) == 0 {
+			h.stop = true
+			return time.Time{}
+		}
+		b := heap.Pop(&h.back).(back)
+		h.free += b.cards
+		if b.at.After(h.now) {
+			h.now = b.at
+		}
+	}
+	h.free -= weight(c.Ask)
+	if c.TimeLimit > 0 {
+		heap.Push(&h.back, back{h.now.Add(c.TimeLimit), weight(c.Ask)})
+	}
+	return h.now
+}
+
+// clock writes a time for people: without the date when that is today's.
+func clock(now, t time.Time) string {
+	t = t.In(now.Location())
+	if y, m, d := t.Date(); y == now.Year() && m == now.Month() && d == now.Day() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
+// promiseText is what a gang with a claim is told of it.
+func (pl *planner) promiseText(b *booking) string {
+	var names []string
+	for _, s := range b.Slots {
+		if !slices.Contains(names, s.Node) {
+			names = append(names, s.Node)
+		}
+	}
+	on := hostlist.Compress(names)
+	at := pl.promised(b)
+	if len(b.Victims) > 0 {
+		ids := make([]int64, len(b.Victims))
+		for i, v := range b.Victims {
+			ids[i] = v.Job
+		}
+		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", jobList(ids), on, clock(pl.now, at))
+	}
+	if at.IsZero() {
+		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)
+	}
+	return fmt.Sprintf("%s is kept for it; starts there at the latest at %s, by the time limits of what runs there", on, clock(pl.now, at))
+}
+
+// WouldPreempt names the gangs whose places a gang would take, by the plan.
+func (p *Plan) WouldPreempt(job int64) (victims []int64) {
+	for _, k := range p.Claims {
+		if k.Job == job {
+			for _, v := range k.Victims {
+				victims = append(victims, v.Job)
+			}
+		}
+	}
+	return victims
+}

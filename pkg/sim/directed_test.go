@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// holds plays a scenario, in which no invariant may be violated.
+func holds(t *testing.T, sc *Scenario) *Result {
+	t.Helper()
+	res, err := Run(sc, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Violation != nil {
+		t.Fatalf("%s: %v", sc.Name, res.Violation)
+	}
+	return res
+}
+
+func nodes(n, cpus int) []Node {
+	var out []Node
+	for i := range n {
+		out = append(out, Node{Name: fmt.Sprintf("n%d", i+1), CPUs: cpus})
+	}
+	return out
+}
+
+// A machine stands still at any moment between the decision to start and the start, for
+// longer than its lease: what it finds when it wakes must not start any more.
+func TestAStartThatSleptThroughItsLease(t *testing.T) {
+	for i := range share(400) {
+		us := 15 * i
+		sc := &Scenario{Name: fmt.Sprintf("suspended %d us after the start", us), Seed: uint64(i), Nodes: nodes(3, 2),
+			Jobs:   []Job{{At: time.Second, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * time.Second}}},
+			Faults: []Fault{{When: OnEvent(api.EventStarted, 0, 1), At: time.Duration(us) * time.Microsecond, Do: Suspend, Node: "n1", For: 90 * time.Second}},
+		}
+		holds(t, sc)
+	}
+}
+
+// share is how many of so many variants are played where it has to be quick.
+func share(n int) int {
+	if *full {
+		return n
+	}
+	return min(n, 40)
+}
+
+// holdsAtEach plays all variants of a scenario with a fault at each commit or sending.
+func holdsAtEach(t *testing.T, sc *Scenario, site Site, f Fault) {
+	t.Helper()
+	all, err := AtEach(sc, site, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := share(len(all))
+	total, err := Sweep(n, *workers, 3, func(i int) *Scenario { return all[i*len(all)/n] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range total.Failures {
+		t.Errorf("%s: %v", f.Scenario.Name, f.Violation)
+	}
+	t.Logf("%d of %d variants", total.Runs, len(all))
+}
+
+// A machine stands still, longer than the lease, at every point at which something is on its
+// way on it: a renewal that slept must not be counted from when it is read.
+func TestARenewalThatSlept(t *testing.T) {
+	sc := &Scenario{Name: "a gang of two nodes", Seed: 3, Nodes: nodes(3, 2),
+		Jobs: []Job{{At: time.Second, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 70 * time.Second, OnTerm: TermIgnored}}},
+		Calm: 200 * time.Second}
+	holdsAtEach(t, sc, AtSend, Fault{Do: Suspend, Node: "n1", For: 90 * time.Second})
+}
+
+// A daemon is frozen between the order to start and the start; the gang is given up; the
+// controller is down when the daemon goes on, and "nobody listens" counts as contact. Contact
+// alone must not make it carry out what it was told before.
+func TestAStartOrderedBeforeAFreeze(t *testing.T) {
+	for i := range share(200) {
+		holds(t, &Scenario{Name: fmt.Sprintf("frozen, %d", i), Seed: uint64(i), Nodes: nodes(3, 2),
+			Jobs: []Job{{At: time.Second, Ranks: 2, Nodes: 2, NoRequeue: true, Runs: Behaviour{For: 4 * time.Second}}},
+			Faults: []Fault{
+				{When: OnEvent(api.EventStarted, 0, 1), At: time.Duration(i) * 20 * time.Microsecond, Do: FreezeNoded, Node: "n1", For: 24 * time.Second},
+				{When: OnEvent(api.EventEnded, 0, 1), At: 5 * time.Second, Do: CrashGangd, For: 20 * time.Second},
+			}})
+	}
+}
+
+// A gang is reserved and rolled back before its nodes were told of it (its commit waited for
+// room on the disk): they are asked, and what it held is given on.
+func TestSeed1711(t *testing.T) {
+	holds(t, &Scenario{Name: "random 1711, reduced", Seed: 1711, Nodes: []Node{
+		{Name: "n1", CPUs: 4, Cards: 2}, {Name: "n2", CPUs: 4, Cards: 2}, {Name: "n3", CPUs: 4, Cards: 2}, {Name: "n4", CPUs: 4, Cards: 2}},
+		Jobs: []Job{
+			{At: 12398 * time.Millisecond, Ranks: 6, GPUs: 1, Runs: Behaviour{For: 17993 * time.Millisecond}},
+			{At: 54500 * time.Millisecond, Ranks: 3, GPUs: 1, Runs: Behaviour{For: 16512 * time.Millisecond}},
+			{At: 17610 * time.Millisecond, Ranks: 1, Runs: Behaviour{For: 24104 * time.Millisecond}},
+		},
+		Faults: []Fault{
+			{At: 12831 * time.Millisecond, Do: CutUp, Node: "n3", For: 25330 * time.Millisecond},
+			{At: 55326 * time.Millisecond, Do: DiskFull, For: 14633 * time.Millisecond, N: 1},
+		},
+		Calm: 104314 * time.Millisecond,
+	})
+}
