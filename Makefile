@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e chaos fuzz bench traces demo clean
+.PHONY: help build test check unit race e2e chaos fuzz sim bench traces demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -42,6 +42,11 @@ fuzz: ## each fuzz target for FUZZTIME (20s; 1000000x: so many inputs)
 	@go list ./pkg/... ./cmd/... | while read p; do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 	    echo "== $$p $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$p || exit 1; done; done
+
+SIM ?= 10000
+SEED ?= 1
+sim: ## SIM (10000) random schedules of a simulated cluster from SEED (1) on
+	go test -count=1 -timeout 2h -v ./pkg/sim -run RandomSchedules -sim.schedules=$(SIM) -sim.seed=$(SEED)
 
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench

@@ -346,7 +346,9 @@ func TestRequeueFromInside(t *testing.T) {
 	body := `#!/bin/bash
 #GANG --size=2 --ranks-per-node=1
 echo "run $GANG_RESTART_COUNT $SLURM_RESTART_COUNT"
+[ $GANG_RANK = 1 ] && touch spoke.$GANG_JOB_ID
 if [ $GANG_RANK = 0 ] && [ $GANG_RESTART_COUNT = 0 ]; then
+	while [ ! -e spoke.$GANG_JOB_ID ]; do sleep 0.02; done
 	` + c.bin + `/gctl requeue $GANG_JOB_ID && ` + c.bin + `/gctl requeue @ ; sleep 600
 fi
 [ $GANG_RESTART_COUNT = 0 ] && sleep 600
@@ -443,7 +445,8 @@ func (c *cluster) log(name string) string {
 	return string(b)
 }
 
-// freeze stops processes, thaw lets them go on.
+// freeze stops processes, thaw lets them go on. The signal is taken by one thread after
+// another, and on a busy machine that takes a while: it returns when all of them stand still.
 func freeze(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -451,6 +454,23 @@ func freeze(t *testing.T, pids ...int) {
 			t.Fatalf("freeze %d: %v", pid, err)
 		}
 	}
+	for _, pid := range pids {
+		for give := time.Now().Add(patience); moves(pid); time.Sleep(time.Millisecond) {
+			if time.Now().After(give) {
+				t.Fatalf("process %d does not stand still", pid)
+			}
+		}
+	}
+}
+
+// moves says whether some thread of a process is not stopped.
+func moves(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	return slices.ContainsFunc(tasks, func(name string) bool {
+		b, err := os.ReadFile(name)
+		state := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		return err == nil && state[0] != "T" && state[0] != "Z" && state[0] != "X"
+	})
 }
 
 func thaw(pids ...int) {

@@ -121,7 +121,7 @@ func TestWallClockIsSet(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(jump.String(), func(t *testing.T) {
 			wall.set(t, 0)
-			c := startIn(t, bin, "--nodes=4", "--set", "node_timeout=3s")
+			c := startIn(t, bin, "--nodes=4", "--set", "node_timeout=20s")
 			c.script("prog", witnessProgram)
 			bystander := c.submit(c.script("b.sh", strings.Replace(beating, "sleep 0.02", "sleep 0.2", 1)))
 			c.epochRuns(bystander, 1)
@@ -157,8 +157,6 @@ func TestWallClockIsSet(t *testing.T) {
 					t.Errorf("node %s is %s because %q", n.Name, n.State, n.Reason)
 				}
 			}
-			t.Log(c.story(id))
-			t.Log(c.must("gctl", "show", "job", fmt.Sprint(id)))
 		})
 	}
 }

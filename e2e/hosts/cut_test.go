@@ -3,6 +3,7 @@ package hosts
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,13 +124,26 @@ func TestCutsThatEndInTime(t *testing.T) {
 // also where a node's daemon was killed and started meanwhile.
 func TestControllerDownOverTheNetwork(t *testing.T) {
 	long(t)
-	for range rounds(3) {
+	for _, how := range []string{"killed", "stopped", "its disk failed"} {
 		// Nodes ask at least each second or so: the lease has to be well above that.
 		l := build(t, options{nodes: 2, gangd: []string{`lease = "4s"`, `heartbeat = "200ms"`, `node_timeout = "2s"`, `grace = "500ms"`, `drain_slack = "500ms"`}})
 		id := l.submit("--size=2", "--ranks-per-node=1", "--wrap", l.rank("done", 6))
 		l.runs(id, 1, 2)
-		l.kill9("ctl")
-		tally.Did("kill -9 of gangd", 1)
+		switch how {
+		case "killed":
+			l.kill9("ctl")
+			tally.Did("kill -9 of gangd", 1)
+		case "stopped":
+			if code := l.daemon("ctl").kill(syscall.SIGTERM); code != 0 {
+				t.Errorf("gangd ended with %d after TERM", code)
+			}
+		default:
+			stop := l.inject(l.daemon("ctl"), "error=EIO")
+			tally.Did("fsync of gangd failing with EIO", 1)
+			go l.run("gsubmit", "-H", "--wrap", "true") // tries until gangd is back
+			l.until("gangd has ended", func() bool { return !l.daemon("ctl").running() })
+			stop()
+		}
 		time.Sleep(2 * time.Second)
 		l.kill9("n2")
 		tally.Did("kill -9 of gnoded", 1)
@@ -139,7 +153,7 @@ func TestControllerDownOverTheNetwork(t *testing.T) {
 		l.touch("done")
 		j := l.wait(id, api.JobFailed)
 		if j.ExitCode == nil || *j.ExitCode != 6 || j.Epoch != 1 {
-			t.Errorf("ended with %v in epoch %d, want 6 in 1\n%s", j.ExitCode, j.Epoch, l.story(id))
+			t.Errorf("%s: ended with %v in epoch %d, want 6 in 1\n%s", how, j.ExitCode, j.Epoch, l.story(id))
 		}
 	}
 }

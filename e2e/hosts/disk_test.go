@@ -226,3 +226,43 @@ func TestCheckpointOnFullDisk(t *testing.T) {
 		t.Errorf("ended with %v", j.ExitCode)
 	}
 }
+
+// gangd ends and is started on a disk without one free byte, or without one free inode: it
+// starts with all that it had, refuses new jobs, and records ends. Only a start after an end
+// in good order needs inodes, and says so.
+func TestControllerStartsOnFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		sig  syscall.Signal
+		fill func(*lab)
+	}{
+		{"bytes", syscall.SIGKILL, func(l *lab) { l.fill("ctl", 0) }},
+		{"bytes", syscall.SIGTERM, func(l *lab) { l.fill("ctl", 0) }},
+		{"inodes", syscall.SIGKILL, func(l *lab) { l.fillInodes("ctl") }},
+	} {
+		t.Run(fmt.Sprintf("%s after %s", c.what, c.sig), func(t *testing.T) {
+			l := build(t, options{nodes: 1, tmpfs: map[string]string{"ctl": "size=96m,nr_inodes=200"}})
+			id := l.submit("--wrap", l.rank("go", 13))
+			held := l.submit("-H", "--wrap", "true")
+			l.runs(id, 1, 1)
+			c.fill(l)
+			tally.Did("state disk of gangd filled up", 1)
+			l.daemon("ctl").kill(c.sig)
+			if c.sig == syscall.SIGKILL {
+				c.fill(l) // what its end gave back
+			}
+			l.gangd()
+			if c.what == "bytes" {
+				l.refusedFull()
+			}
+			l.touch("go")
+			if j := l.wait(id, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 13 {
+				t.Errorf("ended with %v", j.ExitCode)
+			}
+			l.room("ctl")
+			l.must("gcancel", fmt.Sprint(held))
+			l.wait(l.submit("--wrap", "true"), api.JobCompleted)
+			l.must("gangd", "verify")
+		})
+	}
+}

@@ -259,19 +259,24 @@ func (l *lab) stop() {
 			}
 		}
 	}
+	// The cgroups of members are this machine's; a host that loses its power leaves them.
 	var groups []string
-	for _, h := range l.hosts {
-		for _, p := range h.processes() {
-			groups = append(groups, memberGroups(p.pid)...)
+	for name, h := range l.hosts {
+		if id, err := os.ReadFile(filepath.Join(h.path(l.state(name)), "id")); err == nil {
+			groups = append(groups, strings.TrimSpace(string(id))+"-*")
 		}
 		h.crash()
 	}
 	if l.sw != nil {
 		l.sw.crash()
 	}
-	// The cgroups of members are this machine's, and their owners are gone.
 	for _, g := range groups {
-		removeGroup(g)
+		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+			found, _ := filepath.Glob(filepath.Join(root, "gangd", g))
+			for _, dir := range found {
+				removeGroup(dir)
+			}
+		}
 	}
 	if keep := os.Getenv("GANG_E2E_KEEP"); keep != "" {
 		l.t.Logf("kept %s", l.dir)
@@ -282,21 +287,7 @@ func (l *lab) stop() {
 	}
 }
 
-// memberGroups are the cgroups that gnoded has made for a process.
-func memberGroups(pid int) []string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	var out []string
-	for line := range strings.Lines(string(b)) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) != 3 || !strings.Contains(f[2], "/gangd/") {
-			continue
-		}
-		mounts, _ := filepath.Glob("/sys/fs/cgroup/*" + f[2])
-		out = append(append(out, mounts...), "/sys/fs/cgroup"+f[2])
-	}
-	return out
-}
-
+// removeGroup waits for the last process to be gone from it.
 func removeGroup(dir string) {
 	for range 100 {
 		if err := os.Remove(dir); !errors.Is(err, syscall.EBUSY) {

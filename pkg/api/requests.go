@@ -16,7 +16,7 @@ type JobQuery struct {
 	All        bool       `json:"all,omitempty"`      // ended ones that are still in memory too
 	NoRanks    bool       `json:"no_ranks,omitempty"` // leave ranks[] out
 	Start      bool       `json:"start,omitempty"`    // say of waiting jobs when they are expected to start
-	Lines      bool       `json:"lines,omitempty"`    // only what the usual table shows: a [LinesReply]
+	Lines      bool       `json:"lines,omitempty"`    // only what the usual table shows, as [LinesType]
 }
 
 // CancelRequest is the body of POST /v1/cancel. A selection of nothing at all is refused.

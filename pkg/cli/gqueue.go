@@ -188,7 +188,7 @@ func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, e
 	return reply, nil
 }
 
-// lineLetters are the fields that need no more of a job than its [api.JobLine].
+// lineLetters are the fields that need no more of a job than [api.LinesType] has.
 const lineLetters = "AiFKjPutTMDNrRpQSVl"
 
 // lines reports whether the short form of each job is enough for what is shown.

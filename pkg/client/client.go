@@ -100,8 +100,19 @@ func restarting(err error) bool {
 
 // Jobs lists jobs.
 func (c *Client) Jobs(ctx context.Context, q *api.JobQuery) (*api.JobsReply, error) {
-	out := new(api.JobsReply)
-	return out, c.call(ctx, "POST", "/v1/query", q, out)
+	out := &api.JobsReply{SchemaVersion: api.SchemaVersion}
+	if !q.Lines {
+		return out, c.call(ctx, "POST", "/v1/query", q, out)
+	}
+	res, err := c.send(ctx, "POST", "/v1/query", q)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	if out.Jobs, err = api.ReadLines(res); err != nil {
+		return nil, &UnreachableError{Socket: c.socket, Err: fmt.Errorf("the answer broke off: %w", err)}
+	}
+	return out, nil
 }
 
 // Job shows one job with its attempts, an ended one too.

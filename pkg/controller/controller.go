@@ -111,10 +111,12 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	opt.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
-		hub.Close()
 		patience := shutdownPatience
 		if asked.Err() == nil {
+			// The process ends, and with it its sessions: nodes take its kernel's word.
 			patience = 0
+		} else {
+			hub.Close()
 		}
 		stop, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

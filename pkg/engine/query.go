@@ -187,14 +187,37 @@ func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job
 	return j, err
 }
 
-// List answers a query with what people see.
-func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+// Lines answers a query in the form of [api.LinesType].
+func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
+		return nil, err
+	}
+	b := api.AppendLineHeader(make([]byte, 0, 256+160*len(jobs)))
+	for _, j := range jobs {
+		line := e.line(j)
+		b = api.AppendLine(b, &line)
+	}
+	return b, nil
+}
+
+// selected is who a query is about, an error when it names only what is not there.
+func (e *Engine) selected(q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
 	jobs, missing := e.Find(q, uid)
 	if len(jobs) == 0 && len(missing) > 0 {
 		return nil, missing[0].err
+	}
+	return jobs, nil
+}
+
+// List answers a query with what people see.
+func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]api.Job, len(jobs))
 	for i, j := range jobs {

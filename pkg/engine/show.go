@@ -14,57 +14,31 @@ import (
 
 // show turns a job into what people and tools read.
 func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
-	s, spec := gang.JobState(j), j.Spec
+	spec := j.Spec
 	grace := spec.Grace
 	if grace == 0 {
 		grace = e.opt.Settings.Grace
 	}
-	out := api.Job{
-		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, UID: j.UID,
-		Account: spec.Account, Partition: j.Partition, State: s, StateCode: s.Code(),
-		Priority: j.Priority, Held: j.Held, Size: spec.Size, Launch: spec.Launch,
-		Epoch: j.Epoch, RestartCount: j.Restarts, Budgets: gang.Budgets(&e.opt.Settings, j),
-		SubmitTime: j.Submit, EligibleTime: j.Eligible, StartTime: j.Start, EndTime: j.End,
-		TimeLimitSeconds: int64(j.TimeLimit / time.Second), GraceSeconds: int64(grace / time.Second),
-		VRAMBytes: spec.VRAMBytes, GPUsPerRank: spec.GPUsPerRank, CPUsPerRank: spec.CPUsPerRank,
-		MemoryBytes: spec.MemoryPerRank, WorkDir: spec.WorkDir, Command: spec.ScriptName,
-		MinNodes: minNodes(spec), RanksPerNode: spec.RanksPerNode, NodeList: spec.NodeList, Exclude: spec.Exclude,
-		Constraint: spec.Constraint, Exclusive: spec.Exclusive, Share: spec.Share, Nice: spec.Nice, Comment: spec.Comment,
-		StdErr: spec.Error, StdIn: spec.Input, StdOut: outputPattern(spec), SubmitHost: spec.SubmitHost, Dependency: j.Waits, Nodes: nodesOf(j), Roles: spec.Roles, Ranks: []api.Rank{},
-	}
-	if j.ArrayIndex >= 0 {
-		out.ArrayIndex = &j.ArrayIndex
-	}
-	if j.Array != nil {
-		out.ArrayLimit = j.Array.Limit
-	}
+	out := e.line(j)
+	out.UID, out.Account, out.StateCode, out.Held, out.Launch = j.UID, spec.Account, out.State.Code(), j.Held, spec.Launch
+	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
+	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
+	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
+	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
+	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, spec.Comment, spec.Roles
+	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
+	out.StdOut, out.StdErr, out.StdIn = outputPattern(spec), spec.Error, spec.Input
+	out.Dependency, out.Ranks = j.Waits, []api.Rank{}
 	if n := spec.Notice; n != nil {
 		out.Notice = &api.NoticeView{Signal: n.Signal, LeadSeconds: int64(n.Lead / time.Second), Scope: n.Scope}
 	}
 	if v := j.Verdict; v != nil {
-		out.Cause, out.Verdict, out.ExitCode, out.Signal = v.Cause, v.Text, &v.ExitCode, v.Signal
+		out.Verdict, out.ExitCode, out.Signal = v.Text, &v.ExitCode, v.Signal
 		if v.Trigger >= 0 {
 			out.TriggerRank = &v.Trigger
 		}
-	} else if d := j.Drain; d != nil {
-		out.Cause = d.Cause
-		if d.Trigger >= 0 {
-			out.TriggerRank = &d.Trigger
-		}
-	}
-	if s == api.JobPending {
-		out.Reason, out.Why = e.waits(j)
-	} else {
-		out.Reason = "None"
-		if s.Ended() && s != api.JobCompleted {
-			out.Reason = endReason(s, out.Cause)
-			if j.Waits != "" {
-				out.Reason = "DependencyNeverSatisfied"
-			}
-		}
-	}
-	if gang.AwaitsReady(j) {
-		out.Reason = "NotReady"
+	} else if d := j.Drain; d != nil && d.Trigger >= 0 {
+		out.TriggerRank = &d.Trigger
 	}
 	if c := j.Checkpoint; c != nil {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
@@ -73,6 +47,38 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Ranks = showRanks(j)
 	}
 	e.said.show(j, &out)
+	return out
+}
+
+// line is the part of a job that the usual table shows.
+func (e *Engine) line(j *gang.Job) api.Job {
+	out := api.Job{
+		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: j.Partition, State: gang.JobState(j),
+		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
+		TimeLimitSeconds: int64(j.TimeLimit / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
+		Reason: "None",
+	}
+	if j.ArrayIndex >= 0 {
+		out.ArrayIndex = &j.ArrayIndex
+	}
+	if j.Array != nil {
+		out.ArrayLimit = j.Array.Limit
+	}
+	if j.Verdict != nil {
+		out.Cause = j.Verdict.Cause
+	} else if j.Drain != nil {
+		out.Cause = j.Drain.Cause
+	}
+	switch s := out.State; {
+	case s == api.JobPending:
+		out.Reason, out.Why = e.waits(j)
+	case gang.AwaitsReady(j):
+		out.Reason = "NotReady"
+	case s.Ended() && s != api.JobCompleted && j.Waits != "":
+		out.Reason = "DependencyNeverSatisfied"
+	case s.Ended() && s != api.JobCompleted:
+		out.Reason = endReason(s, out.Cause)
+	}
 	return out
 }
 

@@ -29,7 +29,15 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 	if err := read(r, &q); err != nil {
 		return err
 	}
-	q.NoRanks = q.NoRanks || q.Lines
+	if q.Lines {
+		lines, err := s.Engine.Lines(&q, id.UID)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", api.LinesType)
+		_, err = w.Write(lines)
+		return err
+	}
 	jobs, err := s.Engine.List(&q, id.UID)
 	if err != nil {
 		return err
@@ -38,13 +46,6 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 		if err := s.Engine.Expect(r.Context(), jobs); err != nil {
 			return err
 		}
-	}
-	if q.Lines {
-		out := api.LinesReply{SchemaVersion: api.SchemaVersion, Jobs: make([]api.JobLine, len(jobs))}
-		for i := range jobs {
-			out.Jobs[i] = jobs[i].Line()
-		}
-		return reply(w, out)
 	}
 	return reply(w, api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs})
 }

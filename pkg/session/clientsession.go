@@ -3,11 +3,13 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -78,11 +80,12 @@ type clientSession struct {
 
 // session runs one session. It reports whether the controller welcomed the node.
 func (c *Client) session(ctx context.Context) (greeted bool, err error) {
-	ws, err := c.dial(ctx)
+	ws, below, err := c.dial(ctx)
 	if err != nil {
 		return false, err
 	}
 	s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c, link: newLink(ctx, ws, maxControllerFrame)}
+	s.link.ended = below.ended.Load
 	s.streams.open = map[uint64]*nodeStream{}
 	defer s.jobs.Wait()
 	welcome, err := s.greet()
@@ -108,14 +111,17 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 }
 
 // dial opens the WebSocket. A refused connection is contact, see [Client.LastContact].
-func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
+func (c *Client) dial(ctx context.Context) (*websocket.Conn, *line, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	asked := BootTime()
 	var d net.Dialer
+	l := &line{}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return d.DialContext(ctx, c.opts.Network, c.opts.Address)
+			var err error
+			l.Conn, err = d.DialContext(ctx, c.opts.Network, c.opts.Address)
+			return l, err
 		},
 		TLSClientConfig:   c.opts.TLS,
 		DisableKeepAlives: true,
@@ -131,15 +137,29 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	ws, resp, err := websocket.Dial(ctx, scheme+host+api.SessionPath, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport}, CompressionMode: websocket.CompressionDisabled})
 	if err == nil {
-		return ws, nil
+		return ws, l, nil
 	}
 	switch {
 	case c.nobodyListens(err):
 		c.contact.at(asked)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, errDoubted
+		return nil, nil, errDoubted
 	}
-	return nil, dialError(resp, err)
+	return nil, nil, dialError(resp, err)
+}
+
+// line is a connection below TLS that remembers the end which the peer's kernel sent.
+type line struct {
+	net.Conn
+	ended atomic.Bool
+}
+
+func (l *line) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if err == io.EOF {
+		l.ended.Store(true)
+	}
+	return n, err
 }
 
 // errDoubted is a refusal over the network that does not count as contact.

@@ -130,11 +130,17 @@ func (h *Hub) Kick(node string) {
 	}
 }
 
-// Close ends every session and waits for them.
+// Close tells every node that the controller is ending (they count on it, see
+// [Client.LastContact]), ends their sessions and waits for them.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
+	var told sync.WaitGroup
+	for _, s := range h.nodes {
+		told.Go(func() { s.link.close(websocket.StatusGoingAway, "controller is stopping") })
+	}
 	h.mu.Unlock()
+	told.Wait()
 	h.cancel(errors.New("controller is stopping"))
 	h.serving.Wait()
 }

@@ -36,7 +36,7 @@ const (
 // errSilent ends a session whose peer has not been heard for SilentBeats.
 var errSilent = errors.New("peer silent")
 
-// errClosed ends a session whose peer ended without a word.
+// errClosed ends a session whose peer closed it without a reason.
 var errClosed = errors.New("the other side closed the connection")
 
 // link is one WebSocket with a deadline on silence and one on each write.
@@ -46,6 +46,7 @@ type link struct {
 	cancel   context.CancelCauseFunc
 	watchdog *time.Timer
 	patience time.Duration // of the watchdog and of a write; set before the writer starts
+	ended    func() bool   // the peer's kernel has closed the connection; nil: nobody looks
 }
 
 func newLink(parent context.Context, ws *websocket.Conn, limit int64) *link {
@@ -90,16 +91,23 @@ func (l *link) write(f *api.Frame) error {
 }
 
 // goodbye is what the peer said as it closed the session.
-type goodbye string
+type goodbye struct {
+	text string
+	last bool // the peer itself was ending
+}
 
-func (g goodbye) Error() string { return string(g) }
+func (g goodbye) Error() string { return g.text }
 
-// HungUp says of what [Agent.Down] was told whether the peer ended the session, in its own
-// words or by its kernel's when the process died. A line that is cut shows as silence, and a
-// firewall that breaks a connection resets it.
+// errDied ends a session whose peer's process ended: its kernel closed the connection, and
+// nobody said so in TLS.
+var errDied = fmt.Errorf("%w without a word", errClosed)
+
+// HungUp says of what [Agent.Down] was told whether the controller was ending, in its own
+// words or by its kernel's when the process died. One that lives and drops a session closes
+// TLS; a line that is cut shows as silence, and a firewall that breaks a connection resets it.
 func HungUp(err error) bool {
 	var said goodbye
-	return errors.Is(err, errClosed) || errors.As(err, &said)
+	return errors.Is(err, errDied) || errors.As(err, &said) && said.last
 }
 
 // why prefers the cause of an ended session over the broken pipe it shows as, and the
@@ -108,9 +116,13 @@ func (l *link) why(err error) error {
 	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &closed) && closed.Reason != "":
-		return goodbye(closed.Reason)
+		return goodbye{closed.Reason, closed.Code == websocket.StatusGoingAway}
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return errClosed // without the layers of "failed to" that the library puts around it
+		// Without the layers of "failed to" that the library puts around it.
+		if l.ended != nil && l.ended() {
+			return errDied
+		}
+		return errClosed
 	}
 	if cause := context.Cause(l.ctx); cause != nil {
 		return cause

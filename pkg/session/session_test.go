@@ -3,11 +3,14 @@ package session
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -324,39 +327,38 @@ func TestReconnectsAndCountsContact(t *testing.T) {
 	}
 }
 
-// Over a network a refused connection counts as contact only after the controller itself has
-// ended the last session: a firewall that resets and refuses in its name proves nothing.
+// Over a network a refused connection counts as contact only after the controller has ended: a
+// firewall that resets, lets only one way through or refuses in its name proves nothing.
 func TestWhoRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(*net.TCPConn, *Hub)
+		end    func(*tls.Conn, *Hub)
 		counts bool
 	}{
-		"says goodbye": {func(_ *net.TCPConn, h *Hub) { h.Close() }, true},
-		"is killed":    {func(c *net.TCPConn, _ *Hub) { _ = c.Close() }, true},
-		"is reset":     {func(c *net.TCPConn, _ *Hub) { _ = c.SetLinger(0); _ = c.Close() }, false},
+		"says that it ends": {func(_ *tls.Conn, h *Hub) { h.Close() }, true},
+		"is killed":         {func(c *tls.Conn, _ *Hub) { _ = c.NetConn().Close() }, true},
+		"is reset":          {func(c *tls.Conn, _ *Hub) { _ = c.NetConn().(*net.TCPConn).SetLinger(0); _ = c.NetConn().Close() }, false},
+		"lives and closes":  {func(c *tls.Conn, _ *Hub) { _ = c.Close() }, false},
+		"lives and drops":   {func(_ *tls.Conn, h *Hub) { h.session("n1").link.end(errSilent) }, false},
+		"lives and refuses": {func(_ *tls.Conn, h *Hub) { h.Kick("n1") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub := NewHub(newFakeHandler(), quiet())
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
+			conns := make(chan *tls.Conn, 1)
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hub.Serve(w, r, "n1") }))
+			srv.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+				conns <- c.(*tls.Conn)
+				return ctx
 			}
-			conns := make(chan *net.TCPConn, 1)
-			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hub.Serve(w, r, "n1") }),
-				ConnState: func(c net.Conn, s http.ConnState) {
-					if s == http.StateNew {
-						conns <- c.(*net.TCPConn)
-					}
-				}}
-			served := make(chan struct{})
-			go func() { defer close(served); _ = srv.Serve(l) }()
+			srv.StartTLS()
+			roots := x509.NewCertPool()
+			roots.AddCert(srv.Certificate())
 			a := newFakeAgent("n1", "x")
-			client := Dial(context.Background(), Options{Network: "tcp", Address: l.Addr().String(), Agent: a, Log: quiet()})
+			client := Dial(context.Background(), Options{Network: "tcp", Address: srv.Listener.Addr().String(), Agent: a, Log: quiet(),
+				TLS: &tls.Config{RootCAs: roots}})
 			get(t, "welcome", a.welcome)
-			_ = l.Close()
-			conn := get(t, "connection", conns)
-			c.end(conn, hub)
-			err = get(t, "down", a.down)
+			_ = srv.Listener.Close()
+			c.end(get(t, "connection", conns), hub)
+			err := get(t, "down", a.down)
 			before := BootTime()
 			if HungUp(err) != c.counts {
 				t.Errorf("down with %v: hung up %v", err, HungUp(err))
@@ -370,9 +372,8 @@ func TestWhoRefuses(t *testing.T) {
 				}
 			}
 			client.Close()
-			_ = srv.Close()
 			hub.Close()
-			<-served
+			srv.Close()
 		})
 	}
 }

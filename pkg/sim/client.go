@@ -26,12 +26,6 @@ type client struct {
 	try      uint64
 }
 
-func newClient(r *run, i int) *client {
-	c := &client{r: r, index: i}
-	r.after(r.sc.Jobs[i].At, c.submit)
-	return c
-}
-
 func key(index int) string { return fmt.Sprintf("key-%d", index) }
 
 // submit is one try.

@@ -50,6 +50,8 @@ func (v *Violation) Error() string {
 // Options of one run.
 type Options struct {
 	Trace io.Writer // one line for each thing that happens; nil: none
+	// Each hour of virtual time Hour is called with how large the store is; nil: not.
+	Hour func(hour int, storeBytes int64)
 }
 
 // run is a run under way.
@@ -72,6 +74,7 @@ type run struct {
 	calm     bool
 	calmAt   time.Duration
 	failed   *Violation
+	hour     func(int, int64)
 }
 
 // pending is a fault that waits for its point.
@@ -97,7 +100,7 @@ func Run(sc *Scenario, opt Options) (*Result, error) {
 }
 
 func newRun(sc *Scenario, opt Options) *run {
-	r := &run{loop: loop{hash: fnvOffset}, sc: sc, ctx: context.Background(), trace: opt.Trace, byName: map[string]*machine{},
+	r := &run{loop: loop{hash: fnvOffset}, sc: sc, ctx: context.Background(), trace: opt.Trace, hour: opt.Hour, byName: map[string]*machine{},
 		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, disk: &disk{}}
 	r.set = *Settings()
 	if sc.Settings != nil {
@@ -122,9 +125,13 @@ func (r *run) begin() error {
 	for _, m := range r.machines {
 		m.powerOn()
 	}
-	for i := range r.sc.Jobs {
-		r.clients = append(r.clients, newClient(r, i))
+	if r.hour != nil {
+		r.hourly(1)
 	}
+	for i := range r.sc.Jobs {
+		r.clients = append(r.clients, &client{r: r, index: i})
+	}
+	r.submitFrom(0)
 	for i := range r.sc.Faults {
 		f := r.sc.Faults[i]
 		if f.When.On != "" {
@@ -135,6 +142,25 @@ func (r *run) begin() error {
 	}
 	r.after(calmOf(r.sc), r.heal)
 	return nil
+}
+
+// submitFrom plans the submissions from the i-th on, one at a time where they are in order:
+// what is to come must not fill the queue.
+func (r *run) submitFrom(i int) {
+	if i == len(r.clients) {
+		return
+	}
+	c := r.clients[i]
+	at := r.sc.Jobs[i].At
+	if i+1 < len(r.clients) && r.sc.Jobs[i+1].At < at {
+		r.submitFrom(i + 1)
+	}
+	r.after(at-r.now, func() {
+		if i+1 < len(r.clients) && r.sc.Jobs[i+1].At >= at {
+			r.submitFrom(i + 1)
+		}
+		c.submit()
+	})
 }
 
 // calmOf is when everything is healed.
@@ -175,6 +201,17 @@ func (r *run) play() {
 			return
 		}
 	}
+}
+
+func (r *run) hourly(n int) {
+	r.after(time.Duration(n)*time.Hour-r.now, func() {
+		pages, size, err := r.disk.now.Pages()
+		if err != nil {
+			r.fail("store", "%v", err)
+		}
+		r.hour(n, pages*size)
+		r.hourly(n + 1)
+	})
 }
 
 // fail records the first violation.
@@ -291,7 +328,7 @@ func (r *run) world() *gang.World {
 // quiet: every job is over, nothing lives, nothing is held.
 func (r *run) quiet() bool {
 	w := r.world()
-	if w == nil || !r.truth.settled || slices.ContainsFunc(r.clients, func(c *client) bool { return !c.answered && !c.refused }) {
+	if w == nil || !r.truth.settled {
 		return false
 	}
 	for _, n := range w.Nodes() {
@@ -304,5 +341,5 @@ func (r *run) quiet() bool {
 			return false
 		}
 	}
-	return r.truth.allOver()
+	return !slices.ContainsFunc(r.clients, func(c *client) bool { return !c.answered && !c.refused }) && r.truth.allOver()
 }

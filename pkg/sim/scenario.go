@@ -15,6 +15,9 @@ type Scenario struct {
 	Faults []Fault
 	// Calm is when everything is healed; 0: when the last fault is over.
 	Calm time.Duration
+	// Lean is for runs of days: what has left the controller's memory is forgotten here too, and
+	// what is recounted is recounted at each hundredth turn.
+	Lean bool
 	// Settings of the site; nil: [Settings].
 	Settings *api.Settings
 }

@@ -30,7 +30,12 @@ func TestRandomSchedules(t *testing.T) {
 		}
 		return
 	}
-	total, err := Sweep(*schedules, *workers, *failures, func(i int) *Scenario { return Random(*first+uint64(i), DefaultShape) })
+	total, err := Sweep(*schedules, *workers, *failures, func(i int) *Scenario {
+		if i > 0 && i%1000 == 0 {
+			t.Logf("%d begun", i)
+		}
+		return Random(*first+uint64(i), DefaultShape)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type truth struct {
 	fenced   map[placed]bool // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
 	onOld    bool
+	turns    int
 	settled  bool // a turn was done since the last start
 }
 
@@ -259,10 +260,42 @@ func (t *truth) committed(ch *gang.Changes) {
 		t.event(ev)
 	}
 	for _, id := range ch.Purged {
+		if t.r.sc.Lean {
+			t.forget(t.jobs[id])
+		}
 		delete(t.jobs, id)
 	}
 	for i := range ch.Events {
 		r.eventPoint(&ch.Events[i])
+	}
+}
+
+// forget drops what is known of a job that was purged.
+func (t *truth) forget(j *gang.Job) {
+	if j == nil {
+		return
+	}
+	id := j.ID
+	for epoch := 1; epoch <= j.Epoch; epoch++ {
+		delete(t.attempts, api.MemberKey{Job: id, Epoch: epoch})
+		for rank := range j.Ranks {
+			k := exitKey{id, epoch, rank}
+			delete(t.exits, k)
+			delete(t.codes, k)
+			delete(t.puts, k)
+		}
+	}
+	delete(t.live, id)
+	delete(t.newest, id)
+	delete(t.admitted, id)
+	delete(t.cancels, id)
+	delete(t.verdicts, id)
+	if index, known := t.owners[id]; known {
+		delete(t.acked, index)
+		delete(t.owners, id)
+	}
+	for _, m := range t.r.machines {
+		delete(t.fenced, placed{id, m.name})
 	}
 }
 
@@ -400,6 +433,9 @@ func (t *truth) reopened(g *gangd) {
 // turned is after each turn.
 func (t *truth) turned() {
 	t.settled = true
+	if t.turns++; t.r.sc.Lean && t.turns%100 != 0 {
+		return
+	}
 	t.verify("turned")
 	t.nothingLeft()
 }

@@ -111,6 +111,11 @@ func (c *Controller) answer(fn func(*http.Request) (any, error)) http.HandlerFun
 			refuse(w, err)
 			return
 		}
+		if lines, ok := out.([]byte); ok {
+			w.Header().Set("Content-Type", api.LinesType)
+			_, _ = w.Write(lines)
+			return
+		}
 		_ = json.NewEncoder(w).Encode(out)
 	}
 }
@@ -149,6 +154,13 @@ func (c *Controller) query(r *http.Request) (any, error) {
 	jobs, missing := c.find(&q)
 	if len(jobs) == 0 && len(missing) > 0 {
 		return nil, missing[0]
+	}
+	if q.Lines {
+		b := api.AppendLineHeader(nil)
+		for i := range jobs {
+			b = api.AppendLine(b, &jobs[i])
+		}
+		return b, nil
 	}
 	if q.NoRanks {
 		for i := range jobs {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,6 +145,62 @@ func TestFullDisk(t *testing.T) {
 	}
 	if found, err := s.Verify(ctx); err != nil || len(found) > 0 {
 		t.Errorf("verify: %q, %v", found, err)
+	}
+}
+
+// A store that was closed opens on a disk without a free byte, from its reserve; without a
+// free inode it says what is wrong.
+func TestOpensOnFullDisk(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m,nr_inodes=20"); err != nil {
+		t.Skipf("mounting a small tmpfs needs root: %v", err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := Open(ctx, dir, Options{NewJobFloor: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(ctx, running(1, 10, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	if s, err = Open(ctx, dir, Options{NewJobFloor: 8 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Room() == nil {
+		t.Error("there is room for new jobs")
+	}
+	j := storetest.NewJob(1, 1)
+	j.Epoch, j.End, j.Verdict = 1, storetest.T0, &gang.Verdict{Trigger: -1}
+	if _, err := s.Commit(ctx, &gang.Changes{Jobs: []*gang.Job{j}, NextID: 11}); err != nil {
+		t.Errorf("an end on the full disk: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("inode%d", i)))
+		if err != nil {
+			break
+		}
+		f.Close()
+	}
+	_, err = Open(ctx, dir, Options{})
+	want := "state disk full under " + dir + ": free some room there to start: "
+	if !errors.Is(err, store.ErrFull) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("without an inode: %v, want %s...", err, want)
 	}
 }
 

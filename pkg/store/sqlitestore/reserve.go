@@ -44,6 +44,19 @@ func (r *reserve) free() int64 {
 	return int64(st.Bavail) * st.Bsize
 }
 
+// startBytes is what SQLite needs beside a database to open it: its index of the log, and a
+// log that begins.
+const startBytes = 128 << 10
+
+// full: there is no room, or no inode, to open the database with.
+func (r *reserve) full() bool {
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(r.name), &st); err != nil {
+		return false
+	}
+	return int64(st.Bavail)*st.Bsize < startBytes || st.Files > 0 && st.Ffree < 2
+}
+
 // admit refuses new jobs while room is short (a statfs is 0.5 us), and takes the reserve
 // again when there is room for it.
 func (r *reserve) admit(newJobs bool) error {

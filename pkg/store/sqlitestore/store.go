@@ -96,9 +96,23 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 		return nil, err
 	}
 	s := &Store{log: o.Log, dir: dir, lock: lock, reserve: newReserve(dir, o.NewJobFloor)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	name := filepath.Join(dir, DatabaseName)
 	dsn := fmt.Sprintf("file:%s?_pragma=journal_mode(WAL)&_pragma=journal_size_limit(%d)&%s", uriPath(name), walKeep, pragmas)
-	if err := s.start(ctx, name, dsn, texts); err != nil {
+	err = s.start(ctx, name, dsn, texts)
+	if err != nil && s.reserve.full() && s.reserve.release() {
+		s.log.Warn("state disk full: gave up the reserve file to start", "dir", dir)
+		if s.w != nil {
+			_ = s.w.close()
+		}
+		err = s.start(ctx, name, dsn, texts)
+	}
+	if err != nil {
+		if s.reserve.full() {
+			err = fmt.Errorf("%w under %s: free some room there to start: %w", store.ErrFull, dir, err)
+		}
 		s.Close()
 		return nil, err
 	}
