@@ -12,8 +12,9 @@ import (
 
 const usage = `usage: gshim DIR                                        hold the member in DIR
        gshim spare STATEDIR                             hold members below STATEDIR, one after the other
-       gshim readlog --path=P [--offset=N] [--since=N] [--follow] [--head]   write a file to standard output
+       gshim readlog --path=P [--offset=N] [--follow] [--head]   write a file to standard output
        gshim check                                      second stage, started by gshim itself
+       gshim dump RANK:PID...                           write stacks to logs, started by gshim itself
 `
 
 func main() {
@@ -25,6 +26,8 @@ func run(args []string) int {
 	switch {
 	case len(args) == 1 && args[0] == "check":
 		return shim.Check()
+	case len(args) >= 1 && args[0] == "dump":
+		return shim.Dump(args[1:])
 	case len(args) >= 2 && args[0] == "spare":
 		return shim.Spare()
 	case len(args) >= 1 && args[0] == "readlog":
@@ -38,7 +41,7 @@ func run(args []string) int {
 
 func readLog(args []string) int {
 	var path string
-	var offset, since int64
+	var offset int64
 	var follow, head bool
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
@@ -60,8 +63,6 @@ func readLog(args []string) int {
 			path = value
 		case "--offset":
 			offset, err = strconv.ParseInt(value, 10, 64)
-		case "--since":
-			since, err = strconv.ParseInt(value, 10, 64)
 		default:
 			err = fmt.Errorf("unknown option %q", name)
 		}
@@ -69,9 +70,6 @@ func readLog(args []string) int {
 			fmt.Fprintf(os.Stderr, "gshim: %v\n%s", err, usage)
 			return 2
 		}
-	}
-	if st, err := os.Stat(path); err == nil && offset < 0 && since > 0 {
-		offset = max(since, st.Size()+offset) // the end, but nothing of an attempt before
 	}
 	if err := shim.ReadLog(os.Stdout, path, offset, follow, head); err != nil {
 		fmt.Fprintf(os.Stderr, "gshim: %v\n", err)

@@ -71,6 +71,11 @@ type Partition struct {
 	DefaultTime time.Duration `json:"default_time_ns" mapstructure:"default_time"` // 0: unlimited
 	MaxTime     time.Duration `json:"max_time_ns" mapstructure:"max_time"`         // 0: unlimited
 	Tier        int           `json:"tier" mapstructure:"tier"`                    // larger first, before any priority
+	// What its jobs get that do not say; nil: what the site says. A zero duration is off.
+	StallTimeout *time.Duration `json:"stall_timeout_ns,omitempty" mapstructure:"stall_timeout"`
+	StallRetries *int           `json:"stall_retries,omitempty" mapstructure:"stall_retries"`
+	GPUWatch     bool           `json:"gpu_watch,omitempty" mapstructure:"gpu_watch"` // as if every job with cards had asked
+	IdleLimit    *time.Duration `json:"idle_limit_ns,omitempty" mapstructure:"idle_limit"`
 }
 
 // NodesReply is `ginfo --json`.

@@ -135,9 +135,10 @@ type MemberKey struct {
 // assignment that was sent before in the same session.
 type Assignment struct {
 	MemberKey
-	Body *AssignmentBody `json:"body,omitempty"`
-	Gate *Gate           `json:"gate,omitempty"` // nil: closed
-	Stop *Stop           `json:"stop,omitempty"` // nil: run
+	Body  *AssignmentBody `json:"body,omitempty"`
+	Gate  *Gate           `json:"gate,omitempty"`  // nil: closed
+	Stop  *Stop           `json:"stop,omitempty"`  // nil: run
+	Check *Check          `json:"check,omitempty"` // look at its cards; nil: nobody asks
 }
 
 // AssignmentBody is what a node needs to prepare a member.
@@ -158,8 +159,9 @@ type AssignmentBody struct {
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: none
 	Grace        time.Duration `json:"grace_ns"`
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
-	Nodes        []Place       `json:"nodes"`                      // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks"`                      // the whole gang, by rank
+	Watch        Watch         `json:"watch,omitzero"`
+	Nodes        []Place       `json:"nodes"` // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks"` // the whole gang, by rank
 }
 
 // Place is a node of a gang.
@@ -195,6 +197,7 @@ type Stop struct {
 	Trigger *int          `json:"trigger,omitempty"`
 	Lead    time.Duration `json:"lead_ns,omitempty"` // notice first, so long before Signal
 	Grace   time.Duration `json:"grace_ns"`          // Signal to KILL
+	Dump    time.Duration `json:"dump_ns,omitempty"` // first write the ranks' stacks to their logs, which may take so long
 }
 
 // SignalOrder is a one-shot signal (gcancel --signal). Number grows with each order to
@@ -263,7 +266,6 @@ type RankActual struct {
 	OOM      bool      `json:"oom,omitempty"`
 	CUDAOOM  bool      `json:"cuda_oom,omitempty"`  // it ended because a card had no memory left for it, by the last lines of its output
 	Warning  string    `json:"warning,omitempty"`   // what it was warned of and still does
-	LogStart int64     `json:"log_start,omitempty"` // size of its error output's file when it was started, bytes
 	VRAMPeak int64     `json:"vram_peak,omitempty"` // the most VRAM that it was seen using on one card, bytes
 	Ended    time.Time `json:"ended,omitzero"`
 	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
@@ -311,8 +313,7 @@ type LogRead struct {
 	UID    uint32 `json:"uid"`
 	GID    uint32 `json:"gid"`
 	User   string `json:"user"`
-	Offset int64  `json:"offset"`          // from the end when negative
-	Since  int64  `json:"since,omitempty"` // with an offset from the end: nothing before this one
+	Offset int64  `json:"offset"` // from the end when negative
 	Follow bool   `json:"follow"`
 }
 

@@ -62,6 +62,13 @@ type Spec struct {
 	NoRequeue     bool          `json:"no_requeue,omitempty"`
 	RequeueCauses []Cause       `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
 
+	// StallTimeout is how long a rank that has begun to beat may be silent; 0: the
+	// site's, [WatchdogOff]: for ever. The controller fills in what the partition says.
+	StallTimeout time.Duration `json:"stall_timeout_ns,omitempty"`
+	GPUWatch     bool          `json:"gpu_watch,omitempty"` // end it when its cards are idle and still for a window
+	// IdleLimit is the controller's alone: 0: the site's, [WatchdogOff]: exempt.
+	IdleLimit time.Duration `json:"idle_limit_ns,omitempty"`
+
 	Priority *int64    `json:"priority,omitempty"`
 	Nice     int64     `json:"nice,omitempty"`
 	Hold     bool      `json:"hold,omitempty"`

@@ -62,7 +62,6 @@ type Node struct {
 	MemoryBytes int64
 	Features    []string
 	Partitions  []string
-	Switch      string // path in the site's tree of switches, root first: "spine1/leaf3"; empty: not known
 	Cards       []Card
 	Grants      []Grant // ordered by job, epoch
 	used        usage   // sums of Grants, kept by Take, Release, Restore and Counted

@@ -28,6 +28,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	w.unguard(e)
 	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead, Acked: j.Acked}
 	e.drainAt = w.now.Mono

@@ -176,6 +176,7 @@ func (w *World) sessionCut(ev NodeGone) Outcome {
 	w.refresh(h)
 	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	w.blindfold(h)
 	w.leaveUnstarted(h)
 	return applied()
 }

@@ -57,6 +57,7 @@ type entry struct {
 	stuck    map[int]string   // survivors by member
 	warned   map[int]string   // what ranks are warned of now
 	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
+	guard    *guard           // of its watchdogs; nil: nothing was seen yet
 	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
 
@@ -142,6 +143,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.checkpointSaved(ev)
 	case Acknowledged:
 		return w.acknowledged(ev)
+	case Watched:
+		return w.watched(ev)
 	case Ready:
 		return w.saidReady(ev)
 	case Tick:

@@ -128,6 +128,10 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	}
 	d.mu.Unlock()
 	m.set(func(w *want) { w.gate, w.stop = a.Gate, a.Stop })
+	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
+		s := d.site()
+		d.watch.ask(a.MemberKey, a.Check, &s)
+	}
 }
 
 func (d *Daemon) forget(k api.MemberKey) {
@@ -164,9 +168,6 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 	}
 	var stderr bytes.Buffer
 	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
-	if q.Since > 0 {
-		c.Args = append(c.Args, "--since="+strconv.FormatInt(q.Since, 10))
-	}
 	if q.Follow {
 		c.Args = append(c.Args, "--follow")
 	}

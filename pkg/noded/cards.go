@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
 	"gangd/pkg/shim"
+	"gangd/pkg/watchdog"
 )
 
 // inventoryTimeout bounds the first look at the cards: a driver that hangs must not keep a
@@ -36,6 +37,7 @@ type cards struct {
 	told    map[string]api.CardSample
 	over    map[overKey]*overrun
 	peaks   map[rankKey]int64
+	fresh   bool   // the figures are from the last try, and not from one before
 	bad     string // the last error, logged once
 	heldNow map[string]leftCard
 }
@@ -159,6 +161,7 @@ func (c *cards) read(ctx context.Context, within time.Duration) error {
 	c.failed = err
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.fresh = err == nil
 	if err != nil {
 		if ctx.Err() == nil {
 			c.complain(err)
@@ -248,6 +251,26 @@ func (c *cards) strangers(k *card) int64 {
 		sum += unlisted
 	}
 	return sum
+}
+
+// reading is the newest of one card, for watchdogs: what was not seen this time is unknown.
+func (c *cards) reading(uuid string) watchdog.Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.card[uuid]
+	if k == nil || !k.known || !c.fresh {
+		return watchdog.Unknown
+	}
+	return watchdog.Reading{Utilization: k.now.Utilization, UsedBytes: k.now.UsedBytes}
+}
+
+// again makes the figures of some cards news: the controller has cleared them.
+func (c *cards) again(uuids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range uuids {
+		delete(c.told, u)
+	}
 }
 
 // news is what changed since the controller was last told.

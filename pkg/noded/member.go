@@ -60,6 +60,7 @@ type want struct {
 	lease  time.Duration // not 0: renew until then, boot clock
 	own    *api.Stop     // this node's own decision
 	warn   *shim.Warning // to be told
+	stacks string        // not empty: a word to the shim
 	forget bool
 }
 
@@ -109,6 +110,7 @@ func (m *member) take() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
+	m.want.stacks = ""
 	m.want.lease, m.want.body, m.want.spec, m.want.warn = 0, nil, nil, nil // used once
 	return w
 }
@@ -176,6 +178,9 @@ func (m *member) step(ctx context.Context) (again bool) {
 	}
 	if m.conn != nil && !m.over.Load() {
 		m.ownWishes(&w)
+		if w.stacks != "" {
+			m.send(shim.Command{Stacks: w.stacks})
+		}
 	}
 	return todo.Again
 }
@@ -192,6 +197,7 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 	}
 	if a.Notes != nil {
 		m.d.notes.put(*a.Notes, m.key)
+		m.d.watch.beats(m.key, a.Notes)
 	}
 	if a.State != nil {
 		m.shimPID.Store(int64(a.State.ShimPID))
@@ -221,13 +227,35 @@ func (m *member) port() int {
 
 func (m *member) publish() {
 	first := Ended(m.actual.Phase) && !m.over.Swap(true)
+	if m.actual.Phase == api.PhaseRunning && m.actual.Stopping == "" {
+		m.watch()
+	} else {
+		m.d.watch.drop(m.key)
+	}
 	if first {
+		if m.spec != nil {
+			m.d.cards.again(m.spec.CardUUIDs())
+		}
 		m.d.ports.release(m.port(), m.key)
 	}
 	m.d.board.put(m.actual)
 	if first {
 		m.d.siblings(m)
 	}
+}
+
+// watch begins to look at the member's cards. After a restart of this daemon the age of the
+// ranks comes from the wall clock, which is good enough for a load grace.
+func (m *member) watch() {
+	if m.spec == nil || len(m.actual.Ranks) == 0 && len(m.spec.Ranks) > 0 {
+		return
+	}
+	var age time.Duration
+	if len(m.actual.Ranks) > 0 {
+		age = time.Since(m.actual.Ranks[0].Started)
+	}
+	s := m.d.site()
+	m.d.watch.begin(m.key, m.spec, &s, age)
 }
 
 // drop lets go of the shim, then of the files.

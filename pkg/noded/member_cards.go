@@ -156,15 +156,29 @@ func (m *member) cudaOOM(ctx context.Context, r *api.RankActual) bool {
 	if i < 0 {
 		return false
 	}
-	path := m.spec.Ranks[i].Error
+	path, since := m.spec.Ranks[i].Error, r.ErrStart
 	if path == "" {
-		path = m.spec.Ranks[i].Output
+		path, since = m.spec.Ranks[i].Output, r.OutStart
 	}
 	ctx, cancel := context.WithTimeout(ctx, outputWait)
 	defer cancel()
-	var tail bytes.Buffer
-	err := m.d.ReadLog(ctx, api.LogRead{Path: path, UID: m.spec.UID, GID: m.spec.GID, User: m.spec.User, Offset: -outputTail, Since: r.LogStart}, &tail)
-	return err == nil && saysCUDAOOM(tail.Bytes())
+	var tail tailFrom
+	err := m.d.ReadLog(ctx, api.LogRead{Path: path, UID: m.spec.UID, GID: m.spec.GID, User: m.spec.User, Offset: -outputTail}, &tail)
+	return err == nil && saysCUDAOOM(tail.after(since))
+}
+
+// tailFrom is the end of a file, which knows where in the file it begins.
+type tailFrom struct {
+	bytes.Buffer
+	began int64
+}
+
+// Began implements what [session.Began] tells.
+func (t *tailFrom) Began(offset int64) { t.began = offset }
+
+// after is what of it lies behind an offset of the file.
+func (t *tailFrom) after(offset int64) []byte {
+	return t.Bytes()[min(max(0, offset-t.began), int64(t.Len())):]
 }
 
 // cudaOOMTexts are what CUDA programs end with when a card has no memory left: PyTorch's

@@ -83,7 +83,8 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
-		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft()}
+		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
+		Watch: body.Watch}
 	if spec.WorkDir != "" {
 		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
 	}
@@ -126,7 +127,7 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	}
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
 		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes(),
-		Sockets: rankSockets(s.Dir), Watchdog: d.site().StallTimeout, Checkpoints: handed.env(s.Dir)}
+		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	for i, r := range env.Ranks() {
 		v := outpath.Vars{Job: s.Job, ArrayJob: body.ArrayJobID, ArrayIndex: body.ArrayIndex, Name: body.Name, User: body.User,

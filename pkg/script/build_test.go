@@ -110,6 +110,8 @@ func TestBuildDerives(t *testing.T) {
 		{"-t 10 --signal=B:USR1@60 --grace=30", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, TimeLimit: 10 * time.Minute,
 			Notice: &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: "batch"}, Grace: 30 * time.Second}},
 		{"-t UNLIMITED --stop-signal=int", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, StopSignal: "INT"}},
+		{"--stall-timeout=90 --gpu-watch -G1", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, StallTimeout: 90 * time.Second, GPUWatch: true}},
+		{"--stall-timeout=off", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, StallTimeout: api.WatchdogOff}},
 		{"--requeue=crash,stalled --max-retries=2", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, MaxRetries: &two,
 			RequeueCauses: []api.Cause{"crash", "stalled"}}},
 		{"--no-requeue --nice -H --exclusive", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, NoRequeue: true, Nice: 100, Hold: true, Exclusive: true}},

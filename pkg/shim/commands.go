@@ -68,6 +68,9 @@ func (m *member) command(c Command) {
 	if c.Warn != nil {
 		m.warn(c.Warn)
 	}
+	if c.Stacks != "" && m.mach.State() == supervise.Running {
+		m.stacks(c.Stacks)
+	}
 	if c.LeaseUntil > 0 {
 		m.step(supervise.Renewed{Left: c.LeaseUntil - clock(unix.CLOCK_BOOTTIME)})
 	}

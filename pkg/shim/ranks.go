@@ -69,7 +69,6 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
-		rec.LogStart = fileSize(f.err)
 		r.pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec),
 			Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys})
 	}
@@ -82,15 +81,6 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	rec.Exited, rec.Ended = true, rec.Started
 	rec.ExitCode, rec.Error = startError(argv, m.spec.WorkDir, err)
 	m.durable = true
-}
-
-// fileSize is 0 for what is no file.
-func fileSize(fd int) int64 {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
-		return 0
-	}
-	return st.Size
 }
 
 // environ adds the rendezvous port, where reasons and checkpoints are, and the marker where the maker of the spec left it out:
@@ -183,6 +173,9 @@ func (m *member) reap() {
 		}
 		if pid <= 0 || err != nil {
 			return
+		}
+		if pid == m.dump.pid {
+			m.dumpEnded()
 		}
 		for i := range m.ranks {
 			if m.ranks[i].live() && m.ranks[i].pid == pid {

@@ -53,6 +53,9 @@ type Spec struct {
 	Grace      time.Duration `json:"grace_ns"`
 	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far ranks may extend it; 0: not at all
 	Lease      time.Duration `json:"lease_ns,omitempty"`     // 0: off
+	// Watch is what its watchdogs go by. The shim itself watches the silence of the ranks;
+	// the cards are gnoded's to watch.
+	Watch api.Watch `json:"watch,omitzero"`
 	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
 	MemoryMax int64 `json:"memory_max,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
@@ -60,6 +63,15 @@ type Spec struct {
 	// Deny are the device files of other cards, which no process of the member may open.
 	Deny    []proc.Device `json:"deny,omitempty"`
 	PidsMax int64         `json:"pids_max,omitempty"`
+}
+
+// CardUUIDs names the member's cards.
+func (s *Spec) CardUUIDs() []string {
+	out := make([]string, len(s.Cards))
+	for i := range s.Cards {
+		out[i] = s.Cards[i].UUID
+	}
+	return out
 }
 
 // Card is a card of the member.
@@ -86,6 +98,7 @@ type Command struct {
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
 	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
+	Stacks string           `json:"stacks,omitempty"`   // [TakeStacks] or [DropStacks]
 	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for
 	// everyone on this machine. What is left of it would be counted from when it is read, and a
 	// machine may sleep before that for longer than the whole lease.

@@ -180,7 +180,7 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 			UUID: c.UUID, UsedBytes: min(max(int64(s.Used), held)+strangers, c.VRAMBytes), StrangersBytes: strangers,
 			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), ECCErrors: 0, Processes: processes,
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
-			PowerWatts: 70 + s.Utilization*63/10, Temperature: 30 + s.Utilization/2,
+			PowerWatts: 70 + max(s.Utilization, 0)*63/10, Temperature: 30 + max(s.Utilization, 0)/2,
 		}
 		if s.Xid != p.acked[i] && gpu.FatalXid(s.Xid) {
 			out[i].Xid = s.Xid

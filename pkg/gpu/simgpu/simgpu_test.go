@@ -130,7 +130,7 @@ func TestSteering(t *testing.T) {
 		{"", file + ": line 1: unexpected end of JSON input"},
 		{`{"7":{}}`, file + `: there is no card "7"; there are 2, by index from 0 or by UUID`},
 		{`{"0":{"utilisation":5}}`, file + `: json: unknown field "utilisation"`},
-		{`{"0":{"utilization":101}}`, file + `: card "0": utilization 101 is not in 0..100`},
+		{`{"0":{"utilization":101}}`, file + `: card "0": utilization 101 is not in 0..100, nor -1 for unknown`},
 		{`{"0":{"used":"lots"}}`, file + `: "lots" is not a size such as 40G`},
 		{`{"0":{"used":-5}}`, file + `: "-5" is not a size such as 40G`},
 		{`{}`, idle},

@@ -21,7 +21,7 @@ import (
 type Steering struct {
 	Strangers   Size   `json:"used_by_strangers"` // VRAM held by processes of nobody's gang
 	Used        Size   `json:"used"`              // VRAM held by gangs
-	Utilization int    `json:"utilization"`       // percent
+	Utilization int    `json:"utilization"`       // percent, -1: it can't be read
 	Xid         int    `json:"xid"`               // last fatal Xid
 	Unhealthy   Reason `json:"unhealthy"`         // why the card must not be used
 	// Processes share Used out: each is a real process on this machine, and what it holds is
@@ -95,8 +95,8 @@ func parseSteering(data []byte, cards []api.CardInfo) ([]Steering, error) {
 		return nil, err
 	}
 	for name, s := range named {
-		if s.Utilization < 0 || s.Utilization > 100 {
-			return nil, fmt.Errorf("card %q: utilization %d is not in 0..100", name, s.Utilization)
+		if s.Utilization < -1 || s.Utilization > 100 {
+			return nil, fmt.Errorf("card %q: utilization %d is not in 0..100, nor -1 for unknown", name, s.Utilization)
 		}
 		for _, p := range s.Processes {
 			if p.PID <= 0 {

@@ -120,7 +120,6 @@ type resources struct {
 	MemoryBytes int64    `json:"memory_bytes"`
 	Features    []string `json:"features,omitempty"`
 	Partitions  []string `json:"partitions,omitempty"`
-	Switch      string   `json:"switch,omitempty"`
 	Cards       []card   `json:"cards,omitempty"`
 	Grants      []grant  `json:"grants,omitempty"`
 }
@@ -168,7 +167,7 @@ func Node(n *gang.Node) ([]byte, error) {
 
 func encodeResources(n *cluster.Node) *resources {
 	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, NotReady: n.NotReady, CPUs: n.CPUs,
-		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions, Switch: n.Switch}
+		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
 	}
@@ -201,7 +200,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 
 func decodeResources(r *resources) *cluster.Node {
 	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, NotReady: r.NotReady, CPUs: r.CPUs,
-		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions, Switch: r.Switch}
+		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
 	}
