@@ -8,7 +8,8 @@ const (
 	LeftUnasked         Mutant = "left-unasked"          // a member that is over is not asked for, where the node may never have been told of it
 	StartAfterLease     Mutant = "start-after-lease"     // a start that slept with its machine begins after the lease has run out
 	GateOutlivesSession Mutant = "gate-outlives-session" // a start that was ordered before a node was cut off is carried out when it finds contact again
+	StrayIsNothing      Mutant = "stray-is-nothing"      // what was counted gone and lives all the same, on a node that is back, is no obstacle to new work there
 )
 
 // All is every mutant.
-var All = []Mutant{LeaseFromReceipt, DrainingIsFree, SentUncommitted, LeftUnasked, StartAfterLease, GateOutlivesSession}
+var All = []Mutant{LeaseFromReceipt, DrainingIsFree, SentUncommitted, LeftUnasked, StartAfterLease, GateOutlivesSession, StrayIsNothing}

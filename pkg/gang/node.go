@@ -27,6 +27,9 @@ func (w *World) refresh(h *host) {
 		if state != api.NodeUnknown {
 			state = api.NodeSuspect
 		}
+	case len(h.strays) > 0:
+		state = api.NodeDraining
+		reason = cmp.Or(reason, strayText(h))
 	case reason != "" && len(n.Res.Grants) > 0:
 		state = api.NodeDraining
 	case reason != "":
@@ -92,7 +95,7 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Hello.Members, n.Hello.Health = nil, api.NodeHealth{}
 	n.Res = resources(n.Res, ev)
 	w.room = true
-	h.told = nil
+	h.told, h.strays = nil, nil
 	clear(h.expired)
 	w.timers.cancel(timer{kind: timerLost, node: n.Name})
 	for _, l := range n.Left {

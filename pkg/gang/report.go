@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // report takes what changed on a node. It is compared with what is known: a repeat
@@ -89,6 +90,12 @@ func (w *World) readyAgain(p place, port int) Outcome {
 func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
 	at, left := findLeft(h.node, ma.MemberKey)
+	switch {
+	case over:
+		w.strayGone(h, ma.MemberKey)
+	case !left && (ma.Phase == api.PhaseRunning || ma.Phase == api.PhaseStuck) && !fault.Is(fault.StrayIsNothing):
+		w.strayLives(h, ma.MemberKey)
+	}
 	switch {
 	case left && over:
 		w.leftGone(h, ma.MemberKey)
@@ -465,6 +472,7 @@ func (w *World) vanished(h *host, p place, text string) Outcome {
 func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
 	p, ok := h.members[k]
 	if !ok {
+		w.strayGone(h, k)
 		if _, left := findLeft(h.node, k); !left {
 			return ignored("known to be gone")
 		}
