@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 func findLeft(n *Node, k api.MemberKey) (int, bool) {
@@ -50,6 +51,9 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 		return
 	}
 	l := h.node.Left[at]
+	if l.Ran && fault.Is(fault.FencedForever) {
+		return
+	}
 	n := w.editNode(h)
 	n.Left = slices.Delete(n.Left, at, at+1)
 	w.timers.cancel(leaseTimer(h, k))
@@ -82,6 +86,9 @@ func (w *World) armLease(h *host, k api.MemberKey) {
 	if e := w.jobs[k.Job]; e != nil {
 		grace = w.grace(e.job)
 	}
+	if fault.Is(fault.LeaseWithoutGrace) {
+		grace = -w.set.DrainSlack
+	}
 	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
 }
 
@@ -103,4 +110,6 @@ func (w *World) leaseOut(h *host, k api.MemberKey) {
 }
 
 // cutOff: more than half of the known nodes, and at least two, are away.
-func (w *World) cutOff() bool { return w.away >= 2 && 2*w.away > len(w.nodes) }
+func (w *World) cutOff() bool {
+	return w.away >= 2 && 2*w.away > len(w.nodes) && !fault.Is(fault.MostVanished)
+}
