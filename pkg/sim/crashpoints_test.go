@@ -27,38 +27,38 @@ type crashScenario struct {
 // Calm of each is late enough that every point of it comes before.
 var crashScenarios = []crashScenario{
 	{name: "submit", pairs: true, ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(1, 2), Calm: 5 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: 400 * ms}}}}},
+		sc: Scenario{Nodes: nodes(1, 2), Calm: 6 * s1, Jobs: []Job{{At: 2 * s1, Runs: Behaviour{For: 400 * ms}}}}},
 	{name: "admit", pairs: true, ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 5 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 600 * ms}}}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 6 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 600 * ms}}}}},
 	{name: "prepare", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(3, 1), Calm: 14 * s1, Seed: 4, Jobs: []Job{{At: 1500 * ms, Ranks: 2, Nodes: 2, Runs: Behaviour{For: s1}}},
-			Faults: []Fault{{At: s1, Do: Refuse, Node: "n1", For: 1500 * ms}}}},
+		sc: Scenario{Nodes: nodes(3, 1), Calm: 15 * s1, Seed: 4, Jobs: []Job{{At: 2500 * ms, Ranks: 2, Nodes: 2, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{{At: 2 * s1, Do: Refuse, Node: "n1", For: 1500 * ms}}}},
 	{name: "go", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(3, 2), Calm: 8 * s1, Jobs: []Job{{At: s1, Ranks: 6, Runs: Behaviour{For: s1, Skew: 200 * ms}}}}},
+		sc: Scenario{Nodes: nodes(3, 2), Calm: 9 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 6, Runs: Behaviour{For: s1, Skew: 200 * ms}}}}},
 	{name: "crash drain", ends: []api.JobState{api.JobFailed},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 16 * s1, Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 1, Grace: s1, Runs: Behaviour{For: 4 * s1, FailEpochs: 9, FailCode: 3, OnTerm: TermLate}}}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 17 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, MaxRetries: 1, Grace: s1, Runs: Behaviour{For: 4 * s1, FailEpochs: 9, FailCode: 3, OnTerm: TermLate}}}}},
 	{name: "cancel race", ends: []api.JobState{api.JobCancelled, api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 10 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: 2 * s1, OnTerm: TermSaves}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 11 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, Runs: Behaviour{For: 2 * s1, OnTerm: TermSaves}}},
 			Faults: []Fault{on(api.EventRankExited, 1, 0, Fault{Do: Cancel}), on(api.EventStarted, 1, 1995*ms, Fault{Do: Cancel})}}},
-	{name: "node loss", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(3, 1), Calm: 40 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 4 * s1}}},
+	{name: "node loss", ends: []api.JobState{api.JobCompleted, api.JobNodeFail},
+		sc: Scenario{Nodes: nodes(3, 1), Calm: 50 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 15 * s1}}},
 			Faults: []Fault{on(api.EventStarted, 1, s1, Fault{Do: Cut, Node: "n1", For: 20 * s1})}}},
 	{name: "preemption", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 16 * s1, Jobs: []Job{{At: s1, Ranks: 2, Lead: s1, Runs: Behaviour{For: 3 * s1, OnTerm: TermSaves}}, {At: 2 * s1, Priority: 2, Runs: Behaviour{For: s1}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 17 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, Lead: s1, Runs: Behaviour{For: 3 * s1, OnTerm: TermSaves}}, {At: 3 * s1, Priority: 2, Runs: Behaviour{For: s1}}},
 			Faults: []Fault{on(api.EventStarted, 1, 1500*ms, Fault{Do: Preempt})}}},
 	{name: "requeue", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 14 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: 3 * s1, Daemon: true}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 15 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, Runs: Behaviour{For: 3 * s1, Daemon: true}}},
 			Faults: []Fault{on(api.EventStarted, 1, s1, Fault{Do: Requeue})}}},
 	{name: "checkpoint", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 14 * s1, Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 1, Runs: Behaviour{For: 3 * s1, Checkpoints: true, FailEpochs: 1, FailCode: 3, OnTerm: TermSaves}}}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 15 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, MaxRetries: 1, Runs: Behaviour{For: 3 * s1, Checkpoints: true, FailEpochs: 1, FailCode: 3, OnTerm: TermSaves}}}}},
 	{name: "time limit", ends: []api.JobState{api.JobTimeout},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 14 * s1, Jobs: []Job{{At: s1, Ranks: 2, TimeLimit: 3 * s1, Lead: s1, Grace: s1, Runs: Behaviour{For: 40 * s1, OnTerm: TermIgnored}}}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 15 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 2, TimeLimit: 3 * s1, Lead: s1, Grace: s1, Runs: Behaviour{For: 40 * s1, OnTerm: TermIgnored}}}}},
 	{name: "array", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 12 * s1, Jobs: []Job{{At: s1, Array: 4, Limit: 2, Runs: Behaviour{For: s1}}}}},
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 13 * s1, Jobs: []Job{{At: 2 * s1, Array: 4, Limit: 2, Runs: Behaviour{For: s1}}}}},
 	{name: "dependency", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(1, 1), Calm: 12 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: s1}}, {At: 1200 * ms, AfterOK: 1, Runs: Behaviour{For: s1}}}}},
+		sc: Scenario{Nodes: nodes(1, 1), Calm: 13 * s1, Jobs: []Job{{At: 2 * s1, Runs: Behaviour{For: s1}}, {At: 2200 * ms, AfterOK: 1, Runs: Behaviour{For: s1}}}}},
 	{name: "role end", ends: []api.JobState{api.JobCompleted},
-		sc: Scenario{Nodes: nodes(2, 2), Calm: 12 * s1, Jobs: []Job{{At: s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: s1, Skew: 20 * s1, OnTerm: TermSaves}}}}},
+		sc: Scenario{Nodes: nodes(2, 2), Calm: 13 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: s1, Skew: 20 * s1, OnTerm: TermSaves}}}}},
 }
 
 // summary is what the crash points of a scenario came to.
@@ -118,27 +118,35 @@ func (c *crashScenario) twice(s *summary, step int) error {
 		if err != nil {
 			return err
 		}
-		at := one.Faults[len(one.Faults)-1].When
-		n := res.Commits
-		f := Fault{Do: CrashGangd, For: 300 * ms}
-		if at.On == AtSend {
-			n, f.Do = res.Sends, CrashSender
+		first := one.Faults[len(one.Faults)-1].When
+		from := Point{On: AtSend, N: 1} // of a first crash at a commit, the other order is in here too
+		if first.On == AtSend {
+			from = first
+		} else {
+			all = append(all, again(one, Point{On: AtCommit, N: first.N}, res.Commits, CrashGangd)...)
 		}
-		for i := at.N; i <= n; i++ {
-			for _, after := range []bool{false, true} {
-				two := one.clone()
-				f.When = Point{On: at.On, N: i, After: after}
-				two.Name = fmt.Sprintf("%s, and %s", one.Name, f.When)
-				two.Faults = append(two.Faults, f)
-				all = append(all, two)
-			}
-		}
+		all = append(all, again(one, from, res.Sends, CrashSender)...)
 	}
 	all = every(all, step)
 	s.pairs = len(all)
 	err = c.sweep(s, all)
 	s.took += time.Since(began)
 	return err
+}
+
+// again are the variants of a scenario with one more crash at each point of a site.
+func again(one *Scenario, from Point, n int, do Kind) []*Scenario {
+	var out []*Scenario
+	for i := from.N; i <= n; i++ {
+		for _, after := range []bool{false, true} {
+			two := one.clone()
+			f := Fault{Do: do, For: 300 * ms, When: Point{On: from.On, N: i, After: after}}
+			two.Name = fmt.Sprintf("%s, and %s", one.Name, f.When)
+			two.Faults = append(two.Faults, f)
+			out = append(out, two)
+		}
+	}
+	return out
 }
 
 // sweep plays variants; all have to hold, and where no shim died the job ends as it should.

@@ -114,7 +114,7 @@ func putLate(r *run) {
 		m := r.byName[j.Ranks[0].Slot.Node]
 		c := &api.Call{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch - 1}, Rank: 0, Put: &api.CheckpointPut{Key: "late"}}
 		m.call(c, "late", func(_ string, err error) {
-			if api.CodeOf(err) != api.CodeStaleEpoch {
+			if e, ok := err.(*api.Error); !ok || e == nil || e.Code != api.CodeStaleEpoch {
 				r.fail("I6", "a put of epoch %d was answered with %v in epoch %d", c.Epoch, err, j.Epoch)
 			}
 		})
