@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,17 +16,21 @@ type directed struct {
 	name  string
 	seeds int // play it so often, with another seed each time; 0: once
 	sc    Scenario
-	act   func(r *run)         // plans what a scenario can't say
-	want  func(s *seen) string // empty: as it should be
+	vary  func(i int, sc *Scenario) // makes the i-th time differ by more than its seed
+	act   func(r *run)              // plans what a scenario can't say
+	want  func(s *seen) string      // empty: as it should be
 }
 
 // play gives what is wrong, empty when nothing is.
 func (d *directed) play() (string, error) {
 	for i := range max(d.seeds, 1) {
-		sc := d.sc
+		sc := d.sc.clone()
 		sc.Name = d.name
 		sc.Seed += uint64(i)
-		s, err := observe(&sc, d.act)
+		if d.vary != nil {
+			d.vary(i, sc)
+		}
+		s, err := observe(sc, d.act)
 		if err != nil {
 			return "", err
 		}
@@ -201,7 +206,8 @@ var scenarios = append([]directed{
 	{name: "a held job waits until it is released",
 		sc: Scenario{Nodes: nodes(2, 4), Calm: 15 * s1, Jobs: []Job{{At: s1, Hold: true}}},
 		want: func(s *seen) string {
-			return unless(s.when(api.EventReserved, 0, 1) >= s.when(api.EventReleased, 0, 1), "it was admitted before")
+			out := s.when(api.EventReleased, 0, 1)
+			return unless(out > 0 && s.when(api.EventReserved, 0, 1) >= out, "it was admitted before")
 		}},
 	{name: "a node that is out of service gets nothing new",
 		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: short(4, 2*s1, 100*ms), Faults: []Fault{{At: s1, Do: DrainNode, Node: "n1"}}},
@@ -237,12 +243,12 @@ var scenarios = append([]directed{
 	{name: "the lease runs while its machine stands still", seeds: 10,
 		sc: Scenario{Nodes: nodes(3, 1), Calm: 130 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 70 * s1, OnTerm: TermIgnored}}},
 			Faults: []Fault{on(api.EventStarted, 1, 5*s1, Fault{Do: Suspend, Node: "n1", For: 75 * s1})}}},
-	{name: "the lease counts from when a beat was sent", seeds: 5,
+	{name: "the lease counts from when a beat was sent", seeds: 10,
 		sc: Scenario{Nodes: nodes(3, 1), Calm: 140 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 120 * s1, OnTerm: TermIgnored}}},
-			Faults: []Fault{on(api.EventStarted, 1, 5*s1, Fault{Do: FreezeNoded, Node: "n1", For: 30 * s1}),
+			Faults: []Fault{on(api.EventStarted, 1, s1, Fault{Do: Slow, Node: "n1", For: 6 * s1}), on(api.EventStarted, 1, 5*s1, Fault{Do: FreezeNoded, Node: "n1", For: 30 * s1}),
 				on(api.EventStarted, 1, 34*s1, Fault{Do: Cut, Node: "n1", For: 80 * s1})}}},
 	{name: "a member counts as gone when the stop that its lease brings is over", seeds: 5,
-		sc: Scenario{Nodes: nodes(3, 1), Calm: 120 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 90 * s1, OnTerm: TermIgnored}}},
+		sc: Scenario{Nodes: nodes(3, 1), Calm: 120 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Grace: 8 * s1, Runs: Behaviour{For: 90 * s1, OnTerm: TermIgnored}}},
 			Faults: []Fault{on(api.EventStarted, 1, 5*s1, Fault{Do: Cut, Node: "n1", For: 90 * s1})}},
 		want: func(s *seen) string {
 			return unless(s.when(api.EventReserved, 0, 2) > 0 && s.when(api.EventReserved, 0, 2) < 90*s1, "it was not admitted again while n1 was away")
@@ -275,12 +281,13 @@ var scenarios = append([]directed{
 		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: 8 * s1}}},
 			Faults: []Fault{{At: 4 * s1, Do: Reboot, Node: "n1", For: 2 * s1}}},
 		want: func(s *seen) string {
+			text := map[api.EventType]string{}
 			for i := range s.events {
-				if ev := &s.events[i]; ev.Type == api.EventNodeUp && ev.Text == "rebooted" {
-					return s.ended(0, api.JobCompleted, 2)
-				}
+				text[s.events[i].Type] += s.events[i].Text + ";"
 			}
-			return "no reboot is on record"
+			return firstOf(unless(strings.Contains(text[api.EventNodeUp], "rebooted"), "no reboot is on record"),
+				unless(strings.Contains(text[api.EventDrainStarted], "the node rebooted"), "the gang was stopped for %q", text[api.EventDrainStarted]),
+				s.ended(0, api.JobCompleted, 2))
 		}},
 	{name: "a member that can't be prepared holds nothing", seeds: 3,
 		sc: Scenario{Nodes: nodes(3, 1), Jobs: []Job{{At: 2 * s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 2 * s1}}}, Faults: []Fault{{At: s1, Do: Refuse, Node: "n1", For: 5 * s1}}}},
@@ -314,6 +321,9 @@ var scenarios = append([]directed{
 			Faults: []Fault{{At: 3 * s1, Do: DiskFull, N: 1, For: 8 * s1}, {At: 4 * s1, Do: Cancel, Job: 1}, {At: 6 * s1, Do: CrashGangd, For: s1}}}},
 	{name: "after a failed fsync nothing is believed", seeds: 4,
 		sc: Scenario{Nodes: nodes(2, 2), Calm: 40 * s1, Jobs: short(6, s1, 700*ms), Faults: []Fault{{At: 900 * ms, Do: DiskBroken}, {At: 3 * s1, Do: DiskBroken}, {At: 5 * s1, Do: CrashGangd, For: s1}}}},
+	{name: "a submission whose fsync failed is not answered",
+		sc: Scenario{Nodes: nodes(1, 1), Calm: 40 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: 10 * s1}}, {At: 4 * s1, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{{At: 3900 * ms, Do: DiskBroken}, {At: 7 * s1, Do: CrashGangd, For: s1}}}},
 	{name: "the disk is full at the last ack", seeds: 4,
 		sc: Scenario{Nodes: nodes(2, 1), Calm: 40 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 3 * s1, Skew: 2 * s1}}},
 			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: DiskFull, N: 1, For: 5 * s1}), on(api.EventRankExited, 1, 3*s1, Fault{Do: CrashGangd, For: s1})}},
@@ -353,4 +363,20 @@ var scenarios = append([]directed{
 	{name: "the leading role ends the gang",
 		sc:   Scenario{Nodes: nodes(2, 2), Jobs: []Job{{At: s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: 3 * s1, Skew: 20 * s1, OnTerm: TermSaves}}}},
 		want: func(s *seen) string { return s.ended(0, api.JobCompleted, 1) }},
+	{name: "a start that slept through its lease is none", seeds: 60, vary: slept,
+		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * s1}}}}},
+	{name: "a start that was ordered before a freeze is none", seeds: 200, vary: frozenStart,
+		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, NoRequeue: true, Runs: Behaviour{For: 4 * s1}}}}},
 }, cancels()...)
+
+// slept suspends a machine at some moment between the decision to start and the start.
+func slept(i int, sc *Scenario) {
+	sc.Faults = []Fault{on(api.EventStarted, 1, time.Duration(i)*100*time.Microsecond, Fault{Do: Suspend, Node: "n1", For: 90 * s1})}
+}
+
+// frozenStart freezes a daemon there; the gang is given up, and the controller is down when
+// the daemon goes on: that nobody listens is contact too.
+func frozenStart(i int, sc *Scenario) {
+	sc.Faults = []Fault{on(api.EventStarted, 1, time.Duration(i)*20*time.Microsecond, Fault{Do: FreezeNoded, Node: "n1", For: 24 * s1}),
+		on(api.EventEnded, 1, 5*s1, Fault{Do: CrashGangd, For: 20 * s1})}
+}
