@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e chaos fuzz sim mutants bench demo clean
+.PHONY: help build test check unit race e2e chaos fuzz sim mutants bench traces demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -54,6 +54,10 @@ mutants: ## known bugs put back one at a time: each has to be caught; writes doc
 
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench
+
+GANG_TRACES ?= ../shared/traces
+traces: build ## our rows beside published ones (GANG_TRACES, ../shared/traces)
+	bin/gangsim rows --traces=$(GANG_TRACES)
 
 demo: build ## a small cluster, a real gang, start to finish
 	scripts/demo.sh

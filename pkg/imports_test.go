@@ -22,8 +22,9 @@ var pure = map[string][]string{
 	"cluster":   {"api"},
 	"sched":     {"api", "cluster", "hostlist", "nearest"},
 	"fault":     {},
-	"gang":      {"api", "cluster", "fault", "sched"},
+	"gang":      {"api", "cluster", "fault", "sched", "watchdog"},
 	"supervise": {"api", "fault"},
+	"watchdog":  {"api"},
 	"outpath":   {"api"},
 	"rankenv":   {"api", "hostlist", "outpath"},
 }
@@ -93,6 +94,18 @@ func TestClientsAreLight(t *testing.T) {
 	}
 }
 
+// The orders that know what no scheduler can know stay in the simulator, and what draws its
+// plots is carried by nothing else.
+func TestReferencesStayInTheSimulator(t *testing.T) {
+	for _, p := range list(t, "gangd/cmd/...") {
+		for _, dep := range p.Deps {
+			if (strings.HasPrefix(dep, "gangd/pkg/replay") || strings.HasPrefix(dep, "gonum.org/")) && p.ImportPath != "gangd/cmd/gangsim" {
+				t.Errorf("%s carries %s", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
 // NVML is linked by gnoded alone: the driver's library must not decide whether anything
 // else starts. gshim is small because one runs for every member.
 func TestOnlyGnodedLinksNVML(t *testing.T) {
@@ -113,6 +126,7 @@ func TestImportsPointDown(t *testing.T) {
 	below := map[string][]string{
 		"store":   {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
 		"fence":   {"engine", "controller"},
+		"hook":    {"engine", "controller", "fence"},
 		"engine":  {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
 		"session": {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
 		"shim":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},
@@ -122,6 +136,8 @@ func TestImportsPointDown(t *testing.T) {
 		"client":  {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
 		"gpu":     {"noded", "engine", "session"},
 		"config":  {"engine", "noded", "controller", "store"},
+		"trace":   {"engine", "store", "gang", "sched", "cluster", "replay", "gangsim", "cli", "config"},
+		"replay":  {"engine", "store", "session", "noded", "rpc", "controller", "client", "config", "gangsim", "cli", "replay/reference"},
 		"cli":     {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
 	}
 	for _, p := range list(t, "gangd/pkg/...") {

@@ -62,7 +62,7 @@ func devCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Nodes, "nodes", 4, "node daemons, named n1 n2 ...")
-	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `COUNTxVRAM`")
+	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G")
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")
 	f.StringArrayVar(&o.Set, "set", nil, "a setting of gangd or of the nodes, `KEY=VALUE`; may be repeated")

@@ -25,7 +25,9 @@ import (
 	"gangd/pkg/gpu"
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
+	"gangd/pkg/health"
 	"gangd/pkg/noded"
+	"gangd/pkg/proc"
 	"gangd/pkg/relay"
 )
 
@@ -124,7 +126,8 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, log *slog.Logger
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
-		Shim: filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
+		Health: noded.Health{Program: health.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
+		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)
 }
@@ -175,7 +178,7 @@ func cards(cfg *config.Node, log *slog.Logger) (gpu.Provider, error) {
 	case "none":
 		return nil, nil
 	case "auto", "nvml":
-		return nvmlgpu.New(nvmlgpu.Options{Log: log})
+		return nvmlgpu.New(nvmlgpu.Options{Log: log, XidFile: filepath.Join(cfg.StateDir, "xids"), Boot: proc.BootID()})
 	}
 	return simgpu.New(cfg.Cards, cfg.Name, cfg.SimGPUFile)
 }

@@ -35,13 +35,7 @@ func (o *load) audit() {
 		attempts[key{at.JobID, at.Epoch, 0}] = at
 	}
 	tally.Checked(t, "exit codes lost or invented", l.auditCodes(jobs, attempts, w, events, o.killed)...)
-	var undead []string
-	for k, s := range w {
-		if at := o.over[k.job]; at > 0 && s.start > at {
-			undead = append(undead, fmt.Sprintf("job %d epoch %d rank %d, %s after", k.job, k.epoch, k.rank, s.start-at))
-		}
-	}
-	tally.Checked(t, "ranks started after an acknowledged cancel", undead...)
+	tally.Checked(t, "epochs started after an acknowledged cancel", o.undead(w, events)...)
 	tally.Checked(t, "jobs that ended not once", auditEnds(jobs, events)...)
 	tally.Checked(t, "processes that escaped", append(l.living(), l.strangers()...)...)
 	if out, errs, code := l.run("gangd", "verify"); code != 0 {
@@ -143,6 +137,28 @@ func values(m map[int]*int) []*int {
 	var out []*int
 	for _, v := range m {
 		out = append(out, v)
+	}
+	return out
+}
+
+// undead names the epochs that were started, by the record or by a rank's word, after a cancel
+// of the job had been acknowledged.
+func (o *load) undead(w map[key]*seen, events []api.Event) []string {
+	var out []string
+	opened := map[key]bool{}
+	for _, e := range events {
+		if e.Type != api.EventStarted {
+			continue
+		}
+		opened[key{e.JobID, e.Epoch, 0}] = true
+		if at := o.over[e.JobID]; !at.IsZero() && e.Time.After(at) {
+			out = append(out, fmt.Sprintf("job %d epoch %d, %s after", e.JobID, e.Epoch, e.Time.Sub(at)))
+		}
+	}
+	for k := range w {
+		if !opened[key{k.job, k.epoch, 0}] {
+			out = append(out, fmt.Sprintf("job %d epoch %d rank %d ran, and no start is on record", k.job, k.epoch, k.rank))
+		}
 	}
 	return out
 }

@@ -15,9 +15,9 @@ import (
 	"gangd/pkg/api"
 )
 
-// chaosTimes: a node is lost after 2 s, so the longer cuts drain gangs; the lease is longer
+// chaosTimes: a node is lost after 4 s, so the longest cuts drain gangs; the lease is longer
 // than any cut, so what a cut node did is always told in the end.
-var chaosTimes = []string{`heartbeat = "200ms"`, `node_timeout = "2s"`, `lease = "30s"`, `grace = "1s"`, `drain_slack = "10s"`,
+var chaosTimes = []string{`heartbeat = "200ms"`, `node_timeout = "4s"`, `lease = "30s"`, `grace = "1s"`, `drain_slack = "10s"`,
 	`reservation_timeout = "10s"`, `retry_backoff = "50ms"`, `retry_backoff_max = "500ms"`, "node_lost_retries = 1000000",
 	"launch_retries = 1000000", "launch_strikes = 1000000", `keep_ended = "3h"`}
 
@@ -28,15 +28,15 @@ type load struct {
 	stop   atomic.Bool
 	wg     sync.WaitGroup
 	mu     sync.Mutex
-	acked  map[string]int64        // name -> id
-	asked  map[string]bool         // names, acknowledged or not
-	ids    map[int64]int           // times that an id was given out
-	over   map[int64]time.Duration // when a cancel was acknowledged
-	killed bool                    // shims were killed or hosts lost their power, and with that what their ranks had ended with
+	acked  map[string]int64    // name -> id
+	asked  map[string]bool     // names, acknowledged or not
+	ids    map[int64]int       // times that an id was given out
+	over   map[int64]time.Time // when a cancel was acknowledged
+	killed bool                // shims were killed or hosts lost their power, and with that what their ranks had ended with
 }
 
 func (l *lab) load(clients int, pause time.Duration) *load {
-	o := &load{l: l, acked: map[string]int64{}, asked: map[string]bool{}, ids: map[int64]int{}, over: map[int64]time.Duration{}}
+	o := &load{l: l, acked: map[string]int64{}, asked: map[string]bool{}, ids: map[int64]int{}, over: map[int64]time.Time{}}
 	for c := range clients {
 		o.wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(c), 1))
@@ -115,8 +115,8 @@ func (o *load) meddle() {
 		default:
 			if _, _, code := o.l.run("gcancel", fmt.Sprint(id)); code == 0 {
 				o.mu.Lock()
-				if o.over[id] == 0 {
-					o.over[id] = boottime()
+				if o.over[id].IsZero() {
+					o.over[id] = time.Now()
 				}
 				o.mu.Unlock()
 				tally.Did("gang cancelled", 1)

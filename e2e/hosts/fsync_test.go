@@ -36,11 +36,13 @@ func (l *lab) inject(d *daemon, what string) (stop func() []string) {
 	go func() { _ = cmd.Wait(); close(done) }()
 	l.until("strace holds the daemon", func() bool {
 		select {
-		case <-done:
-			if d.running() {
+		case <-done: // with the daemon, whose end may not be told yet, or because it could not
+			select {
+			case <-d.gone:
+				return true
+			case <-time.After(5 * time.Second):
 				tally.Skip(l.t, "strace can't trace here: %s", errs.String())
 			}
-			return true
 		default:
 		}
 		return tracer(pid) == cmd.Process.Pid || !d.running()

@@ -65,6 +65,11 @@ type Job struct {
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
+
+	// Of its watchdogs.
+	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
+	StallTimeoutSeconds float64   `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
+	GPUWatch            bool      `json:"gpu_watch,omitempty"`
 }
 
 // Readiness is how many ranks of the current epoch have said READY=1.
@@ -125,6 +130,10 @@ type Attempt struct {
 	Nodes       []string  `json:"nodes"`
 	ExitCodes   []int     `json:"exit_codes"`
 	GPUSeconds  int64     `json:"gpu_seconds"`
+	VRAMPeak    int64     `json:"vram_peak_bytes"` // the most that a rank used on one card, 0: not known
+	// Code is how the attempt ended as one number: 0 completed, 75 time limit, 76 stalled,
+	// 77 idle, 78 gpu-hang, else the exit code of the trigger rank; -1 where there is none.
+	Code int `json:"code"`
 }
 
 // JobDetail is `gctl show job --json`: one job with its attempts.
@@ -157,7 +166,13 @@ const (
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"
+	EventWarned         EventType = "warned" // a rank does what it will be stopped for when it goes on
 	EventEnded          EventType = "ended"
+	EventStallSuspected EventType = "stall_suspected" // a rank stopped beating: the cards are looked at
+	EventStallDismissed EventType = "stall_dismissed" // they were not idle, or could not be read
+	EventIdleWarned     EventType = "idle_warned"     // the cards have been idle for the site's limit
+	EventIdleOver       EventType = "idle_over"       // a warned gang works again
+	EventWatchBlind     EventType = "watchdog_blind"  // the cards' figures have been missing for too long
 )
 
 // The event types of a node's story; their JobID is 0.
@@ -169,6 +184,7 @@ const (
 	EventNodeResumed EventType = "node_resumed"
 	EventNodeFenced  EventType = "node_fenced" // a person's word, or the lease: nothing runs there any more
 	EventCardState   EventType = "card_state"  // a card was quarantined, or is fine again
+	EventNodeHealth  EventType = "node_health" // the site's health program took the node out of service, or put it back
 )
 
 // Event is one line of a job's story. Seq orders all events of a controller and is the
@@ -180,27 +196,28 @@ type Event struct {
 	Epoch int       `json:"epoch"`
 	Type  EventType `json:"type"`
 
-	Nodes        []string    `json:"nodes,omitempty"`
-	Node         string      `json:"node,omitempty"`
-	Rank         *int        `json:"rank,omitempty"`
-	Cause        Cause       `json:"cause,omitempty"`
-	Trigger      *int        `json:"trigger,omitempty"` // rank whose failure began the drain
-	Moved        int         `json:"moved,omitempty"`   // ranks that the drain stops
-	Forced       bool        `json:"forced,omitempty"`
-	ExitCode     *int        `json:"exit_code,omitempty"`
-	ExitCodes    map[int]int `json:"exit_codes,omitempty"` // by rank
-	Signal       string      `json:"signal,omitempty"`
-	LeadSeconds  int64       `json:"lead_seconds,omitempty"`
-	Outcome      string      `json:"outcome,omitempty"`
-	Seconds      float64     `json:"seconds,omitempty"`
-	State        JobState    `json:"state,omitempty"`
-	ClaimedEpoch int         `json:"claimed_epoch,omitempty"`
-	Size         int         `json:"size,omitempty"`         // ranks of the gang
-	Jobs         []int64     `json:"jobs,omitempty"`         // jobs that a node's fate touches
-	LastSeen     time.Time   `json:"last_seen,omitzero"`     // of a lost node
-	Bytes        int64       `json:"bytes,omitempty"`        // of a checkpoint
-	Acknowledged int         `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
-	Text         string      `json:"text,omitempty"`
+	Nodes        []string      `json:"nodes,omitempty"`
+	Node         string        `json:"node,omitempty"`
+	Rank         *int          `json:"rank,omitempty"`
+	Cause        Cause         `json:"cause,omitempty"`
+	Trigger      *int          `json:"trigger,omitempty"` // rank whose failure began the drain
+	Moved        int           `json:"moved,omitempty"`   // ranks that the drain stops
+	Forced       bool          `json:"forced,omitempty"`
+	ExitCode     *int          `json:"exit_code,omitempty"`
+	ExitCodes    map[int]int   `json:"exit_codes,omitempty"` // by rank
+	Signal       string        `json:"signal,omitempty"`
+	LeadSeconds  int64         `json:"lead_seconds,omitempty"`
+	Outcome      string        `json:"outcome,omitempty"`
+	Seconds      float64       `json:"seconds,omitempty"`
+	State        JobState      `json:"state,omitempty"`
+	ClaimedEpoch int           `json:"claimed_epoch,omitempty"`
+	Size         int           `json:"size,omitempty"`         // ranks of the gang
+	Jobs         []int64       `json:"jobs,omitempty"`         // jobs that a node's fate touches
+	LastSeen     time.Time     `json:"last_seen,omitzero"`     // of a lost node
+	Bytes        int64         `json:"bytes,omitempty"`        // of a checkpoint
+	Acknowledged int           `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
+	Samples      []CardFinding `json:"samples,omitempty"`      // what a watchdog saw of the cards, the least idle first
+	Text         string        `json:"text,omitempty"`
 }
 
 // EventsPage is how many events one answer lists at most.

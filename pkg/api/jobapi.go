@@ -32,6 +32,7 @@ type RankNote struct {
 	Rank    int           `json:"rank"`
 	Beats   uint64        `json:"beats,omitempty"`       // WATCHDOG=1 so far
 	BeatAge time.Duration `json:"beat_age_ns,omitempty"` // since the last of them, when this was sent
+	Silent  bool          `json:"silent,omitempty"`      // it has beaten, and not for the stall time-out
 	Status  string        `json:"status,omitempty"`      // the newest STATUS=
 	Ready   bool          `json:"ready,omitempty"`       // READY=1
 	// Stopping: STOPPING=1. Saved: X_GANG_CHECKPOINT=done, the stop need not wait for it.
@@ -43,6 +44,7 @@ type RankNote struct {
 type MemberNote struct {
 	MemberKey
 	Ranks []RankNote `json:"ranks"`
+	Watch *WatchNote `json:"watch,omitempty"` // of its cards; added by gnoded
 }
 
 // Call is what a rank asks of the controller. The node vouches for the key and the rank.

@@ -36,6 +36,9 @@ type Card struct {
 	State          CardState `json:"state"`
 	Reason         string    `json:"reason,omitempty"`
 	Jobs           []int64   `json:"jobs"`
+	MIG            bool      `json:"mig,omitempty"`
+	Compute        string    `json:"compute,omitempty"` // CUDA compute capability, "9.0"
+	NUMA           int       `json:"numa"`              // -1: unknown
 }
 
 // Node is a node as `ginfo --json` prints it.
@@ -48,6 +51,7 @@ type Node struct {
 	LostSince   time.Time `json:"lost_since,omitzero"`
 	LastSeen    time.Time `json:"last_seen,omitzero"`
 	Containment string    `json:"containment"`
+	Devices     string    `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards
 	Version     string    `json:"version"`
 	Partitions  []string  `json:"partitions"`
 	Features    []string  `json:"features"`
@@ -67,6 +71,11 @@ type Partition struct {
 	DefaultTime time.Duration `json:"default_time_ns" mapstructure:"default_time"` // 0: unlimited
 	MaxTime     time.Duration `json:"max_time_ns" mapstructure:"max_time"`         // 0: unlimited
 	Tier        int           `json:"tier" mapstructure:"tier"`                    // larger first, before any priority
+	// What its jobs get that do not say; nil: what the site says. A zero duration is off.
+	StallTimeout *time.Duration `json:"stall_timeout_ns,omitempty" mapstructure:"stall_timeout"`
+	StallRetries *int           `json:"stall_retries,omitempty" mapstructure:"stall_retries"`
+	GPUWatch     bool           `json:"gpu_watch,omitempty" mapstructure:"gpu_watch"` // as if every job with cards had asked
+	IdleLimit    *time.Duration `json:"idle_limit_ns,omitempty" mapstructure:"idle_limit"`
 }
 
 // NodesReply is `ginfo --json`.

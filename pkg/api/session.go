@@ -47,8 +47,19 @@ type Hello struct {
 	MemoryBytes int64          `json:"memory_bytes"`
 	Features    []string       `json:"features,omitempty"`
 	Cards       []CardInfo     `json:"cards"`
-	LineageSeen uint64         `json:"lineage_seen"` // highest lineage any controller told this node
-	Members     []MemberActual `json:"members"`      // complete
+	LineageSeen uint64         `json:"lineage_seen"`      // highest lineage any controller told this node
+	Devices     string         `json:"devices,omitempty"` // [DevicesEnforced], or why a rank can open cards that are not its own
+	Health      NodeHealth     `json:"health,omitzero"`
+	Members     []MemberActual `json:"members"` // complete
+}
+
+// DevicesEnforced: the kernel keeps a member from the cards of others.
+const DevicesEnforced = "enforced"
+
+// NodeHealth is what the site's health program said last. The zero value is a node that is
+// well, or has no such program.
+type NodeHealth struct {
+	Sick string `json:"sick,omitempty"` // why the node takes no new work, in the program's words
 }
 
 // Welcome answers a Hello.
@@ -70,6 +81,7 @@ type CardInfo struct {
 	Peers     []int  `json:"peers,omitempty"`   // indexes of cards linked by NVLink
 	Compute   string `json:"compute,omitempty"` // "9.0"
 	Driver    string `json:"driver,omitempty"`
+	Device    string `json:"device,omitempty"` // path of its device file; empty: none that could be kept from anyone
 }
 
 // CardSample is what a card was seen doing.
@@ -79,6 +91,25 @@ type CardSample struct {
 	StrangersBytes int64  `json:"strangers_bytes"`     // by anyone else
 	Utilization    int    `json:"utilization"`         // percent, -1: unknown
 	Unhealthy      string `json:"unhealthy,omitempty"` // why it must not be used; empty: fine
+	// Held: what an attempt that is over has not given back, and who holds it. No gang is put
+	// on the card before that is gone; those that share it already go on.
+	Held string `json:"held,omitempty"`
+}
+
+// RankSample is what one rank was seen using, in the order of its cards. A node makes it of
+// the same reading as its [CardSample]s.
+type RankSample struct {
+	MemberKey
+	Rank  int        `json:"rank"`
+	Cards []RankCard `json:"cards"`
+}
+
+// RankCard is one card of a rank. Where ranks share a card without figures for each process,
+// who uses what is unknown.
+type RankCard struct {
+	UUID        string `json:"uuid"`
+	UsedBytes   int64  `json:"used_bytes"`  // VRAM of the rank's processes, -1: unknown
+	Utilization int    `json:"utilization"` // percent of the card, -1: unknown
 }
 
 // Desired is what the controller wants of a node.
@@ -104,9 +135,10 @@ type MemberKey struct {
 // assignment that was sent before in the same session.
 type Assignment struct {
 	MemberKey
-	Body *AssignmentBody `json:"body,omitempty"`
-	Gate *Gate           `json:"gate,omitempty"` // nil: closed
-	Stop *Stop           `json:"stop,omitempty"` // nil: run
+	Body  *AssignmentBody `json:"body,omitempty"`
+	Gate  *Gate           `json:"gate,omitempty"`  // nil: closed
+	Stop  *Stop           `json:"stop,omitempty"`  // nil: run
+	Check *Check          `json:"check,omitempty"` // look at its cards; nil: nobody asks
 }
 
 // AssignmentBody is what a node needs to prepare a member.
@@ -127,8 +159,9 @@ type AssignmentBody struct {
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: none
 	Grace        time.Duration `json:"grace_ns"`
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
-	Nodes        []Place       `json:"nodes"`                      // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks"`                      // the whole gang, by rank
+	Watch        Watch         `json:"watch,omitzero"`
+	Nodes        []Place       `json:"nodes"` // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks"` // the whole gang, by rank
 }
 
 // Place is a node of a gang.
@@ -157,11 +190,14 @@ type Gate struct {
 // Stop orders the end of a member. Repeated orders change nothing, but a shorter Grace
 // shortens it.
 type Stop struct {
-	Cause  Cause         `json:"cause"`
-	Text   string        `json:"text,omitempty"`    // for the reason file
-	Signal string        `json:"signal"`            // "TERM"
-	Lead   time.Duration `json:"lead_ns,omitempty"` // notice first, so long before Signal
-	Grace  time.Duration `json:"grace_ns"`          // Signal to KILL
+	Cause  Cause  `json:"cause"`
+	Text   string `json:"text,omitempty"` // for the reason file
+	Signal string `json:"signal"`         // "TERM"
+	// Trigger is the rank that a stop of the node's own is about; nil: none.
+	Trigger *int          `json:"trigger,omitempty"`
+	Lead    time.Duration `json:"lead_ns,omitempty"` // notice first, so long before Signal
+	Grace   time.Duration `json:"grace_ns"`          // Signal to KILL
+	Dump    time.Duration `json:"dump_ns,omitempty"` // first write the ranks' stacks to their logs, which may take so long
 }
 
 // SignalOrder is a one-shot signal (gcancel --signal). Number grows with each order to
@@ -194,9 +230,15 @@ type MemberActual struct {
 	Refusal   *Refusal     `json:"refusal,omitempty"`
 	Ranks     []RankActual `json:"ranks,omitempty"`    // those of this node that were started
 	Stopping  Cause        `json:"stopping,omitempty"` // the stop that is under way, also one of its own (timeout)
+	Text      string       `json:"text,omitempty"`     // why it is being stopped, in words
+	Trigger   *int         `json:"trigger,omitempty"`  // the rank that a stop of the node's own is about
 	Noticed   bool         `json:"noticed,omitempty"`
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`
+	// Cards is how its cards were seen at its end, when it was refused because of one, and when
+	// a rank failed. It counts before everything else that is said here: a card that is bad
+	// explains an exit, and a card is free only as it is said to be.
+	Cards []CardSample `json:"cards,omitempty"`
 }
 
 // Refusal says why a member can't be prepared.
@@ -206,7 +248,10 @@ type Refusal struct {
 	Job bool `json:"job"`
 	// User: this node does not take the user (unknown here, uid below min_uid, in none of
 	// its groups). Another node may; and no strike, or anyone could drain every node.
-	User bool   `json:"user,omitempty"`
+	User bool `json:"user,omitempty"`
+	// Card: a card of this node can't be given on now, as MemberActual.Cards says. The rest of
+	// the node is as good as before, so it gets no strike.
+	Card bool   `json:"card,omitempty"`
 	Text string `json:"text"`
 }
 
@@ -219,6 +264,9 @@ type RankActual struct {
 	ExitCode int       `json:"exit_code,omitempty"` // 128+signal when a signal ended it
 	Signal   int       `json:"signal,omitempty"`
 	OOM      bool      `json:"oom,omitempty"`
+	CUDAOOM  bool      `json:"cuda_oom,omitempty"`  // it ended because a card had no memory left for it, by the last lines of its output
+	Warning  string    `json:"warning,omitempty"`   // what it was warned of and still does
+	VRAMPeak int64     `json:"vram_peak,omitempty"` // the most VRAM that it was seen using on one card, bytes
 	Ended    time.Time `json:"ended,omitzero"`
 	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
 	Error    string    `json:"error,omitempty"` // why it could not be started (ExitCode 127 or 126)
@@ -239,6 +287,7 @@ type Actual struct {
 	Revision uint64         `json:"revision"` // of the newest Desired that was applied
 	Members  []MemberActual `json:"members,omitempty"`
 	Gone     []MemberKey    `json:"gone,omitempty"` // nothing of these is left, process or file
+	Health   *NodeHealth    `json:"health,omitempty"`
 }
 
 // StreamRequest asks a node for something that is answered in pieces. Only one field
@@ -247,7 +296,10 @@ type StreamRequest struct {
 	ID     uint64       `json:"id"`
 	Log    *LogRead     `json:"log,omitempty"`
 	Signal *SignalOrder `json:"signal,omitempty"` // answered with how many processes got it
-	Cancel bool         `json:"cancel,omitempty"` // end the stream ID
+	// CardResume is a person's word that the card with this UUID is good again; refused while
+	// the node can see that it is not.
+	CardResume string `json:"card_resume,omitempty"`
+	Cancel     bool   `json:"cancel,omitempty"` // end the stream ID
 	// Credit lets the node send so many more bytes of Data; a stream begins with StreamWindow.
 	Credit int64 `json:"credit,omitempty"`
 }

@@ -21,6 +21,11 @@ type Settings struct {
 	GPUHangWindow        time.Duration `json:"gpu_hang_window" mapstructure:"gpu_hang_window"`
 	GPUHangLoadGrace     time.Duration `json:"gpu_hang_load_grace" mapstructure:"gpu_hang_load_grace"`
 	StallRetries         int           `json:"stall_retries" mapstructure:"stall_retries"`
+	StallDump            time.Duration `json:"stall_dump" mapstructure:"stall_dump"` // longest wait for the ranks' stacks; 0: none are taken
+	IdleLimit            time.Duration `json:"idle_limit" mapstructure:"idle_limit"` // 0: off
+	IdleEnd              time.Duration `json:"idle_end" mapstructure:"idle_end"`     // from the warning to the end; 0: it stays a warning
+	IdleRetries          int           `json:"idle_retries" mapstructure:"idle_retries"`
+	IdleExempt           []string      `json:"idle_exempt" mapstructure:"idle_exempt"` // users
 	LaunchRetries        int           `json:"launch_retries" mapstructure:"launch_retries"`
 	NodeLostRetries      int           `json:"node_lost_retries" mapstructure:"node_lost_retries"`
 	LaunchStrikes        int           `json:"launch_strikes" mapstructure:"launch_strikes"` // failed launches in a row that drain a node
@@ -49,6 +54,7 @@ func DefaultSettings() Settings {
 		GPUHangWindow:        300 * time.Second,
 		GPUHangLoadGrace:     600 * time.Second,
 		StallRetries:         3,
+		StallDump:            300 * time.Millisecond,
 		LaunchRetries:        3,
 		NodeLostRetries:      5,
 		LaunchStrikes:        3,

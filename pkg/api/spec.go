@@ -31,6 +31,7 @@ type Spec struct {
 	GPUsPerRank   int    `json:"gpus_per_rank,omitempty"`
 	GPUsPerNode   int    `json:"gpus_per_node,omitempty"` // cards of each member as a whole; excludes GPUsPerRank
 	GPUType       string `json:"gpu_type,omitempty"`      // "", "a100" or "a100|h100", matched without case as part of the model's name
+	MinCompute    string `json:"min_compute,omitempty"`   // least CUDA compute capability of a card: "8.0"
 	VRAMBytes     int64  `json:"vram_bytes,omitempty"`    // per card, 0: no figure
 	Share         bool   `json:"share,omitempty"`         // may share a card while VRAM fits; needs VRAMBytes
 
@@ -60,6 +61,13 @@ type Spec struct {
 	MinRun        time.Duration `json:"min_run_ns,omitempty"` // not preempted before it has run so long
 	NoRequeue     bool          `json:"no_requeue,omitempty"`
 	RequeueCauses []Cause       `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
+
+	// StallTimeout is how long a rank that has begun to beat may be silent; 0: the
+	// site's, [WatchdogOff]: for ever. The controller fills in what the partition says.
+	StallTimeout time.Duration `json:"stall_timeout_ns,omitempty"`
+	GPUWatch     bool          `json:"gpu_watch,omitempty"` // end it when its cards are idle and still for a window
+	// IdleLimit is the controller's alone: 0: the site's, [WatchdogOff]: exempt.
+	IdleLimit time.Duration `json:"idle_limit_ns,omitempty"`
 
 	Priority *int64    `json:"priority,omitempty"`
 	Nice     int64     `json:"nice,omitempty"`

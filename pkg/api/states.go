@@ -99,6 +99,7 @@ const (
 	CauseRequeued  Cause = "requeued"
 	CauseStalled   Cause = "stalled"
 	CauseGPUHang   Cause = "gpu-hang"
+	CauseIdle      Cause = "idle" // its cards did nothing for the site's limit
 	CauseTimeout   Cause = "timeout"
 	CauseCancelled Cause = "cancelled"
 	CauseCompleted Cause = "completed"
@@ -106,7 +107,23 @@ const (
 
 // Causes lists every cause that an attempt can end with.
 var Causes = []Cause{CauseCrash, CauseOOM, CauseLaunch, CauseNodeLost, CausePreempted, CauseRequeued,
-	CauseStalled, CauseGPUHang, CauseTimeout, CauseCancelled, CauseCompleted}
+	CauseStalled, CauseGPUHang, CauseIdle, CauseTimeout, CauseCancelled, CauseCompleted}
+
+// ExitClass is the exit code by which operators tell apart the ends that a watchdog
+// brought: 75 budget, 76 stall, 77 idle, 78 gpu-hang. It is 0 for every other cause.
+func (c Cause) ExitClass() int {
+	switch c {
+	case CauseTimeout:
+		return 75
+	case CauseStalled:
+		return 76
+	case CauseIdle:
+		return 77
+	case CauseGPUHang:
+		return 78
+	}
+	return 0
+}
 
 // Launch says what runs when the gate opens.
 type Launch string

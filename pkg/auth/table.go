@@ -23,6 +23,8 @@ const (
 	OpNodeDrain  Op = "node-drain"
 	OpNodeResume Op = "node-resume"
 	OpNodeFence  Op = "node-fence"
+	OpCardDrain  Op = "card-drain"
+	OpCardResume Op = "card-resume"
 	OpToken      Op = "token" // make a join token, revoke a node
 	OpPing       Op = "ping"
 	OpSession    Op = "session"
@@ -83,6 +85,8 @@ var table = map[Op]roles{
 	OpNodeDrain:  admins,
 	OpNodeResume: admins,
 	OpNodeFence:  admins,
+	OpCardDrain:  admins,
+	OpCardResume: admins,
 	OpToken:      admins,
 	OpPing:       anyUser | only(roleNode, roleLogin),
 	OpSession:    only(roleNode),

@@ -51,6 +51,8 @@ var expected = map[Op]string{
 	OpNodeDrain:  ". y y y . . . . . . . . . . . .",
 	OpNodeResume: ". y y y . . . . . . . . . . . .",
 	OpNodeFence:  ". y y y . . . . . . . . . . . .",
+	OpCardDrain:  ". y y y . . . . . . . . . . . .",
+	OpCardResume: ". y y y . . . . . . . . . . . .",
 	OpToken:      ". y y y . . . . . . . . . . . .",
 	OpPing:       "y y y y y y y y y y . . . . . .",
 	OpSession:    ". . . y . y y . . . . . . . . .",

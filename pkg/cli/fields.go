@@ -117,14 +117,24 @@ var fields = []field{
 	{0, "stdout", "STDOUT", func(r *row) string { return r.StdOut }, nil},
 
 	// What squeue has no word for.
+	{0, "beatage", "BEAT_AGE", func(r *row) string { return beatAge(r.LastBeat) }, moment(func(r *row) time.Time { return r.LastBeat })},
 	{0, "cause", "CAUSE", func(r *row) string { return orNA(string(r.Cause)) }, nil},
 	{0, "epoch", "EPOCH", func(r *row) string { return strconv.Itoa(r.Epoch) }, number(func(r *row) int64 { return int64(r.Epoch) })},
 	{0, "gpus", "GPUS", func(r *row) string { return decimal(gpus(r)) }, number(gpus)},
+	{0, "lastbeat", "LAST_BEAT", func(r *row) string { return stamp(r.LastBeat) }, moment(func(r *row) time.Time { return r.LastBeat })},
 	{0, "ready", "READY", func(r *row) string { return readyText(r.Ready) }, nil},
 	{0, "roles", "ROLES", func(r *row) string { return orNA(roleList(r.Roles)) }, nil},
 	{0, "size", "SIZE", func(r *row) string { return strconv.Itoa(r.Size) }, number(func(r *row) int64 { return int64(r.Size) })},
 	{0, "status", "STATUS", func(r *row) string { return r.Status }, nil},
 	{0, "vram", "VRAM", func(r *row) string { return bytesText(r.VRAMBytes) }, number(func(r *row) int64 { return r.VRAMBytes })},
+}
+
+// beatAge is how long ago a rank beat, N/A for one that never did.
+func beatAge(at time.Time) string {
+	if at.IsZero() {
+		return "N/A"
+	}
+	return elapsed(max(now().Sub(at), 0))
 }
 
 // refusedLetters are squeue's letters that gqueue can't answer truly, with the reason.

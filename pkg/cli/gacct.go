@@ -162,7 +162,7 @@ func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
 	}
 	cause := len(t.cols) + 1
 	t.cols = append(t.cols, column{head: "ATTEMPT", right: true, keep: true}, column{head: "CAUSE", width: 9, keep: true},
-		column{head: "TRIGGER", right: true}, column{head: "EXIT", right: true}, column{head: "START", width: 19}, column{head: "ELAPSED", right: true},
+		column{head: "TRIGGER", right: true}, column{head: "EXIT", right: true}, column{head: "CODE", right: true}, column{head: "START", width: 19}, column{head: "ELAPSED", right: true},
 		column{head: "GPUTIME", right: true}, column{head: "NODES"})
 	for i := range attempts {
 		a := &attempts[i]
@@ -199,8 +199,16 @@ func attemptCells(a *api.Attempt) []string {
 	case !a.StartTime.IsZero():
 		took = elapsed(now().Sub(a.StartTime))
 	}
-	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), stamp(a.StartTime), took,
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), stamp(a.StartTime), took,
 		elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
+}
+
+// codeSummary is the one number of an attempt, - where it has none yet.
+func codeSummary(a *api.Attempt) string {
+	if a.Code < 0 || a.Cause == "" {
+		return "-"
+	}
+	return strconv.Itoa(a.Code)
 }
 
 // exitSummary is the exit code of all ranks, or the distinct ones.

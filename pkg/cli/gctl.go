@@ -26,7 +26,11 @@ func NewGctl() *cobra.Command {
   gctl node resume n[3-5]             take work again
   gctl node fence n3                  my word that nothing runs on n3 any more`)
 	node.AddCommand(newNodeDrain(), newNodeAction("resume", "let nodes take work again"), newNodeFence())
-	root.AddCommand(show, node,
+	card := group("card", "drain or resume single cards", `  gctl card drain n3 5 --reason='fan'   card 5 of n3 gets no new work
+  gctl card resume n3 5                 my word that it is good again
+  ginfo --cards                         how every card is`)
+	card.AddCommand(newCardDrain(), newCardResume())
+	root.AddCommand(show, node, card,
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
 		newJobAction("requeue", "stop running jobs and queue them again"),

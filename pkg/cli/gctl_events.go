@@ -134,7 +134,8 @@ func gapText(d time.Duration) string {
 
 func eventStyle(ev *api.Event) style {
 	switch ev.Type {
-	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventNotice:
+	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventNotice,
+		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind:
 		return yellow
 	case api.EventEnded:
 		return stateStyle(ev.State)
@@ -168,6 +169,16 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("ready: %s, %.3g s after the start", count(ev.Size, "rank", "ranks"), ev.Seconds)
 	case api.EventAcknowledged:
 		return fmt.Sprintf("stop acknowledged by %d of %d", ev.Acknowledged, ev.Size)
+	case api.EventStallSuspected:
+		return "stall suspected" + onNode(ev) + because(ev)
+	case api.EventStallDismissed:
+		return "stall dismissed" + because(ev)
+	case api.EventIdleWarned:
+		return "idle" + because(ev)
+	case api.EventIdleOver:
+		return "not idle any more" + because(ev)
+	case api.EventWatchBlind:
+		return "watchdog blind" + because(ev)
 	case api.EventSignalled:
 		return "signal " + ev.Signal + because(ev)
 	case api.EventEnded:

@@ -156,6 +156,9 @@ func jobFields(j *api.Job) []string {
 	if j.Comment != "" {
 		lines = append(lines, "Comment="+j.Comment)
 	}
+	if w := watchText(j); w != "" {
+		lines = append(lines, w)
+	}
 	if j.Status != "" {
 		lines = append(lines, "Status="+j.Status)
 	}
@@ -176,6 +179,29 @@ func jobFields(j *api.Job) []string {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
 	}
 	return lines
+}
+
+// watchText is which watchdogs look at a job, and when it last beat.
+func watchText(j *api.Job) string {
+	var parts []string
+	if j.StallTimeoutSeconds > 0 {
+		parts = append(parts, "StallTimeout="+secondsText(j.StallTimeoutSeconds))
+	}
+	if j.GPUWatch {
+		parts = append(parts, "GPUWatch=YES")
+	}
+	if !j.LastBeat.IsZero() {
+		parts = append(parts, "LastBeat="+stamp(j.LastBeat))
+	}
+	return strings.Join(parts, " ")
+}
+
+// secondsText is whole seconds as a time, shorter ones (of tests) as they are.
+func secondsText(s float64) string {
+	if s == float64(int64(s)) {
+		return elapsed(time.Duration(s) * time.Second)
+	}
+	return strconv.FormatFloat(s, 'g', -1, 64) + "s"
 }
 
 // roleField is what one role is and asks for: Role=worker Ranks=1-3 CPUs/Task=4 ...
@@ -244,6 +270,10 @@ func rankTable(ranks []api.Rank) *table {
 		t.cols = slices.Insert(t.cols, 1, column{head: "ROLE", width: 6, keep: true})
 	}
 	state := slices.IndexFunc(t.cols, func(c column) bool { return c.head == "STATE" })
+	said := slices.ContainsFunc(ranks, func(r api.Rank) bool { return !r.LastBeat.IsZero() || r.Status != "" })
+	if said { // most jobs never do
+		t.cols = append(t.cols, column{head: "BEAT", right: true}, column{head: "STATUS"})
+	}
 	for i := range ranks {
 		r := &ranks[i]
 		exit, pid := "-", "-"
@@ -257,6 +287,9 @@ func rankTable(ranks []api.Rank) *table {
 			stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")}
 		if roles {
 			line = slices.Insert(line, 1, r.Role)
+		}
+		if said {
+			line = append(line, beatAge(r.LastBeat), cmp.Or(printable(r.Status), "-"))
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -324,14 +357,14 @@ func writeNodes(s *screen, nodes []api.Node) error {
 		}
 		writeFields(s.w, []string{
 			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
-			fmt.Sprintf("Address=%s Version=%s Containment=%s", orNull(n.Address), orNull(n.Version), orNull(n.Containment)),
+			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", orNull(n.Address), orNull(n.Version), orNull(n.Containment), orNull(n.Devices)),
 			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s", n.CPUsUsed, n.CPUs, bytesText(n.MemoryUsed), bytesText(n.MemoryBytes)),
 			fmt.Sprintf("Partitions=%s Features=%s", orNull(strings.Join(n.Partitions, ",")), orNull(strings.Join(n.Features, ","))),
 			fmt.Sprintf("BootId=%s LastSeen=%s", orNull(n.BootID), stamp(n.LastSeen)),
 			"Jobs=" + jobList(n.Jobs),
 		})
 		if len(n.Cards) > 0 {
-			if err := (&ginfo{}).cardTable(nodes[i : i+1]).write(s); err != nil {
+			if err := (&ginfo{}).writeCards(s, nodes[i:i+1]); err != nil {
 				return err
 			}
 		}

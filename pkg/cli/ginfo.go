@@ -176,7 +176,7 @@ func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 	case g.summary:
 		return g.partitionTable(reply).write(s)
 	case g.cards:
-		return g.cardTable(reply.Nodes).write(s)
+		return g.writeCards(s, reply.Nodes)
 	}
 	return g.nodeTable(reply.Nodes).write(s)
 }
@@ -215,7 +215,7 @@ func cardSums(n *api.Node) (free int, used, total int64) {
 		if n.State == api.NodeUp && c.State == api.CardOK && len(c.Jobs) == 0 && c.ReservedBytes == 0 {
 			free++
 		}
-		used += c.UsedBytes + c.StrangersBytes
+		used += max(0, c.UsedBytes) + c.StrangersBytes
 		total += c.VRAMBytes
 	}
 	return free, used, total
@@ -275,8 +275,8 @@ func (g *ginfo) cardTable(nodes []api.Node) *table {
 		for k := range nodes[i].Cards {
 			c := &nodes[i].Cards[k]
 			states = append(states, c.State)
-			t.rows = append(t.rows, []string{nodes[i].Name, strconv.Itoa(c.Index), string(c.State), c.Model,
-				bytesText(c.VRAMBytes), bytesText(c.ReservedBytes), bytesText(c.UsedBytes), bytesText(c.StrangersBytes),
+			t.rows = append(t.rows, []string{nodes[i].Name, strconv.Itoa(c.Index), string(c.State), modelText(c.Model),
+				bytesText(c.VRAMBytes), bytesText(c.ReservedBytes), usedText(c.UsedBytes), bytesText(c.StrangersBytes),
 				utilization(c.Utilization), jobList(c.Jobs), c.Reason})
 		}
 	}
@@ -290,6 +290,48 @@ func (g *ginfo) cardTable(nodes []api.Node) *table {
 		return plain
 	}
 	return t
+}
+
+// writeCards shows cards. Where a terminal has no room for a column of reasons they stand
+// below, whole: who holds a card's memory is what one came for.
+func (g *ginfo) writeCards(s *screen, nodes []api.Node) error {
+	t := g.cardTable(nodes)
+	last := len(t.cols) - 1
+	room := last
+	for _, w := range t.widths() {
+		room += w
+	}
+	if !s.terminal || room <= s.width {
+		return t.write(s)
+	}
+	var below []string
+	for i, row := range t.rows {
+		if row[last] != "" {
+			below = append(below, fmt.Sprintf("%s card %s: %s", row[0], row[1], printable(row[last])))
+		}
+		t.rows[i] = row[:last]
+	}
+	t.cols = t.cols[:last]
+	if err := t.write(s); err != nil {
+		return err
+	}
+	for _, line := range below {
+		if _, err := fmt.Fprintln(s.w, s.paint(red, line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modelText leaves out who makes nearly all of them.
+func modelText(model string) string { return strings.TrimPrefix(model, "NVIDIA ") }
+
+// usedText is VRAM in use, which a driver may not tell.
+func usedText(bytes int64) string {
+	if bytes < 0 {
+		return "?"
+	}
+	return bytesText(bytes)
 }
 
 func utilization(percent int) string {

@@ -89,7 +89,7 @@ func TestTablesOnATerminal(t *testing.T) {
 		show("gqueue", func(s *screen) error { return g.write(s, slices.Clone(c.Jobs)) })
 		i := &ginfo{}
 		show("ginfo", func(s *screen) error { return i.nodeTable(c.Nodes).write(s) })
-		show("cards", func(s *screen) error { return i.cardTable(c.Nodes).write(s) })
+		show("cards", func(s *screen) error { return i.writeCards(s, c.Nodes) })
 		if width < 100 {
 			continue // sentences and nine columns need more; a terminal wraps them
 		}

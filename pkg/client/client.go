@@ -214,6 +214,11 @@ func (c *Client) NodeAction(ctx context.Context, node, action string, r *api.Nod
 	return c.call(ctx, "POST", "/v1/nodes/"+url.PathEscape(node)+"/"+action, r, nil)
 }
 
+// CardAction does "drain" or "resume" to a card, by index or UUID.
+func (c *Client) CardAction(ctx context.Context, node, card, action string, r *api.NodeAction) error {
+	return c.call(ctx, "POST", "/v1/nodes/"+url.PathEscape(node)+"/cards/"+url.PathEscape(card)+"/"+action, r, nil)
+}
+
 // Ping asks the controller how it is.
 func (c *Client) Ping(ctx context.Context) (*api.PingReply, error) {
 	out := new(api.PingReply)

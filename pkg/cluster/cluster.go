@@ -9,11 +9,28 @@ import (
 // Card is a card with what is granted on it.
 type Card struct {
 	api.CardInfo
-	State          api.CardState
+	State          api.CardState // by Fault, Held and Drained
 	Reason         string
 	StrangersBytes int64 // VRAM held by processes that are not ours, last sample
 	UsedBytes      int64 // VRAM held by gangs, last sample; display only
 	Utilization    int   // percent, -1 unknown; display only
+
+	Fault   string // why it must not be used at all; empty: fine
+	Held    string // what an attempt that is over has not given back; empty: nothing
+	Drained string // a person's reason; empty: in service
+}
+
+// Judged is c with the state that follows from what is known of it. A fault is said before
+// what it may well have brought about.
+func (c Card) Judged() Card {
+	c.State, c.Reason = api.CardOK, ""
+	for _, why := range []string{c.Fault, c.Held, c.Drained} {
+		if why != "" {
+			c.State, c.Reason = api.CardQuarantined, why
+			break
+		}
+	}
+	return c
 }
 
 // Grant is what one member holds on a node. It counts from reservation until the member
@@ -45,7 +62,6 @@ type Node struct {
 	MemoryBytes int64
 	Features    []string
 	Partitions  []string
-	Switch      string // path in the site's tree of switches, root first: "spine1/leaf3"; empty: not known
 	Cards       []Card
 	Grants      []Grant // ordered by job, epoch
 	used        usage   // sums of Grants, kept by Take, Release, Restore and Counted

@@ -25,7 +25,6 @@ func (n *Node) AppendKind(b []byte) []byte {
 	}
 	list(n.Partitions)
 	list(n.Features)
-	text(n.Switch)
 	num(int64(max(0, n.CPUs-u.cpus)))
 	num(max(0, n.MemoryBytes-u.memory))
 	flags := int64(0)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,6 +25,7 @@ type Need struct {
 	Exclusive   bool
 	types       []string // lower case, any of them is enough; empty: every card
 	constraint  *Constraint
+	compute     int             // least compute capability, 0: any
 	models      map[string]bool // does a model match types
 	only, never []string        // node names, sorted
 }
@@ -50,11 +52,12 @@ func NewNeed(ask *Ask) (*Need, error) {
 		}
 		d.Parts = append(d.Parts, part)
 	}
-	for _, t := range strings.Split(strings.ToLower(s.GPUType), "|") {
-		if t = strings.TrimSpace(t); t != "" {
+	for _, t := range strings.Split(s.GPUType, "|") {
+		if t = modelName(strings.TrimSpace(t)); t != "" {
 			d.types = append(d.types, t)
 		}
 	}
+	d.compute = compute(s.MinCompute)
 	return d, nil
 }
 
@@ -94,22 +97,60 @@ func (d *Need) Named(name string) bool {
 // HasFeatures reports whether a node meets the constraint.
 func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) }
 
-// MatchesModel reports whether a card model is of the type asked for: one of the
-// alternatives is part of its name, whatever the case.
-func (d *Need) MatchesModel(model string) bool {
+// MatchesCard reports whether a card is of the kind asked for: one of the alternatives is
+// part of its model's name, and its compute capability is enough.
+func (d *Need) MatchesCard(c *Card) bool {
+	if d.compute > 0 && compute(c.Compute) < d.compute {
+		return false
+	}
 	if len(d.types) == 0 {
 		return true
 	}
-	if ok, known := d.models[model]; known {
+	if ok, known := d.models[c.Model]; known {
 		return ok
 	}
-	lower := strings.ToLower(model)
-	ok := slices.ContainsFunc(d.types, func(t string) bool { return strings.Contains(lower, t) })
+	name := modelName(c.Model)
+	ok := slices.ContainsFunc(d.types, func(t string) bool { return namesModel(name, t) })
 	if d.models == nil {
 		d.models = make(map[string]bool)
 	}
-	d.models[model] = ok
+	d.models[c.Model] = ok
 	return ok
+}
+
+// modelName is a model or a type as they are compared. Drivers write "NVIDIA A100-SXM4-80GB",
+// and Slurm makes "nvidia_a100-sxm4-80gb" of it.
+func modelName(s string) string {
+	return strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(s))
+}
+
+// namesModel reports whether a type is part of a model's name. A number is whole: an a10 is no
+// A100, and an l4 no L40.
+func namesModel(model, kind string) bool {
+	digit := func(s string, i int) bool { return i >= 0 && i < len(s) && s[i] >= '0' && s[i] <= '9' }
+	for at := 0; ; {
+		i := strings.Index(model[at:], kind)
+		if i < 0 {
+			return false
+		}
+		at += i
+		end := at + len(kind)
+		if !(digit(kind, 0) && digit(model, at-1)) && !(digit(kind, len(kind)-1) && digit(model, end)) {
+			return true
+		}
+		at++
+	}
+}
+
+// compute makes a CUDA compute capability comparable: "8.6" is 806; 0: none, or not known.
+func compute(s string) int {
+	major, minor, _ := strings.Cut(s, ".")
+	a, err := strconv.Atoi(major)
+	if err != nil {
+		return 0
+	}
+	b, _ := strconv.Atoi(minor) // "9" is 9.0
+	return 100*a + b
 }
 
 // Ranks is how many ranks of the ask fit on a node beside what is granted there, at most
@@ -175,7 +216,7 @@ func (d *Need) cardFits(n *Node, u *usage, i int) bool {
 	if d.VRAM > free || free <= 0 && c.VRAMBytes > 0 {
 		return false // also without a figure: nothing runs on a card that strangers have filled
 	}
-	return d.MatchesModel(c.Model)
+	return d.MatchesCard(c)
 }
 
 // CardFits is cardFits for reasons: which cards of a node would do now.

@@ -177,3 +177,40 @@ func TestPickIsTakeable(t *testing.T) {
 		}
 	})
 }
+
+// TestMatchesCard: types as people and Slurm write them against names as drivers do.
+func TestMatchesCard(t *testing.T) {
+	for _, tt := range []struct {
+		kind, compute string
+		card          string
+		has           string
+		want          bool
+	}{
+		{"", "", "anything", "", true},
+		{"a100", "", "NVIDIA A100-SXM4-80GB", "8.0", true},
+		{"A100|h100", "", "NVIDIA H100 80GB HBM3", "9.0", true},
+		{"nvidia_a100-sxm4-80gb", "", "NVIDIA A100-SXM4-80GB", "8.0", true},
+		{"nvidia_h100_80gb_hbm3", "", "NVIDIA H100 80GB HBM3", "9.0", true},
+		{"a10", "", "NVIDIA A100-SXM4-80GB", "8.0", false},
+		{"a10", "", "NVIDIA A10", "8.6", true},
+		{"l4", "", "NVIDIA L40S", "8.9", false},
+		{"l40", "", "NVIDIA L40S", "8.9", true},
+		{"h20", "", "NVIDIA H200", "9.0", false},
+		{"0", "", "A100 0", "", true},
+		{"1g.10gb", "", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", "9.0", true},
+		{"v100", "", "NVIDIA H100 80GB HBM3", "9.0", false},
+		{"", "8.0", "NVIDIA A100-SXM4-80GB", "8.0", true},
+		{"", "8.6", "NVIDIA A100-SXM4-80GB", "8.0", false},
+		{"", "8.9", "some B200", "10.0", true},
+		{"", "8.0", "an old driver does not say", "", false},
+		{"a100", "9.0", "NVIDIA A100-SXM4-80GB", "8.0", false},
+	} {
+		d, err := NewNeed(AskOf(&api.Spec{Size: 1, GPUsPerRank: 1, GPUType: tt.kind, MinCompute: tt.compute}, []string{"main"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.MatchesCard(&Card{CardInfo: api.CardInfo{Model: tt.card, Compute: tt.has}}); got != tt.want {
+			t.Errorf("%q %q against %q %q: %t", tt.kind, tt.compute, tt.card, tt.has, got)
+		}
+	}
+}

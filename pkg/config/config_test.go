@@ -56,7 +56,7 @@ default = true
 	want.Dir, want.StateDir, want.Socket = "/tmp/d", "/tmp/d/state/gangd", "/tmp/d/run/gangd.sock"
 	want.Listen, want.Advertise = ":7420", "login1:7420"
 	want.Admins = []string{"ada", "eve"}
-	want.Order = "service"
+	want.Order, want.Reservations = "service", 8
 	want.Lease, want.Grace, want.Heartbeat = 0, 3*time.Second, 100*time.Millisecond
 	want.MemoryStaticBytes, want.StallRetries = 5<<30, 7
 	want.Partitions = []api.Partition{
@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Socket != "/run/gangd/gangd.sock" || c.StateDir != "/var/lib/gangd" || c.Settings != api.DefaultSettings() {
+	if c.Socket != "/run/gangd/gangd.sock" || c.StateDir != "/var/lib/gangd" || !cmp.Equal(c.Settings, api.DefaultSettings()) {
 		t.Errorf("controller: %+v", c)
 	}
 	if d := cmp.Diff([]api.Partition{{Name: "main", Default: true}}, c.Partitions); d != "" {

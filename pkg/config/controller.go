@@ -26,6 +26,7 @@ type Controller struct {
 	MetricsListen string          `mapstructure:"metrics_listen"`
 	FenceHook     string          `mapstructure:"fence_hook"`
 	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
+	IdleHook      string          `mapstructure:"idle_hook"`
 	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
 	Accounts      []Account       `mapstructure:"account"`
@@ -72,7 +73,7 @@ func LoadController(path string, set []string) (*Controller, error) {
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings(),
-		Scheduler: Scheduler{Reservations: 4, Preempt: string(sched.PreemptOff), GuardAfter: 48 * time.Hour, GuardPercent: 10,
+		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), GuardAfter: 48 * time.Hour, GuardPercent: 10,
 			HalfLife: sched.DefaultHalfLife}}
 }
 
@@ -120,13 +121,17 @@ func (c *Controller) fillPartitions() {
 	c.Partitions[0].Default = true
 }
 
-// fillOrder is fair where there are accounts to be fair to.
+// fillOrder is fair where there are accounts to be fair to, and gives as many reservations
+// as the kind of preemption leaves need for.
 func (c *Controller) fillOrder() {
 	if c.Order == "" {
 		c.Order = string(sched.OrderService)
 		if len(c.Accounts) > 0 {
 			c.Order = string(sched.OrderFair)
 		}
+	}
+	if c.Reservations == 0 {
+		c.Reservations = sched.DefaultClaims(sched.Preempt(c.Preempt))
 	}
 }
 

@@ -104,6 +104,8 @@ func writeRows(b *strings.Builder, rows []row, fields map[string]reflect.Value) 
 
 func typeName(f reflect.Value) string {
 	switch {
+	case f.Kind() == reflect.Pointer:
+		return typeName(reflect.Zero(f.Type().Elem()))
 	case f.Type() == reflect.TypeFor[time.Duration]():
 		return "duration"
 	case f.Kind() == reflect.Int64:

@@ -161,7 +161,7 @@ func (s *source) wrongKey(key, sentence string) error {
 func (s *source) put(r *row, key string, raw any, field reflect.Value) {
 	v, err := convert(raw, field.Type())
 	if err == nil && r.check != nil {
-		err = r.check(v.Interface())
+		err = r.check(reflect.Indirect(v).Interface())
 	}
 	if err != nil {
 		s.errs = append(s.errs, s.wrong(key, s.found(key, raw)+err.Error()))

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Node is the configuration of gnoded.
@@ -25,6 +26,10 @@ type Node struct {
 	Socket     string   `mapstructure:"socket"` // the relay's; empty: no relay
 	Login      bool     `mapstructure:"login"`  // the relay alone
 	LogFormat  string   `mapstructure:"log_format"`
+
+	HealthProgram  string        `mapstructure:"health_program"` // empty: none
+	HealthInterval time.Duration `mapstructure:"health_interval"`
+	HealthTimeout  time.Duration `mapstructure:"health_timeout"`
 }
 
 // LoadNode reads the configuration of gnoded from the file at path ("" for none), applies
@@ -57,7 +62,9 @@ func LoadNode(path, name string, set []string) (*Node, error) {
 }
 
 // nodeDefaults are the values that do not depend on the host or on other keys.
-func nodeDefaults() *Node { return &Node{Cards: "auto", MinUID: 1000, LogFormat: "text"} }
+func nodeDefaults() *Node {
+	return &Node{Cards: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second}
+}
 
 func (n *Node) fill() {
 	host, _ := os.Hostname() // empty is refused as a name, with what is wanted

@@ -40,6 +40,15 @@ func convert(raw any, t reflect.Type) (reflect.Value, error) {
 	if t.Kind() == reflect.Slice {
 		return convertList(raw)
 	}
+	if t.Kind() == reflect.Pointer { // a key whose absence means something else than zero
+		v, err := convert(raw, t.Elem())
+		if err != nil {
+			return reflect.Value{}, err
+		}
+		p := reflect.New(t.Elem())
+		p.Elem().Set(v)
+		return p, nil
+	}
 	switch raw.(type) {
 	case []any, map[string]any:
 		return reflect.Value{}, fmt.Errorf("want one value")

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,7 @@ import (
 	"gangd/pkg/config"
 	"gangd/pkg/engine"
 	"gangd/pkg/fence"
+	"gangd/pkg/hook"
 	"gangd/pkg/metrics"
 	"gangd/pkg/rpc"
 	"gangd/pkg/session"
@@ -69,6 +71,9 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	parts.Policy.MaxStarts = maxStarts
 	if cfg.FenceHook != "" {
 		parts.Fence, parts.FenceRetry = fence.Hook{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Run, cfg.FenceTimeout
+	}
+	if cfg.IdleHook != "" {
+		parts.TellIdle = tellIdle(hook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
 	}
 	eng, err := engine.New(ctx, parts)
 	if err != nil {
@@ -127,6 +132,17 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// idleHookTime bounds one run of the idle hook: enough for a mail server that is slow.
+const idleHookTime = time.Minute
+
+// tellIdle makes a call of a program from a word about an idle gang.
+func tellIdle(p hook.Program) func(ctx context.Context, w engine.IdleWord) error {
+	return func(ctx context.Context, w engine.IdleWord) error {
+		return p.Run(ctx, []string{"GANG_JOB_ID=" + strconv.FormatInt(w.Job, 10), "GANG_USER=" + w.User, "GANG_TEXT=" + w.Text},
+			w.What, strconv.FormatInt(w.Job, 10), w.User)
+	}
 }
 
 // listener is one address with the server behind it.

@@ -267,19 +267,21 @@ func TestFailureQuotesTheLog(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	bin := programs(t)
 	long := "/" + strings.Repeat("d", 80)
-	full := t.TempDir()
+	full, none := t.TempDir(), filepath.Join(t.TempDir(), "none")
 	os.WriteFile(filepath.Join(full, "thesis.tex"), nil, 0o600)
 	for _, tt := range []struct {
 		o    Options
 		want string
 	}{
-		{Options{Dir: "/tmp/x", Nodes: 0}, "--nodes=0: want 1 to 256"},
-		{Options{Dir: "/tmp/x", Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
+		{Options{Dir: none, Nodes: 0}, "--nodes=0: want 1 to 256"},
+		{Options{Dir: none, Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
+		{Options{Dir: none, Nodes: 2, GPUs: "8x80G,8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
+		{Options{Dir: none, Nodes: 1, GPUs: "8x80G,8x40G"}, "--gpus=8x80G,8x40G: cards for 2 nodes, and there are 1 (--nodes)"},
 		{Options{Dir: long, Nodes: 12}, "the directory's path is too long: " + long + " has 81 bytes, and with 12 nodes at most 77 leave room for unix sockets, which end at 107; choose a shorter one, such as --dir=/tmp/gang"},
 		{Options{Dir: full, Nodes: 1}, full + " is not empty and not a cluster of gangd dev; give an empty directory or none"},
-		{Options{Dir: "/tmp/x", Nodes: 1, Set: []string{"grce=1s"}}, `--set grce=1s: unknown key "grce"; nearest is grace`},
-		{Options{Dir: "/tmp/x", Nodes: 1, Set: []string{"cpus=many"}}, "--set cpus=many: want a whole number"},
-		{Options{Dir: "/tmp/x", Nodes: 1, Set: []string{"socket=/tmp/s"}}, "--set socket=/tmp/s: gangd dev chooses socket by itself"},
+		{Options{Dir: none, Nodes: 1, Set: []string{"grce=1s"}}, `--set grce=1s: unknown key "grce"; nearest is grace`},
+		{Options{Dir: none, Nodes: 1, Set: []string{"cpus=many"}}, "--set cpus=many: want a whole number"},
+		{Options{Dir: none, Nodes: 1, Set: []string{"socket=/tmp/s"}}, "--set socket=/tmp/s: gangd dev chooses socket by itself"},
 	} {
 		tt.o.Bin = bin
 		if tt.o.GPUs == "" {
@@ -289,7 +291,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("\n got %v\nwant %s", err, tt.want)
 		}
 	}
-	if _, err := os.Stat("/tmp/x"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a refused start made its directory")
 	}
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Dir   string   // of the cluster
 	Bin   string   // directory of gangd and gnoded
 	Nodes int      // 1..MaxNodes
-	GPUs  string   // of each node: "8x80G"
+	GPUs  string   // of each node: "8x80G"; or of one node after the other: "4x24G,4x40G,8x80G"
 	CPUs  int      // of each node, 0: what the machine has, at least 8
 	Set   []string // key=value, of gangd or of gnoded
 }
@@ -59,8 +59,13 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Nodes < 1 || o.Nodes > MaxNodes {
 		return nil, api.Errorf(api.CodeInvalid, "--nodes=%d: want 1 to %d", o.Nodes, MaxNodes)
 	}
-	if _, err := simgpu.Parse(o.GPUs, nodeName(1)); err != nil {
-		return nil, api.Errorf(api.CodeInvalid, "--gpus: %v", err)
+	if n := len(strings.Split(o.GPUs, ",")); n > o.Nodes {
+		return nil, api.Errorf(api.CodeInvalid, "--gpus=%s: cards for %d nodes, and there are %d (--nodes)", o.GPUs, n, o.Nodes)
+	}
+	for i := range o.Nodes {
+		if _, err := simgpu.Parse(o.cards(i), nodeName(i+1)); err != nil {
+			return nil, api.Errorf(api.CodeInvalid, "--gpus: %v", err)
+		}
 	}
 	l, err := resolve(o.Dir, nodeName(o.Nodes))
 	if err != nil {
@@ -89,6 +94,13 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, errors.Join(err, l.stop())
 	}
 	return c, nil
+}
+
+// cards are those of the node with this index; the last that are named are also those of the
+// nodes that follow.
+func (o *Options) cards(i int) string {
+	each := strings.Split(o.GPUs, ",")
+	return each[min(i, len(each)-1)]
 }
 
 func nodeName(i int) string { return "n" + strconv.Itoa(i) }
@@ -138,7 +150,7 @@ func (l layout) configurations(o Options) (map[string]string, error) {
 		name := nodeName(i + 1)
 		// Later pairs win, so --set wins over what is chosen here. min_uid: ranks run as
 		// the person who starts this, whoever that is.
-		files[name] = toml(append([]string{"dir=" + l.dir, "name=" + name, "cards=" + o.GPUs, "address=127.0.0.1",
+		files[name] = toml(append([]string{"dir=" + l.dir, "name=" + name, "cards=" + o.cards(i), "address=127.0.0.1",
 			"cpus=" + strconv.Itoa(cpus), "memory=" + strconv.FormatInt(memory, 10), "min_uid=0"}, forNodes...))
 	}
 	return files, nil

@@ -59,6 +59,8 @@ type Options struct {
 	// Fence makes sure that nothing runs on a lost node; nil: the site has no such means.
 	Fence      func(ctx context.Context, node string) error
 	FenceRetry time.Duration // pause after a failure
+	// TellIdle tells the site of idle gangs; nil: it does not want to know.
+	TellIdle func(ctx context.Context, w IdleWord) error
 }
 
 // Engine runs the controller's state.
@@ -77,6 +79,7 @@ type Engine struct {
 	meet   barriers
 	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
+	teller teller
 	plan   planning
 	driver *Driver // nil: Run is the engine's goroutine
 }
@@ -109,6 +112,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
+	e.teller.hook = opt.TellIdle
 	e.view.init(e.world, opt.Store.Lineage())
 	if err := e.restoreBarriers(ctx); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
@@ -129,6 +133,8 @@ func (e *Engine) SetHub(h Hub) { e.hub = h }
 func (e *Engine) Run(ctx context.Context) error {
 	e.fencer.init(ctx)
 	defer e.fencer.close()
+	e.teller.init(ctx, e)
+	defer e.teller.close()
 	defer close(e.done) // first: a fencer may wait for an answer
 	sweeping, stop := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
@@ -244,6 +250,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 func (e *Engine) finish(r *underWay) {
 	e.publish(&r.ch)
 	e.fenceLost(r.ch.Events)
+	e.tellIdle(r.ch.Events)
 	if !fault.Is(fault.AckBeforeCommit) {
 		e.reply(r)
 	}

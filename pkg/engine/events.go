@@ -139,6 +139,16 @@ func (e *Engine) logEvents(evs []api.Event) {
 			e.log.Warn("stale epoch refused", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "claimed", ev.ClaimedEpoch)
 		case api.EventAcknowledged:
 			e.log.Info("notice acknowledged", "job", ev.JobID, "epoch", ev.Epoch, "ranks", ev.Acknowledged, "of", ev.Size)
+		case api.EventStallSuspected:
+			e.log.Info("stall suspected", "job", ev.JobID, "epoch", ev.Epoch, "rank", *ev.Rank, "node", ev.Node)
+		case api.EventStallDismissed:
+			e.log.Info("stall dismissed", "job", ev.JobID, "epoch", ev.Epoch, "why", ev.Text)
+		case api.EventIdleWarned:
+			e.log.Warn("gang idles", "job", ev.JobID, "epoch", ev.Epoch, "text", ev.Text)
+		case api.EventIdleOver:
+			e.log.Info("gang works again", "job", ev.JobID, "epoch", ev.Epoch)
+		case api.EventWatchBlind:
+			e.log.Warn("watchdog is blind", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "text", ev.Text)
 		case api.EventNodeLost:
 			e.log.Error("DEAD NODE", "node", ev.Node, "jobs", ids(ev.Jobs), "last_seen", ev.LastSeen.Format(time.RFC3339))
 		case api.EventNodeDrained:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +19,10 @@ type said struct {
 type saidJob struct {
 	epoch int
 	ranks map[int]saidRank
-	ready int           // ranks that said READY=1
-	told  int           // so many of them the core knows of
-	more  chan struct{} // closed when another rank is ready; nil: nobody waits
+	seen  map[string]*gang.Watched // by node, as handed to the core
+	ready int                      // ranks that said READY=1
+	told  int                      // so many of them the core knows of
+	more  chan struct{}            // closed when another rank is ready; nil: nobody waits
 }
 
 type saidRank struct {
@@ -39,12 +41,59 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 			continue
 		}
 		e.said.put(j, node, m, now)
+		if seen := watchedOf(node, m); e.said.news(seen) {
+			e.post(*seen)
+		}
 		if ranks := e.said.newlyReady(j); ranks != nil {
 			e.post(gang.Ready{Job: j.ID, Epoch: j.Epoch, Ranks: ranks})
 		}
 		if ev, ok := e.said.acknowledgement(j); ok {
 			e.post(ev)
 		}
+	}
+}
+
+// watchedOf is what of a note concerns the watchdogs.
+func watchedOf(node string, m *api.MemberNote) *gang.Watched {
+	w := &gang.Watched{Job: m.Job, Epoch: m.Epoch, Node: node}
+	for i := range m.Ranks {
+		if m.Ranks[i].Silent {
+			w.Silent = append(w.Silent, m.Ranks[i].Rank)
+		}
+	}
+	if m.Watch != nil {
+		w.Watch = *m.Watch
+	}
+	return w
+}
+
+// news keeps what was seen and reports whether the core has not been told of it: a rank
+// that beats each second is no event each second.
+func (s *said) news(w *gang.Watched) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.jobs[w.Job]
+	if x == nil || x.epoch != w.Epoch {
+		return false
+	}
+	old := x.seen[w.Node]
+	if old == nil {
+		old = &gang.Watched{}
+	}
+	a, b := &old.Watch, &w.Watch
+	if slices.Equal(old.Silent, w.Silent) && a.Round == b.Round && a.Hung == b.Hung && a.Idle == b.Idle && a.Blind == b.Blind {
+		return false
+	}
+	x.seen[w.Node] = w
+	return true
+}
+
+// cut forgets what was seen by a node whose session broke: the core has forgotten it too.
+func (s *said) cut(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.jobs {
+		delete(x.seen, node)
 	}
 }
 
@@ -98,7 +147,7 @@ func (s *said) at(j *gang.Job) *saidJob {
 		if x != nil {
 			x.wake() // who waits for the epoch before learns that it is over
 		}
-		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}}
+		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}, seen: map[string]*gang.Watched{}}
 		s.jobs[j.ID] = x
 	}
 	return x
@@ -141,6 +190,12 @@ func (s *said) show(j *gang.Job, out *api.Job) {
 	defer s.mu.Unlock()
 	ranks := s.of(j)
 	out.Status = ranks[0].Status
+	for r := range j.Ranks {
+		// Ranks that never beat are not judged, nor those that have ended.
+		if b := ranks[r].beat; !b.IsZero() && !j.Ranks[r].Exited && (out.LastBeat.IsZero() || b.Before(out.LastBeat)) {
+			out.LastBeat = b
+		}
+	}
 	out.Ready = s.readiness(j)
 	for r := range out.Ranks {
 		if n, ok := ranks[r]; ok {

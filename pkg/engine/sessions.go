@@ -54,7 +54,10 @@ func (e *Engine) NodeSample(node string, s []api.CardSample) {
 }
 
 // NodeGone queues the end of a node's session.
-func (e *Engine) NodeGone(node string) { e.post(gang.NodeGone{Node: node}) }
+func (e *Engine) NodeGone(node string) {
+	e.said.cut(node)
+	e.post(gang.NodeGone{Node: node})
+}
 
 // Desired is the newest committed desired set of a node; ok is false on hold.
 func (e *Engine) Desired(node string) (a []api.Assignment, specs map[string]*api.Spec, ok bool) {

@@ -29,6 +29,8 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
 	out.StdOut, out.StdErr, out.StdIn = outputPattern(spec), spec.Error, spec.Input
 	out.Dependency, out.Ranks = j.Waits, []api.Rank{}
+	rules := gang.WatchOf(&e.opt.Settings, j)
+	out.StallTimeoutSeconds, out.GPUWatch = rules.StallTimeout.Seconds(), spec.GPUWatch
 	if n := spec.Notice; n != nil {
 		out.Notice = &api.NoticeView{Signal: n.Signal, LeadSeconds: int64(n.Lead / time.Second), Scope: n.Scope}
 	}
@@ -101,8 +103,15 @@ func endReason(s api.JobState, c api.Cause) string {
 	case api.JobOutOfMemory:
 		return "OutOfMemory"
 	case api.JobFailed:
-		if c == api.CauseLaunch {
+		switch c {
+		case api.CauseLaunch:
 			return "JobLaunchFailure" // nothing of it ran, so nothing had an exit code
+		case api.CauseStalled: // Slurm has no words for what watchdogs end
+			return "Stalled"
+		case api.CauseGPUHang:
+			return "GPUHang"
+		case api.CauseIdle:
+			return "Idle"
 		}
 		return "NonZeroExitCode"
 	}
@@ -187,10 +196,11 @@ func nodesOf(j *gang.Job) []string {
 
 func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	a := api.Attempt{JobID: r.Job, Attempt: number, Epoch: r.Epoch, Cause: r.Cause, StartTime: r.Started, EndTime: r.Ended,
-		ExitCodes: r.ExitCodes, Nodes: []string{}}
+		ExitCodes: r.ExitCodes, Nodes: []string{}, VRAMPeak: r.VRAMPeak}
 	if a.ExitCodes == nil {
 		a.ExitCodes = []int{}
 	}
+	a.Code = attemptCode(r)
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
@@ -205,6 +215,19 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 		a.GPUSeconds = int64(cards) * int64(r.Ended.Sub(r.Started)/time.Second)
 	}
 	return a
+}
+
+// attemptCode is how an attempt ended as one number; see [api.Attempt].
+func attemptCode(r *gang.EpochRow) int {
+	switch class := r.Cause.ExitClass(); {
+	case class != 0:
+		return class
+	case r.Cause == api.CauseCompleted:
+		return 0
+	case r.Trigger >= 0 && r.Trigger < len(r.ExitCodes):
+		return r.ExitCodes[r.Trigger]
+	}
+	return -1
 }
 
 // ShowNodes is what ginfo prints.
@@ -222,7 +245,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
 	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Address: r.Address, BootID: n.BootID,
-		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Version: n.Hello.Version,
+		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes,
 		Cards: []api.Card{}, Jobs: []int64{}}
 	for i := range r.Grants {
@@ -264,7 +287,8 @@ func showLeft(out *api.Node, n *cluster.Node, l *gang.Left) {
 // showCard: reserved is what the grants on it may use, the whole card when exclusive.
 func showCard(n *cluster.Node, c *cluster.Card) api.Card {
 	out := api.Card{Index: c.Index, UUID: c.UUID, Model: c.Model, VRAMBytes: c.VRAMBytes, UsedBytes: c.UsedBytes,
-		StrangersBytes: c.StrangersBytes, Utilization: c.Utilization, State: c.State, Reason: c.Reason, Jobs: []int64{}}
+		StrangersBytes: c.StrangersBytes, Utilization: c.Utilization, State: c.State, Reason: c.Reason, Jobs: []int64{},
+		MIG: c.MIG, Compute: c.Compute, NUMA: c.NUMA}
 	for i := range n.Grants {
 		for _, g := range n.Grants[i].Cards {
 			if g.UUID != c.UUID {

@@ -69,6 +69,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if s.Nice < 0 && !who.Admin {
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
+	watchDefaults(s, part)
 	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
 		User: who.User, Partition: strings.Join(parts, ","), Priority: -s.Nice}
 	if s.Priority != nil {
@@ -85,6 +86,32 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, nil, nil
+}
+
+// watchDefaults fills in what the partition says of watchdogs for jobs that do not say.
+func watchDefaults(s *api.Spec, p *api.Partition) {
+	duration := func(d *time.Duration) time.Duration {
+		switch {
+		case d == nil:
+			return 0
+		case *d == 0:
+			return api.WatchdogOff
+		}
+		return *d
+	}
+	if s.StallTimeout == 0 {
+		s.StallTimeout = duration(p.StallTimeout)
+	}
+	if s.StallRetries == nil {
+		s.StallRetries = p.StallRetries
+	}
+	s.IdleLimit = duration(p.IdleLimit)
+	s.GPUWatch = s.GPUWatch || p.GPUWatch && wantsCards(s)
+}
+
+// wantsCards: any rank of it does.
+func wantsCards(s *api.Spec) bool {
+	return s.GPUsPerRank > 0 || s.GPUsPerNode > 0 || slices.ContainsFunc(s.Roles, func(r api.Role) bool { return r.GPUsPerRank > 0 })
 }
 
 // timeLimit is what a partition makes of the limit asked for, 0: none was.
@@ -159,6 +186,11 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("share needs vram_bytes: cards are shared by VRAM")
 	}
 	switch {
+	case s.GPUWatch && !wantsCards(s):
+		return &api.Error{Code: api.CodeInvalid, Message: "gpu_watch: the job asks for no cards that could be watched",
+			Hint: "ask for some with --gpus-per-rank, or leave --gpu-watch out"}
+	case s.StallTimeout < 0 && s.StallTimeout != api.WatchdogOff:
+		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", s.StallTimeout)
 	case s.TimeLimit < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:

@@ -8,6 +8,7 @@ const (
 	LeftUnasked         Mutant = "left-unasked"
 	StartAfterLease     Mutant = "start-after-lease"
 	GateOutlivesSession Mutant = "gate-outlives-session"
+	StrayIsNothing      Mutant = "stray-is-nothing"
 
 	// Of admission.
 	EpochReused        Mutant = "epoch-reused"
@@ -83,6 +84,7 @@ var All = []Known{
 	{LeftUnasked, "a member that is over is not asked for, where the node may never have been told of it"},
 	{StartAfterLease, "a start that slept with its machine begins after the lease has run out"},
 	{GateOutlivesSession, "a start that was ordered before a node was cut off is carried out when it finds contact again"},
+	{StrayIsNothing, "what was counted gone and lives all the same, on a node that is back, is no obstacle to new work there"},
 
 	{EpochReused, "a gang that is admitted again keeps the epoch that it had"},
 	{ReserveUnchecked, "a reservation is made as it was planned, without a look at what is free now"},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func hook(t *testing.T, body string) string {
+func program(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hook")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
@@ -20,7 +20,7 @@ func hook(t *testing.T, body string) string {
 func TestHook(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	out := filepath.Join(t.TempDir(), "out")
-	h := Hook{hook(t, "echo $# $1 $GANG_NODE > "+out+"; env | sort | cut -d= -f1 | tr '\\n' ' ' >> "+out), time.Minute}
+	h := Hook{program(t, "echo $# $1 $GANG_NODE > "+out+"; env | sort | cut -d= -f1 | tr '\\n' ' ' >> "+out), time.Minute}
 	if err := h.Run(context.Background(), "n7"); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestFailures(t *testing.T) {
 		{"exit 1", "exit status 1"},
 		{"echo waiting; sleep 1000 & sleep 1000", "not done within 300ms: waiting"},
 	} {
-		h := Hook{hook(t, c.body), 300 * time.Millisecond}
+		h := Hook{program(t, c.body), 300 * time.Millisecond}
 		if c.want[0] == 'e' {
 			h.Timeout = time.Minute
 		}

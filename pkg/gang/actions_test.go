@@ -126,12 +126,35 @@ func (s *story) reserveAny(t *rapid.T) {
 	s.do(r)
 }
 
+// watchAny says something of a member's watchdogs, true or not: all that it may do is to end
+// the epoch that it speaks of.
+func (s *story) watchAny(t *rapid.T) {
+	n := s.node()
+	m := s.member(n)
+	ev := Watched{Job: m.Job, Epoch: m.Epoch, Node: n.name}
+	as, _ := s.w.Desired(n.name)
+	for _, a := range as {
+		if a.MemberKey == m.MemberKey && a.Check != nil {
+			ev.Watch.Round = a.Check.Round
+		}
+	}
+	ev.Silent = rapid.SliceOfN(rapid.IntRange(-1, 5), 0, 2).Draw(t, "silent")
+	state := rapid.SampledFrom([]api.CardsState{api.CardsQuiet, api.CardsQuiet, api.CardsBusy, api.CardsUnknown, "new"}).Draw(t, "cards")
+	ev.Watch.Finding = &api.Finding{State: state, Count: 1, Readings: 3}
+	if rapid.IntRange(0, 9).Draw(t, "hung") == 0 {
+		ev.Watch.Hung, ev.Watch.Window = true, ev.Watch.Finding
+	}
+	ev.Watch.Idle = rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "idle")
+	s.do(ev)
+}
+
 func (s *story) actions() map[string]func(*rapid.T) {
 	reserve := func(t *rapid.T) { s.reserveAny(t) }
 	obey := func(t *rapid.T) { s.obey(s.node()) }
 	deliver := func(t *rapid.T) { s.deliver(t) }
 	return map[string]func(*rapid.T){
-		"submit":  func(t *rapid.T) { s.submitAny(t) },
+		"submit": func(t *rapid.T) { s.submitAny(t) },
+		"watch":  func(t *rapid.T) { s.watchAny(t) }, "watch2": func(t *rapid.T) { s.watchAny(t) },
 		"reserve": reserve, "reserve2": reserve, "obey": obey, "obey2": obey, "obey3": obey,
 		"deliver": deliver, "deliver2": deliver, "deliver3": deliver,
 		"prepare": func(t *rapid.T) { s.prepareAny(t) }, "prepare2": func(t *rapid.T) { s.prepareAny(t) },

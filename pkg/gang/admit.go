@@ -150,7 +150,7 @@ func (w *World) grace(j *Job) time.Duration {
 // place makes what is derived from the members of an admitted gang.
 func (w *World) place(e *entry) {
 	j := e.job
-	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
+	e.unready, e.alive, e.open, e.body, e.stuck, e.warned, e.guard = 0, 0, 0, nil, nil, nil, nil
 	for i := range j.Members {
 		m := &j.Members[i]
 		if m.State == MemberStopped || m.State == MemberFenced {

@@ -41,6 +41,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	// seen open before, it stays shut.
 	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
 		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(e.job.TimeLimit, api.NoLimit)}
+		a.Check = w.checkOrder(e, m)
 	}
 	return a
 }
@@ -57,6 +58,10 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
 	if j.Spec.StopSignal != "" {
 		s.Signal = j.Spec.StopSignal
+	}
+	if d.Cause == api.CauseStalled || d.Cause == api.CauseGPUHang {
+		// Within the slack, so that a drain takes no longer than it may.
+		s.Dump = min(w.set.StallDump, w.set.DrainSlack/2)
 	}
 	return s
 }
@@ -85,7 +90,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: j.Partition,
 		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: j.TimeLimit, Grace: w.grace(j),
-		Checkpoint: HandOver(j), Ranks: make([]api.RankPlace, len(j.Ranks)),
+		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {
 		index := j.ArrayIndex

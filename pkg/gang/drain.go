@@ -31,6 +31,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	w.unguard(e)
 	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead, Acked: j.Acked}
 	e.drainAt = w.now.Mono
@@ -271,7 +272,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
 	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
-	e.body, e.stuck = nil, nil
+	e.body, e.stuck, e.warned = nil, nil, nil
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
@@ -305,6 +306,7 @@ func epochRow(j *Job) EpochRow {
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
 		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
 		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
+		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
 	}
 	row.OutStarts, row.ErrStarts = unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
 	return row

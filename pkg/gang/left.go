@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"gangd/pkg/api"
@@ -112,4 +114,33 @@ func (w *World) leaseOut(h *host, k api.MemberKey) {
 // cutOff: more than half of the known nodes, and at least two, are away.
 func (w *World) cutOff() bool {
 	return w.away >= 2 && 2*w.away > len(w.nodes) && !fault.Is(fault.MostVanished)
+}
+
+// A member that was counted gone (by its lease, or a person's word) and lives all the same, on
+// a node that is back, holds what its grant stood for, and nobody knows how much of it. Until
+// its node says that it is gone nothing new is placed there.
+
+func (w *World) strayLives(h *host, k api.MemberKey) {
+	if _, known := h.strays[k]; known {
+		return
+	}
+	if h.strays == nil {
+		h.strays = map[api.MemberKey]struct{}{}
+	}
+	h.strays[k] = struct{}{}
+	w.refresh(h)
+}
+
+func (w *World) strayGone(h *host, k api.MemberKey) {
+	if _, known := h.strays[k]; !known {
+		return
+	}
+	delete(h.strays, k)
+	w.refresh(h)
+}
+
+// strayText names the first of them.
+func strayText(h *host) string {
+	keys := slices.SortedFunc(maps.Keys(h.strays), compareKeys)
+	return fmt.Sprintf("epoch %d of job %d, which was counted gone, still runs here", keys[0].Epoch, keys[0].Job)
 }

@@ -19,7 +19,7 @@ func newHost(name string) *host {
 // refresh derives the state of a node and whether it takes new work.
 func (w *World) refresh(h *host) {
 	n := h.node
-	state, reason := n.State, n.Admin
+	state, reason := n.State, outOfService(n)
 	switch {
 	case !n.LostSince.IsZero():
 		state = api.NodeLost
@@ -30,9 +30,12 @@ func (w *World) refresh(h *host) {
 		}
 	case n.Admin != "" && fault.Is(fault.OutOfServiceUsed):
 		state = api.NodeUp
-	case n.Admin != "" && len(n.Res.Grants) > 0:
+	case len(h.strays) > 0:
 		state = api.NodeDraining
-	case n.Admin != "":
+		reason = cmp.Or(reason, strayText(h))
+	case reason != "" && len(n.Res.Grants) > 0:
+		state = api.NodeDraining
+	case reason != "":
 		state = api.NodeDrained
 	default:
 		state = api.NodeUp
@@ -90,11 +93,12 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	}
 	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.now.Wall
 	n.LostSince = time.Time{}
+	w.sick(h, ev.Hello.Health.Sick)
 	n.Hello = ev.Hello
-	n.Hello.Members = nil
+	n.Hello.Members, n.Hello.Health = nil, api.NodeHealth{}
 	n.Res = resources(n.Res, ev)
 	w.room = true
-	h.told = nil
+	h.told, h.strays = nil, nil
 	clear(h.expired)
 	w.timers.cancel(timer{kind: timerLost, node: n.Name})
 	for _, l := range n.Left {
@@ -175,6 +179,7 @@ func (w *World) sessionCut(ev NodeGone) Outcome {
 	w.refresh(h)
 	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	w.blindfold(h)
 	w.leaveUnstarted(h)
 	return applied()
 }
@@ -314,6 +319,9 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 	switch {
 	case h == nil:
 		return refused(noNode(ev.Node))
+	case h.node.Admin == "" && h.node.Sick != "":
+		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its health program: %s", ev.Node, h.node.Sick),
+			Hint: "it comes back by itself when that program is content"})
 	case h.node.Admin == "":
 		return ignored("in service already")
 	}
@@ -332,55 +340,4 @@ func (w *World) strike(h *host, text string) {
 	if w.set.LaunchStrikes > 0 && n.Strikes >= w.set.LaunchStrikes && n.Admin == "" {
 		w.takeOut(h, "launch failures: "+text)
 	}
-}
-
-// sample takes what the cards were seen doing. Only a change of a card's state is stored.
-func (w *World) sample(ev NodeSample) Outcome {
-	h := w.nodes[ev.Node]
-	if h == nil {
-		return refused(noNode(ev.Node))
-	}
-	var cards []cluster.Card
-	for _, s := range ev.Cards {
-		i := cardAt(h.node.Res, s.UUID)
-		if i < 0 {
-			continue
-		}
-		now := sampled(h.node.Res.Cards[i], s)
-		was := &h.node.Res.Cards[i]
-		if sameCard(was, &now) {
-			continue
-		}
-		if cards == nil {
-			cards = slices.Clone(h.node.Res.Cards)
-		}
-		cards[i] = now
-		if was.State != now.State {
-			w.editNode(h)
-			w.emit(api.Event{Type: api.EventCardState, Node: ev.Node,
-				Text: fmt.Sprintf("card %d %s %s", now.Index, now.State, now.Reason)})
-		}
-	}
-	if cards == nil {
-		return ignored("nothing new")
-	}
-	res := *h.node.Res
-	res.Cards = cards
-	w.showNode(h).Res = res.Counted()
-	w.room = true
-	return applied()
-}
-
-func sampled(c cluster.Card, s api.CardSample) cluster.Card {
-	c.UsedBytes, c.StrangersBytes, c.Utilization = s.UsedBytes, s.StrangersBytes, s.Utilization
-	c.State, c.Reason = api.CardOK, ""
-	if s.Unhealthy != "" {
-		c.State, c.Reason = api.CardQuarantined, s.Unhealthy
-	}
-	return c
-}
-
-func sameCard(a, b *cluster.Card) bool {
-	return a.UsedBytes == b.UsedBytes && a.StrangersBytes == b.StrangersBytes && a.Utilization == b.Utilization &&
-		a.State == b.State && a.Reason == b.Reason
 }

@@ -134,6 +134,33 @@ func TestHelloEndsTheLeaseTimer(t *testing.T) {
 	}
 }
 
+// What was counted gone by its lease and lives all the same, on a node that is back, keeps
+// new work away until the node says that it is gone.
+func TestAStrayKeepsItsNodeOutOfService(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.submit(specOf(2))
+	b.start(id)
+	key := b.key(id)
+	b.must(NodeGone{Node: "n2"})
+	b.after(30 * time.Second)
+	b.ack(id)
+	b.after(time.Hour)
+	for _, over := range []NodeReport{
+		{Node: "n2", Actual: api.Actual{Gone: []api.MemberKey{key}}},
+		{Node: "n2", Actual: api.Actual{Members: []api.MemberActual{{MemberKey: key, Phase: api.PhaseStopped}}}},
+	} {
+		b.hello("n2", api.MemberActual{MemberKey: key, Phase: api.PhaseStuck})
+		n := b.w.Node("n2")
+		if want := "epoch 1 of job 1, which was counted gone, still runs here"; n.State != api.NodeDraining || n.Reason != want || n.Res.Ready {
+			t.Fatalf("%s %q, ready %t", n.State, n.Reason, n.Res.Ready)
+		}
+		b.step(over)
+		if n := b.w.Node("n2"); n.State != api.NodeUp || !n.Res.Ready {
+			t.Fatalf("%s %q after it is gone", n.State, n.Reason)
+		}
+	}
+}
+
 func TestLeaseOff(t *testing.T) {
 	set := settings()
 	set.Lease = 0
@@ -223,7 +250,7 @@ func TestSamples(t *testing.T) {
 	}
 	b.must(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "GPU-n1-2", Unhealthy: "xid 79"}}})
 	ch = b.w.Take()
-	if c := ch.Nodes[0].Res.Cards[2]; len(ch.Nodes) != 1 || c.State != api.CardQuarantined || c.Reason != "xid 79" || ch.Events[0].Text != "card 2 quarantined xid 79" {
+	if c := ch.Nodes[0].Res.Cards[2]; len(ch.Nodes) != 1 || c.State != api.CardQuarantined || c.Reason != "xid 79" || ch.Events[0].Text != "card 2 quarantined: xid 79" {
 		t.Fatalf("%+v", ch)
 	}
 	b.hello("n1")

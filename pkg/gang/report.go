@@ -21,7 +21,7 @@ func (w *World) report(ev NodeReport) Outcome {
 		// Its next hello says all of it again.
 		return ignored("no session: a hello comes first")
 	}
-	out := ignored("nothing new")
+	out := w.health(h, ev.Actual.Health)
 	for i := range ev.Actual.Members {
 		out = merge(out, w.member(h, &ev.Actual.Members[i]))
 	}
@@ -41,6 +41,15 @@ func merge(a, b Outcome) Outcome {
 
 // member compares one member with what is known of it.
 func (w *World) member(h *host, ma *api.MemberActual) Outcome {
+	seen := w.cardsSeen(h, ma.Cards) // may have begun the drain that the rest belongs to
+	out := w.memberSays(h, ma)
+	if seen && out.Refused == nil {
+		return applied()
+	}
+	return out
+}
+
+func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	p, ok := h.members[ma.MemberKey]
 	if e := w.jobs[ma.Job]; !ok && e != nil && fault.Is(fault.StaleEpoch) {
 		p, ok = h.members[e.job.key()]
@@ -84,6 +93,12 @@ func (w *World) readyAgain(p place, port int) Outcome {
 func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
 	at, left := findLeft(h.node, ma.MemberKey)
+	switch {
+	case over:
+		w.strayGone(h, ma.MemberKey)
+	case !left && (ma.Phase == api.PhaseRunning || ma.Phase == api.PhaseStuck) && !fault.Is(fault.StrayIsNothing):
+		w.strayLives(h, ma.MemberKey)
+	}
 	switch {
 	case left && over:
 		w.leftGone(h, ma.MemberKey)
@@ -143,10 +158,12 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	switch m := &e.job.Members[p.i]; m.State {
 	case MemberPreparing, MemberReady:
 		id := e.job.ID
-		w.rollback(e, text, avoidUnless(r.Job, node), func(i int) bool { return i == p.i })
-		if r.Job || r.User {
+		w.rollback(e, text, avoidUnless(r.Job || r.Card, node), func(i int) bool { return i == p.i })
+		switch {
+		case r.Job || r.User:
 			w.ownFault(e, text)
-		} else {
+		case r.Card: // the card is out of service already, alone
+		default:
 			w.strike(h, fmt.Sprintf("job %d: %s", id, r.Text))
 		}
 	default:
@@ -159,8 +176,8 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	return applied()
 }
 
-func avoidUnless(jobsFault bool, node string) []string {
-	if jobsFault {
+func avoidUnless(elsewhere bool, node string) []string {
+	if elsewhere {
 		return nil
 	}
 	return []string{node}
@@ -277,12 +294,21 @@ func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 	case api.CauseTimeout:
 		w.drain(e, api.CauseTimeout, -1, fmt.Sprintf("time limit of %s reached", e.job.TimeLimit))
 	case api.CauseOOM, api.CauseStalled, api.CauseGPUHang:
-		w.drain(e, ma.Stopping, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: %s", node, ma.Stopping))
+		w.drain(e, ma.Stopping, ownTrigger(e, i, ma), fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping))))
 	default:
 		// A stop that was not ordered here: the lease, or another controller's order.
 		w.drain(e, api.CauseNodeLost, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: stopped by the node (%s)", node, ma.Stopping))
 	}
 	return true
+}
+
+// ownTrigger is the rank that a stop of the node's own is about.
+func ownTrigger(e *entry, i int, ma *api.MemberActual) int {
+	ranks := e.job.Members[i].Ranks
+	if ma.Trigger != nil && slices.Contains(ranks, *ma.Trigger) {
+		return *ma.Trigger
+	}
+	return ranks[0]
 }
 
 // exits records how ranks ended, each once, and gives the first failure of a gang that is
@@ -294,6 +320,7 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 			continue
 		}
 		changed = w.started(e, ra) || changed
+		changed = w.warned(e, ra) || changed
 		if !ra.Exited || e.job.Ranks[ra.Rank].Exited && !fault.Is(fault.ExitTwice) {
 			continue
 		}
@@ -341,9 +368,26 @@ func (w *World) started(e *entry, ra *api.RankActual) bool {
 	return true
 }
 
+// warned puts on record that a rank does what it will be stopped for.
+func (w *World) warned(e *entry, ra *api.RankActual) bool {
+	if ra.Warning == e.warned[ra.Rank] || ra.Exited {
+		return false
+	}
+	if e.warned == nil {
+		e.warned = map[int]string{}
+	}
+	e.warned[ra.Rank] = ra.Warning
+	text := ra.Warning
+	if text == "" {
+		text = "no longer"
+	}
+	w.emitJob(e.job, api.Event{Type: api.EventWarned, Rank: rankPtr(ra.Rank), Node: e.job.Ranks[ra.Rank].Slot.Node, Text: text})
+	return true
+}
+
 func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
 	r := w.editRank(e, ra.Rank)
-	r.Exited, r.ExitCode, r.Signal, r.End = true, ra.ExitCode, ra.Signal, ra.Ended
+	r.Exited, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak
 	if r.End.IsZero() {
 		r.End = w.now.Wall
 	}
@@ -376,7 +420,7 @@ func (w *World) seen(h *host, e *entry, i int) bool {
 }
 
 func crashCause(ra *api.RankActual) api.Cause {
-	if ra.OOM {
+	if ra.OOM || ra.CUDAOOM {
 		return api.CauseOOM
 	}
 	return api.CauseCrash
@@ -387,6 +431,8 @@ func exitText(j *Job, ra *api.RankActual) string {
 	switch {
 	case ra.Error != "":
 		return fmt.Sprintf("%s could not be started: %s", who, ra.Error)
+	case ra.CUDAOOM:
+		return fmt.Sprintf("%s ran out of VRAM (exit code %d, and its output ends with a CUDA out of memory)", who, ra.ExitCode)
 	case ra.OOM:
 		return fmt.Sprintf("%s ran out of memory", who)
 	case ra.Signal != 0:
@@ -437,6 +483,7 @@ func (w *World) vanished(h *host, p place, text string) Outcome {
 func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
 	p, ok := h.members[k]
 	if !ok {
+		w.strayGone(h, k)
 		if _, left := findLeft(h.node, k); !left {
 			return ignored("known to be gone")
 		}

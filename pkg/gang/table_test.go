@@ -175,6 +175,9 @@ func happenings() map[string]func(b *bench) Outcome {
 		"rank acknowledged the stop": func(b *bench) Outcome {
 			return b.step(Acknowledged{Job: 1, Epoch: key(b).Epoch, Ranks: 1})
 		},
+		"rank is silent": func(b *bench) Outcome {
+			return b.step(Watched{Job: 1, Epoch: key(b).Epoch, Node: "n2", Silent: []int{1}})
+		},
 		"rank says it is ready": func(b *bench) Outcome {
 			return b.step(Ready{Job: 1, Epoch: key(b).Epoch, Ranks: []int{1}})
 		},

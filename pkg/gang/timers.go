@@ -21,6 +21,7 @@ const (
 	timerLost                      // a silent node is lost
 	timerReady                     // a started gang must be ready
 	timerLease                     // a member on a lost node has fenced itself
+	timerWatch                     // a watchdog's question was not answered, or it may ask again
 	timerDepend                    // a delay after the start of another job passes
 )
 
@@ -139,6 +140,8 @@ func (w *World) fire(t timer) {
 		w.purge(w.jobs[t.job])
 	case timerLost:
 		w.nodeLost(w.nodes[t.node])
+	case timerWatch:
+		w.watchTimeout(w.jobs[t.job], t.epoch)
 	case timerDepend:
 		w.judge(w.jobs[t.job])
 	case timerLease:

@@ -74,6 +74,7 @@ type Rank struct {
 	Signal   int
 	OutStart int64 // how much the output file had when the epoch began
 	ErrStart int64
+	VRAMPeak int64 // of the current or last epoch: the most on one card, bytes; 0: not known
 }
 
 // MemberState is how far one member is in the controller's eyes.
@@ -166,6 +167,12 @@ type NodeSample struct {
 	Cards []api.CardSample
 }
 
+// CardDrain takes a card out of service (what runs on it goes on), CardResume back in.
+type CardDrain struct{ Node, UUID, Reason string }
+
+// CardResume puts a card back into service. What its node still finds wrong with it stays.
+type CardResume struct{ Node, UUID string }
+
 // NodeGone: the session of a node broke. By itself it ends nothing.
 type NodeGone struct{ Node string }
 
@@ -217,6 +224,8 @@ func (Reserve) event()    {}
 func (NodeHello) event()  {}
 func (NodeReport) event() {}
 func (NodeSample) event() {}
+func (CardDrain) event()  {}
+func (CardResume) event() {}
 func (NodeGone) event()   {}
 func (NodeDrain) event()  {}
 func (NodeResume) event() {}
@@ -272,6 +281,7 @@ type EpochRow struct {
 	ExitCodes []int   // by rank; -1: unknown
 	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
 	ErrStarts []int64
+	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 }
 
 // Node is a node in the controller's eyes.
@@ -280,6 +290,7 @@ type Node struct {
 	State     api.NodeState
 	Reason    string
 	Admin     string // reason of an admin's (or the breaker's) drain; empty: in service
+	Sick      string // what the site's health program says is wrong; empty: nothing
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time

@@ -58,7 +58,7 @@ func charged(c api.Cause) bool {
 		return true
 	}
 	switch c {
-	case api.CauseCrash, api.CauseOOM, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang:
+	case api.CauseCrash, api.CauseOOM, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang, api.CauseIdle:
 		return true
 	}
 	return false
@@ -96,6 +96,8 @@ func Limit(s *api.Settings, spec *api.Spec, c api.Cause) int {
 		return firstSet(s.NodeLostRetries, spec.BackoffLimit)
 	case api.CauseStalled, api.CauseGPUHang:
 		return firstSet(s.StallRetries, spec.StallRetries)
+	case api.CauseIdle:
+		return s.IdleRetries
 	case api.CausePreempted, api.CauseRequeued:
 		return unlimited
 	case api.CauseTimeout:
@@ -134,7 +136,7 @@ func used(j *Job, c api.Cause) int {
 // Budgets are the budgets of a job by cause: those that count, and those switched off.
 func Budgets(s *api.Settings, j *Job) map[api.Cause]api.Budget {
 	out := map[api.Cause]api.Budget{}
-	for _, c := range []api.Cause{api.CauseCrash, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang,
+	for _, c := range []api.Cause{api.CauseCrash, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang, api.CauseIdle,
 		api.CausePreempted, api.CauseRequeued, api.CauseTimeout} {
 		out[c] = api.Budget{Used: used(j, c), Limit: Limit(s, j.Spec, c)}
 	}
@@ -177,6 +179,10 @@ func verdictOf(j *Job, c api.Cause, trigger int, text string) *Verdict {
 	v := &Verdict{State: stateOf(c), Cause: c, Trigger: trigger, ExitCode: 1, Text: text}
 	if trigger >= 0 && j.Ranks[trigger].Exited && j.Ranks[trigger].ExitCode != 0 {
 		v.ExitCode, v.Signal = j.Ranks[trigger].ExitCode, j.Ranks[trigger].Signal
+	}
+	if class := c.ExitClass(); class != 0 {
+		// What a rank returned says only how it took the stop.
+		v.ExitCode, v.Signal = class, 0
 	}
 	return v
 }

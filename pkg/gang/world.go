@@ -55,7 +55,9 @@ type entry struct {
 	offered  bool             // element of a limited array: one of those that may be admitted next
 	body     *api.AssignmentBody
 	stuck    map[int]string   // survivors by member
+	warned   map[int]string   // what ranks are warned of now
 	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
+	guard    *guard           // of its watchdogs; nil: nothing was seen yet
 	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
 }
 
@@ -68,6 +70,7 @@ type host struct {
 	contact time.Duration              // last time it was heard of, when it has no session now
 	told    map[api.MemberKey]struct{} // stale claims already put on record in this session
 	expired map[api.MemberKey]struct{} // leases that ran out while most nodes were away
+	strays  map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
 }
 
 // place is where a live member is kept.
@@ -112,6 +115,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.report(ev)
 	case NodeSample:
 		return w.sample(ev)
+	case CardDrain:
+		return w.drainCard(ev)
+	case CardResume:
+		return w.resumeCard(ev)
 	case NodeGone:
 		return w.sessionCut(ev)
 	case NodeDrain:
@@ -136,6 +143,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.checkpointSaved(ev)
 	case Acknowledged:
 		return w.acknowledged(ev)
+	case Watched:
+		return w.watched(ev)
 	case Ready:
 		return w.saidReady(ev)
 	case Tick:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/program"
 	"gangd/pkg/replay"
@@ -127,7 +128,8 @@ type input struct {
 type played struct {
 	policy *policy
 	*replay.Result
-	memory uint64 // taken from the system by now
+	memory uint64        // taken from the system by now
+	cpu    time.Duration // of this process, for the run
 }
 
 func (o *options) read(path string) (*input, error) {
@@ -244,13 +246,25 @@ func (in *input) play(p *policy) (*played, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := cpuTime()
 	r, err := sim.Run()
 	if err != nil {
 		return nil, err
 	}
+	spent := cpuTime() - before
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return &played{policy: p, Result: r, memory: m.Sys}, nil
+	return &played{policy: p, Result: r, memory: m.Sys, cpu: spent}, nil
+}
+
+// cpuTime is what this process has used: on a machine that does other work too, the only
+// measure of speed that can be compared.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func (o *options) write(in *input, runs []*played) error {
@@ -265,7 +279,7 @@ func (o *options) write(in *input, runs []*played) error {
 	return writeReport(o.report, in, runs)
 }
 
-// newline keeps a writer's error to the end.
+// printer keeps a writer's first error to the end.
 type printer struct {
 	w   io.Writer
 	err error

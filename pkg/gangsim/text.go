@@ -44,6 +44,7 @@ var rows = []row{
 	}},
 	{"longest", func(r *played) string { return r.PlanMax.Round(time.Microsecond).String() }},
 	{"simulated, jobs/s", func(r *played) string { return fmt.Sprintf("%.0f", r.JobsPerSecond) }},
+	{"of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }},
 	{"memory", func(r *played) string { return fmt.Sprintf("%.0f MiB", float64(r.memory)/(1<<20)) }},
 }
 
@@ -105,7 +106,7 @@ func writeText(w io.Writer, in *input, runs []*played) error {
 	p.printf("\n")
 	for _, row := range rows {
 		name := row.name
-		if name == "median" || name == "p99" || name == "longest" {
+		if name == "median" || name == "p99" || name == "longest" || name == "of CPU time" {
 			name = "  " + name
 		}
 		p.printf("%-34s", name)
@@ -129,7 +130,8 @@ func short(s string) string {
 type jsonRun struct {
 	Policy string `json:"policy"`
 	*replay.Result
-	MemoryBytes uint64 `json:"memory_bytes"`
+	CPU         time.Duration `json:"cpu_ns"`
+	MemoryBytes uint64        `json:"memory_bytes"`
 }
 
 type jsonReply struct {
@@ -144,7 +146,7 @@ type jsonReply struct {
 func writeJSON(w io.Writer, in *input, runs []*played) error {
 	reply := jsonReply{SchemaVersion: api.SchemaVersion, Trace: in.trace.File, Cluster: in.cluster.Name, Limits: in.limits, Notes: in.remarks()}
 	for _, r := range runs {
-		reply.Runs = append(reply.Runs, jsonRun{r.policy.name, r.Result, r.memory})
+		reply.Runs = append(reply.Runs, jsonRun{r.policy.name, r.Result, r.cpu, r.memory})
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -30,10 +30,18 @@ type Sample struct {
 	Unhealthy   string // why it must not be used; empty: fine
 	Xid         int    // last fatal Xid, 0 none; one that an application caused is not fatal
 	ECCErrors   int64  // uncorrected ones since the driver was loaded, -1 unknown
-	Processes   []Process
+	// Processes hold VRAM here, as far as the driver lists them.
+	Processes []Process
 	// StrangersBytes is part of UsedBytes. It is set by providers that know it outright
-	// (simgpu); -1: derive it from Processes.
+	// (simgpu), and then Processes are those of gangs alone; -1: derive it from Processes.
 	StrangersBytes int64
+}
+
+// Resumer is a provider that remembers faults of the past, which no reading shows any more.
+type Resumer interface {
+	// Resume forgets what a card did up to now, on a person's word. A fault that still shows
+	// comes back with the next reading.
+	Resume(ctx context.Context, uuid string) error
 }
 
 // Process holds VRAM on a card.

@@ -47,7 +47,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gpu := strconv.Itoa(card.Index)
 			cards[card.UUID] = gpu
 			gauge(totalDesc, float64(card.VRAMBytes), n.Name, gpu)
-			gauge(usedDesc, float64(card.UsedBytes), n.Name, gpu)
+			if card.UsedBytes >= 0 {
+				gauge(usedDesc, float64(card.UsedBytes), n.Name, gpu)
+			}
 			gauge(reservedDesc, float64(card.ReservedBytes), n.Name, gpu)
 			gauge(strangeDesc, float64(card.StrangersBytes), n.Name, gpu)
 			gauge(healthDesc, flag(card.State == api.CardOK), n.Name, gpu)

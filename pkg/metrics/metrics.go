@@ -34,7 +34,14 @@ type Metrics struct {
 	lastCycle prometheus.Gauge
 	commit    prometheus.Histogram
 	stale     prometheus.Counter
+	stalls    *prometheus.CounterVec
 }
+
+// The verdicts on a stall.
+const (
+	stallConfirmed = "confirmed"
+	stallDismissed = "dismissed"
+)
 
 // New makes the metrics of one controller.
 func New(version string) *Metrics {
@@ -54,6 +61,10 @@ func New(version string) *Metrics {
 	m.completed = counter("gang_drains_completed_total", "Drains completed, by outcome.", "outcome")
 	m.finished = counter("gang_jobs_finished_total", "Jobs ended, by result and cause.", "result", "cause")
 	m.requeues = counter("gang_requeues_total", "Gangs that returned to the queue, by cause.", "cause")
+	m.stalls = counter("gang_stalls_total", "Ranks that stopped beating, by what their cards showed.", "verdict")
+	for _, verdict := range []string{stallConfirmed, stallDismissed} {
+		m.stalls.WithLabelValues(verdict) // a rate needs the zero before the first
+	}
 	m.stale = counter("gang_stale_reports_total", "Reports of an epoch that is not the current one, refused.").WithLabelValues()
 	// 10 ms to 6 minutes: from a drain on an idle machine to grace + slack at their largest usual values.
 	m.drainTime = histogram("gang_drain_duration_seconds", "From the start of a drain to its completion.", prometheus.ExponentialBuckets(0.01, 2, 16))
@@ -96,6 +107,11 @@ func (m *Metrics) Events(evs []api.Event) {
 			}
 		case api.EventDrainStarted:
 			m.drained.WithLabelValues(string(ev.Cause)).Inc()
+			if ev.Cause == api.CauseStalled {
+				m.stalls.WithLabelValues(stallConfirmed).Inc()
+			}
+		case api.EventStallDismissed:
+			m.stalls.WithLabelValues(stallDismissed).Inc()
 		case api.EventMemberStopped:
 			if ev.Forced {
 				m.forced.Inc()

@@ -26,11 +26,12 @@ var closedAnswers = func() <-chan shim.Answer { c := make(chan shim.Answer); clo
 // adopt finds the members that the daemon before left. It only reads files: a shim writes
 // its state before it tells anyone, so they are as new as any answer, and a shim that hangs
 // holds up nobody. Each member then looks for its shim by itself.
-func (d *Daemon) adopt() error {
+func (d *Daemon) adopt(ctx context.Context) error {
 	keys, err := d.state.members()
 	if err != nil {
 		return err
 	}
+	var found []foundMember
 	for _, k := range keys {
 		dir := d.state.memberDir(k)
 		spec, state := readMember(dir)
@@ -43,25 +44,48 @@ func (d *Daemon) adopt() error {
 			}
 			continue
 		}
-		d.adoptMember(k, spec, state)
+		f := foundMember{k, spec, state}
+		d.cards.found(k, spec.Cards, f.over())
+		found = append(found, f)
+	}
+	for i := range found {
+		d.adoptMember(ctx, &found[i])
 	}
 	return nil
 }
 
-func (d *Daemon) adoptMember(k api.MemberKey, spec *shim.Spec, state *shim.State) {
+// foundMember is what a daemon before has left of a member.
+type foundMember struct {
+	key   api.MemberKey
+	spec  *shim.Spec
+	state *shim.State
+}
+
+func (f *foundMember) over() bool { return f.state != nil && Ended(f.state.Phase) }
+
+// adoptMember makes a member known. One that ended while no daemon was here has its cards
+// proven empty now, once: what is not empty by now heals later.
+func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
+	d.mu.Lock()
+	m := d.newMember(f.key)
+	d.mu.Unlock()
+	m.spec, m.answers = f.spec, closedAnswers
+	m.introduce(f.spec)
+	a := api.MemberActual{Phase: api.PhasePreparing}
+	if f.state != nil {
+		a = f.state.MemberActual
+	}
+	a.MemberKey, a.Port = f.key, f.spec.Port
+	if f.spec.Port != 0 && !Ended(a.Phase) {
+		d.ports.keep(f.spec.Port, f.key)
+	}
+	if f.over() {
+		m.lookInto(ctx, &a)
+		m.seen = d.cards.takeBack(ctx, f.key, f.spec.Cards, 0)
+		a.Cards = m.seen
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m := d.newMember(k)
-	m.spec, m.answers = spec, closedAnswers
-	m.introduce(spec)
-	a := api.MemberActual{Phase: api.PhasePreparing}
-	if state != nil {
-		a = state.MemberActual
-	}
-	a.MemberKey, a.Port = k, spec.Port
-	if spec.Port != 0 && !Ended(a.Phase) {
-		d.ports.keep(spec.Port, k)
-	}
 	m.begin(a)
 }
 
@@ -91,7 +115,7 @@ func (m *member) hungUp(ctx context.Context) {
 		return // refused: it exits by itself
 	}
 	if c := m.attach(ctx); c != nil {
-		m.told = Told{} // idempotent: say it again
+		m.told, m.sentOwn = Told{}, false // idempotent: say it again
 		m.talk(c)
 		return
 	}
@@ -99,7 +123,7 @@ func (m *member) hungUp(ctx context.Context) {
 		return
 	}
 	if _, s := readMember(m.dir); LastWord(s) {
-		m.become(s.MemberActual)
+		m.become(ctx, s.MemberActual)
 		return
 	}
 	m.lost(ctx)
@@ -128,13 +152,13 @@ func (m *member) lost(ctx context.Context) {
 		if err == nil {
 			a := m.actual
 			a.Phase, a.Survivors = api.PhaseLost, nil
-			m.become(a)
+			m.become(ctx, a)
 			return
 		}
 		m.d.log.Error("processes of a member outlive KILL", "job", m.key.Job, "epoch", m.key.Epoch, "err", err)
 		if a := m.actual; a.Phase != api.PhaseStuck {
 			a.Phase, a.Survivors = api.PhaseStuck, []api.Survivor{{Command: err.Error()}}
-			m.become(a)
+			m.become(ctx, a)
 		}
 	}
 }

@@ -30,9 +30,12 @@ func (d *Daemon) Hello() *api.Hello {
 	if memory == 0 {
 		memory = memTotal()
 	}
+	members := d.board.all()
+	health := d.board.healthNow()
+	d.cards.refresh(members)
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(),
-		LineageSeen: d.state.lineage.Load(), Members: d.board.all()}
+		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
+		LineageSeen: d.state.lineage.Load(), Members: members}
 }
 
 // Welcome implements [session.Agent].
@@ -74,7 +77,13 @@ func (d *Daemon) Down(err error) {
 }
 
 // Report implements [session.Agent].
-func (d *Daemon) Report() *api.Actual { return d.board.report() }
+func (d *Daemon) Report() *api.Actual {
+	a := d.board.report()
+	if a != nil {
+		d.cards.refresh(a.Members)
+	}
+	return a
+}
 
 // Samples implements [session.Agent].
 func (d *Daemon) Samples() []api.CardSample { return d.cards.news() }
@@ -119,6 +128,10 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	}
 	d.mu.Unlock()
 	m.set(func(w *want) { w.gate, w.stop = a.Gate, a.Stop })
+	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
+		s := d.site()
+		d.watch.ask(a.MemberKey, a.Check, &s)
+	}
 }
 
 func (d *Daemon) forget(k api.MemberKey) {
@@ -136,6 +149,13 @@ func (d *Daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
 		return 0, api.Errorf(api.CodeNotFound, "job %d epoch %d has no member on node %s", o.Job, o.Epoch, d.opts.Name)
 	}
 	return m.signal(ctx, o)
+}
+
+// ResumeCard implements [session.Agent].
+func (d *Daemon) ResumeCard(ctx context.Context, uuid string) error {
+	err := d.cards.resume(ctx, uuid)
+	d.client.Wake()
+	return err
 }
 
 // ReadLog implements [session.Agent]. The file is read in a process of its own that is the

@@ -18,6 +18,8 @@ type board struct {
 	dirty    map[api.MemberKey]struct{}
 	gone     []api.MemberKey
 	revision uint64
+	health   api.NodeHealth
+	unwell   bool   // health has not been told
 	wake     func() // asks the session to come for a report
 }
 
@@ -33,6 +35,21 @@ func (b *board) put(a api.MemberActual) {
 	wake := b.wake
 	b.mu.Unlock()
 	wake()
+}
+
+// setHealth records what the health program said.
+func (b *board) setHealth(h api.NodeHealth) {
+	b.mu.Lock()
+	b.health, b.unwell = h, true
+	wake := b.wake
+	b.mu.Unlock()
+	wake()
+}
+
+func (b *board) healthNow() api.NodeHealth {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.health
 }
 
 // note records a word on a member that is not worth a frame of its own.
@@ -71,6 +88,7 @@ func (b *board) all() []api.MemberActual {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.dirty)
+	b.unwell = false            // the hello says it
 	b.gone, b.revision = nil, 0 // revisions count within one session
 	return slices.SortedFunc(maps.Values(b.members), func(x, y api.MemberActual) int { return compare(x.MemberKey, y.MemberKey) })
 }
@@ -79,10 +97,14 @@ func (b *board) all() []api.MemberActual {
 func (b *board) report() *api.Actual {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.dirty) == 0 && len(b.gone) == 0 {
+	if len(b.dirty) == 0 && len(b.gone) == 0 && !b.unwell {
 		return nil
 	}
 	a := &api.Actual{Revision: b.revision, Gone: b.gone}
+	if b.unwell {
+		h := b.health
+		a.Health, b.unwell = &h, false
+	}
 	for k := range b.dirty {
 		a.Members = append(a.Members, b.members[k])
 	}

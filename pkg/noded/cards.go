@@ -4,38 +4,64 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
-	"gangd/pkg/rankenv"
+	"gangd/pkg/shim"
+	"gangd/pkg/watchdog"
 )
 
 // inventoryTimeout bounds the first look at the cards: a driver that hangs must not keep a
 // node without its other work. A node whose driver wakes up later says so in its next session.
 const inventoryTimeout = 20 * time.Second
 
-// cards is what the node knows of its cards and what of it the controller was told.
+// cards is what the node knows of its cards, who it has given them to, and what of it the
+// controller was told.
 type cards struct {
 	provider gpu.Provider
-	ours     func(pid int) bool
+	owners   *owners
 	log      *slog.Logger
+	keep     func(map[string]leftCard) // writes down what is held, for a daemon to come
 
-	mu    sync.Mutex
-	infos []api.CardInfo
-	index map[string]int
-	now   map[string]api.CardSample
-	told  map[string]api.CardSample
-	bad   string // the last error, logged once
+	turn    chan struct{} // holds the right to read; guards began and failed
+	began   time.Time     // when the newest reading began
+	failed  error
+	mu      sync.Mutex
+	infos   []api.CardInfo
+	index   map[string]int
+	card    map[string]*card
+	told    map[string]api.CardSample
+	over    map[overKey]*overrun
+	peaks   map[rankKey]int64
+	fresh   bool   // the figures are from the last try, and not from one before
+	bad     string // the last error, logged once
+	heldNow map[string]leftCard
 }
 
-func newCards(p gpu.Provider, ours func(int) bool, log *slog.Logger) *cards {
-	return &cards{provider: p, ours: ours, log: log, index: map[string]int{}, now: map[string]api.CardSample{}, told: map[string]api.CardSample{}}
+// card is one card of this node.
+type card struct {
+	info  api.CardInfo
+	known bool // it has been read
+	last  gpu.Sample
+	now   api.CardSample
+	users map[api.MemberKey]shim.Card // who it is given to, until it is proven empty of them
+
+	// base is the VRAM in use without any gang on it, strangers' apart, -1: not known; idle
+	// is what it was at the last reading without a gang, by whose changes base moves.
+	base, idle int64
+	after      api.MemberKey // the member that left it last
+	held       string        // why it is not given on
+}
+
+func newCards(p gpu.Provider, o *owners, log *slog.Logger) *cards {
+	c := &cards{provider: p, owners: o, log: log, keep: func(map[string]leftCard) {}, turn: make(chan struct{}, 1), index: map[string]int{}, card: map[string]*card{},
+		told: map[string]api.CardSample{}, over: map[overKey]*overrun{}, peaks: map[rankKey]int64{}, heldNow: map[string]leftCard{}}
+	c.turn <- struct{}{}
+	return c
 }
 
 // inventory reads what cards there are.
@@ -55,7 +81,19 @@ func (c *cards) inventory(ctx context.Context) {
 	c.infos, c.index = infos, map[string]int{}
 	for _, i := range infos {
 		c.index[i.UUID] = i.Index
+		c.at(i.UUID).info = i
 	}
+}
+
+// at is a card by its UUID. c.mu is held.
+func (c *cards) at(uuid string) *card {
+	k := c.card[uuid]
+	if k == nil {
+		k = &card{info: api.CardInfo{UUID: uuid}, base: -1, idle: -1, users: map[api.MemberKey]shim.Card{},
+			now: api.CardSample{UUID: uuid, UsedBytes: -1, Utilization: -1}}
+		c.card[uuid] = k
+	}
+	return k
 }
 
 // complain logs an error once, not each second. c.mu is held.
@@ -87,56 +125,152 @@ func (c *cards) changed() <-chan struct{} {
 	return c.provider.Changed()
 }
 
-// sample reads the cards once; true when there is something to tell. A driver that does
-// not answer within the time leaves the last figures standing.
+// sample reads the cards once; true when there is something to tell.
 func (c *cards) sample(ctx context.Context, within time.Duration) bool {
 	if c.provider == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	samples, err := c.provider.Sample(ctx)
+	err := c.read(ctx, within)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
-		c.complain(err)
-		return false
+	for uuid, k := range c.card {
+		if k.known && c.told[uuid] != k.now {
+			return err == nil
+		}
 	}
-	for _, s := range samples {
-		c.now[s.UUID] = c.judge(s)
-	}
-	return !maps.Equal(c.now, c.told)
+	return false
 }
 
-// judge splits what is used into ours and others'. What can't be known of strangers stays
-// what was last known: a figure of zero would let a gang be placed on top of them.
-func (c *cards) judge(s gpu.Sample) api.CardSample {
-	out := api.CardSample{UUID: s.UUID, UsedBytes: -1, Utilization: s.Utilization, Unhealthy: s.Unhealthy}
-	if s.Xid != 0 && out.Unhealthy == "" {
-		out.Unhealthy = "Xid " + strconv.Itoa(s.Xid)
+// read takes in a reading that begins after the call. Callers that come together share one.
+// A driver that does not answer within the time leaves the last figures standing.
+func (c *cards) read(ctx context.Context, within time.Duration) error {
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	select {
+	case <-c.turn:
+		defer func() { c.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	out.StrangersBytes = c.strangers(s)
+	if c.began.After(asked) {
+		return c.failed
+	}
+	c.began = time.Now()
+	samples, err := c.provider.Sample(ctx)
+	c.failed = err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fresh = err == nil
+	if err != nil {
+		if ctx.Err() == nil {
+			c.complain(err)
+		}
+		return err
+	}
+	c.bad = ""
+	seen := map[int]bool{}
+	missing := maps.Clone(c.index)
+	for _, s := range samples {
+		delete(missing, s.UUID)
+		k := c.at(s.UUID)
+		k.last, k.known = s, true
+		for _, p := range s.Processes {
+			seen[p.PID] = true
+		}
+		c.judge(k)
+		c.peak(k)
+	}
+	for uuid := range missing { // a driver that was started again lists what is left
+		k := c.at(uuid)
+		k.last.Unhealthy, k.known = "the driver does not list it any more", true
+		c.judge(k)
+	}
+	c.owners.only(seen)
+	c.keepHeld()
+	return nil
+}
+
+// judge makes of the newest reading what the controller is told. c.mu is held.
+func (c *cards) judge(k *card) {
+	s := &k.last
+	out := api.CardSample{UUID: s.UUID, UsedBytes: -1, Utilization: s.Utilization, Unhealthy: unhealthy(s), StrangersBytes: c.strangers(k)}
 	if s.UsedBytes >= 0 {
 		out.UsedBytes = max(0, s.UsedBytes-out.StrangersBytes)
 	}
-	return out
+	k.now = out
+	if k.held != "" {
+		k.held = c.left(k)
+	}
+	if len(k.users) == 0 && k.held == "" && out.UsedBytes >= 0 {
+		// Nobody of ours is on it and it is proven empty: what moves now is not of any gang.
+		switch {
+		case k.base < 0:
+			k.base = out.UsedBytes
+		case k.idle >= 0:
+			k.base = max(0, k.base+out.UsedBytes-k.idle)
+		}
+		k.idle = out.UsedBytes
+	}
+	k.now.Held = k.held
 }
 
-func (c *cards) strangers(s gpu.Sample) int64 {
+func unhealthy(s *gpu.Sample) string {
+	if s.Unhealthy != "" || s.Xid == 0 {
+		return s.Unhealthy
+	}
+	text := "Xid " + strconv.Itoa(s.Xid)
+	if name := gpu.XidText(s.Xid); name != "" {
+		text += ", " + name
+	}
+	return text
+}
+
+// driversShare is what a driver may keep of a card for itself while no process is listed:
+// more than a sixteenth is somebody whom the driver does not list (another container).
+const driversShare = 16
+
+// strangers is the VRAM of those that are not ours. What can't be known of them stays what
+// was last known: a figure of zero would let a gang be placed on top of them. c.mu is held.
+func (c *cards) strangers(k *card) int64 {
+	s := &k.last
 	if s.StrangersBytes >= 0 {
 		return s.StrangersBytes
 	}
-	var sum int64
+	var sum, all int64
 	for _, p := range s.Processes {
-		switch {
-		case c.ours(p.PID):
-		case p.VRAMBytes < 0:
-			return c.now[s.UUID].StrangersBytes
-		default:
+		if p.VRAMBytes < 0 {
+			return k.now.StrangersBytes
+		}
+		all += p.VRAMBytes
+		if !c.owners.of(p.PID).ours {
 			sum += p.VRAMBytes
 		}
 	}
+	if unlisted := s.UsedBytes - all; len(k.users) == 0 && k.held == "" && unlisted > k.info.VRAMBytes/driversShare {
+		sum += unlisted
+	}
 	return sum
+}
+
+// reading is the newest of one card, for watchdogs: what was not seen this time is unknown.
+func (c *cards) reading(uuid string) watchdog.Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.card[uuid]
+	if k == nil || !k.known || !c.fresh {
+		return watchdog.Unknown
+	}
+	return watchdog.Reading{Utilization: k.now.Utilization, UsedBytes: k.now.UsedBytes}
+}
+
+// again makes the figures of some cards news: the controller has cleared them.
+func (c *cards) again(uuids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range uuids {
+		delete(c.told, u)
+	}
 }
 
 // news is what changed since the controller was last told.
@@ -145,9 +279,9 @@ func (c *cards) news() []api.CardSample {
 	defer c.mu.Unlock()
 	var out []api.CardSample
 	for _, i := range c.infos {
-		if s, ok := c.now[i.UUID]; ok && c.told[i.UUID] != s {
-			c.told[i.UUID] = s
-			out = append(out, s)
+		if k := c.card[i.UUID]; k.known && c.told[i.UUID] != k.now {
+			c.told[i.UUID] = k.now
+			out = append(out, k.now)
 		}
 	}
 	return out
@@ -160,14 +294,13 @@ func (c *cards) restart() {
 	clear(c.told)
 }
 
-// inCgroup reports whether a process is in a group whose path holds part.
-func inCgroup(pid int, part string) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-	return err == nil && strings.Contains(string(b), "/"+part)
-}
-
-// hasMarker reports whether a process carries a member's marker that begins with prefix.
-func hasMarker(pid int, prefix string) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && strings.Contains("\x00"+string(b), "\x00"+rankenv.MarkerName+"="+prefix)
+// samples is how the cards of a member were seen last. c.mu is held.
+func (c *cards) samples(of []shim.Card) []api.CardSample {
+	var out []api.CardSample
+	for _, u := range of {
+		if k := c.card[u.UUID]; k != nil && k.known {
+			out = append(out, k.now)
+		}
+	}
+	return out
 }

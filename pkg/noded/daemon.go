@@ -33,6 +33,8 @@ type Daemon struct {
 	ports       *ports
 	accounts    *accounts
 	cards       *cards
+	devices     string // whether members are kept from the cards of others
+	watch       *watcher
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
 	shims       *shim.Pool
@@ -65,6 +67,7 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(opts.Shim); err != nil {
 		return fmt.Errorf("gshim: %w", err)
 	}
+	d.watch = newWatcher(d.notes.putWatch, d.stacks)
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
 	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp})
 	d.board.onWake(d.client.Wake)
@@ -75,13 +78,17 @@ func Run(ctx context.Context, opts Options) error {
 	defer d.shims.Close()
 	defer d.running.Wait()
 	defer stop()
-	d.cards = newCards(opts.GPU, d.ours, d.log)
+	d.cards = newCards(opts.GPU, newOwners(d.memberOf), d.log)
 	d.cards.inventory(ctx)
-	if err := d.adopt(); err != nil {
+	d.devices = d.judgeDevices()
+	d.cards.wasHeld(d.state.heldCards())
+	d.cards.keep = d.state.keepHeldCards
+	if err := d.adopt(ctx); err != nil {
 		return err
 	}
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
+	d.watchHealth(members)
 	stopJobs, err := d.serveJobs()
 	if err != nil {
 		return err
@@ -104,10 +111,16 @@ func (d *Daemon) tick(ctx context.Context) {
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
 		}
+		d.checkOverruns()
+		d.watch.feed(d.cards.reading, watchGap*s.Heartbeat)
 		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
 			d.renew(until)
 		}
-		t := time.NewTimer(s.Heartbeat)
+		pause := d.watch.wait(s.Heartbeat)
+		if d.cards.holding() {
+			pause = min(pause, heldPause)
+		}
+		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -115,9 +128,19 @@ func (d *Daemon) tick(ctx context.Context) {
 		case <-t.C:
 		case <-d.cards.changed():
 			t.Stop()
+		case <-d.watch.wake:
+			t.Stop()
 		}
 	}
 }
+
+// heldPause is how often cards are looked at while one waits to be empty: it is to be back
+// within two seconds.
+const heldPause = 500 * time.Millisecond
+
+// watchGap: readings that are so many beats apart have left something out: the daemon, or
+// the machine, stood still.
+const watchGap = 5
 
 func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
@@ -198,11 +221,26 @@ func (d *Daemon) remove(m *member) {
 	d.mu.Unlock()
 	d.board.drop(m.key)
 	d.notes.drop(m.key)
+	d.watch.drop(m.key)
 	d.siblings(m)
 }
 
-// ours reports whether a process belongs to a member of this node.
-func (d *Daemon) ours(pid int) bool {
+// stacks has the shim of a member take the stacks of its ranks, or drop them.
+func (d *Daemon) stacks(k api.MemberKey, take bool) {
+	if d.site().StallDump <= 0 {
+		return
+	}
+	word := shim.DropStacks
+	if take {
+		word = shim.TakeStacks
+	}
+	if m := d.find(k); m != nil {
+		m.set(func(w *want) { w.stacks = word })
+	}
+}
+
+// memberOf gives the member of this node that a process belongs to.
+func (d *Daemon) memberOf(pid int) (api.MemberKey, bool) {
 	if d.cgroups != "" {
 		return inCgroup(pid, filepath.Base(d.cgroups)+"/"+d.state.id+"-")
 	}

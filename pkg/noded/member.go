@@ -44,6 +44,11 @@ type member struct {
 	told    Told
 	waiting map[uint64]*order
 	gone    bool // nothing of it is left
+
+	sentOwn  bool            // the stop that this node decided was sent
+	warnings map[int]string  // what ranks are warned of now
+	judged   map[int]failure // ranks whose failure has been looked into
+	seen     []api.CardSample
 }
 
 // want is a member's mailbox: the newest orders.
@@ -53,6 +58,9 @@ type want struct {
 	gate   *api.Gate
 	stop   *api.Stop
 	lease  time.Duration // not 0: renew until then, boot clock
+	own    *api.Stop     // this node's own decision
+	warn   *shim.Warning // to be told
+	stacks string        // not empty: a word to the shim
 	forget bool
 }
 
@@ -102,7 +110,8 @@ func (m *member) take() want {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
-	m.want.lease, m.want.body, m.want.spec = 0, nil, nil // used once
+	m.want.stacks = ""
+	m.want.lease, m.want.body, m.want.spec, m.want.warn = 0, nil, nil, nil // used once
 	return w
 }
 
@@ -130,7 +139,7 @@ func (m *member) run(ctx context.Context) {
 			m.pass(o)
 		case a, ok := <-m.answers:
 			if ok {
-				m.heard(a)
+				m.heard(ctx, a)
 			} else {
 				m.hungUp(ctx)
 			}
@@ -153,7 +162,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 	w := m.take()
 	if w.body != nil {
 		if w.forget || w.stop != nil { // called off before it began
-			m.become(api.MemberActual{Phase: api.PhaseStopped})
+			m.become(ctx, api.MemberActual{Phase: api.PhaseStopped})
 		} else {
 			m.prepare(ctx, w.body, w.spec)
 			w = m.take() // that may have taken its time
@@ -167,6 +176,12 @@ func (m *member) step(ctx context.Context) (again bool) {
 	if todo.Drop {
 		return m.drop(ctx)
 	}
+	if m.conn != nil && !m.over.Load() {
+		m.ownWishes(&w)
+		if w.stacks != "" {
+			m.send(shim.Command{Stacks: w.stacks})
+		}
+	}
 	return todo.Again
 }
 
@@ -175,23 +190,27 @@ func (m *member) step(ctx context.Context) (again bool) {
 func (m *member) send(c shim.Command) { _ = m.conn.Send(c) }
 
 // heard takes in what the shim said.
-func (m *member) heard(a shim.Answer) {
+func (m *member) heard(ctx context.Context, a shim.Answer) {
 	if o := m.waiting[a.Signal]; a.Signal != 0 && o != nil {
 		delete(m.waiting, a.Signal)
 		o.answer <- a.Processes
 	}
 	if a.Notes != nil {
 		m.d.notes.put(*a.Notes, m.key)
+		m.d.watch.beats(m.key, a.Notes)
 	}
 	if a.State != nil {
 		m.shimPID.Store(int64(a.State.ShimPID))
-		m.become(a.State.MemberActual)
+		m.lookInto(ctx, &a.State.MemberActual)
+		m.become(ctx, a.State.MemberActual)
 	}
 }
 
-// become publishes a new state of the member.
-func (m *member) become(a api.MemberActual) {
+// become publishes a new state of the member. An end is told with the proof that its cards are
+// empty, or which of them are not.
+func (m *member) become(ctx context.Context, a api.MemberActual) {
 	a.MemberKey, a.Port = m.key, m.port()
+	m.settleCards(ctx, &a)
 	m.actual = a
 	if a.Phase == api.PhaseRefused {
 		m.clear() // "nothing of it is left" is part of the word
@@ -208,13 +227,35 @@ func (m *member) port() int {
 
 func (m *member) publish() {
 	first := Ended(m.actual.Phase) && !m.over.Swap(true)
+	if m.actual.Phase == api.PhaseRunning && m.actual.Stopping == "" {
+		m.watch()
+	} else {
+		m.d.watch.drop(m.key)
+	}
 	if first {
+		if m.spec != nil {
+			m.d.cards.again(m.spec.CardUUIDs())
+		}
 		m.d.ports.release(m.port(), m.key)
 	}
 	m.d.board.put(m.actual)
 	if first {
 		m.d.siblings(m)
 	}
+}
+
+// watch begins to look at the member's cards. After a restart of this daemon the age of the
+// ranks comes from the wall clock, which is good enough for a load grace.
+func (m *member) watch() {
+	if m.spec == nil || len(m.actual.Ranks) == 0 && len(m.spec.Ranks) > 0 {
+		return
+	}
+	var age time.Duration
+	if len(m.actual.Ranks) > 0 {
+		age = time.Since(m.actual.Ranks[0].Started)
+	}
+	s := m.d.site()
+	m.d.watch.begin(m.key, m.spec, &s, age)
 }
 
 // drop lets go of the shim, then of the files.

@@ -33,7 +33,23 @@ func newNotes() *notes {
 func (n *notes) put(m api.MemberNote, k api.MemberKey) {
 	m.MemberKey = k
 	n.mu.Lock()
+	if old := n.members[k]; old != nil {
+		m.Watch = old.Watch // the shim knows nothing of cards
+	}
 	n.members[k] = &heardNote{MemberNote: m, at: session.BootTime(), new: true}
+	n.mu.Unlock()
+	n.wake()
+}
+
+// putWatch records what was seen of the cards of a member.
+func (n *notes) putWatch(k api.MemberKey, w *api.WatchNote) {
+	n.mu.Lock()
+	h := n.members[k]
+	if h == nil {
+		h = &heardNote{MemberNote: api.MemberNote{MemberKey: k}, at: session.BootTime()}
+		n.members[k] = h
+	}
+	h.Watch, h.new = w, true
 	n.mu.Unlock()
 	n.wake()
 }

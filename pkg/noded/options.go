@@ -28,6 +28,8 @@ type Options struct {
 	Features []string
 	GPU      gpu.Provider // nil: no cards
 
+	Health Health // without a path: none
+
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none
 	CgroupBase string // directory to make members' cgroups in; empty: found

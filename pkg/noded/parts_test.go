@@ -153,7 +153,7 @@ func (f *fakeCards) Close() error                                 { return nil }
 
 func TestCardsTellStrangersAndChangesOnly(t *testing.T) {
 	f := &fakeCards{}
-	c := newCards(f, func(pid int) bool { return pid == 10 }, slog.New(slog.DiscardHandler))
+	c := newCards(f, newOwners(func(pid int) (api.MemberKey, bool) { return api.MemberKey{Job: 1, Epoch: 1}, pid == 10 }), slog.New(slog.DiscardHandler))
 	c.inventory(context.Background())
 	if d := cmp.Diff(map[string]int{"a": 0, "b": 1}, c.indexes()); d != "" {
 		t.Error(d)
@@ -167,12 +167,13 @@ func TestCardsTellStrangersAndChangesOnly(t *testing.T) {
 		{"derived from processes", []gpu.Sample{{UUID: "a", UsedBytes: 100, StrangersBytes: -1, Processes: []gpu.Process{{PID: 10, VRAMBytes: 60}, {PID: 11, VRAMBytes: 40}}}, {UUID: "b"}}, nil,
 			[]api.CardSample{{UUID: "a", UsedBytes: 60, StrangersBytes: 40}, {UUID: "b"}}},
 		{"nothing changed", []gpu.Sample{{UUID: "a", UsedBytes: 100, StrangersBytes: -1, Processes: []gpu.Process{{PID: 10, VRAMBytes: 60}, {PID: 11, VRAMBytes: 40}}}, {UUID: "b"}}, nil, nil},
-		{"an unknown share keeps the last known", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: -1, Processes: []gpu.Process{{PID: 11, VRAMBytes: -1}}}}, nil,
+		{"an unknown share keeps the last known", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: -1, Processes: []gpu.Process{{PID: 11, VRAMBytes: -1}}}, {UUID: "b"}}, nil,
 			[]api.CardSample{{UUID: "a", UsedBytes: 50, StrangersBytes: 40}}},
 		{"a driver that fails changes nothing", nil, errors.New("gone"), nil},
-		{"known outright", []gpu.Sample{{UUID: "b", UsedBytes: 9, StrangersBytes: 4, Utilization: 50, Xid: 79}}, nil,
-			[]api.CardSample{{UUID: "b", UsedBytes: 5, StrangersBytes: 4, Utilization: 50, Unhealthy: "Xid 79"}}},
-		{"unknown use", []gpu.Sample{{UUID: "b", UsedBytes: -1, StrangersBytes: 0, Utilization: -1}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1}}},
+		{"known outright", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: 40}, {UUID: "b", UsedBytes: 9, StrangersBytes: 4, Utilization: 50, Xid: 79}}, nil,
+			[]api.CardSample{{UUID: "b", UsedBytes: 5, StrangersBytes: 4, Utilization: 50, Unhealthy: "Xid 79, fell off the bus"}}},
+		{"unknown use", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: 40}, {UUID: "b", UsedBytes: -1, StrangersBytes: 0, Utilization: -1}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1}}},
+		{"one that is listed no more", []gpu.Sample{{UUID: "a", UsedBytes: 90, StrangersBytes: 40}}, nil, []api.CardSample{{UUID: "b", UsedBytes: -1, Utilization: -1, Unhealthy: "the driver does not list it any more"}}},
 	}
 	for _, s := range steps {
 		f.samples, f.err = s.samples, s.err
@@ -190,11 +191,18 @@ func TestCardsTellStrangersAndChangesOnly(t *testing.T) {
 }
 
 func TestProcessesOfOurs(t *testing.T) {
-	if hasMarker(os.Getpid(), "nobody.") || inCgroup(os.Getpid(), "gangd/nobody-") {
-		t.Error("this process is in a member")
+	for _, pid := range []int{os.Getpid(), 1 << 30} {
+		if _, ours := hasMarker(pid, "nobody."); ours {
+			t.Errorf("process %d carries a marker", pid)
+		}
+		if _, ours := inCgroup(pid, "gangd/nobody-"); ours {
+			t.Errorf("process %d is in a member's cgroup", pid)
+		}
 	}
-	if hasMarker(1<<30, "") || inCgroup(1<<30, "") {
-		t.Error("a process that is not there is in a member")
+	for text, want := range map[string]api.MemberKey{"12.3.0badcafe\n": {Job: 12, Epoch: 3}, "12": {}, "a.1": {}, "": {}} {
+		if k, ok := memberKey(text); k != want || ok != (want.Job != 0) {
+			t.Errorf("%q: %+v", text, k)
+		}
 	}
 }
 

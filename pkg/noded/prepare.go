@@ -24,12 +24,17 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 	handed, refusal := m.d.fetchCheckpoints(ctx, m.key, body, spec)
 	defer handed.drop()
 	if refusal != nil {
-		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
 	}
 	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec, handed)
 	if refusal != nil {
-		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		return
+	}
+	seen, refusal := m.d.cards.give(ctx, m.key, s.Cards)
+	if refusal != nil {
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal, Cards: seen})
 		return
 	}
 	select {
@@ -48,7 +53,7 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		}
 	}
 	if err != nil {
-		m.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return
 	}
 	m.talk(conn)
@@ -78,7 +83,8 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
-		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft()}
+		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
+		Watch: body.Watch}
 	if spec.WorkDir != "" {
 		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
 	}
@@ -93,6 +99,11 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		s.CgroupDir = filepath.Join(d.cgroups, d.state.id+"-"+name)
 	}
 	d.fillRanks(s, node, acc, body, spec, handed)
+	s.Cards = cardsOf(node, body, spec)
+	var err error
+	if s.Deny, err = d.deny(s.Cards); err != nil {
+		return nil, nodeFault("%v", err)
+	}
 	if body.Ranks[0].Node == node {
 		port, err := d.ports.take(k)
 		if err != nil {
@@ -116,7 +127,7 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	}
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
 		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes(),
-		Sockets: rankSockets(s.Dir), Watchdog: d.site().StallTimeout, Checkpoints: handed.env(s.Dir)}
+		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	for i, r := range env.Ranks() {
 		v := outpath.Vars{Job: s.Job, ArrayJob: body.ArrayJobID, ArrayIndex: body.ArrayIndex, Name: body.Name, User: body.User,

@@ -3,6 +3,7 @@ package noded
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ const (
 	idFile      = "id"      // made once; names this state directory to the controller
 	bootFile    = "boot"    // boot id of the daemon that wrote here last
 	leaseFile   = "lease"   // the site's, as a controller told last
+	cardsFile   = "cards"   // cards that are held, see cards_proof.go
 	lineageFile = "lineage" // highest commit number that a controller told
 	hungUpFile  = "hungup"  // there while the last session is one that the controller ended
 )
@@ -125,6 +127,25 @@ func (s *stateDir) sawLease(d time.Duration) error {
 	}
 	s.lease = d
 	return s.write(leaseFile, d.String())
+}
+
+// heldCards are the cards that the daemon before did not give on. With the machine's next start
+// every process that held them is gone.
+func (s *stateDir) heldCards() map[string]leftCard {
+	out := map[string]leftCard{}
+	if s.lastBoot != s.boot || json.Unmarshal([]byte(s.read(cardsFile)), &out) != nil {
+		return map[string]leftCard{}
+	}
+	return out
+}
+
+// keepHeldCards writes them down for a daemon to come. When that fails it gives a card on only
+// after a look of its own, by what it finds then.
+func (s *stateDir) keepHeldCards(cards map[string]leftCard) {
+	b, err := json.Marshal(cards)
+	if err == nil {
+		_ = s.write(cardsFile, string(b))
+	}
 }
 
 // sawEnd keeps whether the controller ended the last session: a daemon that starts while no

@@ -19,7 +19,11 @@ func makeCgroup2(dir string, lim Limits) (Containment, error) {
 		return nil, err
 	}
 	c := &cgroup2{dir: dir, fd: -1}
-	if err := c.limit(lim); err != nil {
+	err := c.limit(lim)
+	if err == nil {
+		err = denyDevices(dir, lim.Deny)
+	}
+	if err != nil {
 		_ = syscall.Rmdir(dir)
 		return nil, err
 	}

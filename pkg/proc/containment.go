@@ -20,6 +20,7 @@ const (
 type Limits struct {
 	Memory int64 // bytes
 	PIDs   int64
+	Deny   []Device // that processes inside must not open; cgroup v2 alone can hold them to that
 }
 
 // Containment holds the processes of one member. It is used by one goroutine, which is

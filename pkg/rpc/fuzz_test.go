@@ -23,7 +23,8 @@ import (
 // noNodes are sessions in which nobody answers.
 type noNodes struct{}
 
-func (noNodes) Wake([]string) {}
+func (noNodes) ResumeCard(context.Context, string, string) error { return nil }
+func (noNodes) Wake([]string)                                    {}
 func (noNodes) Signal(context.Context, string, api.SignalOrder) (int, error) {
 	return 0, api.Errorf(api.CodeUnavailable, "no session")
 }

@@ -183,6 +183,19 @@ func (s *Server) nodeAction(action string) handler {
 	}
 }
 
+func (s *Server) cardAction(action string) handler {
+	return func(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+		var req api.NodeAction
+		if err := read(r, &req); err != nil {
+			return err
+		}
+		if err := s.Engine.CardAction(r.Context(), action, r.PathValue("name"), r.PathValue("card"), req.Reason, s.Sessions); err != nil {
+			return err
+		}
+		return reply(w, struct{}{})
+	}
+}
+
 func (s *Server) verify(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
 	found, err := s.Engine.Verify(r.Context())
 	if err != nil {

@@ -22,6 +22,7 @@ const maxBody = 16 << 20
 type Sessions interface {
 	engine.Signaller
 	engine.LogReader
+	engine.CardResumer
 	Serve(w http.ResponseWriter, r *http.Request, node string)
 }
 
@@ -70,6 +71,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain")},
 		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
 		{"POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence")},
+		{"POST /v1/nodes/{name}/cards/{card}/drain", auth.OpCardDrain, s.cardAction("drain")},
+		{"POST /v1/nodes/{name}/cards/{card}/resume", auth.OpCardResume, s.cardAction("resume")},
 		{"GET /v1/ping", auth.OpPing, s.ping},
 		{"GET /v1/verify", auth.OpVerify, s.verify},
 		{"POST /v1/backup", auth.OpBackup, s.backup},

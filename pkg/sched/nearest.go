@@ -70,6 +70,7 @@ func dropped(s *api.Spec) [][]change {
 		}
 	}
 	drop(s.GPUType != "", "the card type "+s.GPUType, func(s *api.Spec) { s.GPUType = "" })
+	drop(s.MinCompute != "", "--min-compute", func(s *api.Spec) { s.MinCompute = "" })
 	drop(s.Exclusive, "--exclusive", func(s *api.Spec) { s.Exclusive = false })
 	drop(s.RanksPerNode > 0, "--ranks-per-node", func(s *api.Spec) { s.RanksPerNode = 0 })
 	drop(s.MinNodes > 0 || s.MaxNodes > 0, "--nodes", func(s *api.Spec) { s.MinNodes, s.MaxNodes = 0, 0 })
@@ -119,7 +120,7 @@ func vrams(d *cluster.Need, nodes []*cluster.Node) []change {
 				continue
 			}
 			for i := range n.Cards {
-				if d.MatchesModel(n.Cards[i].Model) {
+				if d.MatchesCard(&n.Cards[i]) {
 					see(n.FreeVRAM(i))
 				}
 			}

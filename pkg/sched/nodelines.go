@@ -160,7 +160,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 	var short []string
 	for i := range n.Cards {
 		c := &n.Cards[i]
-		if !d.MatchesModel(c.Model) {
+		if !d.MatchesCard(c) {
 			continue
 		}
 		right++
@@ -168,10 +168,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 			short = append(short, text)
 		}
 	}
-	noun := "card"
-	if t := d.Ask.Spec.GPUType; t != "" {
-		noun = t + " card"
-	}
+	noun := kindOfCard(d)
 	if right == 0 {
 		return []string{fmt.Sprintf("no %s", noun)}
 	}

@@ -167,7 +167,7 @@ func takes(c *Candidate, n *cluster.Node, k int) bool {
 		for i := range n.Cards {
 			card := &n.Cards[i]
 			// Beyond Take's arithmetic: the type, and never a card that strangers have filled.
-			if set&(1<<i) != 0 && d.MatchesModel(card.Model) && card.StrangersBytes < card.VRAMBytes && n.FreeVRAM(i) > 0 {
+			if set&(1<<i) != 0 && d.MatchesCard(card) && card.StrangersBytes < card.VRAMBytes && n.FreeVRAM(i) > 0 {
 				slots[0].Cards = append(slots[0].Cards, card.UUID)
 			}
 		}

@@ -150,14 +150,23 @@ func rankText(d *cluster.Need) string {
 }
 
 func cardText(d *cluster.Need, n int) string {
-	text := plural(n, "card")
-	if t := d.Ask.Spec.GPUType; t != "" {
-		text = plural(n, t+" card")
-	}
+	text := plural(n, kindOfCard(d))
 	if d.VRAM > 0 {
 		text += " with " + cluster.Size(d.VRAM)
 	}
 	return text
+}
+
+// kindOfCard is "card", "a100|h100 card" or "card of compute 8.0 or more".
+func kindOfCard(d *cluster.Need) string {
+	noun := "card"
+	if t := d.Ask.Spec.GPUType; t != "" {
+		noun = t + " card"
+	}
+	if c := d.Ask.Spec.MinCompute; c != "" {
+		noun = "compute-" + c + " " + noun
+	}
+	return noun
 }
 
 // fits reports whether the gang has room on these nodes.
@@ -233,7 +242,7 @@ func outWhy(d *cluster.Need, n *cluster.Node) string {
 	}
 	bad := 0
 	for i := range n.Cards {
-		if n.Cards[i].State == api.CardQuarantined && d.MatchesModel(n.Cards[i].Model) {
+		if n.Cards[i].State == api.CardQuarantined && d.MatchesCard(&n.Cards[i]) {
 			bad++
 		}
 	}

@@ -135,7 +135,7 @@ func packed(d *cluster.Need, n *cluster.Node) int {
 	}
 	var fit int64
 	for i := range n.Cards {
-		if d.MatchesModel(n.Cards[i].Model) {
+		if d.MatchesCard(&n.Cards[i]) {
 			fit += n.FreeVRAM(i) / d.VRAM
 		}
 	}

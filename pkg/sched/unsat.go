@@ -204,10 +204,14 @@ func stages(d *cluster.Need) []stage {
 }
 
 func cardNoun(d *cluster.Need) string {
+	noun := "card"
 	if t := d.Ask.Spec.GPUType; t != "" {
-		return "card of type " + t
+		noun += " of type " + t
 	}
-	return "card"
+	if c := d.Ask.Spec.MinCompute; c != "" {
+		noun += " of compute capability " + c + " or more"
+	}
+	return noun
 }
 
 // models lists what cards there are, for who asked for a type that is not.
@@ -236,7 +240,7 @@ func models(pool []*cluster.Node) string {
 func cardsWith(d *cluster.Need, n *cluster.Node, vram int64) int64 {
 	var count int64
 	for i := range n.Cards {
-		if d.MatchesModel(n.Cards[i].Model) && n.Cards[i].VRAMBytes >= vram {
+		if d.MatchesCard(&n.Cards[i]) && n.Cards[i].VRAMBytes >= vram {
 			count++
 		}
 	}
@@ -246,7 +250,7 @@ func cardsWith(d *cluster.Need, n *cluster.Node, vram int64) int64 {
 func largestCard(d *cluster.Need, n *cluster.Node) int64 {
 	var largest int64
 	for i := range n.Cards {
-		if d.MatchesModel(n.Cards[i].Model) {
+		if d.MatchesCard(&n.Cards[i]) {
 			largest = max(largest, n.Cards[i].VRAMBytes)
 		}
 	}

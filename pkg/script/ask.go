@@ -179,6 +179,19 @@ func setGrace(a *Ask, v string) (err error) {
 	return err
 }
 
+func setStallTimeout(a *Ask, v string) error {
+	if strings.EqualFold(v, "off") {
+		a.Spec.StallTimeout = api.WatchdogOff
+		return nil
+	}
+	d, err := ParseSeconds(v)
+	if err == nil && d <= 0 {
+		err = bad("the time-out must be more than nothing", "write --stall-timeout=120, or off: silence is not judged")
+	}
+	a.Spec.StallTimeout = d
+	return err
+}
+
 func graceOf(v string) (time.Duration, error) {
 	d, err := ParseSeconds(v)
 	switch {
@@ -215,7 +228,7 @@ func setRequeue(a *Ask, v string) error {
 	for _, c := range strings.Split(v, ",") {
 		cause := api.Cause(strings.TrimSpace(c))
 		if !requeueable(cause) {
-			hint := "causes are crash, oom, launch, node-lost, preempted, requeued, stalled, gpu-hang"
+			hint := "causes are crash, oom, launch, node-lost, preempted, requeued, stalled, gpu-hang, idle"
 			return bad("unknown cause "+strconv.Quote(string(cause)), hint)
 		}
 		a.requeueCauses = append(a.requeueCauses, cause)
@@ -226,7 +239,7 @@ func setRequeue(a *Ask, v string) error {
 func requeueable(c api.Cause) bool {
 	switch c {
 	case api.CauseCrash, api.CauseOOM, api.CauseLaunch, api.CauseNodeLost, api.CausePreempted, api.CauseRequeued,
-		api.CauseStalled, api.CauseGPUHang:
+		api.CauseStalled, api.CauseGPUHang, api.CauseIdle:
 		return true
 	}
 	return false

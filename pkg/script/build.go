@@ -177,6 +177,13 @@ func contradictions(won map[*Option]*Setting) error {
 // agree tells the pairs of rivals that say the same: cards by rank and by node on a gang
 // whose ranks a node are known, as scripts for sbatch write them.
 func agree(won map[*Option]*Setting, a, b *Setting) bool {
+	if a.Option.Long == "gres" || b.Option.Long == "gres" { // gmem:40G beside --gpus=2 sizes those cards
+		var x Ask
+		_, _ = a.Option.set(&x, a.Value), b.Option.set(&x, b.Value)
+		if x.gres.sizeOnly {
+			return true
+		}
+	}
 	if a.Option.Long != "gpus-per-rank" || b.Option.Long != "gpus-per-node" && b.Option.Long != "gres" {
 		return false
 	}

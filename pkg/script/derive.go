@@ -111,7 +111,8 @@ func count(n int, what string) string {
 // cards brings the five ways to ask for cards to one of two: by rank or by node.
 func (a *Ask) cards() error {
 	s := &a.Spec
-	if a.gres.gpus > 0 && s.GPUsPerRank == 0 {
+	counted := a.gres.sizeOnly && (a.By("gpus-per-node") != nil || a.By("gpus") != nil)
+	if a.gres.gpus > 0 && s.GPUsPerRank == 0 && !counted {
 		s.GPUsPerNode = a.gres.gpus
 	}
 	if a.gres.kind != "" {
@@ -144,6 +145,9 @@ func (a *Ask) cards() error {
 			return a.Refuse("vram", "asks for VRAM on no card", "ask for cards: --gpus-per-rank=1")
 		}
 		s.GPUsPerRank = 1
+	}
+	if s.MinCompute != "" && s.GPUsPerRank == 0 && s.GPUsPerNode == 0 {
+		return a.Refuse("min-compute", "asks for a capability of no card", "ask for cards: --gpus-per-rank=1")
 	}
 	if s.Share && s.VRAMBytes == 0 {
 		return a.Refuse("share", "needs --vram, or there is nothing to tell whether gangs fit on a card together",

@@ -55,6 +55,8 @@ type gres struct {
 	gpus int
 	kind string
 	vram int64 // per card
+	// sizeOnly: it names VRAM and no cards, which is one card unless another option counts.
+	sizeOnly bool
 }
 
 // parseGRES reads gpu, gpu:4, gpu:a100:4, and VRAM as sites spell it: VRAM:24G,
@@ -94,9 +96,29 @@ func parseGRES(s string) (gres, error) {
 		}
 	}
 	if g.vram > 0 && !seen {
-		g.gpus = 1
+		g.gpus, g.sizeOnly = 1, true
 	}
 	return g, nil
+}
+
+// parseCompute reads a compute capability as people meet it: 8.0, sm_80, sm90a, compute_90.
+func parseCompute(s string) (string, error) {
+	t := strings.ToLower(strings.TrimSpace(s))
+	for _, p := range []string{"compute_", "sm_", "sm", "cc"} {
+		t = strings.TrimPrefix(t, p)
+	}
+	t = strings.TrimRight(t, "af") // the architecture's own features
+	major, minor, dotted := strings.Cut(t, ".")
+	if !dotted && len(t) > 1 { // nvcc's spelling: the last digit is the minor version
+		major, minor = t[:len(t)-1], t[len(t)-1:]
+	}
+	if minor == "" {
+		minor = "0"
+	}
+	if !digits(major) || !digits(minor) || len(major) > 2 || len(minor) > 1 || major == "0" {
+		return "", bad("not a CUDA compute capability", "write --min-compute=8.0 or sm_80; ginfo --json has those of the cards")
+	}
+	return major + "." + minor, nil
 }
 
 // parseVRAM reads the VRAM of one card.

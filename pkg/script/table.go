@@ -77,6 +77,12 @@ var asked = []Option{
 			a.Spec.VRAMBytes, err = parseVRAM(v)
 			return err
 		}},
+	{Long: "min-compute", Kind: Value, Arg: "CC", Group: groupCards,
+		Help: "least CUDA compute capability of each card, as 8.0 or sm_80",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.MinCompute, err = parseCompute(v)
+			return err
+		}},
 	{Long: "share", Group: groupCards,
 		Help: "share cards with other gangs while the VRAM fits (needs --vram)",
 		set:  func(a *Ask, _ string) error { a.Spec.Share = true; return nil }},
@@ -119,6 +125,12 @@ var asked = []Option{
 	{Long: "grace", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "from the stop signal to the kill (the site's, 15s)",
 		set:  setGrace},
+	{Long: "min-run", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "not preempted before it has run so long (the site's preempt_min_run)",
+		set: func(a *Ask, v string) (err error) {
+			a.Spec.MinRun, err = graceOf(v)
+			return err
+		}},
 	{Long: "grace-max", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "how far ranks may extend the grace themselves (EXTEND_TIMEOUT_USEC; not at all)",
 		set: func(a *Ask, v string) (err error) {
@@ -165,6 +177,13 @@ var asked = []Option{
 	{Long: "stall-retries", Kind: Value, Arg: "N", Group: groupTime,
 		Help: "run again after a stall or a hanging card, at most N times (3)",
 		set:  func(a *Ask, v string) error { return numberPtr(&a.Spec.StallRetries, v, 0, 1000000) }},
+
+	{Long: "stall-timeout", Kind: Value, Arg: "TIME|off", Group: groupTime,
+		Help: "a rank that has begun to beat may be silent so long (the site's, 120s)",
+		set:  setStallTimeout},
+	{Long: "gpu-watch", Group: groupTime,
+		Help: "run again when the cards do nothing for the site's window (300s)",
+		set:  func(a *Ask, _ string) error { a.Spec.GPUWatch = true; return nil }},
 
 	{Long: "partition", Short: 'p', Env: []string{"SBATCH_PARTITION"}, Kind: Value, Arg: "NAME,...", List: Exact, Group: groupPlace,
 		Help: "partition, or several of which any will do",

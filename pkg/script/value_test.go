@@ -130,7 +130,7 @@ func TestParseNotice(t *testing.T) {
 func TestParseGRES(t *testing.T) {
 	for in, want := range map[string]gres{
 		"gpu": {gpus: 1}, "gpu:4": {gpus: 4}, "gpu:a100:4": {gpus: 4, kind: "a100"}, "gpu:A100": {gpus: 1, kind: "a100"},
-		"gpu:1,VRAM:24G": {gpus: 1, vram: 24 << 30}, "gpumem:20g": {gpus: 1, vram: 20 << 30}, "gmem:40G,gpu:2": {gpus: 2, vram: 40 << 30},
+		"gpu:1,VRAM:24G": {gpus: 1, vram: 24 << 30}, "gpumem:20g": {gpus: 1, vram: 20 << 30, sizeOnly: true}, "gmem:40G,gpu:2": {gpus: 2, vram: 40 << 30},
 		"gpu=2": {gpus: 2}, "none": {}, "gpu:0": {}, "gpu:a100|h100:8": {gpus: 8, kind: "a100|h100"},
 	} {
 		if got, err := parseGRES(in); err != nil || got != want {
@@ -230,6 +230,28 @@ func TestNearest(t *testing.T) {
 		"zzz": "", "t": "", "max-retrys": "max-retries"} {
 		if got := nearestName(in); got != want {
 			t.Errorf("nearestName(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestParseCompute(t *testing.T) {
+	for in, want := range map[string]string{"8.0": "8.0", "9": "9.0", "sm_80": "8.0", "SM86": "8.6", "sm_90a": "9.0", "compute_100": "10.0", "cc8.9": "8.9", "12.1": "12.1", "80": "8.0"} {
+		if got, err := parseCompute(in); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %s", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "hopper", "0", "8.0.1", "8.x", "-8", "12345", "8.11"} {
+		if got, err := parseCompute(in); err == nil || err.Error() != "not a CUDA compute capability; write --min-compute=8.0 or sm_80; ginfo --json has those of the cards" {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}
+
+// TestVRAMAsSitesSpellIt: every spelling that is met comes to the same ask.
+func TestVRAMAsSitesSpellIt(t *testing.T) {
+	for _, in := range []string{"gpu:2,VRAM:24G", "gpu:2,vram:24g", "VRAM:24GB,gpu:2", "gpu=2,VRAM=24G", "gpu:2,gpumem:24G", "gpu:2,gmem:24576M", "gpu:2,gpu_mem:24576", "gpu:2, gpuram:24GiB"} {
+		if g, err := parseGRES(in); err != nil || g != (gres{gpus: 2, vram: 24 << 30}) {
+			t.Errorf("%s: %+v, %v", in, g, err)
 		}
 	}
 }

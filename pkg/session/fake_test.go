@@ -147,6 +147,12 @@ func (a *fakeAgent) Signal(_ context.Context, o api.SignalOrder) (int, error) {
 	}
 	return 3, nil
 }
+func (a *fakeAgent) ResumeCard(_ context.Context, uuid string) error {
+	if uuid == "GPU-bad" {
+		return api.Errorf(api.CodeConflict, "card 3 stays out of service: fell off the bus")
+	}
+	return nil
+}
 func (a *fakeAgent) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
 	return a.readLog(ctx, q, w)
 }

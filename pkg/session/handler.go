@@ -56,6 +56,8 @@ type Agent interface {
 	Notes() []api.MemberNote
 	// Signal delivers a one-shot signal and says how many processes got it.
 	Signal(ctx context.Context, o api.SignalOrder) (processes int, err error)
+	// ResumeCard takes a person's word that a card is good again; an error says why it is not.
+	ResumeCard(ctx context.Context, uuid string) error
 	// ReadLog writes a file to w until its end, or until ctx ends when it is followed.
 	ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error
 	// Down says that the session is over, and why. The client reconnects by itself.

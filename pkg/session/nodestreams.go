@@ -36,7 +36,7 @@ var errCancelled = errors.New("the reader went away")
 
 // request applies one request: a new question, credit for one, or its end.
 func (n *nodeStreams) request(s *clientSession, r api.StreamRequest) {
-	if r.Log != nil || r.Signal != nil {
+	if r.Log != nil || r.Signal != nil || r.CardResume != "" {
 		n.start(s, r)
 		return
 	}
@@ -79,9 +79,12 @@ func (n *nodeStreams) start(s *clientSession, r api.StreamRequest) {
 func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {
 	last := api.StreamReply{EOF: true}
 	var err error
-	if r.Signal != nil {
+	switch {
+	case r.Signal != nil:
 		last.Processes, err = a.Signal(st.ctx, *r.Signal)
-	} else {
+	case r.CardResume != "":
+		err = a.ResumeCard(st.ctx, r.CardResume)
+	default:
 		err = a.ReadLog(st.ctx, *r.Log, st)
 	}
 	if err != nil && !errors.As(err, &last.Error) {

@@ -24,9 +24,10 @@ type sent struct {
 }
 
 type sentMember struct {
-	gate *api.Gate
-	stop *api.Stop
-	spec string
+	gate  *api.Gate
+	stop  *api.Stop
+	check *api.Check
+	spec  string
 }
 
 func newSent() *sent {
@@ -53,11 +54,11 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 		}
 		named[a.MemberKey] = true
 		old, known := s.members[a.MemberKey]
-		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) {
+		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) {
 			continue
 		}
-		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop}
-		now := sentMember{gate: a.Gate, stop: a.Stop, spec: old.spec}
+		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check}
+		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, spec: old.spec}
 		if !known {
 			change.Body = a.Body
 			now.spec = a.Body.SpecHash

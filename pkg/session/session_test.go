@@ -549,3 +549,21 @@ func BenchmarkDiff(b *testing.B) {
 		})
 	}
 }
+
+// TestResumeCard: a person's word reaches the node, and its answer the person.
+func TestResumeCard(t *testing.T) {
+	r := newRig(t, "")
+	a := newFakeAgent("n1", "s")
+	r.dial(a)
+	get(t, "welcome", a.welcome)
+	if err := r.hub.ResumeCard(context.Background(), "n1", "GPU-1"); err != nil {
+		t.Error(err)
+	}
+	err := r.hub.ResumeCard(context.Background(), "n1", "GPU-bad")
+	if err == nil || err.Error() != "card 3 stays out of service: fell off the bus" || api.CodeOf(err) != api.CodeConflict {
+		t.Error(err)
+	}
+	if err := r.hub.ResumeCard(context.Background(), "n9", "GPU-1"); err == nil || err.Error() != "node n9 is not connected" {
+		t.Error(err)
+	}
+}

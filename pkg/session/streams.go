@@ -130,7 +130,23 @@ func (h *Hub) Signal(ctx context.Context, node string, o api.SignalOrder) (int, 
 		o.Number = h.number
 		h.mu.Unlock()
 	}
-	st, err := s.streams.ask(api.StreamRequest{Signal: &o})
+	return s.ask(ctx, api.StreamRequest{Signal: &o})
+}
+
+// ResumeCard takes a person's word on a card to its node; an error is why the node does not
+// agree.
+func (h *Hub) ResumeCard(ctx context.Context, node, uuid string) error {
+	s := h.session(node)
+	if s == nil {
+		return notConnected(node)
+	}
+	_, err := s.ask(ctx, api.StreamRequest{CardResume: uuid})
+	return err
+}
+
+// ask waits for the whole answer to a question that has no data in it.
+func (s *hubSession) ask(ctx context.Context, r api.StreamRequest) (int, error) {
+	st, err := s.streams.ask(r)
 	if err != nil {
 		return 0, err
 	}

@@ -57,10 +57,19 @@ func (m *member) command(c Command) {
 		m.flush() // the start is told before anything else happens
 	}
 	if c.Stop != nil {
+		if m.mach.Cause() == "" {
+			m.state.Trigger = c.Stop.Trigger // the first stop decides, as it does on the cause
+		}
 		m.step(supervise.Order{Stop: *c.Stop})
 	}
 	if c.Signal != nil {
 		m.signalOrder(*c.Signal)
+	}
+	if c.Warn != nil {
+		m.warn(c.Warn)
+	}
+	if c.Stacks != "" && m.mach.State() == supervise.Running {
+		m.stacks(c.Stacks)
 	}
 	if c.LeaseUntil > 0 {
 		m.step(supervise.Renewed{Left: c.LeaseUntil - clock(unix.CLOCK_BOOTTIME)})

@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/jobapi"
 	"gangd/pkg/supervise"
+	"gangd/pkg/watchdog"
 )
 
 const (
@@ -41,7 +42,8 @@ type rankSockets struct {
 	rank         int
 	notify, http int // -1: none
 	note         api.RankNote
-	beatAt       time.Duration // CLOCK_BOOTTIME, of the last beat
+	beatAt       time.Duration    // CLOCK_BOOTTIME, of the last beat
+	silence      watchdog.Silence // on the monotonic clock: the ranks sleep with the machine
 }
 
 type lingering struct {
@@ -57,7 +59,7 @@ func (j *jobSockets) open(s *Spec) {
 		j.uid = int(s.UID)
 	}
 	for _, r := range s.Ranks {
-		j.ranks = append(j.ranks, rankSockets{rank: r.Rank, note: api.RankNote{Rank: r.Rank},
+		j.ranks = append(j.ranks, rankSockets{rank: r.Rank, note: api.RankNote{Rank: r.Rank}, silence: watchdog.Silence{Timeout: s.Watch.StallTimeout},
 			notify: rankSocket(s, unix.SOCK_DGRAM, jobapi.Name(jobapi.NotifyPrefix, r.Rank)),
 			http:   rankSocket(s, unix.SOCK_STREAM, jobapi.Name(jobapi.SocketPrefix, r.Rank))})
 	}
@@ -121,6 +123,11 @@ func (j *jobSockets) wait(now time.Duration) time.Duration {
 	if len(j.linger) > 0 {
 		d = min(d, max(j.linger[0].until-now, 0))
 	}
+	for i := range j.ranks {
+		if at, ok := j.ranks[i].silence.Due(); ok && !j.ranks[i].note.Silent {
+			d = min(d, max(at-now, 0))
+		}
+	}
 	return d
 }
 
@@ -180,6 +187,8 @@ func (m *member) said(r *rankSockets, n jobapi.Notification) {
 	if n.Beat {
 		r.note.Beats++
 		r.beatAt = clock(unix.CLOCK_BOOTTIME)
+		r.silence.Beat(clock(unix.CLOCK_MONOTONIC))
+		r.note.Silent = false
 	}
 	if n.HasStatus {
 		r.note.Status = n.Status
@@ -192,7 +201,22 @@ func (m *member) said(r *rankSockets, n jobapi.Notification) {
 	}
 	now := r.note
 	m.jobs.due = m.jobs.due || now != before
-	m.jobs.urgent = m.jobs.urgent || now.Ready != before.Ready || now.Stopping != before.Stopping || now.Saved != before.Saved
+	m.jobs.urgent = m.jobs.urgent || now.Ready != before.Ready || now.Stopping != before.Stopping || now.Saved != before.Saved || now.Silent != before.Silent
+}
+
+// listen finds the ranks that have fallen silent. One that has exited has nothing to say.
+func (m *member) listen() {
+	now := clock(unix.CLOCK_MONOTONIC)
+	for i := range m.jobs.ranks {
+		r := &m.jobs.ranks[i]
+		if i < len(m.ranks) && !m.ranks[i].live() {
+			r.silence.End()
+		}
+		if over := r.silence.Over(now); over != r.note.Silent {
+			r.note.Silent = over
+			m.jobs.due, m.jobs.urgent = true, true
+		}
+	}
 }
 
 // tellNotes passes on what ranks said, when it is time.

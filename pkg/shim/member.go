@@ -38,6 +38,7 @@ type member struct {
 	holding []heldShell
 	orders  orders
 	jobs    jobSockets
+	dump    dumper
 	exits   []int // reaped, not yet fed to the stop sequence
 
 	dirty   bool // state has changed since it was last told
@@ -140,6 +141,7 @@ func (m *member) loop() {
 		m.checkHeld()
 		m.takeExits()
 		m.flush()
+		m.listen()
 		m.tellNotes()
 	}
 }
@@ -190,7 +192,10 @@ func (m *member) do(act supervise.Act) {
 	case supervise.Notify:
 		m.announce()
 		m.notify(act.Signal, act.Scope)
+	case supervise.Dump:
+		m.writeStacks()
 	case supervise.Stop:
+		m.endDump()
 		m.announce()
 		m.stop(act.Signal)
 	case supervise.Kill:
@@ -210,6 +215,7 @@ func (m *member) do(act supervise.Act) {
 
 func (m *member) kill() {
 	m.holding = nil
+	m.endDump()
 	// Without a cgroup, what a killed member leaves is proven gone by looking for it only.
 	m.odd = m.odd || m.spec.Containment == proc.Group
 	if err := m.box.Kill(); err != nil {
@@ -221,6 +227,10 @@ func (m *member) kill() {
 // stop sequence is in the middle of a step.
 func (m *member) takeExits() {
 	m.reap()
+	if m.dump.over {
+		m.dump.over = false
+		m.step(supervise.Dumped{})
+	}
 	for len(m.exits) > 0 {
 		rank := m.exits[0]
 		m.exits = m.exits[1:]

@@ -23,7 +23,7 @@ func (m *member) prepare() *api.Refusal {
 	if err := proc.Subreaper(); err != nil {
 		return &api.Refusal{Text: err.Error()}
 	}
-	box, err := proc.Make(s.Containment, s.CgroupDir, s.Marker, proc.Limits{Memory: s.MemoryMax, PIDs: s.PidsMax})
+	box, err := proc.Make(s.Containment, s.CgroupDir, s.Marker, proc.Limits{Memory: s.MemoryMax, PIDs: s.PidsMax, Deny: s.Deny})
 	if err != nil {
 		return &api.Refusal{Text: err.Error()}
 	}

@@ -174,6 +174,9 @@ func (m *member) reap() {
 		if pid <= 0 || err != nil {
 			return
 		}
+		if pid == m.dump.pid {
+			m.dumpEnded()
+		}
 		for i := range m.ranks {
 			if m.ranks[i].live() && m.ranks[i].pid == pid {
 				m.ended(i, ws)
@@ -193,8 +196,10 @@ func (m *member) ended(i int, ws syscall.WaitStatus) {
 	if ws.Signaled() {
 		rec.Signal = int(ws.Signal())
 		rec.ExitCode = 128 + rec.Signal
-		rec.OOM = ws.Signal() == syscall.SIGKILL && m.spec.MemoryMax > 0 && m.box.OOMKills() > 0
 	}
+	// A worker that the kernel killed shows in its parent as any failure: python ends with 1.
+	// The count is of this containment alone, whether its own limit or the machine ran out.
+	rec.OOM = rec.ExitCode != 0 && m.mach.Cause() == "" && m.box.OOMKills() > 0
 	rec.Own = m.mach.Cause() == ""
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)

@@ -16,7 +16,7 @@ func TestStateFile(t *testing.T) {
 	var f stateFile
 	save := func(text string, result bool) {
 		t.Helper()
-		b, err := json.Marshal(State{Text: text})
+		b, err := json.Marshal(State{MemberActual: api.MemberActual{Text: text}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,31 @@ func (m *member) announce() {
 	}
 }
 
+// warn writes what a rank is warned of, or takes that back. A stop that is announced has the
+// file: it is the later news.
+func (m *member) warn(w *Warning) {
+	if _, stopping := m.mach.Outlook(now()); stopping {
+		return
+	}
+	if w.Text == "" {
+		m.recant()
+		return
+	}
+	if err := m.writeStatus(warningText(w, m.spec.Epoch, time.Now())); err != nil {
+		logf("write %s: %v", StatusFile, err)
+	}
+}
+
+// warningText is the file while nothing is stopped yet.
+func warningText(w *Warning, epoch int, at time.Time) string {
+	return fmt.Sprintf("state=warning\ncause=%s\nrank=%d\ntext=%s\nseconds_left=%.3f\nepoch=%d\ntime=%s\n", w.Cause, w.Rank,
+		oneLine.Replace(w.Text), w.Left.Seconds(), epoch, at.UTC().Format(statusTime))
+}
+
+var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
+
+const statusTime = "2006-01-02T15:04:05.000Z"
+
 // recant takes the file away: no end is in sight any more.
 func (m *member) recant() {
 	if err := os.Remove(StatusFile); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -40,9 +65,8 @@ func statusText(o supervise.Outlook, epoch int, at time.Time) string {
 	if o.State == supervise.Leading {
 		state = "notice"
 	}
-	line := strings.NewReplacer("\n", " ", "\r", " ")
 	return fmt.Sprintf("state=%s\ncause=%s\ntext=%s\nsignal=%s\nseconds_left=%.3f\nepoch=%d\ntime=%s\n", state, o.Cause,
-		line.Replace(o.Text), o.Signal, o.Left.Seconds(), epoch, at.UTC().Format("2006-01-02T15:04:05.000Z"))
+		oneLine.Replace(o.Text), o.Signal, o.Left.Seconds(), epoch, at.UTC().Format(statusTime))
 }
 
 // writeStatus replaces the file in one step: a reader finds the old text or the new one.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 )
 
 // Files in a member's directory, which gnoded makes and removes.
@@ -52,9 +53,34 @@ type Spec struct {
 	Grace      time.Duration `json:"grace_ns"`
 	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far ranks may extend it; 0: not at all
 	Lease      time.Duration `json:"lease_ns,omitempty"`     // 0: off
+	// Watch is what its watchdogs go by. The shim itself watches the silence of the ranks;
+	// the cards are gnoded's to watch.
+	Watch api.Watch `json:"watch,omitzero"`
 	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
 	MemoryMax int64 `json:"memory_max,omitempty"`
-	PidsMax   int64 `json:"pids_max,omitempty"`
+	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
+	Cards []Card `json:"cards,omitempty"`
+	// Deny are the device files of other cards, which no process of the member may open.
+	Deny    []proc.Device `json:"deny,omitempty"`
+	PidsMax int64         `json:"pids_max,omitempty"`
+}
+
+// CardUUIDs names the member's cards.
+func (s *Spec) CardUUIDs() []string {
+	out := make([]string, len(s.Cards))
+	for i := range s.Cards {
+		out[i] = s.Cards[i].UUID
+	}
+	return out
+}
+
+// Card is a card of the member.
+type Card struct {
+	UUID      string `json:"uuid"`
+	VRAMBytes int64  `json:"vram_bytes,omitempty"` // asked for; 0: no figure
+	Shared    bool   `json:"shared,omitempty"`     // with other gangs, within that figure
+	Ranks     []int  `json:"ranks"`                // that have it
+	Base      int64  `json:"base"`                 // VRAM in use without any gang when it was given, -1: not known
 }
 
 // RankSpec is one rank of this node.
@@ -72,12 +98,22 @@ type Command struct {
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
 	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
+	Stacks string           `json:"stacks,omitempty"`   // [TakeStacks] or [DropStacks]
 	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for
 	// everyone on this machine. What is left of it would be counted from when it is read, and a
 	// machine may sleep before that for longer than the whole lease.
 	LeaseUntil time.Duration `json:"lease_until_ns,omitempty"`
+	Warn       *Warning      `json:"warn,omitempty"`
 	Bye        bool          `json:"bye,omitempty"`   // results are recorded: let go of the member
 	Serve      string        `json:"serve,omitempty"` // directory of the next member; for a spare, see [Spare]
+}
+
+// Warning is what a rank will be stopped for when it goes on, told through [StatusFile].
+type Warning struct {
+	Rank  int           `json:"rank"`
+	Cause api.Cause     `json:"cause"`
+	Text  string        `json:"text"`    // empty: it is over
+	Left  time.Duration `json:"left_ns"` // until the stop
 }
 
 // Go opens the gate.
@@ -102,6 +138,4 @@ type State struct {
 	ShimPID int       `json:"shim_pid"`
 	BootID  string    `json:"boot_id"`
 	Written time.Time `json:"written"`
-	// Text says why the member is being stopped, in words.
-	Text string `json:"text,omitempty"`
 }

@@ -185,6 +185,9 @@ func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 
 // ReadLog implements [session.Agent].
 func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
 
+// ResumeCard implements [session.Agent].
+func (d *daemon) ResumeCard(context.Context, string) error { return nil }
+
 // Down implements [session.Agent].
 func (d *daemon) Down(err error) {
 	d.m.disk.hungUp = session.HungUp(err)

@@ -108,3 +108,35 @@ func TestSeed1711(t *testing.T) {
 		Calm: 104314 * time.Millisecond,
 	})
 }
+
+// A daemon is frozen with the answer to a beat unread, and cut off meanwhile. What it reads
+// when it goes on is as old as the beat was, and renews no lease beyond that.
+func TestALeaseCountsFromWhatWasSent(t *testing.T) {
+	for i := range share(200) {
+		holds(t, &Scenario{Name: fmt.Sprintf("frozen and cut off, %d", i), Seed: uint64(i), Nodes: nodes(3, 2),
+			Jobs: []Job{{At: time.Second, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 100 * time.Second, OnTerm: TermIgnored}}},
+			Faults: []Fault{
+				{At: 5*time.Second + time.Duration(i)*5*time.Millisecond, Do: FreezeNoded, Node: "n1", For: 32 * time.Second},
+				{At: 8 * time.Second, Do: Cut, Node: "n1", For: 120 * time.Second},
+			}})
+	}
+}
+
+// The controller dies between the commit of an order and its sending, and the other way
+// round nothing is sent that is not on disk: at each commit.
+func TestTheControllerDiesAtEachCommit(t *testing.T) {
+	sc := &Scenario{Name: "three gangs", Seed: 5, Nodes: nodes(3, 2), Jobs: []Job{
+		{At: time.Second, Ranks: 4, Runs: Behaviour{For: 3 * time.Second}},
+		{At: time.Second, Ranks: 3, MaxRetries: 2, Runs: Behaviour{For: 4 * time.Second, FailEpochs: 1, FailCode: 3, Checkpoints: true}},
+		{At: 1500 * time.Millisecond, Ranks: 2, Lead: time.Second, Runs: Behaviour{For: 20 * time.Second, OnTerm: TermSaves}},
+	}, Faults: []Fault{{At: 12 * time.Second, Do: Preempt, Job: 2}, {At: 16 * time.Second, Do: Cancel, Job: 2}}}
+	holdsAtEach(t, sc, AtCommit, Fault{Do: CrashGangd, For: time.Second})
+}
+
+// Whoever sends dies at each sending.
+func TestASenderDiesAtEachSending(t *testing.T) {
+	sc := &Scenario{Name: "a gang that fails once", Seed: 6, Nodes: nodes(2, 2), Jobs: []Job{
+		{At: time.Second, Ranks: 3, MaxRetries: 1, Runs: Behaviour{For: 2 * time.Second, FailEpochs: 1, FailCode: 3}},
+	}}
+	holdsAtEach(t, sc, AtSend, Fault{Do: CrashSender, For: 500 * time.Millisecond})
+}

@@ -22,8 +22,8 @@
 // before the commit or the sending is done, or directly after.
 //
 //   - Random schedules: [Random] makes the scenario of a seed; [Sweep] runs many.
-//   - Crash points: run a scenario without faults, and again with a crash at each of
-//     Result.Commits and Result.Sends; [CrashPoints] lists them.
+//   - Crash points: [CrashPoints] are the variants of a scenario with a crash at each of its
+//     commits and sendings, [AtEach] those with another fault there.
 //   - Mutants: build with the tag "mutants", call fault.Set, run scenarios until one has a
 //     violation. See package fault.
 //   - Directed tests: [Shrink] drops what a violation does not need, [Scenario.Literal]
@@ -48,6 +48,7 @@
 //	I7  after the faults everything ends in bounded time
 //	I8  after an acknowledged cancel no new epoch starts
 //	I9  when an attempt is over no process of it lives, but where the controller says so
+//	    nothing is sent to a node, and no submission answered, before its commit
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //
 // [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.

@@ -133,6 +133,9 @@ func (s *hubSession) send(frames []*api.Frame) {
 		if s.over || s.g.dead {
 			return
 		}
+		if f.Desired != nil {
+			s.g.r.truth.told(s.node, f.Desired)
+		}
 		s.line.send(false, f, s.g)
 	}
 }

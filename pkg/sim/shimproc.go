@@ -223,6 +223,8 @@ func (s *shimProc) do(a supervise.Act) {
 		s.start()
 	case supervise.Notify:
 		s.m.r.truth.noticed(s)
+	case supervise.Dump:
+		s.step(supervise.Dumped{}) // processes here have no stacks
 	case supervise.Stop:
 		for _, p := range s.m.containment(s.key) {
 			p.term()

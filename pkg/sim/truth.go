@@ -259,14 +259,22 @@ func (t *truth) committed(ch *gang.Changes) {
 		r.mixText(string(ev.Type))
 		t.event(ev)
 	}
-	for _, id := range ch.Purged {
-		if t.r.sc.Lean {
-			t.forget(t.jobs[id])
+	if !t.r.sc.Lean {
+		for _, id := range ch.Purged {
+			delete(t.jobs, id)
 		}
-		delete(t.jobs, id)
 	}
 	for i := range ch.Events {
 		r.eventPoint(&ch.Events[i])
+	}
+}
+
+func (t *truth) forgetPurged(w *gang.World) {
+	for id, j := range t.jobs {
+		if w.Job(id) == nil {
+			t.forget(j)
+			delete(t.jobs, id)
+		}
 	}
 }
 
@@ -291,6 +299,7 @@ func (t *truth) forget(j *gang.Job) {
 	delete(t.cancels, id)
 	delete(t.verdicts, id)
 	if index, known := t.owners[id]; known {
+		delete(t.r.ids, index)
 		delete(t.acked, index)
 		delete(t.owners, id)
 	}
@@ -367,6 +376,9 @@ func (t *truth) acknowledged(index int, ids []int64) {
 	if t.onOld {
 		return // of a copy that is thrown away
 	}
+	if _, known := t.r.ids[index]; !known {
+		t.r.fail("I3", "submission %d was answered with %v, which is not committed", index, ids)
+	}
 	if was, again := t.acked[index]; again && !slices.Equal(was, ids) {
 		t.r.fail("I3", "submission %d was answered with %v, and now with %v", index, was, ids)
 	}
@@ -376,6 +388,26 @@ func (t *truth) acknowledged(index int, ids []int64) {
 			t.r.fail("I3", "id %d was given to submissions %d and %d", id, o, index)
 		}
 		t.owners[id] = index
+	}
+}
+
+// told: a node is sent what is desired. Nothing of it may be news to the disk.
+func (t *truth) told(node string, d *api.Desired) {
+	if t.onOld {
+		return
+	}
+	for i := range d.Assignments {
+		a := &d.Assignments[i]
+		j := t.jobs[a.Job]
+		switch {
+		case j == nil || j.Epoch < a.Epoch:
+			t.r.fail("uncommitted", "%s is told of job %d epoch %d, which is not committed", node, a.Job, a.Epoch)
+		case j.Epoch > a.Epoch: // in the queue behind a newer one
+		case a.Gate != nil && (j.Ranks[0].State == api.RankReserved || j.Ranks[0].State == api.RankBlocked):
+			t.r.fail("uncommitted", "%s is told to start job %d epoch %d, which is committed as %s", node, a.Job, a.Epoch, j.Ranks[0].State)
+		case a.Stop != nil && j.Drain == nil && j.Verdict == nil:
+			t.r.fail("uncommitted", "%s is told to stop job %d epoch %d, of which no drain is committed", node, a.Job, a.Epoch)
+		}
 	}
 }
 
@@ -405,6 +437,9 @@ func (t *truth) onOldStore(g *gangd, at uint64) {
 func (t *truth) reopened(g *gangd) {
 	t.settled = false
 	w := g.drv.World()
+	if t.r.sc.Lean {
+		t.forgetPurged(w)
+	}
 	t.jobs = map[int64]*gang.Job{}
 	for j := range w.Jobs() {
 		t.jobs[j.ID] = j
@@ -435,6 +470,9 @@ func (t *truth) turned() {
 	t.settled = true
 	if t.turns++; t.r.sc.Lean && t.turns%100 != 0 {
 		return
+	}
+	if t.r.sc.Lean { // a turn that only purges commits nothing, so that it is not seen as a commit
+		t.forgetPurged(t.r.world())
 	}
 	t.verify("turned")
 	t.nothingLeft()
@@ -476,7 +514,7 @@ func (t *truth) nothingLeft() {
 // allOver: each job that was committed has ended.
 func (t *truth) allOver() bool {
 	for index := range t.r.sc.Jobs {
-		if _, known := t.r.ids[index]; !known && !t.r.clients[index].refused {
+		if _, known := t.r.ids[index]; !known && !t.r.clients[index].refused && !(t.r.sc.Lean && t.r.clients[index].answered) {
 			return false
 		}
 	}

@@ -10,6 +10,9 @@
 //	   |               +--every rank exited, containment occupied--------------|------------------------+
 //	   +--order: nothing runs yet, only the proof is missing-------------------+--Empty--> stopped
 //
+// An order with Dump has a lead of its own kind: it lasts until the ranks' stacks are
+// written, and no longer than it says.
+//
 // Invariants:
 //   - From the decision to stop (the stop signal) to Kill at most the grace passes, and
 //     never less unless an order with a shorter grace came: a repeated order never

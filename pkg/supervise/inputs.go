@@ -56,6 +56,9 @@ type Limit struct{ TimeLimit time.Duration }
 // Extend: a rank asks not to be killed for so long from now.
 type Extend struct{ By time.Duration }
 
+// Dumped answers [Dump]: the stacks are written, or can't be had.
+type Dumped struct{}
+
 // Empty answers [Prove]: no process of the member is left.
 type Empty struct{}
 
@@ -70,6 +73,7 @@ func (Exited) input()   {}
 func (Order) input()    {}
 func (Renewed) input()  {}
 func (Extend) input()   {}
+func (Dumped) input()   {}
 func (Limit) input()    {}
 func (Empty) input()    {}
 func (Occupied) input() {}
@@ -89,6 +93,7 @@ type ActKind string
 const (
 	Start  ActKind = "start"  // the ranks, all at once
 	Notify ActKind = "notify" // the early signal to its scope
+	Dump   ActKind = "dump"   // begin to write the ranks' stacks; answer Dumped. A stop comes all the same when its time is over
 	Stop   ActKind = "stop"   // CONT and the stop signal, default scope of design 03
 	Prove  ActKind = "prove"  // look whether the containment is empty; answer Empty or Occupied
 	Kill   ActKind = "kill"   // everything in the containment

@@ -25,6 +25,7 @@ type Machine struct {
 	forced  bool
 	stuck   bool
 
+	dumping   bool // the lead under way is for the stacks alone
 	leaseOver bool // the stop under way is the lease's
 
 	// Deadlines on the monotonic clock, never when not armed.
@@ -85,6 +86,8 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 		m.renewed(now, in.Left)
 	case Extend:
 		m.extend(now, in.By)
+	case Dumped:
+		return m.dumped(now)
 	case Limit:
 		return m.relimit(now, in.TimeLimit)
 	case Empty:
@@ -189,10 +192,19 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 			m.stopAt = now.Mono + s.Lead
 			return append(m.notify(), Act{Kind: Tell})
 		}
+		if s.Dump > 0 {
+			m.state, m.dumping = Leading, true
+			m.stopAt = now.Mono + s.Dump
+			return []Act{{Kind: Dump}, {Kind: Tell}}
+		}
 		return m.stop(now)
 	case Leading:
 		m.grace = min(m.grace, s.Grace)
-		m.stopAt = min(m.stopAt, now.Mono+s.Lead)
+		lead := s.Lead
+		if m.dumping {
+			lead = s.Dump // a repeat must not cut the stacks short
+		}
+		m.stopAt = min(m.stopAt, now.Mono+lead)
 		return m.tick(now)
 	case Stopping:
 		if fault.Is(fault.StopResentRestarts) || fault.Is(fault.LongerGrace) && s.Lead+s.Grace > m.grace {
@@ -206,6 +218,14 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 		return m.tick(now)
 	}
 	return nil
+}
+
+// dumped ends the wait for the stacks.
+func (m *Machine) dumped(now Instant) []Act {
+	if m.state != Leading || !m.dumping {
+		return nil
+	}
+	return m.stop(now)
 }
 
 // extend moves the kill, never to before what the grace gives, never beyond GraceMax.
@@ -241,6 +261,7 @@ func (m *Machine) stop(now Instant) []Act {
 		return m.kill(now)
 	}
 	fence := m.fenceAt
+	m.dumping = false
 	m.disarm()
 	m.fenceAt = fence
 	m.state = Stopping

@@ -33,6 +33,10 @@ func order(cause api.Cause, lead, grace time.Duration) Order {
 	return Order{api.Stop{Cause: cause, Signal: "TERM", Lead: lead, Grace: grace}}
 }
 
+func dumpOrder(dump time.Duration) Order {
+	return Order{api.Stop{Cause: "stalled", Signal: "TERM", Dump: dump, Grace: 15 * s}}
+}
+
 func TestSequences(t *testing.T) {
 	notice := &api.Notice{Signal: "USR1", Lead: 10 * s, Scope: api.ScopeRanks}
 	base := Config{Ranks: []int{0, 1}, StopSignal: "TERM", Grace: 15 * s}
@@ -101,6 +105,20 @@ func TestSequences(t *testing.T) {
 			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
 			{10 * s, Extend{10 * s}, nil}, {15 * s, Tick{}, []ActKind{Kill, Tell}},
 		}, Killing, "preempted", true},
+		{"stacks first, and no longer than it takes", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, dumpOrder(5 * s), []ActKind{Dump, Tell}}, {s, dumpOrder(5 * s), nil},
+			{2 * s, Dumped{}, []ActKind{Stop, Tell}}, {2 * s, Dumped{}, nil}, {17*s - 1, Tick{}, nil}, {17 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "stalled", true},
+		{"stacks that take too long", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, dumpOrder(5 * s), []ActKind{Dump, Tell}}, {4 * s, dumpOrder(5 * s), nil},
+			{5*s - 1, Tick{}, nil}, {5 * s, Tick{}, []ActKind{Stop, Tell}}, {6 * s, Dumped{}, nil}, {20 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "stalled", true},
+		{"who can't wait does not wait for stacks", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, dumpOrder(5 * s), []ActKind{Dump, Tell}}, {s, order("cancelled", 0, 15*s), []ActKind{Stop, Tell}},
+		}, Stopping, "stalled", false},
+		{"no stacks of what has not begun", base, []move{
+			{0, dumpOrder(5 * s), []ActKind{Prove}}, {0, Empty{}, []ActKind{Finish}},
+		}, Stopped, "stalled", false},
 		{"no grace", base, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, order("cancelled", 0, 0), []ActKind{Kill, Tell}},
 		}, Killing, "cancelled", true},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,7 +88,9 @@ func (c *Controller) routes() http.Handler {
 		"POST /v1/{action}":              c.act,
 		"GET /v1/nodes":                  c.nodes,
 		"POST /v1/nodes/{name}/{action}": c.nodeAction,
-		"GET /v1/ping":                   c.ping,
+
+		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
+		"GET /v1/ping": c.ping,
 	} {
 		mux.HandleFunc(pattern, c.answer(fn))
 	}
@@ -354,6 +357,31 @@ func (c *Controller) nodeAction(r *http.Request) (any, error) {
 		return struct{}{}, nil
 	}
 	return nil, &api.Error{Code: api.CodeNotFound, Message: "no node " + r.PathValue("name"), Hint: "list nodes with ginfo"}
+}
+
+func (c *Controller) cardAction(r *http.Request) (any, error) {
+	var req api.NodeAction
+	if err := body(r, &req); err != nil {
+		return nil, err
+	}
+	for i := range c.Nodes {
+		for k := range c.Nodes[i].Cards {
+			card := &c.Nodes[i].Cards[k]
+			if c.Nodes[i].Name != r.PathValue("name") || fmt.Sprint(card.Index) != r.PathValue("card") && card.UUID != r.PathValue("card") {
+				continue
+			}
+			switch {
+			case r.PathValue("action") == "drain":
+				card.State, card.Reason = api.CardQuarantined, req.Reason
+			case strings.HasPrefix(card.Reason, "Xid 79"):
+				return nil, api.Errorf(api.CodeConflict, "node n3: card 1 stays out of service: fell off the bus")
+			default:
+				card.State, card.Reason = api.CardOK, ""
+			}
+			return struct{}{}, nil
+		}
+	}
+	return nil, api.Errorf(api.CodeNotFound, "node %s has no card %q", r.PathValue("name"), r.PathValue("card"))
 }
 
 // Begun is when the fake says that it started.

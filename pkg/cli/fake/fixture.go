@@ -60,10 +60,10 @@ func Small() *Controller {
 	}
 	c.Attempts = map[int64][]api.Attempt{
 		12: {{JobID: 12, Attempt: 1, Epoch: 1, Cause: api.CauseCrash, TriggerRank: number(1), StartTime: at(3 * time.Hour), EndTime: at(2 * time.Hour),
-			Nodes: []string{"n1", "n3"}, ExitCodes: []int{143, 1, 143, 143}, GPUSeconds: 4 * 3600},
+			Nodes: []string{"n1", "n3"}, ExitCodes: []int{143, 1, 143, 143}, Code: 1, GPUSeconds: 4 * 3600},
 			{JobID: 12, Attempt: 2, Epoch: 2, StartTime: run.StartTime, Nodes: run.Nodes, ExitCodes: []int{}}},
 		15: {{JobID: 15, Attempt: 1, Epoch: 1, Cause: api.CauseCrash, TriggerRank: number(1), TriggerRole: "worker", StartTime: failed.StartTime, EndTime: failed.EndTime,
-			Nodes: failed.Nodes, ExitCodes: []int{0, 3}, GPUSeconds: 186}},
+			Nodes: failed.Nodes, ExitCodes: []int{0, 3}, Code: 3, GPUSeconds: 186}},
 	}
 	c.Events = smallEvents(at)
 	return c

@@ -19,6 +19,7 @@ func Run(t *testing.T, cards int, open func(t *testing.T) gpu.Provider) {
 	t.Run("samples", func(t *testing.T) { testSamples(t, start(t, open)) })
 	t.Run("from several goroutines", func(t *testing.T) { testConcurrent(t, start(t, open), cards) })
 	t.Run("a cancelled call", func(t *testing.T) { testCancelled(t, start(t, open), cards) })
+	t.Run("resume", func(t *testing.T) { testResume(t, start(t, open)) })
 	t.Run("closed twice", func(t *testing.T) {
 		p := start(t, open)
 		if err := errors.Join(p.Close(), p.Close()); err != nil {
@@ -78,8 +79,46 @@ func testSamples(t *testing.T, p gpu.Provider) {
 		if s.UsedBytes < -1 || s.UsedBytes > cards[i].VRAMBytes || s.StrangersBytes < -1 || s.StrangersBytes > s.UsedBytes {
 			t.Errorf("card %d: %d of %d bytes used, %d by strangers", i, s.UsedBytes, cards[i].VRAMBytes, s.StrangersBytes)
 		}
+		if s.Xid != 0 && !gpu.FatalXid(s.Xid) {
+			t.Errorf("card %d: Xid %d is no fault of the card", i, s.Xid)
+		}
+		for _, p := range s.Processes {
+			if p.PID <= 0 || p.VRAMBytes < -1 || p.VRAMBytes > cards[i].VRAMBytes {
+				t.Errorf("card %d: process %+v", i, p)
+			}
+		}
 		if s.Utilization < -1 || s.Utilization > 100 || s.PowerWatts < -1 || s.Temperature < -1 || s.ECCErrors < -1 {
 			t.Errorf("card %d: utilization %d, %d W, %d degrees, %d ECC errors", i, s.Utilization, s.PowerWatts, s.Temperature, s.ECCErrors)
+		}
+	}
+}
+
+// testResume: a card that is well stays so, and a card that is not there is no harm.
+func testResume(t *testing.T, p gpu.Provider) {
+	r, ok := p.(gpu.Resumer)
+	if !ok {
+		t.Skip("it remembers nothing")
+	}
+	before, err := p.Sample(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	uuids := []string{"GPU-of-nobody"}
+	for _, s := range before {
+		uuids = append(uuids, s.UUID)
+	}
+	for _, u := range uuids {
+		if err := r.Resume(context.Background(), u); err != nil {
+			t.Errorf("resume %s: %v", u, err)
+		}
+	}
+	after, err := p.Sample(context.Background())
+	if err != nil || len(after) != len(before) {
+		t.Fatalf("%d samples, %v", len(after), err)
+	}
+	for i := range after {
+		if after[i].Unhealthy != before[i].Unhealthy || after[i].UUID != before[i].UUID {
+			t.Errorf("card %d was %+v, is %+v", i, before[i], after[i])
 		}
 	}
 }

@@ -118,6 +118,9 @@ func (s *nvmlSource) add(d nvml.Device) error {
 	}
 	pci := busID(d)
 	base := api.CardInfo{PCI: pci, NUMA: s.numa(pci), Driver: s.driver}
+	if minor, ret := d.GetMinorNumber(); ret == nvml.SUCCESS {
+		base.Device = "/dev/nvidia" + strconv.Itoa(minor)
+	}
 	if major, minor, ret := d.GetCudaComputeCapability(); ret == nvml.SUCCESS {
 		base.Compute = fmt.Sprintf("%d.%d", major, minor)
 	}
@@ -270,6 +273,10 @@ func (s *nvmlSource) read(i int) gpu.Sample {
 	if _, _, _, failed, ret := d.gpu.GetRemappedRows(); ret == nvml.SUCCESS && failed && out.Unhealthy == "" {
 		out.Unhealthy = "a row of its memory could not be remapped"
 	}
+	// Cards before Ampere retire pages instead, and go on handing out a bad one until a reset.
+	if pending, ret := d.gpu.GetRetiredPagesPendingStatus(); ret == nvml.SUCCESS && pending == nvml.FEATURE_ENABLED && out.Unhealthy == "" {
+		out.Unhealthy = "a bad page of its memory waits for a reset"
+	}
 	out.Processes = processes(d)
 	out.Xid = s.faults.last(d.id)
 	return out
@@ -322,10 +329,6 @@ type faults struct {
 // eventWait bounds one wait for events, and so how long stop takes.
 const eventWait = 200 // ms
 
-// applicationXids are errors of the program that used the card (a wild pointer, an assert)
-// or news without consequence; NVIDIA's Xid catalogue tells none of them to reset.
-var applicationXids = map[uint64]bool{13: true, 31: true, 43: true, 45: true, 63: true, 68: true, 69: true, 92: true, 94: true, 109: true, 121: true}
-
 func watchFaults(lib nvml.Interface, devices []device) *faults {
 	f := &faults{quit: make(chan struct{}), xids: make(map[string]int)}
 	set, ret := lib.EventSetCreate()
@@ -360,7 +363,7 @@ func (f *faults) run() {
 		if ret != nvml.SUCCESS {
 			return // the samples themselves will say what is wrong
 		}
-		if e.EventType != nvml.EventTypeXidCriticalError || applicationXids[e.EventData] {
+		if e.EventType != nvml.EventTypeXidCriticalError || !gpu.FatalXid(int(e.EventData)) {
 			continue
 		}
 		if id, ret := e.Device.GetUUID(); ret == nvml.SUCCESS {

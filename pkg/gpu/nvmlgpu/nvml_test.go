@@ -3,21 +3,28 @@
 package nvmlgpu
 
 import (
+	"bytes"
+	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxb200"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 
 	"gangd/pkg/gpu"
+	"gangd/pkg/gpu/gputest"
 )
 
 // machine is a mock server whose cards also have what go-nvml's mock leaves out.
@@ -64,6 +71,8 @@ func complete(d *server.Device, i int) {
 	d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, false, nvml.SUCCESS }
 	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
 	d.GetGraphicsRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
+	d.GetMinorNumberFunc = func() (int, nvml.Return) { return i, nvml.SUCCESS }
+	d.GetRetiredPagesPendingStatusFunc = func() (nvml.EnableState, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
 	d.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return nvml.SUCCESS }
 }
 
@@ -96,8 +105,64 @@ func start(t *testing.T, m *machine) *nvmlSource {
 	return src.(*nvmlSource)
 }
 
+// machines are go-nvml's own mock servers, each of eight cards.
+func machines() map[string]*machine {
+	return map[string]*machine{"dgxa100": newMachine(dgxa100.New()), "dgxh100": h100s(), "dgxh200": newMachine(dgxh200.New()), "dgxb200": newMachine(dgxb200.New())}
+}
+
+func init() {
+	for name := range machines() {
+		machinePlays[name] = func() (source, error) { return initialise(named(name), "/nonexistent") }
+	}
+}
+
+// named is a mock server at work whose cards have the same names each time.
+func named(name string) *machine {
+	m := machines()[name]
+	for i, d := range m.devices {
+		d.UUID = fmt.Sprintf("GPU-%s-%d", name, i)
+		if i < 2 {
+			d.MemoryInfo.Used = 40 << 30
+			d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+				return []nvml.ProcessInfo{{Pid: uint32(4000 + i), UsedGpuMemory: 39 << 30}}, nvml.SUCCESS
+			}
+		}
+	}
+	return m
+}
+
+// TestMachines: the contract over each mock server, through a child.
+func TestMachines(t *testing.T) {
+	for name := range machines() {
+		t.Run(name, func(t *testing.T) {
+			gputest.Run(t, 8, func(t *testing.T) gpu.Provider { return provider(t, name, 0, time.Nanosecond) })
+		})
+	}
+}
+
+var update = flag.Bool("update", false, "write the recordings of the mock servers")
+
+// TestRecordingsOfMachines: what the child says of the mock servers is what was recorded.
+func TestRecordingsOfMachines(t *testing.T) {
+	for name, open := range machinePlays {
+		var out bytes.Buffer
+		if code := serve(context.Background(), strings.NewReader("inventory\nsample\n"), &out, open); code != 0 {
+			t.Fatal(code)
+		}
+		file := filepath.Join("testdata", name+recordingSuffix)
+		if *update {
+			if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, out.Bytes()) {
+			t.Errorf("%s is not current (%v); go test ./pkg/gpu/nvmlgpu -update writes it", file, err)
+		}
+	}
+}
+
 func TestInventory(t *testing.T) {
-	for name, m := range map[string]*machine{"dgxh100": h100s(), "dgxa100": newMachine(dgxa100.New())} {
+	for name, m := range machines() {
 		t.Run(name, func(t *testing.T) {
 			cards, err := start(t, m).inventory()
 			if err != nil || len(cards) != 8 {
@@ -106,7 +171,7 @@ func TestInventory(t *testing.T) {
 			for i, c := range cards {
 				d := m.devices[i]
 				if c.Index != i || c.UUID != d.UUID || c.Model != d.Config.Name || c.VRAMBytes != int64(d.MemoryInfo.Total) || c.MIG ||
-					c.PCI != fmt.Sprintf("00000000:%02X:00.0", i+1) || c.NUMA != i/4 || c.Driver != m.DriverVersion ||
+					c.PCI != fmt.Sprintf("00000000:%02X:00.0", i+1) || c.NUMA != i/4 || c.Device != fmt.Sprintf("/dev/nvidia%d", i) || c.Driver != m.DriverVersion ||
 					c.Compute != fmt.Sprintf("%d.%d", d.Config.CudaMajor, d.Config.CudaMinor) || len(c.Peers) != 7 || slices.Contains(c.Peers, i) {
 					t.Errorf("card %d: %+v", i, c)
 				}
@@ -181,6 +246,7 @@ func TestSample(t *testing.T) {
 		return 0, nvml.ERROR_NOT_SUPPORTED
 	}
 	m.devices[3].GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 9, false, true, nvml.SUCCESS }
+	m.devices[4].GetRetiredPagesPendingStatusFunc = func() (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
 	s := start(t, m)
 	lost := func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
 	m.devices[2].GetMemoryInfoFunc = lost // after the inventory
@@ -195,6 +261,7 @@ func TestSample(t *testing.T) {
 		1: {UsedBytes: 0, Utilization: -1, PowerWatts: -1, Temperature: -1, ECCErrors: -1, StrangersBytes: -1},
 		2: {UsedBytes: -1, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "fell off the bus"},
 		3: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "a row of its memory could not be remapped"},
+		4: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "a bad page of its memory waits for a reset"},
 	}
 	for i, w := range want {
 		w.UUID = m.devices[i].UUID
@@ -257,4 +324,45 @@ func TestThisMachine(t *testing.T) {
 	for i := range cards {
 		t.Logf("%+v %+v", cards[i], samples[i])
 	}
+}
+
+// BenchmarkSample is what a reading of eight cards costs the daemon (self) and the probe child,
+// which here asks a mock server instead of a driver.
+func BenchmarkSample(b *testing.B) {
+	b.Setenv(childEnv, "dgxh100")
+	p, err := New(Options{Command: []string{os.Args[0]}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	if s, err := p.Sample(context.Background()); err != nil || len(s) != 8 {
+		b.Fatal(len(s), err)
+	}
+	pid := p.child.cmd.Process.Pid
+	self, child := cpuOf(b, os.Getpid()), cpuOf(b, pid)
+	for b.Loop() {
+		if _, err := p.Sample(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	n := float64(b.N)
+	b.ReportMetric(float64(cpuOf(b, os.Getpid())-self)/n/1e3, "self-us/op")
+	b.ReportMetric(float64(cpuOf(b, pid)-child)/n/1e3, "child-us/op")
+}
+
+// cpuOf is the CPU time of a process, in nanoseconds.
+func cpuOf(b *testing.B, pid int) int64 {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var sum int64
+	for _, t := range tasks {
+		var ns int64
+		if text, err := os.ReadFile(t); err == nil {
+			_, _ = fmt.Sscan(string(text), &ns)
+		}
+		sum += ns
+	}
+	return sum
 }

@@ -2,9 +2,11 @@ package nvmlgpu
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"time"
 
@@ -30,6 +32,9 @@ type Options struct {
 	Log     *slog.Logger // nil: none
 	Limit   time.Duration
 	Retry   time.Duration
+	// XidFile keeps the fatal Xids of this boot, so that a restart of the daemon heals no card;
+	// empty: nowhere. Boot names the boot.
+	XidFile, Boot string
 }
 
 // Provider reads cards through a probe child.
@@ -45,11 +50,15 @@ type Provider struct {
 	none   bool // no driver: there is nothing to sample
 	closed bool
 	xids   map[string]int // by UUID: a new child does not know what an older one saw
+	kept   map[string]int // of them, what is in the file
 	stop   context.CancelCauseFunc
 	life   context.Context
 }
 
-var _ gpu.Provider = (*Provider)(nil)
+var (
+	_ gpu.Provider = (*Provider)(nil)
+	_ gpu.Resumer  = (*Provider)(nil)
+)
 
 var errClosed = errors.New("gpu provider is closed")
 
@@ -68,7 +77,8 @@ func New(o Options) (*Provider, error) {
 	if o.Retry == 0 {
 		o.Retry = retryAfter
 	}
-	p := &Provider{o: o, turn: make(chan struct{}, 1), xids: make(map[string]int)}
+	p := &Provider{o: o, turn: make(chan struct{}, 1), xids: readXids(o.XidFile, o.Boot)}
+	p.kept = maps.Clone(p.xids)
 	p.life, p.stop = context.WithCancelCause(context.Background())
 	p.turn <- struct{}{}
 	return p, nil
@@ -178,7 +188,65 @@ func (p *Provider) take(a answer) (answer, error) {
 		}
 		s.Xid = p.xids[s.UUID]
 	}
+	p.keepXids()
 	return a, nil
+}
+
+// Resume forgets the Xids of a card. The child goes with them: it remembers them too, and the
+// next one begins with a fresh NVML, which sees a card that was reset.
+func (p *Provider) Resume(ctx context.Context, uuid string) error {
+	select {
+	case <-p.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { p.turn <- struct{}{} }()
+	if p.closed {
+		return errClosed
+	}
+	delete(p.xids, uuid)
+	p.keepXids()
+	if p.child != nil {
+		p.child.end()
+		p.stuck, p.child = p.child, nil
+	}
+	return nil
+}
+
+// xidFile is what is kept of the Xids over a restart.
+type xidFile struct {
+	Boot string         `json:"boot"`
+	Xids map[string]int `json:"xids"`
+}
+
+// readXids gives what was kept in this boot. After another the cards were reset.
+func readXids(path, boot string) map[string]int {
+	b, err := os.ReadFile(path)
+	var f xidFile
+	if err != nil || json.Unmarshal(b, &f) != nil || f.Boot != boot || f.Xids == nil {
+		return make(map[string]int)
+	}
+	return f.Xids
+}
+
+// keepXids writes them down when they have changed. A disk that is full costs a restart's
+// memory, not the quarantine.
+func (p *Provider) keepXids() {
+	if p.o.XidFile == "" || maps.Equal(p.xids, p.kept) {
+		return
+	}
+	b, err := json.Marshal(xidFile{Boot: p.o.Boot, Xids: p.xids})
+	if err == nil {
+		tmp := p.o.XidFile + ".new"
+		if err = os.WriteFile(tmp, b, 0o600); err == nil {
+			err = os.Rename(tmp, p.o.XidFile)
+		}
+	}
+	if err != nil {
+		p.o.Log.Warn("Xids not kept", "error", err)
+		return
+	}
+	p.kept = maps.Clone(p.xids)
 }
 
 // closeWait bounds how long Close waits for a child; one stuck in the driver is left to

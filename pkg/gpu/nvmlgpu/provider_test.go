@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// machinePlays are children over mock servers, where the build has cgo.
+var machinePlays = map[string]func() (source, error){}
+
 type fake struct{ xid int }
 
 func (fake) inventory() ([]api.CardInfo, error) {
@@ -41,6 +44,12 @@ func (f fake) sample() ([]gpu.Sample, error) {
 func (fake) close() {}
 
 func playChild(play string) int {
+	if open := machinePlays[play]; open != nil {
+		return serve(context.Background(), os.Stdin, os.Stdout, open)
+	}
+	if strings.HasSuffix(play, recordingSuffix) {
+		return serve(context.Background(), os.Stdin, os.Stdout, func() (source, error) { return readRecording(play) })
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	switch play {
 	case "none":

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
+	"gangd/pkg/proc"
 )
 
 // PollInterval is how often the file is looked at: a tenth of the shortest heartbeat in
@@ -35,10 +37,14 @@ type Provider struct {
 	mu    sync.Mutex
 	seen  stamp
 	state []Steering
+	acked []int // by card: the Xid that somebody has seen to, until the file names another
 	err   error // of the newest version of the file, until a Sample has given it
 }
 
-var _ gpu.Provider = (*Provider)(nil)
+var (
+	_ gpu.Provider = (*Provider)(nil)
+	_ gpu.Resumer  = (*Provider)(nil)
+)
 
 // stamp tells two versions of a file apart; the zero value is "no file".
 type stamp struct {
@@ -54,7 +60,7 @@ func New(text, node, file string) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{cards: cards, file: file, state: make([]Steering, len(cards)), changed: make(chan struct{}, 1), quit: make(chan struct{})}
+	p := &Provider{cards: cards, file: file, state: make([]Steering, len(cards)), acked: make([]int, len(cards)), changed: make(chan struct{}, 1), quit: make(chan struct{})}
 	if file != "" && len(cards) > 0 {
 		p.done.Go(p.watch)
 	}
@@ -102,7 +108,8 @@ func (p *Provider) look() bool {
 	info, err := os.Stat(p.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		news := p.seen.info != nil
-		p.seen, p.state = stamp{}, make([]Steering, len(p.cards))
+		p.seen = stamp{}
+		p.steer(make([]Steering, len(p.cards)))
 		return news
 	}
 	if err != nil || p.seen.same(info) {
@@ -118,9 +125,31 @@ func (p *Provider) look() bool {
 		p.err = fmt.Errorf("%s: %w", p.file, err)
 		return true
 	}
-	news := p.err != nil || !slices.Equal(state, p.state)
-	p.state, p.err = state, nil
+	news := p.err != nil || !reflect.DeepEqual(state, p.state)
+	p.err = nil
+	p.steer(state)
 	return news
+}
+
+func (p *Provider) steer(state []Steering) {
+	for i := range state {
+		if state[i].Xid != p.acked[i] {
+			p.acked[i] = 0
+		}
+	}
+	p.state = state
+}
+
+// Resume counts the Xid that a card shows now as seen to.
+func (p *Provider) Resume(ctx context.Context, uuid string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, c := range p.cards {
+		if c.UUID == uuid {
+			p.acked[i] = p.state[i].Xid
+		}
+	}
+	return ctx.Err()
 }
 
 func (s *stamp) same(info fs.FileInfo) bool {
@@ -146,12 +175,27 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 	for i, c := range p.cards {
 		s := &p.state[i]
 		strangers := min(int64(s.Strangers), c.VRAMBytes)
+		processes, held := alive(s.Processes)
 		out[i] = gpu.Sample{
-			UUID: c.UUID, UsedBytes: min(int64(s.Used)+strangers, c.VRAMBytes), StrangersBytes: strangers,
-			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), Xid: s.Xid, ECCErrors: 0,
+			UUID: c.UUID, UsedBytes: min(max(int64(s.Used), held)+strangers, c.VRAMBytes), StrangersBytes: strangers,
+			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), ECCErrors: 0, Processes: processes,
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
-			PowerWatts: 70 + s.Utilization*63/10, Temperature: 30 + s.Utilization/2,
+			PowerWatts: 70 + max(s.Utilization, 0)*63/10, Temperature: 30 + max(s.Utilization, 0)/2,
+		}
+		if s.Xid != p.acked[i] && gpu.FatalXid(s.Xid) {
+			out[i].Xid = s.Xid
 		}
 	}
 	return out, nil
+}
+
+// alive leaves out the processes that are gone: the driver takes back what they had.
+func alive(all []Process) (out []gpu.Process, held int64) {
+	for _, p := range all {
+		if s, ok := proc.ReadStat(p.PID); ok && !s.Dead() {
+			out = append(out, gpu.Process{PID: p.PID, VRAMBytes: int64(p.Used)})
+			held += int64(p.Used)
+		}
+	}
+	return out, held
 }

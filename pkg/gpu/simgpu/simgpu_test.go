@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,7 +130,7 @@ func TestSteering(t *testing.T) {
 		{"", file + ": line 1: unexpected end of JSON input"},
 		{`{"7":{}}`, file + `: there is no card "7"; there are 2, by index from 0 or by UUID`},
 		{`{"0":{"utilisation":5}}`, file + `: json: unknown field "utilisation"`},
-		{`{"0":{"utilization":101}}`, file + `: card "0": utilization 101 is not in 0..100`},
+		{`{"0":{"utilization":101}}`, file + `: card "0": utilization 101 is not in 0..100, nor -1 for unknown`},
 		{`{"0":{"used":"lots"}}`, file + `: "lots" is not a size such as 40G`},
 		{`{"0":{"used":-5}}`, file + `: "-5" is not a size such as 40G`},
 		{`{}`, idle},
@@ -200,5 +201,62 @@ func TestFileOfNoCards(t *testing.T) {
 	defer p.Close()
 	if got := line(t, p); got != "" {
 		t.Error(got)
+	}
+}
+
+// TestProcesses: a process that the file names holds VRAM while it lives.
+func TestProcesses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n1.json")
+	p, err := New("1x80G", "n1", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	sleep := exec.Command("sleep", "1000")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, fmt.Sprintf(`{"0":{"used":"10G","used_by_strangers":"5G","processes":[{"pid":%d,"used":"30G"},{"pid":%d,"used":"1G"}]}}`, sleep.Process.Pid, 1<<29))
+	s, err := p.Sample(context.Background())
+	if err != nil || s[0].UsedBytes != 35<<30 || len(s[0].Processes) != 1 || s[0].Processes[0] != (gpu.Process{PID: sleep.Process.Pid, VRAMBytes: 30 << 30}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	_ = sleep.Process.Kill()
+	_ = sleep.Wait()
+	s, err = p.Sample(context.Background())
+	if err != nil || s[0].UsedBytes != 15<<30 || len(s[0].Processes) != 0 {
+		t.Errorf("after its end: %+v, %v", s, err)
+	}
+	write(t, file, `{"0":{"processes":[{"used":"1G"}]}}`)
+	if got := line(t, p); got != file+`: card "0": 0 is not the number of a process` {
+		t.Error(got)
+	}
+}
+
+// TestXids: only fatal ones are a card's, until somebody has seen to it or the file names
+// another.
+func TestXids(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n1.json")
+	p, err := New("1x80G", "n1", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, step := range []struct{ text, want string }{
+		{`{"0":{"xid":45}}`, "0 0 0 0 "},
+		{`{"0":{"xid":79}}`, "0 0 0 79 "},
+		{"resume", "0 0 0 0 "},
+		{`{"0":{"xid":79,"utilization":1}}`, "0 0 1 0 "},
+		{`{"0":{"xid":48}}`, "0 0 0 48 "},
+		{`{"0":{"xid":79}}`, "0 0 0 79 "},
+	} {
+		if step.text != "resume" {
+			write(t, file, step.text)
+		} else if err := p.Resume(context.Background(), "GPU-sim-n1-0"); err != nil {
+			t.Error(err)
+		}
+		if got := line(t, p); got != step.want {
+			t.Errorf("%s: %q, want %q", step.text, got, step.want)
+		}
 	}
 }

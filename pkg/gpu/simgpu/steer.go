@@ -14,15 +14,25 @@ import (
 // card that is not idle and well, by index or UUID, "*" for all that are not named:
 //
 //	{"0": {"used_by_strangers": "40G"}, "GPU-sim-n1-3": {"xid": 79}, "*": {"utilization": 90}}
+//	{"2": {"processes": [{"pid": 4711, "used": "43.1G"}]}}
 //
 // The same object may stand under "cards", which may also be a list whose entries carry
 // "index" or "uuid". Sizes are bytes or texts such as "40G".
 type Steering struct {
 	Strangers   Size   `json:"used_by_strangers"` // VRAM held by processes of nobody's gang
 	Used        Size   `json:"used"`              // VRAM held by gangs
-	Utilization int    `json:"utilization"`       // percent
+	Utilization int    `json:"utilization"`       // percent, -1: it can't be read
 	Xid         int    `json:"xid"`               // last fatal Xid
 	Unhealthy   Reason `json:"unhealthy"`         // why the card must not be used
+	// Processes share Used out: each is a real process on this machine, and what it holds is
+	// free when it is gone. What they hold beyond Used counts as well.
+	Processes []Process `json:"processes"`
+}
+
+// Process is a process of this machine that is said to hold VRAM.
+type Process struct {
+	PID  int  `json:"pid"`
+	Used Size `json:"used"`
 }
 
 // Size is a number of bytes, or a text such as "40G".
@@ -85,8 +95,13 @@ func parseSteering(data []byte, cards []api.CardInfo) ([]Steering, error) {
 		return nil, err
 	}
 	for name, s := range named {
-		if s.Utilization < 0 || s.Utilization > 100 {
-			return nil, fmt.Errorf("card %q: utilization %d is not in 0..100", name, s.Utilization)
+		if s.Utilization < -1 || s.Utilization > 100 {
+			return nil, fmt.Errorf("card %q: utilization %d is not in 0..100, nor -1 for unknown", name, s.Utilization)
+		}
+		for _, p := range s.Processes {
+			if p.PID <= 0 {
+				return nil, fmt.Errorf("card %q: %d is not the number of a process", name, p.PID)
+			}
 		}
 	}
 	out := make([]Steering, len(cards))

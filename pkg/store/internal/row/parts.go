@@ -26,6 +26,7 @@ type rank struct {
 	Signal   int           `json:"signal,omitempty"`
 	OutStart int64         `json:"out_start,omitempty"`
 	ErrStart int64         `json:"err_start,omitempty"`
+	VRAMPeak int64         `json:"vram_peak,omitempty"`
 }
 
 // IsZero lets a slot without a node be left out.
@@ -35,12 +36,12 @@ func (s slot) IsZero() bool { return s.Node == "" && len(s.Cards) == 0 }
 func Blank(r *gang.Rank) bool {
 	return r.State == api.RankBlocked && slot(r.Slot).IsZero() && r.PID == 0 &&
 		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0 &&
-		r.OutStart == 0 && r.ErrStart == 0
+		r.OutStart == 0 && r.ErrStart == 0 && r.VRAMPeak == 0
 }
 
 // Rank encodes one rank.
 func Rank(r *gang.Rank) ([]byte, error) {
-	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal, r.OutStart, r.ErrStart})
+	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal, r.OutStart, r.ErrStart, r.VRAMPeak})
 }
 
 // DecodeRank decodes one rank.
@@ -50,7 +51,7 @@ func DecodeRank(jobID int64, index int, data []byte) (gang.Rank, error) {
 		return gang.Rank{}, fmt.Errorf("row of rank %d of job %d: %w", index, jobID, err)
 	}
 	return gang.Rank{State: r.State, Slot: cluster.Slot(r.Slot), PID: r.PID, Start: r.Start, End: r.End,
-		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart}, nil
+		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart, VRAMPeak: r.VRAMPeak}, nil
 }
 
 type epoch struct {
@@ -62,12 +63,13 @@ type epoch struct {
 	ExitCodes []int     `json:"exit_codes,omitempty"`
 	OutStarts []int64   `json:"out_starts,omitempty"`
 	ErrStarts []int64   `json:"err_starts,omitempty"`
+	VRAMPeak  int64     `json:"vram_peak,omitempty"`
 }
 
 // Epoch encodes an attempt, all but its job and number.
 func Epoch(e *gang.EpochRow) ([]byte, error) {
 	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes,
-		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts}
+		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -81,7 +83,7 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}
@@ -98,6 +100,7 @@ type node struct {
 	Strikes   int           `json:"strikes,omitempty"`
 	Hello     api.Hello     `json:"hello"`
 	Connected bool          `json:"connected,omitempty"`
+	Sick      string        `json:"sick,omitempty"`
 	Left      []left        `json:"left,omitempty"`
 	Res       *resources    `json:"res,omitempty"`
 }
@@ -117,7 +120,6 @@ type resources struct {
 	MemoryBytes int64    `json:"memory_bytes"`
 	Features    []string `json:"features,omitempty"`
 	Partitions  []string `json:"partitions,omitempty"`
-	Switch      string   `json:"switch,omitempty"`
 	Cards       []card   `json:"cards,omitempty"`
 	Grants      []grant  `json:"grants,omitempty"`
 }
@@ -129,6 +131,9 @@ type card struct {
 	StrangersBytes int64         `json:"strangers_bytes,omitempty"`
 	UsedBytes      int64         `json:"used_bytes,omitempty"`
 	Utilization    int           `json:"utilization"`
+	Fault          string        `json:"fault,omitempty"`
+	Held           string        `json:"held,omitempty"`
+	Drained        string        `json:"drained,omitempty"`
 }
 
 type grant struct {
@@ -150,7 +155,7 @@ type cardGrant struct {
 // Node encodes a node, all but its name.
 func Node(n *gang.Node) ([]byte, error) {
 	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, BootID: n.BootID, LastSeen: n.LastSeen,
-		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected}
+		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
 	for _, l := range n.Left {
 		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
 	}
@@ -162,7 +167,7 @@ func Node(n *gang.Node) ([]byte, error) {
 
 func encodeResources(n *cluster.Node) *resources {
 	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, NotReady: n.NotReady, CPUs: n.CPUs,
-		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions, Switch: n.Switch}
+		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
 	}
@@ -183,7 +188,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 		return nil, fmt.Errorf("row of node %s: %w", name, err)
 	}
 	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, BootID: r.BootID, LastSeen: r.LastSeen,
-		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected}
+		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
 		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
 	}
@@ -195,7 +200,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 
 func decodeResources(r *resources) *cluster.Node {
 	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, NotReady: r.NotReady, CPUs: r.CPUs,
-		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions, Switch: r.Switch}
+		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
 	}

@@ -1,0 +1,386 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/watchdog"
+)
+
+// The watchdogs of a gang. Nodes say which ranks are silent and what their cards were seen
+// doing; only here, where all members come together, something is ended. Nothing of this is
+// stored: after a restart the nodes say it again.
+
+// Watched is what the watchdogs of a node see of one member, whole; a repeat is harmless.
+type Watched struct {
+	Job    int64
+	Epoch  int
+	Node   string
+	Silent []int // ranks that have beaten, and not for the stall time-out
+	Watch  api.WatchNote
+}
+
+func (Watched) event() {}
+
+// answerPatience is how long a node may be late with the answer to a check, beyond the time
+// that its readings take. Without an answer nothing is ended, so it may be short.
+const answerPatience = 2 * time.Second
+
+// guard is what is known of a running gang for its watchdogs.
+type guard struct {
+	seen   map[string]*Watched // by node, the newest
+	check  *check
+	rests  bool // a suspicion was dismissed a moment ago: not again before the timer
+	warned bool // of idling
+}
+
+// check is the question to all members whether their cards are idle.
+type check struct {
+	round   int64
+	rank    int // that was silent
+	answers map[string]*api.Finding
+}
+
+// WatchOf is which watchdogs a job is under.
+func WatchOf(s *api.Settings, j *Job) api.Watch {
+	pick := func(own, site time.Duration) time.Duration {
+		switch {
+		case own < 0:
+			return 0
+		case own > 0:
+			return own
+		}
+		return site
+	}
+	w := api.Watch{StallTimeout: pick(j.Spec.StallTimeout, s.StallTimeout), IdleLimit: pick(j.Spec.IdleLimit, s.IdleLimit)}
+	if j.Spec.GPUWatch {
+		w.HangWindow, w.HangGrace = s.GPUHangWindow, s.GPUHangLoadGrace
+	}
+	if slices.Contains(s.IdleExempt, j.User) {
+		w.IdleLimit = 0
+	}
+	if w.IdleLimit > 0 {
+		w.IdleEnd = s.IdleEnd
+	}
+	return w
+}
+
+// watched takes in what a node sees, and judges.
+func (w *World) watched(ev Watched) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(noNode(ev.Node))
+	}
+	p, ok := h.members[memberKey(ev.Job, ev.Epoch)]
+	if !ok || reserved(p.e.job) || p.e.job.Drain != nil {
+		return ignored("not running")
+	}
+	e := p.e
+	if e.guard == nil {
+		e.guard = &guard{seen: map[string]*Watched{}}
+	}
+	g := e.guard
+	if was := g.seen[ev.Node]; ev.Watch.Blind > 0 && (was == nil || was.Watch.Blind == 0) {
+		w.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
+			Text: fmt.Sprintf("%s: the cards could not be read for %s: no watchdog can act there", ev.Node, ev.Watch.Blind)})
+	}
+	g.seen[ev.Node] = &ev
+	if c := g.check; c != nil && c.round == ev.Watch.Round && ev.Watch.Finding != nil {
+		c.answers[ev.Node] = ev.Watch.Finding
+	}
+	w.guardJudge(e)
+	return applied()
+}
+
+// guardJudge applies every rule to what is known now.
+func (w *World) guardJudge(e *entry) {
+	w.judgeSilence(e)
+	if e.job.Drain == nil {
+		w.judgeHang(e)
+	}
+	if e.job.Drain == nil {
+		w.judgeIdle(e)
+	}
+}
+
+// silent is the first rank that is; -1: none.
+func (g *guard) silent(j *Job) (rank int, node string) {
+	rank = -1
+	for i := range j.Members {
+		s := g.seen[j.Members[i].Node]
+		if s == nil {
+			continue
+		}
+		for _, r := range s.Silent {
+			if r >= 0 && r < len(j.Ranks) && j.Ranks[r].State == api.RankRunning && (rank < 0 || r < rank) {
+				rank, node = r, s.Node
+			}
+		}
+	}
+	return rank, node
+}
+
+// carded are the nodes on which a gang has cards, in the order of its members.
+func carded(j *Job) []string {
+	var out []string
+	for i := range j.Members {
+		if len(memberCards(j, &j.Members[i])) > 0 {
+			out = append(out, j.Members[i].Node)
+		}
+	}
+	return out
+}
+
+func memberCards(j *Job, m *Member) []string {
+	var out []string
+	for _, r := range m.Ranks {
+		for _, uuid := range j.Ranks[r].Slot.Cards {
+			if !slices.Contains(out, uuid) {
+				out = append(out, uuid)
+			}
+		}
+	}
+	return out
+}
+
+func (w *World) judgeSilence(e *entry) {
+	g := e.guard
+	rank, node := g.silent(e.job)
+	switch c := g.check; {
+	case rank < 0 && c != nil:
+		w.dismiss(e, nil, fmt.Sprintf("rank %d beats again", c.rank))
+	case rank < 0 || g.rests:
+	case c == nil:
+		w.suspect(e, rank, node)
+	default:
+		w.weigh(e, c)
+	}
+}
+
+// suspect asks every member that has cards to look at them.
+func (w *World) suspect(e *entry, rank int, node string) {
+	j, g := e.job, e.guard
+	nodes := carded(j)
+	w.emitJob(j, api.Event{Type: api.EventStallSuspected, Rank: rankPtr(rank), Node: node, Samples: w.figures(j),
+		Text: fmt.Sprintf("rank %d has not beaten for %s", rank, WatchOf(&w.set, j).StallTimeout)})
+	g.check = &check{round: w.nextSeq, rank: rank, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
+	if len(nodes) == 0 {
+		w.dismiss(e, nil, "the gang has no cards that could show whether it works")
+		return
+	}
+	w.desired = append(w.desired, nodes...)
+	n := time.Duration(max(w.set.StallConfirmSamples, 1))
+	w.in(n*(w.set.StallConfirmInterval+w.set.Heartbeat)+answerPatience, watchTimer(j))
+}
+
+func watchTimer(j *Job) timer { return timer{kind: timerWatch, job: j.ID, epoch: j.Epoch} }
+
+// weigh decides as soon as the answers allow: one that is not idle is enough to dismiss,
+// and only all of them together confirm.
+func (w *World) weigh(e *entry, c *check) {
+	nodes := carded(e.job)
+	answered := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return c.answers[n] == nil })
+	if len(answered) == 0 {
+		return
+	}
+	f := watchdog.Merge(answered, func(n string) *api.Finding { return c.answers[n] })
+	switch {
+	case f.State != api.CardsQuiet:
+		w.dismiss(e, f, findingText(f))
+	case len(answered) == len(nodes):
+		w.trip(e, api.CauseStalled, c.rank, fmt.Sprintf("rank %d was silent for %s; %s", c.rank, WatchOf(&w.set, e.job).StallTimeout, findingText(f)))
+	}
+}
+
+// dismiss puts on record why a silent gang goes on. It is looked at again when it has been
+// silent for as long once more.
+func (w *World) dismiss(e *entry, f *api.Finding, why string) {
+	g := e.guard
+	ev := api.Event{Type: api.EventStallDismissed, Rank: rankPtr(g.check.rank), Text: why}
+	if f != nil {
+		ev.Samples = f.Cards
+	}
+	w.emitJob(e.job, ev)
+	w.desired = append(w.desired, carded(e.job)...) // the question is taken back
+	g.check, g.rests = nil, true
+	w.in(WatchOf(&w.set, e.job).StallTimeout, watchTimer(e.job))
+}
+
+// watchTimeout: a node did not answer, or a dismissal has had its time.
+func (w *World) watchTimeout(e *entry, epoch int) {
+	if e == nil || e.guard == nil || e.job.Epoch != epoch || e.job.Drain != nil {
+		return
+	}
+	g := e.guard
+	if c := g.check; c != nil {
+		var mute []string
+		for _, n := range carded(e.job) {
+			if c.answers[n] == nil {
+				mute = append(mute, n)
+			}
+		}
+		w.dismiss(e, nil, "no answer from "+strings.Join(mute, ", "))
+		return
+	}
+	g.rests = false
+	w.guardJudge(e)
+}
+
+// judgeHang: every member's cards were quiet for the whole window.
+func (w *World) judgeHang(e *entry) {
+	j, g := e.job, e.guard
+	nodes := carded(j)
+	hung := len(nodes) > 0
+	for _, n := range nodes {
+		s := g.seen[n]
+		hung = hung && s != nil && s.Watch.Hung
+	}
+	if !hung {
+		return
+	}
+	f := watchdog.Merge(nodes, func(n string) *api.Finding { return g.seen[n].Watch.Window })
+	w.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", WatchOf(&w.set, j).HangWindow, findingText(f)))
+}
+
+// judgeIdle: the gang is as idle as its busiest member.
+func (w *World) judgeIdle(e *entry) {
+	j, g := e.job, e.guard
+	nodes := carded(j)
+	stage := 2
+	for _, n := range nodes {
+		s := g.seen[n]
+		if s == nil {
+			stage = 0
+			break
+		}
+		stage = min(stage, s.Watch.Idle)
+	}
+	if len(nodes) == 0 {
+		return
+	}
+	rules := WatchOf(&w.set, j)
+	text := fmt.Sprintf("its cards have been idle for %s", rules.IdleLimit)
+	switch {
+	case stage == 0 && g.warned:
+		g.warned = false
+		w.emitJob(j, api.Event{Type: api.EventIdleOver, Text: "its cards work again"})
+	case stage > 0 && !g.warned:
+		g.warned = true
+		if rules.IdleEnd > 0 {
+			text += fmt.Sprintf("; it is ended when they stay so for %s more", rules.IdleEnd)
+		}
+		w.emitJob(j, api.Event{Type: api.EventIdleWarned, Samples: w.figures(j), Text: text})
+	}
+	if stage == 2 {
+		w.trip(e, api.CauseIdle, -1, fmt.Sprintf("its cards were idle for %s, the site's limit of %s and %s more",
+			rules.IdleLimit+rules.IdleEnd, rules.IdleLimit, rules.IdleEnd))
+	}
+}
+
+// trip ends the epoch. What its cards were last seen doing is not shown any more: a node
+// that stops answering now must not look busy.
+func (w *World) trip(e *entry, cause api.Cause, rank int, text string) {
+	j := e.job
+	for i := range j.Members {
+		w.clearFigures(w.nodes[j.Members[i].Node], memberCards(j, &j.Members[i]))
+	}
+	w.drain(e, cause, rank, text)
+}
+
+func (w *World) clearFigures(h *host, uuids []string) {
+	if len(uuids) == 0 {
+		return
+	}
+	res := *h.node.Res
+	res.Cards = slices.Clone(res.Cards)
+	for i := range res.Cards {
+		if slices.Contains(uuids, res.Cards[i].UUID) {
+			res.Cards[i].UsedBytes, res.Cards[i].Utilization = 0, 0
+		}
+	}
+	w.showNode(h).Res = res.Counted()
+}
+
+// unguard forgets a guard: the epoch ends, or a new one begins.
+func (w *World) unguard(e *entry) {
+	if e.guard != nil {
+		e.guard = nil
+		w.timers.cancel(watchTimer(e.job))
+	}
+}
+
+// blindfold forgets what the windows of a node showed: it can't say any more when that ends.
+func (w *World) blindfold(h *host) {
+	for _, p := range h.members {
+		if g := p.e.guard; g != nil && g.seen[h.node.Name] != nil {
+			s := *g.seen[h.node.Name]
+			s.Watch = api.WatchNote{}
+			g.seen[h.node.Name] = &s
+		}
+	}
+}
+
+// checkOrder is the question to one member, nil when there is none.
+func (w *World) checkOrder(e *entry, m *Member) *api.Check {
+	if e.guard == nil || e.guard.check == nil || len(memberCards(e.job, m)) == 0 {
+		return nil
+	}
+	return &api.Check{Round: e.guard.check.round, Readings: w.set.StallConfirmSamples, Interval: w.set.StallConfirmInterval}
+}
+
+// figures are the newest of the cards of a gang, as far as they are known.
+func (w *World) figures(j *Job) []api.CardFinding {
+	f := watchdog.Merge(carded(j), func(node string) *api.Finding {
+		i := slices.IndexFunc(j.Members, func(m Member) bool { return m.Node == node })
+		s := watchdog.NewSeries(watchdog.IdleOf(&w.set), memberCards(j, &j.Members[i]))
+		s.Add(func(uuid string) watchdog.Reading { return lastFigure(w.nodes[node].node.Res, uuid) })
+		return s.Finding()
+	})
+	return f.Cards
+}
+
+func lastFigure(n *cluster.Node, uuid string) watchdog.Reading {
+	if i := cardAt(n, uuid); i >= 0 {
+		return watchdog.Reading{Utilization: n.Cards[i].Utilization, UsedBytes: n.Cards[i].UsedBytes}
+	}
+	return watchdog.Unknown
+}
+
+// findingText says what was measured.
+func findingText(f *api.Finding) string {
+	what := fmt.Sprintf("%s in %s", plural(f.Count, "card"), plural(f.Readings, "reading"))
+	if len(f.Cards) == 0 {
+		return what
+	}
+	c := &f.Cards[0]
+	name := c.UUID
+	if c.Node != "" {
+		name = c.Node + " " + c.UUID
+	}
+	switch f.State {
+	case api.CardsBusy:
+		return fmt.Sprintf("not idle: %s was used at %d%% (%s)", name, c.Utilization, what)
+	case api.CardsMoving:
+		return fmt.Sprintf("not still: the memory of %s moved by %s (%s)", name, sizeText(c.MovedBytes), what)
+	case api.CardsQuiet:
+		var moved int64
+		for i := range f.Cards {
+			moved = max(moved, f.Cards[i].MovedBytes)
+		}
+		return fmt.Sprintf("%s idle, used at most at %d%%, memory moved by at most %s", what, c.Utilization, sizeText(moved))
+	}
+	return fmt.Sprintf("not known: %s could not be read (%s)", name, what)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func sizeText(n int64) string { return fmt.Sprintf("%.1fG", float64(n)/(1<<30)) }

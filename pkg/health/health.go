@@ -1,0 +1,126 @@
+// Package health runs a site's health program on a node: the admin's own word on whether the
+// machine is fit for work (a file system that is full, a link that is down, an old driver).
+//
+// The program gets the node's name as its one argument and as GANG_NODE, an environment of
+// nothing else but PATH, and no input. Its exit status decides:
+//
+//	0   fit
+//	75  it can't tell now (EX_TEMPFAIL): what was last said stays
+//	    any other: not fit, for the reason in the first line of its output
+//
+// A program that is not done in time, can't be started, or was ended by a signal has found a
+// machine that is not fit: one that hangs in a dead file system is the usual case. It is ended
+// with all of its process group.
+package health
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+)
+
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+const (
+	// tempFail is the status of a program that can't tell.
+	tempFail = 75
+	// maxReason keeps a reason fit for a table.
+	maxReason = 200
+	// maxOutput of a program is read: the reason is in its first line.
+	maxOutput = 4096
+	// pipeWait is how long a process that the program left behind may keep its output open.
+	pipeWait = time.Second
+)
+
+// Program is a program of the site.
+type Program struct {
+	Path    string
+	Timeout time.Duration
+}
+
+// Verdict is what a program said. Known is false where it could not tell.
+type Verdict struct {
+	Sick  string // why the node is not fit; empty: it is
+	Known bool
+}
+
+// Check runs the program once. When ctx ends nothing is known.
+func (p Program) Check(ctx context.Context, node string) Verdict {
+	if why := p.unsafe(); why != "" {
+		return Verdict{Sick: why, Known: true}
+	}
+	late, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(late, p.Path, node)
+	cmd.Env = []string{"PATH=" + path, "GANG_NODE=" + node}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = pipeWait
+	var out head
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return Verdict{}
+	case late.Err() != nil:
+		return Verdict{Sick: fmt.Sprintf("%s was not done within %v", p.Path, p.Timeout), Known: true}
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it ended with 0, something of it holds the pipe
+		return Verdict{Known: true}
+	case errors.As(err, &exit) && exit.ExitCode() == tempFail:
+		return Verdict{}
+	}
+	if line := firstLine(out.String()); line != "" && exit != nil {
+		return Verdict{Sick: line, Known: true}
+	}
+	return Verdict{Sick: fmt.Sprintf("%s: %v", p.Path, err), Known: true}
+}
+
+// unsafe refuses a program that others than its owner may change: gnoded runs it as root.
+func (p Program) unsafe() string {
+	info, err := os.Stat(p.Path)
+	switch {
+	case err != nil:
+		return err.Error()
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Sprintf("%s may be changed by others than its owner (mode %04o): chmod go-w", p.Path, info.Mode().Perm())
+	}
+	return ""
+}
+
+// firstLine is the first line that says something, fit for anybody's terminal.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) || r == unicode.ReplacementChar {
+				return ' '
+			}
+			return r
+		}, line))
+		if line == "" {
+			continue
+		}
+		if r := []rune(line); len(r) > maxReason {
+			line = string(r[:maxReason-1]) + "…"
+		}
+		return line
+	}
+	return ""
+}
+
+// head keeps the beginning of what is written.
+type head struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (h *head) Write(p []byte) (int, error) {
+	h.Buffer.Write(p[:min(len(p), max(0, maxOutput-h.Len()))])
+	return len(p), nil
+}
