@@ -210,7 +210,7 @@ var scenarios = append([]directed{
 			return unless(out > 0 && s.when(api.EventReserved, 0, 1) >= out, "it was admitted before")
 		}},
 	{name: "a node that is out of service gets nothing new",
-		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: short(4, 2*s1, 100*ms), Faults: []Fault{{At: s1, Do: DrainNode, Node: "n1"}}},
+		sc:   Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: short(4, 2*s1, 100*ms), Faults: []Fault{{At: s1, Do: DrainNode, Node: "n1"}}},
 		want: func(s *seen) string { return unless(!placedOn(s, "n1", 19*s1), "n1 was used") }},
 	{name: "a stop that is sent again does not restart the grace",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 30 * s1, Jobs: []Job{{At: s1, Grace: 8 * s1, Runs: Behaviour{For: 40 * s1, OnTerm: TermIgnored}}},
@@ -329,7 +329,7 @@ var scenarios = append([]directed{
 			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: DiskFull, N: 1, For: 5 * s1}), on(api.EventRankExited, 1, 3*s1, Fault{Do: CrashGangd, For: s1})}},
 		want: func(s *seen) string { return s.ended(0, api.JobCompleted, 1) }},
 	{name: "a store that went back is noticed",
-		sc: Scenario{Nodes: nodes(3, 2), Calm: 70 * s1, Jobs: short(24, 2*s1, 400*ms), Faults: []Fault{{At: 2 * s1, Do: OldStore, For: 12 * s1}}},
+		sc:   Scenario{Nodes: nodes(3, 2), Calm: 70 * s1, Jobs: short(24, 2*s1, 400*ms), Faults: []Fault{{At: 2 * s1, Do: OldStore, For: 12 * s1}}},
 		want: func(s *seen) string { return unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back") }},
 	{name: "an id is never given out again",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: s1}}, {At: 7 * s1, Runs: Behaviour{For: s1}}}, Faults: []Fault{{At: 5 * s1, Do: CrashGangd, For: 500 * ms}}}},
@@ -343,7 +343,7 @@ var scenarios = append([]directed{
 			return firstOf(s.ended(0, api.JobCompleted, 2), unless(s.count(api.EventRolledBack, 0) == 0, "it was rolled back"))
 		}},
 	{name: "a late checkpoint is refused by its epoch", act: putLate,
-		sc: Scenario{Nodes: nodes(1, 1), Jobs: []Job{{At: s1, MaxRetries: 1, Runs: Behaviour{For: 14 * s1, FailEpochs: 1, FailCode: 3}}}},
+		sc:   Scenario{Nodes: nodes(1, 1), Jobs: []Job{{At: s1, MaxRetries: 1, Runs: Behaviour{For: 14 * s1, FailEpochs: 1, FailCode: 3}}}},
 		want: func(s *seen) string { return s.ended(0, api.JobCompleted, 2) }},
 	{name: "a late word of an epoch before changes nothing", seeds: 20,
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 30 * s1, Jobs: []Job{{At: s1, MaxRetries: 2, Runs: Behaviour{For: 3 * s1, FailEpochs: 1, FailCode: 3}}},
@@ -363,6 +363,12 @@ var scenarios = append([]directed{
 	{name: "the leading role ends the gang",
 		sc:   Scenario{Nodes: nodes(2, 2), Jobs: []Job{{At: s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: 3 * s1, Skew: 20 * s1, OnTerm: TermSaves}}}},
 		want: func(s *seen) string { return s.ended(0, api.JobCompleted, 1) }},
+	{name: "what was counted gone and lives keeps its node out of service", seeds: 3,
+		sc: Scenario{Nodes: nodes(1, 1), Calm: 120 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: 30 * s1, OnTerm: TermIgnored}}},
+			Faults: []Fault{{At: 5 * s1, Do: Suspend, Node: "n1", For: 75 * s1}, {At: 6 * s1, Do: Unkillable, Node: "n1", For: 100 * s1}}},
+		want: func(s *seen) string {
+			return unless(s.when(api.EventReserved, 0, 2) >= 105*s1, "it was admitted again at %s", s.when(api.EventReserved, 0, 2))
+		}},
 	{name: "a start that slept through its lease is none", seeds: 60, vary: slept,
 		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * s1}}}}},
 	{name: "a start that was ordered before a freeze is none", seeds: 200, vary: frozenStart,
