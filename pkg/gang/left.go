@@ -120,14 +120,18 @@ func (w *World) cutOff() bool {
 // a node that is back, holds what its grant stood for, and nobody knows how much of it. Until
 // its node says that it is gone nothing new is placed there.
 
-func (w *World) strayLives(h *host, k api.MemberKey) {
-	if _, known := h.strays[k]; known {
+// lookForStray takes in a member of a hello, which says what is there and not what was.
+func (w *World) lookForStray(h *host, ma *api.MemberActual) {
+	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck || fault.Is(fault.StrayIsNothing) {
+		return
+	}
+	if _, held := h.node.Res.Grant(ma.MemberKey); held {
 		return
 	}
 	if h.strays == nil {
 		h.strays = map[api.MemberKey]struct{}{}
 	}
-	h.strays[k] = struct{}{}
+	h.strays[ma.MemberKey] = struct{}{}
 	w.refresh(h)
 }
 

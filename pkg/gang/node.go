@@ -160,6 +160,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 	for i := range members {
 		w.member(h, &members[i])
+		w.lookForStray(h, &members[i])
 	}
 }
 

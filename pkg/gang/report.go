@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // report takes what changed on a node. It is compared with what is known: a repeat
@@ -93,11 +92,8 @@ func (w *World) readyAgain(p place, port int) Outcome {
 func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
 	at, left := findLeft(h.node, ma.MemberKey)
-	switch {
-	case over:
+	if over {
 		w.strayGone(h, ma.MemberKey)
-	case !left && (ma.Phase == api.PhaseRunning || ma.Phase == api.PhaseStuck) && !fault.Is(fault.StrayIsNothing):
-		w.strayLives(h, ma.MemberKey)
 	}
 	switch {
 	case left && over:
