@@ -53,6 +53,9 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 		return
 	}
 	l := h.node.Left[at]
+	if l.Ran && fault.Is(fault.FencedForever) {
+		return
+	}
 	n := w.editNode(h)
 	n.Left = slices.Delete(n.Left, at, at+1)
 	w.timers.cancel(leaseTimer(h, k))
@@ -85,6 +88,9 @@ func (w *World) armLease(h *host, k api.MemberKey) {
 	if e := w.jobs[k.Job]; e != nil {
 		grace = w.grace(e.job)
 	}
+	if fault.Is(fault.LeaseWithoutGrace) {
+		grace = -w.set.DrainSlack
+	}
 	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
 }
 
@@ -106,7 +112,9 @@ func (w *World) leaseOut(h *host, k api.MemberKey) {
 }
 
 // cutOff: more than half of the known nodes, and at least two, are away.
-func (w *World) cutOff() bool { return w.away >= 2 && 2*w.away > len(w.nodes) }
+func (w *World) cutOff() bool {
+	return w.away >= 2 && 2*w.away > len(w.nodes) && !fault.Is(fault.MostVanished)
+}
 
 // A member that was counted gone (by its lease, or a person's word) and lives all the same, on
 // a node that is back, holds what its grant stood for, and nobody knows how much of it. Until

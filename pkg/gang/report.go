@@ -50,6 +50,9 @@ func (w *World) member(h *host, ma *api.MemberActual) Outcome {
 
 func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	p, ok := h.members[ma.MemberKey]
+	if e := w.jobs[ma.Job]; !ok && e != nil && fault.Is(fault.StaleEpoch) {
+		p, ok = h.members[e.job.key()]
+	}
 	if !ok {
 		return w.stray(h, ma)
 	}
@@ -208,6 +211,11 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	e, i := p.e, p.i
 	changed := w.noticed(e, i, ma)
+	if fault.Is(fault.ExitBeforeStop) {
+		if failed, _ := w.exits(e, i, ma); failed != nil {
+			w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
+		}
+	}
 	changed = w.ownStop(e, i, ma) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
@@ -309,7 +317,7 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		}
 		changed = w.started(e, ra) || changed
 		changed = w.warned(e, ra) || changed
-		if !ra.Exited || e.job.Ranks[ra.Rank].Exited {
+		if !ra.Exited || e.job.Ranks[ra.Rank].Exited && !fault.Is(fault.ExitTwice) {
 			continue
 		}
 		changed = true
@@ -337,6 +345,9 @@ func asShell(ra api.RankActual) *api.RankActual {
 }
 
 func earlier(a, b *api.RankActual) bool {
+	if fault.Is(fault.LastFailureBlamed) {
+		a, b = b, a
+	}
 	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank)) < 0
 }
 
