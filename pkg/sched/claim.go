@@ -45,9 +45,23 @@ func (pl *planner) reach(c *Candidate) {
 		pl.guarded = pl.guarded[1:]
 		if !pl.visited[c.Job] {
 			pl.visited[c.Job] = true
-			pl.visit(c, pl.view.Queue.Class(c.Job))
+			pl.visitGuarded(c)
 		}
 	}
+}
+
+// visitGuarded visits a gang that waited too long, at the claim that it may have: left for
+// later, that claim would start the gang a second time.
+func (pl *planner) visitGuarded(c *Candidate) {
+	if at := slices.IndexFunc(pl.waiting, func(b booking) bool { return b.Job == c.Job }); at >= 0 {
+		b := pl.waiting[at]
+		pl.waiting = slices.Delete(pl.waiting, at, at+1)
+		if pl.keep(b) {
+			pl.visitClaimant(c)
+			return
+		}
+	}
+	pl.visit(c, pl.view.Queue.Class(c.Job))
 }
 
 // visitClaimant starts a gang that holds a claim, or looks again for victims for it.
