@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // report takes what changed on a node. It is compared with what is known: a repeat
