@@ -297,7 +297,7 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 func (pl *planner) mayClaim(c *Candidate) bool {
 	guarded, n := pl.tooLong(c), 0
 	for i := range pl.booked {
-		if b := &pl.booked[i]; len(b.Victims) == 0 && pl.tooLong(b.c) == guarded {
+		if b := &pl.booked[i]; !b.isMove() && pl.tooLong(b.c) == guarded {
 			n++
 		}
 	}
@@ -326,11 +326,14 @@ func (b *booking) inWayOf(end time.Time) bool { return b.from().Before(end) }
 // from is when the places are to be free: zero, before everything, when that is not known
 // or they are kept for the claimant alone.
 func (b *booking) from() time.Time {
-	if len(b.Victims) > 0 {
+	if b.isMove() {
 		return time.Time{}
 	}
 	return b.At
 }
+
+// isMove reports whether gangs are preempted for it, or were: until its claimant starts.
+func (b *booking) isMove() bool { return !b.Until.IsZero() }
 
 // start books a gang where it fits, and reports whether it does.
 func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
@@ -338,6 +341,12 @@ func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
 	if slots == nil {
 		return false
 	}
+	pl.startAt(c, slots)
+	return true
+}
+
+// startAt books a gang at places that are free.
+func (pl *planner) startAt(c *Candidate, slots []cluster.Slot) {
 	var until time.Time
 	if c.TimeLimit > 0 {
 		until = pl.end(c)
@@ -351,7 +360,6 @@ func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
 	if pl.use != nil {
 		pl.use.add(c.User, c.Account, CardsOf(c.Ask))
 	}
-	return true
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.

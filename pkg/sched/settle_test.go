@@ -168,20 +168,23 @@ func TestInstantsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &Policy{Preempt: rapid.SampledFrom([]Preempt{PreemptOff, PreemptService, PreemptService}).Draw(rt, "preempt"),
 			Claims: rapid.IntRange(1, 4).Draw(rt, "claims"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
-		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(1, 4).Draw(rt, "nodes"), 64, 4, 80))
+		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
 		limited := rapid.IntRange(0, 3).Draw(rt, "limited") > 0
-		n := rapid.IntRange(5, 40).Draw(rt, "jobs")
+		n := rapid.IntRange(10, 60).Draw(rt, "jobs")
 		for i := range n {
-			cards := rapid.SampledFrom([]int{1, 1, 1, 2, 4, 8, 16}).Draw(rt, "cards")
+			cards := rapid.SampledFrom([]int{1, 2, 4, 4, 4, 8, 16}).Draw(rt, "cards")
 			cards = min(cards, 4*len(s.view.Nodes))
 			spec := api.Spec{Size: max(1, cards/4), GPUsPerRank: min(4, cards)}
-			runs := time.Duration(rapid.SampledFrom([]int{5, 30, 60, 300, 3000}).Draw(rt, "minutes")) * time.Minute
+			runs := time.Duration(rapid.SampledFrom([]int{5, 30, 60, 300, 3000, 9000}).Draw(rt, "minutes")) * time.Minute
 			limit := runs * time.Duration(rapid.IntRange(1, 8).Draw(rt, "factor"))
 			if !limited {
 				limit = 0
 			}
 			s.submit(int64(i+1), spec, limit, runs)
 			s.settle()
+			if r := s.runs[int64(i+1)].r; r != nil {
+				r.Fixed = rapid.IntRange(0, 4).Draw(rt, "fixed") == 0
+			}
 			for range rapid.IntRange(0, 2).Draw(rt, "ends") {
 				if s.end() {
 					s.settle()
@@ -223,3 +226,29 @@ type fataler struct {
 
 func (f fataler) Fatalf(format string, args ...any) { f.rt.Fatalf(format, args...) }
 
+// TestMoveIsNotCrossed: a move whose victims are gone is served, though its places are also
+// those of a claim for later and a longer gang with a claim would fit there. That gang would
+// be the next victim, and the one stopped first the next with a claim, without end.
+func TestMoveIsNotCrossed(t *testing.T) {
+	s := newSite(t, &Policy{Preempt: PreemptService, Claims: 2}, testNodes(3, 64, 4, 80))
+	one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
+	s.submit(1, one, 180*time.Hour, 100*time.Hour)
+	s.settle()
+	s.runs[1].r.Fixed = true
+	s.submit(6, one, 190*time.Hour, 100*time.Hour)
+	s.settle()
+	s.runs[6].r.Fixed = true
+	s.submit(2, one, 170*time.Hour, 100*time.Hour)
+	s.settle()
+	s.submit(3, two, time.Hour, time.Hour)
+	s.submit(4, one, 160*time.Hour, 100*time.Hour)
+	s.settle()
+	if len(s.view.Claims) != 2 || s.stopped != 0 {
+		t.Fatalf("%d stopped, claims %+v", s.stopped, s.view.Claims)
+	}
+	s.submit(5, one, 24*time.Hour, 20*time.Hour)
+	s.settle()
+	if s.runs[5].r == nil || s.stopped != 1 {
+		t.Errorf("%d stopped; job 5 runs: %v", s.stopped, s.runs[5].r != nil)
+	}
+}
