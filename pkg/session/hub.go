@@ -48,12 +48,14 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, node string) {
 		return
 	}
 	defer h.serving.Done()
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	under := &hijacker{ResponseWriter: w}
+	ws, err := websocket.Accept(under, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		h.log.Warn("session refused", "node", node, "from", r.RemoteAddr, "err", err)
 		return // Accept has answered
 	}
 	s := &hubSession{hubHalf: newHubHalf(h.handler), hub: h, link: newLink(h.ctx, ws, maxNodeFrame), done: make(chan struct{})}
+	s.link.line = under.line
 	s.out.init()
 	s.serve(node)
 }

@@ -47,6 +47,7 @@ type link struct {
 	watchdog *time.Timer
 	patience time.Duration // of the watchdog and of a write; set before the writer starts
 	ended    func() bool   // the peer's kernel has closed the connection; nil: nobody looks
+	line     *tlsLine      // what a controller serves over a network; nil: anything else
 }
 
 func newLink(parent context.Context, ws *websocket.Conn, limit int64) *link {
@@ -132,6 +133,9 @@ func (l *link) why(err error) error {
 
 // close tells the peer why and ends the session. It returns when the line is cut.
 func (l *link) close(code websocket.StatusCode, reason string) {
+	if l.line != nil && code == websocket.StatusGoingAway {
+		l.line.ending.Store(true)
+	}
 	// Close waits up to 5 s for a peer that may be frozen. Ending the context of the
 	// reader cuts the line under it.
 	hurry := time.AfterFunc(closePatience, func() { l.cancel(errors.New(reason)) })

@@ -337,7 +337,7 @@ func TestWhoRefuses(t *testing.T) {
 		"says that it ends": {func(_ *tls.Conn, h *Hub) { h.Close() }, true},
 		"is killed":         {func(c *tls.Conn, _ *Hub) { _ = c.NetConn().Close() }, true},
 		"is reset":          {func(c *tls.Conn, _ *Hub) { _ = c.NetConn().(*net.TCPConn).SetLinger(0); _ = c.NetConn().Close() }, false},
-		"lives and closes":  {func(c *tls.Conn, _ *Hub) { _ = c.Close() }, false},
+		"lives and closes":  {func(_ *tls.Conn, h *Hub) { _ = h.session("n1").link.line.Close() }, false},
 		"lives and drops":   {func(_ *tls.Conn, h *Hub) { h.session("n1").link.end(errSilent) }, false},
 		"lives and refuses": {func(_ *tls.Conn, h *Hub) { h.Kick("n1") }, false},
 	} {
