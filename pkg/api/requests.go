@@ -127,7 +127,8 @@ type UpdateRequest struct {
 	TimeLimit  *time.Duration `json:"time_limit_ns,omitempty"` // 0: what the partition allows
 	Priority   *int64         `json:"priority,omitempty"`
 	Nice       *int64         `json:"nice,omitempty"`
-	Begin      *time.Time     `json:"begin,omitempty"` // zero: now
+	Begin      *time.Time     `json:"begin,omitempty"`    // zero: now
+	Deadline   *time.Time     `json:"deadline,omitempty"` // zero: none
 	Partition  *string        `json:"partition,omitempty"`
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none

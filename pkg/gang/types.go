@@ -33,6 +33,7 @@ type Job struct {
 	Priority  int64
 	Held      string // "", "user", "admin"
 	TimeLimit time.Duration
+	Deadline  time.Time // it has ended by then; zero: none
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
@@ -42,7 +43,8 @@ type Job struct {
 	Ranks            []Rank
 	Members          []Member // of the current epoch, in the order of their first rank; empty while blocked
 	ReservedAt       time.Time
-	Drain            *Drain // the drain under way
+	CutTo            time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
+	Drain            *Drain        // the drain under way
 	Used             map[api.Cause]int
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
@@ -147,6 +149,7 @@ type Submit struct {
 type Reserve struct {
 	Job   int64
 	Slots []cluster.Slot // by rank
+	Limit time.Duration  // the time limit that it is planned with, below its own; 0: its own
 }
 
 // NodeHello: a node opened a session and said all that it has.

@@ -68,6 +68,7 @@ func (v *verifier) job(e *entry) {
 	if admitted(j) {
 		v.members(e)
 	}
+	v.deadline(j)
 	left := 0
 	for _, h := range v.w.nodes {
 		for _, l := range h.node.Left {
@@ -77,6 +78,21 @@ func (v *verifier) job(e *entry) {
 		}
 	}
 	v.check(left == e.left, "job %d: %d members left, counted %d", j.ID, left, e.left)
+}
+
+// deadline checks that a gang runs no longer than its deadline allows, and no shorter than
+// it takes.
+func (v *verifier) deadline(j *Job) {
+	armed := v.w.timers.armed(timer{kind: timerDeadline, job: j.ID})
+	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
+	if blocked(j) {
+		v.check(j.CutTo == 0, "job %d: waits with a limit of %s", j.ID, j.CutTo)
+	}
+	if !admitted(j) || RunTime(j) == 0 {
+		return
+	}
+	v.check(RunTime(j) >= least(j), "job %d: may run for %s, takes %s", j.ID, RunTime(j), least(j))
+	v.check(j.Deadline.IsZero() || !begun(j).Add(RunTime(j)).After(j.Deadline), "job %d: may run until after its deadline", j.ID)
 }
 
 // members checks an admitted gang.

@@ -59,7 +59,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.unbook(at)
 		return
 	}
-	if pl.start(c, sh, pl.levelWithout(at, pl.end(c))) {
+	if pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
 		pl.unbook(at)
 		return
 	}
