@@ -52,7 +52,8 @@ type ActionRequest struct {
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
 type NodeAction struct {
-	Reason string `json:"reason,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"` // of a drain: what is still there is stopped then, to run elsewhere
 }
 
 // LogQuery selects what GET /v1/log streams (as URL parameters).

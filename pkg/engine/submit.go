@@ -366,6 +366,9 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
+	if at := gang.LatestStart(j); !at.IsZero() {
+		out.Why += fmt.Sprintf("\ndeadline %s: it ends with state DEADLINE when it has not started by %s", j.Deadline.Format(time.RFC3339), at.Format(time.RFC3339))
+	}
 	return out, e.lastTry(ctx, j, out)
 }
 

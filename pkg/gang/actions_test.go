@@ -236,7 +236,11 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },
 		"release": func(t *rapid.T) { s.do(Release{Job: s.job(), Admin: true}) },
 		"drain node": func(t *rapid.T) {
-			s.do(NodeDrain{Node: s.node().name, Reason: "disk"})
+			ev := NodeDrain{Node: s.node().name, Reason: "disk"}
+			if rapid.Bool().Draw(t, "with a deadline") {
+				ev.By = s.now.Wall.Add(time.Duration(rapid.IntRange(-10, 60).Draw(t, "in seconds")) * time.Second)
+			}
+			s.do(ev)
 		},
 		"resume node": func(t *rapid.T) { s.do(NodeResume{Node: s.node().name}) },
 		"fence node": func(t *rapid.T) {

@@ -83,6 +83,14 @@ func tooLate(j *Job, now time.Time) bool {
 	return !j.Deadline.IsZero() && now.After(j.Deadline.Add(-least(j)))
 }
 
+// LatestStart is the last moment at which a waiting job may start; zero: whenever it likes.
+func LatestStart(j *Job) time.Time {
+	if j.Deadline.IsZero() || !blocked(j) {
+		return time.Time{}
+	}
+	return j.Deadline.Add(-least(j))
+}
+
 func missed(j *Job) string {
 	why := "it has no time limit"
 	switch {
@@ -153,7 +161,7 @@ func (w *World) endsInTime(j *Job, ev *Update) *api.Error {
 		from, said = begin, "from its begin time "+timeText(begin)
 	}
 	if !by.After(w.now.Wall) || by.Sub(from) < least {
-		return conflict("lengthen the deadline, or shorten the limit with --time", "job %d could not end by %s: it may take %s %s",
+		return conflict("give a later deadline, or a shorter limit with --time", "job %d could not end by %s: it takes at least %s %s",
 			j.ID, timeText(by), least, said)
 	}
 	return nil

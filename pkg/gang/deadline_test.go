@@ -74,7 +74,7 @@ func TestADeadlineCutsTheLimit(t *testing.T) {
 		t.Error(got)
 	}
 	if out := b.step(Update{Job: id, Deadline: new(epoch0.Add(15 * time.Minute))}); out.Refused == nil || out.Refused.Message !=
-		"job 1 could not end by 2026-03-01T12:15:00Z: it may take 10m0s from its start at 2026-03-01T12:10:05Z" {
+		"job 1 could not end by 2026-03-01T12:15:00Z: it takes at least 10m0s from its start at 2026-03-01T12:10:05Z" {
 		t.Errorf("%v", out.Refused)
 	}
 	b.must(Update{Job: id, Deadline: new(time.Time{})})

@@ -107,6 +107,7 @@ func (w *World) restoreGrants(h *host) {
 	}
 	n.Res = res
 	w.refresh(h)
+	w.armClear(h)
 	h.owned, h.stored, w.dirtyNodes = false, false, nil
 }
 

@@ -179,8 +179,13 @@ type CardResume struct{ Node, UUID string }
 // NodeGone: the session of a node broke. By itself it ends nothing.
 type NodeGone struct{ Node string }
 
-// NodeDrain takes a node out of service (running work may end), NodeResume back in.
-type NodeDrain struct{ Node, Reason string }
+// NodeDrain takes a node out of service, NodeResume back in.
+type NodeDrain struct {
+	Node, Reason string
+	// By is when gangs that are still there are stopped, to run elsewhere: their notice, where
+	// they asked for one, comes before. Zero: running work may end by itself.
+	By time.Time
+}
 
 // NodeResume puts a node back into service.
 type NodeResume struct{ Node string }
@@ -292,8 +297,9 @@ type Node struct {
 	Name      string
 	State     api.NodeState
 	Reason    string
-	Admin     string // reason of an admin's (or the breaker's) drain; empty: in service
-	Sick      string // what the site's health program says is wrong; empty: nothing
+	Admin     string    // reason of an admin's (or the breaker's) drain; empty: in service
+	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
+	Sick      string    // what the site's health program says is wrong; empty: nothing
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time

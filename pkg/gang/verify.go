@@ -159,6 +159,11 @@ func (v *verifier) node(h *host) {
 	for _, g := range n.Res.Grants {
 		v.check(held[g.MemberKey], "node %s: grant of job %d epoch %d without a member", n.Name, g.Job, g.Epoch)
 	}
+	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, n.DrainBy)
+	for _, p := range h.members {
+		armed := v.w.timers.armed(timer{kind: timerClear, node: n.Name})
+		v.check(n.DrainBy.IsZero() || armed || p.e.job.Drain != nil, "node %s: to be empty, and nobody will tell job %d", n.Name, p.e.job.ID)
+	}
 	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
 	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown, "node %s: %s without a session", n.Name, n.State)
 }
