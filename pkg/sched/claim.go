@@ -17,7 +17,20 @@ func (pl *planner) keepClaims() {
 			pl.waiting = append(pl.waiting, booking{Claim: k, c: c})
 		}
 	}
-	slices.SortStableFunc(pl.waiting, func(a, b booking) int { return compare(a.c, b.c) })
+	slices.SortStableFunc(pl.waiting, func(a, b booking) int {
+		switch {
+		case pl.policy.below(b.c, a.c):
+			return -1
+		case pl.policy.below(a.c, b.c):
+			return 1
+		// Somebody was stopped for a move already: nothing of its tier may cross it.
+		case a.isMove() && !b.isMove():
+			return -1
+		case b.isMove() && !a.isMove():
+			return 1
+		}
+		return compare(a.c, b.c)
+	})
 }
 
 // reach books the claims that c does not go before, and starts the gangs of those that fit.
@@ -45,9 +58,23 @@ func (pl *planner) reach(c *Candidate) {
 		pl.guarded = pl.guarded[1:]
 		if !pl.visited[c.Job] {
 			pl.visited[c.Job] = true
-			pl.visit(c, pl.view.Queue.Class(c.Job))
+			pl.visitGuarded(c)
 		}
 	}
+}
+
+// visitGuarded visits a gang that waited too long, at the claim that it may have: left for
+// later, that claim would start the gang a second time.
+func (pl *planner) visitGuarded(c *Candidate) {
+	if at := slices.IndexFunc(pl.waiting, func(b booking) bool { return b.Job == c.Job }); at >= 0 {
+		b := pl.waiting[at]
+		pl.waiting = slices.Delete(pl.waiting, at, at+1)
+		if pl.keep(b) {
+			pl.visitClaimant(c)
+			return
+		}
+	}
+	pl.visit(c, pl.view.Queue.Class(c.Job))
 }
 
 // visitClaimant starts a gang that holds a claim, or looks again for victims for it.
@@ -57,6 +84,14 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		v.first = c.Job
 		pl.why[cl] = cmp.Or(pl.why[cl], v)
 		pl.unbook(at)
+		return
+	}
+	if b := &pl.booked[at]; b.isMove() && len(b.Victims) == 0 {
+		// Its victims are gone, so that its places are free: looked for again, they could be
+		// others, of which a part was never cleared.
+		slots := b.Slots
+		pl.unbook(at)
+		pl.startAt(c, slots, pl.end(c))
 		return
 	}
 	if pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
@@ -87,7 +122,7 @@ func (p *Policy) before(c *Candidate, b *booking) bool {
 	if p.below(b.c, c) {
 		return true
 	}
-	if len(b.Victims) > 0 || compare(c, b.c) >= 0 {
+	if b.isMove() || compare(c, b.c) >= 0 {
 		return false
 	}
 	return p.Order != OrderService && p.Order != "" || c.rank[bucketAt] == b.c.rank[bucketAt] && !p.below(c, b.c)
@@ -124,16 +159,22 @@ func (pl *planner) keep(b booking) bool {
 	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
 		return false
 	}
-	b.grants = pl.grants(b.c, b.Slots, epochClaim, time.Time{})
+	b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
 	for _, g := range b.grants {
-		if _, err := pl.cleared(g.at).Take(g.Grant); err != nil {
+		if _, err := pl.clearedFor(&b, g.at).Take(g.Grant); err != nil {
 			return false
 		}
 	}
-	if b.Victims = pl.victimsLeft(b.Victims); b.Victims == nil {
+	b.Victims = pl.victimsLeft(b.Victims)
+	if b.isMove() && len(b.Victims) == 0 && !pl.vacant(b.grants) {
+		// A victim was refused, or something else came between: a plain claim.
+		b.Until = time.Time{}
+		b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
+	}
+	if !b.isMove() {
 		b.At = pl.freeAt(b.grants)
 	}
-	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; len(b.Victims) == 0 && pl.now.Sub(b.Looked) >= pause {
+	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.Looked) >= pause {
 		b.Looked = pl.now
 		// Only for a time that is known and earlier: what a claimant was promised never
 		// gets later by a move.
@@ -235,6 +276,37 @@ func (pl *planner) levelWithout(own int, end time.Time) *level {
 
 // top is the nodes with every claim made so far.
 func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
+
+// clearedFor is a node with nothing on it but the claims that b must leave alone: a move
+// and a claim may have the same places, when the one is over before the other.
+func (pl *planner) clearedFor(b *booking, at int) *cluster.Node {
+	n := pl.levels[0].nodes[at].Emptied()
+	for i := range pl.booked {
+		o := &pl.booked[i]
+		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
+			continue
+		}
+		for _, g := range o.grants {
+			if g.at == at {
+				n = n.Restore(g.Grant)
+			}
+		}
+	}
+	return n
+}
+
+// over reports whether the claimant of a move has ended when that of another claim starts.
+func (b *booking) over(o *booking) bool { return !o.isMove() && !o.At.IsZero() && !b.Until.After(o.At) }
+
+// vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
+func (pl *planner) vacant(grants []nodeGrant) bool {
+	for _, g := range grants {
+		if _, err := pl.levels[0].nodes[g.at].Take(g.Grant); err != nil {
+			return false
+		}
+	}
+	return true
+}
 
 // cleared is a node with nothing on it but the claims made so far.
 func (pl *planner) cleared(at int) *cluster.Node {

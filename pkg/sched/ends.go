@@ -186,7 +186,7 @@ func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 		n := pl.top().nodes[g.at]
 		var ends []ending
 		for i := range n.Grants {
-			if n.Grants[i].Epoch == epochClaim {
+			if n.Grants[i].Epoch == epochClaim && n.Grants[i].Until.IsZero() {
 				continue
 			}
 			if t := pl.endOf(&n.Grants[i]); !t.IsZero() {

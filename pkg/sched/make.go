@@ -310,7 +310,7 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 func (pl *planner) mayClaim(c *Candidate) bool {
 	guarded, n := pl.tooLong(c), 0
 	for i := range pl.booked {
-		if b := &pl.booked[i]; len(b.Victims) == 0 && pl.tooLong(b.c) == guarded {
+		if b := &pl.booked[i]; !b.isMove() && pl.tooLong(b.c) == guarded {
 			n++
 		}
 	}
@@ -342,11 +342,14 @@ func (b *booking) inWayOf(end time.Time) bool { return b.from().Before(end) }
 // from is when the places are to be free: zero, before everything, when that is not known
 // or they are kept for the claimant alone.
 func (b *booking) from() time.Time {
-	if len(b.Victims) > 0 {
+	if b.isMove() {
 		return time.Time{}
 	}
 	return b.At
 }
+
+// isMove reports whether gangs are preempted for it, or were: until its claimant starts.
+func (b *booking) isMove() bool { return !b.Until.IsZero() }
 
 // startCut starts a gang that would be in the way of a claim with a time limit after which
 // it is not: the longest with which it fits.
@@ -370,6 +373,12 @@ func (pl *planner) start(c *Candidate, sh *shape, l *level, end time.Time) bool 
 	if slots == nil {
 		return false
 	}
+	pl.startAt(c, slots, end)
+	return true
+}
+
+// startAt books a gang that has ended by then at places that are free.
+func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	until := end
 	if end.Equal(never) {
 		until = time.Time{}
@@ -383,7 +392,6 @@ func (pl *planner) start(c *Candidate, sh *shape, l *level, end time.Time) bool 
 	if pl.use != nil {
 		pl.use.add(c.User, c.Account, CardsOf(c.Ask))
 	}
-	return true
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.

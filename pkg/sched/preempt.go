@@ -112,12 +112,22 @@ func (pl *planner) preempt(c *Candidate, sh *shape) bool {
 		return false
 	}
 	pl.tries++
-	slots, chosen := pl.move(c, sh, victims)
+	// The taker starts when the last of them has ended, and must be through by the time of
+	// the claims that it shares places with.
+	wait := time.Duration(0)
+	for _, v := range victims {
+		wait = max(wait, v.Stop)
+	}
+	end := pl.end(c)
+	if end != never {
+		end = end.Add(wait)
+	}
+	slots, chosen := pl.move(c, sh, victims, end)
 	if slots == nil {
 		return false
 	}
-	b := booking{Claim: Claim{Job: c.Job, Slots: slots, Looked: pl.now, Victims: pl.timed(chosen)}, c: c}
-	b.grants = pl.grants(c, slots, epochClaim, time.Time{})
+	b := booking{Claim: Claim{Job: c.Job, Slots: slots, Looked: pl.now, Victims: pl.timed(chosen), Until: end}, c: c}
+	b.grants = pl.grants(c, slots, epochClaim, end)
 	pl.tell(&b)
 	pl.book(b)
 	return true
@@ -181,9 +191,9 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 // move finds places for a gang on its level without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (pl *planner) move(c *Candidate, sh *shape, victims []*prey) ([]cluster.Slot, []*prey) {
+func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time) ([]cluster.Slot, []*prey) {
 	d, l := sh.need, layoutOf(sh.need)
-	base := pl.levelFor(pl.end(c))
+	base := pl.levelFor(end)
 	if d.Parts != nil {
 		return pl.moveMixed(c, d, base, victims)
 	}

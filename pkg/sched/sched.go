@@ -125,9 +125,11 @@ type Claim struct {
 	// zero: not known. Lower gangs that end before it may use them meanwhile.
 	At     time.Time
 	Looked time.Time // when an earlier place was last looked for
-	// Victims are preempted for it. While there are any the places are kept for the
-	// claimant alone.
+	// Victims are preempted for it, which makes it a move.
 	Victims []Victim
+	// Until is when the claimant of a move ends at the latest; zero: this is not a move, or
+	// not known. Until the claimant starts the places are its alone, but for claims of later.
+	Until time.Time
 }
 
 // Victim is a gang that makes room for a claim.
