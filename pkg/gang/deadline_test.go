@@ -127,3 +127,16 @@ func TestALimitThatAPlanCut(t *testing.T) {
 		t.Errorf("the next attempt has %s", got)
 	}
 }
+
+// What was stopped for others goes on waiting under its deadline.
+func TestADeadlineAfterARequeue(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(due(time.Hour, 30*time.Minute, 0))
+	b.start(id)
+	b.must(Preempt{Job: id, For: "job 9"})
+	b.ack(id)
+	b.after(29 * time.Minute)
+	b.state(id, api.JobPending)
+	b.after(2 * time.Minute)
+	b.state(id, api.JobDeadline)
+}
