@@ -35,7 +35,9 @@ type Job struct {
 	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
 	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits
 	EndTime          time.Time        `json:"end_time,omitzero"`
-	TimeLimitSeconds int64            `json:"time_limit_seconds"` // 0: unlimited
+	TimeLimitSeconds int64            `json:"time_limit_seconds"`         // of a started gang what its limit was cut to; 0: unlimited
+	TimeMinSeconds   int64            `json:"time_min_seconds,omitempty"` // down to this the limit may be cut at a start, 0: not
+	Deadline         time.Time        `json:"deadline,omitzero"`
 	GraceSeconds     int64            `json:"grace_seconds"`
 	Notice           *NoticeView      `json:"notice,omitempty"`
 	VRAMBytes        int64            `json:"vram_bytes"`

@@ -46,6 +46,7 @@ type Node struct {
 	Name        string    `json:"name"`
 	State       NodeState `json:"state"`
 	Reason      string    `json:"reason"`
+	DrainBy     time.Time `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
 	Address     string    `json:"address"`
 	BootID      string    `json:"boot_id"`
 	LostSince   time.Time `json:"lost_since,omitzero"`

@@ -52,7 +52,8 @@ type ActionRequest struct {
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
 type NodeAction struct {
-	Reason string `json:"reason,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"` // of a drain: what is still there is stopped then, to run elsewhere
 }
 
 // LogQuery selects what GET /v1/log streams (as URL parameters).
@@ -127,7 +128,8 @@ type UpdateRequest struct {
 	TimeLimit  *time.Duration `json:"time_limit_ns,omitempty"` // 0: what the partition allows
 	Priority   *int64         `json:"priority,omitempty"`
 	Nice       *int64         `json:"nice,omitempty"`
-	Begin      *time.Time     `json:"begin,omitempty"` // zero: now
+	Begin      *time.Time     `json:"begin,omitempty"`    // zero: now
+	Deadline   *time.Time     `json:"deadline,omitempty"` // zero: none
 	Partition  *string        `json:"partition,omitempty"`
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none

@@ -44,6 +44,7 @@ type Spec struct {
 	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
 
 	TimeLimit time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
+	TimeMin   time.Duration `json:"time_min_ns,omitempty"`   // the time limit may be cut down to this at a start; 0: it is never cut
 	Notice    *Notice       `json:"notice,omitempty"`
 	Grace     time.Duration `json:"grace_ns,omitempty"`     // TERM to KILL; 0: the site's
 	GraceMax  time.Duration `json:"grace_max_ns,omitempty"` // how far a rank may extend the grace by itself; 0: not at all
@@ -73,6 +74,7 @@ type Spec struct {
 	Nice     int64     `json:"nice,omitempty"`
 	Hold     bool      `json:"hold,omitempty"`
 	Begin    time.Time `json:"begin,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"` // it has ended by then, or does not start any more; zero: none
 	// Dependency is what the job waits for.
 	Dependency *Dependency `json:"dependency,omitempty"`
 	// InvalidDependency is what becomes of a job whose dependency can never be met: ""

@@ -38,13 +38,14 @@ const (
 	JobPreempted   JobState = "PREEMPTED"
 	JobNodeFail    JobState = "NODE_FAIL"
 	JobOutOfMemory JobState = "OUT_OF_MEMORY"
+	JobDeadline    JobState = "DEADLINE" // it could not have ended by its deadline, or had not
 )
 
 // JobStates lists every job state in the order in which tables and help name them.
 var JobStates = []JobState{JobPending, JobReserved, JobRunning, JobCompleting, JobSuspended, JobCompleted,
-	JobFailed, JobCancelled, JobTimeout, JobPreempted, JobNodeFail, JobOutOfMemory}
+	JobFailed, JobCancelled, JobTimeout, JobPreempted, JobNodeFail, JobOutOfMemory, JobDeadline}
 
-// Code is Slurm's short code of the state: PD R CG S CD F CA TO PR NF OOM; RESERVED is CF
+// Code is Slurm's short code of the state: PD R CG S CD F CA TO PR NF OOM DL; RESERVED is CF
 // (Slurm's CONFIGURING), which is what its users know for "has nodes, does not run yet".
 func (s JobState) Code() string {
 	switch s {
@@ -72,6 +73,8 @@ func (s JobState) Code() string {
 		return "NF"
 	case JobOutOfMemory:
 		return "OOM"
+	case JobDeadline:
+		return "DL"
 	}
 	return "?"
 }
@@ -79,7 +82,7 @@ func (s JobState) Code() string {
 // Ended reports whether the state is final.
 func (s JobState) Ended() bool {
 	switch s {
-	case JobCompleted, JobFailed, JobCancelled, JobTimeout, JobPreempted, JobNodeFail, JobOutOfMemory:
+	case JobCompleted, JobFailed, JobCancelled, JobTimeout, JobPreempted, JobNodeFail, JobOutOfMemory, JobDeadline:
 		return true
 	}
 	return false
@@ -101,13 +104,14 @@ const (
 	CauseGPUHang   Cause = "gpu-hang"
 	CauseIdle      Cause = "idle" // its cards did nothing for the site's limit
 	CauseTimeout   Cause = "timeout"
+	CauseDeadline  Cause = "deadline" // it waited until it could not have ended in time any more
 	CauseCancelled Cause = "cancelled"
 	CauseCompleted Cause = "completed"
 )
 
 // Causes lists every cause that an attempt can end with.
 var Causes = []Cause{CauseCrash, CauseOOM, CauseLaunch, CauseNodeLost, CausePreempted, CauseRequeued,
-	CauseStalled, CauseGPUHang, CauseIdle, CauseTimeout, CauseCancelled, CauseCompleted}
+	CauseStalled, CauseGPUHang, CauseIdle, CauseTimeout, CauseDeadline, CauseCancelled, CauseCompleted}
 
 // ExitClass is the exit code by which operators tell apart the ends that a watchdog
 // brought: 75 budget, 76 stall, 77 idle, 78 gpu-hang. It is 0 for every other cause.

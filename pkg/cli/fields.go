@@ -106,6 +106,7 @@ var fields = []field{
 	{0, "allocnodes", "ALLOC_NODES", func(r *row) string { return orNA(r.SubmitHost) }, nil},
 	{0, "batchflag", "BATCH_FLAG", constant("1"), nil},
 	{0, "cpus-per-task", "CPUS_PER_TASK", func(r *row) string { return strconv.Itoa(r.CPUsPerRank) }, nil},
+	{0, "deadline", "DEADLINE", func(r *row) string { return stamp(r.Deadline) }, moment(func(r *row) time.Time { return r.Deadline })},
 	{0, "eligibletime", "ELIGIBLE_TIME", func(r *row) string { return stamp(r.EligibleTime) }, moment(func(r *row) time.Time { return r.EligibleTime })},
 	{0, "exit_code", "EXIT_CODE", func(r *row) string { return exitCode(r.ExitCode, r.Signal) }, nil},
 	{0, "ntpernode", "NTASKS_PER_NODE", func(r *row) string { return orNumberNA(r.RanksPerNode) }, nil},

@@ -11,24 +11,34 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/script"
 )
 
 func newNodeDrain() *cobra.Command {
-	var reason string
+	var reason, deadline string
 	cmd := &cobra.Command{
-		Use: "drain NODES --reason=TEXT", Short: "give nodes no new work; what runs ends by itself", Args: someNodes,
-		Example: `  gctl node drain n3 --reason='fan'            one node
-  gctl node drain n[3-5] --reason='new driver' several
-  gctl node resume n3                          and back again`,
+		Use: "drain NODES --reason=TEXT", Short: "give nodes no new work; what runs ends by itself, or by a deadline", Args: someNodes,
+		Example: `  gctl node drain n[3-5] --reason='new driver'       one node, or several
+  gctl node drain n3 --deadline=18:00 --reason='fan' what runs at 18:00 goes elsewhere
+  gctl node resume n3                                and back again`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
 				return Usagef("a drain needs a reason, others will ask: gctl node drain %s --reason='...'", strings.Join(args, " "))
 			}
-			return nodeAction(cmd, "drain", args, reason)
+			req := &api.NodeAction{Reason: reason}
+			if deadline != "" {
+				by, err := script.ParseBegin(deadline, now())
+				if err != nil {
+					return Usagef("--deadline=%s: %w", deadline, err)
+				}
+				req.Deadline = by
+			}
+			return nodeAction(cmd, "drain", args, req)
 		},
 		ValidArgsFunction: completeNodes,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why (`TEXT`), for all who see the node in ginfo")
+	cmd.Flags().StringVar(&deadline, "deadline", "", "stop what still runs there at `TIME`, to run elsewhere: 18:00, now+6hours")
 	return cmd
 }
 
@@ -37,7 +47,7 @@ func newNodeAction(verb, short string) *cobra.Command {
 		Use: verb + " NODES", Short: short, Args: someNodes,
 		Example: fmt.Sprintf("  gctl node %[1]s n3        one node\n  gctl node %[1]s n[3-5]    several\n  ginfo                     see what became of it", verb),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return nodeAction(cmd, verb, args, "")
+			return nodeAction(cmd, verb, args, &api.NodeAction{})
 		},
 		ValidArgsFunction: completeNodes,
 	}
@@ -57,7 +67,7 @@ copies of a gang run: switch the machine off first.`,
 			if !yes && !confirmed(cmd, args) {
 				return &ExitError{Status: api.ExitRefused, Err: fmt.Errorf("nothing was done")}
 			}
-			return nodeAction(cmd, "fence", args, "")
+			return nodeAction(cmd, "fence", args, &api.NodeAction{})
 		},
 		ValidArgsFunction: completeNodes,
 	}
@@ -95,7 +105,7 @@ func expandNodes(args []string) ([]string, error) {
 	return names, nil
 }
 
-func nodeAction(cmd *cobra.Command, verb string, args []string, reason string) error {
+func nodeAction(cmd *cobra.Command, verb string, args []string, req *api.NodeAction) error {
 	names, err := expandNodes(args)
 	if err != nil {
 		return err
@@ -103,7 +113,7 @@ func nodeAction(cmd *cobra.Command, verb string, args []string, reason string) e
 	c := client.New()
 	var failed []error
 	for _, name := range names {
-		if err := c.NodeAction(cmd.Context(), name, verb, &api.NodeAction{Reason: reason}); err != nil {
+		if err := c.NodeAction(cmd.Context(), name, verb, req); err != nil {
 			failed = append(failed, err)
 		}
 	}

@@ -128,9 +128,9 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("Priority=%d Nice=%d", j.Priority, j.Nice),
 		fmt.Sprintf("JobState=%s Reason=%s%s", j.State, reason(r), optional(" Held=", j.Held)),
 		fmt.Sprintf("Restarts=%d Epoch=%d ExitCode=%s%s", j.RestartCount, j.Epoch, storyExit(j), optional(" Cause=", string(j.Cause))),
-		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", elapsed(used(r)), timeLimit(j.TimeLimitSeconds), elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", elapsed(used(r)), timeLimit(j.TimeLimitSeconds)+timeMin(j), elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", stamp(j.SubmitTime), stamp(j.EligibleTime)),
-		fmt.Sprintf("StartTime=%s EndTime=%s", stamp(started(r)), stamp(expectedEnd(r))),
+		fmt.Sprintf("StartTime=%s EndTime=%s", stamp(started(r)), stamp(expectedEnd(r))) + deadline(j),
 		fmt.Sprintf("Partition=%s SubmitHost=%s", orNull(j.Partition), orNull(j.SubmitHost)),
 		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)),
 		"NodeList=" + orNull(hostlist.Compress(j.Nodes)),
@@ -179,6 +179,20 @@ func jobFields(j *api.Job) []string {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
 	}
 	return lines
+}
+
+func timeMin(j *api.Job) string {
+	if j.TimeMinSeconds == 0 {
+		return ""
+	}
+	return " TimeMin=" + timeLimit(j.TimeMinSeconds)
+}
+
+func deadline(j *api.Job) string {
+	if j.Deadline.IsZero() {
+		return ""
+	}
+	return " Deadline=" + stamp(j.Deadline)
 }
 
 // watchText is which watchdogs look at a job, and when it last beat.

@@ -40,6 +40,15 @@ var changes = []struct {
 		r.Begin = &t
 		return err
 	}},
+	{"deadline", "TIME", "end by then, or do not start: 18:00, now+6hours; none for no deadline", func(r *api.UpdateRequest, v string) error {
+		if v == "none" {
+			r.Deadline = &time.Time{}
+			return nil
+		}
+		t, err := script.ParseBegin(v, now())
+		r.Deadline = &t
+		return err
+	}},
 	{"partition", "NAME,...", "partition, or several of which any will do", func(r *api.UpdateRequest, v string) error { r.Partition = &v; return nil }},
 	{"array-limit", "N", "elements of the array that may run at once, 0 for all", func(r *api.UpdateRequest, v string) error {
 		n, err := wholeNumber(v)

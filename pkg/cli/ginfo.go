@@ -224,6 +224,9 @@ func cardSums(n *api.Node) (free int, used, total int64) {
 // nodeReason is why a node is as it is; of one that is cut off also for how long.
 func nodeReason(n *api.Node) string {
 	reason := n.Reason
+	if !n.DrainBy.IsZero() {
+		reason += "; empty by " + stamp(n.DrainBy)
+	}
 	var since time.Time
 	switch n.State {
 	case api.NodeLost:

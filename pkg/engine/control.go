@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -136,11 +138,15 @@ func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Erro
 }
 
 // NodeDrain, NodeResume and NodeFence hand a person's word on a node to the core.
-func (e *Engine) NodeAction(ctx context.Context, action, node, reason string) error {
+func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.NodeAction) error {
 	var ev gang.Event
 	switch action {
 	case "drain":
-		ev = gang.NodeDrain{Node: node, Reason: reason}
+		if !r.Deadline.IsZero() && !r.Deadline.After(e.opt.Clock.Now().Wall) {
+			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the deadline %s has passed", r.Deadline.Format(time.RFC3339)),
+				Hint: "give a later one: --deadline=now+10minutes, say, or none to let running work end by itself"}
+		}
+		ev = gang.NodeDrain{Node: node, Reason: r.Reason, By: r.Deadline}
 	case "resume":
 		ev = gang.NodeResume{Node: node}
 	case "fence":

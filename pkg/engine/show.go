@@ -25,6 +25,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
+	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, spec.Comment, spec.Roles
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
 	out.StdOut, out.StdErr, out.StdIn = outputPattern(spec), spec.Error, spec.Input
@@ -57,7 +58,7 @@ func (e *Engine) line(j *gang.Job) api.Job {
 	out := api.Job{
 		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: j.Partition, State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
-		TimeLimitSeconds: int64(j.TimeLimit / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
+		TimeLimitSeconds: int64(gang.RunTime(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
 		Reason: "None",
 	}
 	if j.ArrayIndex >= 0 {
@@ -98,6 +99,8 @@ func endReason(s api.JobState, c api.Cause) string {
 	switch s {
 	case api.JobTimeout:
 		return "TimeLimit"
+	case api.JobDeadline:
+		return "DeadLine" // Slurm's spelling
 	case api.JobNodeFail:
 		return "NodeDown"
 	case api.JobOutOfMemory:
@@ -244,7 +247,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
-	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Address: r.Address, BootID: n.BootID,
+	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, DrainBy: n.DrainBy, Address: r.Address, BootID: n.BootID,
 		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes,
 		Cards: []api.Card{}, Jobs: []int64{}}

@@ -78,6 +78,9 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
 		return nil, nil, err
 	}
+	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
+		return nil, nil, err
+	}
 	nodes := e.resources()
 	if len(nodes) == 0 {
 		return ev, []string{"no node has joined this cluster yet: the job waits for the first one that fits"}, nil
@@ -191,7 +194,7 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 			Hint: "ask for some with --gpus-per-rank, or leave --gpu-watch out"}
 	case s.StallTimeout < 0 && s.StallTimeout != api.WatchdogOff:
 		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", s.StallTimeout)
-	case s.TimeLimit < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
+	case s.TimeLimit < 0 || s.TimeMin < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:
 		return bad("the script is empty")
@@ -292,7 +295,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	parts := strings.Split(ev.Partition, ",")
 	c := &sched.Candidate{Job: 1 << 62, Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
 		Submit: e.opt.Clock.Now().Wall, Ask: cluster.AskOf(ev.Spec, parts), User: ev.User, Account: ev.Spec.Account,
-		TimeLimit: ev.TimeLimit, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}
+		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)
@@ -362,6 +365,9 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	if v.Queue.Get(j.ID) != nil {
 		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text
+	}
+	if at := gang.LatestStart(j); !at.IsZero() {
+		out.Why += fmt.Sprintf("\ndeadline %s: it ends with state DEADLINE when it has not started by %s", j.Deadline.Format(time.RFC3339), at.Format(time.RFC3339))
 	}
 	return out, e.lastTry(ctx, j, out)
 }

@@ -32,7 +32,7 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 // checkUpdate refuses what is wrong for whatever job.
 func checkUpdate(r *api.UpdateRequest, who Caller) error {
 	switch {
-	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Partition == nil &&
+	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Deadline == nil && r.Partition == nil &&
 		r.ArrayLimit == nil && r.Dependency == nil:
 		return api.Errorf(api.CodeInvalid, "nothing to change was given")
 	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
@@ -56,7 +56,7 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 
 // updateOf resolves a request for one job.
 func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
-	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency}
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency}
 	if r.Nice != nil {
 		ev.Priority = new(-*r.Nice)
 	}
@@ -108,9 +108,12 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User)
 	}
 	s := *j.Spec
-	// What it waited for is over, and so is the moment it was to begin at.
+	// What it waited for is over, and so is the moment it was to begin at; a deadline may be.
 	s.Dependency, s.Hold, s.Name, s.Partition = nil, false, j.Name, j.Partition
-	s.Begin = time.Time{}
+	s.Begin, s.Deadline = time.Time{}, j.Deadline
+	if !s.Deadline.After(e.opt.Clock.Now().Wall) {
+		s.Deadline = time.Time{}
+	}
 	req := &api.SubmitRequest{Key: r.Key, Spec: s}
 	switch {
 	case j.Array == nil && r.Failed && (j.Verdict == nil || j.Verdict.State == api.JobCompleted):

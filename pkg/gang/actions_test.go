@@ -54,6 +54,11 @@ func (s *story) submitAny(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "array") == 0 {
 		ev.Array = &api.Array{Indices: []int{1, 2, 3}, Limit: rapid.IntRange(0, 2).Draw(t, "limit")}
 	}
+	if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
+		spec.Deadline = s.now.Wall.Add(time.Duration(rapid.IntRange(-1, 30).Draw(t, "deadline in minutes")) * time.Minute)
+	}
+	spec.TimeMin = time.Duration(rapid.IntRange(0, 3).Draw(t, "least minutes")) * time.Minute
+	ev.TimeLimit = time.Duration(rapid.IntRange(0, 3).Draw(t, "limit of")*10) * time.Minute
 	before := s.w.nextID
 	out := s.do(ev)
 	if out.Applied && out.JobIDs[0] != before || !out.Applied && s.w.nextID != before {
@@ -74,6 +79,12 @@ func (s *story) updateAny(t *rapid.T) {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "begin") == 0 {
 		ev.Begin = new(s.now.Wall.Add(time.Duration(rapid.IntRange(-1, 2).Draw(t, "minutes")) * time.Minute))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "deadline") == 0 {
+		ev.Deadline = new(s.now.Wall.Add(time.Duration(rapid.IntRange(-1, 60).Draw(t, "in minutes")) * time.Minute))
+		if rapid.IntRange(0, 3).Draw(t, "no deadline") == 0 {
+			ev.Deadline = new(time.Time{})
+		}
 	}
 	if rapid.Bool().Draw(t, "limit") {
 		ev.ArrayLimit = new(rapid.IntRange(0, 3).Draw(t, "elements"))
@@ -119,6 +130,9 @@ func (s *story) reserveAny(t *rapid.T) {
 	size := 1
 	if j := s.w.Job(r.Job); j != nil {
 		size = len(j.Ranks)
+	}
+	if rapid.IntRange(0, 4).Draw(t, "cut") == 0 {
+		r.Limit = time.Duration(rapid.IntRange(0, 30).Draw(t, "to minutes")) * time.Minute
 	}
 	for range size {
 		r.Slots = append(r.Slots, cluster.Slot{Node: s.node().name})
@@ -222,7 +236,11 @@ func (s *story) actions() map[string]func(*rapid.T) {
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },
 		"release": func(t *rapid.T) { s.do(Release{Job: s.job(), Admin: true}) },
 		"drain node": func(t *rapid.T) {
-			s.do(NodeDrain{Node: s.node().name, Reason: "disk"})
+			ev := NodeDrain{Node: s.node().name, Reason: "disk"}
+			if rapid.Bool().Draw(t, "with a deadline") {
+				ev.By = s.now.Wall.Add(time.Duration(rapid.IntRange(-10, 60).Draw(t, "in seconds")) * time.Second)
+			}
+			s.do(ev)
 		},
 		"resume node": func(t *rapid.T) { s.do(NodeResume{Node: s.node().name}) },
 		"fence node": func(t *rapid.T) {

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 		return refused(err)
 	}
 	members := group(ev.Slots)
-	res, err := w.takeAll(e, ev.Slots, members)
+	res, err := w.takeAll(e, &ev, members)
 	if err != nil {
 		return refused(err)
 	}
@@ -32,7 +33,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	if j.Epoch == 0 || !fault.Is(fault.EpochReused) {
 		j.Epoch++
 	}
-	j.ReservedAt = w.now.Wall
+	j.ReservedAt, j.CutTo = w.now.Wall, ev.Limit
 	j.BackoffUntil = time.Time{}
 	j.Members = members
 	for i := range j.Ranks {
@@ -74,6 +75,10 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
 	case !w.inTurn(e):
 		return api.Errorf(api.CodeConflict, "array %d has %d elements admitted, its limit", e.job.ArrayID, w.arrays[e.job.ArrayID].active)
+	case tooLate(e.job, w.now.Wall):
+		return api.Errorf(api.CodeConflict, "job %d %s", ev.Job, missed(e.job))
+	case ev.Limit != 0 && (ev.Limit < least(e.job) || e.job.TimeLimit > 0 && ev.Limit >= e.job.TimeLimit):
+		return api.Errorf(api.CodeInvalid, "the time limit of job %d can't be cut to %s", ev.Job, ev.Limit)
 	case len(ev.Slots) != len(e.job.Ranks):
 		return api.Errorf(api.CodeInvalid, "%d slots for the %d ranks of job %d", len(ev.Slots), len(e.job.Ranks), ev.Job)
 	}
@@ -102,10 +107,10 @@ func group(slots []cluster.Slot) []Member {
 }
 
 // takeAll is the nodes with the gang's grants on them; one that can't be had refuses all.
-func (w *World) takeAll(e *entry, slots []cluster.Slot, members []Member) ([]*cluster.Node, *api.Error) {
+func (w *World) takeAll(e *entry, ev *Reserve, members []Member) ([]*cluster.Node, *api.Error) {
 	key := memberKey(e.job.ID, e.job.Epoch+1)
-	until := w.until(e.job, w.now.Wall)
-	at := func(rank int) cluster.Slot { return slots[rank] }
+	until := w.until(e.job, cmp.Or(ev.Limit, e.job.TimeLimit), w.now.Wall)
+	at := func(rank int) cluster.Slot { return ev.Slots[rank] }
 	res := make([]*cluster.Node, len(members))
 	for i := range members {
 		m := &members[i]
@@ -132,12 +137,17 @@ func shared(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// until is when a gang admitted at the instant at has ended at the latest by its limit.
-func (w *World) until(j *Job, at time.Time) time.Time {
-	if j.TimeLimit == 0 {
-		return time.Time{}
+// until is when a gang admitted at the instant at has ended at the latest by a time limit
+// and its deadline.
+func (w *World) until(j *Job, limit time.Duration, at time.Time) time.Time {
+	end := j.Deadline
+	if by := at.Add(limit); limit > 0 && (end.IsZero() || by.Before(end)) {
+		end = by
 	}
-	return at.Add(j.TimeLimit + w.grace(j))
+	if end.IsZero() {
+		return end
+	}
+	return end.Add(w.grace(j))
 }
 
 func (w *World) grace(j *Job) time.Duration {
@@ -189,6 +199,11 @@ func (w *World) ready(e *entry, i int, port int) {
 
 func (w *World) open(e *entry) {
 	j := e.job
+	if tooLate(j, w.now.Wall) {
+		w.missDeadline(e)
+		return
+	}
+	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
 	w.timers.cancel(timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
 	w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 	if !j.Start.IsZero() {
@@ -212,7 +227,8 @@ func (w *World) open(e *entry) {
 	}
 	w.epochs[j.key()] = epochRow(j)
 	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
-	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible))})
+	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible)),
+		Text: cutText(j)})
 	w.tellDependents(j)
 }
 
@@ -256,7 +272,8 @@ func (w *World) block(e *entry, avoid []string) {
 		w.editRank(e, i).State = api.RankBlocked
 	}
 	j.Members, j.Drain, j.ReservedAt = nil, nil, time.Time{}
-	j.Eligible, j.Avoid = w.now.Wall, avoid
+	j.Eligible, j.Avoid, j.CutTo = w.now.Wall, avoid, 0
+	w.armDeadline(e)
 	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
 }
 

@@ -40,7 +40,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	// A member that has to stop is never told to start as well: where the gate had not been
 	// seen open before, it stays shut.
 	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
-		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(e.job.TimeLimit, api.NoLimit)}
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(RunTime(e.job), api.NoLimit)}
 		a.Check = w.checkOrder(e, m)
 	}
 	return a
@@ -89,7 +89,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	j := e.job
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: j.Partition,
-		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: j.TimeLimit, Grace: w.grace(j),
+		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: RunTime(j), Grace: w.grace(j),
 		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {

@@ -271,6 +271,7 @@ func (w *World) end(e *entry, v *Verdict) {
 		}
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
+	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
 	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
 	e.body, e.stuck, e.warned = nil, nil, nil
 	w.unlist(j)
@@ -292,7 +293,7 @@ func rankEnd(j *Job, rank int, s api.JobState) api.RankState {
 			return api.RankCancelled
 		}
 		return api.RankDone
-	case api.JobCancelled, api.JobTimeout, api.JobPreempted:
+	case api.JobCancelled, api.JobTimeout, api.JobPreempted, api.JobDeadline:
 		return api.RankCancelled
 	}
 	return api.RankFailed

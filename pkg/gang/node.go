@@ -302,17 +302,23 @@ func (w *World) drainNode(ev NodeDrain) Outcome {
 	switch {
 	case h == nil:
 		return refused(noNode(ev.Node))
-	case h.node.Admin == reason:
+	case h.node.Admin == reason && h.node.DrainBy.Equal(ev.By):
 		return ignored("out of service already")
 	}
-	w.takeOut(h, reason)
+	w.takeOut(h, reason, ev.By)
 	return applied()
 }
 
-func (w *World) takeOut(h *host, reason string) {
-	w.editNode(h).Admin = reason
+func (w *World) takeOut(h *host, reason string, by time.Time) {
+	n := w.editNode(h)
+	n.Admin, n.DrainBy = reason, by
 	w.refresh(h)
-	w.emit(api.Event{Type: api.EventNodeDrained, Node: h.node.Name, Text: reason})
+	text := reason
+	if !by.IsZero() {
+		text += "; to be empty by " + timeText(by)
+	}
+	w.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
+	w.armClear(h)
 }
 
 func (w *World) resumeNode(ev NodeResume) Outcome {
@@ -327,7 +333,8 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 		return ignored("in service already")
 	}
 	n := w.editNode(h)
-	n.Admin, n.Strikes = "", 0
+	n.Admin, n.DrainBy, n.Strikes = "", time.Time{}, 0
+	w.armClear(h)
 	w.refresh(h)
 	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
 	return applied()
@@ -339,6 +346,6 @@ func (w *World) strike(h *host, text string) {
 	n := w.editNode(h)
 	n.Strikes++
 	if w.set.LaunchStrikes > 0 && n.Strikes >= w.set.LaunchStrikes && n.Admin == "" {
-		w.takeOut(h, "launch failures: "+text)
+		w.takeOut(h, "launch failures: "+text, time.Time{})
 	}
 }

@@ -289,7 +289,7 @@ func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 	node := e.job.Members[i].Node
 	switch ma.Stopping {
 	case api.CauseTimeout:
-		w.drain(e, api.CauseTimeout, -1, fmt.Sprintf("time limit of %s reached", e.job.TimeLimit))
+		w.drain(e, api.CauseTimeout, -1, limitReached(e.job))
 	case api.CauseOOM, api.CauseStalled, api.CauseGPUHang:
 		w.drain(e, ma.Stopping, ownTrigger(e, i, ma), fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping))))
 	default:

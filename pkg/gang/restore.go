@@ -115,16 +115,18 @@ func (w *World) restoreGrants(h *host) {
 	for k, p := range h.members {
 		j := p.e.job
 		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
-		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, j.ReservedAt)))
+		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, baseLimit(j), j.ReservedAt)))
 	}
 	n.Res = res
 	w.refresh(h)
+	w.armClear(h)
 	h.owned, h.stored, w.dirtyNodes = false, false, nil
 }
 
 // rearm sets the timers of a job.
 func (w *World) rearm(e *entry) {
 	j := e.job
+	w.armDeadline(e)
 	switch {
 	case j.Verdict != nil:
 		w.remaining(j.End, w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})

@@ -95,7 +95,7 @@ func (w *World) newJob(ev *Submit, id int64) *Job {
 	s := ev.Spec
 	j := &Job{
 		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash,
-		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit,
+		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit, Deadline: s.Deadline,
 		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: make([]Rank, s.Size),
 	}
 	if s.Hold {
@@ -126,6 +126,7 @@ func (w *World) queueNew(e *entry) {
 	if d := j.Eligible.Sub(w.now.Wall); d > 0 {
 		w.in(d, timer{kind: timerEligible, job: j.ID})
 	}
+	w.armDeadline(e)
 	w.watch(e)
 	w.touch(e)
 }

@@ -168,7 +168,17 @@ func happenings() map[string]func(b *bench) Outcome {
 		"release":          send(Release{Job: 1}),
 		"requeue":          send(Requeue{Job: 1}),
 		"update":           send(Update{Job: 1, TimeLimit: new(2 * time.Hour)}),
-		"preempt":          send(Preempt{Job: 1, For: "job 9"}),
+		"deadline in 30 min set": func(b *bench) Outcome {
+			return b.step(Update{Job: 1, Deadline: new(b.now.Wall.Add(30 * time.Minute))})
+		},
+		"deadline passes": func(b *bench) Outcome {
+			if e := b.w.jobs[1]; e != nil && (blocked(e.job) || reserved(e.job)) {
+				b.w.edit(e).Deadline = b.now.Wall.Add(2 * time.Second)
+				b.w.armDeadline(e)
+			}
+			return late(2 * time.Second)(b)
+		},
+		"preempt": send(Preempt{Job: 1, For: "job 9"}),
 		"rank saved a checkpoint": func(b *bench) Outcome {
 			return b.step(CheckpointSaved{Job: 1, Epoch: key(b).Epoch, Rank: 1, Bytes: 5, SetRanks: 1, SetBytes: 5})
 		},

@@ -23,6 +23,8 @@ const (
 	timerLease                     // a member on a lost node has fenced itself
 	timerWatch                     // a watchdog's question was not answered, or it may ask again
 	timerDepend                    // a delay after the start of another job passes
+	timerClear                     // a gang on a node that is to be empty has to be told
+	timerDeadline                  // a gang that starts later could not end by its deadline
 )
 
 // timer names one timer; setting it again moves it.
@@ -142,6 +144,10 @@ func (w *World) fire(t timer) {
 		w.nodeLost(w.nodes[t.node])
 	case timerWatch:
 		w.watchTimeout(w.jobs[t.job], t.epoch)
+	case timerClear:
+		w.clearNode(w.nodes[t.node])
+	case timerDeadline:
+		w.missDeadline(w.jobs[t.job])
 	case timerDepend:
 		w.judge(w.jobs[t.job])
 	case timerLease:

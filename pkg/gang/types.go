@@ -33,6 +33,7 @@ type Job struct {
 	Priority  int64
 	Held      string // "", "user", "admin"
 	TimeLimit time.Duration
+	Deadline  time.Time // it has ended by then; zero: none
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
@@ -42,7 +43,8 @@ type Job struct {
 	Ranks            []Rank
 	Members          []Member // of the current epoch, in the order of their first rank; empty while blocked
 	ReservedAt       time.Time
-	Drain            *Drain // the drain under way
+	CutTo            time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
+	Drain            *Drain        // the drain under way
 	Used             map[api.Cause]int
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
@@ -147,6 +149,7 @@ type Submit struct {
 type Reserve struct {
 	Job   int64
 	Slots []cluster.Slot // by rank
+	Limit time.Duration  // the time limit that it is planned with, below its own; 0: its own
 }
 
 // NodeHello: a node opened a session and said all that it has.
@@ -176,8 +179,13 @@ type CardResume struct{ Node, UUID string }
 // NodeGone: the session of a node broke. By itself it ends nothing.
 type NodeGone struct{ Node string }
 
-// NodeDrain takes a node out of service (running work may end), NodeResume back in.
-type NodeDrain struct{ Node, Reason string }
+// NodeDrain takes a node out of service, NodeResume back in.
+type NodeDrain struct {
+	Node, Reason string
+	// By is when gangs that are still there are stopped, to run elsewhere: their notice, where
+	// they asked for one, comes before. Zero: running work may end by itself.
+	By time.Time
+}
 
 // NodeResume puts a node back into service.
 type NodeResume struct{ Node string }
@@ -289,8 +297,9 @@ type Node struct {
 	Name      string
 	State     api.NodeState
 	Reason    string
-	Admin     string // reason of an admin's (or the breaker's) drain; empty: in service
-	Sick      string // what the site's health program says is wrong; empty: nothing
+	Admin     string    // reason of an admin's (or the breaker's) drain; empty: in service
+	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
+	Sick      string    // what the site's health program says is wrong; empty: nothing
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time

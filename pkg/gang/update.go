@@ -18,6 +18,7 @@ type Update struct {
 	TimeLimit  *time.Duration // 0: none; of a running gang too, counted from its start
 	Priority   *int64
 	Begin      *time.Time // zero: now
+	Deadline   *time.Time // zero: none
 	Partition  *string
 	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
 	Dependency *api.Dependency // without conditions: none
@@ -37,7 +38,7 @@ func (w *World) update(ev Update) Outcome {
 	var said []string
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
 	w.rename(e, ev.Name, say)
-	w.relimit(e, ev.TimeLimit, say)
+	w.relimit(e, &ev, say)
 	if p := ev.Priority; p != nil && *p != e.job.Priority {
 		say("priority %d, was %d", *p, e.job.Priority)
 		w.edit(e).Priority = *p
@@ -67,6 +68,8 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	switch {
 	case ev.TimeLimit != nil && j.Drain != nil:
 		return conflict("", "job %d is being stopped: its time limit has no effect any more", j.ID)
+	case ev.Deadline != nil && j.Drain != nil:
+		return conflict("", "job %d is being stopped: a deadline has no effect any more", j.ID)
 	case ev.Partition != nil && !blocked(j):
 		return waiting("partition")
 	case ev.Begin != nil && !blocked(j):
@@ -75,6 +78,9 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		return waiting("dependency")
 	case ev.ArrayLimit != nil && w.arrays[j.ArrayID] == nil:
 		return conflict("", "job %d is not of an array", j.ID)
+	}
+	if err := w.endsInTime(j, ev); err != nil {
+		return err
 	}
 	if d := ev.Dependency; d != nil {
 		for i := range d.On {
@@ -104,23 +110,32 @@ func (w *World) rename(e *entry, name *string, say sayer) {
 	}
 }
 
-// relimit moves the time limit, of a running gang also on its nodes and in its grants.
-func (w *World) relimit(e *entry, limit *time.Duration, say sayer) {
-	if limit == nil || *limit == e.job.TimeLimit {
+// relimit moves the time limit and the deadline, of a running gang also on its nodes and in
+// its grants.
+func (w *World) relimit(e *entry, ev *Update, say sayer) {
+	limit, by := ev.TimeLimit, ev.Deadline
+	longer, later := limit != nil && *limit != e.job.TimeLimit, by != nil && !by.Equal(e.job.Deadline)
+	if !longer && !later {
 		return
 	}
-	say("time limit %s, was %s", limitText(*limit), limitText(e.job.TimeLimit))
 	j := w.edit(e)
-	j.TimeLimit = *limit
+	if longer {
+		say("time limit %s, was %s", limitText(*limit), limitText(j.TimeLimit))
+		// A person's word: what a plan made of the old one does not count any more.
+		j.TimeLimit, j.CutTo = *limit, 0
+	}
+	if later {
+		say("deadline %s, was %s", timeText(*by), timeText(j.Deadline))
+		j.Deadline = *by
+	}
+	w.armDeadline(e)
 	if !admitted(j) {
 		return
 	}
-	at := j.Start
 	if reserved(j) {
-		at = j.ReservedAt
 		e.body = nil
 	}
-	until := w.until(j, at)
+	until := w.until(j, baseLimit(j), j.ReservedAt)
 	for i := range j.Members {
 		h := w.nodes[j.Members[i].Node]
 		w.desired = append(w.desired, h.node.Name)

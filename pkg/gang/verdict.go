@@ -177,6 +177,9 @@ func (w *World) verdict(j *Job) *Verdict {
 func verdictOf(j *Job, c api.Cause, trigger int, text string) *Verdict {
 	// A job that did not complete never shows 0, whatever its ranks returned.
 	v := &Verdict{State: stateOf(c), Cause: c, Trigger: trigger, ExitCode: 1, Text: text}
+	if c == api.CauseTimeout && cutByDeadline(j) {
+		v.State = api.JobDeadline
+	}
 	if trigger >= 0 && j.Ranks[trigger].Exited && j.Ranks[trigger].ExitCode != 0 {
 		v.ExitCode, v.Signal = j.Ranks[trigger].ExitCode, j.Ranks[trigger].Signal
 	}
@@ -197,6 +200,8 @@ func stateOf(c api.Cause) api.JobState {
 		return api.JobPreempted
 	case api.CauseTimeout:
 		return api.JobTimeout
+	case api.CauseDeadline:
+		return api.JobDeadline
 	case api.CauseCancelled:
 		return api.JobCancelled
 	case api.CauseCompleted:

@@ -68,6 +68,7 @@ func (v *verifier) job(e *entry) {
 	if admitted(j) {
 		v.members(e)
 	}
+	v.deadline(j)
 	left := 0
 	for _, h := range v.w.nodes {
 		for _, l := range h.node.Left {
@@ -77,6 +78,21 @@ func (v *verifier) job(e *entry) {
 		}
 	}
 	v.check(left == e.left, "job %d: %d members left, counted %d", j.ID, left, e.left)
+}
+
+// deadline checks that a gang runs no longer than its deadline allows, and no shorter than
+// it takes.
+func (v *verifier) deadline(j *Job) {
+	armed := v.w.timers.armed(timer{kind: timerDeadline, job: j.ID})
+	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
+	if blocked(j) {
+		v.check(j.CutTo == 0, "job %d: waits with a limit of %s", j.ID, j.CutTo)
+	}
+	if !admitted(j) || RunTime(j) == 0 {
+		return
+	}
+	v.check(RunTime(j) >= least(j), "job %d: may run for %s, takes %s", j.ID, RunTime(j), least(j))
+	v.check(j.Deadline.IsZero() || !begun(j).Add(RunTime(j)).After(j.Deadline), "job %d: may run until after its deadline", j.ID)
 }
 
 // members checks an admitted gang.
@@ -142,6 +158,11 @@ func (v *verifier) node(h *host) {
 	v.check(len(held) == len(n.Res.Grants), "node %s: %d members, %d grants", n.Name, len(held), len(n.Res.Grants))
 	for _, g := range n.Res.Grants {
 		v.check(held[g.MemberKey], "node %s: grant of job %d epoch %d without a member", n.Name, g.Job, g.Epoch)
+	}
+	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, n.DrainBy)
+	for _, p := range h.members {
+		armed := v.w.timers.armed(timer{kind: timerClear, node: n.Name})
+		v.check(n.DrainBy.IsZero() || armed || p.e.job.Drain != nil, "node %s: to be empty, and nobody will tell job %d", n.Name, p.e.job.ID)
 	}
 	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
 	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown, "node %s: %s without a session", n.Name, n.State)

@@ -176,7 +176,7 @@ func (s *Server) nodeAction(action string) handler {
 		if err := read(r, &req); err != nil {
 			return err
 		}
-		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), req.Reason); err != nil {
+		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), &req); err != nil {
 			return err
 		}
 		return reply(w, struct{}{})

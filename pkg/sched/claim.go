@@ -91,10 +91,10 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		// others, of which a part was never cleared.
 		slots := b.Slots
 		pl.unbook(at)
-		pl.startAt(c, slots)
+		pl.startAt(c, slots, pl.end(c))
 		return
 	}
-	if pl.start(c, sh, pl.levelWithout(at, pl.end(c))) {
+	if pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
 		pl.unbook(at)
 		return
 	}

@@ -243,10 +243,23 @@ var never = time.Unix(math.MaxInt32*100, 0)
 
 // end is when a gang that starts now has ended at the latest.
 func (pl *planner) end(c *Candidate) time.Time {
-	if c.TimeLimit <= 0 {
-		return never
+	end := never
+	if c.TimeLimit > 0 {
+		end = pl.now.Add(c.TimeLimit + c.Stop)
 	}
-	return pl.now.Add(c.TimeLimit + c.Stop)
+	if by := c.Deadline.Add(c.Stop); !c.Deadline.IsZero() && by.Before(end) {
+		end = by
+	}
+	return end
+}
+
+// leastEnd is end with its time limit cut as far as it allows.
+func (pl *planner) leastEnd(c *Candidate) time.Time {
+	end := pl.end(c)
+	if by := pl.now.Add(c.TimeMin + c.Stop); c.TimeMin > 0 && by.Before(end) {
+		end = by
+	}
+	return end
 }
 
 // visit starts a gang, or notes why it and all others of its class stay.
@@ -263,13 +276,13 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 			pl.keep(b)
 		}
 	}()
-	end := pl.end(c)
-	stays := sh.bad != nil || !sh.blocked.IsZero() && !end.Before(sh.blocked)
-	if !stays && pl.start(c, sh, pl.levelFor(end)) {
+	end, least := pl.end(c), pl.leastEnd(c)
+	stays := sh.bad != nil || !sh.blocked.IsZero() && !least.Before(sh.blocked)
+	if !stays && (pl.start(c, sh, pl.levelFor(end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
 	if !stays {
-		sh.blocked = end
+		sh.blocked = least
 	}
 	pl.note(c, cl, sh)
 	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
@@ -309,14 +322,17 @@ func (pl *planner) mayClaim(c *Candidate) bool {
 func (sh *shape) barred() bool { return sh.bad != nil || sh.unclaimable }
 
 // levelFor is the nodes as a gang sees them that has ended by then.
-func (pl *planner) levelFor(end time.Time) *level {
+func (pl *planner) levelFor(end time.Time) *level { return pl.levels[pl.inWay(end)] }
+
+// inWay is how many claims, the first ones, a gang would be in the way of that ends then.
+func (pl *planner) inWay(end time.Time) int {
 	n, _ := slices.BinarySearchFunc(pl.booked, end, func(b booking, end time.Time) int {
 		if b.inWayOf(end) {
 			return -1
 		}
 		return 1
 	})
-	return pl.levels[n]
+	return n
 }
 
 // inWayOf reports whether a gang that ends then would still be there when the claimant is
@@ -335,21 +351,37 @@ func (b *booking) from() time.Time {
 // isMove reports whether gangs are preempted for it, or were: until its claimant starts.
 func (b *booking) isMove() bool { return !b.Until.IsZero() }
 
-// start books a gang where it fits, and reports whether it does.
-func (pl *planner) start(c *Candidate, sh *shape, l *level) bool {
+// startCut starts a gang that would be in the way of a claim with a time limit after which
+// it is not: the longest with which it fits.
+func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool {
+	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
+		by := pl.booked[n].from()
+		if !pl.start(c, sh, pl.levels[n], by) {
+			continue
+		}
+		// Limits are shown and kept in whole seconds.
+		limit := by.Sub(pl.now) - c.Stop
+		pl.starts[len(pl.starts)-1].Limit = max(limit.Truncate(time.Second), c.TimeMin)
+		return true
+	}
+	return false
+}
+
+// start books a gang that has ended by then where it fits, and reports whether it does.
+func (pl *planner) start(c *Candidate, sh *shape, l *level, end time.Time) bool {
 	slots := pl.slots(c, sh, l)
 	if slots == nil {
 		return false
 	}
-	pl.startAt(c, slots)
+	pl.startAt(c, slots, end)
 	return true
 }
 
-// startAt books a gang at places that are free.
-func (pl *planner) startAt(c *Candidate, slots []cluster.Slot) {
-	var until time.Time
-	if c.TimeLimit > 0 {
-		until = pl.end(c)
+// startAt books a gang that has ended by then at places that are free.
+func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
+	until := end
+	if end.Equal(never) {
+		until = time.Time{}
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
 		for _, l := range pl.levels {

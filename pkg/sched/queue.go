@@ -27,6 +27,8 @@ type Queue struct {
 type classKey struct {
 	shape         string
 	limit, stop   time.Duration
+	least         time.Duration
+	deadline      int64 // 0: none
 	avoid         string
 	user, account string // where these are bounded
 }
@@ -182,7 +184,10 @@ func (q *Queue) fill(all []*Candidate) {
 // key includes the user and the account only where the policy bounds them: else a plan
 // would look at each shape once for each user.
 func (q *Queue) key(c *Candidate) classKey {
-	k := classKey{shape: c.Ask.Shape, limit: c.TimeLimit, stop: c.Stop, avoid: strings.Join(c.Avoid, ",")}
+	k := classKey{shape: c.Ask.Shape, limit: c.TimeLimit, stop: c.Stop, least: c.TimeMin, avoid: strings.Join(c.Avoid, ",")}
+	if !c.Deadline.IsZero() {
+		k.deadline = c.Deadline.UnixNano()
+	}
 	if q.policy.UserCards > 0 {
 		k.user = c.User
 	}

@@ -24,6 +24,11 @@ type Candidate struct {
 	// unlimited. Stop is how long its end may take beyond that: lead and grace.
 	TimeLimit time.Duration
 	Stop      time.Duration
+	// TimeMin is down to what its time limit may be cut so that it ends before a claim; 0: it
+	// is not cut.
+	TimeMin time.Duration
+	// Deadline is when it has ended but for Stop, whatever its limit; zero: none.
+	Deadline time.Time
 	// Attained is how long it ran already, as far as that is not lost: what a checkpoint
 	// hands over to the next attempt.
 	Attained time.Duration
@@ -139,6 +144,7 @@ type Victim struct {
 type Start struct {
 	Job   int64
 	Slots []cluster.Slot // by rank
+	Limit time.Duration  // to what its time limit is cut; 0: it is not
 }
 
 // Stop is one gang to be preempted.

@@ -170,6 +170,27 @@ func setTime(a *Ask, v string) error {
 	return nil
 }
 
+func setTimeMin(a *Ask, v string) error {
+	d, err := ParseTime(v)
+	if err != nil {
+		return err
+	}
+	if d < time.Second {
+		return bad("there is no shortest limit of nothing", "write --time-min=10 (minutes), or leave it out")
+	}
+	a.Spec.TimeMin = d
+	return nil
+}
+
+func setDeadline(a *Ask, v string) error {
+	t, err := ParseBegin(v, a.now)
+	if err == nil && !t.After(a.now) {
+		err = bad("it has passed", beginForms)
+	}
+	a.Spec.Deadline = t
+	return err
+}
+
 // maxGrace bounds the time from TERM to KILL: a gang that is being stopped holds its cards
 // that long.
 const maxGrace = 24 * time.Hour

@@ -229,9 +229,16 @@ func (a *Ask) stop() error {
 	if s.TimeLimit > 0 && s.ReadyTimeout >= s.TimeLimit {
 		return a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
 	}
+	if s.TimeLimit > 0 && s.TimeMin > s.TimeLimit {
+		return a.Refuse("time-min", "it is longer than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
+	}
 	n := s.Notice
 	if n == nil {
 		return nil
+	}
+	if s.TimeMin > 0 && n.Lead >= s.TimeMin {
+		return a.Refuse("signal", "the lead ("+formatTime(n.Lead)+") is not shorter than the least time limit, "+a.By("time-min").where(),
+			"write a shorter lead, or a longer --time-min")
 	}
 	if s.TimeLimit > 0 && n.Lead >= s.TimeLimit {
 		return a.Refuse("signal", "the lead ("+formatTime(n.Lead)+") is not shorter than the time limit, "+a.By("time").where(),

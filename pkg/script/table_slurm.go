@@ -68,12 +68,6 @@ var hints = []Option{
 		Note: "networks are not allocated; NCCL_SOCKET_IFNAME and the like choose one"},
 	{Long: "oversubscribe", Short: 's', List: Partial, Warn: true, Group: groupHints,
 		Note: "CPUs are never shared; cards are with --share --vram=SIZE"},
-	{Long: "time-min", Kind: Value, Arg: "TIME", List: Partial, Warn: true, Group: groupHints,
-		Note: "the time limit is never shortened; --time holds",
-		set: func(_ *Ask, v string) error {
-			_, err := ParseTime(v)
-			return err
-		}},
 	{Long: "ignore-pbs", Env: []string{"SBATCH_IGNORE_PBS"}, List: Exact, Group: groupHints,
 		Help: "#PBS lines are never read",
 		set:  func(*Ask, string) error { return nil }},
@@ -89,8 +83,6 @@ var refused = []Option{
 		Note: "there is one cluster", Use: "set GANG_DIR to the directory of another one"},
 	{Long: "cluster-constraint", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there is one cluster", Use: "use --constraint for nodes"},
-	{Long: "deadline", Kind: Value, List: Refused, Group: groupNot,
-		Note: "a job can't be given a latest end", Use: "use --time, and gcancel what comes too late"},
 	{Long: "uid", Kind: Value, List: Refused, Group: groupNot,
 		Note: "a job runs as the person who submits it", Use: "submit as that user: sudo -u USER gsubmit"},
 	{Long: "gid", Kind: Value, List: Refused, Group: groupNot,

@@ -350,9 +350,9 @@ func (c *Controller) nodeAction(r *http.Request) (any, error) {
 		}
 		switch r.PathValue("action") {
 		case "drain":
-			n.State, n.Reason = api.NodeDrained, req.Reason
+			n.State, n.Reason, n.DrainBy = api.NodeDrained, req.Reason, req.Deadline
 		case "resume":
-			n.State, n.Reason = api.NodeUp, ""
+			n.State, n.Reason, n.DrainBy = api.NodeUp, "", time.Time{}
 		}
 		return struct{}{}, nil
 	}

@@ -94,6 +94,7 @@ type node struct {
 	State     api.NodeState `json:"state"`
 	Reason    string        `json:"reason,omitempty"`
 	Admin     string        `json:"admin,omitempty"`
+	DrainBy   time.Time     `json:"drain_by,omitzero"`
 	BootID    string        `json:"boot_id,omitempty"`
 	LastSeen  time.Time     `json:"last_seen,omitzero"`
 	LostSince time.Time     `json:"lost_since,omitzero"`
@@ -154,7 +155,7 @@ type cardGrant struct {
 
 // Node encodes a node, all but its name.
 func Node(n *gang.Node) ([]byte, error) {
-	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, BootID: n.BootID, LastSeen: n.LastSeen,
+	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainBy: n.DrainBy, BootID: n.BootID, LastSeen: n.LastSeen,
 		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
 	for _, l := range n.Left {
 		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
@@ -187,7 +188,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("row of node %s: %w", name, err)
 	}
-	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, BootID: r.BootID, LastSeen: r.LastSeen,
+	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainBy: r.DrainBy, BootID: r.BootID, LastSeen: r.LastSeen,
 		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
 		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})

@@ -34,6 +34,8 @@ type job struct {
 	Dependency   *api.Dependency   `json:"dependency,omitempty"`
 	Waits        string            `json:"waits,omitempty"`
 	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
+	Deadline     time.Time         `json:"deadline,omitzero"`
+	CutTo        time.Duration     `json:"cut_to,omitempty"`
 	Submit       time.Time         `json:"submit,omitzero"`
 	Eligible     time.Time         `json:"eligible,omitzero"`
 	Start        time.Time         `json:"start,omitzero"`
@@ -108,6 +110,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
 		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
+		Deadline: j.Deadline, CutTo: j.CutTo,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
@@ -133,6 +136,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
 		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
+		Deadline: r.Deadline, CutTo: r.CutTo,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),

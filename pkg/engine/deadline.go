@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// checkDeadline refuses a job that could not end in time if it started at once, and what
+// does not go together. limit is its time limit, the partition's filled in.
+func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
+	least := limit
+	if s.TimeMin > 0 {
+		least = s.TimeMin
+	}
+	switch {
+	case limit > 0 && s.TimeMin > limit:
+		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", s.TimeMin, limit)
+	case s.TimeMin > 0 && s.Notice != nil && s.Notice.Lead >= s.TimeMin:
+		return api.Errorf(api.CodeInvalid, "the notice comes %s before the end, but the time limit may be cut to %s", s.Notice.Lead, s.TimeMin)
+	case s.Deadline.IsZero():
+		return nil
+	}
+	now := e.opt.Clock.Now().Wall
+	from, said := now, "now"
+	if s.Begin.After(now) {
+		from, said = s.Begin, "its begin time, "+s.Begin.Format(time.RFC3339)
+	}
+	left := s.Deadline.Sub(from)
+	if left >= max(least, time.Second) {
+		return nil
+	}
+	err := api.Errorf(api.CodeInvalid, "no end before the deadline %s is possible: that is %s after %s, and the time limit is %s",
+		s.Deadline.Format(time.RFC3339), left.Round(time.Second), said, limitText(limit))
+	switch {
+	case left < time.Second:
+		err.Message = fmt.Sprintf("the deadline %s is not after %s", s.Deadline.Format(time.RFC3339), said)
+		err.Hint = "give a later --deadline"
+	case s.TimeMin == 0:
+		err.Hint = "ask for less with --time, or let the limit be cut with --time-min"
+	default:
+		err.Message += fmt.Sprintf(", to be cut to %s at most", s.TimeMin)
+		err.Hint = "ask for less with --time-min, or give a later --deadline"
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// shortest is the least time that is worth a start before a deadline: limits are shown and
+// kept in whole seconds.
+const shortest = time.Second
+
+// RunTime is how long the current or last epoch of a job may run: its time limit, or what
+// was left of it at its start. 0: as long as it likes.
+func RunTime(j *Job) time.Duration {
+	limit, began := baseLimit(j), begun(j)
+	if j.Deadline.IsZero() || began.IsZero() {
+		return limit
+	}
+	left := max(j.Deadline.Sub(began).Truncate(time.Second), shortest)
+	if limit == 0 || left < limit {
+		return left
+	}
+	return limit
+}
+
+// baseLimit is the time limit without the deadline.
+func baseLimit(j *Job) time.Duration {
+	if blocked(j) {
+		return j.TimeLimit
+	}
+	return cmp.Or(j.CutTo, j.TimeLimit)
+}
+
+// begun is from when the time limit of an epoch counts, zero for a gang that waits.
+func begun(j *Job) time.Time {
+	switch {
+	case blocked(j):
+		return time.Time{}
+	case reserved(j):
+		return j.ReservedAt
+	}
+	return j.Start
+}
+
+// cutByDeadline: the epoch may not run as long as its time limit says.
+func cutByDeadline(j *Job) bool {
+	return !j.Deadline.IsZero() && RunTime(j) != baseLimit(j)
+}
+
+func limitReached(j *Job) string {
+	if cutByDeadline(j) {
+		return fmt.Sprintf("deadline %s reached after %s", timeText(j.Deadline), RunTime(j))
+	}
+	return fmt.Sprintf("time limit of %s reached", RunTime(j))
+}
+
+// cutText says why an epoch may run for less than its time limit; empty: it may not.
+func cutText(j *Job) string {
+	switch {
+	case cutByDeadline(j):
+		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", RunTime(j), limitText(j.TimeLimit), timeText(j.Deadline))
+	case j.CutTo > 0:
+		return fmt.Sprintf("time limit %s, cut from %s to end before others' turn", j.CutTo, limitText(j.TimeLimit))
+	}
+	return ""
+}
+
+// least is the shortest time limit that a job takes: without --time-min its own.
+func least(j *Job) time.Duration { return leastOf(j.Spec, j.TimeLimit) }
+
+func leastOf(s *api.Spec, limit time.Duration) time.Duration {
+	if s.TimeMin > 0 && (limit == 0 || s.TimeMin < limit) {
+		limit = s.TimeMin
+	}
+	return max(limit, shortest)
+}
+
+// tooLate: a gang that starts now could not end by its deadline.
+func tooLate(j *Job, now time.Time) bool {
+	return !j.Deadline.IsZero() && now.After(j.Deadline.Add(-least(j)))
+}
+
+// LatestStart is the last moment at which a waiting job may start; zero: whenever it likes.
+func LatestStart(j *Job) time.Time {
+	if j.Deadline.IsZero() || !blocked(j) {
+		return time.Time{}
+	}
+	return j.Deadline.Add(-least(j))
+}
+
+func missed(j *Job) string {
+	why := "it has no time limit"
+	switch {
+	case j.Spec.TimeMin > 0 && (j.TimeLimit == 0 || j.Spec.TimeMin < j.TimeLimit):
+		why = fmt.Sprintf("its time limit is %s and may be cut to %s", limitText(j.TimeLimit), j.Spec.TimeMin)
+	case j.TimeLimit > 0:
+		why = fmt.Sprintf("its time limit is %s", j.TimeLimit)
+	}
+	return fmt.Sprintf("can't end by its deadline %s any more: %s", timeText(j.Deadline), why)
+}
+
+// timeText is a moment as people and --deadline write it.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "none"
+	}
+	return t.Format(time.RFC3339)
+}
+
+// armDeadline sets when a gang that has not started is given up.
+func (w *World) armDeadline(e *entry) {
+	j, k := e.job, timer{kind: timerDeadline, job: e.job.ID}
+	w.timers.cancel(k)
+	if !j.Deadline.IsZero() && (blocked(j) || reserved(j)) {
+		w.in(j.Deadline.Add(time.Nanosecond-least(j)).Sub(w.now.Wall), k)
+	}
+}
+
+// missDeadline ends a gang that could not end by its deadline if it started now.
+func (w *World) missDeadline(e *entry) {
+	if e == nil || !blocked(e.job) && !reserved(e.job) {
+		return
+	}
+	// A deadline is a wall time: when that clock was set back meanwhile, wait on.
+	if !tooLate(e.job, w.now.Wall) {
+		w.armDeadline(e)
+		return
+	}
+	text := missed(e.job)
+	w.edit(e).Cancelled = true
+	if reserved(e.job) {
+		w.rollback(e, text, nil, func(int) bool { return false })
+	}
+	w.end(e, verdictOf(e.job, api.CauseDeadline, -1, text))
+}
+
+// endsInTime refuses an update after which the job could not end by its deadline.
+func (w *World) endsInTime(j *Job, ev *Update) *api.Error {
+	limit, by := j.TimeLimit, j.Deadline
+	if ev.TimeLimit != nil {
+		limit = *ev.TimeLimit
+	}
+	if ev.Deadline != nil {
+		by = *ev.Deadline
+	}
+	if by.IsZero() || ev.TimeLimit == nil && ev.Deadline == nil && ev.Begin == nil {
+		return nil
+	}
+	begin := j.Eligible
+	if ev.Begin != nil {
+		begin = *ev.Begin
+	}
+	from, least := w.now.Wall, leastOf(j.Spec, limit)
+	said := "from now on"
+	if at := begun(j); !at.IsZero() {
+		from, said = at, "from its start at "+timeText(at)
+	} else if begin.After(from) {
+		from, said = begin, "from its begin time "+timeText(begin)
+	}
+	if !by.After(w.now.Wall) || by.Sub(from) < least {
+		return conflict("give a later deadline, or a shorter limit with --time", "job %d could not end by %s: it takes at least %s %s",
+			j.ID, timeText(by), least, said)
+	}
+	return nil
+}
