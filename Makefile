@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e chaos fuzz sim bench traces demo clean
+.PHONY: help build test check unit race e2e chaos fuzz sim mutants bench traces demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -47,6 +47,10 @@ SIM ?= 10000
 SEED ?= 1
 sim: ## SIM (10000) random schedules of a simulated cluster from SEED (1) on
 	go test -count=1 -timeout 2h -v ./pkg/sim -run RandomSchedules -sim.schedules=$(SIM) -sim.seed=$(SEED)
+	go test -count=1 -timeout 1h -v ./pkg/sim -run 'CrashPoints|^TestDirected$$' -sim.full
+
+mutants: ## known bugs put back one at a time: each has to be caught; writes docs/mutants.md
+	nice go test -count=1 -timeout 1h -v -tags mutants ./pkg/sim -run '^TestMutants$$' -sim.schedules=2000 -sim.report=$(CURDIR)/docs/mutants.md
 
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,9 @@ for i in $(seq 100); do echo "attempt $GANG_EPOCH line $i"; sleep 0.02; done
 	if got := c.said(tail); !strings.HasSuffix(want, got) || len(got) < 100 {
 		t.Errorf("glog -f --tail=100 wrote %d bytes that are not the end of the file: %.300q", len(got), got)
 	}
+	c.until("the nodes are back", func() bool {
+		return !slices.ContainsFunc(c.nodes(), func(n api.Node) bool { return n.State != api.NodeUp && n.State != api.NodeDrained })
+	})
 	parts := ""
 	for attempt := 1; attempt <= n; attempt++ {
 		part := c.must("glog", "-a", fmt.Sprint(attempt), fmt.Sprint(id))

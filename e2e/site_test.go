@@ -153,6 +153,11 @@ func TestSiteLoginHost(t *testing.T) {
 	}
 
 	s.kill("gangd", syscall.SIGKILL)
+	// The relay's open connections learn of the end one by one.
+	s.until("the relay dials anew", func() bool {
+		_, errs, _ := ada.run("gqueue")
+		return strings.Contains(errs, "connection refused")
+	})
 	ada.refused(api.ExitUnreachable, "gqueue: can't reach the controller at "+s.address+": connect: connection refused; is gangd running there? (gctl ping)", "gqueue")
 	s.gangd()
 	ada.must("gqueue")

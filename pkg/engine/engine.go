@@ -240,6 +240,9 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 		e.hub.Wake(r.ch.Dirty)
 	}
 	e.learnFrom(&r.ch)
+	if fault.Is(fault.AckBeforeCommit) {
+		e.reply(r)
+	}
 	return r, nil
 }
 
@@ -248,6 +251,16 @@ func (e *Engine) finish(r *underWay) {
 	e.publish(&r.ch)
 	e.fenceLost(r.ch.Events)
 	e.tellIdle(r.ch.Events)
+	if !fault.Is(fault.AckBeforeCommit) {
+		e.reply(r)
+	}
+	if len(r.ch.Dirty) > 0 {
+		e.hub.Wake(r.ch.Dirty)
+	}
+}
+
+// reply answers those who wait for a batch.
+func (e *Engine) reply(r *underWay) {
 	for i := range r.batch {
 		if r.batch[i].inspect != nil {
 			r.batch[i].inspect()
@@ -255,9 +268,6 @@ func (e *Engine) finish(r *underWay) {
 		if r.batch[i].reply != nil {
 			r.batch[i].reply <- r.outcomes[i]
 		}
-	}
-	if len(r.ch.Dirty) > 0 {
-		e.hub.Wake(r.ch.Dirty)
 	}
 }
 
@@ -296,6 +306,9 @@ func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) er
 	// What was stepped is committed also when the end has come meanwhile: its callers
 	// wait for the answer, and an end in good order is not a failed commit.
 	lineage, err := e.store.Commit(context.WithoutCancel(ctx), ch)
+	if err != nil && fault.Is(fault.FsyncIgnored) && !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrFull) && fault.Is(fault.DiskFullDropped) {
+		return nil
+	}
 	if err != nil {
 		if errors.Is(err, store.ErrFull) && !again {
 			e.log.Error("state disk full: nothing is accepted until there is room", "err", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/gang"
 )
 
@@ -27,7 +28,7 @@ var errHold = &api.Error{Code: api.CodeOnHold, Message: "the controller is on ho
 // checkLineage looks at a hello before it is applied. It says whether the event may be.
 func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) error {
 	hello, ok := ev.(gang.NodeHello)
-	if !ok || hello.Hello.LineageSeen <= e.store.Lineage() {
+	if !ok || hello.Hello.LineageSeen <= e.store.Lineage() || fault.Is(fault.HoldIgnored) {
 		return nil
 	}
 	seen, have := hello.Hello.LineageSeen, e.store.Lineage()

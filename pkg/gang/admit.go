@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
+	"gangd/pkg/fault"
 )
 
 func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
@@ -28,7 +29,9 @@ func (w *World) reserve(ev Reserve) Outcome {
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
 	j := w.edit(e)
-	j.Epoch++
+	if j.Epoch == 0 || !fault.Is(fault.EpochReused) {
+		j.Epoch++
+	}
 	j.ReservedAt = w.now.Wall
 	j.BackoffUntil = time.Time{}
 	j.Members = members
@@ -41,7 +44,9 @@ func (w *World) reserve(ev Reserve) Outcome {
 	for i := range members {
 		names[i] = members[i].Node
 		h := w.nodes[names[i]]
-		w.editNode(h).Res = res[i]
+		if !fault.Is(fault.PartialReserve) || i == 0 || i < len(members)-1 {
+			w.editNode(h).Res = res[i]
+		}
 		w.desired = append(w.desired, names[i])
 	}
 	w.countActive(e, 1)
@@ -59,7 +64,7 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return ended(e.job)
 	case !blocked(e.job):
 		return api.Errorf(api.CodeConflict, "job %d is %s: not every rank waits", ev.Job, phrase(e.job))
-	case e.job.Held != "":
+	case e.job.Held != "" && !fault.Is(fault.HeldAdmitted):
 		return api.Errorf(api.CodeConflict, "job %d is held", ev.Job)
 	case e.left > 0:
 		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
@@ -112,6 +117,10 @@ func (w *World) takeAll(e *entry, slots []cluster.Slot, members []Member) ([]*cl
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
 		}
 		var err error
+		if fault.Is(fault.ReserveUnchecked) {
+			res[i] = h.node.Res.Restore(cluster.GrantOf(e.ask, key, m.Ranks, at, until))
+			continue
+		}
 		if res[i], err = h.node.Res.Take(cluster.GrantOf(e.ask, key, m.Ranks, at, until)); err != nil {
 			return nil, api.Errorf(api.CodeConflict, "%s", err)
 		}
@@ -173,7 +182,7 @@ func (w *World) ready(e *entry, i int, port int) {
 	j := w.edit(e)
 	j.Members[i].State = MemberReady
 	j.Members[i].Port = port
-	if e.unready--; e.unready == 0 {
+	if e.unready--; e.unready == 0 || fault.Is(fault.GateTooEarly) && e.unready == 1 {
 		w.open(e)
 	}
 }
@@ -220,6 +229,9 @@ func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int)
 		delete(h.members, key)
 		w.desired = append(w.desired, h.node.Name)
 		if gone(i) {
+			if fault.Is(fault.RollbackKeepsGrant) {
+				continue
+			}
 			w.free(h, key)
 		} else {
 			w.leave(h, Left{MemberKey: key, Text: "rolled back: " + text})
@@ -256,7 +268,7 @@ func (w *World) backoff(e *entry, n int) {
 		d *= 2
 	}
 	d = min(d, w.set.RetryBackoffMax)
-	if d <= 0 {
+	if d <= 0 || fault.Is(fault.NoBackoff) {
 		return
 	}
 	j := w.edit(e)
@@ -267,7 +279,7 @@ func (w *World) backoff(e *entry, n int) {
 
 // reserveTimeout: not every member was ready in time.
 func (w *World) reserveTimeout(e *entry) {
-	if e == nil || !reserved(e.job) {
+	if e == nil || !reserved(e.job) || fault.Is(fault.ReservationForever) {
 		return
 	}
 	var late []string

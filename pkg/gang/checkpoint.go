@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // Checkpoint is the newest set of checkpoints of a job. The bytes are the store's.
@@ -40,6 +41,9 @@ func (Acknowledged) event()    {}
 
 // MayCheckpoint refuses a checkpoint that must not be stored.
 func MayCheckpoint(j *Job, epoch, rank int) *api.Error {
+	if fault.Is(fault.StalePut) && j != nil && j.Verdict == nil {
+		return nil
+	}
 	switch {
 	case j == nil || j.Verdict != nil:
 		return &api.Error{Code: api.CodeStaleEpoch, Message: fmt.Sprintf("epoch %d is over: the job has ended", epoch)}
@@ -66,7 +70,7 @@ func HandOver(j *Job) int {
 	switch c := j.Checkpoint; {
 	case c == nil:
 		return 0
-	case c.Complete && c.Epoch < j.Epoch:
+	case (c.Complete || fault.Is(fault.SetMixed)) && c.Epoch < j.Epoch:
 		return c.Epoch
 	default:
 		return c.Before
@@ -94,7 +98,7 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 		return refused(err)
 	}
 	j := w.edit(e)
-	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
+	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j) || fault.Is(fault.SetIncomplete)}
 	if old := j.Checkpoint; old != nil {
 		c.Before = old.Before
 		switch {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // depends finds those who wait for a job, an array or a name. A job that somebody waits
@@ -379,7 +380,7 @@ func elementOf(j *Job, c *api.Condition) int {
 
 func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
 	over := on.Verdict != nil
-	good := over && on.Verdict.State == api.JobCompleted
+	good := over && (on.Verdict.State == api.JobCompleted || fault.Is(fault.FailedIsGood))
 	switch c.Kind {
 	case api.After:
 		if on.Start.IsZero() || c.Delay == 0 {

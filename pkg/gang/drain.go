@@ -23,6 +23,9 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 		if cause != d.Cause && !slices.Contains(d.Later, cause) {
 			j := w.edit(e)
 			j.Drain.Later = append(j.Drain.Later, cause)
+			if fault.Is(fault.EveryoneRefunded) && j.Used[budgetOf(j.Drain.Cause)] > 0 {
+				j.Used[budgetOf(j.Drain.Cause)]--
+			}
 		}
 		return false
 	}
@@ -77,6 +80,9 @@ func rankPtr(rank int) *int {
 func (w *World) armForce(e *entry) {
 	j := e.job
 	full := w.drainTime(j)
+	if fault.Is(fault.DrainForever) {
+		return
+	}
 	w.in(e.drainAt+full-w.now.Mono, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 }
 
@@ -151,6 +157,9 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 		if j.Ranks[r].State == api.RankPreempting {
 			rank := w.editRank(e, r)
 			rank.State = api.RankPreempted
+			if fault.Is(fault.SiblingsCharged) {
+				w.charge(j, j.Drain.Cause)
+			}
 			if hasProcess(j, r) && !rank.Exited {
 				e.open--
 			}
@@ -166,6 +175,10 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 	w.desired = append(w.desired, m.Node)
 	e.alive--
 	w.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
+	if fault.Is(fault.VerdictLater) && e.alive == 0 {
+		w.in(time.Millisecond, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+		return
+	}
 	w.maybeComplete(e)
 }
 
@@ -191,7 +204,14 @@ func (w *World) force(e *entry) {
 		if text == "" {
 			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+w.grace(e.job)+w.set.DrainSlack)
 		}
+		if fault.Is(fault.ForceUnfenced) {
+			w.stopped(e, i, true, text)
+			continue
+		}
 		w.fence(e, i, text)
+	}
+	if fault.Is(fault.VerdictLater) {
+		w.maybeComplete(e)
 	}
 }
 

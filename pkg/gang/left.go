@@ -1,9 +1,12 @@
 package gang
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 func findLeft(n *Node, k api.MemberKey) (int, bool) {
@@ -50,6 +53,9 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 		return
 	}
 	l := h.node.Left[at]
+	if l.Ran && fault.Is(fault.FencedForever) {
+		return
+	}
 	n := w.editNode(h)
 	n.Left = slices.Delete(n.Left, at, at+1)
 	w.timers.cancel(leaseTimer(h, k))
@@ -82,6 +88,9 @@ func (w *World) armLease(h *host, k api.MemberKey) {
 	if e := w.jobs[k.Job]; e != nil {
 		grace = w.grace(e.job)
 	}
+	if fault.Is(fault.LeaseWithoutGrace) {
+		grace = -w.set.DrainSlack
+	}
 	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
 }
 
@@ -103,4 +112,39 @@ func (w *World) leaseOut(h *host, k api.MemberKey) {
 }
 
 // cutOff: more than half of the known nodes, and at least two, are away.
-func (w *World) cutOff() bool { return w.away >= 2 && 2*w.away > len(w.nodes) }
+func (w *World) cutOff() bool {
+	return w.away >= 2 && 2*w.away > len(w.nodes) && !fault.Is(fault.MostVanished)
+}
+
+// A member that was counted gone (by its lease, or a person's word) and lives all the same, on
+// a node that is back, holds what its grant stood for, and nobody knows how much of it. Until
+// its node says that it is gone nothing new is placed there.
+
+// lookForStray takes in a member of a hello, which says what is there and not what was.
+func (w *World) lookForStray(h *host, ma *api.MemberActual) {
+	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck || fault.Is(fault.StrayIsNothing) {
+		return
+	}
+	if _, held := h.node.Res.Grant(ma.MemberKey); held {
+		return
+	}
+	if h.strays == nil {
+		h.strays = map[api.MemberKey]struct{}{}
+	}
+	h.strays[ma.MemberKey] = struct{}{}
+	w.refresh(h)
+}
+
+func (w *World) strayGone(h *host, k api.MemberKey) {
+	if _, known := h.strays[k]; !known {
+		return
+	}
+	delete(h.strays, k)
+	w.refresh(h)
+}
+
+// strayText names the first of them.
+func strayText(h *host) string {
+	keys := slices.SortedFunc(maps.Keys(h.strays), compareKeys)
+	return fmt.Sprintf("epoch %d of job %d, which was counted gone, still runs here", keys[0].Epoch, keys[0].Job)
+}

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
+	"gangd/pkg/fault"
 )
 
 func newHost(name string) *host {
@@ -27,6 +28,11 @@ func (w *World) refresh(h *host) {
 		if state != api.NodeUnknown {
 			state = api.NodeSuspect
 		}
+	case n.Admin != "" && fault.Is(fault.OutOfServiceUsed):
+		state = api.NodeUp
+	case len(h.strays) > 0:
+		state = api.NodeDraining
+		reason = cmp.Or(reason, strayText(h))
 	case reason != "" && len(n.Res.Grants) > 0:
 		state = api.NodeDraining
 	case reason != "":
@@ -64,7 +70,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 		w.nodes[name] = h
 		w.away++
 	}
-	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
+	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID && !fault.Is(fault.BootIDIgnored)
 	wasCutOff := w.cutOff()
 	w.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
@@ -92,7 +98,7 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Hello.Members, n.Hello.Health = nil, api.NodeHealth{}
 	n.Res = resources(n.Res, ev)
 	w.room = true
-	h.told = nil
+	h.told, h.strays = nil, nil
 	clear(h.expired)
 	w.timers.cancel(timer{kind: timerLost, node: n.Name})
 	for _, l := range n.Left {
@@ -148,12 +154,13 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
 		p, ok := h.members[k]
-		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing {
+		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing && !fault.Is(fault.MissingStillRuns) {
 			w.gone(h, k, why)
 		}
 	}
 	for i := range members {
 		w.member(h, &members[i])
+		w.lookForStray(h, &members[i])
 	}
 }
 
@@ -231,6 +238,10 @@ func (w *World) lostMember(h *host, p place) {
 		w.drain(e, api.CauseNodeLost, -1, "") // recorded as a later cause
 	} else if first := w.lost(e, p.i); first >= 0 {
 		w.drain(e, api.CauseNodeLost, first, text)
+	}
+	if fault.Is(fault.LostReadmitted) {
+		w.stopped(e, p.i, true, text)
+		return
 	}
 	w.fence(e, p.i, text)
 }

@@ -134,6 +134,33 @@ func TestHelloEndsTheLeaseTimer(t *testing.T) {
 	}
 }
 
+// What was counted gone by its lease and lives all the same, on a node that is back, keeps
+// new work away until the node says that it is gone.
+func TestAStrayKeepsItsNodeOutOfService(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.submit(specOf(2))
+	b.start(id)
+	key := b.key(id)
+	b.must(NodeGone{Node: "n2"})
+	b.after(30 * time.Second)
+	b.ack(id)
+	b.after(time.Hour)
+	for _, over := range []NodeReport{
+		{Node: "n2", Actual: api.Actual{Gone: []api.MemberKey{key}}},
+		{Node: "n2", Actual: api.Actual{Members: []api.MemberActual{{MemberKey: key, Phase: api.PhaseStopped}}}},
+	} {
+		b.hello("n2", api.MemberActual{MemberKey: key, Phase: api.PhaseStuck})
+		n := b.w.Node("n2")
+		if want := "epoch 1 of job 1, which was counted gone, still runs here"; n.State != api.NodeDraining || n.Reason != want || n.Res.Ready {
+			t.Fatalf("%s %q, ready %t", n.State, n.Reason, n.Res.Ready)
+		}
+		b.step(over)
+		if n := b.w.Node("n2"); n.State != api.NodeUp || !n.Res.Ready {
+			t.Fatalf("%s %q after it is gone", n.State, n.Reason)
+		}
+	}
+}
+
 func TestLeaseOff(t *testing.T) {
 	set := settings()
 	set.Lease = 0

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // Who holds a job, see [Job.Held].
@@ -25,7 +26,7 @@ func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.
 // that has not passed is an armed timer, so that this needs no clock.
 func (w *World) eligible(e *entry) bool {
 	j := e.job
-	return blocked(j) && j.Held == "" && j.Waits == "" && !j.Cancelled && e.left == 0 &&
+	return blocked(j) && (j.Held == "" || fault.Is(fault.HeldAdmitted)) && j.Waits == "" && !j.Cancelled && e.left == 0 &&
 		!w.timers.armed(timer{kind: timerEligible, job: j.ID})
 }
 
@@ -51,7 +52,11 @@ func (w *World) touch(e *entry) {
 // offer fills the free places of a limited array with its first eligible elements: the
 // scheduler sees as many of 10,000 as could start, and an event touches only those.
 func (w *World) offer(a *array) {
-	for i := 0; a.active+a.offered < a.limit && i < len(a.waiting); i++ {
+	limit := a.limit
+	if fault.Is(fault.ArrayLimitOff) {
+		limit++
+	}
+	for i := 0; a.active+a.offered < limit && i < len(a.waiting); i++ {
 		e := w.jobs[a.waiting[i]]
 		if e.offered || !w.eligible(e) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // report takes what changed on a node. It is compared with what is known: a repeat
@@ -50,6 +51,9 @@ func (w *World) member(h *host, ma *api.MemberActual) Outcome {
 
 func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	p, ok := h.members[ma.MemberKey]
+	if e := w.jobs[ma.Job]; !ok && e != nil && fault.Is(fault.StaleEpoch) {
+		p, ok = h.members[e.job.key()]
+	}
 	if !ok {
 		return w.stray(h, ma)
 	}
@@ -89,6 +93,9 @@ func (w *World) readyAgain(p place, port int) Outcome {
 func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
 	at, left := findLeft(h.node, ma.MemberKey)
+	if over {
+		w.strayGone(h, ma.MemberKey)
+	}
 	switch {
 	case left && over:
 		w.leftGone(h, ma.MemberKey)
@@ -205,6 +212,11 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	e, i := p.e, p.i
 	changed := w.noticed(e, i, ma)
+	if fault.Is(fault.ExitBeforeStop) {
+		if failed, _ := w.exits(e, i, ma); failed != nil {
+			w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
+		}
+	}
 	changed = w.ownStop(e, i, ma) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
@@ -306,7 +318,7 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		}
 		changed = w.started(e, ra) || changed
 		changed = w.warned(e, ra) || changed
-		if !ra.Exited || e.job.Ranks[ra.Rank].Exited {
+		if !ra.Exited || e.job.Ranks[ra.Rank].Exited && !fault.Is(fault.ExitTwice) {
 			continue
 		}
 		changed = true
@@ -334,6 +346,9 @@ func asShell(ra api.RankActual) *api.RankActual {
 }
 
 func earlier(a, b *api.RankActual) bool {
+	if fault.Is(fault.LastFailureBlamed) {
+		a, b = b, a
+	}
 	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank)) < 0
 }
 
@@ -465,6 +480,7 @@ func (w *World) vanished(h *host, p place, text string) Outcome {
 func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
 	p, ok := h.members[k]
 	if !ok {
+		w.strayGone(h, k)
 		if _, left := findLeft(h.node, k); !left {
 			return ignored("known to be gone")
 		}

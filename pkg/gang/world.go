@@ -70,6 +70,7 @@ type host struct {
 	contact time.Duration              // last time it was heard of, when it has no session now
 	told    map[api.MemberKey]struct{} // stale claims already put on record in this session
 	expired map[api.MemberKey]struct{} // leases that ran out while most nodes were away
+	strays  map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
 }
 
 // place is where a live member is kept.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 	"gangd/pkg/session"
 	"gangd/pkg/shim"
 )
@@ -129,7 +130,7 @@ func EndedWithBoot(s *shim.State, lastBoot, boot string) bool {
 
 // LastWord: the state file of a shim that can't be reached says how its member ended.
 func LastWord(s *shim.State) bool {
-	return s != nil && (s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused)
+	return s != nil && (fault.Is(fault.DeadShimBelieved) || s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused)
 }
 
 // leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so

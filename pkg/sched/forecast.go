@@ -34,7 +34,12 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]Expect {
 	}
 	c := pl.heapOfCards(out)
 	for _, w := range v.Queue.Slice() {
-		if _, known := out[w.Job]; !known {
+		if _, known := out[w.Job]; known {
+			continue
+		}
+		// What would not fit on empty nodes waits for a node, or for a stranger's process,
+		// and takes nothing from those behind it.
+		if pl.fitsEmpty(pl.shape(w.Ask)) {
 			out[w.Job] = Expect{At: c.start(w)}
 		}
 	}
@@ -75,7 +80,9 @@ type cardHeap struct {
 	back backs
 	free int
 	now  time.Time
-	stop bool // what comes next has no known end
+	// began is the time of the plan.
+	began time.Time
+	stop  bool // what comes next has no known end
 }
 
 type back struct {
@@ -101,7 +108,7 @@ func (h *backs) Pop() any {
 }
 
 func (pl *planner) heapOfCards(out map[int64]Expect) *cardHeap {
-	h := &cardHeap{now: pl.now}
+	h := &cardHeap{now: pl.now, began: pl.now}
 	for _, n := range pl.levels[0].nodes {
 		if n.Ready {
 			h.free += max(n.OpenCards(), 0)
@@ -130,7 +137,8 @@ func (h *cardHeap) start(c *Candidate) time.Time {
 	if h.stop {
 		return time.Time{}
 	}
-	for h.free < weight(c.Ask) {
+	// The plan found no place for it now, whatever the sum of what is free says.
+	for h.free < weight(c.Ask) || !h.now.After(h.began) {
 		if len(h.back) == 0 {
 			h.stop = true
 			return time.Time{}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -37,5 +38,24 @@ func BenchmarkForecast(b *testing.B) {
 		if got := Forecast(epoch0, v, &Policy{Claims: 4}); len(got) != 100000 {
 			b.Fatal(len(got))
 		}
+	}
+}
+
+// A gang that only a stranger's process keeps out has no expected start, and takes nothing
+// from those behind it.
+func TestForecastBehindAStranger(t *testing.T) {
+	n := testNode("n1", 16, 2, 80)
+	n.Cards[0].StrangersBytes = 50 * gib
+	n = run(n.Counted(), 7, 60, 1)
+	p := &Policy{Claims: 1}
+	q := NewQueue(p, nil)
+	q.Insert(candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, VRAMBytes: 40 * gib}))
+	q.Insert(candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 40 * gib}))
+	got := Forecast(epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
+	if !got[1].At.IsZero() {
+		t.Errorf("behind a stranger: expected at %s", got[1].At)
+	}
+	if want := epoch0.Add(time.Hour); !got[2].At.Equal(want) {
+		t.Errorf("behind job 7: expected at %s, want %s", got[2].At, want)
 	}
 }

@@ -61,7 +61,7 @@ func (c *client) retryIn(d time.Duration) {
 
 func (c *client) ask(n uint64) {
 	g := c.r.gangd
-	if g == nil {
+	if j := &c.r.sc.Jobs[c.index]; g == nil || j.AfterOK > 0 && c.r.ids[j.AfterOK-1] == 0 {
 		c.retryIn(500*time.Millisecond + upTo(c.r.dice, time.Second))
 		return
 	}
@@ -141,6 +141,12 @@ func (c *client) request() *api.SubmitRequest {
 	if j.Priority != 0 {
 		p := j.Priority
 		s.Priority = &p
+	}
+	if j.AfterOK > 0 {
+		s.Dependency = &api.Dependency{On: []api.Condition{{Kind: api.AfterOK, Job: c.r.ids[j.AfterOK-1]}}}
+	}
+	if j.Lead0 {
+		s.Roles = []api.Role{{Name: "lead", Count: 1, CPUsPerRank: 1, EndsGang: true}, {Name: "worker", Count: s.Size - 1, CPUsPerRank: 1}}
 	}
 	r := &api.SubmitRequest{Key: key(c.index), Spec: s}
 	if j.Array > 0 {

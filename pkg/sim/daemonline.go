@@ -61,6 +61,7 @@ func (d *daemon) open() {
 	l := &line{m: m, node: d}
 	l.hub = m.r.gangd.accept(l)
 	d.line, d.greeted, d.heardAt = l, false, m.r.now
+	m.prune()
 	m.lines = append(m.lines, l)
 	d.watch(l, helloTimeout)
 	l.send(true, d.half.Hello(), d)

@@ -133,6 +133,7 @@ func (g *gangd) turn() {
 		return
 	}
 	if g.full = full; full {
+		g.answer() // to submissions that are refused meanwhile
 		g.after(engine.FullRetry, func() { g.turn() })
 		return
 	}

@@ -41,7 +41,13 @@ func day(seed uint64, n, jobs, hours int) *Scenario {
 	}
 	for range 8 * hours {
 		f := randomFault(d, sc, span)
-		if f.Do == OldStore || f.Do == Resubmit || f.When.On != "" { // a key is forgotten with its job
+		switch f.Do {
+		case Resubmit: // a key is forgotten with its job
+			continue
+		case CrashGangd, DiskBroken, OldStore, CrashSender: // the next controller would be another process, and its heap another heap
+			continue
+		}
+		if f.When.On != "" {
 			continue
 		}
 		sc.Faults = append(sc.Faults, f)
@@ -82,7 +88,8 @@ func TestADay(t *testing.T) {
 	if slices.Max(routines) > slices.Min(routines) {
 		t.Errorf("goroutines: %v", routines)
 	}
-	if s := slope(steps(store[warm:])); s > 0.02 {
+	// What a job leaves behind is kept; its ids and event numbers get a digit more in a day.
+	if s := slope(steps(store[warm:])); s > 0.05 {
 		t.Errorf("the store grows faster by %.1f %%: %.0f", 100*s, store)
 	}
 }

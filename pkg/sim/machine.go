@@ -206,7 +206,6 @@ func (m *machine) mend(up, down bool) {
 
 // free lets go on what was stuck where nothing is cut any more.
 func (m *machine) free() {
-	kept := m.lines[:0]
 	for _, l := range m.lines {
 		if m.cutsUp == 0 {
 			l.freed(true)
@@ -214,12 +213,15 @@ func (m *machine) free() {
 		if m.cutsDown == 0 {
 			l.freed(false)
 		}
-		if !l.dead && (l.node == m.daemon && l.node.line == l || len(l.up.stuck)+len(l.down.stuck) > 0 || l.hub != nil && !l.hub.over) {
-			kept = append(kept, l)
-		}
 	}
-	clear(m.lines[len(kept):])
-	m.lines = kept
+}
+
+// prune forgets the lines of which nothing can come any more.
+func (m *machine) prune() {
+	m.lines = slices.DeleteFunc(m.lines, func(l *line) bool {
+		used := l.node == m.daemon && l.node.line == l || len(l.up.stuck)+len(l.down.stuck) > 0 || l.hub != nil && !l.hub.over && !l.hub.g.dead
+		return l.dead || !used
+	})
 }
 
 func (m *machine) startDaemon() {

@@ -62,6 +62,8 @@ type Job struct {
 	NoRequeue  bool
 	Priority   int64
 	Hold       bool
+	AfterOK    int  // index+1 of an earlier job that has to complete first, 0: none
+	Lead0      bool // rank 0 is a role of its own, whose end is that of the gang
 
 	Runs Behaviour
 }

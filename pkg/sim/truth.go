@@ -299,6 +299,7 @@ func (t *truth) forget(j *gang.Job) {
 	delete(t.cancels, id)
 	delete(t.verdicts, id)
 	if index, known := t.owners[id]; known {
+		delete(t.r.ids, index)
 		delete(t.acked, index)
 		delete(t.owners, id)
 	}
@@ -513,7 +514,7 @@ func (t *truth) nothingLeft() {
 // allOver: each job that was committed has ended.
 func (t *truth) allOver() bool {
 	for index := range t.r.sc.Jobs {
-		if _, known := t.r.ids[index]; !known && !t.r.clients[index].refused {
+		if _, known := t.r.ids[index]; !known && !t.r.clients[index].refused && !(t.r.sc.Lean && t.r.clients[index].answered) {
 			return false
 		}
 	}

@@ -72,6 +72,9 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 	if m.state == Stopped {
 		return nil
 	}
+	if fault.Is(fault.LeaseOnMonotonic) {
+		now.Boot = now.Mono
+	}
 	switch in := in.(type) {
 	case Go:
 		return m.open(now)
@@ -204,6 +207,9 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 		m.stopAt = min(m.stopAt, now.Mono+lead)
 		return m.tick(now)
 	case Stopping:
+		if fault.Is(fault.StopResentRestarts) || fault.Is(fault.LongerGrace) && s.Lead+s.Grace > m.grace {
+			m.killAt = now.Mono + s.Lead + s.Grace
+		}
 		if s.Grace >= m.grace {
 			return nil // a repeat: it must not take back what a rank was given on top
 		}
@@ -242,7 +248,7 @@ func (m *Machine) decide(cause api.Cause, text, signal string, grace time.Durati
 
 func (m *Machine) notify() []Act {
 	m.noticeAt = never
-	if m.cfg.Notice == nil || m.noticed {
+	if m.cfg.Notice == nil || m.noticed && !fault.Is(fault.NoticeTwice) {
 		return nil
 	}
 	m.noticed = true
@@ -344,7 +350,7 @@ func (m *Machine) tick(now Instant) []Act {
 		return m.fence(now)
 	case now.Mono >= m.stopAt:
 		return m.stop(now)
-	case now.Mono >= m.limitAt:
+	case now.Mono >= m.limitAt, fault.Is(fault.LimitOnBootClock) && now.Boot >= m.limitAt:
 		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
 	case now.Boot >= m.leaseAt:
 		m.leaseOver = true
@@ -394,6 +400,9 @@ func (m *Machine) fence(now Instant) []Act {
 
 // Wait is how long until a tick has something to do; ok is false when no timer is armed.
 func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
+	if fault.Is(fault.LeaseOnMonotonic) {
+		now.Boot = now.Mono
+	}
 	at := min(m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
 	d = never
 	if at != never {
