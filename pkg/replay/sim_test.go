@@ -180,3 +180,32 @@ func TestAnyTrace(t *testing.T) {
 		}
 	})
 }
+
+// yielders counts who said that it can be stopped without a loss.
+type yielders struct {
+	Product
+	yes, no int
+}
+
+func (y *yielders) Waits(c *sched.Candidate) {
+	if c.KeepsWork {
+		y.yes++
+	} else {
+		y.no++
+	}
+	y.Product.Waits(c)
+}
+
+// TestSimulatedJobsYield: jobs of a trace hand their work over and may run again without
+// bound, and the core tells the scheduler so while they wait.
+func TestSimulatedJobsYield(t *testing.T) {
+	y := &yielders{Product: *NewProduct(sched.Policy{Claims: 1})}
+	sim, err := New(&trace.Trace{Jobs: []trace.Job{job("a", 0, 5, 0, 1, 8)}}, Uniform(1, Node{CPUs: 8, Cards: 8}), y,
+		Options{Settings: api.DefaultSettings()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sim.Run(); err != nil || y.yes == 0 || y.no > 0 {
+		t.Errorf("%d yield, %d do not: %v", y.yes, y.no, err)
+	}
+}

@@ -238,6 +238,11 @@ func (pl *planner) book(b booking) {
 		return -1
 	})
 	pl.booked = slices.Insert(pl.booked, at, b)
+	if pl.hard != nil && pl.isHard(&b) {
+		for _, g := range b.grants {
+			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
+		}
+	}
 	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
 	for _, l := range pl.levels[at+1:] {
 		for _, g := range b.grants {
@@ -246,8 +251,25 @@ func (pl *planner) book(b booking) {
 	}
 }
 
+// yields reports whether a gang may use places that are kept for others of its tier: it
+// would hand them over to whoever needs much less, and lose nothing by that.
+func (pl *planner) yields(c *Candidate) bool {
+	return pl.hard != nil && c.KeepsWork && c.TimeLimit > 0 && !pl.tooLong(c)
+}
+
+// isHard: not even those who would make room may use its places. Without a limit nobody
+// makes room for a gang of the same tier.
+func (pl *planner) isHard(b *booking) bool {
+	return b.isMove() || b.c.TimeLimit <= 0 || pl.tooLong(b.c)
+}
+
 func (pl *planner) unbook(at int) {
 	b := pl.booked[at]
+	if pl.hard != nil && pl.isHard(&b) {
+		for _, g := range b.grants {
+			pl.hard.set(g.at, pl.hard.nodes[g.at].Release(g.MemberKey))
+		}
+	}
 	pl.booked = slices.Delete(pl.booked, at, at+1)
 	pl.levels = slices.Delete(pl.levels, at+1, at+2)
 	for _, l := range pl.levels[at+1:] {

@@ -19,10 +19,12 @@
 //     When that is not known, nobody uses them. A claim is not broken by who comes later or
 //     is only shorter, and moves only to where it is served earlier for certain. So a gang
 //     with a claim starts at the latest when all has ended that ran when it was made, under
-//     any load of gangs behind it.
+//     any load of gangs behind it. With [PreemptService] a claim does not keep off gangs that
+//     lose nothing by being stopped, until the claimant has waited [Policy].GuardAfter: they
+//     make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
-//     run again. The places are kept for the taker. Victims that were not told yet are not
+//     run again. The places are kept for the taker until it runs. Victims that were not told yet are not
 //     when the taker goes.
 //   - A waiting gang has a reason, in Slurm's word and in numbers; an ask that is named as
 //     one that would start now has been planned with the whole queue.

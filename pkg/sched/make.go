@@ -59,6 +59,7 @@ type planner struct {
 	// levels[i] has the first i of booked on it; levels[0] is the nodes with the starts
 	// planned so far.
 	levels  []*level
+	hard    *level    // with what keeps off even those that would make room; nil: none would
 	booked  []booking // by the time that they are free at
 	waiting []booking // claims of the plan before whose tier is not reached yet
 	heads   heads
@@ -100,6 +101,7 @@ type shape struct {
 	// Of the plan of that turn:
 	turn        int
 	blocked     time.Time // what runs until then or longer does not fit; zero: not known
+	hard        bool      // nor where only those keep off whom nobody may delay
 	unclaimable bool
 	why         *verdict
 	// Whether it fits on the nodes if these were empty, and for which capacity that holds.
@@ -118,6 +120,9 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.pool.reset()
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
 		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
+	if p.Preempt == PreemptService && (p.Order == OrderService || p.Order == "") {
+		pl.hard = m.pool.clone(m.base)
+	}
 	pl.keepClaims()
 	pl.guard()
 	return pl
@@ -284,6 +289,12 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 	if !stays {
 		sh.blocked = least
 	}
+	if pl.yields(c) && sh.bad == nil && !sh.hard {
+		if pl.start(c, sh, pl.hard, end) {
+			return true
+		}
+		sh.hard = true
+	}
 	pl.note(c, cl, sh)
 	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
 		pl.claim(c, sh)
@@ -300,7 +311,7 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 		pl.mem.shapes[ask.Shape] = sh
 	}
 	if sh.turn != pl.mem.turn {
-		sh.turn, sh.blocked, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, nil
+		sh.turn, sh.blocked, sh.hard, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, false, nil
 	}
 	return sh
 }
@@ -386,6 +397,9 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	for _, g := range pl.grants(c, slots, epochStart, until) {
 		for _, l := range pl.levels {
 			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+		}
+		if pl.hard != nil {
+			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
 		}
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})

@@ -71,7 +71,7 @@ func (pl *planner) serviceLeft(r *Running) float64 {
 	if !r.Start.IsZero() {
 		ran += pl.now.Sub(r.Start)
 	}
-	return pl.view.Queue.ledger.Remaining(r.TimeLimit, ran).Seconds() * float64(max(1, r.Cards))
+	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran).Seconds() * float64(max(1, r.Cards))
 }
 
 // mayTake reports whether a gang may take the place of another.

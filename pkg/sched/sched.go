@@ -32,6 +32,8 @@ type Candidate struct {
 	// Attained is how long it ran already, as far as that is not lost: what a checkpoint
 	// hands over to the next attempt.
 	Attained time.Duration
+	// KeepsWork: it would lose nothing by being stopped, and may be at any time.
+	KeepsWork bool
 
 	rank rank // its place in the order, set by [Queue]
 }

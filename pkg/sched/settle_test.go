@@ -23,6 +23,7 @@ type site struct {
 	runs    map[int64]*siteRun
 	ends    map[int64]time.Duration // true durations, by job
 	stopped int
+	keeps   bool // candidates say that they keep their work
 }
 
 type siteRun struct {
@@ -39,7 +40,7 @@ func newSite(t testing.TB, p *Policy, nodes []*cluster.Node) *site {
 
 func (s *site) submit(job int64, spec api.Spec, limit, runs time.Duration) {
 	c := candidate(job, spec)
-	c.Submit, c.TimeLimit = s.now, limit
+	c.Submit, c.TimeLimit, c.KeepsWork = s.now, limit, s.keeps
 	s.ends[job] = runs
 	s.runs[job] = &siteRun{c: c}
 	s.view.Queue.Insert(c)
@@ -169,6 +170,7 @@ func TestInstantsEnd(t *testing.T) {
 		p := &Policy{Preempt: rapid.SampledFrom([]Preempt{PreemptOff, PreemptService, PreemptService}).Draw(rt, "preempt"),
 			Claims: rapid.IntRange(1, 4).Draw(rt, "claims"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
 		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
+		s.keeps = rapid.Bool().Draw(rt, "keeps")
 		limited := rapid.IntRange(0, 3).Draw(rt, "limited") > 0
 		n := rapid.IntRange(10, 60).Draw(rt, "jobs")
 		for i := range n {
@@ -250,5 +252,48 @@ func TestMoveIsNotCrossed(t *testing.T) {
 	s.settle()
 	if s.runs[5].r == nil || s.stopped != 1 {
 		t.Errorf("%d stopped; job 5 runs: %v", s.stopped, s.runs[5].r != nil)
+	}
+}
+
+// TestYieldersUseClaimedPlaces: with preemption among equals a gang that keeps its work runs
+// where places are kept for a shorter one, and others do not. The shorter one takes them as
+// soon as that lets it start, and who waited too long keeps everybody off.
+func TestYieldersUseClaimedPlaces(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		keeps bool
+		guard time.Duration
+		order Order
+		runs  bool
+	}{
+		{"keeps its work", true, 0, OrderService, true},
+		{"would lose it", false, 0, OrderService, false},
+		{"who waited too long", true, time.Hour, OrderService, false},
+		{"another order", true, 0, OrderFIFO, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t, &Policy{Preempt: PreemptService, Claims: 1, GuardAfter: tt.guard, Order: tt.order}, testNodes(2, 64, 4, 80))
+			s.keeps = tt.keeps
+			one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
+			s.submit(1, one, 10*time.Hour, 9*time.Hour)
+			s.settle()
+			s.runs[1].r.Fixed = true
+			s.submit(2, two, time.Hour, time.Hour)
+			s.settle()
+			s.now = s.now.Add(2 * time.Hour)
+			s.submit(3, one, 100*time.Hour, 90*time.Hour)
+			s.settle()
+			if (s.runs[3].r != nil) != tt.runs {
+				t.Fatalf("job 3 runs: %v, want %v", s.runs[3].r != nil, tt.runs)
+			}
+			s.end()
+			for s.runs[1] != nil {
+				s.end()
+			}
+			s.settle()
+			if s.runs[2].r == nil {
+				t.Errorf("job 1 has ended, and job 2 does not run; claims %+v", s.view.Claims)
+			}
+		})
 	}
 }
