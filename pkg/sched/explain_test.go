@@ -132,7 +132,12 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 			if c.Ask.Parts != nil {
 				most = 20 // the nodes of two roles
 			}
-			if got.Word != r.Word || strings.Count(got.Text, "\n") > most {
+			// The table has one word for a whole class, from the moment of the plan; the explanation
+			// looks at one gang after what the plan started. A gang for which nodes, gangs ahead and
+			// nodes out of service are all short may be filed under any of the three.
+			short := []string{WordPriority, WordResources, WordNodes}
+			both := slices.Contains(short, got.Word) && slices.Contains(short, r.Word)
+			if got.Word != r.Word && !both || strings.Count(got.Text, "\n") > most {
 				t.Fatalf("job %d: %s in the table, %s explained:\n%s", r.Job, r.Word, got.Word, got.Text)
 			}
 			lines := strings.Split(got.Text, "\n")
