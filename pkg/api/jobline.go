@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -131,42 +129,36 @@ func AppendLine(b []byte, j *Job) []byte {
 // ReadLines reads what AppendLineHeader and AppendLine wrote. A text that does not end with
 // a whole line is an error: it broke off.
 func ReadLines(r io.Reader) ([]Job, error) {
-	br := bufio.NewReaderSize(r, 64<<10)
-	header, err := br.ReadString('\n')
+	b, err := io.ReadAll(r)
 	if err != nil {
-		return nil, brokeOff(err)
+		return nil, err
 	}
+	text := string(b)
+	if !strings.HasSuffix(text, "\n") {
+		return nil, io.ErrUnexpectedEOF
+	}
+	header, text, _ := strings.Cut(text, "\n")
 	columns, err := lineReaders(header)
 	if err != nil {
 		return nil, err
 	}
-	out := []Job{}
-	for n := 2; ; n++ {
-		line, err := br.ReadString('\n')
-		if err != nil && (line != "" || !errors.Is(err, io.EOF)) {
-			return nil, brokeOff(err)
-		} else if err != nil {
-			return out, nil
-		}
-		out = append(out, Job{})
-		if err := readLine(&out[len(out)-1], columns, strings.TrimSuffix(line, "\n")); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+	// Counted first: a slice of jobs that grows is copied more than it is read.
+	out := make([]Job, strings.Count(text, "\n"))
+	for i := range out {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		if err := readLine(&out[i], columns, line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+2, err)
 		}
 	}
-}
-
-func brokeOff(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return out, nil
 }
 
 // lineReaders gives the column at each position, nil for one that is not known.
 func lineReaders(header string) ([]*lineColumn, error) {
 	var out []*lineColumn
 	known := false
-	for name := range strings.SplitSeq(strings.TrimSuffix(header, "\n"), "\t") {
+	for name := range strings.SplitSeq(header, "\t") {
 		var c *lineColumn
 		for i := range lineColumns {
 			if lineColumns[i].name == name {

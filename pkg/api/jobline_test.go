@@ -53,7 +53,7 @@ func TestLinesThatAreNot(t *testing.T) {
 		"job_id\tname\n1\n":       "line 2: want 2 fields",
 		"job_id\tname\n1\tx\ty\n": "line 2: want 2 fields",
 		"job_id\tname\nx\tx\n":    `line 2: job_id: strconv.ParseInt: parsing "x": invalid syntax`,
-		"{}\n":                    `line 1: no column that is known: "{}\n"`,
+		"{}\n":                    `line 1: no column that is known: "{}"`,
 	} {
 		if _, err := ReadLines(strings.NewReader(in)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", in, err, want)

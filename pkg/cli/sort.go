@@ -48,7 +48,7 @@ func parseSort(s string) ([]sortKey, error) {
 
 // sortRows orders rows by the keys, then by id, so that two calls show the same order.
 func sortRows(rows []row, keys []sortKey) {
-	slices.SortStableFunc(rows, func(a, b row) int {
+	order := func(a, b row) int {
 		for _, k := range keys {
 			c := k.order(&a, &b)
 			if k.down {
@@ -59,7 +59,8 @@ func sortRows(rows []row, keys []sortKey) {
 			}
 		}
 		return compareIDs(&a, &b)
-	})
+	}
+	slices.SortFunc(rows, order) // the id makes it total, so that nothing is left to stability
 }
 
 func (k sortKey) order(a, b *row) int {
