@@ -59,8 +59,11 @@ func (d *Dependency) String() string {
 	for i := range d.On {
 		parts[i] = d.On[i].String()
 	}
-	return strings.Join(parts, d.sep())
+	return d.Join(parts)
 }
+
+// Join writes the texts of conditions as one.
+func (d *Dependency) Join(parts []string) string { return strings.Join(parts, d.sep()) }
 
 func (d *Dependency) sep() string {
 	if d.Any {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -71,6 +72,17 @@ type Node struct {
 type Slot struct {
 	Node  string
 	Cards []string // UUIDs, in the order in which the member sees them
+}
+
+// NodesOf names the nodes of places, each once, in their order.
+func NodesOf(slots []Slot) []string {
+	var out []string
+	for _, s := range slots {
+		if !slices.Contains(out, s.Node) {
+			out = append(out, s.Node)
+		}
+	}
+	return out
 }
 
 // Ask is what a gang needs, taken from its spec. Equal asks have equal Shape.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -87,19 +86,11 @@ func (e *Engine) requeue(id int64) {
 		e.plan.queue.Remove(id)
 	}
 	e.view.setClass(id, e.plan.queue.Class(id))
-	at, found := slices.BinarySearchFunc(e.plan.running, id, func(r *sched.Running, id int64) int { return cmp.Compare(r.Job, id) })
 	r := e.world.Running(id)
 	if r != nil {
 		r.Tier = e.tier(e.world.Job(id).Partition)
 	}
-	switch {
-	case r != nil && found:
-		e.plan.running[at] = r
-	case r != nil:
-		e.plan.running = slices.Insert(e.plan.running, at, r)
-	case found:
-		e.plan.running = slices.Delete(e.plan.running, at, at+1)
-	}
+	e.plan.running = sched.PutRunning(e.plan.running, id, r)
 }
 
 // tier is the highest of the partitions that a job may run in.

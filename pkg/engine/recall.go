@@ -110,10 +110,13 @@ func recallSaved(ctx context.Context, st store.Store, saved *gang.Saved) error {
 	return nil
 }
 
+// neverSatisfied is Slurm's word for a dependency that can't be met any more.
+const neverSatisfied = "DependencyNeverSatisfied"
+
 // dependencyReason says what a job still waits for.
 func dependencyReason(j *gang.Job) (word, text string) {
 	if strings.Contains(j.Waits, "(failed)") && !j.Dependency.Any || !strings.Contains(j.Waits, "(unfulfilled)") {
-		return "DependencyNeverSatisfied", fmt.Sprintf("its dependency can never be met: %s; gcancel %d ends it", j.Waits, j.ID)
+		return neverSatisfied, fmt.Sprintf("its dependency can never be met: %s; gcancel %d ends it", j.Waits, j.ID)
 	}
 	return "Dependency", "waits for " + strings.ReplaceAll(j.Waits, "(unfulfilled)", "")
 }

@@ -78,7 +78,7 @@ func (e *Engine) line(j *gang.Job) api.Job {
 	case gang.AwaitsReady(j):
 		out.Reason = "NotReady"
 	case s.Ended() && s != api.JobCompleted && j.Waits != "":
-		out.Reason = "DependencyNeverSatisfied"
+		out.Reason = neverSatisfied
 	case s.Ended() && s != api.JobCompleted:
 		out.Reason = endReason(s, out.Cause)
 	}

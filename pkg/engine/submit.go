@@ -302,7 +302,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	plan := sched.Make(now, v, &e.opt.Policy)
 	for _, s := range plan.Starts {
 		if s.Job == c.Job {
-			return first + "would start now on " + strings.Join(slotNodes(s.Slots), ","), nil
+			return first + "would start now on " + strings.Join(cluster.NodesOf(s.Slots), ","), nil
 		}
 	}
 	if victims := plan.WouldPreempt(c.Job); victims != nil {
@@ -335,16 +335,6 @@ func waitsFirst(ev *gang.Submit, now time.Time) string {
 		return "the first of its elements "
 	}
 	return ""
-}
-
-func slotNodes(slots []cluster.Slot) []string {
-	var out []string
-	for _, s := range slots {
-		if !slices.Contains(out, s.Node) {
-			out = append(out, s.Node)
-		}
-	}
-	return out
 }
 
 // Explain says why a job waits, fresh from the newest state.

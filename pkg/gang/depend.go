@@ -279,16 +279,8 @@ func (w *World) judge(e *entry) {
 	case d.Any && len(open) == 0 || !d.Any && len(failed) > 0:
 		w.hopeless(e, d, failed, append(failed, open...))
 	default:
-		w.waitFor(e, joinWaits(d, append(failed, open...)))
+		w.waitFor(e, d.Join(append(failed, open...)))
 	}
-}
-
-func joinWaits(d *api.Dependency, parts []string) string {
-	sep := ","
-	if d.Any {
-		sep = "?"
-	}
-	return strings.Join(parts, sep)
 }
 
 func (w *World) waitFor(e *entry, what string) {
@@ -318,10 +310,10 @@ func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
 		choice = w.set.InvalidDependency
 	}
 	if choice == api.InvalidWait {
-		w.waitFor(e, joinWaits(d, all))
+		w.waitFor(e, d.Join(all))
 		return
 	}
-	w.edit(e).Waits = joinWaits(d, all)
+	w.edit(e).Waits = d.Join(all)
 	e.job.Cancelled = true
 	why := strings.ReplaceAll(strings.Join(failed, ", "), "(failed)", "")
 	w.end(e, verdictOf(e.job, api.CauseCancelled, -1, fmt.Sprintf("dependency can never be met: %s%s", why, w.outcomes(d))))

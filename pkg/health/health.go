@@ -21,12 +21,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
-)
 
-const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	"gangd/pkg/hook"
+)
 
 const (
 	// tempFail is the status of a program that can't tell.
@@ -35,8 +34,6 @@ const (
 	maxReason = 200
 	// maxOutput of a program is read: the reason is in its first line.
 	maxOutput = 4096
-	// pipeWait is how long a process that the program left behind may keep its output open.
-	pipeWait = time.Second
 )
 
 // Program is a program of the site.
@@ -58,12 +55,7 @@ func (p Program) Check(ctx context.Context, node string) Verdict {
 	}
 	late, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(late, p.Path, node)
-	cmd.Env = []string{"PATH=" + path, "GANG_NODE=" + node}
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = pipeWait
+	cmd := hook.Command(late, p.Path, []string{"GANG_NODE=" + node}, node)
 	var out head
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

@@ -37,12 +37,7 @@ type Program struct {
 func (p Program) Run(ctx context.Context, env []string, args ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("not done within %v", p.Timeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.Path, args...)
-	cmd.Env = append([]string{"PATH=" + path}, env...)
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = pipeWait
+	cmd := Command(ctx, p.Path, env, args...)
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -60,6 +55,18 @@ func (p Program) Run(ctx context.Context, env []string, args ...string) error {
 		return fmt.Errorf("%s: %w: %s", line, err, word)
 	}
 	return fmt.Errorf("%s: %w", line, err)
+}
+
+// Command prepares a program of the site: an environment that is fixed but for env
+// (NAME=value), and a process group of its own that ctx ends whole.
+func Command(ctx context.Context, program string, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append([]string{"PATH=" + path}, env...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = pipeWait
+	return cmd
 }
 
 // tail keeps the end of what is written.

@@ -93,22 +93,7 @@ func (d *Daemon) Notes() []api.MemberNote { return d.notes.news() }
 
 // Desired implements [session.Agent].
 func (d *Daemon) Desired(x *api.Desired) {
-	listed := make(map[api.MemberKey]bool, len(x.Assignments))
-	for i := range x.Assignments {
-		a := &x.Assignments[i]
-		listed[a.MemberKey] = true
-		d.desire(a, x.Specs)
-	}
-	for _, k := range x.Forget {
-		d.forget(k)
-	}
-	if x.Full {
-		for _, m := range d.all() {
-			if !listed[m.key] {
-				m.set(func(w *want) { w.forget = true })
-			}
-		}
-	}
+	TakeDesired(x, func(a *api.Assignment) { d.desire(a, x.Specs) }, d.forget, d.keys)
 	d.board.applied(x.Revision)
 }
 

@@ -158,6 +158,18 @@ func (d *Daemon) all() []*member {
 	return out
 }
 
+func (d *Daemon) keys() []api.MemberKey {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []api.MemberKey
+	for _, ms := range d.jobs {
+		for _, m := range ms {
+			out = append(out, m.key)
+		}
+	}
+	return out
+}
+
 func (d *Daemon) site() api.Settings {
 	d.mu.Lock()
 	defer d.mu.Unlock()

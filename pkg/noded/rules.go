@@ -28,6 +28,28 @@ func FirstPhase(a *api.Assignment) api.MemberPhase {
 	return api.PhasePreparing
 }
 
+// TakeDesired goes through a desired set: what it lists is desired, what it forgets and, when
+// it is full, what it does not list of all is forgotten.
+func TakeDesired(x *api.Desired, desire func(*api.Assignment), forget func(api.MemberKey), all func() []api.MemberKey) {
+	listed := make(map[api.MemberKey]bool, len(x.Assignments))
+	for i := range x.Assignments {
+		a := &x.Assignments[i]
+		listed[a.MemberKey] = true
+		desire(a)
+	}
+	for _, k := range x.Forget {
+		forget(k)
+	}
+	if !x.Full {
+		return
+	}
+	for _, k := range all() {
+		if !listed[k] {
+			forget(k)
+		}
+	}
+}
+
 // Orders are the newest that the controller wants of a member.
 type Orders struct {
 	Gate   *api.Gate

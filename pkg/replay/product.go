@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -36,15 +34,7 @@ func (p *Product) Leaves(job int64) { p.view.Queue.Remove(job) }
 
 // Runs is part of [Planner].
 func (p *Product) Runs(job int64, r *sched.Running) {
-	at, found := slices.BinarySearchFunc(p.view.Running, job, func(r *sched.Running, job int64) int { return cmp.Compare(r.Job, job) })
-	switch {
-	case r != nil && found:
-		p.view.Running[at] = r
-	case r != nil:
-		p.view.Running = slices.Insert(p.view.Running, at, r)
-	case found:
-		p.view.Running = slices.Delete(p.view.Running, at, at+1)
-	}
+	p.view.Running = sched.PutRunning(p.view.Running, job, r)
 }
 
 // Learns is part of [Planner].

@@ -31,7 +31,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		slots = pl.slots(c, sh, pl.sees)
 	}
 	if slots != nil {
-		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(slotNodes(slots))}
+		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
 	}
 	verdict := pl.verdictFor(sh)
 	if verdict.first = job; sh.why != nil {
@@ -157,16 +157,6 @@ func (pl *planner) startOf(job int64) []cluster.Slot {
 		}
 	}
 	return nil
-}
-
-func slotNodes(slots []cluster.Slot) []string {
-	var out []string
-	for _, s := range slots {
-		if !slices.Contains(out, s.Node) {
-			out = append(out, s.Node)
-		}
-	}
-	return out
 }
 
 // wouldStart plans the queue with another ask in place of c.

@@ -3,9 +3,9 @@ package sched
 import (
 	"container/heap"
 	"fmt"
-	"slices"
 	"time"
 
+	"gangd/pkg/cluster"
 	"gangd/pkg/hostlist"
 )
 
@@ -167,13 +167,7 @@ func clock(now, t time.Time) string {
 
 // promiseText is what a gang with a claim is told of it.
 func (pl *planner) promiseText(b *booking) string {
-	var names []string
-	for _, s := range b.Slots {
-		if !slices.Contains(names, s.Node) {
-			names = append(names, s.Node)
-		}
-	}
-	on := hostlist.Compress(names)
+	on := hostlist.Compress(cluster.NodesOf(b.Slots))
 	at := pl.promised(b)
 	if len(b.Victims) > 0 {
 		ids := make([]int64, len(b.Victims))

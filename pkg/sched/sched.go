@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -36,6 +38,20 @@ type Candidate struct {
 	KeepsWork bool
 
 	rank rank // its place in the order, set by [Queue]
+}
+
+// PutRunning puts what a job holds now, nil: nothing, into a list that is ordered by job.
+func PutRunning(list []*Running, job int64, r *Running) []*Running {
+	at, found := slices.BinarySearchFunc(list, job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
+	switch {
+	case r != nil && found:
+		list[at] = r
+	case r != nil:
+		list = slices.Insert(list, at, r)
+	case found:
+		list = slices.Delete(list, at, at+1)
+	}
+	return list
 }
 
 // Running is a gang that holds nodes: reserved, running or being stopped. What it holds is

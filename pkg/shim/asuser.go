@@ -130,15 +130,20 @@ func receiveCheck(sock int, reply *checkReply) ([]int, error) {
 	return fds, nil
 }
 
+// specFromInput is what a root shim hands to a stage of its own on its standard input.
+func specFromInput() (s Spec, err error) {
+	b, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(b, &s)
+}
+
 // Check is the second stage: `gshim check`, started by a root shim as the user, the spec on
 // its standard input.
 func Check() int {
-	b, err := io.ReadAll(os.Stdin)
+	s, err := specFromInput()
 	if err != nil {
-		return fail(err)
-	}
-	var s Spec
-	if err := json.Unmarshal(b, &s); err != nil {
 		return fail(err)
 	}
 	files, refusal := openFiles(&s)
@@ -156,7 +161,8 @@ func Check() int {
 		reply.Files = append(reply.Files, [3]int{at(f.in), at(f.out), at(f.err)})
 	}
 	reply.Count = len(fds)
-	if b, err = json.Marshal(reply); err == nil {
+	b, err := json.Marshal(reply)
+	if err == nil {
 		err = unix.Sendto(checkFD, b, unix.MSG_NOSIGNAL, nil)
 	}
 	for len(fds) > 0 && err == nil {

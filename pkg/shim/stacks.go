@@ -2,7 +2,6 @@ package shim
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -36,12 +35,8 @@ type dumped struct {
 // the processes, and writes them to the logs of their ranks when it is told to. As root it reads the kernel's own stacks, which
 // no user has a hand in, and then is the user for all the rest.
 func Dump(args []string) int {
-	b, err := io.ReadAll(os.Stdin)
+	s, err := specFromInput()
 	if err != nil {
-		return fail(err)
-	}
-	var s Spec
-	if err := json.Unmarshal(b, &s); err != nil {
 		return fail(err)
 	}
 	var procs []dumped

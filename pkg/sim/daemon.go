@@ -126,24 +126,11 @@ func (d *daemon) Lineage(n uint64) { d.m.disk.lineage = max(d.m.disk.lineage, n)
 
 // Desired implements [session.Agent].
 func (d *daemon) Desired(x *api.Desired) {
-	listed := make(map[api.MemberKey]bool, len(x.Assignments))
-	for i := range x.Assignments {
-		a := &x.Assignments[i]
-		listed[a.MemberKey] = true
-		d.desire(a, x.Specs)
-	}
-	for _, k := range x.Forget {
-		d.forget(k)
-	}
-	if x.Full {
-		for _, k := range slices.SortedFunc(maps.Keys(d.members), compareKeys) {
-			if !listed[k] {
-				d.forget(k)
-			}
-		}
-	}
+	noded.TakeDesired(x, func(a *api.Assignment) { d.desire(a, x.Specs) }, d.forget, d.keys)
 	d.board.Applied(x.Revision)
 }
+
+func (d *daemon) keys() []api.MemberKey { return slices.SortedFunc(maps.Keys(d.members), compareKeys) }
 
 func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	x := d.members[a.MemberKey]
