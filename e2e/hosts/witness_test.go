@@ -253,6 +253,28 @@ func (l *lab) runs(id int64, epoch, size int) {
 	})
 }
 
+// placed waits until an epoch of the job runs with size ranks, and says which. A reservation
+// that meets the last gasp of a cut is rolled back, so it need not be the first.
+func (l *lab) placed(id int64, size int) int {
+	l.t.Helper()
+	epoch := 0
+	l.until(fmt.Sprintf("job %d runs", id), func() bool {
+		started := map[int]int{}
+		for k, s := range l.witnesses(id) {
+			if s.starts > 0 {
+				started[k.epoch]++
+			}
+		}
+		for e, n := range started {
+			if n == size {
+				epoch = e
+			}
+		}
+		return epoch != 0
+	})
+	return epoch
+}
+
 // living names every rank of which a process exists, by its lock.
 func (l *lab) living() []string {
 	locks, _ := filepath.Glob(filepath.Join(l.tmp, "*.lock"))
