@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ForgetBatch is how many jobs one call of Forget is given at most: what they and their
-// parts are is deleted in transactions of a few hundred rows.
-const ForgetBatch = 64
+// ForgetBatch is how many jobs one call of Forget is given at most: with their indexes they
+// are as much to delete as the few hundred rows of their parts that a call takes.
+const ForgetBatch = 32
 
 // History is how a store forgets ended jobs. Nothing of it is a commit: the number of the
 // last commit does not change, and after a crash at any moment what was to be forgotten is
@@ -24,10 +24,10 @@ type History interface {
 	Due(ctx context.Context, before time.Time, keep func(id int64) bool, limit int) ([]int64, error)
 	// Forget drops ended jobs with all that hangs on them: ranks, attempts, events,
 	// checkpoints, releases, and specs that no other job has. A job that has not ended stays.
-	// From the first transaction on no call finds the jobs; their rows go in small transactions
-	// that leave room for commits between them. When it is broken off, by ctx or a crash, the
-	// next call goes on with what is left. jobs may be empty.
-	Forget(ctx context.Context, jobs []int64) error
+	// From this call on no other finds the jobs. Their parts go in this and in later calls, in
+	// each so few that a commit which comes meanwhile hardly waits: more says that some are
+	// left, also from before a crash. jobs may be empty.
+	Forget(ctx context.Context, jobs []int64) (more bool, err error)
 	// ForgetNodeEvents drops up to limit of the events of no job from before a time, oldest
 	// first, and gives how many.
 	ForgetNodeEvents(ctx context.Context, before time.Time, limit int) (int, error)

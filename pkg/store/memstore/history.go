@@ -70,8 +70,8 @@ func (s *Store) Due(ctx context.Context, before time.Time, keep func(id int64) b
 }
 
 // Forget drops jobs at once: there is no disk to be waited for.
-func (s *Store) Forget(ctx context.Context, jobs []int64) error {
-	return s.reading(ctx, func(d *data) error {
+func (s *Store) Forget(ctx context.Context, jobs []int64) (more bool, err error) {
+	return false, s.reading(ctx, func(d *data) error {
 		for _, id := range jobs {
 			if r, ok := d.Jobs[id]; ok && r.Ended != nil {
 				d.forget(id)

@@ -117,30 +117,24 @@ func (d *due) whole(array int64) (bool, error) {
 	return !stays, err
 }
 
-// Forget takes the jobs' own rows away in one transaction and notes that they are gone; what
-// hangs on them follows piece by piece.
-func (s *Store) Forget(ctx context.Context, jobs []int64) error {
+// Forget takes the jobs' own rows away in a transaction that notes them as gone; what hangs
+// on them follows, a transaction a call.
+func (s *Store) Forget(ctx context.Context, jobs []int64) (more bool, err error) {
 	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	err = s.lazily(func() (err error) {
+		if len(jobs) > 0 {
+			more = true
+			return s.hide(jobs)
+		}
+		more, err = s.sweepGone()
 		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("forget jobs: %w", err)
 	}
-	if len(jobs) > 0 {
-		if err := s.lazily(func() error { return s.hide(jobs) }); err != nil {
-			return fmt.Errorf("forget jobs: %w", err)
-		}
-	}
-	for left := true; left; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := s.lazily(func() (err error) {
-			left, err = s.sweepGone()
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("forget jobs: %w", err)
-		}
-	}
-	return nil
+	return more, nil
 }
 
 // hide moves jobs that have ended from job to gone, and drops the specs nobody else has.

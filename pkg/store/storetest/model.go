@@ -96,9 +96,7 @@ func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*ga
 func (m *model) forget(rt *rapid.T, t *testing.T, s store.Store) {
 	before := T0.Add(time.Duration(rapid.IntRange(-2, 3).Draw(rt, "ended before")) * time.Second)
 	due := mustDue(t, s, before, nil, rapid.IntRange(1, 20).Draw(rt, "at most"))
-	if err := s.Forget(context.Background(), due); err != nil {
-		rt.Fatal(err)
-	}
+	forget(rt.Fatal, s, due)
 	for _, id := range due {
 		if j := m.jobs[id]; j == nil || j.Verdict == nil || !j.End.Before(before) {
 			rt.Fatalf("job %d was due before %v: %+v", id, before, j)

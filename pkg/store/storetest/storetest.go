@@ -383,7 +383,8 @@ func testClosed(t *testing.T, p Place) {
 	_, epochs := s.Epochs(ctx, 1)
 	_, events := s.Events(ctx, 1, 0, 0)
 	_, verify := s.Verify(ctx)
-	for i, err := range []error{commit, load, job, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")), s.Forget(ctx, []int64{1})} {
+	_, forget := s.Forget(ctx, []int64{1})
+	for i, err := range []error{commit, load, job, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")), forget} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("call %d on a closed store: %v", i, err)
 		}
