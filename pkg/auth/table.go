@@ -15,6 +15,7 @@ const (
 	OpLog        Op = "log"
 	OpCancel     Op = "cancel"
 	OpSignal     Op = "signal"
+	OpStep       Op = "step" // start a step in a job, or attach to one: what runs is the owner's
 	OpHold       Op = "hold"
 	OpRelease    Op = "release"
 	OpRequeue    Op = "requeue"
@@ -77,6 +78,7 @@ var table = map[Op]roles{
 	OpLog:        owners,
 	OpCancel:     owners,
 	OpSignal:     owners,
+	OpStep:       owners,
 	OpHold:       owners,
 	OpRelease:    owners,
 	OpRequeue:    owners,
