@@ -64,7 +64,7 @@ func nodes(letter byte, n []string, head string, get func(*Row) string) Field {
 // common is what squeue and gqueue write alike, by letter and then by name.
 var common = []Field{
 	text('a', names("account"), "ACCOUNT", func(r *Row) string { return orNull(r.Account) }),
-	value('A', names("jobid"), "JOBID", func(r *Row) int64 { return r.JobID }),
+	value('A', names("jobid"), "JOBID", JobID),
 	text('b', names("gres", "tres-per-node"), "TRES_PER_NODE", tresPerNode),
 	text('B', names("batchhost"), "EXEC_HOST", batchHost),
 	value('c', names("mincpus"), "MIN_CPUS", minCPUs),

@@ -265,3 +265,11 @@ func compareTimes(a, b time.Time) int {
 	}
 	return a.Compare(b)
 }
+
+// JobID is the job's own id; of folded elements the array's.
+func JobID(r *Row) int64 {
+	if r.Folded != nil {
+		return r.ArrayJobID
+	}
+	return r.JobID
+}
