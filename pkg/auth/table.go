@@ -13,6 +13,7 @@ const (
 	OpWait       Op = "wait"
 	OpEvents     Op = "events"
 	OpLog        Op = "log"
+	OpScript     Op = "script" // read what was submitted
 	OpCancel     Op = "cancel"
 	OpSignal     Op = "signal"
 	OpHold       Op = "hold"
@@ -75,6 +76,7 @@ var table = map[Op]roles{
 	OpWait:       anyUser,
 	OpEvents:     anyUser,
 	OpLog:        owners,
+	OpScript:     owners,
 	OpCancel:     owners,
 	OpSignal:     owners,
 	OpHold:       owners,
@@ -167,8 +169,11 @@ func Refuse(op Op, id Identity, owner uint32, ref, user string) *api.Error {
 }
 
 func deed(op Op) string {
-	if op == OpLog {
+	switch op {
+	case OpLog:
 		return "may read its output"
+	case OpScript:
+		return "may read its script"
 	}
 	return "may " + string(op) + " it"
 }
