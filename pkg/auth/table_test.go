@@ -41,6 +41,7 @@ var expected = map[Op]string{
 	OpWait:       "y y y y y . . . y y . . . . . .",
 	OpEvents:     "y y y y y . . . y y . . . . . .",
 	OpLog:        "y y y y . . . . y . . . . . . .",
+	OpScript:     "y y y y . . . . y . . . . . . .",
 	OpCancel:     "y y y y . . . . y . . . . . . .",
 	OpSignal:     "y y y y . . . . y . . . . . . .",
 	OpStep:       "y y y y . . . . y . . . . . . .",

@@ -34,6 +34,7 @@ type Job struct {
 	Held      string // "", "user", "admin"
 	TimeLimit time.Duration
 	Deadline  time.Time // it has ended by then; zero: none
+	Comment   *string   // nil: as submitted
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
@@ -216,8 +217,9 @@ type Release struct {
 
 // Requeue drains a running gang and queues it again.
 type Requeue struct {
-	Job int64
-	By  string
+	Job  int64
+	By   string
+	Hold string // who holds it then, [HeldUser] or [HeldAdmin]; empty: nobody
 }
 
 // Preempt drains a running gang for the sake of another; it is queued again.

@@ -56,7 +56,9 @@ func (s *Server) routes() []route {
 	return []route{
 		{"POST /v1/jobs", auth.OpSubmit, s.submit},
 		{"POST /v1/query", auth.OpList, s.query},
+		{"POST /v1/history", auth.OpShow, s.history},
 		{"GET /v1/jobs/{ref}", auth.OpShow, s.show},
+		{"GET /v1/jobs/{ref}/script", auth.OpScript, s.script},
 		{"GET /v1/jobs/{ref}/why", auth.OpShow, s.why},
 		{"GET /v1/jobs/{ref}/wait", auth.OpWait, s.wait},
 		{"POST /v1/jobs/{ref}/steps", auth.OpStep, s.beginStep},
