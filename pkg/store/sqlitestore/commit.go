@@ -18,7 +18,7 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
-	release                 *statement
+	release, specGone       *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -44,6 +44,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
 		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
+		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)
