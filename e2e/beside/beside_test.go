@@ -15,7 +15,8 @@ import (
 
 // TestBesideSlurm plays the table on both. GANG_COMPARE=all plays the slow cases too, any
 // other value is a regular expression of the cases to play. With GANG_COMPARE_ITSELF=1 it
-// is Slurm beside another Slurm, which shows what differs between any two runs.
+// is Slurm beside another Slurm, which shows what differs between any two runs. What Slurm
+// showed is written to the file GANG_COMPARE_SLURM.
 func TestBesideSlurm(t *testing.T) {
 	if why := lab.Missing(); why != "" {
 		t.Skip(why)
@@ -37,13 +38,14 @@ func TestBesideSlurm(t *testing.T) {
 		gangd = startGangd(t, dir)
 	}
 	counts := map[verdict]int{}
-	var report strings.Builder
+	var report, shown strings.Builder
 	for n, k := range cases {
 		var s, g *seen
 		var both sync.WaitGroup
 		both.Go(func() { s = slurm.run(t.Context(), k, n) })
 		both.Go(func() { g = gangd.run(t.Context(), k, n) })
 		both.Wait()
+		record(&shown, k, s)
 		v, diff := k.judge(s, g)
 		counts[v]++
 		fmt.Fprintf(&report, "%-28s %s\n", v, k.name())
@@ -51,9 +53,20 @@ func TestBesideSlurm(t *testing.T) {
 			t.Errorf("%s (cases.txt:%d): %s\n%s", k.name(), k.line, v, diff)
 		}
 	}
+	if path := os.Getenv("GANG_COMPARE_SLURM"); path != "" {
+		if err := os.WriteFile(path, []byte(shown.String()), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
 	fmt.Fprintf(&report, "%d cases: %d same, %d differ with a justification, %d without, %d justified needlessly\n",
 		len(cases), counts[same], counts[justified], counts[differs], counts[needless])
 	t.Log("\n" + report.String())
+}
+
+// record writes what a case showed, for who makes gangd show the same.
+func record(w *strings.Builder, k *kase, s *seen) {
+	plain := kase{norms: k.norms}
+	fmt.Fprintf(w, "=== %s\n%s--- stdout\n%s--- stderr\n%s--- exit %s\n\n", k.name(), k.script, plain.equal(s.stdout, s), plain.equal(s.stderr, s), s.status())
 }
 
 // chosen is the cases to play.
