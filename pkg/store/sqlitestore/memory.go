@@ -64,6 +64,15 @@ func (m *Memory) Pages() (pages, bytes int64, err error) {
 	return n[0], n[1], nil
 }
 
+// Ended counts the ended jobs in it.
+func (m *Memory) Ended() (int64, error) {
+	n, err := m.keep.ints("SELECT count(*) FROM job WHERE ended IS NOT NULL", 1)
+	if err != nil {
+		return 0, err
+	}
+	return n[0], nil
+}
+
 // Close ends it; stores on it must be closed before.
 func (m *Memory) Close() error { return m.keep.close() }
 
