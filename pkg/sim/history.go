@@ -86,7 +86,7 @@ func (t *truth) remembered(g *gangd) {
 
 // settledHistory reports whether what is to be forgotten has had the time for it.
 func (r *run) settledHistory() bool {
-	if r.sc.History == (History{}) {
+	if r.sc.History == (History{}) || r.sc.Lean { // a day has shown it by then
 		return true
 	}
 	last := began

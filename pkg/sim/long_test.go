@@ -64,7 +64,7 @@ func TestADay(t *testing.T) {
 		t.Skip("only with -sim.long: takes minutes")
 	}
 	var heap, routines, store, kept []float64
-	res, err := Run(day(*first, *longNodes, *longJobs, *longHours), Options{Hour: func(hour int, bytes int64, jobs int) {
+	res, err := Run(day(*first, *longNodes, *longJobs, *longHours), Options{Hour: func(hour int, s StoreSize) {
 		if hour > *longHours {
 			return
 		}
@@ -73,9 +73,10 @@ func TestADay(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		heap = append(heap, float64(m.HeapAlloc))
 		routines = append(routines, float64(runtime.NumGoroutine()))
-		store = append(store, float64(bytes))
-		kept = append(kept, float64(jobs))
-		t.Logf("hour %2d: heap %5.1f MiB, %d goroutines, store %6.1f MiB with %d ended jobs", hour, heap[len(heap)-1]/(1<<20), runtime.NumGoroutine(), float64(bytes)/(1<<20), jobs)
+		store = append(store, float64(s.Bytes))
+		kept = append(kept, float64(s.Ended))
+		t.Logf("hour %2d: heap %5.1f MiB, %d goroutines, store %6.2f MiB (%.2f free) with %d ended jobs", hour, heap[len(heap)-1]/(1<<20), runtime.NumGoroutine(),
+			float64(s.Bytes)/(1<<20), float64(s.Free)/(1<<20), s.Ended)
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -52,9 +52,15 @@ func (v *Violation) Error() string {
 // Options of one run.
 type Options struct {
 	Trace io.Writer // one line for each thing that happens; nil: none
-	// Each hour of virtual time Hour is called with how large the store is, and of how many
-	// ended jobs; nil: not.
-	Hour func(hour int, storeBytes int64, ended int)
+	// Each hour of virtual time Hour is called with what the store is like; nil: not.
+	Hour func(hour int, s StoreSize)
+}
+
+// StoreSize is how large a store is.
+type StoreSize struct {
+	Bytes int64 // of the file
+	Free  int64 // of these wait to be used again
+	Ended int   // jobs that have ended
 }
 
 // run is a run under way.
@@ -77,7 +83,7 @@ type run struct {
 	calm     bool
 	calmAt   time.Duration
 	failed   *Violation
-	hour     func(int, int64, int)
+	hour     func(int, StoreSize)
 }
 
 // pending is a fault that waits for its point.
@@ -213,11 +219,11 @@ func (r *run) hourly(n int) {
 		if err != nil {
 			r.fail("store", "%v", err)
 		}
-		ended, err := r.disk.now.Ended()
+		ended, free, err := r.disk.now.Ended()
 		if err != nil {
 			r.fail("store", "%v", err)
 		}
-		r.hour(n, pages*size, int(ended))
+		r.hour(n, StoreSize{Bytes: pages * size, Free: free * size, Ended: int(ended)})
 		r.hourly(n + 1)
 	})
 }

@@ -81,7 +81,7 @@ func TestForgottenPagesAreUsedAgain(t *testing.T) {
 			t.Fatalf("%d pages after %d jobs, %d after %d", pages, (n+1)*batch, full, 11*batch)
 		}
 	}
-	if n, err := m.Ended(); err != nil || n != keep {
+	if n, _, err := m.Ended(); err != nil || n != keep {
 		t.Errorf("%d jobs are kept, %v", n, err)
 	}
 }
