@@ -12,7 +12,7 @@ import (
 )
 
 // forgetRows is how many rows one transaction deletes of what forgotten jobs have left. A
-// commit that comes meanwhile waits for one: 256 rows take 1 to 2 ms.
+// commit that comes meanwhile waits for one: 256 rows take about 1 ms.
 const forgetRows = 256
 
 // EndedNth walks the index of ends: 40 ns a job, no row is read.
