@@ -94,7 +94,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.startAt(c, slots, pl.end(c))
 		return
 	}
-	if pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
+	if pl.couldFit(c, sh) && pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
 		pl.unbook(at)
 		return
 	}
@@ -161,7 +161,7 @@ func (pl *planner) keep(b booking) bool {
 	}
 	b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
 	for _, g := range b.grants {
-		if _, err := pl.clearedFor(&b, g.at).Take(g.Grant); err != nil {
+		if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -178,7 +178,7 @@ func (pl *planner) keep(b booking) bool {
 		b.Looked = pl.now
 		// Only for a time that is known and earlier: what a claimant was promised never
 		// gets later by a move.
-		if slots, at := pl.earliest(sh, b.c.Avoid); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
+		if slots, at := pl.earliest(sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
 			b.Slots, b.At = slots, at
 			b.grants = pl.grants(b.c, slots, epochClaim, time.Time{})
 		}
@@ -214,7 +214,7 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 		return false
 	}
 	b := booking{Claim: Claim{Job: c.Job, Looked: pl.now}, c: c}
-	if b.Slots, b.At = pl.earliest(sh, c.Avoid); b.Slots == nil {
+	if b.Slots, b.At = pl.earliest(sh, c.Avoid, time.Time{}); b.Slots == nil {
 		b.Slots = pl.findClaim(sh.need, c.Avoid)
 	}
 	if b.Slots == nil {
@@ -279,6 +279,15 @@ func (pl *planner) unbook(at int) {
 	}
 }
 
+// couldFit reports whether a gang fits where nothing is kept off the nodes; it costs less
+// than a level of its own, and mostly it does not.
+func (pl *planner) couldFit(c *Candidate, sh *shape) bool {
+	if sh.need.Parts != nil {
+		return true
+	}
+	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, pl.levels[0], nil))) > 0
+}
+
 // levelWithout is the nodes as the claimant of a booking sees them, when it would run until
 // end: its own claim is not in its way.
 func (pl *planner) levelWithout(own int, end time.Time) *level {
@@ -301,20 +310,21 @@ func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
 
 // clearedFor is a node with nothing on it but the claims that b must leave alone: a move
 // and a claim may have the same places, when the one is over before the other.
-func (pl *planner) clearedFor(b *booking, at int) *cluster.Node {
-	n := pl.levels[0].nodes[at].Emptied()
+func (pl *planner) clearedFor(b *booking, at int) *cluster.Room {
+	r := &pl.mem.room
+	r.OfEmptied(pl.levels[0].nodes[at])
 	for i := range pl.booked {
 		o := &pl.booked[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
 			continue
 		}
-		for _, g := range o.grants {
-			if g.at == at {
-				n = n.Restore(g.Grant)
+		for i := range o.grants {
+			if g := &o.grants[i]; g.at == at {
+				r.Restore(&g.Grant)
 			}
 		}
 	}
-	return n
+	return r
 }
 
 // over reports whether the claimant of a move has ended when that of another claim starts.
@@ -322,8 +332,8 @@ func (b *booking) over(o *booking) bool { return !o.isMove() && !o.At.IsZero() &
 
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
 func (pl *planner) vacant(grants []nodeGrant) bool {
-	for _, g := range grants {
-		if _, err := pl.levels[0].nodes[g.at].Take(g.Grant); err != nil {
+	for i := range grants {
+		if g := &grants[i]; !pl.levels[0].nodes[g.at].Fits(&g.Grant) {
 			return false
 		}
 	}

@@ -27,7 +27,10 @@ type Planner struct {
 	kinds  kinds
 	base   *level          // the nodes of the last view
 	seen   []*cluster.Node // as they came
+	ends   timeline        // of the last view
 	pool   pool
+	rooms  rooms
+	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
 	turn   int // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
@@ -65,22 +68,25 @@ type planner struct {
 	heads   heads
 	spots   []spot
 	tally   tally
-	ends    []ending // what is there and when it ends, made when first asked for
-	endsAt  int      // starts that are in it
-	stopBy  map[int64]time.Time
-	starts  []Start
-	sees    *level         // of the gang that is explained
-	own     *booking       // its claim
-	prey    []*prey        // who may be preempted, made when first asked for
-	moved   map[int64]bool // victims of moves
-	tries   int            // moves looked for
-	guarded []*Candidate   // who waited too long, longest first
-	stops   []Stop
-	next    time.Time
-	use     *held
-	mix     *mix
-	visited map[int64]bool // claimants that were looked at before their turn
-	why     map[*Class]*verdict
+	// others are ends that the timeline does not have as they are, made when first asked
+	// for, with as many starts as othersAt says; started is what these take.
+	others   []ending
+	othersAt int
+	started  []nodeGrant
+	stopBy   map[int64]time.Time
+	starts   []Start
+	sees     *level         // of the gang that is explained
+	own      *booking       // its claim
+	prey     []*prey        // who may be preempted, made when first asked for
+	moved    map[int64]bool // victims of moves
+	tries    int            // moves looked for
+	guarded  []*Candidate   // who waited too long, longest first
+	stops    []Stop
+	next     time.Time
+	use      *held
+	mix      *mix
+	visited  map[int64]bool // claimants that were looked at before their turn
+	why      map[*Class]*verdict
 }
 
 // booking is a claim as it is kept off the nodes.
@@ -134,6 +140,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 	if m.base == nil || len(m.base.nodes) != len(nodes) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
+		m.ends.reset(nodes)
 		m.capacity++
 		return
 	}
@@ -142,6 +149,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 			if !sameCapacity(m.seen[at], n) {
 				m.capacity++
 			}
+			m.ends.node(at, m.seen[at], n)
 			m.seen[at] = n
 			m.base.set(at, n)
 		}
@@ -401,6 +409,7 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 		if pl.hard != nil {
 			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
 		}
+		pl.started = append(pl.started, g)
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})
 	if pl.use != nil {

@@ -71,9 +71,9 @@ func (q *Queue) Position(job int64) int {
 	return at
 }
 
-// Clone is a queue of its own with the same candidates.
+// Clone is a queue of its own with the same candidates, and a ledger of its own.
 func (q *Queue) Clone() *Queue {
-	out := NewQueue(q.policy, q.ledger)
+	out := NewQueue(q.policy, q.ledger.snapshot())
 	out.version, out.ranked = q.version, q.ranked
 	out.order, out.byAge = slices.Clone(q.order), slices.Clone(q.byAge)
 	out.byJob = make(map[int64]*Candidate, len(q.byJob))
