@@ -118,16 +118,18 @@ func (n *Node) lack(u *usage, g *Grant) (what lack, card int) {
 	case g.Memory > 0 && g.Memory > n.MemoryBytes-u.memory:
 		return lacksMemory, 0
 	}
+	last := -1
 	for i := range g.Cards {
-		if what := n.lackOn(u, g.Cards[:i], &g.Cards[i]); what != lacksNothing {
+		last = n.cardAfter(last, g.Cards[i].UUID)
+		if what := n.lackOn(u, last, g.Cards[:i], &g.Cards[i]); what != lacksNothing {
 			return what, i
 		}
 	}
 	return lacksNothing, 0
 }
 
-func (n *Node) lackOn(u *usage, before []CardGrant, c *CardGrant) lack {
-	i := n.cardIndex(c.UUID)
+// lackOn is lack for the card at index i of the node, -1: it has none such.
+func (n *Node) lackOn(u *usage, i int, before []CardGrant, c *CardGrant) lack {
 	if i < 0 {
 		return lacksCard
 	}

@@ -94,7 +94,8 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.startAt(c, slots, pl.end(c))
 		return
 	}
-	if pl.couldFit(c, sh) && pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
+	end := pl.end(c)
+	if (sh.need.Parts != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.levelWithout(at, end), end) {
 		pl.unbook(at)
 		return
 	}
@@ -159,7 +160,7 @@ func (pl *planner) keep(b booking) bool {
 	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
 		return false
 	}
-	b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
+	b.grants = pl.claimGrants(&b)
 	for _, g := range b.grants {
 		if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
@@ -169,7 +170,7 @@ func (pl *planner) keep(b booking) bool {
 	if b.isMove() && len(b.Victims) == 0 && !pl.vacant(b.grants) {
 		// A victim was refused, or something else came between: a plain claim.
 		b.Until = time.Time{}
-		b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
+		b.grants = pl.claimGrants(&b)
 	}
 	if !b.isMove() {
 		b.At = pl.freeAt(b.grants)
@@ -180,7 +181,7 @@ func (pl *planner) keep(b booking) bool {
 		// gets later by a move.
 		if slots, at := pl.earliest(sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
 			b.Slots, b.At = slots, at
-			b.grants = pl.grants(b.c, slots, epochClaim, time.Time{})
+			b.grants = pl.claimGrants(&b)
 		}
 	}
 	pl.book(b)
@@ -221,7 +222,7 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 		sh.unclaimable = true // claims only add up within a plan
 		return false
 	}
-	b.grants = pl.grants(c, b.Slots, epochClaim, time.Time{})
+	b.grants = pl.claimGrants(&b)
 	if b.At.IsZero() {
 		b.At = pl.freeAt(b.grants)
 	}
@@ -239,15 +240,11 @@ func (pl *planner) book(b booking) {
 	})
 	pl.booked = slices.Insert(pl.booked, at, b)
 	if pl.hard != nil && pl.isHard(&b) {
-		for _, g := range b.grants {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
-		}
+		pl.hard.putAll(b.grants)
 	}
 	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
 	for _, l := range pl.levels[at+1:] {
-		for _, g := range b.grants {
-			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
-		}
+		l.putAll(b.grants)
 	}
 }
 
@@ -279,13 +276,39 @@ func (pl *planner) unbook(at int) {
 	}
 }
 
-// couldFit reports whether a gang fits where nothing is kept off the nodes; it costs less
-// than a level of its own, and mostly it does not.
-func (pl *planner) couldFit(c *Candidate, sh *shape) bool {
-	if sh.need.Parts != nil {
+// fitsWithout reports whether a gang fits on the nodes of levelWithout, and leaves the count
+// of room there for its reason. Mostly it does not, and a level of its own costs more.
+func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string) bool {
+	d, l0, rs := sh.need, pl.levels[0], &pl.mem.rooms
+	t := pl.tallyOf(pl.look(sh, l0, avoid))
+	rs.begin(len(l0.nodes))
+	pl.touched = pl.touched[:0]
+	for i := range pl.booked {
+		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
+			for j := range b.grants {
+				g := &b.grants[j]
+				if rs.at(g.at) == nil {
+					pl.touched = append(pl.touched, g.at)
+				}
+				rs.open(g.at, l0.nodes[g.at]).Restore(&g.Grant)
+			}
+		}
+	}
+	for _, at := range pl.touched {
+		n := l0.nodes[at]
+		was := d.Ranks(n)
+		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
+			continue
+		}
+		t.addAll(was, -1)
+		if is := rs.at(at).Ranks(d); is > 0 {
+			t.add(is)
+		}
+	}
+	if layoutOf(d).members(t) > 0 {
 		return true
 	}
-	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, pl.levels[0], nil))) > 0
+	return len(avoid) > 0 && pl.fitsWithout(own, end, sh, nil)
 }
 
 // levelWithout is the nodes as the claimant of a booking sees them, when it would run until
@@ -297,9 +320,7 @@ func (pl *planner) levelWithout(own int, end time.Time) *level {
 	l := pl.mem.pool.clone(pl.levels[0])
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
-			for _, g := range b.grants {
-				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
-			}
+			l.putAll(b.grants)
 		}
 	}
 	return l

@@ -198,7 +198,7 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 		if r := rs.at(at); r != nil {
 			k = r.Ranks(d)
 		} else {
-			k = d.Ranks(n)
+			k = sh.ranksOn(top.kind[at])
 		}
 		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 			spots = append(spots, spot{at: at, ranks: k})

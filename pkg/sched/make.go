@@ -30,6 +30,7 @@ type Planner struct {
 	ends   timeline        // of the last view
 	pool   pool
 	rooms  rooms
+	claims map[int64]grantsKept
 	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
 	turn   int // counts the plans
@@ -73,6 +74,7 @@ type planner struct {
 	others   []ending
 	othersAt int
 	started  []nodeGrant
+	touched  []int // nodes, of one question
 	stopBy   map[int64]time.Time
 	starts   []Start
 	sees     *level         // of the gang that is explained
@@ -122,8 +124,12 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 		*m = Planner{shapes: map[string]*shape{}}
 	}
 	m.turn++
-	m.look(v.Nodes)
 	m.pool.reset()
+	if m.base != nil {
+		m.base.owned() // by now the levels of the plan before are gone
+	}
+	m.look(v.Nodes)
+	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
 		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
 	if p.Preempt == PreemptService && (p.Order == OrderService || p.Order == "") {
@@ -141,6 +147,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
+		m.claims = map[int64]grantsKept{}
 		m.capacity++
 		return
 	}
@@ -148,6 +155,9 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		if m.seen[at] != n {
 			if !sameCapacity(m.seen[at], n) {
 				m.capacity++
+			}
+			if n.Name != m.seen[at].Name {
+				clear(m.claims) // they go by index
 			}
 			m.ends.node(at, m.seen[at], n)
 			m.seen[at] = n
@@ -441,6 +451,7 @@ func pick(d *cluster.Need, nodes []*cluster.Node, members []member) []cluster.Sl
 type nodeGrant struct {
 	at int
 	cluster.Grant
+	put *puts // of a claim
 }
 
 // grants is what slots take, node by node. The slots of a node follow each other, except
@@ -456,7 +467,7 @@ func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until t
 		for n < len(slots) && slots[n].Node == slots[0].Node {
 			n++
 		}
-		out = append(out, nodeGrant{pl.find(slots[0].Node), cluster.GrantFor(c.Ask, key, slots[:n], until)})
+		out = append(out, nodeGrant{at: pl.find(slots[0].Node), Grant: cluster.GrantFor(c.Ask, key, slots[:n], until)})
 		slots = slots[n:]
 	}
 	return out
@@ -473,7 +484,7 @@ func (pl *planner) mixedGrants(c *Candidate, slots []cluster.Slot, key api.Membe
 	}
 	out := make([]nodeGrant, len(order))
 	for i, name := range order {
-		out[i] = nodeGrant{pl.find(name), cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
+		out[i] = nodeGrant{at: pl.find(name), Grant: cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
 	}
 	return out
 }
