@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -216,7 +215,7 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 	}
 	b := booking{Claim: Claim{Job: c.Job, Looked: pl.now}, c: c}
 	if b.Slots, b.At = pl.earliest(sh, c.Avoid, time.Time{}); b.Slots == nil {
-		b.Slots = pl.findClaim(sh.need, c.Avoid)
+		b.Slots = pl.findClaim(sh, c.Avoid)
 	}
 	if b.Slots == nil {
 		sh.unclaimable = true // claims only add up within a plan
@@ -372,131 +371,4 @@ func (pl *planner) cleared(at int) *cluster.Node {
 		}
 	}
 	return n
-}
-
-// findClaim chooses places over the whole of the ready nodes, those that need the least
-// further freeing: for when it is not known when what runs will end.
-func (pl *planner) findClaim(d *cluster.Need, avoid []string) []cluster.Slot {
-	if d.Parts != nil {
-		return pl.claimMixed(d, avoid)
-	}
-	spots := pl.spotsEmpty(d, avoid)
-	l := layoutOf(d)
-	if l.members(pl.tallyOf(spots)) == 0 {
-		if len(avoid) > 0 {
-			return pl.findClaim(d, nil)
-		}
-		return nil
-	}
-	var slots []cluster.Slot
-	for _, m := range l.chooseClaim(spots) {
-		slots = append(slots, pl.claimOn(d, m)...)
-	}
-	return slots
-}
-
-func (pl *planner) spotsEmpty(d *cluster.Need, avoid []string) []spot {
-	var spots []spot
-	claimed := make(map[int]bool)
-	for i := range pl.booked {
-		for _, g := range pl.booked[i].grants {
-			claimed[g.at] = true
-		}
-	}
-	top := pl.top()
-	for at, n := range pl.levels[0].nodes {
-		if !n.Ready || slices.Contains(avoid, n.Name) {
-			continue
-		}
-		total := 0
-		if claimed[at] {
-			total = d.Ranks(pl.cleared(at))
-		} else {
-			total = d.RanksEmpty(n)
-		}
-		if total > 0 && d.Admits(n) {
-			spots = append(spots, spot{at: at, ranks: total, now: min(total, d.Ranks(top.nodes[at])), free: d.Free(top.nodes[at])})
-		}
-	}
-	return spots
-}
-
-// chooseClaim takes the spots with most room free already until they hold the gang. When
-// that is more members than allowed, the ones with least room in all are exchanged for
-// the largest others.
-func (l layout) chooseClaim(spots []spot) []member {
-	if l.perNode > 0 {
-		return l.claimFixed(spots)
-	}
-	slices.SortFunc(spots, func(a, b spot) int {
-		return cmp.Or(cmp.Compare(b.now, a.now), cmp.Compare(b.free, a.free), cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.at, b.at))
-	})
-	n, sum := 0, 0
-	for n < len(spots) && n < l.hi && (sum < l.size || n < l.lo) {
-		sum += spots[n].ranks
-		n++
-	}
-	chosen, rest := spots[:n], slices.Clone(spots[n:])
-	slices.SortStableFunc(chosen, byRanks)
-	slices.SortStableFunc(rest, byRanks)
-	for i := n - 1; sum < l.size; i-- {
-		next := rest[n-1-i]
-		sum += next.ranks - chosen[i].ranks
-		chosen[i] = next
-	}
-	return l.dealClaim(chosen)
-}
-
-// dealClaim gives each spot a rank, then what is free there, then the rest.
-func (l layout) dealClaim(spots []spot) []member {
-	out := make([]member, len(spots))
-	left := l.size
-	for pass := range 3 {
-		for i, s := range spots {
-			limit := [...]int{1, s.now, s.ranks}[pass]
-			k := min(left, max(0, limit-out[i].ranks))
-			out[i] = member{s.at, out[i].ranks + k}
-			left -= k
-		}
-	}
-	return byName(out)
-}
-
-func (l layout) claimFixed(spots []spot) []member {
-	freeFirst := func(k int) func(a, b spot) int {
-		return func(a, b spot) int {
-			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at))
-		}
-	}
-	var out []member
-	for left := l.size; left > 0; {
-		k := min(l.perNode, left)
-		fit := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return s.ranks < k || holds(out, s.at) })
-		slices.SortFunc(fit, freeFirst(k))
-		n := max(1, left/l.perNode)
-		for _, s := range fit[:n] {
-			out = append(out, member{s.at, k})
-			left -= k
-		}
-	}
-	return out
-}
-
-// claimOn picks the cards of one member: those free now first, then such as must be
-// waited for.
-func (pl *planner) claimOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := pl.top().nodes[m.at], pl.cleared(m.at)
-	now := min(m.ranks, d.Ranks(here))
-	if now == m.ranks {
-		return d.Pick(here, now)
-	}
-	if now == 0 || d.NodeCards > 0 {
-		return d.Pick(empty, m.ranks)
-	}
-	slots := d.Pick(here, now)
-	taken := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochClaim}, slots, time.Time{})
-	for i := range taken.Cards {
-		taken.Cards[i].Exclusive = true // not twice for the same gang
-	}
-	return append(slots, d.Pick(empty.Restore(taken), m.ranks-now)...)
 }

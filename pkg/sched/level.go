@@ -29,15 +29,29 @@ func (ks *kinds) of(n *cluster.Node) *kind {
 		return nil
 	}
 	ks.buf = n.AppendKind(ks.buf[:0])
-	k := ks.byKey[string(ks.buf)]
-	if k == nil {
-		k = &kind{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0}
-		if ks.byKey == nil {
-			ks.byKey = map[string]*kind{}
-		}
-		ks.byKey[string(ks.buf)] = k
-		ks.list = append(ks.list, k)
+	if k := ks.byKey[string(ks.buf)]; k != nil {
+		return k
 	}
+	return ks.add(n)
+}
+
+// emptied is the kind of a ready node with nothing on it.
+func (ks *kinds) emptied(n *cluster.Node) *kind {
+	ks.buf = n.AppendEmptiedKind(ks.buf[:0])
+	if k := ks.byKey[string(ks.buf)]; k != nil {
+		return k
+	}
+	return ks.add(n.Emptied())
+}
+
+// add makes the kind that is in buf.
+func (ks *kinds) add(n *cluster.Node) *kind {
+	k := &kind{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0}
+	if ks.byKey == nil {
+		ks.byKey = map[string]*kind{}
+	}
+	ks.byKey[string(ks.buf)] = k
+	ks.list = append(ks.list, k)
 	return k
 }
 
@@ -60,7 +74,11 @@ type lists struct {
 	from   int // of it
 }
 
-const listBlock = 1 << 14
+// Blocks grow from the first to the last size: most clusters are small.
+const (
+	firstListBlock = 1 << 9
+	listBlock      = 1 << 14
+)
 
 // copy is a copy with room for some more, good until the plan is over.
 func (a *lists) copy(list []int32) []int32 {
@@ -69,7 +87,7 @@ func (a *lists) copy(list []int32) []int32 {
 		a.block, a.from = a.block+1, 0
 	}
 	if a.block == len(a.blocks) {
-		a.blocks = append(a.blocks, make([]int32, max(n, listBlock)))
+		a.blocks = append(a.blocks, make([]int32, max(n, min(listBlock, firstListBlock<<len(a.blocks)))))
 	}
 	out := a.blocks[a.block][a.from : a.from+len(list) : a.from+n]
 	a.from += n

@@ -31,6 +31,8 @@ type Planner struct {
 	pool   pool
 	rooms  rooms
 	claims map[int64]grantsKept
+	empty  []*kind // of each node with nothing on it; nil: not asked for yet
+	groups groups
 	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
 	turn   int // counts the plans
@@ -104,6 +106,7 @@ type shape struct {
 	bad    error   // the ask can't be read
 	named  bool    // the ask names nodes: kinds do not tell them apart
 	ranks  []int16 // by kind: what fits on a node of it, less one; 0 is not known yet
+	frees  []int32 // by kind: what is free on it for a claim, less one; 0 is not known yet
 	wastes map[wasteKey]cluster.Waste
 	mix    int // of the wastes
 	// Of the plan of that turn:
@@ -148,6 +151,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
 		m.claims = map[int64]grantsKept{}
+		m.empty = make([]*kind, len(nodes))
 		m.capacity++
 		return
 	}
@@ -155,6 +159,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		if m.seen[at] != n {
 			if !sameCapacity(m.seen[at], n) {
 				m.capacity++
+				m.empty[at] = nil
 			}
 			if n.Name != m.seen[at].Name {
 				clear(m.claims) // they go by index
@@ -568,9 +573,7 @@ func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []
 // ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names
 // allow it.
 func (sh *shape) ranksOn(k *kind) int {
-	if k.id >= len(sh.ranks) {
-		sh.ranks = append(sh.ranks, make([]int16, k.id+1-len(sh.ranks)+len(sh.ranks)/4)...)
-	}
+	sh.ranks = reach(sh.ranks, k.id)
 	if known := sh.ranks[k.id]; known > 0 {
 		return int(known) - 1
 	}
@@ -582,6 +585,23 @@ func (sh *shape) ranksOn(k *kind) int {
 		sh.ranks[k.id] = int16(ranks + 1)
 	}
 	return ranks
+}
+
+// freeOn is what is free for the ask on a node of a kind: see [cluster.Need.Free].
+func (sh *shape) freeOn(k *kind) int {
+	sh.frees = reach(sh.frees, k.id)
+	if sh.frees[k.id] == 0 {
+		sh.frees[k.id] = int32(min(math.MaxInt32-1, sh.need.Free(k.node))) + 1
+	}
+	return int(sh.frees[k.id]) - 1
+}
+
+// reach makes a list of figures by kind long enough for one.
+func reach[T any](list []T, id int) []T {
+	if id >= len(list) {
+		list = append(list, make([]T, id+1-len(list)+len(list)/4)...)
+	}
+	return list
 }
 
 func (pl *planner) tallyOf(spots []spot) *tally {
