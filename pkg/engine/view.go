@@ -22,6 +22,7 @@ type view struct {
 	classes map[int64]*sched.Class  // of the jobs that wait
 	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
 	lineage uint64
+	nextID  int64  // the smallest id that no job has had
 	hold    string // why the controller neither starts nor stops anything; empty: it does
 }
 
@@ -36,7 +37,7 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.desired = map[string]desired{}
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.Class{}
-	v.lineage = lineage
+	v.lineage, v.nextID = lineage, w.NextID()
 	for j := range w.Jobs() {
 		v.jobs[j.ID] = j
 		v.ids = append(v.ids, j.ID)
@@ -77,6 +78,13 @@ func (v *view) setLineage(l uint64) {
 	v.mu.Unlock()
 }
 
+// next is the smallest id that no job has had.
+func (v *view) next() int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.nextID
+}
+
 // publish makes a committed batch visible: state first, then events, so that whoever is
 // woken by an event finds its state.
 func (e *Engine) publish(ch *gang.Changes) {
@@ -96,6 +104,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 		v.desired[name] = desired{a, s}
 	}
 	v.drop(ch.Purged)
+	v.nextID = max(v.nextID, ch.NextID)
 	v.plan = e.plan.last
 	v.mu.Unlock()
 	e.settle(ch)

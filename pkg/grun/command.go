@@ -16,6 +16,8 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/lists"
 )
 
 const examples = `  grun -n 4 --label hostname                       inside a job: four tasks of its allocation
@@ -111,7 +113,7 @@ func (r *run) inform() bool {
 	case r.usage:
 		fmt.Fprintf(r.out, "usage: %s\n", usage)
 	case r.version && r.name != "grun":
-		fmt.Fprintf(r.out, "slurm 22.05.8-compatible (gangd %s)\n", api.Version)
+		fmt.Fprintln(r.out, slurm.Version())
 	case r.version:
 		fmt.Fprintf(r.out, "grun %s\n", api.Version)
 	default:
@@ -147,26 +149,36 @@ func writeHelp(w io.Writer) {
 	}
 }
 
-// WriteSlurm prints srun's options in three lists.
-func WriteSlurm(w io.Writer) {
-	for _, l := range []struct {
-		list script.List
-		head string
-	}{{exact, "exact"}, {partial, "partial: accepted, and differs as said"}, {refusedList, "refused"}} {
-		fmt.Fprintf(w, "%s\n", l.head)
-		for i := range Options {
-			o := &Options[i]
-			if o.List != l.list {
-				continue
+// Lists says how each option of srun is kept.
+func Lists() lists.Command {
+	c := lists.Command{Name: "srun"}
+	for i := range Options {
+		o := &Options[i]
+		text := o.Note
+		switch {
+		case o.List == script.Own:
+			continue
+		case o.List == exact:
+			text = o.Help
+		case o.Use != "":
+			text += "; use " + o.Use
+		}
+		for k, name := range o.Names() {
+			short := o.Short
+			if k > 0 {
+				short = 0
 			}
-			text := o.Note
-			if o.Use != "" {
-				text += "; use " + o.Use
-			}
-			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  --%-20s %s", o.Long, text), " "))
+			c.Options = append(c.Options, lists.Option{Name: name, Short: short, List: kept[o.List], Text: text})
 		}
 	}
+	return c
 }
+
+// kept are the lists of gsubmit's table in the words of all commands'.
+var kept = map[script.List]lists.List{exact: lists.Exact, partial: lists.Partial, refusedList: lists.Refused}
+
+// WriteSlurm prints srun's options in three lists.
+func WriteSlurm(w io.Writer) { Lists().Write(w) }
 
 func complete(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if !strings.HasPrefix(word, "--") {
