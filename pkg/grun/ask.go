@@ -98,7 +98,7 @@ func (a *ask) apply(g given) error {
 		}
 		return program.Usagef("%s", text)
 	}
-	if g.o.Alloc && g.env == "" {
+	if g.o.Alloc && (g.env == "" || g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long
 		if g.o.Kind != script.NoValue {
 			word += "=" + g.value

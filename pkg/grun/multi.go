@@ -31,7 +31,7 @@ func readPrograms(path string, args []string, tasks int) ([]wire.Program, error)
 		if err != nil || len(words) < 2 {
 			return nil, fmt.Errorf("%s:%d: want TASKS PROGRAM [ARG]...", path, line)
 		}
-		p := wire.Program{Argv: append(words[1:], args...)}
+		p := wire.Program{Argv: append(words[1:], args...), Expand: true}
 		if words[0] != "*" {
 			if p.Tasks, err = taskList(words[0]); err != nil {
 				return nil, fmt.Errorf("%s:%d: %w", path, line, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 	"gangd/pkg/step/client"
@@ -333,6 +334,14 @@ func (r *run) path(p string, o *client.Options) string {
 		return p
 	}
 	return filepath.Join(o.Body.Dir, p)
+}
+
+func nodeNames(r *api.StepReply) string {
+	var names []string
+	for i := range r.Nodes {
+		names = append(names, r.Nodes[i].Name)
+	}
+	return hostlist.Compress(names)
 }
 
 // terminal makes the person's terminal the one of task 0, until undo.

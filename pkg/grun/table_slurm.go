@@ -56,6 +56,8 @@ var hints = []Option{
 	hint("network", 0, value, "TYPE", "accepted without effect: networks are not managed"),
 	hint("core-spec", 'S', value, "N", "accepted without effect: no core is set aside"),
 	hint("thread-spec", 0, value, "N", "accepted without effect: no thread is set aside"),
+	{Long: "bell", Kind: noValue, Group: groupHints, Note: "of salloc: accepted without effect"},
+	{Long: "no-bell", Kind: noValue, Group: groupHints, Note: "of salloc: accepted without effect"},
 	hint("interactive", 0, noValue, "", "accepted without effect: use --pty"),
 	hint("mcs-label", 0, value, "LABEL", "accepted without effect: there are no labels"),
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +74,8 @@ type Step struct {
 
 // part is the step on one node.
 type part struct {
-	conn   *wire.Conn
+	taken  bool       // a launcher has come
+	conn   *wire.Conn // nil before it has its body, which is its first frame
 	window chan struct{}
 	done   bool // said so, or was lost
 	lost   bool
@@ -98,7 +98,7 @@ func Run(ctx context.Context, c Controller, o *Options) (int, error) {
 	defer s.running.Wait()
 	defer s.close()
 	defer cancel()
-	o.Ask.Hosts, o.Ask.Fingerprint = hosts(l.Addr().(*net.TCPAddr).Port), id.Fingerprint
+	o.Ask.Hosts, o.Ask.Fingerprint = wire.Hosts(l.Addr().(*net.TCPAddr).Port), id.Fingerprint
 	if err := s.begin(ctx); err != nil {
 		return 0, err
 	}
@@ -222,13 +222,12 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 	}
 	s.mu.Lock()
 	p := &s.parts[g.Part]
-	if p.conn != nil || p.done {
-		s.mu.Unlock()
+	taken := p.taken
+	p.taken = true
+	s.mu.Unlock()
+	if taken {
 		return
 	}
-	p.conn = conn
-	s.mu.Unlock()
-	s.poke()
 	err = s.serve(g.Part, conn)
 	s.mu.Lock()
 	if !p.done {
@@ -251,8 +250,10 @@ func (s *Step) serve(i int, conn *wire.Conn) error {
 		return err
 	}
 	s.mu.Lock()
+	s.parts[i].conn = conn
 	killed := s.killed
 	s.mu.Unlock()
+	s.poke()
 	if killed {
 		_ = conn.Send(wire.Stop, 0, nil)
 	}
@@ -353,27 +354,4 @@ func hostOf(a net.Addr) (string, int) {
 		return "", 0
 	}
 	return t.IP.String(), t.Port
-}
-
-// hosts are the addresses of this host that a node may reach, and the loopback for nodes on
-// it, which is tried first: it either is the way, or nobody with the right certificate
-// answers there.
-func hosts(port int) []string {
-	var ips []string
-	if a := os.Getenv("GANG_STEP_ADDRESS"); a != "" {
-		ips = append(ips, a)
-	}
-	ips = append(ips, "127.0.0.1")
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		n, ok := a.(*net.IPNet)
-		if ok && n.IP.IsGlobalUnicast() && !slices.Contains(ips, n.IP.String()) && len(ips) < 16 {
-			ips = append(ips, n.IP.String())
-		}
-	}
-	out := make([]string, len(ips))
-	for i, ip := range ips {
-		out[i] = net.JoinHostPort(ip, fmt.Sprint(port))
-	}
-	return out
 }

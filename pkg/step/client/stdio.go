@@ -1,13 +1,10 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +25,7 @@ func (s *Step) write(f wire.Frame) {
 	}
 	data := f.Data
 	if s.o.Label {
-		data = s.label(f.Task, data)
+		data = wire.Label(f.Task, s.reply.Tasks, data)
 	}
 	s.out.Lock()
 	_, err := w.Write(data)
@@ -36,22 +33,6 @@ func (s *Step) write(f wire.Frame) {
 	if err != nil && !s.isKilled() {
 		s.Kill(false) // nobody reads any more: `grun ... | head`
 	}
-}
-
-// label puts the task before each line.
-func (s *Step) label(task uint32, data []byte) []byte {
-	width := len(strconv.Itoa(s.reply.Tasks - 1))
-	prefix := fmt.Sprintf("%*d: ", width, task)
-	var out []byte
-	for len(data) > 0 {
-		line, rest, found := bytes.Cut(data, []byte("\n"))
-		out = append(append(append(out, prefix...), line...), '\n')
-		if !found {
-			break
-		}
-		data = rest
-	}
-	return out
 }
 
 // feed reads standard input and sends it to the tasks, in a goroutine that is left behind in

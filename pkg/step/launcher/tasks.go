@@ -110,8 +110,11 @@ func (l *launcher) argv(number int) []string {
 		if len(p.Tasks) > 0 && at < 0 {
 			continue
 		}
-		if len(p.Tasks) == 0 {
+		if !p.Expand {
 			return p.Argv
+		}
+		if at < 0 {
+			at = number // of all tasks
 		}
 		out := make([]string, len(p.Argv))
 		r := strings.NewReplacer("%t", fmt.Sprint(number), "%o", fmt.Sprint(at))

@@ -71,8 +71,9 @@ type Window struct {
 
 // Program is what some of the tasks run (--multi-prog).
 type Program struct {
-	Tasks []int    `json:"tasks"` // none: all that no other program names
-	Argv  []string `json:"argv"`
+	Tasks  []int    `json:"tasks"` // none: all that no other program names
+	Argv   []string `json:"argv"`
+	Expand bool     `json:"expand,omitempty"` // %t is the task's number, %o its place among Tasks
 }
 
 // Body is what a launcher has to run.
