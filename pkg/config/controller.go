@@ -57,8 +57,16 @@ type Account struct {
 // LoadController reads the configuration of gangd from the file at path ("" for none)
 // and applies the overrides in set, each key=value.
 func LoadController(path string, set []string) (*Controller, error) {
+	file, err := readText(path)
+	if err != nil {
+		return nil, err
+	}
+	return controllerOf(file, set)
+}
+
+func controllerOf(file text, set []string) (*Controller, error) {
 	c := controllerDefaults()
-	src, err := load(controllerTable, path, set, c)
+	src, err := load(controllerTable, file, set, c)
 	if err != nil {
 		return nil, err
 	}
