@@ -30,6 +30,15 @@ func (d *disk) make(ctx context.Context) (err error) {
 	return err
 }
 
+// skipTo makes the store that of a site which has given out ids before.
+func (d *disk) skipTo(ctx context.Context, id int64) error {
+	s, err := d.now.Open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Advance(ctx, 0, id), s.Close())
+}
+
 func (d *disk) current() *sqlitestore.Memory {
 	if d.onOld {
 		return d.old

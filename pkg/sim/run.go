@@ -131,6 +131,11 @@ func (r *run) begin() error {
 		r.machines = append(r.machines, m)
 		r.byName[m.name] = m
 	}
+	if r.sc.FirstID > 0 {
+		if err := r.disk.skipTo(r.ctx, r.sc.FirstID); err != nil {
+			return err
+		}
+	}
 	r.startGangd()
 	for _, m := range r.machines {
 		m.powerOn()
