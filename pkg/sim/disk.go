@@ -18,6 +18,7 @@ type disk struct {
 	// onOld: the controller was given the copy. Its writes go there.
 	onOld    bool
 	oldAt    uint64 // number of its last commit when it was given that
+	forked   bool   // the copy was written to
 	lineage  uint64 // of the newest commit to the newest store
 	full     bool   // new jobs find no room
 	jammed   bool   // nothing does
@@ -105,7 +106,9 @@ func (s *diskStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error
 		return 0, err
 	}
 	r.mix(lineage)
-	if !d.onOld {
+	if d.onOld {
+		d.forked = true
+	} else {
 		d.lineage = lineage
 	}
 	r.truth.committed(ch)
