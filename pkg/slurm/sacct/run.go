@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/columns"
 	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -256,7 +257,8 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 		}
 		a.users, err = parseUsers(v)
 	case "help":
-		return a.usage(s)
+		writeOptions(s, "sacct", "the history of jobs, by the name and in the columns of Slurm's sacct", Lists())
+		return done{0}
 	case "helpformat":
 		fmt.Fprint(s.Out, columns.Names(fieldColumns()))
 		return done{0}
@@ -319,15 +321,15 @@ func parseTime(v string) (time.Time, error) {
 	return t, nil
 }
 
-func (a *ask) usage(s slurm.Streams) error {
-	fmt.Fprint(s.Out, "sacct [OPTION...]\n  the history of jobs, by the name and in the columns of Slurm's sacct\n\n")
-	for _, o := range Lists().Options {
+// writeOptions is --help.
+func writeOptions(s slurm.Streams, name, does string, l lists.Command) {
+	fmt.Fprintf(s.Out, "%s [OPTION...]\n  %s\n\n", name, does)
+	for _, o := range l.Options {
 		short := "    "
 		if o.Short != 0 {
 			short = "-" + string(rune(o.Short)) + ", "
 		}
 		fmt.Fprintf(s.Out, "  %s--%-16s %s\n", short, o.Name, o.Text)
 	}
-	fmt.Fprint(s.Out, "\nsacct --help=slurm lists what is kept exactly, partly, and refused\n")
-	return done{0}
+	fmt.Fprintf(s.Out, "\n%s --help=slurm lists what is kept exactly, partly, and refused\n", name)
 }
