@@ -16,6 +16,7 @@ const (
 	OpScript     Op = "script" // read what was submitted
 	OpCancel     Op = "cancel"
 	OpSignal     Op = "signal"
+	OpStep       Op = "step" // start a step in a job, or attach to one: what runs is the owner's
 	OpHold       Op = "hold"
 	OpRelease    Op = "release"
 	OpRequeue    Op = "requeue"
@@ -79,6 +80,7 @@ var table = map[Op]roles{
 	OpScript:     owners,
 	OpCancel:     owners,
 	OpSignal:     owners,
+	OpStep:       owners,
 	OpHold:       owners,
 	OpRelease:    owners,
 	OpRequeue:    owners,

@@ -44,6 +44,7 @@ var expected = map[Op]string{
 	OpScript:     "y y y y . . . . y . . . . . . .",
 	OpCancel:     "y y y y . . . . y . . . . . . .",
 	OpSignal:     "y y y y . . . . y . . . . . . .",
+	OpStep:       "y y y y . . . . y . . . . . . .",
 	OpHold:       "y y y y . . . . y . . . . . . .",
 	OpRelease:    "y y y y . . . . y . . . . . . .",
 	OpRequeue:    "y y y y . . . . y . . . . . . .",

@@ -50,6 +50,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	if ranks {
 		out.Ranks = showRanks(j)
 	}
+	out.Steps = liveSteps(j)
 	e.said.show(j, &out)
 	return out
 }

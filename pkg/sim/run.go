@@ -24,15 +24,17 @@ type Result struct {
 
 // Counts say how much happened.
 type Counts struct {
-	Events   int // of the simulation
-	Commits  int
-	Sends    int
-	Starts   int // gangs that really started
-	Jobs     int // accepted
-	Ended    int
-	Virtual  time.Duration
-	Faults   map[Kind]int // that happened, by kind
-	Outcomes map[api.JobState]int
+	Events  int // of the simulation
+	Commits int
+	Sends   int
+	Starts  int // gangs that really started
+	Jobs    int // accepted
+	Ended   int
+	// Forgotten counts jobs that the store does not have any more at the end.
+	Forgotten int
+	Virtual   time.Duration
+	Faults    map[Kind]int // that happened, by kind
+	Outcomes  map[api.JobState]int
 }
 
 // Violation is an invariant that did not hold.
@@ -50,8 +52,15 @@ func (v *Violation) Error() string {
 // Options of one run.
 type Options struct {
 	Trace io.Writer // one line for each thing that happens; nil: none
-	// Each hour of virtual time Hour is called with how large the store is; nil: not.
-	Hour func(hour int, storeBytes int64)
+	// Each hour of virtual time Hour is called with what the store is like; nil: not.
+	Hour func(hour int, s StoreSize)
+}
+
+// StoreSize is how large a store is.
+type StoreSize struct {
+	Bytes int64 // of the file
+	Free  int64 // of these wait to be used again
+	Ended int   // jobs that have ended
 }
 
 // run is a run under way.
@@ -74,7 +83,7 @@ type run struct {
 	calm     bool
 	calmAt   time.Duration
 	failed   *Violation
-	hour     func(int, int64)
+	hour     func(int, StoreSize)
 }
 
 // pending is a fault that waits for its point.
@@ -106,6 +115,7 @@ func newRun(sc *Scenario, opt Options) *run {
 	if sc.Settings != nil {
 		r.set = *sc.Settings
 	}
+	r.sc.History.apply(r)
 	r.res.Faults, r.res.Outcomes = map[Kind]int{}, map[api.JobState]int{}
 	r.truth = newTruth(r)
 	return r
@@ -197,7 +207,7 @@ func lastSubmit(sc *Scenario) time.Duration {
 // play goes on until all is over or something is wrong.
 func (r *run) play() {
 	for r.failed == nil && r.next() {
-		if r.failed == nil && r.calm && r.quiet() {
+		if r.failed == nil && r.calm && r.quiet() && r.settledHistory() {
 			return
 		}
 	}
@@ -209,7 +219,11 @@ func (r *run) hourly(n int) {
 		if err != nil {
 			r.fail("store", "%v", err)
 		}
-		r.hour(n, pages*size)
+		ended, free, err := r.disk.now.Ended()
+		if err != nil {
+			r.fail("store", "%v", err)
+		}
+		r.hour(n, StoreSize{Bytes: pages * size, Free: free * size, Ended: int(ended)})
 		r.hourly(n + 1)
 	})
 }

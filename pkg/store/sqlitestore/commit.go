@@ -18,7 +18,7 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
-	release, specGone       *statement
+	release, specGone, step *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -45,6 +45,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
 		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
+		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)
@@ -113,7 +114,7 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 
 // rows counts what a batch writes.
 func rows(ch *gang.Changes) int {
-	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events)
+	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events) + len(ch.Steps)
 }
 
 // hasNewJobs: ids are given out in order, so a job is new when no commit has covered its id.
@@ -169,6 +170,9 @@ func (s *Store) batch(ch *gang.Changes) error {
 		if err := s.st.epoch.run(e.Job, int64(e.Epoch), string(data)); err != nil {
 			return err
 		}
+	}
+	if err := s.steps(ch.Steps); err != nil {
+		return err
 	}
 	for _, n := range ch.Nodes {
 		data, err := row.Node(n)
