@@ -1,6 +1,20 @@
 package slurm
 
-import "gangd/pkg/api"
+import (
+	"os/user"
+	"strconv"
+
+	"gangd/pkg/api"
+)
+
+// Group is a group's name on this host, its number where it has none.
+func Group(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
+	if g, err := user.LookupGroupId(id); err == nil {
+		return g.Name
+	}
+	return id
+}
 
 // BatchStep is the script of a running job as the step that Slurm makes of it.
 func BatchStep(j *api.Job) api.Step {

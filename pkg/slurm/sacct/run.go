@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/document"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 	"gangd/pkg/slurm/tres"
@@ -85,7 +86,9 @@ func run(args []string, s slurm.Streams) error {
 	case a.batchScript:
 		return a.writeScripts(details, s)
 	case a.json:
-		return writeJSON(s.Out, a.choose(details, now))
+		return document.WriteJSON(s.Out, documentOf(a.choose(details, now)))
+	case a.yaml:
+		return document.WriteYAML(s.Out, documentOf(a.choose(details, now)))
 	}
 	return write(t, a.choose(details, now), a.noHeader, s)
 }
@@ -266,6 +269,8 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 		a.jobs, err = parseJobs(v)
 	case "json":
 		a.json, a.duplicates = true, true // 22.05 shows every attempt there
+	case "yaml":
+		a.yaml, a.duplicates = true, true
 	case "name":
 		a.names = list(v)
 	case "ncpus":
