@@ -82,6 +82,7 @@ type Engine struct {
 	bus    bus
 	said   said
 	meet   barriers
+	freed  freed
 	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
 	teller teller

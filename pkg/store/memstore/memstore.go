@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type data struct {
 	Jobs            map[int64]jobRow
 	Ranks           map[int64]map[int][]byte
 	Epochs          map[int64]map[int][]byte
+	Steps           map[int64]map[int][]byte // ended ones, by job, and epoch with number
 	Nodes           map[string][]byte
 	Events          []eventRow // by Seq
 	Checkpoints     map[int64]checkpoints
@@ -70,7 +72,7 @@ func newData() data {
 	return data{
 		NextID: 1, NextSeq: 1,
 		Specs: make(map[string][]byte), Jobs: make(map[int64]jobRow), Ranks: make(map[int64]map[int][]byte),
-		Epochs: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
+		Epochs: make(map[int64]map[int][]byte), Steps: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
 	}
 }
 
@@ -123,7 +125,7 @@ func (d *Disk) Clone() *Disk {
 	defer d.mu.Unlock()
 	c := d.d
 	c.Specs, c.Jobs, c.Nodes = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes)
-	c.Ranks, c.Epochs = cloneTwo(c.Ranks), cloneTwo(c.Epochs)
+	c.Ranks, c.Epochs, c.Steps = cloneTwo(c.Ranks), cloneTwo(c.Epochs), cloneTwo(c.Steps)
 	c.Checkpoints = make(map[int64]checkpoints, len(d.d.Checkpoints))
 	for job, epochs := range d.d.Checkpoints {
 		c.Checkpoints[job] = make(checkpoints, len(epochs))
@@ -207,7 +209,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return 0, s.dead
 	}
 	nextID, nextSeq := max(d.d.NextID, ch.NextID), max(d.d.NextSeq, ch.NextSeq)
-	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Events) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
+	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Events)+len(ch.Steps) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
 		return d.d.Lineage, nil
 	}
 	if d.full && d.d.hasNewJobs(ch) {
@@ -281,6 +283,19 @@ func (b *batch) encode(ch *gang.Changes, d *data) error {
 		}
 		b.add(func(d *data) { putTwo(d.Epochs, e.Job, e.Epoch, enc) })
 	}
+	for i := range ch.Steps {
+		st := &ch.Steps[i]
+		number, err := strconv.Atoi(st.StepID)
+		if err != nil {
+			return fmt.Errorf("step %q of job %d has no number", st.StepID, st.JobID)
+		}
+		enc, err := row.Step(st)
+		if err != nil {
+			return err
+		}
+		job, at := st.JobID, st.Epoch<<stepBits|number
+		b.add(func(d *data) { putTwo(d.Steps, job, at, enc) })
+	}
 	for _, n := range ch.Nodes {
 		enc, err := row.Node(n)
 		if err != nil {
@@ -334,6 +349,9 @@ func (b *batch) events(ch *gang.Changes, d *data) error {
 	}
 	return nil
 }
+
+// stepBits: the number of a step fits, with its epoch above it.
+const stepBits = 31
 
 func putTwo(m map[int64]map[int][]byte, job int64, index int, enc []byte) {
 	if m[job] == nil {
