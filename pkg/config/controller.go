@@ -198,8 +198,8 @@ func checkPartitions(ps []api.Partition, src *source) []error {
 		switch {
 		case p.Name == "":
 			errs = append(errs, src.wrong(key("name"), "want a name for each [[partition]]"))
-		case !nameOK(p.Name):
-			errs = append(errs, src.wrong(key("name"), wantName))
+		case !partitionRE.MatchString(p.Name):
+			errs = append(errs, src.wrong(key("name"), wantPartition))
 		case seen[p.Name]:
 			errs = append(errs, src.wrong(key("name"), "there is a partition of that name above"))
 		}

@@ -190,8 +190,8 @@ func parseGroups(s string) ([]uint32, error) {
 	return out, nil
 }
 
-// parseSpan reads 4 or 2-8.
-func parseSpan(s string) (span, error) {
+// parseSpan reads 4 or 2-8 of something.
+func parseSpan(s, what string) (span, error) {
 	lo, hi, isRange := strings.Cut(s, "-")
 	a, err := strconv.ParseInt(lo, 10, 64)
 	out := span{min: a}
@@ -199,7 +199,7 @@ func parseSpan(s string) (span, error) {
 		out.max, err = strconv.ParseInt(hi, 10, 64)
 	}
 	if err != nil || a < 0 || isRange && out.max < a {
-		return out, fmt.Errorf("Invalid range: %s", s) //nolint:staticcheck // Slurm's words
+		return out, fmt.Errorf("Invalid numeric value \"%s\" for requested %s range.", s, what) //nolint:staticcheck // Slurm's words
 	}
 	return out, nil
 }

@@ -138,8 +138,8 @@ func table() []field {
 		{col("ReqCPUFreqMin", 13), ofJob(unknown), noFeature},
 		{number("ReqCPUS", 8), func(r *record) string { return decimal(r.cpus()) }, ""},
 		{col("ReqMem", 10), ofJob(reqMem), "empty where the job asked for no memory"},
-		{number("ReqNodes", 8), ofJob(func(r *record) string { return decimal(r.requested().nodes) }), ""},
-		{col("ReqTRES", 10), ofJob(func(r *record) string { return r.requested().text() }), ""},
+		{number("ReqNodes", 8), ofJob(func(r *record) string { return decimal(r.requested().Nodes) }), ""},
+		{col("ReqTRES", 10), ofJob(func(r *record) string { return r.requested().ByName() }), ""},
 		{col("Reservation", 20), blank, noFeature},
 		{col("ReservationId", 8), blank, noFeature},
 		{number("Reserved", 10), ofJob(func(r *record) string { return when.Span(r.reserved()) }), ""},
@@ -233,7 +233,7 @@ func allocTRES(r *record) string {
 	if !ok {
 		return ""
 	}
-	return t.text()
+	return t.ByName()
 }
 
 func eligible(r *record) string {
@@ -311,7 +311,7 @@ func waitReason(r *record) string {
 }
 
 func reqMem(r *record) string {
-	n := jobMemory(r)
+	n := r.requested().Memory
 	if n == 0 {
 		return ""
 	}

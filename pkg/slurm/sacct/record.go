@@ -196,16 +196,21 @@ func pastState(a *api.Attempt) string {
 	return string(api.JobFailed)
 }
 
-// cancelledBy is the user who cancelled, where the verdict says it.
-func (r *record) cancelledBy() (uint32, bool) {
+// canceller is the name of who cancelled, where the verdict says it.
+func (r *record) canceller() string {
 	_, name, ok := strings.Cut(r.job.Verdict, "cancelled by ")
 	if !ok {
-		return 0, false
+		return ""
 	}
 	name, _, _ = strings.Cut(name, " ")
-	name = strings.TrimRight(name, ";,.")
-	if name == r.job.User {
-		return r.job.UID, true
+	return strings.TrimRight(name, ";,.")
+}
+
+// cancelledBy is that user's number.
+func (r *record) cancelledBy() (uint32, bool) {
+	name := r.canceller()
+	if name == "" || name == r.job.User {
+		return r.job.UID, name != ""
 	}
 	u, err := user.Lookup(name)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/columns"
 	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
 
@@ -262,13 +263,13 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "jobs":
 		a.jobs, err = parseJobs(v)
 	case "json":
-		a.json = true
+		a.json, a.duplicates = true, true // 22.05 shows every attempt there
 	case "name":
 		a.names = list(v)
 	case "ncpus":
-		a.cpus, err = parseSpan(v)
+		a.cpus, err = parseSpan(v, "cpu")
 	case "nnodes":
-		a.nodeCount, err = parseSpan(v)
+		a.nodeCount, err = parseSpan(v, "node")
 	case "nodelist":
 		a.nodes, err = parseNodes(v)
 	case "noconvert":
@@ -290,8 +291,8 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "truncate":
 		a.truncated = true
 	case "units":
-		if len(v) != 1 || !strings.Contains(unitLetters, v) {
-			s.Errorf("sacct", "Invalid unit type '%s'. Possible options are '%s'", v, unitLetters)
+		if len(v) != 1 || !strings.Contains(tres.Units, v) {
+			s.Errorf("sacct", "Invalid unit type '%s'. Possible options are '%s'", v, tres.Units)
 			return fatalf("Invalid unit type")
 		}
 		a.units = v[0]

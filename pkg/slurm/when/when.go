@@ -16,7 +16,9 @@ type Error struct {
 	Pos  int
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("Invalid time specification (pos=%d): %s", e.Pos, e.Text) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("Invalid time specification (pos=%d): %s", e.Pos, e.Text)
+}
 
 // Tense says which of two readings is meant where the day is left out.
 type Tense int
