@@ -18,8 +18,8 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
-	release, specGone, run  *statement
-	step                    *statement
+	release, specGone       *statement
+	step, run               *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -46,8 +46,8 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
 		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
-		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
 		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)
