@@ -15,6 +15,7 @@ import (
 // of is written as squeue writes it where the feature is not used.
 var squeues = []Field{
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", reasonList),
+	text('o', names("command"), "COMMAND", func(r *Row) string { return orNull(Command(r.Job)) }),
 	text('t', names("statecompact"), "ST", code), // ordered by its letters
 	text('T', names("state"), "STATE", func(r *Row) string { return SlurmState(r.State) }),
 	value(0, names("exit_code"), "EXIT_CODE", waitStatus),
@@ -69,6 +70,14 @@ var squeues = []Field{
 	constant(0, names("tres-per-job"), "TRES_PER_JOB", "N/A"),
 	constant(0, names("tres-per-socket"), "TRES_PER_SOCKET", "N/A"),
 	constant(0, names("tres-per-task"), "TRES_PER_TASK", "N/A"),
+}
+
+// Command is the script's path and arguments; nothing of one that was no file.
+func Command(j *api.Job) string {
+	if j.Command == "wrap" || j.Command == "stdin" {
+		return ""
+	}
+	return j.Command
 }
 
 func code(r *Row) string { return r.State.Code() }

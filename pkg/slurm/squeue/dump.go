@@ -62,7 +62,7 @@ func jobObject(r *jobfield.Row) document.Object {
 		"array_job_id", r.ArrayJobID, "array_task_id", arrayTaskID(r), "array_max_tasks", r.ArrayLimit,
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", true,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", "gangd",
-		"cluster_features", "", "command", r.Command, "comment", r.Comment, "container", "", "contiguous", false,
+		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", nil, "billable_tres", float64(jobfield.CPUs(r)),
 		"cpus_per_task", orNil(r.CPUsPerRank), "cpu_frequency_minimum", nil, "cpu_frequency_maximum", nil,
 		"cpu_frequency_governor", nil, "cpus_per_tres", "", "deadline", unix(r.Deadline), "delay_boot", 0,
