@@ -140,25 +140,12 @@ func tresAlloc(r *Row) string {
 	return out
 }
 
-// Group is the primary group of a user, as this host knows it: number and name. A variable for
-// the golden tables.
-var Group = func(uid uint32) (id, name string) {
-	id = strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(id); err == nil {
-		id = u.Gid
-	}
+// GroupName is the name of a group as this host knows it, else its number. A variable for the
+// golden tables.
+var GroupName = func(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
 	if g, err := user.LookupGroupId(id); err == nil {
-		return id, g.Name
+		return g.Name
 	}
-	return id, id
-}
-
-func groupID(r *Row) string {
-	id, _ := Group(r.UID)
 	return id
-}
-
-func groupName(r *Row) string {
-	_, name := Group(r.UID)
-	return name
 }

@@ -49,7 +49,6 @@ func orNil[T int | int64](n T) any {
 // jobObject is a job with the members of v0.0.38, in its order. What gangd has nothing of is
 // as Slurm has it where the feature is not used.
 func jobObject(r *jobfield.Row) document.Object {
-	gid, group := jobfield.Group(r.UID)
 	text := func(letter byte) string {
 		if s := jobfield.Squeue.Letter(letter).Text(r); s != "(null)" && s != "N/A" && s != "n/a" {
 			return s
@@ -69,7 +68,7 @@ func jobObject(r *jobfield.Row) document.Object {
 		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", unix(r.EligibleTime),
 		"end_time", unix(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", waitStatus(r),
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
-		"gres_detail", []any{}, "group_id", number(gid), "group_name", group, "job_id", jobfield.JobID(r),
+		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID), "job_id", jobfield.JobID(r),
 	)
 	if len(r.Nodes) > 0 {
 		o = append(o, document.Member{Key: "job_resources", Value: resources(r)})
