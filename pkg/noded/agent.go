@@ -33,13 +33,15 @@ func (d *Daemon) Hello() *api.Hello {
 	members := d.board.all()
 	health := d.board.healthNow()
 	d.cards.refresh(members)
+	told := d.state.told.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
-		LineageSeen: d.state.lineage.Load(), Members: members}
+		LineageSeen: told.lineage, RunSeen: told.run, Members: members}
 }
 
 // Welcome implements [session.Agent].
 func (d *Daemon) Welcome(w *api.Welcome) {
+	d.state.run = w.Run
 	d.Lineage(w.Lineage)
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)

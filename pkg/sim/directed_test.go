@@ -166,3 +166,21 @@ func TestForgettingIsBrokenOff(t *testing.T) {
 		t.Errorf("only %d jobs were forgotten", forgotten)
 	}
 }
+
+// A copy of the store that lacks few commits is put back: as soon as a node comes that was told
+// of one which it lacks, the controller holds, however many commits it has made itself.
+func TestAnOldCopyThatLacksFew(t *testing.T) {
+	held, n := 0, share(200)
+	for seed := range uint64(n) {
+		sc := &Scenario{Name: "a copy that lacks few", Seed: seed, Nodes: nodes(4, 8)}
+		for i := range 30 {
+			sc.Jobs = append(sc.Jobs, Job{At: time.Duration(i) * 700 * time.Millisecond, Ranks: 1 + i%3, Runs: Behaviour{For: 3 * time.Second}})
+		}
+		at := 5*time.Second + time.Duration(seed)*17*time.Millisecond
+		sc.Faults = []Fault{{At: at, Do: OldStore, For: 1500*time.Millisecond + time.Duration(seed%7)*300*time.Millisecond}}
+		held += holds(t, sc).Holds
+	}
+	if held < n*9/10 {
+		t.Errorf("the controller held in %d of %d", held, n)
+	}
+}

@@ -32,6 +32,7 @@ type Counts struct {
 	Ended   int
 	// Forgotten counts jobs that the store does not have any more at the end.
 	Forgotten int
+	Holds     int // of a controller on an old copy of the store
 	Virtual   time.Duration
 	Faults    map[Kind]int // that happened, by kind
 	Outcomes  map[api.JobState]int
@@ -78,8 +79,10 @@ type run struct {
 	dice     *rand.Rand // of clients and people
 	truth    *truth
 	res      Result
-	ids      map[int]int64 // first job id by index of Scenario.Jobs, as committed
-	points   []*pending    // faults at a point
+	ids      map[int]int64   // first job id by index of Scenario.Jobs, as committed
+	points   []*pending      // faults at a point
+	starts   int             // of the controller
+	onCopy   map[string]bool // by run: whether it had the old copy of the store
 	calm     bool
 	calmAt   time.Duration
 	failed   *Violation
@@ -110,7 +113,7 @@ func Run(sc *Scenario, opt Options) (*Result, error) {
 
 func newRun(sc *Scenario, opt Options) *run {
 	r := &run{loop: loop{hash: fnvOffset}, sc: sc, ctx: context.Background(), trace: opt.Trace, hour: opt.Hour, byName: map[string]*machine{},
-		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, disk: &disk{}}
+		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, onCopy: map[string]bool{}, disk: &disk{}}
 	r.set = *Settings()
 	if sc.Settings != nil {
 		r.set = *sc.Settings
@@ -130,6 +133,11 @@ func (r *run) begin() error {
 		m := newMachine(r, i)
 		r.machines = append(r.machines, m)
 		r.byName[m.name] = m
+	}
+	if r.sc.FirstID > 0 {
+		if err := r.disk.skipTo(r.ctx, r.sc.FirstID); err != nil {
+			return err
+		}
 	}
 	r.startGangd()
 	for _, m := range r.machines {

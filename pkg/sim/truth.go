@@ -430,10 +430,35 @@ func (t *truth) swapped(old bool) { t.onOld = old }
 // Where a node in session has told of a higher one there must be none.
 func (t *truth) onOldStore(g *gangd, at uint64) {
 	for _, m := range t.r.machines {
-		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at {
-			t.r.fail("I11", "a controller whose store was put back to commit %d commits, though %s has told it of commit %d", at, m.name, s.seen)
+		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at && !t.r.onCopy[s.toldBy] {
+			t.r.fail("I11", "a controller whose store was put back to commit %d does not hold, though %s has told it of commit %d", at, m.name, s.seen)
 		}
 	}
+}
+
+// known is the highest commit of the newest store that a node knows of.
+func (t *truth) known() uint64 {
+	most := uint64(0)
+	for _, m := range t.r.machines {
+		if !t.r.onCopy[m.disk.run] {
+			most = max(most, m.disk.lineage)
+		}
+	}
+	return most
+}
+
+// copied: the store is about to be another one. A controller on a copy that has met a node
+// which knows of more must have held.
+func (t *truth) copied(toOld bool) {
+	g := t.r.gangd
+	if toOld || g == nil {
+		return
+	}
+	if g.drv.OnHold() != "" {
+		t.r.res.Holds++
+		return
+	}
+	t.onOldStore(g, t.r.disk.oldAt)
 }
 
 // reopened: a controller has read its store.

@@ -34,6 +34,7 @@ type Store interface {
 	Checkpoints
 	Releases
 	History
+	Runs
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
 	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
 	Load(ctx context.Context, keep time.Time) (*gang.Saved, error)

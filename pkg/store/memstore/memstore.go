@@ -51,6 +51,7 @@ type data struct {
 	Events          []eventRow // by Seq
 	Checkpoints     map[int64]checkpoints
 	Releases        []store.Release // oldest first
+	Runs            []store.Run     // oldest first
 	Claims          []byte
 }
 
@@ -183,6 +184,7 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 		return s.dead
 	}
 	d.d.Lineage, d.d.NextID = max(d.d.Lineage, lineage), max(d.d.NextID, nextID)
+	d.d.Runs = slices.Clone(d.d.Runs[max(0, len(d.d.Runs)-1):])
 	return nil
 }
 

@@ -18,8 +18,8 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
-	release, specGone, step *statement
-	claims                  *statement
+	release, specGone       *statement
+	step, run, claims       *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -47,6 +47,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
 		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
 		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
 		{&st.claims, 1, "INSERT INTO claims (one, data) VALUES (1, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
@@ -106,6 +107,10 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 		return err
 	}
 	lineage, nextID = max(s.lineage.Load(), lineage), max(s.nextID, nextID)
+	// In a transaction of its own: a crash between the two leaves a copy that has to be accepted again.
+	if err := s.transaction(func() error { return s.w.exec("DELETE FROM run WHERE id < (SELECT max(id) FROM run)") }); err != nil {
+		return err
+	}
 	if err := s.write(&gang.Changes{}, lineage, nextID, s.nextSeq); err != nil {
 		return s.fail(fmt.Errorf("advance to commit %d: %w", lineage, err))
 	}
