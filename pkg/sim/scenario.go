@@ -37,6 +37,7 @@ func Settings() *api.Settings {
 	s.Lease = 40 * time.Second
 	s.RetryBackoff = time.Second
 	s.RetryBackoffMax = 8 * time.Second
+	s.HistoryJobs = 0   // see History
 	s.LaunchStrikes = 0 // see random: refused launches would take every node out
 	return &s
 }
@@ -69,6 +70,10 @@ type Job struct {
 	AfterOK    int  // index+1 of an earlier job that has to complete first, 0: none
 	Lead0      bool // rank 0 is a role of its own, whose end is that of the gang
 
+	// ReadyTimeout makes a gate of READY=1, 0: none.
+	ReadyTimeout time.Duration
+	Deadline     time.Duration // after At, 0: none
+
 	Runs Behaviour
 }
 
@@ -81,6 +86,7 @@ type Behaviour struct {
 	// time instead.
 	FailEpochs, FailRank, FailCode int
 	OnTerm                         TermReaction
+	Ready                          time.Duration // after its start a rank says READY=1; 0: never
 	// Daemon: each rank leaves a child in the background, which only KILL ends.
 	Daemon bool
 	// Checkpoints: each rank puts one when it is told to stop, and each third of For.
@@ -118,7 +124,7 @@ const (
 	FreezeGangd Kind = "freeze-gangd" // SIGSTOP for For
 	DiskFull    Kind = "disk-full"    // new jobs find no room; N 1: nothing does
 	DiskBroken  Kind = "disk-broken"  // the next commit fails; N 1: after it was written. Started again after For
-	OldStore    Kind = "old-store"    // At: a copy is made. After For the controller runs on the copy, for For again; then on the newest
+	OldStore    Kind = "old-store"    // At: a copy is made. After For the controller runs on the copy, for For again; then on the newest. N 1: also when only some nodes can tell
 	CrashSender Kind = "crash-sender" // of a send point: the daemon that sends
 )
 
@@ -153,6 +159,7 @@ const (
 	Preempt    Kind = "preempt"
 	HoldJob    Kind = "hold"
 	ReleaseJob Kind = "release"
+	Update     Kind = "update"      // what is changed of Job: see update
 	Resubmit   Kind = "resubmit"    // the same submission with the same key
 	LoseAnswer Kind = "lose-answer" // the client of Job's submission does not get its next answers for For
 	DrainNode  Kind = "drain-node"
