@@ -273,7 +273,7 @@ func TestTheClientIsTheStep(t *testing.T) {
 func TestLauncherDies(t *testing.T) {
 	n := two()
 	up := 0
-	r := play(t, n, `echo up; exec sleep 600`, func(o *Options) {
+	r := play(t, n, `echo up; exec sleep 5`, func(o *Options) { // nobody ends what the killed one leaves, as a shim would
 		o.Stdout = writer(func(p []byte) (int, error) {
 			if up += bytes.Count(p, []byte("up\n")); up == 3 { // one write at a time
 				_ = n.procs[1].Process.Kill()
