@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -79,9 +80,13 @@ func TestSteps(t *testing.T) {
 	if code != 7 || len(strings.Fields(out)) != 2 {
 		t.Errorf("outside of a job: %d\n%s%s", code, out, errs)
 	}
-	out, errs, code = c.runIn(c.tmp, "", filepath.Join(c.tmp, "slurm", "salloc"), "-N2", filepath.Join(c.tmp, "slurm", "srun"), "-l", "echo", "x")
-	if code != 0 || sortLines(out) != "0: x\n1: x\n" || !strings.Contains(errs, "salloc: Granted job allocation ") || !strings.Contains(errs, "salloc: Relinquishing job allocation ") {
-		t.Errorf("salloc: %d\n%s%s", code, out, errs)
+	var said, talk strings.Builder
+	alloc := exec.Command(filepath.Join(c.tmp, "slurm", "salloc"), "-N2", filepath.Join(c.tmp, "slurm", "srun"), "-l", "echo", "x")
+	alloc.Dir, alloc.Env, alloc.Stdout, alloc.Stderr = c.tmp, append(os.Environ(), "GANG_DIR="+c.dir), &said, &talk
+	err := alloc.Run()
+	out, errs = said.String(), talk.String()
+	if err != nil || sortLines(out) != "0: x\n1: x\n" || !strings.Contains(errs, "salloc: Granted job allocation ") || !strings.Contains(errs, "salloc: Relinquishing job allocation ") {
+		t.Errorf("salloc: %v\n%s%s", err, out, errs)
 	}
 }
 
@@ -140,8 +145,12 @@ exit 3
 
 func (c *cluster) steps(id int64) []api.Step {
 	c.t.Helper()
+	var d api.JobDetail
+	if err := json.Unmarshal([]byte(c.must("gctl", "show", "job", fmt.Sprint(id), "--json")), &d); err != nil {
+		c.t.Fatal(err)
+	}
 	var all []api.Step
-	for _, a := range c.detail(id).Attempts {
+	for _, a := range d.Attempts {
 		all = append(all, a.Steps...)
 	}
 	return all
