@@ -42,6 +42,7 @@ type Spec struct {
 	NodeList     []string `json:"node_list,omitempty"`      // only these (expanded)
 	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
 	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
+	Reservation  string   `json:"reservation,omitempty"`    // only on the nodes of this one, while it lasts; empty: of none
 
 	TimeLimit time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
 	TimeMin   time.Duration `json:"time_min_ns,omitempty"`   // the time limit may be cut down to this at a start; 0: it is never cut

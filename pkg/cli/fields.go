@@ -91,7 +91,7 @@ var fields = []field{
 	{'T', "state", "STATE", func(r *row) string { return string(r.State) }, number(stateOrder)},
 	{'u', "username", "USER", func(r *row) string { return r.User }, nil},
 	{'U', "userid", "UID", func(r *row) string { return decimal(int64(r.UID)) }, number(func(r *row) int64 { return int64(r.UID) })},
-	{'v', "reservation", "RESERVATION", constant("(null)"), nil},
+	{'v', "reservation", "RESERVATION", func(r *row) string { return orNull(r.Reservation) }, nil},
 	{'V', "submittime", "SUBMIT_TIME", func(r *row) string { return stamp(r.SubmitTime) }, moment(func(r *row) time.Time { return r.SubmitTime })},
 	{'w', "wckey", "WCKEY", constant("(null)"), nil},
 	{'W', "licenses", "LICENSES", constant("(null)"), nil},

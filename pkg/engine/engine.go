@@ -358,7 +358,7 @@ var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: 
 	Hint: "free space on the controller's state directory, then submit again"}
 
 func empty(ch *gang.Changes) bool {
-	return len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Events) == 0
+	return len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Reservations) == 0 && len(ch.Events) == 0
 }
 
 // Do hands in an event and waits until what it changed is on disk and published.

@@ -25,6 +25,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
+	out.Reservation = spec.Reservation
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, spec.Comment, spec.Roles
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
@@ -137,6 +138,9 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}
+	if word, text := e.awaitsReservation(j, now); word != "" {
+		return word, text
+	}
 	if r, ok := e.view.reason(j.ID); ok {
 		return r.Word, r.Text
 	}
@@ -242,6 +246,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 	for _, n := range e.view.allNodes() {
 		out.Nodes = append(out.Nodes, showNode(n))
 	}
+	e.showReservations(out.Nodes)
 	return out
 }
 

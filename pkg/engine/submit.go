@@ -82,10 +82,18 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	nodes := e.resources()
+	if s.Reservation != "" {
+		if nodes, err = e.mayReserve(s.Reservation, who.User, s.Account, nodes); err != nil {
+			return nil, nil, err
+		}
+	}
 	if len(nodes) == 0 {
 		return ev, []string{"no node has joined this cluster yet: the job waits for the first one that fits"}, nil
 	}
 	if err := sched.Unsatisfiable(nodes, &e.opt.Policy, cluster.AskOf(s, parts)); err != nil {
+		if s.Reservation != "" {
+			err.Message = "in reservation " + s.Reservation + ": " + err.Message
+		}
 		return nil, nil, err
 	}
 	return ev, nil, nil

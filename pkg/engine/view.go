@@ -18,11 +18,13 @@ type view struct {
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string]desired
-	plan    sched.Plan              // the last one, for its reasons
-	classes map[int64]*sched.Class  // of the jobs that wait
-	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
-	lineage uint64
-	hold    string // why the controller neither starts nor stops anything; empty: it does
+	// reservations by name; the values are immutable.
+	reservations map[string]*api.Reservation
+	plan         sched.Plan              // the last one, for its reasons
+	classes      map[int64]*sched.Class  // of the jobs that wait
+	ended        map[int64]chan struct{} // closed at the end of a job that somebody waits for
+	lineage      uint64
+	hold         string // why the controller neither starts nor stops anything; empty: it does
 }
 
 type desired struct {
@@ -37,6 +39,10 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.Class{}
 	v.lineage = lineage
+	v.reservations = map[string]*api.Reservation{}
+	for _, r := range w.Reservations() {
+		v.reservations[r.Name] = r
+	}
 	for j := range w.Jobs() {
 		v.jobs[j.ID] = j
 		v.ids = append(v.ids, j.ID)
@@ -90,6 +96,13 @@ func (e *Engine) publish(ch *gang.Changes) {
 	}
 	for _, n := range ch.Seen {
 		v.putNode(n)
+	}
+	for _, r := range ch.Reservations {
+		if r.R == nil {
+			delete(v.reservations, r.Name)
+		} else {
+			v.reservations[r.Name] = r.R
+		}
 	}
 	for _, name := range ch.Dirty {
 		a, s := e.world.Desired(name)

@@ -16,23 +16,27 @@ import (
 // World is everything the controller knows. It is not safe for concurrent use: the engine
 // owns it, readers use what [World.Take] published.
 type World struct {
-	set     api.Settings
-	now     Instant
-	jobs    map[int64]*entry
-	nodes   map[string]*host
-	arrays  map[int64]*array
-	keys    map[string]int64 // submission key -> first job
-	asks    map[askKey]*sharedAsk
-	deps    depends
-	timers  timers
-	nextID  int64
-	nextSeq int64
-	away    int // nodes without a session
+	set    api.Settings
+	now    Instant
+	jobs   map[int64]*entry
+	nodes  map[string]*host
+	arrays map[int64]*array
+	keys   map[string]int64 // submission key -> first job
+	asks   map[askKey]*sharedAsk
+	deps   depends
+	// reservations by name; windows is what the scheduler sees of them, nil: to be made.
+	reservations map[string]*booked
+	windows      []sched.Window
+	timers       timers
+	nextID       int64
+	nextSeq      int64
+	away         int // nodes without a session
 
 	// What Take will give out.
 	dirtyJobs  []*entry
 	dirtyNodes []*host
 	epochs     map[api.MemberKey]EpochRow
+	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	events     []api.Event
 	purged     []int64
 	desired    []string // with repeats: a map that was once large stays slow to walk
@@ -95,7 +99,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
 		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
-		epochs: map[api.MemberKey]EpochRow{},
+		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*booked{}, reserved: map[string]*api.Reservation{},
 	}
 }
 
@@ -147,6 +151,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.watched(ev)
 	case Ready:
 		return w.saidReady(ev)
+	case PutReservation:
+		return w.putReservation(ev)
+	case DropReservation:
+		return w.dropReservation(ev)
 	case Tick:
 		return w.tick()
 	}
@@ -245,6 +253,10 @@ func (w *World) Take() Changes {
 	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), compareKeys) {
 		ch.Epochs = append(ch.Epochs, w.epochs[k])
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.reserved)) {
+		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.reserved[name]})
+	}
+	clear(w.reserved)
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)

@@ -30,6 +30,7 @@ func (m *Member) slurm(e *env, l *layout) {
 		e.set(kv[0], kv[1])
 	}
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
+	e.setGiven("SLURM_JOB_RESERVATION", s.Reservation)
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)
 	if s.RanksPerNode > 0 {
 		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)

@@ -94,7 +94,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.startAt(c, slots, pl.end(c))
 		return
 	}
-	if pl.start(c, sh, pl.levelWithout(at, pl.end(c)), pl.end(c)) {
+	if pl.start(c, sh, pl.seen(c, pl.levelWithout(at, pl.end(c)), pl.end(c)), pl.end(c)) {
 		pl.unbook(at)
 		return
 	}
@@ -174,11 +174,14 @@ func (pl *planner) keep(b booking) bool {
 	if !b.isMove() {
 		b.At = pl.freeAt(b.grants)
 	}
+	if !pl.mayKeep(&b) {
+		return false
+	}
 	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.Looked) >= pause {
 		b.Looked = pl.now
 		// Only for a time that is known and earlier: what a claimant was promised never
 		// gets later by a move.
-		if slots, at := pl.earliest(sh, b.c.Avoid); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
+		if slots, at := pl.earliest(b.c, sh, b.c.Avoid); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
 			b.Slots, b.At = slots, at
 			b.grants = pl.grants(b.c, slots, epochClaim, time.Time{})
 		}
@@ -214,8 +217,8 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 		return false
 	}
 	b := booking{Claim: Claim{Job: c.Job, Looked: pl.now}, c: c}
-	if b.Slots, b.At = pl.earliest(sh, c.Avoid); b.Slots == nil {
-		b.Slots = pl.findClaim(sh.need, c.Avoid)
+	if b.Slots, b.At = pl.earliest(c, sh, c.Avoid); b.Slots == nil {
+		b.Slots = pl.findClaim(sh.need, pl.around(c))
 	}
 	if b.Slots == nil {
 		sh.unclaimable = true // claims only add up within a plan
@@ -223,7 +226,11 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 	}
 	b.grants = pl.grants(c, b.Slots, epochClaim, time.Time{})
 	if b.At.IsZero() {
-		b.At = pl.freeAt(b.grants)
+		at, ok := pl.mayHave(c, b.grants, pl.freeAt(b.grants))
+		if !ok {
+			return false
+		}
+		b.At = at
 	}
 	pl.book(b)
 	return true

@@ -69,7 +69,10 @@ func (pl *planner) byEnd() []ending {
 
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
 // the claims made so far; nil when only the end of something unknown would make room.
-func (pl *planner) earliest(sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
+func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
+	if pl.windows != nil {
+		return pl.earliestAround(c, sh, avoid)
+	}
 	d, l := sh.need, layoutOf(sh.need)
 	if d.Parts != nil {
 		return pl.earliestMixed(d, avoid)
@@ -106,11 +109,11 @@ func (pl *planner) earliest(sh *shape, avoid []string) ([]cluster.Slot, time.Tim
 			}
 		}
 		if m := l.members(t); m > 0 {
-			return pl.settle(sh, avoid, changed, m), at
+			return pl.settle(sh, avoid, changed, m, nil), at
 		}
 	}
 	if len(avoid) > 0 {
-		return pl.earliest(sh, nil)
+		return pl.earliest(c, sh, nil)
 	}
 	return nil, time.Time{}
 }
@@ -153,8 +156,9 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string) ([]cluster.Slo
 	return found, ends[n-1].t
 }
 
-// settle chooses the places of a gang on the nodes as they will be.
-func (pl *planner) settle(sh *shape, avoid []string, changed map[int]*cluster.Node, m int) []cluster.Slot {
+// settle chooses the places of a gang on the nodes as they will be; open says which of them
+// it may use then, nil: all.
+func (pl *planner) settle(sh *shape, avoid []string, changed map[int]*cluster.Node, m int, open func(at int) bool) []cluster.Slot {
 	d, l, top := sh.need, layoutOf(sh.need), pl.top()
 	node := func(at int) *cluster.Node {
 		if n := changed[at]; n != nil {
@@ -165,7 +169,7 @@ func (pl *planner) settle(sh *shape, avoid []string, changed map[int]*cluster.No
 	var spots []spot
 	for at := range top.nodes {
 		n := node(at)
-		if !n.Ready || slices.Contains(avoid, n.Name) {
+		if !n.Ready || slices.Contains(avoid, n.Name) || open != nil && !open(at) {
 			continue
 		}
 		if k := d.Ranks(n); k > 0 && d.Admits(n) {

@@ -79,6 +79,7 @@ type planner struct {
 	next    time.Time
 	use     *held
 	mix     *mix
+	windows *windows       // reservations; nil: none
 	visited map[int64]bool // claimants that were looked at before their turn
 	why     map[*Class]*verdict
 }
@@ -120,6 +121,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.pool.reset()
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
 		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
+	pl.windows = newWindows(v, now)
 	if p.Preempt == PreemptService && (p.Order == OrderService || p.Order == "") {
 		pl.hard = m.pool.clone(m.base)
 	}
@@ -283,17 +285,17 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 	}()
 	end, least := pl.end(c), pl.leastEnd(c)
 	stays := sh.bad != nil || !sh.blocked.IsZero() && !least.Before(sh.blocked)
-	if !stays && (pl.start(c, sh, pl.levelFor(end), end) || pl.startCut(c, sh, least, end)) {
+	if !stays && (pl.start(c, sh, pl.levelFor(c, end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
 	if !stays {
 		sh.blocked = least
 	}
 	if pl.yields(c) && sh.bad == nil && !sh.hard {
-		if pl.start(c, sh, pl.hard, end) {
+		if pl.start(c, sh, pl.seen(c, pl.hard, end), end) {
 			return true
 		}
-		sh.hard = true
+		sh.hard = pl.windows == nil // else it depends on when the gang ends
 	}
 	pl.note(c, cl, sh)
 	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
@@ -332,8 +334,10 @@ func (pl *planner) mayClaim(c *Candidate) bool {
 // barred: nothing of this shape will start or be given a claim in this plan.
 func (sh *shape) barred() bool { return sh.bad != nil || sh.unclaimable }
 
-// levelFor is the nodes as a gang sees them that has ended by then.
-func (pl *planner) levelFor(end time.Time) *level { return pl.levels[pl.inWay(end)] }
+// levelFor is the nodes as a gang sees them that starts now and has ended by then.
+func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
+	return pl.seen(c, pl.levels[pl.inWay(end)], end)
+}
 
 // inWay is how many claims, the first ones, a gang would be in the way of that ends then.
 func (pl *planner) inWay(end time.Time) int {
@@ -365,9 +369,8 @@ func (b *booking) isMove() bool { return !b.Until.IsZero() }
 // startCut starts a gang that would be in the way of a claim with a time limit after which
 // it is not: the longest with which it fits.
 func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool {
-	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
-		by := pl.booked[n].from()
-		if !pl.start(c, sh, pl.levels[n], by) {
+	for _, by := range pl.cuts(c, least, end) {
+		if !pl.start(c, sh, pl.levelFor(c, by), by) {
 			continue
 		}
 		// Limits are shown and kept in whole seconds.
@@ -376,6 +379,25 @@ func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool 
 		return true
 	}
 	return false
+}
+
+// cuts are the times before end by which a gang could have ended so as not to be in the way
+// of somebody, the latest first.
+func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
+	var out []time.Time
+	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
+		out = append(out, pl.booked[n].from())
+	}
+	if pl.windows == nil {
+		return out
+	}
+	for i := range pl.windows.list {
+		if by := pl.windows.list[i].Free.Add(-max(0, c.Ask.Spec.GraceMax-c.Stop)); by.Before(end) && !by.Before(least) {
+			out = append(out, by)
+		}
+	}
+	slices.SortFunc(out, func(a, b time.Time) int { return b.Compare(a) })
+	return out
 }
 
 // start books a gang that has ended by then where it fits, and reports whether it does.
@@ -525,7 +547,7 @@ func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 			continue
 		}
 		list := l.of[k.id]
-		if sh.named || len(avoid) > 0 {
+		if sh.named || len(avoid) > 0 || l.shut != nil {
 			list = pl.without(sh, l, list, avoid)
 		}
 		if len(list) > 0 {
@@ -538,7 +560,7 @@ func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []int32 {
 	var out []int32
 	for _, at := range list {
-		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) {
+		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
 			out = append(out, at)
 		}
 	}

@@ -193,7 +193,7 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 // nodes that cost least, then no more on each than is needed.
 func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time) ([]cluster.Slot, []*prey) {
 	d, l := sh.need, layoutOf(sh.need)
-	base := pl.levelFor(end)
+	base := pl.levelFor(c, end)
 	if d.Parts != nil {
 		return pl.moveMixed(c, d, base, victims)
 	}
@@ -241,7 +241,7 @@ func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims
 		nodes := without(victims[:n])
 		var ready []int32
 		for at, n := range nodes {
-			if n.Ready {
+			if n.Ready && !base.shuts(at) {
 				ready = append(ready, int32(at))
 			}
 		}
@@ -292,7 +292,7 @@ func (mv *mover) release(t *tally, at int, v *prey, avoid []string) {
 	next := n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 	mv.nodes[at] = next
 	mv.on[at] = append(mv.on[at], v)
-	if !next.Ready || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
+	if !next.Ready || mv.base.shuts(at) || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
 		return
 	}
 	was, is := mv.d.Ranks(n), mv.d.Ranks(next)
@@ -309,7 +309,7 @@ func (mv *mover) spots(avoid []string) []spot {
 	var out []spot
 	for at := range mv.base.nodes {
 		n := mv.node(at)
-		if !n.Ready || slices.Contains(avoid, n.Name) {
+		if !n.Ready || mv.base.shuts(at) || slices.Contains(avoid, n.Name) {
 			continue
 		}
 		if k := mv.d.Ranks(n); k > 0 && mv.d.Admits(n) {

@@ -40,7 +40,16 @@ func (pl *planner) note(c *Candidate, cl *Class, sh *shape) {
 	if pl.why[cl] != nil {
 		return
 	}
+	if v := pl.shutVerdict(c, sh); v != nil {
+		v.first = c.Job
+		pl.why[cl] = v
+		return
+	}
 	if sh.why == nil {
+		if pl.windows != nil && sh.need != nil && sh.need.Parts == nil {
+			// What was looked at since is not what this gang sees.
+			pl.tallyOf(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
+		}
 		sh.why = pl.verdictFor(sh)
 		sh.why.first = c.Job
 	}

@@ -96,6 +96,8 @@ type View struct {
 	// where it is: one that moved to whatever looks emptiest now would meet, at each new
 	// place, small gangs that were let in while it stood elsewhere.
 	Claims []Claim
+	// Windows are the reservations: nodes that are for a time only for some.
+	Windows []Window
 }
 
 // Plan is the decision. The engine re-checks each start against the newest state.

@@ -226,6 +226,13 @@ func graceOf(v string) (time.Duration, error) {
 	return d, nil
 }
 
+func setReservation(a *Ask, v string) error {
+	if strings.Contains(v, ",") {
+		return bad("more than one reservation", "name one of them")
+	}
+	return textInto(&a.Spec.Reservation, v)
+}
+
 func setConstraint(a *Ask, v string) error {
 	if strings.ContainsAny(v, "[]()*,! ") {
 		return bad("only names joined by & or | are understood", "write --constraint='a100&nvlink' or --constraint='a100|h100'")

@@ -75,8 +75,6 @@ var hints = []Option{
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
-	{Long: "reservation", Env: []string{"SBATCH_RESERVATION"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "there are no reservations", Use: "use --partition or --nodelist"},
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
 		Note: "licences are not counted", Use: "use --constraint, or an array limit (--array=0-9%2)"},
 	{Long: "clusters", Aliases: []string{"cluster"}, Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, List: Refused, Group: groupNot,

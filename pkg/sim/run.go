@@ -70,11 +70,13 @@ type run struct {
 	truth    *truth
 	res      Result
 	ids      map[int]int64 // first job id by index of Scenario.Jobs, as committed
-	points   []*pending    // faults at a point
-	calm     bool
-	calmAt   time.Duration
-	failed   *Violation
-	hour     func(int, int64)
+	// reservations made so far.
+	reservations int
+	points       []*pending // faults at a point
+	calm         bool
+	calmAt       time.Duration
+	failed       *Violation
+	hour         func(int, int64)
 }
 
 // pending is a fault that waits for its point.

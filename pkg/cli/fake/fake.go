@@ -23,6 +23,7 @@ type Controller struct {
 	Attempts   map[int64][]api.Attempt
 	Nodes      []api.Node
 	Partitions []api.Partition
+	Reserved   []api.Reservation
 	Events     []api.Event
 	Why        map[int64]string
 	Logs       map[string]string // by "job/rank/attempt"
@@ -77,17 +78,22 @@ func (c *Controller) Emit(ev api.Event) {
 func (c *Controller) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, fn := range map[string]func(*http.Request) (any, error){
-		"POST /v1/jobs":                  c.submit,
-		"POST /v1/query":                 c.query,
-		"GET /v1/jobs/{ref}":             c.job,
-		"GET /v1/jobs/{ref}/wait":        c.job,
-		"GET /v1/jobs/{ref}/why":         c.why,
-		"POST /v1/cancel":                c.cancel,
-		"POST /v1/update":                c.update,
-		"POST /v1/rerun":                 c.rerun,
-		"POST /v1/{action}":              c.act,
-		"GET /v1/nodes":                  c.nodes,
-		"POST /v1/nodes/{name}/{action}": c.nodeAction,
+		"POST /v1/jobs":           c.submit,
+		"POST /v1/query":          c.query,
+		"GET /v1/jobs/{ref}":      c.job,
+		"GET /v1/jobs/{ref}/wait": c.job,
+		"GET /v1/jobs/{ref}/why":  c.why,
+		"POST /v1/cancel":         c.cancel,
+		"POST /v1/update":         c.update,
+		"POST /v1/rerun":          c.rerun,
+		"POST /v1/{action}":       c.act,
+
+		"GET /v1/reservations":                c.reservations,
+		"POST /v1/reservations":               c.reserve,
+		"POST /v1/reservations/{name}/update": c.reserve,
+		"POST /v1/reservations/{name}/delete": c.unreserve,
+		"GET /v1/nodes":                       c.nodes,
+		"POST /v1/nodes/{name}/{action}":      c.nodeAction,
 
 		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
 		"GET /v1/ping": c.ping,

@@ -45,6 +45,7 @@ type data struct {
 	Ranks           map[int64]map[int][]byte
 	Epochs          map[int64]map[int][]byte
 	Nodes           map[string][]byte
+	Reservations    map[string][]byte
 	Events          []eventRow // by Seq
 	Checkpoints     map[int64]checkpoints
 	Releases        []store.Release // oldest first
@@ -69,6 +70,7 @@ func newData() data {
 		NextID: 1, NextSeq: 1,
 		Specs: make(map[string][]byte), Jobs: make(map[int64]jobRow), Ranks: make(map[int64]map[int][]byte),
 		Epochs: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
+		Reservations: make(map[string][]byte),
 	}
 }
 
@@ -120,7 +122,7 @@ func (d *Disk) Clone() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.d
-	c.Specs, c.Jobs, c.Nodes = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes)
+	c.Specs, c.Jobs, c.Nodes, c.Reservations = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes), maps.Clone(c.Reservations)
 	c.Ranks, c.Epochs = cloneTwo(c.Ranks), cloneTwo(c.Epochs)
 	c.Checkpoints = make(map[int64]checkpoints, len(d.d.Checkpoints))
 	for job, epochs := range d.d.Checkpoints {
@@ -204,7 +206,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return 0, s.dead
 	}
 	nextID, nextSeq := max(d.d.NextID, ch.NextID), max(d.d.NextSeq, ch.NextSeq)
-	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Events) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
+	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Reservations)+len(ch.Events) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
 		return d.d.Lineage, nil
 	}
 	if d.full && d.d.hasNewJobs(ch) {
@@ -284,6 +286,17 @@ func (b *batch) encode(ch *gang.Changes, d *data) error {
 			return err
 		}
 		b.add(func(d *data) { d.Nodes[n.Name] = enc })
+	}
+	for _, r := range ch.Reservations {
+		if r.R == nil {
+			b.add(func(d *data) { delete(d.Reservations, r.Name) })
+			continue
+		}
+		enc, err := row.Reservation(r.R)
+		if err != nil {
+			return err
+		}
+		b.add(func(d *data) { d.Reservations[r.Name] = enc })
 	}
 	return b.events(ch, d)
 }

@@ -19,6 +19,8 @@ type statements struct {
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
 	release                 *statement
+	reservation             *statement
+	reservationGone         *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -44,6 +46,8 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
 		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
+		{&st.reservation, 2, "INSERT INTO reservation (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.reservationGone, 1, "DELETE FROM reservation WHERE name = ?"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)
@@ -112,7 +116,7 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 
 // rows counts what a batch writes.
 func rows(ch *gang.Changes) int {
-	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events)
+	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events)
 }
 
 // hasNewJobs: ids are given out in order, so a job is new when no commit has covered its id.
@@ -178,6 +182,9 @@ func (s *Store) batch(ch *gang.Changes) error {
 			return err
 		}
 	}
+	if err := s.reservations(ch); err != nil {
+		return err
+	}
 	for i := range ch.Events {
 		e := &ch.Events[i]
 		data, err := row.Event(e)
@@ -185,6 +192,25 @@ func (s *Store) batch(ch *gang.Changes) error {
 			return err
 		}
 		if err := s.st.event.run(e.Seq, e.JobID, string(data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) reservations(ch *gang.Changes) error {
+	for _, r := range ch.Reservations {
+		if r.R == nil {
+			if err := s.st.reservationGone.run(r.Name); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := row.Reservation(r.R)
+		if err != nil {
+			return err
+		}
+		if err := s.st.reservation.run(r.Name, string(data)); err != nil {
 			return err
 		}
 	}
