@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"gangd/pkg/slurm/lab"
 )
 
 // system is one batch system under measurement.
@@ -66,7 +68,7 @@ func run(ctx context.Context, names, only string, runs, jobs int) error {
 		return err
 	}
 	systems := []system{&gangdSystem{bin: bin, dir: filepath.Join(dir, "g")}}
-	if why := slurmMissing(); why == "" {
+	if why := lab.Missing(); why == "" {
 		systems = append(systems, &slurmSystem{dir: filepath.Join(dir, "s")})
 	} else {
 		fmt.Println("slurm is not measured:", why)

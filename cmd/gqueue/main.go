@@ -1,6 +1,15 @@
 // Command gqueue shows the queue; see man/gqueue.1.
 package main
 
-import "gangd/pkg/cli"
+import (
+	"gangd/pkg/cli"
+	"gangd/pkg/slurm"
+)
 
-func main() { cli.Main(cli.NewGqueue()) }
+// bySlurmsName is what answers when the program is called by one of Slurm's names.
+var bySlurmsName = map[string]slurm.Runner{}
+
+func main() {
+	slurm.Main(bySlurmsName)
+	cli.Main(cli.NewGqueue())
+}

@@ -3,7 +3,14 @@ package main
 
 import (
 	"gangd/pkg/program"
+	"gangd/pkg/slurm"
 	"gangd/pkg/submit"
 )
 
-func main() { program.Main(submit.New()) }
+// bySlurmsName is what answers when the program is called by one of Slurm's names.
+var bySlurmsName = map[string]slurm.Runner{}
+
+func main() {
+	slurm.Main(bySlurmsName)
+	program.Main(submit.New())
+}

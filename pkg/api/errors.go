@@ -15,6 +15,7 @@ const (
 	CodePermission    Code = "permission"    // 403
 	CodeNotFound      Code = "not_found"     // 404: unknown, or not yours to know of
 	CodeConflict      Code = "conflict"      // 409: the state does not allow it
+	CodeBusy          Code = "busy"          // 409: what is asked for is in use now, and will be free
 	CodeStaleEpoch    Code = "stale_epoch"   // 409: speaks of an epoch that is not the current one
 	CodeAlreadyEnded  Code = "already_ended" // 409
 	CodeTooLarge      Code = "too_large"     // 413
@@ -33,7 +34,7 @@ func (c Code) HTTPStatus() int {
 		return 403
 	case CodeNotFound:
 		return 404
-	case CodeConflict, CodeStaleEpoch, CodeAlreadyEnded:
+	case CodeConflict, CodeBusy, CodeStaleEpoch, CodeAlreadyEnded:
 		return 409
 	case CodeTooLarge:
 		return 413

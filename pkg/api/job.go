@@ -68,6 +68,7 @@ type Job struct {
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
+	Steps            []Step           `json:"steps,omitempty"` // that run in its current epoch
 
 	// Of its watchdogs.
 	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
@@ -137,6 +138,8 @@ type Attempt struct {
 	// Code is how the attempt ended as one number: 0 completed, 75 time limit, 76 stalled,
 	// 77 idle, 78 gpu-hang, else the exit code of the trigger rank; -1 where there is none.
 	Code int `json:"code"`
+	// Steps are all of the attempt, and its batch script and allocation as steps of their own.
+	Steps []Step `json:"steps,omitempty"`
 }
 
 // JobDetail is `gctl show job --json`: one job with its attempts.

@@ -139,6 +139,7 @@ type Assignment struct {
 	Gate  *Gate           `json:"gate,omitempty"`  // nil: closed
 	Stop  *Stop           `json:"stop,omitempty"`  // nil: run
 	Check *Check          `json:"check,omitempty"` // look at its cards; nil: nobody asks
+	Steps []StepOrder     `json:"steps,omitempty"` // that it shall have, by id; counts while the gate is open
 }
 
 // AssignmentBody is what a node needs to prepare a member.
@@ -207,6 +208,7 @@ type SignalOrder struct {
 	MemberKey
 	Signal string      `json:"signal"`
 	Scope  SignalScope `json:"scope"`
+	Step   *int        `json:"step,omitempty"` // to the tasks of this step alone
 }
 
 // MemberPhase is how far a member is on its node.
@@ -235,6 +237,7 @@ type MemberActual struct {
 	Noticed   bool         `json:"noticed,omitempty"`
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`
+	Steps     []StepActual `json:"steps,omitempty"` // that it has and that are still ordered
 	// Cards is how its cards were seen at its end, when it was refused because of one, and when
 	// a rank failed. It counts before everything else that is said here: a card that is bad
 	// explains an exit, and a card is free only as it is said to be.

@@ -33,6 +33,8 @@ type Settings struct {
 	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
 	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"`                 // ended jobs stay in memory (and in gqueue -t all) so long
+	HistoryKeep          time.Duration `json:"history_keep" mapstructure:"history_keep"`             // ended jobs stay in the store so long; 0: for ever
+	HistoryJobs          int           `json:"history_jobs" mapstructure:"history_jobs"`             // so many of those that ended last stay; 0: all
 }
 
 // DefaultSettings are the values of a site that sets nothing.
@@ -61,5 +63,6 @@ func DefaultSettings() Settings {
 		SharedVRAMGrace:      30 * time.Second,
 		InvalidDependency:    InvalidCancel,
 		KeepEnded:            5 * time.Minute, // Slurm's MinJobAge
+		HistoryJobs:          1_000_000,       // about 4 GB
 	}
 }

@@ -27,6 +27,7 @@ type Controller struct {
 	FenceHook     string          `mapstructure:"fence_hook"`
 	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
 	IdleHook      string          `mapstructure:"idle_hook"`
+	Archive       string          `mapstructure:"history_archive"`
 	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
 	Accounts      []Account       `mapstructure:"account"`

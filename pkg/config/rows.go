@@ -62,6 +62,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},
 	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
 	{"idle_hook", absolute, "none", "Program told of idle gangs: `HOOK warn|end|over JOB USER`, its text in `GANG_TEXT`. It may send a mail."},
+	{"history_archive", absolute, "none", "Directory to which jobs are written before they are forgotten: `YYYY-MM.jsonl` by the month of their end, a line each. While that fails nothing is forgotten."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
 	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
 	{"reservations", between(1, 100), "`8`, with `preempt = \"service\"` `1`", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
@@ -121,7 +122,9 @@ var settingRows = []row{
 	{"shared_vram_grace", atLeast(0), "", "A rank over its VRAM on a shared card is stopped after so long."},
 	{"preempt_min_run", atLeast(0), "", "A gang is not preempted before it has run so long."},
 	{"invalid_dependency", oneOf("cancel", "wait"), "", "A job whose dependency can never be met ends, or stays for a person to look at; `--kill-on-invalid-dep` says it for one job."},
-	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long."},
+	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long; a submission that is repeated with the key of one gives its id."},
+	{"history_keep", atLeast(0), "", "Ended jobs, and events of nodes, are forgotten so long after their end. `off`: they are not for their age."},
+	{"history_jobs", between(0, 1<<40), "", "So many of the jobs that ended last are kept, older ones are forgotten. `0`: no limit. A job takes 3 to 4 kB."},
 }
 
 var nodeTable = &table{daemon: "gnoded", rows: []row{

@@ -72,6 +72,13 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	if cfg.FenceHook != "" {
 		parts.Fence, parts.FenceRetry = fence.Hook{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Run, cfg.FenceTimeout
 	}
+	if cfg.Archive != "" {
+		a, err := newArchive(cfg.Archive)
+		if err != nil {
+			return err
+		}
+		parts.Archive = a.put
+	}
 	if cfg.IdleHook != "" {
 		parts.TellIdle = tellIdle(hook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
 	}

@@ -12,8 +12,8 @@ import (
 
 // Driver turns an engine by hand instead of by [Engine.Run], for a simulator: no
 // goroutine, no timer, no clock but the injected one. Each turn is one batch through the
-// same begin, commit and finish. The site's fence hook and the sweeping of checkpoints,
-// which have goroutines of their own in Run, are done in the turn.
+// same begin, commit and finish. The site's fence hook, the sweeping of checkpoints and
+// the forgetting of history, which have goroutines of their own in Run, are done in the turn.
 type Driver struct {
 	e       *Engine
 	waiting *underWay // its commit found the disk full
@@ -71,6 +71,7 @@ func (d *Driver) Turn(ctx context.Context) (full bool, err error) {
 	for len(e.swept) > 0 {
 		e.drop(ctx, <-e.swept)
 	}
+	e.historyTurn(ctx)
 	return false, nil
 }
 

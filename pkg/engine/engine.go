@@ -61,6 +61,8 @@ type Options struct {
 	FenceRetry time.Duration // pause after a failure
 	// TellIdle tells the site of idle gangs; nil: it does not want to know.
 	TellIdle func(ctx context.Context, w IdleWord) error
+	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
+	Archive func(ctx context.Context, past []Past) error
 }
 
 // Engine runs the controller's state.
@@ -80,6 +82,7 @@ type Engine struct {
 	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
 	teller teller
+	past   history
 	plan   planning
 	driver *Driver // nil: Run is the engine's goroutine
 }
@@ -113,6 +116,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.teller.hook = opt.TellIdle
+	e.past.archive, e.past.more = opt.Archive, true // what a crash may have left
 	e.view.init(e.world, opt.Store.Lineage())
 	if err := e.restoreBarriers(ctx); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
@@ -139,6 +143,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	sweeping, stop := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(sweeping) })
+	sweeper.Go(func() { e.keepHistory(sweeping) })
 	defer sweeper.Wait()
 	defer stop()
 	timer := time.NewTimer(0)
@@ -231,7 +236,11 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 		if err := e.checkLineage(ctx, batch[i].ev); err != nil {
 			return nil, err
 		}
-		r.outcomes[i] = e.step(now, batch[i].ev)
+		ev, err := e.recallAgain(context.WithoutCancel(ctx), batch[i].ev)
+		if err != nil {
+			return nil, err
+		}
+		r.outcomes[i] = e.step(now, ev)
 	}
 	e.planStarts(now)
 	r.ch = e.world.Take()

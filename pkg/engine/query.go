@@ -13,9 +13,31 @@ import (
 	"gangd/pkg/store"
 )
 
-// notFound is the one answer for a job that never was and for one that the caller may not
-// know of.
-func notFound(ref api.JobRef) *api.Error {
+// notFound is the answer for a job that is neither in memory nor in the history.
+func (e *Engine) notFound(ref api.JobRef) *api.Error {
+	set := &e.opt.Settings
+	limits := ""
+	if set.HistoryKeep > 0 {
+		limits = fmt.Sprintf("jobs are kept for %s after their end (history_keep)", set.HistoryKeep)
+	}
+	if set.HistoryJobs > 0 {
+		if limits != "" {
+			limits += ", and of all "
+		}
+		limits += fmt.Sprintf("the %d jobs that ended last are kept (history_jobs)", set.HistoryJobs)
+	}
+	if limits == "" || ref.ID <= 0 || ref.ID >= e.view.next() {
+		return notInMemory(ref)
+	}
+	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s any more: %s", ref, limits)}
+	if e.past.archive != nil {
+		err.Hint = "its line may be in the site's history_archive"
+	}
+	return err
+}
+
+// notInMemory says no more than that: the history was not asked.
+func notInMemory(ref api.JobRef) *api.Error {
 	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref),
 		Hint: "list jobs with gqueue, ended ones with gqueue -t all"}
 }
@@ -33,7 +55,7 @@ func (e *Engine) Find(q *api.JobQuery, uid uint32) ([]*gang.Job, []refError) {
 	for _, ref := range q.Refs {
 		jobs := e.byRef(ref, uid)
 		if len(jobs) == 0 {
-			missing = append(missing, refError{ref, notFound(ref)})
+			missing = append(missing, refError{ref, notInMemory(ref)})
 		}
 		for _, j := range jobs {
 			// A job asked for by id is shown whatever its state, as squeue does within
@@ -167,7 +189,7 @@ func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job
 	}
 	switch {
 	case ref.Last > 0:
-		return nil, notFound(ref)
+		return nil, notInMemory(ref)
 	case ref.Index >= 0:
 		jobs, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: ref.ID})
 		if err != nil {
@@ -178,11 +200,14 @@ func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job
 				return j, nil
 			}
 		}
-		return nil, notFound(ref)
+		if len(jobs) > 0 || len(e.byRef(api.JobRef{ID: ref.ID, Index: -1}, uid)) > 0 {
+			return nil, notInMemory(ref) // the array is known, and has no such element
+		}
+		return nil, e.notFound(ref)
 	}
 	j, err := e.store.Job(ctx, ref.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, notFound(ref)
+		return nil, e.notFound(ref)
 	}
 	return j, err
 }

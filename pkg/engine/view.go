@@ -20,11 +20,13 @@ type view struct {
 	desired map[string]desired
 	// reservations by name; the values are immutable.
 	reservations map[string]*api.Reservation
-	plan         sched.Plan              // the last one, for its reasons
-	classes      map[int64]*sched.Class  // of the jobs that wait
-	ended        map[int64]chan struct{} // closed at the end of a job that somebody waits for
-	lineage      uint64
-	hold         string // why the controller neither starts nor stops anything; empty: it does
+
+	plan    sched.Plan              // the last one, for its reasons
+	classes map[int64]*sched.Class  // of the jobs that wait
+	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
+	lineage uint64
+	nextID  int64  // the smallest id that no job has had
+	hold    string // why the controller neither starts nor stops anything; empty: it does
 }
 
 type desired struct {
@@ -38,7 +40,7 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.desired = map[string]desired{}
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.Class{}
-	v.lineage = lineage
+	v.lineage, v.nextID = lineage, w.NextID()
 	v.reservations = map[string]*api.Reservation{}
 	for _, r := range w.Reservations() {
 		v.reservations[r.Name] = r
@@ -83,6 +85,13 @@ func (v *view) setLineage(l uint64) {
 	v.mu.Unlock()
 }
 
+// next is the smallest id that no job has had.
+func (v *view) next() int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.nextID
+}
+
 // publish makes a committed batch visible: state first, then events, so that whoever is
 // woken by an event finds its state.
 func (e *Engine) publish(ch *gang.Changes) {
@@ -109,6 +118,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 		v.desired[name] = desired{a, s}
 	}
 	v.drop(ch.Purged)
+	v.nextID = max(v.nextID, ch.NextID)
 	v.plan = e.plan.last
 	v.mu.Unlock()
 	e.settle(ch)

@@ -3,8 +3,8 @@ package script
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
+
+	"gangd/pkg/slurm/lists"
 )
 
 // Usage is the one line of usage.
@@ -47,41 +47,27 @@ func (o *Option) argument() string {
 }
 
 // WriteSlurm writes the three lists: what became of each option of sbatch.
-func WriteSlurm(w io.Writer) {
-	for _, l := range []struct {
-		list List
-		head string
-	}{
-		{Exact, "exact: as sbatch does"},
-		{Partial, "partial: accepted, and different as said"},
-		{Refused, "refused: an error, with what to use instead"},
-	} {
-		fmt.Fprintf(w, "%s\n", l.head)
-		for _, o := range sbatchOptions(l.list) {
-			text := o.Note
-			switch l.list {
-			case Exact:
-				text = o.Help
-			case Refused:
-				text += "; " + o.Use
-			}
-			if o.SbatchName() != o.Long {
-				text += " (also --" + o.Long + ")"
-			}
-			fmt.Fprintf(w, "  --%-20s %s\n", o.SbatchName(), text)
-		}
-		fmt.Fprintln(w)
-	}
-}
+func WriteSlurm(w io.Writer) { SlurmLists().Write(w) }
 
-// sbatchOptions are the options of one list by name.
-func sbatchOptions(l List) []*Option {
-	var out []*Option
+// SlurmLists is how each option of sbatch is kept.
+func SlurmLists() lists.Command {
+	c := lists.Command{Name: "sbatch"}
 	for i := range Options {
-		if Options[i].List == l {
-			out = append(out, &Options[i])
+		o := &Options[i]
+		if o.List == Own {
+			continue
 		}
+		text := o.Note
+		switch o.List {
+		case Exact:
+			text = o.Help
+		case Refused:
+			text += "; " + o.Use
+		}
+		if o.SbatchName() != o.Long {
+			text += " (also --" + o.Long + ")"
+		}
+		c.Options = append(c.Options, lists.Option{Name: o.SbatchName(), Short: o.Short, List: o.List, Text: text})
 	}
-	slices.SortFunc(out, func(a, b *Option) int { return strings.Compare(a.SbatchName(), b.SbatchName()) })
-	return out
+	return c
 }

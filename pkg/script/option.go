@@ -3,20 +3,19 @@ package script
 import (
 	"strconv"
 	"strings"
+
+	"gangd/pkg/slurm/lists"
 )
 
 // List says how an option of sbatch is kept.
-type List int
+type List = lists.List
 
+// The lists, under the names that the table uses.
 const (
-	// Own is an option that sbatch does not have.
-	Own List = iota
-	// Exact does what sbatch does.
-	Exact
-	// Partial is accepted and differs as Option.Note says.
-	Partial
-	// Refused is an error that says why and what to use.
-	Refused
+	Own     = lists.Own
+	Exact   = lists.Exact
+	Partial = lists.Partial
+	Refused = lists.Refused
 )
 
 // Kind says whether an option takes a value.

@@ -33,6 +33,7 @@ var ErrExists = errors.New("file exists")
 type Store interface {
 	Checkpoints
 	Releases
+	History
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
 	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
 	Load(ctx context.Context, keep time.Time) (*gang.Saved, error)
@@ -47,7 +48,7 @@ type Store interface {
 	// Room is ErrFull while a batch with new jobs would be refused for want of space, so
 	// that a submission is refused before it is taken in. It costs under a microsecond.
 	Room() error
-	// Job reads a job, ended and purged ones too. ErrNotFound when there is none.
+	// Job reads a job, ended and purged ones too. ErrNotFound when there is none, or none any more.
 	Job(ctx context.Context, id int64) (*gang.Job, error)
 	// Jobs reads ended jobs, the one that ended last first.
 	Jobs(ctx context.Context, f HistoryFilter) ([]*gang.Job, error)

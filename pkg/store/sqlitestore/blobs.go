@@ -83,6 +83,11 @@ func (s *Store) alone(f func() error) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	return s.transaction(f)
+}
+
+// transaction is one of the writer, under the store's mu.
+func (s *Store) transaction(f func() error) error {
 	err := s.st.begin.run()
 	if err == nil {
 		err = f()

@@ -18,9 +18,9 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
-	release                 *statement
 	reservation             *statement
 	reservationGone         *statement
+	release, specGone       *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -48,6 +48,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
 		{&st.reservation, 2, "INSERT INTO reservation (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.reservationGone, 1, "DELETE FROM reservation WHERE name = ?"},
+		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -81,6 +82,24 @@ func (w *writer) ints(text string, n int) ([]int64, error) {
 		out[i], _ = v.(int64)
 	}
 	return out, nil
+}
+
+// texts reads one column of texts.
+func (w *writer) texts(text string) (out []string, err error) {
+	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for vals := make([]driver.Value, 1); ; {
+		if err := rows.Next(vals); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", text, err)
+		}
+		t, _ := vals[0].(string)
+		out = append(out, t)
+	}
 }
 
 func (s *statement) run(args ...driver.Value) error {

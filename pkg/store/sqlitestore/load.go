@@ -233,7 +233,7 @@ func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) 
 			e, err := row.DecodeEpoch(job, number, data)
 			out = append(out, e)
 			return err
-		}, "SELECT epoch, data FROM epoch WHERE job = ?1 ORDER BY epoch", job)
+		}, "SELECT epoch, data FROM epoch WHERE job = ?1 AND job NOT IN (SELECT job FROM gone) ORDER BY epoch", job)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("attempts of job %d: %w", job, err)
@@ -241,7 +241,8 @@ func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) 
 	return out, nil
 }
 
-// Events reads events in their order.
+// Events reads events in their order. Those of forgotten jobs are only filtered where one job
+// is asked about: who follows all is behind them soon.
 func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error) {
 	if limit <= 0 {
 		limit = -1 // SQLite's "no limit"
@@ -249,7 +250,7 @@ func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.
 	where := "seq > ?1"
 	args := []any{since, limit}
 	if job != 0 {
-		where += " AND job = ?3"
+		where += " AND job = ?3 AND ?3 NOT IN (SELECT job FROM gone)"
 		args = append(args, job)
 	}
 	var out []api.Event

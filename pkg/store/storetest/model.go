@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
+	"gangd/pkg/store"
 )
 
 // model is what a store has to give back: the batches accumulated by hand.
@@ -42,6 +43,9 @@ func testModel(t *testing.T, p Place) {
 				rt.Fatal(err)
 			}
 			s = mustOpen(t, p)
+		}
+		if rapid.IntRange(0, 3).Draw(rt, "forget") == 0 {
+			m.forget(rt, t, s)
 		}
 		m.compare(t, s.Load)
 		if id := rapid.Int64Range(1, m.nextID).Draw(rt, "look at"); m.jobs[id] != nil {
@@ -75,7 +79,7 @@ func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*ga
 	}
 	want := &gang.Saved{Keys: map[string]int64{}, NextID: m.nextID, NextSeq: m.seq}
 	for id := int64(1); id < m.nextID; id++ {
-		if j := m.jobs[id]; j.Verdict == nil || j.End.After(T0) {
+		if j := m.jobs[id]; j != nil && (j.Verdict == nil || j.End.After(T0)) {
 			want.Jobs = append(want.Jobs, j)
 			want.Keys[j.Key] = id
 		}
@@ -86,6 +90,21 @@ func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*ga
 		}
 	}
 	same(t, "Load", got, want)
+}
+
+// forget drops what ended before a time, some of it.
+func (m *model) forget(rt *rapid.T, t *testing.T, s store.Store) {
+	before := T0.Add(time.Duration(rapid.IntRange(-2, 3).Draw(rt, "ended before")) * time.Second)
+	due := mustDue(t, s, before, nil, rapid.IntRange(1, 20).Draw(rt, "at most"))
+	forget(rt.Fatal, s, due)
+	for _, id := range due {
+		if j := m.jobs[id]; j == nil || j.Verdict == nil || !j.End.Before(before) {
+			rt.Fatalf("job %d was due before %v: %+v", id, before, j)
+		}
+		delete(m.jobs, id)
+		delete(m.epochs, id)
+		m.events = slices.DeleteFunc(m.events, func(e api.Event) bool { return e.JobID == id })
+	}
 }
 
 // batch draws one batch and applies it to the model.
@@ -108,7 +127,7 @@ func (m *model) batch(rt *rapid.T) *gang.Changes {
 			break
 		}
 		id := rapid.Int64Range(1, m.nextID-1).Draw(rt, "job")
-		if j := m.jobs[id]; !changed[id] && j.Verdict == nil {
+		if j := m.jobs[id]; j != nil && !changed[id] && j.Verdict == nil {
 			changed[id] = true
 			m.change(rt, ch, j)
 		}

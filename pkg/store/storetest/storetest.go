@@ -53,6 +53,11 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"a checkpoint that broke off leaves nothing", testCheckpointBroken},
 		{"releases come back in order", testReleases},
 		{"releases are bounded", testReleasesBounded},
+		{"forgotten jobs are gone with all they had", testForget},
+		{"numbers go on when all history is gone", testForgetAll},
+		{"arrays are forgotten whole", testForgetArray},
+		{"a large job is forgotten in pieces", testForgetLarge},
+		{"events of nodes are forgotten by age", testForgetNodeEvents},
 		{"random batches against a model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newPlace(t)) })
@@ -392,7 +397,8 @@ func testClosed(t *testing.T, p Place) {
 	_, epochs := s.Epochs(ctx, 1)
 	_, events := s.Events(ctx, 1, 0, 0)
 	_, verify := s.Verify(ctx)
-	for i, err := range []error{commit, load, job, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b"))} {
+	_, forget := s.Forget(ctx, []int64{1})
+	for i, err := range []error{commit, load, job, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")), forget} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("call %d on a closed store: %v", i, err)
 		}

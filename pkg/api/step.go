@@ -1,0 +1,241 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A step is a set of tasks that a client (grun) starts inside the allocation of a job. Its
+// processes belong to the job's members: what ends an epoch ends its steps.
+
+// The step ids that are not numbers, as sacct writes them.
+const (
+	StepBatch  = "batch"  // the batch script itself
+	StepExtern = "extern" // the allocation as a whole
+)
+
+// Step is a step as `gqueue --json` and `gctl show job --json` print it. In [Job.Steps] are
+// those of the current epoch that run; in [Attempt.Steps] all of the attempt: batch, extern,
+// then 0, 1 ... in the order of their start.
+type Step struct {
+	JobID     int64     `json:"job_id"`
+	StepID    string    `json:"step_id"` // "0", "1" ..., [StepBatch], [StepExtern]
+	Epoch     int       `json:"epoch"`
+	Name      string    `json:"name"`
+	State     JobState  `json:"state"`           // RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL
+	Cause     Cause     `json:"cause,omitempty"` // of what ended it from outside: the drain of its epoch, or cancelled
+	Nodes     []string  `json:"nodes"`
+	Tasks     int       `json:"tasks"`
+	CPUs      int       `json:"cpus"` // taken on all its nodes
+	GPUs      int       `json:"gpus"`
+	Memory    int64     `json:"memory_bytes"` // taken on each node, 0: no figure
+	Overlap   bool      `json:"overlap,omitempty"`
+	Command   string    `json:"command,omitempty"`
+	Layout    string    `json:"layout,omitempty"` // tasks by node in Slurm's way: "2(x3),1"
+	TimeLimit int64     `json:"time_limit_seconds,omitempty"`
+	StartTime time.Time `json:"start_time,omitzero"`
+	EndTime   time.Time `json:"end_time,omitzero"`
+	ExitCode  *int      `json:"exit_code"`        // the highest of its tasks; null while it runs, and where it is not known
+	Signal    int       `json:"signal,omitempty"` // that ended the task with it, 0: none
+	User      string    `json:"user"`
+	Partition string    `json:"partition"`
+	Client    string    `json:"client,omitempty"` // host:pid of the grun that started it
+}
+
+// StepRef names a step as a person does: 12.0, 12_3.1, 12.batch.
+type StepRef struct {
+	Job  JobRef
+	Step string // as [Step.StepID]
+}
+
+func (r StepRef) String() string { return r.Job.String() + "." + r.Step }
+
+// Number is the step's number, -1 of batch and extern.
+func (r StepRef) Number() int {
+	n, err := strconv.Atoi(r.Step)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// ParseStepRef reads JOB.STEP; ok is false when s has no dot and so is no step's name.
+func ParseStepRef(s string) (r StepRef, ok bool, err error) {
+	job, step, found := strings.Cut(s, ".")
+	if !found {
+		return r, false, nil
+	}
+	if r.Job, err = ParseJobRef(job); err != nil {
+		return r, true, err
+	}
+	if step != StepBatch && step != StepExtern {
+		if n, err := parseID(step); err != nil || n > 1<<30 {
+			return r, true, Errorf(CodeInvalid, "invalid step %q in %q: want 12.0, 12.batch or 12.extern", step, s)
+		}
+	}
+	r.Step = step
+	return r, true, nil
+}
+
+// StepAsk is what a client wants of the allocation. Zero figures are defaults.
+type StepAsk struct {
+	Name     string `json:"name,omitempty"`
+	Command  string `json:"command,omitempty"`
+	Tasks    int    `json:"tasks,omitempty"`     // 0: TasksPerNode on each node, else one on each
+	MinNodes int    `json:"min_nodes,omitempty"` // 0: as many as the tasks need, at most all
+	MaxNodes int    `json:"max_nodes,omitempty"` // 0: as MinNodes
+	// CPUsPerTask 0 is one; TasksPerNode 0 is any.
+	CPUsPerTask  int `json:"cpus_per_task,omitempty"`
+	TasksPerNode int `json:"tasks_per_node,omitempty"`
+	// Cards: of all tasks together, of each task, or of each node; at most one is given. None of
+	// them: all cards of its nodes, unless NoGPUs.
+	GPUs        int  `json:"gpus,omitempty"`
+	GPUsPerTask int  `json:"gpus_per_task,omitempty"`
+	GPUsPerNode int  `json:"gpus_per_node,omitempty"`
+	NoGPUs      bool `json:"no_gpus,omitempty"`
+	// Memory on each node, or for each CPU, in bytes; 0: no figure, and none is counted.
+	MemoryPerNode int64    `json:"memory_per_node,omitempty"`
+	MemoryPerCPU  int64    `json:"memory_per_cpu,omitempty"`
+	NodeList      []string `json:"node_list,omitempty"` // these at least, and first in this order
+	Exclude       []string `json:"exclude,omitempty"`
+	Relative      int      `json:"relative,omitempty"` // first node, counted from the allocation's first
+	// Overlap shares everything with other steps. Exact takes only the CPUs that the tasks ask
+	// for; else all of its nodes' are taken.
+	Overlap bool `json:"overlap,omitempty"`
+	Exact   bool `json:"exact,omitempty"`
+	// Distribution is "" or "block", "cyclic" or "plane=N".
+	Distribution string        `json:"distribution,omitempty"`
+	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: the job's
+	Client       string        `json:"client,omitempty"`        // host:pid, for people
+	// Hosts are where the client listens, host:port, the likeliest first; Fingerprint is the
+	// SHA-256 of its certificate in hex: nodes talk to nobody else.
+	Hosts       []string `json:"hosts"`
+	Fingerprint string   `json:"fingerprint"`
+}
+
+// MaxSteps bounds the steps of a job that run at a time.
+const MaxSteps = 4096
+
+// MaxStepTasks bounds the tasks of one step.
+const MaxStepTasks = MaxGangSize
+
+// StepRequest is the body of POST /v1/jobs/{ref}/steps.
+type StepRequest struct {
+	// Key is the client's own for this intent: sent again, it gives the same step.
+	Key   string  `json:"key"`
+	Epoch int     `json:"epoch,omitempty"` // of the allocation that the caller is in; 0: the current one
+	Ask   StepAsk `json:"ask"`
+	// Wait is how long the call may wait for free resources of the allocation before it
+	// answers [CodeBusy].
+	Wait time.Duration `json:"wait_ns,omitempty"`
+}
+
+// StepReply answers it: the step has begun, its nodes are being told.
+type StepReply struct {
+	SchemaVersion int        `json:"schema_version"`
+	JobID         int64      `json:"job_id"`
+	Epoch         int        `json:"epoch"`
+	StepID        int        `json:"step_id"`
+	Secret        string     `json:"secret"` // proves nodes and other clients of the owner to the client
+	Nodes         []StepNode `json:"nodes"`
+	Tasks         int        `json:"tasks"`
+	CPUsPerTask   int        `json:"cpus_per_task"`
+	Allocation    Allocation `json:"allocation"`
+}
+
+// StepNode is the part of a step on one node.
+type StepNode struct {
+	Name    string     `json:"name"`
+	Address string     `json:"address"`
+	Index   int        `json:"index"` // of the node in the allocation
+	Tasks   []int      `json:"tasks"` // numbers of the tasks there
+	CPUs    int        `json:"cpus"`
+	Cards   []StepCard `json:"cards,omitempty"`
+}
+
+// StepCard is a card of a step.
+type StepCard struct {
+	UUID  string `json:"uuid"`
+	Index int    `json:"index"` // on its node
+}
+
+// Allocation is what a client has to know of the job around a step.
+type Allocation struct {
+	JobID      int64         `json:"job_id"`
+	Name       string        `json:"name"`
+	User       string        `json:"user"`
+	UID        uint32        `json:"uid"`
+	GID        uint32        `json:"gid"`
+	Account    string        `json:"account,omitempty"`
+	Partition  string        `json:"partition"`
+	Nodes      []StepNode    `json:"nodes"` // of the whole allocation: Tasks are its ranks
+	StartTime  time.Time     `json:"start_time,omitzero"`
+	EndTime    time.Time     `json:"end_time,omitzero"` // by its time limit; zero: none
+	WorkDir    string        `json:"work_dir"`
+	SubmitHost string        `json:"submit_host,omitempty"`
+	MasterPort int           `json:"master_port,omitempty"`
+	Grace      time.Duration `json:"grace_ns"` // from a stop signal to KILL
+}
+
+// StepAttachReply answers GET /v1/jobs/{ref}/steps/{step}/attach: where the step's client
+// listens, for its owner alone.
+type StepAttachReply struct {
+	SchemaVersion int      `json:"schema_version"`
+	Step          Step     `json:"step"`
+	Hosts         []string `json:"hosts"`
+	Fingerprint   string   `json:"fingerprint"`
+	Secret        string   `json:"secret"`
+}
+
+// StepSignal is the body of POST /v1/jobs/{ref}/steps/{step}/signal. Without a signal the
+// step is cancelled: TERM, the grace, KILL.
+type StepSignal struct {
+	Signal string `json:"signal,omitempty"`
+}
+
+// StepSignalReply answers it.
+type StepSignalReply struct {
+	SchemaVersion int `json:"schema_version"`
+	Processes     int `json:"processes"` // tasks that got the signal
+	Nodes         int `json:"nodes"`
+}
+
+// StepsReply is GET /v1/jobs/{ref}/steps: all steps of all attempts, oldest first.
+type StepsReply struct {
+	SchemaVersion int    `json:"schema_version"`
+	Steps         []Step `json:"steps"`
+}
+
+// StepOrder is a step that a member shall have. Steps are started once, in the order of
+// their ids; one that a member has and that is not ordered any more is ended there.
+type StepOrder struct {
+	ID          int      `json:"id"`
+	Hosts       []string `json:"hosts"`
+	Fingerprint string   `json:"fingerprint"`
+	Secret      string   `json:"secret"`
+	Part        int      `json:"part"`           // index of the node in the step
+	Stop        bool     `json:"stop,omitempty"` // TERM, the grace, KILL
+	Limit       bool     `json:"limit,omitempty"`
+	// Grace is from TERM to KILL.
+	Grace time.Duration `json:"grace_ns,omitempty"`
+}
+
+// StepActual is what a node has of a step.
+type StepActual struct {
+	ID       int       `json:"id"`
+	PID      int       `json:"pid,omitempty"` // of its launcher
+	Started  time.Time `json:"started,omitzero"`
+	Over     bool      `json:"over,omitempty"`      // no process of its tasks is left that the launcher could find
+	ExitCode int       `json:"exit_code,omitempty"` // the highest of its tasks here; 128+signal when a signal ended it
+	Signal   int       `json:"signal,omitempty"`
+	OOM      bool      `json:"oom,omitempty"`
+	Error    string    `json:"error,omitempty"` // why it could not be started, or was lost
+	Ended    time.Time `json:"ended,omitzero"`
+	MaxRSS   int64     `json:"max_rss,omitempty"` // bytes, of the largest task
+	CPUTime  float64   `json:"cpu_seconds,omitempty"`
+}
+
+// StepText names a step in messages: 12.0.
+func StepText(job int64, step int) string { return fmt.Sprintf("%d.%d", job, step) }
