@@ -94,7 +94,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.startAt(c, slots, pl.end(c))
 		return
 	}
-	if pl.start(c, sh, pl.seen(c, pl.levelWithout(at, pl.end(c)), pl.end(c)), pl.end(c)) {
+	if pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, pl.end(c)), pl.end(c)), pl.end(c)) {
 		pl.unbook(at)
 		return
 	}
@@ -288,7 +288,10 @@ func (pl *planner) unbook(at int) {
 
 // levelWithout is the nodes as the claimant of a booking sees them, when it would run until
 // end: its own claim is not in its way.
-func (pl *planner) levelWithout(own int, end time.Time) *level {
+func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
+	if pl.windows != nil && ownOf(c) != "" {
+		return pl.ownLevel(c, end, own)
+	}
 	if len(pl.booked) == 1 {
 		return pl.levels[0]
 	}

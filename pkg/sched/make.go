@@ -336,6 +336,9 @@ func (sh *shape) barred() bool { return sh.bad != nil || sh.unclaimable }
 
 // levelFor is the nodes as a gang sees them that starts now and has ended by then.
 func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
+	if pl.windows != nil && ownOf(c) != "" {
+		return pl.seen(c, pl.ownLevel(c, end, -1), end)
+	}
 	return pl.seen(c, pl.levels[pl.inWay(end)], end)
 }
 

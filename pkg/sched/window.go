@@ -171,6 +171,20 @@ func (pl *planner) seen(c *Candidate, l *level, end time.Time) *level {
 	return &view
 }
 
+// ownLevel is the nodes as a gang sees them that has a reservation: in its time others' claims
+// on its nodes do not keep it off, for it is what these wait for. Its own claim, at a place in booked, is not in its way either.
+func (pl *planner) ownLevel(c *Candidate, end time.Time, claim int) *level {
+	l := pl.mem.pool.clone(pl.levels[0])
+	for i := range pl.booked {
+		if b := &pl.booked[i]; i != claim && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
+			for _, g := range b.grants {
+				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+			}
+		}
+	}
+	return l
+}
+
 // around is the names to be avoided, with those of nodes where the gang may not start now.
 func (pl *planner) around(c *Candidate) []string {
 	if pl.windows == nil {

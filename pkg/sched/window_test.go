@@ -115,6 +115,16 @@ func TestPlansAroundAReservation(t *testing.T) {
 	}
 }
 
+// Who waits for the end of a reservation does not keep off whom it is for.
+func TestClaimsYieldToTheReservation(t *testing.T) {
+	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
+		Windows: []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
+	plan := Make(epoch0, v, &Policy{Claims: 1})
+	if len(plan.Claims) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
+		t.Errorf("starts %+v, claims %+v", plan.Starts, plan.Claims)
+	}
+}
+
 // A limit that may be cut is cut so that the gang has ended by the reservation.
 func TestLimitsAreCutForReservations(t *testing.T) {
 	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
