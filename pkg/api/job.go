@@ -51,6 +51,7 @@ type Job struct {
 	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
 	Constraint       string           `json:"constraint,omitempty"`
 	Reservation      string           `json:"reservation,omitempty"`
+	Switches         int              `json:"switches,omitempty"` // below at most so many, 0: any number
 	Exclusive        bool             `json:"exclusive,omitempty"`
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`

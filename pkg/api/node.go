@@ -86,6 +86,7 @@ type NodesReply struct {
 	SchemaVersion int         `json:"schema_version"`
 	Nodes         []Node      `json:"nodes"`
 	Partitions    []Partition `json:"partitions"`
+	Switches      []Switch    `json:"switches,omitempty"` // the lowest first; none: not known
 }
 
 // PingReply is `gctl ping --json`.

@@ -21,7 +21,7 @@ func NewGctl() *cobra.Command {
 	show := group("show", "show a job, a node, a partition or a reservation in full", `  gctl show job 12         fields, attempts and events of job 12
   gctl show node n3        everything about a node and its cards
   gctl show partition      all partitions with their limits`)
-	show.AddCommand(newShowJob(), newShowNode(), newShowPartition(), newReservationShow("reservation [NAME...]"))
+	show.AddCommand(newShowJob(), newShowNode(), newShowPartition(), newReservationShow("reservation [NAME...]"), newShowTopology())
 	node := group("node", "drain, resume or fence nodes", `  gctl node drain n3 --reason='fan'   running work ends by itself, nothing new starts
   gctl node resume n[3-5]             take work again
   gctl node fence n3                  my word that nothing runs on n3 any more`)

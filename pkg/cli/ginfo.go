@@ -164,7 +164,11 @@ func noSuch(what, name string, known []string) error {
 	if near := nearest.Of(name, known); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	} else if len(known) > 0 {
-		e.Hint = what + "s are " + hostlist.Compress(known)
+		plural := what + "s"
+		if strings.HasSuffix(what, "ch") {
+			plural = what + "es"
+		}
+		e.Hint = plural + " are " + hostlist.Compress(known)
 	}
 	return e
 }

@@ -202,6 +202,13 @@ func shape(s *api.Spec, partitions []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d %d %d %d %t %d %d %d %t", s.Size, max(1, s.CPUsPerRank), s.MemoryPerRank, s.MemoryPerNode,
 		s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)
+	if s.Switches > 0 {
+		wait := time.Duration(-1)
+		if s.SwitchWait != nil {
+			wait = *s.SwitchWait
+		}
+		fmt.Fprintf(&b, " switches %d %d", s.Switches, wait)
+	}
 	if s.Reservation != "" {
 		fmt.Fprintf(&b, " in %q", s.Reservation)
 	}

@@ -65,6 +65,8 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"history_archive", absolute, "none", "Directory to which jobs are written before they are forgotten: `YYYY-MM.jsonl` by the month of their end, a line each. While that fails nothing is forgotten."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
 	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
+	{"topology_file", absolute, "none", "The network's switches, in the words of Slurm's topology.conf (`SwitchName=leaf1 Nodes=n[1-4]`, `SwitchName=spine Switches=leaf[1-2]`). Gangs of several nodes are placed below few of them."},
+	{"max_switch_wait", atLeast(0), "", "How long at most a gang waits for the number of switches of its `--switches`; then it starts anywhere."},
 	{"reservations", between(1, 100), "`8`, with `preempt = \"service\"` `1`", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
 	{"preempt", oneOf("off", "tier", "service"), "", "`tier`: a gang that can't start takes the place of gangs of a lower tier or priority. `service`: also of gangs of its own that hand their work over and need twice as much yet."},
 	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier. `off`: never."},

@@ -111,6 +111,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
 	}
+	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}

@@ -25,7 +25,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
-	out.Reservation = spec.Reservation
+	out.Reservation, out.Switches = spec.Reservation, spec.Switches
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, spec.Comment, spec.Roles
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
@@ -239,7 +239,8 @@ func attemptCode(r *gang.EpochRow) int {
 
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
-	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions}
+	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions,
+		Switches: e.opt.Policy.Switches}
 	if out.Partitions == nil {
 		out.Partitions = []api.Partition{}
 	}

@@ -82,6 +82,10 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	nodes := e.resources()
+	var warnings []string
+	if s.Switches > 0 && len(e.opt.Policy.Switches) == 0 {
+		warnings = append(warnings, "--switches has no effect: the site names no switches")
+	}
 	if s.Reservation != "" {
 		if nodes, err = e.mayReserve(s.Reservation, who.User, s.Account, nodes); err != nil {
 			return nil, nil, err
@@ -96,7 +100,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		}
 		return nil, nil, err
 	}
-	return ev, nil, nil
+	return ev, warnings, nil
 }
 
 // watchDefaults fills in what the partition says of watchdogs for jobs that do not say.

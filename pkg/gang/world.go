@@ -27,6 +27,7 @@ type World struct {
 	// reservations by name; windows is what the scheduler sees of them, nil: to be made.
 	reservations map[string]*booked
 	windows      []sched.Window
+	paths        map[string]string // the switches above each node, for the environment of ranks
 	timers       timers
 	nextID       int64
 	nextSeq      int64
@@ -289,6 +290,9 @@ func (e *entry) appendRanks(rows []RankRow) []RankRow {
 // SkipIDs makes next the smallest id to be given out, unless that would go back: the store
 // was put back in time, and ids above its own may have been given out since.
 func (w *World) SkipIDs(next int64) { w.nextID = max(w.nextID, next) }
+
+// SetPaths says which switches are above each node: see [sched.SwitchPath].
+func (w *World) SetPaths(paths map[string]string) { w.paths = paths }
 
 // NextID is the smallest id never given out.
 func (w *World) NextID() int64 { return w.nextID }

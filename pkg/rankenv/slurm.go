@@ -29,6 +29,13 @@ func (m *Member) slurm(e *env, l *layout) {
 	} {
 		e.set(kv[0], kv[1])
 	}
+	address, pattern := b.Nodes[m.Node].Name, "node"
+	if above := b.Nodes[m.Node].Switches; above != "" {
+		address = above + "." + address
+		pattern = strings.Repeat("switch.", strings.Count(above, ".")+1) + pattern
+	}
+	e.set("SLURM_TOPOLOGY_ADDR", address)
+	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
 	e.setGiven("SLURM_JOB_RESERVATION", s.Reservation)
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)

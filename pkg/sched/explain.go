@@ -34,10 +34,13 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
 	}
 	verdict := pl.shutVerdict(c, sh)
+	if verdict == nil {
+		verdict = pl.switchVerdict(c, sh)
+	}
 	if verdict != nil {
 		verdict.first = job
 	} else {
-		if pl.windows != nil && sh.need.Parts == nil {
+		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
 			pl.tallyOf(pl.look(sh, pl.sees, nil))
 		}
 		verdict = pl.verdictFor(sh)

@@ -28,6 +28,7 @@ type Planner struct {
 	base   *level          // the nodes of the last view
 	seen   []*cluster.Node // as they came
 	pool   pool
+	tree   *tree // the switches over the nodes of the last view
 	shapes map[string]*shape
 	turn   int // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
@@ -298,6 +299,10 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		sh.hard = pl.windows == nil // else it depends on when the gang ends
 	}
 	pl.note(c, cl, sh)
+	if pl.why[cl].nearer {
+		// Kept for it, what is free now would stand idle until its wait is over.
+		return false
+	}
 	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
 		pl.claim(c, sh)
 	}
@@ -438,7 +443,7 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l)
 	}
-	members := pl.place(sh, l, c.Avoid)
+	members := pl.place(sh, l, c.Avoid, pl.switchLimit(c))
 	if members == nil {
 		return nil
 	}
@@ -504,14 +509,15 @@ func (pl *planner) find(name string) int {
 
 // place finds members for a gang, nil when it does not fit. Nodes that just failed it
 // are used only when nothing else does.
-func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
+// switches is below how many it has to be, 0: any number.
+func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []member {
 	spots := pl.look(sh, on, avoid)
 	l := layoutOf(sh.need)
 	t := pl.tallyOf(spots)
 	m := l.members(t)
 	if m == 0 {
 		if len(avoid) > 0 {
-			return pl.place(sh, on, nil)
+			return pl.place(sh, on, nil, switches)
 		}
 		return nil
 	}
@@ -519,7 +525,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
 		sh.mix = pl.mix.turn
 		clear(sh.wastes)
 	}
-	return l.choose(spots, t, m, func(s spot, ranks int) cluster.Waste {
+	wasteOf := func(s spot, ranks int) cluster.Waste {
 		if s.kind == nil {
 			return sh.need.WasteOf(on.nodes[s.at], ranks)
 		}
@@ -534,7 +540,12 @@ func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
 			w.Price += scarcity(len(on.of[s.kind.id]))
 		}
 		return w
-	})
+	}
+	if tree := pl.topology(); tree != nil {
+		spots = slices.Clone(spots)
+		return pl.near(tree, l, spots, l.choose(slices.Clone(spots), t, m, wasteOf), switches, wasteOf)
+	}
+	return l.choose(spots, t, m, wasteOf)
 }
 
 // look lists where ranks fit: kind by kind, or node by node when names matter. A node that

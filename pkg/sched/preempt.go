@@ -98,7 +98,8 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *prey) bool {
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
 func (pl *planner) preempt(c *Candidate, sh *shape) bool {
-	if !pl.mayPreempt() || pl.tries >= maxMoves {
+	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
+	if !pl.mayPreempt() || pl.tries >= maxMoves || pl.switchLimit(c) > 0 {
 		return false
 	}
 	service := pl.policy.service(pl.view.Queue.ledger, c).Seconds()

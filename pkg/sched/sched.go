@@ -17,6 +17,7 @@ type Candidate struct {
 	Nice     int64 // what was taken off: it orders, but makes nobody a victim
 	Size     int   // ranks
 	Submit   time.Time
+	Eligible time.Time // since when it could have started; zero: Submit
 	Ask      *cluster.Ask
 	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
 	User     string

@@ -226,6 +226,19 @@ func graceOf(v string) (time.Duration, error) {
 	return d, nil
 }
 
+// setSwitches reads N and N@TIME.
+func setSwitches(a *Ask, v string) error {
+	count, wait, timed := strings.Cut(v, "@")
+	if timed {
+		d, err := ParseTime(wait)
+		if err != nil {
+			return err
+		}
+		a.Spec.SwitchWait = &d
+	}
+	return numberInto(&a.Spec.Switches, count, 1, 1<<20)
+}
+
 func setReservation(a *Ask, v string) error {
 	if strings.Contains(v, ",") {
 		return bad("more than one reservation", "name one of them")
