@@ -37,7 +37,7 @@ var impure = []string{"os", "net", "log", "log/slog", "math/rand", "math/rand/v2
 var heavy = []string{"github.com/spf13/viper", "modernc.org/sqlite", "github.com/prometheus/client_golang/prometheus",
 	"github.com/NVIDIA/go-nvml/pkg/nvml", "github.com/coder/websocket"}
 
-var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier"}
+var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier", "grun", "gattach", "gstep"}
 
 type listed struct {
 	ImportPath string
@@ -139,6 +139,7 @@ func TestImportsPointDown(t *testing.T) {
 		"config":  {"engine", "noded", "controller", "store"},
 		"trace":   {"engine", "store", "gang", "sched", "cluster", "replay", "gangsim", "cli", "config"},
 		"replay":  {"engine", "store", "session", "noded", "rpc", "controller", "client", "config", "gangsim", "cli", "replay/reference"},
+		"step":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
 		"cli":     {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
 	}
 	for _, p := range list(t, "gangd/pkg/...") {

@@ -1,6 +1,9 @@
 // Command gbarrier waits for the other ranks; see man/gbarrier.1.
 package main
 
-import "gangd/pkg/cli"
+import (
+	"gangd/pkg/cli"
+	"gangd/pkg/jobapi/jobhttp"
+)
 
-func main() { cli.Main(cli.NewGbarrier()) }
+func main() { cli.Main(cli.NewGbarrier(func() (cli.Rank, error) { return jobhttp.NewClient() })) }

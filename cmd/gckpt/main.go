@@ -1,6 +1,9 @@
 // Command gckpt stores and reads the checkpoint of a rank; see man/gckpt.1.
 package main
 
-import "gangd/pkg/cli"
+import (
+	"gangd/pkg/cli"
+	"gangd/pkg/jobapi/jobhttp"
+)
 
-func main() { cli.Main(cli.NewGckpt()) }
+func main() { cli.Main(cli.NewGckpt(func() (cli.Rank, error) { return jobhttp.NewClient() })) }

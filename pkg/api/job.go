@@ -11,6 +11,7 @@ type Job struct {
 	Name             string           `json:"name"`
 	User             string           `json:"user"`
 	UID              uint32           `json:"uid"`
+	GID              uint32           `json:"gid"`
 	Account          string           `json:"account"`
 	Partition        string           `json:"partition"`
 	State            JobState         `json:"state"`
@@ -42,8 +43,10 @@ type Job struct {
 	Notice           *NoticeView      `json:"notice,omitempty"`
 	VRAMBytes        int64            `json:"vram_bytes"`
 	GPUsPerRank      int              `json:"gpus_per_rank"`
+	GPUsPerNode      int              `json:"gpus_per_node,omitempty"` // asked for by node instead
 	CPUsPerRank      int              `json:"cpus_per_rank"`
-	MemoryBytes      int64            `json:"memory_bytes"` // per rank
+	MemoryBytes      int64            `json:"memory_bytes"`                    // per rank
+	MemoryPerNode    int64            `json:"memory_per_node_bytes,omitempty"` // asked for by node instead
 	Nodes            []string         `json:"nodes"`
 	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
 	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any

@@ -114,11 +114,18 @@ func parseRefPart(s string) ([]JobRef, error) {
 		}
 		var out []JobRef
 		for _, r := range strings.Split(strings.TrimSuffix(list, "]"), ",") {
+			r, by, stepped := strings.Cut(r, ":")
+			step := int64(1)
+			if stepped {
+				if step, err = parseID(by); err != nil || step < 1 || step > maxRefRange {
+					return nil, Errorf(CodeInvalid, "invalid step %q in %q: want 12_[0-100:10]", by, s)
+				}
+			}
 			lo, hi, err := parseRange(r, s)
 			if err != nil {
 				return nil, err
 			}
-			for i := lo; i <= hi; i++ {
+			for i := lo; i <= hi; i += step {
 				out = append(out, JobRef{ID: base.ID, Index: int(i)})
 			}
 		}

@@ -19,6 +19,19 @@ type JobQuery struct {
 	Lines      bool       `json:"lines,omitempty"`    // only what the usual table shows, as [LinesType]
 }
 
+// HistoryQuery is the body of POST /v1/history: jobs with their attempts, ended ones too.
+// The answer is one [JobDetail] a line ([HistoryType]), by id, without ranks. A reference that
+// names nothing gives nothing.
+type HistoryQuery struct {
+	Refs  []JobRef  `json:"refs,omitempty"`  // an array's id means all of it; empty: all jobs
+	Users []string  `json:"users,omitempty"` // empty: of everybody
+	Since time.Time `json:"since,omitzero"`  // jobs that have not ended, or ended after; zero: from the beginning
+	Until time.Time `json:"until,omitzero"`  // jobs that were submitted before or then; zero: no limit
+}
+
+// HistoryType is what a history is answered with: one JSON object a line.
+const HistoryType = "application/jsonl"
+
 // CancelRequest is the body of POST /v1/cancel. A selection of nothing at all is refused.
 type CancelRequest struct {
 	JobQuery
@@ -48,6 +61,7 @@ type CancelResult struct {
 // CancelReply.
 type ActionRequest struct {
 	JobQuery
+	Hold bool `json:"hold,omitempty"` // of a requeue: it waits, held, until it is released
 }
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
@@ -133,6 +147,7 @@ type UpdateRequest struct {
 	Partition  *string        `json:"partition,omitempty"`
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
+	Comment    *string        `json:"comment,omitempty"`
 }
 
 // RerunRequest is the body of POST /v1/rerun: submit a job once more, as it was. The answer

@@ -47,8 +47,9 @@ type Hello struct {
 	MemoryBytes int64          `json:"memory_bytes"`
 	Features    []string       `json:"features,omitempty"`
 	Cards       []CardInfo     `json:"cards"`
-	LineageSeen uint64         `json:"lineage_seen"`      // highest lineage any controller told this node
-	Devices     string         `json:"devices,omitempty"` // [DevicesEnforced], or why a rank can open cards that are not its own
+	LineageSeen uint64         `json:"lineage_seen"`       // highest lineage any controller told this node
+	RunSeen     string         `json:"run_seen,omitempty"` // [Welcome].Run of the controller that told it
+	Devices     string         `json:"devices,omitempty"`  // [DevicesEnforced], or why a rank can open cards that are not its own
 	Health      NodeHealth     `json:"health,omitzero"`
 	Members     []MemberActual `json:"members"` // complete
 }
@@ -64,8 +65,10 @@ type NodeHealth struct {
 
 // Welcome answers a Hello.
 type Welcome struct {
-	Version  string   `json:"version"`
-	Lineage  uint64   `json:"lineage"`
+	Version string `json:"version"`
+	Lineage uint64 `json:"lineage"` // 0: on hold
+	// Run names this process of the controller; the lineages of the session are of it.
+	Run      string   `json:"run,omitempty"`
 	Settings Settings `json:"settings"`
 }
 

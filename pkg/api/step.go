@@ -42,6 +42,8 @@ type Step struct {
 	User      string    `json:"user"`
 	Partition string    `json:"partition"`
 	Client    string    `json:"client,omitempty"` // host:pid of the grun that started it
+	MaxRSS    int64     `json:"max_rss_bytes"`    // of its largest process, 0: not known
+	CPUTime   float64   `json:"cpu_seconds"`      // user and system, of all its processes that were waited for
 }
 
 // StepRef names a step as a person does: 12.0, 12_3.1, 12.batch.
@@ -105,6 +107,8 @@ type StepAsk struct {
 	// for; else all of its nodes' are taken.
 	Overlap bool `json:"overlap,omitempty"`
 	Exact   bool `json:"exact,omitempty"`
+	// Overcommit: tasks need not have a CPU each.
+	Overcommit bool `json:"overcommit,omitempty"`
 	// Distribution is "" or "block", "cyclic" or "plane=N".
 	Distribution string        `json:"distribution,omitempty"`
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: the job's
@@ -216,8 +220,8 @@ type StepOrder struct {
 	Fingerprint string   `json:"fingerprint"`
 	Secret      string   `json:"secret"`
 	Part        int      `json:"part"`           // index of the node in the step
+	Tasks       int      `json:"tasks"`          // there
 	Stop        bool     `json:"stop,omitempty"` // TERM, the grace, KILL
-	Limit       bool     `json:"limit,omitempty"`
 	// Grace is from TERM to KILL.
 	Grace time.Duration `json:"grace_ns,omitempty"`
 }
@@ -239,3 +243,23 @@ type StepActual struct {
 
 // StepText names a step in messages: 12.0.
 func StepText(job int64, step int) string { return fmt.Sprintf("%d.%d", job, step) }
+
+// PerNode writes figures by node in Slurm's way: "2(x3),1".
+func PerNode(figures []int) string {
+	var b strings.Builder
+	for i := 0; i < len(figures); {
+		run := i + 1
+		for run < len(figures) && figures[run] == figures[i] {
+			run++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(figures[i]))
+		if run-i > 1 {
+			fmt.Fprintf(&b, "(x%d)", run-i)
+		}
+		i = run
+	}
+	return b.String()
+}

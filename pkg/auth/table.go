@@ -13,8 +13,10 @@ const (
 	OpWait       Op = "wait"
 	OpEvents     Op = "events"
 	OpLog        Op = "log"
+	OpScript     Op = "script" // read what was submitted
 	OpCancel     Op = "cancel"
 	OpSignal     Op = "signal"
+	OpStep       Op = "step" // start a step in a job, or attach to one: what runs is the owner's
 	OpHold       Op = "hold"
 	OpRelease    Op = "release"
 	OpRequeue    Op = "requeue"
@@ -76,8 +78,10 @@ var table = map[Op]roles{
 	OpWait:       anyUser,
 	OpEvents:     anyUser,
 	OpLog:        owners,
+	OpScript:     owners,
 	OpCancel:     owners,
 	OpSignal:     owners,
+	OpStep:       owners,
 	OpHold:       owners,
 	OpRelease:    owners,
 	OpRequeue:    owners,
@@ -169,8 +173,11 @@ func Refuse(op Op, id Identity, owner uint32, ref, user string) *api.Error {
 }
 
 func deed(op Op) string {
-	if op == OpLog {
+	switch op {
+	case OpLog:
 		return "may read its output"
+	case OpScript:
+		return "may read its script"
 	}
 	return "may " + string(op) + " it"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/nearest"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // The formats of squeue, each "%[[.]size]type[suffix]".
@@ -93,23 +94,16 @@ func parseWidth(s string) (int, error) {
 }
 
 func fieldByLetter(letter byte) (*field, error) {
-	for i := range fields {
-		if fields[i].letter == letter {
-			return &fields[i], nil
-		}
-	}
-	if why, ok := refusedLetters[letter]; ok {
-		return nil, Usagef("%%%c can't be shown: %s", letter, why)
+	if f := jobfield.Gqueue.Letter(letter); f != nil {
+		return f, nil
 	}
 	return nil, Usagef("unknown format letter %%%c: known are %s (man gqueue says what they are)", letter, knownLetters())
 }
 
 func knownLetters() string {
 	var b strings.Builder
-	for _, f := range fields {
-		if f.letter != 0 {
-			b.WriteByte(f.letter)
-		}
+	for _, f := range everyField() {
+		b.WriteByte(f.Letter)
 	}
 	return b.String()
 }
@@ -117,12 +111,9 @@ func knownLetters() string {
 // everyField is squeue's %all: all fields with letters, a bar between them.
 func everyField() []shown {
 	var out []shown
-	for i := range fields {
-		if fields[i].letter != 0 {
-			out = append(out, shown{field: &fields[i], suffix: "|"})
-		}
+	for _, c := range jobfield.Gqueue.Letters("%all", nil).Columns {
+		out = append(out, shown{field: c.Field, suffix: c.Suffix})
 	}
-	out[len(out)-1].suffix = ""
 	return out
 }
 
@@ -150,15 +141,13 @@ func parseLongFormat(s string) ([]shown, error) {
 }
 
 func fieldByName(name string) (*field, error) {
+	if f := jobfield.Gqueue.Name(name); f != nil {
+		return f, nil
+	}
 	lower := strings.ToLower(name)
 	var names []string
-	for i := range fields {
-		if fields[i].name == lower && lower != "" {
-			return &fields[i], nil
-		}
-		if fields[i].name != "" {
-			names = append(names, fields[i].name)
-		}
+	for i := range jobfield.Gqueue.Fields {
+		names = append(names, jobfield.Gqueue.Fields[i].Names...)
 	}
 	if slices.Contains(refusedNames, lower) {
 		return nil, Usagef("%s can't be shown: gangd has nothing of the kind; fields are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
-	"gangd/pkg/jobapi/jobhttp"
 )
 
 // everyRole is the value of --ready without a role: no role can be called so.
 const everyRole = "*"
 
-// NewGbarrier is the command gbarrier, which runs inside a job.
-func NewGbarrier() *cobra.Command {
+// NewGbarrier is the command gbarrier, which runs inside a job. Without a dial it only has
+// its options.
+func NewGbarrier(dial DialRank) *cobra.Command {
 	var limit time.Duration
 	var ready string
 	cmd := &cobra.Command{
@@ -39,7 +39,7 @@ func NewGbarrier() *cobra.Command {
 			if limit <= 0 {
 				return Usagef("invalid value %s for --timeout: want more than nothing, as in 90s or 10m", limit)
 			}
-			c, err := jobhttp.NewClient()
+			c, err := dial()
 			if err != nil {
 				return err
 			}

@@ -10,15 +10,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
-	"gangd/pkg/jobapi/jobhttp"
 )
 
 // jobRetry is how often a command in a job tries again while its node daemon or the
 // controller restarts.
 const jobRetry = 200 * time.Millisecond
 
-// NewGckpt is the command gckpt, which runs inside a job.
-func NewGckpt() *cobra.Command {
+// Rank is what commands inside a job ask the node's daemon for.
+type Rank interface {
+	Put(ctx context.Context, key string, data []byte) (*api.CallResult, error)
+	Get(ctx context.Context, rank int) ([]byte, error)
+	Barrier(ctx context.Context, key, name string) (*api.CallResult, error)
+	Ready(ctx context.Context, role string) (*api.CallResult, error)
+}
+
+// DialRank reaches the daemon of the rank that a command runs in. It is handed in by the
+// two commands that need it: net/http, which it speaks by, costs a program that is linked
+// with it 0.3 ms at each start, and gqueue is called in loops.
+type DialRank func() (Rank, error)
+
+// NewGckpt is the command gckpt, which runs inside a job. Without a dial it only has its
+// options.
+func NewGckpt(dial DialRank) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gckpt COMMAND",
 		Short: "store and read a rank's checkpoint, inside a job",
@@ -33,11 +46,11 @@ func NewGckpt() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(gckptPut(), gckptGet())
+	cmd.AddCommand(gckptPut(dial), gckptGet(dial))
 	return cmd
 }
 
-func gckptPut() *cobra.Command {
+func gckptPut(dial DialRank) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "put [OPTIONS] FILE|-",
@@ -56,7 +69,7 @@ func gckptPut() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := jobhttp.NewClient()
+			c, err := dial()
 			if err != nil {
 				return err
 			}
@@ -89,7 +102,7 @@ func readCheckpoint(name string) ([]byte, error) {
 	return data, err
 }
 
-func gckptGet() *cobra.Command {
+func gckptGet(dial DialRank) *cobra.Command {
 	var wait time.Duration
 	rank := -1
 	cmd := &cobra.Command{
@@ -103,7 +116,7 @@ func gckptGet() *cobra.Command {
 			if cmd.Flags().Changed("rank") && rank < 0 {
 				return Usagef("invalid value %d for --rank: ranks count from 0", rank)
 			}
-			c, err := jobhttp.NewClient()
+			c, err := dial()
 			if err != nil {
 				return err
 			}

@@ -132,7 +132,7 @@ func newVersion() *cobra.Command {
 
 // programs makes the commands of a person, which have completions.
 func programs() []*cobra.Command {
-	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGckpt(), NewGbarrier()}
+	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGckpt(nil), NewGbarrier(nil)}
 }
 
 func newCompletion() *cobra.Command {

@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // gqueue is one call of the command: the options as given and what follows from them.
@@ -188,21 +189,18 @@ func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, e
 	return reply, nil
 }
 
-// lineLetters are the fields that need no more of a job than [api.LinesType] has.
-const lineLetters = "AiFKjPutTMDNrRpQSVl"
-
 // lines reports whether the short form of each job is enough for what is shown.
 func (g *gqueue) lines() bool {
 	if g.asJSON {
 		return false
 	}
 	for _, c := range g.columns {
-		if c.letter == 0 || !strings.ContainsRune(lineLetters, rune(c.letter)) {
+		if c.Letter == 0 || !strings.ContainsRune(jobfield.LineLetters, rune(c.Letter)) {
 			return false
 		}
 	}
 	for _, k := range g.keys {
-		if k.letter == 0 || !strings.ContainsRune(lineLetters, rune(k.letter)) {
+		if k.Letter == 0 || !strings.ContainsRune(jobfield.LineLetters, rune(k.Letter)) {
 			return false
 		}
 	}
@@ -236,7 +234,7 @@ func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
 
 // write prints jobs as the options say.
 func (g *gqueue) write(s *screen, jobs []api.Job) error {
-	rows := foldRows(jobs, g.array)
+	rows := jobfield.Fold{Expand: g.array, ByReason: true}.Rows(jobs)
 	sortRows(rows, g.keys)
 	if g.long && !g.noHeader && !g.parsable {
 		fmt.Fprintln(s.w, now().Local().Format("Mon Jan 02 15:04:05 2006"))
@@ -253,8 +251,8 @@ func (g *gqueue) table(rows []row) *table {
 	own := g.format != "" || g.longFormat != ""
 	t := &table{noHeader: g.noHeader, cols: make([]column, len(g.columns)), rows: make([][]string, len(rows))}
 	for i, c := range g.columns {
-		t.cols[i] = column{head: c.head, width: c.width, right: c.right, cut: own, suffix: c.suffix,
-			keep: c.letter == 'i' || c.letter == 't' || c.letter == 'M'}
+		t.cols[i] = column{head: c.Head, width: c.width, right: c.right, cut: own, suffix: c.suffix,
+			keep: c.Letter == 'i' || c.Letter == 't' || c.Letter == 'M'}
 		if !own && c.suffix == " " {
 			t.cols[i].suffix = ""
 		}
@@ -263,7 +261,7 @@ func (g *gqueue) table(rows []row) *table {
 	for r := range rows {
 		t.rows[r] = cells[r*len(g.columns) : (r+1)*len(g.columns)]
 		for i, c := range g.columns {
-			t.rows[r][i] = c.text(&rows[r])
+			t.rows[r][i] = c.Text(&rows[r])
 		}
 	}
 	if g.prefix != "" {
@@ -285,7 +283,7 @@ func (t *table) addPrefix(text string) {
 
 // queueStyle colours the state, and the reason of what failed.
 func queueStyle(r *row, f *field) style {
-	if f.letter != 't' && f.letter != 'T' {
+	if f.Letter != 't' && f.Letter != 'T' {
 		return plain
 	}
 	return stateStyle(r.State)
@@ -311,14 +309,14 @@ func (g *gqueue) writeParsable(w io.Writer, rows []row) error {
 	if !g.noHeader {
 		var heads []string
 		for _, c := range g.columns {
-			heads = append(heads, c.head)
+			heads = append(heads, c.Head)
 		}
 		lines = append(lines, heads)
 	}
 	for i := range rows {
 		var cells []string
 		for _, c := range g.columns {
-			cells = append(cells, c.text(&rows[i]))
+			cells = append(cells, c.Text(&rows[i]))
 		}
 		lines = append(lines, cells)
 	}

@@ -16,13 +16,15 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/slurm/jobfield"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestMain makes this test binary the commands themselves, for the scripts.
 func TestMain(m *testing.M) {
-	now = func() time.Time { return fake.Now }
+	jobfield.Now = func() time.Time { return fake.Now }
+	jobfield.Group = func(uint32) (id, name string) { return "100", "users" }
 	time.Local = time.UTC
 	api.Version = "1.2.3"
 	mains := map[string]func(){}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"gangd/pkg/slurm/jobfield"
 )
 
 // page is a manual page without the marks that would hide a word from a search.
@@ -73,12 +75,16 @@ func TestManPagesHaveTheirParts(t *testing.T) {
 // TestManPageKnowsTheFields: each letter and name of gqueue stands in its page.
 func TestManPageKnowsTheFields(t *testing.T) {
 	text := page(t, "gqueue.1")
-	for _, f := range fields {
-		if f.letter != 0 && !strings.Contains(text, "%"+string(f.letter)+" "+f.name) {
-			t.Errorf("man/gqueue.1 lacks %%%c %s", f.letter, f.name)
+	for i := range jobfield.Gqueue.Fields {
+		f := &jobfield.Gqueue.Fields[i]
+		first := strings.Join(f.Names[:min(len(f.Names), 1)], "")
+		if f.Letter != 0 && !strings.Contains(text, "%"+string(f.Letter)+" "+first) {
+			t.Errorf("man/gqueue.1 lacks %%%c %s", f.Letter, first)
 		}
-		if f.letter == 0 && !regexp.MustCompile(`\b`+f.name+`\b`).MatchString(text) {
-			t.Errorf("man/gqueue.1 lacks the field %s", f.name)
+		for _, name := range f.Names {
+			if f.Letter == 0 && !regexp.MustCompile(`\b`+name+`\b`).MatchString(text) {
+				t.Errorf("man/gqueue.1 lacks the field %s", name)
+			}
 		}
 	}
 }

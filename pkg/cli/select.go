@@ -168,11 +168,3 @@ func (s *selection) empty() bool {
 	return len(s.jobs) == 0 && len(s.users) == 0 && !s.me && len(s.names) == 0 && len(s.accounts) == 0 &&
 		len(s.partitions) == 0 && s.nodes == "" && len(s.states) == 0
 }
-
-// idText is a job's id as people write it: 12, or 12_3 for an element of an array.
-func idText(j *api.Job) string {
-	if j.ArrayIndex != nil {
-		return strconv.FormatInt(j.ArrayJobID, 10) + "_" + strconv.Itoa(*j.ArrayIndex)
-	}
-	return strconv.FormatInt(j.JobID, 10)
-}

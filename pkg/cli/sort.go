@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"gangd/pkg/slurm/jobfield"
 )
 
 // The orders of squeue.
@@ -58,14 +60,14 @@ func sortRows(rows []row, keys []sortKey) {
 				return c
 			}
 		}
-		return compareIDs(&a, &b)
+		return jobfield.CompareIDs(&a, &b)
 	}
 	slices.SortFunc(rows, order) // the id makes it total, so that nothing is left to stability
 }
 
 func (k sortKey) order(a, b *row) int {
-	if k.compare != nil {
-		return k.compare(a, b)
+	if k.Compare != nil {
+		return k.Compare(a, b)
 	}
-	return cmp.Compare(k.text(a), k.text(b))
+	return cmp.Compare(k.Text(a), k.Text(b))
 }

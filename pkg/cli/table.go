@@ -8,8 +8,6 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
 )
 
 // maxDrawnRows is up to where tablewriter draws: it takes 20-27 us a row, the plain writer
@@ -204,39 +202,25 @@ func appendBlanks(b []byte, n int) []byte {
 // draw lets tablewriter draw the table, borderless, one blank between columns.
 func (t *table) draw(s *screen, widths []int) error {
 	var buf bytes.Buffer
-	aligns := make([]tw.Align, len(t.cols))
-	for i, c := range t.cols {
-		aligns[i] = tw.AlignLeft
-		if c.right {
-			aligns[i] = tw.AlignRight
-		}
-	}
-	cells := tw.CellConfig{
-		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
-		Alignment:  tw.CellAlignment{Global: tw.AlignLeft, PerColumn: aligns},
-		Padding:    tw.CellPadding{Global: tw.Padding{Right: " ", Overwrite: true}},
-	}
-	w := tablewriter.NewTable(&buf,
-		tablewriter.WithConfig(tablewriter.Config{Header: cells, Row: cells,
-			Behavior: tw.Behavior{TrimSpace: tw.Off, TrimLine: tw.Off}}),
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleNone),
-			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.LinesNone,
-				CompactMode: tw.On},
-		})),
-	)
+	w := tablewriter.NewWriter(&buf)
+	w.SetAutoWrapText(false)
+	w.SetAutoFormatHeaders(false)
+	w.SetBorder(false)
+	w.SetHeaderLine(false)
+	w.SetCenterSeparator("")
+	w.SetColumnSeparator("")
+	w.SetRowSeparator("")
+	w.SetHeaderAlignment(tablewriter.ALIGN_LEFT)
+	w.SetAlignment(tablewriter.ALIGN_LEFT)
+	w.SetTablePadding(" ")
+	w.SetNoWhiteSpace(true)
 	if !t.noHeader {
-		w.Header(t.padded(s, -1, widths))
+		w.SetHeader(t.padded(s, -1, widths))
 	}
 	for r := range t.rows {
-		if err := w.Append(t.padded(s, r, widths)); err != nil {
-			return err
-		}
+		w.Append(t.padded(s, r, widths))
 	}
-	if err := w.Render(); err != nil {
-		return err
-	}
+	w.Render()
 	return writeTrimmed(s, buf.Bytes())
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/client"
 )
 
@@ -47,15 +48,15 @@ func TestFoldedRowsKeepEveryElement(t *testing.T) {
 				Reason: rapid.SampledFrom([]string{"Resources", "Priority"}).Draw(t, "reason")}
 		}
 		seen := map[int]int{}
-		for _, r := range foldRows(jobs, false) {
-			indices := r.folded
+		for _, r := range (jobfield.Fold{ByReason: true}).Rows(jobs) {
+			indices := r.Folded
 			if indices == nil {
 				indices = []int{*r.ArrayIndex}
 			}
 			for _, i := range indices {
 				seen[i]++
 				if len(indices) > 1 && (jobs[i].State != api.JobPending || jobs[i].Epoch > 0 || jobs[i].Reason != r.Reason) {
-					t.Fatalf("element %d does not belong to %v", i, r.folded)
+					t.Fatalf("element %d does not belong to %v", i, r.Folded)
 				}
 			}
 		}
@@ -75,7 +76,7 @@ func TestIndexRangesReadBack(t *testing.T) {
 		for i := range set {
 			jobs = append(jobs, api.Job{JobID: int64(10 + i), ArrayJobID: 10, ArrayIndex: &set[i], ArrayLimit: 4, State: api.JobPending})
 		}
-		rows := foldRows(jobs, false)
+		rows := (jobfield.Fold{ByReason: true}).Rows(jobs)
 		refs, err := parseRefs([]string{rowID(&rows[0])})
 		if err != nil || len(refs) != len(set) {
 			t.Fatalf("%s reads as %v (%v), want %v", rowID(&rows[0]), refs, err, set)
@@ -308,15 +309,15 @@ func TestLinesAreEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		short := row{Job: &read[0]}
-		for _, letter := range []byte(lineLetters) {
+		for _, letter := range []byte(jobfield.LineLetters) {
 			f, err := fieldByLetter(letter)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := f.text(&short), f.text(&whole); got != want {
+			if got, want := f.Text(&short), f.Text(&whole); got != want {
 				t.Errorf("job %d, %%%c: %q by its line, %q by the whole", c.Jobs[i].JobID, letter, got, want)
 			}
-			if f.compare != nil && f.compare(&short, &whole) != 0 {
+			if f.Compare != nil && f.Compare(&short, &whole) != 0 {
 				t.Errorf("job %d, %%%c: sorts differently by its line", c.Jobs[i].JobID, letter)
 			}
 		}

@@ -316,3 +316,27 @@ func (c *Client) Backup(ctx context.Context, r *api.BackupRequest) (*api.BackupR
 	out := new(api.BackupReply)
 	return out, c.call(ctx, "POST", "/v1/backup", r, out)
 }
+
+// BeginStep starts a step in the allocation of a job.
+func (c *Client) BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
+	out := new(api.StepReply)
+	return out, c.call(ctx, "POST", "/v1/jobs/"+job.String()+"/steps", r, out)
+}
+
+// Steps lists all steps of all attempts of a job.
+func (c *Client) Steps(ctx context.Context, job api.JobRef) (*api.StepsReply, error) {
+	out := new(api.StepsReply)
+	return out, c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps", nil, out)
+}
+
+// AttachStep says where the client of a running step listens.
+func (c *Client) AttachStep(ctx context.Context, job api.JobRef, step int) (*api.StepAttachReply, error) {
+	out := new(api.StepAttachReply)
+	return out, c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/attach", nil, out)
+}
+
+// SignalStep signals the tasks of a step, or (signal empty) ends it.
+func (c *Client) SignalStep(ctx context.Context, job api.JobRef, step int, signal string) (*api.StepSignalReply, error) {
+	out := new(api.StepSignalReply)
+	return out, c.call(ctx, "POST", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/signal", &api.StepSignal{Signal: signal}, out)
+}

@@ -27,7 +27,7 @@ func (n *Node) Take(g Grant) (*Node, error) {
 func (n *Node) Restore(g Grant) *Node {
 	c := *n.Release(g.MemberKey)
 	c.used = c.with(&g, 1)
-	at, _ := slices.BinarySearchFunc(c.Grants, g.MemberKey, compareKey)
+	at, _ := c.find(g.MemberKey)
 	grants := make([]Grant, 0, len(c.Grants)+1)
 	grants = append(grants, c.Grants[:at]...)
 	grants = append(grants, g)
@@ -37,7 +37,7 @@ func (n *Node) Restore(g Grant) *Node {
 
 // Release is n without what is held under k; n itself when that is nothing.
 func (n *Node) Release(k api.MemberKey) *Node {
-	at, found := slices.BinarySearchFunc(n.Grants, k, compareKey)
+	at, found := n.find(k)
 	if !found {
 		return n
 	}
@@ -52,7 +52,7 @@ func (n *Node) Release(k api.MemberKey) *Node {
 
 // Grant is what is held under k.
 func (n *Node) Grant(k api.MemberKey) (Grant, bool) {
-	at, found := slices.BinarySearchFunc(n.Grants, k, compareKey)
+	at, found := n.find(k)
 	if !found {
 		return Grant{}, false
 	}
@@ -70,66 +70,133 @@ func (n *Node) Emptied() *Node {
 	return &c
 }
 
-func compareKey(g Grant, k api.MemberKey) int {
-	return cmp.Or(cmp.Compare(g.Job, k.Job), cmp.Compare(g.Epoch, k.Epoch))
+// find is where the grant under k is, or would be.
+func (n *Node) find(k api.MemberKey) (at int, found bool) {
+	low, high := 0, len(n.Grants)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if g := &n.Grants[mid]; g.Job < k.Job || g.Job == k.Job && g.Epoch < k.Epoch {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, low < len(n.Grants) && n.Grants[low].MemberKey == k
+}
+
+// lack is what keeps a grant off a node.
+type lack int
+
+const (
+	lacksNothing lack = iota
+	lacksReady
+	lacksWhole // somebody has the whole node
+	lacksEmpty // it wants the whole node
+	lacksCPUs
+	lacksMemory
+	lacksCard  // there is none of that name
+	lacksOther // one card twice
+	lacksSound // the card is quarantined
+	lacksShare // somebody has the card
+	lacksAlone // it wants the whole card
+	lacksVRAM
+)
+
+// lack finds what is short for a grant, and on which of its cards. It is apart from the
+// text, since a plan asks very often and tells nobody.
+func (n *Node) lack(u *usage, g *Grant) (what lack, card int) {
+	switch {
+	case !n.Ready:
+		return lacksReady, 0
+	case u.exclusive > 0:
+		return lacksWhole, 0
+	case g.Exclusive && u.grants > 0:
+		return lacksEmpty, 0
+	case g.CPUs > n.CPUs-u.cpus:
+		return lacksCPUs, 0
+	// A figure of zero takes nothing, so it fits even where memory is over-drawn.
+	case g.Memory > 0 && g.Memory > n.MemoryBytes-u.memory:
+		return lacksMemory, 0
+	}
+	last := -1
+	for i := range g.Cards {
+		last = n.cardAfter(last, g.Cards[i].UUID)
+		if what := n.lackOn(u, last, g.Cards[:i], &g.Cards[i]); what != lacksNothing {
+			return what, i
+		}
+	}
+	return lacksNothing, 0
+}
+
+// lackOn is lack for the card at index i of the node, -1: it has none such.
+func (n *Node) lackOn(u *usage, i int, before []CardGrant, c *CardGrant) lack {
+	if i < 0 {
+		return lacksCard
+	}
+	for j := range before {
+		if before[j].UUID == c.UUID {
+			return lacksOther
+		}
+	}
+	switch {
+	case n.Cards[i].State == stateQuarantined:
+		return lacksSound
+	case u.cards[i].exclusive > 0:
+		return lacksShare
+	case c.Exclusive && u.cards[i].holders > 0:
+		return lacksAlone
+	case c.VRAMBytes > n.freeVRAM(u, i):
+		return lacksVRAM
+	}
+	return lacksNothing
 }
 
 // refuse says why a grant can't be added, nil when it can.
 func (n *Node) refuse(g *Grant) error {
-	if !n.Ready {
-		return fmt.Errorf("node %s takes no new work: %s", n.Name, cmp.Or(n.NotReady, "not ready"))
-	}
-	if _, held := n.Grant(g.MemberKey); held {
+	u := n.use()
+	what, at := n.lack(u, g)
+	if _, held := n.find(g.MemberKey); held && what != lacksReady {
 		return fmt.Errorf("node %s: job %d epoch %d holds a grant already", n.Name, g.Job, g.Epoch)
 	}
-	u := n.use()
-	if u.exclusive > 0 {
+	switch what {
+	case lacksNothing:
+		return nil
+	case lacksReady:
+		return fmt.Errorf("node %s takes no new work: %s", n.Name, cmp.Or(n.NotReady, "not ready"))
+	case lacksWhole:
 		return fmt.Errorf("node %s: job %d has the whole node", n.Name, n.exclusiveHolder())
-	}
-	if g.Exclusive && len(n.Grants) > 0 {
+	case lacksEmpty:
 		return fmt.Errorf("node %s: asked for as a whole, job %d is on it", n.Name, n.Grants[0].Job)
+	case lacksCPUs:
+		free := max(0, n.CPUs-u.cpus)
+		return fmt.Errorf("node %s: %d CPUs asked, %d of %d free: %d short", n.Name, g.CPUs, free, n.CPUs, g.CPUs-free)
+	case lacksMemory:
+		free := max(0, n.MemoryBytes-u.memory)
+		return fmt.Errorf("node %s: %s memory asked, %s of %s free: %s short", n.Name, Size(g.Memory), Size(free), Size(n.MemoryBytes), Size(g.Memory-free))
 	}
-	if free := n.CPUs - u.cpus; g.CPUs > free {
-		return fmt.Errorf("node %s: %d CPUs asked, %d of %d free: %d short", n.Name, g.CPUs, max(free, 0), n.CPUs, g.CPUs-max(free, 0))
-	}
-	// A figure of zero takes nothing, so it fits even where memory is over-drawn.
-	if free := n.MemoryBytes - u.memory; g.Memory > 0 && g.Memory > free {
-		return fmt.Errorf("node %s: %s memory asked, %s of %s free: %s short", n.Name, Size(g.Memory),
-			Size(max(free, 0)), Size(n.MemoryBytes), Size(g.Memory-max(free, 0)))
-	}
-	for i, c := range g.Cards {
-		if err := n.refuseCard(u, g.Cards[:i], c); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.refuseCard(u, &g.Cards[at], what)
 }
 
-func (n *Node) refuseCard(u *usage, before []CardGrant, c CardGrant) error {
+func (n *Node) refuseCard(u *usage, c *CardGrant, what lack) error {
 	i := n.cardIndex(c.UUID)
 	if i < 0 {
 		return fmt.Errorf("node %s has no card %s", n.Name, c.UUID)
 	}
 	card := &n.Cards[i]
 	name := fmt.Sprintf("node %s card %d", n.Name, card.Index)
-	for _, b := range before {
-		if b.UUID == c.UUID {
-			return fmt.Errorf("%s: asked for twice in one grant", name)
-		}
-	}
-	switch {
-	case card.State == stateQuarantined:
+	switch what {
+	case lacksOther:
+		return fmt.Errorf("%s: asked for twice in one grant", name)
+	case lacksSound:
 		return fmt.Errorf("%s is quarantined: %s", name, cmp.Or(card.Reason, "unhealthy"))
-	case u.cards[i].exclusive > 0:
+	case lacksShare:
 		return fmt.Errorf("%s: job %d has it to itself", name, n.cardHolders(c.UUID)[0])
-	case c.Exclusive && u.cards[i].holders > 0:
+	case lacksAlone:
 		return fmt.Errorf("%s: asked for as a whole, job %d is on it", name, n.cardHolders(c.UUID)[0])
 	}
-	if free := n.freeVRAM(u, i); c.VRAMBytes > free {
-		return fmt.Errorf("%s: %s VRAM asked, %s of %s free (%s held by strangers): %s short", name, Size(c.VRAMBytes),
-			Size(free), Size(card.VRAMBytes), Size(card.StrangersBytes), Size(c.VRAMBytes-free))
-	}
-	return nil
+	free := n.freeVRAM(u, i)
+	return fmt.Errorf("%s: %s VRAM asked, %s of %s free (%s held by strangers): %s short", name, Size(c.VRAMBytes),
+		Size(free), Size(card.VRAMBytes), Size(card.StrangersBytes), Size(c.VRAMBytes-free))
 }
 
 func (n *Node) exclusiveHolder() int64 {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"testing"
@@ -181,7 +182,7 @@ func checkRoom(t *rapid.T, n *Node, g Grant) {
 		if o.Exclusive && len(n.Grants) > 1 {
 			t.Fatalf("job %d has the whole node with %d others", o.Job, len(n.Grants)-1)
 		}
-		if i > 0 && compareKey(n.Grants[i-1], o.MemberKey) >= 0 {
+		if i > 0 && cmp.Or(cmp.Compare(n.Grants[i-1].Job, o.Job), cmp.Compare(n.Grants[i-1].Epoch, o.Epoch)) >= 0 {
 			t.Fatalf("grants out of order: %+v", n.Grants)
 		}
 		for _, c := range o.Cards {

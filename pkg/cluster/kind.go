@@ -10,8 +10,17 @@ import (
 // see: partitions, features, what is free, and the cards that are not used up, whichever
 // slots they are in. Nodes with equal kinds hold the same ranks of every ask, at the same
 // cost; on a large cluster ten thousand nodes are a few hundred kinds.
-func (n *Node) AppendKind(b []byte) []byte {
-	u := n.use()
+func (n *Node) AppendKind(b []byte) []byte { return n.appendKind(b, n.use()) }
+
+// AppendEmptiedKind is AppendKind of [Node.Emptied].
+func (n *Node) AppendEmptiedKind(b []byte) []byte {
+	if len(n.Cards) > len(unused) {
+		return n.Emptied().AppendKind(b)
+	}
+	return n.appendKind(b, &usage{cards: unused[:len(n.Cards)]})
+}
+
+func (n *Node) appendKind(b []byte, u *usage) []byte {
 	num := func(v int64) { b = binary.AppendVarint(b, v) }
 	text := func(s string) {
 		num(int64(len(s)))

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -171,6 +172,9 @@ func TestPickIsTakeable(t *testing.T) {
 			if _, err := n.Take(g); err != nil {
 				t.Fatalf("%v: %v", slots, err)
 			}
+		}
+		if a, b := n.AppendEmptiedKind(nil), n.Emptied().AppendKind(nil); !bytes.Equal(a, b) {
+			t.Fatalf("kind %q, of the emptied node %q", a, b)
 		}
 		if empty := d.RanksEmpty(n); empty != d.Ranks(n.Emptied()) {
 			t.Fatalf("RanksEmpty %d, Ranks of the emptied node %d", empty, d.Ranks(n.Emptied()))

@@ -89,11 +89,14 @@ func (u *usage) add(n *Node, g *Grant, sign int) {
 	if g.Exclusive {
 		u.exclusive += sign
 	}
-	for _, c := range g.Cards {
-		i := n.cardIndex(c.UUID)
+	last := -1
+	for j := range g.Cards {
+		c := &g.Cards[j]
+		i := n.cardAfter(last, c.UUID)
 		if i < 0 {
 			continue // the card left the node while it was granted: nothing to count it on
 		}
+		last = i
 		u.cards[i].vram += int64(sign) * c.VRAMBytes
 		u.cards[i].holders += sign
 		if c.Exclusive {
@@ -111,6 +114,15 @@ func (n *Node) cardIndex(uuid string) int {
 		}
 	}
 	return -1
+}
+
+// cardAfter is cardIndex where the card is likely the one after another: a grant has its
+// cards mostly in the node's order.
+func (n *Node) cardAfter(last int, uuid string) int {
+	if next := last + 1; next < len(n.Cards) && n.Cards[next].UUID == uuid {
+		return next
+	}
+	return n.cardIndex(uuid)
 }
 
 // OpenCards is how many cards something may still be placed on: neither quarantined nor

@@ -61,8 +61,16 @@ type Account struct {
 // LoadController reads the configuration of gangd from the file at path ("" for none)
 // and applies the overrides in set, each key=value.
 func LoadController(path string, set []string) (*Controller, error) {
+	file, err := readText(path)
+	if err != nil {
+		return nil, err
+	}
+	return controllerOf(file, set)
+}
+
+func controllerOf(file text, set []string) (*Controller, error) {
 	c := controllerDefaults()
-	src, err := load(controllerTable, path, set, c)
+	src, err := load(controllerTable, file, set, c)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +208,8 @@ func checkPartitions(ps []api.Partition, src *source) []error {
 		switch {
 		case p.Name == "":
 			errs = append(errs, src.wrong(key("name"), "want a name for each [[partition]]"))
-		case !nameOK(p.Name):
-			errs = append(errs, src.wrong(key("name"), wantName))
+		case !partitionRE.MatchString(p.Name):
+			errs = append(errs, src.wrong(key("name"), wantPartition))
 		case seen[p.Name]:
 			errs = append(errs, src.wrong(key("name"), "there is a partition of that name above"))
 		}

@@ -61,15 +61,32 @@ func (s *source) problems(more ...error) error {
 	return errors.Join(all...)
 }
 
-// load reads path and set into the struct that out points to. Errors of single values
+// text is what a configuration file says, and its name; the zero value is no file.
+type text struct {
+	path string
+	data []byte
+}
+
+func readText(path string) (text, error) {
+	if path == "" {
+		return text{}, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return text{}, fmt.Errorf("configuration: %w", err)
+	}
+	return text{path, data}, nil
+}
+
+// load reads a file's text and set into the struct that out points to. Errors of single values
 // stay in the source, so that they are reported together with what the caller finds; a
-// file that can't be read or parsed ends the load.
-func load(t *table, path string, set []string, out any) (*source, error) {
+// file that can't be parsed ends the load.
+func load(t *table, file text, set []string, out any) (*source, error) {
 	v := viper.New()
 	v.SetConfigType("toml")
-	src := &source{file: path, set: map[string]string{}}
-	if path != "" {
-		if err := src.read(v, path); err != nil {
+	src := &source{file: file.path, set: map[string]string{}}
+	if file.path != "" {
+		if err := src.read(v, file); err != nil {
 			return nil, err
 		}
 	}
@@ -84,20 +101,16 @@ func load(t *table, path string, set []string, out any) (*source, error) {
 	return src, nil
 }
 
-func (s *source) read(v *viper.Viper, path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
-	if err := v.ReadConfig(bytes.NewReader(data)); err != nil {
+func (s *source) read(v *viper.Viper, file text) error {
+	if err := v.ReadConfig(bytes.NewReader(file.data)); err != nil {
 		var bad *toml.DecodeError
 		if errors.As(err, &bad) {
 			line, column := bad.Position()
-			return fmt.Errorf("%s:%d:%d: not TOML: %s", path, line, column, strings.TrimPrefix(bad.Error(), "toml: "))
+			return fmt.Errorf("%s:%d:%d: not TOML: %s", file.path, line, column, strings.TrimPrefix(bad.Error(), "toml: "))
 		}
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", file.path, err)
 	}
-	s.lines = keyLines(data)
+	s.lines = keyLines(file.data)
 	return nil
 }
 

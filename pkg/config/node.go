@@ -35,11 +35,19 @@ type Node struct {
 // LoadNode reads the configuration of gnoded from the file at path ("" for none), applies
 // the overrides in set, each key=value, and name over both when it is not empty.
 func LoadNode(path, name string, set []string) (*Node, error) {
+	file, err := readText(path)
+	if err != nil {
+		return nil, err
+	}
+	return nodeOf(file, name, set)
+}
+
+func nodeOf(file text, name string, set []string) (*Node, error) {
 	n := nodeDefaults()
 	if name != "" {
 		set = append(set[:len(set):len(set)], "name="+name)
 	}
-	src, err := load(nodeTable, path, set, n)
+	src, err := load(nodeTable, file, set, n)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,14 @@ const wantName = "want 1 to 63 of a-z 0-9 . - that begin and end with a letter o
 
 var nameRE = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// nameOK holds for names of nodes and partitions: they become parts of paths, of
-// certificates and of metrics.
+// nameOK holds for names of nodes: they become parts of paths and of certificates.
 func nameOK(s string) bool { return nameRE.MatchString(s) && !strings.Contains(s, "..") }
+
+const wantPartition = "want 1 to 63 of a-z A-Z 0-9 . _ - that begin and end with a letter or digit"
+
+// partitionRE is wider than nameRE: scripts that come from other sites name partitions
+// such as GPU_long, and a partition's name is shown and compared, no more.
+var partitionRE = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 var (
 	wantDuration = "want a duration with a unit, such as 500ms, 15s, 10m or 1d"

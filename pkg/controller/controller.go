@@ -8,6 +8,8 @@ package controller
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,6 +50,13 @@ type Options struct {
 	AcceptStore bool
 }
 
+// runName is unlike that of any other process, of this store or a copy.
+func runName() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
 // Run is the controller until ctx ends.
 func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	log := opt.Log
@@ -65,8 +74,8 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	m := metrics.New(api.Version)
 	parts := engine.Options{
 		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
-		AcceptStore: opt.AcceptStore,
-		Policy:      cfg.Policy(),
+		AcceptStore: opt.AcceptStore, Run: runName(),
+		Policy: cfg.Policy(),
 	}
 	parts.Policy.MaxStarts = maxStarts
 	if cfg.FenceHook != "" {

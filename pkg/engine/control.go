@@ -28,7 +28,14 @@ func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, m
 	})
 }
 
-// Act does hold, release or requeue to each job that a query selects.
+func holder(admin bool) string {
+	if admin {
+		return gang.HeldAdmin
+	}
+	return gang.HeldUser
+}
+
+// Act does hold, release, requeue or requeue-hold to each job that a query selects.
 func (e *Engine) Act(ctx context.Context, action string, q *api.JobQuery, who Caller, may Allowed) (*api.CancelReply, error) {
 	return e.each(ctx, action, q, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		var ev gang.Event
@@ -40,6 +47,8 @@ func (e *Engine) Act(ctx context.Context, action string, q *api.JobQuery, who Ca
 			ev = gang.Release{Job: j.ID, Admin: who.Admin}
 		case "requeue":
 			ev = gang.Requeue{Job: j.ID, By: who.User}
+		case "requeue-hold":
+			ev = gang.Requeue{Job: j.ID, By: who.User, Hold: holder(admin)}
 		}
 		_, err := e.Do(ctx, ev)
 		return api.CancelResult{Error: asError(err)}

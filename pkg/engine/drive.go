@@ -86,9 +86,12 @@ func (d *Driver) Hand(ev gang.Event) <-chan gang.Outcome {
 }
 
 // Submit is [Engine.Submit] up to where that waits.
-func (d *Driver) Submit(r *api.SubmitRequest, who Caller) (<-chan gang.Outcome, error) {
+func (d *Driver) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (<-chan gang.Outcome, error) {
 	ev, _, err := d.e.resolve(r, who)
 	if err != nil {
+		return nil, err
+	}
+	if ev.Recalled, err = recall(ctx, d.e.store, ev.Spec.Dependency, d.e.view.job); err != nil {
 		return nil, err
 	}
 	return d.Hand(*ev), nil

@@ -54,6 +54,9 @@ type Options struct {
 	Policy   sched.Policy
 	Record   Recorder
 	Version  string
+	// Run names this process, unlike any other that had this store or a copy of it; empty: it
+	// goes without, and an old copy is noticed by its commit number alone.
+	Run string
 	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
 	AcceptStore bool
 	// Fence makes sure that nothing runs on a lost node; nil: the site has no such means.
@@ -79,12 +82,16 @@ type Engine struct {
 	bus    bus
 	said   said
 	meet   barriers
+	freed  freed
 	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer fencer
 	teller teller
 	past   history
-	plan   planning
-	driver *Driver // nil: Run is the engine's goroutine
+	runs   []store.Run // of this store, the last is this process; empty: it could not be noted
+	// accepted is the highest commit of another copy that a person has accepted.
+	accepted uint64
+	plan     planning
+	driver   *Driver // nil: Run is the engine's goroutine
 }
 
 // request is one event, or a look at the state from inside (inspect), with its answer.
@@ -119,6 +126,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e.teller.hook = opt.TellIdle
 	e.past.archive, e.past.more = opt.Archive, true // what a crash may have left
 	e.view.init(e.world, opt.Store.Lineage())
+	if err := e.beginRun(ctx); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	if err := e.restoreBarriers(ctx); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}

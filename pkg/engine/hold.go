@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gangd/pkg/api"
 	"gangd/pkg/fault"
 	"gangd/pkg/gang"
+	"gangd/pkg/store"
 )
 
 // A store that went back in time (an old copy put back) does not know what was ordered
@@ -25,16 +27,66 @@ const minSkip = 1_000_000
 var errHold = &api.Error{Code: api.CodeOnHold, Message: "the controller is on hold: its store is older than what its nodes have seen",
 	Hint: "gctl ping says more; an admin puts the newest store back, or accepts this one with gangd --accept-store"}
 
+// beginRun notes this process in the store. Where there is no room for that it goes without a
+// name, and tells nodes none: one that no later process finds in the store would look like
+// that of another copy.
+func (e *Engine) beginRun(ctx context.Context) error {
+	if e.opt.Run == "" {
+		return nil
+	}
+	runs, err := e.store.Begin(ctx, e.opt.Run)
+	if errors.Is(err, store.ErrFull) {
+		e.log.Warn("state disk full: until the next start an old copy of the store is known by its commit number alone")
+		return nil
+	}
+	e.runs = runs
+	return err
+}
+
+func (e *Engine) run() string {
+	if len(e.runs) == 0 {
+		return ""
+	}
+	return e.opt.Run
+}
+
+// lastOf is the highest commit that this store has of a run. Of one that it does not know it
+// can have none from after this process began: a copy from before that run, or the store to
+// which one puts back what a copy was put in the place of.
+func (e *Engine) lastOf(run string) uint64 {
+	now := e.store.Lineage()
+	if run == "" || len(e.runs) == 0 || fault.Is(fault.RunIgnored) {
+		return now
+	}
+	for i := range e.runs {
+		switch {
+		case e.runs[i].Name != run:
+		case i == len(e.runs)-1:
+			return now
+		default:
+			return max(e.runs[i+1].Began, e.accepted)
+		}
+	}
+	return max(e.runs[len(e.runs)-1].Began, e.accepted)
+}
+
 // checkLineage looks at a hello before it is applied. It says whether the event may be.
 func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) error {
 	hello, ok := ev.(gang.NodeHello)
-	if !ok || hello.Hello.LineageSeen <= e.store.Lineage() || fault.Is(fault.HoldIgnored) {
+	if !ok || fault.Is(fault.HoldIgnored) {
 		return nil
 	}
-	seen, have := hello.Hello.LineageSeen, e.store.Lineage()
+	seen, have := hello.Hello.LineageSeen, e.lastOf(hello.Hello.RunSeen)
+	if seen <= have {
+		return nil
+	}
 	if !e.opt.AcceptStore {
 		text := fmt.Sprintf("HOLD: the store is at commit %d, but node %s has seen commit %d: an old copy was put back",
 			have, hello.Hello.Node, seen)
+		if now := e.store.Lineage(); now >= seen {
+			text = fmt.Sprintf("HOLD: by this store an earlier start of the controller ended at commit %d, and it is at commit %d now, but node %s has seen commit %d of that start: an old copy was put back",
+				have, now, hello.Hello.Node, seen)
+		}
 		e.view.setHold(text)
 		e.log.Error(text, "next", "put the newest store back, or accept this one: gangd --accept-store")
 		return nil
@@ -44,7 +96,8 @@ func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) error {
 		return err
 	}
 	e.world.SkipIDs(next)
-	e.view.setLineage(seen)
+	e.accepted = max(e.accepted, seen)
+	e.view.setLineage(e.store.Lineage())
 	e.log.Warn("an older store was accepted", "commit", have, "seen", seen, "node", hello.Hello.Node, "next_id", next)
 	return nil
 }

@@ -218,6 +218,7 @@ func (s *said) drop(jobs []int64) {
 
 // settle brings what hangs on a job up to date after a commit.
 func (e *Engine) settle(ch *gang.Changes) {
+	e.freed.wake(ch.Jobs)
 	for _, j := range ch.Jobs {
 		over := e.meet.check(j)
 		e.said.wake(j.ID)

@@ -279,9 +279,15 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 		return nil, err
 	}
 	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
+	steps, err := e.store.Steps(ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
 	for i := range rows {
 		if !rows[i].Started.IsZero() {
-			d.Attempts = append(d.Attempts, attempt(j.Spec, &rows[i], len(d.Attempts)+1))
+			a := attempt(j.Spec, &rows[i], len(d.Attempts)+1)
+			a.Steps = e.attemptSteps(j, &rows[i], &a, steps)
+			d.Attempts = append(d.Attempts, a)
 		}
 	}
 	return d, nil

@@ -28,7 +28,11 @@ func (e *Engine) welcome(err error) (*api.Welcome, error) {
 	}
 	e.view.mu.RLock()
 	defer e.view.mu.RUnlock()
-	return &api.Welcome{Version: e.opt.Version, Lineage: e.view.lineage, Settings: e.opt.Settings}, nil
+	w := &api.Welcome{Version: e.opt.Version, Settings: e.opt.Settings}
+	if e.view.hold == "" { // else the node keeps what it knows better
+		w.Lineage, w.Run = e.view.lineage, e.run()
+	}
+	return w, nil
 }
 
 // partitionsOf names the partitions a node is in; a partition without nodes has them all.
@@ -67,9 +71,12 @@ func (e *Engine) Desired(node string) (a []api.Assignment, specs map[string]*api
 	return d.assignments, d.specs, e.view.hold == ""
 }
 
-// Lineage is the number of the newest commit.
+// Lineage is the number of the newest commit, 0 on hold.
 func (e *Engine) Lineage() uint64 {
 	e.view.mu.RLock()
 	defer e.view.mu.RUnlock()
+	if e.view.hold != "" {
+		return 0
+	}
 	return e.view.lineage
 }

@@ -29,14 +29,20 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 	})
 }
 
+// maxComment bounds what a change puts into the job's own row; one of the spec is stored once
+// for all elements of an array.
+const maxComment = 1024
+
 // checkUpdate refuses what is wrong for whatever job.
 func checkUpdate(r *api.UpdateRequest, who Caller) error {
 	switch {
 	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Deadline == nil && r.Partition == nil &&
-		r.ArrayLimit == nil && r.Dependency == nil:
+		r.ArrayLimit == nil && r.Dependency == nil && r.Comment == nil:
 		return api.Errorf(api.CodeInvalid, "nothing to change was given")
 	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
 		return api.Errorf(api.CodeInvalid, "name %q is empty or has control characters", *r.Name)
+	case r.Comment != nil && (len(*r.Comment) > maxComment || strings.ContainsFunc(*r.Comment, func(c rune) bool { return c < ' ' || c == 0x7f })):
+		return api.Errorf(api.CodeInvalid, "a comment may have %d bytes and no control characters", maxComment)
 	case r.TimeLimit != nil && *r.TimeLimit < 0:
 		return api.Errorf(api.CodeInvalid, "a time may not be negative")
 	case r.ArrayLimit != nil && *r.ArrayLimit < 0:
@@ -56,7 +62,7 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 
 // updateOf resolves a request for one job.
 func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
-	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency}
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment}
 	if r.Nice != nil {
 		ev.Priority = new(-*r.Nice)
 	}

@@ -54,6 +54,7 @@ const (
 	FsyncIgnored    Mutant = "fsync-ignored"
 	DiskFullDropped Mutant = "disk-full-dropped"
 	HoldIgnored     Mutant = "hold-ignored"
+	RunIgnored      Mutant = "run-ignored"
 	IDReused        Mutant = "id-reused"
 	KeyForgotten    Mutant = "key-forgotten"
 
@@ -127,6 +128,7 @@ var All = []Known{
 	{FsyncIgnored, "after a failed fsync the controller goes on"},
 	{DiskFullDropped, "a commit that finds the disk full is dropped"},
 	{HoldIgnored, "a store that is older than what nodes have seen is believed"},
+	{RunIgnored, "a store that lacks few commits is believed when it has caught up in number"},
 	{IDReused, "after a restart ids follow the newest job that lives"},
 	{KeyForgotten, "after a restart the keys of submissions are not known"},
 

@@ -278,6 +278,7 @@ func (w *World) block(e *entry, avoid []string) {
 	}
 	j.Members, j.Drain, j.ReservedAt = nil, nil, time.Time{}
 	j.Eligible, j.Avoid, j.CutTo = w.now.Wall, avoid, 0
+	j.NextStep = 0
 	w.armDeadline(e)
 	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
 }

@@ -135,7 +135,21 @@ func (w *World) release(ev Release) Outcome {
 }
 
 func (w *World) requeue(ev Requeue) Outcome {
-	return w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By))
+	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By))
+	if ev.Hold == "" || out.Refused != nil {
+		return out
+	}
+	// Held at once and not when the drain is over: nothing can come in between, and a restart
+	// of the controller loses nothing. Being held counts only while a job waits.
+	switch e := w.jobs[ev.Job]; e.job.Held {
+	case ev.Hold, HeldAdmin:
+		return out
+	default:
+		w.edit(e).Held = ev.Hold
+		w.emitJob(e.job, api.Event{Type: api.EventHeld, Text: ev.Hold})
+		w.touch(e)
+	}
+	return applied()
 }
 
 func (w *World) preempt(ev Preempt) Outcome {

@@ -23,7 +23,11 @@ func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
 		p := h.members[k]
 		j := p.e.job
-		out = append(out, w.assignment(p.e, k, &j.Members[p.i]))
+		a := w.assignment(p.e, k, &j.Members[p.i])
+		if a.Gate != nil {
+			a.Steps = w.stepOrders(j, p.i)
+		}
+		out = append(out, a)
 		specs[j.SpecHash] = j.Spec
 	}
 	for _, l := range h.node.Left {

@@ -171,6 +171,7 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 			codes[r] = exitCode(&j.Ranks[r])
 		}
 	}
+	w.stepsLeft(e, i)
 	delete(w.nodes[m.Node].members, j.key())
 	w.desired = append(w.desired, m.Node)
 	e.alive--

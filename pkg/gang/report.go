@@ -218,6 +218,7 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		}
 	}
 	changed = w.ownStop(e, i, ma) || changed
+	changed = w.stepsSaid(e, i, ma.Steps) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
 	switch {

@@ -191,6 +191,19 @@ func happenings() map[string]func(b *bench) Outcome {
 		"rank says it is ready": func(b *bench) Outcome {
 			return b.step(Ready{Job: 1, Epoch: key(b).Epoch, Ranks: []int{1}})
 		},
+		"step begins": send(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{Tasks: 1, NodeList: []string{"n2"}}}),
+		"step is ended": func(b *bench) Outcome {
+			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{Tasks: 1, NodeList: []string{"n2"}}})
+			return b.step(StepStop{Job: 1, Step: 0})
+		},
+		"step is over on its node": func(b *bench) Outcome {
+			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{Tasks: 1, NodeList: []string{"n2"}}})
+			if e := b.w.jobs[1]; e != nil && len(e.job.Steps) == 0 && len(e.job.Members) > 0 {
+				b.w.edit(e).Steps = []Step{{Parts: []StepPart{{Member: 1, Tasks: []int{0}}}}} // begun before the stop
+				b.w.edit(e).NextStep = 1
+			}
+			return b.say("n2", api.MemberActual{MemberKey: key(b), Phase: api.PhaseRunning, Steps: []api.StepActual{{ID: 0, Over: true}}})
+		},
 		"3 h pass":          late(3 * time.Hour),
 		"tick, nothing due": send(Tick{}),
 		"30 s pass":         late(30 * time.Second),

@@ -34,6 +34,7 @@ type Job struct {
 	Held      string // "", "user", "admin"
 	TimeLimit time.Duration
 	Deadline  time.Time // it has ended by then; zero: none
+	Comment   *string   // nil: as submitted
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
@@ -56,6 +57,8 @@ type Job struct {
 	Checkpoint       *Checkpoint   // newest set; nil: none
 	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
 	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
+	Steps            []Step        // of the current epoch that have not ended, by id
+	NextStep         int           // the smallest step id of the current epoch never given out
 }
 
 // ArrayInfo is what the elements of an array share.
@@ -214,8 +217,9 @@ type Release struct {
 
 // Requeue drains a running gang and queues it again.
 type Requeue struct {
-	Job int64
-	By  string
+	Job  int64
+	By   string
+	Hold string // who holds it then, [HeldUser] or [HeldAdmin]; empty: nobody
 }
 
 // Preempt drains a running gang for the sake of another; it is queued again.
@@ -251,6 +255,7 @@ type Outcome struct {
 	Ignored string     // why nothing was to be done (a repeat)
 	Refused *api.Error // why it was not allowed; nothing changed
 	JobIDs  []int64    // of a Submit: in order
+	Step    *Step      // of a StepBegin
 }
 
 // Changes is what steps changed since they were last taken: one commit's worth. Each
@@ -259,6 +264,7 @@ type Changes struct {
 	Jobs   []*Job     // header and members
 	Ranks  []RankRow  // only the ranks that changed
 	Epochs []EpochRow // attempts, newest form
+	Steps  []api.Step // that have ended
 	Nodes  []*Node
 	// Reservations that changed, by name; a nil one is gone.
 	Reservations []ReservationRow

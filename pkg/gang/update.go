@@ -19,6 +19,7 @@ type Update struct {
 	Priority   *int64
 	Begin      *time.Time // zero: now
 	Deadline   *time.Time // zero: none
+	Comment    *string
 	Partition  *string
 	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
 	Dependency *api.Dependency // without conditions: none
@@ -43,6 +44,10 @@ func (w *World) update(ev Update) Outcome {
 		say("priority %d, was %d", *p, e.job.Priority)
 		w.edit(e).Priority = *p
 	}
+	if c := ev.Comment; c != nil && *c != CommentOf(e.job) {
+		say("comment %q, was %q", *c, CommentOf(e.job))
+		w.edit(e).Comment = c
+	}
 	w.move(e, ev.Partition, say)
 	w.delay(e, ev.Begin, say)
 	w.limitArray(e, ev.ArrayLimit, say)
@@ -57,6 +62,14 @@ func (w *World) update(ev Update) Outcome {
 	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: text})
 	w.touch(e)
 	return applied()
+}
+
+// CommentOf is what a job's comment is now.
+func CommentOf(j *Job) string {
+	if j.Comment != nil {
+		return *j.Comment
+	}
+	return j.Spec.Comment
 }
 
 // updatable refuses all of an update when a part of it can't be done.

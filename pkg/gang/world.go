@@ -39,6 +39,7 @@ type World struct {
 	epochs     map[api.MemberKey]EpochRow
 	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	events     []api.Event
+	steps      []api.Step
 	purged     []int64
 	desired    []string // with repeats: a map that was once large stays slow to walk
 	queue      []int64  // with repeats
@@ -156,6 +157,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.putReservation(ev)
 	case DropReservation:
 		return w.dropReservation(ev)
+	case StepBegin:
+		return w.beginStep(ev)
+	case StepStop:
+		return w.stopStep(ev)
 	case Tick:
 		return w.tick()
 	}
@@ -193,6 +198,10 @@ func clone(j *Job) *Job {
 	c.Ranks = slices.Clone(j.Ranks)
 	c.Members = slices.Clone(j.Members)
 	c.Used = maps.Clone(j.Used)
+	c.Steps = slices.Clone(j.Steps)
+	for i := range c.Steps {
+		c.Steps[i].Parts = slices.Clone(c.Steps[i].Parts)
+	}
 	if j.Drain != nil {
 		d := *j.Drain
 		d.Later = slices.Clone(d.Later)
@@ -234,7 +243,7 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Events: w.events, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Events: w.events, Steps: w.steps, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		// One that has left memory since is here too: its end must reach the store.
@@ -261,7 +270,7 @@ func (w *World) Take() Changes {
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
-	w.dirtyJobs, w.dirtyNodes, w.events, w.purged = nil, nil, nil, nil
+	w.dirtyJobs, w.dirtyNodes, w.events, w.steps, w.purged = nil, nil, nil, nil, nil
 	if len(w.epochs) > 0 {
 		w.epochs = map[api.MemberKey]EpochRow{}
 	}

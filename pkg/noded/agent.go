@@ -33,13 +33,15 @@ func (d *Daemon) Hello() *api.Hello {
 	members := d.board.all()
 	health := d.board.healthNow()
 	d.cards.refresh(members)
+	told := d.state.told.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
-		LineageSeen: d.state.lineage.Load(), Members: members}
+		LineageSeen: told.lineage, RunSeen: told.run, Members: members}
 }
 
 // Welcome implements [session.Agent].
 func (d *Daemon) Welcome(w *api.Welcome) {
+	d.state.run = w.Run
 	d.Lineage(w.Lineage)
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
@@ -102,7 +104,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	m := d.lookup(a.MemberKey)
 	if m == nil {
 		m = d.newMember(a.MemberKey)
-		m.want = want{gate: a.Gate, stop: a.Stop}
+		m.want = want{gate: a.Gate, stop: a.Stop, steps: a.Steps}
 		phase := FirstPhase(a)
 		if phase == api.PhasePreparing {
 			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
@@ -112,7 +114,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 		return
 	}
 	d.mu.Unlock()
-	m.set(func(w *want) { w.gate, w.stop = a.Gate, a.Stop })
+	m.set(func(w *want) { w.gate, w.stop, w.steps = a.Gate, a.Stop, a.Steps })
 	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
 		s := d.site()
 		d.watch.ask(a.MemberKey, a.Check, &s)

@@ -57,10 +57,11 @@ type want struct {
 	spec   *api.Spec
 	gate   *api.Gate
 	stop   *api.Stop
-	lease  time.Duration // not 0: renew until then, boot clock
-	own    *api.Stop     // this node's own decision
-	warn   *shim.Warning // to be told
-	stacks string        // not empty: a word to the shim
+	steps  []api.StepOrder // with a gate
+	lease  time.Duration   // not 0: renew until then, boot clock
+	own    *api.Stop       // this node's own decision
+	warn   *shim.Warning   // to be told
+	stacks string          // not empty: a word to the shim
 	forget bool
 }
 
@@ -168,7 +169,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 			w = m.take() // that may have taken its time
 		}
 	}
-	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget},
+	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: w.steps},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
 		m.send(c)

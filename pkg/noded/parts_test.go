@@ -212,8 +212,9 @@ func TestLineageIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []uint64{5, 9, 3} {
-		if err := s.sawLineage(n); err != nil {
+	for _, saw := range []told{{5, "a"}, {9, "a"}, {3, "b"}, {9, "b"}, {0, "c"}, {8, "c"}} {
+		s.run = saw.run
+		if err := s.sawLineage(saw.lineage); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,8 +225,15 @@ func TestLineageIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close()
-	if again.lineage.Load() != 9 || again.id != id || again.lastBoot != again.boot {
-		t.Errorf("lineage %d, id %s, boots %s and %s", again.lineage.Load(), again.id, again.lastBoot, again.boot)
+	if *again.told.Load() != (told{9, "b"}) || again.id != id || again.lastBoot != again.boot {
+		t.Errorf("told %v, id %s, boots %s and %s", *again.told.Load(), again.id, again.lastBoot, again.boot)
+	}
+	// What a daemon wrote that did not know of runs.
+	if err := again.write(lineageFile, "17"); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.load(); err != nil || *again.told.Load() != (told{lineage: 17}) {
+		t.Errorf("told %v, %v", *again.told.Load(), err)
 	}
 }
 

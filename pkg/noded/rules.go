@@ -56,6 +56,7 @@ type Orders struct {
 	Stop   *api.Stop
 	Lease  time.Duration // not 0: renew until then, boot clock
 	Forget bool
+	Steps  []api.StepOrder // counts while the gate is open
 }
 
 // Told is what the shim of a member was told over the connection that is open.
@@ -64,6 +65,8 @@ type Told struct {
 	opened bool
 	limit  time.Duration
 	killed bool // the stop of a forget was sent
+	steps  []api.StepOrder
+	asked  bool // steps was sent
 }
 
 // Todo is what a member's orders lead to.
@@ -105,6 +108,14 @@ func (t *Told) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpe
 	if l := o.Gate.TimeLimit; l != 0 && l != t.limit {
 		t.limit = l
 		do.Send = append(do.Send, shim.Command{Limit: l})
+	}
+	if phase == api.PhaseRunning && (!t.asked && len(o.Steps) > 0 || t.asked && !session.SameSteps(t.steps, o.Steps)) {
+		if !mayOpen() {
+			do.Again = true
+			return do
+		}
+		t.steps, t.asked = o.Steps, true
+		do.Send = append(do.Send, shim.Command{Steps: &o.Steps})
 	}
 	if t.opened || phase != api.PhaseReady {
 		return do

@@ -35,9 +35,10 @@ type stateDir struct {
 	boot string
 	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
 	lastBoot string
-	lineage  atomic.Uint64 // written by the session's reader, read for the next hello
-	lease    time.Duration // -1: never told
-	hungUp   bool          // the controller ended the last session
+	run      string               // of the controller in session, owned by the session's reader
+	told     atomic.Pointer[told] // written by the session's reader, read for the next hello
+	lease    time.Duration        // -1: never told
+	hungUp   bool                 // the controller ended the last session
 	lock     *os.File
 }
 
@@ -85,8 +86,9 @@ func (s *stateDir) load() error {
 		}
 	}
 	s.lastBoot = s.read(bootFile)
-	seen, _ := strconv.ParseUint(s.read(lineageFile), 10, 64) // absent or torn: nothing was seen
-	s.lineage.Store(seen)
+	number, run, _ := strings.Cut(s.read(lineageFile), " ")
+	seen, _ := strconv.ParseUint(number, 10, 64) // absent or torn: nothing was seen
+	s.told.Store(&told{seen, run})
 	s.lease = -1
 	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
 		s.lease = d
@@ -110,13 +112,21 @@ func (s *stateDir) write(name, text string) error {
 	return os.Rename(tmp, filepath.Join(s.path, name))
 }
 
-// sawLineage keeps the highest lineage: a controller whose store went back in time is told.
+// told is the highest lineage that a controller told, and which process of it did.
+type told struct {
+	lineage uint64
+	run     string // empty: the controller did not say
+}
+
+// sawLineage keeps the highest lineage with the run that told it: a controller whose store went
+// back in time is told.
 func (s *stateDir) sawLineage(n uint64) error {
-	if n <= s.lineage.Load() {
+	have := s.told.Load()
+	if n < have.lineage || n == 0 || n == have.lineage && s.run == have.run {
 		return nil
 	}
-	s.lineage.Store(n)
-	return s.write(lineageFile, strconv.FormatUint(n, 10))
+	s.told.Store(&told{n, s.run})
+	return s.write(lineageFile, strings.TrimSpace(fmt.Sprintf("%d %s", n, s.run)))
 }
 
 // sawLease keeps the lease: a daemon that starts while no controller runs has to renew the

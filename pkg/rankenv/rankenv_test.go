@@ -171,7 +171,7 @@ func TestPerNode(t *testing.T) {
 		counts []int
 		want   string
 	}{{[]int{2, 2, 2}, "2(x3)"}, {[]int{2, 2, 1}, "2(x2),1"}, {[]int{1}, "1"}, {[]int{1, 2, 2}, "1,2(x2)"}} {
-		if got := (&layout{}).perNode(c.counts); got != c.want {
+		if got := api.PerNode(c.counts); got != c.want {
 			t.Errorf("%v: %s, want %s", c.counts, got, c.want)
 		}
 	}

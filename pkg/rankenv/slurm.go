@@ -1,7 +1,6 @@
 package rankenv
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -21,8 +20,8 @@ func (m *Member) slurm(e *env, l *layout) {
 		{"SLURM_NNODES", nodes}, {"SLURM_JOB_NUM_NODES", nodes},
 		{"SLURM_JOB_NODELIST", m.NodeList}, {"SLURM_NODELIST", m.NodeList},
 		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
-		{"SLURM_TASKS_PER_NODE", l.perNode(l.counts)},
-		{"SLURM_JOB_CPUS_PER_NODE", l.perNode(l.cpus)},
+		{"SLURM_TASKS_PER_NODE", api.PerNode(l.counts)},
+		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus)},
 		{"SLURM_CPUS_PER_TASK", strconv.Itoa(s.CPUsPerRank)},
 		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
 		{"SLURM_RESTART_COUNT", strconv.Itoa(b.RestartCount)},
@@ -99,24 +98,4 @@ func newLayout(s *api.Spec, b *api.AssignmentBody, node int) *layout {
 		l.peers = peers.String()
 	}
 	return l
-}
-
-// perNode writes figures by node in Slurm's way: "2(x3),1".
-func (l *layout) perNode(figures []int) string {
-	var b strings.Builder
-	for i := 0; i < len(figures); {
-		run := i + 1
-		for run < len(figures) && figures[run] == figures[i] {
-			run++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(figures[i]))
-		if run-i > 1 {
-			fmt.Fprintf(&b, "(x%d)", run-i)
-		}
-		i = run
-	}
-	return b.String()
 }

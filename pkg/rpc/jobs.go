@@ -50,6 +50,40 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 	return reply(w, api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs})
 }
 
+// history streams jobs with their attempts, one a line: a site's year does not have to fit
+// into an answer. What breaks off in the middle ends without its last line feed.
+func (s *Server) history(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	var q api.HistoryQuery
+	if err := read(r, &q); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", api.HistoryType)
+	w.Header().Set("Trailer", "Gang-Error")
+	out := json.NewEncoder(w)
+	wrote := false
+	err := s.Engine.History(r.Context(), &q, id.UID, func(d *api.JobDetail) error {
+		wrote = true
+		return out.Encode(d)
+	})
+	if err != nil && wrote && r.Context().Err() == nil {
+		b, _ := json.Marshal(&api.Error{Code: api.CodeOf(err), Message: err.Error()})
+		w.Header().Set("Gang-Error", string(b))
+		return nil
+	}
+	return err
+}
+
+// script gives what was submitted, byte for byte.
+func (s *Server) script(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	j, err := s.job(r, r.PathValue("ref"), auth.OpScript, id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, err = w.Write(j.Spec.Script)
+	return err
+}
+
 // job resolves the {ref} or ?job= of a call and checks that the caller may do op to it.
 // What he may not know of answers as what is not there.
 func (s *Server) job(r *http.Request, text string, op auth.Op, id auth.Identity) (*gang.Job, error) {
@@ -134,7 +168,14 @@ func (s *Server) act(action string, op auth.Op) handler {
 		if err := read(r, &req); err != nil {
 			return err
 		}
-		out, err := s.Engine.Act(r.Context(), action, &req.JobQuery, caller(id), may(op, id))
+		do := action
+		if req.Hold {
+			if action != "requeue" {
+				return api.Errorf(api.CodeInvalid, "hold belongs to a requeue")
+			}
+			do = "requeue-hold"
+		}
+		out, err := s.Engine.Act(r.Context(), do, &req.JobQuery, caller(id), may(op, id))
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -94,7 +93,8 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.startAt(c, slots, pl.end(c))
 		return
 	}
-	if pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, pl.end(c)), pl.end(c)), pl.end(c)) {
+	end := pl.end(c)
+	if (sh.need.Parts != nil || pl.windows != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, end), end), end) {
 		pl.unbook(at)
 		return
 	}
@@ -159,9 +159,9 @@ func (pl *planner) keep(b booking) bool {
 	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
 		return false
 	}
-	b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
+	b.grants = pl.claimGrants(&b)
 	for _, g := range b.grants {
-		if _, err := pl.clearedFor(&b, g.at).Take(g.Grant); err != nil {
+		if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -169,7 +169,7 @@ func (pl *planner) keep(b booking) bool {
 	if b.isMove() && len(b.Victims) == 0 && !pl.vacant(b.grants) {
 		// A victim was refused, or something else came between: a plain claim.
 		b.Until = time.Time{}
-		b.grants = pl.grants(b.c, b.Slots, epochClaim, b.Until)
+		b.grants = pl.claimGrants(&b)
 	}
 	if !b.isMove() {
 		b.At = pl.freeAt(b.grants)
@@ -181,9 +181,9 @@ func (pl *planner) keep(b booking) bool {
 		b.Looked = pl.now
 		// Only for a time that is known and earlier: what a claimant was promised never
 		// gets later by a move.
-		if slots, at := pl.earliest(b.c, sh, b.c.Avoid); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
+		if slots, at := pl.earliest(b.c, sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
 			b.Slots, b.At = slots, at
-			b.grants = pl.grants(b.c, slots, epochClaim, time.Time{})
+			b.grants = pl.claimGrants(&b)
 		}
 	}
 	pl.book(b)
@@ -217,14 +217,14 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 		return false
 	}
 	b := booking{Claim: Claim{Job: c.Job, Looked: pl.now}, c: c}
-	if b.Slots, b.At = pl.earliest(c, sh, c.Avoid); b.Slots == nil {
-		b.Slots = pl.findClaim(sh.need, pl.around(c))
+	if b.Slots, b.At = pl.earliest(c, sh, c.Avoid, time.Time{}); b.Slots == nil {
+		b.Slots = pl.findClaim(sh, pl.around(c))
 	}
 	if b.Slots == nil {
 		sh.unclaimable = true // claims only add up within a plan
 		return false
 	}
-	b.grants = pl.grants(c, b.Slots, epochClaim, time.Time{})
+	b.grants = pl.claimGrants(&b)
 	if b.At.IsZero() {
 		at, ok := pl.mayHave(c, b.grants, pl.freeAt(b.grants))
 		if !ok {
@@ -246,15 +246,11 @@ func (pl *planner) book(b booking) {
 	})
 	pl.booked = slices.Insert(pl.booked, at, b)
 	if pl.hard != nil && pl.isHard(&b) {
-		for _, g := range b.grants {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
-		}
+		pl.hard.putAll(b.grants)
 	}
 	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
 	for _, l := range pl.levels[at+1:] {
-		for _, g := range b.grants {
-			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
-		}
+		l.putAll(b.grants)
 	}
 }
 
@@ -286,6 +282,41 @@ func (pl *planner) unbook(at int) {
 	}
 }
 
+// fitsWithout reports whether a gang fits on the nodes of levelWithout, and leaves the count
+// of room there for its reason. Mostly it does not, and a level of its own costs more.
+func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string) bool {
+	d, l0, rs := sh.need, pl.levels[0], &pl.mem.rooms
+	t := pl.tallyOf(pl.look(sh, l0, avoid))
+	rs.begin(len(l0.nodes))
+	pl.touched = pl.touched[:0]
+	for i := range pl.booked {
+		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
+			for j := range b.grants {
+				g := &b.grants[j]
+				if rs.at(g.at) == nil {
+					pl.touched = append(pl.touched, g.at)
+				}
+				rs.open(g.at, l0.nodes[g.at]).Restore(&g.Grant)
+			}
+		}
+	}
+	for _, at := range pl.touched {
+		n := l0.nodes[at]
+		was := d.Ranks(n)
+		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
+			continue
+		}
+		t.addAll(was, -1)
+		if is := rs.at(at).Ranks(d); is > 0 {
+			t.add(is)
+		}
+	}
+	if layoutOf(d).members(t) > 0 {
+		return true
+	}
+	return len(avoid) > 0 && pl.fitsWithout(own, end, sh, nil)
+}
+
 // levelWithout is the nodes as the claimant of a booking sees them, when it would run until
 // end: its own claim is not in its way.
 func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
@@ -298,9 +329,7 @@ func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
 	l := pl.mem.pool.clone(pl.levels[0])
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
-			for _, g := range b.grants {
-				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
-			}
+			l.putAll(b.grants)
 		}
 	}
 	return l
@@ -311,20 +340,21 @@ func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
 
 // clearedFor is a node with nothing on it but the claims that b must leave alone: a move
 // and a claim may have the same places, when the one is over before the other.
-func (pl *planner) clearedFor(b *booking, at int) *cluster.Node {
-	n := pl.levels[0].nodes[at].Emptied()
+func (pl *planner) clearedFor(b *booking, at int) *cluster.Room {
+	r := &pl.mem.room
+	r.OfEmptied(pl.levels[0].nodes[at])
 	for i := range pl.booked {
 		o := &pl.booked[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
 			continue
 		}
-		for _, g := range o.grants {
-			if g.at == at {
-				n = n.Restore(g.Grant)
+		for i := range o.grants {
+			if g := &o.grants[i]; g.at == at {
+				r.Restore(&g.Grant)
 			}
 		}
 	}
-	return n
+	return r
 }
 
 // over reports whether the claimant of a move has ended when that of another claim starts.
@@ -332,8 +362,8 @@ func (b *booking) over(o *booking) bool { return !o.isMove() && !o.At.IsZero() &
 
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
 func (pl *planner) vacant(grants []nodeGrant) bool {
-	for _, g := range grants {
-		if _, err := pl.levels[0].nodes[g.at].Take(g.Grant); err != nil {
+	for i := range grants {
+		if g := &grants[i]; !pl.levels[0].nodes[g.at].Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -351,131 +381,4 @@ func (pl *planner) cleared(at int) *cluster.Node {
 		}
 	}
 	return n
-}
-
-// findClaim chooses places over the whole of the ready nodes, those that need the least
-// further freeing: for when it is not known when what runs will end.
-func (pl *planner) findClaim(d *cluster.Need, avoid []string) []cluster.Slot {
-	if d.Parts != nil {
-		return pl.claimMixed(d, avoid)
-	}
-	spots := pl.spotsEmpty(d, avoid)
-	l := layoutOf(d)
-	if l.members(pl.tallyOf(spots)) == 0 {
-		if len(avoid) > 0 {
-			return pl.findClaim(d, nil)
-		}
-		return nil
-	}
-	var slots []cluster.Slot
-	for _, m := range l.chooseClaim(spots) {
-		slots = append(slots, pl.claimOn(d, m)...)
-	}
-	return slots
-}
-
-func (pl *planner) spotsEmpty(d *cluster.Need, avoid []string) []spot {
-	var spots []spot
-	claimed := make(map[int]bool)
-	for i := range pl.booked {
-		for _, g := range pl.booked[i].grants {
-			claimed[g.at] = true
-		}
-	}
-	top := pl.top()
-	for at, n := range pl.levels[0].nodes {
-		if !n.Ready || slices.Contains(avoid, n.Name) {
-			continue
-		}
-		total := 0
-		if claimed[at] {
-			total = d.Ranks(pl.cleared(at))
-		} else {
-			total = d.RanksEmpty(n)
-		}
-		if total > 0 && d.Admits(n) {
-			spots = append(spots, spot{at: at, ranks: total, now: min(total, d.Ranks(top.nodes[at])), free: d.Free(top.nodes[at])})
-		}
-	}
-	return spots
-}
-
-// chooseClaim takes the spots with most room free already until they hold the gang. When
-// that is more members than allowed, the ones with least room in all are exchanged for
-// the largest others.
-func (l layout) chooseClaim(spots []spot) []member {
-	if l.perNode > 0 {
-		return l.claimFixed(spots)
-	}
-	slices.SortFunc(spots, func(a, b spot) int {
-		return cmp.Or(cmp.Compare(b.now, a.now), cmp.Compare(b.free, a.free), cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.at, b.at))
-	})
-	n, sum := 0, 0
-	for n < len(spots) && n < l.hi && (sum < l.size || n < l.lo) {
-		sum += spots[n].ranks
-		n++
-	}
-	chosen, rest := spots[:n], slices.Clone(spots[n:])
-	slices.SortStableFunc(chosen, byRanks)
-	slices.SortStableFunc(rest, byRanks)
-	for i := n - 1; sum < l.size; i-- {
-		next := rest[n-1-i]
-		sum += next.ranks - chosen[i].ranks
-		chosen[i] = next
-	}
-	return l.dealClaim(chosen)
-}
-
-// dealClaim gives each spot a rank, then what is free there, then the rest.
-func (l layout) dealClaim(spots []spot) []member {
-	out := make([]member, len(spots))
-	left := l.size
-	for pass := range 3 {
-		for i, s := range spots {
-			limit := [...]int{1, s.now, s.ranks}[pass]
-			k := min(left, max(0, limit-out[i].ranks))
-			out[i] = member{s.at, out[i].ranks + k}
-			left -= k
-		}
-	}
-	return byName(out)
-}
-
-func (l layout) claimFixed(spots []spot) []member {
-	freeFirst := func(k int) func(a, b spot) int {
-		return func(a, b spot) int {
-			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at))
-		}
-	}
-	var out []member
-	for left := l.size; left > 0; {
-		k := min(l.perNode, left)
-		fit := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return s.ranks < k || holds(out, s.at) })
-		slices.SortFunc(fit, freeFirst(k))
-		n := max(1, left/l.perNode)
-		for _, s := range fit[:n] {
-			out = append(out, member{s.at, k})
-			left -= k
-		}
-	}
-	return out
-}
-
-// claimOn picks the cards of one member: those free now first, then such as must be
-// waited for.
-func (pl *planner) claimOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := pl.top().nodes[m.at], pl.cleared(m.at)
-	now := min(m.ranks, d.Ranks(here))
-	if now == m.ranks {
-		return d.Pick(here, now)
-	}
-	if now == 0 || d.NodeCards > 0 {
-		return d.Pick(empty, m.ranks)
-	}
-	slots := d.Pick(here, now)
-	taken := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochClaim}, slots, time.Time{})
-	for i := range taken.Cards {
-		taken.Cards[i].Exclusive = true // not twice for the same gang
-	}
-	return append(slots, d.Pick(empty.Restore(taken), m.ranks-now)...)
 }

@@ -1,23 +1,14 @@
 package sched
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
 // overdue is how soon something is expected to end that should have ended by now.
 const overdue = time.Minute
-
-// ending is a grant and when it ends at the latest.
-type ending struct {
-	at  int
-	t   time.Time
-	key api.MemberKey
-}
 
 // endOf is when a grant ends at the latest; zero: not known. A gang that is being stopped
 // ends sooner than its time limit says, and also without one.
@@ -45,63 +36,100 @@ func (pl *planner) stopping() map[int64]time.Time {
 	return pl.stopBy
 }
 
-// byEnd is everything on the ready nodes whose end is known, the first to end first.
-func (pl *planner) byEnd() []ending {
-	if pl.ends != nil && pl.endsAt == len(pl.starts) {
-		return pl.ends
+// byEnd is everything on the ready nodes whose end is known, with the starts planned so
+// far, the first to end first.
+func (pl *planner) byEnd() *ends {
+	if pl.others == nil || pl.othersAt != len(pl.starts) {
+		pl.others, pl.othersAt = pl.otherEnds(pl.others[:0]), len(pl.starts)
 	}
-	pl.ends, pl.endsAt = pl.ends[:0], len(pl.starts)
-	for at, n := range pl.levels[0].nodes {
-		if !n.Ready {
-			continue
+	s := &ends{pieces: pl.mem.ends.pieces, other: pl.others, not: pl.stopping()}
+	// What is overdue is among the others.
+	for len(s.pieces) > 0 {
+		p := s.pieces[0]
+		if s.i, _ = slices.BinarySearchFunc(p, pl.now, func(e ending, now time.Time) int { return e.t.Compare(now) }); s.i < len(p) {
+			break
 		}
-		for i := range n.Grants {
-			if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
-				pl.ends = append(pl.ends, ending{at, t, n.Grants[i].MemberKey})
+		s.pieces, s.i = s.pieces[1:], 0
+	}
+	return s
+}
+
+// otherEnds lists what ends at another time than the timeline has it: what is overdue or is
+// being stopped, and the starts planned so far.
+func (pl *planner) otherEnds(out []ending) []ending {
+	stopping := pl.stopping()
+	for _, p := range pl.mem.ends.pieces {
+		if len(p) == 0 || !p[0].t.Before(pl.now) {
+			break
+		}
+		for _, e := range p {
+			if by, stops := stopping[e.key.Job]; e.t.Before(pl.now) && !(stops && by.Before(e.t)) {
+				e.t = pl.now.Add(overdue)
+				out = append(out, e)
 			}
 		}
 	}
-	slices.SortFunc(pl.ends, func(a, b ending) int {
-		return cmp.Or(a.t.Compare(b.t), cmp.Compare(a.at, b.at), cmp.Compare(a.key.Job, b.key.Job), cmp.Compare(a.key.Epoch, b.key.Epoch))
-	})
-	return pl.ends
+	if len(stopping) > 0 {
+		out = pl.stoppedEnds(out)
+	}
+	for _, g := range pl.started {
+		if !g.Until.IsZero() {
+			out = append(out, ending{g.at, pl.endOf(&g.Grant), g.MemberKey})
+		}
+	}
+	if out == nil {
+		out = []ending{}
+	}
+	slices.SortFunc(out, compareEnding)
+	return out
+}
+
+// stoppedEnds are those that come sooner because their gang is being stopped.
+func (pl *planner) stoppedEnds(out []ending) []ending {
+	for at, n := range pl.view.Nodes {
+		for _, g := range endsOn(n) {
+			if by, stops := pl.stopping()[g.Job]; stops && (g.Until.IsZero() || by.Before(g.Until)) {
+				if t := pl.endOf(&g); !t.IsZero() {
+					out = append(out, ending{at, t, g.MemberKey})
+				}
+			}
+		}
+	}
+	return out
 }
 
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
-// the claims made so far; nil when only the end of something unknown would make room.
-func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
+// the claims made so far; nil when only the end of something unknown would make room, or
+// when that is not sooner than before. Zero: whenever.
+func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	if pl.windows != nil {
 		return pl.earliestAround(c, sh, avoid)
 	}
 	d, l := sh.need, layoutOf(sh.need)
-	if d.Parts != nil {
-		return pl.earliestMixed(d, avoid)
+	if len(avoid) > 0 {
+		before = time.Time{} // it is not known yet whether the others would do at all
 	}
-	top := pl.top()
+	if d.Parts != nil {
+		return pl.earliestMixed(d, avoid, before)
+	}
+	top, rs := pl.top(), &pl.mem.rooms
 	t := pl.tallyOf(pl.look(sh, top, avoid))
-	changed := make(map[int]*cluster.Node)
-	admits := make(map[int]bool)
+	rs.begin(len(top.nodes))
 	ends := pl.byEnd()
-	for i := 0; i < len(ends); {
-		at := ends[i].t
-		for ; i < len(ends) && ends[i].t.Equal(at); i++ {
-			e := &ends[i]
-			ok, known := admits[e.at]
-			if !known {
-				n := top.nodes[e.at]
-				ok = d.Admits(n) && !slices.Contains(avoid, n.Name)
-				admits[e.at] = ok
-			}
-			if !ok {
+	for e, more := ends.next(); more; {
+		at := e.t
+		if !before.IsZero() && !at.Before(before) {
+			return nil, time.Time{}
+		}
+		for ; more && e.t.Equal(at); e, more = ends.next() {
+			n := top.nodes[e.at]
+			if !rs.allowed(e.at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 				continue
 			}
-			n := changed[e.at]
-			if n == nil {
-				n = top.nodes[e.at]
-			}
-			next := n.Release(e.key)
-			changed[e.at] = next
-			if was, is := d.Ranks(n), d.Ranks(next); was != is {
+			r := rs.open(e.at, n)
+			was := r.Ranks(d)
+			r.Release(e.key)
+			if is := r.Ranks(d); was != is {
 				if was > 0 {
 					t.addAll(was, -1)
 				}
@@ -109,19 +137,23 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string) ([]cluster.
 			}
 		}
 		if m := l.members(t); m > 0 {
-			return pl.settle(sh, avoid, changed, m, nil), at
+			return pl.settle(sh, avoid, m), at
 		}
 	}
 	if len(avoid) > 0 {
-		return pl.earliest(c, sh, nil)
+		return pl.earliest(c, sh, nil, time.Time{})
 	}
 	return nil, time.Time{}
 }
 
 // earliestMixed is earliest for a gang with roles: the end after which it fits is looked
 // for by halves, since each look packs all of its parts.
-func (pl *planner) earliestMixed(d *cluster.Need, avoid []string) ([]cluster.Slot, time.Time) {
-	ends, top := pl.byEnd(), pl.top()
+func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	var ends []ending
+	top, all := pl.top(), pl.byEnd()
+	for e, more := all.next(); more && (before.IsZero() || e.t.Before(before)); e, more = all.next() {
+		ends = append(ends, e)
+	}
 	after := func(n int) []cluster.Slot {
 		nodes := slices.Clone(top.nodes)
 		for _, e := range ends[:n] {
@@ -138,7 +170,7 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string) ([]cluster.Slo
 	n, found := len(ends), after(len(ends))
 	if found == nil {
 		if len(avoid) > 0 {
-			return pl.earliestMixed(d, nil)
+			return pl.earliestMixed(d, nil, time.Time{})
 		}
 		return nil, time.Time{}
 	}
@@ -156,25 +188,34 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string) ([]cluster.Slo
 	return found, ends[n-1].t
 }
 
-// settle chooses the places of a gang on the nodes as they will be; open says which of them
-// it may use then, nil: all.
-func (pl *planner) settle(sh *shape, avoid []string, changed map[int]*cluster.Node, m int, open func(at int) bool) []cluster.Slot {
-	d, l, top := sh.need, layoutOf(sh.need), pl.top()
-	node := func(at int) *cluster.Node {
-		if n := changed[at]; n != nil {
-			return n
-		}
-		return top.nodes[at]
-	}
+// settle chooses the places of a gang on the nodes as they will be: those with a room
+// without what is released there.
+func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
+	d, l, top, rs := sh.need, layoutOf(sh.need), pl.top(), &pl.mem.rooms
 	var spots []spot
-	for at := range top.nodes {
-		n := node(at)
-		if !n.Ready || slices.Contains(avoid, n.Name) || open != nil && !open(at) {
+	for at, n := range top.nodes {
+		if !n.Ready {
 			continue
 		}
-		if k := d.Ranks(n); k > 0 && d.Admits(n) {
+		k := 0
+		if r := rs.at(at); r != nil {
+			k = r.Ranks(d)
+		} else {
+			k = sh.ranksOn(top.kind[at])
+		}
+		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 			spots = append(spots, spot{at: at, ranks: k})
 		}
+	}
+	nodes := make(map[int]*cluster.Node)
+	node := func(at int) *cluster.Node {
+		if rs.at(at) == nil {
+			return top.nodes[at]
+		}
+		if nodes[at] == nil {
+			nodes[at] = rs.at(at).Node()
+		}
+		return nodes[at]
 	}
 	var slots []cluster.Slot
 	for _, m := range l.choose(spots, pl.tallyOf(spots), m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
@@ -185,10 +226,15 @@ func (pl *planner) settle(sh *shape, avoid []string, changed map[int]*cluster.No
 
 // freeAt is when the places of a claim are free at the latest; zero: not known.
 func (pl *planner) freeAt(grants []nodeGrant) time.Time {
-	latest := pl.now
-	for _, g := range grants {
+	latest, r := pl.now, &pl.mem.room
+	var ends []ending
+	for i := range grants {
+		g := &grants[i]
 		n := pl.top().nodes[g.at]
-		var ends []ending
+		if r.Of(n); r.Fits(&g.Grant) {
+			continue
+		}
+		ends = ends[:0]
 		for i := range n.Grants {
 			if n.Grants[i].Epoch == epochClaim && n.Grants[i].Until.IsZero() {
 				continue
@@ -198,19 +244,14 @@ func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 			}
 		}
 		slices.SortFunc(ends, func(a, b ending) int { return a.t.Compare(b.t) })
-		t := pl.now
-		for {
-			if _, err := n.Take(g.Grant); err == nil {
-				break
-			}
-			if len(ends) == 0 {
+		for next := 0; !r.Fits(&g.Grant); next++ {
+			if next == len(ends) {
 				return time.Time{}
 			}
-			n, t = n.Release(ends[0].key), ends[0].t
-			ends = ends[1:]
-		}
-		if t.After(latest) {
-			latest = t
+			r.Release(ends[next].key)
+			if t := ends[next].t; t.After(latest) {
+				latest = t
+			}
 		}
 	}
 	return latest

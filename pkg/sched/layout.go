@@ -216,7 +216,11 @@ func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
 
 // apart is the first n nodes of spots, each a spot of its own.
 func apart(spots []spot, n int) []spot {
-	out := make([]spot, 0, n)
+	all := 0
+	for i := range spots {
+		all += spots[i].count()
+	}
+	out := make([]spot, 0, min(n, all))
 	for _, s := range spots {
 		if s.like == nil {
 			s.like = []int32{int32(s.at)}

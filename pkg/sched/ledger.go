@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 	"time"
@@ -28,6 +29,11 @@ type Ledger struct {
 	byLimit  map[int]*spans
 	all      spans
 	version  int // counts the changes
+
+	// expected holds what Remaining has worked out since version changed last: people choose
+	// round limits, so that of thousands that wait few are different.
+	expected   map[expecting]time.Duration
+	expectedAt int
 
 	asks     map[string]*askCount // by shape
 	askedFor int
@@ -80,16 +86,55 @@ func (l *Ledger) AccountUsage(account string, now time.Time) float64 {
 	return l.accounts[account] / l.weight(now)
 }
 
+// expecting is a question to [Ledger.Remaining].
+type expecting struct{ limit, ran time.Duration }
+
+// maxExpected bounds what is remembered: gangs that ran before have run for any time.
+const maxExpected = 10000
+
 // Remaining is how much longer a gang with a time limit that ran so long already is
 // expected to run, as an order wants it: see [spans.index].
 func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 	if l == nil {
 		return prior.index(nil, limit, ran)
 	}
-	if s := l.byLimit[limitBin(limit)]; s != nil {
-		return s.index(&l.all, limit, ran)
+	if l.expectedAt != l.version || len(l.expected) >= maxExpected || l.expected == nil {
+		if l.expected == nil {
+			l.expected = map[expecting]time.Duration{}
+		}
+		clear(l.expected)
+		l.expectedAt = l.version
 	}
-	return l.all.index(nil, limit, ran)
+	q := expecting{limit, ran}
+	d, known := l.expected[q]
+	if !known {
+		if s := l.byLimit[limitBin(limit)]; s != nil {
+			d = s.index(&l.all, limit, ran)
+		} else {
+			d = l.all.index(nil, limit, ran)
+		}
+		l.expected[q] = d
+	}
+	return d
+}
+
+// snapshot is a ledger of its own with the same contents, for a plan beside the one writer's.
+func (l *Ledger) snapshot() *Ledger {
+	if l == nil {
+		return nil
+	}
+	c := *l
+	c.users, c.accounts, c.byLimit = maps.Clone(l.users), maps.Clone(l.accounts), make(map[int]*spans, len(l.byLimit))
+	for b, s := range l.byLimit {
+		own := *s
+		c.byLimit[b] = &own
+	}
+	c.expected, c.asks = nil, make(map[string]*askCount, len(l.asks))
+	for shape, a := range l.asks {
+		own := *a
+		c.asks[shape] = &own
+	}
+	return &c
 }
 
 // limitBin puts limits of about the same length together: people choose round ones.
@@ -104,6 +149,14 @@ type spans struct {
 	n    float64
 	bins [spanBins]float64 // 0: nearly all of it
 }
+
+// spanEnds is where the bins end, and the last one begins, as parts of the limit.
+var spanEnds = func() (ends [spanBins + 1]float64) {
+	for i := range ends {
+		ends[i] = math.Exp2(-float64(i) / 2)
+	}
+	return ends
+}()
 
 func spanBin(part float64) int {
 	return min(spanBins-1, max(0, int(-2*math.Log2(max(part, 1e-9)))))
@@ -139,8 +192,8 @@ func (s *spans) index(wider *spans, limit, ran time.Duration) time.Duration {
 	alive := 0.0
 	for i := range spanBins {
 		p := s.share(wider, i)
-		end := lim * math.Exp2(-float64(i)/2)
-		begin := lim * math.Exp2(-float64(i+1)/2)
+		end := lim * spanEnds[i]
+		begin := lim * spanEnds[i+1]
 		if end <= a {
 			continue
 		}
@@ -159,8 +212,8 @@ func (s *spans) index(wider *spans, limit, ran time.Duration) time.Duration {
 		if left[i] == 0 {
 			continue
 		}
-		end := lim * math.Exp2(-float64(i)/2)
-		begin := max(a, lim*math.Exp2(-float64(i+1)/2))
+		end := lim * spanEnds[i]
+		begin := max(a, lim*spanEnds[i+1])
 		// Those that end here run half of the bin on average, the others all of it.
 		spent += (end - begin) * (alive - ended - left[i]/2)
 		ended += left[i]

@@ -29,15 +29,29 @@ func (ks *kinds) of(n *cluster.Node) *kind {
 		return nil
 	}
 	ks.buf = n.AppendKind(ks.buf[:0])
-	k := ks.byKey[string(ks.buf)]
-	if k == nil {
-		k = &kind{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0}
-		if ks.byKey == nil {
-			ks.byKey = map[string]*kind{}
-		}
-		ks.byKey[string(ks.buf)] = k
-		ks.list = append(ks.list, k)
+	if k := ks.byKey[string(ks.buf)]; k != nil {
+		return k
 	}
+	return ks.add(n)
+}
+
+// emptied is the kind of a ready node with nothing on it.
+func (ks *kinds) emptied(n *cluster.Node) *kind {
+	ks.buf = n.AppendEmptiedKind(ks.buf[:0])
+	if k := ks.byKey[string(ks.buf)]; k != nil {
+		return k
+	}
+	return ks.add(n.Emptied())
+}
+
+// add makes the kind that is in buf.
+func (ks *kinds) add(n *cluster.Node) *kind {
+	k := &kind{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0}
+	if ks.byKey == nil {
+		ks.byKey = map[string]*kind{}
+	}
+	ks.byKey[string(ks.buf)] = k
+	ks.list = append(ks.list, k)
 	return k
 }
 
@@ -51,6 +65,42 @@ type level struct {
 	own   []bool    // by kind: of may be written to
 	shut  []bool    // nodes that who looks may not use, by place in nodes; nil: none
 	live  []*kind   // kinds that have had a node, in no order that may matter
+	lists *lists    // where the lists of a clone are; nil: anywhere
+}
+
+// lists is memory for the lists of all clones of one plan.
+type lists struct {
+	blocks [][]int32
+	block  int // in use
+	from   int // of it
+}
+
+// Blocks grow from the first to the last size: most clusters are small.
+const (
+	firstListBlock = 1 << 9
+	listBlock      = 1 << 14
+)
+
+// copy is a copy with room for some more, good until the plan is over.
+func (a *lists) copy(list []int32) []int32 {
+	n := len(list) + 8
+	for a.block < len(a.blocks) && len(a.blocks[a.block])-a.from < n {
+		a.block, a.from = a.block+1, 0
+	}
+	if a.block == len(a.blocks) {
+		a.blocks = append(a.blocks, make([]int32, max(n, min(listBlock, firstListBlock<<len(a.blocks)))))
+	}
+	out := a.blocks[a.block][a.from : a.from+len(list) : a.from+n]
+	a.from += n
+	copy(out, list)
+	return out
+}
+
+// owned takes all lists for the level's own again: no clone of it is in use any more.
+func (l *level) owned() {
+	for i := range l.own {
+		l.own[i] = true
+	}
 }
 
 func newLevel(ks *kinds, nodes []*cluster.Node) *level {
@@ -64,8 +114,9 @@ func newLevel(ks *kinds, nodes []*cluster.Node) *level {
 // pool is the levels of one planner: those of a plan are used again in the next, since on a
 // large cluster making them anew would cost more than the plan.
 type pool struct {
-	all  []*level
-	used int
+	all   []*level
+	used  int
+	lists lists
 }
 
 // clone is a level that can be changed without changing l, until the pool is reset; what
@@ -77,21 +128,27 @@ func (p *pool) clone(l *level) *level {
 	c := p.all[p.used]
 	p.used++
 	clear(l.own)
+	c.lists = &p.lists
 	c.kinds, c.nodes, c.kind = l.kinds, append(c.nodes[:0], l.nodes...), append(c.kind[:0], l.kind...)
 	c.of, c.live = append(c.of[:0], l.of...), append(c.live[:0], l.live...)
 	c.own = append(c.own[:0], l.own...)
 	return c
 }
 
-func (p *pool) reset() { p.used = 0 }
+func (p *pool) reset() { p.used, p.lists.block, p.lists.from = 0, 0, 0 }
 
 // set puts another state of a node in.
 func (l *level) set(at int, n *cluster.Node) {
 	if n.Ready {
 		n = n.Counted()
 	}
+	l.place(at, n, l.kinds.of(n))
+}
+
+// place is set where the kind is known.
+func (l *level) place(at int, n *cluster.Node, k *kind) {
 	l.nodes[at] = n
-	old, k := l.kind[at], l.kinds.of(n)
+	old := l.kind[at]
 	if old == k {
 		return
 	}
@@ -117,7 +174,11 @@ func (l *level) members(k *kind) []int32 {
 		l.of, l.own = append(l.of, nil), append(l.own, false)
 	}
 	if !l.own[k.id] {
-		l.of[k.id], l.own[k.id] = slices.Clone(l.of[k.id]), true
+		if l.own[k.id] = true; l.lists != nil {
+			l.of[k.id] = l.lists.copy(l.of[k.id])
+		} else {
+			l.of[k.id] = slices.Clone(l.of[k.id])
+		}
 	}
 	return l.of[k.id]
 }

@@ -27,8 +27,14 @@ type Planner struct {
 	kinds  kinds
 	base   *level          // the nodes of the last view
 	seen   []*cluster.Node // as they came
+	ends   timeline        // of the last view
 	pool   pool
 	tree   *tree // the switches over the nodes of the last view
+	rooms  rooms
+	claims map[int64]grantsKept
+	empty  []*kind // of each node with nothing on it; nil: not asked for yet
+	groups groups
+	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
 	turn   int // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
@@ -66,23 +72,27 @@ type planner struct {
 	heads   heads
 	spots   []spot
 	tally   tally
-	ends    []ending // what is there and when it ends, made when first asked for
-	endsAt  int      // starts that are in it
-	stopBy  map[int64]time.Time
-	starts  []Start
-	sees    *level         // of the gang that is explained
-	own     *booking       // its claim
-	prey    []*prey        // who may be preempted, made when first asked for
-	moved   map[int64]bool // victims of moves
-	tries   int            // moves looked for
-	guarded []*Candidate   // who waited too long, longest first
-	stops   []Stop
-	next    time.Time
-	use     *held
-	mix     *mix
-	windows *windows       // reservations; nil: none
-	visited map[int64]bool // claimants that were looked at before their turn
-	why     map[*Class]*verdict
+	// others are ends that the timeline does not have as they are, made when first asked
+	// for, with as many starts as othersAt says; started is what these take.
+	others   []ending
+	othersAt int
+	started  []nodeGrant
+	touched  []int // nodes, of one question
+	stopBy   map[int64]time.Time
+	starts   []Start
+	sees     *level         // of the gang that is explained
+	own      *booking       // its claim
+	prey     []*prey        // who may be preempted, made when first asked for
+	moved    map[int64]bool // victims of moves
+	tries    int            // moves looked for
+	guarded  []*Candidate   // who waited too long, longest first
+	stops    []Stop
+	next     time.Time
+	use      *held
+	mix      *mix
+	windows  *windows       // reservations; nil: none
+	visited  map[int64]bool // claimants that were looked at before their turn
+	why      map[*Class]*verdict
 }
 
 // booking is a claim as it is kept off the nodes.
@@ -98,6 +108,7 @@ type shape struct {
 	bad    error   // the ask can't be read
 	named  bool    // the ask names nodes: kinds do not tell them apart
 	ranks  []int16 // by kind: what fits on a node of it, less one; 0 is not known yet
+	frees  []int32 // by kind: what is free on it for a claim, less one; 0 is not known yet
 	wastes map[wasteKey]cluster.Waste
 	mix    int // of the wastes
 	// Of the plan of that turn:
@@ -118,8 +129,12 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 		*m = Planner{shapes: map[string]*shape{}}
 	}
 	m.turn++
-	m.look(v.Nodes)
 	m.pool.reset()
+	if m.base != nil {
+		m.base.owned() // by now the levels of the plan before are gone
+	}
+	m.look(v.Nodes)
+	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
 		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
 	pl.windows = newWindows(v, now)
@@ -137,6 +152,9 @@ func (m *Planner) look(nodes []*cluster.Node) {
 	if m.base == nil || len(m.base.nodes) != len(nodes) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
+		m.ends.reset(nodes)
+		m.claims = map[int64]grantsKept{}
+		m.empty = make([]*kind, len(nodes))
 		m.capacity++
 		return
 	}
@@ -144,7 +162,12 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		if m.seen[at] != n {
 			if !sameCapacity(m.seen[at], n) {
 				m.capacity++
+				m.empty[at] = nil
 			}
+			if n.Name != m.seen[at].Name {
+				clear(m.claims) // they go by index
+			}
+			m.ends.node(at, m.seen[at], n)
 			m.seen[at] = n
 			m.base.set(at, n)
 		}
@@ -431,6 +454,7 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 		if pl.hard != nil {
 			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
 		}
+		pl.started = append(pl.started, g)
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})
 	if pl.use != nil {
@@ -462,6 +486,7 @@ func pick(d *cluster.Need, nodes []*cluster.Node, members []member) []cluster.Sl
 type nodeGrant struct {
 	at int
 	cluster.Grant
+	put *puts // of a claim
 }
 
 // grants is what slots take, node by node. The slots of a node follow each other, except
@@ -477,7 +502,7 @@ func (pl *planner) grants(c *Candidate, slots []cluster.Slot, epoch int, until t
 		for n < len(slots) && slots[n].Node == slots[0].Node {
 			n++
 		}
-		out = append(out, nodeGrant{pl.find(slots[0].Node), cluster.GrantFor(c.Ask, key, slots[:n], until)})
+		out = append(out, nodeGrant{at: pl.find(slots[0].Node), Grant: cluster.GrantFor(c.Ask, key, slots[:n], until)})
 		slots = slots[n:]
 	}
 	return out
@@ -494,7 +519,7 @@ func (pl *planner) mixedGrants(c *Candidate, slots []cluster.Slot, key api.Membe
 	}
 	out := make([]nodeGrant, len(order))
 	for i, name := range order {
-		out[i] = nodeGrant{pl.find(name), cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
+		out[i] = nodeGrant{at: pl.find(name), Grant: cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
 	}
 	return out
 }
@@ -584,9 +609,7 @@ func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []
 // ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names
 // allow it.
 func (sh *shape) ranksOn(k *kind) int {
-	if k.id >= len(sh.ranks) {
-		sh.ranks = append(sh.ranks, make([]int16, k.id+1-len(sh.ranks)+len(sh.ranks)/4)...)
-	}
+	sh.ranks = reach(sh.ranks, k.id)
 	if known := sh.ranks[k.id]; known > 0 {
 		return int(known) - 1
 	}
@@ -598,6 +621,23 @@ func (sh *shape) ranksOn(k *kind) int {
 		sh.ranks[k.id] = int16(ranks + 1)
 	}
 	return ranks
+}
+
+// freeOn is what is free for the ask on a node of a kind: see [cluster.Need.Free].
+func (sh *shape) freeOn(k *kind) int {
+	sh.frees = reach(sh.frees, k.id)
+	if sh.frees[k.id] == 0 {
+		sh.frees[k.id] = int32(min(math.MaxInt32-1, sh.need.Free(k.node))) + 1
+	}
+	return int(sh.frees[k.id]) - 1
+}
+
+// reach makes a list of figures by kind long enough for one.
+func reach[T any](list []T, id int) []T {
+	if id >= len(list) {
+		list = append(list, make([]T, id+1-len(list)+len(list)/4)...)
+	}
+	return list
 }
 
 func (pl *planner) tallyOf(spots []spot) *tally {

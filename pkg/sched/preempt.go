@@ -128,7 +128,7 @@ func (pl *planner) preempt(c *Candidate, sh *shape) bool {
 		return false
 	}
 	b := booking{Claim: Claim{Job: c.Job, Slots: slots, Looked: pl.now, Victims: pl.timed(chosen), Until: end}, c: c}
-	b.grants = pl.grants(c, slots, epochClaim, end)
+	b.grants = pl.claimGrants(&b)
 	pl.tell(&b)
 	pl.book(b)
 	return true

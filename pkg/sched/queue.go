@@ -71,9 +71,9 @@ func (q *Queue) Position(job int64) int {
 	return at
 }
 
-// Clone is a queue of its own with the same candidates.
+// Clone is a queue of its own with the same candidates, and a ledger of its own.
 func (q *Queue) Clone() *Queue {
-	out := NewQueue(q.policy, q.ledger)
+	out := NewQueue(q.policy, q.ledger.snapshot())
 	out.version, out.ranked = q.version, q.ranked
 	out.order, out.byAge = slices.Clone(q.order), slices.Clone(q.byAge)
 	out.byJob = make(map[int64]*Candidate, len(q.byJob))
@@ -149,6 +149,9 @@ func (q *Queue) Refresh(now time.Time) {
 		return
 	}
 	q.version, q.ranked = q.ledger.version, now
+	if !q.moved() {
+		return
+	}
 	changed := false
 	all := make([]*Candidate, len(q.order))
 	for i, c := range q.order {
@@ -162,6 +165,27 @@ func (q *Queue) Refresh(now time.Time) {
 	if changed {
 		q.fill(all)
 	}
+}
+
+// moved reports whether the ledger puts any candidate elsewhere than it is. In order of
+// service candidates of one class that ran as long are asked for once.
+func (q *Queue) moved() bool {
+	if q.policy.Order != OrderService && q.policy.Order != "" {
+		return true
+	}
+	for _, cl := range q.classes {
+		var last *Candidate
+		var bucket int64
+		for _, c := range cl.order {
+			if last == nil || c.Attained != last.Attained {
+				bucket = q.policy.bucket(q.policy.service(q.ledger, c).Seconds())
+			}
+			if last = c; c.rank[bucketAt] != bucket {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (q *Queue) fill(all []*Candidate) {

@@ -310,13 +310,33 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 				return slots, when
 			}
 		} else if m := l.members(&t); m > 0 {
-			return pl.settle(sh, avoid, changed, m, func(at int) bool { return open(at, when) }), when
+			return pl.settleAround(sh, m, node, func(at int) bool { return open(at, when) }), when
 		}
 	}
 	if len(avoid) > 0 {
 		return pl.earliestAround(c, sh, nil)
 	}
 	return nil, time.Time{}
+}
+
+// settleAround chooses the places of a gang on the nodes as they will be, of those that are
+// open then.
+func (pl *planner) settleAround(sh *shape, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
+	d, l := sh.need, layoutOf(sh.need)
+	var spots []spot
+	for at := range pl.view.Nodes {
+		if !open(at) || !d.Admits(node(at)) {
+			continue
+		}
+		if k := d.Ranks(node(at)); k > 0 {
+			spots = append(spots, spot{at: at, ranks: k})
+		}
+	}
+	var slots []cluster.Slot
+	for _, m := range l.choose(spots, pl.tallyOf(spots), m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
+		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
+	}
+	return slots
 }
 
 // maxMixedLooks bounds how often a gang with roles is packed for one claim.
@@ -327,7 +347,8 @@ const maxMixedLooks = 64
 func (pl *planner) turns(span time.Duration) []turn {
 	const days = 14
 	var out []turn
-	for _, e := range pl.byEnd() {
+	ends := pl.byEnd()
+	for e, more := ends.next(); more; e, more = ends.next() {
 		out = append(out, turn{ending: e})
 	}
 	for i := range pl.windows.list {

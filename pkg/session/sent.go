@@ -27,6 +27,7 @@ type sentMember struct {
 	gate  *api.Gate
 	stop  *api.Stop
 	check *api.Check
+	steps []api.StepOrder
 	spec  string
 }
 
@@ -54,11 +55,11 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 		}
 		named[a.MemberKey] = true
 		old, known := s.members[a.MemberKey]
-		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) {
+		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) {
 			continue
 		}
-		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check}
-		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, spec: old.spec}
+		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check, Steps: a.Steps}
+		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, steps: a.Steps, spec: old.spec}
 		if !known {
 			change.Body = a.Body
 			now.spec = a.Body.SpecHash
@@ -114,6 +115,11 @@ func compareKeys(a, b api.MemberKey) int {
 
 func equal[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
+}
+
+// SameSteps: of an ordered step only its stop ever changes.
+func SameSteps(a, b []api.StepOrder) bool {
+	return slices.EqualFunc(a, b, func(x, y api.StepOrder) bool { return x.ID == y.ID && x.Stop == y.Stop })
 }
 
 // chunker packs specs into as few messages as the frame limit allows.

@@ -65,6 +65,9 @@ func (m *member) command(c Command) {
 	if c.Signal != nil {
 		m.signalOrder(*c.Signal)
 	}
+	if c.Steps != nil {
+		m.takeSteps(*c.Steps)
+	}
 	if c.Warn != nil {
 		m.warn(c.Warn)
 	}
@@ -94,7 +97,11 @@ func (m *member) signalOrder(o api.SignalOrder) {
 	n, applied := m.orders.find(o.Number)
 	if !applied {
 		if o.MemberKey == m.spec.MemberKey || o.MemberKey == (api.MemberKey{}) {
-			n = m.notify(o.Signal, o.Scope)
+			if o.Step != nil {
+				n = m.signalStep(*o.Step, o.Signal)
+			} else {
+				n = m.notify(o.Signal, o.Scope)
+			}
 		}
 		m.orders.add(appliedOrder{number: o.Number, processes: n})
 	}

@@ -89,11 +89,14 @@ func (m *member) poll(d time.Duration) []Command {
 	}
 	jobs := len(fds)
 	fds = m.jobs.watch(fds)
+	steps := len(fds)
+	fds = m.watchSteps(fds)
 	ts := unix.NsecToTimespec(int64(d))
 	if n, err := unix.Ppoll(fds, &ts, nil); n <= 0 || err != nil {
 		return nil // EINTR is a SIGCHLD: the caller reaps
 	}
-	m.serveRanks(fds[jobs:])
+	m.serveRanks(fds[jobs:steps])
+	m.hearSteps(fds[steps:])
 	return m.conns.serve(fds)
 }
 

@@ -63,6 +63,7 @@ func (m *member) processes(sig unix.Signal) []supervise.Process {
 		p.Main = p.Rank >= 0 && m.mainOf(p.Rank) == pid
 		p.Shell = p.Main && isShell(s.Comm)
 		p.Catches = p.Shell && proc.Catches(pid, sig)
+		p.Client = !p.Main && m.isClient(s)
 		out = append(out, p)
 	}
 	return out
@@ -119,13 +120,14 @@ func (m *member) stop(name string) {
 		}
 	}
 	for _, p := range procs {
-		if !m.held(p.PID) {
+		if !m.held(p.PID) && !p.Client {
 			deliver(p.PID, sig)
 		}
 	}
 	if frozen {
 		m.box.Thaw()
 	}
+	m.drainSteps()
 }
 
 // stopWait bounds the wait for a stop to take effect: a process on another CPU takes it

@@ -40,6 +40,10 @@ type member struct {
 	jobs    jobSockets
 	dump    dumper
 	exits   []int // reaped, not yet fed to the stop sequence
+	steps   []*stepProc
+	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
+	// recorded; this is what keeps them from being started again.
+	lastStep int
 
 	dirty   bool // state has changed since it was last told
 	durable bool // the change is a result
@@ -101,7 +105,7 @@ func load(first *conn) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{spec: &Spec{}, conns: newConns(first)}
+	m := &member{spec: &Spec{}, conns: newConns(first), lastStep: -1}
 	if err := json.Unmarshal(b, m.spec); err != nil {
 		return nil, fmt.Errorf("%s: %w", SpecFile, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -176,6 +177,9 @@ func (m *member) reap() {
 		}
 		if pid == m.dump.pid {
 			m.dumpEnded()
+		}
+		if i := slices.IndexFunc(m.steps, func(p *stepProc) bool { return p.pid == pid }); i >= 0 {
+			m.stepEnded(i, ws)
 		}
 		for i := range m.ranks {
 			if m.ranks[i].live() && m.ranks[i].pid == pid {

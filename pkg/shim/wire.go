@@ -104,8 +104,10 @@ type Command struct {
 	// machine may sleep before that for longer than the whole lease.
 	LeaseUntil time.Duration `json:"lease_until_ns,omitempty"`
 	Warn       *Warning      `json:"warn,omitempty"`
-	Bye        bool          `json:"bye,omitempty"`   // results are recorded: let go of the member
-	Serve      string        `json:"serve,omitempty"` // directory of the next member; for a spare, see [Spare]
+	// Steps are all that the member shall have; nil: no word on them.
+	Steps *[]api.StepOrder `json:"steps,omitempty"`
+	Bye   bool             `json:"bye,omitempty"`   // results are recorded: let go of the member
+	Serve string           `json:"serve,omitempty"` // directory of the next member; for a spare, see [Spare]
 }
 
 // Warning is what a rank will be stopped for when it goes on, told through [StatusFile].

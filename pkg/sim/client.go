@@ -70,7 +70,7 @@ func (c *client) ask(n uint64) {
 			// It went away; what it asked is done all the same.
 			n = 0
 		}
-		out, err := g.drv.Submit(c.request(), person)
+		out, err := g.drv.Submit(c.r.ctx, c.request(), person)
 		if err != nil {
 			c.hear(n, gang.Outcome{Refused: asError(err)})
 			return

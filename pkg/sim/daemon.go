@@ -24,6 +24,7 @@ type daemon struct {
 	half     *session.DrivenNode
 	renewal  noded.Renewal
 	settings api.Settings
+	run      string // of the controller in session
 	members  map[api.MemberKey]*member
 
 	line    *line // nil: none
@@ -111,18 +112,23 @@ func (d *daemon) tickLater() {
 func (d *daemon) Hello() *api.Hello {
 	m := d.m
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
-		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, Members: d.board.All()}
+		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, Members: d.board.All()}
 }
 
 // Welcome implements [session.Agent].
 func (d *daemon) Welcome(w *api.Welcome) {
+	d.run = w.Run
 	d.Lineage(w.Lineage)
 	d.m.disk.lease = w.Settings.Lease
 	d.settings = w.Settings
 }
 
 // Lineage implements [session.Agent].
-func (d *daemon) Lineage(n uint64) { d.m.disk.lineage = max(d.m.disk.lineage, n) }
+func (d *daemon) Lineage(n uint64) {
+	if n > 0 && n >= d.m.disk.lineage {
+		d.m.disk.lineage, d.m.disk.run = n, d.run
+	}
+}
 
 // Desired implements [session.Agent].
 func (d *daemon) Desired(x *api.Desired) {

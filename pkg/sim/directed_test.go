@@ -140,3 +140,47 @@ func TestASenderDiesAtEachSending(t *testing.T) {
 	}}
 	holdsAtEach(t, sc, AtSend, Fault{Do: CrashSender, For: 500 * time.Millisecond})
 }
+
+// Ended jobs are forgotten while gangd is killed again and again: each is there whole or not at
+// all, and what is to go is gone in the end.
+func TestForgettingIsBrokenOff(t *testing.T) {
+	forgotten := 0
+	for seed := range uint64(share(200)) {
+		sc := &Scenario{Name: "forgetting is broken off", Seed: seed, Nodes: nodes(4, 8), History: History{Memory: 10 * time.Second, Jobs: 3}}
+		if seed%3 == 0 {
+			sc.History = History{Memory: 5 * time.Second, Keep: 20 * time.Second}
+		}
+		for i := range 20 {
+			j := Job{At: time.Duration(i) * time.Second, Ranks: 1 + i%3, Runs: Behaviour{For: 2 * time.Second, Checkpoints: i%4 == 0}}
+			if i%5 == 0 {
+				j.Array = 3
+			}
+			sc.Jobs = append(sc.Jobs, j)
+		}
+		for i := range 40 {
+			sc.Faults = append(sc.Faults, Fault{At: 15*time.Second + time.Duration(i)*(1500+time.Duration(seed))*time.Millisecond, Do: CrashGangd, For: 50 * time.Millisecond})
+		}
+		forgotten += holds(t, sc).Forgotten
+	}
+	if forgotten < 10*share(200) {
+		t.Errorf("only %d jobs were forgotten", forgotten)
+	}
+}
+
+// A copy of the store that lacks few commits is put back: as soon as a node comes that was told
+// of one which it lacks, the controller holds, however many commits it has made itself.
+func TestAnOldCopyThatLacksFew(t *testing.T) {
+	held, n := 0, share(200)
+	for seed := range uint64(n) {
+		sc := &Scenario{Name: "a copy that lacks few", Seed: seed, Nodes: nodes(4, 8)}
+		for i := range 30 {
+			sc.Jobs = append(sc.Jobs, Job{At: time.Duration(i) * 700 * time.Millisecond, Ranks: 1 + i%3, Runs: Behaviour{For: 3 * time.Second}})
+		}
+		at := 5*time.Second + time.Duration(seed)*17*time.Millisecond
+		sc.Faults = []Fault{{At: at, Do: OldStore, For: 1500*time.Millisecond + time.Duration(seed%7)*300*time.Millisecond}}
+		held += holds(t, sc).Holds
+	}
+	if held < n*9/10 {
+		t.Errorf("the controller held in %d of %d", held, n)
+	}
+}

@@ -18,6 +18,7 @@ type disk struct {
 	// onOld: the controller was given the copy. Its writes go there.
 	onOld    bool
 	oldAt    uint64 // number of its last commit when it was given that
+	forked   bool   // the copy was written to
 	lineage  uint64 // of the newest commit to the newest store
 	full     bool   // new jobs find no room
 	jammed   bool   // nothing does
@@ -28,6 +29,15 @@ type disk struct {
 func (d *disk) make(ctx context.Context) (err error) {
 	d.now, err = sqlitestore.NewMemory(ctx)
 	return err
+}
+
+// skipTo makes the store that of a site which has given out ids before.
+func (d *disk) skipTo(ctx context.Context, id int64) error {
+	s, err := d.now.Open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Advance(ctx, 0, id), s.Close())
 }
 
 func (d *disk) current() *sqlitestore.Memory {
@@ -96,7 +106,9 @@ func (s *diskStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error
 		return 0, err
 	}
 	r.mix(lineage)
-	if !d.onOld {
+	if d.onOld {
+		d.forked = true
+	} else {
 		d.lineage = lineage
 	}
 	r.truth.committed(ch)

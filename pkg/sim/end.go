@@ -25,6 +25,10 @@ func (r *run) end() {
 	if g == nil {
 		return
 	}
+	if r.failed == nil && r.sc.History != (History{}) && !r.sc.Lean {
+		r.truth.remembered(g)
+		r.truth.forgotten(g)
+	}
 	if r.failed == nil {
 		if bad, err := g.store.Verify(r.ctx); err != nil || len(bad) > 0 {
 			r.fail("store", "%q, %v", bad, err)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -57,8 +58,13 @@ func (r *run) startGangd() {
 	}
 	g := &gangd{owner: owner{l: &r.loop}, r: r, dice: rand.New(rand.NewPCG(r.sc.Seed, 2)), sessions: map[string]*hubSession{}}
 	g.store = &diskStore{Store: st, g: g}
+	r.starts++
+	name := fmt.Sprintf("run-%d", r.starts)
+	r.onCopy[name] = r.disk.onOld
 	g.eng, err = engine.New(r.ctx, engine.Options{Store: g.store, Clock: clock{r}, Log: slog.New(slog.DiscardHandler), Settings: r.set,
-		Policy: policy, Record: noRecord{}, Version: "sim"})
+		Policy: policy, Record: noRecord{}, Version: "sim", Run: name,
+		// Who puts the newest store back after a copy was written to says that it is that one.
+		AcceptStore: !r.disk.onOld && r.disk.forked})
 	if err != nil {
 		r.fail("I3", "the controller does not start: %v", err)
 		return

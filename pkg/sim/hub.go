@@ -19,6 +19,7 @@ type hubSession struct {
 	node     string
 	stateID  string
 	seen     uint64 // the highest commit that the node has been told of
+	toldBy   string // by which run of the controller
 	half     *session.DrivenHub
 	greeted  bool
 	over     bool
@@ -78,6 +79,7 @@ func (g *gangd) turnIfNew() {
 
 func (s *hubSession) hello(h *api.Hello) {
 	s.node, s.stateID, s.seen = h.Node, h.StateID, h.LineageSeen
+	s.toldBy = h.RunSeen
 	if old := s.g.sessions[h.Node]; old != nil {
 		// What the old one was owed this one takes over, whether or not that was said.
 		old.replaced = true

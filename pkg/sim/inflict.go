@@ -56,9 +56,6 @@ func (g *gangd) thaw() {
 	}
 }
 
-// oldBy is how many commits an old copy lacks at least.
-const oldBy = 40
-
 // oldStore makes a copy, later puts it in the place of the newest, and later puts that back.
 func (r *run) oldStore(d time.Duration) bool {
 	if r.disk.old != nil {
@@ -73,6 +70,7 @@ func (r *run) oldStore(d time.Duration) bool {
 		if r.disk.onOld == old {
 			return
 		}
+		r.truth.copied(old)
 		if r.gangd != nil {
 			r.gangd.crash(100 * time.Millisecond)
 		}
@@ -80,9 +78,8 @@ func (r *run) oldStore(d time.Duration) bool {
 		r.truth.swapped(old)
 	}
 	r.after(d, func() {
-		// One that lacks little is no fault here: its controller may have made as many commits
-		// itself before a node that knows more says hello, and then nobody can tell.
-		if at := r.disk.lineage; !r.calm && at >= r.disk.oldAt+oldBy {
+		// One that lacks what no node was told of is no fault here: nobody can tell.
+		if at := r.disk.lineage; !r.calm && r.truth.known() > r.disk.oldAt {
 			r.log("the store at commit %d is replaced by a copy at commit %d", at, r.disk.oldAt)
 			swap(true)
 		}

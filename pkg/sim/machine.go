@@ -46,6 +46,7 @@ type nodeDisk struct {
 	stateID  string
 	lastBoot string
 	lineage  uint64
+	run      string        // of the controller that told lineage
 	lease    time.Duration // -1: never told
 	hungUp   bool          // the controller ended the last session
 	members  map[api.MemberKey]*memberDir

@@ -24,15 +24,18 @@ type Result struct {
 
 // Counts say how much happened.
 type Counts struct {
-	Events   int // of the simulation
-	Commits  int
-	Sends    int
-	Starts   int // gangs that really started
-	Jobs     int // accepted
-	Ended    int
-	Virtual  time.Duration
-	Faults   map[Kind]int // that happened, by kind
-	Outcomes map[api.JobState]int
+	Events  int // of the simulation
+	Commits int
+	Sends   int
+	Starts  int // gangs that really started
+	Jobs    int // accepted
+	Ended   int
+	// Forgotten counts jobs that the store does not have any more at the end.
+	Forgotten int
+	Holds     int // of a controller on an old copy of the store
+	Virtual   time.Duration
+	Faults    map[Kind]int // that happened, by kind
+	Outcomes  map[api.JobState]int
 }
 
 // Violation is an invariant that did not hold.
@@ -50,33 +53,41 @@ func (v *Violation) Error() string {
 // Options of one run.
 type Options struct {
 	Trace io.Writer // one line for each thing that happens; nil: none
-	// Each hour of virtual time Hour is called with how large the store is; nil: not.
-	Hour func(hour int, storeBytes int64)
+	// Each hour of virtual time Hour is called with what the store is like; nil: not.
+	Hour func(hour int, s StoreSize)
+}
+
+// StoreSize is how large a store is.
+type StoreSize struct {
+	Bytes int64 // of the file
+	Free  int64 // of these wait to be used again
+	Ended int   // jobs that have ended
 }
 
 // run is a run under way.
 type run struct {
 	loop
-	sc       *Scenario
-	set      api.Settings
-	ctx      context.Context
-	trace    io.Writer
-	disk     *disk
-	gangd    *gangd
-	machines []*machine
-	byName   map[string]*machine
-	clients  []*client
-	dice     *rand.Rand // of clients and people
-	truth    *truth
-	res      Result
-	ids      map[int]int64 // first job id by index of Scenario.Jobs, as committed
-	// reservations made so far.
-	reservations int
-	points       []*pending // faults at a point
+	sc           *Scenario
+	set          api.Settings
+	ctx          context.Context
+	trace        io.Writer
+	disk         *disk
+	gangd        *gangd
+	machines     []*machine
+	byName       map[string]*machine
+	clients      []*client
+	dice         *rand.Rand // of clients and people
+	truth        *truth
+	res          Result
+	ids          map[int]int64   // first job id by index of Scenario.Jobs, as committed
+	points       []*pending      // faults at a point
+	reservations int             // made so far
+	starts       int             // of the controller
+	onCopy       map[string]bool // by run: whether it had the old copy of the store
 	calm         bool
 	calmAt       time.Duration
 	failed       *Violation
-	hour         func(int, int64)
+	hour         func(int, StoreSize)
 }
 
 // pending is a fault that waits for its point.
@@ -103,11 +114,12 @@ func Run(sc *Scenario, opt Options) (*Result, error) {
 
 func newRun(sc *Scenario, opt Options) *run {
 	r := &run{loop: loop{hash: fnvOffset}, sc: sc, ctx: context.Background(), trace: opt.Trace, hour: opt.Hour, byName: map[string]*machine{},
-		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, disk: &disk{}}
+		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, onCopy: map[string]bool{}, disk: &disk{}}
 	r.set = *Settings()
 	if sc.Settings != nil {
 		r.set = *sc.Settings
 	}
+	r.sc.History.apply(r)
 	r.res.Faults, r.res.Outcomes = map[Kind]int{}, map[api.JobState]int{}
 	r.truth = newTruth(r)
 	return r
@@ -122,6 +134,11 @@ func (r *run) begin() error {
 		m := newMachine(r, i)
 		r.machines = append(r.machines, m)
 		r.byName[m.name] = m
+	}
+	if r.sc.FirstID > 0 {
+		if err := r.disk.skipTo(r.ctx, r.sc.FirstID); err != nil {
+			return err
+		}
 	}
 	r.startGangd()
 	for _, m := range r.machines {
@@ -199,7 +216,7 @@ func lastSubmit(sc *Scenario) time.Duration {
 // play goes on until all is over or something is wrong.
 func (r *run) play() {
 	for r.failed == nil && r.next() {
-		if r.failed == nil && r.calm && r.quiet() {
+		if r.failed == nil && r.calm && r.quiet() && r.settledHistory() {
 			return
 		}
 	}
@@ -211,7 +228,11 @@ func (r *run) hourly(n int) {
 		if err != nil {
 			r.fail("store", "%v", err)
 		}
-		r.hour(n, pages*size)
+		ended, free, err := r.disk.now.Ended()
+		if err != nil {
+			r.fail("store", "%v", err)
+		}
+		r.hour(n, StoreSize{Bytes: pages * size, Free: free * size, Ended: int(ended)})
 		r.hourly(n + 1)
 	})
 }

@@ -18,6 +18,10 @@ type Scenario struct {
 	// Lean is for runs of days: what has left the controller's memory is forgotten here too, and
 	// what is recounted is recounted at each hundredth turn.
 	Lean bool
+	// FirstID is the id of the first job, 0: 1.
+	FirstID int64
+	// History says what is forgotten of what has ended.
+	History History
 	// Settings of the site; nil: [Settings].
 	Settings *api.Settings
 }

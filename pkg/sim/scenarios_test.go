@@ -331,6 +331,11 @@ var scenarios = append([]directed{
 	{name: "a store that went back is noticed",
 		sc:   Scenario{Nodes: nodes(3, 2), Calm: 70 * s1, Jobs: short(24, 2*s1, 400*ms), Faults: []Fault{{At: 2 * s1, Do: OldStore, For: 12 * s1}}},
 		want: func(s *seen) string { return unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back") }},
+	// Only n2 knows what the copy lacks, and it comes when the copy has more commits than that.
+	{name: "a store that lacks few commits is noticed", seeds: 4,
+		sc: Scenario{Nodes: nodes(2, 8), Calm: 60 * s1, Jobs: []Job{{At: 5500 * ms, Runs: Behaviour{For: s1}}},
+			Faults: append([]Fault{{At: 4900 * ms, Do: CrashNoded, Node: "n1", For: 6500 * ms}, {At: 5 * s1, Do: OldStore, For: 6 * s1}, {At: 9 * s1, Do: CrashNoded, Node: "n2", For: 6 * s1}}, drains(12500*ms)...)},
+		want: func(s *seen) string { return unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back") }},
 	{name: "an id is never given out again",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: s1}}, {At: 7 * s1, Runs: Behaviour{For: s1}}}, Faults: []Fault{{At: 5 * s1, Do: CrashGangd, For: 500 * ms}}}},
 	{name: "a key outlives the controller",
@@ -399,4 +404,16 @@ func slept(i int, sc *Scenario) {
 func frozenStart(i int, sc *Scenario) {
 	sc.Faults = []Fault{on(api.EventStarted, 1, time.Duration(i)*20*time.Microsecond, Fault{Do: FreezeNoded, Node: "n1", For: 24 * s1}),
 		on(api.EventEnded, 1, 5*s1, Fault{Do: CrashGangd, For: 20 * s1})}
+}
+
+// drains are ten commits of people, who drain n1 and take it back.
+func drains(from time.Duration) (out []Fault) {
+	for i := range 10 {
+		f := Fault{At: from + time.Duration(i)*100*time.Millisecond, Do: DrainNode, Node: "n1"}
+		if i%2 == 1 {
+			f.Do = ResumeNode
+		}
+		out = append(out, f)
+	}
+	return out
 }

@@ -22,6 +22,7 @@ type truth struct {
 	owners   map[int64]int   // submission by id, as committed
 	cancels  map[int64]int   // epoch when a cancel was acknowledged
 	verdicts map[int64]api.JobState
+	over     map[int64]ending
 	exits    map[exitKey]int // recorded
 	codes    map[exitKey]int // real
 	puts     map[exitKey]int // answered
@@ -57,7 +58,7 @@ type exitKey struct {
 
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
-		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{},
+		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{}, over: map[int64]ending{},
 		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[exitKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}}
 }
 
@@ -301,6 +302,7 @@ func (t *truth) forget(j *gang.Job) {
 	delete(t.admitted, id)
 	delete(t.cancels, id)
 	delete(t.verdicts, id)
+	delete(t.over, id)
 	if index, known := t.owners[id]; known {
 		delete(t.r.ids, index)
 		delete(t.acked, index)
@@ -342,6 +344,7 @@ func (t *truth) job(j *gang.Job) {
 	if j.Verdict != nil {
 		if _, over := t.verdicts[j.ID]; !over {
 			t.verdicts[j.ID] = j.Verdict.State
+			t.over[j.ID] = endingOf(j)
 			r.res.Ended++
 			r.res.Outcomes[j.Verdict.State]++
 		}
@@ -431,10 +434,35 @@ func (t *truth) swapped(old bool) { t.onOld = old }
 // Where a node in session has told of a higher one there must be none.
 func (t *truth) onOldStore(g *gangd, at uint64) {
 	for _, m := range t.r.machines {
-		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at {
-			t.r.fail("I11", "a controller whose store was put back to commit %d commits, though %s has told it of commit %d", at, m.name, s.seen)
+		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at && !t.r.onCopy[s.toldBy] {
+			t.r.fail("I11", "a controller whose store was put back to commit %d does not hold, though %s has told it of commit %d", at, m.name, s.seen)
 		}
 	}
+}
+
+// known is the highest commit of the newest store that a node knows of.
+func (t *truth) known() uint64 {
+	most := uint64(0)
+	for _, m := range t.r.machines {
+		if !t.r.onCopy[m.disk.run] {
+			most = max(most, m.disk.lineage)
+		}
+	}
+	return most
+}
+
+// copied: the store is about to be another one. A controller on a copy that has met a node
+// which knows of more must have held.
+func (t *truth) copied(toOld bool) {
+	g := t.r.gangd
+	if toOld || g == nil {
+		return
+	}
+	if g.drv.OnHold() != "" {
+		t.r.res.Holds++
+		return
+	}
+	t.onOldStore(g, t.r.disk.oldAt)
 }
 
 // reopened: a controller has read its store.
@@ -452,16 +480,7 @@ func (t *truth) reopened(g *gangd) {
 		return
 	}
 	t.verify("reopened")
-	for index, ids := range t.acked {
-		for _, id := range ids {
-			if w.Job(id) != nil {
-				continue
-			}
-			if j, err := g.store.Job(t.r.ctx, id); err != nil || j.Verdict == nil {
-				t.r.fail("I3", "job %d of submission %d was acknowledged and is not there: %v", id, index, err)
-			}
-		}
-	}
+	t.remembered(g)
 	for id, epoch := range t.admitted {
 		if j := w.Job(id); j != nil && j.Epoch < epoch {
 			t.r.fail("I6", "job %d was in epoch %d and is in %d after the restart", id, epoch, j.Epoch)

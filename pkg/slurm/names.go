@@ -12,6 +12,9 @@ import (
 // Compatible is the Slurm whose words are spoken.
 const Compatible = "22.05.8"
 
+// Cluster is what gangd answers where Slurm has the name of a cluster.
+const Cluster = "gangd"
+
 // Command is a command of Slurm's and the program of gangd that answers to its name.
 type Command struct {
 	Name    string // as Slurm calls it

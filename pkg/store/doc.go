@@ -7,7 +7,8 @@
 //     anything else, so queueing a gang of any size writes no rank at all;
 //   - its spec, once for each hash, and once in memory after a Load: all elements of an
 //     array share one *api.Spec;
-//   - its attempts and its events, which only grow.
+//   - its attempts and its events, which only grow until the job is forgotten whole
+//     ([History]).
 //
 // Invariants: a commit is on the disk, whole, when Commit returns nil, or not at all; the
 // lineage number grows by one with each commit; ids and event numbers once given out are

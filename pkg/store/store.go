@@ -34,6 +34,7 @@ type Store interface {
 	Checkpoints
 	Releases
 	History
+	Runs
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
 	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
 	Load(ctx context.Context, keep time.Time) (*gang.Saved, error)
@@ -54,6 +55,8 @@ type Store interface {
 	Jobs(ctx context.Context, f HistoryFilter) ([]*gang.Job, error)
 	// Epochs reads the attempts of a job, oldest first.
 	Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error)
+	// Steps reads the steps of a job that have ended, oldest first.
+	Steps(ctx context.Context, job int64) ([]api.Step, error)
 	// Events reads events with a Seq above since, of one job or (job 0) of all, oldest
 	// first, at most limit (0: all).
 	Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error)

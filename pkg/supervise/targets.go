@@ -9,12 +9,16 @@ type Process struct {
 	Main    bool // the process that the shim started for the rank
 	Shell   bool // Main, and a shell just now: not after `exec python`
 	Catches bool // it has a handler for the stop signal
+	Client  bool // it only waits for others: it is counted as alive, and gets no signal
 }
 
 // NoticeTargets picks who gets a notice or a signal order of a scope.
 func NoticeTargets(scope api.SignalScope, procs []Process) []int {
 	var out []int
 	for _, p := range procs {
+		if p.Client {
+			continue
+		}
 		batch := p.Main
 		ranks := !p.Main || !p.Shell
 		if scope == api.ScopeFull || scope == api.ScopeBatch && batch || scope == api.ScopeRanks && ranks {

@@ -57,7 +57,7 @@ func slurmConf(o Options, host string, ports []int) string {
 	}
 	if o.Accounting {
 		fmt.Fprintf(&b, "JobAcctGatherType=jobacct_gather/linux\nAccountingStorageType=accounting_storage/slurmdbd\n"+
-			"AccountingStorageHost=127.0.0.1\nAccountingStoragePort=%d\n", ports[o.Nodes+1])
+			"AccountingStorageHost=127.0.0.1\nAccountingStoragePort=%d\nAccountingStoragePass=%s/munge.sock\n", ports[o.Nodes+1], o.Dir)
 	} else {
 		b.WriteString("JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n")
 	}
@@ -75,7 +75,7 @@ func slurmConf(o Options, host string, ports []int) string {
 	return b.String()
 }
 
-// gresConf names plain files as the cards' devices: nothing opens them.
+// gresConf names the device files of the cards.
 func gresConf(o Options) string {
 	if o.GPUs == 0 {
 		return ""

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -113,15 +115,23 @@ func (s *Slurm) lay() error {
 	}
 	files := map[string]string{"slurm.conf": slurmConf(s.o, host, s.ports), "munge.key": string(key), "gres.conf": gresConf(s.o),
 		"slurmdbd.conf": fmt.Sprintf(dbdConf, d, s.ports[s.o.Nodes+1], s.ports[s.o.Nodes+2])}
-	for i := range s.o.GPUs {
-		files[fmt.Sprintf("nvidia%d", i)] = ""
-	}
 	for name, text := range files {
 		mode := os.FileMode(0o600) // munged and slurmdbd refuse files that others may read
 		if name == "slurm.conf" || name == "gres.conf" {
 			mode = 0o644
 		}
 		if err := os.WriteFile(filepath.Join(d, name), []byte(text), mode); err != nil {
+			return err
+		}
+	}
+	return s.cards()
+}
+
+// cards makes what slurmd takes for the cards' devices: it wants device files, and opens
+// none. They are /dev/null's.
+func (s *Slurm) cards() error {
+	for i := range s.o.GPUs {
+		if err := unix.Mknod(filepath.Join(s.o.Dir, fmt.Sprintf("nvidia%d", i)), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
 			return err
 		}
 	}

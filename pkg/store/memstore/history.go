@@ -86,6 +86,7 @@ func (d *data) forget(id int64) {
 	delete(d.Jobs, id)
 	delete(d.Ranks, id)
 	delete(d.Epochs, id)
+	delete(d.Steps, id)
 	delete(d.Checkpoints, id)
 	d.Releases = slices.DeleteFunc(slices.Clone(d.Releases), func(r store.Release) bool { return r.Job == id })
 	d.Events = slices.DeleteFunc(slices.Clone(d.Events), func(e eventRow) bool { return e.Job == id })

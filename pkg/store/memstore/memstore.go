@@ -14,6 +14,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -44,11 +46,13 @@ type data struct {
 	Jobs            map[int64]jobRow
 	Ranks           map[int64]map[int][]byte
 	Epochs          map[int64]map[int][]byte
+	Steps           map[int64]map[int][]byte // ended ones, by job, and epoch with number
 	Nodes           map[string][]byte
 	Reservations    map[string][]byte
 	Events          []eventRow // by Seq
 	Checkpoints     map[int64]checkpoints
 	Releases        []store.Release // oldest first
+	Runs            []store.Run     // oldest first
 }
 
 type jobRow struct {
@@ -69,7 +73,7 @@ func newData() data {
 	return data{
 		NextID: 1, NextSeq: 1,
 		Specs: make(map[string][]byte), Jobs: make(map[int64]jobRow), Ranks: make(map[int64]map[int][]byte),
-		Epochs: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
+		Epochs: make(map[int64]map[int][]byte), Steps: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
 		Reservations: make(map[string][]byte),
 	}
 }
@@ -123,7 +127,7 @@ func (d *Disk) Clone() *Disk {
 	defer d.mu.Unlock()
 	c := d.d
 	c.Specs, c.Jobs, c.Nodes, c.Reservations = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes), maps.Clone(c.Reservations)
-	c.Ranks, c.Epochs = cloneTwo(c.Ranks), cloneTwo(c.Epochs)
+	c.Ranks, c.Epochs, c.Steps = cloneTwo(c.Ranks), cloneTwo(c.Epochs), cloneTwo(c.Steps)
 	c.Checkpoints = make(map[int64]checkpoints, len(d.d.Checkpoints))
 	for job, epochs := range d.d.Checkpoints {
 		c.Checkpoints[job] = make(checkpoints, len(epochs))
@@ -181,6 +185,7 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 		return s.dead
 	}
 	d.d.Lineage, d.d.NextID = max(d.d.Lineage, lineage), max(d.d.NextID, nextID)
+	d.d.Runs = slices.Clone(d.d.Runs[max(0, len(d.d.Runs)-1):])
 	return nil
 }
 
@@ -206,7 +211,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return 0, s.dead
 	}
 	nextID, nextSeq := max(d.d.NextID, ch.NextID), max(d.d.NextSeq, ch.NextSeq)
-	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Reservations)+len(ch.Events) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
+	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Reservations)+len(ch.Events)+len(ch.Steps) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
 		return d.d.Lineage, nil
 	}
 	if d.full && d.d.hasNewJobs(ch) {
@@ -280,6 +285,19 @@ func (b *batch) encode(ch *gang.Changes, d *data) error {
 		}
 		b.add(func(d *data) { putTwo(d.Epochs, e.Job, e.Epoch, enc) })
 	}
+	for i := range ch.Steps {
+		st := &ch.Steps[i]
+		number, err := strconv.Atoi(st.StepID)
+		if err != nil {
+			return fmt.Errorf("step %q of job %d has no number", st.StepID, st.JobID)
+		}
+		enc, err := row.Step(st)
+		if err != nil {
+			return err
+		}
+		job, at := st.JobID, st.Epoch<<stepBits|number
+		b.add(func(d *data) { putTwo(d.Steps, job, at, enc) })
+	}
 	for _, n := range ch.Nodes {
 		enc, err := row.Node(n)
 		if err != nil {
@@ -344,6 +362,9 @@ func (b *batch) events(ch *gang.Changes, d *data) error {
 	}
 	return nil
 }
+
+// stepBits: the number of a step fits, with its epoch above it.
+const stepBits = 31
 
 func putTwo(m map[int64]map[int][]byte, job int64, index int, enc []byte) {
 	if m[job] == nil {

@@ -168,6 +168,21 @@ func (s *Store) Epochs(ctx context.Context, job int64) (out []gang.EpochRow, err
 	return out, err
 }
 
+// Steps reads the ended steps of a job, oldest first.
+func (s *Store) Steps(ctx context.Context, job int64) (out []api.Step, err error) {
+	err = s.reading(ctx, func(d *data) error {
+		for _, at := range slices.Sorted(maps.Keys(d.Steps[job])) {
+			st, err := row.DecodeStep(job, d.Steps[job][at])
+			if err != nil {
+				return err
+			}
+			out = append(out, st)
+		}
+		return nil
+	})
+	return out, err
+}
+
 // Events reads events in their order.
 func (s *Store) Events(ctx context.Context, job, since int64, limit int) (out []api.Event, err error) {
 	err = s.reading(ctx, func(d *data) error {

@@ -120,7 +120,7 @@ func BenchmarkSubmit(b *testing.B) {
 					for i := range jobs {
 						id := int64(n*jobs + i + 1)
 						j := storetest.NewJob(id, 4)
-						j.SpecHash = fmt.Sprintf("%064d", id)
+						j.SpecHash = fmt.Sprintf("%016x%016x", uint64(id)*0x9e3779b97f4a7c15, id)
 						j.Spec.Env = env
 						ch.Jobs = append(ch.Jobs, j)
 						ch.Events = append(ch.Events, api.Event{Seq: id, JobID: id, Type: api.EventSubmitted, Time: storetest.T0})

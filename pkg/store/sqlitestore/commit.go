@@ -21,6 +21,7 @@ type statements struct {
 	reservation             *statement
 	reservationGone         *statement
 	release, specGone       *statement
+	step, run               *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -49,6 +50,8 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.reservation, 2, "INSERT INTO reservation (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.reservationGone, 1, "DELETE FROM reservation WHERE name = ?"},
 		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
+		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)
@@ -107,6 +110,10 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 		return err
 	}
 	lineage, nextID = max(s.lineage.Load(), lineage), max(s.nextID, nextID)
+	// In a transaction of its own: a crash between the two leaves a copy that has to be accepted again.
+	if err := s.transaction(func() error { return s.w.exec("DELETE FROM run WHERE id < (SELECT max(id) FROM run)") }); err != nil {
+		return err
+	}
 	if err := s.write(&gang.Changes{}, lineage, nextID, s.nextSeq); err != nil {
 		return s.fail(fmt.Errorf("advance to commit %d: %w", lineage, err))
 	}
@@ -117,7 +124,7 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 
 // rows counts what a batch writes.
 func rows(ch *gang.Changes) int {
-	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events)
+	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events) + len(ch.Steps)
 }
 
 // hasNewJobs: ids are given out in order, so a job is new when no commit has covered its id.
@@ -173,6 +180,9 @@ func (s *Store) batch(ch *gang.Changes) error {
 		if err := s.st.epoch.run(e.Job, int64(e.Epoch), string(data)); err != nil {
 			return err
 		}
+	}
+	if err := s.steps(ch.Steps); err != nil {
+		return err
 	}
 	for _, n := range ch.Nodes {
 		data, err := row.Node(n)

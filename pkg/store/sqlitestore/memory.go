@@ -64,6 +64,15 @@ func (m *Memory) Pages() (pages, bytes int64, err error) {
 	return n[0], n[1], nil
 }
 
+// Ended counts the ended jobs in it, and the pages that wait to be used again.
+func (m *Memory) Ended() (jobs, free int64, err error) {
+	n, err := m.keep.ints("SELECT (SELECT count(*) FROM job WHERE ended IS NOT NULL), freelist_count FROM pragma_freelist_count", 2)
+	if err != nil {
+		return 0, 0, err
+	}
+	return n[0], n[1], nil
+}
+
 // Close ends it; stores on it must be closed before.
 func (m *Memory) Close() error { return m.keep.close() }
 

@@ -30,6 +30,7 @@ func history(t *testing.T, s store.Store, ids ...int64) {
 		ch.Jobs = append(ch.Jobs, j)
 		ch.Ranks = append(ch.Ranks, gang.RankRow{Job: id, Rank: j.Ranks[0]})
 		ch.Epochs = append(ch.Epochs, gang.EpochRow{Job: id, Epoch: 1, Started: T0, Ended: j.End, Trigger: -1})
+		ch.Steps = append(ch.Steps, api.Step{JobID: id, Epoch: 1, StepID: "0"})
 		for _, kind := range []api.EventType{api.EventSubmitted, api.EventEnded} {
 			ch.Events = append(ch.Events, api.Event{Seq: 10*id + int64(len(ch.Events)%2), JobID: id, Type: kind, Time: T0})
 		}
@@ -70,8 +71,9 @@ func unknown(t *testing.T, s store.Store, id int64) {
 	_, err := s.Job(ctx, id)
 	epochs, err2 := s.Epochs(ctx, id)
 	events, err3 := s.Events(ctx, id, 0, 0)
-	if !errors.Is(err, store.ErrNotFound) || err2 != nil || err3 != nil || len(epochs) > 0 || len(events) > 0 {
-		t.Errorf("job %d, forgotten: %v; attempts %v %v; events %v %v", id, err, epochs, err2, events, err3)
+	steps, err4 := s.Steps(ctx, id)
+	if !errors.Is(err, store.ErrNotFound) || err2 != nil || err3 != nil || err4 != nil || len(epochs)+len(events)+len(steps) > 0 {
+		t.Errorf("job %d, forgotten: %v; attempts %v %v; events %v %v; steps %v %v", id, err, epochs, err2, events, err3, steps, err4)
 	}
 	if stored(t, s, id, 1, 0) != nil {
 		t.Errorf("job %d, forgotten, has a checkpoint", id)

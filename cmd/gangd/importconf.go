@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/config"
+	"gangd/pkg/slurm/conf"
+)
+
+// importConfCommand is `gangd import-slurm-conf`: a configuration out of Slurm's.
+func importConfCommand() *cobra.Command {
+	var out string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "import-slurm-conf SLURM_CONF [GRES_CONF [TOPOLOGY_CONF]]",
+		Short: "make a configuration out of Slurm's",
+		Long: "Reads Slurm's configuration and makes gangd's of it: one file for the controller and one for each kind of\n" +
+			"node. Every setting that was read is listed as taken, taken with a difference, or without a meaning here,\n" +
+			"with the reason. A key that Slurm does not know and a value that can't be read are refused by file and line,\n" +
+			"all of them at once, and then nothing is made. What is made has passed gangd's own check.",
+		Example: `  gangd import-slurm-conf /etc/slurm/slurm.conf                      look first: files to stdout, the list to stderr
+  gangd import-slurm-conf /etc/slurm/{slurm,gres}.conf -o /etc/gangd/gangd.toml
+  gangd import-slurm-conf slurm.conf gres.conf topology.conf 2>&1 >/dev/null | grep difference`,
+		Args: cobra.RangeArgs(1, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			made, err := importConf(args)
+			if err != nil {
+				return err
+			}
+			return putConf(made, out, force, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write gangd's to `FILE`, and gnoded's beside it as gnoded-NODE.toml")
+	cmd.Flags().BoolVar(&force, "force", false, "replace files that are there")
+	return cmd
+}
+
+// importConf reads the files and makes what passes the daemons' own check.
+func importConf(paths []string) (*conf.Result, error) {
+	open := func(path string) (string, error) {
+		b, err := os.ReadFile(path)
+		return string(b), err
+	}
+	read := make([][]conf.Line, 3)
+	var errs []error
+	for i, p := range paths {
+		lines, err := conf.Read(open, p)
+		read[i] = lines
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	made, err := conf.Make(read[0], read[1], read[2])
+	if err != nil {
+		return nil, err
+	}
+	return made, checkConf(made)
+}
+
+// checkConf loads what was made as the daemons will.
+func checkConf(made *conf.Result) error {
+	dir, err := os.MkdirTemp("", "gangd-import-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "gangd.toml")
+	if err := os.WriteFile(path, []byte(made.Gangd), 0o600); err != nil {
+		return err
+	}
+	if _, err := config.LoadController(path, nil); err != nil {
+		return err
+	}
+	for _, n := range made.Nodes {
+		path := filepath.Join(dir, "gnoded.toml")
+		if err := os.WriteFile(path, []byte(n.Text), 0o600); err != nil {
+			return err
+		}
+		if _, err := config.LoadNode(path, n.Name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putConf writes the files, or shows them.
+func putConf(made *conf.Result, out string, force bool, stdout, stderr io.Writer) error {
+	name := func(n conf.NodeFile) string { return "gnoded-" + n.Name + ".toml" }
+	if out == "" {
+		fmt.Fprintf(stdout, "# gangd.toml\n%s", made.Gangd)
+		for _, n := range made.Nodes {
+			fmt.Fprintf(stdout, "\n# %s\n%s", name(n), n.Text)
+		}
+		made.Report(stderr)
+		return nil
+	}
+	files := map[string]string{out: made.Gangd}
+	order := []string{out}
+	for _, n := range made.Nodes {
+		path := filepath.Join(filepath.Dir(out), name(n))
+		files[path] = n.Text
+		order = append(order, path)
+	}
+	for _, path := range order {
+		if _, err := os.Lstat(path); err == nil && !force {
+			return fmt.Errorf("%s is there; give --force to replace it, or another -o", path)
+		}
+	}
+	made.Report(stdout)
+	for _, path := range order {
+		if err := os.WriteFile(path, []byte(files[path]), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(stdout, "wrote", path)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"gangd/pkg/api"
+	"gangd/pkg/store/memstore"
+)
+
+// A copy that lacks few commits has soon made as many itself: the run that told a node of
+// what it lacks gives it away, also after the controller was started again.
+func TestACopyThatLacksFewHolds(t *testing.T) {
+	disk := memstore.NewDisk()
+	start := func(d *memstore.Disk, run string, accept bool) *rig {
+		st, err := d.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRigWith(t, st, func(o *Options) { o.Run, o.AcceptStore = run, accept })
+		t.Cleanup(func() { _ = r.end(); _ = st.Close() })
+		return r
+	}
+	stop := func(r *rig) {
+		_ = r.end()
+		if err := r.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hello := func(r *rig, node string, seen uint64, run string) *api.Welcome {
+		t.Helper()
+		w, err := r.NodeHello(t.Context(), &api.Hello{Protocol: api.SessionProtocol, Node: node, BootID: "b", CPUs: 4, LineageSeen: seen, RunSeen: run})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	r := start(disk, "one", false)
+	r.submit("a", spec(1))
+	w := hello(r, "n1", 0, "")
+	if w.Run != "one" || w.Lineage == 0 {
+		t.Fatalf("welcome %+v", w)
+	}
+	copied := disk.Clone()
+	r.submit("b", spec(1))
+	knows := r.Lineage() // told to n1 with a beat
+	stop(r)
+
+	r = start(copied, "two", false)
+	for range 5 {
+		r.submit("", spec(1))
+	}
+	if now := r.Lineage(); now <= knows {
+		t.Fatalf("the copy is at %d, too few", now)
+	}
+	hello(r, "n2", 0, "")
+	stop(r)
+	for _, run := range []string{"three", "four"} { // a start makes no hold go away
+		r = start(copied, run, false)
+		if w := hello(r, "n2", 3, "two"); w.Run != run || r.view.onHold() != "" {
+			t.Fatalf("n2 knows nothing more: %+v, %q", w, r.view.onHold())
+		}
+		if w := hello(r, "n1", knows, "one"); w.Run != "" || w.Lineage != 0 || r.Lineage() != 0 {
+			t.Errorf("on hold a node is told of commits: %+v", w)
+		}
+		want := "HOLD: by this store an earlier start of the controller ended at commit 2, and it is at commit 9 now, but node n1 has seen commit 3 of that start: an old copy was put back"
+		if got := r.view.onHold(); run == "three" && got != want || !strings.HasPrefix(got, "HOLD: by this store") {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		stop(r)
+	}
+	r = start(copied, "five", true)
+	hello(r, "n1", knows, "one")
+	if id := r.submit("", spec(1)); r.view.onHold() != "" || id < minSkip {
+		t.Errorf("accepted: hold %q, next id %d", r.view.onHold(), id)
+	}
+	stop(r)
+	r = start(copied, "six", false)
+	if hello(r, "n1", knows, "one"); r.view.onHold() != "" {
+		t.Errorf("accepted, and started again: %s", r.view.onHold())
+	}
+	stop(r)
+
+	// The newest store is put back: what nodes were told by the copy's controllers is less.
+	r = start(disk, "seven", false)
+	if hello(r, "n2", 2, "two"); r.view.onHold() != "" {
+		t.Errorf("the newest store: %s", r.view.onHold())
+	}
+	if hello(r, "n3", 2, "seven"); r.view.onHold() != "" {
+		t.Errorf("a node of this very start: %s", r.view.onHold())
+	}
+}

@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+)
+
+// maxStepWait bounds how long one call waits for free resources; the client asks again.
+const maxStepWait = time.Minute
+
+// BeginStep starts a step in the allocation of a job. While other steps have what it asks
+// for it waits as long as the request says.
+func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest) (*api.StepReply, error) {
+	if err := checkStep(&r.Ask); err != nil {
+		return nil, err
+	}
+	secret, err := newSecret()
+	if err != nil {
+		return nil, err
+	}
+	ev := gang.StepBegin{Job: j.ID, Epoch: r.Epoch, Key: r.Key, Secret: secret, Ask: r.Ask}
+	until := time.NewTimer(min(max(r.Wait, 0), maxStepWait))
+	defer until.Stop()
+	for {
+		changed := e.freed.watch(j.ID)
+		out, err := e.Do(ctx, ev)
+		if err == nil {
+			return e.stepReply(j.ID, out.Step)
+		}
+		if api.CodeOf(err) != api.CodeBusy {
+			return nil, err
+		}
+		select {
+		case <-changed:
+		case <-until.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-e.done:
+			return nil, ErrStopped
+		}
+	}
+}
+
+func newSecret() (string, error) {
+	var b [24]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+func checkStep(a *api.StepAsk) error {
+	bad := func(format string, args ...any) error { return api.Errorf(api.CodeInvalid, format, args...) }
+	cards := 0
+	for _, n := range []int{a.GPUs, a.GPUsPerTask, a.GPUsPerNode} {
+		if n < 0 {
+			return bad("a negative number of GPUs")
+		}
+		cards += min(n, 1)
+	}
+	switch {
+	case len(a.Hosts) == 0 || len(a.Hosts) > 64 || len(a.Fingerprint) != 64:
+		return bad("a step names 1 to 64 addresses of its client and the SHA-256 of its certificate")
+	case a.Tasks < 0 || a.MinNodes < 0 || a.MaxNodes < 0 || a.CPUsPerTask < 0 || a.TasksPerNode < 0 || a.MemoryPerNode < 0 || a.MemoryPerCPU < 0 || a.TimeLimit < 0:
+		return bad("a step's figures are not negative")
+	case max(a.Tasks, a.CPUsPerTask, a.TasksPerNode, a.MinNodes) > api.MaxStepTasks:
+		return bad("more than %d tasks, CPUs or nodes in one step", api.MaxStepTasks)
+	case a.MaxNodes > 0 && a.MaxNodes < a.MinNodes:
+		return bad("at most %d nodes is below at least %d", a.MaxNodes, a.MinNodes)
+	case cards > 1:
+		return bad("give one of GPUs, GPUs per task, GPUs per node")
+	case len(a.Name) > 1024 || len(a.Command) > 4096 || len(a.Client) > 512:
+		return bad("name, command or client of a step is too long")
+	}
+	return nil
+}
+
+// stepReply is what the client of a step needs. The nodes are told of it by now.
+func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
+	j := e.view.job(id)
+	if j == nil || len(j.Members) == 0 {
+		return nil, api.Errorf(api.CodeStaleEpoch, "job %d has been stopped meanwhile", id)
+	}
+	out := &api.StepReply{SchemaVersion: api.SchemaVersion, JobID: id, Epoch: j.Epoch, StepID: s.ID, Secret: s.Secret,
+		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Allocation: e.allocation(j)}
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		if p.Member >= len(out.Allocation.Nodes) {
+			return nil, api.Errorf(api.CodeStaleEpoch, "job %d has been stopped meanwhile", id)
+		}
+		n := out.Allocation.Nodes[p.Member]
+		part := api.StepNode{Name: n.Name, Address: n.Address, Index: p.Member, Tasks: p.Tasks, CPUs: p.CPUs}
+		for _, c := range n.Cards {
+			if slices.Contains(p.Cards, c.UUID) {
+				part.Cards = append(part.Cards, c)
+			}
+		}
+		out.Tasks += len(p.Tasks)
+		out.Nodes = append(out.Nodes, part)
+	}
+	return out, nil
+}
+
+// allocation is what a client has to know of a job whose gate is open.
+func (e *Engine) allocation(j *gang.Job) api.Allocation {
+	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
+	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: j.Partition,
+		StartTime: j.Start, WorkDir: j.Spec.WorkDir, SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace}
+	if limit := gang.RunTime(j); limit > 0 && !j.Start.IsZero() {
+		a.EndTime = j.Start.Add(limit)
+	}
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	for i := range j.Members {
+		m := &j.Members[i]
+		n := api.StepNode{Name: m.Node, Index: i, Tasks: m.Ranks}
+		node := e.view.nodes[m.Node]
+		if node != nil {
+			n.Address = node.Hello.Address
+		}
+		for _, r := range m.Ranks {
+			n.CPUs += j.Spec.FiguresOf(r).CPUs
+			for _, uuid := range j.Ranks[r].Slot.Cards {
+				if !slices.ContainsFunc(n.Cards, func(c api.StepCard) bool { return c.UUID == uuid }) {
+					n.Cards = append(n.Cards, api.StepCard{UUID: uuid, Index: cardIndex(node, uuid)})
+				}
+			}
+		}
+		if j.Spec.Exclusive && node != nil && node.Res != nil {
+			n.CPUs = max(n.CPUs, node.Res.CPUs)
+		}
+		a.Nodes = append(a.Nodes, n)
+	}
+	return a
+}
+
+func cardIndex(n *gang.Node, uuid string) int {
+	if n != nil {
+		for i := range n.Hello.Cards {
+			if n.Hello.Cards[i].UUID == uuid {
+				return n.Hello.Cards[i].Index
+			}
+		}
+	}
+	return -1
+}
+
+// StopStep ends a step: its tasks get TERM, the grace, KILL.
+func (e *Engine) StopStep(ctx context.Context, j *gang.Job, step int, by string) (*api.StepSignalReply, error) {
+	if _, err := e.Do(ctx, gang.StepStop{Job: j.ID, Step: step, By: by}); err != nil {
+		return nil, err
+	}
+	return &api.StepSignalReply{SchemaVersion: api.SchemaVersion}, nil
+}
+
+// SignalStep delivers a signal to the tasks of a step and changes no state.
+func (e *Engine) SignalStep(ctx context.Context, j *gang.Job, step int, signal string, s Signaller) (*api.StepSignalReply, error) {
+	live, err := liveStep(j, step)
+	if err != nil {
+		return nil, err
+	}
+	o := api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: signal, Scope: api.ScopeFull, Step: &live.ID}
+	part := *j
+	part.Members = nil
+	for i := range live.Parts {
+		part.Members = append(part.Members, j.Members[live.Parts[i].Member])
+	}
+	r := e.signalMembers(ctx, &part, o, s)
+	if r.Error != nil {
+		return nil, r.Error
+	}
+	return &api.StepSignalReply{SchemaVersion: api.SchemaVersion, Processes: r.Processes, Nodes: r.Nodes}, nil
+}
+
+func liveStep(j *gang.Job, step int) (*gang.Step, *api.Error) {
+	for i := range j.Steps {
+		if j.Steps[i].ID == step {
+			return &j.Steps[i], nil
+		}
+	}
+	if step >= 0 && step < j.NextStep {
+		return nil, api.Errorf(api.CodeAlreadyEnded, "step %s has already ended", api.StepText(j.ID, step))
+	}
+	return nil, api.Errorf(api.CodeNotFound, "no step %s", api.StepText(j.ID, step))
+}
+
+// AttachStep says where the client of a running step listens.
+func (e *Engine) AttachStep(j *gang.Job, step int) (*api.StepAttachReply, error) {
+	s, err := liveStep(j, step)
+	if err != nil {
+		return nil, err
+	}
+	return &api.StepAttachReply{SchemaVersion: api.SchemaVersion, Step: gang.ShowStep(j, s, time.Time{}),
+		Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret}, nil
+}
+
+// Steps are all steps of all attempts of a job, oldest first.
+func (e *Engine) Steps(ctx context.Context, j *gang.Job) ([]api.Step, error) {
+	d, err := e.Detail(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	out := []api.Step{}
+	for i := range d.Attempts {
+		out = append(out, d.Attempts[i].Steps...)
+	}
+	return out, nil
+}
+
+// liveSteps are the steps that run.
+func liveSteps(j *gang.Job) []api.Step {
+	var out []api.Step
+	for i := range j.Steps {
+		out = append(out, gang.ShowStep(j, &j.Steps[i], time.Time{}))
+	}
+	return out
+}
+
+// attemptSteps are the steps of an attempt: its script, its allocation, those that ended and
+// those that run.
+func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, ended []api.Step) []api.Step {
+	current := r.Epoch == j.Epoch
+	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: j.Partition, StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
+	for i := range r.Slots {
+		frame.CPUs += j.Spec.FiguresOf(i).CPUs
+		frame.GPUs += len(r.Slots[i].Cards)
+	}
+	var out []api.Step
+	if j.Spec.Launch == api.LaunchBatch {
+		out = append(out, batchStep(frame, r, a))
+	}
+	extern := frame
+	extern.StepID, extern.Name, extern.Tasks, extern.Layout = api.StepExtern, api.StepExtern, len(a.Nodes), api.PerNode(ones(len(a.Nodes)))
+	if !r.Ended.IsZero() {
+		extern.State, extern.ExitCode = api.JobCompleted, new(int)
+	}
+	out = append(out, extern)
+	for i := range ended {
+		if ended[i].Epoch == r.Epoch {
+			out = append(out, ended[i])
+		}
+	}
+	if current && j.Verdict == nil {
+		out = append(out, liveSteps(j)...)
+	}
+	slices.SortStableFunc(out, func(a, b api.Step) int { return cmp.Compare(stepOrder(a.StepID), stepOrder(b.StepID)) })
+	return out
+}
+
+func stepOrder(id string) int {
+	switch id {
+	case api.StepBatch:
+		return -2
+	case api.StepExtern:
+		return -1
+	}
+	n, _ := strconv.Atoi(id)
+	return n
+}
+
+func ones(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = 1
+	}
+	return out
+}
+
+// batchStep is the script as a step: one task on the first node, with all that the allocation
+// has there.
+func batchStep(s api.Step, r *gang.EpochRow, a *api.Attempt) api.Step {
+	s.StepID, s.Name, s.Tasks, s.Layout = api.StepBatch, api.StepBatch, 1, "1"
+	if len(s.Nodes) > 1 {
+		s.Nodes = s.Nodes[:1]
+	}
+	if r.Ended.IsZero() {
+		return s
+	}
+	code := -1
+	if len(r.ExitCodes) > 0 {
+		code = r.ExitCodes[0]
+	}
+	switch {
+	case a.Cause == api.CauseCompleted:
+		s.State = api.JobCompleted
+	case a.Cause == api.CauseOOM:
+		s.State, s.Cause = api.JobOutOfMemory, a.Cause
+	case a.Cause == api.CauseNodeLost:
+		s.State, s.Cause = api.JobNodeFail, a.Cause
+	case a.Cause == api.CauseCrash:
+		s.State = api.JobFailed
+	default:
+		s.State, s.Cause = api.JobCancelled, a.Cause // as Slurm has it for time-outs, too: the script was ended
+	}
+	if code >= 0 {
+		s.ExitCode = &code
+		if code > 128 && code < 128+65 {
+			s.Signal = code - 128
+		}
+	}
+	return s
+}
+
+// freed wakes those who wait for resources of an allocation.
+type freed struct {
+	mu sync.Mutex
+	on map[int64]chan struct{}
+}
+
+// watch gives a channel that is closed at the next change of the job.
+func (f *freed) watch(job int64) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.on == nil {
+		f.on = map[int64]chan struct{}{}
+	}
+	if f.on[job] == nil {
+		f.on[job] = make(chan struct{})
+	}
+	return f.on[job]
+}
+
+func (f *freed) wake(jobs []*gang.Job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, j := range jobs {
+		if ch := f.on[j.ID]; ch != nil {
+			close(ch)
+			delete(f.on, j.ID)
+		}
+	}
+}

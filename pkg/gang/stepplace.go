@@ -1,0 +1,314 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// room is what a member has for steps, and what of it is free.
+type room struct {
+	member          int
+	node            string
+	cpus, cpusFree  int
+	mem, memFree    int64 // 0 of mem: no figure, none is counted
+	cards, cardFree []string
+}
+
+// rooms are the members of a job in the order of the allocation.
+func (w *World) rooms(e *entry) []room {
+	j := e.job
+	out := make([]room, len(j.Members))
+	for i := range j.Members {
+		m := &j.Members[i]
+		r := &out[i]
+		r.member, r.node = i, m.Node
+		for _, k := range m.Ranks {
+			f := j.Spec.FiguresOf(k)
+			r.cpus += f.CPUs
+			r.mem += j.Spec.MemoryPerRank
+			for _, c := range j.Ranks[k].Slot.Cards {
+				if !slices.Contains(r.cards, c) {
+					r.cards = append(r.cards, c)
+				}
+			}
+		}
+		if j.Spec.MemoryPerNode > 0 {
+			r.mem = j.Spec.MemoryPerNode
+		}
+		if n := w.nodes[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
+			r.cpus = max(r.cpus, n.node.Res.CPUs)
+		}
+		r.cpusFree, r.memFree, r.cardFree = r.cpus, r.mem, slices.Clone(r.cards)
+	}
+	for i := range j.Steps {
+		if j.Steps[i].Ask.Overlap {
+			continue
+		}
+		for p := range j.Steps[i].Parts {
+			out[j.Steps[i].Parts[p].Member].take(&j.Steps[i].Parts[p])
+		}
+	}
+	return out
+}
+
+func (r *room) take(p *StepPart) {
+	if p.Over {
+		return
+	}
+	r.cpusFree -= p.CPUs
+	r.memFree -= p.Memory
+	r.cardFree = slices.DeleteFunc(r.cardFree, func(c string) bool { return slices.Contains(p.Cards, c) })
+}
+
+// empty is the room as if no step ran.
+func (r room) empty() room {
+	r.cpusFree, r.memFree, r.cardFree = r.cpus, r.mem, slices.Clone(r.cards)
+	return r
+}
+
+// placeStep finds room for a step: among what is free now, else it says whether it would
+// find it among all that the allocation has.
+func (w *World) placeStep(e *entry, a *api.StepAsk) ([]StepPart, *api.Error) {
+	all, err := chooseRooms(e.job, a, w.rooms(e))
+	if err != nil {
+		return nil, err
+	}
+	empty := make([]room, len(all))
+	for i := range all {
+		empty[i] = all[i].empty()
+	}
+	whole, err := layStep(a, empty)
+	if err != nil {
+		return nil, err
+	}
+	if a.Overlap {
+		return whole, nil
+	}
+	parts, err := layStep(a, all)
+	if err != nil {
+		return nil, &api.Error{Code: api.CodeBusy, Message: "other steps of the job have it: " + err.Message, Hint: "use --overlap to share it"}
+	}
+	return parts, nil
+}
+
+// chooseRooms puts the members that a step may use in the order in which they are tried.
+func chooseRooms(j *Job, a *api.StepAsk, all []room) ([]room, *api.Error) {
+	var first []room
+	for _, name := range a.NodeList {
+		at := slices.IndexFunc(all, func(r room) bool { return r.node == name })
+		if at < 0 {
+			return nil, api.Errorf(api.CodeUnsatisfiable, "node %s is not in the allocation of job %d", name, j.ID)
+		}
+		if !slices.ContainsFunc(first, func(r room) bool { return r.node == name }) {
+			first = append(first, all[at])
+		}
+	}
+	if a.Relative < 0 || a.Relative >= len(all) {
+		return nil, api.Errorf(api.CodeUnsatisfiable, "relative node %d of an allocation of %d", a.Relative, len(all))
+	}
+	rest := slices.Concat(all[a.Relative:], all[:a.Relative])
+	for _, r := range rest {
+		listed := slices.ContainsFunc(first, func(f room) bool { return f.node == r.node })
+		if !listed && !slices.Contains(a.Exclude, r.node) {
+			first = append(first, r)
+		}
+	}
+	return slices.DeleteFunc(first, func(r room) bool { return slices.Contains(a.Exclude, r.node) }), nil
+}
+
+// layStep takes the first nodes with room for at least one task, as many as were asked for
+// and more, up to the most, while tasks are left over.
+func layStep(a *api.StepAsk, all []room) ([]StepPart, *api.Error) {
+	perTask := max(a.CPUsPerTask, 1)
+	least := max(a.MinNodes, len(a.NodeList), 1)
+	if a.MinNodes == 0 && a.Tasks == 0 && a.MaxNodes == 0 {
+		least = max(least, len(all))
+	}
+	tasks := a.Tasks
+	if tasks == 0 {
+		tasks = least * max(a.TasksPerNode, 1)
+	}
+	if a.MinNodes == 0 && a.MaxNodes == 0 && a.Tasks > 0 {
+		least = max(1, len(a.NodeList))
+	}
+	most := max(a.MaxNodes, least)
+	if a.MaxNodes == 0 && a.MinNodes == 0 {
+		most = len(all)
+	}
+	if least > len(all) {
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%d nodes asked, the allocation has %d for this step", least, len(all))
+	}
+	var used []room
+	capacity := 0
+	for _, r := range all {
+		if len(used) >= most || len(used) >= least && capacity >= tasks {
+			break
+		}
+		if c := r.capacity(a, perTask); c > 0 {
+			used = append(used, r)
+			capacity += c
+		}
+	}
+	switch {
+	case len(used) < least:
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%d nodes with %s asked, %d have it", least, stepNeed(a, perTask), len(used))
+	case capacity < tasks:
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks with %s asked, there is room for %d on %d nodes", tasks, stepNeed(a, perTask), capacity, len(used))
+	case tasks < len(used):
+		used = used[:max(tasks, 1)]
+	}
+	parts, err := share(a, used, tasks, perTask)
+	if err != nil {
+		return nil, err
+	}
+	return parts, giveCards(a, used, parts)
+}
+
+func stepNeed(a *api.StepAsk, perTask int) string {
+	s := strconv.Itoa(perTask) + " CPUs"
+	if perTask == 1 {
+		s = "1 CPU"
+	}
+	switch {
+	case a.GPUsPerTask > 0:
+		s += fmt.Sprintf(" and %d GPUs", a.GPUsPerTask)
+	case a.GPUsPerNode > 0:
+		s += fmt.Sprintf(" and %d GPUs a node", a.GPUsPerNode)
+	case a.GPUs > 0:
+		s += fmt.Sprintf(" and %d GPUs in all", a.GPUs)
+	}
+	return s
+}
+
+// capacity is how many tasks a member has room for.
+func (r *room) capacity(a *api.StepAsk, perTask int) int {
+	n := r.cpusFree / perTask
+	if a.Overcommit && r.cpusFree > 0 {
+		n = api.MaxStepTasks
+	}
+	if !a.Exact && r.cpusFree < r.cpus {
+		return 0 // all of its CPUs are asked for
+	}
+	if a.TasksPerNode > 0 {
+		if n < 1 {
+			return 0
+		}
+		n = min(n, a.TasksPerNode)
+	}
+	switch {
+	case a.GPUsPerTask > 0:
+		n = min(n, len(r.cardFree)/a.GPUsPerTask)
+	case a.GPUsPerNode > 0 && len(r.cardFree) < a.GPUsPerNode, a.GPUs > 0 && len(r.cardFree) == 0:
+		return 0
+	case a.GPUs == 0 && a.GPUsPerNode == 0 && !a.NoGPUs && len(r.cardFree) < len(r.cards):
+		return 0
+	}
+	if r.mem > 0 && a.MemoryPerNode > 0 && r.memFree < a.MemoryPerNode {
+		return 0
+	}
+	if r.mem > 0 && a.MemoryPerCPU > 0 {
+		n = min(n, int(r.memFree/(a.MemoryPerCPU*int64(perTask))))
+	}
+	return n
+}
+
+// share says how many tasks each node gets, one after the other in turn as Slurm does, and
+// which.
+func share(a *api.StepAsk, used []room, tasks, perTask int) ([]StepPart, *api.Error) {
+	counts := make([]int, len(used))
+	for left := tasks; left > 0; {
+		gave := false
+		for i := range used {
+			if left > 0 && counts[i] < used[i].capacity(a, perTask) {
+				counts[i]++
+				left--
+				gave = true
+			}
+		}
+		if !gave {
+			return nil, api.Errorf(api.CodeUnsatisfiable, "no room for %d of %d tasks", left, tasks)
+		}
+	}
+	parts := make([]StepPart, len(used))
+	for i := range used {
+		p := &parts[i]
+		p.Member = used[i].member
+		p.CPUs = used[i].cpus
+		if a.Exact {
+			p.CPUs = min(counts[i]*perTask, used[i].cpus)
+		}
+		if used[i].mem > 0 {
+			p.Memory = max(a.MemoryPerNode, a.MemoryPerCPU*int64(counts[i]*perTask))
+		}
+	}
+	return parts, number(a.Distribution, parts, counts)
+}
+
+// number gives tasks to nodes: in blocks, in turn, or in turn by planes of a size.
+func number(how string, parts []StepPart, counts []int) *api.Error {
+	plane := 0
+	switch name, size, _ := strings.Cut(how, "="); {
+	case name == "" || name == "block":
+	case name == "cyclic":
+		plane = 1
+	case name == "plane":
+		n, err := strconv.Atoi(size)
+		if err != nil || n < 1 {
+			return api.Errorf(api.CodeInvalid, "distribution %q: want plane=N", how)
+		}
+		plane = n
+	default:
+		return api.Errorf(api.CodeInvalid, "distribution %q: want block, cyclic or plane=N", how)
+	}
+	next := 0
+	left := slices.Clone(counts)
+	for more := true; more; {
+		more = false
+		for i := range parts {
+			n := left[i]
+			if plane > 0 {
+				n = min(n, plane)
+			}
+			for range n {
+				parts[i].Tasks = append(parts[i].Tasks, next)
+				next++
+			}
+			left[i] -= n
+			more = more || left[i] > 0
+		}
+	}
+	return nil
+}
+
+// giveCards gives each part its cards.
+func giveCards(a *api.StepAsk, used []room, parts []StepPart) *api.Error {
+	left := a.GPUs
+	for i := range parts {
+		free := used[i].cardFree
+		n := len(free)
+		switch {
+		case a.NoGPUs:
+			n = 0
+		case a.GPUsPerTask > 0:
+			n = a.GPUsPerTask * len(parts[i].Tasks)
+		case a.GPUsPerNode > 0:
+			n = a.GPUsPerNode
+		case a.GPUs > 0:
+			// At least one for each node to come.
+			n = min(len(free), left-(len(parts)-1-i))
+			left -= n
+		}
+		if n < 0 || n > len(free) {
+			return api.Errorf(api.CodeUnsatisfiable, "%s asked, node %s has %d GPUs for the step", stepNeed(a, max(a.CPUsPerTask, 1)), used[i].node, len(free))
+		}
+		parts[i].Cards = slices.Clone(free[:n])
+	}
+	if left > 0 {
+		return api.Errorf(api.CodeUnsatisfiable, "%d GPUs asked, its nodes have %d", a.GPUs, a.GPUs-left)
+	}
+	return nil
+}

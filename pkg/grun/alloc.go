@@ -1,0 +1,317 @@
+package grun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/program"
+	"gangd/pkg/rankenv"
+	"gangd/pkg/script"
+	"gangd/pkg/step/hold"
+)
+
+// allocation is a job that holds nodes for this process.
+type allocation struct {
+	r      *run
+	id     int64
+	holder *hold.Client
+	job    *api.Job // once it runs
+}
+
+func (a *allocation) ref() api.JobRef { return api.JobRef{ID: a.id, Index: -1} }
+
+// outside runs a step in a job of its own.
+func (r *run) outside() error {
+	a, err := r.acquire(filepath.Base(r.args[0]))
+	if err != nil {
+		return err
+	}
+	s := &r.ask.step
+	if s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 {
+		s.Tasks = 1
+	}
+	s.NodeList, s.Exclude = nil, nil // the allocation is of these nodes alone
+	s.Exact = false
+	err = r.step(a.ref(), 0)
+	code := program.ExitCode(err)
+	a.giveBack(code)
+	return err
+}
+
+// allocate makes an allocation and runs a command, or a shell, beside it.
+func (r *run) allocate() error {
+	if r.noShell {
+		id, err := r.submit(nil, "no-shell")
+		if err != nil {
+			return err
+		}
+		if err := r.awaitStart(id); err != nil {
+			return err
+		}
+		r.note("Granted job allocation %d", id)
+		return nil
+	}
+	a, err := r.acquire("interactive")
+	if err != nil {
+		return err
+	}
+	r.note("Granted job allocation %d", a.id)
+	code, err := a.command(r.args)
+	r.note("Relinquishing job allocation %d", a.id)
+	a.giveBack(code)
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return &program.ExitError{Status: code}
+	}
+	return nil
+}
+
+func (r *run) note(format string, args ...any) {
+	if r.quiet == 0 {
+		fmt.Fprintf(r.err, r.name+": "+format+"\n", args...)
+	}
+}
+
+// acquire submits a job that holds what was asked for and waits until it does.
+func (r *run) acquire(name string) (*allocation, error) {
+	holder, err := hold.Listen()
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.submit(holder, name)
+	if err != nil {
+		holder.Close()
+		return nil, err
+	}
+	a := &allocation{r: r, id: id, holder: holder}
+	if err := a.await(); err != nil {
+		holder.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// holdScript is the job of an allocation: nothing but to be there.
+const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and ends with it.\nexec gstep hold\n"
+
+func (r *run) submit(h *hold.Client, name string) (int64, error) {
+	words := append([]string{}, r.ask.alloc...)
+	if r.ask.step.Tasks == 0 && r.ask.step.MinNodes == 0 && r.ask.step.TasksPerNode == 0 {
+		words = append(words, "--ntasks=1")
+	}
+	flags, _, err := script.Flags(append(words, "--launch=batch", "--no-requeue", "--output=/dev/null"))
+	if err != nil {
+		return 0, usageOf(err)
+	}
+	req, warn, err := script.Build(flags, time.Now())
+	if err != nil {
+		return 0, usageOf(err)
+	}
+	for _, w := range warn {
+		fmt.Fprintf(r.err, "%s: warning: %s\n", r.name, w)
+	}
+	s := &req.Spec
+	s.Script, s.ScriptName = []byte(holdScript), name
+	if s.Name == "" {
+		s.Name = name
+	}
+	if s.WorkDir, err = r.dir(); err != nil {
+		return 0, err
+	}
+	s.SubmitHost, _ = os.Hostname()
+	if dir := os.Getenv("GANG_DIR"); dir != "" {
+		s.Env = append(s.Env, "GANG_DIR="+dir)
+	}
+	if h != nil {
+		s.Env = append(s.Env, h.Environ()...)
+	}
+	key, err := client.NewKey()
+	if err != nil {
+		return 0, err
+	}
+	reply, err := r.client.Submit(r.ctx, &api.SubmitRequest{Key: key, Spec: *s})
+	if err != nil {
+		return 0, r.failed(r.unallocated(err))
+	}
+	return reply.JobID, nil
+}
+
+func (r *run) unallocated(err error) error {
+	var u *client.UnreachableError
+	if errors.As(err, &u) {
+		return err
+	}
+	return fmt.Errorf("Unable to allocate resources: %w", err)
+}
+
+func usageOf(err error) error {
+	var e *script.Error
+	if errors.As(err, &e) {
+		return &program.UsageError{Err: err}
+	}
+	return err
+}
+
+// await waits until the job holds its nodes. A signal meanwhile ends the job.
+func (a *allocation) await() error {
+	r := a.r
+	ctx, stop := signal.NotifyContext(r.ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ended := make(chan *api.JobDetail, 1)
+	go func() {
+		if d, err := r.client.Wait(ctx, a.ref()); err == nil {
+			ended <- d
+		}
+	}()
+	told := time.NewTimer(queuedAfter)
+	defer told.Stop()
+	said := false
+	for {
+		select {
+		case <-a.holder.Connected():
+			d, err := r.client.Job(ctx, a.ref())
+			if err != nil {
+				return err
+			}
+			a.job = &d.Job
+			if said {
+				r.note("job %d has been allocated resources", a.id)
+			}
+			return nil
+		case d := <-ended:
+			return r.failed(fmt.Errorf("Job allocation %d has been revoked: %s", a.id, endOf(&d.Job)))
+		case <-told.C:
+			said = true
+			r.note("job %d queued and waiting for resources", a.id)
+		case <-ctx.Done():
+			a.cancel()
+			return &program.ExitError{Status: 1, Err: fmt.Errorf("Job allocation %d has been revoked.", a.id)}
+		}
+	}
+}
+
+// queuedAfter is how long a start takes on an idle cluster, and then some.
+const queuedAfter = 500 * time.Millisecond
+
+func endOf(j *api.Job) string {
+	if j.Verdict != "" {
+		return j.Verdict
+	}
+	return string(j.State)
+}
+
+func (r *run) awaitStart(id int64) error {
+	ref := api.JobRef{ID: id, Index: -1}
+	for {
+		d, err := r.client.Job(r.ctx, ref)
+		switch {
+		case err != nil:
+			return err
+		case d.Job.State == api.JobRunning:
+			return nil
+		case d.Job.State.Ended():
+			return r.failed(fmt.Errorf("Job allocation %d has been revoked: %s", id, endOf(&d.Job)))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (a *allocation) cancel() {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(a.r.ctx), 10*time.Second)
+	defer stop()
+	_, _ = a.r.client.Cancel(ctx, &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{a.ref()}}, Now: true})
+}
+
+// giveBack ends the job with a code. Who can't be told is ended by the loss of the connection.
+func (a *allocation) giveBack(code int) { a.holder.Release(code) }
+
+// command runs beside an allocation, with what it has to know of it in its environment.
+func (a *allocation) command(args []string) (int, error) {
+	if len(args) == 0 {
+		shell := os.Getenv("SHELL")
+		if shell == "" {
+			shell = "/bin/sh"
+		}
+		args = []string{shell}
+	}
+	c := exec.Command(args[0], args[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.Env = append(os.Environ(), a.environ()...)
+	// Keys of the terminal go to the command; what is sent to this process alone is passed on.
+	ch := make(chan os.Signal, 8)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(ch)
+	if err := c.Start(); err != nil {
+		return 1, fmt.Errorf("error: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			var exit *exec.ExitError
+			switch {
+			case err == nil:
+				return 0, nil
+			case !errors.As(err, &exit):
+				return 1, err
+			}
+			ws, _ := exit.Sys().(syscall.WaitStatus)
+			if ws.Signaled() {
+				return 128 + int(ws.Signal()), nil
+			}
+			return exit.ExitCode(), nil
+		case sig := <-ch:
+			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+				_ = c.Process.Signal(sig)
+			}
+		case <-a.holder.Lost():
+			a.r.note("Job allocation %d has been revoked.", a.id)
+			_ = c.Process.Signal(syscall.SIGHUP)
+			return 1, nil
+		}
+	}
+}
+
+// environ is what salloc tells its command.
+func (a *allocation) environ() []string {
+	j := a.job
+	per := map[string]int{}
+	for _, r := range j.Ranks {
+		per[r.Node]++
+	}
+	var tasks, cpus []int
+	for _, n := range j.Nodes {
+		tasks = append(tasks, per[n])
+		cpus = append(cpus, per[n]*max(1, j.CPUsPerRank))
+	}
+	id, list, nodes := strconv.FormatInt(a.id, 10), hostlist.Compress(j.Nodes), strconv.Itoa(len(j.Nodes))
+	out := []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_JOB_NAME=" + j.Name, "SLURM_JOB_NODELIST=" + list, "SLURM_NODELIST=" + list,
+		"SLURM_NNODES=" + nodes, "SLURM_JOB_NUM_NODES=" + nodes, "SLURM_JOB_PARTITION=" + j.Partition, "SLURM_TASKS_PER_NODE=" + api.PerNode(tasks),
+		"SLURM_JOB_CPUS_PER_NODE=" + api.PerNode(cpus), "SLURM_SUBMIT_DIR=" + j.WorkDir, "SLURM_SUBMIT_HOST=" + j.SubmitHost,
+		"SLURM_CLUSTER_NAME=" + rankenv.ClusterName, "GANG_JOB_ID=" + id, "GANG_EPOCH=" + strconv.Itoa(j.Epoch)}
+	if a.r.ask.step.Tasks > 0 {
+		n := strconv.Itoa(a.r.ask.step.Tasks)
+		out = append(out, "SLURM_NTASKS="+n, "SLURM_NPROCS="+n)
+	}
+	if n := a.r.ask.step.TasksPerNode; n > 0 {
+		out = append(out, "SLURM_NTASKS_PER_NODE="+strconv.Itoa(n))
+	}
+	if a.r.ask.cpusSet {
+		out = append(out, "SLURM_CPUS_PER_TASK="+strconv.Itoa(a.r.ask.step.CPUsPerTask))
+	}
+	return out
+}

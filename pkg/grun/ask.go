@@ -1,0 +1,257 @@
+package grun
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/program"
+	"gangd/pkg/script"
+)
+
+// ask is what the options come to.
+type ask struct {
+	step     api.StepAsk
+	job      string // --jobid
+	tasksSet bool   // -n was given, or is in the environment
+	nodesCmd bool   // -N was given on the command line
+	cpusSet  bool
+
+	name                  string
+	chdir                 string
+	export                string
+	exportSet             bool
+	output, errput, input string
+	openMode              string
+	label, unbuffered     bool
+	killOnBad             bool
+	wait                  time.Duration
+	multi, pty            bool
+	quiet, verbose        int
+	immediate             time.Duration
+	immediateSet          bool
+	perTaskCards          bool // --gpu-bind leaves each task its own
+	noBind                bool
+	bindCards             int
+	idle                  time.Duration
+	noShell               bool
+	noKill                bool
+	extra                 []string // NAME=value, for the tasks
+	ports                 int
+	help, usage, version  bool
+	helpTopic             string
+	testOnly              bool
+
+	alloc []string // for the submission: --name=value
+}
+
+func number(into *int, v string, least int) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least {
+		return fmt.Errorf("%q is not a number from %d", v, least)
+	}
+	*into = n
+	return nil
+}
+
+// take fills the ask from what was given, command line over environment, later over earlier.
+func take(cmd []given) (*ask, error) {
+	a := &ask{killOnBad: false}
+	var all []given
+	for i := range Options {
+		o := &Options[i]
+		if slices.ContainsFunc(cmd, func(g given) bool { return g.o == o }) {
+			continue
+		}
+		for _, name := range o.Env {
+			if v, ok := os.LookupEnv(name); ok && v != "" {
+				all = append(all, given{o: o, value: v, env: name})
+				break
+			}
+		}
+	}
+	for _, g := range append(all, cmd...) {
+		if err := a.apply(g); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *ask) apply(g given) error {
+	where := "--" + g.o.Long
+	if g.env != "" {
+		where = g.env
+	}
+	if g.o.List == script.Refused {
+		if g.env != "" {
+			return nil // of the job around: nobody asked for it here
+		}
+		text := where + ": " + g.o.Note
+		if g.o.Use != "" {
+			text += "; use " + g.o.Use
+		}
+		return program.Usagef("%s", text)
+	}
+	if g.o.Alloc && (g.env == "" || g.o.Group == groupAlloc || g.o.Long == "time") {
+		word := "--" + g.o.Long
+		if g.o.Kind != script.NoValue {
+			word += "=" + g.value
+		}
+		a.alloc = append(a.alloc, word)
+	}
+	if g.o.Long == "nodes" {
+		a.nodesCmd = a.nodesCmd || g.env == ""
+	}
+	if g.o.set == nil {
+		return nil
+	}
+	if err := g.o.set(a, g.value); err != nil {
+		return program.Usagef("%s: %v", where, err)
+	}
+	return nil
+}
+
+func setNodes(a *ask, v string) error {
+	low, high, ranged := strings.Cut(v, "-")
+	if err := number(&a.step.MinNodes, low, 1); err != nil {
+		return err
+	}
+	a.step.MaxNodes = a.step.MinNodes
+	if ranged {
+		return number(&a.step.MaxNodes, high, a.step.MinNodes)
+	}
+	return nil
+}
+
+func setHosts(into *[]string) func(v string) error {
+	return func(v string) (err error) {
+		*into, err = hostlist.Expand(v)
+		return err
+	}
+}
+
+func setMemory(into *int64, v string) (err error) {
+	*into, err = script.ParseSize(v)
+	return err
+}
+
+// gpuCount reads [TYPE:]N or TYPE.
+func gpuCount(v string) (int, error) {
+	parts := strings.Split(v, ":")
+	last := parts[len(parts)-1]
+	n, err := strconv.Atoi(last)
+	if err != nil {
+		if len(parts) == 1 && last != "" && last[0] > '9' {
+			return 1, nil
+		}
+		return 0, fmt.Errorf("%q: want [TYPE:]N", v)
+	}
+	if n < 0 {
+		return 0, fmt.Errorf("%q: want [TYPE:]N", v)
+	}
+	return n, nil
+}
+
+func setGPUs(a *ask, into *int, v string) error {
+	n, err := gpuCount(v)
+	if err != nil {
+		return err
+	}
+	a.step.GPUs, a.step.GPUsPerTask, a.step.GPUsPerNode, a.step.NoGPUs = 0, 0, 0, n == 0
+	*into = n
+	return nil
+}
+
+// setGres reads gpu, gpu:2, gpu:a100:2, none.
+func setGres(a *ask, v string) error {
+	if v == "none" || v == "" {
+		a.step.GPUs, a.step.GPUsPerTask, a.step.GPUsPerNode, a.step.NoGPUs = 0, 0, 0, true
+		return nil
+	}
+	total := 0
+	for _, part := range strings.Split(v, ",") {
+		name, rest, _ := strings.Cut(part, ":")
+		if name != "gpu" && name != "gres/gpu" {
+			return fmt.Errorf("%q: only gpu is a resource here", part)
+		}
+		n := 1
+		if rest != "" {
+			var err error
+			if n, err = gpuCount(rest); err != nil {
+				return err
+			}
+		}
+		total += n
+	}
+	a.step.GPUs, a.step.GPUsPerTask, a.step.NoGPUs = 0, 0, total == 0
+	a.step.GPUsPerNode = total
+	return nil
+}
+
+func setDistribution(a *ask, v string) error {
+	first, _, _ := strings.Cut(v, ",")
+	first, _, _ = strings.Cut(first, ":")
+	switch {
+	case first == "*" || first == "block" || first == "cyclic" || strings.HasPrefix(first, "plane="):
+	case first == "arbitrary":
+		return fmt.Errorf("arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N")
+	default:
+		return fmt.Errorf("%q: want block, cyclic or plane=N", v)
+	}
+	if first == "*" {
+		first = ""
+	}
+	a.step.Distribution = first
+	return nil
+}
+
+func setWait(a *ask, v string) error {
+	var n int
+	if err := number(&n, v, 0); err != nil {
+		return err
+	}
+	a.wait = time.Duration(n) * time.Second
+	return nil
+}
+
+func setKill(a *ask, v string) error {
+	switch v {
+	case "", "1":
+		a.killOnBad = true
+	case "0":
+		a.killOnBad = false
+	default:
+		return fmt.Errorf("%q: want 0 or 1", v)
+	}
+	return nil
+}
+
+func setTime(a *ask, v string) error {
+	d, err := script.ParseTime(v)
+	if err == nil {
+		a.step.TimeLimit = d
+	}
+	return err
+}
+
+func setMPI(a *ask, v string) error {
+	switch v {
+	case "none", "openmpi":
+		return nil
+	case "list":
+		a.helpTopic = "mpi"
+		return nil
+	}
+	return fmt.Errorf("%s is not offered: start MPI programs with their own mpirun inside the allocation (it uses srun), or use --mpi=none", v)
+}
+
+func setExclusive(a *ask, v string) error {
+	a.step.Exact, a.step.Overlap = true, false
+	return nil
+}

@@ -1,0 +1,214 @@
+package grun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/program"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/lists"
+)
+
+const examples = `  grun -n 4 --label hostname                       inside a job: four tasks of its allocation
+  grun --pty bash                                  a shell on a node, in a job of its own
+  grun -N 2 --gpus-per-task=1 -n 16 python train.py`
+
+const usage = "grun [OPTION]... PROGRAM [ARG]..."
+
+// run is one call of the command.
+type run struct {
+	*ask
+	name     string // that it was called by
+	args     []string
+	out, err io.Writer
+	client   *client.Client
+	ctx      context.Context
+}
+
+// New is the command grun; salloc says whether it was called to allocate only.
+//
+// Options are parsed here, not by pflag: what follows the program is the program's.
+func New() *cobra.Command {
+	name := filepath.Base(os.Args[0])
+	if name != "srun" && name != "salloc" {
+		name = "grun"
+	}
+	return &cobra.Command{
+		Use:                usage,
+		Short:              "run tasks in an allocation, or in one of their own",
+		Example:            examples,
+		DisableFlagParsing: true,
+		ValidArgsFunction:  complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := &run{name: name, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), ctx: cmd.Context()}
+			return r.main(args)
+		},
+	}
+}
+
+// Main runs the command under the name that it was called by.
+func Main() int {
+	cmd := New()
+	name := filepath.Base(os.Args[0])
+	if name == "srun" || name == "salloc" {
+		cmd.Use = name + " [OPTION]... PROGRAM [ARG]..."
+	}
+	return program.Run(cmd, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+func (r *run) main(args []string) error {
+	cmd, rest, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if r.ask, err = take(cmd); err != nil {
+		return err
+	}
+	r.args = rest
+	if r.inform() {
+		return nil
+	}
+	r.client = client.New()
+	salloc := r.name == "salloc" || r.noShell
+	switch {
+	case salloc:
+		return r.allocate()
+	case len(rest) == 0:
+		return program.Usagef("no program was given; usage: %s", usage)
+	case r.job != "":
+		ref, err := api.ParseJobRef(r.job)
+		if err != nil {
+			return err
+		}
+		epoch := 0
+		if os.Getenv("GANG_JOB_ID") == r.job {
+			epoch, _ = strconv.Atoi(os.Getenv("GANG_EPOCH"))
+		}
+		return r.step(ref, epoch)
+	}
+	return r.outside()
+}
+
+func (r *run) inform() bool {
+	switch {
+	case r.help && r.helpTopic == "slurm":
+		WriteSlurm(r.out)
+	case r.help:
+		fmt.Fprintf(r.out, "%s: run tasks in an allocation, or in one of their own\n\nExamples:\n%s\n\nUsage: %s\n", r.name, examples, usage)
+		writeHelp(r.out)
+		fmt.Fprint(r.out, "\nsrun's options: grun --help=slurm\nManual: man grun\n")
+	case r.helpTopic == "mpi":
+		fmt.Fprint(r.out, "MPI plugin types are...\n\tnone\n")
+	case r.usage:
+		fmt.Fprintf(r.out, "usage: %s\n", usage)
+	case r.version && r.name != "grun":
+		fmt.Fprintln(r.out, slurm.Version())
+	case r.version:
+		fmt.Fprintf(r.out, "grun %s\n", api.Version)
+	default:
+		return false
+	}
+	return true
+}
+
+// writeHelp prints every option by group.
+func writeHelp(w io.Writer) {
+	last := ""
+	for i := range Options {
+		o := &Options[i]
+		if o.Help == "" {
+			continue
+		}
+		if o.Group != last {
+			fmt.Fprintf(w, "\n%s:\n", o.Group)
+			last = o.Group
+		}
+		short := "    "
+		if o.Short != 0 {
+			short = "-" + string(o.Short) + ", "
+		}
+		name := "--" + o.Long
+		switch o.Kind {
+		case value:
+			name += "=" + o.Arg
+		case mayValue:
+			name += "[=" + o.Arg + "]"
+		}
+		fmt.Fprintf(w, "  %s%-32s %s\n", short, name, o.Help)
+	}
+}
+
+// Lists says how each option of srun is kept.
+func Lists() lists.Command {
+	c := lists.Command{Name: "srun"}
+	for i := range Options {
+		o := &Options[i]
+		text := o.Note
+		switch {
+		case o.List == script.Own:
+			continue
+		case o.List == exact:
+			text = o.Help
+		case o.Use != "":
+			text += "; use " + o.Use
+		}
+		for k, name := range o.Names() {
+			short := o.Short
+			if k > 0 {
+				short = 0
+			}
+			c.Options = append(c.Options, lists.Option{Name: name, Short: short, List: kept[o.List], Text: text})
+		}
+	}
+	return c
+}
+
+// kept are the lists of gsubmit's table in the words of all commands'.
+var kept = map[script.List]lists.List{exact: lists.Exact, partial: lists.Partial, refusedList: lists.Refused}
+
+// WriteSlurm prints srun's options in three lists.
+func WriteSlurm(w io.Writer) { Lists().Write(w) }
+
+func complete(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if !strings.HasPrefix(word, "--") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	_ = args
+	var out []string
+	for i := range Options {
+		o := &Options[i]
+		if o.List == refusedList || o.Help == "" || !strings.HasPrefix("--"+o.Long, word) {
+			continue
+		}
+		name := "--" + o.Long
+		if o.Kind == value {
+			name += "="
+		}
+		out = append(out, name+"\t"+o.Help)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// failed makes an error of a step what srun says.
+func (r *run) failed(err error) error {
+	var exit *program.ExitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	var u *client.UnreachableError
+	if errors.As(err, &u) {
+		return err
+	}
+	return &program.ExitError{Status: max(program.ExitCode(err), 1), Err: fmt.Errorf("error: %w", err)}
+}

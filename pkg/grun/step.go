@@ -1,0 +1,382 @@
+package grun
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/program"
+	"gangd/pkg/script"
+	"gangd/pkg/step/client"
+	"gangd/pkg/step/wire"
+)
+
+// step runs a step in a job and ends as its tasks did.
+func (r *run) step(job api.JobRef, epoch int) error {
+	o, err := r.options(job, epoch)
+	if err != nil {
+		return err
+	}
+	closers, err := r.stdio(o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, c := range closers {
+			_ = c.Close()
+		}
+	}()
+	if r.pty {
+		undo, err := r.terminal(o)
+		if err != nil {
+			return err
+		}
+		defer undo()
+	}
+	code, err := client.Run(r.ctx, r.client, o)
+	if err != nil {
+		return r.failed(r.inSlurmsWords(err, job))
+	}
+	if code != 0 {
+		return &program.ExitError{Status: code}
+	}
+	return nil
+}
+
+// inSlurmsWords says what tools look for before what happened.
+func (r *run) inSlurmsWords(err error, job api.JobRef) error {
+	switch api.CodeOf(err) {
+	case api.CodeUnsatisfiable:
+		return fmt.Errorf("Unable to create step for job %s: %w", job, err)
+	case api.CodeBusy:
+		return fmt.Errorf("Unable to create step for job %s: Requested nodes are busy: %w", job, err)
+	case api.CodeNotFound, api.CodeAlreadyEnded:
+		return fmt.Errorf("Unable to confirm allocation for job %s: %w", job, err)
+	}
+	return err
+}
+
+// options turns the ask into a step's.
+func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
+	r.defaults()
+	dir, err := r.dir()
+	if err != nil {
+		return nil, err
+	}
+	env, err := r.environ()
+	if err != nil {
+		return nil, err
+	}
+	programs := []wire.Program{{Argv: r.args}}
+	if r.multi {
+		if programs, err = readPrograms(r.args[0], r.args[1:], r.ask.step.Tasks); err != nil {
+			return nil, err
+		}
+	}
+	host, _ := os.Hostname()
+	r.ask.step.Command = strings.Join(r.args, " ")
+	if len(r.ask.step.Command) > 1000 {
+		r.ask.step.Command = strings.ToValidUTF8(r.ask.step.Command[:1000], "")
+	}
+	r.ask.step.Command = strings.ToValidUTF8(r.ask.step.Command, "?")
+	r.ask.step.Client = host + ":" + strconv.Itoa(os.Getpid())
+	if r.ask.step.Name = r.ask.name; r.ask.step.Name == "" {
+		r.ask.step.Name = filepath.Base(r.args[0])
+	}
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	o := &client.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad,
+		Wait: r.wait, Patience: !r.immediateSet, Immediate: r.immediate, Stdout: r.out, Stderr: r.err, Say: r.err, OnlyTask: -1, OnlyErr: -1,
+		Body: wire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append" && r.openMode != "a", Lines: r.label,
+			Unbuffered: r.unbuffered, InputTo: wire.AllTasks}}
+	if f, ok := r.out.(*os.File); ok {
+		o.Stdout = f
+	}
+	o.Body.Client.JobName = r.ask.name
+	o.Body.Client.Extra = r.extraEnv(mask)
+	switch {
+	case r.bindCards > 0:
+		o.Body.PerTask = r.bindCards
+	case r.perTaskCards && !r.noBind:
+		o.Body.PerTask = r.ask.step.GPUsPerTask
+	}
+	if r.verbose > 0 {
+		o.Began = func(s *api.StepReply) {
+			fmt.Fprintf(r.err, "%s: step %s of %d tasks on %d nodes\n", r.name, api.StepText(s.JobID, s.StepID), s.Tasks, len(s.Nodes))
+		}
+	}
+	return o, nil
+}
+
+// defaults settles what the environment of the allocation and the command line say together.
+func (r *run) defaults() {
+	s := &r.ask.step
+	if s.Tasks > 0 && s.MinNodes > s.Tasks {
+		if r.nodesCmd {
+			fmt.Fprintf(r.err, "%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d\n", r.name, s.Tasks, s.MinNodes, s.Tasks)
+		}
+		s.MinNodes, s.MaxNodes = s.Tasks, s.Tasks
+	}
+	if r.pty && !r.tasksSet {
+		s.Tasks = 1
+	}
+}
+
+func (r *run) dir() (string, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	// The name that the shell knows it by, where that is the same directory.
+	if pwd := os.Getenv("PWD"); filepath.IsAbs(pwd) {
+		a, e1 := os.Stat(pwd)
+		b, e2 := os.Stat(cwd)
+		if e1 == nil && e2 == nil && os.SameFile(a, b) {
+			cwd = pwd
+		}
+	}
+	if r.chdir == "" {
+		return cwd, nil
+	}
+	if filepath.IsAbs(r.chdir) {
+		return r.chdir, nil
+	}
+	return filepath.Join(cwd, r.chdir), nil
+}
+
+// environ is what the tasks inherit: all, or what --export says.
+func (r *run) environ() ([]string, error) {
+	if !r.exportSet {
+		return os.Environ(), nil
+	}
+	e, err := script.ParseExport(r.export)
+	if err != nil {
+		return nil, program.Usagef("--export: %v", err)
+	}
+	var out []string
+	keep := func(name string) bool {
+		return e.All || slices.Contains(e.Names, name) || strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "GANG_")
+	}
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); keep(name) {
+			out = append(out, kv)
+		}
+	}
+	return append(out, e.Set...), nil
+}
+
+// extraEnv are variables that options give to tasks.
+func (r *run) extraEnv(mask int) []string {
+	out := []string{fmt.Sprintf("SLURM_UMASK=%04o", mask)}
+	add := func(name, value string) { out = append(out, name+"="+value) }
+	if r.cpusSet {
+		add("SLURM_CPUS_PER_TASK", strconv.Itoa(r.ask.step.CPUsPerTask))
+	}
+	if r.ask.step.TasksPerNode > 0 {
+		add("SLURM_NTASKS_PER_NODE", strconv.Itoa(r.ask.step.TasksPerNode))
+	}
+	if d := r.ask.step.Distribution; d != "" {
+		name, size, plane := strings.Cut(d, "=")
+		add("SLURM_DISTRIBUTION", name)
+		if plane {
+			add("SLURM_DIST_PLANESIZE", size)
+		}
+	}
+	if n := r.ask.step.GPUsPerTask; n > 0 {
+		add("SLURM_GPUS_PER_TASK", strconv.Itoa(n))
+	}
+	if m := r.ask.step.MemoryPerNode; m > 0 {
+		add("SLURM_MEM_PER_NODE", strconv.FormatInt(m>>20, 10))
+	}
+	if m := r.ask.step.MemoryPerCPU; m > 0 {
+		add("SLURM_MEM_PER_CPU", strconv.FormatInt(m>>20, 10))
+	}
+	if r.pty {
+		add("SLURM_PTY_PORT", "0")
+	}
+	return append(out, r.extra...)
+}
+
+// stdio settles where what tasks write goes and what they read.
+func (r *run) stdio(o *client.Options) (closers []io.Closer, err error) {
+	if o.Stdin, err = r.stdin(o); err != nil {
+		return nil, err
+	}
+	var out, errw io.Writer
+	if out, o.OnlyTask, o.Body.Stdout, err = r.outputOf(r.output, o.Stdout, o); err != nil {
+		return nil, err
+	}
+	same := r.errput == ""
+	if same {
+		errw, o.OnlyErr, o.Body.Stderr = o.Stderr, o.OnlyTask, ""
+		switch {
+		case o.Body.Stdout != "":
+			o.Body.Stderr = "="
+		case r.output != "" && out != o.Stdout:
+			errw = out // as srun: one file for both, unless it is told otherwise
+		}
+	} else if errw, o.OnlyErr, o.Body.Stderr, err = r.outputOf(r.errput, o.Stderr, o); err != nil {
+		return nil, err
+	}
+	for _, w := range []io.Writer{out, errw} {
+		if f, ok := w.(*os.File); ok && f != o.Stdout && f != o.Stderr {
+			closers = append(closers, f)
+		}
+	}
+	o.Stdout, o.Stderr = out, errw
+	return closers, nil
+}
+
+func (r *run) stdin(o *client.Options) (*os.File, error) {
+	switch v := r.input; {
+	case v == "" || v == "all":
+	case v == "none":
+		o.Body.InputTo = -1
+		return nil, nil
+	case isNumber(v):
+		n, _ := strconv.Atoi(v)
+		o.Body.InputTo = int64(n)
+	case taskPattern(v):
+		o.Body.Stdin = r.path(r.jobPattern(v, o), o)
+		return nil, nil
+	default:
+		f, err := os.Open(r.path(r.jobPattern(v, o), o))
+		if err != nil {
+			return nil, fmt.Errorf("input: %w", err)
+		}
+		return f, nil
+	}
+	return os.Stdin, nil
+}
+
+// outputOf reads a value of --output: who is heard, in which file of this process, or by
+// which pattern the nodes open files themselves.
+func (r *run) outputOf(v string, std io.Writer, o *client.Options) (w io.Writer, only int, pattern string, err error) {
+	switch {
+	case v == "" || v == "all":
+		return std, -1, "", nil
+	case v == "none":
+		return client.Discard, -1, "", nil
+	case isNumber(v):
+		n, _ := strconv.Atoi(v)
+		return std, n, "", nil
+	case taskPattern(v) || stepPattern(v):
+		return client.Discard, -1, r.path(r.jobPattern(v, o), o), nil
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if o.Body.Truncate {
+		flags |= os.O_TRUNC
+	}
+	path := r.path(r.jobPattern(v, o), o)
+	f, err := os.OpenFile(path, flags, 0o666)
+	if os.IsNotExist(err) && os.MkdirAll(filepath.Dir(path), 0o777) == nil {
+		f, err = os.OpenFile(path, flags, 0o666)
+	}
+	if err != nil {
+		return nil, -1, "", fmt.Errorf("output: %w", err)
+	}
+	return f, -1, "", nil
+}
+
+func isNumber(v string) bool {
+	_, err := strconv.ParseUint(v, 10, 31)
+	return err == nil
+}
+
+// conversion looks for %LETTER, a width between them.
+func conversion(v, letters string) bool {
+	for i := 0; i < len(v); i++ {
+		if v[i] != '%' {
+			continue
+		}
+		for i++; i < len(v) && v[i] >= '0' && v[i] <= '9'; i++ {
+		}
+		if i < len(v) && strings.IndexByte(letters, v[i]) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func taskPattern(v string) bool { return conversion(v, "tnN") }
+
+// stepPattern: the number of the step is known only when nodes have begun; they fill it in.
+func stepPattern(v string) bool { return conversion(v, "s") }
+
+// jobPattern fills in what all tasks share: %j %J %A %a %u %x %%.
+func (r *run) jobPattern(v string, o *client.Options) string {
+	job := o.Job.String()
+	if id := os.Getenv("SLURM_JOB_ID"); id != "" {
+		job = id
+	}
+	name := r.ask.name
+	if name == "" {
+		name = os.Getenv("SLURM_JOB_NAME")
+	}
+	array := os.Getenv("SLURM_ARRAY_JOB_ID")
+	if array == "" {
+		array = job
+	}
+	return strings.NewReplacer("%j", job, "%J", job+".%s", "%A", array, "%a", os.Getenv("SLURM_ARRAY_TASK_ID"), "%u", os.Getenv("USER"),
+		"%x", name, "%%", "%").Replace(v)
+}
+
+func (r *run) path(p string, o *client.Options) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(o.Body.Dir, p)
+}
+
+func nodeNames(r *api.StepReply) string {
+	var names []string
+	for i := range r.Nodes {
+		names = append(names, r.Nodes[i].Name)
+	}
+	return hostlist.Compress(names)
+}
+
+// terminal makes the person's terminal the one of task 0, until undo.
+func (r *run) terminal(o *client.Options) (undo func(), err error) {
+	w, isTerminal := client.Window(os.Stdin)
+	if w.Rows == 0 || w.Cols == 0 {
+		w = wire.Window{Rows: 24, Cols: 80}
+	}
+	o.Body.PTY, o.Body.InputTo, o.Body.Stdin = &w, 0, ""
+	o.Stdin, o.Label, o.Idle = os.Stdin, false, r.idle
+	o.Body.Term = []string{"TERM=" + orDefault(os.Getenv("TERM"), "dumb")}
+	if !isTerminal {
+		return func() {}, nil
+	}
+	restore, err := client.Raw(os.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	o.Say = crlf{r.err}
+	return restore, nil
+}
+
+func orDefault(v, d string) string {
+	if v == "" {
+		return d
+	}
+	return v
+}
+
+// crlf ends lines as a raw terminal needs them.
+type crlf struct{ io.Writer }
+
+func (c crlf) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(c.Writer, strings.ReplaceAll(string(p), "\n", "\r\n")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,148 @@
+package grun
+
+import (
+	"fmt"
+	"time"
+
+	"gangd/pkg/script"
+)
+
+// The groups of the help, in its order.
+const (
+	groupStep  = "The step"
+	groupRes   = "CPUs, memory and cards of the step"
+	groupIO    = "Input and output"
+	groupEnd   = "Its end"
+	groupEnv   = "Environment"
+	groupAlloc = "Outside an allocation: the job around it"
+	groupOwn   = "gangd's own"
+	groupInfo  = "Information"
+	groupHints = "Accepted for srun's sake"
+	groupNot   = "Refused"
+)
+
+const allocNote = "as gsubmit takes it; inside an allocation it has no effect, as in Slurm"
+
+// Options is every option of grun and every option of srun of Slurm 22.05.
+var Options = append(append(append([]Option(nil), asked...), hints...), refused...)
+
+var asked = []Option{
+	{Long: "ntasks", Short: 'n', Kind: value, Arg: "N", List: exact, Group: groupStep, Env: []string{"SLURM_NTASKS", "SLURM_NPROCS"}, Alloc: true,
+		Help: "tasks to run", set: func(a *ask, v string) error { a.tasksSet = true; return number(&a.step.Tasks, v, 1) }},
+	{Long: "nodes", Short: 'N', Kind: value, Arg: "MIN[-MAX]", List: exact, Group: groupStep, Env: []string{"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}, Alloc: true,
+		Help: "nodes to run on", set: setNodes},
+	{Long: "ntasks-per-node", Aliases: []string{"tasks-per-node"}, Kind: value, Arg: "N", List: exact, Group: groupStep, Env: []string{"SLURM_NTASKS_PER_NODE"}, Alloc: true,
+		Help: "at most so many tasks on each node", set: func(a *ask, v string) error { return number(&a.step.TasksPerNode, v, 1) }},
+	{Long: "nodelist", Short: 'w', Kind: value, Arg: "HOSTS", List: exact, Group: groupStep, Alloc: true,
+		Help: "nodes that must be among its own", set: func(a *ask, v string) error { return setHosts(&a.step.NodeList)(v) }},
+	{Long: "exclude", Short: 'x', Kind: value, Arg: "HOSTS", List: exact, Group: groupStep, Alloc: true,
+		Help: "nodes that must not", set: func(a *ask, v string) error { return setHosts(&a.step.Exclude)(v) }},
+	{Long: "relative", Short: 'r', Kind: value, Arg: "N", List: exact, Group: groupStep,
+		Help: "begin with the Nth node of the allocation, from 0", set: func(a *ask, v string) error { return number(&a.step.Relative, v, 0) }},
+	{Long: "distribution", Short: 'm', Kind: value, Arg: "TYPE", List: partial, Group: groupStep, Env: []string{"SLURM_DISTRIBUTION"},
+		Help: "how tasks are numbered over nodes: block, cyclic, plane=N", Note: "the part behind a colon or comma is about sockets and has no effect; arbitrary is refused",
+		set: setDistribution},
+	{Long: "multi-prog", Kind: noValue, List: exact, Group: groupStep,
+		Help: "the program is a file that says which tasks run what", set: func(a *ask, _ string) error { a.multi = true; return nil }},
+	{Long: "job-name", Short: 'J', Kind: value, Arg: "NAME", List: exact, Group: groupStep, Alloc: true, Help: "name of the step (and of the job around it)",
+		set: func(a *ask, v string) error { a.name = v; return nil }},
+	{Long: "jobid", Kind: value, Arg: "ID", List: exact, Group: groupStep, Env: []string{"SLURM_JOB_ID", "SLURM_JOBID"}, Help: "the job to run in",
+		set: func(a *ask, v string) error { a.job = v; return nil }},
+	{Long: "time", Short: 't', Env: []string{"SLURM_TIMELIMIT"}, Kind: value, Arg: "TIME", List: exact, Group: groupStep, Alloc: true, Help: "time limit of the step (and of the job around it)", set: setTime},
+	{Long: "chdir", Short: 'D', Kind: value, Arg: "DIR", List: exact, Group: groupStep, Alloc: false, Help: "directory to run in",
+		set: func(a *ask, v string) error { a.chdir = v; return nil }},
+	{Long: "immediate", Short: 'I', Kind: mayValue, Arg: "SECONDS", Default: "1", List: exact, Group: groupStep,
+		Help: "fail when there is no room for it within so long", set: func(a *ask, v string) error {
+			var n int
+			err := number(&n, v, 0)
+			a.immediate, a.immediateSet = time.Duration(n)*time.Second, true
+			return err
+		}},
+
+	{Long: "cpus-per-task", Short: 'c', Kind: value, Arg: "N", List: partial, Group: groupRes, Env: []string{"SRUN_CPUS_PER_TASK"}, Alloc: true,
+		Help: "CPUs of each task", Note: "CPUs are counted, not bound", set: func(a *ask, v string) error { a.cpusSet = true; return number(&a.step.CPUsPerTask, v, 1) }},
+	{Long: "overlap", Kind: noValue, List: exact, Group: groupRes, Help: "share everything with other steps",
+		set: func(a *ask, _ string) error { a.step.Overlap = true; return nil }},
+	{Long: "exact", Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_EXACT"}, Help: "take only the CPUs that the tasks ask for, not all of the nodes'",
+		set: func(a *ask, _ string) error { a.step.Exact = true; return nil }},
+	{Long: "exclusive", Kind: mayValue, Arg: "user|mcs", List: partial, Group: groupRes, Alloc: true, Help: "as --exact; outside an allocation: whole nodes",
+		Note: "a value has no effect", set: setExclusive},
+	{Long: "whole", Kind: noValue, List: exact, Group: groupRes, Help: "take all CPUs of the nodes (as it is without --exact)",
+		set: func(a *ask, _ string) error { a.step.Exact = false; return nil }},
+	{Long: "overcommit", Short: 'O', Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_OVERCOMMIT"}, Help: "tasks need not have a CPU each",
+		set: func(a *ask, _ string) error { a.step.Overcommit = true; return nil }},
+	{Long: "mem", Kind: value, Arg: "SIZE", List: partial, Group: groupRes, Alloc: true, Help: "memory on each node",
+		Note: "counted among steps that say it, and enforced for the job's member as a whole", set: func(a *ask, v string) error { return setMemory(&a.step.MemoryPerNode, v) }},
+	{Long: "mem-per-cpu", Kind: value, Arg: "SIZE", List: partial, Group: groupRes, Alloc: true, Help: "memory for each CPU",
+		Note: "as --mem", set: func(a *ask, v string) error { return setMemory(&a.step.MemoryPerCPU, v) }},
+	{Long: "gpus", Short: 'G', Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Alloc: true, Help: "cards of the step in all",
+		Note: "inside an allocation the type is not looked at: its cards are of those it asked for", set: func(a *ask, v string) error { return setGPUs(a, &a.step.GPUs, v) }},
+	{Long: "gpus-per-node", Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Alloc: true, Help: "cards on each node",
+		Note: "as --gpus", set: func(a *ask, v string) error { return setGPUs(a, &a.step.GPUsPerNode, v) }},
+	{Long: "gpus-per-task", Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Alloc: true, Help: "cards of each task, which sees no others",
+		Note: "as --gpus; each task sees its own by CUDA_VISIBLE_DEVICES", set: func(a *ask, v string) error {
+			a.perTaskCards = true
+			return setGPUs(a, &a.step.GPUsPerTask, v)
+		}},
+	{Long: "gres", Kind: value, Arg: "gpu[:TYPE][:N]", List: partial, Group: groupRes, Alloc: true, Help: "cards on each node, or none",
+		Note: "gpu is the only resource", set: setGres},
+	{Long: "gpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Help: "none: all tasks of a node see all its cards; single:1, per_task:N",
+		Note: "none, single:1, per_task:N; closest and map_gpu are refused", set: setGPUBind},
+
+	{Long: "output", Short: 'o', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDOUTMODE"},
+		Help: "all, none, a task's number, or a file: %t %n %N make one for each task or node", set: func(a *ask, v string) error { a.output = v; return nil }},
+	{Long: "error", Short: 'e', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDERRMODE"}, Help: "the same for standard error",
+		set: func(a *ask, v string) error { a.errput = v; return nil }},
+	{Long: "input", Short: 'i', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDINMODE"}, Help: "all, none, a task's number, or a file",
+		set: func(a *ask, v string) error { a.input = v; return nil }},
+	{Long: "open-mode", Kind: value, Arg: "append|truncate", List: exact, Group: groupIO, Env: []string{"SLURM_OPEN_MODE"}, Help: "what becomes of a file that is there",
+		set: func(a *ask, v string) error {
+			if v != "append" && v != "truncate" && v != "a" && v != "t" {
+				return fmt.Errorf("%q: want append or truncate", v)
+			}
+			a.openMode = v
+			return nil
+		}},
+	{Long: "label", Short: 'l', Kind: noValue, List: exact, Group: groupIO, Env: []string{"SLURM_LABELIO"}, Help: "put the task's number before each line",
+		set: func(a *ask, _ string) error { a.label = true; return nil }},
+	{Long: "unbuffered", Short: 'u', Kind: noValue, List: partial, Group: groupIO, Env: []string{"SLURM_UNBUFFEREDIO"}, Help: "show output as it comes, not line by line",
+		Note: "what a program itself holds back it still does: there is a pipe, not a terminal; PYTHONUNBUFFERED is set", set: func(a *ask, _ string) error { a.unbuffered = true; return nil }},
+	{Long: "pty", Kind: noValue, List: exact, Group: groupIO, Help: "give task 0 a terminal: grun --pty bash", set: func(a *ask, _ string) error { a.pty = true; return nil }},
+
+	{Long: "kill-on-bad-exit", Short: 'K', Kind: mayValue, Arg: "0|1", Default: "1", List: exact, Group: groupEnd, Env: []string{"SLURM_KILL_BAD_EXIT"},
+		Help: "end all tasks when one fails", set: setKill},
+	{Long: "wait", Short: 'W', Kind: value, Arg: "SECONDS", List: exact, Group: groupEnd, Env: []string{"SLURM_WAIT"}, Help: "end the other tasks so long after the first has ended; 0: never",
+		set: setWait},
+	{Long: "quit-on-interrupt", Kind: noValue, List: partial, Group: groupEnd, Help: "end the step at the first Ctrl-C", Note: "accepted; press Ctrl-C twice", set: nil},
+
+	{Long: "export", Kind: value, Arg: "LIST", List: exact, Group: groupEnv, Env: []string{"SLURM_EXPORT_ENV"}, Help: "ALL, NONE, or names and NAME=value for the tasks",
+		set: func(a *ask, v string) error { a.export, a.exportSet = v, true; return nil }},
+
+	{Long: "partition", Short: 'p', Env: []string{"SLURM_PARTITION"}, Kind: value, Arg: "NAMES", List: exact, Group: groupAlloc, Alloc: true, Help: "partition"},
+	{Long: "account", Short: 'A', Env: []string{"SLURM_ACCOUNT"}, Kind: value, Arg: "NAME", List: exact, Group: groupAlloc, Alloc: true, Help: "account"},
+	{Long: "constraint", Short: 'C', Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "features of nodes", Note: allocNote},
+	{Long: "prefer", Kind: value, Arg: "LIST", List: partial, Group: groupHints, Note: "accepted without effect: features are asked for with --constraint"},
+	{Long: "begin", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "not before", Note: allocNote},
+	{Long: "deadline", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "ended by then", Note: allocNote},
+	{Long: "dependency", Short: 'd', Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "after other jobs", Note: allocNote},
+	{Long: "comment", Kind: value, Arg: "TEXT", List: partial, Group: groupAlloc, Alloc: true, Help: "comment", Note: allocNote},
+	{Long: "hold", Short: 'H', Kind: noValue, List: partial, Group: groupAlloc, Alloc: true, Help: "submit held", Note: allocNote},
+	{Long: "nice", Kind: mayValue, Arg: "N", Default: "100", List: partial, Group: groupAlloc, Alloc: true, Help: "lower priority", Note: allocNote},
+	{Long: "priority", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "priority", Note: allocNote},
+	{Long: "time-min", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "shortest time limit", Note: allocNote},
+	{Long: "signal", Kind: value, Arg: "[B:]SIG[@SECONDS]", List: partial, Group: groupAlloc, Alloc: true, Help: "notice before the end", Note: allocNote},
+
+	{Long: "no-shell", Kind: noValue, Group: groupOwn, Help: "make an allocation, print its number and leave it (as salloc --no-shell); gcancel ends it",
+		set: func(a *ask, _ string) error { a.noShell = true; return nil }},
+	{Long: "idle-timeout", Kind: value, Arg: "TIME", Group: groupOwn, Help: "end a --pty step when nobody has typed, and nothing was shown, for so long",
+		set: func(a *ask, v string) (err error) { a.idle, err = script.ParseTime(v); return err }},
+
+	{Long: "quiet", Short: 'Q', Kind: noValue, List: exact, Group: groupInfo, Env: []string{"SLURM_QUIET"}, Help: "errors only; twice: nothing", set: func(a *ask, _ string) error { a.quiet++; return nil }},
+	{Long: "verbose", Short: 'v', Kind: noValue, List: partial, Group: groupInfo, Help: "say what the step got", Note: "one level", set: func(a *ask, _ string) error { a.verbose++; return nil }},
+	{Long: "help", Short: 'h', Kind: mayValue, Arg: "slurm", Default: "", List: exact, Group: groupInfo, Help: "this text; --help=slurm lists srun's options",
+		set: func(a *ask, v string) error { a.help, a.helpTopic = true, v; return nil }},
+	{Long: "usage", Kind: noValue, List: exact, Group: groupInfo, Help: "one line", set: func(a *ask, _ string) error { a.usage = true; return nil }},
+	{Long: "version", Short: 'V', Kind: noValue, List: exact, Group: groupInfo, Help: "version", set: func(a *ask, _ string) error { a.version = true; return nil }},
+	{Long: "mpi", Kind: value, Arg: "none|list", List: partial, Group: groupStep, Env: []string{"SLURM_MPI_TYPE"}, Help: "none; MPI programs are started by mpirun, which uses srun",
+		Note: "none (and openmpi, which means the same) only: there is no PMI server; pmi2 and pmix are refused by name", set: setMPI},
+}

@@ -1,0 +1,114 @@
+package grun
+
+import (
+	"fmt"
+	"strings"
+
+	"gangd/pkg/script"
+)
+
+// hint is an option of srun that changes nothing about what is run here.
+func hint(long string, short byte, kind script.Kind, arg, note string) Option {
+	return Option{Long: long, Short: short, Kind: kind, Arg: arg, List: partial, Group: groupHints, Note: note}
+}
+
+const notBound = "accepted without effect: CPUs are counted, not bound"
+
+var hints = []Option{
+	hint("cpu-bind", 0, value, "TYPE", notBound),
+	hint("mem-bind", 0, value, "TYPE", "accepted without effect: memory is not bound; use numactl"),
+	hint("hint", 0, value, "TYPE", notBound),
+	hint("extra-node-info", 'B', value, "S[:C[:T]]", notBound),
+	hint("cores-per-socket", 0, value, "N", notBound),
+	hint("sockets-per-node", 0, value, "N", notBound),
+	hint("threads-per-core", 0, value, "N", notBound),
+	hint("ntasks-per-core", 0, value, "N", notBound),
+	hint("ntasks-per-socket", 0, value, "N", notBound),
+	hint("accel-bind", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
+	hint("gres-flags", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
+	hint("acctg-freq", 0, value, "SPEC", "accepted without effect: sampling is the same for all"),
+	hint("profile", 0, value, "TYPE", "accepted without effect: no profile is written"),
+	hint("propagate", 0, mayValue, "LIMITS", "accepted without effect: resource limits are the node's"),
+	hint("no-kill", 'k', mayValue, "off", "accepted without effect: a job that loses a node ends as a whole"),
+	hint("mail-type", 0, value, "TYPE", "accepted without effect: no mail is sent"),
+	hint("mail-user", 0, value, "USER", "accepted without effect: no mail is sent"),
+	hint("qos", 'q', value, "QOS", "accepted without effect: there is no quality of service"),
+	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
+	hint("msg-timeout", 0, value, "SECONDS", "accepted without effect: a lost connection is noticed by itself"),
+	hint("threads", 'T', value, "N", "accepted without effect: nodes connect by themselves"),
+	hint("disable-status", 'X', noValue, "", "accepted without effect: Ctrl-C twice is passed on"),
+	hint("preserve-env", 'E', noValue, "", "accepted without effect: -N and -n of the command line set SLURM_NNODES and SLURM_NTASKS"),
+	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
+	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
+	hint("slurmd-debug", 0, value, "LEVEL", "accepted without effect: see the log of gnoded"),
+	hint("mincpus", 0, value, "N", "accepted without effect: see --cpus-per-task"),
+	hint("tmp", 0, value, "SIZE", "accepted without effect: disks are not counted"),
+	hint("oversubscribe", 's', noValue, "", "accepted without effect: see --overlap"),
+	hint("contiguous", 0, noValue, "", "accepted without effect: node names say nothing about cables"),
+	hint("switches", 0, value, "N[@TIME]", "accepted without effect inside an allocation; gsubmit takes it"),
+	hint("resv-ports", 0, mayValue, "N", "accepted without effect: there are no reserved ports; MASTER_PORT is free on the first node"),
+	hint("compress", 0, mayValue, "TYPE", "accepted without effect: see --bcast"),
+	hint("send-libs", 0, mayValue, "yes|no", "accepted without effect: see --bcast"),
+	hint("delay-boot", 0, value, "MINUTES", "accepted without effect: nodes are not booted"),
+	hint("cpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
+	hint("gpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
+	hint("power", 0, value, "FLAGS", "accepted without effect: power is not managed"),
+	hint("network", 0, value, "TYPE", "accepted without effect: networks are not managed"),
+	hint("core-spec", 'S', value, "N", "accepted without effect: no core is set aside"),
+	hint("thread-spec", 0, value, "N", "accepted without effect: no thread is set aside"),
+	{Long: "bell", Kind: noValue, Group: groupHints, Note: "of salloc: accepted without effect"},
+	{Long: "no-bell", Kind: noValue, Group: groupHints, Note: "of salloc: accepted without effect"},
+	hint("interactive", 0, noValue, "", "accepted without effect: use --pty"),
+	hint("mcs-label", 0, value, "LABEL", "accepted without effect: there are no labels"),
+}
+
+func no(long string, short byte, kind script.Kind, why, use string) Option {
+	return Option{Long: long, Short: short, Kind: kind, Arg: "VALUE", List: refusedList, Group: groupNot, Note: why, Use: use}
+}
+
+var refused = []Option{
+	no("het-group", 0, value, "there are no heterogeneous jobs", "gsubmit --role"),
+	no("bcast", 0, mayValue, "files are not copied to nodes", "a shared directory, or cp in a step before"),
+	no("bcast-exclude", 0, value, "files are not copied to nodes", "a shared directory"),
+	no("bb", 0, value, "there are no burst buffers", ""),
+	no("bbf", 0, value, "there are no burst buffers", ""),
+	no("clusters", 'M', value, "there is one cluster", "GANG_DIR to choose another"),
+	no("cluster-constraint", 0, value, "there is one cluster", "GANG_DIR to choose another"),
+	no("container", 0, value, "containers are not started by the step", "the container's own command: grun apptainer exec IMAGE COMMAND"),
+	no("container-id", 0, value, "containers are not started by the step", "the container's own command"),
+	no("cpus-per-gpu", 0, value, "CPUs are asked for by task", "--cpus-per-task"),
+	no("gpus-per-socket", 0, value, "sockets are not told apart", "--gpus-per-node"),
+	no("mem-per-gpu", 0, value, "memory is asked for by node or CPU", "--mem or --mem-per-cpu"),
+	no("ntasks-per-gpu", 0, value, "tasks are not counted by card", "--ntasks-per-node with --gpus-per-task"),
+	no("licenses", 'L', value, "licences are not counted", ""),
+	no("no-allocate", 'Z', noValue, "nothing runs without an allocation", ""),
+	no("nodefile", 'F', value, "files of nodes are not read", "--nodelist=$(paste -sd, FILE)"),
+	no("prolog", 0, value, "no program is run before the step", "a shell: grun sh -c 'before; exec program'"),
+	no("epilog", 0, value, "no program is run after the step", "the next line of the script"),
+	no("task-prolog", 0, value, "no program is run before a task", "a shell: grun sh -c 'before; exec program'"),
+	no("task-epilog", 0, value, "no program is run after a task", "a shell: grun sh -c 'program; after'"),
+	no("reboot", 0, noValue, "nodes are not booted by jobs", ""),
+	no("reservation", 0, value, "reservations are made by partitions here", "--partition"),
+	no("uid", 0, value, "nobody runs jobs as somebody else", ""),
+	no("gid", 0, value, "nobody runs jobs as another group", "newgrp before it"),
+	no("x11", 0, mayValue, "X11 is not forwarded", "ssh -X"),
+	no("test-only", 0, noValue, "a step is not tried without running it", "gsubmit --test-only for a job"),
+}
+
+// setGPUBind: every task sees all cards of the step on its node, or its own.
+func setGPUBind(a *ask, v string) error {
+	v = strings.TrimPrefix(strings.TrimPrefix(v, "verbose,"), "v,")
+	kind, n, _ := strings.Cut(v, ":")
+	switch kind {
+	case "none":
+		a.noBind = true
+		return nil
+	case "single", "per_task":
+		if n == "" {
+			n = "1"
+		}
+		a.bindCards = 0
+		return number(&a.bindCards, n, 1)
+	}
+	return fmt.Errorf("%q: want none, single:1 or per_task:N; tasks that want other cards choose by SLURM_LOCALID", v)
+}

@@ -1,0 +1,157 @@
+package rankenv
+
+import (
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+)
+
+// Step is what the environments of a step's tasks on one node are made from.
+type Step struct {
+	Reply  *api.StepReply
+	Part   int      // index of the node in the step
+	Env    []string // of the client
+	Host   string   // of the client: IP address
+	Port   int
+	Name   string   // of the job as the client gave it; empty: the job's
+	Extra  []string // NAME=value, of the client's options
+	Marker string   // NAME=value, for the scan
+	Status string   // GANG_STATUS_FILE
+	// PerTask: each task sees so many cards of its own; 0: all of the step's on the node.
+	PerTask int
+}
+
+// notOfStep are variables of the client's own that mean something else, or nothing, to a task.
+var notOfStep = map[string]bool{"NOTIFY_SOCKET": true, "GANG_SOCKET": true, "WATCHDOG_USEC": true, "WATCHDOG_PID": true,
+	"GANG_CHECKPOINT_FILE": true, "CHECKPOINT_DATA": true, "SLURM_TASK_PID": true}
+
+// Environ is the environment of each task on the node, in the order of its tasks.
+func (s *Step) Environ() [][]string {
+	n := &s.Reply.Nodes[s.Part]
+	e := &env{at: make(map[string]int, len(s.Env)+64)}
+	for _, kv := range s.Env {
+		name, value, ok := strings.Cut(kv, "=")
+		// What the first node's rank is heard by stays with it.
+		if ok && name != "" && strings.IndexByte(kv, 0) < 0 && (n.Index == 0 || !notOfStep[name]) {
+			e.set(name, value)
+		}
+	}
+	s.allocation(e)
+	s.step(e)
+	s.node(e)
+	for _, kv := range s.Extra {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			e.set(name, value)
+		}
+	}
+	if name, value, ok := strings.Cut(s.Marker, "="); ok {
+		e.set(name, value)
+	}
+	e.setGiven("GANG_STATUS_FILE", s.Status)
+	var out [][]string
+	for local, task := range n.Tasks {
+		out = append(out, s.task(e, local, task))
+	}
+	return out
+}
+
+// allocation sets what a task knows of its job, also when the client is outside of it.
+func (s *Step) allocation(e *env) {
+	a := &s.Reply.Allocation
+	id := strconv.FormatInt(a.JobID, 10)
+	var names []string
+	var cpus []int
+	for i := range a.Nodes {
+		names = append(names, a.Nodes[i].Name)
+		cpus = append(cpus, a.Nodes[i].CPUs)
+	}
+	list := hostlist.Compress(names)
+	for _, kv := range [][2]string{
+		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_USER", a.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(a.UID), 10)},
+		{"SLURM_JOB_GID", strconv.FormatUint(uint64(a.GID), 10)}, {"SLURM_JOB_PARTITION", a.Partition},
+		{"SLURM_JOB_NODELIST", list}, {"SLURM_JOB_NUM_NODES", strconv.Itoa(len(a.Nodes))},
+		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(cpus)}, {"GANG_JOB_ID", id}, {"GANG_EPOCH", strconv.Itoa(s.Reply.Epoch)}, {"GANG_NODELIST", list},
+	} {
+		e.set(kv[0], kv[1])
+	}
+	e.setGiven("SLURM_JOB_ACCOUNT", a.Account)
+	e.preset("SLURM_JOB_NAME", s.Name)
+	e.preset("SLURM_JOB_NAME", a.Name)
+	e.preset("GANG_JOB_NAME", a.Name)
+	e.preset("SLURM_SUBMIT_DIR", a.WorkDir)
+	e.preset("SLURM_SUBMIT_HOST", a.SubmitHost)
+	e.preset("SLURM_CLUSTER_NAME", ClusterName)
+	e.preset("MASTER_ADDR", s.Reply.Nodes[0].Address)
+	if a.MasterPort > 0 {
+		e.preset("MASTER_PORT", strconv.Itoa(a.MasterPort))
+	}
+}
+
+// step sets what all tasks of the step share.
+func (s *Step) step(e *env) {
+	r := s.Reply
+	var names []string
+	var tasks []int
+	for i := range r.Nodes {
+		names = append(names, r.Nodes[i].Name)
+		tasks = append(tasks, len(r.Nodes[i].Tasks))
+	}
+	id, n, nodes, list, per := strconv.Itoa(r.StepID), strconv.Itoa(r.Tasks), strconv.Itoa(len(r.Nodes)), hostlist.Compress(names), api.PerNode(tasks)
+	port := strconv.Itoa(s.Port)
+	for _, kv := range [][2]string{
+		{"SLURM_STEP_ID", id}, {"SLURM_STEPID", id}, {"SLURM_STEP_NODELIST", list}, {"SLURM_STEP_NUM_NODES", nodes},
+		{"SLURM_STEP_NUM_TASKS", n}, {"SLURM_STEP_TASKS_PER_NODE", per}, {"SLURM_STEP_LAUNCHER_PORT", port},
+		{"SLURM_NTASKS", n}, {"SLURM_NPROCS", n}, {"SLURM_NNODES", nodes}, {"SLURM_NODELIST", list}, {"SLURM_TASKS_PER_NODE", per},
+		{"SLURM_SRUN_COMM_HOST", s.Host}, {"SLURM_SRUN_COMM_PORT", port}, {"SLURM_LAUNCH_NODE_IPADDR", s.Host},
+		{"GANG_STEP_ID", id}, {"GANG_SIZE", n}, {"GANG_NNODES", nodes},
+	} {
+		e.set(kv[0], kv[1])
+	}
+	e.preset("SLURM_PRIO_PROCESS", "0")
+	e.preset("SLURM_UMASK", "0022")
+}
+
+// node sets what differs between nodes.
+func (s *Step) node(e *env) {
+	n := &s.Reply.Nodes[s.Part]
+	e.setInt("SLURM_NODEID", s.Part)
+	e.set("SLURMD_NODENAME", n.Name)
+	e.set("SLURM_TOPOLOGY_ADDR", n.Name)
+	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node")
+	e.setInt("SLURM_CPUS_ON_NODE", n.CPUs)
+	gtids := make([]string, len(n.Tasks))
+	for i, t := range n.Tasks {
+		gtids[i] = strconv.Itoa(t)
+	}
+	e.set("SLURM_GTIDS", strings.Join(gtids, ","))
+	e.setInt("GANG_NODE_RANK", s.Part)
+	e.setInt("GANG_LOCAL_SIZE", len(n.Tasks))
+}
+
+// task is a copy of e with what differs between the tasks of a node.
+func (s *Step) task(e *env, local, task int) []string {
+	e = e.clone()
+	e.setInt("SLURM_PROCID", task)
+	e.setInt("SLURM_LOCALID", local)
+	e.setInt("GANG_RANK", task)
+	e.setInt("GANG_LOCAL_RANK", local)
+	cards := s.Reply.Nodes[s.Part].Cards
+	if n := s.PerTask; n > 0 {
+		cards = cards[min(local*n, len(cards)):min((local+1)*n, len(cards))]
+	}
+	uuids, indexes := make([]string, len(cards)), make([]string, len(cards))
+	for i, c := range cards {
+		uuids[i], indexes[i] = c.UUID, strconv.Itoa(c.Index)
+	}
+	e.set("CUDA_VISIBLE_DEVICES", strings.Join(uuids, ","))
+	if len(s.Reply.Nodes[s.Part].Cards) > 0 {
+		e.set("SLURM_STEP_GPUS", strings.Join(indexes, ","))
+		e.setInt("SLURM_GPUS_ON_NODE", len(s.Reply.Nodes[s.Part].Cards))
+	}
+	return e.list
+}
+
+// ClusterName is what tools that ask for SLURM_CLUSTER_NAME are told.
+const ClusterName = "gangd"

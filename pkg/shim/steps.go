@@ -1,0 +1,278 @@
+package shim
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/supervise"
+)
+
+// A step is a launcher (gstep), started inside the containment as the user, that gets its
+// tasks from the client of the step and is their parent. For the shim it is one more process
+// of the member: a stop reaches the tasks as it reaches everything else, and what the
+// containment proves empty it proves of steps as well. The shim and the launcher speak over a
+// socket pair: orders one way, one [api.StepActual] the other way as its last word.
+
+// LauncherName is the program, beside gshim.
+const LauncherName = "gstep"
+
+// LauncherFD is the launcher's end of the socket pair.
+const LauncherFD = 3
+
+// LauncherStart is the first line that a launcher is told.
+type LauncherStart struct {
+	api.MemberKey
+	api.StepOrder
+	Node    string `json:"node"`
+	WorkDir string `json:"work_dir"`
+	Umask   int    `json:"umask"`
+	Marker  string `json:"marker"` // for the environment of every process: NAME=value
+	Status  string `json:"status"` // GANG_STATUS_FILE
+}
+
+// LauncherOrder is what it is told later.
+type LauncherOrder struct {
+	Signal   string        `json:"signal,omitempty"`   // to the tasks
+	Stop     bool          `json:"stop,omitempty"`     // TERM, Grace, KILL
+	Grace    time.Duration `json:"grace_ns,omitempty"` // of Stop
+	Draining bool          `json:"draining,omitempty"` // the whole member is being stopped: what tasks leave may use the grace
+}
+
+// maxLauncherWord bounds the last word of a launcher.
+const maxLauncherWord = 16 << 10
+
+// stepMarker names the step in the environment of its processes.
+const stepMarker = "GANG_STEP_MARK="
+
+// stepProc is a launcher that runs.
+type stepProc struct {
+	id, tasks int
+	pid, ctl  int
+	in        []byte
+	stopping  bool
+	mark      string
+}
+
+// selfDir is where this program lives, and with it the launcher.
+var selfDir = sync.OnceValue(func() string {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return ""
+	}
+	return filepath.Dir(exe)
+})
+
+// takeSteps makes the steps of the member those that are ordered. A step is started once:
+// ids grow, and one below the last that was started is never new.
+func (m *member) takeSteps(orders []api.StepOrder) {
+	m.step(supervise.Tick{}) // a lease that ran out while this was on its way
+	running := m.mach.State() == supervise.Running && m.mach.Cause() == ""
+	for i := range orders {
+		o := &orders[i]
+		if p := m.stepProc(o.ID); p != nil {
+			if o.Stop {
+				m.stopStep(p, o.Grace)
+			}
+		} else if running && o.ID > m.lastStep {
+			m.lastStep = o.ID
+			m.startStep(o)
+		}
+	}
+	ordered := func(id int) bool {
+		return slices.ContainsFunc(orders, func(o api.StepOrder) bool { return o.ID == id })
+	}
+	for _, p := range m.steps {
+		if !ordered(p.id) {
+			m.stopStep(p, m.spec.Grace)
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(m.state.Steps), func(s api.StepActual) bool { return s.Over && !ordered(s.ID) })
+	if len(kept) != len(m.state.Steps) {
+		m.state.Steps = kept // nobody is told of that: it was the controller's own word
+	}
+}
+
+func (m *member) stepProc(id int) *stepProc {
+	for _, p := range m.steps {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+func (m *member) stopStep(p *stepProc, grace time.Duration) {
+	if !p.stopping {
+		p.stopping = true
+		p.tell(LauncherOrder{Stop: true, Grace: grace})
+	}
+}
+
+// tell gives an order to a launcher. One that does not read is stuck, and the containment
+// ends it.
+func (p *stepProc) tell(o any) {
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic("order does not marshal: " + err.Error())
+	}
+	_, _ = unix.SendmsgN(p.ctl, append(b, '\n'), nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+}
+
+// startStep forks a launcher. One that can't be started is a step that is over.
+func (m *member) startStep(o *api.StepOrder) {
+	p := &stepProc{id: o.ID, tasks: o.Tasks, mark: stepMarker + m.spec.Marker + "." + api.StepText(m.spec.Job, o.ID)}
+	m.state.Steps = append(m.state.Steps, api.StepActual{ID: o.ID, Started: time.Now()})
+	m.dirty = true
+	if err := m.forkLauncher(p); err != nil {
+		m.stepOver(o.ID, api.StepActual{ExitCode: 1, Error: "start the launcher of the step: " + err.Error()})
+		return
+	}
+	m.steps = append(m.steps, p)
+	m.state.Steps[len(m.state.Steps)-1].PID = p.pid
+	p.tell(LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: m.spec.WorkDir, Umask: m.spec.Umask,
+		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, StatusFile)})
+}
+
+func (m *member) forkLauncher(p *stepProc) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(pair[1])
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(null)
+		sys := &syscall.SysProcAttr{Setsid: true}
+		if err = m.box.Enter(sys); err == nil {
+			m.credential(sys)
+			restore := defaultForFork()
+			env := []string{"GOMAXPROCS=4", "GOGC=50", "PATH=/usr/local/bin:/usr/bin:/bin", p.mark}
+			if m.spec.Marker != "" {
+				env = append(env, m.spec.Marker)
+			}
+			p.pid, err = syscall.ForkExec(filepath.Join(selfDir(), LauncherName), []string{LauncherName}, &syscall.ProcAttr{Dir: "/",
+				Env: env, Files: []uintptr{uintptr(null), uintptr(null), 2, uintptr(pair[1])}, Sys: sys})
+			restore()
+			m.box.Leave()
+		}
+	}
+	if err != nil {
+		_ = unix.Close(pair[0])
+		return err
+	}
+	_ = unix.SetNonblock(pair[0], true)
+	p.ctl = pair[0]
+	return nil
+}
+
+// hear takes in what a launcher says: its last word, which may come in pieces.
+func (p *stepProc) hear() {
+	var buf [4096]byte
+	for len(p.in) < maxLauncherWord {
+		n, err := unix.Read(p.ctl, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if n <= 0 || err != nil {
+			return
+		}
+		p.in = append(p.in, buf[:n]...)
+	}
+}
+
+// stepEnded takes the exit of a launcher. Without a last word it was killed: then what its
+// tasks have left is ended here, by what is in their environment.
+func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
+	p := m.steps[i]
+	m.steps = slices.Delete(m.steps, i, i+1)
+	p.hear()
+	_ = unix.Close(p.ctl)
+	var word api.StepActual
+	line, _, whole := bytes.Cut(p.in, []byte("\n"))
+	if !whole || json.Unmarshal(line, &word) != nil {
+		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died"}
+		if ws.Signaled() {
+			word.Signal, word.ExitCode = int(ws.Signal()), 128+int(ws.Signal())
+		}
+		m.odd = true
+		if m.mach.Cause() == "" {
+			_ = proc.KillContainment(proc.Group, "", p.mark, 0)
+		}
+	}
+	word.OOM = word.ExitCode != 0 && m.mach.Cause() == "" && m.box.OOMKills() > 0
+	m.stepOver(p.id, word)
+}
+
+// stepOver records the end of a step. It is a result as a rank's exit is.
+func (m *member) stepOver(id int, word api.StepActual) {
+	for i := range m.state.Steps {
+		if s := &m.state.Steps[i]; s.ID == id {
+			word.ID, word.PID, word.Started, word.Ended, word.Over = id, s.PID, s.Started, time.Now(), true
+			*s = word
+		}
+	}
+	m.dirty, m.durable = true, true
+}
+
+// signalStep passes a signal on to the tasks of a step and says how many it has.
+func (m *member) signalStep(id int, signal string) int {
+	p := m.stepProc(id)
+	if p == nil {
+		return 0
+	}
+	p.tell(LauncherOrder{Signal: signal})
+	return p.tasks
+}
+
+// drainSteps tells the launchers that the member is being stopped.
+func (m *member) drainSteps() {
+	for _, p := range m.steps {
+		p.tell(LauncherOrder{Draining: true})
+	}
+}
+
+// watchSteps adds the launchers to a poll.
+func (m *member) watchSteps(fds []unix.PollFd) []unix.PollFd {
+	for _, p := range m.steps {
+		fds = append(fds, unix.PollFd{Fd: int32(p.ctl), Events: unix.POLLIN})
+	}
+	return fds
+}
+
+// hearSteps takes what came. Who has hung up is reaped a moment later and polled no more.
+func (m *member) hearSteps(fds []unix.PollFd) {
+	for i, p := range m.steps {
+		if i < len(fds) && fds[i].Revents != 0 {
+			p.hear()
+		}
+	}
+}
+
+// isClient tells the programs that only wait for tasks from those that work: a launcher, and
+// grun under its names. A stop that ended them would take the tasks' end with them while
+// these still save; they end when the tasks have.
+func (m *member) isClient(s proc.Stat) bool {
+	for _, p := range m.steps {
+		if p.pid == s.PID {
+			return true
+		}
+	}
+	switch s.Comm {
+	case "grun", "srun", "salloc":
+	default:
+		return false
+	}
+	exe, err := os.Readlink("/proc/" + strconv.Itoa(s.PID) + "/exe")
+	return err == nil && exe == filepath.Join(selfDir(), "grun")
+}

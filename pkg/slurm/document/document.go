@@ -1,0 +1,187 @@
+// Package document writes the JSON and YAML of Slurm's commands: the envelope of the data
+// parser v0.0.38 (Slurm 22.05) around a list of objects whose members keep their order.
+package document
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Member is one member of an object. A value is nil, a bool, an int64 or int, a float64, a
+// string, an [Object], or a []any of such.
+type Member struct {
+	Key   string
+	Value any
+}
+
+// Object is an object, its members in order.
+type Object []Member
+
+// Of makes an object of keys and values that follow each other.
+func Of(pairs ...any) Object {
+	o := make(Object, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		o = append(o, Member{pairs[i].(string), pairs[i+1]})
+	}
+	return o
+}
+
+// Envelope is the document of a command: what made it, no errors, and the list.
+func Envelope(kind string, list []Object) Object {
+	items := make([]any, len(list))
+	for i, o := range list {
+		items[i] = o
+	}
+	return Object{
+		{"meta", Object{
+			{"plugin", Object{{"type", "openapi/v0.0.38"}, {"name", "Slurm OpenAPI v0.0.38"}}},
+			{"Slurm", Object{{"version", Object{{"major", 22}, {"micro", 8}, {"minor", 5}}}, {"release", "22.05.8"}}},
+		}},
+		{"errors", []any{}},
+		{kind, items},
+	}
+}
+
+// Texts makes a list of strings.
+func Texts(words []string) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		out[i] = w
+	}
+	return out
+}
+
+// WriteJSON writes o with two blanks a level.
+func WriteJSON(w io.Writer, o Object) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	writeJSON(out, o, "\n")
+	out.WriteByte('\n')
+	return out.Flush()
+}
+
+func writeJSON(w *bufio.Writer, v any, newline string) {
+	switch v := v.(type) {
+	case Object:
+		w.WriteByte('{')
+		for i, m := range v {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			w.WriteString(newline + "  ")
+			writeText(w, m.Key)
+			w.WriteString(": ")
+			writeJSON(w, m.Value, newline+"  ")
+		}
+		w.WriteString(newline + "}")
+	case []any:
+		w.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			w.WriteString(newline + "  ")
+			writeJSON(w, e, newline+"  ")
+		}
+		w.WriteString(newline + "]")
+	case string:
+		writeText(w, v)
+	default:
+		w.WriteString(scalar(v))
+	}
+}
+
+// writeText writes a JSON string; what json makes of it needs no second look.
+func writeText(w *bufio.Writer, s string) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // of a string it can't fail
+	w.Write(bytes.TrimRight(b.Bytes(), "\n"))
+}
+
+func scalar(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case float64:
+		s := strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.Contains(s, ".") {
+			s += ".0"
+		}
+		return s
+	}
+	return fmt.Sprint(v)
+}
+
+// WriteYAML writes o as Slurm does: YAML 1.1, every value with its tag; an empty text is null.
+func WriteYAML(w io.Writer, o Object) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	out.WriteString("%YAML 1.1\n---")
+	writeYAML(out, o, "")
+	out.WriteString("...\n")
+	return out.Flush()
+}
+
+// writeYAML writes v behind a key or a dash, its members with the given indent.
+func writeYAML(w *bufio.Writer, v any, indent string) {
+	switch v := v.(type) {
+	case Object:
+		if len(v) == 0 {
+			w.WriteString(" !!map {}\n")
+			return
+		}
+		w.WriteString(" !!map\n")
+		for _, m := range v {
+			w.WriteString(indent + "!!str " + m.Key + ":")
+			writeYAML(w, m.Value, deeper(m.Value, indent))
+		}
+	case []any:
+		if len(v) == 0 {
+			w.WriteString(" !!seq []\n")
+			return
+		}
+		w.WriteString(" !!seq\n")
+		for _, e := range v {
+			w.WriteString(indent + "-")
+			writeYAML(w, e, indent+"  ")
+		}
+	case nil:
+		w.WriteString(" !!null null\n")
+	case string:
+		if v == "" {
+			w.WriteString(" !!null null\n")
+			return
+		}
+		w.WriteString(" !!str " + yamlText(v) + "\n")
+	case bool:
+		w.WriteString(" !!bool " + scalar(v) + "\n")
+	case float64:
+		w.WriteString(" !!float " + scalar(v) + "\n")
+	default:
+		w.WriteString(" !!int " + scalar(v) + "\n")
+	}
+}
+
+// deeper is the indent of what stands below a key: a list's dashes stand under the key itself.
+func deeper(v any, indent string) string {
+	if _, list := v.([]any); list {
+		return indent
+	}
+	return indent + "  "
+}
+
+// yamlText is a text that reads back as it is: plain where nothing in it means something.
+func yamlText(s string) string {
+	plain := strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == ' ' || strings.ContainsRune("/._=()+-", r))
+	}) < 0
+	if plain && strings.TrimSpace(s) == s && !strings.HasPrefix(s, "-") {
+		return s
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,275 @@
+package jobfield
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+)
+
+// BeatAge is how long ago a rank beat, N/A for one that never did.
+func BeatAge(at time.Time) string {
+	if at.IsZero() {
+		return "N/A"
+	}
+	return Elapsed(max(Now().Sub(at), 0))
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+func orNull(s string) string { return cmp.Or(s, "(null)") }
+
+func orNA(s string) string { return cmp.Or(s, "N/A") }
+
+func orNumberNA(n int) string {
+	if n == 0 {
+		return "N/A"
+	}
+	return strconv.Itoa(n)
+}
+
+func priority(r *Row) int64 { return r.Priority }
+
+// ID is the id in the first column: 12, 12_3, or 12_[0-15%4].
+func ID(r *Row) string {
+	if r.Folded == nil {
+		return IDText(r.Job)
+	}
+	id := decimal(r.ArrayJobID) + "_[" + arrayTask(r) + "]"
+	if r.View != nil && r.View.Cut > 0 && len(id) > r.View.Cut {
+		return id[:r.View.Cut]
+	}
+	return id
+}
+
+func arrayID(r *Row) int64 {
+	if r.ArrayIndex != nil {
+		return r.ArrayJobID
+	}
+	return r.JobID
+}
+
+func arrayIndex(r *Row) int64 {
+	if r.ArrayIndex == nil {
+		return -1
+	}
+	return int64(*r.ArrayIndex)
+}
+
+// CompareIDs orders by job, then by array index.
+func CompareIDs(a, b *Row) int {
+	return cmp.Or(cmp.Compare(arrayID(a), arrayID(b)), cmp.Compare(arrayIndex(a), arrayIndex(b)))
+}
+
+func batchHost(r *Row) string {
+	if len(r.Nodes) == 0 {
+		return "n/a"
+	}
+	return r.Nodes[0]
+}
+
+// minCPUs is the fewest CPUs of a node.
+func minCPUs(r *Row) int64 { return int64(max(r.CPUsPerRank, 1) * max(r.RanksPerNode, 1)) }
+
+// memoryPerNode is the memory of a node that is asked for, as far as the ranks of a node are
+// known.
+func memoryPerNode(r *Row) int64 { return r.MemoryBytes * int64(max(r.RanksPerNode, 1)) }
+
+func minMemory(r *Row) string {
+	if r.View != nil && r.View.NoConvert {
+		return Plainly(memoryPerNode(r) >> 20)
+	}
+	return Exactly(memoryPerNode(r) >> 20)
+}
+
+// tresPerNode is the cards of a node that are asked for.
+func tresPerNode(r *Row) string {
+	if n := GPUs(r); n > 0 {
+		return "gres:gpu:" + decimal(max(n/NodeCount(r), 1))
+	}
+	return "N/A"
+}
+
+// endTime is when a job ends by its time limit at the latest; NONE where that is never.
+func endTime(r *Row) string {
+	if !r.State.Ended() && r.TimeLimitSeconds == 0 && !Started(r).IsZero() {
+		return "NONE"
+	}
+	return r.stamp(ExpectedEnd(r))
+}
+
+// CPUs is how many CPUs a job has or asks for.
+func CPUs(r *Row) int64 {
+	if r.Roles == nil {
+		return int64(max(r.CPUsPerRank, 1) * r.Size)
+	}
+	sum := 0
+	for i := range r.Roles {
+		sum += r.Roles[i].Count * max(r.Roles[i].CPUsPerRank, 1)
+	}
+	return int64(sum)
+}
+
+// GPUs is how many cards a job has or asks for.
+func GPUs(r *Row) int64 {
+	if r.Roles == nil {
+		return int64(r.Size * r.GPUsPerRank)
+	}
+	sum := 0
+	for i := range r.Roles {
+		sum += r.Roles[i].Count * r.Roles[i].GPUsPerRank
+	}
+	return int64(sum)
+}
+
+// ReadyText is how many ranks are ready: 3/4.
+func ReadyText(r *api.Readiness) string {
+	if r == nil {
+		return "n/a"
+	}
+	return fmt.Sprintf("%d/%d", r.Ranks, r.Size)
+}
+
+// RoleList is "coordinator:1,worker:3".
+func RoleList(roles []api.Role) string {
+	parts := make([]string, len(roles))
+	for i := range roles {
+		parts[i] = roles[i].Name + ":" + strconv.Itoa(roles[i].Count)
+	}
+	return strings.Join(parts, ",")
+}
+
+// NodeCount is how many nodes a job has, or the fewest on which it can start.
+func NodeCount(r *Row) int64 { return int64(max(len(distinct(r.Nodes)), r.MinNodes, 1)) }
+
+// distinct is the nodes without repetition, whatever order they came in.
+func distinct(nodes []string) []string {
+	for i := 1; i < len(nodes); i++ {
+		if slices.Contains(nodes[:i], nodes[i]) {
+			return slices.Compact(slices.Sorted(slices.Values(nodes)))
+		}
+	}
+	return nodes
+}
+
+// ExpectedEnd is when the job ended, or when its time limit ends it.
+func ExpectedEnd(r *Row) time.Time {
+	start := Started(r)
+	if r.State.Ended() || start.IsZero() || r.TimeLimitSeconds == 0 {
+		return r.EndTime
+	}
+	return start.Add(time.Duration(r.TimeLimitSeconds) * time.Second)
+}
+
+func overSubscribe(r *Row) string {
+	switch {
+	case r.Exclusive:
+		return "NO"
+	case r.Share:
+		return "YES"
+	}
+	return "OK"
+}
+
+// Used is the time since the current attempt started, 0 for one that waits.
+func Used(r *Row) time.Duration {
+	start := Started(r)
+	switch {
+	case start.IsZero(), r.State == api.JobPending: // an expected start is no start
+		return 0
+	case r.State.Ended():
+		return max(r.EndTime.Sub(start), 0)
+	}
+	return max(Now().Sub(start), 0)
+}
+
+func timeLeft(r *Row) string {
+	if r.TimeLimitSeconds == 0 {
+		return "UNLIMITED"
+	}
+	return Elapsed(max(time.Duration(timeLeftOrder(r))*time.Second, 0))
+}
+
+// limitOrder puts a job without a limit behind all that have one.
+func limitOrder(r *Row) int64 {
+	if r.TimeLimitSeconds == 0 {
+		return 1<<63 - 1
+	}
+	return r.TimeLimitSeconds
+}
+
+func timeLeftOrder(r *Row) int64 {
+	if r.TimeLimitSeconds == 0 {
+		return 1<<63 - 1
+	}
+	return r.TimeLimitSeconds - int64(Used(r)/time.Second)
+}
+
+func pendingSeconds(r *Row) int64 {
+	end := Started(r)
+	if end.IsZero() {
+		end = Now()
+	}
+	return int64(max(end.Sub(r.SubmitTime), 0) / time.Second)
+}
+
+func reason(r *Row) string { return cmp.Or(r.Reason, "None") }
+
+// everyReason is where a job is, or in parentheses why it waits or how it failed.
+func everyReason(r *Row) string {
+	switch r.State {
+	case api.JobPending, api.JobFailed, api.JobTimeout, api.JobNodeFail, api.JobOutOfMemory, api.JobCancelled, api.JobPreempted:
+		return "(" + reason(r) + ")"
+	}
+	return hostlist.Compress(r.Nodes)
+}
+
+// stateOrder is the order of squeue's -S t: waiting before running before ended.
+func stateOrder(r *Row) int64 { return int64(slices.Index(api.JobStates, r.State)) }
+
+// ExitCode is Slurm's code:signal.
+func ExitCode(code *int, signal int) string {
+	switch {
+	case signal != 0:
+		return "0:" + strconv.Itoa(signal)
+	case code == nil:
+		return "N/A"
+	}
+	return strconv.Itoa(*code) + ":0"
+}
+
+// Started is the start of the current attempt; a job that waits has none, though it may
+// have had one before.
+func Started(r *Row) time.Time {
+	if r.State == api.JobPending && r.ExpectedStart.IsZero() && r.EligibleTime.After(Now()) {
+		return r.EligibleTime // of --begin: not before
+	}
+	if r.State == api.JobPending || r.State == api.JobReserved {
+		return r.ExpectedStart
+	}
+	return r.StartTime
+}
+
+// compareTimes puts an unknown time last: it is not early, it is not known.
+func compareTimes(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		if a.IsZero() {
+			return 1
+		}
+		return -1
+	}
+	return a.Compare(b)
+}
+
+// JobID is the job's own id; of folded elements the array's.
+func JobID(r *Row) int64 {
+	if r.Folded != nil {
+		return r.ArrayJobID
+	}
+	return r.JobID
+}

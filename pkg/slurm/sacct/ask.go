@@ -1,0 +1,247 @@
+package sacct
+
+import (
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm/when"
+)
+
+// ask is what a call of sacct wants to see.
+type ask struct {
+	jobs       []jobRef
+	users      []string // names
+	everybody  bool
+	groups     []uint32
+	accounts   []string
+	names      []string
+	partitions []string
+	nodes      []string
+	features   []string
+	states     []string
+	cpus       span
+	nodeCount  span
+	limit      span // minutes
+	nothing    bool // an option selects what no job of gangd has
+
+	from, to         time.Time
+	fromSet, toSet   bool
+	allocations      bool
+	duplicates       bool
+	verbose, help    bool
+	batchScript      bool
+	json, noHeader   bool
+	format           string
+	style            int
+	delimiter        string
+	units            byte
+	plain, truncated bool
+}
+
+// span is a range of numbers; max 0: min alone.
+type span struct{ min, max int64 }
+
+func (s span) holds(n int64) bool {
+	if s.min == 0 && s.max == 0 {
+		return true
+	}
+	return n >= s.min && n <= max(s.min, s.max)
+}
+
+// jobRef is one of --jobs.
+type jobRef struct {
+	api.JobRef
+	step string // empty: the job and its steps
+}
+
+// fatal is an error that Slurm prints as "sacct: fatal: text".
+type fatal struct{ text string }
+
+func (e *fatal) Error() string { return e.text }
+
+func fatalf(format string, args ...any) error { return &fatal{fmt.Sprintf(format, args...)} }
+
+// bare is an error that Slurm prints without the command's name.
+type bare struct{ text string }
+
+func (e *bare) Error() string { return e.text }
+
+// parseJobs reads 12,12_3,12.0,12_3.batch; 0 and an empty text are no choice at all.
+func parseJobs(s string) ([]jobRef, error) {
+	var out []jobRef
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		job, step, dotted := strings.Cut(part, ".")
+		id, index, element := strings.Cut(job, "_")
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || n < 0 {
+			return nil, fatalf("Bad job/step specified: %s", part)
+		}
+		r := jobRef{JobRef: api.JobRef{ID: n, Index: -1}}
+		if element {
+			if r.Index, err = strconv.Atoi(index); err != nil || r.Index < 0 {
+				return nil, fatalf("Bad job array element specified: %s", id)
+			}
+		}
+		if dotted {
+			if r.step, err = parseStep(step, id); err != nil {
+				return nil, err
+			}
+		}
+		if n > 0 {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func parseStep(s, id string) (string, error) {
+	s, _, _ = strings.Cut(s, ".")
+	switch strings.ToLower(s) {
+	case "batch", "extern", "interactive":
+		return strings.ToLower(s), nil
+	}
+	if _, err := strconv.ParseUint(s, 10, 31); err != nil {
+		return "", fatalf("Bad step specified: %s", id)
+	}
+	return s, nil
+}
+
+// slurmStates are the states of Slurm by their short codes.
+var slurmStates = []struct{ code, name string }{
+	{"PD", "PENDING"}, {"R", "RUNNING"}, {"S", "SUSPENDED"}, {"CD", "COMPLETED"}, {"CA", "CANCELLED"}, {"F", "FAILED"},
+	{"TO", "TIMEOUT"}, {"NF", "NODE_FAIL"}, {"PR", "PREEMPTED"}, {"BF", "BOOT_FAIL"}, {"DL", "DEADLINE"}, {"OOM", "OUT_OF_MEMORY"},
+	{"RQ", "REQUEUED"}, {"RS", "RESIZING"}, {"RV", "REVOKED"},
+}
+
+// transient are states of squeue that are not kept.
+var transient = []string{"CG", "COMPLETING", "CF", "CONFIGURING", "SO", "STAGE_OUT", "SE", "SPECIAL_EXIT", "SI", "SIGNALING", "ST", "STOPPED",
+	"RD", "RESV_DEL_HOLD", "RF", "REQUEUE_FED", "RH", "REQUEUE_HOLD"}
+
+func parseStates(s string) ([]string, error) {
+	var out []string
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		i := slices.IndexFunc(slurmStates, func(st struct{ code, name string }) bool {
+			return strings.EqualFold(part, st.code) || strings.EqualFold(part, st.name)
+		})
+		switch {
+		case i >= 0:
+			out = append(out, slurmStates[i].name)
+		case slices.ContainsFunc(transient, func(t string) bool { return strings.EqualFold(part, t) }):
+			return nil, fatalf("job state %s is not supported / accounted", part)
+		default:
+			return nil, fatalf("unrecognized job state value '%s'", part)
+		}
+	}
+	return out, nil
+}
+
+// names cuts a list at commas.
+func list(s string) []string {
+	var out []string
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// parseUsers gives names of users that are named or numbered.
+func parseUsers(s string) ([]string, error) {
+	var out []string
+	for _, part := range list(s) {
+		if u, err := user.Lookup(part); err == nil {
+			out = append(out, u.Username)
+		} else if u, err := user.LookupId(part); err == nil {
+			out = append(out, u.Username)
+		} else {
+			return nil, fmt.Errorf("Invalid user id: %s", part) //nolint:staticcheck // Slurm's words
+		}
+	}
+	return out, nil
+}
+
+func parseGroups(s string) ([]uint32, error) {
+	var out []uint32
+	for _, part := range list(s) {
+		text := part
+		if g, err := user.LookupGroup(part); err == nil {
+			text = g.Gid
+		}
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("Invalid group id: %s", part) //nolint:staticcheck // Slurm's words
+		}
+		out = append(out, uint32(n))
+	}
+	return out, nil
+}
+
+// parseSpan reads 4 or 2-8 of something.
+func parseSpan(s, what string) (span, error) {
+	lo, hi, isRange := strings.Cut(s, "-")
+	a, err := strconv.ParseInt(lo, 10, 64)
+	out := span{min: a}
+	if err == nil && isRange {
+		out.max, err = strconv.ParseInt(hi, 10, 64)
+	}
+	if err != nil || a < 0 || isRange && out.max < a {
+		return out, fmt.Errorf("Invalid numeric value \"%s\" for requested %s range.", s, what) //nolint:staticcheck // Slurm's words
+	}
+	return out, nil
+}
+
+func parseNodes(s string) ([]string, error) {
+	out, err := hostlist.Expand(s)
+	if err != nil {
+		return nil, fmt.Errorf("Invalid node list: %s", s) //nolint:staticcheck // Slurm's words
+	}
+	return out, nil
+}
+
+// parseMinutes reads a time limit as minutes, up.
+func parseMinutes(s string) (int64, error) {
+	d, err := script.ParseTime(s)
+	if err != nil {
+		return 0, fmt.Errorf("Invalid time limit specification: %s", s) //nolint:staticcheck // Slurm's words
+	}
+	return int64((d + time.Minute - 1) / time.Minute), nil
+}
+
+// window is which time a call looks at, by Slurm's rules: without --state from midnight until
+// now; with it the one moment that is given or now; with --jobs all of the past.
+func (a *ask) window(now time.Time) error {
+	if !a.fromSet {
+		switch {
+		case len(a.jobs) > 0:
+			a.from = time.Time{}
+		case len(a.states) > 0:
+			a.from = now
+		default:
+			a.from = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+		}
+	}
+	if !a.toSet {
+		a.to = now
+		if len(a.states) > 0 && a.fromSet {
+			a.to = a.from
+		}
+	}
+	if a.from.After(a.to) {
+		return fmt.Errorf("Start time (%s) requested is after end time (%s).", when.Stamp(a.from, ""), when.Stamp(a.to, "")) //nolint:staticcheck // Slurm's words
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package sacct
+
+import (
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// record is one line of sacct.
+type record struct {
+	job     *api.Job
+	attempt *api.Attempt // nil: it never began, or waits
+	step    *api.Step    // nil: the job itself
+	last    bool         // of the job's records the newest
+	folded  []int        // indices of the array's elements that one line stands for
+	now     time.Time
+	view    view
+}
+
+// view is how times and sizes are shown.
+type view struct {
+	units     byte // 0: as Slurm chooses
+	plain     bool // --noconvert
+	truncate  bool // --truncate
+	from, end time.Time
+}
+
+// recordsOf are the lines of a job, oldest first.
+func recordsOf(d *api.JobDetail, now time.Time) []*record {
+	j := &d.Job
+	var out []*record
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		out = append(out, &record{job: j, attempt: a, now: now})
+		for k := range a.Steps {
+			out = append(out, &record{job: j, attempt: a, step: &a.Steps[k], now: now})
+		}
+	}
+	waits := j.State == api.JobPending || j.State == api.JobReserved
+	if waits || len(d.Attempts) == 0 {
+		out = append(out, &record{job: j, now: now})
+	}
+	newest := out[len(out)-1].attempt
+	for _, r := range out {
+		r.last = r.attempt == newest
+	}
+	return out
+}
+
+// id is how the record is called: 12, 12_3, 12_[0-3%2], 12.batch.
+func (r *record) id() string {
+	j := r.job
+	id := strconv.FormatInt(j.JobID, 10)
+	switch {
+	case r.folded != nil:
+		id = fmt.Sprintf("%d_[%s%s]", j.ArrayJobID, ranges(r.folded), limit(j.ArrayLimit))
+	case j.ArrayIndex != nil:
+		id = fmt.Sprintf("%d_%d", j.ArrayJobID, *j.ArrayIndex)
+	}
+	return id + r.stepSuffix()
+}
+
+func (r *record) raw() string { return strconv.FormatInt(r.job.JobID, 10) + r.stepSuffix() }
+
+func (r *record) stepSuffix() string {
+	if r.step == nil {
+		return ""
+	}
+	return "." + r.step.StepID
+}
+
+func limit(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "%" + strconv.Itoa(n)
+}
+
+// ranges writes indices as squeue does: 0-3,5,8-10.
+func ranges(idx []int) string {
+	var parts []string
+	for i := 0; i < len(idx); {
+		k := i
+		for k+1 < len(idx) && idx[k+1] == idx[k]+1 {
+			k++
+		}
+		part := strconv.Itoa(idx[i])
+		if k > i {
+			part += "-" + strconv.Itoa(idx[k])
+		}
+		parts = append(parts, part)
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// isJob: the line of the job itself.
+func (r *record) isJob() bool { return r.step == nil }
+
+// waits: it has not begun and may.
+func (r *record) waits() bool { return r.attempt == nil && !r.job.State.Ended() }
+
+func (r *record) start() time.Time {
+	switch {
+	case r.step != nil:
+		return r.clip(r.step.StartTime)
+	case r.attempt != nil:
+		return r.clip(r.attempt.StartTime)
+	}
+	return time.Time{}
+}
+
+func (r *record) endTime() time.Time {
+	switch {
+	case r.step != nil:
+		return r.clip(r.step.EndTime)
+	case r.attempt != nil:
+		return r.clip(r.attempt.EndTime)
+	case r.job.State.Ended() && r.job.EndTime.IsZero():
+		return r.clip(r.job.SubmitTime)
+	}
+	return r.clip(r.job.EndTime)
+}
+
+// clip keeps a time within the asked window, with --truncate.
+func (r *record) clip(t time.Time) time.Time {
+	switch {
+	case !r.view.truncate || t.IsZero():
+	case !r.view.from.IsZero() && t.Before(r.view.from):
+		return r.view.from
+	case !r.view.end.IsZero() && t.After(r.view.end):
+		return r.view.end
+	}
+	return t
+}
+
+func (r *record) elapsed() time.Duration {
+	from, to := r.start(), r.endTime()
+	if from.IsZero() {
+		return 0
+	}
+	if to.IsZero() {
+		to = r.now
+	}
+	// Slurm counts in whole seconds of both ends.
+	return time.Duration(to.Unix()-from.Unix()) * time.Second
+}
+
+// state is what the State column says.
+func (r *record) state() string {
+	s := r.plainState()
+	if s == string(api.JobCancelled) && r.isJob() {
+		if uid, ok := r.cancelledBy(); ok {
+			s += " by " + strconv.FormatUint(uint64(uid), 10)
+		}
+	}
+	return s
+}
+
+func (r *record) plainState() string {
+	switch {
+	case r.step != nil:
+		return string(r.step.State)
+	case !r.last:
+		return pastState(r.attempt)
+	}
+	switch s := r.job.State; s {
+	case api.JobReserved:
+		return string(api.JobPending)
+	case api.JobCompleting:
+		return string(api.JobRunning)
+	default:
+		return string(s)
+	}
+}
+
+// pastState is the state of an attempt after which the job waited again.
+func pastState(a *api.Attempt) string {
+	switch a.Cause {
+	case api.CausePreempted:
+		return string(api.JobPreempted)
+	case api.CauseNodeLost:
+		return string(api.JobNodeFail)
+	case api.CauseOOM:
+		return string(api.JobOutOfMemory)
+	case api.CauseTimeout:
+		return string(api.JobTimeout)
+	case api.CauseRequeued, api.CauseNone:
+		return "REQUEUED"
+	}
+	return string(api.JobFailed)
+}
+
+// canceller is the name of who cancelled, where the verdict says it.
+func (r *record) canceller() string {
+	_, name, ok := strings.Cut(r.job.Verdict, "cancelled by ")
+	if !ok {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, " ")
+	return strings.TrimRight(name, ";,.")
+}
+
+// cancelledBy is that user's number.
+func (r *record) cancelledBy() (uint32, bool) {
+	name := r.canceller()
+	if name == "" || name == r.job.User {
+		return r.job.UID, name != ""
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, false
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	return uint32(uid), err == nil
+}
+
+// Slurm's signal for a step that was told to end, and its code for one that ran out of memory.
+const (
+	sigTerm = 15
+	codeOOM = 125
+)
+
+// exit is CODE:SIGNAL.
+func (r *record) exit() string {
+	code, signal := r.exitOf()
+	return fmt.Sprintf("%d:%d", code, signal)
+}
+
+func (r *record) exitOf() (code, signal int) {
+	if s := r.step; s != nil {
+		switch {
+		case s.State == api.JobOutOfMemory:
+			return 0, codeOOM
+		case s.State == api.JobCancelled && s.Signal == 0 && s.ExitCode == nil:
+			return 0, sigTerm
+		case s.Signal != 0:
+			return 0, s.Signal
+		case s.ExitCode != nil:
+			return max(0, *s.ExitCode), 0
+		}
+		return 0, 0
+	}
+	switch state := r.plainState(); {
+	case state == string(api.JobOutOfMemory):
+		return 0, codeOOM
+	case state != string(api.JobFailed):
+		return 0, 0
+	case r.last && r.job.Signal != 0:
+		return 0, r.job.Signal
+	case r.last && r.job.ExitCode != nil:
+		return max(0, *r.job.ExitCode), 0
+	case r.attempt != nil && len(r.attempt.ExitCodes) > 0:
+		return bySignal(max(0, slices.Max(r.attempt.ExitCodes)))
+	}
+	return 0, 0
+}
+
+// bySignal reads 128+N, as an attempt keeps the end of a rank by a signal.
+func bySignal(code int) (int, int) {
+	if code > 128 && code <= 128+64 {
+		return 0, code - 128
+	}
+	return max(0, code), 0
+}
+
+// derived is the highest exit code of the steps of the script.
+func (r *record) derived() string {
+	code, signal := 0, 0
+	if r.attempt != nil {
+		for i := range r.attempt.Steps {
+			s := &record{job: r.job, attempt: r.attempt, step: &r.attempt.Steps[i]}
+			if s.step.StepID == api.StepBatch || s.step.StepID == api.StepExtern {
+				continue
+			}
+			if c, g := s.exitOf(); c > code || code == 0 && g > signal {
+				code, signal = c, g
+			}
+		}
+	}
+	return fmt.Sprintf("%d:%d", code, signal)
+}

@@ -1,0 +1,211 @@
+package scontrol
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// jobsIn cuts the job list of a command: JobId=1,2 3 or Name=foo.
+func jobsIn(args []string) (jobs []string, names []string) {
+	for _, a := range args {
+		key, value, given := strings.Cut(a, "=")
+		switch {
+		case given && meant(key, "name", 1), given && meant(key, "jobname", 4):
+			names = append(names, strings.Split(value, ",")...)
+			continue
+		case given && meant(key, "jobid", 3):
+			a = value
+		}
+		for _, j := range strings.Split(a, ",") {
+			if j = strings.TrimSpace(j); j != "" {
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	return jobs, names
+}
+
+func (c *call) hold(args []string) int    { return c.holdOrRelease("hold", args) }
+func (c *call) release(args []string) int { return c.holdOrRelease("release", args) }
+
+func (c *call) holdOrRelease(action string, args []string) int {
+	jobs, names := jobsIn(args)
+	status := 0
+	for _, j := range jobs {
+		if err := c.actOn(action, j, false); err != nil {
+			status = 1
+			c.saySuspended(j, err)
+		}
+	}
+	if len(names) > 0 {
+		// A name that nothing has is no error, as in Slurm.
+		if _, err := c.client.Act(c.ctx, action, &api.ActionRequest{JobQuery: api.JobQuery{Names: names}}); err != nil {
+			return c.failed("slurm_suspend error", err)
+		}
+	}
+	return status
+}
+
+// saySuspended says what became of hold and release; Slurm's scontrol calls both suspend.
+func (c *call) saySuspended(job string, err error) {
+	if strings.Contains(job, "_") {
+		c.say("%s: %s", job, words(err))
+		return
+	}
+	c.say("%s for job %s\nslurm_suspend error: %s", words(err), job, words(err))
+}
+
+// actOn does one thing to one job; an array means all of it.
+func (c *call) actOn(action, job string, hold bool) error {
+	ref, ok := jobRef(job)
+	if !ok {
+		return api.Errorf(api.CodeNotFound, "no job %s", job)
+	}
+	reply, err := c.client.Act(c.ctx, action, &api.ActionRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}, Hold: hold})
+	return firstError(reply, err)
+}
+
+// firstError is the error of the first job that had one, where no job had none.
+func firstError(reply *api.CancelReply, err error) error {
+	if err != nil {
+		return err
+	}
+	var first *api.Error
+	for i := range reply.Results {
+		e := reply.Results[i].Error
+		if e == nil {
+			return nil // of an array some elements may be over
+		}
+		if first == nil {
+			first = e
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first
+}
+
+func (c *call) requeue(args []string) int     { return c.requeues(args, false) }
+func (c *call) requeuehold(args []string) int { return c.requeues(args, true) }
+
+func (c *call) requeues(args []string, hold bool) int {
+	status := 0
+	jobs, _ := jobsIn(args)
+	for _, j := range jobs {
+		if meant(j, "incomplete", 1) || strings.HasPrefix(strings.ToLower(j), "state=") {
+			continue // what has ended is not run again anyway, and a hold is a hold
+		}
+		if text := c.requeueOne(j, hold); text != "" {
+			c.say("%s for job %s", text, j)
+			status = 1
+		}
+	}
+	return status
+}
+
+// requeueOne gives what is wrong, empty: nothing.
+func (c *call) requeueOne(job string, hold bool) string {
+	ref, ok := jobRef(job)
+	if !ok {
+		return slurmErrors[errJob]
+	}
+	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{Refs: []api.JobRef{ref}, All: true, NoRanks: true})
+	if err != nil {
+		return words(err)
+	}
+	waiting := true
+	for i := range reply.Jobs {
+		waiting = waiting && reply.Jobs[i].State == api.JobPending
+	}
+	if waiting {
+		return slurmErrors[errPending]
+	}
+	err = c.actOn("requeue", job, hold)
+	switch {
+	case api.CodeOf(err) == api.CodeAlreadyEnded:
+		return fmt.Sprintf("%s (a new run is a new job: gctl rerun %s)", words(err), job)
+	case err != nil:
+		return words(err)
+	}
+	return ""
+}
+
+// write is "write batch_script JOB [FILE]".
+func (c *call) write(args []string) int {
+	switch {
+	case meant(args[0], "batch_script", 1):
+		return c.writeScript(args[1:])
+	case meant(args[0], "config", 1):
+		c.errorf("write config is refused: the configuration is gangd's own, gangd.toml(5)")
+		return 1
+	}
+	c.say("invalid write argument:%s", args[0])
+	return 1
+}
+
+// writeScript ends with 0 whatever happens, as Slurm's does.
+func (c *call) writeScript(args []string) int {
+	if len(args) == 0 {
+		c.say("too few arguments for keyword:write")
+		return 1
+	}
+	if len(args) > 2 {
+		c.say("too many arguments for keyword:write")
+		return 1
+	}
+	ref, ok := jobRef(args[0])
+	if !ok {
+		c.say("job script retrieval failed: %s", slurmErrors[errJob])
+		return 0
+	}
+	text, err := c.client.Script(c.ctx, ref)
+	if err != nil {
+		c.say("job script retrieval failed: %s", words(err))
+		return 0
+	}
+	file := fmt.Sprintf("slurm-%s.sh", args[0])
+	if len(args) > 1 {
+		file = args[1]
+	}
+	if file == "-" {
+		_, err := c.Out.Write(text)
+		if err != nil {
+			return 1
+		}
+		return 0
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		c.say("failed to open file `%s`: %s", file, reasonOf(err))
+		return 0
+	}
+	fmt.Fprintf(c.Out, "batch script for job %s written to %s\n", args[0], file)
+	return 0
+}
+
+// waitJob waits until a job has its nodes.
+func (c *call) waitJob(args []string) int {
+	ref, ok := jobRef(args[0])
+	if !ok {
+		c.errorf("Invalid job_id %s", args[0])
+		return 1
+	}
+	for {
+		after, state, err := c.stateNow(ref)
+		switch {
+		case err != nil:
+			return c.failed("slurm_job_node_ready", err)
+		case state.Ended():
+			c.say("scontrol: Job %s no longer running", args[0])
+			return 1
+		case state == api.JobRunning, state == api.JobCompleting:
+			return 0
+		}
+		if err := c.nextEvent(ref, after); err != nil {
+			return c.failed("slurm_job_node_ready", err)
+		}
+	}
+}

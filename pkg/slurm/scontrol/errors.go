@@ -1,0 +1,73 @@
+package scontrol
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+)
+
+// Slurm's words for what can go wrong, by its number.
+var slurmErrors = map[int]string{
+	1800: "Unable to contact slurm controller (connect failure)",
+	2000: "Invalid partition name specified",
+	2002: "Access/permission denied",
+	2009: "Invalid node name specified",
+	2017: "Invalid job id specified",
+	2021: "Job has already finished",
+	2051: "Job is pending execution",
+	2056: "Requested operation is presently disabled",
+}
+
+// The numbers of those that gangd gives.
+const (
+	errConnect    = 1800
+	errPartition  = 2000
+	errPermission = 2002
+	errNode       = 2009
+	errJob        = 2017
+	errFinished   = 2021
+	errPending    = 2051
+)
+
+// words are what Slurm says of an error; what Slurm has no words for is said in gangd's.
+func words(err error) string {
+	var unreachable *client.UnreachableError
+	if errors.As(err, &unreachable) {
+		return slurmErrors[errConnect]
+	}
+	switch api.CodeOf(err) {
+	case api.CodeNotFound:
+		return slurmErrors[errJob]
+	case api.CodeAlreadyEnded:
+		return slurmErrors[errFinished]
+	case api.CodePermission:
+		return slurmErrors[errPermission]
+	}
+	return err.Error()
+}
+
+// failed says that a call as a whole came to nothing.
+func (c *call) failed(what string, err error) int {
+	c.say("%s: %s", what, words(err))
+	return 1
+}
+
+// errnumstr names an error by its number.
+func (c *call) errnumstr(args []string) int {
+	n, err := strconv.Atoi(args[0])
+	if text := slurmErrors[n]; err == nil && text != "" {
+		fmt.Fprintln(c.Out, text)
+		return 0
+	}
+	var known []int
+	for k := range slurmErrors {
+		known = append(known, k)
+	}
+	sort.Ints(known)
+	c.errorf("no error of gangd's has the number %q; those that have are %v", args[0], known)
+	return 1
+}

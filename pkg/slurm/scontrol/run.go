@@ -1,0 +1,185 @@
+package scontrol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gangd/pkg/client"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
+)
+
+// clock is the wall clock, a variable so that tests stand still.
+var clock = time.Now
+
+// call is one call of scontrol.
+type call struct {
+	slurm.Streams
+	ctx     context.Context
+	client  *client.Client
+	oneLine bool
+	details bool
+	quiet   bool
+	verbose bool
+	now     time.Time
+}
+
+// Run is scontrol.
+func Run(args []string, s slurm.Streams) int {
+	if len(args) == 1 && args[0] == "--help=slurm" {
+		for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
+			fmt.Fprintf(s.Out, "%s\n\n", l.Name)
+			l.Write(s.Out)
+		}
+		return 0
+	}
+	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: clock()}
+	words, status, done := c.readOptions(args)
+	if done {
+		return status
+	}
+	if len(words) == 0 {
+		c.errorf("there is no prompt: give a command, as in scontrol show job 12; scontrol help lists them")
+		return 1
+	}
+	return c.do(words)
+}
+
+func (c *call) readOptions(args []string) (words []string, status int, done bool) {
+	g := &getopt.Grammar{}
+	for i := range options {
+		g.Options = append(g.Options, options[i].Option)
+	}
+	settings, words, err := g.Parse(args)
+	for _, o := range settings {
+		if status, done = c.set(o); done {
+			return nil, status, true
+		}
+	}
+	var usage *getopt.Error
+	if errors.As(err, &usage) {
+		fmt.Fprintf(c.Err, "scontrol: %s\nTry \"scontrol --help\" for more information\n", usage.Text)
+		return nil, 1, true
+	}
+	return words, 0, false
+}
+
+func (c *call) set(o getopt.Setting) (status int, done bool) {
+	for i := range options {
+		if options[i].Long == o.Name && options[i].list == lists.Refused {
+			c.errorf("--%s is refused: %s", o.Name, options[i].text)
+			return 1, true
+		}
+	}
+	switch o.Name {
+	case "clusters":
+		if o.Value != slurm.Cluster {
+			c.errorf("No cluster '%s' known by database.", o.Value)
+			c.errorf("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", o.Value)
+			return 1, true
+		}
+	case "details":
+		c.details = true
+	case "oneliner":
+		c.oneLine = true
+	case "quiet":
+		c.quiet = true
+	case "verbose":
+		c.verbose = true
+	case "help":
+		return c.help(nil), true
+	case "version":
+		return c.version(nil), true
+	}
+	return 0, false
+}
+
+// errorf is "scontrol: error: text".
+func (c *call) errorf(format string, args ...any) {
+	if !c.quiet {
+		c.Errorf("scontrol", format, args...)
+	}
+}
+
+// say is a line on stderr without the command's name.
+func (c *call) say(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintf(c.Err, format+"\n", args...)
+	}
+}
+
+// meant: a word cut short, but not shorter than so many letters, in any case of them.
+func meant(word, name string, letters int) bool {
+	return len(word) >= min(letters, len(name)) && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
+}
+
+func (c *call) do(words []string) int {
+	for i := range keywords {
+		k := &keywords[i]
+		if !meant(words[0], k.name, k.min) {
+			continue
+		}
+		args := words[1:]
+		switch {
+		case k.list == lists.Refused && !(k.few > 0 && len(args) < k.few):
+			c.errorf("%s is refused: %s", k.name, k.text)
+			return 1
+		case len(args) < k.few && k.name == "update":
+			c.say("too few arguments for update keyword")
+			return 1
+		case len(args) < k.few:
+			c.say("too few arguments for keyword:%s", words[0])
+			return 1
+		case k.most > 0 && len(args) > k.most:
+			c.say("too many arguments for keyword:%s", words[0])
+			return 1
+		}
+		return k.run(c, args)
+	}
+	c.say("invalid keyword: %s", words[0])
+	return 1
+}
+
+func (c *call) version([]string) int {
+	fmt.Fprintln(c.Out, slurm.Version())
+	return 0
+}
+
+func (c *call) help([]string) int {
+	fmt.Fprint(c.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\n")
+	for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
+		fmt.Fprintf(c.Out, "%s:\n", l.Name)
+		dashes := ""
+		if l.Name == "scontrol" {
+			dashes = "--"
+		}
+		for _, o := range l.Options {
+			word := ""
+			if o.List == lists.Refused {
+				word = "refused: "
+			}
+			fmt.Fprintf(c.Out, "  %-22s %s%s\n", dashes+o.Name, word, o.Text)
+		}
+		fmt.Fprintln(c.Out)
+	}
+	fmt.Fprint(c.Out, "scontrol --help=slurm lists what is kept exactly, partly, and refused\n")
+	return 0
+}
+
+// record writes lines of fields: below each other, or with --oneliner in one line. After
+// a job's last field Slurm goes on as if there were another one.
+func (c *call) record(lines []string, open bool) {
+	sep, end := "\n   ", "\n\n"
+	if c.oneLine {
+		sep, end = " ", "\n"
+	}
+	text := strings.Join(lines, sep)
+	if open {
+		text += sep
+	}
+	fmt.Fprint(c.Out, text+end)
+}

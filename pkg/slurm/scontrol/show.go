@@ -1,0 +1,243 @@
+package scontrol
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/when"
+)
+
+// show is "show ENTITY[=ID] [ID]".
+func (c *call) show(args []string) int {
+	entity, id, given := strings.Cut(args[0], "=")
+	if len(args) > 1 {
+		if given {
+			c.say("too many arguments for keyword:show")
+			return 1
+		}
+		id = args[1]
+	}
+	for i := range entities {
+		e := &entities[i]
+		if !meant(entity, e.name, e.min) && !meant(entity, e.name+"s", e.min) {
+			continue
+		}
+		if e.list == lists.Refused {
+			c.errorf("show %s is refused: %s", e.name, e.text)
+			return 1
+		}
+		return e.run(c, entity, id)
+	}
+	c.say("invalid entity:%s for keyword:show ", entity)
+	return 1
+}
+
+func (c *call) noFrontends(string, string) int {
+	fmt.Fprintln(c.Out, "No nodes in the system")
+	return 0
+}
+
+func (c *call) noLicenses(string, string) int {
+	fmt.Fprintln(c.Out, "No licenses configured in Slurm.")
+	return 0
+}
+
+func (c *call) noTopology(string, string) int {
+	c.errorf("No topology information available")
+	return 0
+}
+
+func (c *call) showReservation(_, id string) int {
+	if id != "" {
+		fmt.Fprintf(c.Out, "Reservation %s not found\n", id)
+		return 1
+	}
+	fmt.Fprintln(c.Out, "No reservations in the system")
+	return 0
+}
+
+func (c *call) showDaemons(string, string) int {
+	fmt.Fprintln(c.Out, "slurmctld slurmd")
+	return 0
+}
+
+// settings are what show config says: by Slurm's names what holds for gangd.
+func settings(host, socket string) [][2]string {
+	return [][2]string{
+		{"AccountingStorageType", "accounting_storage/gangd"},
+		{"AuthType", "auth/gangd"},
+		{"ClusterName", slurm.Cluster},
+		{"JobAcctGatherType", "jobacct_gather/gangd"},
+		{"JobRequeue", "1"},
+		{"LaunchType", "launch/gangd"},
+		{"MaxArraySize", strconv.Itoa(api.MaxArraySize)},
+		{"MaxTasksPerNode", strconv.Itoa(api.MaxGangSize)},
+		{"MpiDefault", "none"},
+		{"PreemptMode", "REQUEUE"},
+		{"PriorityType", "priority/basic"},
+		{"ProctrackType", "proctrack/cgroup"},
+		{"SchedulerType", "sched/backfill"},
+		{"SelectType", "select/cons_tres"},
+		{"SlurmctldHost[0]", host + "(" + socket + ")"},
+		{"SLURM_CONF", "(null)"},
+		{"SLURM_VERSION", slurm.Compatible},
+		{"SwitchType", "switch/none"},
+		{"TopologyPlugin", "topology/none"},
+	}
+}
+
+func (c *call) showConfig(string, string) int {
+	reply, err := c.client.Ping(c.ctx)
+	if err != nil {
+		return c.failed("slurm_load_ctl_conf error", err)
+	}
+	fmt.Fprintf(c.Out, "Configuration data as of %s\n", when.Stamp(c.now, ""))
+	all := append(settings(hostname(), c.client.Socket()), [2]string{"BOOT_TIME", when.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
+	slices.SortFunc(all, func(a, b [2]string) int { return cmp.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
+	for _, s := range all {
+		fmt.Fprintf(c.Out, "%-23s = %s\n", s[0], s[1])
+	}
+	return c.pingLine(nil)
+}
+
+func hostname() string {
+	h, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	h, _, _ = strings.Cut(h, ".")
+	return h
+}
+
+func (c *call) ping([]string) int {
+	_, err := c.client.Ping(c.ctx)
+	return c.pingLine(err)
+}
+
+func (c *call) pingLine(err error) int {
+	if err == nil {
+		fmt.Fprintf(c.Out, "Slurmctld(primary) at %s is UP\n", hostname())
+		return 0
+	}
+	fmt.Fprintf(c.Out, "Slurmctld(primary) at %s is DOWN\n", hostname())
+	c.say("*****************************************\n** RESTORE SLURMCTLD DAEMON TO SERVICE **\n*****************************************")
+	return 1
+}
+
+// hostnames writes out a list, the job's own when none is given.
+func (c *call) hostnames(_, text string) int {
+	if text == "" {
+		text = cmp.Or(os.Getenv("SLURM_NODELIST"), os.Getenv("SLURM_JOB_NODELIST"))
+	}
+	if text == "" {
+		c.errorf("host list is empty")
+		return 0 // as Slurm's
+	}
+	names, err := hostlist.Expand(text)
+	if err != nil {
+		c.say("Invalid hostlist: %s", text)
+		return 0 // as Slurm's
+	}
+	for _, n := range names {
+		fmt.Fprintln(c.Out, n)
+	}
+	return 0
+}
+
+func (c *call) hostlist(_, text string) int { return c.compress(text, false) }
+
+func (c *call) hostlistSorted(_, text string) int { return c.compress(text, true) }
+
+// maxHostFile bounds a file of names.
+const maxHostFile = 16 << 20
+
+func (c *call) compress(text string, sorted bool) int {
+	if strings.HasPrefix(text, "/") {
+		b, err := os.ReadFile(text)
+		if err != nil || len(b) > maxHostFile {
+			c.say("unable to read host list file: %s", text)
+			return 1
+		}
+		text = strings.Join(strings.Fields(string(b)), ",")
+	}
+	if text == "" {
+		c.say("invalid encode argument")
+		return 1
+	}
+	names, err := hostlist.Expand(text)
+	if err != nil {
+		c.say("Invalid hostlist: %s", text)
+		return 1
+	}
+	if sorted {
+		slices.SortStableFunc(names, hostlist.Compare)
+	}
+	fmt.Fprintln(c.Out, shorten(names))
+	return 0
+}
+
+// shorten writes names as Slurm's list does: in their order, twice what is there twice.
+func shorten(names []string) string {
+	type group struct {
+		head   string
+		ranges [][2]string
+	}
+	var groups []group
+	for _, n := range names {
+		head := strings.TrimRight(n, "0123456789")
+		digits := n[len(head):]
+		if k := len(groups) - 1; digits != "" && k >= 0 && groups[k].head == head && groups[k].ranges != nil {
+			g := &groups[k]
+			if r := &g.ranges[len(g.ranges)-1]; follows(r[1], digits) {
+				r[1] = digits
+			} else {
+				g.ranges = append(g.ranges, [2]string{digits, digits})
+			}
+			continue
+		}
+		if digits == "" {
+			groups = append(groups, group{head: n})
+			continue
+		}
+		groups = append(groups, group{head, [][2]string{{digits, digits}}})
+	}
+	var parts []string
+	for _, g := range groups {
+		var in []string
+		for _, r := range g.ranges {
+			if r[0] == r[1] {
+				in = append(in, r[0])
+			} else {
+				in = append(in, r[0]+"-"+r[1])
+			}
+		}
+		switch {
+		case in == nil:
+			parts = append(parts, g.head)
+		case len(in) == 1 && g.ranges[0][0] == g.ranges[0][1]:
+			parts = append(parts, g.head+in[0])
+		default:
+			parts = append(parts, g.head+"["+strings.Join(in, ",")+"]")
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// follows: b is the number behind a, written as wide where there are leading zeros.
+func follows(a, b string) bool {
+	x, err := strconv.ParseUint(a, 10, 63)
+	if err != nil {
+		return false
+	}
+	y, err := strconv.ParseUint(b, 10, 63)
+	padded := a[0] == '0' || b[0] == '0'
+	return err == nil && y == x+1 && (len(a) == len(b) || !padded)
+}

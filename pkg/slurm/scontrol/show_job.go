@@ -1,0 +1,361 @@
+package scontrol
+
+import (
+	"cmp"
+	"fmt"
+	"os/user"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/outpath"
+	"gangd/pkg/slurm/tres"
+	"gangd/pkg/slurm/when"
+)
+
+// shownJob is one record of show job: a job, or the elements of an array that have not begun.
+type shownJob struct {
+	*api.Job
+	folded []int
+	now    time.Time
+}
+
+func (c *call) showJob(entity, id string) int {
+	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true}
+	if id != "" {
+		ref, ok := jobRef(id)
+		if !ok {
+			c.say("scontrol_print_job error: Invalid job id specified")
+			return 1
+		}
+		q.Refs = []api.JobRef{ref}
+	}
+	reply, err := c.client.Jobs(c.ctx, q)
+	switch {
+	case api.CodeOf(err) == api.CodeNotFound && q.Refs != nil && q.Refs[0].Index >= 0:
+		fmt.Fprintf(c.Out, "Job %s not found\n", id)
+		return 1
+	case err != nil:
+		return c.failed("slurm_load_jobs error", err)
+	}
+	shown := fold(reply.Jobs, c.now, q.Refs)
+	if c.verbose {
+		fmt.Fprintf(c.Out, "last_update_time=%s, records=%d\n", when.Stamp(c.now, "Unknown"), len(shown))
+	}
+	if len(shown) == 0 {
+		fmt.Fprintln(c.Out, "No jobs in the system")
+	}
+	for i := range shown {
+		c.record(c.jobLines(&shown[i]), true)
+	}
+	return 0
+}
+
+// jobRef reads 12 or 12_3; anything else scontrol does not take here.
+func jobRef(s string) (api.JobRef, bool) {
+	if strings.HasPrefix(s, "@") {
+		return api.JobRef{}, false
+	}
+	ref, err := api.ParseJobRef(s)
+	return ref, err == nil
+}
+
+// fold makes one record of elements of an array that wait alike, at its array's place.
+func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {
+	element := len(refs) == 1 && refs[0].Index >= 0
+	var out []shownJob
+	at := map[int64]int{}
+	for i := range jobs {
+		j := &jobs[i]
+		if element || j.ArrayIndex == nil || j.State != api.JobPending || j.Epoch > 0 {
+			out = append(out, shownJob{Job: j, now: now})
+			continue
+		}
+		if k, ok := at[j.ArrayJobID]; ok {
+			out[k].folded = append(out[k].folded, *j.ArrayIndex)
+			continue
+		}
+		at[j.ArrayJobID] = len(out)
+		out = append(out, shownJob{Job: j, folded: []int{*j.ArrayIndex}, now: now})
+	}
+	for i := range out {
+		slices.Sort(out[i].folded)
+	}
+	slices.SortStableFunc(out, func(a, b shownJob) int { return cmp.Compare(a.id(), b.id()) })
+	return out
+}
+
+// id is the array's where the record stands for what is left of it.
+func (s *shownJob) id() int64 {
+	if s.folded != nil {
+		return s.ArrayJobID
+	}
+	return s.JobID
+}
+
+func orNull(s string) string { return cmp.Or(s, "(null)") }
+
+func (c *call) jobLines(s *shownJob) []string {
+	j := s.Job
+	pending := j.State == api.JobPending
+	lines := []string{
+		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
+		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", j.Priority, j.Nice, orNull(j.Account)),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", stateName(j.State), cmp.Or(j.Reason, "None"), orNull(j.Dependency)),
+		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, s.exit()),
+	}
+	if c.details {
+		lines = append(lines, "DerivedExitCode=0:0")
+	}
+	lines = append(lines,
+		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", when.Span(s.runTime()), when.Limit(j.TimeLimitSeconds), timeMin(j)),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", when.Stamp(j.SubmitTime, "Unknown"), s.eligible()),
+		"AccrueTime="+s.eligible(),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", when.Stamp(s.start(), "Unknown"), when.Stamp(s.end(), "Unknown"), when.Stamp(j.Deadline, "N/A")),
+		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
+		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", j.Partition, orNull(j.SubmitHost)),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude))),
+		"NodeList="+hostlist.Compress(j.Nodes),
+	)
+	if len(j.Nodes) > 0 {
+		lines = append(lines, "BatchHost="+j.Nodes[0])
+	}
+	lines = append(lines, c.resourceLines(s)...)
+	lines = append(lines,
+		fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(j.Constraint)),
+		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=(null) Network=(null)", overSubscribe(j)),
+		"Command="+orNull(command(j)),
+		"WorkDir="+j.WorkDir,
+	)
+	if j.Comment != "" {
+		lines = append(lines, "Comment="+j.Comment+" ")
+	}
+	out := s.file(j.StdOut)
+	lines = append(lines, "StdErr="+cmp.Or(s.file(j.StdErr), out), "StdIn="+cmp.Or(s.file(j.StdIn), "/dev/null"), "StdOut="+out, "Power=")
+	switch {
+	case j.GPUsPerNode > 0:
+		lines = append(lines, fmt.Sprintf("TresPerNode=gres:gpu:%d", j.GPUsPerNode))
+	case j.GPUsPerRank > 0:
+		lines = append(lines, fmt.Sprintf("TresPerTask=gres:gpu:%d", j.GPUsPerRank))
+	}
+	if pending && j.Why != "" && c.details {
+		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
+	}
+	return lines
+}
+
+func (c *call) resourceLines(s *shownJob) []string {
+	j := s.Job
+	amount := tres.Of(j, tres.Nodes(j))
+	perNode := j.RanksPerNode
+	lines := []string{
+		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Size, max(1, j.CPUsPerRank)),
+		"TRES=" + amount.InOrder(),
+		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", perNode),
+	}
+	if c.details && len(j.Nodes) > 0 {
+		lines = append(lines, jobCards(j, amount.GPUs)...)
+	}
+	memory := "MinMemoryNode=" + tres.Size(j.MemoryPerNode, 'M')
+	if j.MemoryBytes > 0 {
+		memory = "MinMemoryCPU=" + tres.Size(j.MemoryBytes/int64(max(1, j.CPUsPerRank)), 'M')
+	}
+	return append(lines, fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(1, perNode)*max(1, j.CPUsPerRank), memory))
+}
+
+// jobCards is which cards a job has on each node, of --details. Cards are named by UUID
+// where Slurm writes their numbers.
+func jobCards(j *api.Job, cards int64) []string {
+	if cards == 0 {
+		return []string{"JOB_GRES=(null)"}
+	}
+	lines := []string{fmt.Sprintf("JOB_GRES=gpu:%d", cards)}
+	for _, n := range j.Nodes {
+		var uuids []string
+		ranks := 0
+		for i := range j.Ranks {
+			if j.Ranks[i].Node == n {
+				ranks++
+				for _, u := range j.Ranks[i].Cards {
+					if !slices.Contains(uuids, u) {
+						uuids = append(uuids, u)
+					}
+				}
+			}
+		}
+		mem := j.MemoryPerNode + int64(ranks)*j.MemoryBytes
+		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=gpu:%d(UUID:%s)", n, mem>>20, len(uuids), strings.Join(uuids, ",")))
+	}
+	return lines
+}
+
+func (s *shownJob) arrayText() string {
+	j := s.Job
+	if j.ArrayIndex == nil {
+		return ""
+	}
+	task := strconv.Itoa(*j.ArrayIndex)
+	throttle := ""
+	if s.folded != nil {
+		task = ranges(s.folded)
+	}
+	if j.ArrayLimit > 0 {
+		throttle = fmt.Sprintf("ArrayTaskThrottle=%d ", j.ArrayLimit)
+		if s.folded != nil {
+			task += "%" + strconv.Itoa(j.ArrayLimit)
+		}
+	}
+	return fmt.Sprintf("ArrayJobId=%d ArrayTaskId=%s %s", j.ArrayJobID, task, throttle)
+}
+
+// ranges writes indices as 0-3,5.
+func ranges(idx []int) string {
+	var parts []string
+	for i := 0; i < len(idx); {
+		k := i
+		for k+1 < len(idx) && idx[k+1] == idx[k]+1 {
+			k++
+		}
+		part := strconv.Itoa(idx[i])
+		if k > i {
+			part += "-" + strconv.Itoa(idx[k])
+		}
+		parts = append(parts, part)
+		i = k + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// stateName is Slurm's word for a state.
+func stateName(s api.JobState) string {
+	if s == api.JobReserved {
+		return "CONFIGURING"
+	}
+	return string(s)
+}
+
+func requeues(j *api.Job) int {
+	if b, ok := j.Budgets[api.CauseRequeued]; ok && b.Limit == 0 {
+		return 0
+	}
+	return 1
+}
+
+// exit is CODE:SIGNAL as scontrol has it: what stopped the script counts as its end.
+func (s *shownJob) exit() string {
+	j := s.Job
+	switch {
+	case j.State == api.JobOutOfMemory:
+		return "0:125"
+	case j.State == api.JobCancelled && j.StartTime.IsZero(), !j.State.Ended(), j.State == api.JobCompleted:
+		return "0:0"
+	case j.State != api.JobFailed:
+		return "0:15"
+	case j.Signal != 0:
+		return "0:" + strconv.Itoa(j.Signal)
+	case j.ExitCode != nil:
+		return strconv.Itoa(*j.ExitCode) + ":0"
+	}
+	return "0:0"
+}
+
+func (s *shownJob) start() time.Time {
+	if s.State == api.JobPending || s.State == api.JobReserved {
+		if s.Reason == "BeginTime" {
+			return s.EligibleTime
+		}
+		return s.ExpectedStart
+	}
+	return s.StartTime
+}
+
+// end is when it ended, or will by its limit.
+func (s *shownJob) end() time.Time {
+	if !s.EndTime.IsZero() && s.State.Ended() || s.TimeLimitSeconds == 0 || s.start().IsZero() {
+		if s.State.Ended() {
+			return s.EndTime
+		}
+		return time.Time{}
+	}
+	return s.start().Add(time.Duration(s.TimeLimitSeconds) * time.Second)
+}
+
+func (s *shownJob) runTime() time.Duration {
+	switch {
+	case s.StartTime.IsZero() || s.State == api.JobPending || s.State == api.JobReserved:
+		return 0
+	case s.State.Ended():
+		return time.Duration(s.EndTime.Unix()-s.StartTime.Unix()) * time.Second
+	}
+	return time.Duration(s.now.Unix()-s.StartTime.Unix()) * time.Second
+}
+
+// eligible is when it could have begun; nobody knows while it is held or waits for others.
+func (s *shownJob) eligible() string {
+	if s.State == api.JobPending && (s.Held != "" || s.Reason == "Dependency") {
+		return "Unknown"
+	}
+	return when.Stamp(s.EligibleTime, "Unknown")
+}
+
+func timeMin(j *api.Job) string {
+	if j.TimeMinSeconds == 0 {
+		return "N/A"
+	}
+	return when.Limit(j.TimeMinSeconds)
+}
+
+func overSubscribe(j *api.Job) string {
+	switch {
+	case j.Exclusive:
+		return "NO"
+	case j.Share:
+		return "YES"
+	}
+	return "OK"
+}
+
+// command is the script's path; none for --wrap.
+func command(j *api.Job) string {
+	if j.Command == "" || j.Command == "wrap" || path.IsAbs(j.Command) {
+		return strings.TrimPrefix(j.Command, "wrap")
+	}
+	return path.Join(j.WorkDir, j.Command)
+}
+
+// noTask is what Slurm writes for %a of an array's elements together.
+const noTask = 4294967294
+
+// file is the path of an output of rank 0.
+func (s *shownJob) file(pattern string) string {
+	if pattern == "" {
+		return ""
+	}
+	j := s.Job
+	v := outpath.Vars{Job: s.id(), ArrayJob: j.ArrayJobID, ArrayIndex: j.ArrayIndex, Name: j.Name, User: j.User, Restarts: j.RestartCount}
+	if s.folded != nil {
+		v.ArrayIndex = new(int(noTask))
+	}
+	if len(j.Nodes) > 0 {
+		v.Node = j.Nodes[0]
+	}
+	p := outpath.Expand(pattern, v)
+	if !path.IsAbs(p) {
+		p = path.Join(j.WorkDir, p)
+	}
+	return p
+}
+
+// groupName is a group's name on this host, its number where it has none.
+func groupName(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
+	if g, err := user.LookupGroupId(id); err == nil {
+		return g.Name
+	}
+	return id
+}

@@ -1,0 +1,179 @@
+package scontrol
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm/tres"
+	"gangd/pkg/slurm/when"
+)
+
+func (c *call) showNode(entity, id string) int {
+	reply, err := c.client.Nodes(c.ctx)
+	if err != nil {
+		return c.failed("slurm_load_nodes error", err)
+	}
+	slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return hostlist.Compare(a.Name, b.Name) })
+	want := []string{}
+	if id != "" {
+		if want, err = hostlist.Expand(id); err != nil {
+			fmt.Fprintf(c.Out, "Node %s not found\n", id)
+			return 1
+		}
+	}
+	status := 0
+	for i := range reply.Nodes {
+		n := &reply.Nodes[i]
+		if id == "" || slices.Contains(want, n.Name) {
+			c.record(nodeLines(n), false)
+			want = slices.DeleteFunc(want, func(w string) bool { return w == n.Name })
+		}
+	}
+	for _, w := range want {
+		fmt.Fprintf(c.Out, "Node %s not found\n", w)
+		status = 1
+	}
+	if id == "" && len(reply.Nodes) == 0 {
+		fmt.Fprintln(c.Out, "No nodes in the system")
+	}
+	return status
+}
+
+// nodeState is Slurm's words for a state.
+func nodeState(n *api.Node) string {
+	base := "IDLE"
+	switch {
+	case n.State == api.NodeLost:
+		return "DOWN+NOT_RESPONDING"
+	case n.State == api.NodeUnknown:
+		return "UNKNOWN+NOT_RESPONDING"
+	case n.CPUs > 0 && n.CPUsUsed >= n.CPUs:
+		base = "ALLOCATED"
+	case len(n.Jobs) > 0 || n.CPUsUsed > 0:
+		base = "MIXED"
+	}
+	switch n.State {
+	case api.NodeDraining, api.NodeDrained:
+		base += "+DRAIN"
+	case api.NodeSuspect:
+		base += "+NOT_RESPONDING"
+	}
+	return base
+}
+
+func nodeLines(n *api.Node) []string {
+	cards := len(n.Cards)
+	used := tres.Amount{CPUs: int64(n.CPUsUsed), Memory: n.MemoryUsed, GPUs: int64(cardsUsed(n))}
+	has := tres.Amount{CPUs: int64(n.CPUs), Memory: n.MemoryBytes, GPUs: int64(cards), Billing: true}
+	usedText := ""
+	if n.CPUsUsed > 0 {
+		usedText = used.InOrder()
+	}
+	features := orNull(strings.Join(n.Features, ","))
+	lines := []string{
+		fmt.Sprintf("NodeName=%s CoresPerSocket=1 ", n.Name),
+		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=N/A", n.CPUsUsed, n.CPUs, n.CPUs),
+		"AvailableFeatures=" + features,
+		"ActiveFeatures=" + features,
+		"Gres=" + gres(n),
+		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Address, n.Name), n.Name, cmp.Or(n.Version, "(null)")),
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=N/A Sockets=%d Boards=1", n.MemoryBytes>>20, n.MemoryUsed>>20, n.CPUs),
+		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A", nodeState(n)),
+		"Partitions=" + strings.Join(n.Partitions, ",") + " ",
+		"BootTime=None SlurmdStartTime=None",
+		"LastBusyTime=Unknown",
+		"CfgTRES=" + has.InOrder(),
+		"AllocTRES=" + usedText,
+		"CapWatts=n/a",
+		"CurrentWatts=0 AveWatts=0",
+		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
+	}
+	if n.Reason != "" {
+		lines = append(lines, "Reason="+n.Reason)
+	}
+	return lines
+}
+
+func cardsUsed(n *api.Node) int {
+	used := 0
+	for i := range n.Cards {
+		if len(n.Cards[i].Jobs) > 0 {
+			used++
+		}
+	}
+	return used
+}
+
+func gres(n *api.Node) string {
+	if len(n.Cards) == 0 {
+		return "(null)"
+	}
+	return fmt.Sprintf("gpu:%d", len(n.Cards))
+}
+
+func (c *call) showPartition(entity, id string) int {
+	reply, err := c.client.Nodes(c.ctx)
+	if err != nil {
+		return c.failed("slurm_load_partitions error", err)
+	}
+	found := false
+	for i := range reply.Partitions {
+		p := &reply.Partitions[i]
+		if id == "" || p.Name == id {
+			found = true
+			c.record(partitionLines(p, reply.Nodes), false)
+		}
+	}
+	switch {
+	case found:
+		return 0
+	case id == "":
+		fmt.Fprintln(c.Out, "No partitions in the system")
+		return 0
+	}
+	fmt.Fprintf(c.Out, "Partition %s not found\n", id)
+	return 1
+}
+
+func partitionLines(p *api.Partition, nodes []api.Node) []string {
+	var names []string
+	has := tres.Amount{Billing: true}
+	for i := range nodes {
+		n := &nodes[i]
+		if !slices.Contains(n.Partitions, p.Name) {
+			continue
+		}
+		names = append(names, n.Name)
+		has.CPUs += int64(n.CPUs)
+		has.Memory += n.MemoryBytes
+		has.GPUs += int64(len(n.Cards))
+		has.Nodes++
+	}
+	isDefault := "NO"
+	if p.Default {
+		isDefault = "YES"
+	}
+	defaultTime := "NONE"
+	if p.DefaultTime > 0 {
+		defaultTime = when.Span(p.DefaultTime)
+	}
+	return []string{
+		"PartitionName=" + p.Name,
+		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
+		fmt.Sprintf("AllocNodes=ALL Default=%s QoS=N/A", isDefault),
+		fmt.Sprintf("DefaultTime=%s DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO", defaultTime),
+		fmt.Sprintf("MaxNodes=UNLIMITED MaxTime=%s MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED", when.Limit(int64(p.MaxTime/time.Second))),
+		"Nodes=" + orNull(hostlist.Compress(names)),
+		fmt.Sprintf("PriorityJobFactor=1 PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=NO", max(1, p.Tier)),
+		"OverTimeLimit=NONE PreemptMode=REQUEUE",
+		fmt.Sprintf("State=UP TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", has.CPUs, has.Nodes),
+		"JobDefaults=(null)",
+		"DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
+		"TRES=" + has.InOrder(),
+	}
+}

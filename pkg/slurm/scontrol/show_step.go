@@ -1,0 +1,180 @@
+package scontrol
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm/tres"
+	"gangd/pkg/slurm/when"
+)
+
+// showStep shows the steps that run, each job's script as one.
+func (c *call) showStep(_, id string) int {
+	q := &api.JobQuery{States: []api.JobState{api.JobRunning, api.JobCompleting}}
+	step := ""
+	if id != "" {
+		var job string
+		job, step, _ = strings.Cut(id, ".")
+		ref, ok := jobRef(job)
+		if !ok {
+			c.say("Invalid job id specified: %s", id)
+			return 1
+		}
+		q.Refs = []api.JobRef{ref}
+	}
+	reply, err := c.client.Jobs(c.ctx, q)
+	if err != nil && (id == "" || api.CodeOf(err) != api.CodeNotFound) {
+		return c.failed("slurm_get_job_steps error", err)
+	}
+	shown := 0
+	if err == nil {
+		for i := range reply.Jobs {
+			for _, s := range runningSteps(&reply.Jobs[i]) {
+				if step == "" || step == s.StepID {
+					c.record(stepLines(&reply.Jobs[i], &s), false)
+					shown++
+				}
+			}
+		}
+	}
+	switch {
+	case shown > 0:
+		return 0
+	case id == "":
+		fmt.Fprintln(c.Out, "No job steps in the system")
+		return 0
+	}
+	fmt.Fprintf(c.Out, "Job step %s not found\n", id)
+	return 1
+}
+
+// runningSteps are a job's script and the steps that it has started.
+func runningSteps(j *api.Job) []api.Step {
+	batch := api.Step{JobID: j.JobID, StepID: api.StepBatch, Name: api.StepBatch, State: api.JobRunning, Tasks: 1, Partition: j.Partition, StartTime: j.StartTime}
+	if len(j.Nodes) > 0 {
+		batch.Nodes = j.Nodes[:1]
+	}
+	if j.Launch == api.LaunchRanks { // the script runs in every rank
+		batch.Nodes, batch.Tasks = j.Nodes, j.Size
+	}
+	out := []api.Step{batch}
+	for _, s := range j.Steps {
+		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func stepLines(j *api.Job, s *api.Step) []string {
+	job := strconv.FormatInt(j.JobID, 10)
+	if j.ArrayIndex != nil {
+		job = fmt.Sprintf("%d_%d", j.ArrayJobID, *j.ArrayIndex)
+	}
+	amount, client := "(null)", "(null):0"
+	dist := ""
+	if s.StepID != api.StepBatch {
+		n := int64(len(s.Nodes))
+		amount = tres.Amount{CPUs: int64(s.CPUs), Nodes: n, GPUs: int64(s.GPUs), Memory: s.Memory * n}.InOrder()
+		client = cmp.Or(s.Client, client)
+		dist = " Dist=Block"
+	}
+	return []string{
+		fmt.Sprintf("StepId=%s.%s UserId=%d StartTime=%s TimeLimit=%s", job, s.StepID, j.UID, when.Stamp(s.StartTime, "Unknown"), when.Limit(s.TimeLimit)),
+		fmt.Sprintf("State=%s Partition=%s NodeList=%s", s.State, j.Partition, orNull(hostlist.Compress(s.Nodes))),
+		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", len(s.Nodes), s.CPUs, s.Tasks, orNull(s.Name)),
+		"TRES=" + amount,
+		"ResvPorts=(null)",
+		"CPUFreqReq=Default" + dist,
+		"SrunHost:Pid=" + client,
+	}
+}
+
+// listpids shows what runs of a job, or of all.
+func (c *call) listpids(args []string) int {
+	q := &api.JobQuery{States: []api.JobState{api.JobRunning, api.JobCompleting}}
+	if len(args) > 0 {
+		job, _, _ := strings.Cut(args[0], ".")
+		ref, ok := jobRef(job)
+		if !ok {
+			c.errorf("Invalid job id: %s", args[0])
+			return 1
+		}
+		q.Refs = []api.JobRef{ref}
+	}
+	reply, err := c.client.Jobs(c.ctx, q)
+	if err != nil {
+		return c.failed("slurm_load_jobs error", err)
+	}
+	fmt.Fprintf(c.Out, "%-8s %-8s %-8s %-7s %-8s\n", "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID")
+	for i := range reply.Jobs {
+		j := &reply.Jobs[i]
+		local := map[string]int{}
+		for k := range j.Ranks {
+			r := &j.Ranks[k]
+			if r.PID != 0 && (len(args) < 2 || r.Node == args[1]) {
+				fmt.Fprintf(c.Out, "%-8d %-8d %-8s %-7d %-8d\n", r.PID, j.JobID, api.StepBatch, local[r.Node], r.Rank)
+			}
+			local[r.Node]++
+		}
+	}
+	return 0
+}
+
+// pidinfo finds the job of a process.
+func (c *call) pidinfo(args []string) int {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil || pid <= 0 {
+		c.say("Failed to locate job for requested pid")
+		return 1
+	}
+	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{States: []api.JobState{api.JobRunning, api.JobCompleting}})
+	if err != nil {
+		return c.failed("slurm_load_jobs error", err)
+	}
+	for i := range reply.Jobs {
+		j := &reply.Jobs[i]
+		if slices.ContainsFunc(j.Ranks, func(r api.Rank) bool { return r.PID == pid }) {
+			fmt.Fprintf(c.Out, "Slurm JobId=%d ends at %s\n", j.JobID, when.Stamp((&shownJob{Job: j, now: c.now}).end(), "Unknown"))
+			return 0
+		}
+	}
+	c.say("Failed to locate job for requested pid")
+	return 1
+}
+
+// completing shows jobs that are being stopped.
+func (c *call) completing([]string) int {
+	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{States: []api.JobState{api.JobCompleting}, NoRanks: true})
+	if err != nil {
+		return c.failed("slurm_load_jobs error", err)
+	}
+	for i := range reply.Jobs {
+		j := &reply.Jobs[i]
+		fmt.Fprintf(c.Out, "JobId=%d Nodes(COMPLETING)=%s \n", j.JobID, hostlist.Compress(j.Nodes))
+	}
+	return 0
+}
+
+func (c *call) gethost(args []string) int {
+	reply, err := c.client.Nodes(c.ctx)
+	if err != nil {
+		return c.failed("slurm_load_nodes error", err)
+	}
+	status := 0
+	for _, name := range args {
+		i := slices.IndexFunc(reply.Nodes, func(n api.Node) bool { return n.Name == name })
+		if i < 0 {
+			c.errorf("%s is no node of this cluster", name)
+			status = 1
+			continue
+		}
+		fmt.Fprintf(c.Out, "%s %s\n", cmp.Or(reply.Nodes[i].Address, name), name)
+	}
+	return status
+}

@@ -1,0 +1,457 @@
+package scontrol
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/when"
+)
+
+// parameter is one word of update in front of its "=".
+type parameter struct {
+	name string
+	min  int // letters that are enough
+	list lists.List
+	text string
+	set  func(u *jobUpdate, v string) error // nil: refused, or handled by its name
+}
+
+// jobUpdate is an update of jobs as it was asked for.
+type jobUpdate struct {
+	api.UpdateRequest
+	now   time.Time
+	delta time.Duration // TimeLimit=+10, -10
+	hold  bool          // Priority=0
+}
+
+const asked = "what a job asks for is fixed at its submission; submit it once more with other options"
+
+func listParameters(what string, all []parameter) lists.Command {
+	c := lists.Command{Name: "scontrol update " + what}
+	for i := range all {
+		c.Options = append(c.Options, lists.Option{Name: all[i].name, List: all[i].list, Text: all[i].text})
+	}
+	return c
+}
+
+var jobParameters = []parameter{
+	{"JobId", 3, lists.Exact, "jobs, arrays or elements", nil},
+	{"Account", 2, lists.Refused, asked, nil},
+	{"AdminComment", 3, lists.Refused, "use Comment=", nil},
+	{"ArrayTaskThrottle", 10, lists.Exact, "elements that may run at once, 0 for all", setThrottle},
+	{"BurstBuffer", 1, lists.Refused, "there is none", nil},
+	{"Clusters", 8, lists.Refused, "there is one cluster", nil},
+	{"ClusterFeatures", 8, lists.Refused, "there is one cluster", nil},
+	{"Comment", 3, lists.Exact, "", func(u *jobUpdate, v string) error { u.Comment = &v; return nil }},
+	{"Contiguous", 3, lists.Refused, asked, nil},
+	{"CoreSpec", 4, lists.Refused, asked, nil},
+	{"CPUsPerTask", 9, lists.Refused, asked, nil},
+	{"Deadline", 3, lists.Exact, "", setDeadline},
+	{"DelayBoot", 5, lists.Refused, "gangd boots no nodes", nil},
+	{"Dependency", 3, lists.Partial, "on jobs that gangd knows; Slurm takes any number", setDependency},
+	{"EarliestStartTime", 2, lists.Exact, "", setStart},
+	{"EligibleTime", 2, lists.Exact, "", setStart},
+	{"StartTime", 2, lists.Exact, "", setStart},
+	{"ExcNodeList", 3, lists.Refused, asked, nil},
+	{"Features", 1, lists.Refused, asked, nil},
+	{"Gres", 1, lists.Refused, asked, nil},
+	{"JobName", 4, lists.Exact, "", setName},
+	{"Name", 2, lists.Exact, "", setName},
+	{"Licenses", 1, lists.Refused, "there are none", nil},
+	{"MailType", 5, lists.Refused, "no mail is sent", nil},
+	{"MailUser", 5, lists.Refused, "no mail is sent", nil},
+	{"MinCPUsNode", 4, lists.Refused, asked, nil},
+	{"MinMemoryCPU", 10, lists.Refused, asked, nil},
+	{"MinMemoryNode", 10, lists.Refused, asked, nil},
+	{"MinTmpDiskNode", 5, lists.Refused, asked, nil},
+	{"Nice", 2, lists.Partial, "lowers the priority by so much; less than 0 by admins", setNice},
+	{"NodeList", 8, lists.Refused, asked, nil},
+	{"NumCPUs", 6, lists.Refused, asked, nil},
+	{"NumNodes", 6, lists.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
+	{"NumTasks", 6, lists.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
+	{"OverSubscribe", 2, lists.Refused, asked, nil},
+	{"Partition", 2, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
+	{"Priority", 2, lists.Partial, "gangd's own scale; 0 is a hold as in Slurm; above 0 by admins", setPriority},
+	{"QOS", 2, lists.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
+	{"ReqNodeList", 8, lists.Refused, asked, nil},
+	{"ReqCores", 4, lists.Refused, asked, nil},
+	{"ReqSockets", 4, lists.Refused, asked, nil},
+	{"ReqThreads", 4, lists.Refused, asked, nil},
+	{"ReqProcs", 4, lists.Refused, asked, nil},
+	{"Requeue", 4, lists.Refused, asked, nil},
+	{"ReservationName", 3, lists.Refused, asked, nil},
+	{"ResetAccrueTime", 4, lists.Refused, "no priority grows with age by itself", nil},
+	{"Shared", 2, lists.Refused, asked, nil},
+	{"SiteFactor", 2, lists.Refused, "there is none; use Nice= or Priority=", nil},
+	{"StdOut", 2, lists.Refused, asked, nil},
+	{"Switches", 5, lists.Refused, asked, nil},
+	{"SystemComment", 3, lists.Refused, "use Comment=", nil},
+	{"TasksPerNode", 2, lists.Refused, asked, nil},
+	{"ThreadSpec", 4, lists.Refused, asked, nil},
+	{"TimeLimit", 5, lists.Exact, "a time, or +N, -N minutes; of a running job counted from its start", setLimit},
+	{"TimeMin", 5, lists.Refused, asked, nil},
+	{"UserID", 1, lists.Refused, "a job stays its owner's", nil},
+	{"WCKey", 1, lists.Refused, "there are none", nil},
+	{"WorkDir", 2, lists.Refused, asked, nil},
+}
+
+// find finds a parameter: a whole name first, else the first that is cut so short.
+func find(word string, all []parameter) *parameter {
+	for i := range all {
+		if strings.EqualFold(word, all[i].name) {
+			return &all[i]
+		}
+	}
+	for i := range all {
+		if meant(word, all[i].name, all[i].min) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// invalidValue is said as "scontrol: error: Invalid NAME value".
+type invalidValue struct{ name string }
+
+func (e *invalidValue) Error() string { return "Invalid " + e.name + " value" }
+
+func setThrottle(u *jobUpdate, v string) error {
+	n, err := strconv.ParseUint(v, 10, 31)
+	if err != nil {
+		return &invalidValue{"ArrayTaskThrottle"}
+	}
+	u.ArrayLimit = new(int(n))
+	return nil
+}
+
+func setDeadline(u *jobUpdate, v string) error {
+	t, err := when.Parse(v, u.now, when.Future)
+	u.Deadline = &t
+	return err
+}
+
+func setDependency(u *jobUpdate, v string) (err error) {
+	if v == "" {
+		u.Dependency = &api.Dependency{}
+		return nil
+	}
+	if u.Dependency, err = script.ParseDependency(v); err != nil {
+		return fmt.Errorf("Job dependency problem") //nolint:staticcheck // Slurm's words
+	}
+	return nil
+}
+
+func setStart(u *jobUpdate, v string) error {
+	t, err := when.Parse(v, u.now, when.Future)
+	if err == nil {
+		u.Begin = &t
+	}
+	return err
+}
+
+func setName(u *jobUpdate, v string) error { u.Name = &v; return nil }
+
+func setNice(u *jobUpdate, v string) error {
+	if v == "" {
+		v = "100" // Slurm's, for Nice without a number
+	}
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil {
+		return &invalidValue{"Nice"}
+	}
+	u.Nice = &n
+	return nil
+}
+
+func setPriority(u *jobUpdate, v string) error {
+	n, err := strconv.ParseInt(v, 10, 63)
+	if err != nil {
+		return &invalidValue{"Priority"}
+	}
+	if n == 0 {
+		u.hold = true
+		return nil
+	}
+	u.Priority = &n
+	return nil
+}
+
+func setLimit(u *jobUpdate, v string) error {
+	sign := time.Duration(1)
+	rest := strings.TrimPrefix(v, "+")
+	if strings.HasPrefix(v, "-") && len(v) > 1 {
+		sign, rest = -1, v[1:]
+	}
+	if strings.EqualFold(v, "UNLIMITED") || strings.EqualFold(v, "INFINITE") || v == "-1" {
+		u.TimeLimit = new(time.Duration(0))
+		return nil
+	}
+	d, err := script.ParseTime(rest)
+	if err != nil || strings.ContainsAny(rest, "smhdSMHD") {
+		return &invalidValue{"TimeLimit"}
+	}
+	if rest != v {
+		u.delta = sign * d
+		return nil
+	}
+	u.TimeLimit = &d
+	return nil
+}
+
+// update is "update KEY=VALUE ...": of jobs or of nodes.
+func (c *call) update(args []string) int {
+	for _, a := range args {
+		key, _, _ := strings.Cut(a, "=")
+		switch {
+		case meant(key, "NodeName", 4) && !meant(key, "NodeList", 5):
+			return c.updateNodes(args)
+		case meant(key, "JobId", 3), meant(key, "JobName", 4) && len(args) == 1:
+			return c.updateJobs(args)
+		case meant(key, "PartitionName", 10):
+			c.errorf("update PartitionName is refused: partitions are configured: %s", byHand)
+			return 1
+		case meant(key, "ReservationName", 3):
+			c.errorf("update ReservationName is refused: reservations are gctl's")
+			return 1
+		case meant(key, "StepId", 4):
+			c.errorf("update StepId is refused: a step has no limit of its own that could be changed; cancel it: scancel JOB.STEP")
+			return 1
+		}
+	}
+	c.say("No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"")
+	return 1
+}
+
+func (c *call) updateJobs(args []string) int {
+	u := &jobUpdate{now: c.now}
+	var jobs []string
+	changes := 0
+	for _, a := range args {
+		key, v, given := strings.Cut(a, "=")
+		p := find(key, jobParameters)
+		switch {
+		case p == nil, !given && p.name != "Nice":
+			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
+			return 1
+		case p.name == "JobId":
+			jobs = append(jobs, strings.Split(v, ",")...)
+			continue
+		case p.list == lists.Refused:
+			c.errorf("%s is refused: %s", p.name, p.text)
+			c.say("Request aborted")
+			return 1
+		}
+		if err := p.set(u, v); err != nil {
+			return c.badValue(err)
+		}
+		changes++
+	}
+	if changes == 0 {
+		c.say("No changes specified")
+		return 1
+	}
+	status := 0
+	for _, j := range jobs {
+		if err := c.updateJob(u, j); err != nil {
+			c.sayUpdated(j, err)
+			status = 1
+		}
+	}
+	return status
+}
+
+func (c *call) badValue(err error) int {
+	if _, ok := err.(*when.Error); ok {
+		c.say("%v\nNo changes specified", err)
+		return 1
+	}
+	c.errorf("%v", err)
+	return 1
+}
+
+// sayUpdated says why a job was not changed; what Slurm has no words for in gangd's.
+func (c *call) sayUpdated(job string, err error) {
+	text := words(err)
+	if strings.HasPrefix(text, "no partition ") {
+		text = slurmErrors[errPartition]
+	}
+	if strings.Contains(job, "_") {
+		c.say("%s: %s", job, text)
+		return
+	}
+	c.say("%s for job %s", text, job)
+}
+
+// updateJob changes one job, or all of an array.
+func (c *call) updateJob(u *jobUpdate, job string) error {
+	ref, ok := jobRef(job)
+	if !ok {
+		return api.Errorf(api.CodeNotFound, "no job %s", job)
+	}
+	q := api.JobQuery{Refs: []api.JobRef{ref}}
+	req := u.UpdateRequest
+	req.JobQuery = q
+	if u.delta != 0 {
+		limit, err := c.movedLimit(q, u.delta)
+		if err != nil {
+			return err
+		}
+		req.TimeLimit = &limit
+	}
+	if p := u.Partition; p != nil {
+		if err := c.knownPartition(*p); err != nil {
+			return err
+		}
+	}
+	if u.hold {
+		if err := firstError(c.client.Act(c.ctx, "hold", &api.ActionRequest{JobQuery: q})); err != nil {
+			return err
+		}
+		if req.TimeLimit == nil && req.Name == nil && req.Nice == nil && req.Begin == nil && req.Deadline == nil && req.Partition == nil &&
+			req.ArrayLimit == nil && req.Dependency == nil && req.Comment == nil {
+			return nil
+		}
+	}
+	return firstError(c.client.Update(c.ctx, &req))
+}
+
+// movedLimit is a job's time limit and so much more or less.
+func (c *call) movedLimit(q api.JobQuery, delta time.Duration) (time.Duration, error) {
+	q.NoRanks = true
+	reply, err := c.client.Jobs(c.ctx, &q)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(reply.Jobs) == 0:
+		return 0, api.Errorf(api.CodeNotFound, "no such job")
+	case reply.Jobs[0].TimeLimitSeconds == 0:
+		return 0, api.Errorf(api.CodeInvalid, "Invalid time limit specified: it has none that could be moved")
+	}
+	d := time.Duration(reply.Jobs[0].TimeLimitSeconds)*time.Second + delta
+	if d <= 0 {
+		return 0, api.Errorf(api.CodeInvalid, "Invalid time limit specified: %s is left", d)
+	}
+	return d, nil
+}
+
+// knownPartition refuses a partition in Slurm's words before anything is changed.
+func (c *call) knownPartition(names string) error {
+	reply, err := c.client.Nodes(c.ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range strings.Split(names, ",") {
+		if !slices.ContainsFunc(reply.Partitions, func(p api.Partition) bool { return p.Name == name }) {
+			return api.Errorf(api.CodeInvalid, "%s", slurmErrors[errPartition])
+		}
+	}
+	return nil
+}
+
+var nodeParameters = []parameter{
+	{"NodeName", 4, lists.Exact, "nodes, as a list", nil},
+	{"State", 5, lists.Partial, "drain, resume, undrain, idle; down is a drain whose deadline is now: what runs there is stopped and runs elsewhere", nil},
+	{"Reason", 2, lists.Exact, "", nil},
+	{"ActiveFeatures", 2, lists.Refused, "features are the node's own configuration, gnoded.toml", nil},
+	{"AvailableFeatures", 2, lists.Refused, "features are the node's own configuration, gnoded.toml", nil},
+	{"Comment", 1, lists.Refused, "use Reason=", nil},
+	{"CpuBind", 3, lists.Refused, "CPUs are counted, not bound", nil},
+	{"Extra", 1, lists.Refused, "use Reason=", nil},
+	{"Gres", 1, lists.Refused, "cards are what the node finds; gctl card drain takes one out of service", nil},
+	{"NodeAddr", 5, lists.Refused, "nodes call the controller; their address is not needed", nil},
+	{"NodeHostname", 5, lists.Refused, "nodes call the controller; their host name is not needed", nil},
+	{"ResumeAfter", 8, lists.Refused, "gangd wakes no nodes", nil},
+	{"Weight", 1, lists.Refused, "placement weighs what would be stranded, not nodes", nil},
+}
+
+// nodeStates are the words for State, by what gangd does.
+var nodeStates = []struct{ word, action string }{
+	{"DRAIN", "drain"}, {"DOWN", "down"}, {"RESUME", "resume"}, {"UNDRAIN", "resume"}, {"IDLE", "resume"},
+	{"FAIL", ""}, {"FUTURE", ""}, {"NoResp", ""}, {"POWER_DOWN", ""}, {"POWER_DOWN_ASAP", ""}, {"POWER_DOWN_FORCE", ""}, {"POWER_UP", ""}, {"CANCEL_REBOOT", ""},
+}
+
+func (c *call) updateNodes(args []string) int {
+	var names []string
+	var reason, state string
+	for _, a := range args {
+		key, v, given := strings.Cut(a, "=")
+		p := find(key, nodeParameters)
+		switch {
+		case p == nil || !given:
+			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
+			return 1
+		case p.list == lists.Refused:
+			c.errorf("%s is refused: %s", p.name, p.text)
+			c.say("Request aborted")
+			return 1
+		case p.name == "NodeName":
+			list, err := hostlist.Expand(v)
+			if err != nil {
+				c.say("slurm_update error: %s", slurmErrors[errNode])
+				return 1
+			}
+			names = list
+		case p.name == "Reason":
+			reason = strings.Trim(v, `"'`)
+		case p.name == "State":
+			state = v
+		}
+	}
+	if state == "" {
+		c.say("No changes specified")
+		return 1
+	}
+	return c.setNodes(names, state, reason)
+}
+
+func (c *call) setNodes(names []string, state, reason string) int {
+	i := slices.IndexFunc(nodeStates, func(s struct{ word, action string }) bool { return meant(state, s.word, 2) })
+	if i < 0 {
+		c.say("Invalid input: State=%s\nRequest aborted\nValid states are: DRAIN DOWN RESUME UNDRAIN IDLE\nNot all states are valid given a node's prior state", state)
+		return 1
+	}
+	action := nodeStates[i].action
+	req := &api.NodeAction{Reason: reason}
+	switch {
+	case action == "":
+		c.errorf("State=%s is refused: gangd has no such state; drain takes a node out of service, gctl node fence says that nothing runs there any more", state)
+		return 1
+	case action != "resume" && reason == "":
+		c.say("You must specify a reason when DOWNING or DRAINING a node. Request denied")
+		return 1
+	case action == "down":
+		action, req.Deadline = "drain", c.now.Add(time.Second) // a deadline has to lie ahead
+	}
+	if known, err := c.knownNodes(names); err != nil || !known {
+		if err == nil {
+			err = api.Errorf(api.CodeInvalid, "%s", slurmErrors[errNode])
+		}
+		return c.failed("slurm_update error", err)
+	}
+	for _, n := range names {
+		if err := c.client.NodeAction(c.ctx, n, action, req); err != nil {
+			return c.failed("slurm_update error", err)
+		}
+	}
+	return 0
+}
+
+func (c *call) knownNodes(names []string) (bool, error) {
+	reply, err := c.client.Nodes(c.ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range names {
+		if !slices.ContainsFunc(reply.Nodes, func(have api.Node) bool { return have.Name == n }) {
+			return false, nil
+		}
+	}
+	return len(names) > 0, nil
+}

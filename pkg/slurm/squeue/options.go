@@ -1,0 +1,173 @@
+package squeue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
+)
+
+// choices is what the command line and the environment say.
+type choices struct {
+	accounts, jobs, names, partitions, qos, states, steps, users []string
+
+	nodes, licenses, reservation         string
+	format, longFormat, sort             *string // nil: not given
+	all, array, unique, json, yaml, long bool
+	me, noConvert, noHeader, priority    bool
+	start, stepFlag, jobFlag, federation bool
+	local, sibling                       bool
+	iterate, verbose                     int
+}
+
+const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
+              [-n name] [-o format] [-p partitions] [--qos qos]
+              [--reservation reservation] [--sort fields] [--start]
+              [--step step_id] [-t states] [-u user_name] [--usage]
+              [-L licenses] [-w nodes] [--federation] [--local] [--sibling]
+	      [-ahjlrsv]
+`
+
+// list is an option that takes names with commas between them.
+func list(at func(*choices) *[]string) func(*choices, string, bool) error {
+	return func(c *choices, v string, _ bool) error { *at(c) = cmdline.Split(v); return nil }
+}
+
+func word(at func(*choices) *string) func(*choices, string, bool) error {
+	return func(c *choices, v string, _ bool) error { *at(c) = v; return nil }
+}
+
+func flag(at func(*choices) *bool) func(*choices, string, bool) error {
+	return func(c *choices, _ string, _ bool) error { *at(c) = true; return nil }
+}
+
+const noClusters = "there is one cluster and no database of others; set GANG_DIR to ask another controller"
+
+// command is squeue with all its options, in Slurm's order, which decides what an
+// abbreviation that fits several is told.
+var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: append([]cmdline.Option[choices]{
+	{Long: "account", Short: 'A', Also: "accounts", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these accounts", Set: list(func(c *choices) *[]string { return &c.accounts })},
+	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: flag(func(c *choices) *bool { return &c.all })},
+	{Long: "array", Short: 'r', List: lists.Exact, Text: "one line for each element of an array", Set: flag(func(c *choices) *bool { return &c.array })},
+	{Long: "array-unique", List: lists.Exact, Text: "one line for the waiting elements of an array, which is what is shown without it", Set: flag(func(c *choices) *bool { return &c.unique })},
+	{Long: "Format", Short: 'O', Arg: getopt.Required, List: lists.Partial, Text: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string, _ bool) error {
+		if c.format != nil {
+			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
+		}
+		c.longFormat = &v
+		return nil
+	}},
+	{Long: "format", Short: 'o', Arg: getopt.Required, List: lists.Partial, Text: "columns by letter; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string, _ bool) error {
+		if c.longFormat != nil {
+			return fmt.Errorf("-o (--format) is incompatible with -O (--Format)")
+		}
+		c.format = &v
+		return nil
+	}},
+	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "hide", List: lists.Partial, Text: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string, _ bool) error { c.all = false; return nil }},
+	{Long: "iterate", Short: 'i', Arg: getopt.Required, List: lists.Exact, Text: "show it again every so many seconds", Set: func(c *choices, v string, _ bool) error {
+		if c.iterate = leadingNumber(v); c.iterate <= 0 {
+			return fmt.Errorf("--iterate=%s\n", v)
+		}
+		return nil
+	}},
+	{Long: "jobs", Short: 'j', Also: "job", Arg: getopt.Optional, List: lists.Exact, Text: "these jobs, elements (12_3) and parts (12_[1-3]) of arrays", Set: func(c *choices, v string, _ bool) error {
+		c.jobFlag, c.jobs = true, splitIDs(v)
+		return nil
+	}},
+	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: flag(func(c *choices) *bool { return &c.json })},
+	{Long: "licenses", Short: 'L', Arg: getopt.Required, List: lists.Partial, Text: "no job has licenses: nothing is shown", Set: word(func(c *choices) *string { return &c.licenses })},
+	{Long: "local", List: lists.Exact, Text: "jobs of this cluster", Set: flag(func(c *choices) *bool { return &c.local })},
+	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: flag(func(c *choices) *bool { return &c.long })},
+	{Long: "clusters", Short: 'M', Also: "cluster", Arg: getopt.Required, List: lists.Refused, Text: noClusters},
+	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: flag(func(c *choices) *bool { return &c.me })},
+	{Long: "name", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "jobs of these names", Set: list(func(c *choices) *[]string { return &c.names })},
+	{Long: "noconvert", List: lists.Exact, Text: "sizes in megabytes", Set: flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "nodelist", Short: 'w', Also: "nodes", Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: word(func(c *choices) *string { return &c.nodes })},
+	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: flag(func(c *choices) *bool { return &c.noHeader })},
+	{Long: "partition", Short: 'p', Also: "partitions", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these partitions", Set: list(func(c *choices) *[]string { return &c.partitions })},
+	{Long: "priority", Short: 'P', List: lists.Partial, Text: "a job waits in one partition: there is one line for it", Set: flag(func(c *choices) *bool { return &c.priority })},
+	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: nothing is shown", Set: list(func(c *choices) *[]string { return &c.qos })},
+	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Partial, Text: "no job has a reservation: nothing is shown", Set: word(func(c *choices) *string { return &c.reservation })},
+	{Long: "sibling", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.sibling })},
+	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o, as in P,t,-p", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
+	{Long: "start", List: lists.Partial, Text: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: flag(func(c *choices) *bool { return &c.start })},
+	{Long: "steps", Short: 's', Also: "step", Arg: getopt.Optional, List: lists.Partial, Text: "steps of running jobs: of one that runs its script in every rank, batch stands for all of them", Set: func(c *choices, v string, _ bool) error {
+		c.stepFlag, c.steps = true, cmdline.Split(v)
+		return nil
+	}},
+	{Long: "states", Short: 't', Also: "state", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these states, all: in any", Set: list(func(c *choices) *[]string { return &c.states })},
+	{Long: "user", Short: 'u', Also: "users", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these users, by name or number", Set: list(func(c *choices) *[]string { return &c.users })},
+	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the choices are listed before the table; nothing is said of plugins", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
+	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: flag(func(c *choices) *bool { return &c.yaml })},
+}, cmdline.Standard[choices]()...)}
+
+// Lists is what became of each of squeue's options.
+func Lists() lists.Command { return command.Lists() }
+
+// leadingNumber is the number at the head of s, as atoi of the C library reads it.
+func leadingNumber(s string) int {
+	s = strings.TrimSpace(s)
+	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	v, _ := strconv.Atoi(s[:n])
+	return v
+}
+
+// splitIDs cuts at commas that are not inside brackets.
+func splitIDs(v string) []string {
+	var out []string
+	depth, from := 0, 0
+	for i := range len(v) + 1 {
+		switch {
+		case i == len(v) || v[i] == ',' && depth == 0:
+			if id := strings.TrimSpace(v[from:i]); id != "" {
+				out = append(out, id)
+			}
+			from = i + 1
+		case v[i] == '[':
+			depth++
+		case v[i] == ']':
+			depth--
+		}
+	}
+	return out
+}
+
+// environment is squeue's variables, each with the choice it stands for where no option was
+// given.
+func (c *choices) environment(get func(string) string) {
+	for _, e := range []struct {
+		name string
+		list *[]string
+	}{
+		{"SQUEUE_ACCOUNT", &c.accounts}, {"SQUEUE_NAMES", &c.names}, {"SQUEUE_PARTITION", &c.partitions},
+		{"SQUEUE_QOS", &c.qos}, {"SQUEUE_STATES", &c.states}, {"SQUEUE_USERS", &c.users},
+	} {
+		if v := get(e.name); v != "" && *e.list == nil {
+			*e.list = cmdline.Split(v)
+		}
+	}
+	for name, at := range map[string]*bool{"SQUEUE_ALL": &c.all, "SQUEUE_ARRAY": &c.array, "SQUEUE_ARRAY_UNIQUE": &c.unique,
+		"SQUEUE_FEDERATION": &c.federation, "SQUEUE_LOCAL": &c.local, "SQUEUE_PRIORITY": &c.priority, "SQUEUE_SIBLING": &c.sibling} {
+		if get(name) != "" {
+			*at = true
+		}
+	}
+	if v := get("SQUEUE_LICENSES"); v != "" && c.licenses == "" {
+		c.licenses = v
+	}
+	if v := get("SQUEUE_SORT"); v != "" && c.sort == nil {
+		c.sort = &v
+	}
+	if c.format == nil && c.longFormat == nil {
+		if v := get("SQUEUE_FORMAT"); v != "" {
+			c.format = &v
+		} else if v := get("SQUEUE_FORMAT2"); v != "" {
+			c.longFormat = &v
+		}
+	}
+}

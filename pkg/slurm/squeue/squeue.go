@@ -1,0 +1,266 @@
+package squeue
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/slurm/column"
+	"gangd/pkg/slurm/jobfield"
+)
+
+// The usual formats and orders.
+const (
+	formatDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+	formatLong    = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+	formatStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+	sortDefault   = "P,t,-p"
+	sortStart     = "S"
+)
+
+// maxID is how long an id with a list of array elements may be: Slurm writes it into 32 bytes.
+const maxID = 31
+
+// maxIndices is how long a list of array elements may be, see SLURM_BITSTR_LEN.
+const maxIndices = 64
+
+// squeue is one call.
+type squeue struct {
+	choices
+	slurm.Streams
+	query api.JobQuery
+	view  *jobfield.View
+	line  column.Line[*jobfield.Row]
+	keys  []column.Key[*jobfield.Row]
+}
+
+// Run is the command.
+func Run(args []string, s slurm.Streams) int {
+	q := &squeue{Streams: s}
+	rest, err := command.Parse(&q.choices, args, s)
+	if err != nil {
+		return cmdline.Exit(err)
+	}
+	rest = q.behind(rest)
+	if len(rest) > 0 {
+		fmt.Fprint(s.Out, usage)
+		s.Errorf("squeue", "Unrecognized option: %s", rest[0])
+		return 1
+	}
+	return cmdline.Exit(command.Print(q.run(context.Background()), s))
+}
+
+// behind takes the ids that stand behind a bare -j or -s as a word of their own, though their
+// values are optional: people write both, and squeue reads both.
+func (q *squeue) behind(rest []string) []string {
+	if q.jobFlag && q.jobs == nil && len(rest) > 0 {
+		q.jobs, rest = splitIDs(rest[0]), rest[1:]
+	}
+	if q.stepFlag && q.steps == nil && len(rest) > 0 {
+		q.steps, rest = cmdline.Split(rest[0]), rest[1:]
+	}
+	return rest
+}
+
+func (q *squeue) run(ctx context.Context) error {
+	q.environment(os.Getenv)
+	c := client.New()
+	if err := q.settle(ctx, c); err != nil {
+		return err
+	}
+	if q.verbose > 0 {
+		q.tellChoices()
+	}
+	for {
+		if err := q.once(ctx, c); err != nil || q.iterate == 0 {
+			return err
+		}
+		time.Sleep(time.Duration(q.iterate) * time.Second)
+		fmt.Fprintln(q.Out)
+	}
+}
+
+// settle makes of the choices what the controller is asked and what is printed.
+func (q *squeue) settle(ctx context.Context, c *client.Client) error {
+	if err := q.select_(ctx, c); err != nil {
+		return err
+	}
+	q.view = &jobfield.View{Stamp: slurm.Stamper(os.Getenv("SLURM_TIME_FORMAT"), jobfield.Now), NoConvert: q.noConvert,
+		BitLen: maxIndices, Cut: maxID}
+	if v := os.Getenv("SLURM_BITSTR_LEN"); v != "" {
+		q.view.BitLen = leadingNumber(v)
+	}
+	if q.stepFlag {
+		return nil
+	}
+	bad := func(what string) { q.Errorf("squeue", "Invalid job format specification: %s", what) }
+	if q.longFormat != nil {
+		q.line = jobfield.Squeue.Names(*q.longFormat, bad)
+	} else {
+		format := q.usualFormat()
+		if q.format != nil {
+			format = *q.format
+		}
+		q.line = jobfield.Squeue.Letters(format, bad)
+	}
+	return nil
+}
+
+func (q *squeue) usualFormat() string {
+	switch {
+	case q.start:
+		return formatStart
+	case q.long:
+		return formatLong
+	}
+	return formatDefault
+}
+
+// order reads -S; a mistake in it is said after the heading, as squeue does.
+func (q *squeue) order() error {
+	order := sortDefault
+	if q.start {
+		order = sortStart
+	}
+	if q.sort != nil {
+		order = *q.sort
+	}
+	if strings.EqualFold(order, "cluster") { // there is one
+		order = ""
+	}
+	keys, bad := jobfield.Squeue.Keys(order)
+	if bad != "" {
+		return fmt.Errorf("Invalid sort specification: %s", bad)
+	}
+	q.keys = keys
+	return nil
+}
+
+// once shows the queue once.
+func (q *squeue) once(ctx context.Context, c *client.Client) error {
+	if q.json || q.yaml {
+		return q.dump(ctx, c)
+	}
+	var sortErr error
+	if !q.stepFlag {
+		sortErr = q.order()
+	}
+	jobs, err := q.fetch(ctx, c)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(q.Out, 64<<10)
+	defer out.Flush()
+	if (q.long || q.iterate > 0) && !q.noHeader {
+		fmt.Fprintln(out, jobfield.Now().Local().Format("Mon Jan 02 15:04:05 2006"))
+	}
+	if q.stepFlag {
+		return q.writeSteps(out, jobs)
+	}
+	if !q.noHeader {
+		writeLine(out, q.line.AppendHead(nil))
+	}
+	if sortErr != nil {
+		return sortErr
+	}
+	rows := jobfield.Fold{Expand: q.array || q.elements(), View: q.view}.Rows(jobs)
+	records := make([]*jobfield.Row, len(rows))
+	for i := range rows {
+		records[i] = &rows[i]
+	}
+	slices.SortFunc(records, jobfield.CompareIDs)
+	column.Sort(records, q.keys)
+	b := make([]byte, 0, 256)
+	for _, r := range records {
+		b = q.line.Append(b[:0], r)
+		writeLine(out, b)
+	}
+	return nil
+}
+
+func writeLine(out *bufio.Writer, line []byte) {
+	out.Write(line)
+	out.WriteByte('\n')
+}
+
+// elements reports whether single elements of arrays were named: these are shown one by one.
+func (q *squeue) elements() bool {
+	return slices.ContainsFunc(q.query.Refs, func(r api.JobRef) bool { return r.Index >= 0 })
+}
+
+// fetch asks for the jobs to show. Jobs named by id are asked for whatever their state, so
+// that one that has ended is told from one that never was: the first shows nothing.
+func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error) {
+	if q.nothing() {
+		return nil, nil
+	}
+	ask := q.query
+	ask.Start = q.line.Has("SeY") || q.longFormat != nil
+	ask.NoRanks = true
+	ask.Lines = !q.stepFlag && !ask.Start && jobfield.InLines(&q.line, q.keys)
+	if len(ask.Refs) > 0 && len(ask.States) == 0 {
+		ask.All = true
+	}
+	reply, err := c.Jobs(ctx, &ask)
+	if err != nil {
+		return nil, q.notLoaded(err)
+	}
+	if !q.query.All && len(ask.States) == 0 {
+		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
+	}
+	return reply.Jobs, nil
+}
+
+// nothing reports that what was asked for can't be had by any job.
+func (q *squeue) nothing() bool {
+	return len(q.qos) > 0 || q.reservation != "" || q.licenses != "" ||
+		len(q.states) > 0 && len(q.query.States) == 0 && !q.query.All
+}
+
+// notLoaded words an error of the controller's as slurm_load_jobs does. Of several jobs those
+// that nobody knows are left out in silence.
+func (q *squeue) notLoaded(err error) error {
+	if api.CodeOf(err) == api.CodeNotFound && len(q.jobs) > 1 {
+		return nil
+	}
+	fmt.Fprintf(q.Err, "slurm_load_jobs error: %s\n", slurm.Words(err))
+	return cmdline.Status(1)
+}
+
+// tellChoices is -v.
+func (q *squeue) tellChoices() {
+	null := func(s string) string { return cmp.Or(s, "(null)") }
+	deref := func(s *string) string {
+		if s == nil {
+			return "(null)"
+		}
+		return *s
+	}
+	number := map[bool]int{true: 1}
+	w := q.Out
+	fmt.Fprintln(w, "-----------------------------")
+	for _, line := range []struct {
+		name  string
+		value any
+	}{
+		{"all        ", q.all}, {"array      ", q.array}, {"federation ", q.federation}, {"format     ", deref(q.format)},
+		{"iterate    ", q.iterate}, {"job_flag   ", number[q.jobFlag]}, {"jobs       ", null(strings.Join(q.jobs, ","))},
+		{"licenses   ", null(q.licenses)}, {"local      ", q.local}, {"names      ", null(strings.Join(q.names, ","))},
+		{"nodes      ", q.nodes}, {"partitions ", null(strings.Join(q.partitions, ","))}, {"priority   ", q.priority},
+		{"reservation", null(q.reservation)}, {"sibling     ", q.sibling}, {"sort       ", deref(q.sort)},
+		{"start_flag ", number[q.start]}, {"states     ", null(strings.Join(q.states, ","))}, {"step_flag  ", number[q.stepFlag]},
+		{"steps      ", null(strings.Join(q.steps, ","))}, {"users      ", null(strings.Join(q.users, ","))}, {"verbose    ", q.verbose},
+	} {
+		fmt.Fprintf(w, "%s = %v\n", line.name, line.value)
+	}
+	fmt.Fprint(w, "-----------------------------\n\n\n")
+}

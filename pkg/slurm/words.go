@@ -1,0 +1,63 @@
+package slurm
+
+import (
+	"errors"
+	"os/user"
+	"strconv"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+)
+
+// The texts of Slurm's errors that tools look for.
+const (
+	NoController  = "Unable to contact slurm controller (connect failure)"
+	InvalidJob    = "Invalid job id specified"
+	AccessDenied  = "Access/permission denied"
+	AlreadyEnded  = "Job/step already completing or completed"
+	BackupInUse   = "Slurm backup controller in standby mode"
+	NotSatisfied  = "Requested node configuration is not available"
+	invalidUser   = "Invalid user id"
+	notEnoughDisk = "I/O error writing script/environment to file"
+)
+
+// Words is what Slurm says of an error, as slurm_strerror does; gangd's own words where Slurm
+// has none for it.
+func Words(err error) string {
+	var unreachable *client.UnreachableError
+	var refused *api.Error
+	switch {
+	case errors.As(err, &unreachable):
+		return NoController
+	case !errors.As(err, &refused):
+		return err.Error()
+	}
+	switch refused.Code {
+	case api.CodeNotFound:
+		return InvalidJob
+	case api.CodePermission:
+		return AccessDenied
+	case api.CodeAlreadyEnded:
+		return AlreadyEnded
+	case api.CodeUnavailable:
+		return NoController
+	}
+	return refused.Error()
+}
+
+// User is the names under which a user's jobs may be known, of a name or a number; ok is false
+// when this host knows no such user.
+func User(name string) (names []string, ok bool) {
+	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+		names = append(names, name)
+		if u, err := user.LookupId(name); err == nil {
+			names = append(names, u.Username)
+		}
+		return names, true
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, false
+	}
+	return []string{u.Username}, true
+}

@@ -1,0 +1,357 @@
+package client
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/step/wire"
+)
+
+// Controller is what of the controller's calls a step needs.
+type Controller interface {
+	BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error)
+	AttachStep(ctx context.Context, job api.JobRef, step int) (*api.StepAttachReply, error)
+	SignalStep(ctx context.Context, job api.JobRef, step int, signal string) (*api.StepSignalReply, error)
+}
+
+// Options are what a step is run with.
+type Options struct {
+	Name  string // of the command, in messages: "srun"
+	Job   api.JobRef
+	Epoch int // of the allocation that the caller is in, 0: the current one
+	Ask   api.StepAsk
+	Body  wire.Body // without Reply and Part
+	Quiet int       // 1: no messages but errors
+
+	Label     bool
+	KillOnBad bool
+	Wait      time.Duration // after the first task's end, until the others are ended; 0: for ever
+	Patience  bool          // wait for free resources of the allocation for ever, else (-I) not at all
+	Immediate time.Duration // how long, without Patience
+	Stdin     *os.File      // nil: nothing is read
+	Stdout    io.Writer
+	Stderr    io.Writer // of the tasks
+	Say       io.Writer // for messages
+	OnlyTask  int       // whose output is shown, -1: everybody's
+	OnlyErr   int
+
+	// Began is called when the step has its number.
+	Began func(*api.StepReply)
+	Idle  time.Duration // of a terminal: the step is ended when nothing was typed or shown for so long; 0: never
+	Port  [2]int        // range that is listened in; zero: any
+}
+
+// Step is a step that runs.
+type Step struct {
+	o     *Options
+	c     Controller
+	id    *wire.Identity
+	l     net.Listener
+	reply *api.StepReply
+	begun chan struct{} // closed when reply is there
+
+	mu       sync.Mutex
+	parts    []part
+	viewers  []*wire.Conn
+	failed   bool // something ended the step before its tasks did
+	killed   bool
+	aborting bool
+	changed  chan struct{} // of capacity 1
+
+	out     sync.Mutex // one write at a time
+	running sync.WaitGroup
+	tally   tally
+	ctrlC   []time.Time
+}
+
+// part is the step on one node.
+type part struct {
+	taken  bool       // a launcher has come
+	conn   *wire.Conn // nil before it has its body, which is its first frame
+	window chan struct{}
+	done   bool // said so, or was lost
+	lost   bool
+	tasks  map[uint32]*wire.Ended // nil: runs
+}
+
+// Run asks for the step, runs it, and gives its exit code. An error is why there was none.
+func Run(ctx context.Context, c Controller, o *Options) (int, error) {
+	id, err := wire.NewIdentity()
+	if err != nil {
+		return 0, err
+	}
+	l, err := listen(o.Port)
+	if err != nil {
+		return 0, fmt.Errorf("listen for the nodes of the step: %w", err)
+	}
+	s := &Step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), changed: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(ctx)
+	s.running.Go(func() { s.accept(ctx) })
+	defer s.running.Wait()
+	defer s.close()
+	defer cancel()
+	o.Ask.Hosts, o.Ask.Fingerprint = wire.Hosts(l.Addr().(*net.TCPAddr).Port), id.Fingerprint
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	return s.wait(ctx)
+}
+
+func listen(within [2]int) (net.Listener, error) {
+	if within[0] == 0 {
+		return net.Listen("tcp", ":0")
+	}
+	var last error
+	for p := within[0]; p <= within[1]; p++ {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", p))
+		if err == nil {
+			return l, nil
+		}
+		last = err
+	}
+	return nil, last
+}
+
+// busyWait is how long one call waits for room before the person is told.
+const busyWait = 300 * time.Millisecond
+
+// begin asks until the allocation has room.
+func (s *Step) begin(ctx context.Context) error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	started, said := time.Now(), false
+	wait := busyWait
+	if !s.o.Patience {
+		wait = s.o.Immediate
+	}
+	for {
+		r, err := s.c.BeginStep(ctx, s.o.Job, &api.StepRequest{Key: key, Epoch: s.o.Epoch, Ask: s.o.Ask, Wait: wait})
+		switch {
+		case err == nil:
+			if said {
+				s.say("Step created for StepId=%s", api.StepText(r.JobID, r.StepID))
+			}
+			s.reply = r
+			s.parts = make([]part, len(r.Nodes))
+			for i := range s.parts {
+				p := &s.parts[i]
+				p.window = make(chan struct{}, wire.InputWindow)
+				p.tasks = map[uint32]*wire.Ended{}
+				for _, t := range r.Nodes[i].Tasks {
+					p.tasks[uint32(t)] = nil
+				}
+			}
+			close(s.begun)
+			if s.o.Began != nil {
+				s.o.Began(r)
+			}
+			return nil
+		case api.CodeOf(err) == api.CodeBusy && s.o.Patience:
+			if !said {
+				s.say("Job %s step creation temporarily disabled, retrying (Requested nodes are busy)", s.o.Job)
+			}
+			said, wait = true, 30*time.Second
+		case transient(err) && time.Since(started) < reachFor:
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// reachFor is how long a controller that is being restarted is waited for.
+const reachFor = 30 * time.Second
+
+func transient(err error) bool {
+	code := api.CodeOf(err)
+	return code == api.CodeUnavailable || code == api.CodeInternal && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, context.Canceled)
+}
+
+// accept takes launchers and other clients until the listener is closed.
+func (s *Step) accept(ctx context.Context) {
+	for {
+		c, err := s.l.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // out of descriptors: they come back
+			continue
+		}
+		s.running.Go(func() { s.welcome(ctx, c) })
+	}
+}
+
+// welcome finds out who it is.
+func (s *Step) welcome(ctx context.Context, c net.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	defer c.Close()
+	conn, g, err := s.id.Accept(c)
+	if err != nil {
+		return
+	}
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return
+	}
+	if subtle.ConstantTimeCompare([]byte(g.Secret), []byte(s.reply.Secret)) != 1 {
+		return
+	}
+	if g.Attach {
+		s.show(conn, g.Input)
+		return
+	}
+	if g.Part < 0 || g.Part >= len(s.parts) {
+		return
+	}
+	s.mu.Lock()
+	p := &s.parts[g.Part]
+	taken := p.taken
+	p.taken = true
+	s.mu.Unlock()
+	if taken {
+		return
+	}
+	err = s.serve(g.Part, conn)
+	s.mu.Lock()
+	if !p.done {
+		p.done, p.lost = true, true
+		if !s.killed {
+			s.error("%s: connection to the step's launcher was lost: %v", s.reply.Nodes[g.Part].Name, err)
+		}
+	}
+	s.mu.Unlock()
+	s.poke()
+}
+
+// serve hands a launcher its body and takes what it says until it is done.
+func (s *Step) serve(i int, conn *wire.Conn) error {
+	body := s.o.Body
+	body.Reply, body.Part = *s.reply, i
+	body.Reply.Secret = ""
+	body.Client.Host, body.Client.Port = hostOf(conn.LocalAddr())
+	if err := conn.SendJSON(wire.Start, 0, &body); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.parts[i].conn = conn
+	killed := s.killed
+	s.mu.Unlock()
+	s.poke()
+	if killed {
+		_ = conn.Send(wire.Stop, 0, nil)
+	}
+	for {
+		f, err := conn.Next()
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case wire.Output, wire.Errors:
+			s.write(f)
+		case wire.Say:
+			s.out.Lock()
+			fmt.Fprintf(s.o.Say, "%s\n", f.Data)
+			s.out.Unlock()
+		case wire.Exit:
+			s.exited(i, f)
+		case wire.Credit:
+			select {
+			case <-s.parts[i].window:
+			default:
+			}
+		case wire.Done:
+			s.mu.Lock()
+			s.parts[i].done = true
+			s.mu.Unlock()
+			return nil
+		}
+	}
+}
+
+func (s *Step) poke() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// toAll sends a frame to every launcher that is there.
+func (s *Step) toAll(kind byte, data []byte) {
+	s.mu.Lock()
+	var conns []*wire.Conn
+	for i := range s.parts {
+		if s.parts[i].conn != nil && !s.parts[i].done {
+			conns = append(conns, s.parts[i].conn)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Send(kind, wire.AllTasks, data)
+	}
+}
+
+// Kill ends the step: TERM, the grace, KILL; again (now): KILL at once.
+func (s *Step) Kill(now bool) {
+	s.mu.Lock()
+	s.killed = true
+	s.mu.Unlock()
+	var data []byte
+	if now {
+		data = []byte{1}
+	}
+	s.toAll(wire.Stop, data)
+}
+
+func (s *Step) close() {
+	_ = s.l.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.parts {
+		if c := s.parts[i].conn; c != nil {
+			_ = c.Close()
+		}
+	}
+	for _, v := range s.viewers {
+		_ = v.Close()
+	}
+}
+
+func (s *Step) say(format string, args ...any) {
+	if s.o.Quiet < 1 {
+		fmt.Fprintf(s.o.Say, s.o.Name+": "+format+"\n", args...)
+	}
+}
+
+func (s *Step) error(format string, args ...any) {
+	if s.o.Quiet < 2 {
+		fmt.Fprintf(s.o.Say, s.o.Name+": error: "+format+"\n", args...)
+	}
+}
+
+func hostOf(a net.Addr) (string, int) {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return "", 0
+	}
+	return t.IP.String(), t.Port
+}

@@ -1,0 +1,186 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/step/wire"
+)
+
+// write gives a piece of output to whoever is to have it. It blocks as long as they do, and
+// with it the node that the piece came from.
+func (s *Step) write(f wire.Frame) {
+	w, only := s.o.Stdout, s.o.OnlyTask
+	if f.Type == wire.Errors {
+		w, only = s.o.Stderr, s.o.OnlyErr
+	}
+	s.toViewers(f.Type, f.Task, f.Data)
+	if only >= 0 && int(f.Task) != only {
+		return
+	}
+	data := f.Data
+	if s.o.Label {
+		data = wire.Label(f.Task, s.reply.Tasks, data)
+	}
+	s.out.Lock()
+	_, err := w.Write(data)
+	s.out.Unlock()
+	if err != nil && !s.isKilled() {
+		s.Kill(false) // nobody reads any more: `grun ... | head`
+	}
+}
+
+// feed reads standard input and sends it to the tasks, in a goroutine that is left behind in
+// its read when the step ends.
+func (s *Step) feed(ctx context.Context) {
+	if s.o.Body.InputTo < 0 || s.o.Body.Stdin != "" {
+		return
+	}
+	if s.o.Stdin == nil {
+		s.send(ctx, wire.EndIn, nil)
+		return
+	}
+	go func() {
+		buf := make([]byte, wire.MaxData/2)
+		for {
+			n, err := s.o.Stdin.Read(buf)
+			if n > 0 && !s.send(ctx, wire.Input, buf[:n]) {
+				return
+			}
+			if err != nil {
+				s.send(ctx, wire.EndIn, nil)
+				return
+			}
+		}
+	}()
+}
+
+// send gives a frame to the launchers whose tasks are to have it, as far as they have taken
+// what came before.
+func (s *Step) send(ctx context.Context, kind byte, data []byte) bool {
+	task := uint32(s.o.Body.InputTo)
+	for i := range s.parts {
+		p := &s.parts[i]
+		s.mu.Lock()
+		conn, done := p.conn, p.done
+		_, has := p.tasks[task]
+		s.mu.Unlock()
+		if conn == nil || done || task != wire.AllTasks && !has {
+			continue
+		}
+		if kind == wire.Input {
+			for waiting := true; waiting; {
+				select {
+				case p.window <- struct{}{}:
+					waiting = false
+				case <-ctx.Done():
+					return false
+				case <-time.After(time.Second):
+					s.mu.Lock()
+					waiting = !p.done
+					s.mu.Unlock()
+				}
+			}
+		}
+		_ = conn.Send(kind, task, data)
+	}
+	return true
+}
+
+// Window is the size of the terminal that f is.
+func Window(f *os.File) (wire.Window, bool) {
+	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return wire.Window{}, false
+	}
+	return wire.Window{Rows: w.Row, Cols: w.Col}, true
+}
+
+func (s *Step) resize() {
+	if w, ok := Window(s.o.Stdin); ok {
+		b, _ := json.Marshal(w)
+		s.toAll(wire.Size, b)
+	}
+}
+
+// viewerPatience is how long an attached client may leave its output unread before it is
+// dropped: the step's own output must not wait for it for ever.
+const viewerPatience = 5 * time.Second
+
+// show serves an attached client until it goes.
+func (s *Step) show(conn *wire.Conn, input bool) {
+	s.mu.Lock()
+	reply := *s.reply
+	s.mu.Unlock()
+	reply.Secret = ""
+	if conn.SendJSON(wire.Start, 0, &wire.Body{Reply: reply, Stdout: s.o.Body.Stdout, Stderr: s.o.Body.Stderr}) != nil {
+		return
+	}
+	s.mu.Lock()
+	s.viewers = append(s.viewers, conn)
+	s.mu.Unlock()
+	for {
+		f, err := conn.Next()
+		if err != nil {
+			break
+		}
+		switch {
+		case f.Type == wire.Signal:
+			s.toAll(wire.Signal, f.Data)
+		case f.Type == wire.Input && input:
+			s.relay(f)
+		}
+	}
+	s.dropViewer(conn)
+}
+
+// relay passes on what an attached client writes.
+func (s *Step) relay(f wire.Frame) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		s.mu.Lock()
+		conn, done := p.conn, p.done
+		_, has := p.tasks[f.Task]
+		s.mu.Unlock()
+		if conn == nil || done || f.Task != wire.AllTasks && !has {
+			continue
+		}
+		select {
+		case p.window <- struct{}{}:
+			_ = conn.Send(wire.Input, f.Task, f.Data)
+		case <-time.After(viewerPatience): // the task does not read
+		}
+	}
+}
+
+func (s *Step) dropViewer(conn *wire.Conn) {
+	_ = conn.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, v := range s.viewers {
+		if v == conn {
+			s.viewers = append(s.viewers[:i:i], s.viewers[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *Step) toViewers(kind byte, task uint32, data []byte) {
+	s.mu.Lock()
+	viewers := s.viewers
+	s.mu.Unlock()
+	for _, v := range viewers {
+		_ = v.SetWriteDeadline(time.Now().Add(viewerPatience))
+		if v.Send(kind, task, data) != nil {
+			s.dropViewer(v)
+		}
+	}
+}
+
+// Discard is output that nobody wants.
+var Discard io.Writer = io.Discard

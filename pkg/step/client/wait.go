@@ -1,0 +1,310 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/step/wire"
+)
+
+// tally is how the tasks have ended so far.
+type tally struct {
+	worst  int
+	first  time.Time // when the first task ended
+	failed bool
+	waited bool
+}
+
+func newKey() (string, error) {
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+// exited takes the end of a task.
+func (s *Step) exited(i int, f wire.Frame) {
+	var e wire.Ended
+	if json.Unmarshal(f.Data, &e) != nil {
+		return
+	}
+	s.mu.Lock()
+	s.parts[i].tasks[f.Task] = &e
+	s.tally.worst = max(s.tally.worst, e.Code)
+	if s.tally.first.IsZero() {
+		s.tally.first = time.Now()
+	}
+	bad := e.Code != 0
+	s.tally.failed = s.tally.failed || bad
+	s.mu.Unlock()
+	s.toViewers(wire.Exit, f.Task, f.Data)
+	s.tellSoon()
+	if bad && s.o.KillOnBad && !s.isKilled() {
+		s.say("launch/slurm: _step_signal: Terminating StepId=%s", s.text())
+		s.Kill(false)
+	}
+	s.poke()
+}
+
+func (s *Step) isKilled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.killed
+}
+
+func (s *Step) text() string { return api.StepText(s.reply.JobID, s.reply.StepID) }
+
+// tellSoon: the main loop reports ends, those that come together in one line.
+func (s *Step) tellSoon() { s.poke() }
+
+// launchFor is how long launchers may take to come, as Slurm's own launch time-out.
+const launchFor = 60 * time.Second
+
+// wait is the life of a step that has begun.
+func (s *Step) wait(ctx context.Context) (int, error) {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
+		syscall.SIGCONT, syscall.SIGWINCH)
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Stop(signals)
+	begun := time.Now()
+	told := map[uint32]bool{}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var report, limit <-chan time.Time
+	if s.o.Ask.TimeLimit > 0 {
+		limit = time.After(s.o.Ask.TimeLimit)
+	}
+	reading := false
+	for {
+		if s.launched() && !reading {
+			reading = true
+			s.feed(ctx)
+		}
+		if s.over() {
+			s.report(told)
+			s.toViewers(wire.Done, 0, nil)
+			return s.code(), nil
+		}
+		if s.lostNode() && !s.isKilled() {
+			s.mu.Lock()
+			s.failed = true
+			s.mu.Unlock()
+			s.error("Node failure; aborting StepId=%s", s.text())
+			s.Kill(false)
+		}
+		select {
+		case <-ctx.Done():
+			s.Kill(true)
+			return 0, context.Cause(ctx)
+		case <-s.changed:
+			if report == nil {
+				report = time.After(reportAfter)
+			}
+		case <-report:
+			report = nil
+			s.report(told)
+		case sig := <-signals:
+			s.signalled(sig)
+		case <-limit:
+			limit = nil
+			s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
+			s.Kill(false)
+		case <-tick.C:
+			if err := s.checkLaunch(ctx, begun); err != nil {
+				s.Kill(true)
+				return 0, err
+			}
+			s.checkWait()
+		}
+	}
+}
+
+// reportAfter gathers the ends of tasks that come together.
+const reportAfter = 20 * time.Millisecond
+
+func (s *Step) launched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.parts, func(p part) bool { return p.conn == nil && !p.done })
+}
+
+func (s *Step) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(s.parts, func(p part) bool { return !p.done })
+}
+
+func (s *Step) lostNode() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })
+}
+
+// code is the worst of the tasks'; of a step that lost a node it is not 0.
+func (s *Step) code() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tally.worst == 0 && (s.failed || slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })) {
+		return 1
+	}
+	return s.tally.worst
+}
+
+// checkLaunch asks the controller what has become of a step whose nodes do not come.
+func (s *Step) checkLaunch(ctx context.Context, begun time.Time) error {
+	if s.launched() || time.Since(begun) < 2*time.Second {
+		return nil
+	}
+	_, err := s.c.AttachStep(ctx, s.o.Job, s.reply.StepID)
+	switch code := api.CodeOf(err); {
+	case err != nil && (code == api.CodeNotFound || code == api.CodeAlreadyEnded || code == api.CodeConflict):
+		return fmt.Errorf("task launch for StepId=%s failed: %w", s.text(), err)
+	case time.Since(begun) > launchFor:
+		var missing []string
+		s.mu.Lock()
+		for i := range s.parts {
+			if s.parts[i].conn == nil {
+				missing = append(missing, s.reply.Nodes[i].Name)
+			}
+		}
+		s.mu.Unlock()
+		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, "")
+		return fmt.Errorf("task launch for StepId=%s timed out: no word from %s within %s", s.text(), strings.Join(missing, ","), launchFor)
+	}
+	return nil
+}
+
+// checkWait ends the tasks that go on for too long after the first has ended (--wait).
+func (s *Step) checkWait() {
+	s.mu.Lock()
+	first, waited := s.tally.first, s.tally.waited
+	late := s.o.Wait > 0 && !first.IsZero() && !waited && !s.killed && time.Since(first) >= s.o.Wait
+	s.tally.waited = waited || late
+	s.mu.Unlock()
+	if late {
+		s.say("First task exited %ds ago", int(s.o.Wait/time.Second))
+		s.states()
+		s.say("Terminating StepId=%s", s.text())
+		s.Kill(false)
+	}
+}
+
+// states says how the tasks are.
+func (s *Step) states() {
+	groups := map[string][]int{}
+	s.mu.Lock()
+	for i := range s.parts {
+		for t, e := range s.parts[i].tasks {
+			word := "running"
+			switch {
+			case e != nil && e.Code != 0:
+				word = "exited abnormally"
+			case e != nil:
+				word = "exited"
+			}
+			groups[word] = append(groups[word], int(t))
+		}
+	}
+	s.mu.Unlock()
+	for _, word := range []string{"running", "exited abnormally", "exited"} {
+		if tasks := groups[word]; len(tasks) > 0 {
+			s.say("StepId=%s %s: %s", s.text(), taskText(tasks), word)
+		}
+	}
+}
+
+// report says how tasks ended that did not end well, each once: one line for those of a node
+// that ended alike.
+func (s *Step) report(told map[uint32]bool) {
+	for i := range s.parts {
+		alike := map[string][]int{}
+		s.mu.Lock()
+		for t, e := range s.parts[i].tasks {
+			if e == nil || told[t] {
+				continue
+			}
+			told[t] = true
+			if text := endText(e); text != "" {
+				alike[text] = append(alike[text], int(t))
+			}
+		}
+		s.mu.Unlock()
+		texts := make([]string, 0, len(alike))
+		for text := range alike {
+			texts = append(texts, text)
+		}
+		slices.SortFunc(texts, func(a, b string) int { return slices.Min(alike[a]) - slices.Min(alike[b]) })
+		for _, text := range texts {
+			s.out.Lock()
+			s.error("%s: %s: %s", s.reply.Nodes[i].Name, taskText(alike[text]), text)
+			s.out.Unlock()
+		}
+	}
+}
+
+// endText is Slurm's word for how a task ended; empty: well.
+func endText(e *wire.Ended) string {
+	switch {
+	case e.Signal != 0:
+		text := signalText(e.Signal)
+		if e.Core {
+			text += " (core dumped)"
+		}
+		return text
+	case e.Code != 0:
+		return fmt.Sprintf("Exited with exit code %d", e.Code)
+	}
+	return ""
+}
+
+// signalText is strsignal(3) of glibc.
+func signalText(n int) string {
+	switch unix.Signal(n) {
+	case unix.SIGHUP:
+		return "Hangup"
+	case unix.SIGKILL:
+		return "Killed"
+	case unix.SIGTERM:
+		return "Terminated"
+	}
+	t := unix.Signal(n).String()
+	return strings.ToUpper(t[:1]) + t[1:]
+}
+
+// taskText names tasks: "task 3", "tasks 0-3,5".
+func taskText(tasks []int) string {
+	slices.Sort(tasks)
+	if len(tasks) == 1 {
+		return fmt.Sprintf("task %d", tasks[0])
+	}
+	var b strings.Builder
+	for i := 0; i < len(tasks); {
+		j := i
+		for j+1 < len(tasks) && tasks[j+1] == tasks[j]+1 {
+			j++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%d", tasks[i])
+		if j > i {
+			fmt.Fprintf(&b, "-%d", tasks[j])
+		}
+		i = j + 1
+	}
+	return "tasks " + b.String()
+}

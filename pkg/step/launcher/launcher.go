@@ -1,0 +1,262 @@
+package launcher
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/shim"
+	"gangd/pkg/step/wire"
+)
+
+// reachFor bounds the way to the client, bodyFor its first word. Both are far above what a
+// network takes, and below what anybody waits for.
+const (
+	reachFor = 30 * time.Second
+	bodyFor  = 60 * time.Second
+	// doneFor is how long the client may take to close after it was told the end.
+	doneFor = 10 * time.Second
+)
+
+// launcher is a running step on this node.
+type launcher struct {
+	start shim.LauncherStart
+	shim  *os.File
+	conn  *wire.Conn
+	body  *wire.Body
+
+	mu       sync.Mutex
+	tasks    []*task
+	stopping bool
+	draining bool
+	killer   *time.Timer
+	over     bool
+
+	children chan struct{} // closed when no child is left
+	outputs  sync.WaitGroup
+}
+
+// Main runs the launcher of one step and returns its exit status.
+func Main() int {
+	l := &launcher{shim: os.NewFile(shim.LauncherFD, "shim"), children: make(chan struct{})}
+	deafen()
+	if err := proc.Subreaper(); err != nil {
+		return l.last(api.StepActual{ExitCode: 1, Error: err.Error()})
+	}
+	orders := bufio.NewReaderSize(l.shim, 64<<10)
+	line, err := orders.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &l.start)
+	}
+	if err != nil {
+		return l.last(api.StepActual{ExitCode: 1, Error: fmt.Sprintf("the launcher was not told its step: %v", err)})
+	}
+	go l.obey(orders)
+	if err := l.reach(); err != nil {
+		return l.last(api.StepActual{ExitCode: 1, Error: err.Error()})
+	}
+	return l.run()
+}
+
+// deafen takes the signals that are meant for the tasks. They are caught, not ignored: what
+// is ignored the tasks would inherit.
+func deafen() {
+	ch := make(chan os.Signal, 16)
+	signal.Notify(ch, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCONT,
+		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGWINCH, syscall.SIGPROF)
+	go func() {
+		for range ch {
+		}
+	}()
+}
+
+// obey does what the shim says. Its end is the end of whoever answers for this step.
+func (l *launcher) obey(r *bufio.Reader) {
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			l.stop(0)
+			return
+		}
+		var o shim.LauncherOrder
+		if json.Unmarshal(line, &o) != nil {
+			continue
+		}
+		switch {
+		case o.Draining:
+			l.mu.Lock()
+			l.draining = true
+			l.mu.Unlock()
+		case o.Stop:
+			l.stop(o.Grace)
+		case o.Signal != "":
+			l.signal(o.Signal)
+		}
+	}
+}
+
+// reach connects to the client and gets the body.
+func (l *launcher) reach() error {
+	ctx, cancel := context.WithTimeout(context.Background(), reachFor)
+	defer cancel()
+	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node})
+	if err != nil {
+		return err
+	}
+	l.conn = conn
+	_ = conn.SetReadDeadline(time.Now().Add(bodyFor))
+	f, err := conn.Next()
+	if err != nil {
+		return fmt.Errorf("the client of the step said nothing: %w", err)
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	l.body = new(wire.Body)
+	if f.Type != wire.Start {
+		return fmt.Errorf("the client of the step said %q first", f.Type)
+	}
+	if err := json.Unmarshal(f.Data, l.body); err != nil {
+		return err
+	}
+	if l.body.Part < 0 || l.body.Part >= len(l.body.Reply.Nodes) {
+		return errors.New("the client of the step named a node that it has not")
+	}
+	return nil
+}
+
+func (l *launcher) run() int {
+	l.launch()
+	go l.listen()
+	go l.reap()
+	<-l.children
+	l.outputs.Wait()
+	_ = l.conn.Send(wire.Done, 0, nil)
+	l.mu.Lock()
+	l.over = true
+	l.mu.Unlock()
+	// The client closes when it has taken everything in; closing first could lose what is on
+	// its way, because unread input of ours would make the kernel reset the connection.
+	_ = l.conn.SetReadDeadline(time.Now().Add(doneFor))
+	_, _ = io.Copy(io.Discard, l.conn.Conn)
+	_ = l.conn.Close()
+	return l.last(l.result())
+}
+
+// result is the worst of the tasks.
+func (l *launcher) result() (a api.StepActual) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.tasks {
+		if t.ended.Code > a.ExitCode {
+			a.ExitCode, a.Signal = t.ended.Code, t.ended.Signal
+		}
+		a.MaxRSS = max(a.MaxRSS, t.rss)
+		a.CPUTime += t.cpu
+	}
+	return a
+}
+
+// last tells the shim how it ended, which is all that it believes.
+func (l *launcher) last(a api.StepActual) int {
+	b, err := json.Marshal(a)
+	if err == nil {
+		_, _ = l.shim.Write(append(b, '\n'))
+	}
+	if a.Error != "" {
+		return 1
+	}
+	return 0
+}
+
+// listen does what the client says. Its end is the step's end.
+func (l *launcher) listen() {
+	for {
+		f, err := l.conn.Next()
+		if err != nil {
+			l.stop(l.body.Reply.Allocation.Grace)
+			return
+		}
+		switch f.Type {
+		case wire.Input, wire.EndIn:
+			l.input(f)
+		case wire.Signal:
+			l.signal(string(f.Data))
+		case wire.Stop:
+			grace := l.body.Reply.Allocation.Grace
+			if len(f.Data) > 0 {
+				grace = 0
+			}
+			l.stop(grace)
+		case wire.Size:
+			var w wire.Window
+			if json.Unmarshal(f.Data, &w) == nil {
+				l.resize(w)
+			}
+		}
+	}
+}
+
+// signal reaches every process of the step, as Slurm's does.
+func (l *launcher) signal(name string) {
+	sig, ok := proc.Signal(name)
+	if !ok {
+		return
+	}
+	for _, pid := range descendants() {
+		_ = unix.Kill(pid, sig)
+	}
+}
+
+// stop ends the tasks; a shorter grace shortens one that runs.
+func (l *launcher) stop(grace time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.stopping
+	l.stopping = true
+	if l.over {
+		return
+	}
+	if len(l.tasks) == 0 && l.body == nil {
+		os.Exit(l.last(api.StepActual{ExitCode: 128 + 15, Signal: 15})) // before anything ran
+	}
+	if first && grace > 0 {
+		for _, pid := range descendants() {
+			_ = unix.Kill(pid, unix.SIGTERM)
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+	}
+	if l.killer == nil {
+		l.killer = time.AfterFunc(grace, l.kill)
+	} else if grace == 0 {
+		l.killer.Reset(0)
+	}
+}
+
+// killAgain is how often KILL is repeated: what forks may be missed by one look.
+const killAgain = 20 * time.Millisecond
+
+// kill ends all that is left, until there is no child.
+func (l *launcher) kill() {
+	for {
+		for _, pid := range descendants() {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		select {
+		case <-l.children:
+			return
+		case <-time.After(killAgain):
+		}
+	}
+}

@@ -1,0 +1,375 @@
+package launcher
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/step/wire"
+)
+
+// stdio are the files of one task. Ours are kept, theirs are closed after the fork.
+type stdio struct {
+	in, out, err          *os.File // the task's
+	inw, outr, errr       *os.File // ours; nil: none
+	terminal              bool
+	outPath, errPath, inP string
+}
+
+func (s *stdio) close() {
+	for _, f := range []*os.File{s.in, s.out, s.err} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// abandon closes our ends too.
+func (s *stdio) abandon() {
+	for _, f := range []*os.File{s.inw, s.outr, s.errr} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// open makes the files of a task.
+func (l *launcher) open(t *task) (*stdio, error) {
+	b := l.body
+	if b.PTY != nil && t.number == 0 {
+		return openTerminal(b.PTY)
+	}
+	s := &stdio{}
+	if err := l.openAll(t, s); err != nil {
+		s.close()
+		s.abandon()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (l *launcher) openAll(t *task, s *stdio) (err error) {
+	b := l.body
+	switch {
+	case b.Stdin != "":
+		s.in, err = os.Open(l.pattern(b.Stdin, t))
+	case b.InputTo == wire.AllTasks || b.InputTo == int64(t.number):
+		s.in, s.inw, err = os.Pipe()
+	default:
+		s.in, err = os.Open(os.DevNull)
+	}
+	if err != nil {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	if b.Stdout != "" {
+		s.out, err = l.openOutput(b.Stdout, t)
+	} else {
+		s.outr, s.out, err = os.Pipe()
+	}
+	if err != nil {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	switch {
+	case b.Stderr == "=" && s.outr == nil:
+		s.err, err = dup(s.out)
+	case b.Stderr != "" && b.Stderr != "=":
+		s.err, err = l.openOutput(b.Stderr, t)
+	default:
+		s.errr, s.err, err = os.Pipe()
+	}
+	if err != nil {
+		return fmt.Errorf("standard error: %w", err)
+	}
+	return nil
+}
+
+func dup(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+func (l *launcher) openOutput(pattern string, t *task) (*os.File, error) {
+	path := l.pattern(pattern, t)
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if l.body.Truncate {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(path, flags, 0o666)
+	if os.IsNotExist(err) {
+		if os.MkdirAll(filepath.Dir(path), 0o777) == nil {
+			f, err = os.OpenFile(path, flags, 0o666)
+		}
+	}
+	return f, err
+}
+
+// pattern fills in what differs between tasks and nodes: %t %n %N, with a width.
+func (l *launcher) pattern(p string, t *task) string {
+	var b strings.Builder
+	for i := 0; i < len(p); i++ {
+		if p[i] != '%' {
+			b.WriteByte(p[i])
+			continue
+		}
+		j := i + 1
+		for j < len(p) && p[j] >= '0' && p[j] <= '9' {
+			j++
+		}
+		if j == len(p) {
+			b.WriteString(p[i:])
+			break
+		}
+		width, _ := strconv.Atoi(cmp.Or(p[i+1:j], "0"))
+		switch p[j] {
+		case 't':
+			fmt.Fprintf(&b, "%0*d", min(width, 10), t.number)
+		case 's':
+			fmt.Fprintf(&b, "%0*d", min(width, 10), l.body.Reply.StepID)
+		case 'n':
+			fmt.Fprintf(&b, "%0*d", min(width, 10), l.body.Part)
+		case 'N':
+			name, _, _ := strings.Cut(l.body.Reply.Nodes[l.body.Part].Name, ".")
+			b.WriteString(name)
+		default:
+			b.WriteString(p[i : j+1])
+		}
+		i = j
+	}
+	return b.String()
+}
+
+// openTerminal makes a pseudo terminal.
+func openTerminal(w *wire.Window) (*stdio, error) {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	var slave *os.File
+	if err == nil {
+		slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		_ = master.Close()
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	setSize(master, *w)
+	out, err := dup(slave)
+	if err != nil {
+		return nil, err
+	}
+	errf, err := dup(slave)
+	if err != nil {
+		return nil, err
+	}
+	in, err := dup(master)
+	if err != nil {
+		return nil, err
+	}
+	return &stdio{in: slave, out: out, err: errf, inw: in, outr: master, terminal: true}, nil
+}
+
+func setSize(f *os.File, w wire.Window) {
+	_ = unix.IoctlSetWinsize(int(f.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: w.Rows, Col: w.Cols})
+}
+
+func (l *launcher) resize(w wire.Window) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.tasks {
+		if t.pty != nil && !t.gone {
+			setSize(t.pty, w)
+		}
+	}
+}
+
+// wire connects the files of a task that runs; l.mu is held.
+func (l *launcher) wire(t *task, s *stdio) {
+	if s.inw != nil {
+		t.in = newFeeder(s.inw)
+	}
+	if s.terminal {
+		t.pty = s.outr
+	}
+	if s.outr != nil {
+		l.outputs.Go(func() { l.copy(wire.Output, t.number, s.outr, s.terminal) })
+	}
+	if s.errr != nil {
+		l.outputs.Go(func() { l.copy(wire.Errors, t.number, s.errr, false) })
+	}
+}
+
+// heldFor is how long a line without an end waits for it before it is shown: progress bars
+// have none.
+const heldFor = 200 * time.Millisecond
+
+// copy sends what a task writes. Pieces end at the ends of lines where that can be, so that
+// lines of different tasks are not mixed.
+func (l *launcher) copy(kind byte, number int, r *os.File, raw bool) {
+	defer r.Close()
+	raw = raw || l.body.Unbuffered
+	buf := make([]byte, wire.MaxData)
+	held := 0
+	for {
+		if held > 0 && !raw && !l.body.Lines {
+			_ = r.SetReadDeadline(time.Now().Add(heldFor))
+		}
+		n, err := r.Read(buf[held:])
+		held += n
+		timeout := os.IsTimeout(err)
+		if timeout {
+			err = nil
+			_ = r.SetReadDeadline(time.Time{})
+		} else if held > n {
+			_ = r.SetReadDeadline(time.Time{})
+		}
+		send := held
+		if !raw && !timeout && err == nil && held < len(buf) {
+			send = bytes.LastIndexByte(buf[:held], '\n') + 1
+		} else if held == len(buf) {
+			if i := bytes.LastIndexByte(buf, '\n'); i >= 0 && !raw {
+				send = i + 1
+			}
+		}
+		if send > 0 {
+			if l.conn.Send(kind, uint32(number), buf[:send]) != nil {
+				_, _ = io.Copy(io.Discard, r) // the client is gone: the tasks are being stopped, and must not hang in a write
+				return
+			}
+			held = copy(buf, buf[send:held])
+		}
+		if err != nil {
+			return // EOF, or EIO of a terminal whose last process has gone
+		}
+	}
+}
+
+// input hands what the client sends to the tasks it is for; it is credited when all of them
+// have taken it.
+func (l *launcher) input(f wire.Frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := f.Type == wire.EndIn
+	var all []*feeder
+	for _, t := range l.tasks {
+		if t.in != nil && !t.gone && (f.Task == wire.AllTasks || f.Task == uint32(t.number)) {
+			all = append(all, t.in)
+		}
+	}
+	if end {
+		for _, in := range all {
+			in.put(nil, nil)
+		}
+		return
+	}
+	credit := &credit{l: l, left: len(all) + 1}
+	data := bytes.Clone(f.Data)
+	for _, in := range all {
+		in.put(data, credit.done)
+	}
+	credit.done()
+}
+
+// credit counts the tasks that have not taken a frame yet.
+type credit struct {
+	l    *launcher
+	mu   sync.Mutex
+	left int
+}
+
+func (c *credit) done() {
+	c.mu.Lock()
+	c.left--
+	last := c.left == 0
+	c.mu.Unlock()
+	if last {
+		go func() { _ = c.l.conn.Send(wire.Credit, 0, nil) }()
+	}
+}
+
+// feeder writes to one task, in order, in a goroutine that ends with the input or the task.
+// It holds no more than the window of the client.
+type feeder struct {
+	f  *os.File
+	ch chan fed
+
+	mu   sync.Mutex
+	over bool
+}
+
+type fed struct {
+	data []byte // nil: the end
+	done func()
+}
+
+func newFeeder(f *os.File) *feeder {
+	in := &feeder{f: f, ch: make(chan fed, wire.InputWindow+1)}
+	go in.run()
+	return in
+}
+
+func (in *feeder) put(data []byte, done func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.over {
+		select {
+		case in.ch <- fed{data, done}:
+			if data == nil {
+				in.over = true
+				close(in.ch)
+			}
+			return
+		default: // a client that ignores its window loses what is beyond it
+		}
+	}
+	if done != nil {
+		done()
+	}
+}
+
+// close ends it with its task.
+func (in *feeder) close() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.over {
+		in.over = true
+		close(in.ch)
+	}
+	_ = in.f.Close() // wakes a write that nobody reads
+}
+
+func (in *feeder) run() {
+	broken := false
+	for x := range in.ch {
+		if x.data == nil {
+			break
+		}
+		if !broken {
+			_, err := in.f.Write(x.data)
+			broken = err != nil
+		}
+		x.done()
+	}
+	_ = in.f.Close()
+	for x := range in.ch { // after the end
+		if x.done != nil {
+			x.done()
+		}
+	}
+}
