@@ -46,8 +46,11 @@ type Scheduler struct {
 	Preempt      string        `mapstructure:"preempt"`
 	GuardAfter   time.Duration `mapstructure:"guard_after"` // 0: off
 	GuardPercent int           `mapstructure:"guard_percent"`
-	HalfLife     time.Duration `mapstructure:"fair_half_life"`
-	UserCards    int           `mapstructure:"user_cards"` // 0: no cap
+	// PreemptHysteresis is in percent: 200 is twice.
+	PreemptHysteresis int           `mapstructure:"preempt_hysteresis"`
+	MinRunMax         time.Duration `mapstructure:"min_run_max"`
+	HalfLife          time.Duration `mapstructure:"fair_half_life"`
+	UserCards         int           `mapstructure:"user_cards"` // 0: no cap
 }
 
 // Account is a group of users whose use is counted together.
@@ -86,7 +89,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings(),
-		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10,
+		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 200,
 			HalfLife: sched.DefaultHalfLife}}
 }
 
@@ -152,6 +155,7 @@ func (c *Controller) fillOrder() {
 func (c *Controller) Policy() sched.Policy {
 	p := sched.Policy{Partitions: c.Partitions, Claims: c.Reservations, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
 		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
+		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax,
 		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait}
 	for _, a := range c.Accounts {
 		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share)})

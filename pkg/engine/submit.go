@@ -78,6 +78,13 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
 		return nil, nil, err
 	}
+	if most := e.opt.Policy.MaxMinRun; most > 0 && s.MinRun > most {
+		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", s.MinRun, most),
+			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
+	}
+	if _, err := cluster.ParseConstraint(s.Constraint); err != nil {
+		return nil, nil, err
+	}
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
 		return nil, nil, err
 	}

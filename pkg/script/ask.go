@@ -247,17 +247,7 @@ func setReservation(a *Ask, v string) error {
 }
 
 func setConstraint(a *Ask, v string) error {
-	if strings.ContainsAny(v, "[]()*,! ") {
-		return bad("only names joined by & or | are understood", "write --constraint='a100&nvlink' or --constraint='a100|h100'")
-	}
-	for _, n := range strings.FieldsFunc(v+" ", func(r rune) bool { return r == '&' || r == '|' }) {
-		if strings.TrimSpace(n) == "" && strings.Trim(v, "&|") != v {
-			return bad("a name is missing beside & or |", "write --constraint='a100&nvlink'")
-		}
-	}
-	if strings.Contains(v, "&") && strings.Contains(v, "|") {
-		return bad("& and | together need parentheses, which are not understood", "use one of them")
-	}
+	// What it means is read by the controller, which names the column of a mistake.
 	return textInto(&a.Spec.Constraint, v)
 }
 
