@@ -17,7 +17,7 @@ import (
 
 // select_ makes the query of the choices.
 func (q *squeue) select_(ctx context.Context, c *client.Client) error {
-	q.query = api.JobQuery{Accounts: q.accounts, Names: q.names, Partitions: q.partitions}
+	q.query = api.JobQuery{Accounts: q.accounts, Names: q.names}
 	var err error
 	if q.query.States, q.query.All, err = States(q.states); err != nil {
 		return err
