@@ -63,7 +63,7 @@ func Run(args []string, s slurm.Streams) int {
 // values are optional: people write both, and squeue reads both.
 func (q *squeue) behind(rest []string) []string {
 	if q.jobFlag && q.jobs == nil && len(rest) > 0 {
-		q.jobs, rest = splitIDs(rest[0]), rest[1:]
+		q.jobs, rest = slurm.SplitIDs(rest[0]), rest[1:]
 	}
 	if q.stepFlag && q.steps == nil && len(rest) > 0 {
 		q.steps, rest = cmdline.Split(rest[0]), rest[1:]
