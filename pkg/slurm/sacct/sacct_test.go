@@ -155,3 +155,7 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
+
+func TestManual(t *testing.T) {
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Columns(), SstatLists(), SstatColumns())
+}
