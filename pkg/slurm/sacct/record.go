@@ -163,6 +163,8 @@ func (r *record) state() string {
 
 func (r *record) plainState() string {
 	switch {
+	case r.step != nil && r.step.State == api.JobFailed && r.step.Signal != 0:
+		return string(api.JobCancelled) // Slurm's word for a step that a signal ended
 	case r.step != nil:
 		return string(r.step.State)
 	case !r.last:

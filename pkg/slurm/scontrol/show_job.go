@@ -171,10 +171,10 @@ func (c *call) resourceLines(s *shownJob) []string {
 // jobCards is which cards a job has on each node, of --details. Cards are named by UUID
 // where Slurm writes their numbers.
 func jobCards(j *api.Job, cards int64) []string {
-	if cards == 0 {
-		return []string{"JOB_GRES=(null)"}
+	lines := []string{"JOB_GRES=(null)"}
+	if cards > 0 {
+		lines[0] = fmt.Sprintf("JOB_GRES=gpu:%d", cards)
 	}
-	lines := []string{fmt.Sprintf("JOB_GRES=gpu:%d", cards)}
 	for _, n := range j.Nodes {
 		var uuids []string
 		ranks := 0
@@ -189,7 +189,11 @@ func jobCards(j *api.Job, cards int64) []string {
 			}
 		}
 		mem := j.MemoryPerNode + int64(ranks)*j.MemoryBytes
-		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=gpu:%d(UUID:%s)", n, mem>>20, len(uuids), strings.Join(uuids, ",")))
+		gres := ""
+		if len(uuids) > 0 {
+			gres = fmt.Sprintf("gpu:%d(UUID:%s)", len(uuids), strings.Join(uuids, ","))
+		}
+		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=%s", n, mem>>20, gres))
 	}
 	return lines
 }
