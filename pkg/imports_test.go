@@ -26,7 +26,7 @@ var pure = map[string][]string{
 	"cluster":       {"api"},
 	"sched":         {"api", "cluster", "hostlist", "nearest"},
 	"fault":         {},
-	"gang":          {"api", "cluster", "fault", "sched", "watchdog"},
+	"gang":          {"api", "cluster", "fault", "hostlist", "nearest", "sched", "watchdog"},
 	"supervise":     {"api", "fault"},
 	"watchdog":      {"api"},
 	"outpath":       {"api"},

@@ -106,6 +106,18 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	if err := w.endsInTime(j, ev); err != nil {
 		return err
 	}
+	if ev.TimeLimit != nil || ev.Deadline != nil {
+		limit, by := baseLimit(j), j.Deadline
+		if ev.TimeLimit != nil {
+			limit = *ev.TimeLimit
+		}
+		if ev.Deadline != nil {
+			by = *ev.Deadline
+		}
+		if err := w.longerIntoReservation(e, limit, by); err != nil {
+			return err
+		}
+	}
 	if d := ev.Dependency; d != nil {
 		for i := range d.On {
 			if d.On[i].Job >= j.ID {
