@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -206,7 +207,7 @@ func (s *shownJob) arrayText() string {
 	task := strconv.Itoa(*j.ArrayIndex)
 	throttle := ""
 	if s.folded != nil {
-		task = ranges(s.folded)
+		task = jobfield.IndexRanges(s.folded)
 	}
 	if j.ArrayLimit > 0 {
 		throttle = fmt.Sprintf("ArrayTaskThrottle=%d ", j.ArrayLimit)
@@ -215,24 +216,6 @@ func (s *shownJob) arrayText() string {
 		}
 	}
 	return fmt.Sprintf("ArrayJobId=%d ArrayTaskId=%s %s", j.ArrayJobID, task, throttle)
-}
-
-// ranges writes indices as 0-3,5.
-func ranges(idx []int) string {
-	var parts []string
-	for i := 0; i < len(idx); {
-		k := i
-		for k+1 < len(idx) && idx[k+1] == idx[k]+1 {
-			k++
-		}
-		part := strconv.Itoa(idx[i])
-		if k > i {
-			part += "-" + strconv.Itoa(idx[k])
-		}
-		parts = append(parts, part)
-		i = k + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 // stateName is Slurm's word for a state.
