@@ -42,6 +42,7 @@ var cases = []struct {
 	{"jobs", throughput},
 	{"each", oneByOne},
 	{"queue", queueTable},
+	{"squeue", squeueByName},
 }
 
 // command runs a program of the system and gives its output.

@@ -58,6 +58,7 @@ type Node struct {
 	Name        string
 	Address     string
 	Ready       bool   // may take new work
+	Away        bool   // not ready only because it is not connected, for less than node_timeout
 	NotReady    string // why not, for people: "drained: launch failures: ..."
 	CPUs        int
 	MemoryBytes int64

@@ -135,6 +135,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	for j := range e.world.Jobs() {
 		e.requeue(j.ID)
 	}
+	if err := e.restoreClaims(saved.Claims); err != nil {
+		return nil, fmt.Errorf("load the store: %w", err)
+	}
 	e.plan.again = true
 	return e, nil
 }
@@ -254,6 +257,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 	}
 	e.planStarts(now)
 	r.ch = e.world.Take()
+	r.ch.Claims = e.claimsToKeep()
 	if fault.Is(fault.SentUncommitted) {
 		e.publish(&r.ch)
 		e.hub.Wake(r.ch.Dirty)
@@ -377,7 +381,7 @@ var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: 
 	Hint: "free space on the controller's state directory, then submit again"}
 
 func empty(ch *gang.Changes) bool {
-	return len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Events) == 0
+	return ch.Claims == nil && len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Events) == 0
 }
 
 // Do hands in an event and waits until what it changed is on disk and published.

@@ -21,6 +21,7 @@ type planning struct {
 	planner sched.Planner
 	running []*sched.Running // by job
 	last    sched.Plan
+	kept    []sched.Claim // as the store has them
 	again   bool          // something changed since the last plan, or that one was cut short
 	next    time.Duration // when the plan is to be made again though nothing happens; 0: never
 }

@@ -47,13 +47,15 @@ func (w *World) refresh(h *host) {
 			notReady += ": " + reason
 		}
 	}
-	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) {
+	// Its word is missing, not its health: what waits for it goes on waiting.
+	away := state == api.NodeUnknown || state == api.NodeSuspect
+	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) && n.Res.Away == away {
 		return
 	}
 	n = w.editNode(h)
 	n.State, n.Reason = state, reason
 	res := *n.Res
-	res.Ready, res.NotReady = state == api.NodeUp, notReady
+	res.Ready, res.NotReady, res.Away = state == api.NodeUp, notReady, away
 	n.Res = &res
 	w.room = true
 }

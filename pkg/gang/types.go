@@ -270,6 +270,7 @@ type Changes struct {
 	Purged  []int64     // jobs that left memory; they stay in the store
 	NextID  int64       // the smallest id never given out
 	NextSeq int64
+	Claims  []byte // what the planner keeps for waiting gangs, which is its own matter; nil: as before
 	// Not stored:
 	Seen  []*Node  // nodes of which only the card samples changed, for the snapshot; none that is in Nodes
 	Dirty []string // nodes whose desired set changed
@@ -331,4 +332,5 @@ type Saved struct {
 	Keys    map[string]int64 // submission keys still remembered
 	NextID  int64
 	NextSeq int64
+	Claims  []byte // as committed last; nil: never
 }

@@ -85,7 +85,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		pl.unbook(at)
 		return
 	}
-	if b := &pl.booked[at]; b.isMove() && len(b.Victims) == 0 {
+	if b := &pl.booked[at]; b.isMove() && len(b.Victims) == 0 && !b.away {
 		// Its victims are gone, so that its places are free: looked for again, they could be
 		// others, of which a part was never cleared.
 		slots := b.Slots
@@ -160,12 +160,22 @@ func (pl *planner) keep(b booking) bool {
 		return false
 	}
 	b.grants = pl.claimGrants(&b)
+	away := false
 	for _, g := range b.grants {
-		if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
+		if n := pl.levels[0].nodes[g.at]; !n.Ready && n.Away {
+			away = true
+		} else if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
 	b.Victims = pl.victimsLeft(b.Victims)
+	if away {
+		// Until the node is back, or is lost, nobody knows when the places are free.
+		b.away = true
+		b.At = time.Time{}
+		pl.book(b)
+		return true
+	}
 	if b.isMove() && len(b.Victims) == 0 && !pl.vacant(b.grants) {
 		// A victim was refused, or something else came between: a plain claim.
 		b.Until = time.Time{}

@@ -39,6 +39,7 @@ func TestPlansRememberNothingThatMatters(t *testing.T) {
 			if at := rapid.IntRange(0, len(nodes)*3).Draw(t, "node"); at < len(nodes) {
 				n := *v.Nodes[at]
 				n.Ready = !n.Ready
+				n.Away = !n.Ready && rapid.Bool().Draw(t, "away")
 				next := append([]*cluster.Node(nil), v.Nodes...)
 				next[at] = &n
 				v.Nodes = next

@@ -98,6 +98,7 @@ type booking struct {
 	Claim
 	c      *Candidate
 	grants []nodeGrant
+	away   bool // one of its nodes is
 }
 
 // shape is what is known about all asks that are equal.

@@ -52,6 +52,7 @@ type data struct {
 	Checkpoints     map[int64]checkpoints
 	Releases        []store.Release // oldest first
 	Runs            []store.Run     // oldest first
+	Claims          []byte
 }
 
 type jobRow struct {
@@ -209,7 +210,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return 0, s.dead
 	}
 	nextID, nextSeq := max(d.d.NextID, ch.NextID), max(d.d.NextSeq, ch.NextSeq)
-	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Events)+len(ch.Steps) == 0 && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
+	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Events)+len(ch.Steps) == 0 && ch.Claims == nil && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
 		return d.d.Lineage, nil
 	}
 	if d.full && d.d.hasNewJobs(ch) {
@@ -295,6 +296,9 @@ func (b *batch) encode(ch *gang.Changes, d *data) error {
 		}
 		job, at := st.JobID, st.Epoch<<stepBits|number
 		b.add(func(d *data) { putTwo(d.Steps, job, at, enc) })
+	}
+	if claims := slices.Clone(ch.Claims); claims != nil {
+		b.add(func(d *data) { d.Claims = claims })
 	}
 	for _, n := range ch.Nodes {
 		enc, err := row.Node(n)

@@ -78,7 +78,7 @@ func (d *data) job(id int64, specs map[string]*api.Spec) (*gang.Job, error) {
 func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Saved, error) {
 	out := &gang.Saved{Keys: make(map[string]int64)}
 	err := s.reading(ctx, func(d *data) (err error) {
-		out.NextID, out.NextSeq = d.NextID, d.NextSeq
+		out.NextID, out.NextSeq, out.Claims = d.NextID, d.NextSeq, slices.Clone(d.Claims)
 		if out.Jobs, err = d.jobs(func(r *jobRow) bool { return r.Ended == nil || r.Ended.After(keep) }); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type statements struct {
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
 	release, specGone       *statement
-	step, run               *statement
+	step, run, claims       *statement
 }
 
 func prepareStatements(w *writer) (statements, error) {
@@ -48,6 +48,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
 		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
+		{&st.claims, 1, "INSERT INTO claims (one, data) VALUES (1, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
 	} {
 		s, err := w.prepare(p.text, p.args)
@@ -120,7 +121,11 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 
 // rows counts what a batch writes.
 func rows(ch *gang.Changes) int {
-	return len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events) + len(ch.Steps)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events) + len(ch.Steps)
+	if ch.Claims != nil {
+		n++
+	}
+	return n
 }
 
 // hasNewJobs: ids are given out in order, so a job is new when no commit has covered its id.
@@ -186,6 +191,11 @@ func (s *Store) batch(ch *gang.Changes) error {
 			return err
 		}
 		if err := s.st.node.run(n.Name, string(data)); err != nil {
+			return err
+		}
+	}
+	if ch.Claims != nil {
+		if err := s.st.claims.run(string(ch.Claims)); err != nil {
 			return err
 		}
 	}

@@ -56,6 +56,9 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Saved, error) {
 		if err := r.tx.QueryRowContext(ctx, "SELECT next_id, next_seq FROM meta").Scan(&out.NextID, &out.NextSeq); err != nil {
 			return err
 		}
+		if err := r.each(func(scan func(...any) error) error { return scan(&out.Claims) }, "SELECT data FROM claims"); err != nil {
+			return err
+		}
 		live, err := r.jobs("ended IS NULL", "")
 		if err != nil {
 			return err

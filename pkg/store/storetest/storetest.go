@@ -42,6 +42,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"counters never go back", testCounters},
 		{"counters are advanced", testAdvance},
 		{"an empty batch is no commit", testEmptyBatch},
+		{"claims come back", testClaims},
 		{"values given to Commit are the caller's again", testNoAlias},
 		{"opened twice", testLocked},
 		{"closed", testClosed},
@@ -344,6 +345,28 @@ func testEmptyBatch(t *testing.T, p Place) {
 		t.Errorf("an empty batch: lineage %d, %v", n, err)
 	}
 	mustCommit(t, s, &gang.Changes{NextID: 3}) // a counter moved: an id was given out
+}
+
+func testClaims(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	if got := mustLoad(t, s, time.Time{}).Claims; got != nil {
+		t.Errorf("an empty store has claims %q", got)
+	}
+	first := []byte(`[1]`)
+	mustCommit(t, s, &gang.Changes{Claims: first})
+	first[1] = '9'
+	mustCommit(t, s, Submitted(NewJob(1, 1))) // says nothing of claims
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, p)
+	if got := mustLoad(t, s, time.Time{}).Claims; string(got) != "[1]" {
+		t.Errorf("claims %q, want [1]", got)
+	}
+	mustCommit(t, s, &gang.Changes{Claims: []byte("[]")})
+	if got := mustLoad(t, s, time.Time{}).Claims; string(got) != "[]" {
+		t.Errorf("claims %q, want []", got)
+	}
 }
 
 func testNoAlias(t *testing.T, p Place) {

@@ -116,6 +116,7 @@ type resources struct {
 	Name        string   `json:"name"`
 	Address     string   `json:"address,omitempty"`
 	Ready       bool     `json:"ready,omitempty"`
+	Away        bool     `json:"away,omitempty"`
 	NotReady    string   `json:"not_ready,omitempty"`
 	CPUs        int      `json:"cpus"`
 	MemoryBytes int64    `json:"memory_bytes"`
@@ -167,7 +168,7 @@ func Node(n *gang.Node) ([]byte, error) {
 }
 
 func encodeResources(n *cluster.Node) *resources {
-	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, NotReady: n.NotReady, CPUs: n.CPUs,
+	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.CPUs,
 		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
@@ -200,7 +201,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 }
 
 func decodeResources(r *resources) *cluster.Node {
-	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, NotReady: r.NotReady, CPUs: r.CPUs,
+	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, CPUs: r.CPUs,
 		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
