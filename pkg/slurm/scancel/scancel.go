@@ -232,6 +232,7 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 		text, step := jobfield.IDText(j), ""
 		if at >= 0 && targets[at].step != "" {
 			step = targets[at].step
+			text = strings.TrimSuffix(targets[at].text, "."+step)
 		}
 		c.act(ctx, j, text, step)
 	}
@@ -248,8 +249,11 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 
 func (t *target) names(j *api.Job) bool {
 	return slices.ContainsFunc(t.refs, func(r api.JobRef) bool {
-		if r.Index >= 0 {
+		switch {
+		case r.Index >= 0:
 			return j.ArrayIndex != nil && j.ArrayJobID == r.ID && *j.ArrayIndex == r.Index
+		case t.step != "": // a step is of one job
+			return j.JobID == r.ID
 		}
 		return j.JobID == r.ID || j.ArrayIndex != nil && j.ArrayJobID == r.ID
 	})
