@@ -209,14 +209,12 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
-	cards := 0
 	for _, s := range r.Slots {
-		cards += len(s.Cards)
 		if !slices.Contains(a.Nodes, s.Node) {
 			a.Nodes = append(a.Nodes, s.Node)
 		}
 	}
-	if !r.Ended.IsZero() {
+	if _, cards := taken(spec, r.Slots, ""); !r.Ended.IsZero() {
 		a.GPUSeconds = int64(cards) * int64(r.Ended.Sub(r.Started)/time.Second)
 	}
 	return a
