@@ -95,6 +95,31 @@ func TestCommentIsChanged(t *testing.T) {
 	}
 }
 
+// A message is an event, and nothing of the job is different after it.
+func TestMessage(t *testing.T) {
+	r := newRig(t, memstore.New())
+	id := r.submit("", spec(1))
+	say := func(text string) string {
+		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Message: &text}, me, anyone)
+		if err == nil && reply.Results[0].Error != nil {
+			err = reply.Results[0].Error
+		}
+		return errText(err)
+	}
+	if got := say("the disk is full"); got != "" {
+		t.Error(got)
+	}
+	if got := say("a\x1b[2J"); got != "a message may have 1 to 1024 bytes and no control characters" {
+		t.Error(got)
+	}
+	evs, _, err := r.Events(t.Context(), id, 0, 0)
+	if err != nil || !slices.ContainsFunc(evs, func(e api.Event) bool {
+		return e.Type == api.EventMessage && e.Text == "the disk is full ("+me.User+")"
+	}) {
+		t.Errorf("%v %+v", err, evs)
+	}
+}
+
 // Cards that two ranks name are counted once.
 func TestTaken(t *testing.T) {
 	s := &api.Spec{Size: 4, CPUsPerRank: 2}

@@ -19,13 +19,19 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	if grace == 0 {
 		grace = e.opt.Settings.Grace
 	}
-	out := e.line(j)
+	var out api.Job
+	now := e.opt.Clock.Now().Wall
+	e.line(&out, j, now)
+	if out.State == api.JobPending {
+		_, out.Why = e.waits(j, now, true)
+	}
 	out.UID, out.Account, out.StateCode, out.Held, out.Launch = j.UID, spec.Account, out.State.Code(), j.Held, spec.Launch
 	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
 	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
+	out.Reservation, out.Switches = spec.Reservation, spec.Switches
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, gang.CommentOf(j), spec.Roles
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
@@ -56,8 +62,8 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 }
 
 // line is the part of a job that the usual table shows.
-func (e *Engine) line(j *gang.Job) api.Job {
-	out := api.Job{
+func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
+	*out = api.Job{
 		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: j.Partition, State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
 		TimeLimitSeconds: int64(gang.RunTime(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
@@ -76,7 +82,7 @@ func (e *Engine) line(j *gang.Job) api.Job {
 	}
 	switch s := out.State; {
 	case s == api.JobPending:
-		out.Reason, out.Why = e.waits(j)
+		out.Reason, _ = e.waits(j, now, false)
 	case gang.AwaitsReady(j):
 		out.Reason = "NotReady"
 	case s.Ended() && s != api.JobCompleted && j.Waits != "":
@@ -84,7 +90,6 @@ func (e *Engine) line(j *gang.Job) api.Job {
 	case s.Ended() && s != api.JobCompleted:
 		out.Reason = endReason(s, out.Cause)
 	}
-	return out
 }
 
 // minNodes is the fewest nodes that a gang can start on, by what it asked for.
@@ -125,9 +130,10 @@ func endReason(s api.JobState, c api.Cause) string {
 
 // waits says why a pending job is not admitted: what keeps it from being a candidate at
 // all, else what the last plan found.
-func (e *Engine) waits(j *gang.Job) (word, text string) {
-	now := e.opt.Clock.Now().Wall
+func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string) {
 	switch {
+	case j.Held != "" && j.Held != "admin" && !say:
+		return "JobHeldUser", ""
 	case j.Held == "admin":
 		return "JobHeldAdmin", "held by an admin; only an admin may release it (gctl release)"
 	case j.Held != "":
@@ -139,7 +145,14 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}
-	if r, ok := e.view.reason(j.ID); ok {
+	if word, text := e.awaitsReservation(j, now); word != "" {
+		return word, text
+	}
+	if !say {
+		if word, ok := e.view.word(j.ID); ok {
+			return word, ""
+		}
+	} else if r, ok := e.view.reason(j.ID); ok {
 		return r.Word, r.Text
 	}
 	if word, text := e.fenced(j); word != "" {
@@ -235,13 +248,15 @@ func attemptCode(r *gang.EpochRow) int {
 
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
-	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions}
+	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions,
+		Switches: e.opt.Policy.Switches}
 	if out.Partitions == nil {
 		out.Partitions = []api.Partition{}
 	}
 	for _, n := range e.view.allNodes() {
 		out.Nodes = append(out.Nodes, showNode(n))
 	}
+	e.showReservations(out.Nodes)
 	return out
 }
 

@@ -17,6 +17,7 @@ type Candidate struct {
 	Nice     int64 // what was taken off: it orders, but makes nobody a victim
 	Size     int   // ranks
 	Submit   time.Time
+	Eligible time.Time // since when it could have started; zero: Submit
 	Ask      *cluster.Ask
 	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
 	User     string
@@ -96,6 +97,8 @@ type View struct {
 	// where it is: one that moved to whatever looks emptiest now would meet, at each new
 	// place, small gangs that were let in while it stood elsewhere.
 	Claims []Claim
+	// Windows are the reservations: nodes that are for a time only for some.
+	Windows []Window
 }
 
 // Plan is the decision. The engine re-checks each start against the newest state.
@@ -117,6 +120,16 @@ func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
 		return Reason{}, false
 	}
 	return v.reason(job), true
+}
+
+// Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,
+// cost more than the plan did.
+func (p *Plan) Word(job int64, cl *Class) (string, bool) {
+	v := p.why[cl]
+	if v == nil {
+		return "", false
+	}
+	return v.wordFor(job), true
 }
 
 // Reasons are those of all candidates of a queue that stay, in its order.

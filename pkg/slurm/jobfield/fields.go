@@ -101,7 +101,7 @@ var common = []Field{
 	at('S', names("starttime"), "START_TIME", Started),
 	text('u', names("username"), "USER", func(r *Row) string { return r.User }),
 	value('U', names("userid"), "UID", func(r *Row) int64 { return int64(r.UID) }),
-	constant('v', names("reservation"), "RESERVATION", "(null)"),
+	text('v', names("reservation"), "RESERVATION", func(r *Row) string { return orNull(r.Reservation) }),
 	at('V', names("submittime"), "SUBMIT_TIME", func(r *Row) time.Time { return r.SubmitTime }),
 	constant('w', names("wckey"), "WCKEY", "(null)"),
 	constant('W', names("licenses"), "LICENSES", "(null)"),

@@ -193,12 +193,10 @@ func check(name string, text []byte) error {
 func test(ctx context.Context, p *submit.Prepared, req *script.Request, s slurm.Streams) error {
 	reply, err := p.Test(ctx)
 	if err != nil {
-		why, _ := words(err)
-		var refused *api.Error
-		if errors.As(err, &refused) && refused.Error() != why {
-			s.Errorf("sbatch", "%s", refused.Error())
-		}
-		return cmdline.Bare("allocation failure: " + why)
+		why, _, detail := words(err)
+		fmt.Fprintln(s.Err, "allocation failure: "+why)
+		beside(s, detail)
+		return cmdline.Status(1)
 	}
 	nodes, now := strings.CutPrefix(strings.TrimSpace(reply.Why), "would start now on ")
 	if !now {
