@@ -173,6 +173,7 @@ const (
 	EventReleased       EventType = "released"
 	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
+	EventMessage        EventType = "message"             // Text: what a person has to say of the job
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"

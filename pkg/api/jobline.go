@@ -129,11 +129,14 @@ func AppendLine(b []byte, j *Job) []byte {
 // ReadLines reads what AppendLineHeader and AppendLine wrote. A text that does not end with
 // a whole line is an error: it broke off.
 func ReadLines(r io.Reader) ([]Job, error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
+	var b strings.Builder
+	if l, ok := r.(interface{ Len() int }); ok { // all that is left: a reader that grows copies more than it reads
+		b.Grow(l.Len())
+	}
+	if _, err := io.Copy(&b, r); err != nil {
 		return nil, err
 	}
-	text := string(b)
+	text := b.String()
 	if !strings.HasSuffix(text, "\n") {
 		return nil, io.ErrUnexpectedEOF
 	}

@@ -24,6 +24,9 @@ const maxHeaderBytes = 64 << 10
 // maxChunk bounds the size line of one chunk's claim; ours are a few kilobytes.
 const maxChunk = 1 << 30
 
+// maxTrusted bounds what is made room for on the answer's word alone.
+const maxTrusted = 64 << 20
+
 var past = time.Unix(1, 0)
 
 // response is an answer whose body is being read.
@@ -138,6 +141,14 @@ func (r *response) Read(p []byte) (int, error) {
 		err = context.Cause(r.ctx)
 	}
 	return n, err
+}
+
+// Len is how much of the body is left, as far as the answer said.
+func (r *response) Len() int {
+	if s, ok := r.body.(*sized); ok {
+		return int(min(s.left, maxTrusted))
+	}
+	return 0
 }
 
 // Close ends the call.

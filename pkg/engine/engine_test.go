@@ -39,7 +39,7 @@ func (n *nullRecorder) Commit(time.Duration, int) {
 // rig is an engine with nodes played by the test: what a node is told appears in wake.
 type rig struct {
 	*Engine
-	t    *testing.T
+	t    testing.TB
 	rec  *nullRecorder
 	end  func() error // stops the engine and gives what Run returned
 	woke chan string
@@ -54,9 +54,9 @@ func (r *rig) Wake(nodes []string) {
 	}
 }
 
-func newRig(t *testing.T, st store.Store) *rig { return newRigWith(t, st, func(*Options) {}) }
+func newRig(t testing.TB, st store.Store) *rig { return newRigWith(t, st, func(*Options) {}) }
 
-func newRigWith(t *testing.T, st store.Store, edit func(*Options)) *rig {
+func newRigWith(t testing.TB, st store.Store, edit func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, rec: &nullRecorder{}, woke: make(chan string, 10000)}
 	opt := Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -545,7 +545,7 @@ func TestFencedJobSaysWhy(t *testing.T) {
 	r := newRig(t, memstore.New())
 	left := []gang.Left{{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Ran: true}}
 	r.view.putNode(&gang.Node{Name: "n2", State: api.NodeLost, Left: left})
-	word, text := r.waits(&gang.Job{ID: 7, Epoch: 2, Spec: &api.Spec{}})
+	word, text := r.waits(&gang.Job{ID: 7, Epoch: 2, Spec: &api.Spec{}}, time.Now(), true)
 	want := "attempt 2 may still run on n2 (lost); it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence n2"
 	if word != "NodeDown" || text != want {
 		t.Errorf("%s: %s", word, text)

@@ -219,8 +219,10 @@ func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
 		return nil, err
 	}
 	b := api.AppendLineHeader(make([]byte, 0, 256+160*len(jobs)))
+	now := e.opt.Clock.Now().Wall
+	var line api.Job
 	for _, j := range jobs {
-		line := e.line(j)
+		e.line(&line, j, now)
 		b = api.AppendLine(b, &line)
 	}
 	return b, nil

@@ -19,7 +19,12 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	if grace == 0 {
 		grace = e.opt.Settings.Grace
 	}
-	out := e.line(j)
+	var out api.Job
+	now := e.opt.Clock.Now().Wall
+	e.line(&out, j, now)
+	if out.State == api.JobPending {
+		_, out.Why = e.waits(j, now, true)
+	}
 	out.UID, out.Account, out.StateCode, out.Held, out.Launch = j.UID, spec.Account, out.State.Code(), j.Held, spec.Launch
 	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
@@ -57,8 +62,8 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 }
 
 // line is the part of a job that the usual table shows.
-func (e *Engine) line(j *gang.Job) api.Job {
-	out := api.Job{
+func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
+	*out = api.Job{
 		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: j.Partition, State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
 		TimeLimitSeconds: int64(gang.RunTime(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
@@ -77,7 +82,7 @@ func (e *Engine) line(j *gang.Job) api.Job {
 	}
 	switch s := out.State; {
 	case s == api.JobPending:
-		out.Reason, out.Why = e.waits(j)
+		out.Reason, _ = e.waits(j, now, false)
 	case gang.AwaitsReady(j):
 		out.Reason = "NotReady"
 	case s.Ended() && s != api.JobCompleted && j.Waits != "":
@@ -85,7 +90,6 @@ func (e *Engine) line(j *gang.Job) api.Job {
 	case s.Ended() && s != api.JobCompleted:
 		out.Reason = endReason(s, out.Cause)
 	}
-	return out
 }
 
 // minNodes is the fewest nodes that a gang can start on, by what it asked for.
@@ -126,9 +130,10 @@ func endReason(s api.JobState, c api.Cause) string {
 
 // waits says why a pending job is not admitted: what keeps it from being a candidate at
 // all, else what the last plan found.
-func (e *Engine) waits(j *gang.Job) (word, text string) {
-	now := e.opt.Clock.Now().Wall
+func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string) {
 	switch {
+	case j.Held != "" && j.Held != "admin" && !say:
+		return "JobHeldUser", ""
 	case j.Held == "admin":
 		return "JobHeldAdmin", "held by an admin; only an admin may release it (gctl release)"
 	case j.Held != "":
@@ -143,7 +148,11 @@ func (e *Engine) waits(j *gang.Job) (word, text string) {
 	if word, text := e.awaitsReservation(j, now); word != "" {
 		return word, text
 	}
-	if r, ok := e.view.reason(j.ID); ok {
+	if !say {
+		if word, ok := e.view.word(j.ID); ok {
+			return word, ""
+		}
+	} else if r, ok := e.view.reason(j.ID); ok {
 		return r.Word, r.Text
 	}
 	if word, text := e.fenced(j); word != "" {
@@ -213,14 +222,12 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
-	cards := 0
 	for _, s := range r.Slots {
-		cards += len(s.Cards)
 		if !slices.Contains(a.Nodes, s.Node) {
 			a.Nodes = append(a.Nodes, s.Node)
 		}
 	}
-	if !r.Ended.IsZero() {
+	if _, cards := taken(spec, r.Slots, ""); !r.Ended.IsZero() {
 		a.GPUSeconds = int64(cards) * int64(r.Ended.Sub(r.Started)/time.Second)
 	}
 	return a

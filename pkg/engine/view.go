@@ -158,6 +158,13 @@ func (v *view) reason(id int64) (sched.Reason, bool) {
 	return v.plan.Reason(id, v.classes[id])
 }
 
+// word is that of reason alone.
+func (v *view) word(id int64) (string, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.plan.Word(id, v.classes[id])
+}
+
 // snapshot collects the jobs for which keep is true, by id.
 func (v *view) snapshot(keep func(*gang.Job) bool) []*gang.Job {
 	v.mu.RLock()

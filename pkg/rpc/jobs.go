@@ -35,6 +35,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 			return err
 		}
 		w.Header().Set("Content-Type", api.LinesType)
+		w.Header().Set("Content-Length", strconv.Itoa(len(lines)))
 		_, err = w.Write(lines)
 		return err
 	}

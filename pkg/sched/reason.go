@@ -94,11 +94,18 @@ func (pl *planner) claimants() []int64 {
 }
 
 func (v *verdict) reason(job int64) Reason {
-	r := Reason{Job: job, Word: v.word, Text: v.text()}
-	if v.word == WordResources && job != v.first {
-		r.Word, r.Text = WordPriority, fmt.Sprintf("behind job %d, which asks for the same; %s", v.first, r.Text)
+	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text()}
+	if r.Word != v.word {
+		r.Text = fmt.Sprintf("behind job %d, which asks for the same; %s", v.first, r.Text)
 	}
 	return r
+}
+
+func (v *verdict) wordFor(job int64) string {
+	if v.word == WordResources && job != v.first {
+		return WordPriority
+	}
+	return v.word
 }
 
 func (v *verdict) text() string {

@@ -122,6 +122,16 @@ func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
 	return v.reason(job), true
 }
 
+// Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,
+// cost more than the plan did.
+func (p *Plan) Word(job int64, cl *Class) (string, bool) {
+	v := p.why[cl]
+	if v == nil {
+		return "", false
+	}
+	return v.wordFor(job), true
+}
+
 // Reasons are those of all candidates of a queue that stay, in its order.
 func (p *Plan) Reasons(q *Queue) []Reason {
 	starts := make(map[int64]bool, len(p.Starts))

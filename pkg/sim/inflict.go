@@ -267,6 +267,8 @@ func (r *run) toJob(f *Fault, id int64) bool {
 		r.order(gang.Requeue{Job: id, By: "ada"}, nil)
 	case Preempt:
 		r.order(gang.Preempt{Job: id, For: "job 1"}, nil)
+	case Update:
+		r.order(r.update(f, id), nil)
 	case HoldJob:
 		r.order(gang.Hold{Job: id}, nil)
 	case ReleaseJob:

@@ -21,6 +21,7 @@ type proc struct {
 	killed bool // KILL was delivered: it never runs again
 	termed bool
 	ended  bool
+	ready  bool // said READY=1
 }
 
 // spawn starts the main process of a rank, and what that starts.
@@ -42,6 +43,9 @@ func (s *shimProc) spawn(rank int) *proc {
 	}
 	if b.Checkpoints {
 		p.saveEach(life / 3)
+	}
+	if b.Ready > 0 {
+		p.after(b.Ready, func() { p.ready = !p.ended })
 	}
 	return p
 }

@@ -37,6 +37,7 @@ func Settings() *api.Settings {
 	s.Lease = 40 * time.Second
 	s.RetryBackoff = time.Second
 	s.RetryBackoffMax = 8 * time.Second
+	s.HistoryJobs = 0   // see History
 	s.LaunchStrikes = 0 // see random: refused launches would take every node out
 	return &s
 }
@@ -71,6 +72,10 @@ type Job struct {
 	AfterOK    int  // index+1 of an earlier job that has to complete first, 0: none
 	Lead0      bool // rank 0 is a role of its own, whose end is that of the gang
 
+	// ReadyTimeout makes a gate of READY=1, 0: none.
+	ReadyTimeout time.Duration
+	Deadline     time.Duration // after At, 0: none
+
 	Runs Behaviour
 }
 
@@ -83,6 +88,7 @@ type Behaviour struct {
 	// time instead.
 	FailEpochs, FailRank, FailCode int
 	OnTerm                         TermReaction
+	Ready                          time.Duration // after its start a rank says READY=1; 0: never
 	// Daemon: each rank leaves a child in the background, which only KILL ends.
 	Daemon bool
 	// Checkpoints: each rank puts one when it is told to stop, and each third of For.
@@ -155,6 +161,7 @@ const (
 	Preempt    Kind = "preempt"
 	HoldJob    Kind = "hold"
 	ReleaseJob Kind = "release"
+	Update     Kind = "update"      // what is changed of Job: see update
 	Resubmit   Kind = "resubmit"    // the same submission with the same key
 	LoseAnswer Kind = "lose-answer" // the client of Job's submission does not get its next answers for For
 	DrainNode  Kind = "drain-node"

@@ -75,8 +75,8 @@ var common = []Field{
 	text('E', names("dependency"), "DEPENDENCY", func(r *Row) string { return orNull(r.Dependency) }),
 	text('f', names("feature"), "FEATURES", func(r *Row) string { return orNull(r.Constraint) }),
 	value('F', names("arrayjobid"), "ARRAY_JOB_ID", arrayID),
-	text('g', names("groupname"), "GROUP", groupName),
-	text('G', names("groupid"), "GROUP", groupID),
+	text('g', names("groupname"), "GROUP", func(r *Row) string { return GroupName(r.GID) }),
+	value('G', names("groupid"), "GROUP", func(r *Row) int64 { return int64(r.GID) }),
 	text('h', names("oversubscribe", "shared"), "OVER_SUBSCRIBE", overSubscribe),
 	constant('H', names("sockets"), "SOCKETS_PER_NODE", "*"),
 	{Letter: 'i', Names: names("jobarrayid"), Head: "JOBID", Text: ID, Compare: CompareIDs},
@@ -91,7 +91,6 @@ var common = []Field{
 	lasting('M', names("timeused"), "TIME", func(r *Row) string { return Elapsed(Used(r)) }, func(r *Row) int64 { return int64(Used(r)) }),
 	text('n', names("reqnodes"), "REQ_NODES", func(r *Row) string { return hostlist.Compress(r.NodeList) }),
 	nodes('N', names("nodelist"), "NODELIST", func(r *Row) string { return hostlist.Compress(r.Nodes) }),
-	text('o', names("command"), "COMMAND", func(r *Row) string { return orNull(r.Command) }),
 	constant('O', names("contiguous"), "CONTIGUOUS", "0"),
 	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string { return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32-1)) }, Compare: number(priority)},
 	text('P', names("partition"), "PARTITION", func(r *Row) string { return r.Partition }),
@@ -127,6 +126,7 @@ var common = []Field{
 // gqueues is what gqueue alone has, or writes otherwise than squeue.
 var gqueues = []Field{
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", everyReason),
+	text('o', names("command"), "COMMAND", func(r *Row) string { return orNull(r.Command) }),
 	{Letter: 't', Names: names("statecompact"), Head: "ST", Text: code, Compare: number(stateOrder)},
 	{Letter: 'T', Names: names("state"), Head: "STATE", Text: func(r *Row) string { return string(r.State) }, Compare: number(stateOrder)},
 	text(0, names("exit_code"), "EXIT_CODE", func(r *Row) string { return ExitCode(r.ExitCode, r.Signal) }),
