@@ -5,10 +5,13 @@ import (
 	"gangd/pkg/cli"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sacct"
+	"gangd/pkg/slurm/sacctmgr"
 )
 
 // bySlurmsName is what answers when the program is called by one of Slurm's names.
-var bySlurmsName = map[string]slurm.Runner{"sacct": sacct.Run}
+var bySlurmsName = map[string]slurm.Runner{
+	"sacct": sacct.Run, "sstat": sacct.Sstat, "sacctmgr": sacctmgr.Run, "sshare": sacctmgr.Sshare, "sprio": sacctmgr.Sprio,
+}
 
 func main() {
 	slurm.Main(bySlurmsName)

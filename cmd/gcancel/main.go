@@ -4,10 +4,11 @@ package main
 import (
 	"gangd/pkg/cli"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/scancel"
 )
 
 // bySlurmsName is what answers when the program is called by one of Slurm's names.
-var bySlurmsName = map[string]slurm.Runner{}
+var bySlurmsName = map[string]slurm.Runner{"scancel": scancel.Run}
 
 func main() {
 	slurm.Main(bySlurmsName)

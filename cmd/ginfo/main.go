@@ -4,10 +4,11 @@ package main
 import (
 	"gangd/pkg/cli"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/sinfo"
 )
 
 // bySlurmsName is what answers when the program is called by one of Slurm's names.
-var bySlurmsName = map[string]slurm.Runner{}
+var bySlurmsName = map[string]slurm.Runner{"sinfo": sinfo.Run}
 
 func main() {
 	slurm.Main(bySlurmsName)

@@ -4,11 +4,12 @@ package main
 import (
 	"gangd/pkg/program"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/sbatch"
 	"gangd/pkg/submit"
 )
 
 // bySlurmsName is what answers when the program is called by one of Slurm's names.
-var bySlurmsName = map[string]slurm.Runner{}
+var bySlurmsName = map[string]slurm.Runner{"sbatch": sbatch.Run}
 
 func main() {
 	slurm.Main(bySlurmsName)

@@ -11,6 +11,7 @@
 //	@norm /RE/TEXT/              what differs between two runs of one system, too
 //	@ignore /RE/ WHY             lines that one of the two has, or has otherwise
 //	@differs stdout,exit WHY     whole streams that differ
+//	(@norm and @ignore right below an area hold for all its cases)
 //	@slow                        left out of the bounded run
 //	@accounting                  needs a Slurm with its database
 //

@@ -32,22 +32,36 @@ func (k *kase) equal(text string, s *seen) string {
 	for _, n := range append(slices.Clone(everywhere), k.norms...) {
 		text = n.re.ReplaceAllString(text, n.text)
 	}
+	names := s.names()
 	text = number.ReplaceAllStringFunc(text, func(d string) string {
-		if n, err := strconv.Atoi(d); err == nil && n >= s.first && n <= s.last {
-			return fmt.Sprintf("J%d", n-s.first+1)
+		if name, ok := names[d]; ok {
+			return name
 		}
 		return d
 	})
-	if len(k.ignores) == 0 {
+	ignores := append(slices.Clone(k.ignores), k.general...)
+	if len(ignores) == 0 {
 		return text
 	}
 	var kept []string
 	for _, line := range strings.Split(text, "\n") {
-		if !slices.ContainsFunc(k.ignores, func(i ignore) bool { return i.re.MatchString(line) }) {
+		if !slices.ContainsFunc(ignores, func(i ignore) bool { return i.re.MatchString(line) }) {
 			kept = append(kept, line)
 		}
 	}
 	return strings.Join(kept, "\n")
+}
+
+// names numbers the ids of the case's jobs in the order in which they were seen: one of the
+// two may use up ids that the other does not.
+func (s *seen) names() map[string]string {
+	out := map[string]string{}
+	for _, d := range number.FindAllString(s.stdout+" "+s.stderr, -1) {
+		if n, err := strconv.Atoi(d); err == nil && n >= s.first && n <= s.last && out[d] == "" {
+			out[d] = fmt.Sprintf("J%d", len(out)+1)
+		}
+	}
+	return out
 }
 
 // verdict is what became of a case.

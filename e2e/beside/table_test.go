@@ -20,6 +20,7 @@ type kase struct {
 	script      string
 	norms       []norm
 	ignores     []ignore
+	general     []ignore // of the area: lines that may differ in any of its cases
 	streams     []string // that differ as a whole: stdout, stderr, exit
 	why         string   // of streams
 	slow        bool
@@ -59,16 +60,19 @@ func (k *kase) reasons() []string {
 func parse(text string) ([]*kase, error) {
 	var all []*kase
 	var k *kase
+	var general kase // of the area
 	area := ""
 	for n, line := range strings.Split(text, "\n") {
 		var err error
 		switch {
 		case strings.HasPrefix(line, "## "):
-			area, k = strings.TrimPrefix(line, "## "), nil
+			area, k, general = strings.TrimPrefix(line, "## "), nil, kase{}
 		case strings.HasPrefix(line, "=== "):
-			k = &kase{area: area, title: strings.TrimPrefix(line, "=== "), line: n + 1}
+			k = &kase{area: area, title: strings.TrimPrefix(line, "=== "), line: n + 1, general: general.ignores, norms: slices.Clone(general.norms)}
 			all = append(all, k)
 		case k == nil && (line == "" || strings.HasPrefix(line, "#")):
+		case k == nil && strings.HasPrefix(line, "@"):
+			err = general.say(line)
 		case k == nil:
 			err = fmt.Errorf("outside of a case")
 		case k.script == "" && strings.HasPrefix(line, "@"):

@@ -30,15 +30,24 @@ type gcancel struct {
 func NewGcancel() *cobra.Command {
 	g := &gcancel{}
 	cmd := &cobra.Command{
-		Use:   "gcancel [OPTIONS] [JOB...]",
+		Use:   "gcancel [OPTIONS] [JOB|JOB.STEP...]",
 		Short: "cancel jobs, or send them a signal",
 		Example: `  gcancel 12 14-16 20_[1-3]   these jobs and elements of an array
-  gcancel --me --state=PD     all of mine that still wait
+  gcancel 12.0                one step of a running job
   gcancel --signal=USR1 @     a signal to my last job; its state stays`,
 		Long: `Options that choose narrow each other and the JOBs. A cancelled job gets its notice,
 then TERM, then after its grace KILL. Nothing is printed when all went well.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g.sel.jobs = args
+			jobs, steps, err := splitSteps(args)
+			if err != nil {
+				return err
+			}
+			if len(steps) > 0 {
+				if err := g.steps(cmd, steps); err != nil || len(jobs) == 0 {
+					return err
+				}
+			}
+			g.sel.jobs = jobs
 			return g.run(cmd)
 		},
 		ValidArgsFunction: completeJobs,

@@ -12,8 +12,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
-	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/client"
+	"gangd/pkg/slurm/jobfield"
 )
 
 func TestElapsed(t *testing.T) {

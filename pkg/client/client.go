@@ -310,6 +310,11 @@ func (c *Client) AttachStep(ctx context.Context, job api.JobRef, step int) (*api
 	return out, c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/attach", nil, out)
 }
 
+// WaitStep returns when a step has ended, also when there is no such step.
+func (c *Client) WaitStep(ctx context.Context, job api.JobRef, step int) error {
+	return c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/wait", nil, nil)
+}
+
 // SignalStep signals the tasks of a step, or (signal empty) ends it.
 func (c *Client) SignalStep(ctx context.Context, job api.JobRef, step int, signal string) (*api.StepSignalReply, error) {
 	out := new(api.StepSignalReply)

@@ -128,7 +128,7 @@ func TestRefusals(t *testing.T) {
 		{"partition value", "[[partition]]\nname = \"a\"\nmax_time = 10", nil, `FILE:3: max_time: 10: want a duration with a unit, such as 500ms, 15s, 10m or 1d`},
 		{"partition without name", "[[partition]]\ndefault = true", nil, `FILE:1: name: want a name for each [[partition]]`},
 		{"partition twice", "[[partition]]\nname = \"a\"\n[[partition]]\nname = \"a\"", nil, `FILE:4: name: there is a partition of that name above`},
-		{"partition name", "[[partition]]\nname = \"A b\"", nil, `FILE:2: name: want 1 to 63 of a-z 0-9 . - that begin and end with a letter or digit`},
+		{"partition name", "[[partition]]\nname = \"A b\"", nil, `FILE:2: name: want 1 to 63 of a-z A-Z 0-9 . _ - that begin and end with a letter or digit`},
 		{"two defaults", "[[partition]]\nname = \"a\"\ndefault = true\n[[partition]]\nname = \"b\"\ndefault = true", nil, `FILE:6: default: want one default partition, there is one above`},
 		{"partition times", "[[partition]]\nname = \"a\"\nmax_time = \"1m\"\ndefault_time = \"1h\"", nil, `FILE:4: default_time: want at most max_time (1m0s)`},
 		{"node timeout", "heartbeat = \"40s\"", nil, `node_timeout: want more than heartbeat (40s): a node would be lost between two beats`},

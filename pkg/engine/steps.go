@@ -204,6 +204,27 @@ func (e *Engine) AttachStep(j *gang.Job, step int) (*api.StepAttachReply, error)
 		Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret}, nil
 }
 
+// WaitStep returns when a step of the current epoch does not run (any more).
+func (e *Engine) WaitStep(ctx context.Context, j *gang.Job, step int) error {
+	for epoch := j.Epoch; ; {
+		changed := e.freed.watch(j.ID)
+		now := e.view.job(j.ID)
+		if now == nil || now.Epoch != epoch {
+			return nil
+		}
+		if _, err := liveStep(now, step); err != nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-e.done:
+			return ErrStopped
+		}
+	}
+}
+
 // Steps are all steps of all attempts of a job, oldest first.
 func (e *Engine) Steps(ctx context.Context, j *gang.Job) ([]api.Step, error) {
 	d, err := e.Detail(ctx, j)

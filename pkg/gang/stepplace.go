@@ -140,7 +140,7 @@ func layStep(a *api.StepAsk, all []room) ([]StepPart, *api.Error) {
 		most = len(all)
 	}
 	if least > len(all) {
-		return nil, api.Errorf(api.CodeUnsatisfiable, "%d nodes asked, the allocation has %d for this step", least, len(all))
+		return nil, api.Errorf(api.CodeUnsatisfiable, "Only allocated %d nodes asked for %d", len(all), least)
 	}
 	var used []room
 	capacity := 0

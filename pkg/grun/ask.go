@@ -18,7 +18,7 @@ import (
 type ask struct {
 	step     api.StepAsk
 	job      string // --jobid
-	tasksSet bool   // -n was given, or is in the environment
+	tasksCmd bool   // -n was given on the command line
 	nodesCmd bool   // -N was given on the command line
 	cpusSet  bool
 
@@ -107,6 +107,9 @@ func (a *ask) apply(g given) error {
 	}
 	if g.o.Long == "nodes" {
 		a.nodesCmd = a.nodesCmd || g.env == ""
+	}
+	if g.o.Long == "ntasks" {
+		a.tasksCmd = a.tasksCmd || g.env == ""
 	}
 	if g.o.set == nil {
 		return nil

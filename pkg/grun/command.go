@@ -70,7 +70,7 @@ func Main() int {
 func (r *run) main(args []string) error {
 	cmd, rest, err := parse(args)
 	if err != nil {
-		return err
+		return r.misused(err)
 	}
 	if r.ask, err = take(cmd); err != nil {
 		return err
@@ -98,6 +98,18 @@ func (r *run) main(args []string) error {
 		return r.step(ref, epoch)
 	}
 	return r.outside()
+}
+
+// misused is a wrong command line in the words of the command that was called.
+func (r *run) misused(err error) error {
+	var u *program.UsageError
+	switch {
+	case r.name == "grun" || !errors.As(err, &u):
+		return err
+	case r.name == "srun":
+		return &program.ExitError{Status: 255, Err: fmt.Errorf("%w\nTry \"srun --help\" for more information", u.Err)}
+	}
+	return &program.ExitError{Status: 1, Err: fmt.Errorf("%w\nTry \"%s --help\" for more information", u.Err, r.name)}
 }
 
 func (r *run) inform() bool {

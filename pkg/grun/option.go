@@ -51,9 +51,9 @@ func byName(name string) (*Option, error) {
 		return found[0], nil
 	case 0:
 		if near := nearest.Of(name, names); near != "" {
-			return nil, program.Usagef("unknown option --%s; did you mean --%s?", name, near)
+			return nil, program.Usagef("unrecognized option '--%s'; did you mean --%s?", name, near)
 		}
-		return nil, program.Usagef("unknown option --%s; see --help", name)
+		return nil, program.Usagef("unrecognized option '--%s'", name)
 	}
 	return nil, program.Usagef("option --%s could be --%s or --%s", name, found[0].Long, found[1].Long)
 }
@@ -64,7 +64,7 @@ func byShort(c byte) (*Option, error) {
 			return &Options[i], nil
 		}
 	}
-	return nil, program.Usagef("unknown option -%c; see --help", c)
+	return nil, program.Usagef("invalid option -- '%c'", c)
 }
 
 // given is an option as it was written.

@@ -55,7 +55,14 @@ func (r *run) step(job api.JobRef, epoch int) error {
 func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 	switch api.CodeOf(err) {
 	case api.CodeUnsatisfiable:
-		return fmt.Errorf("Unable to create step for job %s: %w", job, err)
+		if strings.HasPrefix(err.Error(), "Only allocated") {
+			return err
+		}
+		word := "More processors requested than permitted"
+		if strings.Contains(err.Error(), "not in the allocation") {
+			word = "Requested node configuration is not available"
+		}
+		return fmt.Errorf("Unable to create step for job %s: %s (%w)", job, word, err)
 	case api.CodeBusy:
 		return fmt.Errorf("Unable to create step for job %s: Requested nodes are busy: %w", job, err)
 	case api.CodeNotFound, api.CodeAlreadyEnded:
@@ -119,14 +126,22 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 // defaults settles what the environment of the allocation and the command line say together.
 func (r *run) defaults() {
 	s := &r.ask.step
+	if r.pty && !r.tasksCmd {
+		s.Tasks, s.TasksPerNode = 1, 0
+		s.MinNodes, s.MaxNodes = 1, 1
+	}
 	if s.Tasks > 0 && s.MinNodes > s.Tasks {
-		if r.nodesCmd {
-			fmt.Fprintf(r.err, "%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d\n", r.name, s.Tasks, s.MinNodes, s.Tasks)
-		}
+		fmt.Fprintf(r.err, "%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d\n", r.name, s.Tasks, s.MinNodes, s.Tasks)
 		s.MinNodes, s.MaxNodes = s.Tasks, s.Tasks
 	}
-	if r.pty && !r.tasksSet {
-		s.Tasks = 1
+	switch n := s.TasksPerNode; {
+	case n == 0:
+	case s.Tasks > 0 && s.MinNodes > 0 && s.Tasks != n*s.MinNodes:
+		if s.Tasks > n {
+			fmt.Fprintf(r.err, "%s: Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.\n",
+				r.name, n, s.Tasks, s.MinNodes)
+		}
+		s.TasksPerNode = 0
 	}
 }
 
@@ -183,7 +198,10 @@ func (r *run) extraEnv(mask int) []string {
 	if r.ask.step.TasksPerNode > 0 {
 		add("SLURM_NTASKS_PER_NODE", strconv.Itoa(r.ask.step.TasksPerNode))
 	}
-	if d := r.ask.step.Distribution; d != "" {
+	if r.label {
+		add("SLURM_LABELIO", "1")
+	}
+	if d := orDefault(r.ask.step.Distribution, "block"); d != "" {
 		name, size, plane := strings.Cut(d, "=")
 		add("SLURM_DISTRIBUTION", name)
 		if plane {

@@ -28,7 +28,7 @@ var Options = append(append(append([]Option(nil), asked...), hints...), refused.
 
 var asked = []Option{
 	{Long: "ntasks", Short: 'n', Kind: value, Arg: "N", List: exact, Group: groupStep, Env: []string{"SLURM_NTASKS", "SLURM_NPROCS"}, Alloc: true,
-		Help: "tasks to run", set: func(a *ask, v string) error { a.tasksSet = true; return number(&a.step.Tasks, v, 1) }},
+		Help: "tasks to run", set: func(a *ask, v string) error { return number(&a.step.Tasks, v, 1) }},
 	{Long: "nodes", Short: 'N', Kind: value, Arg: "MIN[-MAX]", List: exact, Group: groupStep, Env: []string{"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}, Alloc: true,
 		Help: "nodes to run on", set: setNodes},
 	{Long: "ntasks-per-node", Aliases: []string{"tasks-per-node"}, Kind: value, Arg: "N", List: exact, Group: groupStep, Env: []string{"SLURM_NTASKS_PER_NODE"}, Alloc: true,

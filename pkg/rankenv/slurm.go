@@ -22,11 +22,30 @@ func (m *Member) slurm(e *env, l *layout) {
 		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
 		{"SLURM_TASKS_PER_NODE", api.PerNode(l.counts)},
 		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus)},
-		{"SLURM_CPUS_PER_TASK", strconv.Itoa(s.CPUsPerRank)},
 		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
-		{"SLURM_RESTART_COUNT", strconv.Itoa(b.RestartCount)},
+		{"SLURM_CLUSTER_NAME", ClusterName}, {"SLURM_PRIO_PROCESS", "0"},
+		{"SLURM_TOPOLOGY_ADDR", b.Nodes[m.Node].Name}, {"SLURM_TOPOLOGY_ADDR_PATTERN", "node"},
 	} {
 		e.set(kv[0], kv[1])
+	}
+	// As Slurm's batch scripts find them: not at all where they would say nothing.
+	batch := s.Launch == api.LaunchBatch
+	if !batch || s.CPUsPerRank > 1 {
+		e.setInt("SLURM_CPUS_PER_TASK", s.CPUsPerRank)
+	}
+	if !batch || b.RestartCount > 0 {
+		e.setInt("SLURM_RESTART_COUNT", b.RestartCount)
+	}
+	if batch {
+		e.set("SLURM_GTIDS", "0")
+		e.set("SLURM_NODE_ALIASES", "(null)")
+		e.set("ENVIRONMENT", "BATCH")
+	}
+	if s.GPUsPerNode > 0 {
+		e.setInt("SLURM_GPUS_PER_NODE", s.GPUsPerNode)
+	}
+	if s.GPUsPerRank > 0 {
+		e.setInt("SLURM_GPUS_PER_TASK", s.GPUsPerRank)
 	}
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)

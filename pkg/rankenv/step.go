@@ -83,6 +83,12 @@ func (s *Step) allocation(e *env) {
 	e.preset("SLURM_SUBMIT_DIR", a.WorkDir)
 	e.preset("SLURM_SUBMIT_HOST", a.SubmitHost)
 	e.preset("SLURM_CLUSTER_NAME", ClusterName)
+	if !a.StartTime.IsZero() {
+		e.set("SLURM_JOB_START_TIME", strconv.FormatInt(a.StartTime.Unix(), 10))
+	}
+	if !a.EndTime.IsZero() {
+		e.set("SLURM_JOB_END_TIME", strconv.FormatInt(a.EndTime.Unix(), 10))
+	}
 	e.preset("MASTER_ADDR", s.Reply.Nodes[0].Address)
 	if a.MasterPort > 0 {
 		e.preset("MASTER_PORT", strconv.Itoa(a.MasterPort))
@@ -110,6 +116,7 @@ func (s *Step) step(e *env) {
 		e.set(kv[0], kv[1])
 	}
 	e.preset("SLURM_PRIO_PROCESS", "0")
+	e.preset("SLURM_NODE_ALIASES", "(null)")
 	e.preset("SLURM_UMASK", "0022")
 }
 

@@ -64,6 +64,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/jobs/{ref}/steps", auth.OpStep, s.beginStep},
 		{"GET /v1/jobs/{ref}/steps", auth.OpShow, s.steps},
 		{"GET /v1/jobs/{ref}/steps/{step}/attach", auth.OpStep, s.attachStep},
+		{"GET /v1/jobs/{ref}/steps/{step}/wait", auth.OpWait, s.waitStep},
 		{"POST /v1/jobs/{ref}/steps/{step}/signal", auth.OpSignal, s.signalStep},
 		{"POST /v1/cancel", auth.OpCancel, s.cancel},
 		{"POST /v1/hold", auth.OpHold, s.act("hold", auth.OpHold)},

@@ -74,6 +74,21 @@ func (s *Server) attachStep(w http.ResponseWriter, r *http.Request, id auth.Iden
 	return reply(w, out)
 }
 
+func (s *Server) waitStep(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	j, err := s.job(r, r.PathValue("ref"), auth.OpWait, id)
+	if err != nil {
+		return err
+	}
+	step, err := stepOf(r)
+	if err != nil {
+		return err
+	}
+	if err := s.Engine.WaitStep(r.Context(), j, step); err != nil {
+		return err
+	}
+	return reply(w, api.StepsReply{SchemaVersion: api.SchemaVersion, Steps: []api.Step{}})
+}
+
 func (s *Server) signalStep(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
 	var req api.StepSignal
 	if err := read(r, &req); err != nil {

@@ -107,7 +107,9 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 		if o.set != nil {
 			if err := o.set(&Ask{now: now}, s.value()); err != nil {
 				v, _ := err.(*valueError)
-				return nil, s.refuse(s.String()+": "+v.msg, v.hint)
+				e := s.refuse(s.String()+": "+v.msg, v.hint)
+				e.Bad = s
+				return nil, e
 			}
 		}
 		if o.Warn && !warned[o] {

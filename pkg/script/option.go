@@ -142,6 +142,11 @@ type Error struct {
 	Msg   string
 	Hint  string
 	Usage bool // wrong use of the command line, not of a script: exit 2
+
+	// Getopt is the C library's words for it, where the line can't be read as options.
+	Getopt string
+	// Bad is the setting whose own value is wrong, nil for other mistakes.
+	Bad *Setting
 }
 
 func (e *Error) Error() string {

@@ -61,19 +61,28 @@ func (p *parser) refuse(w word, msg, hint string) error {
 	return &Error{Pos: p.pos(w), Msg: msg, Hint: hint, Usage: p.source == FromFlag}
 }
 
+// getopt is refuse with the C library's words beside ours.
+func (p *parser) getopt(w word, words, msg, hint string) error {
+	return &Error{Pos: p.pos(w), Msg: msg, Hint: hint, Usage: p.source == FromFlag, Getopt: words}
+}
+
 // long reads --name, --name=value, --name value.
 func (p *parser) long(w word) error {
 	name, value, given := strings.Cut(w.text[2:], "=")
 	o, full, err := lookup(name)
 	if err != nil {
-		return p.refuse(w, err.msg, err.hint)
+		words := "unrecognized option '" + w.text + "'"
+		if fits, ok := strings.CutPrefix(err.hint, "it may be --"); ok {
+			words = "option '" + w.text + "' is ambiguous; possibilities: '--" + strings.ReplaceAll(fits, ", --", "' '--") + "'"
+		}
+		return p.getopt(w, words, err.msg, err.hint)
 	}
 	if given && o.Kind == NoValue {
-		return p.refuse(w, "--"+full+" takes no value", "write --"+full)
+		return p.getopt(w, "option '--"+full+"' doesn't allow an argument", "--"+full+" takes no value", "write --"+full)
 	}
 	if !given && o.Kind == Value {
 		if value, given = p.take(); !given {
-			return p.refuse(w, "--"+full+" needs a value", "write --"+full+"="+o.Arg)
+			return p.getopt(w, "option '--"+full+"' requires an argument", "--"+full+" needs a value", "write --"+full+"="+o.Arg)
 		}
 	}
 	return p.add(o, full, value, given, w)
@@ -84,7 +93,7 @@ func (p *parser) short(w word) error {
 	for i := 1; i < len(w.text); i++ {
 		o := byShort(w.text[i])
 		if o == nil {
-			return p.refuse(w, "unknown option -"+string(rune(w.text[i])), "gsubmit --help lists the options")
+			return p.getopt(w, "invalid option -- '"+w.text[i:i+1]+"'", "unknown option -"+string(rune(w.text[i])), "gsubmit --help lists the options")
 		}
 		glued := strings.TrimPrefix(w.text[i+1:], "=")
 		switch {
@@ -100,7 +109,7 @@ func (p *parser) short(w word) error {
 		}
 		value, ok := p.take()
 		if !ok {
-			return p.refuse(w, "-"+string(rune(o.Short))+" (--"+o.Long+") needs a value", "write --"+o.Long+"="+o.Arg)
+			return p.getopt(w, "option requires an argument -- '"+string(rune(o.Short))+"'", "-"+string(rune(o.Short))+" (--"+o.Long+") needs a value", "write --"+o.Long+"="+o.Arg)
 		}
 		return p.add(o, o.Long, value, true, w)
 	}

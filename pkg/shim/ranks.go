@@ -96,6 +96,11 @@ func (m *member) environ(r *RankSpec) []string {
 	if m.port > 0 {
 		env = append(env, "MASTER_PORT="+strconv.Itoa(m.port))
 	}
+	started := time.Now()
+	env = append(env, "SLURM_JOB_START_TIME="+strconv.FormatInt(started.Unix(), 10))
+	if m.spec.TimeLimit > 0 {
+		env = append(env, "SLURM_JOB_END_TIME="+strconv.FormatInt(started.Add(m.spec.TimeLimit).Unix(), 10))
+	}
 	for _, e := range env {
 		if e == m.spec.Marker {
 			return env

@@ -42,7 +42,7 @@ func (r *run) toController(f *Fault) bool {
 	case DiskBroken:
 		r.disk.breaks, r.disk.breaking = true, f.N == 1
 	case OldStore:
-		return r.oldStore(f.For)
+		return r.oldStore(f.For, f.N == 1)
 	default:
 		return false
 	}
@@ -57,7 +57,9 @@ func (g *gangd) thaw() {
 }
 
 // oldStore makes a copy, later puts it in the place of the newest, and later puts that back.
-func (r *run) oldStore(d time.Duration) bool {
+// It has to lack something that every node was told of, or (some) that one was: a controller
+// on the copy believes itself until a node comes that knows better.
+func (r *run) oldStore(d time.Duration, some bool) bool {
 	if r.disk.old != nil {
 		return false
 	}
@@ -78,8 +80,8 @@ func (r *run) oldStore(d time.Duration) bool {
 		r.truth.swapped(old)
 	}
 	r.after(d, func() {
-		// One that lacks what no node was told of is no fault here: nobody can tell.
-		if at := r.disk.lineage; !r.calm && r.truth.known() > r.disk.oldAt {
+		least, most := r.truth.known()
+		if at := r.disk.lineage; !r.calm && (least > r.disk.oldAt || some && most > r.disk.oldAt) {
 			r.log("the store at commit %d is replaced by a copy at commit %d", at, r.disk.oldAt)
 			swap(true)
 		}

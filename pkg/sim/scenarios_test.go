@@ -334,7 +334,7 @@ var scenarios = append([]directed{
 	// Only n2 knows what the copy lacks, and it comes when the copy has more commits than that.
 	{name: "a store that lacks few commits is noticed", seeds: 4,
 		sc: Scenario{Nodes: nodes(2, 8), Calm: 60 * s1, Jobs: []Job{{At: 5500 * ms, Runs: Behaviour{For: s1}}},
-			Faults: append([]Fault{{At: 4900 * ms, Do: CrashNoded, Node: "n1", For: 6500 * ms}, {At: 5 * s1, Do: OldStore, For: 6 * s1}, {At: 9 * s1, Do: CrashNoded, Node: "n2", For: 6 * s1}}, drains(12500*ms)...)},
+			Faults: append([]Fault{{At: 4900 * ms, Do: CrashNoded, Node: "n1", For: 6500 * ms}, {At: 5 * s1, Do: OldStore, N: 1, For: 6 * s1}, {At: 9 * s1, Do: CrashNoded, Node: "n2", For: 6 * s1}}, drains(12500*ms)...)},
 		want: func(s *seen) string { return unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back") }},
 	{name: "an id is never given out again",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: s1}}, {At: 7 * s1, Runs: Behaviour{For: s1}}}, Faults: []Fault{{At: 5 * s1, Do: CrashGangd, For: 500 * ms}}}},

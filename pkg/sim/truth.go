@@ -436,15 +436,17 @@ func (t *truth) onOldStore(g *gangd, at uint64) {
 	}
 }
 
-// known is the highest commit of the newest store that a node knows of.
-func (t *truth) known() uint64 {
-	most := uint64(0)
+// known is up to which commit of the newest store all nodes were told, and up to which one.
+func (t *truth) known() (least, most uint64) {
+	least = t.r.disk.lineage
 	for _, m := range t.r.machines {
-		if !t.r.onCopy[m.disk.run] {
-			most = max(most, m.disk.lineage)
+		n := m.disk.lineage
+		if t.r.onCopy[m.disk.run] {
+			n = 0
 		}
+		least, most = min(least, n), max(most, n)
 	}
-	return most
+	return least, most
 }
 
 // copied: the store is about to be another one. A controller on a copy that has met a node

@@ -47,14 +47,24 @@ func scriptText(flags []script.Setting, rest []string) (name string, text []byte
 	return name, text, script.Check(name, text)
 }
 
-// readFile reads a script as sbatch finds it: as named, and else a bare name on the PATH.
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/") {
-		if p := onPath(name); p != "" {
-			f, err = os.Open(p)
-		}
+// Find is where a script is, as sbatch finds it: as named, and else a bare name on the PATH.
+func Find(name string) (path string, ok bool) {
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return name, true
 	}
+	if !strings.Contains(name, "/") {
+		path = onPath(name)
+	}
+	return path, path != ""
+}
+
+// readFile reads a script.
+func readFile(name string) ([]byte, error) {
+	path, ok := Find(name)
+	if !ok {
+		path = name
+	}
+	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: no such file; %s", name, nearScripts(name))

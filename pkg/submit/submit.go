@@ -28,6 +28,8 @@ const submitExamples = `  gsubmit --size=4 --gpus-per-rank=1 --vram=40G --time=1
 // submission is one run of gsubmit.
 type submission struct {
 	out, err io.Writer
+	program  string // in messages
+	silent   bool   // of how a job that was waited for ended the status alone tells
 	req      *script.Request
 	spec     *api.Spec
 	client   *client.Client
@@ -45,7 +47,7 @@ func New() *cobra.Command {
 		DisableFlagParsing: true,
 		ValidArgsFunction:  completeSubmit,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := &submission{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+			s := &submission{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), program: "gsubmit"}
 			return submitError(s.run(cmd.Context(), args))
 		},
 	}
@@ -135,7 +137,7 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 	s.req, s.spec = req, &req.Spec
 	if !req.Quiet {
 		for _, w := range slices.Concat(warn, envWarn, askWarn) {
-			fmt.Fprintf(s.err, "gsubmit: warning: %s\n", w)
+			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)
 		}
 	}
 	if req.Verbose {
@@ -144,7 +146,7 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 			if where == "" {
 				where = "command line"
 			}
-			fmt.Fprintf(s.err, "gsubmit: %s from %s\n", u.String(), where)
+			fmt.Fprintf(s.err, "%s: %s from %s\n", s.program, u.String(), where)
 		}
 	}
 	return nil
@@ -215,7 +217,7 @@ func (s *submission) environment() error {
 
 func (s *submission) warn(format string, args ...any) {
 	if !s.req.Quiet {
-		fmt.Fprintf(s.err, "gsubmit: warning: "+format+"\n", args...)
+		fmt.Fprintf(s.err, s.program+": warning: "+format+"\n", args...)
 	}
 }
 

@@ -92,7 +92,7 @@ func (s *submission) end(ctx context.Context, ref api.JobRef) (*api.Job, error) 
 // exitStatus is the job's own, 128+N after signal N, and 1 for one that ended without
 // either. What went wrong is said on stderr.
 func (s *submission) exitStatus(ref api.JobRef, j *api.Job) int {
-	if j.State != api.JobCompleted && !s.req.Quiet {
+	if j.State != api.JobCompleted && !s.req.Quiet && !s.silent {
 		text := j.Verdict
 		if text == "" {
 			text = string(j.Cause)

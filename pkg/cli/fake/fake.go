@@ -82,6 +82,8 @@ func (c *Controller) routes() http.Handler {
 		"GET /v1/jobs/{ref}":             c.job,
 		"GET /v1/jobs/{ref}/wait":        c.job,
 		"GET /v1/jobs/{ref}/why":         c.why,
+		"GET /v1/jobs/{ref}/script":      c.script,
+		"POST /v1/history":               c.history,
 		"POST /v1/cancel":                c.cancel,
 		"POST /v1/update":                c.update,
 		"POST /v1/rerun":                 c.rerun,
@@ -115,7 +117,6 @@ func (c *Controller) answer(fn func(*http.Request) (any, error)) http.HandlerFun
 			return
 		}
 		if lines, ok := out.([]byte); ok {
-			w.Header().Set("Content-Type", api.LinesType)
 			_, _ = w.Write(lines)
 			return
 		}
@@ -237,6 +238,41 @@ func (c *Controller) job(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return api.JobDetail{SchemaVersion: api.SchemaVersion, Job: *j, Attempts: append([]api.Attempt{}, c.Attempts[j.JobID]...)}, nil
+}
+
+// history selects as api.HistoryQuery says.
+func (c *Controller) history(r *http.Request) (any, error) {
+	var q api.HistoryQuery
+	if err := body(r, &q); err != nil {
+		return nil, err
+	}
+	var out []byte
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		named := slices.ContainsFunc(q.Refs, func(ref api.JobRef) bool { return c.names(ref, j) })
+		late := !q.Until.IsZero() && j.SubmitTime.After(q.Until)
+		early := !q.Since.IsZero() && j.State.Ended() && j.EndTime.Before(q.Since)
+		if len(q.Refs) > 0 && !named || !in(q.Users, j.User) || late || early {
+			continue
+		}
+		b, err := json.Marshal(api.JobDetail{SchemaVersion: api.SchemaVersion, Job: *j, Attempts: append([]api.Attempt{}, c.Attempts[j.JobID]...)})
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, b...), '\n')
+	}
+	return out, nil
+}
+
+func (c *Controller) script(r *http.Request) (any, error) {
+	j, err := c.one(r.PathValue("ref"))
+	if err != nil {
+		return nil, err
+	}
+	if j.User != c.User {
+		return nil, api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner or an admin may read its script", j.JobID, j.User)
+	}
+	return []byte("#!/bin/sh\necho " + j.Name + "\n"), nil
 }
 
 func (c *Controller) why(r *http.Request) (any, error) {

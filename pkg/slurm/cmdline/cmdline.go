@@ -112,13 +112,23 @@ func (c *Command[T]) take(t *T, one getopt.Setting, s slurm.Streams) error {
 	return c.Print(o.Set(t, one.Value, one.Given), s)
 }
 
+// Bare is an error that is printed without the command's name before it.
+type Bare string
+
+func (b Bare) Error() string { return string(b) }
+
 // Print prints an error as the command's own and makes a status of it.
 func (c *Command[T]) Print(err error, s slurm.Streams) error {
 	var status Status
 	if err == nil || errors.As(err, &status) || errors.Is(err, ErrDone) {
 		return err
 	}
-	s.Errorf(c.Name, "%s", err)
+	var bare Bare
+	if errors.As(err, &bare) {
+		fmt.Fprintln(s.Err, bare)
+	} else {
+		s.Errorf(c.Name, "%s", err)
+	}
 	return Status(1)
 }
 

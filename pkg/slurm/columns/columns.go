@@ -31,9 +31,17 @@ const (
 
 // Column is one column of a table.
 type Column struct {
-	Name  string
-	Width int // negative: left-justified
+	Name  string // in the header
+	Width int    // negative: left-justified
 	Fit   Fit
+	Key   string // by which --format names it; empty: Name
+}
+
+func (c *Column) key() string {
+	if c.Key != "" {
+		return c.Key
+	}
+	return c.Name
 }
 
 // UnknownError names a column that the command does not have.
@@ -77,7 +85,7 @@ func find(name string, all []Column) int {
 		return -1
 	}
 	for i := range all {
-		if len(name) <= len(all[i].Name) && strings.EqualFold(all[i].Name[:len(name)], name) {
+		if key := all[i].key(); len(name) <= len(key) && strings.EqualFold(key[:len(name)], name) {
 			return i
 		}
 	}
@@ -208,7 +216,7 @@ func abs(n int) int {
 
 // Names lists the columns four a line, as --helpformat does.
 func Names(all []Column) string {
-	const width = 19
+	const width = 19 // sacct's and sstat's; sshare's is 17, which no script minds
 	var b strings.Builder
 	for i := range all {
 		switch {

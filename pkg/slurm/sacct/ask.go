@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/when"
 )
 
@@ -37,7 +38,8 @@ type ask struct {
 	duplicates       bool
 	verbose, help    bool
 	batchScript      bool
-	json, noHeader   bool
+	json, yaml       bool
+	noHeader         bool
 	format           string
 	style            int
 	delimiter        string
@@ -148,7 +150,7 @@ func parseStates(s string) ([]string, error) {
 	return out, nil
 }
 
-// names cuts a list at commas.
+// list cuts at commas.
 func list(s string) []string {
 	var out []string
 	for _, part := range strings.Split(s, ",") {
@@ -159,17 +161,17 @@ func list(s string) []string {
 	return out
 }
 
-// parseUsers gives names of users that are named or numbered.
+// userNames are the names of a user who is named or numbered, a variable for tests.
+var userNames = slurm.User
+
 func parseUsers(s string) ([]string, error) {
 	var out []string
 	for _, part := range list(s) {
-		if u, err := user.Lookup(part); err == nil {
-			out = append(out, u.Username)
-		} else if u, err := user.LookupId(part); err == nil {
-			out = append(out, u.Username)
-		} else {
+		names, ok := userNames(part)
+		if !ok {
 			return nil, fmt.Errorf("Invalid user id: %s", part) //nolint:staticcheck // Slurm's words
 		}
+		out = append(out, names...)
 	}
 	return out, nil
 }

@@ -1,9 +1,7 @@
 package sacct
 
 import (
-	"os/user"
 	"strconv"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -96,7 +94,7 @@ func table() []field {
 		{number("ElapsedRaw", 10), func(r *record) string { return decimal(seconds(r.elapsed())) }, ""},
 		{date("Eligible"), eligible, ""},
 		{date("End"), func(r *record) string { return when.Stamp(r.endTime(), "Unknown") }, ""},
-		{col("ExitCode", 8), (*record).exit, "of an earlier attempt of a job that ran again, the highest code of its ranks"},
+		{col("ExitCode", 8), (*record).exit, "of an earlier attempt of a job that ran again, what its trigger rank ended with"},
 		{col("Flags", 19), blank, noFeature},
 		{number("GID", 6), ofJob(func(r *record) string { return decimal(int64(r.job.GID)) }), ""},
 		{col("Group", 9), ofJob(func(r *record) string { return groupName(r.job.GID) }), ""},
@@ -354,11 +352,5 @@ func totalCPU(r *record) string {
 	return when.CPUSpan(sum)
 }
 
-// groupName is a group's name on this host, its number where it has none.
-func groupName(gid uint32) string {
-	g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
-	if err != nil {
-		return strconv.FormatUint(uint64(gid), 10)
-	}
-	return strings.TrimSpace(g.Name)
-}
+// groupName is a group's name, a variable for tests.
+var groupName = slurm.Group

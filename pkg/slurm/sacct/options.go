@@ -81,7 +81,7 @@ var sacctOptions = []option{
 	on('V', "version", getopt.None, lists.Partial, "names gangd too"),
 	on('W', "wckeys", getopt.Required, lists.Exact, "selects nothing: "+noWCKeys),
 	on(0, "whole-hetjob", getopt.Optional, lists.Exact, "there are no heterogeneous jobs"),
-	on(0, "yaml", getopt.None, lists.Refused, "write --json: every YAML reader takes it"),
+	on(0, "yaml", getopt.None, lists.Partial, "as --json"),
 }
 
 func grammar(options []option) *getopt.Grammar {

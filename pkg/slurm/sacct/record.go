@@ -3,7 +3,6 @@ package sacct
 import (
 	"fmt"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -255,8 +254,8 @@ func (r *record) exitOf() (code, signal int) {
 		return 0, r.job.Signal
 	case r.last && r.job.ExitCode != nil:
 		return max(0, *r.job.ExitCode), 0
-	case r.attempt != nil && len(r.attempt.ExitCodes) > 0:
-		return bySignal(max(0, slices.Max(r.attempt.ExitCodes)))
+	case r.attempt != nil:
+		return bySignal(max(0, r.attempt.Code))
 	}
 	return 0, 0
 }

@@ -14,7 +14,9 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/document"
 	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -84,7 +86,9 @@ func run(args []string, s slurm.Streams) error {
 	case a.batchScript:
 		return a.writeScripts(details, s)
 	case a.json:
-		return writeJSON(s.Out, a.choose(details, now))
+		return document.WriteJSON(s.Out, documentOf(a.choose(details, now)))
+	case a.yaml:
+		return document.WriteYAML(s.Out, documentOf(a.choose(details, now)))
 	}
 	return write(t, a.choose(details, now), a.noHeader, s)
 }
@@ -256,7 +260,8 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 		}
 		a.users, err = parseUsers(v)
 	case "help":
-		return a.usage(s)
+		writeOptions(s, "sacct", "the history of jobs, by the name and in the columns of Slurm's sacct", Lists())
+		return done{0}
 	case "helpformat":
 		fmt.Fprint(s.Out, columns.Names(fieldColumns()))
 		return done{0}
@@ -264,6 +269,8 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 		a.jobs, err = parseJobs(v)
 	case "json":
 		a.json, a.duplicates = true, true // 22.05 shows every attempt there
+	case "yaml":
+		a.yaml, a.duplicates = true, true
 	case "name":
 		a.names = list(v)
 	case "ncpus":
@@ -319,15 +326,15 @@ func parseTime(v string) (time.Time, error) {
 	return t, nil
 }
 
-func (a *ask) usage(s slurm.Streams) error {
-	fmt.Fprint(s.Out, "sacct [OPTION...]\n  the history of jobs, by the name and in the columns of Slurm's sacct\n\n")
-	for _, o := range Lists().Options {
+// writeOptions is --help.
+func writeOptions(s slurm.Streams, name, does string, l lists.Command) {
+	fmt.Fprintf(s.Out, "%s [OPTION...]\n  %s\n\n", name, does)
+	for _, o := range l.Options {
 		short := "    "
 		if o.Short != 0 {
 			short = "-" + string(rune(o.Short)) + ", "
 		}
 		fmt.Fprintf(s.Out, "  %s--%-16s %s\n", short, o.Name, o.Text)
 	}
-	fmt.Fprint(s.Out, "\nsacct --help=slurm lists what is kept exactly, partly, and refused\n")
-	return done{0}
+	fmt.Fprintf(s.Out, "\n%s --help=slurm lists what is kept exactly, partly, and refused\n", name)
 }

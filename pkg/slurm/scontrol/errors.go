@@ -1,22 +1,21 @@
 package scontrol
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strconv"
 
 	"gangd/pkg/api"
-	"gangd/pkg/client"
+	"gangd/pkg/slurm"
 )
 
 // Slurm's words for what can go wrong, by its number.
 var slurmErrors = map[int]string{
-	1800: "Unable to contact slurm controller (connect failure)",
+	1800: slurm.NoController,
 	2000: "Invalid partition name specified",
-	2002: "Access/permission denied",
+	2002: slurm.AccessDenied,
 	2009: "Invalid node name specified",
-	2017: "Invalid job id specified",
+	2017: slurm.InvalidJob,
 	2021: "Job has already finished",
 	2051: "Job is pending execution",
 	2056: "Requested operation is presently disabled",
@@ -24,30 +23,19 @@ var slurmErrors = map[int]string{
 
 // The numbers of those that gangd gives.
 const (
-	errConnect    = 1800
-	errPartition  = 2000
-	errPermission = 2002
-	errNode       = 2009
-	errJob        = 2017
-	errFinished   = 2021
-	errPending    = 2051
+	errPartition = 2000
+	errNode      = 2009
+	errJob       = 2017
+	errFinished  = 2021
+	errPending   = 2051
 )
 
 // words are what Slurm says of an error; what Slurm has no words for is said in gangd's.
 func words(err error) string {
-	var unreachable *client.UnreachableError
-	if errors.As(err, &unreachable) {
-		return slurmErrors[errConnect]
-	}
-	switch api.CodeOf(err) {
-	case api.CodeNotFound:
-		return slurmErrors[errJob]
-	case api.CodeAlreadyEnded:
+	if api.CodeOf(err) == api.CodeAlreadyEnded {
 		return slurmErrors[errFinished]
-	case api.CodePermission:
-		return slurmErrors[errPermission]
 	}
-	return err.Error()
+	return slurm.Words(err)
 }
 
 // failed says that a call as a whole came to nothing.

@@ -108,7 +108,8 @@ func (c *call) showConfig(string, string) int {
 	return c.pingLine(nil)
 }
 
-func hostname() string {
+// hostname is this host's, a variable for tests.
+var hostname = func() string {
 	h, err := os.Hostname()
 	if err != nil {
 		return "localhost"
@@ -141,7 +142,7 @@ func (c *call) hostnames(_, text string) int {
 		c.errorf("host list is empty")
 		return 0 // as Slurm's
 	}
-	names, err := hostlist.Expand(text)
+	names, err := expand(text)
 	if err != nil {
 		c.say("Invalid hostlist: %s", text)
 		return 0 // as Slurm's
@@ -172,7 +173,7 @@ func (c *call) compress(text string, sorted bool) int {
 		c.say("invalid encode argument")
 		return 1
 	}
-	names, err := hostlist.Expand(text)
+	names, err := expand(text)
 	if err != nil {
 		c.say("Invalid hostlist: %s", text)
 		return 1
@@ -182,6 +183,31 @@ func (c *call) compress(text string, sorted bool) int {
 	}
 	fmt.Fprintln(c.Out, shorten(names))
 	return 0
+}
+
+// expand writes out a list: a name that stands there twice comes twice.
+func expand(text string) ([]string, error) {
+	var out []string
+	depth, from := 0, 0
+	for i := 0; i <= len(text); i++ {
+		switch {
+		case i < len(text) && text[i] == '[':
+			depth++
+		case i < len(text) && text[i] == ']':
+			depth--
+		case i == len(text) || text[i] == ',' && depth == 0:
+			if from == i {
+				from = i + 1
+				continue
+			}
+			names, err := hostlist.Expand(text[from:i])
+			if err != nil {
+				return nil, err
+			}
+			out, from = append(out, names...), i+1
+		}
+	}
+	return out, nil
 }
 
 // shorten writes names as Slurm's list does: in their order, twice what is there twice.

@@ -3,7 +3,6 @@ package scontrol
 import (
 	"cmp"
 	"fmt"
-	"os/user"
 	"path"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -351,11 +351,5 @@ func (s *shownJob) file(pattern string) string {
 	return p
 }
 
-// groupName is a group's name on this host, its number where it has none.
-func groupName(gid uint32) string {
-	id := strconv.FormatUint(uint64(gid), 10)
-	if g, err := user.LookupGroupId(id); err == nil {
-		return g.Name
-	}
-	return id
-}
+// groupName is a group's name, a variable for tests.
+var groupName = slurm.Group

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -55,14 +56,7 @@ func (c *call) showStep(_, id string) int {
 
 // runningSteps are a job's script and the steps that it has started.
 func runningSteps(j *api.Job) []api.Step {
-	batch := api.Step{JobID: j.JobID, StepID: api.StepBatch, Name: api.StepBatch, State: api.JobRunning, Tasks: 1, Partition: j.Partition, StartTime: j.StartTime}
-	if len(j.Nodes) > 0 {
-		batch.Nodes = j.Nodes[:1]
-	}
-	if j.Launch == api.LaunchRanks { // the script runs in every rank
-		batch.Nodes, batch.Tasks = j.Nodes, j.Size
-	}
-	out := []api.Step{batch}
+	out := []api.Step{slurm.BatchStep(j)}
 	for _, s := range j.Steps {
 		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
 			out = append(out, s)

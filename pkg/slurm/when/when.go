@@ -67,6 +67,12 @@ func (p *parser) skip() {
 	}
 }
 
+func (p *parser) blanks() {
+	for p.pos < len(p.text) && p.text[p.pos] == ' ' {
+		p.pos++
+	}
+}
+
 // named are the words for a time of the day.
 var named = []struct {
 	word  string
@@ -126,9 +132,7 @@ const maxCount = 3200000000
 
 func (p *parser) fromNow() bool {
 	p.at = p.now
-	for p.pos < len(p.text) && p.text[p.pos] == ' ' {
-		p.pos++
-	}
+	p.blanks()
 	if p.pos == len(p.text) {
 		return true
 	}
@@ -141,6 +145,7 @@ func (p *parser) fromNow() bool {
 		return false
 	}
 	p.pos++
+	p.blanks()
 	n, ok := p.number(10)
 	if !ok {
 		return false
@@ -273,9 +278,7 @@ func (p *parser) readClock() bool {
 	if !ok || m > 59 || sec > 59 || h > 23 {
 		return false
 	}
-	for p.pos < len(p.text) && p.text[p.pos] == ' ' {
-		p.pos++
-	}
+	p.blanks()
 	switch {
 	case p.word("am"):
 		if h == 0 || h > 12 {

@@ -20,6 +20,7 @@ type Controller interface {
 	BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error)
 	AttachStep(ctx context.Context, job api.JobRef, step int) (*api.StepAttachReply, error)
 	SignalStep(ctx context.Context, job api.JobRef, step int, signal string) (*api.StepSignalReply, error)
+	WaitStep(ctx context.Context, job api.JobRef, step int) error
 }
 
 // Options are what a step is run with.
@@ -102,7 +103,27 @@ func Run(ctx context.Context, c Controller, o *Options) (int, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
 	}
-	return s.wait(ctx)
+	code, err := s.wait(ctx)
+	s.settle(ctx)
+	return code, err
+}
+
+// settleFor bounds the wait for the controller's word on the end of a step.
+const settleFor = 3 * time.Second
+
+// settle waits until the controller has recorded the end: the next step of a script finds
+// what this one had free, and so the same nodes. Without a controller nobody waits for long.
+func (s *Step) settle(ctx context.Context) {
+	s.mu.Lock()
+	for i := range s.parts {
+		if c := s.parts[i].conn; c != nil {
+			_ = c.Close() // which launchers wait for
+		}
+	}
+	s.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+	defer stop()
+	_ = s.c.WaitStep(ctx, s.o.Job, s.reply.StepID)
 }
 
 func listen(within [2]int) (net.Listener, error) {
@@ -139,7 +160,7 @@ func (s *Step) begin(ctx context.Context) error {
 		switch {
 		case err == nil:
 			if said {
-				s.say("Step created for StepId=%s", api.StepText(r.JobID, r.StepID))
+				s.say("Step created for job %d", r.JobID)
 			}
 			s.reply = r
 			s.parts = make([]part, len(r.Nodes))

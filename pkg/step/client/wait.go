@@ -96,6 +96,9 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 		}
 		if s.over() {
 			s.report(told)
+			if s.anySignal() && !s.tally.waited {
+				s.say("Force Terminated StepId=%s", s.text())
+			}
 			s.toViewers(wire.Done, 0, nil)
 			return s.code(), nil
 		}
@@ -198,7 +201,8 @@ func (s *Step) checkWait() {
 	if late {
 		s.say("First task exited %ds ago", int(s.o.Wait/time.Second))
 		s.states()
-		s.say("Terminating StepId=%s", s.text())
+		s.say("launch/slurm: _step_signal: Terminating StepId=%s", s.text())
+		s.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int(s.reply.Allocation.Grace/time.Second)+2)
 		s.Kill(false)
 	}
 }
@@ -254,6 +258,20 @@ func (s *Step) report(told map[uint32]bool) {
 			s.out.Unlock()
 		}
 	}
+}
+
+// anySignal: a task was ended by TERM or KILL, which is rarely its own doing.
+func (s *Step) anySignal() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.parts, func(p part) bool {
+		for _, e := range p.tasks {
+			if e != nil && (e.Signal == int(syscall.SIGTERM) || e.Signal == int(syscall.SIGKILL)) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // endText is Slurm's word for how a task ended; empty: well.

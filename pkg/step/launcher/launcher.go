@@ -231,6 +231,11 @@ func (l *launcher) stop(grace time.Duration) {
 	if len(l.tasks) == 0 && l.body == nil {
 		os.Exit(l.last(api.StepActual{ExitCode: 128 + 15, Signal: 15})) // before anything ran
 	}
+	if first && grace > 0 && l.body != nil && l.body.Part == 0 {
+		text := fmt.Appendf(nil, "slurmstepd: error: *** STEP %s ON %s CANCELLED AT %s ***", api.StepText(l.start.Job, l.start.ID), l.start.Node,
+			time.Now().Format("2006-01-02T15:04:05"))
+		go func() { _ = l.conn.Send(wire.Say, 0, text) }()
+	}
 	if first && grace > 0 {
 		for _, pid := range descendants() {
 			_ = unix.Kill(pid, unix.SIGTERM)

@@ -47,7 +47,7 @@ func (l *launcher) launch() {
 			t.ended, t.gone = wire.Ended{Code: 128 + 15, Signal: 15}, true
 		} else if err := l.startTask(t, dir, append(envs[local], stepMark())); err != nil {
 			t.ended, t.gone = startError(err), true
-			_ = l.conn.Send(wire.Say, uint32(number), []byte("slurmstepd: error: "+t.ended.Error))
+			_ = l.conn.Send(wire.Errors, uint32(number), []byte("slurmstepd: error: "+t.ended.Error+"\n"))
 		}
 		if t.gone {
 			_ = l.conn.SendJSON(wire.Exit, uint32(number), t.ended)

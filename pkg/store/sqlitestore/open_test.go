@@ -19,12 +19,12 @@ import (
 func TestNewerSchemaIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := openDir(t, dir)
-	if err := s.w.exec("PRAGMA user_version = 8"); err != nil {
+	if err := s.w.exec("PRAGMA user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
 	_, err := Open(context.Background(), dir, Options{})
-	want := filepath.Join(dir, "state.db") + " has schema 8, this gangd knows schemas up to 7; start the gangd that wrote it or restore a backup made before the upgrade: store has a newer schema"
+	want := filepath.Join(dir, "state.db") + " has schema 99, this gangd knows schemas up to 7; start the gangd that wrote it or restore a backup made before the upgrade: store has a newer schema"
 	if !errors.Is(err, store.ErrNewerSchema) || err.Error() != want {
 		t.Errorf("open: %v\nwant: %s", err, want)
 	}

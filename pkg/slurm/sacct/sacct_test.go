@@ -1,0 +1,157 @@
+package sacct
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/slurmtest"
+)
+
+var update = flag.Bool("update", false, "write the files anew")
+
+func TestMain(m *testing.M) {
+	clock = func() time.Time { return fake.Now }
+	groupName = func(uint32) string { return "users" }
+	time.Local = time.UTC
+	api.Version = "1.2.3"
+	userNames = func(name string) ([]string, bool) { return []string{name}, name != "nobodyx" }
+	os.Exit(m.Run())
+}
+
+func code(n int) *int { return &n }
+
+// history is the small cluster and jobs that ended in every way.
+func history() *fake.Controller {
+	c := fake.Small()
+	at := func(minutes int) time.Time { return fake.Now.Add(time.Duration(minutes) * time.Minute) }
+	step := func(job int64, id, name string, st api.JobState, from, to int, exit *int, signal int) api.Step {
+		s := api.Step{JobID: job, StepID: id, Name: name, State: st, Nodes: []string{"n1"}, Tasks: 1, CPUs: 2, StartTime: at(from), ExitCode: exit, Signal: signal}
+		if to != 0 {
+			s.EndTime = at(to)
+		}
+		return s
+	}
+	for i, x := range []struct {
+		name    string
+		state   api.JobState
+		cause   api.Cause
+		verdict string
+		exit    *int
+		signal  int
+		steps   func(id int64) []api.Step
+	}{
+		{"okjob", api.JobCompleted, api.CauseCompleted, "", code(0), 0, func(id int64) []api.Step {
+			batch, first := step(id, "batch", "batch", api.JobCompleted, -50, -40, code(0), 0), step(id, "0", "true", api.JobFailed, -49, -48, code(2), 0)
+			batch.MaxRSS, batch.CPUTime, first.Tasks, first.CPUTime = 3289088, 61.5, 2, 0.014
+			return []api.Step{batch, step(id, "extern", "extern", api.JobCompleted, -50, -40, code(0), 0), first}
+		}},
+		{"killed", api.JobFailed, api.CauseCrash, "rank 0 was killed by signal 9", code(137), 9, nil},
+		{"cancelled", api.JobCancelled, api.CauseCancelled, "cancelled by ada", code(1), 15, func(id int64) []api.Step {
+			return []api.Step{step(id, "batch", "batch", api.JobCancelled, -50, -40, nil, 0)}
+		}},
+		{"late", api.JobTimeout, api.CauseTimeout, "", code(75), 0, nil},
+		{"oom", api.JobOutOfMemory, api.CauseOOM, "", code(137), 9, nil},
+		{"lost", api.JobNodeFail, api.CauseNodeLost, "", code(1), 0, nil},
+		{"never", api.JobCancelled, api.CauseCancelled, "cancelled by ada", code(1), 0, nil},
+	} {
+		id := int64(30 + i)
+		j := api.Job{JobID: id, Name: x.name, User: "ada", UID: 1000, GID: 1000, Account: "lab", Partition: "gpu", State: x.state, StateCode: x.state.Code(),
+			Cause: x.cause, Verdict: x.verdict, ExitCode: x.exit, Signal: x.signal, Size: 1, CPUsPerRank: 2, GPUsPerRank: 1, MemoryBytes: 2 << 30,
+			SubmitTime: at(-60), EligibleTime: at(-60), TimeLimitSeconds: 600, WorkDir: "/home/ada/run", Command: "train.sh", Nodes: []string{"n1"},
+			Constraint: "ib", Comment: "hello there"}
+		if x.name != "never" {
+			j.StartTime, j.EndTime = at(-50), at(-40)
+			a := api.Attempt{JobID: id, Attempt: 1, Epoch: 1, Cause: x.cause, StartTime: j.StartTime, EndTime: j.EndTime, Nodes: j.Nodes, ExitCodes: []int{*x.exit}}
+			if x.steps != nil {
+				a.Steps = x.steps(id)
+			}
+			c.Attempts[id] = []api.Attempt{a}
+		} else {
+			j.EndTime, j.Nodes = at(-50), nil
+		}
+		c.Jobs = append(c.Jobs, j)
+	}
+	for i, id := range []int64{20, 21} {
+		c.Attempts[id] = []api.Attempt{{JobID: id, Attempt: 1, Epoch: 1, StartTime: at(0).Add(-time.Duration(30+i) * time.Second), Nodes: []string{"n2"}}}
+	}
+	return c
+}
+
+func TestFiles(t *testing.T) {
+	slurmtest.Files(t, "testdata/*.txt", *update, history, map[string]slurm.Runner{"sacct": Run, "sstat": Sstat})
+}
+
+func TestLists(t *testing.T) {
+	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), grammar(sacctOptions))
+	slurmtest.Texts(t, SstatLists())
+	slurmtest.Texts(t, Columns())
+	slurmtest.Texts(t, SstatColumns())
+}
+
+// What is in a list as kept does something when it is given: it is not passed over in set.
+func TestEveryOptionIsTaken(t *testing.T) {
+	source, err := os.ReadFile("run.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range Lists().Options {
+		name := o.Name
+		for i := range sacctOptions {
+			if s := &sacctOptions[i]; s.Long == name && s.Name != "" {
+				name = s.Name
+			}
+		}
+		if taken := strings.Contains(string(source), `"`+name+`"`); taken != (o.List != lists.Refused) {
+			t.Errorf("--%s is in the list %v, taken: %v", o.Name, o.List, taken)
+		}
+	}
+}
+
+// The columns are those that sacct -e of 22.05.8 lists, in its order.
+func TestColumnsAreSlurms(t *testing.T) {
+	b, err := os.ReadFile("testdata/helpformat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Fields(string(b))
+	var got []string
+	for _, f := range fields {
+		got = append(got, f.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// Slurm's window of time, by what was given of -S, -E, -s and -j.
+func TestWindow(t *testing.T) {
+	at := func(h int) time.Time { return time.Date(2026, 3, 1, h, 0, 0, 0, time.UTC) }
+	jobs := []jobRef{{JobRef: api.JobRef{ID: 1, Index: -1}}}
+	states := []string{"FAILED"}
+	for _, c := range []struct {
+		name     string
+		ask      ask
+		from, to time.Time
+	}{
+		{"nothing", ask{}, at(0), at(12)},
+		{"jobs", ask{jobs: jobs}, time.Time{}, at(12)},
+		{"states", ask{states: states}, at(12), at(12)},
+		{"jobs and states", ask{jobs: jobs, states: states}, time.Time{}, at(12)},
+		{"start", ask{from: at(8), fromSet: true}, at(8), at(12)},
+		{"start and states", ask{from: at(8), fromSet: true, states: states}, at(8), at(8)},
+		{"start, end and states", ask{from: at(8), fromSet: true, to: at(9), toSet: true, states: states}, at(8), at(9)},
+		{"end", ask{to: at(9), toSet: true}, at(0), at(9)},
+	} {
+		if err := c.ask.window(fake.Now); err != nil || !c.ask.from.Equal(c.from) || !c.ask.to.Equal(c.to) {
+			t.Errorf("%s: %s to %s, %v", c.name, c.ask.from, c.ask.to, err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package sacctmgr
+
+import (
+	"strings"
+
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/columns"
+)
+
+// col is a column; key is by what format= names it, when that is not its header.
+func col(name string, width int, key string) columns.Column {
+	return columns.Column{Name: name, Width: width, Key: key}
+}
+
+// limits are columns of limits that gangd does not have: always empty.
+var limits = []columns.Column{
+	col("GrpJobs", 7, ""), col("GrpTRES", 13, ""), col("GrpSubmit", 9, "GrpSubmitJobs"), col("GrpWall", 11, ""), col("GrpTRESMins", 13, ""),
+	col("GrpTRESRunMin", 13, "GrpTRESRunMins"), col("MaxJobs", 7, ""), col("MaxTRES", 13, "MaxTRESPerJob"), col("MaxTRESPerNode", 14, ""),
+	col("MaxSubmit", 9, "MaxSubmitJobs"), col("MaxWall", 11, "MaxWallDurationPerJob"), col("MaxTRESMins", 13, "MaxTRESMinsPerJob"),
+	col("MaxNodes", 8, "MaxNodesPerJob"), col("MaxCPUs", 8, "MaxCPUsPerJob"), col("MaxCPUMins", 11, "MaxCPUMinsPerJob"),
+}
+
+var (
+	userColumn    = col("User", 10, "")
+	accountColumn = col("Account", 10, "")
+	clusterColumn = col("Cluster", 10, "")
+	shareColumn   = col("Share", 9, "")
+)
+
+// table is one entity of show.
+type table struct {
+	names    []string // of the entity
+	columns  []columns.Column
+	format   string // shown without format=
+	withAssc string // the same with withassoc; empty: no difference
+	rows     func(q *query) ([]map[string]string, error)
+	keys     []string // conditions: user=x
+	note     string
+}
+
+var tables = []table{
+	{names: []string{"Account"}, keys: []string{"names", "accounts", "clusters", "users"},
+		columns: append([]columns.Column{accountColumn, col("Descr", 20, "Description"), col("Org", 20, "Organization"), clusterColumn,
+			userColumn, shareColumn, col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("Par Name", 10, "ParentName")}, limits...),
+		format: "account,description,organization", rows: accountRows, note: "accounts that jobs of the last 30 days named; any may be named"},
+	{names: []string{"Association"}, keys: []string{"users", "accounts", "clusters", "names", "partitions"},
+		columns: append([]columns.Column{clusterColumn, accountColumn, userColumn, col("Partition", 10, ""), shareColumn, col("Priority", 10, ""),
+			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("ID", 6, ""), col("Par Name", 10, "ParentName"), col("Fairshare", 9, "")}, limits...),
+		format: "cluster,account,user,partition,share,priority,grpjobs,grptres,grpsubmit,grpwall,grptresmins,maxjobs,maxtresperjob," +
+			"maxtrespernode,maxsubmit,maxwall,maxtresmins,qos,defaultqos,grptresrunmins",
+		rows: associationRows, note: "users with the accounts that their jobs of the last 30 days named"},
+	{names: []string{"Cluster"}, keys: []string{"names", "clusters"},
+		columns: append([]columns.Column{clusterColumn, col("ControlHost", 15, ""), col("ControlPort", 12, ""), col("RPC", 5, ""), shareColumn,
+			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("NodeCount", 10, ""), col("TRES", 20, "")}, limits...),
+		format: "cluster,controlhost,controlport,rpc,share,grpjobs,grptres,grpsubmit,maxjobs,maxtresperjob,maxsubmit,maxwall,qos,defaultqos",
+		rows:   clusterRows, note: "one cluster, " + slurm.Cluster},
+	{names: []string{"Federation"}, keys: []string{"names"},
+		columns: []columns.Column{col("Federation", 10, ""), clusterColumn, col("ID", 2, ""), col("Features", 20, ""), col("FedState", 12, "")},
+		format:  "federation,cluster,id,features,fedstate", rows: noRows, note: "none"},
+	{names: []string{"Problem"}, keys: []string{"users", "accounts"},
+		columns: []columns.Column{clusterColumn, accountColumn, userColumn, col("Problem", 40, "")}, format: "cluster,account,user,problem", rows: noRows, note: "none"},
+	{names: []string{"QOS"}, keys: []string{"names", "qos"},
+		columns: append([]columns.Column{col("Name", 10, ""), col("Priority", 10, ""), col("GraceTime", 10, ""), col("Preempt", 10, ""),
+			col("PreemptExemptTime", 19, ""), col("PreemptMode", 11, ""), col("Flags", 40, ""), col("UsageThres", 10, "UsageThreshold"),
+			col("UsageFactor", 11, ""), col("MaxTRESPU", 13, "MaxTRESPerUser"), col("MaxJobsPU", 9, "MaxJobsPerUser"), col("MaxSubmitPU", 11, "MaxSubmitJobsPerUser"),
+			col("MaxTRESPA", 13, "MaxTRESPerAccount"), col("MaxJobsPA", 9, "MaxJobsPerAccount"), col("MaxSubmitPA", 11, "MaxSubmitJobsPerAccount"),
+			col("MinTRES", 13, "MinTRESPerJob")}, limits...),
+		format: "name,priority,gracetime,preempt,preemptexempttime,preemptmode,flags,usagethreshold,usagefactor,grptres,grptresmins," +
+			"grptresrunmins,grpjobs,grpsubmit,grpwall,maxtresperjob,maxtrespernode,maxtresmins,maxwall,maxtresperuser,maxjobsperuser," +
+			"maxsubmitjobsperuser,maxtresperaccount,maxjobsperaccount,maxsubmitjobsperaccount,mintres",
+		rows: noRows, note: "none: gangd has no quality of service"},
+	{names: []string{"Resource"}, keys: []string{"names"},
+		columns: []columns.Column{col("Name", 10, ""), col("Server", 10, ""), col("Type", 8, ""), col("Count", 6, ""), col("% Allocated", 11, "Allocated"), col("ServerType", 10, "")},
+		format:  "name,server,type,count,allocated,servertype", rows: noRows, note: "none"},
+	{names: []string{"TRES"}, keys: []string{"names"},
+		columns: []columns.Column{col("Type", 8, ""), col("Name", 15, ""), col("ID", 6, "")}, format: "type,name,id", rows: tresRows},
+	{names: []string{"User"}, keys: []string{"names", "users", "accounts", "clusters"},
+		columns: append([]columns.Column{userColumn, col("Def Acct", 10, "DefaultAccount"), col("Admin", 9, "AdminLevel"), clusterColumn, accountColumn,
+			col("Partition", 10, ""), shareColumn, col("Priority", 10, ""), col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("Fairshare", 9, ""),
+			col("Coord Accounts", 20, "Coordinators"), col("Def WCKey", 10, "DefaultWCKey")}, limits...),
+		format:   "user,defaultaccount,adminlevel",
+		withAssc: "user,defaultaccount,adminlevel,cluster,account,partition,share,priority,maxjobs,maxnodes,maxcpus,maxsubmit,maxwall,maxcpumins,qos,defaultqos",
+		rows:     userRows, note: "users with jobs in the last 30 days, and those who are asked for and known on this host"},
+	{names: []string{"WCKey"}, keys: []string{"names", "users"}, columns: []columns.Column{col("WCKey", 10, ""), clusterColumn, userColumn}, format: "wckey,cluster,user", rows: noRows, note: "none"},
+}
+
+// elsewhere are entities that are answered by another command.
+var elsewhere = map[string]string{
+	"configuration": "scontrol show config",
+	"event":         "gctl events --follow, and gctl show node",
+	"reservation":   "gctl",
+	"runawayjobs":   "gangd verify",
+	"stats":         "the controller's /metrics",
+	"transaction":   "gctl events",
+}
+
+func noRows(*query) ([]map[string]string, error) { return nil, nil }
+
+func userRows(q *query) ([]map[string]string, error) {
+	all, err := associations(q.of("names", "users"))
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]string
+	seen := ""
+	for _, a := range all {
+		if !q.keeps("accounts", a.account) || !q.withAssoc && a.user == seen {
+			continue
+		}
+		seen = a.user
+		row := map[string]string{"User": a.user, "Def Acct": a.account, "Admin": adminLevel(a.user)}
+		if q.withAssoc {
+			row["Cluster"], row["Account"], row["Share"] = slurm.Cluster, a.account, "1"
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+func associationRows(q *query) ([]map[string]string, error) {
+	all, err := associations(q.of("users"))
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]string
+	for _, a := range all {
+		if q.keeps("accounts", a.account) {
+			out = append(out, map[string]string{"Cluster": slurm.Cluster, "Account": a.account, "User": a.user, "Share": "1"})
+		}
+	}
+	return out, nil
+}
+
+func accountRows(q *query) ([]map[string]string, error) {
+	all, err := associations(q.of("users"))
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]string
+	for _, a := range accounts(all) {
+		if q.keeps("names", a) && q.keeps("accounts", a) {
+			out = append(out, map[string]string{"Account": a, "Descr": a, "Org": slurm.Cluster})
+		}
+	}
+	return out, nil
+}
+
+func clusterRows(q *query) ([]map[string]string, error) {
+	if !q.keeps("names", slurm.Cluster) || !q.keeps("clusters", slurm.Cluster) {
+		return nil, nil
+	}
+	return []map[string]string{{"Cluster": slurm.Cluster, "ControlHost": "127.0.0.1", "ControlPort": "0", "RPC": "9728", "Share": "1"}}, nil
+}
+
+func tresRows(*query) ([]map[string]string, error) {
+	var out []map[string]string
+	for _, line := range strings.Split("cpu - 1,mem - 2,node - 4,billing - 5,gres gpu 1001", ",") {
+		f := strings.Fields(line)
+		out = append(out, map[string]string{"Type": f[0], "Name": strings.Trim(f[1], "-"), "ID": f[2]})
+	}
+	return out, nil
+}

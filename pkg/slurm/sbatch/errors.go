@@ -1,0 +1,125 @@
+package sbatch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/cmdline"
+)
+
+// explain prints an error in Slurm's words and gives the status.
+func explain(err error, s slurm.Streams) error {
+	var status cmdline.Status
+	var bare cmdline.Bare
+	var mistake *script.Error
+	var refused *api.Error
+	var unreachable *client.UnreachableError
+	switch {
+	case err == nil, errors.As(err, &status):
+		return err
+	case errors.As(err, &bare):
+		fmt.Fprintln(s.Err, bare)
+	case errors.As(err, &mistake):
+		return explainScript(mistake, s)
+	case errors.As(err, &refused), errors.As(err, &unreachable):
+		why, detail := words(err)
+		if detail != "" {
+			s.Errorf("sbatch", "%s", detail)
+		}
+		s.Errorf("sbatch", "Batch job submission failed: %s", why)
+	default:
+		s.Errorf("sbatch", "%s", err)
+	}
+	return cmdline.Status(1)
+}
+
+// explainScript words a mistake in an option, wherever it was written.
+func explainScript(e *script.Error, s slurm.Streams) error {
+	if e.Getopt != "" {
+		fmt.Fprintf(s.Err, "sbatch: %s\nTry \"sbatch --help\" for more information\n", e.Getopt)
+		return unreadable
+	}
+	if e.Bad == nil {
+		s.Errorf("sbatch", "%s", e)
+		return cmdline.Status(1)
+	}
+	return badValue(e, s)
+}
+
+// badValue words a wrong value of an option as sbatch does, which knows several manners.
+func badValue(e *script.Error, s slurm.Streams) error {
+	name, value := e.Bad.Option.SbatchName(), e.Bad.Value
+	switch name {
+	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "uid", "gid":
+		s.Errorf("sbatch", "Invalid --%s specification", name)
+		return unreadable
+	case "begin", "deadline":
+		fmt.Fprintf(s.Err, "Invalid time specification (pos=0): %s\n", value)
+		s.Errorf("sbatch", "Invalid --%s specification", name)
+		return unreadable
+	case "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu", "mincpus", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "switches", "threads-per-core", "sockets-per-node", "cores-per-socket":
+		s.Errorf("sbatch", "Invalid numeric value \"%s\" for --%s.", value, name)
+		return cmdline.Status(1)
+	case "nodes":
+		s.Errorf("sbatch", "\"%s\" is not a valid node count", value)
+		return unreadable
+	case "array":
+		return failed(s, "Invalid job array specification")
+	case "dependency":
+		return failed(s, "Job dependency problem")
+	case "gres":
+		s.Errorf("sbatch", "Invalid generic resource (gres) specification")
+		return cmdline.Status(1)
+	case "gpus", "gpus-per-node", "gpus-per-task":
+		return failed(s, slurm.NotSatisfied)
+	}
+	s.Errorf("sbatch", "%s", e)
+	return cmdline.Status(1)
+}
+
+func failed(s slurm.Streams, why string) error {
+	s.Errorf("sbatch", "Batch job submission failed: %s", why)
+	return cmdline.Status(1)
+}
+
+// refusals is what Slurm says of what gangd's controller refuses, by how its sentence begins.
+var refusals = []struct{ begins, why string }{
+	{"no partition ", "Invalid partition name specified"},
+	{"unknown node ", "Invalid node name specified"},
+	{"dependency ", "Job dependency problem"},
+	{"only an admin may", slurm.AccessDenied},
+}
+
+// words is Slurm's line about an error of the controller's, and what there is to say beside
+// it: gangd's own sentence with the figures.
+func words(err error) (why, detail string) {
+	var refused *api.Error
+	if !errors.As(err, &refused) {
+		return slurm.Words(err), ""
+	}
+	detail = refused.Error()
+	for _, r := range refusals {
+		if strings.HasPrefix(refused.Message, r.begins) {
+			if name, ok := strings.CutPrefix(refused.Message, "no partition "); ok {
+				detail = "invalid partition specified: " + strings.Trim(name, `"`)
+			}
+			return r.why, detail
+		}
+	}
+	switch {
+	case strings.Contains(refused.Message, " constraint "):
+		return "Invalid feature specification", detail
+	case refused.Code == api.CodeUnsatisfiable:
+		return slurm.NotSatisfied, detail
+	case refused.Code == api.CodeUnavailable, refused.Code == api.CodeOnHold:
+		return slurm.NoController, detail
+	case refused.Code == api.CodePermission:
+		return slurm.AccessDenied, detail
+	}
+	return refused.Error(), ""
+}

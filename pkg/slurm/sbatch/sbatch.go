@@ -1,0 +1,214 @@
+package sbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/program"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/submit"
+)
+
+// The files that the output goes to when nothing else was asked for.
+const (
+	outputJob   = "slurm-%j.out"
+	outputArray = "slurm-%A_%a.out"
+)
+
+// unreadable is the exit status of options that can't be read: sbatch ends with exit(-1).
+const unreadable = cmdline.Status(255)
+
+// Lists is what became of each of sbatch's options.
+func Lists() lists.Command { return script.SlurmLists() }
+
+// Run is the command.
+func Run(args []string, s slurm.Streams) int {
+	err := run(context.Background(), args, s)
+	var exit *program.ExitError
+	if errors.As(err, &exit) { // of a job that was waited for
+		if exit.Err != nil {
+			s.Errorf("sbatch", "%s", exit.Err)
+		}
+		return exit.Status
+	}
+	return cmdline.Exit(explain(err, s))
+}
+
+func run(ctx context.Context, args []string, s slurm.Streams) error {
+	flags, rest, err := script.Flags(args)
+	if err != nil {
+		return err
+	}
+	if done, err := inform(flags, s); done || err != nil {
+		return err
+	}
+	name, text, err := readScript(flags, rest, s)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		rest = rest[1:]
+	}
+	p := &submit.Prepared{Program: "sbatch", Flags: flags, Name: name, Text: text, Args: rest, Adjust: asSlurm, Out: s.Out, Err: s.Err}
+	req, err := p.Ask()
+	if err != nil {
+		return err
+	}
+	if req.TestOnly {
+		return test(ctx, p, req, s)
+	}
+	return p.Submit(ctx)
+}
+
+// inform answers --help, --usage and --version.
+func inform(flags []script.Setting, s slurm.Streams) (done bool, err error) {
+	for _, f := range flags {
+		switch {
+		case f.Option.Long == "help" && f.Value == "slurm":
+			script.WriteSlurm(s.Out)
+		case f.Option.Long == "help" && f.Given:
+			s.Errorf("sbatch", "unknown topic %q: write --help or --help=slurm", f.Value)
+			return false, unreadable
+		case f.Option.Long == "help":
+			fmt.Fprint(s.Out, "Usage: sbatch [OPTIONS(0)...] executable [args(0)...]\n")
+			script.WriteHelp(s.Out)
+			fmt.Fprint(s.Out, "\nWhat became of each of Slurm's options: sbatch --help=slurm\nManual: man gangd-slurm\n")
+		case f.Option.Long == "usage":
+			fmt.Fprint(s.Out, usage)
+		case f.Option.Long == "version":
+			fmt.Fprintln(s.Out, slurm.Version())
+		default:
+			continue
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// asSlurm makes of a request what sbatch would: one run of the script on the first node, and
+// its names for the output.
+func asSlurm(r *script.Request) {
+	if r.By("size") == nil && r.By("role") == nil && r.By("launch") == nil {
+		r.Spec.Launch = api.LaunchBatch
+	}
+	if r.Spec.Output != "" {
+		return
+	}
+	r.Spec.Output = outputJob
+	if r.Array != nil {
+		r.Spec.Output = outputArray
+	}
+}
+
+// readScript gives the name and text of the script: --wrap, a file, or standard input.
+func readScript(flags []script.Setting, rest []string, s slurm.Streams) (name string, text []byte, err error) {
+	for _, f := range flags {
+		if f.Option.Long != "wrap" {
+			continue
+		}
+		if len(rest) > 0 {
+			return "", nil, errors.New("Script arguments not permitted with --wrap option")
+		}
+		return "wrap", script.Wrap(f.Value), nil
+	}
+	if len(rest) == 0 || rest[0] == "-" {
+		name, text, err = "stdin", nil, nil
+		if text, err = readLimited(s.In); err != nil {
+			return "", nil, err
+		}
+	} else {
+		name = rest[0]
+		if text, err = readFile(name); err != nil {
+			return "", nil, err
+		}
+	}
+	return name, text, check(name, text)
+}
+
+func readLimited(r io.Reader) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(r, api.MaxScriptBytes+1))
+}
+
+// readFile finds a script as sbatch does: as named, and else a bare name on the PATH.
+func readFile(name string) ([]byte, error) {
+	path, ok := submit.Find(name)
+	if !ok {
+		return nil, fmt.Errorf("Unable to open file %s", name)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("Unable to open file %s", name)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.New("Batch script is empty!")
+	}
+	return readLimited(f)
+}
+
+// check refuses what sbatch refuses, in its words; the rest is [script.Check]'s.
+func check(name string, text []byte) error {
+	whole := string(text)
+	switch {
+	case len(text) == 0:
+		return errors.New("Batch script is empty!")
+	case strings.TrimSpace(whole) == "":
+		return errors.New("Batch script contains only whitespace!")
+	case !strings.HasPrefix(whole, "#!"):
+		return errors.New("This does not look like a batch script.  The first\n" +
+			"sbatch: error: line must start with #! followed by the path to an interpreter.\nsbatch: error: For instance: #!/bin/sh")
+	case strings.IndexByte(whole, 0) >= 0:
+		return errors.New("The SLURM controller does not allow scripts that\nsbatch: error: contain a NULL character '\\0'.")
+	case strings.Contains(whole, "\r\n"):
+		return errors.New("Batch script contains DOS line breaks (\\r\\n)\nsbatch: error: instead of expected UNIX line breaks (\\n).")
+	}
+	return script.Check(name, text)
+}
+
+// test is --test-only: where it would start, on stderr, as sbatch says it.
+func test(ctx context.Context, p *submit.Prepared, req *script.Request, s slurm.Streams) error {
+	reply, err := p.Test(ctx)
+	if err != nil {
+		why, _ := words(err)
+		var refused *api.Error
+		if errors.As(err, &refused) && refused.Error() != why {
+			s.Errorf("sbatch", "%s", refused.Error())
+		}
+		return cmdline.Bare("allocation failure: " + why)
+	}
+	nodes, now := strings.CutPrefix(strings.TrimSpace(reply.Why), "would start now on ")
+	if !now {
+		fmt.Fprintf(s.Err, "sbatch: %s\n", strings.ReplaceAll(strings.TrimSpace(reply.Why), "\n", "\nsbatch: "))
+		return nil
+	}
+	row := &jobfield.Row{Job: &api.Job{Size: req.Spec.Size, CPUsPerRank: req.Spec.CPUsPerRank, Roles: req.Spec.Roles}}
+	fmt.Fprintf(s.Err, "sbatch: Job %d to start at %s using %s processors on nodes %s in partition %s\n", reply.JobID,
+		jobfield.Stamp(jobfield.Now()), strconv.FormatInt(jobfield.CPUs(row), 10), nodes, partition(ctx, req))
+	return nil
+}
+
+// partition is the one that was asked for, or the site's default.
+func partition(ctx context.Context, req *script.Request) string {
+	if req.Spec.Partition != "" {
+		return req.Spec.Partition
+	}
+	if reply, err := client.New().Nodes(ctx); err == nil {
+		for _, p := range reply.Partitions {
+			if p.Default {
+				return p.Name
+			}
+		}
+	}
+	return "(null)"
+}

@@ -1,0 +1,101 @@
+package scancel
+
+import (
+	"strings"
+
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
+)
+
+// choices is what the command line and the environment say.
+type choices struct {
+	account, name, partition, user, state, nodes, qos, reservation, wckey, signal string
+
+	batch, full, interactive, quiet, ctld, me bool
+	verbose                                   int
+}
+
+const usage = `Usage: scancel [-A account] [--batch] [--full] [--interactive] [-n job_name]
+               [-p partition] [-Q] [-q qos] [-R reservation] [-s signal | integer]
+               [-t PENDING | RUNNING | SUSPENDED] [--usage] [-u user_name]
+               [--hurry] [-V] [-v] [-w hosts...] [--wckey=wckey]
+               [job_id[_array_id][.step_id]]
+`
+
+func word(at func(*choices) *string) func(*choices, string, bool) error {
+	return func(c *choices, v string, _ bool) error { *at(c) = v; return nil }
+}
+
+func flag(at func(*choices) *bool) func(*choices, string, bool) error {
+	return func(c *choices, _ string, _ bool) error { *at(c) = true; return nil }
+}
+
+// command is scancel with all its options, in Slurm's order.
+var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: append([]cmdline.Option[choices]{
+	{Long: "account", Short: 'A', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this account", Set: word(func(c *choices) *string { return &c.account })},
+	{Long: "batch", Short: 'b', List: lists.Exact, Text: "the signal goes to the script's shell alone", Set: flag(func(c *choices) *bool { return &c.batch })},
+	{Long: "ctld", List: lists.Exact, Text: "the controller does it: always so", Set: flag(func(c *choices) *bool { return &c.ctld })},
+	{Long: "full", Short: 'f', List: lists.Exact, Text: "the signal goes to the script's shell and all below it", Set: flag(func(c *choices) *bool { return &c.full })},
+	{Long: "hurry", Short: 'H', List: lists.Partial, Text: "there is no burst buffer to stage out: as without it", Set: func(*choices, string, bool) error { return nil }},
+	{Long: "interactive", Short: 'i', List: lists.Exact, Text: "ask before each job", Set: flag(func(c *choices) *bool { return &c.interactive })},
+	{Long: "clusters", Short: 'M', Also: "cluster", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
+	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: flag(func(c *choices) *bool { return &c.me })},
+	{Long: "name", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this name", Set: word(func(c *choices) *string { return &c.name })},
+	{Long: "jobname", Arg: getopt.Required, List: lists.Exact, Text: "as --name", Set: word(func(c *choices) *string { return &c.name })},
+	{Long: "nodelist", Short: 'w', Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: word(func(c *choices) *string { return &c.nodes })},
+	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "jobs in this partition", Set: word(func(c *choices) *string { return &c.partition })},
+	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: no job matches", Set: word(func(c *choices) *string { return &c.qos })},
+	{Long: "quiet", Short: 'Q', List: lists.Exact, Text: "no errors about jobs", Set: flag(func(c *choices) *bool { return &c.quiet })},
+	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Partial, Text: "no job has a reservation: no job matches", Set: word(func(c *choices) *string { return &c.reservation })},
+	{Long: "sibling", Arg: getopt.Required, List: lists.Refused, Text: "there is no federation"},
+	{Long: "signal", Short: 's', Arg: getopt.Required, List: lists.Partial, Text: "send a signal and leave the job as it is; KILL cancels, and TERM goes first", Set: func(c *choices, v string, _ bool) error {
+		name, ok := slurm.SignalName(v)
+		if !ok {
+			return cmdline.Bare("Unknown job signal: " + v)
+		}
+		c.signal = name
+		return nil
+	}},
+	{Long: "state", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "jobs in this state: PENDING, RUNNING or SUSPENDED", Set: func(c *choices, v string, _ bool) error {
+		if _, ok := stateOf(v); !ok {
+			return cmdline.Bare("Invalid job state specified: " + v + "\nValid job states are PENDING, RUNNING, and SUSPENDED")
+		}
+		c.state = strings.ToUpper(v)
+		return nil
+	}},
+	{Long: "user", Short: 'u', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this user, by name or number", Set: word(func(c *choices) *string { return &c.user })},
+	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "say what is done to each job; nothing is said of plugins", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
+	{Long: "wckey", Arg: getopt.Required, List: lists.Partial, Text: "no job has a workload key: no job matches", Set: word(func(c *choices) *string { return &c.wckey })},
+}, cmdline.Standard[choices]()...)}
+
+// Lists is what became of each of scancel's options.
+func Lists() lists.Command { return command.Lists() }
+
+// environment is scancel's variables.
+func (c *choices) environment(get func(string) string) {
+	for name, at := range map[string]*string{"SCANCEL_ACCOUNT": &c.account, "SCANCEL_NAME": &c.name, "SCANCEL_PARTITION": &c.partition,
+		"SCANCEL_QOS": &c.qos, "SCANCEL_STATE": &c.state, "SCANCEL_USER": &c.user, "SCANCEL_WCKEY": &c.wckey} {
+		if v := get(name); v != "" && *at == "" {
+			*at = v
+		}
+	}
+	for name, at := range map[string]*bool{"SCANCEL_BATCH": &c.batch, "SCANCEL_FULL": &c.full, "SCANCEL_INTERACTIVE": &c.interactive, "SCANCEL_CTLD": &c.ctld} {
+		if truthy(get(name)) {
+			*at = true
+		}
+	}
+	if truthy(get("SCANCEL_VERBOSE")) {
+		c.verbose++
+	}
+}
+
+// truthy reads the values of scancel's variables: T, TRUE, Y, YES.
+func truthy(v string) bool {
+	switch strings.ToUpper(v) {
+	case "T", "TRUE", "Y", "YES":
+		return true
+	}
+	return false
+}

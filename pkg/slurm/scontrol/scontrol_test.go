@@ -1,0 +1,143 @@
+package scontrol
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/slurmtest"
+)
+
+var update = flag.Bool("update", false, "write the files anew")
+
+func TestMain(m *testing.M) {
+	clock = func() time.Time { return fake.Now }
+	hostname = func() string { return "vm" }
+	groupName = func(uint32) string { return "users" }
+	time.Local = time.UTC
+	api.Version = "1.2.3"
+	os.Exit(m.Run())
+}
+
+// cluster is the small one, with a step and a limit that differs from Slurm's default.
+func cluster() *fake.Controller {
+	c := fake.Small()
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		j.GID = 1000
+		if j.JobID == 12 {
+			j.Steps = []api.Step{{JobID: 12, StepID: "0", Name: "sleep", State: api.JobRunning, Nodes: j.Nodes, Tasks: 2, CPUs: 2, StartTime: j.StartTime, Client: "vm:11625"}}
+			j.Comment, j.NodeList, j.Exclude = "hello there", []string{"n1", "n2", "n3"}, []string{"n4"}
+		}
+	}
+	return c
+}
+
+func TestFiles(t *testing.T) {
+	t.Setenv("SLURM_NODELIST", "")
+	t.Setenv("SLURM_JOB_NODELIST", "")
+	slurmtest.Files(t, "testdata/*.txt", *update, cluster, map[string]slurm.Runner{"scontrol": Run})
+}
+
+func TestLists(t *testing.T) {
+	g := &getopt.Grammar{}
+	for i := range options {
+		g.Options = append(g.Options, options[i].Option)
+	}
+	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), g)
+	for _, l := range Keywords() {
+		slurmtest.Texts(t, l)
+	}
+}
+
+// The commands and entities are those of scontrol's manual of 22.05.
+func TestKeywordsAreSlurms(t *testing.T) {
+	for file, have := range map[string][]string{"testdata/commands": keywordNames(), "testdata/entities": entityNames()} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := map[string]bool{}
+		for _, name := range have {
+			known[strings.ToLower(name)] = true
+		}
+		for _, name := range strings.Fields(string(b)) {
+			if !known[strings.ToLower(name)] {
+				t.Errorf("%s is in %s, but in no list", name, file)
+			}
+		}
+	}
+}
+
+func keywordNames() (out []string) {
+	for i := range keywords {
+		out = append(out, keywords[i].name)
+	}
+	return out
+}
+
+func entityNames() (out []string) {
+	for i := range entities {
+		out = append(out, entities[i].name)
+	}
+	return out
+}
+
+// A keyword that is kept runs something, a refused one nothing; so do parameters.
+func TestKeptRunRefusedDont(t *testing.T) {
+	for i := range keywords {
+		if k := &keywords[i]; (k.run == nil) != (k.list == lists.Refused) {
+			t.Errorf("%s: list %v", k.name, k.list)
+		}
+	}
+	for i := range entities {
+		if e := &entities[i]; (e.run == nil) != (e.list == lists.Refused) {
+			t.Errorf("show %s: list %v", e.name, e.list)
+		}
+	}
+	for i := range jobParameters {
+		if p := &jobParameters[i]; p.name != "JobId" && (p.set == nil) != (p.list == lists.Refused) {
+			t.Errorf("update %s: list %v", p.name, p.list)
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for in, want := range map[string]string{ // what 22.05.8 printed
+		"n1,n2,n3,n2":      "n[1-3,2]",
+		"n1,n2,n2,n3":      "n[1-2,2-3]",
+		"n1-3":             "n1-3",
+		"a,b":              "a,b",
+		"n01,n02,n03":      "n[01-03]",
+		"n9,n10":           "n[9-10]",
+		"n1,m1,n2":         "n1,m1,n2",
+		"login":            "login",
+		"n1":               "n1",
+		"n08,n09,n10,n011": "n[08-10,011]",
+	} {
+		if got := shorten(strings.Split(in, ",")); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// What is made short is written out as it was, in its order.
+func TestShortenThenExpand(t *testing.T) {
+	name := rapid.StringMatching(`[a-c]{1,2}(0?[0-9]{1,3})?`)
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOfNDistinct(name, 1, 20, rapid.ID[string]).Draw(t, "names")
+		back, err := expand(shorten(names))
+		if err != nil || strings.Join(back, ",") != strings.Join(names, ",") {
+			t.Fatalf("%v became %s, which is %v, %v", names, shorten(names), back, err)
+		}
+	})
+}

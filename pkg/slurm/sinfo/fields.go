@@ -1,0 +1,117 @@
+package sinfo
+
+import (
+	"cmp"
+	"strconv"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm/column"
+)
+
+type field = column.Field[*record]
+
+func text(letter byte, name, head string, get func(*record) string, also ...string) field {
+	return field{Letter: letter, Names: append([]string{name}, also...), Head: head, Text: get}
+}
+
+// wide is a list of nodes, which is not cut on the right, nor its heading.
+func wide(letter byte, name, head string, get func(*record) string) field {
+	return field{Letter: letter, Names: []string{name}, Head: head, Text: get, Wide: true, WideHead: true}
+}
+
+func constant(letter byte, name, head, s string, also ...string) field {
+	return text(letter, name, head, func(*record) string { return s }, also...)
+}
+
+// figure is a size of nodes, ordered as a number.
+func figure(letter byte, name, head string, get func(*api.Node) int64) field {
+	return field{Letter: letter, Names: []string{name}, Head: head, Text: func(r *record) string { return r.least(get) },
+		Compare: func(a, b *record) int { return cmp.Compare(firstOf(a, get), firstOf(b, get)) }}
+}
+
+func firstOf(r *record, get func(*api.Node) int64) int64 {
+	if n := r.first(); n != nil {
+		return get(n)
+	}
+	return 0
+}
+
+func stateNumber(n *api.Node) int64 { return stateOf(n).number() }
+
+// state is a field of the nodes' state, ordered by Slurm's numbers.
+func state(letter byte, name, head string, get func(nodeState) string) field {
+	return field{Letter: letter, Names: []string{name}, Head: head, Text: ofNode("n/a", func(n *api.Node) string { return get(stateOf(n)) }),
+		Compare: func(a, b *record) int { return cmp.Compare(firstOf(a, stateNumber), firstOf(b, stateNumber)) }}
+}
+
+func one(*api.Node) int64            { return 1 }
+func zero(*api.Node) int64           { return 0 }
+func cpusOf(n *api.Node) int64       { return int64(n.CPUs) }
+func memoryOf(n *api.Node) int64     { return n.MemoryBytes >> 20 }
+func memoryUsedOf(n *api.Node) int64 { return n.MemoryUsed >> 20 }
+
+// sct is sockets, cores, threads: gangd counts CPUs alone.
+func sct(n *api.Node) string { return strconv.Itoa(n.CPUs) + ":1:1" }
+
+// fields is sinfo's letters and names.
+var fields = column.Set[*record]{Fields: []field{
+	constant('a', "available", "AVAIL", "up"),
+	text('b', "features_act", "ACTIVE_FEATURES", ofNode("(null)", features)),
+	figure('c', "cpus", "CPUS", cpusOf),
+	figure('d', "disk", "TMP_DISK", zero),
+	constant('e', "freemem", "FREE_MEM", "N/A"),
+	text('f', "features", "AVAIL_FEATURES", ofNode("(null)", features)),
+	constant('g', "groups", "GROUPS", "all"),
+	constant('h', "oversubscribe", "OVERSUBSCRIBE", "NO", "share"),
+	text('l', "time", "TIMELIMIT", func(r *record) string { return limit(r.part.MaxTime, "infinite") }),
+	figure('m', "memory", "MEMORY", memoryOf),
+	wide('n', "nodehost", "HOSTNAMES", listed(hostname)),
+	wide('o', "nodeaddr", "NODE_ADDR", listed(func(n *api.Node) string { return n.Address })),
+	text('p', "prioritytier", "PRIO_TIER", func(r *record) string { return strconv.Itoa(max(r.part.Tier, 1)) }),
+	constant('r', "root", "ROOT", "no"),
+	constant('s', "size", "JOB_SIZE", "1-infinite"),
+	state('t', "statecompact", "STATE", nodeState.compact),
+	constant('u', "user", "USER", "Unknown"),
+	text('v', "version", "VERSION", ofNode("(null)", func(n *api.Node) string { return cmp.Or(n.Version, "(null)") })),
+	figure('w', "weight", "WEIGHT", one),
+	text('z', "socketcorethread", "S:C:T", ofNode("0:0:0", sct)),
+	text('A', "nodeai", "NODES(A/I)", func(r *record) string { a, i, _ := r.uses(false); return counts(a, i) }),
+	constant('B', "maxcpuspernode", "MAX_CPUS_PER_NODE", "UNLIMITED"),
+	text('C', "cpusstate", "CPUS(A/I/O/T)", func(r *record) string { a, i, o := r.uses(true); return counts(a, i, o, a+i+o) }),
+	{Letter: 'D', Names: []string{"nodes"}, Head: "NODES", Text: func(r *record) string { return strconv.Itoa(len(r.nodes)) },
+		Compare: func(a, b *record) int { return cmp.Compare(len(a.nodes), len(b.nodes)) }},
+	text('E', "reason", "REASON", ofNode("none", reasonOf)),
+	text('F', "nodeaiot", "NODES(A/I/O/T)", func(r *record) string { a, i, o := r.uses(false); return counts(a, i, o, a+i+o) }),
+	text('G', "gres", "GRES", ofNode("(null)", cards)),
+	text('H', "timestamp", "TIMESTAMP", reasonTime),
+	constant('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
+	text('L', "defaulttime", "DEFAULTTIME", func(r *record) string { return limit(r.part.DefaultTime, "n/a") }),
+	constant('M', "preemptmode", "PREEMPT_MODE", "OFF"),
+	{Letter: 'N', Names: []string{"nodelist"}, Head: "NODELIST", Wide: true, WideHead: true, Text: func(r *record) string { return hostlist.Compress(r.names()) },
+		Compare: func(a, b *record) int { return hostlist.Compare(firstName(a), firstName(b)) }},
+	constant('O', "cpusload", "CPU_LOAD", "N/A"),
+	text('P', "partition", "PARTITION", (*record).starred),
+	text('R', "partitionname", "PARTITION", (*record).partition),
+	constant('S', "allocnodes", "ALLOCNODES", "all"),
+	state('T', "statelong", "STATE", nodeState.long),
+	constant('U', "userlong", "USER", "Unknown"),
+	constant('V', "cluster", "CLUSTER", "N/A"),
+	figure('X', "sockets", "SOCKETS", cpusOf),
+	figure('Y', "cores", "CORES", one),
+	figure('Z', "threads", "THREADS", one),
+
+	figure(0, "allocmem", "ALLOCMEM", memoryUsedOf),
+	constant(0, "comment", "COMMENT", "(null)"),
+	constant(0, "extra", "EXTRA", "(null)"),
+	text(0, "gresused", "GRES_USED", ofNode("gpu:0", usedCards)),
+	constant(0, "port", "PORT", "0"),
+	state(0, "statecomplete", "STATECOMPLETE", nodeState.long),
+}}
+
+func firstName(r *record) string {
+	if n := r.first(); n != nil {
+		return n.Name
+	}
+	return ""
+}

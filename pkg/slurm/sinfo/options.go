@@ -1,0 +1,137 @@
+package sinfo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/slurm/getopt"
+	"gangd/pkg/slurm/lists"
+)
+
+// choices is what the command line and the environment say.
+type choices struct {
+	partitions                                 []string
+	nodes, states                              string
+	format, longFormat, sort                   *string // nil: not given
+	dead, responding, exact, node, json, yaml  bool
+	reasons, long, noHeader, summarize, reserv bool
+	all, federation, local, noConvert          bool
+	iterate, verbose                           int
+}
+
+const usage = `Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]
+             [-S fields] [-o format] [-O Format] [--federation] [--local]
+`
+
+func flag(at func(*choices) *bool) func(*choices, string, bool) error {
+	return func(c *choices, _ string, _ bool) error { *at(c) = true; return nil }
+}
+
+// command is sinfo with all its options, in Slurm's order.
+var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: append([]cmdline.Option[choices]{
+	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: flag(func(c *choices) *bool { return &c.all })},
+	{Long: "dead", Short: 'd', List: lists.Exact, Text: "only nodes that do not respond", Set: flag(func(c *choices) *bool { return &c.dead })},
+	{Long: "exact", Short: 'e', List: lists.Exact, Text: "nodes of one line have the same sizes", Set: flag(func(c *choices) *bool { return &c.exact })},
+	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: flag(func(c *choices) *bool { return &c.noHeader })},
+	{Long: "iterate", Short: 'i', Arg: getopt.Required, List: lists.Exact, Text: "show it again every so many seconds", Set: func(c *choices, v string, _ bool) error {
+		n, err := strconv.Atoi(v)
+		if c.iterate = n; err != nil || n <= 0 {
+			return fmt.Errorf("Error: invalid entry for --iterate=%s", v)
+		}
+		return nil
+	}},
+	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: flag(func(c *choices) *bool { return &c.json })},
+	{Long: "local", List: lists.Exact, Text: "this cluster", Set: flag(func(c *choices) *bool { return &c.local })},
+	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: flag(func(c *choices) *bool { return &c.long })},
+	{Long: "clusters", Short: 'M', Also: "cluster", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
+	{Long: "nodes", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "these nodes", Set: func(c *choices, v string, _ bool) error { c.nodes = v; return nil }},
+	{Long: "noconvert", List: lists.Exact, Text: "sizes are in megabytes always", Set: flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "Node", Short: 'N', List: lists.Exact, Text: "a line for each node", Set: flag(func(c *choices) *bool { return &c.node })},
+	{Long: "Format", Short: 'O', Arg: getopt.Required, List: lists.Partial, Text: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not configured", Set: func(c *choices, v string, _ bool) error {
+		if c.format != nil {
+			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
+		}
+		c.longFormat = &v
+		return nil
+	}},
+	{Long: "format", Short: 'o', Arg: getopt.Required, List: lists.Partial, Text: "columns by letter; what gangd has nothing of is shown as Slurm shows it where it is not configured", Set: func(c *choices, v string, _ bool) error {
+		if c.longFormat != nil {
+			return fmt.Errorf("-o (--format) is incompatible with -O (--Format)")
+		}
+		c.format = &v
+		return nil
+	}},
+	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "these partitions", Set: func(c *choices, v string, _ bool) error { c.partitions = cmdline.Split(v); return nil }},
+	{Long: "responding", Short: 'r', List: lists.Exact, Text: "only nodes that respond", Set: flag(func(c *choices) *bool { return &c.responding })},
+	{Long: "list-reasons", Short: 'R', List: lists.Partial, Text: "why nodes are out of service; by whom is Unknown", Set: flag(func(c *choices) *bool { return &c.reasons })},
+	{Long: "summarize", Short: 's', List: lists.Exact, Text: "a line for each partition", Set: flag(func(c *choices) *bool { return &c.summarize })},
+	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
+	{Long: "states", Short: 't', Also: "state", Arg: getopt.Required, List: lists.Exact, Text: "nodes in these states", Set: func(c *choices, v string, _ bool) error {
+		_, err := parseStates(v)
+		c.states = v
+		return err
+	}},
+	{Long: "reservation", Short: 'T', List: lists.Partial, Text: "there are no reservations, which is said", Set: flag(func(c *choices) *bool { return &c.reserv })},
+	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the format and the filters are said before the table", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
+	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: flag(func(c *choices) *bool { return &c.yaml })},
+	{Long: "hide", List: lists.Partial, Text: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string, _ bool) error { c.all = false; return nil }},
+}, cmdline.Standard[choices]()...)}
+
+// Lists is what became of each of sinfo's options.
+func Lists() lists.Command { return command.Lists() }
+
+// environment is sinfo's variables.
+func (c *choices) environment(get func(string) string) {
+	if v := get("SINFO_PARTITION"); v != "" && c.partitions == nil {
+		c.partitions = cmdline.Split(v)
+	}
+	if c.format == nil && c.longFormat == nil {
+		if v := get("SINFO_FORMAT"); v != "" {
+			c.format = &v
+		}
+	}
+	if v := get("SINFO_SORT"); v != "" && c.sort == nil {
+		c.sort = &v
+	}
+	for name, at := range map[string]*bool{"SINFO_ALL": &c.all, "SINFO_FEDERATION": &c.federation, "SINFO_LOCAL": &c.local} {
+		if get(name) != "" {
+			*at = true
+		}
+	}
+}
+
+// The usual formats; # stands for the width of the longest partition's or node's name.
+func (c *choices) usual(partition, node int) string {
+	p, n := strconv.Itoa(max(partition, 9)), strconv.Itoa(max(node, 9))
+	switch {
+	case c.summarize:
+		return "%" + p + "P %.5a %.10l %.16F %N"
+	case c.reasons && c.long:
+		return "%20E %12U %19H %6t %N"
+	case c.reasons:
+		return "%20E %9u %19H %N"
+	case c.node && c.long:
+		return "%" + n + "N %.6D %." + p + "P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
+	case c.node:
+		return "%" + n + "N %.6D %." + p + "P %6t"
+	case c.long:
+		return "%" + p + "P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
+	}
+	return "%" + p + "P %.5a %.10l %.6D %.6t %N"
+}
+
+// order is -S or the usual one.
+func (c *choices) order() string {
+	switch {
+	case c.sort != nil:
+		return strings.ReplaceAll(*c.sort, "#", "")
+	case c.reasons:
+		return "-T"
+	case c.node:
+		return "N"
+	}
+	return "-t" // within the partitions in their own order
+}

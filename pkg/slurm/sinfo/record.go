@@ -1,0 +1,235 @@
+package sinfo
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm/column"
+	"gangd/pkg/slurm/jobfield"
+)
+
+// record is one line: nodes that are alike, in a partition.
+type record struct {
+	part  *api.Partition
+	order int // of the partition in the configuration
+	nodes []*api.Node
+	view  *jobfield.View
+}
+
+// first is a node that stands for all.
+func (r *record) first() *api.Node {
+	if len(r.nodes) == 0 {
+		return nil
+	}
+	return r.nodes[0]
+}
+
+func (r *record) has(n *api.Node) bool {
+	return slices.ContainsFunc(r.nodes, func(m *api.Node) bool { return m.Name == n.Name })
+}
+
+func (r *record) names() []string {
+	out := make([]string, len(r.nodes))
+	for i, n := range r.nodes {
+		out[i] = n.Name
+	}
+	return out
+}
+
+// uses counts nodes (or CPUs) that are allocated, idle, other.
+func (r *record) uses(cpus bool) (a, i, o int) {
+	for _, n := range r.nodes {
+		used, total := 0, 1
+		if n.CPUsUsed > 0 || len(n.Jobs) > 0 {
+			used = 1
+		}
+		if cpus {
+			used, total = min(n.CPUsUsed, n.CPUs), n.CPUs
+		}
+		x, y, z := stateOf(n).use(used, total)
+		a, i, o = a+x, i+y, o+z
+	}
+	return a, i, o
+}
+
+func counts(n ...int) string {
+	out := strconv.Itoa(n[0])
+	for _, v := range n[1:] {
+		out += "/" + strconv.Itoa(v)
+	}
+	return out
+}
+
+// least writes the smallest figure of the nodes, with a plus where some have more.
+func (r *record) least(get func(*api.Node) int64) string {
+	if len(r.nodes) == 0 {
+		return "0"
+	}
+	low, high := get(r.nodes[0]), get(r.nodes[0])
+	for _, n := range r.nodes {
+		low, high = min(low, get(n)), max(high, get(n))
+	}
+	if high > low {
+		return strconv.FormatInt(low, 10) + "+"
+	}
+	return strconv.FormatInt(low, 10)
+}
+
+// ofNode is a field of what the nodes of a line have in common.
+func ofNode(none string, get func(*api.Node) string) func(*record) string {
+	return func(r *record) string {
+		if n := r.first(); n != nil {
+			return get(n)
+		}
+		return none
+	}
+}
+
+func (r *record) partition() string { return r.part.Name }
+
+func (r *record) starred() string {
+	if r.part.Default {
+		return r.part.Name + "*"
+	}
+	return r.part.Name
+}
+
+// limit writes a partition's time limit.
+func limit(d time.Duration, none string) string {
+	if d == 0 {
+		return none
+	}
+	return jobfield.Elapsed(d)
+}
+
+// cards is GRES: how many cards a node has, and gresUsed how many are taken.
+func cards(n *api.Node) string {
+	if len(n.Cards) == 0 {
+		return "(null)"
+	}
+	return "gpu:" + strconv.Itoa(len(n.Cards))
+}
+
+func usedCards(n *api.Node) string {
+	if len(n.Cards) == 0 {
+		return "gpu:0"
+	}
+	used := 0
+	for i := range n.Cards {
+		if len(n.Cards[i].Jobs) > 0 {
+			used++
+		}
+	}
+	return "gpu:" + strconv.Itoa(used)
+}
+
+// reasonOf is why a node is out of service; since when, where that is known.
+func reasonOf(n *api.Node) string {
+	if s := stateOf(n); !s.drain && s.base != "down" && !s.mute {
+		return "none"
+	}
+	return cmp.Or(n.Reason, map[bool]string{true: "Not responding", false: "none"}[stateOf(n).mute])
+}
+
+func reasonTime(r *record) string {
+	n := r.first()
+	if n == nil || reasonOf(n) == "none" || n.LostSince.IsZero() {
+		return "Unknown"
+	}
+	if r.view.Stamp != nil {
+		return r.view.Stamp(n.LostSince)
+	}
+	return jobfield.Stamp(n.LostSince)
+}
+
+// features is the names that a constraint may use.
+func features(n *api.Node) string {
+	if len(n.Features) == 0 {
+		return "(null)"
+	}
+	out := n.Features[0]
+	for _, f := range n.Features[1:] {
+		out += "," + f
+	}
+	return out
+}
+
+// group puts nodes into lines: those of one line are alike in every field of it that tells
+// nodes or partitions apart.
+func group(parts []api.Partition, in func(*api.Partition) []*api.Node, line *column.Line[*record], view *jobfield.View, how grouping) []*record {
+	var out []*record
+	at := map[string]*record{}
+	for i := range parts {
+		p := &parts[i]
+		nodes := in(p)
+		for _, n := range nodes {
+			r := &record{part: p, order: i, nodes: []*api.Node{n}, view: view}
+			key := how.key(r, line)
+			if have := at[key]; have != nil {
+				if !have.has(n) {
+					have.nodes = append(have.nodes, n)
+				}
+				continue
+			}
+			at[key] = r
+			out = append(out, r)
+		}
+		if len(nodes) == 0 && !how.each {
+			out = append(out, &record{part: p, order: i, view: view})
+		}
+	}
+	for _, r := range out {
+		slices.SortFunc(r.nodes, func(a, b *api.Node) int { return hostlist.Compare(a.Name, b.Name) })
+	}
+	return out
+}
+
+// grouping is how nodes are put together.
+type grouping struct {
+	each  bool // not at all: a line for each node
+	exact bool // only nodes of the same sizes
+}
+
+// key is what must be the same of two nodes for one line.
+func (g grouping) key(r *record, line *column.Line[*record]) string {
+	key := ""
+	if g.each {
+		key = r.first().Name + "\n"
+	}
+	for i := range line.Columns {
+		if f := line.Columns[i].Field; tellsApart[f.Names[0]] || g.exact && sizes[f.Names[0]] {
+			key += f.Text(r) + "\n"
+		}
+	}
+	return key
+}
+
+// sizes is the fields that split lines with --exact alone.
+var sizes = map[string]bool{"cpus": true, "disk": true, "memory": true, "weight": true, "sockets": true, "socketcorethread": true, "allocmem": true}
+
+// tellsApart is the fields that split lines; sizes do not: their least is shown.
+var tellsApart = map[string]bool{"available": true, "features_act": true, "features": true, "groups": true, "oversubscribe": true,
+	"time": true, "nodehost": true, "nodeaddr": true, "prioritytier": true, "root": true, "size": true, "statecompact": true,
+	"user": true, "version": true, "maxcpuspernode": true, "reason": true, "gres": true, "gresused": true, "timestamp": true,
+	"defaulttime": true, "preemptmode": true, "partition": true, "partitionname": true, "allocnodes": true, "statelong": true,
+	"userlong": true, "statecomplete": true, "port": true}
+
+// hostname is the name that a node's machine has, as far as it is known: its own.
+func hostname(n *api.Node) string { return n.Name }
+
+// text of one of a list of nodes, each once.
+func listed(get func(*api.Node) string) func(*record) string {
+	return func(r *record) string {
+		var out []string
+		for _, n := range r.nodes {
+			if s := get(n); s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+		return hostlist.Compress(out)
+	}
+}
