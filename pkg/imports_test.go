@@ -15,19 +15,22 @@ import (
 // in a simulator and in a replay alike: with a clock, I/O or a goroutine in them a run
 // could not be repeated.
 var pure = map[string][]string{
-	"api":         {},
-	"hostlist":    {"api"},
-	"nearest":     {},
-	"slurm/lists": {},
-	"script":      {"api", "hostlist", "nearest", "slurm/lists"},
-	"cluster":     {"api"},
-	"sched":       {"api", "cluster", "hostlist", "nearest"},
-	"fault":       {},
-	"gang":        {"api", "cluster", "fault", "sched", "watchdog"},
-	"supervise":   {"api", "fault"},
-	"watchdog":    {"api"},
-	"outpath":     {"api"},
-	"rankenv":     {"api", "hostlist", "outpath"},
+	"api":           {},
+	"hostlist":      {"api"},
+	"nearest":       {},
+	"slurm/lists":   {},
+	"slurm/columns": {},
+	"slurm/when":    {},
+	"slurm/tres":    {"api"},
+	"script":        {"api", "hostlist", "nearest", "slurm/lists"},
+	"cluster":       {"api"},
+	"sched":         {"api", "cluster", "hostlist", "nearest"},
+	"fault":         {},
+	"gang":          {"api", "cluster", "fault", "hostlist", "nearest", "sched", "watchdog"},
+	"supervise":     {"api", "fault"},
+	"watchdog":      {"api"},
+	"outpath":       {"api"},
+	"rankenv":       {"api", "hostlist", "outpath"},
 }
 
 // impure is std that a pure package must not know.

@@ -53,6 +53,8 @@ type Job struct {
 	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
 	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
 	Constraint       string           `json:"constraint,omitempty"`
+	Reservation      string           `json:"reservation,omitempty"`
+	Switches         int              `json:"switches,omitempty"` // below at most so many, 0: any number
 	Exclusive        bool             `json:"exclusive,omitempty"`
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`
@@ -171,6 +173,7 @@ const (
 	EventReleased       EventType = "released"
 	EventUpdated        EventType = "updated" // Text: what is different
 	EventSignalled      EventType = "signalled"
+	EventMessage        EventType = "message"             // Text: what a person has to say of the job
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint     EventType = "checkpoint_saved"
@@ -193,6 +196,15 @@ const (
 	EventNodeFenced  EventType = "node_fenced" // a person's word, or the lease: nothing runs there any more
 	EventCardState   EventType = "card_state"  // a card was quarantined, or is fine again
 	EventNodeHealth  EventType = "node_health" // the site's health program took the node out of service, or put it back
+)
+
+// The event types of a reservation's story; their JobID is 0, and Text says the rest.
+const (
+	EventReservationCreated EventType = "reservation_created"
+	EventReservationUpdated EventType = "reservation_updated"
+	EventReservationDeleted EventType = "reservation_deleted"
+	EventReservationBegan   EventType = "reservation_began"
+	EventReservationEnded   EventType = "reservation_ended"
 )
 
 // Event is one line of a job's story. Seq orders all events of a controller and is the
@@ -225,6 +237,7 @@ type Event struct {
 	Bytes        int64         `json:"bytes,omitempty"`        // of a checkpoint
 	Acknowledged int           `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
 	Samples      []CardFinding `json:"samples,omitempty"`      // what a watchdog saw of the cards, the least idle first
+	Reservation  string        `json:"reservation,omitempty"`  // whose story this is
 	Text         string        `json:"text,omitempty"`
 }
 

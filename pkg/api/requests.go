@@ -148,6 +148,7 @@ type UpdateRequest struct {
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
 	Comment    *string        `json:"comment,omitempty"`
+	Message    *string        `json:"message,omitempty"` // becomes an event of the job, for those who follow it
 }
 
 // RerunRequest is the body of POST /v1/rerun: submit a job once more, as it was. The answer

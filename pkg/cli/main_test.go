@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestMain makes this test binary the commands themselves, for the scripts.
 func TestMain(m *testing.M) {
 	jobfield.Now = func() time.Time { return fake.Now }
-	jobfield.Group = func(uint32) (id, name string) { return "100", "users" }
+	jobfield.GroupName = func(uint32) string { return "users" }
 	time.Local = time.UTC
 	api.Version = "1.2.3"
 	mains := map[string]func(){}

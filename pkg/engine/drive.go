@@ -33,12 +33,16 @@ func (d *Driver) Waiting() bool {
 	return d.waiting == nil && (len(d.e.inbox) > 0 || len(d.e.kept) > 0 || d.e.plan.again)
 }
 
-// Deadline is when the core's next timer is due.
+// Deadline is when the core's next timer is due, or history is to be looked at.
 func (d *Driver) Deadline() (mono time.Duration, ok bool) {
 	if d.e.view.onHold() != "" {
 		return 0, false
 	}
-	return d.e.deadline()
+	mono, ok = d.e.deadline()
+	if look, some := d.e.nextLook(); some && (!ok || look < mono) {
+		return look, true
+	}
+	return mono, ok
 }
 
 // Turn does what [Engine.Run] does in one round: a batch of what waits, or a tick. full

@@ -65,6 +65,18 @@ func (e *Engine) keepHistory(ctx context.Context) {
 	}
 }
 
+// nextLook is when the driver has a piece to do; ok is false where history is not bounded.
+func (e *Engine) nextLook() (mono time.Duration, ok bool) {
+	h, set := &e.past, &e.opt.Settings
+	switch {
+	case h.looked == 0 || h.more || !h.before.IsZero():
+		return e.opt.Clock.Now().Mono, true
+	case set.HistoryKeep == 0 && set.HistoryJobs == 0:
+		return 0, false
+	}
+	return h.looked + historyLook, true
+}
+
 // historyTurn is a piece of it in a turn of the driver.
 func (e *Engine) historyTurn(ctx context.Context) {
 	h := &e.past

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 )
 
@@ -252,14 +253,13 @@ func liveSteps(j *gang.Job) []api.Step {
 func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, ended []api.Step) []api.Step {
 	current := r.Epoch == j.Epoch
 	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: j.Partition, StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
-	for i := range r.Slots {
-		frame.CPUs += j.Spec.FiguresOf(i).CPUs
-		frame.GPUs += len(r.Slots[i].Cards)
-	}
 	var out []api.Step
-	if j.Spec.Launch == api.LaunchBatch {
-		out = append(out, batchStep(frame, r, a))
+	if j.Spec.Launch == api.LaunchBatch && len(a.Nodes) > 0 {
+		batch := frame
+		batch.CPUs, batch.GPUs = taken(j.Spec, r.Slots, a.Nodes[0])
+		out = append(out, batchStep(batch, r, a))
 	}
+	frame.CPUs, frame.GPUs = taken(j.Spec, r.Slots, "")
 	extern := frame
 	extern.StepID, extern.Name, extern.Tasks, extern.Layout = api.StepExtern, api.StepExtern, len(a.Nodes), api.PerNode(ones(len(a.Nodes)))
 	if !r.Ended.IsZero() {
@@ -276,6 +276,22 @@ func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, end
 	}
 	slices.SortStableFunc(out, func(a, b api.Step) int { return cmp.Compare(stepOrder(a.StepID), stepOrder(b.StepID)) })
 	return out
+}
+
+// taken is how many CPUs and cards an epoch has on a node, empty: on all. Ranks may name the
+// same card: those of a node that was asked for by --gpus-per-node.
+func taken(spec *api.Spec, slots []cluster.Slot, node string) (cpus, cards int) {
+	seen := map[[2]string]bool{}
+	for i := range slots {
+		if node != "" && slots[i].Node != node {
+			continue
+		}
+		cpus += spec.FiguresOf(i).CPUs
+		for _, c := range slots[i].Cards {
+			seen[[2]string{slots[i].Node, c}] = true
+		}
+	}
+	return cpus, len(seen)
 }
 
 func stepOrder(id string) int {

@@ -33,16 +33,22 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 // for all elements of an array.
 const maxComment = 1024
 
+func sayable(s string) bool {
+	return len(s) <= maxComment && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
+}
+
 // checkUpdate refuses what is wrong for whatever job.
 func checkUpdate(r *api.UpdateRequest, who Caller) error {
 	switch {
 	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Deadline == nil && r.Partition == nil &&
-		r.ArrayLimit == nil && r.Dependency == nil && r.Comment == nil:
+		r.ArrayLimit == nil && r.Dependency == nil && r.Comment == nil && r.Message == nil:
 		return api.Errorf(api.CodeInvalid, "nothing to change was given")
 	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
 		return api.Errorf(api.CodeInvalid, "name %q is empty or has control characters", *r.Name)
-	case r.Comment != nil && (len(*r.Comment) > maxComment || strings.ContainsFunc(*r.Comment, func(c rune) bool { return c < ' ' || c == 0x7f })):
+	case r.Comment != nil && !sayable(*r.Comment):
 		return api.Errorf(api.CodeInvalid, "a comment may have %d bytes and no control characters", maxComment)
+	case r.Message != nil && (*r.Message == "" || !sayable(*r.Message)):
+		return api.Errorf(api.CodeInvalid, "a message may have 1 to %d bytes and no control characters", maxComment)
 	case r.TimeLimit != nil && *r.TimeLimit < 0:
 		return api.Errorf(api.CodeInvalid, "a time may not be negative")
 	case r.ArrayLimit != nil && *r.ArrayLimit < 0:
@@ -62,7 +68,7 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 
 // updateOf resolves a request for one job.
 func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
-	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment}
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
 	if r.Nice != nil {
 		ev.Priority = new(-*r.Nice)
 	}

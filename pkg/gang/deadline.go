@@ -19,7 +19,11 @@ func RunTime(j *Job) time.Duration {
 	if j.Deadline.IsZero() || began.IsZero() {
 		return limit
 	}
-	left := max(j.Deadline.Sub(began).Truncate(time.Second), shortest)
+	whole := j.Deadline.Sub(began)
+	left := max(whole.Truncate(time.Second), shortest)
+	if takes := least(j); left < takes && takes <= whole { // a limit with a part of a second fits
+		left = takes
+	}
 	if limit == 0 || left < limit {
 		return left
 	}

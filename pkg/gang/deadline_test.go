@@ -140,3 +140,22 @@ func TestADeadlineAfterARequeue(t *testing.T) {
 	b.after(2 * time.Minute)
 	b.state(id, api.JobDeadline)
 }
+
+// What is left until a deadline is counted in whole seconds, but a limit with a part of one
+// that fits is not cut for it.
+func TestALimitOfAPartOfASecondIsNotCut(t *testing.T) {
+	for _, c := range []struct{ limit, least, left, want time.Duration }{
+		{6065 * time.Millisecond, 0, 6310 * time.Millisecond, 6065 * time.Millisecond},
+		{6065 * time.Millisecond, 0, 6065 * time.Millisecond, 6065 * time.Millisecond},
+		{20 * time.Second, 6500 * time.Millisecond, 6700 * time.Millisecond, 6500 * time.Millisecond},
+		{20 * time.Second, 5 * time.Second, 6700 * time.Millisecond, 6 * time.Second},
+		{0, 0, 6700 * time.Millisecond, 6 * time.Second},
+		{20 * time.Second, 0, 300 * time.Millisecond, time.Second},
+	} {
+		start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+		j := &Job{Spec: &api.Spec{TimeMin: c.least}, TimeLimit: c.limit, Start: start, Deadline: start.Add(c.left), Epoch: 1, Ranks: []Rank{{State: api.RankRunning}}}
+		if got := RunTime(j); got != c.want {
+			t.Errorf("limit %s, at least %s, %s left: may run for %s, want %s", c.limit, c.least, c.left, got, c.want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Update struct {
 	Begin      *time.Time // zero: now
 	Deadline   *time.Time // zero: none
 	Comment    *string
+	Message    *string // changes nothing: an event for those who follow the job
 	Partition  *string
 	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
 	Dependency *api.Dependency // without conditions: none
@@ -52,16 +53,26 @@ func (w *World) update(ev Update) Outcome {
 	w.delay(e, ev.Begin, say)
 	w.limitArray(e, ev.ArrayLimit, say)
 	w.depend(e, ev.Dependency, say)
-	if said == nil {
+	if m := ev.Message; m != nil {
+		w.emitJob(e.job, api.Event{Type: api.EventMessage, Text: signed(*m, ev.By)})
+	}
+	switch {
+	case said == nil && ev.Message != nil:
+		return applied()
+	case said == nil:
 		return ignored("it is so already")
 	}
-	text := strings.Join(said, "; ")
-	if ev.By != "" {
-		text += " (" + ev.By + ")"
-	}
-	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: text})
+	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: signed(strings.Join(said, "; "), ev.By)})
 	w.touch(e)
 	return applied()
+}
+
+// signed says whose words they are.
+func signed(text, who string) string {
+	if who == "" {
+		return text
+	}
+	return text + " (" + who + ")"
 }
 
 // CommentOf is what a job's comment is now.
@@ -94,6 +105,18 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	}
 	if err := w.endsInTime(j, ev); err != nil {
 		return err
+	}
+	if ev.TimeLimit != nil || ev.Deadline != nil {
+		limit, by := baseLimit(j), j.Deadline
+		if ev.TimeLimit != nil {
+			limit = *ev.TimeLimit
+		}
+		if ev.Deadline != nil {
+			by = *ev.Deadline
+		}
+		if err := w.longerIntoReservation(e, limit, by); err != nil {
+			return err
+		}
 	}
 	if d := ev.Dependency; d != nil {
 		for i := range d.On {

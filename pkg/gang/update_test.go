@@ -126,3 +126,22 @@ func TestRenameAmongSingletons(t *testing.T) {
 	b.run(x, 0)
 	b.waits(next, "")
 }
+
+// A requeue that holds lets a running gang end and wait, over a restart too.
+func TestRequeueThatHolds(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.must(Requeue{Job: id, By: "ada", Hold: HeldUser})
+	j := b.w.Job(id)
+	if j.Held != HeldUser || j.Drain == nil || j.Drain.Cause != api.CauseRequeued {
+		t.Fatalf("%+v", j)
+	}
+	if out := b.step(Requeue{Job: id, Hold: HeldUser}); out.Applied || out.Refused != nil {
+		t.Errorf("%+v", out)
+	}
+	b.must(Release{Job: id})
+	if j := b.w.Job(id); j.Held != "" {
+		t.Errorf("held by %s", j.Held)
+	}
+}

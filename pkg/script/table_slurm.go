@@ -56,8 +56,6 @@ var hints = []Option{
 		}},
 	{Long: "contiguous", List: Partial, Warn: true, Group: groupHints,
 		Note: "nodes have no order; near ones are taken where it can be"},
-	{Long: "switches", Env: []string{"SBATCH_REQ_SWITCH", "SBATCH_WAIT4SWITCH"}, Kind: Value, Arg: "N[@TIME]", List: Partial, Warn: true, Group: groupHints,
-		Note: "the switches between nodes are not known; --nodelist chooses"},
 	{Long: "spread-job", Env: []string{"SBATCH_SPREAD_JOB"}, List: Partial, Warn: true, Group: groupHints,
 		Note: "ranks are packed; --ranks-per-node=1 spreads them"},
 	{Long: "use-min-nodes", Env: []string{"SBATCH_USE_MIN_NODES"}, List: Partial, Warn: true, Group: groupHints,
@@ -75,8 +73,6 @@ var hints = []Option{
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
-	{Long: "reservation", Env: []string{"SBATCH_RESERVATION"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "there are no reservations", Use: "use --partition or --nodelist"},
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
 		Note: "licences are not counted", Use: "use --constraint, or an array limit (--array=0-9%2)"},
 	{Long: "clusters", Aliases: []string{"cluster"}, Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, List: Refused, Group: groupNot,

@@ -61,6 +61,10 @@ func (c *client) retryIn(d time.Duration) {
 
 func (c *client) ask(n uint64) {
 	g := c.r.gangd
+	if on := c.r.sc.Jobs[c.index].AfterOK; on > 0 && c.r.clients[on-1].refused {
+		c.refused = true // nobody waits for what was not taken in
+		return
+	}
 	if j := &c.r.sc.Jobs[c.index]; g == nil || j.AfterOK > 0 && c.r.ids[j.AfterOK-1] == 0 {
 		c.retryIn(500*time.Millisecond + upTo(c.r.dice, time.Second))
 		return
@@ -128,6 +132,9 @@ func (c *client) request() *api.SubmitRequest {
 	s := api.Spec{Name: fmt.Sprintf("job-%d", c.index), Size: max(j.Ranks, 1), Launch: api.LaunchRanks, CPUsPerRank: 1, GPUsPerRank: j.GPUs,
 		MinNodes: j.Nodes, MaxNodes: j.Nodes, TimeLimit: j.TimeLimit, Grace: j.Grace, NoRequeue: j.NoRequeue, Hold: j.Hold, WorkDir: "/tmp",
 		Script: []byte("#!/bin/sh\n")}
+	if j.Reserved {
+		s.Reservation = reservationName
+	}
 	if j.Batch {
 		s.Launch = api.LaunchBatch
 	}
@@ -144,6 +151,10 @@ func (c *client) request() *api.SubmitRequest {
 	}
 	if j.AfterOK > 0 {
 		s.Dependency = &api.Dependency{On: []api.Condition{{Kind: api.AfterOK, Job: c.r.ids[j.AfterOK-1]}}}
+	}
+	s.ReadyTimeout = j.ReadyTimeout
+	if j.Deadline > 0 {
+		s.Deadline = began.Add(j.At + j.Deadline)
 	}
 	if j.Lead0 {
 		s.Roles = []api.Role{{Name: "lead", Count: 1, CPUsPerRank: 1, EndsGang: true}, {Name: "worker", Count: s.Size - 1, CPUsPerRank: 1}}

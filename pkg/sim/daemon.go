@@ -24,7 +24,8 @@ type daemon struct {
 	half     *session.DrivenNode
 	renewal  noded.Renewal
 	settings api.Settings
-	run      string // of the controller in session
+	run      string                // of the controller in session
+	noted    map[api.MemberKey]int // ranks that were said to be ready, in this session
 	members  map[api.MemberKey]*member
 
 	line    *line // nil: none
@@ -111,6 +112,7 @@ func (d *daemon) tickLater() {
 // Hello implements [session.Agent].
 func (d *daemon) Hello() *api.Hello {
 	m := d.m
+	d.noted = map[api.MemberKey]int{}
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
 		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, Members: d.board.All()}
 }
@@ -169,8 +171,28 @@ func (d *daemon) Report() *api.Actual { return d.board.Report() }
 // Samples implements [session.Agent].
 func (d *daemon) Samples() []api.CardSample { return nil }
 
-// Notes implements [session.Agent].
-func (d *daemon) Notes() []api.MemberNote { return nil }
+// Notes implements [session.Agent]: who is ready, of each member of which more are than was
+// said in this session.
+func (d *daemon) Notes() (out []api.MemberNote) {
+	ready := map[api.MemberKey][]api.RankNote{}
+	var keys []api.MemberKey
+	for _, p := range d.m.procs {
+		if !p.main || !p.ready {
+			continue
+		}
+		if ready[p.key] == nil {
+			keys = append(keys, p.key)
+		}
+		ready[p.key] = append(ready[p.key], api.RankNote{Rank: p.rank, Ready: true})
+	}
+	for _, k := range keys {
+		if len(ready[k]) > d.noted[k] {
+			d.noted[k] = len(ready[k])
+			out = append(out, api.MemberNote{MemberKey: k, Ranks: ready[k]})
+		}
+	}
+	return out
+}
 
 // Signal implements [session.Agent].
 func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 0, nil }

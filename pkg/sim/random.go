@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -32,7 +33,57 @@ func Random(seed uint64, shape Shape) *Scenario {
 	for range 1 + d.IntN(shape.Faults) {
 		sc.Faults = append(sc.Faults, randomFault(d, sc, shape.Span))
 	}
+	enrich(rand.New(rand.NewPCG(seed, 7)), sc, shape.Span)
+	reservations(rand.New(rand.NewPCG(seed, 1)), sc, shape.Span)
 	return sc
+}
+
+// enrich adds roles, gates, deadlines, dependencies, updates and a bounded history, with dice
+// of their own: what the others give does not change with these.
+func enrich(d *rand.Rand, sc *Scenario, span time.Duration) {
+	for i := range sc.Jobs {
+		j := &sc.Jobs[i]
+		if i > 0 && d.IntN(6) == 0 {
+			j.AfterOK = 1 + d.IntN(i)
+		}
+		if d.IntN(10) == 0 {
+			j.Deadline = seconds(d, 10, 100)
+		}
+		if j.Batch || j.Array > 0 {
+			continue
+		}
+		if d.IntN(6) == 0 {
+			j.ReadyTimeout, j.Runs.Ready = seconds(d, 2, 8), seconds(d, 0.1, 4)
+		}
+		j.Lead0 = j.Ranks > 1 && j.GPUs == 0 && j.Nodes == 0 && d.IntN(6) == 0
+	}
+	for range d.IntN(5) {
+		f := Fault{At: time.Duration(d.Int64N(int64(span))).Round(time.Millisecond), Do: Update, Job: d.IntN(len(sc.Jobs)), For: seconds(d, 1, 40), N: d.IntN(updates)}
+		if d.IntN(2) == 0 {
+			f = atMoment(d, f)
+		}
+		sc.Faults = append(sc.Faults, f)
+	}
+	if d.IntN(4) > 0 {
+		return
+	}
+	sc.History = History{Memory: 30 * time.Second, Jobs: 1 + d.IntN(6)}
+	if d.IntN(2) == 0 {
+		sc.History = History{Memory: 30 * time.Second, Keep: seconds(d, 30, 90)}
+	}
+	// A key is forgotten with its job, which is another job for who repeats it then.
+	sc.Faults = slices.DeleteFunc(sc.Faults, func(f Fault) bool { return f.Do == Resubmit || f.Do == LoseAnswer })
+}
+
+// reservations are added to every third schedule, by dice of their own.
+func reservations(d *rand.Rand, sc *Scenario, span time.Duration) {
+	if d.IntN(3) > 0 {
+		return
+	}
+	for range 1 + d.IntN(3) {
+		sc.Faults = append(sc.Faults, Fault{At: seconds(d, 0, span.Seconds()*2/3), Do: ReserveNode, Node: sc.Nodes[d.IntN(len(sc.Nodes))].Name,
+			For: seconds(d, 2, 40), N: d.IntN(3)})
+	}
 }
 
 func seconds(d *rand.Rand, from, to float64) time.Duration {

@@ -37,6 +37,7 @@ func Settings() *api.Settings {
 	s.Lease = 40 * time.Second
 	s.RetryBackoff = time.Second
 	s.RetryBackoffMax = 8 * time.Second
+	s.HistoryJobs = 0   // see History
 	s.LaunchStrikes = 0 // see random: refused launches would take every node out
 	return &s
 }
@@ -59,6 +60,8 @@ type Job struct {
 	// Array is the number of elements, 0: no array; at most Limit of them at once, 0: all.
 	Array, Limit int
 
+	// Reserved: it runs only where a fault has reserved a node.
+	Reserved   bool
 	TimeLimit  time.Duration
 	Grace      time.Duration // 0: the site's
 	Lead       time.Duration // of a notice by USR1, 0: none
@@ -68,6 +71,10 @@ type Job struct {
 	Hold       bool
 	AfterOK    int  // index+1 of an earlier job that has to complete first, 0: none
 	Lead0      bool // rank 0 is a role of its own, whose end is that of the gang
+
+	// ReadyTimeout makes a gate of READY=1, 0: none.
+	ReadyTimeout time.Duration
+	Deadline     time.Duration // after At, 0: none
 
 	Runs Behaviour
 }
@@ -81,6 +88,7 @@ type Behaviour struct {
 	// time instead.
 	FailEpochs, FailRank, FailCode int
 	OnTerm                         TermReaction
+	Ready                          time.Duration // after its start a rank says READY=1; 0: never
 	// Daemon: each rank leaves a child in the background, which only KILL ends.
 	Daemon bool
 	// Checkpoints: each rank puts one when it is told to stop, and each third of For.
@@ -153,11 +161,15 @@ const (
 	Preempt    Kind = "preempt"
 	HoldJob    Kind = "hold"
 	ReleaseJob Kind = "release"
+	Update     Kind = "update"      // what is changed of Job: see update
 	Resubmit   Kind = "resubmit"    // the same submission with the same key
 	LoseAnswer Kind = "lose-answer" // the client of Job's submission does not get its next answers for For
 	DrainNode  Kind = "drain-node"
 	ResumeNode Kind = "resume-node"
-	FenceNode  Kind = "fence-node" // by somebody who looked: only when nothing of it lives
+	// ReserveNode keeps a node for For, from 15 s on; N 0: gangs that would still be there stay,
+	// 1: they are stopped in time, 2: with them there is no reservation.
+	ReserveNode Kind = "reserve-node"
+	FenceNode   Kind = "fence-node" // by somebody who looked: only when nothing of it lives
 )
 
 // Point is a moment that is counted, not timed. The zero value is none.

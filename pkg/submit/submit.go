@@ -156,7 +156,9 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 func (s *submission) fill(name string, text []byte) error {
 	p := s.spec
 	p.Script = text
-	p.ScriptName = name
+	if p.ScriptName == "" {
+		p.ScriptName = name
+	}
 	if p.Name == "" {
 		p.Name = submittedName(name, s.req.Wrap != "")
 	}

@@ -7,6 +7,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,7 +21,7 @@ import (
 type Option[T any] struct {
 	Long  string // Slurm's name in its manual
 	Short byte
-	Also  string // another long name that the command takes
+	Names string // the long names that the command really takes, where they are others
 	Arg   getopt.Arg
 	List  lists.List
 	Text  string // see [lists.Option]
@@ -65,9 +66,10 @@ func (c *Command[T]) grammar() *getopt.Grammar {
 	g := &getopt.Grammar{Stop: c.Stop}
 	for i := range c.Options {
 		o := &c.Options[i]
-		g.Options = append(g.Options, getopt.Option{Long: o.Long, Short: o.Short, Arg: o.Arg})
-		if o.Also != "" {
-			g.Options = append(g.Options, getopt.Option{Long: o.Also, Arg: o.Arg, Name: o.Long})
+		short := o.Short
+		for _, name := range strings.Fields(cmp.Or(o.Names, o.Long)) {
+			g.Options = append(g.Options, getopt.Option{Long: name, Short: short, Arg: o.Arg, Name: o.Long})
+			short = 0
 		}
 	}
 	return g
@@ -200,11 +202,17 @@ func Split(list string) []string {
 	return out
 }
 
-// Standard is the options that every command has, in Slurm's order.
-func Standard[T any]() []Option[T] {
-	return []Option[T]{
-		{Long: "version", Short: 'V', List: lists.Partial, Text: "output version information and exit; it says gangd's version too"},
-		{Long: "help", Arg: getopt.Optional, List: lists.Partial, Text: "gangd's own words; --help=slurm prints these lists"},
-		{Long: "usage", List: lists.Exact, Text: "display a brief summary of the options"},
-	}
+// Version is --version.
+func Version[T any]() Option[T] {
+	return Option[T]{Long: "version", Short: 'V', List: lists.Partial, Text: "output version information and exit; it says gangd's version too"}
+}
+
+// Help is --help.
+func Help[T any]() Option[T] {
+	return Option[T]{Long: "help", Arg: getopt.Optional, List: lists.Partial, Text: "gangd's own words; --help=slurm prints these lists"}
+}
+
+// UsageLine is --usage.
+func UsageLine[T any]() Option[T] {
+	return Option[T]{Long: "usage", List: lists.Exact, Text: "display a brief summary of the options"}
 }

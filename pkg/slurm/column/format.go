@@ -86,7 +86,7 @@ func (s *Set[R]) letter(l *Line[R], format string, bad func(string)) int {
 	}
 	width, _ := strconv.Atoi(format[from:i])
 	switch {
-	case i == 1 && i == len(format): // a lone % at the end says nothing
+	case i == 1 && (i == len(format) || format[i] == '%'): // several are one, and at the end it says nothing
 		return i
 	case i == len(format):
 		l.wrong(format, "", bad)

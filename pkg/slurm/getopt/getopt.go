@@ -126,14 +126,15 @@ func (g *Grammar) find(name, word string) (*Option, error) {
 	if len(found) == 0 {
 		return nil, refuse("unrecognized option '--%s'", word)
 	}
+	// Other spellings of the first are not named, as the C library does not.
 	names := ""
-	same := true
-	for _, o := range found {
-		names += " '--" + o.Long + "'"
-		same = same && o.name() == found[0].name() && o.Arg == found[0].Arg
+	for _, o := range found[1:] {
+		if o.name() != found[0].name() || o.Arg != found[0].Arg {
+			names += " '--" + o.Long + "'"
+		}
 	}
-	if !same {
-		return nil, refuse("option '--%s' is ambiguous; possibilities:%s", word, names)
+	if names != "" {
+		return nil, refuse("option '--%s' is ambiguous; possibilities: '--%s'%s", word, found[0].Long, names)
 	}
 	return found[0], nil
 }

@@ -54,11 +54,15 @@ func IndexRanges(v []int) string {
 	return b.String()
 }
 
-// stepFrom is how many elements are written with a step: Slurm writes 1,3,5 as they are.
-const stepFrom = 4
+// What Slurm writes with a step: 1,3,5 and 0,2,4,6,8,10 it writes as they are, 0-12:2 and
+// 0-50:10 not (seen on 22.05).
+const (
+	stepElements = 6  // at least
+	stepSpan     = 10 // more than this between the first and the last
+)
 
 func evenStep(v []int) int {
-	if len(v) < stepFrom {
+	if len(v) < stepElements || v[len(v)-1]-v[0] <= stepSpan {
 		return 0
 	}
 	step := v[1] - v[0]

@@ -15,6 +15,7 @@ import (
 // of is written as squeue writes it where the feature is not used.
 var squeues = []Field{
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", reasonList),
+	text('o', names("command"), "COMMAND", func(r *Row) string { return orNull(Command(r.Job)) }),
 	text('t', names("statecompact"), "ST", code), // ordered by its letters
 	text('T', names("state"), "STATE", func(r *Row) string { return SlurmState(r.State) }),
 	value(0, names("exit_code"), "EXIT_CODE", waitStatus),
@@ -69,6 +70,14 @@ var squeues = []Field{
 	constant(0, names("tres-per-job"), "TRES_PER_JOB", "N/A"),
 	constant(0, names("tres-per-socket"), "TRES_PER_SOCKET", "N/A"),
 	constant(0, names("tres-per-task"), "TRES_PER_TASK", "N/A"),
+}
+
+// Command is the script's path and arguments; nothing of one that was no file.
+func Command(j *api.Job) string {
+	if j.Command == "wrap" || j.Command == "stdin" {
+		return ""
+	}
+	return j.Command
 }
 
 func code(r *Row) string { return r.State.Code() }
@@ -131,25 +140,12 @@ func tresAlloc(r *Row) string {
 	return out
 }
 
-// Group is the primary group of a user, as this host knows it: number and name. A variable for
-// the golden tables.
-var Group = func(uid uint32) (id, name string) {
-	id = strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(id); err == nil {
-		id = u.Gid
-	}
+// GroupName is the name of a group as this host knows it, else its number. A variable for the
+// golden tables.
+var GroupName = func(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
 	if g, err := user.LookupGroupId(id); err == nil {
-		return id, g.Name
+		return g.Name
 	}
-	return id, id
-}
-
-func groupID(r *Row) string {
-	id, _ := Group(r.UID)
 	return id
-}
-
-func groupName(r *Row) string {
-	_, name := Group(r.UID)
-	return name
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gangd/pkg/slurm/when"
 )
 
 // Elapsed writes a duration as squeue does: [days-][hours:]minutes:seconds.
@@ -32,12 +34,7 @@ func TimeLimit(seconds int64) string {
 }
 
 // Stamp is a time as Slurm's commands write it.
-func Stamp(t time.Time) string {
-	if t.IsZero() {
-		return "N/A"
-	}
-	return t.Local().Format("2006-01-02T15:04:05")
-}
+func Stamp(t time.Time) string { return when.Stamp(t, "N/A") }
 
 // BytesText writes a size in the largest binary unit, with one decimal where it says
 // something: "80G", "22.5G", "512M", "0".

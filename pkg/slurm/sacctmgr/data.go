@@ -17,6 +17,21 @@ const look = 30 * 24 * time.Hour
 // clock is the wall clock, a variable so that tests stand still.
 var clock = time.Now
 
+// myself is who calls, a variable for tests.
+var myself = func() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+// knownUser: this host has such a user; a variable for tests.
+var knownUser = func(name string) bool {
+	_, err := user.Lookup(name)
+	return err == nil
+}
+
 // association is a user with an account that one of their jobs has named, "" for none.
 type association struct{ user, account string }
 
@@ -34,12 +49,10 @@ func associations(users []string) ([]association, error) {
 	}
 	asked := users
 	if len(asked) == 0 {
-		if u, err := user.Current(); err == nil {
-			asked = []string{u.Username}
-		}
+		asked = []string{myself()}
 	}
 	for _, name := range asked {
-		if _, err := user.Lookup(name); err == nil {
+		if knownUser(name) {
 			out = append(out, association{user: name})
 		}
 	}

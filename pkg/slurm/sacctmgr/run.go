@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/client"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/columns"
 	"gangd/pkg/slurm/getopt"
@@ -64,7 +63,7 @@ func Keywords() []lists.Command {
 	}
 	shows := lists.Command{Name: "sacctmgr show ENTITY"}
 	for i := range tables {
-		o := lists.Option{Name: tables[i].names[0], List: lists.Partial, Text: tables[i].note}
+		o := lists.Option{Name: tables[i].name, List: lists.Partial, Text: tables[i].note}
 		if o.Text == "" {
 			o.List = lists.Exact
 		}
@@ -218,7 +217,7 @@ func (c *call) show(words []string) int {
 		return c.say("%s", entityHelp)
 	}
 	for i := range tables {
-		if name := tables[i].names[0]; short(words[0], name, 3) || short(words[0], name+"s", 3) {
+		if name := tables[i].name; short(words[0], name, 3) || short(words[0], name+"s", 3) {
 			return c.showTable(&tables[i], words[1:])
 		}
 	}
@@ -267,12 +266,14 @@ func (c *call) showTable(t *table, words []string) int {
 	return 0
 }
 
+// checkFormat refuses a format that names a column which the table does not have.
+func checkFormat(t *table, format string) error {
+	_, err := columns.Parse(format, t.columns)
+	return err
+}
+
 func (c *call) unreachable(err error) int {
-	var u *client.UnreachableError
-	if errors.As(err, &u) {
-		return c.fail("Unable to contact slurm controller (connect failure): %v", err)
-	}
-	return c.fail("%v", err)
+	return c.fail("%s", slurm.Words(err))
 }
 
 // take reads one word behind the entity; a bare one is a name.

@@ -3,7 +3,6 @@ package sacctmgr
 import (
 	"errors"
 	"fmt"
-	"os/user"
 	"strings"
 
 	"gangd/pkg/slurm"
@@ -137,11 +136,7 @@ func (c *shares) write() error {
 	}
 	users := c.users
 	if len(users) == 0 && !c.everybody {
-		u, err := user.Current()
-		if err != nil {
-			return err
-		}
-		users = []string{u.Username}
+		users = []string{myself()}
 	}
 	all, err := associations(users)
 	if err != nil {

@@ -27,15 +27,23 @@ func explain(err error, s slurm.Streams) error {
 	case errors.As(err, &mistake):
 		return explainScript(mistake, s)
 	case errors.As(err, &refused), errors.As(err, &unreachable):
-		why, detail := words(err)
-		if detail != "" {
-			s.Errorf("sbatch", "%s", detail)
+		why, before, detail := words(err)
+		if before != "" {
+			s.Errorf("sbatch", "%s", before)
 		}
 		s.Errorf("sbatch", "Batch job submission failed: %s", why)
+		beside(s, detail)
 	default:
 		s.Errorf("sbatch", "%s", err)
 	}
 	return cmdline.Status(1)
+}
+
+// beside says what gangd knows more than Slurm's line tells, on a line of its own.
+func beside(s slurm.Streams, detail string) {
+	if detail != "" {
+		fmt.Fprintf(s.Err, "sbatch: gangd: %s\n", detail)
+	}
 }
 
 // explainScript words a mistake in an option, wherever it was written.
@@ -48,10 +56,17 @@ func explainScript(e *script.Error, s slurm.Streams) error {
 		s.Errorf("sbatch", "%s", e)
 		return cmdline.Status(1)
 	}
-	return badValue(e, s)
+	status := badValue(e, s)
+	if status == nil { // nothing of Slurm's to say
+		s.Errorf("sbatch", "%s", e)
+		return cmdline.Status(1)
+	}
+	beside(s, e.Error())
+	return status
 }
 
-// badValue words a wrong value of an option as sbatch does, which knows several manners.
+// badValue words a wrong value of an option as sbatch does, which knows several manners; nil
+// when it has none for this one.
 func badValue(e *script.Error, s slurm.Streams) error {
 	name, value := e.Bad.Option.SbatchName(), e.Bad.Value
 	switch name {
@@ -78,8 +93,7 @@ func badValue(e *script.Error, s slurm.Streams) error {
 	case "gpus", "gpus-per-node", "gpus-per-task":
 		return failed(s, slurm.NotSatisfied)
 	}
-	s.Errorf("sbatch", "%s", e)
-	return cmdline.Status(1)
+	return nil
 }
 
 func failed(s slurm.Streams, why string) error {
@@ -95,31 +109,36 @@ var refusals = []struct{ begins, why string }{
 	{"only an admin may", slurm.AccessDenied},
 }
 
-// words is Slurm's line about an error of the controller's, and what there is to say beside
-// it: gangd's own sentence with the figures.
-func words(err error) (why, detail string) {
+// words is Slurm's line about an error of the controller's, what Slurm says before it, and what
+// there is to say beside it: gangd's own sentence with the figures.
+func words(err error) (why, before, detail string) {
 	var refused *api.Error
 	if !errors.As(err, &refused) {
-		return slurm.Words(err), ""
+		return slurm.Words(err), "", ""
 	}
 	detail = refused.Error()
 	for _, r := range refusals {
-		if strings.HasPrefix(refused.Message, r.begins) {
-			if name, ok := strings.CutPrefix(refused.Message, "no partition "); ok {
-				detail = "invalid partition specified: " + strings.Trim(name, `"`)
-			}
-			return r.why, detail
+		if !strings.HasPrefix(refused.Message, r.begins) {
+			continue
 		}
+		if name, ok := strings.CutPrefix(refused.Message, "no partition "); ok {
+			name, _, _ = strings.Cut(strings.TrimPrefix(name, `"`), `"`)
+			before = "invalid partition specified: " + name
+		}
+		return r.why, before, detail
 	}
 	switch {
 	case strings.Contains(refused.Message, " constraint "):
-		return "Invalid feature specification", detail
+		return "Invalid feature specification", "", detail
 	case refused.Code == api.CodeUnsatisfiable:
-		return slurm.NotSatisfied, detail
+		if strings.Contains(refused.Message, " memory for a rank") {
+			before = "Memory specification can not be satisfied"
+		}
+		return slurm.NotSatisfied, before, detail
 	case refused.Code == api.CodeUnavailable, refused.Code == api.CodeOnHold:
-		return slurm.NoController, detail
+		return slurm.NoController, "", detail
 	case refused.Code == api.CodePermission:
-		return slurm.AccessDenied, detail
+		return slurm.AccessDenied, "", detail
 	}
-	return refused.Error(), ""
+	return refused.Error(), "", ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -57,10 +58,12 @@ func run(ctx context.Context, args []string, s slurm.Streams) error {
 	if err != nil {
 		return err
 	}
+	command := ""
 	if len(rest) > 0 {
-		rest = rest[1:]
+		command, rest = shown(rest), rest[1:]
 	}
-	p := &submit.Prepared{Program: "sbatch", Flags: flags, Name: name, Text: text, Args: rest, Adjust: asSlurm, Out: s.Out, Err: s.Err}
+	p := &submit.Prepared{Program: "sbatch", Flags: flags, Name: name, Text: text, Args: rest, Out: s.Out, Err: s.Err,
+		Adjust: func(r *script.Request) { asSlurm(r, command) }}
 	req, err := p.Ask()
 	if err != nil {
 		return err
@@ -96,9 +99,19 @@ func inform(flags []script.Setting, s slurm.Streams) (done bool, err error) {
 	return false, nil
 }
 
+// shown is what squeue's %o says of a script: its whole path, and the arguments.
+func shown(words []string) string {
+	path, _ := submit.Find(words[0])
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return strings.ToValidUTF8(strings.Join(append([]string{path}, words[1:]...), " "), "?")
+}
+
 // asSlurm makes of a request what sbatch would: one run of the script on the first node, and
 // its names for the output.
-func asSlurm(r *script.Request) {
+func asSlurm(r *script.Request, command string) {
+	r.Spec.ScriptName = command
 	if r.By("size") == nil && r.By("role") == nil && r.By("launch") == nil {
 		r.Spec.Launch = api.LaunchBatch
 	}
@@ -180,12 +193,10 @@ func check(name string, text []byte) error {
 func test(ctx context.Context, p *submit.Prepared, req *script.Request, s slurm.Streams) error {
 	reply, err := p.Test(ctx)
 	if err != nil {
-		why, _ := words(err)
-		var refused *api.Error
-		if errors.As(err, &refused) && refused.Error() != why {
-			s.Errorf("sbatch", "%s", refused.Error())
-		}
-		return cmdline.Bare("allocation failure: " + why)
+		why, _, detail := words(err)
+		fmt.Fprintln(s.Err, "allocation failure: "+why)
+		beside(s, detail)
+		return cmdline.Status(1)
 	}
 	nodes, now := strings.CutPrefix(strings.TrimSpace(reply.Why), "would start now on ")
 	if !now {

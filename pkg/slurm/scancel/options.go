@@ -33,17 +33,18 @@ func flag(at func(*choices) *bool) func(*choices, string, bool) error {
 }
 
 // command is scancel with all its options, in Slurm's order.
-var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: append([]cmdline.Option[choices]{
+var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: []cmdline.Option[choices]{
 	{Long: "account", Short: 'A', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this account", Set: word(func(c *choices) *string { return &c.account })},
 	{Long: "batch", Short: 'b', List: lists.Exact, Text: "the signal goes to the script's shell alone", Set: flag(func(c *choices) *bool { return &c.batch })},
 	{Long: "ctld", List: lists.Exact, Text: "the controller does it: always so", Set: flag(func(c *choices) *bool { return &c.ctld })},
 	{Long: "full", Short: 'f', List: lists.Exact, Text: "the signal goes to the script's shell and all below it", Set: flag(func(c *choices) *bool { return &c.full })},
+	cmdline.Help[choices](),
 	{Long: "hurry", Short: 'H', List: lists.Partial, Text: "there is no burst buffer to stage out: as without it", Set: func(*choices, string, bool) error { return nil }},
 	{Long: "interactive", Short: 'i', List: lists.Exact, Text: "ask before each job", Set: flag(func(c *choices) *bool { return &c.interactive })},
-	{Long: "clusters", Short: 'M', Also: "cluster", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
+	{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
 	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: flag(func(c *choices) *bool { return &c.me })},
-	{Long: "name", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this name", Set: word(func(c *choices) *string { return &c.name })},
-	{Long: "jobname", Arg: getopt.Required, List: lists.Exact, Text: "as --name", Set: word(func(c *choices) *string { return &c.name })},
+	{Long: "name", Arg: getopt.Required, List: lists.Exact, Text: "jobs of this name", Set: word(func(c *choices) *string { return &c.name })},
+	{Long: "jobname", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "as --name", Set: word(func(c *choices) *string { return &c.name })},
 	{Long: "nodelist", Short: 'w', Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: word(func(c *choices) *string { return &c.nodes })},
 	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "jobs in this partition", Set: word(func(c *choices) *string { return &c.partition })},
 	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: no job matches", Set: word(func(c *choices) *string { return &c.qos })},
@@ -65,10 +66,12 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 		c.state = strings.ToUpper(v)
 		return nil
 	}},
+	cmdline.UsageLine[choices](),
 	{Long: "user", Short: 'u', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this user, by name or number", Set: word(func(c *choices) *string { return &c.user })},
 	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "say what is done to each job; nothing is said of plugins", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
+	cmdline.Version[choices](),
 	{Long: "wckey", Arg: getopt.Required, List: lists.Partial, Text: "no job has a workload key: no job matches", Set: word(func(c *choices) *string { return &c.wckey })},
-}, cmdline.Standard[choices]()...)}
+}}
 
 // Lists is what became of each of scancel's options.
 func Lists() lists.Command { return command.Lists() }

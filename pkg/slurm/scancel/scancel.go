@@ -232,6 +232,7 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 		text, step := jobfield.IDText(j), ""
 		if at >= 0 && targets[at].step != "" {
 			step = targets[at].step
+			text = strings.TrimSuffix(targets[at].text, "."+step)
 		}
 		c.act(ctx, j, text, step)
 	}
@@ -248,8 +249,11 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 
 func (t *target) names(j *api.Job) bool {
 	return slices.ContainsFunc(t.refs, func(r api.JobRef) bool {
-		if r.Index >= 0 {
+		switch {
+		case r.Index >= 0:
 			return j.ArrayIndex != nil && j.ArrayJobID == r.ID && *j.ArrayIndex == r.Index
+		case t.step != "": // a step is of one job
+			return j.JobID == r.ID
 		}
 		return j.JobID == r.ID || j.ArrayIndex != nil && j.ArrayJobID == r.ID
 	})
@@ -302,12 +306,18 @@ func (c *scancel) passed(j *api.Job, id string, err error) bool {
 	return api.CodeOf(err) == api.CodeConflict && j.State == api.JobPending && j.ArrayIndex != nil && !c.elements[id]
 }
 
-// cancelStep ends a step of a running job.
-func (c *scancel) cancelStep(_ context.Context, j *api.Job, step string) error {
-	if !slices.ContainsFunc(j.Steps, func(s api.Step) bool { return s.StepID == step }) {
-		return api.Errorf(api.CodeNotFound, "no step %s of job %d", step, j.JobID)
+// cancelStep ends a step of a running job, or signals it.
+func (c *scancel) cancelStep(ctx context.Context, j *api.Job, step string) error {
+	number, err := strconv.Atoi(step)
+	if err != nil {
+		return err
 	}
-	return api.Errorf(api.CodeConflict, "steps are ended by the srun that started them")
+	signal := c.signal
+	if signal == "KILL" {
+		signal = ""
+	}
+	_, err = c.client.SignalStep(ctx, refOf(j), number, signal)
+	return err
 }
 
 func refOf(j *api.Job) api.JobRef {

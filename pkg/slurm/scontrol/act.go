@@ -134,6 +134,21 @@ func (c *call) requeueOne(job string, hold bool) string {
 	return ""
 }
 
+// notify is "notify JOB MESSAGE...".
+func (c *call) notify(args []string) int {
+	ref, ok := jobRef(args[0])
+	if !ok {
+		c.say("job notify failure: %s", slurmErrors[errJob])
+		return 1
+	}
+	text := strings.Join(args[1:], " ")
+	err := firstError(c.client.Update(c.ctx, &api.UpdateRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}, Message: &text}))
+	if err != nil {
+		return c.failed("job notify failure", err)
+	}
+	return 0
+}
+
 // write is "write batch_script JOB [FILE]".
 func (c *call) write(args []string) int {
 	switch {

@@ -88,7 +88,7 @@ func init() { // help prints the table
 		{"holdu", 5, 1, lists.Exact, "the same: a hold is the owner's unless an admin sets it", (*call).hold, 0},
 		{"listpids", 1, 0, lists.Partial, "of each rank its first process, on every node, not only here", (*call).listpids, 0},
 		{"local", 2, 0, lists.Exact, oneCluster, nothing, 0},
-		{"notify", 1, 2, lists.Refused, "a job can't be written to; gcancel --signal=USR1 JOB tells it something", nil, 0},
+		{"notify", 1, 2, lists.Partial, "the message is an event of the job, for those who follow it (gctl events JOB); it does not come out of its standard error", (*call).notify, 0},
 		{"oneliner", 1, 0, lists.Exact, "as --oneliner", nothing, 0},
 		{"pidinfo", 3, 1, lists.Partial, "of the first process of a rank or step", (*call).pidinfo, 2},
 		{"ping", 3, 0, lists.Exact, "whether the controller answers", (*call).ping, 0},

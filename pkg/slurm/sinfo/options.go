@@ -30,12 +30,11 @@ func flag(at func(*choices) *bool) func(*choices, string, bool) error {
 }
 
 // command is sinfo with all its options, in Slurm's order.
-var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: append([]cmdline.Option[choices]{
+var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []cmdline.Option[choices]{
 	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: flag(func(c *choices) *bool { return &c.all })},
 	{Long: "dead", Short: 'd', List: lists.Exact, Text: "only nodes that do not respond", Set: flag(func(c *choices) *bool { return &c.dead })},
 	{Long: "exact", Short: 'e', List: lists.Exact, Text: "nodes of one line have the same sizes", Set: flag(func(c *choices) *bool { return &c.exact })},
 	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.federation })},
-	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: flag(func(c *choices) *bool { return &c.noHeader })},
 	{Long: "iterate", Short: 'i', Arg: getopt.Required, List: lists.Exact, Text: "show it again every so many seconds", Set: func(c *choices, v string, _ bool) error {
 		n, err := strconv.Atoi(v)
 		if c.iterate = n; err != nil || n <= 0 {
@@ -46,9 +45,10 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: ap
 	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: flag(func(c *choices) *bool { return &c.json })},
 	{Long: "local", List: lists.Exact, Text: "this cluster", Set: flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: flag(func(c *choices) *bool { return &c.long })},
-	{Long: "clusters", Short: 'M', Also: "cluster", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
+	{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
 	{Long: "nodes", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "these nodes", Set: func(c *choices, v string, _ bool) error { c.nodes = v; return nil }},
 	{Long: "noconvert", List: lists.Exact, Text: "sizes are in megabytes always", Set: flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: flag(func(c *choices) *bool { return &c.noHeader })},
 	{Long: "Node", Short: 'N', List: lists.Exact, Text: "a line for each node", Set: flag(func(c *choices) *bool { return &c.node })},
 	{Long: "Format", Short: 'O', Arg: getopt.Required, List: lists.Partial, Text: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not configured", Set: func(c *choices, v string, _ bool) error {
 		if c.format != nil {
@@ -69,7 +69,7 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: ap
 	{Long: "list-reasons", Short: 'R', List: lists.Partial, Text: "why nodes are out of service; by whom is Unknown", Set: flag(func(c *choices) *bool { return &c.reasons })},
 	{Long: "summarize", Short: 's', List: lists.Exact, Text: "a line for each partition", Set: flag(func(c *choices) *bool { return &c.summarize })},
 	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
-	{Long: "states", Short: 't', Also: "state", Arg: getopt.Required, List: lists.Exact, Text: "nodes in these states", Set: func(c *choices, v string, _ bool) error {
+	{Long: "states", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "nodes in these states", Set: func(c *choices, v string, _ bool) error {
 		_, err := parseStates(v)
 		c.states = v
 		return err
@@ -77,8 +77,11 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: ap
 	{Long: "reservation", Short: 'T', List: lists.Partial, Text: "there are no reservations, which is said", Set: flag(func(c *choices) *bool { return &c.reserv })},
 	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the format and the filters are said before the table", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
 	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: flag(func(c *choices) *bool { return &c.yaml })},
+	cmdline.Version[choices](),
+	cmdline.UsageLine[choices](),
+	cmdline.Help[choices](),
 	{Long: "hide", List: lists.Partial, Text: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string, _ bool) error { c.all = false; return nil }},
-}, cmdline.Standard[choices]()...)}
+}}
 
 // Lists is what became of each of sinfo's options.
 func Lists() lists.Command { return command.Lists() }

@@ -163,6 +163,7 @@ func features(n *api.Node) string {
 func group(parts []api.Partition, in func(*api.Partition) []*api.Node, line *column.Line[*record], view *jobfield.View, how grouping) []*record {
 	var out []*record
 	at := map[string]*record{}
+	named := slices.ContainsFunc(line.Columns, func(c column.Column[*record]) bool { return c.Letter == 'P' || c.Letter == 'R' })
 	for i := range parts {
 		p := &parts[i]
 		nodes := in(p)
@@ -178,7 +179,7 @@ func group(parts []api.Partition, in func(*api.Partition) []*api.Node, line *col
 			at[key] = r
 			out = append(out, r)
 		}
-		if len(nodes) == 0 && !how.each {
+		if len(nodes) == 0 && !how.each && named {
 			out = append(out, &record{part: p, order: i, view: view})
 		}
 	}

@@ -49,7 +49,6 @@ func orNil[T int | int64](n T) any {
 // jobObject is a job with the members of v0.0.38, in its order. What gangd has nothing of is
 // as Slurm has it where the feature is not used.
 func jobObject(r *jobfield.Row) document.Object {
-	gid, group := jobfield.Group(r.UID)
 	text := func(letter byte) string {
 		if s := jobfield.Squeue.Letter(letter).Text(r); s != "(null)" && s != "N/A" && s != "n/a" {
 			return s
@@ -62,14 +61,14 @@ func jobObject(r *jobfield.Row) document.Object {
 		"array_job_id", r.ArrayJobID, "array_task_id", arrayTaskID(r), "array_max_tasks", r.ArrayLimit,
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", true,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", "gangd",
-		"cluster_features", "", "command", r.Command, "comment", r.Comment, "container", "", "contiguous", false,
+		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", nil, "billable_tres", float64(jobfield.CPUs(r)),
 		"cpus_per_task", orNil(r.CPUsPerRank), "cpu_frequency_minimum", nil, "cpu_frequency_maximum", nil,
 		"cpu_frequency_governor", nil, "cpus_per_tres", "", "deadline", unix(r.Deadline), "delay_boot", 0,
 		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", unix(r.EligibleTime),
 		"end_time", unix(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", waitStatus(r),
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
-		"gres_detail", []any{}, "group_id", number(gid), "group_name", group, "job_id", jobfield.JobID(r),
+		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID), "job_id", jobfield.JobID(r),
 	)
 	if len(r.Nodes) > 0 {
 		o = append(o, document.Member{Key: "job_resources", Value: resources(r)})

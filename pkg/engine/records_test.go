@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/store/memstore"
+)
+
+// ids are the jobs that a history query gives, in its order.
+func (r *rig) ids(q api.HistoryQuery) []int64 {
+	r.t.Helper()
+	var out []int64
+	err := r.History(r.t.Context(), &q, me.UID, func(d *api.JobDetail) error {
+		out = append(out, d.Job.JobID)
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+func TestHistoryOfMemoryAndStore(t *testing.T) {
+	r := newRigWith(t, memstore.New(), func(o *Options) { o.Settings.KeepEnded = 0 })
+	a := r.submit("", spec(1))
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: []int{0, 3}}}, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	array := reply.JobID
+	last := r.submit("", spec(1))
+	if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: byID(a)}, me, anyone); err != nil {
+		t.Fatal(err)
+	}
+	r.forgotten(a) // it is in the store alone
+	ref := func(id int64, index int) api.JobRef { return api.JobRef{ID: id, Index: index} }
+	for _, c := range []struct {
+		name string
+		q    api.HistoryQuery
+		want []int64
+	}{
+		{"all", api.HistoryQuery{}, []int64{a, array, array + 1, last}},
+		{"one", api.HistoryQuery{Refs: []api.JobRef{ref(a, -1)}}, []int64{a}},
+		{"twice", api.HistoryQuery{Refs: []api.JobRef{ref(last, -1), ref(a, -1), ref(a, -1)}}, []int64{a, last}},
+		{"an array", api.HistoryQuery{Refs: []api.JobRef{ref(array, -1)}}, []int64{array, array + 1}},
+		{"an element", api.HistoryQuery{Refs: []api.JobRef{ref(array, 3)}}, []int64{array + 1}},
+		{"no such element", api.HistoryQuery{Refs: []api.JobRef{ref(array, 4)}}, nil},
+		{"none", api.HistoryQuery{Refs: []api.JobRef{ref(99, -1)}}, nil},
+		{"my last", api.HistoryQuery{Refs: []api.JobRef{{Index: -1, Last: 1}}}, []int64{last}},
+		{"nobody's", api.HistoryQuery{Users: []string{"nobody"}}, nil},
+		{"of two users", api.HistoryQuery{Users: []string{"nobody", me.User}}, []int64{a, array, array + 1, last}},
+		{"of one", api.HistoryQuery{Users: []string{me.User}}, []int64{a, array, array + 1, last}},
+		{"before all", api.HistoryQuery{Until: time.Unix(1, 0)}, nil},
+		{"after the end", api.HistoryQuery{Since: time.Now().Add(time.Hour)}, []int64{array, array + 1, last}}, // the others have not ended
+	} {
+		if got := r.ids(c.q); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// A requeue that holds: the gang waits until it is released; a waiting one is held.
+func TestRequeueHold(t *testing.T) {
+	r := newRig(t, memstore.New())
+	id := r.submit("", spec(1))
+	reply, err := r.Act(t.Context(), "requeue-hold", new(byID(id)), me, anyone)
+	if err != nil || reply.Results[0].Error != nil {
+		t.Fatalf("%v %+v", err, reply)
+	}
+	if j := r.view.job(id); j.Held != "user" {
+		t.Errorf("held by %q", j.Held)
+	}
+}
+
+func TestCommentIsChanged(t *testing.T) {
+	r := newRig(t, memstore.New())
+	s := spec(1)
+	s.Comment = "first"
+	id := r.submit("", s)
+	for _, c := range []struct{ comment, want string }{{"", ""}, {"second", ""}, {"a\nb", "a comment may have 1024 bytes and no control characters"}} {
+		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Comment: &c.comment}, me, anyone)
+		if err == nil && reply.Results[0].Error != nil {
+			err = reply.Results[0].Error
+		}
+		if errText(err) != c.want {
+			t.Errorf("%q: %v", c.comment, err)
+		}
+	}
+	if got := r.show(r.view.job(id), false).Comment; got != "second" {
+		t.Error(got)
+	}
+}
+
+// A message is an event, and nothing of the job is different after it.
+func TestMessage(t *testing.T) {
+	r := newRig(t, memstore.New())
+	id := r.submit("", spec(1))
+	say := func(text string) string {
+		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Message: &text}, me, anyone)
+		if err == nil && reply.Results[0].Error != nil {
+			err = reply.Results[0].Error
+		}
+		return errText(err)
+	}
+	if got := say("the disk is full"); got != "" {
+		t.Error(got)
+	}
+	if got := say("a\x1b[2J"); got != "a message may have 1 to 1024 bytes and no control characters" {
+		t.Error(got)
+	}
+	evs, _, err := r.Events(t.Context(), id, 0, 0)
+	if err != nil || !slices.ContainsFunc(evs, func(e api.Event) bool {
+		return e.Type == api.EventMessage && e.Text == "the disk is full ("+me.User+")"
+	}) {
+		t.Errorf("%v %+v", err, evs)
+	}
+}
+
+// Cards that two ranks name are counted once.
+func TestTaken(t *testing.T) {
+	s := &api.Spec{Size: 4, CPUsPerRank: 2}
+	slots := []cluster.Slot{{Node: "n1", Cards: []string{"a", "b"}}, {Node: "n1", Cards: []string{"a", "b"}}, {Node: "n2", Cards: []string{"a"}}, {Node: "n2"}}
+	if cpus, cards := taken(s, slots, ""); cpus != 8 || cards != 3 {
+		t.Error(cpus, cards)
+	}
+	if cpus, cards := taken(s, slots, "n1"); cpus != 4 || cards != 2 {
+		t.Error(cpus, cards)
+	}
+}

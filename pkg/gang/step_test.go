@@ -1,0 +1,224 @@
+package gang
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+)
+
+// roomsOf are members with so many CPUs each, and two cards.
+func roomsOf(cpus ...int) []room {
+	var out []room
+	for i, n := range cpus {
+		r := room{member: i, node: fmt.Sprintf("n%d", i+1), cpus: n, mem: 8 << 30, cards: []string{fmt.Sprintf("GPU-%d-0", i), fmt.Sprintf("GPU-%d-1", i)}}
+		out = append(out, r.empty())
+	}
+	return out
+}
+
+// laid writes parts as "n1:0,1 n2:2".
+func laid(parts []StepPart) string {
+	var out []string
+	for _, p := range parts {
+		out = append(out, fmt.Sprintf("n%d:%s/%dc/%dg", p.Member+1, strings.ReplaceAll(strings.Trim(fmt.Sprint(p.Tasks), "[]"), " ", ","), p.CPUs, len(p.Cards)))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestLayStep(t *testing.T) {
+	busy := roomsOf(4, 4)
+	busy[0].cpusFree = 1
+	cases := []struct {
+		name  string
+		ask   api.StepAsk
+		rooms []room
+		want  string // or the error
+	}{
+		{"one on each node", api.StepAsk{}, roomsOf(4, 4), "n1:0/4c/2g n2:1/4c/2g"},
+		{"as many as nodes allow", api.StepAsk{Tasks: 6}, roomsOf(4, 4), "n1:0,1,2/4c/2g n2:3,4,5/4c/2g"},
+		{"a node is enough", api.StepAsk{Tasks: 3}, roomsOf(4, 4), "n1:0,1,2/4c/2g"},
+		{"spread over nodes", api.StepAsk{Tasks: 3, MinNodes: 2, MaxNodes: 2}, roomsOf(4, 4), "n1:0,1/4c/2g n2:2/4c/2g"},
+		{"uneven nodes", api.StepAsk{Tasks: 5, MinNodes: 2, MaxNodes: 2}, roomsOf(1, 4), "n1:0/1c/2g n2:1,2,3,4/4c/2g"},
+		{"cyclic", api.StepAsk{Tasks: 5, MinNodes: 2, MaxNodes: 2, Distribution: "cyclic"}, roomsOf(4, 4), "n1:0,2,4/4c/2g n2:1,3/4c/2g"},
+		{"by planes", api.StepAsk{Tasks: 8, MinNodes: 2, MaxNodes: 2, Distribution: "plane=2"}, roomsOf(4, 4), "n1:0,1,4,5/4c/2g n2:2,3,6,7/4c/2g"},
+		{"by node", api.StepAsk{MinNodes: 2, MaxNodes: 2, TasksPerNode: 2}, roomsOf(4, 4), "n1:0,1/4c/2g n2:2,3/4c/2g"},
+		{"exact", api.StepAsk{Tasks: 1, CPUsPerTask: 2, Exact: true, NoGPUs: true}, roomsOf(4, 4), "n1:0/2c/0g"},
+		{"a card each", api.StepAsk{Tasks: 4, GPUsPerTask: 1}, roomsOf(4, 4), "n1:0,1/4c/2g n2:2,3/4c/2g"},
+		{"three cards in all", api.StepAsk{Tasks: 2, MinNodes: 2, MaxNodes: 2, GPUs: 3}, roomsOf(4, 4), "n1:0/4c/2g n2:1/4c/1g"},
+		{"past a busy node", api.StepAsk{Tasks: 2}, busy, "n2:0,1/4c/2g"},
+		{"in what a busy node has left", api.StepAsk{Tasks: 1, Exact: true}, busy, "n1:0/1c/2g"},
+		{"overcommitted", api.StepAsk{Tasks: 3, Overcommit: true}, roomsOf(1), "n1:0,1,2/1c/2g"},
+		{"too many tasks", api.StepAsk{Tasks: 9}, roomsOf(4, 4), "9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
+		{"too large tasks", api.StepAsk{Tasks: 1, CPUsPerTask: 5}, roomsOf(4, 4), "1 nodes with 5 CPUs asked, 0 have it"},
+		{"too many cards", api.StepAsk{Tasks: 1, GPUsPerNode: 3}, roomsOf(4), "1 nodes with 1 CPU and 3 GPUs a node asked, 0 have it"},
+		{"too many nodes", api.StepAsk{MinNodes: 3, MaxNodes: 3}, roomsOf(4, 4), "Only allocated 2 nodes asked for 3"},
+		{"unknown order", api.StepAsk{Tasks: 1, Distribution: "spiral"}, roomsOf(4), `distribution "spiral": want block, cyclic or plane=N`},
+	}
+	for _, c := range cases {
+		parts, err := layStep(&c.ask, c.rooms)
+		got := laid(parts)
+		if err != nil {
+			got = err.Message
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// stepBench is a running batch job on two nodes of two ranks each, a CPU and no card each.
+func stepBench(t *testing.T) *bench {
+	b := newBench(t, 2)
+	spec := specOf(2)
+	spec.Launch = api.LaunchBatch
+	b.must(Submit{Key: "k", Spec: spec, SpecHash: "h", Partition: "main"})
+	b.start(1)
+	return b
+}
+
+func begin(b *bench, a api.StepAsk) Outcome {
+	return b.step(StepBegin{Job: 1, Key: fmt.Sprint(len(b.w.Job(1).Steps), a), Ask: a, Secret: "s"})
+}
+
+func TestStepLife(t *testing.T) {
+	b := stepBench(t)
+	out := begin(b, api.StepAsk{Name: "a"})
+	if !out.Applied || out.Step.ID != 0 || len(out.Step.Parts) != 2 {
+		t.Fatalf("%+v", out)
+	}
+	if again := b.step(StepBegin{Job: 1, Key: out.Step.Key}); again.Ignored == "" || again.Step.ID != 0 {
+		t.Errorf("a repeat: %+v", again)
+	}
+	a, _ := b.w.Desired("n2")
+	if len(a) != 1 || len(a[0].Steps) != 1 || a[0].Steps[0].Part != 1 || a[0].Steps[0].Secret != "s" || a[0].Steps[0].Tasks != 1 {
+		t.Fatalf("desired of n2: %+v", a)
+	}
+	if busy := begin(b, api.StepAsk{Name: "b"}); busy.Refused == nil || busy.Refused.Code != api.CodeBusy {
+		t.Errorf("a second step: %+v", busy)
+	}
+	if shared := begin(b, api.StepAsk{Name: "c", Overlap: true}); !shared.Applied || shared.Step.ID != 1 {
+		t.Errorf("a sharing step: %+v", shared)
+	}
+	over := func(node string, step, code int) {
+		b.say(node, api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Steps: []api.StepActual{{ID: step, Over: true, ExitCode: code}}})
+	}
+	over("n1", 0, 0)
+	over("n1", 0, 7) // once
+	if n := len(b.w.Job(1).Steps); n != 2 {
+		t.Fatalf("%d steps while a part runs", n)
+	}
+	over("n2", 0, 3)
+	ended := slices.Concat(b.w.steps)
+	if len(ended) != 1 || ended[0].StepID != "0" || *ended[0].ExitCode != 3 || ended[0].State != api.JobFailed || len(b.w.Job(1).Steps) != 1 {
+		t.Fatalf("ended: %+v", ended)
+	}
+	if next := begin(b, api.StepAsk{Name: "d"}); !next.Applied || next.Step.ID != 2 {
+		t.Errorf("after the first: %+v", next)
+	}
+}
+
+// TestDrainEndsSteps: what ends the epoch ends its steps, and the next epoch counts anew.
+func TestDrainEndsSteps(t *testing.T) {
+	b := stepBench(t)
+	begin(b, api.StepAsk{})
+	b.must(Requeue{Job: 1})
+	a, _ := b.w.Desired("n2")
+	if len(a[0].Steps) != 0 || a[0].Stop == nil {
+		t.Errorf("a stopping member is to have %+v", a[0])
+	}
+	if out := begin(b, api.StepAsk{Overlap: true}); out.Refused == nil || out.Refused.Code != api.CodeConflict {
+		t.Errorf("a step in a drain: %+v", out)
+	}
+	b.phase(1, "n1", api.PhaseStopped, exit(0, 143))
+	b.phase(1, "n2", api.PhaseStopped)
+	j := b.w.Job(1)
+	if len(b.w.steps) != 1 || b.w.steps[0].State != api.JobPreempted || b.w.steps[0].Cause != api.CauseRequeued || b.w.steps[0].ExitCode != nil {
+		t.Errorf("ended: %+v", b.w.steps)
+	}
+	if len(j.Steps) != 0 || j.NextStep != 0 {
+		t.Errorf("left: %+v, next %d", j.Steps, j.NextStep)
+	}
+	b.start(1)
+	if out := b.step(StepBegin{Job: 1, Epoch: 1}); out.Refused == nil || out.Refused.Code != api.CodeStaleEpoch {
+		t.Errorf("a step of the old epoch: %+v", out)
+	}
+}
+
+// TestStepsNeverOverlap: whatever is begun and ends, no CPU and no card of a member is in two
+// steps that do not share.
+func TestStepsNeverOverlap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 4).Draw(t, "nodes")
+		cpus := make([]int, n)
+		for i := range cpus {
+			cpus[i] = rapid.IntRange(1, 8).Draw(t, "cpus")
+		}
+		all := roomsOf(cpus...)
+		var live []Step
+		for i := range rapid.IntRange(1, 30).Draw(t, "events") {
+			if len(live) > 0 && rapid.Bool().Draw(t, "end") {
+				k := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+				live = slices.Delete(live, k, k+1)
+				continue
+			}
+			a := api.StepAsk{Tasks: rapid.IntRange(0, 10).Draw(t, "tasks"), CPUsPerTask: rapid.IntRange(0, 3).Draw(t, "c"), Exact: rapid.Bool().Draw(t, "exact"),
+				GPUsPerTask: rapid.IntRange(0, 1).Draw(t, "g"), NoGPUs: rapid.Bool().Draw(t, "no"), TasksPerNode: rapid.IntRange(0, 3).Draw(t, "per")}
+			if a.GPUsPerTask > 0 {
+				a.NoGPUs = false
+			}
+			now := make([]room, n)
+			for i := range all {
+				now[i] = all[i].empty()
+				for s := range live {
+					for p := range live[s].Parts {
+						if live[s].Parts[p].Member == i {
+							now[i].take(&live[s].Parts[p])
+						}
+					}
+				}
+			}
+			parts, err := layStep(&a, now)
+			if err != nil {
+				continue
+			}
+			live = append(live, Step{ID: i, Ask: a, Parts: parts})
+			total := 0
+			seen := map[int]bool{}
+			for _, p := range parts {
+				total += len(p.Tasks)
+				for _, k := range p.Tasks {
+					seen[k] = true
+				}
+			}
+			if a.Tasks > 0 && total != a.Tasks || len(seen) != total {
+				t.Fatalf("%+v: tasks %s", a, laid(parts))
+			}
+		}
+		for i := range all {
+			used, cards := 0, map[string]int{}
+			for _, s := range live {
+				for _, p := range s.Parts {
+					if p.Member == i {
+						used += p.CPUs
+						for _, c := range p.Cards {
+							cards[c]++
+						}
+					}
+				}
+			}
+			for c, n := range cards {
+				if n > 1 {
+					t.Fatalf("card %s is in %d steps", c, n)
+				}
+			}
+			if used > all[i].cpus {
+				t.Fatalf("node %d: %d of %d CPUs", i, used, all[i].cpus)
+			}
+		}
+	})
+}

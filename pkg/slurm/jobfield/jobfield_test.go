@@ -1,0 +1,101 @@
+package jobfield
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+)
+
+// TestIndexRanges holds what squeue 22.05 writes for the same arrays.
+func TestIndexRanges(t *testing.T) {
+	step := func(first, last, by int) (v []int) {
+		for i := first; i <= last; i += by {
+			v = append(v, i)
+		}
+		return v
+	}
+	for _, c := range []struct {
+		v    []int
+		want string
+	}{
+		{[]int{7}, "7"}, {[]int{1, 5}, "1,5"}, {[]int{1, 3, 5}, "1,3,5"}, {step(0, 10, 2), "0,2,4,6,8,10"}, {step(0, 12, 2), "0-12:2"},
+		{step(0, 50, 10), "0-50:10"}, {step(100, 500, 100), "100,200,300,400,500"}, {step(0, 30, 10), "0,10,20,30"},
+		{step(0, 15, 1), "0-15"}, {append(step(1, 9, 2), 20), "1,3,5,7,9,20"}, {append(step(7, 30, 1), 40), "7-30,40"},
+		{step(1, 100, 3), "1-100:3"}, {nil, ""},
+	} {
+		if got := IndexRanges(c.v); got != c.want {
+			t.Errorf("%v: %s, want %s", c.v, got, c.want)
+		}
+	}
+}
+
+func TestExactly(t *testing.T) {
+	for mib, want := range map[int64]string{0: "0", 1: "1M", 100: "100M", 1500: "1500M", 1536: "1.50G", 2000: "2000M", 2048: "2G", 3072: "3G", 1 << 20: "1T", 1024: "1G"} {
+		if got := Exactly(mib); got != want {
+			t.Errorf("%d MiB: %s, want %s", mib, got, want)
+		}
+	}
+}
+
+// TestLongLists: an id is at most 31 bytes and a list of elements 63, as in squeue.
+func TestLongLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := rapid.SliceOfNDistinct(rapid.IntRange(0, 500), 1, 60, rapid.ID[int]).Draw(t, "set")
+		var jobs []api.Job
+		for i := range set {
+			jobs = append(jobs, api.Job{JobID: int64(i + 26), ArrayJobID: 26, ArrayIndex: &set[i], State: api.JobPending})
+		}
+		rows := Fold{View: &View{BitLen: 64, Cut: 31}}.Rows(jobs)
+		if len(rows) != 1 {
+			t.Fatalf("%d rows", len(rows))
+		}
+		if id := ID(&rows[0]); len(id) > 31 {
+			t.Fatalf("%q is %d bytes", id, len(id))
+		}
+		if list := arrayTask(&rows[0]); len(list) > 63 {
+			t.Fatalf("%q is %d bytes", list, len(list))
+		}
+	})
+}
+
+// TestEveryLetter: each letter and each name stands once in each of the two lists, and every
+// field can be shown of a job that has nothing.
+func TestEveryLetter(t *testing.T) {
+	for name, fields := range map[string][]Field{"squeue": Squeue.Fields, "gqueue": Gqueue.Fields} {
+		letters, names := map[byte]bool{}, map[string]bool{}
+		for i := range fields {
+			f := &fields[i]
+			if f.Letter != 0 && letters[f.Letter] {
+				t.Errorf("%s: %%%c stands twice", name, f.Letter)
+			}
+			letters[f.Letter] = true
+			for _, n := range f.Names {
+				if names[n] {
+					t.Errorf("%s: %s stands twice", name, n)
+				}
+				names[n] = true
+			}
+			r := &Row{Job: &api.Job{}}
+			_ = f.Text(r)
+			if f.Compare != nil && f.Compare(r, r) != 0 {
+				t.Errorf("%s: %%%c is not equal to itself", name, f.Letter)
+			}
+		}
+		for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+			if !letters[c] {
+				t.Errorf("%s lacks %%%c", name, c)
+			}
+		}
+	}
+}
+
+// TestNoStart: a job that waits has used no time, whatever start is expected of it.
+func TestNoStart(t *testing.T) {
+	r := &Row{Job: &api.Job{State: api.JobPending, ExpectedStart: Now().Add(-time.Hour)}}
+	if Used(r) != 0 {
+		t.Error(Used(r))
+	}
+}

@@ -1,0 +1,57 @@
+package slurm_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/sbatch"
+	"gangd/pkg/slurm/scancel"
+	"gangd/pkg/slurm/sinfo"
+	"gangd/pkg/slurm/slurmtest"
+	"gangd/pkg/slurm/squeue"
+)
+
+// TestLists: every option that Slurm 22.05's manual pages have is in a list, with its letter,
+// and no list has another. Whether it takes a value is not compared: squeue's --jobs and
+// --steps take one in another way than their page says.
+func TestLists(t *testing.T) {
+	b, err := os.ReadFile("lists/testdata/options-22.05.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []lists.Command{squeue.Lists(), sinfo.Lists(), scancel.Lists(), sbatch.Lists()} {
+		slurmtest.Texts(t, l)
+		var want, got []string
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == l.Name {
+				name := strings.TrimRight(strings.TrimPrefix(f[len(f)-1], "--"), "[=")
+				if len(f) == 3 {
+					name = f[1] + " " + name
+				}
+				want = append(want, name)
+			}
+		}
+		for _, o := range l.Options {
+			name := o.Name
+			if o.Short != 0 {
+				name = "-" + string(o.Short) + " " + name
+			}
+			got = append(got, name)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		for _, w := range want {
+			if !slices.Contains(got, w) {
+				t.Errorf("%s: %s is in no list", l.Name, w)
+			}
+		}
+		for _, g := range got {
+			if !slices.Contains(want, g) {
+				t.Errorf("%s: %s is in a list and no option of Slurm's", l.Name, g)
+			}
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package sacctmgr
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/slurmtest"
+)
+
+var update = flag.Bool("update", false, "write the files anew")
+
+func TestMain(m *testing.M) {
+	clock = func() time.Time { return fake.Now }
+	myself = func() string { return "ada" }
+	knownUser = func(name string) bool { return name == "ada" || name == "eve" }
+	api.Version = "1.2.3"
+	os.Exit(m.Run())
+}
+
+// cluster has two users with an account each, one of them with a second.
+func cluster() *fake.Controller {
+	c := fake.Small()
+	c.Jobs[2].Account = "other"
+	c.Jobs[3].Account = "second"
+	return c
+}
+
+func TestFiles(t *testing.T) {
+	slurmtest.Files(t, "testdata/*.txt", *update, cluster, map[string]slurm.Runner{"sacctmgr": Run, "sshare": Sshare, "sprio": Sprio})
+}
+
+func TestLists(t *testing.T) {
+	for _, l := range append([]lists.Command{Lists(), SshareLists(), SprioLists()}, Keywords()...) {
+		slurmtest.Texts(t, l)
+	}
+}
+
+// Every column that a default format names is one of its table.
+func TestFormatsAreOfTheirTables(t *testing.T) {
+	for i := range tables {
+		for _, format := range []string{tables[i].format, tables[i].withAssc} {
+			if err := checkFormat(&tables[i], format); err != nil {
+				t.Errorf("%s: %v", tables[i].name, err)
+			}
+		}
+	}
+}
