@@ -19,6 +19,8 @@ var pure = map[string][]string{
 	"hostlist":      {"api"},
 	"nearest":       {},
 	"slurm/lists":   {},
+	"slurm/getopt":  {},
+	"slurm/column":  {},
 	"slurm/columns": {},
 	"slurm/when":    {},
 	"slurm/tres":    {"api"},
