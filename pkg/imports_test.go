@@ -31,6 +31,9 @@ var pure = map[string][]string{
 	"watchdog":      {"api"},
 	"outpath":       {"api"},
 	"rankenv":       {"api", "hostlist", "outpath"},
+	"slurm/getopt":  {},
+	"slurm/column":  {},
+	"slurm/conf":    {"hostlist", "nearest", "script"},
 }
 
 // impure is std that a pure package must not know.

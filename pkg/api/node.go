@@ -58,6 +58,7 @@ type Node struct {
 	Features    []string  `json:"features"`
 	CPUs        int       `json:"cpus"`
 	CPUsUsed    int       `json:"cpus_used"`
+	Exclusive   bool      `json:"exclusive,omitempty"` // a gang has it to itself, whatever it uses of it
 	MemoryBytes int64     `json:"memory_bytes"`
 	MemoryUsed  int64     `json:"memory_used_bytes"` // reserved by gangs
 	Cards       []Card    `json:"cards"`

@@ -269,6 +269,7 @@ func showNode(n *gang.Node) api.Node {
 	for i := range r.Grants {
 		g := &r.Grants[i]
 		out.CPUsUsed += g.CPUs
+		out.Exclusive = out.Exclusive || g.Exclusive
 		out.MemoryUsed += g.Memory
 		if !slices.Contains(out.Jobs, g.Job) {
 			out.Jobs = append(out.Jobs, g.Job)

@@ -1,9 +1,14 @@
 package script
 
+import (
+	"slices"
+	"strings"
+)
+
 // hints are options of sbatch that change nothing about what is run or allocated here:
 // they are accepted, so that scripts run unchanged, and each use is named in a warning.
 var hints = []Option{
-	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
+	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints, set: checkMailType,
 		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
 	{Long: "mail-user", Kind: Value, Arg: "USER", List: Partial, Warn: true, Group: groupHints,
 		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
@@ -117,4 +122,17 @@ var refused = []Option{
 		Note: "nodes are never rebooted for a job", Use: "ask the administrator"},
 	{Long: "mcs-label", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there are no security labels", Use: "use --exclusive to be alone on a node"},
+}
+
+// mailTypes is what sbatch takes for --mail-type.
+var mailTypes = strings.Fields("NONE ALL BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 ARRAY_TASKS")
+
+// checkMailType refuses what sbatch refuses, though no mail is sent: a typo is one anywhere.
+func checkMailType(_ *Ask, v string) error {
+	for _, t := range strings.Split(v, ",") {
+		if !slices.ContainsFunc(mailTypes, func(m string) bool { return strings.EqualFold(m, t) }) {
+			return bad("not a kind of mail", "kinds are "+strings.Join(mailTypes, ", "))
+		}
+	}
+	return nil
 }
