@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e chaos fuzz sim mutants bench traces demo clean
+.PHONY: help build test check unit race e2e chaos fuzz sim mutants bench compare traces demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -54,6 +54,9 @@ mutants: ## known bugs put back one at a time: each has to be caught; writes doc
 
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench
+
+compare: build ## the same command lines on gangd and on a real Slurm, as root, minutes: what differs, and whether docs say why
+	GANG_COMPARE=all go test -count=1 -v -timeout 30m ./e2e/beside -run 'BesideSlurm|Document|Table'
 
 GANG_TRACES ?= ../shared/traces
 traces: build ## our rows beside published ones (GANG_TRACES, ../shared/traces)

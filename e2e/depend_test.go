@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -20,6 +22,7 @@ func TestDependencies(t *testing.T) {
 	notOK := after(fmt.Sprintf("afternotok:%d", bad))
 	anyEnd := after(fmt.Sprintf("afterany:%d:%d", first, bad))
 	begun := after(fmt.Sprintf("after:%d", first))
+	later := after(fmt.Sprintf("after:%d+1", first))
 	either := after(fmt.Sprintf("afterok:%d?afterok:%d", bad, first))
 	never := after(fmt.Sprintf("afterok:%d", bad))
 	kept := after(fmt.Sprintf("afterok:%d", bad), "--kill-on-invalid-dep=no")
@@ -32,6 +35,16 @@ func TestDependencies(t *testing.T) {
 	c.must("gctl", "release", fmt.Sprint(first), fmt.Sprint(bad))
 	for _, id := range []int64{ok, notOK, anyEnd, begun, either, chain} {
 		c.wait(id, api.JobCompleted)
+	}
+	if why := c.must("gqueue", "--why", fmt.Sprint(later)); !strings.Contains(why, "PENDING (Dependency)") || !strings.Contains(why, fmt.Sprintf("after:%d+1", first)) {
+		t.Errorf("a minute after the start of the first: %s", why)
+	}
+	if os.Getenv("GANG_E2E_CHAOS") != "" {
+		began := c.job(first).StartTime
+		c.until("the minute is over", func() bool { return c.job(later).State == api.JobCompleted })
+		if d := c.job(later).StartTime.Sub(began); d < time.Minute {
+			t.Errorf("it started %s after the first", d)
+		}
 	}
 	if j := c.wait(never, api.JobCancelled); j.Reason != "DependencyNeverSatisfied" || !strings.HasPrefix(j.Verdict, fmt.Sprintf("dependency can never be met: afterok:%d", bad)) {
 		t.Errorf("%s: %s", j.Reason, j.Verdict)

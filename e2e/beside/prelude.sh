@@ -24,3 +24,15 @@ script() { cat >"$1"; chmod +x "$1"; }
 
 # try COMMAND...: with its exit status behind it.
 try() { "$@"; echo "exit $?"; }
+
+# recorded OPTION... -- COMMAND: a job that ends when its start is in Slurm's database, which
+# otherwise may hear of the end first; it returns when the end is there, too. Its id is $J.
+recorded() {
+  local o=()
+  while [ "$1" != -- ]; do o+=("$1"); shift; done
+  J=$(sbatch --parsable -o /dev/null "${o[@]}" --wrap "until [ -e go ]; do sleep .05; done; $2") || return
+  until sacct -n -X -j "$J" -o state%20 2>/dev/null | grep -q RUNNING; do sleep .1; done
+  touch go
+  settle "$J"
+  accounted "$J"
+}

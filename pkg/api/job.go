@@ -53,6 +53,8 @@ type Job struct {
 	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
 	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
 	Constraint       string           `json:"constraint,omitempty"`
+	Reservation      string           `json:"reservation,omitempty"`
+	Switches         int              `json:"switches,omitempty"` // below at most so many, 0: any number
 	Exclusive        bool             `json:"exclusive,omitempty"`
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`
@@ -196,6 +198,15 @@ const (
 	EventNodeHealth  EventType = "node_health" // the site's health program took the node out of service, or put it back
 )
 
+// The event types of a reservation's story; their JobID is 0, and Text says the rest.
+const (
+	EventReservationCreated EventType = "reservation_created"
+	EventReservationUpdated EventType = "reservation_updated"
+	EventReservationDeleted EventType = "reservation_deleted"
+	EventReservationBegan   EventType = "reservation_began"
+	EventReservationEnded   EventType = "reservation_ended"
+)
+
 // Event is one line of a job's story. Seq orders all events of a controller and is the
 // cursor of `gctl events --since`.
 type Event struct {
@@ -226,6 +237,7 @@ type Event struct {
 	Bytes        int64         `json:"bytes,omitempty"`        // of a checkpoint
 	Acknowledged int           `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
 	Samples      []CardFinding `json:"samples,omitempty"`      // what a watchdog saw of the cards, the least idle first
+	Reservation  string        `json:"reservation,omitempty"`  // whose story this is
 	Text         string        `json:"text,omitempty"`
 }
 

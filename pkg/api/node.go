@@ -58,10 +58,13 @@ type Node struct {
 	Features    []string  `json:"features"`
 	CPUs        int       `json:"cpus"`
 	CPUsUsed    int       `json:"cpus_used"`
+	Exclusive   bool      `json:"exclusive,omitempty"` // a gang has it to itself, whatever it uses of it
 	MemoryBytes int64     `json:"memory_bytes"`
 	MemoryUsed  int64     `json:"memory_used_bytes"` // reserved by gangs
 	Cards       []Card    `json:"cards"`
 	Jobs        []int64   `json:"jobs"`
+	// Reservation is the one that is on the node now, nil: none.
+	Reservation *NodeReservation `json:"reservation,omitempty"`
 }
 
 // Partition is a set of nodes with defaults.
@@ -84,6 +87,7 @@ type NodesReply struct {
 	SchemaVersion int         `json:"schema_version"`
 	Nodes         []Node      `json:"nodes"`
 	Partitions    []Partition `json:"partitions"`
+	Switches      []Switch    `json:"switches,omitempty"` // the lowest first; none: not known
 }
 
 // PingReply is `gctl ping --json`.

@@ -170,8 +170,9 @@ type AssignmentBody struct {
 
 // Place is a node of a gang.
 type Place struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`
+	Name     string `json:"name"`
+	Address  string `json:"address"`
+	Switches string `json:"switches,omitempty"` // above it, the top first: "spine.leaf1"
 }
 
 // RankPlace says where a rank sits; Node indexes AssignmentBody.Nodes.

@@ -27,7 +27,8 @@ const (
 	OpNodeFence  Op = "node-fence"
 	OpCardDrain  Op = "card-drain"
 	OpCardResume Op = "card-resume"
-	OpToken      Op = "token" // make a join token, revoke a node
+	OpReserve    Op = "reserve" // make, change and delete reservations
+	OpToken      Op = "token"   // make a join token, revoke a node
 	OpPing       Op = "ping"
 	OpSession    Op = "session"
 	OpMetrics    Op = "metrics"
@@ -91,6 +92,7 @@ var table = map[Op]roles{
 	OpNodeFence:  admins,
 	OpCardDrain:  admins,
 	OpCardResume: admins,
+	OpReserve:    admins,
 	OpToken:      admins,
 	OpPing:       anyUser | only(roleNode, roleLogin),
 	OpSession:    only(roleNode),

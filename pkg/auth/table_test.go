@@ -60,6 +60,7 @@ var expected = map[Op]string{
 	OpSession:    ". . . y . y y . . . . . . . . .",
 	OpMetrics:    "y y y y y . . . y y . . . . . .",
 	OpVerify:     ". y y y . . . . . . . . . . . .",
+	OpReserve:    ". y y y . . . . . . . . . . . .",
 	OpBackup:     ". y y y . . . . . . . . . . . .",
 	"":           ". . . . . . . . . . . . . . . .",
 	"shutdown":   ". . . . . . . . . . . . . . . .",

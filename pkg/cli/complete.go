@@ -37,11 +37,12 @@ func completeWith(names func() []string) completion {
 }
 
 var (
-	completeJobs       = completeWith(func() []string { return live(liveJobs) })
-	completeNodes      = completeWith(func() []string { return live(liveNodes) })
-	completePartitions = completeWith(func() []string { return live(livePartitions) })
-	completeUsers      = completeWith(func() []string { return live(liveUsers) })
-	completeStates     = completeWith(stateNames)
+	completeJobs         = completeWith(func() []string { return live(liveJobs) })
+	completeNodes        = completeWith(func() []string { return live(liveNodes) })
+	completePartitions   = completeWith(func() []string { return live(livePartitions) })
+	completeUsers        = completeWith(func() []string { return live(liveUsers) })
+	completeReservations = completeWith(func() []string { return live(liveReservations) })
+	completeStates       = completeWith(stateNames)
 )
 
 func liveJobs(ctx context.Context, c *client.Client) []string {
@@ -78,6 +79,18 @@ func liveNodes(ctx context.Context, c *client.Client) []string {
 	return out
 }
 
+func liveReservations(ctx context.Context, c *client.Client) []string {
+	reply, err := c.Reservations(ctx)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for i := range reply.Reservations {
+		out = append(out, reply.Reservations[i].Name)
+	}
+	return out
+}
+
 func livePartitions(ctx context.Context, c *client.Client) []string {
 	reply, err := c.Nodes(ctx)
 	if err != nil {
@@ -95,7 +108,7 @@ func livePartitions(ctx context.Context, c *client.Client) []string {
 func completeFlags(cmd *cobra.Command) {
 	for name, fn := range map[string]completion{
 		"jobs": completeJobs, "why": completeJobs, "user": completeUsers, "partition": completePartitions,
-		"nodelist": completeNodes, "nodes": completeNodes, "states": completeStates, "state": completeStates,
+		"nodelist": completeNodes, "nodes": completeNodes, "states": completeStates, "reservation": completeReservations, "state": completeStates,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
 			// The only failure is a second registration, a mistake of the program that

@@ -18,10 +18,10 @@ func NewGctl() *cobra.Command {
 	root := group("gctl", "show and change jobs and nodes", `  gctl show job @                      the story of my last job
   gctl node drain n3 --reason='fan'    no new work on n3
   gctl events --follow --json          every change, one object a line`)
-	show := group("show", "show a job, a node or a partition in full", `  gctl show job 12         fields, attempts and events of job 12
+	show := group("show", "show a job, a node, a partition or a reservation in full", `  gctl show job 12         fields, attempts and events of job 12
   gctl show node n3        everything about a node and its cards
   gctl show partition      all partitions with their limits`)
-	show.AddCommand(newShowJob(), newShowNode(), newShowPartition())
+	show.AddCommand(newShowJob(), newShowNode(), newShowPartition(), newReservationShow("reservation [NAME...]"), newShowTopology())
 	node := group("node", "drain, resume or fence nodes", `  gctl node drain n3 --reason='fan'   running work ends by itself, nothing new starts
   gctl node resume n[3-5]             take work again
   gctl node fence n3                  my word that nothing runs on n3 any more`)
@@ -30,7 +30,7 @@ func NewGctl() *cobra.Command {
   gctl card resume n3 5                 my word that it is good again
   ginfo --cards                         how every card is`)
 	card.AddCommand(newCardDrain(), newCardResume())
-	root.AddCommand(show, node, card,
+	root.AddCommand(show, node, card, newReservation(), newCreate(), newDelete(),
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
 		newJobAction("requeue", "stop running jobs and queue them again"),

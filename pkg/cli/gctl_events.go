@@ -184,6 +184,9 @@ func eventText(ev *api.Event) string {
 	case api.EventEnded:
 		return "ended: " + string(ev.State) + optional(" (", string(ev.Cause)) + closing(ev.Cause != "") + because(ev)
 	}
+	if ev.Reservation != "" {
+		return "reservation " + ev.Reservation + " " + strings.TrimPrefix(string(ev.Type), "reservation_") + because(ev)
+	}
 	return string(ev.Type) + because(ev)
 }
 

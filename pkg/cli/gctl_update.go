@@ -86,6 +86,9 @@ func newUpdate() *cobra.Command {
   gctl update 20 --array-limit=8           eight elements of array 20 at a time
   gctl update 12-14 --nice=100 --begin=18:00`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if aboutReservation(args) {
+				return updateReservation(cmd, withoutWord(args))
+			}
 			if cmd.Flags().NFlag() == 0 {
 				return Usagef("nothing to change was given; run %s --help", cmd.CommandPath())
 			}

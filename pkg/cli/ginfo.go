@@ -44,7 +44,7 @@ func NewGinfo() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVarP(&g.partitions, "partition", "p", nil, "nodes of these `PARTITIONS`")
 	f.StringVarP(&g.nodes, "nodes", "n", "", "only these `NODES` (n1,n[3-5])")
-	f.StringSliceVarP(&g.states, "states", "t", nil, "nodes in these `STATES` (up, suspect, lost, draining, drained, unknown)")
+	f.StringSliceVarP(&g.states, "states", "t", nil, "nodes in these `STATES` (up, suspect, lost, draining, drained, unknown, resv, maint)")
 	f.BoolVar(&g.cards, "cards", false, "one line for each card")
 	f.BoolVar(&g.lost, "lost", false, "only lost nodes; exit status 1 when there are any")
 	f.BoolVarP(&g.summary, "summarize", "s", false, "one line for each partition")
@@ -64,7 +64,7 @@ func nodeStateNames() []string {
 	for _, st := range nodeStates {
 		names = append(names, string(st))
 	}
-	return names
+	return append(names, stateReserved, stateMaint)
 }
 
 func (g *ginfo) run(cmd *cobra.Command) error {
@@ -88,7 +88,7 @@ func (g *ginfo) run(cmd *cobra.Command) error {
 		return err
 	}
 	reply.Nodes = slices.DeleteFunc(reply.Nodes, func(n api.Node) bool {
-		return len(states) > 0 && !slices.Contains(states, n.State) ||
+		return len(states) > 0 && !slices.Contains(states, n.State) && !slices.Contains(states, api.NodeState(stateText(&n))) ||
 			len(names) > 0 && !slices.Contains(names, n.Name) ||
 			len(g.partitions) > 0 && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(g.partitions, p) })
 	})
@@ -109,7 +109,7 @@ func (g *ginfo) wantedStates() ([]api.NodeState, error) {
 	}
 	for _, s := range g.states {
 		st := api.NodeState(strings.ToLower(s))
-		if !slices.Contains(nodeStates, st) {
+		if !slices.Contains(nodeStateNames(), string(st)) {
 			return nil, unknownName("node state", s, nodeStateNames())
 		}
 		out = append(out, st)
@@ -164,7 +164,11 @@ func noSuch(what, name string, known []string) error {
 	if near := nearest.Of(name, known); near != "" {
 		e.Hint = "did you mean " + near + "?"
 	} else if len(known) > 0 {
-		e.Hint = what + "s are " + hostlist.Compress(known)
+		plural := what + "s"
+		if strings.HasSuffix(what, "ch") {
+			plural = what + "es"
+		}
+		e.Hint = plural + " are " + hostlist.Compress(known)
 	}
 	return e
 }
@@ -190,7 +194,7 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 		n := &nodes[i]
 		free, used, total := cardSums(n)
 		t.rows = append(t.rows, []string{
-			n.Name, string(n.State),
+			n.Name, stateText(n),
 			fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs),
 			bytesText(n.MemoryUsed) + "/" + bytesText(n.MemoryBytes),
 			fmt.Sprintf("%d/%d", free, len(n.Cards)),
@@ -207,12 +211,30 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 	return t
 }
 
+// stateText is the state of a node; one that takes work, but only for a reservation, is
+// named as in sinfo.
+func stateText(n *api.Node) string {
+	switch r := n.Reservation; {
+	case r == nil || n.State != api.NodeUp:
+		return string(n.State)
+	case r.Maint:
+		return stateMaint
+	}
+	return stateReserved
+}
+
+// The states in which ginfo shows nodes that are reserved now.
+const (
+	stateReserved = "resv"
+	stateMaint    = "maint"
+)
+
 // cardSums gives how many cards a gang could have now (none on a node that takes no work),
 // and the VRAM in use, gangs' and strangers', and in total.
 func cardSums(n *api.Node) (free int, used, total int64) {
 	for i := range n.Cards {
 		c := &n.Cards[i]
-		if n.State == api.NodeUp && c.State == api.CardOK && len(c.Jobs) == 0 && c.ReservedBytes == 0 {
+		if n.State == api.NodeUp && (n.Reservation == nil || !n.Reservation.Maint) && c.State == api.CardOK && len(c.Jobs) == 0 && c.ReservedBytes == 0 {
 			free++
 		}
 		used += max(0, c.UsedBytes) + c.StrangersBytes
@@ -226,6 +248,12 @@ func nodeReason(n *api.Node) string {
 	reason := n.Reason
 	if !n.DrainBy.IsZero() {
 		reason += "; empty by " + stamp(n.DrainBy)
+	}
+	if r := n.Reservation; r != nil {
+		if reason != "" {
+			reason += "; "
+		}
+		reason += "reservation " + r.Name + " until " + stamp(r.Until)
 	}
 	var since time.Time
 	switch n.State {

@@ -219,6 +219,31 @@ func (c *Client) CardAction(ctx context.Context, node, card, action string, r *a
 	return c.call(ctx, "POST", "/v1/nodes/"+url.PathEscape(node)+"/cards/"+url.PathEscape(card)+"/"+action, r, nil)
 }
 
+// Reservations lists those that are named, or all.
+func (c *Client) Reservations(ctx context.Context, names ...string) (*api.ReservationsReply, error) {
+	path, out := "/v1/reservations", new(api.ReservationsReply)
+	if len(names) > 0 {
+		path += "?" + url.Values{"name": names}.Encode()
+	}
+	return out, c.call(ctx, "GET", path, nil, out)
+}
+
+// Reserve makes a reservation.
+func (c *Client) Reserve(ctx context.Context, r *api.ReservationRequest) (*api.ReservationsReply, error) {
+	out := new(api.ReservationsReply)
+	return out, c.call(ctx, "POST", "/v1/reservations", r, out)
+}
+
+// UpdateReservation changes what the request names of a reservation.
+func (c *Client) UpdateReservation(ctx context.Context, r *api.ReservationRequest) error {
+	return c.call(ctx, "POST", "/v1/reservations/"+url.PathEscape(r.Name)+"/update", r, nil)
+}
+
+// DeleteReservation takes one away.
+func (c *Client) DeleteReservation(ctx context.Context, name string) error {
+	return c.call(ctx, "POST", "/v1/reservations/"+url.PathEscape(name)+"/delete", nil, nil)
+}
+
 // Ping asks the controller how it is.
 func (c *Client) Ping(ctx context.Context) (*api.PingReply, error) {
 	out := new(api.PingReply)

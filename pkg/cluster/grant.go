@@ -269,6 +269,16 @@ func shape(s *api.Spec, partitions []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d %d %d %d %t %d %d %d %t", s.Size, max(1, s.CPUsPerRank), s.MemoryPerRank, s.MemoryPerNode,
 		s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)
+	if s.Switches > 0 {
+		wait := time.Duration(-1)
+		if s.SwitchWait != nil {
+			wait = *s.SwitchWait
+		}
+		fmt.Fprintf(&b, " switches %d %d", s.Switches, wait)
+	}
+	if s.Reservation != "" {
+		fmt.Fprintf(&b, " in %q", s.Reservation)
+	}
 	fmt.Fprintf(&b, " %q %q %q", strings.ToLower(s.GPUType), s.MinCompute, s.Constraint)
 	for _, list := range [][]string{partitions, s.NodeList, s.Exclude} {
 		sorted := slices.Sorted(slices.Values(list))

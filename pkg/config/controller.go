@@ -37,13 +37,20 @@ type Controller struct {
 
 // Scheduler is how the site wants waiting gangs ordered, and who may take whose place.
 type Scheduler struct {
-	Order        string        `mapstructure:"order"`
-	Reservations int           `mapstructure:"reservations"`
+	Order         string        `mapstructure:"order"`
+	Reservations  int           `mapstructure:"reservations"`
+	TopologyFile  string        `mapstructure:"topology_file"`
+	MaxSwitchWait time.Duration `mapstructure:"max_switch_wait"`
+	// Switches are those of TopologyFile, read by ReadController; no key of its own.
+	Switches     []api.Switch
 	Preempt      string        `mapstructure:"preempt"`
 	GuardAfter   time.Duration `mapstructure:"guard_after"` // 0: off
 	GuardPercent int           `mapstructure:"guard_percent"`
-	HalfLife     time.Duration `mapstructure:"fair_half_life"`
-	UserCards    int           `mapstructure:"user_cards"` // 0: no cap
+	// PreemptHysteresis is in percent: 200 would be twice.
+	PreemptHysteresis int           `mapstructure:"preempt_hysteresis"`
+	MinRunMax         time.Duration `mapstructure:"min_run_max"`
+	HalfLife          time.Duration `mapstructure:"fair_half_life"`
+	UserCards         int           `mapstructure:"user_cards"` // 0: no cap
 }
 
 // Account is a group of users whose use is counted together.
@@ -82,7 +89,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings(),
-		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), GuardAfter: 48 * time.Hour, GuardPercent: 10,
+		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120,
 			HalfLife: sched.DefaultHalfLife}}
 }
 
@@ -148,7 +155,8 @@ func (c *Controller) fillOrder() {
 func (c *Controller) Policy() sched.Policy {
 	p := sched.Policy{Partitions: c.Partitions, Claims: c.Reservations, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
 		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
-		UserCards: c.UserCards}
+		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax,
+		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait}
 	for _, a := range c.Accounts {
 		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share)})
 	}
@@ -166,6 +174,12 @@ func (c *Controller) check(src *source) []error {
 	}
 	if c.Lease != 0 && c.Lease <= c.Heartbeat {
 		errs = append(errs, src.wrong("lease", fmt.Sprintf("want off, or more than heartbeat (%v): beats renew it", c.Heartbeat)))
+	}
+	if c.TopologyFile != "" {
+		var err error
+		if c.Switches, err = ReadTopology(c.TopologyFile); err != nil {
+			errs = append(errs, src.wrong("topology_file", err.Error()))
+		}
 	}
 	errs = append(errs, checkPartitions(c.Partitions, src)...)
 	return append(errs, checkAccounts(c.Accounts, src)...)

@@ -118,6 +118,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
 	}
+	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
@@ -381,7 +382,7 @@ var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: 
 	Hint: "free space on the controller's state directory, then submit again"}
 
 func empty(ch *gang.Changes) bool {
-	return ch.Claims == nil && len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Events) == 0
+	return ch.Claims == nil && len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Reservations) == 0 && len(ch.Events) == 0
 }
 
 // Do hands in an event and waits until what it changed is on disk and published.

@@ -157,7 +157,8 @@ func (e *Engine) deadline() (mono time.Duration, ok bool) {
 // schedView is the scheduler's snapshot of the live state; it must not outlive the round.
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
-	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Claims: e.plan.last.Claims}
+	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Claims: e.plan.last.Claims,
+		Windows: e.world.Windows()}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}

@@ -263,6 +263,12 @@ func (e *Engine) Expect(ctx context.Context, jobs []api.Job) error {
 	for i := range jobs {
 		if x := expected[jobs[i].JobID]; jobs[i].State == api.JobPending {
 			jobs[i].ExpectedStart, jobs[i].ExpectedSure = x.At, x.Sure
+			// Nothing but its reservation keeps it: then it starts when that does.
+			if r := jobs[i].Reservation; x.At.IsZero() && r != "" && jobs[i].Reason == "Reservation" {
+				if b, err := e.view.reservation(r); err == nil && b.Start.After(e.opt.Clock.Now().Wall) {
+					jobs[i].ExpectedStart = b.Start
+				}
+			}
 		}
 	}
 	return nil

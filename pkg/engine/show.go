@@ -31,6 +31,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
 	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
+	out.Reservation, out.Switches = spec.Reservation, spec.Switches
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, gang.CommentOf(j), spec.Roles
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
@@ -144,6 +145,9 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}
+	if word, text := e.awaitsReservation(j, now); word != "" {
+		return word, text
+	}
 	if !say {
 		if word, ok := e.view.word(j.ID); ok {
 			return word, ""
@@ -244,13 +248,15 @@ func attemptCode(r *gang.EpochRow) int {
 
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
-	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions}
+	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions,
+		Switches: e.opt.Policy.Switches}
 	if out.Partitions == nil {
 		out.Partitions = []api.Partition{}
 	}
 	for _, n := range e.view.allNodes() {
 		out.Nodes = append(out.Nodes, showNode(n))
 	}
+	e.showReservations(out.Nodes)
 	return out
 }
 
@@ -263,6 +269,7 @@ func showNode(n *gang.Node) api.Node {
 	for i := range r.Grants {
 		g := &r.Grants[i]
 		out.CPUsUsed += g.CPUs
+		out.Exclusive = out.Exclusive || g.Exclusive
 		out.MemoryUsed += g.Memory
 		if !slices.Contains(out.Jobs, g.Job) {
 			out.Jobs = append(out.Jobs, g.Job)

@@ -78,17 +78,36 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
 		return nil, nil, err
 	}
+	if most := e.opt.Policy.MaxMinRun; most > 0 && s.MinRun > most {
+		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", s.MinRun, most),
+			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
+	}
+	if _, err := cluster.ParseConstraint(s.Constraint); err != nil {
+		return nil, nil, err
+	}
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
 		return nil, nil, err
 	}
 	nodes := e.resources()
+	var warnings []string
+	if s.Switches > 0 && len(e.opt.Policy.Switches) == 0 {
+		warnings = append(warnings, "--switches has no effect: the site names no switches")
+	}
+	if s.Reservation != "" {
+		if nodes, err = e.mayReserve(s.Reservation, who.User, s.Account, nodes); err != nil {
+			return nil, nil, err
+		}
+	}
 	if len(nodes) == 0 {
 		return ev, []string{"no node has joined this cluster yet: the job waits for the first one that fits"}, nil
 	}
 	if err := sched.Unsatisfiable(nodes, &e.opt.Policy, cluster.AskOf(s, parts)); err != nil {
+		if s.Reservation != "" {
+			err.Message = "in reservation " + s.Reservation + ": " + err.Message
+		}
 		return nil, nil, err
 	}
-	return ev, nil, nil
+	return ev, warnings, nil
 }
 
 // watchDefaults fills in what the partition says of watchdogs for jobs that do not say.
@@ -351,6 +370,11 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	var v *sched.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
+	}
+	if out.Reason == "Dependency" || out.Reason == "JobArrayTaskLimit" || out.Reason == "BeginTime" {
+		if more := e.waitLines(j); more != nil {
+			out.Why += "\n" + strings.Join(more, "\n")
+		}
 	}
 	if v.Queue.Get(j.ID) != nil {
 		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)

@@ -18,6 +18,9 @@ type view struct {
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string]desired
+	// reservations by name; the values are immutable.
+	reservations map[string]*api.Reservation
+
 	plan    sched.Plan              // the last one, for its reasons
 	classes map[int64]*sched.Class  // of the jobs that wait
 	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
@@ -38,6 +41,10 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.Class{}
 	v.lineage, v.nextID = lineage, w.NextID()
+	v.reservations = map[string]*api.Reservation{}
+	for _, r := range w.Reservations() {
+		v.reservations[r.Name] = r
+	}
 	for j := range w.Jobs() {
 		v.jobs[j.ID] = j
 		v.ids = append(v.ids, j.ID)
@@ -98,6 +105,13 @@ func (e *Engine) publish(ch *gang.Changes) {
 	}
 	for _, n := range ch.Seen {
 		v.putNode(n)
+	}
+	for _, r := range ch.Reservations {
+		if r.R == nil {
+			delete(v.reservations, r.Name)
+		} else {
+			v.reservations[r.Name] = r.R
+		}
 	}
 	for _, name := range ch.Dirty {
 		a, s := e.world.Desired(name)

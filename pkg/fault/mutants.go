@@ -18,6 +18,7 @@ const (
 	RollbackKeepsGrant Mutant = "rollback-keeps-grant"
 	NoBackoff          Mutant = "no-backoff"
 	ReservationForever Mutant = "reservation-forever"
+	ReservationIgnored Mutant = "reservation-ignored"
 	ArrayLimitOff      Mutant = "array-limit-off-by-one"
 	HeldAdmitted       Mutant = "held-admitted"
 	FailedIsGood       Mutant = "failed-is-good"
@@ -94,6 +95,7 @@ var All = []Known{
 	{RollbackKeepsGrant, "a member that refused keeps its grant after the gang was rolled back"},
 	{NoBackoff, "a gang that failed is admitted again at once"},
 	{ReservationForever, "a reserved gang waits for its last member without an end"},
+	{ReservationIgnored, "gangs are admitted to nodes that are reserved for others"},
 	{ArrayLimitOff, "one element more than its limit of an array is admitted"},
 	{HeldAdmitted, "a held job is admitted"},
 	{FailedIsGood, "a dependency on success is met by a job that failed"},

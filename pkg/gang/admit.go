@@ -71,6 +71,8 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
 	case e.job.Waits != "":
 		return api.Errorf(api.CodeConflict, "job %d waits for %s", ev.Job, e.job.Waits)
+	case !w.inReservation(e.job):
+		return api.Errorf(api.CodeConflict, "reservation %s is not there for job %d now", e.job.Spec.Reservation, ev.Job)
 	case !w.eligible(e):
 		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
 	case !w.inTurn(e):
@@ -120,6 +122,9 @@ func (w *World) takeAll(e *entry, ev *Reserve, members []Member) ([]*cluster.Nod
 		}
 		if !shared(e.ask.Partitions, h.node.Res.Partitions) {
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
+		}
+		if err := w.barred(e.job, m.Node, until); err != nil && !fault.Is(fault.ReservationIgnored) {
+			return nil, err
 		}
 		var err error
 		if fault.Is(fault.ReserveUnchecked) {

@@ -15,12 +15,12 @@ import (
 func (w *World) armClear(h *host) {
 	k := timer{kind: timerClear, node: h.node.Name}
 	w.timers.cancel(k)
-	if h.node.DrainBy.IsZero() {
+	if h.node.DrainBy.IsZero() && len(w.reservations) == 0 {
 		return
 	}
 	var next time.Time
 	for _, p := range h.members {
-		if at := clearAt(h, p.e.job); p.e.job.Drain == nil && (next.IsZero() || at.Before(next)) {
+		if at, _ := w.clearAt(h, p.e.job); !at.IsZero() && p.e.job.Drain == nil && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
@@ -29,20 +29,40 @@ func (w *World) armClear(h *host) {
 	}
 }
 
+// clearBy is by when a gang has to have left the node, and why; zero: it may stay.
+func (w *World) clearBy(h *host, j *Job) (by time.Time, text string) {
+	if g, ok := h.node.Res.Grant(j.key()); ok && len(w.reservations) > 0 {
+		by, text = w.clearing(h, j, &g)
+	}
+	if at := h.node.DrainBy; !at.IsZero() && (by.IsZero() || at.Before(by)) {
+		by, text = at, fmt.Sprintf("node %s is to be empty by %s: %s", h.node.Name, timeText(at), h.node.Admin)
+	}
+	return by, text
+}
+
 // clearAt is when a gang on the node is told; one that is prepared then need not start.
-func clearAt(h *host, j *Job) time.Time { return h.node.DrainBy.Add(-lead(j, false)) }
+func (w *World) clearAt(h *host, j *Job) (at time.Time, text string) {
+	by, text := w.clearBy(h, j)
+	if by.IsZero() {
+		return by, ""
+	}
+	return by.Add(-lead(j, false)), text
+}
 
 // clearNode stops the gangs on a node that is to be empty whose time has come. They run
 // elsewhere, and those that may not run again end: the node's fate does not wait for them.
 func (w *World) clearNode(h *host) {
-	if h == nil || h.node.DrainBy.IsZero() {
+	if h == nil {
 		return
 	}
-	text := fmt.Sprintf("node %s is to be empty by %s: %s", h.node.Name, timeText(h.node.DrainBy), h.node.Admin)
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
 		p, ok := h.members[k]
+		if !ok || p.e.job.Drain != nil {
+			continue
+		}
+		at, text := w.clearAt(h, p.e.job)
 		// A wall time may be farther away again than when the timer was set.
-		if !ok || p.e.job.Drain != nil || clearAt(h, p.e.job).After(w.now.Wall) {
+		if at.IsZero() || at.After(w.now.Wall) {
 			continue
 		}
 		if reserved(p.e.job) {
@@ -50,7 +70,7 @@ func (w *World) clearNode(h *host) {
 			continue
 		}
 		// Late, as after a restart: the notice is what is left of it.
-		left := min(lead(p.e.job, false), max(h.node.DrainBy.Sub(w.now.Wall), 0))
+		left := max(0, lead(p.e.job, false)-w.now.Wall.Sub(at))
 		w.drainAfter(p.e, api.CauseRequeued, -1, text, left)
 	}
 	w.armClear(h)

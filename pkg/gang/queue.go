@@ -26,7 +26,7 @@ func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.
 // that has not passed is an armed timer, so that this needs no clock.
 func (w *World) eligible(e *entry) bool {
 	j := e.job
-	return blocked(j) && (j.Held == "" || fault.Is(fault.HeldAdmitted)) && j.Waits == "" && !j.Cancelled && e.left == 0 &&
+	return blocked(j) && (j.Held == "" || fault.Is(fault.HeldAdmitted)) && j.Waits == "" && !j.Cancelled && e.left == 0 && w.inReservation(j) &&
 		!w.timers.armed(timer{kind: timerEligible, job: j.ID})
 }
 
@@ -83,6 +83,7 @@ func (w *World) countActive(e *entry, d int) {
 		w.withdraw(a, e)
 	}
 	a.active += d
+	a.above = min(a.above, a.active)
 }
 
 func (w *World) becomeEligible(e *entry) {

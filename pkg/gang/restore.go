@@ -43,6 +43,10 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 			w.keys[key] = first
 		}
 	}
+	for _, r := range saved.Reservations {
+		w.setReservation(&booked{r: r, active: !r.Start.After(now.Wall)})
+	}
+	clear(w.reserved)
 	for _, h := range w.nodes {
 		w.restoreGrants(h)
 	}

@@ -15,7 +15,7 @@ func (b *bench) reborn(down time.Duration) {
 	for j := range b.w.Jobs() {
 		saved.Jobs = append(saved.Jobs, j)
 	}
-	saved.Nodes = b.w.Nodes()
+	saved.Nodes, saved.Reservations = b.w.Nodes(), b.w.Reservations()
 	b.now.Wall, b.now.Mono = b.now.Wall.Add(down), 5*time.Second // another machine: its own clock
 	b.w = Restore(b.now, b.w.set, saved)
 	if bad := b.w.Verify(); len(bad) > 0 {

@@ -13,18 +13,19 @@ const maxFire = 256
 type timerKind uint8
 
 const (
-	timerReserve  timerKind = iota // a reserved gang must be ready
-	timerLaunch                    // a started gang must be seen running
-	timerForce                     // a draining gang must have stopped
-	timerEligible                  // begin time or back-off passes
-	timerPurge                     // an ended job leaves memory
-	timerLost                      // a silent node is lost
-	timerReady                     // a started gang must be ready
-	timerLease                     // a member on a lost node has fenced itself
-	timerWatch                     // a watchdog's question was not answered, or it may ask again
-	timerDepend                    // a delay after the start of another job passes
-	timerClear                     // a gang on a node that is to be empty has to be told
-	timerDeadline                  // a gang that starts later could not end by its deadline
+	timerReserve     timerKind = iota // a reserved gang must be ready
+	timerLaunch                       // a started gang must be seen running
+	timerForce                        // a draining gang must have stopped
+	timerEligible                     // begin time or back-off passes
+	timerPurge                        // an ended job leaves memory
+	timerLost                         // a silent node is lost
+	timerReady                        // a started gang must be ready
+	timerLease                        // a member on a lost node has fenced itself
+	timerWatch                        // a watchdog's question was not answered, or it may ask again
+	timerDepend                       // a delay after the start of another job passes
+	timerClear                        // a gang on a node that is to be empty has to be told
+	timerReservation                  // one begins or ends; node is its name
+	timerDeadline                     // a gang that starts later could not end by its deadline
 )
 
 // timer names one timer; setting it again moves it.
@@ -146,6 +147,8 @@ func (w *World) fire(t timer) {
 		w.watchTimeout(w.jobs[t.job], t.epoch)
 	case timerClear:
 		w.clearNode(w.nodes[t.node])
+	case timerReservation:
+		w.reservationDue(t.node)
 	case timerDeadline:
 		w.missDeadline(w.jobs[t.job])
 	case timerDepend:

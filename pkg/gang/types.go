@@ -261,11 +261,14 @@ type Outcome struct {
 // Changes is what steps changed since they were last taken: one commit's worth. Each
 // list holds each object once, in its newest form, in a deterministic order.
 type Changes struct {
-	Jobs    []*Job     // header and members
-	Ranks   []RankRow  // only the ranks that changed
-	Epochs  []EpochRow // attempts, newest form
-	Steps   []api.Step // that have ended
-	Nodes   []*Node
+	Jobs   []*Job     // header and members
+	Ranks  []RankRow  // only the ranks that changed
+	Epochs []EpochRow // attempts, newest form
+	Steps  []api.Step // that have ended
+	Nodes  []*Node
+	// Reservations that changed, by name; a nil one is gone.
+	Reservations []ReservationRow
+
 	Events  []api.Event // Seq is assigned by Step, from World.NextSeq
 	Purged  []int64     // jobs that left memory; they stay in the store
 	NextID  int64       // the smallest id never given out
@@ -275,6 +278,12 @@ type Changes struct {
 	Seen  []*Node  // nodes of which only the card samples changed, for the snapshot; none that is in Nodes
 	Dirty []string // nodes whose desired set changed
 	Queue []int64  // jobs whose candidacy may have changed
+}
+
+// ReservationRow is a reservation in its newest form, nil: it is gone.
+type ReservationRow struct {
+	Name string
+	R    *api.Reservation
 }
 
 // RankRow is one rank in its newest form.
@@ -327,10 +336,11 @@ type Left struct {
 
 // Saved is what a store gives back at start.
 type Saved struct {
-	Jobs    []*Job // live, and ended ones young enough to be kept
-	Nodes   []*Node
-	Keys    map[string]int64 // submission keys still remembered
-	NextID  int64
-	NextSeq int64
-	Claims  []byte // as committed last; nil: never
+	Jobs         []*Job // live, and ended ones young enough to be kept
+	Nodes        []*Node
+	Keys         map[string]int64 // submission keys still remembered
+	NextID       int64
+	NextSeq      int64
+	Claims       []byte // as committed last; nil: never
+	Reservations []*api.Reservation
 }

@@ -106,6 +106,18 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	if err := w.endsInTime(j, ev); err != nil {
 		return err
 	}
+	if ev.TimeLimit != nil || ev.Deadline != nil {
+		limit, by := baseLimit(j), j.Deadline
+		if ev.TimeLimit != nil {
+			limit = *ev.TimeLimit
+		}
+		if ev.Deadline != nil {
+			by = *ev.Deadline
+		}
+		if err := w.longerIntoReservation(e, limit, by); err != nil {
+			return err
+		}
+	}
 	if d := ev.Dependency; d != nil {
 		for i := range d.On {
 			if d.On[i].Job >= j.ID {
@@ -231,7 +243,7 @@ func (w *World) limitArray(e *entry, limit *int, say sayer) {
 		}
 		w.queue = append(w.queue, id)
 	}
-	a.limit = *limit
+	a.limit, a.above = *limit, a.active
 	if a.limit > 0 {
 		w.offer(a)
 	}

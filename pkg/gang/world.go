@@ -16,23 +16,28 @@ import (
 // World is everything the controller knows. It is not safe for concurrent use: the engine
 // owns it, readers use what [World.Take] published.
 type World struct {
-	set     api.Settings
-	now     Instant
-	jobs    map[int64]*entry
-	nodes   map[string]*host
-	arrays  map[int64]*array
-	keys    map[string]int64 // submission key -> first job
-	asks    map[askKey]*sharedAsk
-	deps    depends
-	timers  timers
-	nextID  int64
-	nextSeq int64
-	away    int // nodes without a session
+	set    api.Settings
+	now    Instant
+	jobs   map[int64]*entry
+	nodes  map[string]*host
+	arrays map[int64]*array
+	keys   map[string]int64 // submission key -> first job
+	asks   map[askKey]*sharedAsk
+	deps   depends
+	// reservations by name; windows is what the scheduler sees of them, nil: to be made.
+	reservations map[string]*booked
+	windows      []sched.Window
+	paths        map[string]string // the switches above each node, for the environment of ranks
+	timers       timers
+	nextID       int64
+	nextSeq      int64
+	away         int // nodes without a session
 
 	// What Take will give out.
 	dirtyJobs  []*entry
 	dirtyNodes []*host
 	epochs     map[api.MemberKey]EpochRow
+	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	events     []api.Event
 	steps      []api.Step
 	purged     []int64
@@ -96,7 +101,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
 		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
-		epochs: map[api.MemberKey]EpochRow{},
+		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*booked{}, reserved: map[string]*api.Reservation{},
 	}
 }
 
@@ -148,6 +153,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.watched(ev)
 	case Ready:
 		return w.saidReady(ev)
+	case PutReservation:
+		return w.putReservation(ev)
+	case DropReservation:
+		return w.dropReservation(ev)
 	case StepBegin:
 		return w.beginStep(ev)
 	case StepStop:
@@ -254,6 +263,10 @@ func (w *World) Take() Changes {
 	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), compareKeys) {
 		ch.Epochs = append(ch.Epochs, w.epochs[k])
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.reserved)) {
+		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.reserved[name]})
+	}
+	clear(w.reserved)
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
@@ -286,6 +299,9 @@ func (e *entry) appendRanks(rows []RankRow) []RankRow {
 // SkipIDs makes next the smallest id to be given out, unless that would go back: the store
 // was put back in time, and ids above its own may have been given out since.
 func (w *World) SkipIDs(next int64) { w.nextID = max(w.nextID, next) }
+
+// SetPaths says which switches are above each node: see [sched.SwitchPath].
+func (w *World) SetPaths(paths map[string]string) { w.paths = paths }
 
 // NextID is the smallest id never given out.
 func (w *World) NextID() int64 { return w.nextID }

@@ -40,12 +40,10 @@ type ask struct {
 	bindCards             int
 	idle                  time.Duration
 	noShell               bool
-	noKill                bool
 	extra                 []string // NAME=value, for the tasks
-	ports                 int
+	quit                  bool
 	help, usage, version  bool
 	helpTopic             string
-	testOnly              bool
 
 	alloc []string // for the submission: --name=value
 }

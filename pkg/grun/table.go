@@ -113,7 +113,8 @@ var asked = []Option{
 		Help: "end all tasks when one fails", set: setKill},
 	{Long: "wait", Short: 'W', Kind: value, Arg: "SECONDS", List: exact, Group: groupEnd, Env: []string{"SLURM_WAIT"}, Help: "end the other tasks so long after the first has ended; 0: never",
 		set: setWait},
-	{Long: "quit-on-interrupt", Kind: noValue, List: partial, Group: groupEnd, Help: "end the step at the first Ctrl-C", Note: "accepted; press Ctrl-C twice", set: nil},
+	{Long: "quit-on-interrupt", Kind: noValue, List: exact, Group: groupEnd, Help: "end the step at the first Ctrl-C",
+		set: func(a *ask, _ string) error { a.quit = true; return nil }},
 
 	{Long: "export", Kind: value, Arg: "LIST", List: exact, Group: groupEnv, Env: []string{"SLURM_EXPORT_ENV"}, Help: "ALL, NONE, or names and NAME=value for the tasks",
 		set: func(a *ask, v string) error { a.export, a.exportSet = v, true; return nil }},

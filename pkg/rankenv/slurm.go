@@ -28,6 +28,13 @@ func (m *Member) slurm(e *env, l *layout) {
 	} {
 		e.set(kv[0], kv[1])
 	}
+	address, pattern := b.Nodes[m.Node].Name, "node"
+	if above := b.Nodes[m.Node].Switches; above != "" {
+		address = above + "." + address
+		pattern = strings.Repeat("switch.", strings.Count(above, ".")+1) + pattern
+	}
+	e.set("SLURM_TOPOLOGY_ADDR", address)
+	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
 	// As Slurm's batch scripts find them: not at all where they would say nothing.
 	batch := s.Launch == api.LaunchBatch
 	if !batch || s.CPUsPerRank > 1 {
@@ -48,6 +55,7 @@ func (m *Member) slurm(e *env, l *layout) {
 		e.setInt("SLURM_GPUS_PER_TASK", s.GPUsPerRank)
 	}
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
+	e.setGiven("SLURM_JOB_RESERVATION", s.Reservation)
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)
 	if s.RanksPerNode > 0 {
 		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)

@@ -94,7 +94,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		return
 	}
 	end := pl.end(c)
-	if (sh.need.Parts != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.levelWithout(at, end), end) {
+	if (sh.need.Parts != nil || pl.windows != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, end), end), end) {
 		pl.unbook(at)
 		return
 	}
@@ -184,11 +184,14 @@ func (pl *planner) keep(b booking) bool {
 	if !b.isMove() {
 		b.At = pl.freeAt(b.grants)
 	}
+	if !pl.mayKeep(&b) {
+		return false
+	}
 	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.Looked) >= pause {
 		b.Looked = pl.now
 		// Only for a time that is known and earlier: what a claimant was promised never
 		// gets later by a move.
-		if slots, at := pl.earliest(sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
+		if slots, at := pl.earliest(b.c, sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
 			b.Slots, b.At = slots, at
 			b.grants = pl.claimGrants(&b)
 		}
@@ -224,8 +227,8 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 		return false
 	}
 	b := booking{Claim: Claim{Job: c.Job, Looked: pl.now}, c: c}
-	if b.Slots, b.At = pl.earliest(sh, c.Avoid, time.Time{}); b.Slots == nil {
-		b.Slots = pl.findClaim(sh, c.Avoid)
+	if b.Slots, b.At = pl.earliest(c, sh, c.Avoid, time.Time{}); b.Slots == nil {
+		b.Slots = pl.findClaim(sh, pl.around(c))
 	}
 	if b.Slots == nil {
 		sh.unclaimable = true // claims only add up within a plan
@@ -233,7 +236,11 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 	}
 	b.grants = pl.claimGrants(&b)
 	if b.At.IsZero() {
-		b.At = pl.freeAt(b.grants)
+		at, ok := pl.mayHave(c, b.grants, pl.freeAt(b.grants))
+		if !ok {
+			return false
+		}
+		b.At = at
 	}
 	pl.book(b)
 	return true
@@ -322,7 +329,10 @@ func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string
 
 // levelWithout is the nodes as the claimant of a booking sees them, when it would run until
 // end: its own claim is not in its way.
-func (pl *planner) levelWithout(own int, end time.Time) *level {
+func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
+	if pl.windows != nil && ownOf(c) != "" {
+		return pl.ownLevel(c, end, own)
+	}
 	if len(pl.booked) == 1 {
 		return pl.levels[0]
 	}

@@ -101,7 +101,10 @@ func (pl *planner) stoppedEnds(out []ending) []ending {
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
 // the claims made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
-func (pl *planner) earliest(sh *shape, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	if pl.windows != nil {
+		return pl.earliestAround(c, sh, avoid)
+	}
 	d, l := sh.need, layoutOf(sh.need)
 	if len(avoid) > 0 {
 		before = time.Time{} // it is not known yet whether the others would do at all
@@ -138,7 +141,7 @@ func (pl *planner) earliest(sh *shape, avoid []string, before time.Time) ([]clus
 		}
 	}
 	if len(avoid) > 0 {
-		return pl.earliest(sh, nil, time.Time{})
+		return pl.earliest(c, sh, nil, time.Time{})
 	}
 	return nil, time.Time{}
 }

@@ -27,15 +27,29 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	}
 	position := ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
+	if v := pl.capped(c); v != nil && slots == nil {
+		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.says}, pl.capLines(c, v.word)...), "\n")}
+	}
 	if slots == nil {
 		slots = pl.slots(c, sh, pl.sees)
 	}
 	if slots != nil {
 		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
 	}
-	verdict := pl.verdictFor(sh)
-	if verdict.first = job; sh.why != nil {
-		verdict.first = sh.why.first
+	verdict := pl.shutVerdict(c, sh)
+	if verdict == nil {
+		verdict = pl.switchVerdict(c, sh)
+	}
+	if verdict != nil {
+		verdict.first = job
+	} else {
+		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
+			pl.tallyOf(pl.look(sh, pl.sees, nil))
+		}
+		verdict = pl.verdictFor(sh)
+		if verdict.first = job; sh.why != nil {
+			verdict.first = sh.why.first
+		}
 	}
 	r := Reason{Word: verdict.reason(job).Word, Text: verdict.text()}
 	if pl.own == nil {
@@ -146,7 +160,7 @@ func (pl *planner) upTo(at int) *shape {
 		pl.own = &own
 		pl.unbook(at) // nobody waits for his own claim
 	}
-	pl.sees = pl.levelFor(pl.end(c))
+	pl.sees = pl.levelFor(c, pl.end(c))
 	return pl.shape(c.Ask)
 }
 
@@ -167,7 +181,7 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 	}
 	// Its owner gives the claim up with the job.
 	claims := slices.DeleteFunc(slices.Clone(v.Claims), func(k Claim) bool { return k.Job == c.Job })
-	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Claims: claims}, p)
+	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Claims: claims, Windows: v.Windows}, p)
 	sh := pl.upTo(queue.Position(other.Job))
 	return sh.bad == nil && pl.slots(other, sh, pl.sees) != nil
 }

@@ -77,6 +77,7 @@ func (pl *planner) promised(b *booking) time.Time {
 
 // cardHeap is what will be given back, the first first, and what is free by then.
 type cardHeap struct {
+	pl   *planner
 	back backs
 	free int
 	now  time.Time
@@ -108,7 +109,7 @@ func (h *backs) Pop() any {
 }
 
 func (pl *planner) heapOfCards(out map[int64]Expect) *cardHeap {
-	h := &cardHeap{now: pl.now, began: pl.now}
+	h := &cardHeap{pl: pl, now: pl.now, began: pl.now}
 	for _, n := range pl.levels[0].nodes {
 		if n.Ready {
 			h.free += max(n.OpenCards(), 0)
@@ -116,6 +117,13 @@ func (pl *planner) heapOfCards(out map[int64]Expect) *cardHeap {
 				if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
 					h.back = append(h.back, back{t, len(n.Grants[i].Cards)})
 				}
+			}
+		}
+	}
+	if pl.windows != nil {
+		for _, t := range pl.turns(0) {
+			if t.shuts {
+				h.back = append(h.back, back{t.t, 0})
 			}
 		}
 	}
@@ -138,7 +146,7 @@ func (h *cardHeap) start(c *Candidate) time.Time {
 		return time.Time{}
 	}
 	// The plan found no place for it now, whatever the sum of what is free says.
-	for h.free < weight(c.Ask) || !h.now.After(h.began) {
+	for h.free-h.pl.reservedCards(c, h.now) < weight(c.Ask) || !h.now.After(h.began) {
 		if len(h.back) == 0 {
 			h.stop = true
 			return time.Time{}
@@ -179,7 +187,11 @@ func (pl *planner) promiseText(b *booking) string {
 	if at.IsZero() {
 		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)
 	}
-	return fmt.Sprintf("%s is kept for it; starts there at the latest at %s, by the time limits of what runs there", on, clock(pl.now, at))
+	by := "by the time limits of what runs there"
+	if pl.windows != nil {
+		by += " and the reservations"
+	}
+	return fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, clock(pl.now, at), by)
 }
 
 // WouldPreempt names the gangs whose places a gang would take, by the plan.

@@ -63,6 +63,7 @@ type level struct {
 	kind  []*kind   // of each node
 	of    [][]int32 // by kind: its nodes, ascending
 	own   []bool    // by kind: of may be written to
+	shut  []bool    // nodes that who looks may not use, by place in nodes; nil: none
 	live  []*kind   // kinds that have had a node, in no order that may matter
 	lists *lists    // where the lists of a clone are; nil: anywhere
 }
@@ -190,9 +191,15 @@ func (l *level) open() []int32 {
 			out = append(out, l.of[k.id]...)
 		}
 	}
+	if l.shut != nil {
+		out = slices.DeleteFunc(out, func(at int32) bool { return l.shut[at] })
+	}
 	slices.Sort(out)
 	return out
 }
+
+// shuts reports whether who looks may not use a node.
+func (l *level) shuts(at int) bool { return l.shut != nil && l.shut[at] }
 
 // tidy drops kinds that have no node any more.
 func (l *level) tidy() {

@@ -29,6 +29,7 @@ type Planner struct {
 	seen   []*cluster.Node // as they came
 	ends   timeline        // of the last view
 	pool   pool
+	tree   *tree // the switches over the nodes of the last view
 	rooms  rooms
 	claims map[int64]grantsKept
 	empty  []*kind // of each node with nothing on it; nil: not asked for yet
@@ -91,6 +92,7 @@ type planner struct {
 	next     time.Time
 	use      *held
 	mix      *mix
+	windows  *windows       // reservations; nil: none
 	visited  map[int64]bool // claimants that were looked at before their turn
 	why      map[*Class]*verdict
 }
@@ -138,6 +140,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
 		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: map[*Class]*verdict{}}
+	pl.windows = newWindows(v, now)
 	if pl.ranksLeft() {
 		pl.hard = m.pool.clone(m.base)
 	}
@@ -309,19 +312,23 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 	}()
 	end, least := pl.end(c), pl.leastEnd(c)
 	stays := sh.bad != nil || !sh.blocked.IsZero() && !least.Before(sh.blocked)
-	if !stays && (pl.start(c, sh, pl.levelFor(end), end) || pl.startCut(c, sh, least, end)) {
+	if !stays && (pl.start(c, sh, pl.levelFor(c, end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
 	if !stays {
 		sh.blocked = least
 	}
 	if pl.yields(c) && sh.bad == nil && !sh.hard {
-		if pl.start(c, sh, pl.hard, end) {
+		if pl.start(c, sh, pl.seen(c, pl.hard, end), end) {
 			return true
 		}
-		sh.hard = true
+		sh.hard = pl.windows == nil // else it depends on when the gang ends
 	}
 	pl.note(c, cl, sh)
+	if pl.why[cl].nearer {
+		// Kept for it, what is free now would stand idle until its wait is over.
+		return false
+	}
 	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
 		pl.claim(c, sh)
 	}
@@ -358,8 +365,13 @@ func (pl *planner) mayClaim(c *Candidate) bool {
 // barred: nothing of this shape will start or be given a claim in this plan.
 func (sh *shape) barred() bool { return sh.bad != nil || sh.unclaimable }
 
-// levelFor is the nodes as a gang sees them that has ended by then.
-func (pl *planner) levelFor(end time.Time) *level { return pl.levels[pl.inWay(end)] }
+// levelFor is the nodes as a gang sees them that starts now and has ended by then.
+func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
+	if pl.windows != nil && ownOf(c) != "" {
+		return pl.seen(c, pl.ownLevel(c, end, -1), end)
+	}
+	return pl.seen(c, pl.levels[pl.inWay(end)], end)
+}
 
 // inWay is how many claims, the first ones, a gang would be in the way of that ends then.
 func (pl *planner) inWay(end time.Time) int {
@@ -391,9 +403,8 @@ func (b *booking) isMove() bool { return !b.Until.IsZero() }
 // startCut starts a gang that would be in the way of a claim with a time limit after which
 // it is not: the longest with which it fits.
 func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool {
-	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
-		by := pl.booked[n].from()
-		if !pl.start(c, sh, pl.levels[n], by) {
+	for _, by := range pl.cuts(c, least, end) {
+		if !pl.start(c, sh, pl.levelFor(c, by), by) {
 			continue
 		}
 		// Limits are shown and kept in whole seconds.
@@ -402,6 +413,25 @@ func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool 
 		return true
 	}
 	return false
+}
+
+// cuts are the times before end by which a gang could have ended so as not to be in the way
+// of somebody, the latest first.
+func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
+	var out []time.Time
+	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
+		out = append(out, pl.booked[n].from())
+	}
+	if pl.windows == nil {
+		return out
+	}
+	for i := range pl.windows.list {
+		if by := pl.windows.list[i].Free.Add(-max(0, c.Ask.Spec.GraceMax-c.Stop)); by.Before(end) && !by.Before(least) {
+			out = append(out, by)
+		}
+	}
+	slices.SortFunc(out, func(a, b time.Time) int { return b.Compare(a) })
+	return out
 }
 
 // start books a gang that has ended by then where it fits, and reports whether it does.
@@ -440,7 +470,7 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l)
 	}
-	members := pl.place(sh, l, c.Avoid)
+	members := pl.place(sh, l, c.Avoid, pl.switchLimit(c))
 	if members == nil {
 		return nil
 	}
@@ -507,14 +537,15 @@ func (pl *planner) find(name string) int {
 
 // place finds members for a gang, nil when it does not fit. Nodes that just failed it
 // are used only when nothing else does.
-func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
+// switches is below how many it has to be, 0: any number.
+func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []member {
 	spots := pl.look(sh, on, avoid)
 	l := layoutOf(sh.need)
 	t := pl.tallyOf(spots)
 	m := l.members(t)
 	if m == 0 {
 		if len(avoid) > 0 {
-			return pl.place(sh, on, nil)
+			return pl.place(sh, on, nil, switches)
 		}
 		return nil
 	}
@@ -522,7 +553,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
 		sh.mix = pl.mix.turn
 		clear(sh.wastes)
 	}
-	return l.choose(spots, t, m, func(s spot, ranks int) cluster.Waste {
+	wasteOf := func(s spot, ranks int) cluster.Waste {
 		if s.kind == nil {
 			return sh.need.WasteOf(on.nodes[s.at], ranks)
 		}
@@ -537,7 +568,12 @@ func (pl *planner) place(sh *shape, on *level, avoid []string) []member {
 			w.Price += scarcity(len(on.of[s.kind.id]))
 		}
 		return w
-	})
+	}
+	if tree := pl.topology(); tree != nil {
+		spots = slices.Clone(spots)
+		return pl.near(tree, l, spots, l.choose(slices.Clone(spots), t, m, wasteOf), switches, wasteOf)
+	}
+	return l.choose(spots, t, m, wasteOf)
 }
 
 // look lists where ranks fit: kind by kind, or node by node when names matter. A node that
@@ -553,7 +589,7 @@ func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 			continue
 		}
 		list := l.of[k.id]
-		if sh.named || len(avoid) > 0 {
+		if sh.named || len(avoid) > 0 || l.shut != nil {
 			list = pl.without(sh, l, list, avoid)
 		}
 		if len(list) > 0 {
@@ -566,7 +602,7 @@ func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []int32 {
 	var out []int32
 	for _, at := range list {
-		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) {
+		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
 			out = append(out, at)
 		}
 	}

@@ -120,7 +120,7 @@ func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *
 		return false
 	}
 	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
-		if _, err := l.nodes[g.at].Take(g.Grant); err != nil {
+		if _, err := l.nodes[g.at].Take(g.Grant); err != nil || l.shuts(g.at) {
 			return false
 		}
 	}

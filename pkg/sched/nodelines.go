@@ -72,6 +72,9 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 			g = &nodeGroup{text: text}
 			if n.Ready {
 				g.ranks, g.free = d.Ranks(pl.sees.nodes[at]), d.Free(n)
+				if pl.sees.shuts(at) {
+					g.ranks = 0
+				}
 			} else {
 				g.free = -1 // out of service comes last
 			}
@@ -111,6 +114,12 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
+	return pl.shutNode(at) + pl.freeText(d, at)
+}
+
+// freeText is what of a node in service is free, and what is short.
+func (pl *planner) freeText(d *cluster.Need, at int) string {
+	n := pl.levels[0].nodes[at]
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
 			return "taken as a whole"
@@ -134,9 +143,9 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(pl.sees.nodes[at]), d.Ranks(n); now > 0 {
+	if now, real := d.Ranks(pl.sees.nodes[at]), d.Ranks(n); now > 0 && !pl.sees.shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
-	} else if real > 0 {
+	} else if real > 0 && !pl.sees.shuts(at) {
 		text = fmt.Sprintf("kept for %s: %s", pl.claimantsOf(n.Name), text)
 	}
 	return text

@@ -77,6 +77,12 @@ type Policy struct {
 	Preempt    Preempt
 	MinRun     time.Duration // nobody is preempted before it has run so long
 	Hysteresis float64       // 0: 1.2
+	MaxMinRun  time.Duration // longest minimum run that a job may ask for; 0: any
+
+	Switches []api.Switch // the site's network, the lowest first; none: not known
+	// MaxSwitchWait is how long at most a gang waits for the number of switches that it asked
+	// for.
+	MaxSwitchWait time.Duration
 
 	UserCards int // cards that one user's gangs may hold at a time; 0: no cap
 }

@@ -99,7 +99,8 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *prey) bool {
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
 func (pl *planner) preempt(c *Candidate, sh *shape) bool {
-	if !pl.mayPreempt() || pl.tries >= maxMoves {
+	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
+	if !pl.mayPreempt() || pl.tries >= maxMoves || pl.switchLimit(c) > 0 {
 		return false
 	}
 	service := pl.policy.service(pl.view.Queue.ledger, c).Seconds()
@@ -194,7 +195,7 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 // nodes that cost least, then no more on each than is needed.
 func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time) ([]cluster.Slot, []*prey) {
 	d, l := sh.need, layoutOf(sh.need)
-	base := pl.levelFor(end)
+	base := pl.levelFor(c, end)
 	if d.Parts != nil {
 		return pl.moveMixed(c, d, base, victims)
 	}
@@ -242,7 +243,7 @@ func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims
 		nodes := without(victims[:n])
 		var ready []int32
 		for at, n := range nodes {
-			if n.Ready {
+			if n.Ready && !base.shuts(at) {
 				ready = append(ready, int32(at))
 			}
 		}
@@ -293,7 +294,7 @@ func (mv *mover) release(t *tally, at int, v *prey, avoid []string) {
 	next := n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 	mv.nodes[at] = next
 	mv.on[at] = append(mv.on[at], v)
-	if !next.Ready || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
+	if !next.Ready || mv.base.shuts(at) || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
 		return
 	}
 	was, is := mv.d.Ranks(n), mv.d.Ranks(next)
@@ -310,7 +311,7 @@ func (mv *mover) spots(avoid []string) []spot {
 	var out []spot
 	for at := range mv.base.nodes {
 		n := mv.node(at)
-		if !n.Ready || slices.Contains(avoid, n.Name) {
+		if !n.Ready || mv.base.shuts(at) || slices.Contains(avoid, n.Name) {
 			continue
 		}
 		if k := mv.d.Ranks(n); k > 0 && mv.d.Admits(n) {

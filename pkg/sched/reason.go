@@ -31,6 +31,7 @@ type verdict struct {
 	room      int     // ranks that there is room for
 	claimants []int64 // who keeps it off places that are free
 	out       string  // what of the nodes is out of service
+	nearer    bool    // there is room, but below more switches than it wants yet
 	says      string  // all of it, where there is no arithmetic of places
 }
 
@@ -40,7 +41,21 @@ func (pl *planner) note(c *Candidate, cl *Class, sh *shape) {
 	if pl.why[cl] != nil {
 		return
 	}
+	if v := pl.shutVerdict(c, sh); v != nil {
+		v.first = c.Job
+		pl.why[cl] = v
+		return
+	}
+	if v := pl.switchVerdict(c, sh); v != nil {
+		v.first = c.Job
+		pl.why[cl] = v
+		return
+	}
 	if sh.why == nil {
+		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
+			// What was looked at since is not what this gang sees.
+			pl.tallyOf(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
+		}
 		sh.why = pl.verdictFor(sh)
 		sh.why.first = c.Job
 	}

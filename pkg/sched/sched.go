@@ -17,6 +17,7 @@ type Candidate struct {
 	Nice     int64 // what was taken off: it orders, but makes nobody a victim
 	Size     int   // ranks
 	Submit   time.Time
+	Eligible time.Time // since when it could have started; zero: Submit
 	Ask      *cluster.Ask
 	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
 	User     string
@@ -97,6 +98,8 @@ type View struct {
 	// where it is: one that moved to whatever looks emptiest now would meet, at each new
 	// place, small gangs that were let in while it stood elsewhere.
 	Claims []Claim
+	// Windows are the reservations: nodes that are for a time only for some.
+	Windows []Window
 }
 
 // Plan is the decision. The engine re-checks each start against the newest state.

@@ -226,18 +226,28 @@ func graceOf(v string) (time.Duration, error) {
 	return d, nil
 }
 
-func setConstraint(a *Ask, v string) error {
-	if strings.ContainsAny(v, "[]()*,! ") {
-		return bad("only names joined by & or | are understood", "write --constraint='a100&nvlink' or --constraint='a100|h100'")
-	}
-	for _, n := range strings.FieldsFunc(v+" ", func(r rune) bool { return r == '&' || r == '|' }) {
-		if strings.TrimSpace(n) == "" && strings.Trim(v, "&|") != v {
-			return bad("a name is missing beside & or |", "write --constraint='a100&nvlink'")
+// setSwitches reads N and N@TIME.
+func setSwitches(a *Ask, v string) error {
+	count, wait, timed := strings.Cut(v, "@")
+	if timed {
+		d, err := ParseTime(wait)
+		if err != nil {
+			return err
 		}
+		a.Spec.SwitchWait = &d
 	}
-	if strings.Contains(v, "&") && strings.Contains(v, "|") {
-		return bad("& and | together need parentheses, which are not understood", "use one of them")
+	return numberInto(&a.Spec.Switches, count, 1, 1<<20)
+}
+
+func setReservation(a *Ask, v string) error {
+	if strings.Contains(v, ",") {
+		return bad("more than one reservation", "name one of them")
 	}
+	return textInto(&a.Spec.Reservation, v)
+}
+
+func setConstraint(a *Ask, v string) error {
+	// What it means is read by the controller, which names the column of a mistake.
 	return textInto(&a.Spec.Constraint, v)
 }
 

@@ -35,6 +35,13 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 		if notOptions[name] {
 			continue
 		}
+		if name == envSwitchWait {
+			// A part of --switches: it goes behind the count, which comes first by name.
+			if n := len(out); n > 0 && value != "" && out[n-1].Pos.Env == envSwitches && !strings.Contains(out[n-1].Value, "@") {
+				out[n-1].Value += "@" + value
+			}
+			continue
+		}
 		o, source := byEnv(name)
 		if o == nil {
 			text := "this variable sets no option"
@@ -61,6 +68,12 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 	}
 	return out, warn, nil
 }
+
+// sbatch has two variables for --switches=N@TIME.
+const (
+	envSwitches   = "SBATCH_REQ_SWITCH"
+	envSwitchWait = "SBATCH_WAIT4SWITCH"
+)
 
 func byEnv(name string) (*Option, Source) {
 	for i := range Options {

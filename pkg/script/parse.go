@@ -10,11 +10,21 @@ import (
 // Flags reads the command line: the options, and what begins with the first word that is
 // none (the script and its arguments). "--" ends the options.
 func Flags(args []string) (settings []Setting, rest []string, err error) {
+	return flags(args, false)
+}
+
+// SlurmFlags is Flags for a command line of sbatch's: a beginning of a name is one of sbatch's
+// names, and gangd's own are written out.
+func SlurmFlags(args []string) (settings []Setting, rest []string, err error) {
+	return flags(args, true)
+}
+
+func flags(args []string, slurm bool) (settings []Setting, rest []string, err error) {
 	words := make([]word, len(args))
 	for i, a := range args {
 		words[i].text = a
 	}
-	p := parser{source: FromFlag, words: words}
+	p := parser{source: FromFlag, words: words, slurm: slurm}
 	if err := p.run(); err != nil {
 		return nil, nil, err
 	}
@@ -29,6 +39,7 @@ type parser struct {
 	words  []word
 	next   int // first word not taken
 	out    []Setting
+	slurm  bool // abbreviations are of sbatch's names alone
 }
 
 // run takes words until one is no option.
@@ -69,7 +80,7 @@ func (p *parser) getopt(w word, words, msg, hint string) error {
 // long reads --name, --name=value, --name value.
 func (p *parser) long(w word) error {
 	name, value, given := strings.Cut(w.text[2:], "=")
-	o, full, err := lookup(name)
+	o, full, err := lookup(name, p.slurm || p.source == FromSBATCH)
 	if err != nil {
 		words := "unrecognized option '" + w.text + "'"
 		if fits, ok := strings.CutPrefix(err.hint, "it may be --"); ok {
@@ -143,8 +154,9 @@ func byShort(c byte) *Option {
 }
 
 // lookup finds an option by its long name or, as getopt allows, by a beginning that only
-// one option has.
-func lookup(name string) (*Option, string, *valueError) {
+// one option has; of sbatch's names alone (none of which speaks of ranks) in what was written
+// for sbatch.
+func lookup(name string, slurm bool) (*Option, string, *valueError) {
 	var found *Option
 	var full string
 	var fits []string
@@ -154,7 +166,7 @@ func lookup(name string) (*Option, string, *valueError) {
 			if n == name {
 				return o, n, nil
 			}
-			if name != "" && strings.HasPrefix(n, name) {
+			if name != "" && strings.HasPrefix(n, name) && (!slurm || o.List != Own && !strings.Contains(n, "rank")) {
 				fits = append(fits, n)
 				if found == nil {
 					found, full = o, n

@@ -1,9 +1,14 @@
 package script
 
+import (
+	"slices"
+	"strings"
+)
+
 // hints are options of sbatch that change nothing about what is run or allocated here:
 // they are accepted, so that scripts run unchanged, and each use is named in a warning.
 var hints = []Option{
-	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
+	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints, set: checkMailType,
 		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
 	{Long: "mail-user", Kind: Value, Arg: "USER", List: Partial, Warn: true, Group: groupHints,
 		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
@@ -56,8 +61,6 @@ var hints = []Option{
 		}},
 	{Long: "contiguous", List: Partial, Warn: true, Group: groupHints,
 		Note: "nodes have no order; near ones are taken where it can be"},
-	{Long: "switches", Env: []string{"SBATCH_REQ_SWITCH", "SBATCH_WAIT4SWITCH"}, Kind: Value, Arg: "N[@TIME]", List: Partial, Warn: true, Group: groupHints,
-		Note: "the switches between nodes are not known; --nodelist chooses"},
 	{Long: "spread-job", Env: []string{"SBATCH_SPREAD_JOB"}, List: Partial, Warn: true, Group: groupHints,
 		Note: "ranks are packed; --ranks-per-node=1 spreads them"},
 	{Long: "use-min-nodes", Env: []string{"SBATCH_USE_MIN_NODES"}, List: Partial, Warn: true, Group: groupHints,
@@ -75,8 +78,6 @@ var hints = []Option{
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
-	{Long: "reservation", Env: []string{"SBATCH_RESERVATION"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "there are no reservations", Use: "use --partition or --nodelist"},
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
 		Note: "licences are not counted", Use: "use --constraint, or an array limit (--array=0-9%2)"},
 	{Long: "clusters", Aliases: []string{"cluster"}, Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, List: Refused, Group: groupNot,
@@ -121,4 +122,17 @@ var refused = []Option{
 		Note: "nodes are never rebooted for a job", Use: "ask the administrator"},
 	{Long: "mcs-label", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there are no security labels", Use: "use --exclusive to be alone on a node"},
+}
+
+// mailTypes is what sbatch takes for --mail-type.
+var mailTypes = strings.Fields("NONE ALL BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 ARRAY_TASKS")
+
+// checkMailType refuses what sbatch refuses, though no mail is sent: a typo is one anywhere.
+func checkMailType(_ *Ask, v string) error {
+	for _, t := range strings.Split(v, ",") {
+		if !slices.ContainsFunc(mailTypes, func(m string) bool { return strings.EqualFold(m, t) }) {
+			return bad("not a kind of mail", "kinds are "+strings.Join(mailTypes, ", "))
+		}
+	}
+	return nil
 }

@@ -86,6 +86,7 @@ func plainLook(s *Spec, text string) string {
 	if s.CgroupDir != "" {
 		text = strings.ReplaceAll(text, filepath.Base(s.CgroupDir), "GROUP")
 	}
+	text = regexp.MustCompile(`SLURM_JOB_START_TIME=\d+`).ReplaceAllString(text, "SLURM_JOB_START_TIME=NOW")
 	return regexp.MustCompile(`\s+\n`).ReplaceAllString(text, "\n")
 }
 

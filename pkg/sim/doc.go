@@ -49,6 +49,8 @@
 //	I8  after an acknowledged cancel no new epoch starts
 //	I9  when an attempt is over no process of it lives, but where the controller says so
 //	    nothing is sent to a node, and no submission answered, before its commit
+//	I12 nobody who is not of a reservation, and was admitted after it was made, lives on its nodes
+//	    in its time
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //
 // [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.

@@ -226,6 +226,8 @@ func (r *run) byPeople(f *Fault) bool {
 		r.order(gang.NodeDrain{Node: r.machine(f.Node).name, Reason: "simulated"}, nil)
 	case ResumeNode:
 		r.order(gang.NodeResume{Node: r.machine(f.Node).name}, nil)
+	case ReserveNode:
+		r.reserve(r.machine(f.Node).name, f.For, f.N)
 	case FenceNode:
 		return r.fence(r.machine(f.Node))
 	case Resubmit:
@@ -328,6 +330,9 @@ func (r *run) relieve() {
 			if n.Admin != "" {
 				r.order(gang.NodeResume{Node: n.Name}, nil)
 			}
+		}
+		for _, b := range w.Reservations() {
+			r.order(gang.DropReservation{Name: b.Name}, nil)
 		}
 		for j := range w.Jobs() {
 			if j.Held != "" {

@@ -20,16 +20,17 @@ type machine struct {
 	spec  Node
 	dice  *rand.Rand
 
-	boot    int
-	up      bool
-	asleep  time.Duration // total of suspends of this boot
-	since   time.Duration // of the suspend under way
-	disk    nodeDisk
-	daemon  *daemon // nil: none runs
-	shims   []*shimProc
-	procs   []*proc
-	nextPID int
-	lines   []*line
+	boot        int
+	up          bool
+	suspensions int
+	asleep      time.Duration // total of suspends of this boot
+	since       time.Duration // of the suspend under way
+	disk        nodeDisk
+	daemon      *daemon // nil: none runs
+	shims       []*shimProc
+	procs       []*proc
+	nextPID     int
+	lines       []*line
 
 	cutsUp, cutsDown int
 	slowUntil        time.Duration
@@ -132,6 +133,7 @@ func (m *machine) suspend(d time.Duration) {
 	if !m.up || m.stops > 0 {
 		return
 	}
+	m.suspensions++
 	m.r.log("%s stands still for %s", m.name, d)
 	m.since = m.r.now
 	m.stops = 1

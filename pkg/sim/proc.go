@@ -16,6 +16,7 @@ type proc struct {
 	rank   int
 	pid    int
 	main   bool
+	began  time.Duration
 	job    *Job
 	killed bool // KILL was delivered: it never runs again
 	termed bool
@@ -53,7 +54,7 @@ func newProc(s *shimProc, rank int, main bool) *proc {
 	m := s.m
 	m.nextPID++
 	p := &proc{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, s: s, key: s.key, rank: rank, pid: 1000*m.boot + m.nextPID, main: main,
-		job: s.spec.job}
+		job: s.spec.job, began: m.r.now}
 	m.procs = append(m.procs, p)
 	m.r.truth.started(p)
 	return p

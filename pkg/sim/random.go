@@ -34,6 +34,7 @@ func Random(seed uint64, shape Shape) *Scenario {
 		sc.Faults = append(sc.Faults, randomFault(d, sc, shape.Span))
 	}
 	enrich(rand.New(rand.NewPCG(seed, 7)), sc, shape.Span)
+	reservations(rand.New(rand.NewPCG(seed, 1)), sc, shape.Span)
 	return sc
 }
 
@@ -72,6 +73,17 @@ func enrich(d *rand.Rand, sc *Scenario, span time.Duration) {
 	}
 	// A key is forgotten with its job, which is another job for who repeats it then.
 	sc.Faults = slices.DeleteFunc(sc.Faults, func(f Fault) bool { return f.Do == Resubmit || f.Do == LoseAnswer })
+}
+
+// reservations are added to every third schedule, by dice of their own.
+func reservations(d *rand.Rand, sc *Scenario, span time.Duration) {
+	if d.IntN(3) > 0 {
+		return
+	}
+	for range 1 + d.IntN(3) {
+		sc.Faults = append(sc.Faults, Fault{At: seconds(d, 0, span.Seconds()*2/3), Do: ReserveNode, Node: sc.Nodes[d.IntN(len(sc.Nodes))].Name,
+			For: seconds(d, 2, 40), N: d.IntN(3)})
+	}
 }
 
 func seconds(d *rand.Rand, from, to float64) time.Duration {

@@ -67,26 +67,27 @@ type StoreSize struct {
 // run is a run under way.
 type run struct {
 	loop
-	sc       *Scenario
-	set      api.Settings
-	ctx      context.Context
-	trace    io.Writer
-	disk     *disk
-	gangd    *gangd
-	machines []*machine
-	byName   map[string]*machine
-	clients  []*client
-	dice     *rand.Rand // of clients and people
-	truth    *truth
-	res      Result
-	ids      map[int]int64   // first job id by index of Scenario.Jobs, as committed
-	points   []*pending      // faults at a point
-	starts   int             // of the controller
-	onCopy   map[string]bool // by run: whether it had the old copy of the store
-	calm     bool
-	calmAt   time.Duration
-	failed   *Violation
-	hour     func(int, StoreSize)
+	sc           *Scenario
+	set          api.Settings
+	ctx          context.Context
+	trace        io.Writer
+	disk         *disk
+	gangd        *gangd
+	machines     []*machine
+	byName       map[string]*machine
+	clients      []*client
+	dice         *rand.Rand // of clients and people
+	truth        *truth
+	res          Result
+	ids          map[int]int64   // first job id by index of Scenario.Jobs, as committed
+	points       []*pending      // faults at a point
+	reservations int             // made so far
+	starts       int             // of the controller
+	onCopy       map[string]bool // by run: whether it had the old copy of the store
+	calm         bool
+	calmAt       time.Duration
+	failed       *Violation
+	hour         func(int, StoreSize)
 }
 
 // pending is a fault that waits for its point.

@@ -60,6 +60,8 @@ type Job struct {
 	// Array is the number of elements, 0: no array; at most Limit of them at once, 0: all.
 	Array, Limit int
 
+	// Reserved: it runs only where a fault has reserved a node.
+	Reserved   bool
 	TimeLimit  time.Duration
 	Grace      time.Duration // 0: the site's
 	Lead       time.Duration // of a notice by USR1, 0: none
@@ -164,7 +166,10 @@ const (
 	LoseAnswer Kind = "lose-answer" // the client of Job's submission does not get its next answers for For
 	DrainNode  Kind = "drain-node"
 	ResumeNode Kind = "resume-node"
-	FenceNode  Kind = "fence-node" // by somebody who looked: only when nothing of it lives
+	// ReserveNode keeps a node for For, from 15 s on; N 0: gangs that would still be there stay,
+	// 1: they are stopped in time, 2: with them there is no reservation.
+	ReserveNode Kind = "reserve-node"
+	FenceNode   Kind = "fence-node" // by somebody who looked: only when nothing of it lives
 )
 
 // Point is a moment that is counted, not timed. The zero value is none.

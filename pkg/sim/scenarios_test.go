@@ -378,6 +378,20 @@ var scenarios = append([]directed{
 		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * s1}}}}},
 	{name: "a start that was ordered before a freeze is none", seeds: 200, vary: frozenStart,
 		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, NoRequeue: true, Runs: Behaviour{For: 4 * s1}}}}},
+	// One that will have ended starts before the reservation, one that would not waits for its
+	// end on the only node; the reservation's own starts with it.
+	{name: "a reservation is kept", seeds: 5,
+		sc: Scenario{Nodes: nodes(1, 2), Calm: 80 * s1,
+			Faults: []Fault{{At: s1, Do: ReserveNode, Node: "n1", For: 40 * s1}},
+			Jobs: []Job{{At: 3 * s1, TimeLimit: 2 * s1, Grace: s1 / 2, Runs: Behaviour{For: s1}}, {At: 3 * s1, TimeLimit: 20 * s1, Runs: Behaviour{For: 10 * s1}},
+				{At: 5 * s1, Reserved: true, Runs: Behaviour{For: 5 * s1}}}},
+		want: func(s *seen) string {
+			first, other, own := s.when(api.EventStarted, 0, 1), s.when(api.EventStarted, 1, 1), s.when(api.EventStarted, 2, 1)
+			if first < 0 || first > 10*s1 || own < 16*s1 || own > 20*s1 || other < 56*s1 {
+				return fmt.Sprintf("started at %s, %s and, its own, %s; reserved from 16 s to 56 s", first, other, own)
+			}
+			return ""
+		}},
 }, cancels()...)
 
 // slept suspends a machine at some moment between the decision to start and the start.

@@ -28,6 +28,8 @@ type truth struct {
 	puts     map[exitKey]int // answered
 	fenced   map[placed]bool // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
+	reserved []*reserved
+	places   map[api.MemberKey]int64 // number of the event by which an epoch was admitted
 	onOld    bool
 	turns    int
 	settled  bool // a turn was done since the last start
@@ -97,6 +99,7 @@ func (t *truth) opened(s *shimProc) {
 	}
 	t.newest[k.Job] = max(t.newest[k.Job], k.Epoch)
 	t.room(s)
+	t.guests()
 }
 
 // room: what the members with processes on a machine use does not exceed it.
@@ -353,6 +356,7 @@ func (t *truth) job(j *gang.Job) {
 func (t *truth) event(ev *api.Event) {
 	r := t.r
 	r.log("event %s job %d.%d node %s %s %s %s %s", ev.Type, ev.JobID, ev.Epoch, ev.Node, ev.Cause, ev.Outcome, ev.State, ev.Text)
+	t.reservation(ev)
 	switch ev.Type {
 	case api.EventStarted:
 		r.res.Starts++
@@ -496,6 +500,7 @@ func (t *truth) turned() {
 		t.forgetPurged(t.r.world())
 	}
 	t.verify("turned")
+	t.guests()
 	t.nothingLeft()
 }
 

@@ -13,7 +13,7 @@
 //
 // Invariants:
 //   - What is printed on stdout and the exit status are Slurm 22.05's, taken from the real
-//     programs (docs/from-slurm.md lists where gangd differs and why). What Slurm has and
+//     programs (e2e/beside compares them, and says of each difference why it is). What Slurm has and
 //     gangd has not is refused by name or answered as Slurm answers where the feature is off;
 //     nothing is ignored in silence.
 //   - Every option of every command stands in a table of its package with the list it is

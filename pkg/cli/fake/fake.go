@@ -23,6 +23,7 @@ type Controller struct {
 	Attempts   map[int64][]api.Attempt
 	Nodes      []api.Node
 	Partitions []api.Partition
+	Reserved   []api.Reservation
 	Events     []api.Event
 	Why        map[int64]string
 	Logs       map[string]string // by "job/rank/attempt"
@@ -90,6 +91,11 @@ func (c *Controller) routes() http.Handler {
 		"POST /v1/{action}":              c.act,
 		"GET /v1/nodes":                  c.nodes,
 		"POST /v1/nodes/{name}/{action}": c.nodeAction,
+
+		"GET /v1/reservations":                c.reservations,
+		"POST /v1/reservations":               c.reserve,
+		"POST /v1/reservations/{name}/update": c.reserve,
+		"POST /v1/reservations/{name}/delete": c.unreserve,
 
 		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
 		"GET /v1/ping": c.ping,

@@ -65,6 +65,7 @@ var squeues = []Field{
 	constant(0, names("siblingsviableraw"), "VIALBLE_SIBLINGS_RAW", "NA"), // as Slurm spells it
 	constant(0, names("sperboard"), "SOCKETS_PER_BOARD", "0"),
 	constant(0, names("system_comment"), "SYSTEM_COMMENT", "(null)"),
+	constant(0, names("wait4switch"), "WAIT4SWITCH", "0:00"),
 	constant(0, names("tres-bind"), "TRES_BIND", "N/A"),
 	constant(0, names("tres-freq"), "TRES_FREQ", "N/A"),
 	constant(0, names("tres-per-job"), "TRES_PER_JOB", "N/A"),

@@ -188,6 +188,14 @@ func Used(r *Row) time.Duration {
 	return max(Now().Sub(start), 0)
 }
 
+// Eligible is since when a job could start; a job that is held can't.
+func Eligible(r *Row) time.Time {
+	if r.Held != "" {
+		return time.Time{}
+	}
+	return r.EligibleTime
+}
+
 func timeLeft(r *Row) string {
 	if r.TimeLimitSeconds == 0 {
 		return "UNLIMITED"

@@ -33,6 +33,6 @@ func (s *Slurm) account(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, "slurmdbd's answers", func() bool {
-		return s.command("sacctmgr", "-i", "add", "cluster", "lab").Run() == nil
+		return s.command("sacctmgr", "-i", "add", "cluster", "gangd").Run() == nil
 	})
 }

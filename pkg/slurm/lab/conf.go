@@ -21,7 +21,7 @@ type Options struct {
 }
 
 // base is tuned for latency: no delay of batch jobs, no minimum interval between plans.
-const base = `ClusterName=lab
+const base = `ClusterName=gangd
 SlurmctldHost=%[1]s(127.0.0.1)
 SlurmctldPort=%[3]d
 SlurmUser=root

@@ -220,7 +220,7 @@ func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 func unknown(*record) string { return "Unknown" }
 
 func allocNodes(r *record) string {
-	if r.attempt == nil && r.job.State.Ended() {
+	if r.attempt == nil {
 		return "0"
 	}
 	return decimal(r.nodes())

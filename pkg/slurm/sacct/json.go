@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/document"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/tres"
 )
 
@@ -124,7 +125,7 @@ func arrayObject(r *record) object {
 	switch {
 	case j.ArrayIndex == nil:
 	case r.folded != nil:
-		job, task = j.ArrayJobID, ranges(r.folded)
+		job, task = j.ArrayJobID, jobfield.IndexRanges(r.folded)
 	default:
 		job, id = j.ArrayJobID, *j.ArrayIndex
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // record is one line of sacct.
@@ -57,7 +58,7 @@ func (r *record) id() string {
 	id := strconv.FormatInt(j.JobID, 10)
 	switch {
 	case r.folded != nil:
-		id = fmt.Sprintf("%d_[%s%s]", j.ArrayJobID, ranges(r.folded), limit(j.ArrayLimit))
+		id = fmt.Sprintf("%d_[%s%s]", j.ArrayJobID, jobfield.IndexRanges(r.folded), limit(j.ArrayLimit))
 	case j.ArrayIndex != nil:
 		id = fmt.Sprintf("%d_%d", j.ArrayJobID, *j.ArrayIndex)
 	}
@@ -78,24 +79,6 @@ func limit(n int) string {
 		return ""
 	}
 	return "%" + strconv.Itoa(n)
-}
-
-// ranges writes indices as squeue does: 0-3,5,8-10.
-func ranges(idx []int) string {
-	var parts []string
-	for i := 0; i < len(idx); {
-		k := i
-		for k+1 < len(idx) && idx[k+1] == idx[k]+1 {
-			k++
-		}
-		part := strconv.Itoa(idx[i])
-		if k > i {
-			part += "-" + strconv.Itoa(idx[k])
-		}
-		parts = append(parts, part)
-		i = k + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 // isJob: the line of the job itself.
@@ -163,6 +146,8 @@ func (r *record) state() string {
 
 func (r *record) plainState() string {
 	switch {
+	case r.step != nil && r.step.State == api.JobFailed && r.step.Signal != 0:
+		return string(api.JobCancelled) // Slurm's word for a step that a signal ended
 	case r.step != nil:
 		return string(r.step.State)
 	case !r.last:

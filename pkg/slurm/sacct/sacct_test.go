@@ -53,7 +53,9 @@ func history() *fake.Controller {
 			batch.MaxRSS, batch.CPUTime, first.Tasks, first.CPUTime = 3289088, 61.5, 2, 0.014
 			return []api.Step{batch, step(id, "extern", "extern", api.JobCompleted, -50, -40, code(0), 0), first}
 		}},
-		{"killed", api.JobFailed, api.CauseCrash, "rank 0 was killed by signal 9", code(137), 9, nil},
+		{"killed", api.JobFailed, api.CauseCrash, "rank 0 was killed by signal 9", code(137), 9, func(id int64) []api.Step {
+			return []api.Step{step(id, "batch", "batch", api.JobFailed, -50, -40, code(137), 9)}
+		}},
 		{"cancelled", api.JobCancelled, api.CauseCancelled, "cancelled by ada", code(1), 15, func(id int64) []api.Step {
 			return []api.Step{step(id, "batch", "batch", api.JobCancelled, -50, -40, nil, 0)}
 		}},
@@ -154,4 +156,8 @@ func TestWindow(t *testing.T) {
 			t.Errorf("%s: %s to %s, %v", c.name, c.ask.from, c.ask.to, err)
 		}
 	}
+}
+
+func TestManual(t *testing.T) {
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Columns(), SstatLists(), SstatColumns())
 }

@@ -51,3 +51,7 @@ func TestFormatsAreOfTheirTables(t *testing.T) {
 		}
 	}
 }
+
+func TestManual(t *testing.T) {
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", append([]lists.Command{Lists(), SshareLists(), SprioLists()}, Keywords()...)...)
+}

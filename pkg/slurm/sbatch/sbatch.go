@@ -47,7 +47,7 @@ func Run(args []string, s slurm.Streams) int {
 }
 
 func run(ctx context.Context, args []string, s slurm.Streams) error {
-	flags, rest, err := script.Flags(args)
+	flags, rest, err := script.SlurmFlags(args)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (c *scancel) looks() bool {
 func parseTargets(words []string) ([]target, error) {
 	var out []target
 	for _, w := range words {
-		for _, id := range splitIDs(w) {
+		for _, id := range slurm.SplitIDs(w) {
 			t := target{text: id}
 			job, step, stepped := strings.Cut(id, ".")
 			if stepped {
@@ -92,7 +92,7 @@ func parseTargets(words []string) ([]target, error) {
 				}
 				t.step = step
 			}
-			refs, err := api.ParseJobRefs(withoutLimit(job))
+			refs, err := api.ParseJobRefs(slurm.WithoutLimit(job))
 			if err != nil || strings.Contains(beforeBracket(job), "-") || strings.HasPrefix(job, "@") {
 				return nil, fmt.Errorf("Invalid job id %s", w)
 			}
@@ -106,33 +106,6 @@ func parseTargets(words []string) ([]target, error) {
 func beforeBracket(s string) string {
 	s, _, _ = strings.Cut(s, "[")
 	return s
-}
-
-// withoutLimit drops the %4 of 12_[0-15%4], which squeue prints and people copy.
-func withoutLimit(id string) string {
-	head, tail, ok := strings.Cut(id, "%")
-	if !ok {
-		return id
-	}
-	return head + strings.TrimLeft(tail, "0123456789")
-}
-
-// splitIDs cuts at commas that are not inside brackets.
-func splitIDs(w string) []string {
-	var out []string
-	depth, from := 0, 0
-	for i := range len(w) + 1 {
-		switch {
-		case i == len(w) || w[i] == ',' && depth == 0:
-			out = append(out, w[from:i])
-			from = i + 1
-		case w[i] == '[':
-			depth++
-		case w[i] == ']':
-			depth--
-		}
-	}
-	return out
 }
 
 func (c *scancel) knownUser() error {

@@ -3,6 +3,7 @@ package scontrol
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"gangd/pkg/api"
@@ -51,6 +52,10 @@ func (c *call) holdOrRelease(action string, args []string) int {
 
 // saySuspended says what became of hold and release; Slurm's scontrol calls both suspend.
 func (c *call) saySuspended(job string, err error) {
+	if !slurms(err) {
+		c.errorf("%v", err)
+		return
+	}
 	if strings.Contains(job, "_") {
 		c.say("%s: %s", job, words(err))
 		return
@@ -99,39 +104,32 @@ func (c *call) requeues(args []string, hold bool) int {
 		if meant(j, "incomplete", 1) || strings.HasPrefix(strings.ToLower(j), "state=") {
 			continue // what has ended is not run again anyway, and a hold is a hold
 		}
-		if text := c.requeueOne(j, hold); text != "" {
-			c.say("%s for job %s", text, j)
+		if err := c.requeueOne(j, hold); err != nil {
+			c.sayUpdated(j, err)
 			status = 1
 		}
 	}
 	return status
 }
 
-// requeueOne gives what is wrong, empty: nothing.
-func (c *call) requeueOne(job string, hold bool) string {
+// requeueOne stops one job, or all of an array that runs.
+func (c *call) requeueOne(job string, hold bool) error {
 	ref, ok := jobRef(job)
 	if !ok {
-		return slurmErrors[errJob]
+		return api.Errorf(api.CodeNotFound, "no job %s", job)
 	}
 	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{Refs: []api.JobRef{ref}, All: true, NoRanks: true})
 	if err != nil {
-		return words(err)
+		return err
 	}
-	waiting := true
-	for i := range reply.Jobs {
-		waiting = waiting && reply.Jobs[i].State == api.JobPending
-	}
-	if waiting {
-		return slurmErrors[errPending]
+	if !slices.ContainsFunc(reply.Jobs, func(j api.Job) bool { return j.State != api.JobPending }) {
+		return &inSlurmsWords{slurmErrors[errPending]}
 	}
 	err = c.actOn("requeue", job, hold)
-	switch {
-	case api.CodeOf(err) == api.CodeAlreadyEnded:
-		return fmt.Sprintf("%s (a new run is a new job: gctl rerun %s)", words(err), job)
-	case err != nil:
-		return words(err)
+	if api.CodeOf(err) == api.CodeAlreadyEnded {
+		return &inSlurmsWords{fmt.Sprintf("%s (a new run is a new job: gctl rerun %s)", words(err), job)}
 	}
-	return ""
+	return err
 }
 
 // notify is "notify JOB MESSAGE...".

@@ -1,6 +1,7 @@
 package scontrol
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strconv"
@@ -36,6 +37,17 @@ func words(err error) string {
 		return slurmErrors[errFinished]
 	}
 	return slurm.Words(err)
+}
+
+// inSlurmsWords is an error of this side that Slurm has words for.
+type inSlurmsWords struct{ text string }
+
+func (e *inSlurmsWords) Error() string { return e.text }
+
+// slurms: Slurm has words for it; else gangd's stand alone, behind the command's name.
+func slurms(err error) bool {
+	var refused *api.Error
+	return !errors.As(err, &refused) || words(err) != refused.Error()
 }
 
 // failed says that a call as a whole came to nothing.

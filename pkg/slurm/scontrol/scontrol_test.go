@@ -141,3 +141,7 @@ func TestShortenThenExpand(t *testing.T) {
 		}
 	})
 }
+
+func TestManual(t *testing.T) {
+	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", append([]lists.Command{Lists()}, Keywords()...)...)
+}

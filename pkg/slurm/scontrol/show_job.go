@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -171,10 +172,10 @@ func (c *call) resourceLines(s *shownJob) []string {
 // jobCards is which cards a job has on each node, of --details. Cards are named by UUID
 // where Slurm writes their numbers.
 func jobCards(j *api.Job, cards int64) []string {
-	if cards == 0 {
-		return []string{"JOB_GRES=(null)"}
+	lines := []string{"JOB_GRES=(null)"}
+	if cards > 0 {
+		lines[0] = fmt.Sprintf("JOB_GRES=gpu:%d", cards)
 	}
-	lines := []string{fmt.Sprintf("JOB_GRES=gpu:%d", cards)}
 	for _, n := range j.Nodes {
 		var uuids []string
 		ranks := 0
@@ -189,7 +190,11 @@ func jobCards(j *api.Job, cards int64) []string {
 			}
 		}
 		mem := j.MemoryPerNode + int64(ranks)*j.MemoryBytes
-		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=gpu:%d(UUID:%s)", n, mem>>20, len(uuids), strings.Join(uuids, ",")))
+		gres := ""
+		if len(uuids) > 0 {
+			gres = fmt.Sprintf("gpu:%d(UUID:%s)", len(uuids), strings.Join(uuids, ","))
+		}
+		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=%s", n, mem>>20, gres))
 	}
 	return lines
 }
@@ -202,7 +207,7 @@ func (s *shownJob) arrayText() string {
 	task := strconv.Itoa(*j.ArrayIndex)
 	throttle := ""
 	if s.folded != nil {
-		task = ranges(s.folded)
+		task = jobfield.IndexRanges(s.folded)
 	}
 	if j.ArrayLimit > 0 {
 		throttle = fmt.Sprintf("ArrayTaskThrottle=%d ", j.ArrayLimit)
@@ -211,24 +216,6 @@ func (s *shownJob) arrayText() string {
 		}
 	}
 	return fmt.Sprintf("ArrayJobId=%d ArrayTaskId=%s %s", j.ArrayJobID, task, throttle)
-}
-
-// ranges writes indices as 0-3,5.
-func ranges(idx []int) string {
-	var parts []string
-	for i := 0; i < len(idx); {
-		k := i
-		for k+1 < len(idx) && idx[k+1] == idx[k]+1 {
-			k++
-		}
-		part := strconv.Itoa(idx[i])
-		if k > i {
-			part += "-" + strconv.Itoa(idx[k])
-		}
-		parts = append(parts, part)
-		i = k + 1
-	}
-	return strings.Join(parts, ",")
 }
 
 // stateName is Slurm's word for a state.

@@ -278,10 +278,11 @@ func (c *call) badValue(err error) int {
 
 // sayUpdated says why a job was not changed; what Slurm has no words for in gangd's.
 func (c *call) sayUpdated(job string, err error) {
-	text := words(err)
-	if strings.HasPrefix(text, "no partition ") {
-		text = slurmErrors[errPartition]
+	if !slurms(err) {
+		c.errorf("%v", err)
+		return
 	}
+	text := words(err)
 	if strings.Contains(job, "_") {
 		c.say("%s: %s", job, text)
 		return
@@ -332,11 +333,11 @@ func (c *call) movedLimit(q api.JobQuery, delta time.Duration) (time.Duration, e
 	case len(reply.Jobs) == 0:
 		return 0, api.Errorf(api.CodeNotFound, "no such job")
 	case reply.Jobs[0].TimeLimitSeconds == 0:
-		return 0, api.Errorf(api.CodeInvalid, "Invalid time limit specified: it has none that could be moved")
+		return 0, &inSlurmsWords{"Invalid time limit specified (it has none that could be moved)"}
 	}
 	d := time.Duration(reply.Jobs[0].TimeLimitSeconds)*time.Second + delta
 	if d <= 0 {
-		return 0, api.Errorf(api.CodeInvalid, "Invalid time limit specified: %s is left", d)
+		return 0, &inSlurmsWords{fmt.Sprintf("Invalid time limit specified (%s would be left)", d)}
 	}
 	return d, nil
 }
@@ -349,7 +350,7 @@ func (c *call) knownPartition(names string) error {
 	}
 	for _, name := range strings.Split(names, ",") {
 		if !slices.ContainsFunc(reply.Partitions, func(p api.Partition) bool { return p.Name == name }) {
-			return api.Errorf(api.CodeInvalid, "%s", slurmErrors[errPartition])
+			return &inSlurmsWords{slurmErrors[errPartition]}
 		}
 	}
 	return nil
@@ -431,7 +432,7 @@ func (c *call) setNodes(names []string, state, reason string) int {
 	}
 	if known, err := c.knownNodes(names); err != nil || !known {
 		if err == nil {
-			err = api.Errorf(api.CodeInvalid, "%s", slurmErrors[errNode])
+			err = &inSlurmsWords{slurmErrors[errNode]}
 		}
 		return c.failed("slurm_update error", err)
 	}

@@ -52,8 +52,8 @@ func nodeObject(n *api.Node) document.Object {
 		resv += ",gres/gpu=" + strconv.Itoa(len(n.Cards))
 	}
 	used := ""
-	if n.CPUsUsed > 0 {
-		used = "cpu=" + strconv.Itoa(n.CPUsUsed)
+	if usedCPUs(n) > 0 {
+		used = "cpu=" + strconv.Itoa(usedCPUs(n))
 	}
 	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores", 1,
 		"cpu_binding", 0, "cpu_load", 0, "extra", "", "free_memory", max(memoryOf(n)-memoryUsedOf(n), 0), "cpus", n.CPUs, "last_busy", unix(n.LastSeen),
@@ -62,8 +62,8 @@ func nodeObject(n *api.Node) document.Object {
 		"state", st.base, "state_flags", flags, "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
 		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", unix(n.LostSince),
 		"reason_set_by_user", nil, "slurmd_start_time", 0, "sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", resv,
-		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", n.CPUsUsed, "idle_cpus", max(n.CPUs-n.CPUsUsed, 0),
-		"tres_used", used, "tres_weighted", float64(n.CPUsUsed))
+		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n), "idle_cpus", max(n.CPUs-usedCPUs(n), 0),
+		"tres_used", used, "tres_weighted", float64(usedCPUs(n)))
 }
 
 func joined(words []string) string {

@@ -48,7 +48,7 @@ func (r *record) uses(cpus bool) (a, i, o int) {
 			used = 1
 		}
 		if cpus {
-			used, total = min(n.CPUsUsed, n.CPUs), n.CPUs
+			used, total = usedCPUs(n), n.CPUs
 		}
 		x, y, z := stateOf(n).use(used, total)
 		a, i, o = a+x, i+y, o+z

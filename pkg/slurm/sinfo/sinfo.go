@@ -124,7 +124,7 @@ func (s *sinfo) shown(reply *api.NodesReply) string {
 func (s *sinfo) line(reply *api.NodesReply) column.Line[*record] {
 	bad := func(what string) {
 		if !s.told {
-			s.Errorf("sinfo", "Invalid node format specification: %s", what)
+			fmt.Fprintf(s.Err, "Invalid node format specification: %s\n", what) // without the name, as sinfo does
 		}
 	}
 	defer func() { s.told = true }()

@@ -19,7 +19,7 @@ type nodeState struct {
 func stateOf(n *api.Node) nodeState {
 	s := nodeState{base: "idle"}
 	switch {
-	case n.CPUs > 0 && n.CPUsUsed >= n.CPUs:
+	case n.CPUs > 0 && usedCPUs(n) >= n.CPUs:
 		s.base = "allocated"
 	case n.CPUsUsed > 0 || len(n.Jobs) > 0:
 		s.base = "mixed"
@@ -35,6 +35,14 @@ func stateOf(n *api.Node) nodeState {
 		s.drain = true
 	}
 	return s
+}
+
+// usedCPUs is how many CPUs nobody else can have.
+func usedCPUs(n *api.Node) int {
+	if n.Exclusive {
+		return n.CPUs
+	}
+	return min(n.CPUsUsed, n.CPUs)
 }
 
 // long is the state as %T writes it, compact as %t.

@@ -57,7 +57,7 @@ func jobObject(r *jobfield.Row) document.Object {
 	}
 	named := func(name string) string { return jobfield.Squeue.Name(name).Text(r) }
 	o := document.Of(
-		"account", r.Account, "accrue_time", unix(r.EligibleTime), "admin_comment", "",
+		"account", r.Account, "accrue_time", unix(jobfield.Eligible(r)), "admin_comment", "",
 		"array_job_id", r.ArrayJobID, "array_task_id", arrayTaskID(r), "array_max_tasks", r.ArrayLimit,
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", true,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", "gangd",
@@ -65,7 +65,7 @@ func jobObject(r *jobfield.Row) document.Object {
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", nil, "billable_tres", float64(jobfield.CPUs(r)),
 		"cpus_per_task", orNil(r.CPUsPerRank), "cpu_frequency_minimum", nil, "cpu_frequency_maximum", nil,
 		"cpu_frequency_governor", nil, "cpus_per_tres", "", "deadline", unix(r.Deadline), "delay_boot", 0,
-		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", unix(r.EligibleTime),
+		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", unix(jobfield.Eligible(r)),
 		"end_time", unix(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", waitStatus(r),
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
 		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID), "job_id", jobfield.JobID(r),

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
@@ -77,7 +78,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		return nil
 	}},
 	{Long: "jobs", Short: 'j', Arg: getopt.Optional, List: lists.Exact, Text: "these jobs, elements (12_3) and parts (12_[1-3]) of arrays", Set: func(c *choices, v string, _ bool) error {
-		c.jobFlag, c.jobs = true, splitIDs(v)
+		c.jobFlag, c.jobs = true, slurm.SplitIDs(v)
 		return nil
 	}},
 	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: flag(func(c *choices) *bool { return &c.json })},
@@ -118,26 +119,6 @@ func leadingNumber(s string) int {
 	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	v, _ := strconv.Atoi(s[:n])
 	return v
-}
-
-// splitIDs cuts at commas that are not inside brackets.
-func splitIDs(v string) []string {
-	var out []string
-	depth, from := 0, 0
-	for i := range len(v) + 1 {
-		switch {
-		case i == len(v) || v[i] == ',' && depth == 0:
-			if id := strings.TrimSpace(v[from:i]); id != "" {
-				out = append(out, id)
-			}
-			from = i + 1
-		case v[i] == '[':
-			depth++
-		case v[i] == ']':
-			depth--
-		}
-	}
-	return out
 }
 
 // environment is squeue's variables, each with the choice it stands for where no option was

@@ -17,7 +17,7 @@ import (
 
 // select_ makes the query of the choices.
 func (q *squeue) select_(ctx context.Context, c *client.Client) error {
-	q.query = api.JobQuery{Accounts: q.accounts, Names: q.names, Partitions: q.partitions}
+	q.query = api.JobQuery{Accounts: q.accounts, Names: q.names}
 	var err error
 	if q.query.States, q.query.All, err = States(q.states); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 	}
 	q.selectUsers()
 	for _, id := range q.jobs {
-		refs, err := api.ParseJobRefs(withoutLimit(id))
+		refs, err := api.ParseJobRefs(slurm.WithoutLimit(id))
 		if err != nil || strings.HasPrefix(id, "@") {
 			return fmt.Errorf("Invalid job id: %s", id)
 		}
@@ -37,15 +37,6 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 		q.query.Nodes, err = q.knownNodes(ctx, c)
 	}
 	return err
-}
-
-// withoutLimit drops the %4 of 12_[0-15%4], which squeue prints and people copy.
-func withoutLimit(id string) string {
-	head, tail, ok := strings.Cut(id, "%")
-	if !ok {
-		return id
-	}
-	return head + strings.TrimLeft(tail, "0123456789")
 }
 
 // selectUsers looks users up as squeue does, on this host: one that is not known is said, and

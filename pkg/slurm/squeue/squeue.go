@@ -63,7 +63,7 @@ func Run(args []string, s slurm.Streams) int {
 // values are optional: people write both, and squeue reads both.
 func (q *squeue) behind(rest []string) []string {
 	if q.jobFlag && q.jobs == nil && len(rest) > 0 {
-		q.jobs, rest = splitIDs(rest[0]), rest[1:]
+		q.jobs, rest = slurm.SplitIDs(rest[0]), rest[1:]
 	}
 	if q.stepFlag && q.steps == nil && len(rest) > 0 {
 		q.steps, rest = cmdline.Split(rest[0]), rest[1:]
@@ -217,7 +217,16 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 	if !q.query.All && len(ask.States) == 0 {
 		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
 	}
+	if len(q.partitions) > 0 {
+		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return !q.inPartition(&j) })
+	}
 	return reply.Jobs, nil
+}
+
+// inPartition is asked here and not of the controller, which refuses a partition that it does
+// not have; squeue shows nothing for it.
+func (q *squeue) inPartition(j *api.Job) bool {
+	return slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(q.partitions, p) })
 }
 
 // nothing reports that what was asked for can't be had by any job.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gangd/pkg/api"
@@ -43,6 +44,7 @@ type Options struct {
 	Say       io.Writer // for messages
 	OnlyTask  int       // whose output is shown, -1: everybody's
 	OnlyErr   int
+	QuitOnInt bool // the first Ctrl-C ends the step
 
 	// Began is called when the step has its number.
 	Began func(*api.StepReply)
@@ -70,6 +72,7 @@ type Step struct {
 	out     sync.Mutex // one write at a time
 	running sync.WaitGroup
 	tally   tally
+	active  atomic.Int64 // when something was typed or shown last, in Unix nanoseconds
 	ctrlC   []time.Time
 }
 

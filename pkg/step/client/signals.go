@@ -52,6 +52,9 @@ func (s *Step) interrupted() {
 	s.aborting = s.aborting || again
 	s.mu.Unlock()
 	switch {
+	case s.o.QuitOnInt && !aborting && !again:
+		s.say("forcing job termination")
+		s.Kill(s.isKilled())
 	case aborting:
 		s.say("forcing job termination")
 		s.Kill(s.isKilled())

@@ -19,6 +19,7 @@ func (s *Step) write(f wire.Frame) {
 	if f.Type == wire.Errors {
 		w, only = s.o.Stderr, s.o.OnlyErr
 	}
+	s.active.Store(time.Now().UnixNano())
 	s.toViewers(f.Type, f.Task, f.Data)
 	if only >= 0 && int(f.Task) != only {
 		return
@@ -49,6 +50,7 @@ func (s *Step) feed(ctx context.Context) {
 		buf := make([]byte, wire.MaxData/2)
 		for {
 			n, err := s.o.Stdin.Read(buf)
+			s.active.Store(time.Now().UnixNano())
 			if n > 0 && !s.send(ctx, wire.Input, buf[:n]) {
 				return
 			}

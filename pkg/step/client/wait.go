@@ -81,6 +81,7 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Stop(signals)
 	begun := time.Now()
+	s.active.Store(begun.UnixNano())
 	told := map[uint32]bool{}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -132,6 +133,7 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 				return 0, err
 			}
 			s.checkWait()
+			s.checkIdle()
 		}
 	}
 }
@@ -205,6 +207,16 @@ func (s *Step) checkWait() {
 		s.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int(s.reply.Allocation.Grace/time.Second)+2)
 		s.Kill(false)
 	}
+}
+
+// checkIdle ends a step at which nobody types and that shows nothing (--idle-timeout).
+func (s *Step) checkIdle() {
+	if s.o.Idle <= 0 || s.isKilled() || time.Since(time.Unix(0, s.active.Load())) < s.o.Idle {
+		return
+	}
+	s.error("StepId=%s: nothing was typed or shown for %s; ending it", s.text(), s.o.Idle)
+	s.forward("HUP") // a shell at a terminal takes no TERM
+	s.Kill(false)
 }
 
 // states says how the tasks are.

@@ -51,6 +51,7 @@ type launcher struct {
 // Main runs the launcher of one step and returns its exit status.
 func Main() int {
 	l := &launcher{shim: os.NewFile(shim.LauncherFD, "shim"), children: make(chan struct{})}
+	unix.CloseOnExec(shim.LauncherFD) // a task must not speak for its launcher
 	deafen()
 	if err := proc.Subreaper(); err != nil {
 		return l.last(api.StepActual{ExitCode: 1, Error: err.Error()})

@@ -48,6 +48,7 @@ type data struct {
 	Epochs          map[int64]map[int][]byte
 	Steps           map[int64]map[int][]byte // ended ones, by job, and epoch with number
 	Nodes           map[string][]byte
+	Reservations    map[string][]byte
 	Events          []eventRow // by Seq
 	Checkpoints     map[int64]checkpoints
 	Releases        []store.Release // oldest first
@@ -74,6 +75,7 @@ func newData() data {
 		NextID: 1, NextSeq: 1,
 		Specs: make(map[string][]byte), Jobs: make(map[int64]jobRow), Ranks: make(map[int64]map[int][]byte),
 		Epochs: make(map[int64]map[int][]byte), Steps: make(map[int64]map[int][]byte), Nodes: make(map[string][]byte), Checkpoints: make(map[int64]checkpoints),
+		Reservations: make(map[string][]byte),
 	}
 }
 
@@ -125,7 +127,7 @@ func (d *Disk) Clone() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.d
-	c.Specs, c.Jobs, c.Nodes = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes)
+	c.Specs, c.Jobs, c.Nodes, c.Reservations = maps.Clone(c.Specs), maps.Clone(c.Jobs), maps.Clone(c.Nodes), maps.Clone(c.Reservations)
 	c.Ranks, c.Epochs, c.Steps = cloneTwo(c.Ranks), cloneTwo(c.Epochs), cloneTwo(c.Steps)
 	c.Checkpoints = make(map[int64]checkpoints, len(d.d.Checkpoints))
 	for job, epochs := range d.d.Checkpoints {
@@ -210,7 +212,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return 0, s.dead
 	}
 	nextID, nextSeq := max(d.d.NextID, ch.NextID), max(d.d.NextSeq, ch.NextSeq)
-	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Events)+len(ch.Steps) == 0 && ch.Claims == nil && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
+	if len(ch.Jobs)+len(ch.Ranks)+len(ch.Epochs)+len(ch.Nodes)+len(ch.Reservations)+len(ch.Events)+len(ch.Steps) == 0 && ch.Claims == nil && nextID == d.d.NextID && nextSeq == d.d.NextSeq {
 		return d.d.Lineage, nil
 	}
 	if d.full && d.d.hasNewJobs(ch) {
@@ -306,6 +308,17 @@ func (b *batch) encode(ch *gang.Changes, d *data) error {
 			return err
 		}
 		b.add(func(d *data) { d.Nodes[n.Name] = enc })
+	}
+	for _, r := range ch.Reservations {
+		if r.R == nil {
+			b.add(func(d *data) { delete(d.Reservations, r.Name) })
+			continue
+		}
+		enc, err := row.Reservation(r.R)
+		if err != nil {
+			return err
+		}
+		b.add(func(d *data) { d.Reservations[r.Name] = enc })
 	}
 	return b.events(ch, d)
 }

@@ -94,6 +94,13 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Saved, error) {
 			}
 			out.Nodes = append(out.Nodes, n)
 		}
+		for _, name := range slices.Sorted(maps.Keys(d.Reservations)) {
+			r, err := row.DecodeReservation(name, d.Reservations[name])
+			if err != nil {
+				return err
+			}
+			out.Reservations = append(out.Reservations, r)
+		}
 		return nil
 	})
 	if err != nil {

@@ -18,6 +18,8 @@ type statements struct {
 	rank, rankGone          *statement
 	epoch, node, event      *statement
 	piece, checkpoint       *statement
+	reservation             *statement
+	reservationGone         *statement
 	release, specGone       *statement
 	step, run, claims       *statement
 }
@@ -45,6 +47,8 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
 		{&st.checkpoint, 7, "INSERT INTO checkpoint (id, job, epoch, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.release, 4, "INSERT OR REPLACE INTO release (job, epoch, name, keys) VALUES (?, ?, ?, ?)"},
+		{&st.reservation, 2, "INSERT INTO reservation (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.reservationGone, 1, "DELETE FROM reservation WHERE name = ?"},
 		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
 		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
@@ -121,7 +125,7 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 
 // rows counts what a batch writes.
 func rows(ch *gang.Changes) int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Events) + len(ch.Steps)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events) + len(ch.Steps)
 	if ch.Claims != nil {
 		n++
 	}
@@ -194,6 +198,9 @@ func (s *Store) batch(ch *gang.Changes) error {
 			return err
 		}
 	}
+	if err := s.reservations(ch); err != nil {
+		return err
+	}
 	if ch.Claims != nil {
 		if err := s.st.claims.run(string(ch.Claims)); err != nil {
 			return err
@@ -206,6 +213,25 @@ func (s *Store) batch(ch *gang.Changes) error {
 			return err
 		}
 		if err := s.st.event.run(e.Seq, e.JobID, string(data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) reservations(ch *gang.Changes) error {
+	for _, r := range ch.Reservations {
+		if r.R == nil {
+			if err := s.st.reservationGone.run(r.Name); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := row.Reservation(r.R)
+		if err != nil {
+			return err
+		}
+		if err := s.st.reservation.run(r.Name, string(data)); err != nil {
 			return err
 		}
 	}

@@ -74,21 +74,35 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Saved, error) {
 				out.Keys[j.Key] = j.ID
 			}
 		}
-		return r.each(func(scan func(...any) error) error {
-			var name string
-			var data sql.RawBytes
-			if err := scan(&name, &data); err != nil {
-				return err
-			}
+		if err := r.named(func(name string, data []byte) error {
 			n, err := row.DecodeNode(name, data)
 			out.Nodes = append(out.Nodes, n)
 			return err
-		}, "SELECT name, data FROM node ORDER BY name")
+		}, "SELECT name, data FROM node ORDER BY name"); err != nil {
+			return err
+		}
+		return r.named(func(name string, data []byte) error {
+			one, err := row.DecodeReservation(name, data)
+			out.Reservations = append(out.Reservations, one)
+			return err
+		}, "SELECT name, data FROM reservation ORDER BY name")
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	return out, nil
+}
+
+// named is each for rows of a name and what is stored under it.
+func (r *reader) named(f func(name string, data []byte) error, query string) error {
+	return r.each(func(scan func(...any) error) error {
+		var name string
+		var data sql.RawBytes
+		if err := scan(&name, &data); err != nil {
+			return err
+		}
+		return f(name, data)
+	}, query)
 }
 
 // jobs reads jobs whole. The condition and the tail are ours, never a caller's text. The

@@ -33,6 +33,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"an empty store", testEmpty},
 		{"a job comes back as it was committed", testJob},
 		{"nodes come back", testNodes},
+		{"reservations come back", testReservations},
 		{"elements of an array share one spec", testSharedSpec},
 		{"ranks are written one by one", testRanks},
 		{"ended jobs leave Load but not the store", testPurged},
@@ -202,6 +203,19 @@ func testJob(t *testing.T, p Place) {
 		t.Errorf("the submit time came back as %v, was %v", got.Submit, T0)
 	}
 	mustVerify(t, s)
+}
+
+func testReservations(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	a := &api.Reservation{Name: "a", Start: T0, End: T0.Add(time.Hour), Nodes: []string{"n1", "n2"}, Users: []string{"ada"},
+		Accounts: []string{"vision"}, Flags: []api.ReservationFlag{api.FlagDaily}, By: "root"}
+	b := &api.Reservation{Name: "b", Start: T0, End: T0.Add(2 * time.Hour), Nodes: []string{"n3"}, Flags: []api.ReservationFlag{api.FlagMaint}}
+	mustCommit(t, s, &gang.Changes{Reservations: []gang.ReservationRow{{Name: "b", R: b}, {Name: "a", R: a}}})
+	same(t, "reservations", mustLoad(t, s, time.Time{}).Reservations, []*api.Reservation{a, b})
+	later := *a
+	later.End = T0.Add(3 * time.Hour)
+	mustCommit(t, s, &gang.Changes{Reservations: []gang.ReservationRow{{Name: "a", R: &later}, {Name: "b"}}})
+	same(t, "reservations after a change", mustLoad(t, s, time.Time{}).Reservations, []*api.Reservation{&later})
 }
 
 func testNodes(t *testing.T, p Place) {

@@ -1,0 +1,179 @@
+package gang
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+func (b *bench) reservation(name string, from, length time.Duration, nodes []string, flags ...api.ReservationFlag) api.Reservation {
+	start := b.now.Wall.Add(from)
+	r := api.Reservation{Name: name, Start: start, End: start.Add(length), Nodes: nodes, Users: []string{"bob"}, Flags: flags}
+	return r
+}
+
+func timed(size int, limit time.Duration) *api.Spec {
+	s := specOf(size)
+	s.TimeLimit = limit
+	return s
+}
+
+func TestAReservationBarsOthers(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"})})
+	short, long, none := b.submit(timed(1, 50*time.Minute)), b.submit(timed(1, time.Hour)), b.submit(specOf(1))
+	for _, id := range []int64{long, none} {
+		out := b.step(b.spread(id))
+		if want := "node n1 is reserved: talk from 2026-03-01T13:00:00Z to 2026-03-01T14:00:00Z"; out.Refused == nil || out.Refused.Message != want {
+			t.Errorf("job %d: %+v, want %q", id, out.Refused, want)
+		}
+	}
+	b.start(short)
+	// It could be in the way then.
+	out := b.step(Update{Job: short, TimeLimit: new(2 * time.Hour)})
+	if want := "job 1 is on n1, which is reserved from 2026-03-01T13:00:00Z on: talk"; out.Refused == nil || out.Refused.Message != want || out.Refused.Hint != "at most --time=59 (minutes)" {
+		t.Errorf("%+v", out.Refused)
+	}
+	b.must(Update{Job: short, TimeLimit: new(40 * time.Minute)})
+	b.must(DropReservation{Name: "talk"})
+	b.must(Update{Job: short, TimeLimit: new(2 * time.Hour)})
+}
+
+func TestWaitingForAReservation(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"}, api.FlagDaily)})
+	s := specOf(1)
+	s.Reservation = "talk"
+	mine := b.must(Submit{Spec: s, SpecHash: "h", User: "bob", Partition: "main"}).JobIDs[0]
+	other := b.submit(s)
+	if b.w.Candidate(mine) != nil {
+		t.Error("a candidate before its reservation begins")
+	}
+	b.after(time.Hour)
+	if b.w.Candidate(mine) == nil || b.w.Candidate(other) != nil {
+		t.Error("who is of it may start when it begins, nobody else")
+	}
+	ids, room := b.w.TakeQueue()
+	if !room || len(ids) != 2 {
+		t.Errorf("a planner is told of %v, %v", ids, room)
+	}
+	b.after(time.Hour)
+	r := b.w.Reservations()[0]
+	if b.w.Candidate(mine) != nil || !r.Start.Equal(epoch0.Add(25*time.Hour)) || !r.End.Equal(epoch0.Add(26*time.Hour)) {
+		t.Errorf("after its end the next day's: %+v", r)
+	}
+	// A restart in the middle of the next one.
+	b.after(23*time.Hour + time.Minute)
+	b.reborn(0)
+	b.hello("n1")
+	b.hello("n2")
+	if b.w.Candidate(mine) == nil {
+		t.Error("a restarted controller has forgotten that it goes on")
+	}
+	b.must(b.spread(mine))
+	b.must(DropReservation{Name: "talk"})
+	if b.w.Candidate(other) != nil {
+		t.Error("a candidate without its reservation")
+	}
+}
+
+func TestReservationsThatCanNotBe(t *testing.T) {
+	b := newBench(t, 2)
+	forever, hour := b.submit(specOf(1)), b.submit(timed(2, time.Hour))
+	b.start(forever)
+	b.start(hour)
+	b.must(PutReservation{R: b.reservation("night", 2*time.Hour, time.Hour, []string{"n2"}, api.FlagDaily)})
+	with := func(r api.Reservation, change func(*api.Reservation)) api.Reservation { change(&r); return r }
+	soon := b.reservation("talk", time.Minute, time.Hour, []string{"n1", "n2"})
+	for _, tt := range []struct {
+		r    api.Reservation
+		want string
+	}{
+		{soon, "jobs 1, 2 are on these nodes and may run without a limit"},
+		{with(soon, func(r *api.Reservation) { r.Nodes = []string{"n2"} }), "job 2 is on these nodes and may run until 2026-03-01T13:00:15Z"},
+		{with(soon, func(r *api.Reservation) { r.End = r.Start }), "reservation talk would end at 2026-03-01T12:01:00Z, which is not after its start at 2026-03-01T12:01:00Z"},
+		{with(soon, func(r *api.Reservation) { r.Users = nil }), "reservation talk is for nobody"},
+		{with(soon, func(r *api.Reservation) { r.Nodes = []string{"n9"} }), `no node "n9"`},
+		{with(soon, func(r *api.Reservation) { r.Name = "night" }), "there is a reservation night already"},
+		{b.reservation("talk", 26*time.Hour+30*time.Minute, time.Hour, []string{"n2"}),
+			"reservation night has n2 from 2026-03-01T14:00:00Z to 2026-03-01T15:00:00Z already"},
+		{b.reservation("talk", 50*time.Hour, 25*time.Hour, []string{"n1"}, api.FlagDaily), "reservation talk lasts 25h0m0s, longer than the 24h0m0s until its next one"},
+	} {
+		if out := b.step(PutReservation{R: tt.r}); out.Refused == nil || out.Refused.Message != tt.want {
+			t.Errorf("%+v\nwant %s", out.Refused, tt.want)
+		}
+	}
+	b.must(PutReservation{R: with(soon, func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagIgnoreJobs} })})
+	b.must(PutReservation{R: b.reservation("fans", 2*time.Hour, time.Hour, []string{"n2"}, api.FlagMaint)})
+	b.after(5 * time.Minute)
+	b.state(forever, api.JobRunning)
+	if out := b.step(PutReservation{R: b.reservation("none", time.Hour, time.Hour, []string{"n1"}), Old: true}); out.Refused == nil || out.Refused.Hint != "reservations are fans, night, talk" {
+		t.Errorf("%+v", out.Refused)
+	}
+}
+
+// Two gangs outlast the start of a maintenance that drains: the one with a notice is told so
+// much earlier; a third that will have ended by itself is let be.
+func TestAReservationEmptiesItsNodes(t *testing.T) {
+	b := newBench(t, 1)
+	plain, short := b.submit(specOf(1)), b.submit(timed(1, 90*time.Second))
+	s := specOf(1)
+	s.Notice = &api.Notice{Signal: "USR1", Lead: 20 * time.Second}
+	noticed := b.submit(s)
+	for _, id := range []int64{plain, short, noticed} {
+		b.start(id)
+	}
+	b.must(PutReservation{R: b.reservation("fans", 2*time.Minute, time.Hour, []string{"n1"}, api.FlagMaint, api.FlagDrain)})
+	b.after(99 * time.Second)
+	b.state(noticed, api.JobRunning)
+	b.after(time.Second)
+	d := b.w.Job(noticed).Drain
+	if d == nil || d.Cause != api.CauseRequeued || d.Lead != 20*time.Second || d.Text != "node n1 is to be empty by 2026-03-01T12:02:00Z for reservation fans" {
+		t.Fatalf("%+v", d)
+	}
+	b.state(plain, api.JobRunning)
+	b.after(20 * time.Second)
+	if b.w.Job(plain).Drain == nil || b.w.Job(short).Drain != nil && b.w.Job(short).Drain.Cause != api.CauseTimeout {
+		t.Errorf("%+v, %+v", b.w.Job(plain).Drain, b.w.Job(short).Drain)
+	}
+	b.ack(plain)
+	b.state(plain, api.JobPending)
+	if out := b.step(b.spread(plain)); out.Refused == nil || !strings.HasPrefix(out.Refused.Message, "node n1 is reserved: fans") {
+		t.Errorf("%+v", out)
+	}
+	b.after(time.Hour)
+	if len(b.w.Reservations()) != 0 {
+		t.Error("it is over and still there")
+	}
+	b.must(b.spread(plain))
+}
+
+// Two that come again meet when any of their days do.
+func TestReservationsMeet(t *testing.T) {
+	at := func(day, hour, hours int, flags ...api.ReservationFlag) *api.Reservation {
+		start := epoch0.AddDate(0, 0, day).Add(time.Duration(hour) * time.Hour)
+		return &api.Reservation{Start: start, End: start.Add(time.Duration(hours) * time.Hour), Flags: flags}
+	}
+	for i, tt := range []struct {
+		a, b *api.Reservation
+		want bool
+	}{
+		{at(0, 1, 2), at(0, 3, 2), false},
+		{at(0, 1, 3), at(0, 3, 2), true},
+		{at(0, 1, 2, api.FlagDaily), at(9, 2, 2), true},
+		{at(0, 1, 2, api.FlagDaily), at(9, 3, 2), false},
+		{at(9, 1, 2, api.FlagDaily), at(0, 1, 2), false},
+		{at(0, 1, 2, api.FlagDaily), at(3, 2, 1, api.FlagWeekly), true},
+		{at(0, 1, 2, api.FlagWeekly), at(3, 2, 1, api.FlagWeekly), false},
+		{at(0, 1, 2, api.FlagWeekly), at(14, 2, 1, api.FlagWeekly), true},
+		{at(0, 1, 2, api.FlagWeekly), at(3, 2, 1, api.FlagDaily), true},
+		{at(0, 22, 4, api.FlagDaily), at(5, 1, 1, api.FlagDaily), true},
+		{at(0, 22, 4, api.FlagDaily), at(5, 3, 1, api.FlagDaily), false},
+	} {
+		if meet(tt.a, tt.b) != tt.want || meet(tt.b, tt.a) != tt.want {
+			t.Errorf("%d: %+v and %+v: want %v", i, tt.a, tt.b, tt.want)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package rpc
+
+import (
+	"net/http"
+
+	"gangd/pkg/api"
+	"gangd/pkg/auth"
+)
+
+func (s *Server) reservations(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+	list, err := s.Engine.Reservations(r.URL.Query()["name"]...)
+	if err != nil {
+		return err
+	}
+	return reply(w, api.ReservationsReply{SchemaVersion: api.SchemaVersion, Reservations: list})
+}
+
+func (s *Server) reserve(change bool) handler {
+	return func(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+		var req api.ReservationRequest
+		if err := read(r, &req); err != nil {
+			return err
+		}
+		if change {
+			req.Name = r.PathValue("name")
+		}
+		out, err := s.Engine.Reserve(r.Context(), &req, change, caller(id))
+		if err != nil {
+			return err
+		}
+		return reply(w, api.ReservationsReply{SchemaVersion: api.SchemaVersion, Reservations: []api.Reservation{*out}})
+	}
+}
+
+func (s *Server) unreserve(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	if err := s.Engine.Unreserve(r.Context(), r.PathValue("name"), caller(id)); err != nil {
+		return err
+	}
+	return reply(w, struct{}{})
+}

@@ -1,0 +1,483 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/cluster"
+)
+
+// Window is a reservation: nodes that from Start to End are only for gangs that asked for it
+// by name. A gang of others starts there only when it has ended before.
+type Window struct {
+	Name       string
+	Nodes      []string // sorted
+	Start, End time.Time
+	// Every is after which time it comes again, for ever; 0: it does not.
+	Every time.Duration
+	// Free is when who is not of it has to have ended at the latest by his time limit: so
+	// much before Start as a gang may take to begin.
+	Free  time.Time
+	Maint bool // of maintenance
+}
+
+// WordReservation is the reason of gangs that asked for a reservation.
+const WordReservation = "Reservation"
+
+// windows is the reservations of a view, nil when there are none.
+type windows struct {
+	list  []Window // by Free
+	on    []map[int]bool
+	cards []int          // in all, by place in list
+	of    map[string]int // by name
+	nodes int
+	masks map[maskKey][]bool
+}
+
+type maskKey struct {
+	own   string
+	first int // so many of the list
+}
+
+func newWindows(v *View, now time.Time) *windows {
+	if len(v.Windows) == 0 {
+		return nil
+	}
+	w := &windows{of: map[string]int{}, nodes: len(v.Nodes), masks: map[maskKey][]bool{}}
+	for _, one := range v.Windows {
+		if one.End.After(now) {
+			w.list = append(w.list, one)
+		}
+	}
+	slices.SortFunc(w.list, func(a, b Window) int { return cmp.Or(a.Free.Compare(b.Free), strings.Compare(a.Name, b.Name)) })
+	for i := range w.list {
+		w.of[w.list[i].Name] = i
+		on, cards := map[int]bool{}, 0
+		for at, n := range v.Nodes {
+			if _, in := slices.BinarySearch(w.list[i].Nodes, n.Name); in {
+				on[at] = true
+				cards += len(n.Cards)
+			}
+		}
+		w.on, w.cards = append(w.on, on), append(w.cards, cards)
+	}
+	return w
+}
+
+// ownOf is the reservation that a gang asked for.
+func ownOf(c *Candidate) string { return c.Ask.Spec.Reservation }
+
+// span is how long the nodes of a gang are not free after its start, at the longest; 0:
+// nobody knows.
+func span(c *Candidate, limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return limit + max(c.Stop, c.Ask.Spec.GraceMax)
+}
+
+// shut marks the nodes on which a gang that starts now and has ended by then would be, or
+// come, into a reservation of others, and those that its own does not have.
+func (w *windows) shut(c *Candidate, end time.Time) []bool {
+	if end != never {
+		end = end.Add(max(0, c.Ask.Spec.GraceMax-c.Stop))
+	}
+	k := maskKey{own: ownOf(c)}
+	for k.first < len(w.list) && w.list[k.first].Free.Before(end) {
+		k.first++
+	}
+	mask, known := w.masks[k]
+	if known {
+		return mask
+	}
+	mask = make([]bool, w.nodes)
+	if k.own != "" {
+		i, has := w.of[k.own]
+		for at := range mask {
+			mask[at] = !has || !w.on[i][at]
+		}
+	}
+	for i := range k.first {
+		if w.list[i].Name != k.own {
+			for at := range w.on[i] {
+				mask[at] = true
+			}
+		}
+	}
+	w.masks[k] = mask
+	return mask
+}
+
+// open is the first time from t on at which a gang of this span may start on a node; zero:
+// never.
+func (w *windows) open(c *Candidate, at int, t time.Time, span time.Duration) time.Time {
+	own := ownOf(c)
+	if i, has := w.of[own]; own != "" && (!has || !w.on[i][at]) {
+		return time.Time{}
+	}
+	// Each round passes one occurrence. Reservations that leave no room between them are
+	// given up: nobody waits for years.
+	for range 64 {
+		moved := false
+		for i := range w.list {
+			x := &w.list[i]
+			if x.Name == own || !w.on[i][at] {
+				continue
+			}
+			if by := x.passes(t, span); by.IsZero() {
+				return by
+			} else if by.After(t) {
+				t, moved = by, true
+			}
+		}
+		if !moved {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// passes is the first time from t on at which a gang of this span is not in the way of an
+// occurrence; zero: never.
+func (x *Window) passes(t time.Time, span time.Duration) time.Time {
+	free, end := x.Free, x.End
+	if x.Every > 0 {
+		if span == 0 || span > x.Every-end.Sub(free) {
+			return time.Time{}
+		}
+		// To the first occurrence that is not over at t.
+		if over := t.Sub(end); over >= 0 {
+			n := over/x.Every + 1
+			free, end = free.Add(n*x.Every), end.Add(n*x.Every)
+		}
+	}
+	if !end.After(t) || span > 0 && !t.Add(span).After(free) {
+		return t
+	}
+	return end
+}
+
+// seen is a level as a gang sees it that starts now and has ended by then: without the
+// nodes that are shut to it.
+func (pl *planner) seen(c *Candidate, l *level, end time.Time) *level {
+	if pl.windows == nil {
+		return l
+	}
+	view := *l
+	view.shut = pl.windows.shut(c, end)
+	return &view
+}
+
+// ownLevel is the nodes as a gang sees them that has a reservation: in its time others' claims
+// on its nodes do not keep it off, for it is what these wait for. Its own claim, at a place in booked, is not in its way either.
+func (pl *planner) ownLevel(c *Candidate, end time.Time, claim int) *level {
+	l := pl.mem.pool.clone(pl.levels[0])
+	for i := range pl.booked {
+		if b := &pl.booked[i]; i != claim && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
+			for _, g := range b.grants {
+				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+			}
+		}
+	}
+	return l
+}
+
+// around is the names to be avoided, with those of nodes where the gang may not start now.
+func (pl *planner) around(c *Candidate) []string {
+	if pl.windows == nil {
+		return c.Avoid
+	}
+	out := slices.Clone(c.Avoid)
+	for at, shut := range pl.windows.shut(c, pl.end(c)) {
+		if shut {
+			out = append(out, pl.view.Nodes[at].Name)
+		}
+	}
+	return out
+}
+
+// mayHave reports whether a claim of a gang may stand on these nodes, and from when it could
+// start there; zero and true: not known.
+func (pl *planner) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
+	if pl.windows == nil {
+		return at, true
+	}
+	t := at
+	if t.IsZero() {
+		t = pl.now
+	}
+	for moved := true; moved; {
+		moved = false
+		for _, g := range grants {
+			by := pl.windows.open(c, g.at, t, span(c, c.TimeLimit))
+			if by.IsZero() {
+				return by, false
+			}
+			if by.After(t) {
+				t, moved = by, true
+			}
+		}
+	}
+	if at.IsZero() {
+		return at, true
+	}
+	return t, true
+}
+
+// mayKeep reports whether a claim may stand where it is, and sets when it is served at the
+// earliest. A move has to be served as soon as its victims are gone.
+func (pl *planner) mayKeep(b *booking) bool {
+	if pl.windows == nil {
+		return true
+	}
+	if b.isMove() {
+		shut := pl.windows.shut(b.c, pl.end(b.c))
+		return !slices.ContainsFunc(b.grants, func(g nodeGrant) bool { return shut[g.at] })
+	}
+	at, ok := pl.mayHave(b.c, b.grants, b.At)
+	if ok {
+		b.At = at
+	}
+	return ok
+}
+
+// turn is a moment at which a node may become another: something on it ends, or a
+// reservation opens or shuts it.
+type turn struct {
+	ending
+	shuts bool
+}
+
+// earliestAround is [planner.earliest] where there are reservations: what is free later may
+// be shut then.
+func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
+	d, l, top, length := sh.need, layoutOf(sh.need), pl.top(), span(c, c.TimeLimit)
+	changed, room := make(map[int]*cluster.Node), make(map[int]int)
+	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.nodes[at]) }
+	open := func(at int, t time.Time) bool {
+		n := node(at)
+		return n.Ready && !slices.Contains(avoid, n.Name) && pl.windows.open(c, at, t, length).Equal(t)
+	}
+	var t tally
+	count := func(at int, when time.Time) {
+		is := 0
+		if open(at, when) {
+			// A gang with roles is looked at whole, below.
+			if is = 1; d.Parts == nil {
+				if is = 0; d.Admits(node(at)) {
+					is = d.Ranks(node(at))
+				}
+			}
+		}
+		if was := room[at]; was != is {
+			if was > 0 {
+				t.addAll(was, -1)
+			}
+			if is > 0 {
+				t.add(is)
+			}
+			room[at] = is
+		}
+	}
+	for at := range top.nodes {
+		count(at, pl.now)
+	}
+	turns := pl.turns(length)
+	for i, looks := 0, 0; i < len(turns); {
+		when := turns[i].t
+		for ; i < len(turns) && turns[i].t.Equal(when); i++ {
+			e := &turns[i]
+			if !e.shuts {
+				changed[e.at] = node(e.at).Release(e.key)
+			}
+			count(e.at, when)
+		}
+		if d.Parts != nil {
+			if looks++; looks > maxMixedLooks {
+				break
+			}
+			var list []int32
+			nodes := slices.Clone(top.nodes)
+			for at := range nodes {
+				if nodes[at] = node(at); room[at] > 0 {
+					list = append(list, int32(at))
+				}
+			}
+			if slots := mixed(d, nodes, list, nil); slots != nil {
+				return slots, when
+			}
+		} else if m := l.members(&t); m > 0 {
+			return pl.settleAround(sh, m, node, func(at int) bool { return open(at, when) }), when
+		}
+	}
+	if len(avoid) > 0 {
+		return pl.earliestAround(c, sh, nil)
+	}
+	return nil, time.Time{}
+}
+
+// settleAround chooses the places of a gang on the nodes as they will be, of those that are
+// open then.
+func (pl *planner) settleAround(sh *shape, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
+	d, l := sh.need, layoutOf(sh.need)
+	var spots []spot
+	for at := range pl.view.Nodes {
+		if !open(at) || !d.Admits(node(at)) {
+			continue
+		}
+		if k := d.Ranks(node(at)); k > 0 {
+			spots = append(spots, spot{at: at, ranks: k})
+		}
+	}
+	var slots []cluster.Slot
+	for _, m := range l.choose(spots, pl.tallyOf(spots), m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
+		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
+	}
+	return slots
+}
+
+// maxMixedLooks bounds how often a gang with roles is packed for one claim.
+const maxMixedLooks = 64
+
+// turns is everything that ends, and every moment of the next days at which a reservation
+// opens a node, or shuts it to gangs of this span.
+func (pl *planner) turns(span time.Duration) []turn {
+	const days = 14
+	var out []turn
+	ends := pl.byEnd()
+	for e, more := ends.next(); more; e, more = ends.next() {
+		out = append(out, turn{ending: e})
+	}
+	for i := range pl.windows.list {
+		x := &pl.windows.list[i]
+		for n := range time.Duration(days) {
+			if n > 0 && x.Every == 0 {
+				break
+			}
+			for at := range pl.windows.on[i] {
+				out = append(out, turn{ending{at: at, t: x.End.Add(n * x.Every)}, true})
+				if t := x.Free.Add(n*x.Every - span + 1); span > 0 && t.After(pl.now) {
+					out = append(out, turn{ending{at: at, t: t}, true})
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b turn) int {
+		return cmp.Or(a.t.Compare(b.t), cmp.Compare(a.at, b.at), cmp.Compare(a.key.Job, b.key.Job), cmp.Compare(a.key.Epoch, b.key.Epoch))
+	})
+	return out
+}
+
+// shutVerdict is why a gang stays that would fit were there no reservations; nil: it would
+// not.
+func (pl *planner) shutVerdict(c *Candidate, sh *shape) *verdict {
+	if pl.windows == nil || sh.bad != nil {
+		return nil
+	}
+	end := pl.end(c)
+	all, seen := pl.levels[0], pl.seen(c, pl.levels[0], end)
+	if !pl.holdsNow(c, sh, all) || pl.holdsNow(c, sh, seen) {
+		return nil
+	}
+	v := &verdict{word: WordNodes, says: "would fit, but " + pl.shutText(c, sh)}
+	if ownOf(c) != "" {
+		v.word = WordReservation
+		v.says = "its nodes are free, but " + pl.shutText(c, sh)
+	}
+	return v
+}
+
+func (pl *planner) holdsNow(c *Candidate, sh *shape, l *level) bool {
+	if sh.need.Parts != nil {
+		return pl.placeMixed(c, sh.need, l) != nil
+	}
+	return pl.fits(sh, l)
+}
+
+// shutText names the reservations in the way of a gang, the first to begin first, and how
+// long it could run before the first of them.
+func (pl *planner) shutText(c *Candidate, sh *shape) string {
+	end := pl.end(c)
+	var parts []string
+	var longest time.Duration
+	for i := range pl.windows.list {
+		x := &pl.windows.list[i]
+		if x.Name == ownOf(c) || !x.Free.Before(end) {
+			continue
+		}
+		var names []string
+		for at := range pl.view.Nodes {
+			if pl.windows.on[i][at] && sh.need.Admits(pl.view.Nodes[at]) {
+				names = append(names, pl.view.Nodes[at].Name)
+			}
+		}
+		if names == nil {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s %s for reservation %s", hosts(names), x.when(pl.now), x.Name))
+		if left := x.Free.Sub(pl.now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
+			longest = left
+		}
+	}
+	if parts == nil && ownOf(c) != "" {
+		return "not those of its reservation " + ownOf(c)
+	}
+	const most = 3
+	if more := len(parts) - most; more > 0 {
+		parts = append(parts[:most], plural(more, "more reservation"))
+	}
+	text := join(parts)
+	if len(parts) == 1 {
+		text = strings.Replace(text, " is ", " are ", 1)
+		if !strings.ContainsAny(text[:strings.Index(text, " are ")], "[,") {
+			text = strings.Replace(text, " are ", " is ", 1)
+		}
+	}
+	if longest > 0 {
+		limit := "it has no time limit"
+		if c.TimeLimit > 0 {
+			limit = fmt.Sprintf("it may run for %s", c.TimeLimit)
+		}
+		text += fmt.Sprintf("; %s, and its stop takes up to %s: at most --time=%d would end before", limit, max(c.Stop, c.Ask.Spec.GraceMax), int(longest/time.Minute))
+	}
+	return text
+}
+
+// when says from when to when nodes are reserved.
+func (x *Window) when(now time.Time) string {
+	if x.Start.After(now) {
+		return fmt.Sprintf("are reserved from %s to %s", clock(now, x.Start), clock(now, x.End))
+	}
+	return fmt.Sprintf("are reserved until %s", clock(now, x.End))
+}
+
+// shutNode says by which reservation a node is shut to the gang that is explained.
+func (pl *planner) shutNode(at int) string {
+	if pl.sees.shut == nil || !pl.sees.shut[at] {
+		return ""
+	}
+	for i := range pl.windows.list {
+		x := &pl.windows.list[i]
+		if pl.windows.on[i][at] {
+			return strings.TrimPrefix(x.when(pl.now), "are ") + " for reservation " + x.Name + ": "
+		}
+	}
+	return "not of its reservation: "
+}
+
+// reservedCards is how many cards are reserved for others in the time of a gang that starts
+// then; those that two reservations have at once count twice.
+func (pl *planner) reservedCards(c *Candidate, t time.Time) (cards int) {
+	if pl.windows == nil {
+		return 0
+	}
+	for i := range pl.windows.list {
+		if x := &pl.windows.list[i]; x.Name != ownOf(c) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
+			cards += pl.windows.cards[i]
+		}
+	}
+	return cards
+}

@@ -1,0 +1,205 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+)
+
+// window reserves nodes of [testNodes] from so long after epoch0, for so long.
+func window(name string, from, length time.Duration, nodes ...string) Window {
+	return Window{Name: name, Nodes: nodes, Start: epoch0.Add(from), End: epoch0.Add(from + length), Free: epoch0.Add(from - 30*time.Second)}
+}
+
+func limited(job int64, limit time.Duration, s api.Spec) *Candidate {
+	c := candidate(job, s)
+	c.TimeLimit, c.Stop = limit, 15*time.Second
+	return c
+}
+
+func TestReservationsAreKept(t *testing.T) {
+	one := api.Spec{Size: 1, GPUsPerRank: 1}
+	in := func(name string) api.Spec { s := one; s.Reservation = name; return s }
+	talk := window("talk", time.Hour, time.Hour, "n00001")
+	daily := talk
+	daily.Every = 24 * time.Hour
+	for _, tt := range []struct {
+		name    string
+		windows []Window
+		c       *Candidate
+		node    string // where it starts; empty: it does not
+		word    string
+		text    string
+		claim   time.Duration // from when it has a claim; -1: not known, 0: none
+	}{
+		{"it ends before", []Window{talk}, limited(1, 59*time.Minute, one), "n00001", "", "", 0},
+		{"it would reach into it by its stop", []Window{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 59m30s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"without a limit", []Window{talk}, candidate(1, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it has no time limit, and its stop takes up to 0s: at most --time=59 would end before", 2 * time.Hour},
+		{"it goes on", []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
+			"would fit, but n00001 is reserved until 01:00:00 for reservation talk", time.Hour},
+		{"it is over", []Window{window("talk", -2*time.Hour, time.Hour, "n00001")}, limited(1, time.Hour, one), "n00001", "", "", 0},
+		{"its own", []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, 9*time.Hour, in("talk")), "n00001", "", "", 0},
+		{"its own, and maintenance after", []Window{window("talk", -time.Hour, 2*time.Hour, "n00001"), window("fans", time.Hour, time.Hour, "n00001")},
+			limited(1, 9*time.Hour, in("talk")), "", WordReservation,
+			"its nodes are free, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation fans; it may run for 9h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"nodes of its own are others", []Window{window("talk", -time.Hour, 2*time.Hour, "n00002")}, limited(1, time.Minute, in("talk")), "", WordReservation,
+			"its nodes are free, but not those of its reservation talk", 0},
+		{"each day", []Window{daily}, limited(1, 22*time.Hour, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 22h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"each day, and it never fits between", []Window{daily}, limited(1, 23*time.Hour, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 23h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Windows: tt.windows}
+			plan := Make(epoch0, v, &Policy{Claims: 1})
+			if tt.node != "" {
+				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
+					t.Fatalf("starts %+v, want %s; %+v", plan.Starts, tt.node, plan.Reasons(v.Queue))
+				}
+				return
+			}
+			if len(plan.Starts) != 0 {
+				t.Fatalf("starts %+v", plan.Starts)
+			}
+			r, _ := plan.Reason(1, v.Queue.Class(1))
+			if r.Word != tt.word || r.Text != tt.text {
+				t.Errorf("%s %q\nwant %s %q", r.Word, r.Text, tt.word, tt.text)
+			}
+			switch {
+			case tt.claim == 0 && len(plan.Claims) > 0:
+				t.Errorf("claim %+v", plan.Claims)
+			case tt.claim > 0 && (len(plan.Claims) != 1 || !plan.Claims[0].At.Equal(epoch0.Add(tt.claim))):
+				t.Errorf("claims %+v, want one at %s", plan.Claims, tt.claim)
+			}
+		})
+	}
+}
+
+// The rest of a cluster is used around a reservation, and the claim of a gang that needs the
+// reserved node too is served when that is over.
+func TestPlansAroundAReservation(t *testing.T) {
+	fifo := &Policy{Claims: 1, Order: OrderFIFO}
+	wide, long := limited(1, 3*time.Hour, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2}), limited(2, 3*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
+	short := limited(3, 30*time.Minute, api.Spec{Size: 1, GPUsPerRank: 2})
+	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: NewQueue(fifo, nil), Windows: []Window{window("talk", time.Hour, time.Hour, "n00002")}}
+	for _, c := range []*Candidate{wide, long, short} {
+		v.Queue.Insert(c)
+	}
+	plan := Make(epoch0, v, fifo)
+	if len(plan.Claims) != 1 || !plan.Claims[0].At.Equal(epoch0.Add(2*time.Hour)) {
+		t.Fatalf("claims %+v", plan.Claims)
+	}
+	var started []int64
+	for _, s := range plan.Starts {
+		started = append(started, s.Job)
+		if s.Job == 3 && s.Slots[0].Node != "n00001" && s.Slots[0].Node != "n00002" {
+			t.Error(s)
+		}
+	}
+	if !slices.Equal(started, []int64{3}) {
+		t.Errorf("started %v: the long one would be in the way of the claim, the short one of nobody", started)
+	}
+	got := Explain(epoch0, v, fifo, 1)
+	if want := "n[00001-00002] is kept for it; starts there at the latest at 02:00:00"; !strings.Contains(got.Text, want) {
+		t.Errorf("%s\nlacks %s", got.Text, want)
+	}
+	if f := Forecast(epoch0, v, fifo)[1]; !f.At.Equal(epoch0.Add(2*time.Hour)) || !f.Sure {
+		t.Errorf("forecast %+v", f)
+	}
+}
+
+// Who waits for the end of a reservation does not keep off whom it is for.
+func TestClaimsYieldToTheReservation(t *testing.T) {
+	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
+		Windows: []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
+	plan := Make(epoch0, v, &Policy{Claims: 1})
+	if len(plan.Claims) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
+		t.Errorf("starts %+v, claims %+v", plan.Starts, plan.Claims)
+	}
+}
+
+// A limit that may be cut is cut so that the gang has ended by the reservation.
+func TestLimitsAreCutForReservations(t *testing.T) {
+	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
+	c.TimeMin = 10 * time.Minute
+	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Windows: []Window{window("talk", time.Hour, time.Hour, "n00001")}}
+	plan := Make(epoch0, v, &Policy{Claims: 1})
+	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].Limit != want {
+		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
+	}
+}
+
+// Whatever is planned, nobody who is not of a reservation is on its nodes in its time.
+func TestNobodyStartsIntoAReservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := genNodes(t)
+		names := nodeNames(nodes)
+		v := &View{Nodes: nodes, Queue: new(Queue)}
+		for i := range rapid.IntRange(1, 3).Draw(t, "reservations") {
+			w := window(string(rune('a'+i)), time.Duration(rapid.IntRange(-60, 120).Draw(t, "from"))*time.Minute,
+				time.Duration(rapid.IntRange(1, 120).Draw(t, "length"))*time.Minute, rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "on")...)
+			slices.Sort(w.Nodes)
+			if rapid.IntRange(0, 3).Draw(t, "daily") == 0 {
+				w.Every = 24 * time.Hour
+			}
+			v.Windows = append(v.Windows, w)
+		}
+		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
+			c := genCandidate(t, int64(i+1))
+			s := *c.Ask.Spec
+			s.Reservation = rapid.SampledFrom([]string{"", "", "a", "b", "gone"}).Draw(t, "in")
+			*c = *candidate(c.Job, s)
+			c.TimeLimit = time.Duration(rapid.IntRange(0, 200).Draw(t, "limit")) * time.Minute
+			c.TimeMin = time.Duration(rapid.IntRange(0, 1).Draw(t, "least")) * c.TimeLimit / 4
+			v.Queue.Insert(c)
+		}
+		p := &Policy{Claims: rapid.IntRange(1, 3).Draw(t, "claims"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
+		for now := epoch0; now.Before(epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
+			plan := Make(now, v, p)
+			for _, s := range plan.Starts {
+				c := v.Queue.Get(s.Job)
+				end := never
+				if limit := max(s.Limit, 0); limit > 0 {
+					end = now.Add(limit)
+				} else if c.TimeLimit > 0 {
+					end = now.Add(c.TimeLimit)
+				}
+				for _, slot := range s.Slots {
+					for _, w := range v.Windows {
+						_, on := slices.BinarySearch(w.Nodes, slot.Node)
+						if w.Name != ownOf(c) && on && w.End.After(now) && end.After(w.Free) {
+							t.Fatalf("job %d starts on %s at %s and ends at %s, in %+v", s.Job, slot.Node, now, end, w)
+						}
+						if w.Name == ownOf(c) && !on {
+							t.Fatalf("job %d starts on %s, outside of its reservation", s.Job, slot.Node)
+						}
+					}
+				}
+				if ownOf(c) == "gone" {
+					t.Fatal("started without its reservation")
+				}
+			}
+			for _, r := range plan.Reasons(v.Queue) {
+				if r.Word == "" || r.Text == "" {
+					t.Fatalf("no reason: %+v", r)
+				}
+			}
+			Explain(now, v, p, v.Queue.Slice()[0].Job)
+			Forecast(now, v, p)
+			v.Claims = plan.Claims
+			for i := range v.Windows {
+				// As the core does: those that are over are gone, or the next one.
+				if w := &v.Windows[i]; w.Every > 0 && !w.End.After(now) {
+					w.Start, w.End, w.Free = w.Start.Add(w.Every), w.End.Add(w.Every), w.Free.Add(w.Every)
+				}
+			}
+		}
+	})
+}

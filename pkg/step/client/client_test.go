@@ -1,0 +1,358 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gangd/pkg/api"
+	"gangd/pkg/shim"
+	"gangd/pkg/step/launcher"
+	"gangd/pkg/step/wire"
+)
+
+// The launchers of these tests are this program, as gshim would start it.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "launch" {
+		os.Exit(launcher.Main())
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("os/signal.loop"), goleak.IgnoreTopFunction("os/signal.signal_recv"))
+}
+
+// nodes is a controller that starts a launcher for each node of a step at once.
+type nodes struct {
+	t     *testing.T
+	tasks [][]int // by node
+	dir   string
+
+	mu    sync.Mutex
+	procs []*exec.Cmd
+	ctl   []*os.File
+	words []string // the last word of each
+	done  sync.WaitGroup
+	busy  int // how often it refuses first
+	mute  bool
+}
+
+func (n *nodes) BeginStep(_ context.Context, _ api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.busy > 0 {
+		n.busy--
+		return nil, api.Errorf(api.CodeBusy, "busy")
+	}
+	reply := &api.StepReply{JobID: 7, Epoch: 1, StepID: 3, Secret: "secret", Allocation: api.Allocation{JobID: 7, Grace: 5 * time.Second}}
+	for i, t := range n.tasks {
+		reply.Nodes = append(reply.Nodes, api.StepNode{Name: fmt.Sprintf("n%d", i+1), Index: i, Tasks: t, CPUs: 1})
+		reply.Tasks += len(t)
+	}
+	reply.Allocation.Nodes = reply.Nodes
+	if !n.mute {
+		for i := range n.tasks {
+			n.launch(i, r)
+		}
+	}
+	return reply, nil
+}
+
+func (n *nodes) launch(i int, r *api.StepRequest) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ctl"), os.NewFile(uintptr(pair[1]), "ctl")
+	c := exec.Command("/proc/self/exe", "launch")
+	c.ExtraFiles, c.Stderr = []*os.File{theirs}, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	_ = theirs.Close()
+	o := api.StepOrder{ID: 3, Hosts: r.Ask.Hosts, Fingerprint: r.Ask.Fingerprint, Secret: "secret", Part: i, Tasks: len(n.tasks[i])}
+	start, _ := jsonLine(shim.LauncherStart{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, StepOrder: o, Node: fmt.Sprintf("n%d", i+1), Marker: "GANG_MEMBER=7.1"})
+	_, _ = ours.Write(start)
+	n.procs, n.ctl, n.words = append(n.procs, c), append(n.ctl, ours), append(n.words, "")
+	n.done.Go(func() {
+		b, _ := io.ReadAll(ours)
+		_ = c.Wait()
+		_ = ours.Close()
+		n.mu.Lock()
+		n.words[i] = string(b)
+		n.mu.Unlock()
+	})
+}
+
+func (n *nodes) AttachStep(context.Context, api.JobRef, int) (*api.StepAttachReply, error) {
+	return nil, api.Errorf(api.CodeAlreadyEnded, "step 7.3 has already ended")
+}
+
+func (n *nodes) SignalStep(context.Context, api.JobRef, int, string) (*api.StepSignalReply, error) {
+	return nil, nil
+}
+
+func (n *nodes) WaitStep(context.Context, api.JobRef, int) error { n.done.Wait(); return nil }
+
+// result is what a person saw.
+type result struct {
+	out, err string
+	code     int
+	failed   error
+}
+
+// play runs a shell script in each task of a step.
+func play(t *testing.T, n *nodes, script string, change func(*Options)) result {
+	t.Helper()
+	n.t = t
+	if n.dir == "" {
+		n.dir = t.TempDir()
+	}
+	var out, errs safeBuffer
+	o := &Options{Name: "grun", Job: api.JobRef{ID: 7, Index: -1}, Patience: true, Stdout: &out, Stderr: &errs, Say: &errs, OnlyTask: -1, OnlyErr: -1,
+		Body: wire.Body{Programs: []wire.Program{{Argv: []string{"/bin/sh", "-c", script}}}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: n.dir, InputTo: -1, Umask: 0o022}}
+	if change != nil {
+		change(o)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	code, err := Run(ctx, n, o)
+	n.done.Wait()
+	text := regexp.MustCompile(`CANCELLED AT \S+`).ReplaceAllString(errs.String(), "CANCELLED AT T")
+	return result{out.String(), text, code, err}
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func sorted(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+func two() *nodes { return &nodes{tasks: [][]int{{0, 1}, {2}}} }
+
+func TestSteps(t *testing.T) {
+	cases := []struct {
+		name, script string
+		change       func(*Options)
+		out, err     string // sorted lines
+		code         int
+	}{
+		{name: "labelled", script: `echo $SLURM_PROCID on $SLURMD_NODENAME of $SLURM_NTASKS, $SLURM_GTIDS; printf open`, change: func(o *Options) { o.Label, o.Body.Lines = true, true },
+			out: "0: 0 on n1 of 3, 0,1\n0: open\n1: 1 on n1 of 3, 0,1\n1: open\n2: 2 on n2 of 3, 2\n2: open\n"},
+		{name: "codes", script: `exit $((SLURM_PROCID*2))`, err: "grun: error: n1: task 1: Exited with exit code 2\ngrun: error: n2: task 2: Exited with exit code 4\n", code: 4},
+		{name: "one line for those that ended alike", script: `exit 3`,
+			err: "grun: error: n1: tasks 0-1: Exited with exit code 3\ngrun: error: n2: task 2: Exited with exit code 3\n", code: 3},
+		{name: "a signal", script: `kill -SEGV $$`, change: func(o *Options) { o.Quiet = 2 }, code: 139},
+		{name: "one fails, all end", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad = true },
+			err: "grun: Force Terminated StepId=7.3\ngrun: error: n1: task 0: Terminated\ngrun: error: n1: task 1: Exited with exit code 9\ngrun: error: n2: task 2: Terminated\n" +
+				"grun: launch/slurm: _step_signal: Terminating StepId=7.3\nslurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\n", code: 143},
+		{name: "what a task leaves is ended", script: `(trap '' TERM HUP; sleep 60; echo never) & exit 0`},
+		{name: "no such program", script: "", change: func(o *Options) { o.Body.Programs = []wire.Program{{Argv: []string{"nowhere"}}}; o.Quiet = 2 },
+			err: strings.Repeat("slurmstepd: error: execve(): nowhere: No such file or directory\n", 3), code: 2},
+		{name: "some run one program, some another", script: "", change: func(o *Options) {
+			o.Body.Programs = []wire.Program{{Tasks: []int{2, 0}, Argv: []string{"echo", "%t", "is", "%o"}, Expand: true}, {Argv: []string{"echo", "rest", "%t"}, Expand: true}}
+		}, out: "0 is 1\n2 is 0\nrest 1\n"},
+		{name: "the output of one", script: `echo $SLURM_PROCID; echo e >&2`, change: func(o *Options) { o.OnlyTask, o.OnlyErr = 2, 5 }, out: "2\n"},
+		{name: "files of the nodes", script: `echo $SLURM_PROCID; echo e >&2`, change: func(o *Options) { o.Body.Stdout, o.Body.Stderr = "sub/%2t-%N.%s", "=" }},
+		{name: "a directory that is not there", script: `pwd`, change: func(o *Options) { o.Body.Dir = "/nowhere"; o.OnlyTask = 0 }, out: "/tmp\n",
+			err: strings.Repeat("slurmstepd: error: couldn't chdir to `/nowhere': No such file or directory: going to /tmp instead\n", 2)},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			n := two()
+			r := play(t, n, c.script, c.change)
+			if r.failed != nil || r.code != c.code || sorted(r.out) != c.out || sorted(r.err) != c.err {
+				t.Errorf("code %d (want %d), error %v\nout:\n%swant:\n%serr:\n%swant:\n%s", r.code, c.code, r.failed, sorted(r.out), c.out, sorted(r.err), c.err)
+			}
+			if c.name == "files of the nodes" {
+				b, err := os.ReadFile(filepath.Join(n.dir, "sub/02-n2.3"))
+				if err != nil || string(b) != "2\ne\n" {
+					t.Errorf("%q %v", b, err)
+				}
+			}
+		})
+	}
+}
+
+func TestInput(t *testing.T) {
+	for name, c := range map[string]struct {
+		to   int64
+		want string
+	}{"all": {wire.AllTasks, "0 4000000\n1 4000000\n2 4000000\n"}, "one": {1, "0 0\n1 4000000\n2 0\n"}} {
+		t.Run(name, func(t *testing.T) {
+			in, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = w.Write(bytes.Repeat([]byte("x"), 4_000_000))
+				_ = w.Close()
+			}()
+			defer in.Close()
+			r := play(t, two(), `echo $SLURM_PROCID $(wc -c)`, func(o *Options) { o.Stdin, o.Body.InputTo = in, c.to })
+			if sorted(r.out) != c.want || r.code != 0 {
+				t.Errorf("code %d:\n%s%s", r.code, r.out, r.err)
+			}
+		})
+	}
+}
+
+// TestMuchOutput: every byte of every task arrives, in order.
+func TestMuchOutput(t *testing.T) {
+	r := play(t, two(), `i=0; seq -f "$SLURM_PROCID %.0f" 1 200000`, nil)
+	next := map[string]int{}
+	for _, line := range strings.Split(strings.TrimSuffix(r.out, "\n"), "\n") {
+		var task string
+		var n int
+		if _, err := fmt.Sscan(line, &task, &n); err != nil || n != next[task]+1 {
+			t.Fatalf("after %d of task %s: %q", next[task], task, line)
+		}
+		next[task] = n
+	}
+	if len(next) != 3 || next["0"] != 200000 || next["1"] != 200000 || next["2"] != 200000 {
+		t.Errorf("%v", next)
+	}
+}
+
+// TestTheClientIsTheStep: launchers that lose their client end their tasks.
+func TestTheClientIsTheStep(t *testing.T) {
+	n := two()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var out safeBuffer
+	n.t, n.dir = t, t.TempDir()
+	o := &Options{Name: "grun", Job: api.JobRef{ID: 7}, Patience: true, Stdout: &out, Stderr: &out, Say: &out, OnlyTask: -1, OnlyErr: -1,
+		Body: wire.Body{Programs: []wire.Program{{Argv: []string{"/bin/sh", "-c", "echo up; exec sleep 600"}}}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: n.dir, InputTo: -1}}
+	gone := errors.New("gone")
+	go func() {
+		for strings.Count(out.String(), "up") < 3 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cancel(gone)
+	}()
+	if _, err := Run(ctx, n, o); !errors.Is(err, gone) {
+		t.Fatal(err)
+	}
+	n.done.Wait() // which is the end of every task
+	for i, w := range n.words {
+		if !strings.Contains(w, `"signal":9`) && !strings.Contains(w, `"signal":15`) {
+			t.Errorf("launcher %d said %q", i, w)
+		}
+	}
+}
+
+// TestLauncherDies: a node's launcher that is killed is a lost node: the others end.
+func TestLauncherDies(t *testing.T) {
+	n := two()
+	up := 0
+	r := play(t, n, `echo up; exec sleep 5`, func(o *Options) { // nobody ends what the killed one leaves, as a shim would
+		o.Stdout = writer(func(p []byte) (int, error) {
+			if up += bytes.Count(p, []byte("up\n")); up == 3 { // one write at a time
+				_ = n.procs[1].Process.Kill()
+			}
+			return len(p), nil
+		})
+	})
+	if r.code == 0 || !strings.Contains(r.err, "grun: error: Node failure; aborting StepId=7.3\n") {
+		t.Errorf("code %d\n%s", r.code, r.err)
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+func TestWaitsForRoom(t *testing.T) {
+	n := two()
+	n.busy = 2
+	r := play(t, n, "true", nil)
+	if want := "grun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)\ngrun: Step created for job 7\n"; r.err != want || r.code != 0 {
+		t.Errorf("code %d:\n%s", r.code, r.err)
+	}
+	n = two()
+	n.busy = 1
+	if r := play(t, n, "true", func(o *Options) { o.Patience = false }); api.CodeOf(r.failed) != api.CodeBusy {
+		t.Errorf("%v", r.failed)
+	}
+}
+
+func TestNobodyComes(t *testing.T) {
+	r := play(t, &nodes{tasks: [][]int{{0}}, mute: true}, "true", nil)
+	if r.failed == nil || r.failed.Error() != "task launch for StepId=7.3 failed: step 7.3 has already ended" {
+		t.Errorf("%v", r.failed)
+	}
+}
+
+// TestStrangers: who has not the secret, or is not who the certificate says, is not spoken to.
+func TestStrangers(t *testing.T) {
+	id, err := wire.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hosts []string
+	var fingerprint string
+	n := two()
+	asked := make(chan struct{})
+	n.mute = true
+	begin := controllerFunc{n, func(r *api.StepRequest) { hosts, fingerprint = r.Ask.Hosts, r.Ask.Fingerprint; close(asked) }}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, begin, &Options{Name: "grun", Patience: true, Stdout: io.Discard, Stderr: io.Discard, Say: io.Discard, OnlyTask: -1, OnlyErr: -1})
+		ended <- err
+	}()
+	<-asked
+	if _, err := wire.Dial(ctx, hosts[:1], id.Fingerprint, &wire.Greeting{Secret: "secret"}); err == nil {
+		t.Error("another certificate was taken for the client's")
+	}
+	for _, g := range []wire.Greeting{{Secret: ""}, {Secret: "secres"}, {Secret: "wrong", Attach: true}, {Secret: "secret", Part: 9}} {
+		c, err := wire.Dial(ctx, hosts[:1], fingerprint, &g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := c.Next(); err == nil {
+			t.Errorf("%+v was told %q %s", g, f.Type, f.Data)
+		}
+		_ = c.Close()
+	}
+	cancel()
+	<-ended
+}
+
+type controllerFunc struct {
+	*nodes
+	seen func(*api.StepRequest)
+}
+
+func (c controllerFunc) BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
+	defer c.seen(r)
+	return c.nodes.BeginStep(ctx, job, r)
+}
