@@ -27,11 +27,14 @@
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
 //     run again. The places are kept for the taker until it runs. Victims that were not told yet are not
 //     when the taker goes.
+//   - Nobody who is not of a reservation ([Window]) starts on its nodes unless it has ended
+//     before; who is of it is kept off by no claim of others.
 //   - A waiting gang has a reason, in Slurm's word and in numbers; an ask that is named as
 //     one that would start now has been planned with the whole queue.
 //
 // Choice among placements: fewest nodes; least expected stranding of cards by what the site
-// asks for (see strand.go); no nodes with cards for gangs without; the card model with the
+// asks for (see strand.go); where the site names its switches, below the lowest and the fewest
+// of them (see topology.go); no nodes with cards for gangs without; the card model with the
 // least VRAM that is enough; cards that are shared already before others; the node that is
 // left fullest; ties by name.
 //
