@@ -192,6 +192,24 @@ func TestCorrespondingElements(t *testing.T) {
 	b.waits(y+2, "aftercorr:1(unfulfilled)")
 }
 
+// An array that one element is waited for of stays whole in memory: with another of its
+// elements gone, who waits was told that it waits for nothing that exists.
+func TestWaitedForArrayStaysWhole(t *testing.T) {
+	b := newBench(t, 8)
+	x := b.array(3, nil)
+	d := on(api.AfterOK, x)
+	d.On[0].Index = intPtr(2)
+	last := b.depending(d)
+	b.run(x+1, 0)
+	b.after(3 * settings().KeepEnded)
+	b.waits(last, "afterok:1_2(unfulfilled)")
+	b.run(x+2, 0)
+	b.waits(last, "")
+	if len(b.w.deps.on) != 0 || len(b.w.deps.arrays) != 0 {
+		t.Errorf("left over: %v %v", b.w.deps.on, b.w.deps.arrays)
+	}
+}
+
 func TestSingletons(t *testing.T) {
 	b := newBench(t, 4)
 	named := func(name string, uid uint32, d *api.Dependency) int64 {
