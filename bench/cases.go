@@ -43,6 +43,7 @@ var cases = []struct {
 	{"each", oneByOne},
 	{"queue", queueTable},
 	{"squeue", squeueByName},
+	{"steps", steps},
 }
 
 // command runs a program of the system and gives its output.

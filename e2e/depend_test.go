@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -20,6 +22,7 @@ func TestDependencies(t *testing.T) {
 	notOK := after(fmt.Sprintf("afternotok:%d", bad))
 	anyEnd := after(fmt.Sprintf("afterany:%d:%d", first, bad))
 	begun := after(fmt.Sprintf("after:%d", first))
+	later := after(fmt.Sprintf("after:%d+1", first))
 	either := after(fmt.Sprintf("afterok:%d?afterok:%d", bad, first))
 	never := after(fmt.Sprintf("afterok:%d", bad))
 	kept := after(fmt.Sprintf("afterok:%d", bad), "--kill-on-invalid-dep=no")
@@ -32,6 +35,9 @@ func TestDependencies(t *testing.T) {
 	c.must("gctl", "release", fmt.Sprint(first), fmt.Sprint(bad))
 	for _, id := range []int64{ok, notOK, anyEnd, begun, either, chain} {
 		c.wait(id, api.JobCompleted)
+	}
+	if why := c.must("gqueue", "--why", fmt.Sprint(later)); !strings.Contains(why, "PENDING (Dependency)") || !strings.Contains(why, fmt.Sprintf("after:%d+1", first)) {
+		t.Errorf("a minute after the start of the first: %s", why)
 	}
 	if j := c.wait(never, api.JobCancelled); j.Reason != "DependencyNeverSatisfied" || !strings.HasPrefix(j.Verdict, fmt.Sprintf("dependency can never be met: afterok:%d", bad)) {
 		t.Errorf("%s: %s", j.Reason, j.Verdict)
@@ -53,5 +59,17 @@ func TestDependencies(t *testing.T) {
 	x, y := c.wait(s1, api.JobCompleted), c.wait(s2, api.JobCompleted)
 	if y.StartTime.Before(x.EndTime) {
 		t.Errorf("second singleton started at %s, the first ended at %s", y.StartTime, x.EndTime)
+	}
+	if os.Getenv("GANG_E2E_CHAOS") != "" {
+		// Longer than until waits; the story of one that has left memory is still told.
+		begin := func(id int64) []api.Event { return c.eventsOf(id, api.EventStarted) }
+		for deadline := time.Now().Add(2 * patience); len(begin(later)) == 0; time.Sleep(time.Second) {
+			if time.Now().After(deadline) {
+				t.Fatal("it waits for more than a minute")
+			}
+		}
+		if d := begin(later)[0].Time.Sub(begin(first)[0].Time); d < time.Minute {
+			t.Errorf("it started %s after the first", d)
+		}
 	}
 }

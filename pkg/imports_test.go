@@ -19,6 +19,8 @@ var pure = map[string][]string{
 	"hostlist":      {"api"},
 	"nearest":       {},
 	"slurm/lists":   {},
+	"slurm/getopt":  {},
+	"slurm/column":  {},
 	"slurm/columns": {},
 	"slurm/when":    {},
 	"slurm/tres":    {"api"},
@@ -31,8 +33,6 @@ var pure = map[string][]string{
 	"watchdog":      {"api"},
 	"outpath":       {"api"},
 	"rankenv":       {"api", "hostlist", "outpath"},
-	"slurm/getopt":  {},
-	"slurm/column":  {},
 	"slurm/conf":    {"hostlist", "nearest", "script"},
 }
 

@@ -371,6 +371,11 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}
+	if out.Reason == "Dependency" || out.Reason == "JobArrayTaskLimit" || out.Reason == "BeginTime" {
+		if more := e.waitLines(j); more != nil {
+			out.Why += "\n" + strings.Join(more, "\n")
+		}
+	}
 	if v.Queue.Get(j.ID) != nil {
 		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
 		out.Reason, out.Why = r.Word, r.Text

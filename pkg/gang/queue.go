@@ -83,6 +83,7 @@ func (w *World) countActive(e *entry, d int) {
 		w.withdraw(a, e)
 	}
 	a.active += d
+	a.above = min(a.above, a.active)
 }
 
 func (w *World) becomeEligible(e *entry) {

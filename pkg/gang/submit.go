@@ -13,6 +13,7 @@ type array struct {
 	limit   int
 	waiting []int64 // elements that have not ended, by id
 	active  int     // elements that are admitted
+	above   int     // so many were admitted when a person lowered the limit below that; fewer as they end
 	offered int     // elements that may be admitted next
 	live    int     // elements in memory
 	begun   int     // elements in memory that have begun, or will not
@@ -140,9 +141,6 @@ func (w *World) enlist(e *entry) {
 	a := w.arrays[j.ArrayID]
 	if a == nil {
 		a = &array{}
-		if j.Array != nil {
-			a.limit = j.Array.Limit
-		}
 		w.arrays[j.ArrayID] = a
 	}
 	a.live++
@@ -150,10 +148,15 @@ func (w *World) enlist(e *entry) {
 	if j.Verdict != nil {
 		return
 	}
+	if j.Array != nil { // an ended element has the limit of its time
+		a.limit = j.Array.Limit
+	}
 	at, _ := slices.BinarySearch(a.waiting, j.ID)
 	a.waiting = slices.Insert(a.waiting, at, j.ID)
 	if admitted(j) {
-		a.active++
+		if a.active++; a.active > a.limit {
+			a.above = a.active
+		}
 	}
 }
 

@@ -243,7 +243,7 @@ func (w *World) limitArray(e *entry, limit *int, say sayer) {
 		}
 		w.queue = append(w.queue, id)
 	}
-	a.limit = *limit
+	a.limit, a.above = *limit, a.active
 	if a.limit > 0 {
 		w.offer(a)
 	}

@@ -111,6 +111,39 @@ func TestUpdateOfAnArraysLimit(t *testing.T) {
 	candidates(5)
 }
 
+// Elements that run when the limit is lowered below their number run on, and no other starts
+// until there are fewer; a controller that is started anew knows the newest limit, though an
+// element that ended before has the old one.
+func TestALimitBelowWhatRuns(t *testing.T) {
+	b := newBench(t, 8)
+	first := b.array(6, nil)
+	b.run(first, 0)
+	for id := first + 1; id < first+4; id++ {
+		b.start(id)
+	}
+	b.must(Update{Job: first + 1, ArrayLimit: new(2)})
+	for range 2 { // before and after a restart
+		if bad := b.w.Verify(); len(bad) > 0 {
+			t.Errorf("three run, two may: %q", bad)
+		}
+		if b.w.Candidate(first+4) != nil || b.w.arrays[first].limit != 2 {
+			t.Errorf("limit %d, the fifth is a candidate: %t", b.w.arrays[first].limit, b.w.Candidate(first+4) != nil)
+		}
+		b.reborn(time.Second)
+		b.hello("n1", api.MemberActual{MemberKey: b.key(first + 1), Phase: api.PhaseRunning}, api.MemberActual{MemberKey: b.key(first + 2), Phase: api.PhaseRunning},
+			api.MemberActual{MemberKey: b.key(first + 3), Phase: api.PhaseRunning})
+	}
+	for id := first + 1; id < first+3; id++ {
+		if b.w.Candidate(first+4) != nil {
+			t.Errorf("a candidate before %d has ended", id)
+		}
+		b.phase(id, "n1", api.PhaseStopped, exit(0, 0))
+	}
+	if b.w.Candidate(first+4) == nil {
+		t.Error("one of two runs, and the next is no candidate")
+	}
+}
+
 // Singletons wait for a name: a job that changes its name leaves those of the old one.
 func TestRenameAmongSingletons(t *testing.T) {
 	b := newBench(t, 2)

@@ -192,7 +192,7 @@ func (v *verifier) arrays() {
 		a := v.w.arrays[id]
 		got := counts{a.active, a.offered, a.live, len(a.waiting), a.begun, a.over, a.bad}
 		v.check(got == real[id], "array %d: is %+v, counted %+v", id, real[id], got)
-		v.check(a.limit == 0 || a.active <= a.limit, "array %d: %d admitted, limit %d", id, a.active, a.limit)
+		v.check(a.limit == 0 || a.active <= max(a.limit, a.above), "array %d: %d admitted, limit %d", id, a.active, a.limit)
 	}
 }
 

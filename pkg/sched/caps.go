@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // The words for gangs that a bound of their user or account keeps, as Slurm spells them.
@@ -64,6 +65,42 @@ func (pl *planner) capped(c *Candidate) *verdict {
 		}
 	}
 	return nil
+}
+
+// capLines names who holds the cards that a bound counts, when the first of them ends, and the
+// most that may be asked for meanwhile.
+func (pl *planner) capLines(c *Candidate, word string) []string {
+	var ids []int64
+	var first time.Time
+	for _, r := range pl.view.Running {
+		if r.Cards == 0 || word == WordUserCap && r.User != c.User || word == WordAccountCap && r.Account != c.Account {
+			continue
+		}
+		ids = append(ids, r.Job)
+		if r.TimeLimit > 0 && !r.Start.IsZero() {
+			if t := r.Start.Add(r.TimeLimit + r.Stop); first.IsZero() || t.Before(first) {
+				first = t
+			}
+		}
+	}
+	var lines []string
+	if len(ids) > 0 {
+		line := "held by " + jobList(ids)
+		if !first.IsZero() {
+			line += ", the first of which ends at the latest at " + clock(pl.now, first)
+		}
+		lines = append(lines, line)
+	}
+	left := 0
+	if word == WordUserCap {
+		left = pl.policy.UserCards - pl.held().user[c.User]
+	} else if a := pl.policy.account(c.Account); a != nil {
+		left = a.Cards - pl.held().account[c.Account]
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", plural(left, "card")))
+	}
+	return lines
 }
 
 // reclaims reports whether a gang asks for no more than its account's own cards.

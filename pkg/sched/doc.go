@@ -20,17 +20,21 @@
 //     is only shorter, and moves only to where it is served earlier for certain. So a gang
 //     with a claim starts at the latest when all has ended that ran when it was made, under
 //     any load of gangs behind it. With [PreemptService] a claim does not keep off gangs that
-//     lose nothing by being stopped, until the claimant has waited [Policy].GuardAfter: they
+//     lose nothing by being stopped, until the claimant has waited too long and its turn in the
+//     guarded part of the cards has come: they
 //     make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
 //     run again. The places are kept for the taker until it runs. Victims that were not told yet are not
 //     when the taker goes.
+//   - Nobody who is not of a reservation ([Window]) starts on its nodes unless it has ended
+//     before; who is of it is kept off by no claim of others.
 //   - A waiting gang has a reason, in Slurm's word and in numbers; an ask that is named as
 //     one that would start now has been planned with the whole queue.
 //
 // Choice among placements: fewest nodes; least expected stranding of cards by what the site
-// asks for (see strand.go); no nodes with cards for gangs without; the card model with the
+// asks for (see strand.go); where the site names its switches, below the lowest and the fewest
+// of them (see topology.go); no nodes with cards for gangs without; the card model with the
 // least VRAM that is enough; cards that are shared already before others; the node that is
 // left fullest; ties by name.
 //

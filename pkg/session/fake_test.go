@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // beatEvery is the heartbeat of these tests: long against a busy machine's hiccups,
 // short enough that three of them may be waited for.
-const beatEvery = 100 * time.Millisecond
+const beatEvery = 400 * time.Millisecond
 
 // patience bounds every wait: it is only used up by a test that fails.
 const patience = 20 * time.Second

@@ -145,7 +145,7 @@ func TestStacksAsTheUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Ranks[0].Env[0] = "PATH=" + bin + ":" + os.Getenv("PATH")
-	c := startShim(t, s, "#!/bin/sh\necho up\nexec sleep 600\n")
+	c := startShim(t, s, "#!/bin/sh\nsleep 600 &\necho up\nwait\n")
 	_ = c.Send(Command{Go: &Go{}})
 	until(t, c, api.PhaseRunning)
 	untilFile(t, s.Ranks[0].Output, "up")

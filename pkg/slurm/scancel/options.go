@@ -49,7 +49,7 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "jobs in this partition", Set: word(func(c *choices) *string { return &c.partition })},
 	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: no job matches", Set: word(func(c *choices) *string { return &c.qos })},
 	{Long: "quiet", Short: 'Q', List: lists.Exact, Text: "no errors about jobs", Set: flag(func(c *choices) *bool { return &c.quiet })},
-	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Partial, Text: "no job has a reservation: no job matches", Set: word(func(c *choices) *string { return &c.reservation })},
+	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: word(func(c *choices) *string { return &c.reservation })},
 	{Long: "sibling", Arg: getopt.Required, List: lists.Refused, Text: "there is no federation"},
 	{Long: "signal", Short: 's', Arg: getopt.Required, List: lists.Partial, Text: "send a signal and leave the job as it is; KILL cancels, and TERM goes first", Set: func(c *choices, v string, _ bool) error {
 		name, ok := slurm.SignalName(v)

@@ -349,7 +349,7 @@ func (c *scancel) matches(j *api.Job, users, nodes []string) bool {
 	state, _ := stateOf(c.state)
 	return (c.account == "" || j.Account == c.account) && (c.name == "" || j.Name == c.name) &&
 		(c.partition == "" || j.Partition == c.partition) && (c.state == "" || j.State == state) &&
-		(len(users) == 0 || slices.Contains(users, j.User)) && c.qos+c.reservation+c.wckey == "" &&
+		(len(users) == 0 || slices.Contains(users, j.User)) && c.qos+c.wckey == "" && (c.reservation == "" || j.Reservation == c.reservation) &&
 		(c.nodes == "" || slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(j.Nodes, n) }))
 }
 

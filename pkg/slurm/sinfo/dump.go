@@ -41,6 +41,13 @@ func nodeObject(n *api.Node) document.Object {
 	if st.mute {
 		flags = append(flags, "NOT_RESPONDING")
 	}
+	base := st.base
+	switch base {
+	case "reserved":
+		base, flags = "idle", append(flags, "RESERVED")
+	case "maint":
+		base, flags = "idle", append(flags, "MAINTENANCE")
+	}
 	reason := reasonOf(n)
 	if reason == "none" {
 		reason = ""
@@ -59,7 +66,7 @@ func nodeObject(n *api.Node) document.Object {
 		"cpu_binding", 0, "cpu_load", 0, "extra", "", "free_memory", max(memoryOf(n)-memoryUsedOf(n), 0), "cpus", n.CPUs, "last_busy", unix(n.LastSeen),
 		"features", joined(n.Features), "active_features", joined(n.Features), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
-		"state", st.base, "state_flags", flags, "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
+		"state", base, "state_flags", flags, "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
 		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", unix(n.LostSince),
 		"reason_set_by_user", nil, "slurmd_start_time", 0, "sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", resv,
 		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n), "idle_cpus", max(n.CPUs-usedCPUs(n), 0),

@@ -74,7 +74,7 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 		c.states = v
 		return err
 	}},
-	{Long: "reservation", Short: 'T', List: lists.Partial, Text: "there are no reservations, which is said", Set: flag(func(c *choices) *bool { return &c.reserv })},
+	{Long: "reservation", Short: 'T', List: lists.Exact, Text: "the reservations", Set: flag(func(c *choices) *bool { return &c.reserv })},
 	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the format and the filters are said before the table", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
 	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: flag(func(c *choices) *bool { return &c.yaml })},
 	cmdline.Version[choices](),

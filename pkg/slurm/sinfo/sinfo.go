@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/column"
 	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/slurm/when"
 )
 
 // sinfo is one call.
@@ -50,11 +51,10 @@ func (s *sinfo) run(ctx context.Context) error {
 		}
 	}
 	s.view = &jobfield.View{Stamp: slurm.Stamper(os.Getenv("SLURM_TIME_FORMAT"), jobfield.Now)}
-	if s.reserv {
-		fmt.Fprintln(s.Out, "No reservations in the system")
-		return nil
-	}
 	c := client.New()
+	if s.reserv {
+		return s.reservations(ctx, c)
+	}
 	for {
 		if err := s.once(ctx, c); err != nil || s.iterate == 0 {
 			return err
@@ -87,6 +87,31 @@ func (s *sinfo) once(ctx context.Context, c *client.Client) error {
 	}
 	for _, r := range s.records(reply, &line) {
 		writeLine(out, line.Append(nil, r))
+	}
+	return nil
+}
+
+// reservations is -T.
+func (s *sinfo) reservations(ctx context.Context, c *client.Client) error {
+	reply, err := c.Reservations(ctx)
+	if err != nil {
+		return cmdline.Bare("slurm_load_reservations: " + slurm.Words(err))
+	}
+	if len(reply.Reservations) == 0 {
+		fmt.Fprintln(s.Out, "No reservations in the system")
+		return nil
+	}
+	width := 10
+	for _, r := range reply.Reservations {
+		width = max(width, len(r.Name))
+	}
+	const row = "%-*s%9s  %19s  %19s  %11s  %s\n"
+	if !s.noHeader {
+		fmt.Fprintf(s.Out, row, width, "RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")
+	}
+	for _, r := range reply.Reservations {
+		state := map[bool]string{true: "ACTIVE", false: "INACTIVE"}[r.Active]
+		fmt.Fprintf(s.Out, row, width, r.Name, state, jobfield.Stamp(r.Start), jobfield.Stamp(r.End), when.Span(r.End.Sub(r.Start)), hostlist.Compress(r.Nodes))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // nodeState is a state of Slurm's: a base, and what is said beside it.
 type nodeState struct {
-	base  string // idle, mixed, allocated, down, unknown
+	base  string // idle, mixed, allocated, down, unknown; of an idle node reserved, maint
 	drain bool
 	mute  bool // does not respond: a star behind it
 }
@@ -33,6 +33,9 @@ func stateOf(n *api.Node) nodeState {
 		s.base, s.mute = "unknown", true
 	case api.NodeDraining, api.NodeDrained:
 		s.drain = true
+	}
+	if r := n.Reservation; r != nil && s.base == "idle" && !s.drain && !s.mute {
+		s.base = map[bool]string{true: "maint", false: "reserved"}[r.Maint]
 	}
 	return s
 }
@@ -64,6 +67,8 @@ func (s nodeState) text(allocated, mixed, unknown, draining, drained string) str
 		word = mixed
 	case s.base == "unknown":
 		word = unknown
+	case s.base == "reserved" && allocated == "alloc": // the compact form
+		word = "resv"
 	}
 	if s.mute {
 		word += "*"
@@ -73,7 +78,7 @@ func (s nodeState) text(allocated, mixed, unknown, draining, drained string) str
 
 // number is what sinfo orders states by: Slurm's own numbers, flags above the base.
 func (s nodeState) number() int64 {
-	n := int64(slices.Index([]string{"unknown", "down", "idle", "allocated", "error", "mixed", "future"}, s.base))
+	n := int64(slices.Index([]string{"unknown", "down", "idle", "allocated", "error", "mixed", "future", "reserved", "maint"}, s.base))
 	if s.drain {
 		n += 1 << 9
 	}

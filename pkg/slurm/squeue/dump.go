@@ -83,7 +83,7 @@ func jobObject(r *jobfield.Row) document.Object {
 		"minimum_cpus_per_node", number(text('c')), "minimum_tmp_disk_per_node", 0, "preempt_time", 0, "pre_sus_time", 0,
 		"priority", r.Priority, "profile", nil, "qos", "", "reboot", false,
 		"required_nodes", hostlist.Compress(r.NodeList), "requeue", true, "resize_time", 0, "restart_cnt", r.RestartCount,
-		"resv_name", "", "shared", shared(r), "show_flags", document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
+		"resv_name", r.Reservation, "shared", shared(r), "show_flags", document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
 		"sockets_per_board", 0, "sockets_per_node", nil, "start_time", unix(jobfield.Started(r)), "state_description", "",
 		"state_reason", cmp.Or(r.Reason, "None"), "standard_error", named("stderr"), "standard_input", named("stdin"),
 		"standard_output", named("stdout"), "submit_time", unix(r.SubmitTime), "suspend_time", 0, "system_comment", "",

@@ -94,7 +94,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 	{Long: "partition", Short: 'p', Names: "partitions", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these partitions", Set: list(func(c *choices) *[]string { return &c.partitions })},
 	{Long: "priority", Short: 'P', List: lists.Partial, Text: "a job waits in one partition: there is one line for it", Set: flag(func(c *choices) *bool { return &c.priority })},
 	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: nothing is shown", Set: list(func(c *choices) *[]string { return &c.qos })},
-	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Partial, Text: "no job has a reservation: nothing is shown", Set: word(func(c *choices) *string { return &c.reservation })},
+	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: word(func(c *choices) *string { return &c.reservation })},
 	{Long: "sibling", Names: "sib sibling", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.sibling })},
 	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o, as in P,t,-p", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
 	{Long: "start", List: lists.Partial, Text: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: flag(func(c *choices) *bool { return &c.start })},

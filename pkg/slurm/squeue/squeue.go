@@ -206,7 +206,7 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 	ask := q.query
 	ask.Start = q.line.Has("SeY") || q.longFormat != nil
 	ask.NoRanks = true
-	ask.Lines = !q.stepFlag && !ask.Start && jobfield.InLines(&q.line, q.keys)
+	ask.Lines = !q.stepFlag && !ask.Start && q.reservation == "" && jobfield.InLines(&q.line, q.keys)
 	if len(ask.Refs) > 0 && len(ask.States) == 0 {
 		ask.All = true
 	}
@@ -216,6 +216,9 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 	}
 	if !q.query.All && len(ask.States) == 0 {
 		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
+	}
+	if q.reservation != "" {
+		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.Reservation != q.reservation })
 	}
 	if len(q.partitions) > 0 {
 		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return !q.inPartition(&j) })
@@ -231,7 +234,7 @@ func (q *squeue) inPartition(j *api.Job) bool {
 
 // nothing reports that what was asked for can't be had by any job.
 func (q *squeue) nothing() bool {
-	return len(q.qos) > 0 || q.reservation != "" || q.licenses != "" ||
+	return len(q.qos) > 0 || q.licenses != "" ||
 		len(q.states) > 0 && len(q.query.States) == 0 && !q.query.All
 }
 
