@@ -246,7 +246,7 @@ func (w *World) tellDependents(j *Job) {
 	if a := w.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && w.turning(a, j) {
 		who = slices.AppendSeq(who, maps.Keys(w.deps.on[j.ArrayID]))
 	}
-	if n := w.deps.named[keyOf(j)]; n != nil && j.Verdict != nil {
+	if n := w.deps.named[keyOf(j)]; n != nil && !admitted(j) {
 		who = append(who, n.live...)
 	}
 	for _, id := range unique(who) {

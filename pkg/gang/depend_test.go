@@ -236,6 +236,27 @@ func TestSingletons(t *testing.T) {
 
 // A requeued job does not wait a second time; one that is waited for is judged by its last
 // run, and stays in memory until then.
+// A singleton waits for a later job of its name that runs, also when that one does not end but
+// goes back to the queue.
+func TestSingletonGoesWhenALaterOneIsRequeued(t *testing.T) {
+	b := newBench(t, 4)
+	named := func(d *api.Dependency) int64 {
+		s := specOf(1)
+		s.Name, s.Dependency = "a", d
+		return b.must(Submit{Spec: s, SpecHash: "a", Partition: "main", UID: 1}).JobIDs[0]
+	}
+	first := named(nil)
+	single := named(on(api.AfterSingle))
+	later := named(nil)
+	b.start(later)
+	b.run(first, 0)
+	b.waits(single, "singleton(unfulfilled)")
+	b.must(Requeue{Job: later})
+	b.ack(later)
+	b.state(later, api.JobPending)
+	b.waits(single, "")
+}
+
 func TestDependencyAcrossRuns(t *testing.T) {
 	b := newBench(t, 3)
 	x := b.submit(specOf(1))
