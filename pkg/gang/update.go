@@ -63,6 +63,7 @@ func (w *World) update(ev Update) Outcome {
 		return ignored("it is so already")
 	}
 	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: signed(strings.Join(said, "; "), ev.By)})
+	e.body = nil // as a restarted gangd would make it
 	w.touch(e)
 	return applied()
 }
@@ -167,9 +168,6 @@ func (w *World) relimit(e *entry, ev *Update, say sayer) {
 	w.armDeadline(e)
 	if !admitted(j) {
 		return
-	}
-	if reserved(j) {
-		e.body = nil
 	}
 	until := w.until(j, baseLimit(j), j.ReservedAt)
 	for i := range j.Members {
