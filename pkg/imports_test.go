@@ -33,6 +33,7 @@ var pure = map[string][]string{
 	"watchdog":      {"api"},
 	"outpath":       {"api"},
 	"rankenv":       {"api", "hostlist", "outpath"},
+	"slurm/conf":    {"hostlist", "nearest", "script"},
 }
 
 // impure is std that a pure package must not know.

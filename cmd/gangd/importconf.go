@@ -50,6 +50,11 @@ func importConf(paths []string) (*conf.Result, error) {
 	read := make([][]conf.Line, 3)
 	var errs []error
 	for i, p := range paths {
+		if i == 2 { // gangd is told where it is
+			if abs, err := filepath.Abs(p); err == nil {
+				p = abs
+			}
+		}
 		lines, err := conf.Read(open, p)
 		read[i] = lines
 		errs = append(errs, err)

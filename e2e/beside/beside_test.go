@@ -145,6 +145,7 @@ const documentHead = `# Differences from Slurm
 
 The same scripts run on gangd, under Slurm's names, and on Slurm 22.05 beside it (` + "`make compare`" + `). What is compared is standard output,
 standard error, exit status, and what jobs wrote. %d of the %d cases have to be the same, character by character; the others differ only as said here.
+Lines of sbatch that begin with "sbatch: gangd:" or "sbatch: warning:" are gangd's own, stand behind Slurm's and are left out of the comparison.
 What the differences mean for people who move is in [from-slurm.md](from-slurm.md).
 
 | area | cases | the same |

@@ -46,7 +46,7 @@ type Scheduler struct {
 	Preempt      string        `mapstructure:"preempt"`
 	GuardAfter   time.Duration `mapstructure:"guard_after"` // 0: off
 	GuardPercent int           `mapstructure:"guard_percent"`
-	// PreemptHysteresis is in percent: 200 is twice.
+	// PreemptHysteresis is in percent: 120 is a fifth more.
 	PreemptHysteresis int           `mapstructure:"preempt_hysteresis"`
 	MinRunMax         time.Duration `mapstructure:"min_run_max"`
 	HalfLife          time.Duration `mapstructure:"fair_half_life"`
@@ -89,7 +89,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings(),
-		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 200,
+		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120,
 			HalfLife: sched.DefaultHalfLife}}
 }
 

@@ -281,6 +281,7 @@ func (w *World) block(e *entry, avoid []string) {
 	j.NextStep = 0
 	w.armDeadline(e)
 	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
+	w.tellDependents(j) // an earlier singleton of its name may go now
 }
 
 // backoff keeps a gang from being admitted for a time that doubles with the n-th of its

@@ -14,8 +14,10 @@ const shortest = time.Second
 
 // RunTime is how long the current or last epoch of a job may run: its time limit, or what
 // was left of it at its start. 0: as long as it likes.
-func RunTime(j *Job) time.Duration {
-	limit, began := baseLimit(j), begun(j)
+func RunTime(j *Job) time.Duration { return runTimeFrom(j, begun(j)) }
+
+func runTimeFrom(j *Job, began time.Time) time.Duration {
+	limit := baseLimit(j)
 	if j.Deadline.IsZero() || began.IsZero() {
 		return limit
 	}

@@ -14,8 +14,9 @@ import (
 // depends finds those who wait for a job, an array or a name. A job that somebody waits
 // for stays in memory, so that a dependency is always judged by what really is.
 type depends struct {
-	on    map[int64]map[int64]struct{} // job or array -> who waits for it
-	named map[nameKey]*name
+	on     map[int64]map[int64]struct{} // job or array -> who waits for it
+	arrays map[int64]int                // array -> jobs of it in on; it stays whole, to be searched
+	named  map[nameKey]*name
 }
 
 // nameKey is what singletons have in common.
@@ -31,27 +32,36 @@ type name struct {
 }
 
 func newDepends() depends {
-	return depends{on: map[int64]map[int64]struct{}{}, named: map[nameKey]*name{}}
+	return depends{on: map[int64]map[int64]struct{}{}, arrays: map[int64]int{}, named: map[nameKey]*name{}}
 }
 
 func keyOf(j *Job) nameKey { return nameKey{j.UID, j.Name} }
 
-// watched: somebody waits for the job, or for its array.
+// watched: somebody waits for the job, for its array, or for another element of it.
 func (d *depends) watched(j *Job) bool {
-	return len(d.on[j.ID]) > 0 || j.ArrayID != 0 && len(d.on[j.ArrayID]) > 0
+	return len(d.on[j.ID]) > 0 || j.ArrayID != 0 && d.arrays[j.ArrayID] > 0
 }
 
-func (d *depends) add(target, who int64) {
+// add has who wait for a target, of an array or 0.
+func (d *depends) add(target, array, who int64) {
 	if d.on[target] == nil {
 		d.on[target] = map[int64]struct{}{}
+		d.arrays[array]++
 	}
 	d.on[target][who] = struct{}{}
 }
 
-func (d *depends) remove(target, who int64) {
+func (d *depends) remove(target, array, who int64) {
+	if d.on[target] == nil {
+		return // two conditions on one job
+	}
 	delete(d.on[target], who)
-	if len(d.on[target]) == 0 {
-		delete(d.on, target)
+	if len(d.on[target]) > 0 {
+		return
+	}
+	delete(d.on, target)
+	if d.arrays[array]--; d.arrays[array] == 0 {
+		delete(d.arrays, array)
 	}
 }
 
@@ -123,7 +133,8 @@ func (w *World) watch(e *entry) {
 		if c := &d.On[i]; c.Kind == api.AfterSingle {
 			w.watchName(j)
 		} else {
-			w.deps.add(w.target(j, c), j.ID)
+			target, array := w.target(j, c)
+			w.deps.add(target, array, j.ID)
 		}
 	}
 	e.waiting = true
@@ -172,7 +183,8 @@ func (w *World) unwatch(e *entry) {
 	for i := range d.On {
 		c := &d.On[i]
 		if c.Kind != api.AfterSingle {
-			w.deps.remove(w.target(j, c), j.ID)
+			target, array := w.target(j, c)
+			w.deps.remove(target, array, j.ID)
 			continue
 		}
 		if n.waiting--; n.waiting == 0 {
@@ -181,8 +193,12 @@ func (w *World) unwatch(e *entry) {
 	}
 }
 
-// target is whom a condition of j is about: a job, or an array by its id.
-func (w *World) target(j *Job, c *api.Condition) int64 {
+// target is whom a condition of j is about: a job, or an array by its id. array is the one
+// that it belongs to or is, 0 for none.
+func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
+	if e := w.jobs[c.Job]; e != nil {
+		array = e.job.ArrayID
+	}
 	index := -1
 	if c.Index != nil {
 		index = *c.Index
@@ -190,12 +206,12 @@ func (w *World) target(j *Job, c *api.Condition) int64 {
 		index = j.ArrayIndex
 	}
 	if index < 0 {
-		return c.Job
+		return c.Job, array
 	}
 	if e := w.element(c.Job, index); e != nil {
-		return e.job.ID
+		return e.job.ID, array
 	}
-	return c.Job
+	return c.Job, array
 }
 
 // element finds an element of an array all of whose elements are in memory. Their ids
@@ -230,7 +246,7 @@ func (w *World) tellDependents(j *Job) {
 	if a := w.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && w.turning(a, j) {
 		who = slices.AppendSeq(who, maps.Keys(w.deps.on[j.ArrayID]))
 	}
-	if n := w.deps.named[keyOf(j)]; n != nil && j.Verdict != nil {
+	if n := w.deps.named[keyOf(j)]; n != nil && !admitted(j) {
 		who = append(who, n.live...)
 	}
 	for _, id := range unique(who) {

@@ -192,6 +192,24 @@ func TestCorrespondingElements(t *testing.T) {
 	b.waits(y+2, "aftercorr:1(unfulfilled)")
 }
 
+// An array that one element is waited for of stays whole in memory: with another of its
+// elements gone, who waits was told that it waits for nothing that exists.
+func TestWaitedForArrayStaysWhole(t *testing.T) {
+	b := newBench(t, 8)
+	x := b.array(3, nil)
+	d := on(api.AfterOK, x)
+	d.On[0].Index = intPtr(2)
+	last := b.depending(d)
+	b.run(x+1, 0)
+	b.after(3 * settings().KeepEnded)
+	b.waits(last, "afterok:1_2(unfulfilled)")
+	b.run(x+2, 0)
+	b.waits(last, "")
+	if len(b.w.deps.on) != 0 || len(b.w.deps.arrays) != 0 {
+		t.Errorf("left over: %v %v", b.w.deps.on, b.w.deps.arrays)
+	}
+}
+
 func TestSingletons(t *testing.T) {
 	b := newBench(t, 4)
 	named := func(name string, uid uint32, d *api.Dependency) int64 {
@@ -218,6 +236,27 @@ func TestSingletons(t *testing.T) {
 
 // A requeued job does not wait a second time; one that is waited for is judged by its last
 // run, and stays in memory until then.
+// A singleton waits for a later job of its name that runs, also when that one does not end but
+// goes back to the queue.
+func TestSingletonGoesWhenALaterOneIsRequeued(t *testing.T) {
+	b := newBench(t, 4)
+	named := func(d *api.Dependency) int64 {
+		s := specOf(1)
+		s.Name, s.Dependency = "a", d
+		return b.must(Submit{Spec: s, SpecHash: "a", Partition: "main", UID: 1}).JobIDs[0]
+	}
+	first := named(nil)
+	single := named(on(api.AfterSingle))
+	later := named(nil)
+	b.start(later)
+	b.run(first, 0)
+	b.waits(single, "singleton(unfulfilled)")
+	b.must(Requeue{Job: later})
+	b.ack(later)
+	b.state(later, api.JobPending)
+	b.waits(single, "")
+}
+
 func TestDependencyAcrossRuns(t *testing.T) {
 	b := newBench(t, 3)
 	x := b.submit(specOf(1))

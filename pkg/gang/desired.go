@@ -85,7 +85,9 @@ func endedItself(j *Job, m *Member) bool {
 	return had
 }
 
-// bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same.
+// bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same. Its time
+// limit is the one at the reservation also when it is made anew, after a restart of a gang
+// that runs; the gate has the one that counts from the start.
 func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	if e.body != nil {
 		return e.body
@@ -93,7 +95,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	j := e.job
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: w.RunsIn(j),
-		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: RunTime(j), Grace: w.grace(j),
+		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: runTimeFrom(j, j.ReservedAt), Grace: w.grace(j),
 		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {

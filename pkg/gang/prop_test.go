@@ -170,7 +170,7 @@ func (s *story) truth() {
 				lives[id] = k
 			}
 			for other := range lives {
-				if lives[other].Job == k.Job && lives[other].Epoch != k.Epoch {
+				if len(m.live) > 0 && lives[other].Job == k.Job && lives[other].Epoch != k.Epoch {
 					s.rt.Fatalf("I1: job %d lives in epochs %d and %d", k.Job, lives[other].Epoch, k.Epoch)
 				}
 			}

@@ -212,7 +212,8 @@ func (v *verifier) dependencies() {
 		for i := range d.On {
 			c := &d.On[i]
 			if c.Kind != api.AfterSingle {
-				targets[v.w.target(j, c)] = true
+				t, _ := v.w.target(j, c)
+				targets[t] = true
 			}
 			if c.Delay == 0 && v.w.stand(j, c) == met {
 				fulfilled++

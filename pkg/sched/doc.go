@@ -20,7 +20,8 @@
 //     is only shorter, and moves only to where it is served earlier for certain. So a gang
 //     with a claim starts at the latest when all has ended that ran when it was made, under
 //     any load of gangs behind it. With [PreemptService] a claim does not keep off gangs that
-//     lose nothing by being stopped, until the claimant has waited [Policy].GuardAfter: they
+//     lose nothing by being stopped, until the claimant has waited too long and its turn in the
+//     guarded part of the cards has come: they
 //     make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not

@@ -118,6 +118,17 @@ func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 	return d
 }
 
+// Mean is how much longer such a gang runs on average.
+func (l *Ledger) Mean(limit, ran time.Duration) time.Duration {
+	if l == nil {
+		return prior.mean(nil, limit, ran)
+	}
+	if s := l.byLimit[limitBin(limit)]; s != nil {
+		return s.mean(&l.all, limit, ran)
+	}
+	return l.all.mean(nil, limit, ran)
+}
+
 // snapshot is a ledger of its own with the same contents, for a plan beside the one writer's.
 func (l *Ledger) snapshot() *Ledger {
 	if l == nil {
@@ -220,6 +231,28 @@ func (s *spans) index(wider *spans, limit, ran time.Duration) time.Duration {
 		best = min(best, spent/ended)
 	}
 	return time.Duration(best * float64(time.Second))
+}
+
+// mean is the expected time to the end.
+func (s *spans) mean(wider *spans, limit, ran time.Duration) time.Duration {
+	lim, a := limit.Seconds(), ran.Seconds()
+	alive, sum := 0.0, 0.0
+	for i := range spanBins {
+		begin, end := lim*spanEnds[i+1], lim*spanEnds[i]
+		if end <= a {
+			break
+		}
+		p := s.share(wider, i)
+		if a > begin {
+			p *= (end - a) / (end - begin)
+		}
+		alive += p
+		sum += p * ((max(begin, a)+end)/2 - a)
+	}
+	if alive <= 0 {
+		return max(ran, limit) // past its limit: nobody knows
+	}
+	return time.Duration(sum / alive * float64(time.Second))
 }
 
 // share is the chance of a bin: what was seen, mixed with what is seen of other limits and

@@ -85,7 +85,9 @@ type planner struct {
 	prey     []*prey        // who may be preempted, made when first asked for
 	moved    map[int64]bool // victims of moves
 	tries    int            // moves looked for
-	guarded  []*Candidate   // who waited too long, longest first
+	guarded  []*Candidate   // who waited too long and is let to the front, longest first
+	front    map[int64]bool // these
+	patient  time.Duration  // how long that is; 0: not worked out yet
 	stops    []Stop
 	next     time.Time
 	use      *held
@@ -137,9 +139,9 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
-		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, why: map[*Class]*verdict{}}
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: map[*Class]*verdict{}}
 	pl.windows = newWindows(v, now)
-	if p.Preempt == PreemptService && (p.Order == OrderService || p.Order == "") {
+	if pl.ranksLeft() {
 		pl.hard = m.pool.clone(m.base)
 	}
 	pl.keepClaims()
@@ -350,9 +352,9 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 // mayClaim reports whether one more gang may be given a claim. Moves do not count: they end
 // as soon as their victims have.
 func (pl *planner) mayClaim(c *Candidate) bool {
-	guarded, n := pl.tooLong(c), 0
+	guarded, n := pl.front[c.Job], 0
 	for i := range pl.booked {
-		if b := &pl.booked[i]; !b.isMove() && pl.tooLong(b.c) == guarded {
+		if b := &pl.booked[i]; !b.isMove() && pl.front[b.Job] == guarded {
 			n++
 		}
 	}

@@ -66,7 +66,8 @@ type Policy struct {
 	// Bucket is the factor within which two expected services count as equal; 0: 1.4.
 	Bucket float64
 	// GuardAfter is how long a gang waits before it goes to the front of its tier; 0:
-	// never. GuardShare is the part of all cards that may wait and run so at a time: 0.1
+	// never. With [PreemptService] it is at least as long as the cluster would need for all
+	// that waits, and at most 50 times GuardAfter. GuardShare is the part of all cards that may wait and run so at a time: 0.1
 	// when zero. Without a bound an overloaded queue turns into first come, first served.
 	GuardAfter time.Duration
 	GuardShare float64
@@ -75,7 +76,7 @@ type Policy struct {
 
 	Preempt    Preempt
 	MinRun     time.Duration // nobody is preempted before it has run so long
-	Hysteresis float64       // 0: 2
+	Hysteresis float64       // 0: 1.2
 	MaxMinRun  time.Duration // longest minimum run that a job may ask for; 0: any
 
 	Switches []api.Switch // the site's network, the lowest first; none: not known

@@ -21,7 +21,8 @@ type prey struct {
 }
 
 // preys lists who may be preempted at all: not who is being stopped, has a rank done, is
-// inside its minimum run, or may not run again. The cheapest come first.
+// inside its minimum run, or may not run again. The cheapest come first; of those that lose
+// as much, the one that needs most yet.
 func (pl *planner) preys() []*prey {
 	if pl.prey != nil {
 		return pl.prey
@@ -56,7 +57,7 @@ func (pl *planner) preys() []*prey {
 		}
 	}
 	slices.SortFunc(pl.prey, func(a, b *prey) int {
-		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority),
+		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.left, a.left),
 			b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
 	})
 	return pl.prey
@@ -89,7 +90,7 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *prey) bool {
 	}
 	hysteresis := pl.policy.Hysteresis
 	if hysteresis <= 0 {
-		hysteresis = 2
+		hysteresis = 1.2
 	}
 	return pl.policy.Preempt == PreemptService && r.KeepsWork && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
 }

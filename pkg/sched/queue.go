@@ -21,6 +21,7 @@ type Queue struct {
 	byAge   []*Candidate // longest wait first
 	byJob   map[int64]*Candidate
 	classes map[classKey]*Class
+	backlog int64 // seconds of one card that all of them are expected to need yet
 }
 
 // classKey is what decides whether a gang can start, besides its place in the order.
@@ -74,7 +75,7 @@ func (q *Queue) Position(job int64) int {
 // Clone is a queue of its own with the same candidates, and a ledger of its own.
 func (q *Queue) Clone() *Queue {
 	out := NewQueue(q.policy, q.ledger.snapshot())
-	out.version, out.ranked = q.version, q.ranked
+	out.version, out.ranked, out.backlog = q.version, q.ranked, q.backlog
 	out.order, out.byAge = slices.Clone(q.order), slices.Clone(q.byAge)
 	out.byJob = make(map[int64]*Candidate, len(q.byJob))
 	out.classes = make(map[classKey]*Class, len(q.classes))
@@ -98,11 +99,12 @@ func (q *Queue) Insert(c *Candidate) {
 	}
 	q.ledger.asked(c)
 	own := *c
-	own.rank = q.policy.rank(q.ledger, c)
+	own.rank, own.need = q.policy.rank(q.ledger, c), q.policy.need(q.ledger, c)
 	q.put(&own)
 }
 
 func (q *Queue) put(c *Candidate) {
+	q.backlog += c.need
 	q.byJob[c.Job] = c
 	q.order = insert(q.order, c, compare)
 	q.byAge = insert(q.byAge, c, compareAge)
@@ -122,6 +124,7 @@ func (q *Queue) Remove(job int64) bool {
 		return false
 	}
 	delete(q.byJob, job)
+	q.backlog -= c.need
 	q.order = remove(q.order, c, compare)
 	q.byAge = remove(q.byAge, c, compareAge)
 	k := q.key(c)
@@ -158,7 +161,8 @@ func (q *Queue) Refresh(now time.Time) {
 		all[i] = c
 		if r := q.policy.rank(q.ledger, c); r != c.rank {
 			own := *c
-			own.rank = r
+			own.rank, own.need = r, q.policy.need(q.ledger, c)
+			q.backlog += own.need - c.need
 			all[i], changed = &own, true
 		}
 	}

@@ -108,3 +108,36 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 		t.Fatalf("%d in classes, %d in all", inClasses, q.Len())
 	}
 }
+
+// TestBacklogIsTheSum: what a queue keeps of what all need yet is what a recount finds,
+// whatever came, went and was learnt.
+func TestBacklogIsTheSum(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := NewLedger(0)
+		q := NewQueue(&Policy{Preempt: PreemptService}, l)
+		now := epoch0
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			now = now.Add(time.Minute)
+			job := int64(rapid.IntRange(1, 12).Draw(rt, "job"))
+			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			case 0, 1:
+				c := candidate(job, api.Spec{Size: rapid.IntRange(1, 9).Draw(rt, "size"), GPUsPerRank: 1})
+				c.TimeLimit = time.Duration(rapid.SampledFrom([]int{0, 1, 24, 400}).Draw(rt, "limit")) * time.Hour
+				c.Attained = c.TimeLimit / 100 * time.Duration(rapid.IntRange(0, 120).Draw(rt, "ran"))
+				q.Insert(c)
+			case 2:
+				q.Remove(job)
+			default:
+				l.Add(Used{User: "u", Cards: 1, Ran: time.Hour, Ended: now, Whole: time.Hour, Limit: 24 * time.Hour})
+				q.Refresh(now)
+			}
+			var sum int64
+			for _, c := range q.Slice() {
+				sum += c.need
+			}
+			if q.backlog != sum || q.Clone().backlog != sum {
+				rt.Fatalf("the queue keeps %d, its %d candidates need %d", q.backlog, q.Len(), sum)
+			}
+		}
+	})
+}

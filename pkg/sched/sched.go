@@ -38,7 +38,8 @@ type Candidate struct {
 	// KeepsWork: it would lose nothing by being stopped, and may be at any time.
 	KeepsWork bool
 
-	rank rank // its place in the order, set by [Queue]
+	rank rank  // its place in the order, set by [Queue]
+	need int64 // seconds of one card that it is expected to need yet, as of its rank
 }
 
 // PutRunning puts what a job holds now, nil: nothing, into a list that is ordered by job.

@@ -268,7 +268,8 @@ func TestYieldersUseClaimedPlaces(t *testing.T) {
 	}{
 		{"keeps its work", true, 0, OrderService, true},
 		{"would lose it", false, 0, OrderService, false},
-		{"who waited too long", true, time.Hour, OrderService, false},
+		{"who waited too long", true, 2 * time.Minute, OrderService, false},
+		{"who waited as long as what waits needs", true, time.Hour, OrderService, true},
 		{"another order", true, 0, OrderFIFO, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

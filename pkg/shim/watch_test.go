@@ -20,8 +20,8 @@ func TestSilenceIsTold(t *testing.T) {
 	_ = c.Send(Command{Go: &Go{}})
 	until(t, c, api.PhaseRunning)
 	time.Sleep(2 * s.Watch.StallTimeout) // rank 0 never beats: that is not silence
-	tell(t, s, 1, "WATCHDOG=1")
 	beat := time.Now()
+	tell(t, s, 1, "WATCHDOG=1")
 	n := untilNote(t, c, func(n api.RankNote) bool { return n.Silent })
 	if n.Rank != 1 || n.BeatAge < s.Watch.StallTimeout || time.Since(beat) < s.Watch.StallTimeout {
 		t.Errorf("note %+v after %v", n, time.Since(beat))

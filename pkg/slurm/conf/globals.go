@@ -108,7 +108,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 		{name: "PropagateResourceLimitsExcept", why: "resource limits are the node's; set them with ulimit in the script"},
 		{name: "RequeueExit", why: "no exit status asks for another run; --max-retries in the script runs a crash again"},
 		{name: "RequeueExitHold", why: "no exit status holds a job"},
-		{name: "ResvOverRun", why: "there are no reservations of people's"},
+		{name: "ResvOverRun", why: "a reservation ends when it ends"},
 		{name: "ReturnToService", why: "a node that comes back is used again at once, unless a person or health_program has drained it"},
 		{name: "SchedulerTimeSlice", why: "gangs do not take turns on the same cards"},
 		{name: "ScronParameters", why: "there is no scrontab"},
@@ -121,7 +121,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 		{name: "SlurmUser", why: "gangd runs as the user of its systemd unit"},
 		{name: "StateSaveLocation", why: "gangd keeps its state in its own state_dir, /var/lib/gangd, in another form"},
 		{name: "TmpFS", why: "disk space is not counted"},
-		{name: "TopologyParam", why: "the switches between nodes are words that --constraint matches"},
+		{name: "TopologyParam", why: "switches are a tree, read from topology_file"},
 		{name: "UnkillableStepProgram", why: "fence_hook is run by the controller with a node's name, and not on the node: what it has to do is another thing"},
 		{name: "VSizeFactor", why: "address space is not limited"},
 	})

@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,20 +114,16 @@ func (s *site) compareCards(l Line, names []string) {
 	}
 }
 
-// topologyLine reads a line of topology.conf: the leaf switch of each node.
+// topologyLine reads a line of topology.conf, which gangd reads itself (topology_file).
 func (s *site) topologyLine(l Line) {
-	name := l.Items[0].Value
+	s.set["topology_file"] = quote(l.File)
 	for _, i := range l.Items {
 		switch {
-		case i.is("SwitchName"):
-			s.say(i, Different, "")
+		case i.is("SwitchName"), i.is("Switches"):
+			s.say(i, Taken, "")
 		case i.is("Nodes"):
-			for _, n := range s.hosts(i) {
-				s.leaf[n] = name
-			}
-			s.say(i, Different, fmt.Sprintf("these nodes get the feature switch-%s: --constraint=switch-%s keeps a gang together", name, name))
-		case i.is("Switches"):
-			s.say(i, None, "only the leaf switches become features")
+			s.hosts(i)
+			s.say(i, Taken, "")
 		case i.is("LinkSpeed"):
 			s.say(i, None, "the speed of links is not weighed")
 		default:

@@ -20,10 +20,9 @@ type site struct {
 	nodeBase   []Item // NodeName=DEFAULT
 	sets       map[string]nodeSet
 	partitions []*partition
-	partBase   []Item            // PartitionName=DEFAULT
-	leaf       map[string]string // switch of each node
-	cards      map[string]int    // by node, from gres.conf
-	weights    map[string]int    // PriorityWeight*, by what is weighed
+	partBase   []Item         // PartitionName=DEFAULT
+	cards      map[string]int // by node, from gres.conf
+	weights    map[string]int // PriorityWeight*, by what is weighed
 	favorSmall bool
 	preempt    string // PreemptType's word
 	mode       string // PreemptMode
@@ -38,7 +37,7 @@ type nodeSet struct {
 
 // Make makes gangd's configuration. gres and topology may be nil.
 func Make(slurm, gres, topology []Line) (*Result, error) {
-	s := &site{set: map[string]string{}, node: map[string]string{}, sets: map[string]nodeSet{}, leaf: map[string]string{},
+	s := &site{set: map[string]string{}, node: map[string]string{}, sets: map[string]nodeSet{},
 		cards: map[string]int{}, weights: map[string]int{}, preempt: "none"}
 	s.each(slurm, s.slurmLine)
 	s.each(gres, s.gresLine)

@@ -43,7 +43,7 @@ var partitionKeys = map[string]string{
 	"overtimelimit":     "the time limit is exact",
 	"priorityjobfactor": "the tier is the partition's weight",
 	"qos":               "there is no quality of service",
-	"reqresv":           "there are no reservations of people's",
+	"reqresv":           "a partition needs no reservation",
 	"resumetimeout":     noPower, "suspendtime": noPower, "suspendtimeout": noPower,
 	"selecttypeparameters": "CPUs, memory and cards are given out one by one",
 	"tresbillingweights":   "use is counted in card time",

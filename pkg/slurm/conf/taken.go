@@ -61,7 +61,7 @@ var takenRows = []global{
 	{name: "TaskPlugin", take: pieces(taskWords)},
 	{name: "TaskPluginParam", take: func(s *site, i Item) { s.say(i, None, "CPUs are counted, not bound; numactl or taskset in the script") }},
 	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default", map[string]said{
-		"topology/tree": {Different, "the leaf switch of topology.conf becomes a word that --constraint matches"},
+		"topology/tree": {Taken, "topology.conf is read as it is (topology_file)"},
 		"":              {None, "no order of the nodes is assumed"}})},
 	retired("CacheGroups"), retired("CheckpointType"), retired("CryptoType"), retired("FastSchedule"), retired("JobCheckpointDir"),
 	retired("JobCredentialPrivateKey"), retired("JobCredentialPublicCertificate"), retired("MemLimitEnforce"),
@@ -108,8 +108,22 @@ func pieces(of map[string]said) func(*site, Item) {
 			}
 			s.say(Item{item.Key, p}, t.outcome, t.text)
 		}
+		s.switchWait(item)
 		if strings.EqualFold(item.Key, "DependencyParameters") && strings.Contains(strings.ToLower(item.Value), "kill_invalid_depend") {
 			s.set["invalid_dependency"] = `"cancel"`
+		}
+	}
+}
+
+// switchWait takes max_switch_wait=SECONDS out of SchedulerParameters.
+func (s *site) switchWait(item Item) {
+	for _, p := range strings.Split(strings.ToLower(item.Value), ",") {
+		v, ok := strings.CutPrefix(strings.TrimSpace(p), "max_switch_wait=")
+		if !ok {
+			continue
+		}
+		if n := s.number(Item{"max_switch_wait", v}); n >= 0 {
+			s.set["max_switch_wait"] = duration(time.Duration(n) * time.Second)
 		}
 	}
 }
@@ -149,7 +163,7 @@ var schedulerWords = func() map[string]said {
 	out := map[string]said{
 		"preempt_youngest_first": {Different, "of those that may be stopped the ones that lose least are, the latest start first among equals"},
 		"preempt_strict_order":   {None, "a move is only made when the whole gang starts by it, and takes no more than needed"},
-		"max_switch_wait":        {None, "the switches between nodes are words that --constraint matches"},
+		"max_switch_wait":        {Taken, "max_switch_wait"},
 		"nohold_on_prolog_fail":  {None, noJobHook},
 		"requeue_setup_env_fail": {None, "no login shell is run for the environment"},
 		"enable_user_top":        {None, "people order their own jobs by --nice"},

@@ -67,12 +67,8 @@ func (s *site) nodeText(n *node) string {
 	if n.memory > 0 {
 		set["memory"] = quote(strconv.Itoa(n.memory) + "MiB")
 	}
-	features := slices.Clone(n.features)
-	if sw := s.leaf[n.name]; sw != "" {
-		features = append(features, "switch-"+sw)
-	}
-	if len(features) > 0 {
-		set["features"] = list(features)
+	if len(n.features) > 0 {
+		set["features"] = list(n.features)
 	}
 	if n.gpus == 0 {
 		set["cards"] = `"none"`

@@ -40,6 +40,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"history filters", testHistory},
 		{"events in order and in pages", testEvents},
 		{"attempts in order", testEpochs},
+		{"steps in order", testSteps},
 		{"counters never go back", testCounters},
 		{"counters are advanced", testAdvance},
 		{"an empty batch is no commit", testEmptyBatch},
