@@ -11,7 +11,7 @@ nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )
 nodes_array=($nodes)
 head_node=${nodes_array[0]}
 head_node_ip=$(srun --nodes=1 --ntasks=1 -w "$head_node" hostname --ip-address | awk '{print $1}')
-port=$(shuf -i 20000-60000 -n 1)
+port=$(shuf -i 20000-30000 -n 1)
 
 echo Node IP: $head_node_ip
 export LOGLEVEL=INFO
