@@ -115,7 +115,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 // allocation is what a client has to know of a job whose gate is open.
 func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
-	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: j.Partition,
+	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: e.world.RunsIn(j),
 		StartTime: j.Start, WorkDir: j.Spec.WorkDir, SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace}
 	if limit := gang.RunTime(j); limit > 0 && !j.Start.IsZero() {
 		a.EndTime = j.Start.Add(limit)
@@ -252,7 +252,7 @@ func liveSteps(j *gang.Job) []api.Step {
 // those that run.
 func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, ended []api.Step) []api.Step {
 	current := r.Epoch == j.Epoch
-	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: j.Partition, StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
+	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: e.world.RunsIn(j), StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
 	var out []api.Step
 	if j.Spec.Launch == api.LaunchBatch && len(a.Nodes) > 0 {
 		batch := frame

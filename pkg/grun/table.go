@@ -79,7 +79,7 @@ var asked = []Option{
 		Note: "inside an allocation the type is not looked at: its cards are of those it asked for", set: func(a *ask, v string) error { return setGPUs(a, &a.step.GPUs, v) }},
 	{Long: "gpus-per-node", Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Alloc: true, Help: "cards on each node",
 		Note: "as --gpus", set: func(a *ask, v string) error { return setGPUs(a, &a.step.GPUsPerNode, v) }},
-	{Long: "gpus-per-task", Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Alloc: true, Help: "cards of each task, which sees no others",
+	{Long: "gpus-per-task", Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Env: []string{"SLURM_GPUS_PER_TASK"}, Alloc: true, Help: "cards of each task, which sees no others",
 		Note: "as --gpus; each task sees its own by CUDA_VISIBLE_DEVICES", set: func(a *ask, v string) error {
 			a.perTaskCards = true
 			return setGPUs(a, &a.step.GPUsPerTask, v)

@@ -192,6 +192,18 @@ func submittedName(name string, wrap bool) string {
 	}, name)
 }
 
+// whereItIs makes PWD say the directory of the submission, whence SLURM_SUBMIT_DIR comes: a
+// program that starts a child in another directory seldom changes its PWD.
+func whereItIs(env []string) []string {
+	here, err := os.Getwd() // PWD where that is right, with its symbolic links
+	at := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "PWD=") })
+	if err != nil || at < 0 {
+		return env
+	}
+	env[at] = "PWD=" + here
+	return env
+}
+
 func (s *submission) environment() error {
 	asked := s.req.Export
 	if asked == "" {
@@ -201,7 +213,7 @@ func (s *submission) environment() error {
 	if err != nil {
 		return err
 	}
-	env, missing := export.Environ(os.Environ())
+	env, missing := export.Environ(whereItIs(os.Environ()))
 	for _, m := range missing {
 		s.warn("--export: %s is not set here, so the job does not get it", m)
 	}

@@ -138,7 +138,7 @@ func table() []field {
 		{col("ReqMem", 10), ofJob(reqMem), "empty where the job asked for no memory"},
 		{number("ReqNodes", 8), ofJob(func(r *record) string { return decimal(r.requested().Nodes) }), ""},
 		{col("ReqTRES", 10), ofJob(func(r *record) string { return r.requested().ByName() }), ""},
-		{col("Reservation", 20), blank, noFeature},
+		{col("Reservation", 20), ofJob(func(r *record) string { return r.job.Reservation }), ""},
 		{col("ReservationId", 8), blank, noFeature},
 		{number("Reserved", 10), ofJob(func(r *record) string { return when.Span(r.reserved()) }), ""},
 		{number("ResvCPU", 10), ofJob(func(r *record) string { return when.Span(r.reserved() * time.Duration(r.cpus())) }), ""},

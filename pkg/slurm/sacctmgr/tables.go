@@ -88,7 +88,7 @@ var tables = []table{
 var elsewhere = map[string]string{
 	"configuration": "scontrol show config",
 	"event":         "gctl events --follow, and gctl show node",
-	"reservation":   "gctl",
+	"reservation":   "scontrol show reservation",
 	"runawayjobs":   "gangd verify",
 	"stats":         "the controller's /metrics",
 	"transaction":   "gctl events",

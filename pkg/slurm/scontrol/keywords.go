@@ -74,8 +74,8 @@ func init() { // help prints the table
 		{"cancel_reboot", 3, 1, lists.Refused, "gangd reboots no nodes", nil, 0},
 		{"cluster", 2, 0, lists.Exact, oneCluster, nothing, 0},
 		{"completing", 3, 0, lists.Exact, "jobs that are being stopped, with their nodes", (*call).completing, 0},
-		{"create", 2, 0, lists.Refused, "partitions are configured: " + byHand, nil, 0},
-		{"delete", 3, 1, lists.Refused, "partitions are configured: " + byHand, nil, 0},
+		{"create", 2, 1, lists.Partial, "reservations; partitions are configured: " + byHand, (*call).create, 0},
+		{"delete", 3, 1, lists.Partial, "reservations; partitions are configured: " + byHand, (*call).remove, 0},
 		{"details", 3, 0, lists.Exact, "as --details", nothing, 0},
 		{"errnumstr", 3, 1, lists.Exact, "the text of one of Slurm's error numbers that gangd gives", (*call).errnumstr, 2},
 		{"exit", 1, 0, lists.Exact, "does nothing: there is no prompt", nothing, 0},
@@ -147,7 +147,7 @@ var entities = []struct {
 	{"node", 1, lists.Exact, "nodes", (*call).showNode},
 	{"partition", 1, lists.Exact, "partitions", (*call).showPartition},
 	{"powercap", 2, lists.Refused, "there is no power management", nil},
-	{"reservation", 1, lists.Partial, "gangd's own are shown by gctl", (*call).showReservation},
+	{"reservation", 1, lists.Exact, "reservations", (*call).showReservation},
 	{"slurmd", 2, lists.Refused, "ginfo shows what a node's daemon says of itself", nil},
 	{"step", 2, lists.Exact, "steps that run", (*call).showStep},
 	{"topology", 1, lists.Exact, "as a Slurm without a topology", (*call).noTopology},
@@ -165,5 +165,10 @@ func Keywords() []lists.Command {
 	for i := range entities {
 		shows.Options = append(shows.Options, lists.Option{Name: entities[i].name, List: entities[i].list, Text: entities[i].text})
 	}
-	return []lists.Command{cmds, shows, listParameters("job", jobParameters), listParameters("node", nodeParameters)}
+	booked := lists.Command{Name: "scontrol create and update reservation"}
+	for i := range reservationParameters {
+		p := &reservationParameters[i]
+		booked.Options = append(booked.Options, lists.Option{Name: p.name, List: p.list, Text: p.text})
+	}
+	return []lists.Command{cmds, shows, listParameters("job", jobParameters), listParameters("node", nodeParameters), booked}
 }

@@ -128,8 +128,8 @@ func (c *call) do(words []string) int {
 		case k.list == lists.Refused && !(k.few > 0 && len(args) < k.few):
 			c.errorf("%s is refused: %s", k.name, k.text)
 			return 1
-		case len(args) < k.few && k.name == "update":
-			c.say("too few arguments for update keyword")
+		case len(args) < k.few && (k.name == "update" || k.name == "create" || k.name == "delete"):
+			c.say("too few arguments for %s keyword", k.name)
 			return 1
 		case len(args) < k.few:
 			c.say("too few arguments for keyword:%s", words[0])

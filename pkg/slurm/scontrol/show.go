@@ -55,15 +55,6 @@ func (c *call) noTopology(string, string) int {
 	return 0
 }
 
-func (c *call) showReservation(_, id string) int {
-	if id != "" {
-		fmt.Fprintf(c.Out, "Reservation %s not found\n", id)
-		return 1
-	}
-	fmt.Fprintln(c.Out, "No reservations in the system")
-	return 0
-}
-
 func (c *call) showDaemons(string, string) int {
 	fmt.Fprintln(c.Out, "slurmctld slurmd")
 	return 0

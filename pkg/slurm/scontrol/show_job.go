@@ -127,8 +127,11 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "BatchHost="+j.Nodes[0])
 	}
 	lines = append(lines, c.resourceLines(s)...)
+	lines = append(lines, fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(j.Constraint)))
+	if j.Reservation != "" {
+		lines = append(lines, "Reservation="+j.Reservation)
+	}
 	lines = append(lines,
-		fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(j.Constraint)),
 		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=(null) Network=(null)", overSubscribe(j)),
 		"Command="+orNull(command(j)),
 		"WorkDir="+j.WorkDir,

@@ -218,8 +218,7 @@ func (c *call) update(args []string) int {
 			c.errorf("update PartitionName is refused: partitions are configured: %s", byHand)
 			return 1
 		case meant(key, "ReservationName", 3):
-			c.errorf("update ReservationName is refused: reservations are gctl's")
-			return 1
+			return c.updateReservation(args)
 		case meant(key, "StepId", 4):
 			c.errorf("update StepId is refused: a step has no limit of its own that could be changed; cancel it: scancel JOB.STEP")
 			return 1

@@ -1,0 +1,24 @@
+package gang
+
+import (
+	"slices"
+	"strings"
+)
+
+// RunsIn is the partition that a gang with nodes runs in: the first of those it may run in that
+// has all of its nodes. Of a gang without nodes, and of one whose nodes no single partition has
+// (any longer), it is all that it named.
+func (w *World) RunsIn(j *Job) string {
+	if len(j.Members) == 0 || !strings.Contains(j.Partition, ",") {
+		return j.Partition
+	}
+	for name := range strings.SplitSeq(j.Partition, ",") {
+		if !slices.ContainsFunc(j.Members, func(m Member) bool {
+			h := w.nodes[m.Node]
+			return h == nil || !slices.Contains(h.node.Res.Partitions, name)
+		}) {
+			return name
+		}
+	}
+	return j.Partition
+}

@@ -1,0 +1,260 @@
+package scontrol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm/lists"
+	"gangd/pkg/slurm/when"
+)
+
+// reservationAsk is a reservation as it was asked for.
+type reservationAsk struct {
+	req     api.ReservationRequest
+	now     time.Time
+	users   change[string]
+	account change[string]
+	flags   change[api.ReservationFlag]
+	longer  time.Duration // Duration+=, -=
+	skip    bool
+}
+
+// change is what is put into a list and taken from it.
+type change[S ~string] struct{ more, less []S }
+
+// on is the list after it; nil where nothing was asked.
+func (ch *change[S]) on(old []S) *[]S {
+	if len(ch.more)+len(ch.less) == 0 {
+		return nil
+	}
+	out := slices.DeleteFunc(append(slices.Clone(old), ch.more...), func(s S) bool { return slices.Contains(ch.less, s) })
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return &out
+}
+
+// badWord is a word of a reservation that is not taken.
+type badWord struct {
+	text string
+	time *when.Error // what is wrong with a time
+}
+
+func (e *badWord) Error() string { return e.text }
+
+// errno is what Slurm's update says behind it: only of a time there is an error number.
+func (e *badWord) errno() string {
+	if e.time != nil {
+		return badTime
+	}
+	return "No error"
+}
+
+func (c *call) badReservation(err error, what string) int {
+	if bad, ok := err.(*badWord); ok && bad.time != nil {
+		c.say("%v", bad.time)
+	}
+	c.errorf("%v  %s", err, what)
+	return 1
+}
+
+const wholeNodes = "whole nodes are reserved; name them: Nodes=n[1-4]"
+
+// reservationParameters are the words of create and update.
+var reservationParameters = []struct {
+	name string
+	min  int // letters that are enough
+	list lists.List
+	text string
+	set  func(q *reservationAsk, sign, v string) error // nil: refused
+}{
+	{"ReservationName", 3, lists.Exact, "", func(q *reservationAsk, _, v string) error { q.req.Name = v; return nil }},
+	{"StartTime", 1, lists.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.Start, "start", v) }},
+	{"EndTime", 1, lists.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.End, "end", v) }},
+	{"Duration", 1, lists.Exact, "", setDuration},
+	{"Flags", 2, lists.Partial, "MAINT, IGNORE_JOBS, DAILY, WEEKLY, SPEC_NODES, and gangd's DRAIN, which stops what runs there in time; the others are refused", setFlags},
+	{"NodeCnt", 5, lists.Refused, wholeNodes, nil},
+	{"CoreCnt", 5, lists.Refused, wholeNodes, nil},
+	{"Nodes", 5, lists.Exact, "nodes, as a list, or ALL", setReservedNodes},
+	{"Features", 2, lists.Refused, wholeNodes, nil},
+	{"Licenses", 2, lists.Refused, "there are none", nil},
+	{"PartitionName", 1, lists.Refused, wholeNodes, nil},
+	{"Users", 1, lists.Partial, "who may use it; nobody can be left out with a minus before the name", func(q *reservationAsk, sign, v string) error { return names(&q.users, &q.req.Users, sign, v) }},
+	{"Groups", 1, lists.Refused, "name the users or accounts", nil},
+	{"Accounts", 1, lists.Partial, "under which they may; together with Users both have to hold", func(q *reservationAsk, sign, v string) error {
+		return names(&q.account, &q.req.Accounts, sign, v)
+	}},
+	{"TRESPerNode", 5, lists.Refused, wholeNodes, nil},
+	{"TRES", 1, lists.Refused, wholeNodes, nil},
+	{"BurstBuffer", 2, lists.Refused, "there is none", nil},
+	{"Watts", 1, lists.Refused, "power is not counted", nil},
+	{"MaxStartDelay", 1, lists.Refused, "a reservation begins at its time", nil},
+	{"PurgeComp", 2, lists.Refused, "delete it when it is done: scontrol delete reservation=NAME", nil},
+	{"Comment", 3, lists.Refused, "give it a name that says it", nil},
+	{"Skip", 2, lists.Exact, "update: leave out the next time of one that comes again", func(q *reservationAsk, _, _ string) error { q.skip = true; return nil }},
+}
+
+// take reads one word.
+func (q *reservationAsk) take(arg string, update bool) error {
+	key, v, given := strings.Cut(arg, "=")
+	sign := ""
+	if n := len(key); given && n > 0 && (key[n-1] == '+' || key[n-1] == '-') {
+		key, sign = key[:n-1], key[n-1:]
+	}
+	if !given && !(update && meant(key, "Skip", 2)) {
+		return &badWord{text: fmt.Sprintf("Misformatted parameter '%s', most options have a parameter after '='.", arg)}
+	}
+	for i := range reservationParameters {
+		p := &reservationParameters[i]
+		switch {
+		case !meant(key, p.name, p.min):
+			continue
+		case p.set == nil:
+			return &badWord{text: fmt.Sprintf("%s is refused: %s.", p.name, p.text)}
+		case sign != "" && p.name == "Nodes":
+			return &badWord{text: "The +=/-= notation is not supported when updating nodes."}
+		}
+		return p.set(q, sign, v)
+	}
+	return &badWord{text: fmt.Sprintf("Unknown parameter %s.", arg)}
+}
+
+func (q *reservationAsk) instant(into **time.Time, which, v string) error {
+	t, err := when.Parse(v, q.now, when.Future)
+	if err != nil {
+		bad, _ := err.(*when.Error)
+		return &badWord{text: fmt.Sprintf("Invalid %s time %stime=%s.", which, which, v), time: bad}
+	}
+	*into = &t
+	return nil
+}
+
+// aYear is what Slurm makes of a duration without an end.
+const aYear = 365 * 24 * time.Hour
+
+func setDuration(q *reservationAsk, sign, v string) error {
+	d, err := script.ParseTime(v)
+	switch {
+	case strings.EqualFold(v, "infinite"), strings.EqualFold(v, "unlimited"):
+		d = aYear
+	case err != nil || d <= 0 || strings.ContainsAny(v, "smhdSMHD"):
+		return &badWord{text: fmt.Sprintf("Invalid duration duration=%s.", v)}
+	}
+	switch sign {
+	case "+":
+		q.longer = d
+	case "-":
+		q.longer = -d
+	default:
+		q.req.Duration = &d
+	}
+	return nil
+}
+
+func setReservedNodes(q *reservationAsk, _, v string) error {
+	list, err := hostlist.Expand(v)
+	if err != nil {
+		list = []string{v} // no node has such a name, and so it is said
+	}
+	q.req.Nodes = &list
+	return nil
+}
+
+func names(ch *change[string], whole **[]string, sign, v string) error {
+	list := slices.DeleteFunc(strings.Split(v, ","), func(s string) bool { return s == "" })
+	for _, n := range list {
+		if strings.HasPrefix(n, "-") {
+			return &badWord{text: fmt.Sprintf("%s is refused: nobody can be left out of a list; name those who may.", n)}
+		}
+	}
+	put(ch, whole, sign, list)
+	return nil
+}
+
+func put[S ~string](ch *change[S], whole **[]S, sign string, list []S) {
+	switch sign {
+	case "+":
+		ch.more = append(ch.more, list...)
+	case "-":
+		ch.less = append(ch.less, list...)
+	default:
+		*whole = &list
+	}
+}
+
+// flagWords are Slurm's, with the letters that are enough; those without a flag are refused,
+// SPEC_NODES says what always is.
+var flagWords = []struct {
+	name string
+	min  int
+	flag api.ReservationFlag
+}{
+	{"Maintenance", 1, api.FlagMaint}, {"Ignore_Jobs", 1, api.FlagIgnoreJobs}, {"Daily", 1, api.FlagDaily}, {"Weekly", 4, api.FlagWeekly},
+	{"Drain", 2, api.FlagDrain}, {"Spec_Nodes", 2, ""},
+}
+
+var flagsRefused = strings.Fields("Overlap Hourly Weekday Weekend Any_Nodes License_Only Static_Alloc Part_Nodes First_Cores Time_Float " +
+	"Replace Replace_Down Flex Magnetic Purge_Comp No_Hold_Jobs_After_End User_Delete")
+
+func setFlags(q *reservationAsk, sign, v string) error {
+	list := []api.ReservationFlag{}
+	for word := range strings.SplitSeq(v, ",") {
+		w, before := strings.CutPrefix(word, "-")
+		if before || strings.HasPrefix(w, "+") {
+			sign, w = map[bool]string{true: "-", false: "+"}[before], strings.TrimPrefix(w, "+")
+		}
+		i := slices.IndexFunc(flagWords, func(f struct {
+			name string
+			min  int
+			flag api.ReservationFlag
+		}) bool {
+			return w != "" && meant(w, f.name, f.min)
+		})
+		switch {
+		case i >= 0 && flagWords[i].flag != "":
+			list = append(list, flagWords[i].flag)
+		case i >= 0, word == "":
+		case slices.ContainsFunc(flagsRefused, func(f string) bool { name, _, _ := strings.Cut(w, "="); return strings.EqualFold(name, f) }):
+			return &badWord{text: fmt.Sprintf("Flags=%s is refused: gangd has MAINT, IGNORE_JOBS, DAILY, WEEKLY and DRAIN.", w)}
+		default:
+			return &badWord{text: fmt.Sprintf("Error parsing flags %s.", v)}
+		}
+	}
+	put(&q.flags, &q.req.Flags, sign, list)
+	return nil
+}
+
+// against settles what is said by comparison with what stands there.
+func (q *reservationAsk) against(r *api.Reservation) error {
+	if l := q.users.on(r.Users); l != nil {
+		q.req.Users = l
+	}
+	if l := q.account.on(r.Accounts); l != nil {
+		q.req.Accounts = l
+	}
+	if l := q.flags.on(r.Flags); l != nil {
+		q.req.Flags = l
+	}
+	if q.longer != 0 {
+		d := r.End.Sub(r.Start) + q.longer
+		if d <= 0 {
+			return &inSlurmsWords{badTime}
+		}
+		q.req.Duration = &d
+	}
+	if q.req.End != nil {
+		q.req.Duration = nil
+	}
+	if q.skip {
+		if r.Days() == 0 {
+			return &inSlurmsWords{notSkipable}
+		}
+		next := r.Start.AddDate(0, 0, r.Days())
+		q.req.Start = &next
+	}
+	return nil
+}
