@@ -65,7 +65,7 @@ func Receive(fd int) (c Caller, conn int, from *unix.Ucred, err error) {
 		return c, -1, nil, err
 	}
 	buf, oob := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*4))
-	n, oobn, err := recvmsg(fd, buf, oob)
+	n, oobn, err := Recvmsg(fd, buf, oob)
 	if err != nil {
 		return c, -1, from, err
 	}
@@ -82,9 +82,10 @@ func Receive(fd int) (c Caller, conn int, from *unix.Ucred, err error) {
 	return c, fds[0], from, nil
 }
 
-// recvmsg asks again after a signal: the Go runtime sends some to its own threads, and the
-// kernel does not by itself resume a wait that has a time-out.
-func recvmsg(fd int, buf, oob []byte) (n, oobn int, err error) {
+// Recvmsg receives a message, its descriptors close-on-exec, and goes on waiting after a
+// signal: the Go runtime sends some to its own threads, and the kernel does not by itself
+// resume a wait that has a time-out.
+func Recvmsg(fd int, buf, oob []byte) (n, oobn int, err error) {
 	for err = unix.EINTR; err == unix.EINTR; {
 		n, oobn, _, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 	}

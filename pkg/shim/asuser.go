@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/jobapi"
 )
 
 // The second stage: a process that is already the user opens what the ranks will use and
@@ -94,7 +95,7 @@ func endCheck(pid int) {
 // receiveCheck reads the reply and the descriptors behind it.
 func receiveCheck(sock int, reply *checkReply) ([]int, error) {
 	buf, oob := make([]byte, 256<<10), make([]byte, unix.CmsgSpace(4*fdsPerMsg))
-	n, err := unix.Read(sock, buf)
+	n, _, err := jobapi.Recvmsg(sock, buf, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func receiveCheck(sock int, reply *checkReply) ([]int, error) {
 	}
 	var fds []int
 	for len(fds) < reply.Count {
-		_, oobn, _, _, err := unix.Recvmsg(sock, buf[:1], oob, unix.MSG_CMSG_CLOEXEC)
+		_, oobn, err := jobapi.Recvmsg(sock, buf[:1], oob)
 		if err != nil {
 			return fds, err
 		}
