@@ -35,6 +35,10 @@ type Spec struct {
 	VRAMBytes     int64  `json:"vram_bytes,omitempty"`    // per card, 0: no figure
 	Share         bool   `json:"share,omitempty"`         // may share a card while VRAM fits; needs VRAMBytes
 
+	// Asked repeats figures of a batch job in the words they were asked for in, nil: nobody
+	// asked in such words. The figures above are what counts.
+	Asked *Asked `json:"asked,omitempty"`
+
 	RanksPerNode int      `json:"ranks_per_node,omitempty"` // exactly so many on each node (the last may have fewer), 0: any
 	MinNodes     int      `json:"min_nodes,omitempty"`      // 0: any
 	MaxNodes     int      `json:"max_nodes,omitempty"`      // 0: any
@@ -98,6 +102,18 @@ type Spec struct {
 	ScriptName string `json:"script_name,omitempty"` // as the person named it, for display
 	Script     []byte `json:"script"`
 	SubmitHost string `json:"submit_host,omitempty"`
+}
+
+// Asked is how sbatch's options counted memory, cards and CPUs: the environment of the script
+// says it so, whatever the figures were derived to.
+type Asked struct {
+	MemoryPerNode int64  `json:"memory_per_node,omitempty"` // bytes, as all memory
+	MemoryPerCPU  int64  `json:"memory_per_cpu,omitempty"`
+	MemoryPerGPU  int64  `json:"memory_per_gpu,omitempty"`
+	GPUs          string `json:"gpus,omitempty"` // [TYPE:]N as written, as the next two
+	GPUsPerNode   string `json:"gpus_per_node,omitempty"`
+	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
+	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty"`
 }
 
 // Notice is the early signal of --signal=[B:]SIG@lead.

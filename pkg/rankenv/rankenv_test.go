@@ -139,6 +139,14 @@ func TestEnvironment(t *testing.T) {
 			m.Node = 1
 			m.Spec.Roles = []api.Role{{Name: "coordinator", Count: 1, CPUsPerRank: 1}, {Name: "worker", Count: 3, CPUsPerRank: 4}}
 		}, map[string]string{"GANG_ROLE": "worker", "GANG_ROLE_RANK": "2", "GANG_ROLE_SIZE": "3", "SLURM_CPUS_PER_TASK": "4", "SLURM_CPUS_ON_NODE": "4", "GANG_RANK": "3"}},
+		{"figures as they were asked for", func(m *Member) {
+			m.Spec.Launch, m.Spec.GPUsPerRank, m.Spec.MemoryPerNode = api.LaunchBatch, 1, 5<<20
+			m.Spec.Asked = &api.Asked{MemoryPerCPU: 100<<20 + 1, MemoryPerGPU: 1 << 20, GPUs: "a100:2", CPUsPerGPU: 4}
+		}, map[string]string{"SLURM_MEM_PER_NODE": "-", "SLURM_MEM_PER_CPU": "101", "SLURM_MEM_PER_GPU": "1", "SLURM_GPUS": "a100:2",
+			"SLURM_GPUS_PER_TASK": "-", "SLURM_GPUS_PER_NODE": "-", "SLURM_CPUS_PER_GPU": "4"}},
+		{"cards of --gres have no words", func(m *Member) {
+			m.Spec.Launch, m.Spec.GPUsPerRank, m.Spec.Asked = api.LaunchBatch, 1, &api.Asked{}
+		}, map[string]string{"SLURM_GPUS": "-", "SLURM_GPUS_PER_TASK": "-", "SLURM_GPUS_PER_NODE": "-", "SLURM_GPUS_ON_NODE": "2"}},
 		{"figures of the job", func(m *Member) { m.Spec.RanksPerNode, m.Spec.MemoryPerNode, m.Spec.Account = 3, 2<<30, "lab" },
 			map[string]string{"SLURM_NTASKS_PER_NODE": "3", "SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ACCOUNT": "lab"}},
 	}

@@ -48,22 +48,43 @@ func (m *Member) slurm(e *env, l *layout) {
 		e.set("SLURM_NODE_ALIASES", "(null)")
 		e.set("ENVIRONMENT", "BATCH")
 	}
-	if s.GPUsPerNode > 0 {
-		e.setInt("SLURM_GPUS_PER_NODE", s.GPUsPerNode)
-	}
-	if s.GPUsPerRank > 0 {
-		e.setInt("SLURM_GPUS_PER_TASK", s.GPUsPerRank)
-	}
+	figures(e, s)
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
 	e.setGiven("SLURM_JOB_RESERVATION", s.Reservation)
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)
 	if s.RanksPerNode > 0 {
 		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)
 	}
-	if s.MemoryPerNode > 0 {
-		e.set("SLURM_MEM_PER_NODE", strconv.FormatInt(s.MemoryPerNode>>20, 10)) // MiB, as Slurm counts
-	}
 	array(e, b)
+}
+
+// figures says how memory and cards were counted: in the words they were asked for in, or,
+// where a job has none (all of --size), as the scheduler counts them.
+func figures(e *env, s *api.Spec) {
+	setCount := func(name string, n int) {
+		if n > 0 {
+			e.setInt(name, n)
+		}
+	}
+	setMemory := func(name string, bytes int64) {
+		if bytes > 0 {
+			e.set(name, strconv.FormatInt((bytes-1)>>20+1, 10)) // MiB, a begun one is a whole one, as in Slurm
+		}
+	}
+	a := s.Asked
+	if a == nil {
+		setCount("SLURM_GPUS_PER_NODE", s.GPUsPerNode)
+		setCount("SLURM_GPUS_PER_TASK", s.GPUsPerRank)
+		setMemory("SLURM_MEM_PER_NODE", s.MemoryPerNode)
+		return
+	}
+	setMemory("SLURM_MEM_PER_NODE", a.MemoryPerNode)
+	setMemory("SLURM_MEM_PER_CPU", a.MemoryPerCPU)
+	setMemory("SLURM_MEM_PER_GPU", a.MemoryPerGPU)
+	e.setGiven("SLURM_GPUS", a.GPUs)
+	e.setGiven("SLURM_GPUS_PER_NODE", a.GPUsPerNode)
+	e.setGiven("SLURM_GPUS_PER_TASK", a.GPUsPerTask)
+	setCount("SLURM_CPUS_PER_GPU", a.CPUsPerGPU)
 }
 
 func array(e *env, b *api.AssignmentBody) {

@@ -2,6 +2,7 @@ package script
 
 import (
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 )
@@ -24,7 +25,26 @@ func (a *Ask) derive() ([]Warning, error) {
 			return nil, err
 		}
 	}
+	a.asked()
 	return warn, nil
+}
+
+// asked keeps the words in which a batch job asked for memory and cards, which deriving
+// brings to others. A job that asked for neither has none.
+func (a *Ask) asked() {
+	s := &a.Spec
+	figures := s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
+	if s.Launch != api.LaunchBatch || !figures {
+		return
+	}
+	text := func(option string) string {
+		if by := a.By(option); by != nil {
+			return strings.TrimSpace(by.Value)
+		}
+		return ""
+	}
+	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU,
+		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank")}
 }
 
 // ranks finds the size of the gang, its nodes and how it is launched.
