@@ -113,10 +113,19 @@ func (a *ask) apply(g given) error {
 		return nil
 	}
 	if err := g.o.set(a, g.value); err != nil {
-		return program.Usagef("%s: %v", where, err)
+		return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
 	}
 	return nil
 }
+
+// badValue is an option whose value means nothing.
+type badValue struct {
+	option, where, value string
+	err                  error
+}
+
+func (e *badValue) Error() string { return e.where + ": " + e.err.Error() }
+func (e *badValue) Unwrap() error { return e.err }
 
 func setNodes(a *ask, v string) error {
 	low, high, ranged := strings.Cut(v, "-")

@@ -73,7 +73,7 @@ func (r *run) main(args []string) error {
 		return r.misused(err)
 	}
 	if r.ask, err = take(cmd); err != nil {
-		return err
+		return r.badValue(err)
 	}
 	r.args = rest
 	if r.inform() {
@@ -84,6 +84,8 @@ func (r *run) main(args []string) error {
 	switch {
 	case salloc:
 		return r.allocate()
+	case len(rest) == 0 && r.name == "srun":
+		return &program.ExitError{Status: 1, Err: errors.New("fatal: No command given to execute.")}
 	case len(rest) == 0:
 		return program.Usagef("no program was given; usage: %s", usage)
 	case r.job != "":
@@ -110,6 +112,33 @@ func (r *run) misused(err error) error {
 		return &program.ExitError{Status: 255, Err: fmt.Errorf("%w\nTry \"srun --help\" for more information", u.Err)}
 	}
 	return &program.ExitError{Status: 1, Err: fmt.Errorf("%w\nTry \"%s --help\" for more information", u.Err, r.name)}
+}
+
+// badValue words a value that means nothing: srun has a sentence and a status for each kind
+// of option. It has none for gangd's own, and says nothing of this kind about a variable.
+func (r *run) badValue(err error) error {
+	var bad *badValue
+	if !errors.As(err, &bad) {
+		return err
+	}
+	usage := &program.UsageError{Err: bad}
+	if r.name != "srun" || bad.where != "--"+bad.option {
+		return usage
+	}
+	words := func(status int, format string, args ...any) error {
+		return &program.ExitError{Status: status, Err: fmt.Errorf(format, args...)}
+	}
+	switch bad.option {
+	case "ntasks", "cpus-per-task", "ntasks-per-node", "wait":
+		return words(1, "error: Invalid numeric value \"%s\" for --%s.", bad.value, bad.option)
+	case "time", "mem", "mem-per-cpu":
+		return words(255, "error: Invalid --%s specification", bad.option)
+	case "nodes":
+		if _, _, ranged := strings.Cut(bad.value, "-"); !ranged {
+			return words(255, "error: \"%s\" is not a valid node count", bad.value)
+		}
+	}
+	return usage
 }
 
 func (r *run) inform() bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gangd/pkg/program"
 	"gangd/pkg/script"
 	"gangd/pkg/step/wire"
 )
@@ -163,6 +164,33 @@ func TestRefusals(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", line, err, want)
 		}
+	}
+}
+
+func TestBadValuesInSrunsWords(t *testing.T) {
+	for _, c := range []struct {
+		name, line, want string
+		status           int
+	}{
+		{"srun", "-n x true", `error: Invalid numeric value "x" for --ntasks.`, 1},
+		{"srun", "--tasks-per-node=0 true", `error: Invalid numeric value "0" for --ntasks-per-node.`, 1},
+		{"srun", "-t x true", "error: Invalid --time specification", 255},
+		{"srun", "--mem=zz true", "error: Invalid --mem specification", 255},
+		{"srun", "-N y true", `error: "y" is not a valid node count`, 255},
+		{"srun", "-m arbitrary true", "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N", 2},
+		{"srun", "", "fatal: No command given to execute.", 1},
+		{"grun", "-n x true", `--ntasks: "x" is not a number from 1`, 2},
+		{"grun", "", "no program was given; usage: " + usage, 2},
+	} {
+		r := &run{name: c.name}
+		err := r.main(strings.Fields(c.line))
+		if err == nil || err.Error() != c.want || program.ExitCode(err) != c.status {
+			t.Errorf("%s %s: %v, status %d\nwant %s, status %d", c.name, c.line, err, program.ExitCode(err), c.want, c.status)
+		}
+	}
+	t.Setenv("SLURM_NTASKS", "x")
+	if err := (&run{name: "srun"}).main([]string{"true"}); err == nil || err.Error() != `SLURM_NTASKS: "x" is not a number from 1` {
+		t.Errorf("from the environment: %v", err)
 	}
 }
 
