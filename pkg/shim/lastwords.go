@@ -1,0 +1,67 @@
+package shim
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+)
+
+// lastWordsWait bounds the wait for the line to be in the file before the script is told. A
+// disk takes microseconds; a file server that hangs must not hold up the stop.
+const lastWordsWait = 50 * time.Millisecond
+
+// dueTo is what Slurm's line says of a cause; a cause that is not here has no line.
+var dueTo = map[api.Cause]string{
+	api.CauseCancelled: "",
+	api.CauseTimeout:   " DUE TO TIME LIMIT",
+	api.CausePreempted: " DUE TO PREEMPTION",
+	api.CauseRequeued:  " DUE TO JOB REQUEUE",
+}
+
+// keepLog keeps the file that the script's errors go to, for the line about its end. What is
+// no file is not kept: a FIFO would never see its end, and could block.
+func (m *member) keepLog() {
+	if !m.spec.LastWords || len(m.files) == 0 {
+		return
+	}
+	var st unix.Stat_t
+	fd := m.files[0].err
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return
+	}
+	if kept, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+		m.log = kept
+	}
+}
+
+// lastWords writes why a running script is ended, once, ahead of the signal as in Slurm. The
+// write has a thread of its own: one that hangs keeps the file open, and so this process from
+// being used again, and nothing else.
+func (m *member) lastWords() {
+	why, ok := dueTo[m.mach.Cause()]
+	if !ok || m.log == 0 || len(m.ranks) == 0 || !m.ranks[0].live() {
+		return
+	}
+	fd, done := m.log, make(chan struct{})
+	m.log = 0
+	line := fmt.Appendf(nil, "slurmstepd: error: *** JOB %d ON %s CANCELLED AT %s%s ***\n", m.spec.Job, m.spec.Node, time.Now().Format("2006-01-02T15:04:05"), why)
+	go func() {
+		defer close(done)
+		_, _ = unix.Write(fd, line)
+		_ = unix.Close(fd)
+	}()
+	select {
+	case <-done:
+	case <-time.After(lastWordsWait):
+	}
+}
+
+func (m *member) dropLog() {
+	if m.log > 0 {
+		_ = unix.Close(m.log)
+		m.log = 0
+	}
+}
