@@ -46,6 +46,8 @@ type Node struct {
 	Name        string    `json:"name"`
 	State       NodeState `json:"state"`
 	Reason      string    `json:"reason"`
+	DrainUser   string    `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
+	DrainTime   time.Time `json:"drain_time,omitzero"`
 	DrainBy     time.Time `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
 	Address     string    `json:"address"`
 	BootID      string    `json:"boot_id"`
@@ -65,6 +67,15 @@ type Node struct {
 	Jobs        []int64   `json:"jobs"`
 	// Reservation is the one that is on the node now, nil: none.
 	Reservation *NodeReservation `json:"reservation,omitempty"`
+}
+
+// Drained is who took a node out of service and when, of one that is out of it for that
+// reason: where it is lost, the silence is the reason and nobody's word. Empty: nobody did.
+func (n *Node) Drained() (user string, at time.Time) {
+	if n.State != NodeDraining && n.State != NodeDrained {
+		return "", time.Time{}
+	}
+	return n.DrainUser, n.DrainTime
 }
 
 // Partition is a set of nodes with defaults.

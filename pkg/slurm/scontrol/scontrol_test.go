@@ -39,6 +39,11 @@ func cluster() *fake.Controller {
 			j.Comment, j.NodeList, j.Exclude = "hello there", []string{"n1", "n2", "n3"}, []string{"n4"}
 		}
 	}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.State == api.NodeDrained {
+			n.DrainUser, n.DrainTime = "ada", fake.Now.Add(-time.Hour)
+		}
+	}
 	return c
 }
 

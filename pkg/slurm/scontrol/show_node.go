@@ -94,7 +94,11 @@ func nodeLines(n *api.Node) []string {
 		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
 	}
 	if n.Reason != "" {
-		lines = append(lines, "Reason="+n.Reason)
+		line := "Reason=" + n.Reason
+		if user, at := n.Drained(); user != "" {
+			line += fmt.Sprintf(" [%s@%s]", user, when.Stamp(at, "Unknown"))
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
