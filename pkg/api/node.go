@@ -99,6 +99,19 @@ type NodesReply struct {
 	Nodes         []Node      `json:"nodes"`
 	Partitions    []Partition `json:"partitions"`
 	Switches      []Switch    `json:"switches,omitempty"` // the lowest first; none: not known
+	Preempt       string      `json:"preempt,omitempty"`  // who may be preempted: "off", "tier", "service"
+}
+
+// Site is what the site has set of the things that people's tools ask a controller for.
+type Site struct {
+	Preempt            string        `json:"preempt"`
+	PreemptMinRun      time.Duration `json:"preempt_min_run_ns"`
+	Grace              time.Duration `json:"grace_ns"`
+	DrainSlack         time.Duration `json:"drain_slack_ns"`
+	NodeTimeout        time.Duration `json:"node_timeout_ns"`
+	ReservationTimeout time.Duration `json:"reservation_timeout_ns"`
+	KeepEnded          time.Duration `json:"keep_ended_ns"`
+	InvalidDependency  string        `json:"invalid_dependency"` // "cancel" or "wait"
 }
 
 // PingReply is `gctl ping --json`.
@@ -111,4 +124,5 @@ type PingReply struct {
 	Hold          string    `json:"hold,omitempty"` // why it starts and stops nothing
 	NodesUp       int       `json:"nodes_up"`
 	Nodes         int       `json:"nodes"`
+	Site          *Site     `json:"site,omitempty"`
 }

@@ -249,7 +249,7 @@ func attemptCode(r *gang.EpochRow) int {
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
 	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions,
-		Switches: e.opt.Policy.Switches}
+		Switches: e.opt.Policy.Switches, Preempt: e.preempts()}
 	if out.Partitions == nil {
 		out.Partitions = []api.Partition{}
 	}

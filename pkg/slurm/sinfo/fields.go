@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/column"
 )
 
@@ -87,7 +88,7 @@ var fields = column.Set[*record]{Fields: []field{
 	text('H', "timestamp", "TIMESTAMP", reasonTime),
 	constant('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
 	text('L', "defaulttime", "DEFAULTTIME", func(r *record) string { return limit(r.part.DefaultTime, "n/a") }),
-	constant('M', "preemptmode", "PREEMPT_MODE", "OFF"),
+	text('M', "preemptmode", "PREEMPT_MODE", func(r *record) string { return slurm.PreemptMode(r.preempt) }),
 	{Letter: 'N', Names: []string{"nodelist"}, Head: "NODELIST", Wide: true, WideHead: true, Text: func(r *record) string { return hostlist.Compress(r.names()) },
 		Compare: func(a, b *record) int { return hostlist.Compare(firstName(a), firstName(b)) }},
 	constant('O', "cpusload", "CPU_LOAD", "N/A"),

@@ -19,6 +19,8 @@ type record struct {
 	order int // of the partition in the configuration
 	nodes []*api.Node
 	view  *jobfield.View
+	// preempt is who gives way, of the site.
+	preempt string
 }
 
 // first is a node that stands for all.
