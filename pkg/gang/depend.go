@@ -218,8 +218,8 @@ func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
 // follow each other, their indices ascend.
 func (w *World) element(arrayID int64, index int) *entry {
 	first := w.jobs[arrayID]
-	if first == nil || first.job.Array == nil {
-		return nil
+	if first == nil || first.job.Array == nil || first.job.ArrayID != arrayID {
+		return nil // an element has none: what follows its array is others' jobs
 	}
 	lo, hi := arrayID, arrayID+int64(first.job.Array.Count)
 	for lo < hi {

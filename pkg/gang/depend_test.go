@@ -210,6 +210,22 @@ func TestWaitedForArrayStaysWhole(t *testing.T) {
 	}
 }
 
+// An element is no array: a condition on an element of it is about nothing, and not about the
+// jobs whose ids follow.
+func TestElementOfAnElement(t *testing.T) {
+	b := newBench(t, 8)
+	x := b.array(3, nil)
+	d := on(api.AfterSingle)
+	d.On = append(d.On, on(api.AfterOK, x+2).On[0])
+	d.On[1].Index, d.Any = intPtr(1), true
+	b.waits(b.array(3, d), "afterok:3_1(failed)?singleton(unfulfilled)")
+	for id := range b.w.deps.on {
+		if id != x+2 {
+			t.Errorf("somebody waits for job %d", id)
+		}
+	}
+}
+
 func TestSingletons(t *testing.T) {
 	b := newBench(t, 4)
 	named := func(name string, uid uint32, d *api.Dependency) int64 {

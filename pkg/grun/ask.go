@@ -58,8 +58,10 @@ func number(into *int, v string, least int) error {
 }
 
 // take fills the ask from what was given, command line over environment, later over earlier.
-func take(cmd []given) (*ask, error) {
-	a := &ask{killOnBad: false}
+// By its own name a step is a gang: one task that fails ends it. As srun it keeps Slurm's
+// rule, on which scripts of tasks that have nothing to do with each other rest.
+func take(name string, cmd []given) (*ask, error) {
+	a := &ask{killOnBad: name == "grun"}
 	var all []given
 	for i := range Options {
 		o := &Options[i]

@@ -72,7 +72,7 @@ func (r *run) main(args []string) error {
 	if err != nil {
 		return r.misused(err)
 	}
-	if r.ask, err = take(cmd); err != nil {
+	if r.ask, err = take(r.name, cmd); err != nil {
 		return err
 	}
 	r.args = rest

@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		all, _, err := parse(strings.Split(s, "\x00"))
 		if err == nil {
-			_, _ = take(all)
+			_, _ = take("srun", all)
 		}
 	})
 }
@@ -137,12 +137,31 @@ func TestEnvironmentGivesDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := take(cmd)
+	a, err := take("srun", cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a.step.Tasks != 3 || a.step.MinNodes != 2 || !a.killOnBad || a.job != "12" || len(a.alloc) != 1 {
 		t.Errorf("%+v", a)
+	}
+}
+
+// Whether one task that fails ends the step: by its own name yes, as srun no, until said.
+func TestWhoEndsWithWhom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want bool
+	}{
+		{"grun", nil, true}, {"grun", []string{"-K0"}, false}, {"srun", nil, false}, {"srun", []string{"-K"}, true}, {"salloc", nil, false},
+	} {
+		cmd, _, err := parse(append(c.args, "true"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := take(c.name, cmd); err != nil || a.killOnBad != c.want {
+			t.Errorf("%s %v: %+v %v", c.name, c.args, a, err)
+		}
 	}
 }
 
@@ -158,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		cmd, _, err := parse(strings.Fields(line))
 		if err == nil {
-			_, err = take(cmd)
+			_, err = take("srun", cmd)
 		}
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", line, err, want)

@@ -110,7 +110,7 @@ var asked = []Option{
 	{Long: "pty", Kind: noValue, List: exact, Group: groupIO, Help: "give task 0 a terminal: grun --pty bash", set: func(a *ask, _ string) error { a.pty = true; return nil }},
 
 	{Long: "kill-on-bad-exit", Short: 'K', Kind: mayValue, Arg: "0|1", Default: "1", List: exact, Group: groupEnd, Env: []string{"SLURM_KILL_BAD_EXIT"},
-		Help: "end all tasks when one fails", set: setKill},
+		Help: "end all tasks when one fails; grun does, srun does not", set: setKill},
 	{Long: "wait", Short: 'W', Kind: value, Arg: "SECONDS", List: exact, Group: groupEnd, Env: []string{"SLURM_WAIT"}, Help: "end the other tasks so long after the first has ended; 0: never",
 		set: setWait},
 	{Long: "quit-on-interrupt", Kind: noValue, List: exact, Group: groupEnd, Help: "end the step at the first Ctrl-C",
