@@ -87,6 +87,8 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 		out.Reason = "NotReady"
 	case s.Ended() && s != api.JobCompleted && j.Waits != "":
 		out.Reason = neverSatisfied
+	case s == api.JobCancelled && j.Held != "" && j.Epoch == 0: // Slurm leaves the last reason of what never began
+		out.Reason = heldReason(j)
 	case s.Ended() && s != api.JobCompleted:
 		out.Reason = endReason(s, out.Cause)
 	}
@@ -99,6 +101,14 @@ func minNodes(s *api.Spec) int {
 		n = max(n, (s.Size+s.RanksPerNode-1)/s.RanksPerNode)
 	}
 	return n
+}
+
+// heldReason is Slurm's word for who holds a job.
+func heldReason(j *gang.Job) string {
+	if j.Held == gang.HeldAdmin {
+		return "JobHeldAdmin"
+	}
+	return "JobHeldUser"
 }
 
 // endReason is Slurm's word for how a job ended.
