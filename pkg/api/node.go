@@ -46,6 +46,8 @@ type Node struct {
 	Name        string    `json:"name"`
 	State       NodeState `json:"state"`
 	Reason      string    `json:"reason"`
+	DrainUser   string    `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
+	DrainTime   time.Time `json:"drain_time,omitzero"`
 	DrainBy     time.Time `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
 	Address     string    `json:"address"`
 	BootID      string    `json:"boot_id"`
@@ -65,6 +67,15 @@ type Node struct {
 	Jobs        []int64   `json:"jobs"`
 	// Reservation is the one that is on the node now, nil: none.
 	Reservation *NodeReservation `json:"reservation,omitempty"`
+}
+
+// Drained is who took a node out of service and when, of one that is out of it for that
+// reason: where it is lost, the silence is the reason and nobody's word. Empty: nobody did.
+func (n *Node) Drained() (user string, at time.Time) {
+	if n.State != NodeDraining && n.State != NodeDrained {
+		return "", time.Time{}
+	}
+	return n.DrainUser, n.DrainTime
 }
 
 // Partition is a set of nodes with defaults.
@@ -88,6 +99,19 @@ type NodesReply struct {
 	Nodes         []Node      `json:"nodes"`
 	Partitions    []Partition `json:"partitions"`
 	Switches      []Switch    `json:"switches,omitempty"` // the lowest first; none: not known
+	Preempt       string      `json:"preempt,omitempty"`  // who may be preempted: "off", "tier", "service"
+}
+
+// Site is what the site has set of the things that people's tools ask a controller for.
+type Site struct {
+	Preempt            string        `json:"preempt"`
+	PreemptMinRun      time.Duration `json:"preempt_min_run_ns"`
+	Grace              time.Duration `json:"grace_ns"`
+	DrainSlack         time.Duration `json:"drain_slack_ns"`
+	NodeTimeout        time.Duration `json:"node_timeout_ns"`
+	ReservationTimeout time.Duration `json:"reservation_timeout_ns"`
+	KeepEnded          time.Duration `json:"keep_ended_ns"`
+	InvalidDependency  string        `json:"invalid_dependency"` // "cancel" or "wait"
 }
 
 // PingReply is `gctl ping --json`.
@@ -100,4 +124,5 @@ type PingReply struct {
 	Hold          string    `json:"hold,omitempty"` // why it starts and stops nothing
 	NodesUp       int       `json:"nodes_up"`
 	Nodes         int       `json:"nodes"`
+	Site          *Site     `json:"site,omitempty"`
 }

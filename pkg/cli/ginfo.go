@@ -243,9 +243,13 @@ func cardSums(n *api.Node) (free int, used, total int64) {
 	return free, used, total
 }
 
-// nodeReason is why a node is as it is; of one that is cut off also for how long.
+// nodeReason is why a node is as it is; of a drained one also by whom and since when, of one
+// that is cut off for how long.
 func nodeReason(n *api.Node) string {
 	reason := n.Reason
+	if user, at := n.Drained(); user != "" {
+		reason += fmt.Sprintf(" [%s@%s]", user, stamp(at))
+	}
 	if !n.DrainBy.IsZero() {
 		reason += "; empty by " + stamp(n.DrainBy)
 	}

@@ -323,3 +323,12 @@ func TestLinesAreEnough(t *testing.T) {
 		}
 	}
 }
+
+// Who drained a node stands behind the reason, and in front of when it is to be empty.
+func TestReasonOfADrainedNode(t *testing.T) {
+	at := fake.Now.Add(-time.Hour)
+	n := &api.Node{State: api.NodeDraining, Reason: "fan", DrainUser: "root", DrainTime: at, DrainBy: fake.Now}
+	if got, want := nodeReason(n), "fan [root@"+stamp(at)+"]; empty by "+stamp(fake.Now); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

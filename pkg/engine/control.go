@@ -147,7 +147,7 @@ func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Erro
 }
 
 // NodeDrain, NodeResume and NodeFence hand a person's word on a node to the core.
-func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.NodeAction) error {
+func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.NodeAction, who Caller) error {
 	var ev gang.Event
 	switch action {
 	case "drain":
@@ -155,7 +155,7 @@ func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.Nod
 			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the deadline %s has passed", r.Deadline.Format(time.RFC3339)),
 				Hint: "give a later one: --deadline=now+10minutes, say, or none to let running work end by itself"}
 		}
-		ev = gang.NodeDrain{Node: node, Reason: r.Reason, By: r.Deadline}
+		ev = gang.NodeDrain{Node: node, Reason: r.Reason, User: who.User, By: r.Deadline}
 	case "resume":
 		ev = gang.NodeResume{Node: node}
 	case "fence":

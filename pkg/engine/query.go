@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -312,9 +313,18 @@ func (e *Engine) Wait(ctx context.Context, j *gang.Job) (*gang.Job, error) {
 	return e.store.Job(ctx, j.ID)
 }
 
+// preempts is who may be preempted, written out.
+func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, sched.PreemptOff)) }
+
+func (e *Engine) site() *api.Site {
+	set := &e.opt.Settings
+	return &api.Site{Preempt: e.preempts(), PreemptMinRun: set.PreemptMinRun, Grace: set.Grace, DrainSlack: set.DrainSlack,
+		NodeTimeout: set.NodeTimeout, ReservationTimeout: set.ReservationTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency}
+}
+
 // Ping says how the controller is; the caller adds who it is.
 func (e *Engine) Ping() *api.PingReply {
-	p := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: e.view.onHold()}
+	p := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: e.view.onHold(), Site: e.site()}
 	for _, n := range e.view.allNodes() {
 		p.Nodes++
 		if n.State == api.NodeUp {

@@ -74,6 +74,13 @@ func TestRequeueHold(t *testing.T) {
 	if j := r.view.job(id); j.Held != "user" {
 		t.Errorf("held by %q", j.Held)
 	}
+	// Cancelled before it began, it keeps the reason that it waited for.
+	if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: byID(id)}, me, anyone); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.show(r.view.job(id), false); got.State != api.JobCancelled || got.Reason != "JobHeldUser" {
+		t.Errorf("%s, %s", got.State, got.Reason)
+	}
 }
 
 func TestCommentIsChanged(t *testing.T) {

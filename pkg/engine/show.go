@@ -87,6 +87,8 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 		out.Reason = "NotReady"
 	case s.Ended() && s != api.JobCompleted && j.Waits != "":
 		out.Reason = neverSatisfied
+	case s == api.JobCancelled && j.Held != "" && j.Epoch == 0: // Slurm leaves the last reason of what never began
+		out.Reason = heldReason(j)
 	case s.Ended() && s != api.JobCompleted:
 		out.Reason = endReason(s, out.Cause)
 	}
@@ -99,6 +101,14 @@ func minNodes(s *api.Spec) int {
 		n = max(n, (s.Size+s.RanksPerNode-1)/s.RanksPerNode)
 	}
 	return n
+}
+
+// heldReason is Slurm's word for who holds a job.
+func heldReason(j *gang.Job) string {
+	if j.Held == gang.HeldAdmin {
+		return "JobHeldAdmin"
+	}
+	return "JobHeldUser"
 }
 
 // endReason is Slurm's word for how a job ended.
@@ -249,7 +259,7 @@ func attemptCode(r *gang.EpochRow) int {
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
 	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions,
-		Switches: e.opt.Policy.Switches}
+		Switches: e.opt.Policy.Switches, Preempt: e.preempts()}
 	if out.Partitions == nil {
 		out.Partitions = []api.Partition{}
 	}
@@ -262,7 +272,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
-	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, DrainBy: n.DrainBy, Address: r.Address, BootID: n.BootID,
+	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Address: r.Address, BootID: n.BootID,
 		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes,
 		Cards: []api.Card{}, Jobs: []int64{}}

@@ -18,7 +18,7 @@ func TestANodeIsEmptiedByADeadline(t *testing.T) {
 	b.start(plain)
 	b.start(noticed)
 	by := b.now.Wall.Add(time.Minute)
-	b.must(NodeDrain{Node: "n1", Reason: "fan", By: by})
+	b.must(NodeDrain{Node: "n1", Reason: "fan", User: "ada", By: by})
 	if out := b.step(NodeDrain{Node: "n1", Reason: "fan", By: by}); out.Ignored == "" {
 		t.Errorf("%+v", out)
 	}
@@ -41,11 +41,11 @@ func TestANodeIsEmptiedByADeadline(t *testing.T) {
 			t.Errorf("job %d: charged %v", id, j.Used)
 		}
 	}
-	if n := b.w.Node("n1"); n.State != api.NodeDrained {
-		t.Error(n.State)
+	if n := b.w.Node("n1"); n.State != api.NodeDrained || n.DrainUser != "ada" || !n.DrainTime.Equal(by.Add(-time.Minute)) {
+		t.Errorf("%+v", n)
 	}
 	b.must(NodeResume{Node: "n1"})
-	if n := b.w.Node("n1"); n.State != api.NodeUp || !n.DrainBy.IsZero() {
+	if n := b.w.Node("n1"); n.State != api.NodeUp || n.DrainUser != "" || !n.DrainTime.IsZero() || !n.DrainBy.IsZero() {
 		t.Errorf("%+v", n)
 	}
 }

@@ -307,13 +307,13 @@ func (w *World) drainNode(ev NodeDrain) Outcome {
 	case h.node.Admin == reason && h.node.DrainBy.Equal(ev.By):
 		return ignored("out of service already")
 	}
-	w.takeOut(h, reason, ev.By)
+	w.takeOut(h, ev.User, reason, ev.By)
 	return applied()
 }
 
-func (w *World) takeOut(h *host, reason string, by time.Time) {
+func (w *World) takeOut(h *host, user, reason string, by time.Time) {
 	n := w.editNode(h)
-	n.Admin, n.DrainBy = reason, by
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy = reason, user, w.now.Wall, by
 	w.refresh(h)
 	text := reason
 	if !by.IsZero() {
@@ -335,12 +335,15 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 		return ignored("in service already")
 	}
 	n := w.editNode(h)
-	n.Admin, n.DrainBy, n.Strikes = "", time.Time{}, 0
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Strikes = "", "", time.Time{}, time.Time{}, 0
 	w.armClear(h)
 	w.refresh(h)
 	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
 	return applied()
 }
+
+// Breaker drains nodes after failed launches: gangd itself, by no person's word.
+const Breaker = "gangd"
 
 // strike counts a failed launch; so many in a row take the node out, or it would draw
 // gang after gang and fail them all.
@@ -348,6 +351,6 @@ func (w *World) strike(h *host, text string) {
 	n := w.editNode(h)
 	n.Strikes++
 	if w.set.LaunchStrikes > 0 && n.Strikes >= w.set.LaunchStrikes && n.Admin == "" {
-		w.takeOut(h, "launch failures: "+text, time.Time{})
+		w.takeOut(h, Breaker, "launch failures: "+text, time.Time{})
 	}
 }

@@ -90,7 +90,7 @@ var RankMoves = map[api.RankState][]api.RankState{
 	api.RankRunning:    {api.RankPreempting, api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
 	api.RankPreempting: {api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
 	api.RankPreempted:  {api.RankBlocked, api.RankDone, api.RankFailed, api.RankCancelled},
-	api.RankFailed:     {api.RankBlocked}, // its gang has budget left
+	api.RankFailed:     {api.RankBlocked, api.RankCancelled}, // its gang has budget left; and is at its deadline by then
 	api.RankDone:       nil,
 	api.RankCancelled:  nil,
 }

@@ -185,6 +185,7 @@ type NodeGone struct{ Node string }
 // NodeDrain takes a node out of service, NodeResume back in.
 type NodeDrain struct {
 	Node, Reason string
+	User         string // who said so
 	// By is when gangs that are still there are stopped, to run elsewhere: their notice, where
 	// they asked for one, comes before. Zero: running work may end by itself.
 	By time.Time
@@ -314,6 +315,8 @@ type Node struct {
 	State     api.NodeState
 	Reason    string
 	Admin     string    // reason of an admin's (or the breaker's) drain; empty: in service
+	DrainUser string    // who drained it, [Breaker] after failed launches; empty: in service, or not recorded
+	DrainTime time.Time // when
 	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
 	Sick      string    // what the site's health program says is wrong; empty: nothing
 	BootID    string

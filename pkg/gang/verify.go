@@ -159,6 +159,7 @@ func (v *verifier) node(h *host) {
 	for _, g := range n.Res.Grants {
 		v.check(held[g.MemberKey], "node %s: grant of job %d epoch %d without a member", n.Name, g.Job, g.Epoch)
 	}
+	v.check(n.DrainUser == "" && n.DrainTime.IsZero() || n.Admin != "", "node %s: in service, drained by %s at %s", n.Name, n.DrainUser, n.DrainTime)
 	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, n.DrainBy)
 	for _, p := range h.members {
 		armed := v.w.timers.armed(timer{kind: timerClear, node: n.Name})

@@ -218,7 +218,7 @@ func (s *Server) nodeAction(action string) handler {
 		if err := read(r, &req); err != nil {
 			return err
 		}
-		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), &req); err != nil {
+		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), &req, caller(id)); err != nil {
 			return err
 		}
 		return reply(w, struct{}{})

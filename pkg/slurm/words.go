@@ -61,3 +61,12 @@ func User(name string) (names []string, ok bool) {
 	}
 	return []string{u.Username}, true
 }
+
+// PreemptMode is Slurm's word for what becomes of gangs that give way: they run again. With
+// an older controller, which does not say who gives way, nobody does.
+func PreemptMode(preempt string) string {
+	if preempt == "" || preempt == "off" {
+		return "OFF"
+	}
+	return "REQUEUE"
+}

@@ -377,7 +377,7 @@ func (c *Controller) each(q *api.JobQuery, do func(*api.Job, *api.CancelResult))
 }
 
 func (c *Controller) nodes(*http.Request) (any, error) {
-	return api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: c.Nodes, Partitions: c.Partitions}, nil
+	return api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: c.Nodes, Partitions: c.Partitions, Preempt: "tier"}, nil
 }
 
 func (c *Controller) nodeAction(r *http.Request) (any, error) {
@@ -430,7 +430,9 @@ func (c *Controller) cardAction(r *http.Request) (any, error) {
 var Begun = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func (c *Controller) ping(*http.Request) (any, error) {
-	p := api.PingReply{SchemaVersion: api.SchemaVersion, Version: "1.2.3", PID: 4711, StartTime: Begun, Lineage: 99, Nodes: len(c.Nodes)}
+	p := api.PingReply{SchemaVersion: api.SchemaVersion, Version: "1.2.3", PID: 4711, StartTime: Begun, Lineage: 99, Nodes: len(c.Nodes),
+		Site: &api.Site{Preempt: "tier", PreemptMinRun: time.Minute, Grace: 15 * time.Second, DrainSlack: 30 * time.Second, NodeTimeout: 30 * time.Second,
+			ReservationTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel"}}
 	for i := range c.Nodes {
 		if c.Nodes[i].State == api.NodeUp {
 			p.NodesUp++

@@ -39,6 +39,11 @@ func cluster() *fake.Controller {
 			j.Comment, j.NodeList, j.Exclude = "hello there", []string{"n1", "n2", "n3"}, []string{"n4"}
 		}
 	}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.State == api.NodeDrained {
+			n.DrainUser, n.DrainTime = "ada", fake.Now.Add(-time.Hour)
+		}
+	}
 	return c
 }
 
@@ -144,4 +149,32 @@ func TestShortenThenExpand(t *testing.T) {
 
 func TestManual(t *testing.T) {
 	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", append([]lists.Command{Lists()}, Keywords()...)...)
+}
+
+// What the site has set stands in show config under Slurm's names, in Slurm's form.
+func TestSettingsOfTheSite(t *testing.T) {
+	got := ""
+	for _, s := range ofSite(&api.Site{Preempt: "off", Grace: 1500 * time.Millisecond, DrainSlack: time.Minute, NodeTimeout: 30 * time.Second,
+		ReservationTimeout: 10 * time.Second, KeepEnded: 5 * time.Minute, PreemptMinRun: time.Hour, InvalidDependency: "wait"}) {
+		got += s[0] + " = " + s[1] + "\n"
+	}
+	want := `BatchStartTimeout = 10 sec
+DependencyParameters = (null)
+KillWait = 2 sec
+MinJobAge = 300 sec
+PreemptExemptTime = 01:00:00
+PreemptMode = OFF
+PreemptType = preempt/none
+SlurmdTimeout = 30 sec
+UnkillableStepTimeout = 60 sec
+`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if slurm.PreemptMode("tier") != "REQUEUE" || slurm.PreemptMode("") != "OFF" {
+		t.Error("preempt mode")
+	}
+	if len(settings("vm", "/run/gangd.sock", nil)) == 0 {
+		t.Error("an older controller leaves nothing to show")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
@@ -61,8 +62,8 @@ func (c *call) showDaemons(string, string) int {
 }
 
 // settings are what show config says: by Slurm's names what holds for gangd.
-func settings(host, socket string) [][2]string {
-	return [][2]string{
+func settings(host, socket string, site *api.Site) [][2]string {
+	return append(ofSite(site), [][2]string{
 		{"AccountingStorageType", "accounting_storage/gangd"},
 		{"AuthType", "auth/gangd"},
 		{"ClusterName", slurm.Cluster},
@@ -72,7 +73,6 @@ func settings(host, socket string) [][2]string {
 		{"MaxArraySize", strconv.Itoa(api.MaxArraySize)},
 		{"MaxTasksPerNode", strconv.Itoa(api.MaxGangSize)},
 		{"MpiDefault", "none"},
-		{"PreemptMode", "REQUEUE"},
 		{"PriorityType", "priority/basic"},
 		{"ProctrackType", "proctrack/cgroup"},
 		{"SchedulerType", "sched/backfill"},
@@ -82,7 +82,40 @@ func settings(host, socket string) [][2]string {
 		{"SLURM_VERSION", slurm.Compatible},
 		{"SwitchType", "switch/none"},
 		{"TopologyPlugin", "topology/none"},
+	}...)
+}
+
+// ofSite is the settings of the site that do what Slurm's of these names do. A member that
+// is not done in grace and drain_slack is what Slurm calls an unkillable step, and a gang
+// whose nodes do not answer in reservation_timeout what does not start in BatchStartTimeout.
+func ofSite(s *api.Site) [][2]string {
+	if s == nil { // a controller that does not say yet
+		return nil
 	}
+	depends := "(null)"
+	if s.InvalidDependency == "cancel" {
+		depends = "kill_invalid_depend"
+	}
+	kind := "preempt/none"
+	if slurm.PreemptMode(s.Preempt) != "OFF" {
+		kind = "preempt/partition_prio"
+	}
+	return [][2]string{
+		{"BatchStartTimeout", seconds(s.ReservationTimeout)},
+		{"DependencyParameters", depends},
+		{"KillWait", seconds(s.Grace)},
+		{"MinJobAge", seconds(s.KeepEnded)},
+		{"PreemptExemptTime", when.Span(s.PreemptMinRun)},
+		{"PreemptMode", slurm.PreemptMode(s.Preempt)},
+		{"PreemptType", kind},
+		{"SlurmdTimeout", seconds(s.NodeTimeout)},
+		{"UnkillableStepTimeout", seconds(s.DrainSlack)},
+	}
+}
+
+// seconds is a time as show config has it; a part of a second counts as one.
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%d sec", (d+time.Second-1)/time.Second)
 }
 
 func (c *call) showConfig(string, string) int {
@@ -91,7 +124,7 @@ func (c *call) showConfig(string, string) int {
 		return c.failed("slurm_load_ctl_conf error", err)
 	}
 	fmt.Fprintf(c.Out, "Configuration data as of %s\n", when.Stamp(c.now, ""))
-	all := append(settings(hostname(), c.client.Socket()), [2]string{"BOOT_TIME", when.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
+	all := append(settings(hostname(), c.client.Socket(), reply.Site), [2]string{"BOOT_TIME", when.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
 	slices.SortFunc(all, func(a, b [2]string) int { return cmp.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
 	for _, s := range all {
 		fmt.Fprintf(c.Out, "%-23s = %s\n", s[0], s[1])

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -94,7 +95,11 @@ func nodeLines(n *api.Node) []string {
 		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
 	}
 	if n.Reason != "" {
-		lines = append(lines, "Reason="+n.Reason)
+		line := "Reason=" + n.Reason
+		if user, at := n.Drained(); user != "" {
+			line += fmt.Sprintf(" [%s@%s]", user, when.Stamp(at, "Unknown"))
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
@@ -126,7 +131,7 @@ func (c *call) showPartition(entity, id string) int {
 		p := &reply.Partitions[i]
 		if id == "" || p.Name == id {
 			found = true
-			c.record(partitionLines(p, reply.Nodes), false)
+			c.record(partitionLines(p, reply), false)
 		}
 	}
 	switch {
@@ -140,11 +145,11 @@ func (c *call) showPartition(entity, id string) int {
 	return 1
 }
 
-func partitionLines(p *api.Partition, nodes []api.Node) []string {
+func partitionLines(p *api.Partition, reply *api.NodesReply) []string {
 	var names []string
 	has := tres.Amount{Billing: true}
-	for i := range nodes {
-		n := &nodes[i]
+	for i := range reply.Nodes {
+		n := &reply.Nodes[i]
 		if !slices.Contains(n.Partitions, p.Name) {
 			continue
 		}
@@ -170,7 +175,7 @@ func partitionLines(p *api.Partition, nodes []api.Node) []string {
 		fmt.Sprintf("MaxNodes=UNLIMITED MaxTime=%s MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED", when.Limit(int64(p.MaxTime/time.Second))),
 		"Nodes=" + orNull(hostlist.Compress(names)),
 		fmt.Sprintf("PriorityJobFactor=1 PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=NO", max(1, p.Tier)),
-		"OverTimeLimit=NONE PreemptMode=REQUEUE",
+		"OverTimeLimit=NONE PreemptMode=" + slurm.PreemptMode(reply.Preempt),
 		fmt.Sprintf("State=UP TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", has.CPUs, has.Nodes),
 		"JobDefaults=(null)",
 		"DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",

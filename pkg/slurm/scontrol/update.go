@@ -232,11 +232,21 @@ func (c *call) updateJobs(args []string) int {
 	u := &jobUpdate{now: c.now}
 	var jobs []string
 	changes := 0
-	for _, a := range args {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
 		key, v, given := strings.Cut(a, "=")
 		p := find(key, jobParameters)
 		switch {
-		case p == nil, !given && p.name != "Nice":
+		case given, p != nil && p.name == "Nice": // which alone needs no value
+		case i+1 == len(args):
+			c.say("Invalid input: %s\nRequest aborted", a)
+			return 1
+		default: // "job 12" is "job=12", as every parameter may be written
+			i++
+			a, v = args[i], args[i]
+		}
+		switch {
+		case p == nil:
 			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
 			return 1
 		case p.name == "JobId":

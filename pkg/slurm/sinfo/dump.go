@@ -52,6 +52,10 @@ func nodeObject(n *api.Node) document.Object {
 	if reason == "none" {
 		reason = ""
 	}
+	var by any
+	if who, _ := n.Drained(); who != "" {
+		by = who
+	}
 	gres, resv := cards(n), "cpu="+strconv.Itoa(n.CPUs)+",mem="+strconv.FormatInt(memoryOf(n), 10)+"M,billing="+strconv.Itoa(n.CPUs)
 	if gres == "(null)" {
 		gres = ""
@@ -67,8 +71,8 @@ func nodeObject(n *api.Node) document.Object {
 		"features", joined(n.Features), "active_features", joined(n.Features), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
 		"state", base, "state_flags", flags, "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
-		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", unix(n.LostSince),
-		"reason_set_by_user", nil, "slurmd_start_time", 0, "sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", resv,
+		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", unix(reasonSince(n)),
+		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", resv,
 		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n), "idle_cpus", max(n.CPUs-usedCPUs(n), 0),
 		"tres_used", used, "tres_weighted", float64(usedCPUs(n)))
 }

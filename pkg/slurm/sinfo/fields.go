@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/column"
 )
 
@@ -72,7 +73,7 @@ var fields = column.Set[*record]{Fields: []field{
 	constant('r', "root", "ROOT", "no"),
 	constant('s', "size", "JOB_SIZE", "1-infinite"),
 	state('t', "statecompact", "STATE", nodeState.compact),
-	constant('u', "user", "USER", "Unknown"),
+	text('u', "user", "USER", ofNode("Unknown", reasonUser)),
 	text('v', "version", "VERSION", ofNode("(null)", func(n *api.Node) string { return cmp.Or(n.Version, "(null)") })),
 	figure('w', "weight", "WEIGHT", one),
 	text('z', "socketcorethread", "S:C:T", ofNode("0:0:0", sct)),
@@ -87,7 +88,7 @@ var fields = column.Set[*record]{Fields: []field{
 	text('H', "timestamp", "TIMESTAMP", reasonTime),
 	constant('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
 	text('L', "defaulttime", "DEFAULTTIME", func(r *record) string { return limit(r.part.DefaultTime, "n/a") }),
-	constant('M', "preemptmode", "PREEMPT_MODE", "OFF"),
+	text('M', "preemptmode", "PREEMPT_MODE", func(r *record) string { return slurm.PreemptMode(r.preempt) }),
 	{Letter: 'N', Names: []string{"nodelist"}, Head: "NODELIST", Wide: true, WideHead: true, Text: func(r *record) string { return hostlist.Compress(r.names()) },
 		Compare: func(a, b *record) int { return hostlist.Compare(firstName(a), firstName(b)) }},
 	constant('O', "cpusload", "CPU_LOAD", "N/A"),
@@ -95,7 +96,7 @@ var fields = column.Set[*record]{Fields: []field{
 	text('R', "partitionname", "PARTITION", (*record).partition),
 	constant('S', "allocnodes", "ALLOCNODES", "all"),
 	state('T', "statelong", "STATE", nodeState.long),
-	constant('U', "userlong", "USER", "Unknown"),
+	text('U', "userlong", "USER", ofNode("Unknown", reasonUserLong)),
 	constant('V', "cluster", "CLUSTER", "N/A"),
 	figure('X', "sockets", "SOCKETS", cpusOf),
 	figure('Y', "cores", "CORES", one),

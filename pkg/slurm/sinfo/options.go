@@ -66,7 +66,7 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 	}},
 	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "these partitions", Set: func(c *choices, v string, _ bool) error { c.partitions = cmdline.Split(v); return nil }},
 	{Long: "responding", Short: 'r', List: lists.Exact, Text: "only nodes that respond", Set: flag(func(c *choices) *bool { return &c.responding })},
-	{Long: "list-reasons", Short: 'R', List: lists.Partial, Text: "why nodes are out of service; by whom is Unknown", Set: flag(func(c *choices) *bool { return &c.reasons })},
+	{Long: "list-reasons", Short: 'R', List: lists.Exact, Text: "why nodes are out of service, since when and by whom", Set: flag(func(c *choices) *bool { return &c.reasons })},
 	{Long: "summarize", Short: 's', List: lists.Exact, Text: "a line for each partition", Set: flag(func(c *choices) *bool { return &c.summarize })},
 	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
 	{Long: "states", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "nodes in these states", Set: func(c *choices, v string, _ bool) error {

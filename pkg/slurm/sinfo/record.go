@@ -2,6 +2,7 @@ package sinfo
 
 import (
 	"cmp"
+	"os/user"
 	"slices"
 	"strconv"
 	"time"
@@ -18,6 +19,8 @@ type record struct {
 	order int // of the partition in the configuration
 	nodes []*api.Node
 	view  *jobfield.View
+	// preempt is who gives way, of the site.
+	preempt string
 }
 
 // first is a node that stands for all.
@@ -137,13 +140,38 @@ func reasonOf(n *api.Node) string {
 
 func reasonTime(r *record) string {
 	n := r.first()
-	if n == nil || reasonOf(n) == "none" || n.LostSince.IsZero() {
+	if n == nil || reasonSince(n).IsZero() {
 		return "Unknown"
 	}
 	if r.view.Stamp != nil {
-		return r.view.Stamp(n.LostSince)
+		return r.view.Stamp(reasonSince(n))
 	}
-	return jobfield.Stamp(n.LostSince)
+	return jobfield.Stamp(reasonSince(n))
+}
+
+// reasonSince is when a node went out of service; zero: not known, or it is in it.
+func reasonSince(n *api.Node) time.Time {
+	if _, at := n.Drained(); !at.IsZero() {
+		return at
+	}
+	if reasonOf(n) == "none" {
+		return time.Time{}
+	}
+	return n.LostSince
+}
+
+// reasonUser is who took a node out of service, reasonUserLong with the number.
+func reasonUser(n *api.Node) string {
+	who, _ := n.Drained()
+	return cmp.Or(who, "Unknown")
+}
+
+func reasonUserLong(n *api.Node) string {
+	who := reasonUser(n)
+	if u, err := user.Lookup(who); err == nil {
+		return who + "(" + u.Uid + ")"
+	}
+	return who
 }
 
 // features is the names that a constraint may use.

@@ -186,6 +186,9 @@ func (s *sinfo) records(reply *api.NodesReply, line *column.Line[*record]) []*re
 	if s.reasons {
 		rs = slices.DeleteFunc(rs, func(r *record) bool { return len(r.nodes) == 0 })
 	}
+	for _, r := range rs {
+		r.preempt = reply.Preempt
+	}
 	if keys, bad := fields.Keys(s.order()); bad == "" {
 		s.sorted(rs, keys)
 	}

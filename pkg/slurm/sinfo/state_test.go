@@ -2,6 +2,7 @@ package sinfo
 
 import (
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -38,5 +39,22 @@ func TestStates(t *testing.T) {
 		if err != nil || w.takes(nodeState{base: "idle", drain: true}) != want {
 			t.Errorf("-t %s of a drained node: %v, want %v (%v)", list, !want, want, err)
 		}
+	}
+}
+
+// Who drained a node stands where sinfo says why, and nobody where something else is why.
+func TestReasonUser(t *testing.T) {
+	at := time.Unix(1_000_000, 0)
+	n := &api.Node{State: api.NodeDrained, Reason: "fan", DrainUser: "root", DrainTime: at, LostSince: at.Add(time.Hour)}
+	if reasonUser(n) != "root" || reasonUserLong(n) != "root(0)" || !reasonSince(n).Equal(at) {
+		t.Errorf("%s, %s, %v", reasonUser(n), reasonUserLong(n), reasonSince(n))
+	}
+	n.State = api.NodeLost
+	if reasonUser(n) != "Unknown" || reasonUserLong(n) != "Unknown" || !reasonSince(n).Equal(n.LostSince) {
+		t.Errorf("lost: %s, %s, %v", reasonUser(n), reasonUserLong(n), reasonSince(n))
+	}
+	n = &api.Node{State: api.NodeDrained, Reason: "health: /scratch is full"}
+	if reasonUser(n) != "Unknown" || !reasonSince(n).IsZero() {
+		t.Errorf("by its health program: %s, %v", reasonUser(n), reasonSince(n))
 	}
 }

@@ -221,7 +221,7 @@ func testReservations(t *testing.T, p Place) {
 
 func testNodes(t *testing.T, p Place) {
 	s := mustOpen(t, p)
-	b := &gang.Node{Name: "n2", State: api.NodeLost, LostSince: T0, Admin: "broken fan", Strikes: 2, BootID: "b"}
+	b := &gang.Node{Name: "n2", State: api.NodeLost, LostSince: T0, Admin: "broken fan", DrainUser: "ada", DrainTime: T0, Strikes: 2, BootID: "b"}
 	a := &gang.Node{Name: "n1", State: api.NodeUp, LastSeen: T0, Connected: true, Hello: api.Hello{Node: "n1", Cards: []api.CardInfo{{Index: 0, UUID: "GPU-0", NUMA: -1}}}}
 	mustCommit(t, s, &gang.Changes{Nodes: []*gang.Node{b, a}})
 	up := *b
