@@ -108,6 +108,7 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 	for _, j := range jobs {
 		if w.jobs[j.ID] == nil {
 			w.restoreJob(j)
+			w.recountLeft(j.ID)
 			w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
 		}
 	}
@@ -117,6 +118,17 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 		}
 	}
 	return nil
+}
+
+// recountLeft finds what a job that was out of memory has left on nodes.
+func (w *World) recountLeft(job int64) {
+	for _, h := range w.nodes {
+		for _, l := range h.node.Left {
+			if l.Job == job {
+				w.countLeft(l, 1)
+			}
+		}
+	}
 }
 
 // watch begins to wait, if the job has a dependency that was not met yet.

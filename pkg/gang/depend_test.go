@@ -250,8 +250,29 @@ func TestSingletons(t *testing.T) {
 	}
 }
 
-// A requeued job does not wait a second time; one that is waited for is judged by its last
-// run, and stays in memory until then.
+// A job that is recalled may have left processes on a node that is out of reach.
+func TestRecalledJobKnowsWhatItLeft(t *testing.T) {
+	set := settings()
+	set.KeepEnded = 3 * time.Minute // well before the lease ends
+	b := benchWith(t, 2, set)
+	s := specOf(1)
+	s.NoRequeue = true
+	id := b.submit(s)
+	b.start(id)
+	node := b.w.Job(id).Members[0].Node
+	b.must(NodeGone{Node: node})
+	b.after(set.NodeTimeout + set.DrainSlack + time.Minute)
+	b.state(id, api.JobNodeFail)
+	gone := b.w.Job(id)
+	b.after(2 * set.KeepEnded)
+	if b.w.Job(id) != nil || len(b.w.Node(node).Left) != 1 {
+		t.Fatalf("job %v, left %v", b.w.Job(id), b.w.Node(node).Left)
+	}
+	d := specOf(1)
+	d.Dependency = on(api.AfterAny, id)
+	b.must(Submit{Spec: d, SpecHash: "d", Partition: "main", Recalled: []*Job{gone}}) // the bench verifies
+}
+
 // A singleton waits for a later job of its name that runs, also when that one does not end but
 // goes back to the queue.
 func TestSingletonGoesWhenALaterOneIsRequeued(t *testing.T) {
@@ -273,6 +294,8 @@ func TestSingletonGoesWhenALaterOneIsRequeued(t *testing.T) {
 	b.waits(single, "")
 }
 
+// A requeued job does not wait a second time; one that is waited for is judged by its last
+// run, and stays in memory until then.
 func TestDependencyAcrossRuns(t *testing.T) {
 	b := newBench(t, 3)
 	x := b.submit(specOf(1))
