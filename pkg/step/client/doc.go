@@ -8,7 +8,8 @@
 // Invariants:
 //   - One frame of each node is held: output that nobody takes stops the tasks.
 //   - Nothing runs without this process: launchers that lose it end their tasks.
-//   - The exit code is the highest of the tasks', 128+signal where one ended it.
+//   - The exit code is the highest of the tasks', 128+signal where one ended it; as grun,
+//     where a task that fails ends the others, it is that task's.
 //
 // Failure rules: a node that is lost ends the step. A step whose nodes do not come within
 // the time that a launch may take is ended, with the controller's word on why.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -22,6 +23,7 @@ import (
 // tally is how the tasks have ended so far.
 type tally struct {
 	worst  int
+	began  int       // of the task whose failure ended a step that is a gang
 	first  time.Time // when the first task ended
 	failed bool
 	waited bool
@@ -48,6 +50,9 @@ func (s *Step) exited(i int, f wire.Frame) {
 		s.tally.first = time.Now()
 	}
 	bad := e.Code != 0
+	if s.o.KillOnBad && s.o.Name == "grun" && s.tally.began == 0 && !s.killed {
+		s.tally.began = e.Code
+	}
 	s.tally.failed = s.tally.failed || bad
 	s.mu.Unlock()
 	s.toViewers(wire.Exit, f.Task, f.Data)
@@ -159,14 +164,15 @@ func (s *Step) lostNode() bool {
 	return slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })
 }
 
-// code is the worst of the tasks'; of a step that lost a node it is not 0.
+// code is the worst of the tasks', as grun that of the task which ended the others; of a
+// step that lost a node it is not 0.
 func (s *Step) code() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tally.worst == 0 && (s.failed || slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })) {
 		return 1
 	}
-	return s.tally.worst
+	return cmp.Or(s.tally.began, s.tally.worst)
 }
 
 // checkLaunch asks the controller what has become of a step whose nodes do not come.
