@@ -176,8 +176,8 @@ func TestSteps(t *testing.T) {
 			err: "grun: Force Terminated StepId=7.3\ngrun: error: n1: task 0: Terminated\ngrun: error: n1: task 1: Exited with exit code 9\ngrun: error: n2: task 2: Terminated\n" +
 				"grun: launch/slurm: _step_signal: Terminating StepId=7.3\nslurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\n", code: 9},
 		{name: "one fails, all end, as srun", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad, o.Name = true, "srun" },
-			err: "srun: Force Terminated StepId=7.3\nsrun: error: n1: task 0: Terminated\nsrun: error: n1: task 1: Exited with exit code 9\nsrun: error: n2: task 2: Terminated\n" +
-				"srun: launch/slurm: _step_signal: Terminating StepId=7.3\nslurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\n", code: 143},
+			err: "slurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\nsrun: Force Terminated StepId=7.3\nsrun: error: n1: task 0: Terminated\n" +
+				"srun: error: n1: task 1: Exited with exit code 9\nsrun: error: n2: task 2: Terminated\nsrun: launch/slurm: _step_signal: Terminating StepId=7.3\n", code: 143},
 		{name: "what a task leaves is ended", script: `(trap '' TERM HUP; sleep 60; echo never) & exit 0`},
 		{name: "no such program", script: "", change: func(o *Options) { o.Body.Programs = []wire.Program{{Argv: []string{"nowhere"}}}; o.Quiet = 2 },
 			err: strings.Repeat("slurmstepd: error: execve(): nowhere: No such file or directory\n", 3), code: 2},
