@@ -139,7 +139,7 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", stamp(j.SubmitTime), stamp(j.EligibleTime)),
 		fmt.Sprintf("StartTime=%s EndTime=%s", stamp(started(r)), stamp(expectedEnd(r))) + deadline(j),
 		fmt.Sprintf("Partition=%s SubmitHost=%s", orNull(j.Partition), orNull(j.SubmitHost)),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)) + optional(" Prefer=", j.Prefer) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
 		"NodeList=" + orNull(hostlist.Compress(j.Nodes)),
 	}
 	if j.Roles == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -16,6 +17,7 @@ const (
 	AccessDenied  = "Access/permission denied"
 	AlreadyEnded  = "Job/step already completing or completed"
 	BackupInUse   = "Slurm backup controller in standby mode"
+	BadFeature    = "Invalid feature specification"
 	NotSatisfied  = "Requested node configuration is not available"
 	invalidUser   = "Invalid user id"
 	notEnoughDisk = "I/O error writing script/environment to file"
@@ -41,6 +43,9 @@ func Words(err error) string {
 		return AlreadyEnded
 	case api.CodeUnavailable:
 		return NoController
+	}
+	if strings.HasPrefix(refused.Message, "unknown feature ") || strings.HasPrefix(refused.Message, "constraint ") {
+		return BadFeature
 	}
 	return refused.Error()
 }
