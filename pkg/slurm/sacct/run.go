@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/document"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
@@ -100,23 +100,23 @@ func longTime(t time.Time) string {
 	return t.Local().Format("Mon Jan 02 15:04:05 2006")
 }
 
-func (a *ask) table() (*columns.Table, error) {
+func (a *ask) table() (*accttable.Table, error) {
 	chosen, err := chooseColumns(a.format, formatDefault, fieldColumns())
 	if err != nil {
 		return nil, err
 	}
-	return &columns.Table{Columns: chosen, Style: columns.Style(a.style), Delimiter: a.delimiter}, nil
+	return &accttable.Table{Columns: chosen, Style: accttable.Style(a.style), Delimiter: a.delimiter}, nil
 }
 
-func chooseColumns(format, otherwise string, all []columns.Column) ([]columns.Choice, error) {
+func chooseColumns(format, otherwise string, all []accttable.Column) ([]accttable.Choice, error) {
 	switch {
 	case strings.EqualFold(format, "all"):
-		return columns.All(all), nil
+		return accttable.All(all), nil
 	case format == "":
 		format = otherwise
 	}
-	chosen, err := columns.Parse(format, all)
-	var unknown *columns.UnknownError
+	chosen, err := accttable.Parse(format, all)
+	var unknown *accttable.UnknownError
 	if errors.As(err, &unknown) {
 		if now := removed[strings.ToLower(unknown.Name)]; now != "" {
 			return nil, fatalf("%s has been removed, please use %s", strings.Replace(now, "TRES", "GRES", 1), now)
@@ -146,7 +146,7 @@ func (a *ask) fetch() ([]*api.JobDetail, error) {
 	return out, err
 }
 
-func write(t *columns.Table, records []*record, noHeader bool, s slurm.Streams) error {
+func write(t *accttable.Table, records []*record, noHeader bool, s slurm.Streams) error {
 	var b strings.Builder
 	if !noHeader {
 		b.WriteString(t.Header())
@@ -263,7 +263,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 		writeOptions(s, "sacct", "the history of jobs, by the name and in the columns of Slurm's sacct", Lists())
 		return done{0}
 	case "helpformat":
-		fmt.Fprint(s.Out, columns.Names(fieldColumns()))
+		fmt.Fprint(s.Out, accttable.Names(fieldColumns()))
 		return done{0}
 	case "jobs":
 		a.jobs, err = parseJobs(v)
@@ -284,9 +284,9 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "noheader":
 		a.noHeader = true
 	case "parsable":
-		a.style = int(columns.Parsable)
+		a.style = int(accttable.Parsable)
 	case "parsable2":
-		a.style = int(columns.Parsable2)
+		a.style = int(accttable.Parsable2)
 	case "partition":
 		a.partitions = list(v)
 	case "state":

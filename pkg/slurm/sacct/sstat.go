@@ -10,7 +10,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
@@ -42,7 +42,7 @@ type running struct {
 }
 
 // sstatOwn are the columns that sacct does not have, or has with another width.
-var sstatOwn = map[string]columns.Column{
+var sstatOwn = map[string]accttable.Column{
 	"jobid":             col("JobID", -12),
 	"nodelist":          col("Nodelist", 20),
 	"pids":              col("Pids", 20),
@@ -67,8 +67,8 @@ const (
 	sstatPids = "jobid,nodelist,pids"
 )
 
-func sstatColumns() []columns.Column {
-	var out []columns.Column
+func sstatColumns() []accttable.Column {
+	var out []accttable.Column
 	for _, name := range sstatNames {
 		if c, own := sstatOwn[strings.ToLower(name)]; own {
 			out = append(out, c)
@@ -132,7 +132,7 @@ type sstatAsk struct {
 	all      bool
 	noHeader bool
 	format   string
-	style    columns.Style
+	style    accttable.Style
 }
 
 // Sstat is sstat.
@@ -170,7 +170,7 @@ func sstat(args []string, s slurm.Streams) error {
 	if len(a.jobs) == 0 {
 		return fmt.Errorf("You didn't give me any jobs to stat.") //nolint:staticcheck // Slurm's words
 	}
-	t := &columns.Table{Columns: chosen, Style: a.style}
+	t := &accttable.Table{Columns: chosen, Style: a.style}
 	if !a.noHeader {
 		fmt.Fprint(s.Out, t.Header())
 	}
@@ -191,16 +191,16 @@ func (a *sstatAsk) set(name, v string, s slurm.Streams) (err error) {
 	case "pidformat":
 		a.format = sstatPids
 	case "helpformat":
-		fmt.Fprint(s.Out, columns.Names(sstatColumns()))
+		fmt.Fprint(s.Out, accttable.Names(sstatColumns()))
 		return done{0}
 	case "jobs":
 		a.jobs, err = parseJobs(v)
 	case "noheader":
 		a.noHeader = true
 	case "parsable":
-		a.style = columns.Parsable
+		a.style = accttable.Parsable
 	case "parsable2":
-		a.style = columns.Parsable2
+		a.style = accttable.Parsable2
 	case "usage":
 		fmt.Fprint(s.Out, "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n")
 		return done{0}
@@ -216,7 +216,7 @@ func (a *sstatAsk) set(name, v string, s slurm.Streams) (err error) {
 
 // one writes the lines of one reference; what does not run is said on stderr and is no
 // failure, as in Slurm.
-func (a *sstatAsk) one(t *columns.Table, ref jobRef, s slurm.Streams) error {
+func (a *sstatAsk) one(t *accttable.Table, ref jobRef, s slurm.Streams) error {
 	reply, err := client.New().Jobs(context.Background(), &api.JobQuery{Refs: []api.JobRef{ref.JobRef}, All: true})
 	if api.CodeOf(err) == api.CodeNotFound {
 		s.Errorf("sstat", "couldn't get steps for job %s", ref.JobRef)

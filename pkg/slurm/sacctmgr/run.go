@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
@@ -103,7 +103,7 @@ type call struct {
 	noHeader bool
 	quiet    bool
 	assoc    bool
-	style    columns.Style
+	style    accttable.Style
 }
 
 // Run is sacctmgr.
@@ -127,9 +127,9 @@ func Run(args []string, s slurm.Streams) int {
 		case "noheader":
 			c.noHeader = true
 		case "parsable":
-			c.style = columns.Parsable
+			c.style = accttable.Parsable
 		case "parsable2":
-			c.style = columns.Parsable2
+			c.style = accttable.Parsable2
 		case "quiet":
 			c.quiet = true
 		case "version":
@@ -243,8 +243,8 @@ func (c *call) showTable(t *table, words []string) int {
 	if q.format != "" {
 		format = q.format
 	}
-	chosen, err := columns.Parse(format, t.columns)
-	var unknown *columns.UnknownError
+	chosen, err := accttable.Parse(format, t.columns)
+	var unknown *accttable.UnknownError
 	if errors.As(err, &unknown) {
 		return c.say("Unknown field '%s'", unknown.Name)
 	}
@@ -252,7 +252,7 @@ func (c *call) showTable(t *table, words []string) int {
 	if err != nil {
 		return c.unreachable(err)
 	}
-	out := &columns.Table{Columns: chosen, Style: c.style}
+	out := &accttable.Table{Columns: chosen, Style: c.style}
 	if !c.noHeader {
 		fmt.Fprint(c.Out, out.Header())
 	}
@@ -268,7 +268,7 @@ func (c *call) showTable(t *table, words []string) int {
 
 // checkFormat refuses a format that names a column which the table does not have.
 func checkFormat(t *table, format string) error {
-	_, err := columns.Parse(format, t.columns)
+	_, err := accttable.Parse(format, t.columns)
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
@@ -35,7 +35,7 @@ var sshareOptions = []option{
 // SshareLists is how each option of sshare is kept.
 func SshareLists() lists.Command { return listOf("sshare", sshareOptions) }
 
-var sshareColumns = []columns.Column{
+var sshareColumns = []accttable.Column{
 	col("Account", -20, ""), col("Cluster", 10, ""), col("EffectvUsage", 13, ""), col("FairShare", 10, ""), col("GrpTRESMins", 30, ""),
 	col("GrpTRESRaw", 30, ""), col("ID", 6, ""), col("LevelFS", 10, ""), col("NormShares", 11, ""), col("NormUsage", 11, ""), col("Partition", 12, ""),
 	col("RawShares", 10, ""), col("RawUsage", 11, ""), col("TRESRunMins", 30, ""), col("User", 10, ""),
@@ -103,16 +103,16 @@ func (c *shares) set(o getopt.Setting) (status int, done bool) {
 		SshareLists().Write(c.Out)
 		return 0, true
 	case "helpformat":
-		fmt.Fprint(c.Out, columns.Names(sshareColumns))
+		fmt.Fprint(c.Out, accttable.Names(sshareColumns))
 		return 0, true
 	case "long":
 		c.format = sshareLong
 	case "noheader":
 		c.noHeader = true
 	case "parsable":
-		c.style = columns.Parsable
+		c.style = accttable.Parsable
 	case "parsable2":
-		c.style = columns.Parsable2
+		c.style = accttable.Parsable2
 	case "partition":
 		c.partition = true
 	case "users":
@@ -129,8 +129,8 @@ func (c *shares) write() error {
 	if c.partition {
 		c.format = strings.Replace(c.format, "account,user,", "account,user,partition,", 1)
 	}
-	chosen, err := columns.Parse(c.format, sshareColumns)
-	var unknown *columns.UnknownError
+	chosen, err := accttable.Parse(c.format, sshareColumns)
+	var unknown *accttable.UnknownError
 	if errors.As(err, &unknown) {
 		return fmt.Errorf("Invalid field requested: \"%s\"", unknown.Name) //nolint:staticcheck // Slurm's words
 	}
@@ -142,7 +142,7 @@ func (c *shares) write() error {
 	if err != nil {
 		return err
 	}
-	t := &columns.Table{Columns: chosen, Style: c.style}
+	t := &accttable.Table{Columns: chosen, Style: c.style}
 	if !c.noHeader {
 		fmt.Fprint(c.Out, t.Header())
 	}
