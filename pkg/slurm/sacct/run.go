@@ -185,22 +185,8 @@ func (a *ask) read(args []string, s slurm.Streams) error {
 	if v := os.Getenv("SACCT_FORMAT"); v != "" {
 		a.format = v
 	}
-	settings, rest, err := grammar(sacctOptions).Parse(args)
-	// What was read before a mistake counts first, as in Slurm: -V --bogus prints the version.
-	for _, o := range settings {
-		if err := a.set(o.Name, o.Value, s); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := read("sacct", sacctOptions, args, s, a.set); err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		s.Errorf("sacct", "Unknown arguments:")
-		for _, r := range rest {
-			s.Errorf("sacct", " %s", r)
-		}
-		return done{1}
 	}
 	if len(a.users) == 0 && !a.everybody && len(a.jobs) == 0 && os.Getuid() != 0 {
 		u, err := user.LookupId(strconv.Itoa(os.Getuid()))
@@ -214,9 +200,6 @@ func (a *ask) read(args []string, s slurm.Streams) error {
 
 // set takes one option.
 func (a *ask) set(name, v string, s slurm.Streams) (err error) {
-	if why := refusedWhy(sacctOptions, name); why != "" {
-		return fmt.Errorf("--%s is refused: %s", name, why)
-	}
 	switch name {
 	case "accounts":
 		a.accounts = list(v)

@@ -11,29 +11,30 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/accttable"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
 
-var sstatOptions = []option{
-	on('a', "allsteps", getopt.None, lists.Exact, "all steps of jobs given without one"),
-	on('o', "format", getopt.Required, lists.Exact, "these columns"),
-	also(on(0, "format", getopt.Required, lists.Own, ""), "fields"),
-	on('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	on('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
-	on('j', "jobs", getopt.Required, lists.Exact, "jobs or steps, which have to run"),
-	on(0, "noconvert", getopt.None, lists.Exact, "sizes as they are"),
-	on('n', "noheader", getopt.None, lists.Exact, "no header"),
-	on('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	on('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	on('i', "pidformat", getopt.None, lists.Partial, "of each rank its first process"),
-	on(0, "usage", getopt.None, lists.Exact, "one line of help"),
-	on('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
-	on('V', "version", getopt.None, lists.Partial, "names gangd too"),
+var sstatOptions = cmdline.Rows{
+	cmdline.On('a', "allsteps", getopt.None, lists.Exact, "all steps of jobs given without one"),
+	cmdline.On('o', "format", getopt.Required, lists.Exact, "these columns"),
+	cmdline.Also(cmdline.On(0, "format", getopt.Required, lists.Own, ""), "fields"),
+	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
+	cmdline.On('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
+	cmdline.On('j', "jobs", getopt.Required, lists.Exact, "jobs or steps, which have to run"),
+	cmdline.On(0, "noconvert", getopt.None, lists.Exact, "sizes as they are"),
+	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
+	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
+	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
+	cmdline.On('i', "pidformat", getopt.None, lists.Partial, "of each rank its first process"),
+	cmdline.On(0, "usage", getopt.None, lists.Exact, "one line of help"),
+	cmdline.On('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
+	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
 }
 
 // SstatLists is how each option of sstat is kept.
-func SstatLists() lists.Command { return listOf("sstat", sstatOptions) }
+func SstatLists() lists.Command { return sstatOptions.Lists("sstat") }
 
 // running is one line of sstat: a step that runs.
 type running struct {
@@ -147,21 +148,8 @@ func Sstat(args []string, s slurm.Streams) int {
 
 func sstat(args []string, s slurm.Streams) error {
 	a := &sstatAsk{}
-	settings, rest, err := grammar(sstatOptions).Parse(args)
-	for _, o := range settings {
-		if err := a.set(o.Name, o.Value, s); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := read("sstat", sstatOptions, args, s, a.set); err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		s.Errorf("sstat", "Unknown arguments:")
-		for _, r := range rest {
-			s.Errorf("sstat", " %s", r)
-		}
-		return done{1}
 	}
 	chosen, err := chooseColumns(a.format, sstatDefault, sstatColumns())
 	if err != nil {
