@@ -145,10 +145,6 @@ func Keywords() []lists.Command {
 	for i := range entities {
 		shows.Options = append(shows.Options, lists.Option{Name: entities[i].name, List: entities[i].list, Text: entities[i].text})
 	}
-	booked := lists.Command{Name: "scontrol create and update reservation"}
-	for i := range reservationParameters {
-		p := &reservationParameters[i]
-		booked.Options = append(booked.Options, lists.Option{Name: p.name, List: p.list, Text: p.text})
-	}
-	return []lists.Command{cmds, shows, listParameters("job", jobParameters), listParameters("node", nodeParameters), booked}
+	return []lists.Command{cmds, shows, listParameters("update job", jobParameters), listParameters("update node", nodeParameters),
+		listParameters("create and update reservation", reservationParameters)}
 }
