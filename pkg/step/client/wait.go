@@ -307,16 +307,8 @@ func endText(e *wire.Ended) string {
 	return ""
 }
 
-// signalText is strsignal(3) of glibc.
+// signalText is strsignal(3) of glibc: Go's words with a capital.
 func signalText(n int) string {
-	switch unix.Signal(n) {
-	case unix.SIGHUP:
-		return "Hangup"
-	case unix.SIGKILL:
-		return "Killed"
-	case unix.SIGTERM:
-		return "Terminated"
-	}
 	t := unix.Signal(n).String()
 	return strings.ToUpper(t[:1]) + t[1:]
 }
