@@ -215,3 +215,9 @@ func Help[T any]() Option[T] {
 func UsageLine[T any]() Option[T] {
 	return Option[T]{Long: "usage", List: lists.Exact, Text: "display a brief summary of the options"}
 }
+
+// Clusters is --clusters of the commands that Slurm answers from its database.
+func Clusters[T any]() Option[T] {
+	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused,
+		Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"}
+}

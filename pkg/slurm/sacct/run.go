@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/accttable"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/document"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
@@ -85,10 +86,8 @@ func run(args []string, s slurm.Streams) error {
 	switch {
 	case a.batchScript:
 		return a.writeScripts(details, s)
-	case a.json:
-		return document.WriteJSON(s.Out, documentOf(a.choose(details, now)))
-	case a.yaml:
-		return document.WriteYAML(s.Out, documentOf(a.choose(details, now)))
+	case a.json, a.yaml:
+		return document.Write(s.Out, documentOf(a.choose(details, now)), !a.json)
 	}
 	return write(t, a.choose(details, now), a.noHeader, s)
 }
@@ -202,7 +201,7 @@ func (a *ask) read(args []string, s slurm.Streams) error {
 func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	switch name {
 	case "accounts":
-		a.accounts = list(v)
+		a.accounts = cmdline.Split(v)
 	case "allocations":
 		a.allocations = true
 	case "allusers":
@@ -223,7 +222,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "completion":
 		return &bare{"Slurm job completion is disabled"}
 	case "constraints":
-		a.features = list(v)
+		a.features = cmdline.Split(v)
 	case "delimiter":
 		a.delimiter = v
 	case "duplicates":
@@ -255,7 +254,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "yaml":
 		a.yaml, a.duplicates = true, true
 	case "name":
-		a.names = list(v)
+		a.names = cmdline.Split(v)
 	case "ncpus":
 		a.cpus, err = parseSpan(v, "cpu")
 	case "nnodes":
@@ -271,7 +270,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "parsable2":
 		a.style = int(accttable.Parsable2)
 	case "partition":
-		a.partitions = list(v)
+		a.partitions = cmdline.Split(v)
 	case "state":
 		a.states, err = parseStates(v)
 	case "timelimit-min":
