@@ -115,6 +115,11 @@ func (s *Step) step(e *env) {
 	} {
 		e.set(kv[0], kv[1])
 	}
+	e.drop("SLURM_STEP_RESV_PORTS") // of the step that the client runs in
+	if r.Ports != "" {
+		e.set("SLURM_STEP_RESV_PORTS", r.Ports)
+		e.set("GANG_PORTS", r.Ports)
+	}
 	e.preset("SLURM_PRIO_PROCESS", "0")
 	e.preset("SLURM_NODE_ALIASES", "(null)")
 	e.preset("SLURM_UMASK", "0022")
