@@ -1,10 +1,10 @@
 package conf
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/script"
 )
 
@@ -346,8 +346,11 @@ func (s *site) mpiPorts(item Item) {
 			s.say(one, None, noPlugin)
 			continue
 		}
-		if r, err := api.ParsePortRange(ports); err != nil || r.Count() == 0 {
-			s.wrong(one, "want ports=FIRST-LAST")
+		first, last, _ := strings.Cut(ports, "-")
+		a, err := strconv.Atoi(first)
+		b, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil || a < 1024 || b > 65535 || a > b {
+			s.wrong(one, "want ports=FIRST-LAST, both from 1024 to 65535")
 			continue
 		}
 		s.set["ports"] = quote(ports)
