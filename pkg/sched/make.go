@@ -34,6 +34,7 @@ type Planner struct {
 	claims map[int64]grantsKept
 	empty  []*kind // of each node with nothing on it; nil: not asked for yet
 	groups groups
+	pairs  pairs
 	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
 	of     []classShape // by slot
@@ -86,6 +87,7 @@ type planner struct {
 	othersAt int
 	started  []nodeGrant
 	touched  []int // nodes, of one question
+	some     []int32
 	stopBy   map[int64]time.Time
 	starts   []Start
 	sees     *level         // of the gang that is explained
@@ -169,6 +171,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
 		m.claims = map[int64]grantsKept{}
+		m.pairs = pairs{}
 		m.empty = make([]*kind, len(nodes))
 		m.capacity++
 		return
@@ -185,6 +188,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 			m.ends.node(at, m.seen[at], n)
 			m.seen[at] = n
 			m.base.set(at, n)
+			m.pairs.changed(at)
 		}
 	}
 	m.base.tidy()
