@@ -317,7 +317,7 @@ func TestReconnectsAndCountsContact(t *testing.T) {
 	}
 	get(t, "welcome", a.welcome)
 	// No controller at all: a missing socket counts as contact.
-	r.hub.Close()
+	r.hub.Close(time.Second)
 	_ = r.server.Close()
 	_ = os.Remove(r.path)
 	before := BootTime()
@@ -334,7 +334,7 @@ func TestWhoRefuses(t *testing.T) {
 		end    func(*tls.Conn, *Hub)
 		counts bool
 	}{
-		"says that it ends": {func(_ *tls.Conn, h *Hub) { h.Close() }, true},
+		"says that it ends": {func(_ *tls.Conn, h *Hub) { h.Close(time.Second) }, true},
 		"is killed":         {func(c *tls.Conn, _ *Hub) { _ = c.NetConn().Close() }, true},
 		"is reset":          {func(c *tls.Conn, _ *Hub) { _ = c.NetConn().(*net.TCPConn).SetLinger(0); _ = c.NetConn().Close() }, false},
 		"lives and closes":  {func(_ *tls.Conn, h *Hub) { _ = h.session("n1").link.line.Close() }, false},
@@ -372,7 +372,7 @@ func TestWhoRefuses(t *testing.T) {
 				}
 			}
 			client.Close()
-			hub.Close()
+			hub.Close(time.Second)
 			srv.Close()
 		})
 	}
