@@ -9,6 +9,10 @@ import "time"
 // SessionPath is where a node opens its session.
 const SessionPath = "/v1/session"
 
+// WitnessPath is where a node whose session is open over a network opens a second WebSocket
+// that stays silent. Only its end tells something: whether the controller's process ended.
+const WitnessPath = "/v1/session/witness"
+
 // SessionProtocol is the version of the frames; another one is refused by name.
 const SessionProtocol = 1
 

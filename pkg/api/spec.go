@@ -45,7 +45,8 @@ type Spec struct {
 	Exclusive    bool     `json:"exclusive,omitempty"`      // no other gang on its nodes
 	NodeList     []string `json:"node_list,omitempty"`      // only these (expanded)
 	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
-	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
+	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b", "[a|b]", "a*2"
+	Prefer       string   `json:"prefer,omitempty"`         // node features that are tried before Constraint
 	// Switches is below how many switches its nodes shall be, 0: any number. It waits for that
 	// at most SwitchWait and what the site allows; nil: as long as the site does.
 	Switches   int            `json:"switches,omitempty"`

@@ -34,9 +34,17 @@ import (
 	"gangd/pkg/store/sqlitestore"
 )
 
-// shutdownPatience is how long calls under way may take to end after TERM; followers and
-// sessions are cut at once. When a part has failed nobody is waited for.
-const shutdownPatience = 2 * time.Second
+// After TERM calls under way may take shutdownPatience to end, and nodes sessionPatience to
+// answer a goodbye; followers are cut at once. When a part has failed, as on a disk's error,
+// the process has to be gone: calls are cut, and nodes get hastyPatience, a few round trips,
+// which only frozen ones use up. They are told even then: a process that dies while a node's
+// words lie unread in its socket has the session reset by its kernel, and from a reset a node
+// learns nothing about who refuses its next connections.
+const (
+	shutdownPatience = 2 * time.Second
+	sessionPatience  = time.Second
+	hastyPatience    = 200 * time.Millisecond
+)
 
 // maxStarts bounds one plan's starts: a hundred gangs admitted in one commit keep the
 // loop responsive also at 10,000 nodes, where placing one takes 3.4 ms.
@@ -132,14 +140,12 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	opt.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
-		patience := shutdownPatience
+		calls, sessions := shutdownPatience, sessionPatience
 		if asked.Err() == nil {
-			// The process ends, and with it its sessions: nodes take its kernel's word.
-			patience = 0
-		} else {
-			hub.Close()
+			calls, sessions = 0, hastyPatience
 		}
-		stop, cancel := context.WithTimeout(context.Background(), patience)
+		hub.Close(sessions)
+		stop, cancel := context.WithTimeout(context.Background(), calls)
 		defer cancel()
 		for _, l := range listeners {
 			l.stop(stop)

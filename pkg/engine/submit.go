@@ -82,7 +82,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", s.MinRun, most),
 			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
 	}
-	if _, err := cluster.ParseConstraint(s.Constraint); err != nil {
+	if err := checkConstraints(s); err != nil {
 		return nil, nil, err
 	}
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
@@ -115,6 +115,20 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, warnings, nil
+}
+
+// checkConstraints refuses what can't be read, also while no node is known.
+func checkConstraints(s *api.Spec) error {
+	texts := []string{s.Constraint, s.Prefer}
+	for i := range s.Roles {
+		texts = append(texts, s.Roles[i].Constraint)
+	}
+	for _, text := range texts {
+		if _, err := cluster.ParseConstraint(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchDefaults fills in what the partition says of watchdogs for jobs that do not say.

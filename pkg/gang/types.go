@@ -35,6 +35,9 @@ type Job struct {
 	TimeLimit time.Duration
 	Deadline  time.Time // it has ended by then; zero: none
 	Comment   *string   // nil: as submitted
+	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
+	// submitted. [SpecOf] is the spec with them.
+	Constraint, Prefer *string
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch

@@ -125,7 +125,7 @@ var asked = []Option{
 	{Long: "partition", Short: 'p', Env: []string{"SLURM_PARTITION"}, Kind: value, Arg: "NAMES", List: exact, Group: groupAlloc, Alloc: true, Help: "partition"},
 	{Long: "account", Short: 'A', Env: []string{"SLURM_ACCOUNT"}, Kind: value, Arg: "NAME", List: exact, Group: groupAlloc, Alloc: true, Help: "account"},
 	{Long: "constraint", Short: 'C', Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "features of nodes", Note: allocNote},
-	{Long: "prefer", Kind: value, Arg: "LIST", List: partial, Group: groupHints, Note: "accepted without effect: features are asked for with --constraint"},
+	{Long: "prefer", Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "features of nodes that are tried first", Note: allocNote},
 	{Long: "begin", Short: 'b', Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "not before", Note: allocNote},
 	{Long: "deadline", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "ended by then", Note: allocNote},
 	{Long: "dependency", Short: 'd', Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "after other jobs", Note: allocNote},

@@ -64,7 +64,7 @@ func newController(t testing.TB) *controller {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.Serve(l) }()
 	t.Cleanup(func() {
-		c.hub.Close()
+		c.hub.Close(time.Second)
 		_ = srv.Close()
 		<-served
 	})

@@ -25,7 +25,7 @@ func connected(t *testing.T, call func(ctx context.Context, c *api.Call, in io.R
 	r.handler.call = call
 	a := newFakeAgent("n1", "s1")
 	c := r.dial(a)
-	get(t, "desired set", a.desired)
+	waitFor(t, "a session", func() bool { return c.now.Load() != nil }) // the first set comes just before
 	return r, c
 }
 

@@ -179,7 +179,7 @@ func newRig(t testing.TB, authenticated string) *rig {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = r.server.Serve(l) }()
 	t.Cleanup(func() {
-		r.hub.Close()
+		r.hub.Close(time.Second)
 		_ = r.server.Close()
 		<-served
 	})

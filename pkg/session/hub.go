@@ -133,13 +133,14 @@ func (h *Hub) Kick(node string) {
 }
 
 // Close tells every node that the controller is ending (they count on it, see
-// [Client.LastContact]), ends their sessions and waits for them.
-func (h *Hub) Close() {
+// [Client.LastContact]), ends their sessions and waits for them. A node that does not answer
+// within patience is cut off; it has the controller's word all the same, if it reads at all.
+func (h *Hub) Close(patience time.Duration) {
 	h.mu.Lock()
 	h.closed = true
 	var told sync.WaitGroup
 	for _, s := range h.nodes {
-		told.Go(func() { s.link.close(websocket.StatusGoingAway, "controller is stopping") })
+		told.Go(func() { s.link.closeWithin(patience, websocket.StatusGoingAway, "controller is stopping") })
 	}
 	h.mu.Unlock()
 	told.Wait()

@@ -133,12 +133,17 @@ func (l *link) why(err error) error {
 
 // close tells the peer why and ends the session. It returns when the line is cut.
 func (l *link) close(code websocket.StatusCode, reason string) {
+	l.closeWithin(closePatience, code, reason)
+}
+
+// closeWithin is close with so long for the peer to answer.
+func (l *link) closeWithin(patience time.Duration, code websocket.StatusCode, reason string) {
 	if l.line != nil && code == websocket.StatusGoingAway {
 		l.line.ending.Store(true)
 	}
 	// Close waits up to 5 s for a peer that may be frozen. Ending the context of the
 	// reader cuts the line under it.
-	hurry := time.AfterFunc(closePatience, func() { l.cancel(errors.New(reason)) })
+	hurry := time.AfterFunc(patience, func() { l.cancel(errors.New(reason)) })
 	_ = l.ws.Close(code, clip(reason, maxReasonBytes))
 	hurry.Stop()
 	l.end(errors.New(reason))

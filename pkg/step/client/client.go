@@ -35,7 +35,8 @@ type Options struct {
 	Quiet int       // 1: no messages but errors
 
 	Label     bool
-	KillOnBad bool
+	KillOnBad bool          // the first task that fails ends the others
+	FirstCode bool          // with KillOnBad: that task's exit code is the step's, not the largest
 	Wait      time.Duration // after the first task's end, until the others are ended; 0: for ever
 	Patience  bool          // wait for free resources of the allocation for ever, else (-I) not at all
 	Immediate time.Duration // how long, without Patience
