@@ -88,6 +88,13 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
 		return nil, nil, err
 	}
+	ranks := s.Size
+	if s.RanksPerNode > 0 {
+		ranks = min(ranks, s.RanksPerNode)
+	}
+	if err := gang.CheckPorts(&e.opt.Settings, s.Ports, ranks); err != nil {
+		return nil, nil, err
+	}
 	nodes := e.resources()
 	var warnings []string
 	if s.Switches > 0 && len(e.opt.Policy.Switches) == 0 {
@@ -233,6 +240,8 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("the script is empty")
 	case len(s.Script) > api.MaxScriptBytes:
 		return api.Errorf(api.CodeTooLarge, "the script has %d bytes, at most %d are accepted", len(s.Script), api.MaxScriptBytes)
+	case s.Ports < api.PortEach:
+		return bad("%d ports: want a number from 0, or %d for one each", s.Ports, api.PortEach)
 	case !strings.HasPrefix(s.WorkDir, "/"):
 		return bad("work_dir %q is not absolute", s.WorkDir)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):

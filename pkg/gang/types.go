@@ -61,6 +61,7 @@ type Job struct {
 	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
 	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 	Steps            []Step        // of the current epoch that have not ended, by id
+	Ports            []int         // of the current epoch, the same on all its nodes
 	NextStep         int           // the smallest step id of the current epoch never given out
 }
 
@@ -211,6 +212,7 @@ type Cancel struct {
 type Hold struct {
 	Job   int64
 	Admin bool
+	Lower bool // a hold of an admin becomes the owner's
 }
 
 // Release lets a held job be admitted. Admin: the hold of an admin too.
@@ -338,6 +340,8 @@ type Left struct {
 	api.MemberKey
 	Ran  bool   // its gate was opened: its gang must not be admitted again while it may live
 	Text string // why it is still here, for people
+	// Ports were given to the gang and to those of its steps that were here.
+	Ports []int
 }
 
 // Saved is what a store gives back at start.

@@ -111,6 +111,16 @@ var asked = []Option{
 		Note: "without user or mcs; the gang is given the cards and CPUs it asks for, not all",
 		set:  setExclusive},
 
+	{Long: "resv-ports", Kind: MayValue, Arg: "N", Group: groupCards,
+		Help: "reserve N ports for the gang on each of its nodes (GANG_PORTS); without N one for each rank of the fullest node",
+		set: func(a *Ask, v string) error {
+			if v == "" {
+				a.Spec.Ports = api.PortEach
+				return nil
+			}
+			return numberInto(&a.Spec.Ports, v, 0, 65535)
+		}},
+
 	{Long: "time", Short: 't', Env: []string{"SBATCH_TIMELIMIT"}, Kind: Value, Arg: "TIME", List: Partial, Group: groupTime,
 		Help: "time limit: 90 (minutes), 90m, 12:00:00, 3-00:00:00",
 		Note: "kept to the second (sbatch rounds up to a minute); 0 and UNLIMITED take the partition's limit",
