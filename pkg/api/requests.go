@@ -145,6 +145,8 @@ type UpdateRequest struct {
 	Begin      *time.Time     `json:"begin,omitempty"`    // zero: now
 	Deadline   *time.Time     `json:"deadline,omitempty"` // zero: none
 	Partition  *string        `json:"partition,omitempty"`
+	Constraint *string        `json:"constraint,omitempty"`  // empty: none
+	Prefer     *string        `json:"prefer,omitempty"`      // empty: nothing
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
 	Comment    *string        `json:"comment,omitempty"`

@@ -140,7 +140,7 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", jobfield.Stamp(j.SubmitTime), jobfield.Stamp(j.EligibleTime)),
 		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j),
 		fmt.Sprintf("Partition=%s SubmitHost=%s", jobfield.OrNull(j.Partition), jobfield.OrNull(j.SubmitHost)),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude)), jobfield.OrNull(j.Constraint)) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude)), jobfield.OrNull(j.Constraint)) + optional(" Prefer=", j.Prefer) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
 		"NodeList=" + jobfield.OrNull(hostlist.Compress(j.Nodes)),
 	}
 	if j.Roles == nil {

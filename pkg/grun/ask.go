@@ -263,6 +263,14 @@ func setMPI(a *ask, v string) error {
 	return fmt.Errorf("%s is not offered: start MPI programs with their own mpirun inside the allocation (it uses srun), or use --mpi=none", v)
 }
 
+func setPorts(a *ask, v string) error {
+	if v == "" {
+		a.step.Ports = api.PortEach
+		return nil
+	}
+	return number(&a.step.Ports, v, 0)
+}
+
 func setExclusive(a *ask, v string) error {
 	a.step.Exact, a.step.Overlap = true, false
 	return nil

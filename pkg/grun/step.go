@@ -62,9 +62,16 @@ func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 		if strings.Contains(err.Error(), "not in the allocation") {
 			word = "Requested node configuration is not available"
 		}
+		if r.ask.step.Ports != 0 && strings.Contains(err.Error(), "ports") {
+			word = "Requires more ports than can be reserved"
+		}
 		return fmt.Errorf("Unable to create step for job %s: %s (%w)", job, word, err)
 	case api.CodeBusy:
-		return fmt.Errorf("Unable to create step for job %s: Requested nodes are busy: %w", job, err)
+		word := "Requested nodes are busy"
+		if r.ask.step.Ports != 0 && strings.Contains(err.Error(), "ports asked") {
+			word = "Required ports are in use"
+		}
+		return fmt.Errorf("Unable to create step for job %s: %s: %w", job, word, err)
 	case api.CodeNotFound, api.CodeAlreadyEnded:
 		return fmt.Errorf("Unable to confirm allocation for job %s: %w", job, err)
 	}

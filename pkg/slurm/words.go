@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -15,6 +16,7 @@ const (
 	InvalidJob   = "Invalid job id specified"
 	AccessDenied = "Access/permission denied"
 	AlreadyEnded = "Job/step already completing or completed"
+	BadFeature   = "Invalid feature specification"
 	NotSatisfied = "Requested node configuration is not available"
 )
 
@@ -38,6 +40,9 @@ func Words(err error) string {
 		return AlreadyEnded
 	case api.CodeUnavailable:
 		return NoController
+	}
+	if strings.HasPrefix(refused.Message, "unknown feature ") || strings.HasPrefix(refused.Message, "constraint ") {
+		return BadFeature
 	}
 	return refused.Error()
 }

@@ -54,7 +54,7 @@ var squeues = []Field{
 	constant(0, names("origin"), "ORIGIN", "NA"),
 	constant(0, names("originraw"), "ORIGIN_RAW", "NA"),
 	constant(0, names("preempttime"), "PREEMPT_TIME", "N/A"),
-	constant(0, names("prefer"), "PREFER", "(null)"),
+	text(0, names("prefer"), "PREFER", func(r *Row) string { return OrNull(r.Prefer) }),
 	constant(0, names("profile"), "PROFILE", "NotSet"),
 	constant(0, names("reboot"), "REBOOT", "0"),
 	constant(0, names("reqswitch"), "REQ_SWITCH", "0"),

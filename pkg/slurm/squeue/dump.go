@@ -66,7 +66,7 @@ func jobObject(r *jobfield.Row) document.Object {
 		"max_nodes", 0, "mcs_label", "", "memory_per_tres", "", "name", r.Name, "nodes", hostlist.Compress(r.Nodes),
 		"nice", orNil(r.Nice), "tasks_per_core", nil, "tasks_per_node", r.RanksPerNode, "tasks_per_socket", nil,
 		"tasks_per_board", 0, "cpus", jobfield.CPUs(r), "node_count", jobfield.NodeCount(r), "tasks", r.Size,
-		"het_job_id", 0, "het_job_id_set", "", "het_job_offset", 0, "partition", r.Partition, "prefer", "",
+		"het_job_id", 0, "het_job_id_set", "", "het_job_offset", 0, "partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", orNil(r.MemoryBytes*int64(max(r.RanksPerNode, 1))>>20), "memory_per_cpu", nil,
 		"minimum_cpus_per_node", number(text('c')), "minimum_tmp_disk_per_node", 0, "preempt_time", 0, "pre_sus_time", 0,
 		"priority", r.Priority, "profile", nil, "qos", "", "reboot", false,
