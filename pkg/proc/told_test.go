@@ -101,7 +101,9 @@ func TestForkExecToldSparesElevated(t *testing.T) {
 func BenchmarkForkExecTold(b *testing.B) {
 	for name, start := range map[string]func(*syscall.ProcAttr) (int, error){
 		"plain": func(a *syscall.ProcAttr) (int, error) { return syscall.ForkExec("/bin/true", []string{"true"}, a) },
-		"told":  func(a *syscall.ProcAttr) (int, error) { return ForkExecTold("/bin/true", []string{"true"}, a, "MY_PID") },
+		"told": func(a *syscall.ProcAttr) (int, error) {
+			return ForkExecTold("/bin/true", []string{"true"}, a, "MY_PID")
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
