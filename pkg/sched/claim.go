@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -36,15 +37,20 @@ func (pl *planner) keepClaims() {
 // Behind them come the gangs of these tiers that waited too long.
 func (pl *planner) reach(c *Candidate) {
 	var kept []*Candidate
-	rest := pl.waiting[:0]
-	for _, b := range pl.waiting {
-		if pl.policy.before(c, &b) {
-			rest = append(rest, b)
-		} else if pl.keep(b) {
-			kept = append(kept, b.c)
+	n := 0 // of those that wait on
+	for i := range pl.waiting {
+		if b := &pl.waiting[i]; !pl.policy.before(c, b) {
+			if pl.keep(*b) {
+				kept = append(kept, b.c)
+			}
+		} else {
+			if n < i {
+				pl.waiting[n] = *b
+			}
+			n++
 		}
 	}
-	pl.waiting = rest
+	pl.waiting = pl.waiting[:n]
 	for _, c := range kept {
 		if pl.full() {
 			return
@@ -81,7 +87,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 	sh, cl, at := pl.shape(c.Ask), pl.view.Queue.Class(c.Job), pl.bookingOf(c.Job)
 	if v := pl.capped(c); v != nil {
 		v.first = c.Job
-		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		pl.why.set(cl, cmp.Or(pl.why.of(cl), v))
 		pl.unbook(at)
 		return
 	}
@@ -132,8 +138,8 @@ func (p *Policy) before(c *Candidate, b *booking) bool {
 // others ahead of it.
 func (pl *planner) displace(c *Candidate) (off []booking) {
 	for at := len(pl.booked) - 1; at >= 0; at-- {
-		if b := pl.booked[at]; pl.policy.before(c, &b) {
-			off = append(off, b)
+		if b := &pl.booked[at]; pl.policy.before(c, b) {
+			off = append(off, *b)
 			pl.unbook(at)
 		}
 	}
@@ -146,7 +152,12 @@ func (p *Policy) below(a, b *Candidate) bool {
 }
 
 func (pl *planner) bookingOf(job int64) int {
-	return slices.IndexFunc(pl.booked, func(b booking) bool { return b.Job == job })
+	for i := range pl.booked {
+		if pl.booked[i].Job == job {
+			return i
+		}
+	}
+	return -1
 }
 
 // lookAgain is how long a claim stays unquestioned for each hundred nodes: looking for an
@@ -248,12 +259,8 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 
 // book keeps a claim off the levels of those that would be in its way.
 func (pl *planner) book(b booking) {
-	at, _ := slices.BinarySearchFunc(pl.booked, b.from(), func(o booking, t time.Time) int {
-		if o.from().After(t) {
-			return 1
-		}
-		return -1
-	})
+	from := b.from()
+	at := sort.Search(len(pl.booked), func(i int) bool { return pl.booked[i].from().After(from) })
 	pl.booked = slices.Insert(pl.booked, at, b)
 	if pl.hard != nil && pl.isHard(&b) {
 		pl.hard.putAll(b.grants)

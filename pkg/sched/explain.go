@@ -46,7 +46,8 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
 			pl.tallyOf(pl.look(sh, pl.sees, nil))
 		}
-		verdict = pl.verdictFor(sh)
+		v := pl.verdictFor(sh)
+		verdict = &v
 		if verdict.first = job; sh.why != nil {
 			verdict.first = sh.why.first
 		}

@@ -12,6 +12,7 @@ import (
 type spot struct {
 	at    int     // index of the node; nodes are sorted by name, so ties by at are ties by name
 	like  []int32 // all nodes of the spot, ascending, at first; nil: at alone
+	all   int     // how many they are, where like has only the first of them
 	kind  *kind   // of a spot of several
 	ranks int     // how many fit on each, at most the gang's size
 	now   int     // of a claim: how many of them fit without waiting for anything
@@ -19,7 +20,7 @@ type spot struct {
 	waste cluster.Waste
 }
 
-func (s *spot) count() int { return max(1, len(s.like)) }
+func (s *spot) count() int { return max(1, len(s.like), s.all) }
 
 // member is how many ranks go to a node.
 type member struct{ at, ranks int }
@@ -218,7 +219,7 @@ func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
 func apart(spots []spot, n int) []spot {
 	all := 0
 	for i := range spots {
-		all += spots[i].count()
+		all += max(1, len(spots[i].like))
 	}
 	out := make([]spot, 0, min(n, all))
 	for _, s := range spots {
@@ -227,7 +228,7 @@ func apart(spots []spot, n int) []spot {
 		}
 		for _, at := range s.like[:min(len(s.like), n-len(out))] {
 			one := s
-			one.at, one.like = int(at), nil
+			one.at, one.like, one.all = int(at), nil, 0
 			out = append(out, one)
 		}
 	}

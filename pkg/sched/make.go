@@ -2,9 +2,9 @@ package sched
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"gangd/pkg/api"
@@ -34,9 +34,11 @@ type Planner struct {
 	claims map[int64]grantsKept
 	empty  []*kind // of each node with nothing on it; nil: not asked for yet
 	groups groups
+	pairs  pairs
 	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
-	turn   int // counts the plans
+	of     []classShape // by slot
+	turn   int          // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
 	capacity int
 }
@@ -54,6 +56,13 @@ func (m *Planner) Make(now time.Time, v *View, p *Policy) Plan {
 	pl := m.planner(now, v, p)
 	pl.run(-1)
 	return pl.plan()
+}
+
+// classShape is the shape of all candidates of a class, which is cheaper to know than to look
+// up by its text.
+type classShape struct {
+	class *Class
+	shape *shape
 }
 
 // planner is the working state of one plan.
@@ -78,6 +87,7 @@ type planner struct {
 	othersAt int
 	started  []nodeGrant
 	touched  []int // nodes, of one question
+	some     []int32
 	stopBy   map[int64]time.Time
 	starts   []Start
 	sees     *level         // of the gang that is explained
@@ -94,7 +104,8 @@ type planner struct {
 	mix      *mix
 	windows  *windows       // reservations; nil: none
 	visited  map[int64]bool // claimants that were looked at before their turn
-	why      map[*Class]*verdict
+	why      whys
+	claimed  []int64 // those of claimants
 }
 
 // booking is a claim as it is kept off the nodes.
@@ -122,6 +133,9 @@ type shape struct {
 	hard        bool      // nor where only those keep off whom nobody may delay
 	unclaimable bool
 	why         *verdict
+	// said is the verdict of the last plan that had one. Verdicts are not changed, so that
+	// one which says the same is used again.
+	said *verdict
 	// Whether it fits on the nodes if these were empty, and for which capacity that holds.
 	empty   bool
 	emptyAt int
@@ -141,7 +155,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
-		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: map[*Class]*verdict{}}
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: make(whys, v.Queue.slots)}
 	pl.windows = newWindows(v, now)
 	if pl.ranksLeft() {
 		pl.hard = m.pool.clone(m.base)
@@ -159,6 +173,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
 		m.claims = map[int64]grantsKept{}
+		m.pairs = pairs{}
 		m.empty = make([]*kind, len(nodes))
 		m.capacity++
 		return
@@ -175,6 +190,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 			m.ends.node(at, m.seen[at], n)
 			m.seen[at] = n
 			m.base.set(at, n)
+			m.pairs.changed(at)
 		}
 	}
 	m.base.tidy()
@@ -188,23 +204,21 @@ func sameCapacity(a, b *cluster.Node) bool {
 // run visits what waits, in order, up to the candidate at stop (-1: all).
 func (pl *planner) run(stop int) {
 	pl.heads.fill(pl.view.Queue)
-	for n := 0; len(pl.heads) > 0; n++ {
-		if pl.full() {
-			break
-		}
-		c := pl.heads[0].c
+	head, more := pl.heads.first()
+	for ; more && !pl.full(); head, more = pl.heads.first() {
+		c := head.c
 		if stop >= 0 && compare(c, pl.view.Queue.order[stop]) >= 0 {
 			return
 		}
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a claim.
-		if pl.visited[c.Job] || pl.visit(c, pl.heads[0].class) || pl.mayClaim(c) && !pl.shape(c.Ask).barred() && pl.capped(c) == nil {
-			pl.heads.next()
+		if pl.visited[c.Job] || pl.visit(c, head.class) || pl.mayClaim(c) && !pl.shapeOf(head.class, c).barred() && pl.capped(c) == nil {
+			pl.heads.pass()
 		} else {
-			heap.Pop(&pl.heads)
+			pl.heads.drop()
 		}
 	}
-	if stop < 0 && len(pl.heads) == 0 {
+	if stop < 0 && !more {
 		for len(pl.waiting) > 0 {
 			pl.reach(pl.waiting[len(pl.waiting)-1].c)
 		}
@@ -236,44 +250,6 @@ func (pl *planner) by(t *time.Time, at time.Time) {
 	}
 }
 
-// head is the first candidate of a class that was not visited yet.
-type head struct {
-	c     *Candidate
-	class *Class
-	at    int
-}
-
-// heads is a heap of them, by the order of the queue.
-type heads []head
-
-func (h heads) Len() int           { return len(h) }
-func (h heads) Less(i, j int) bool { return compare(h[i].c, h[j].c) < 0 }
-func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)        { *h = append(*h, x.(head)) }
-func (h *heads) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
-func (h *heads) fill(q *Queue) {
-	for _, cl := range q.classes {
-		*h = append(*h, head{cl.order[0], cl, 0})
-	}
-	heap.Init(h)
-}
-
-// next puts the second of the first class in place of its first.
-func (h *heads) next() {
-	top := &(*h)[0]
-	if top.at++; top.at == len(top.class.order) {
-		heap.Pop(h)
-		return
-	}
-	top.c = top.class.order[top.at]
-	heap.Fix(h, 0)
-}
-
 // never is later than any end.
 var never = time.Unix(math.MaxInt32*100, 0)
 
@@ -300,10 +276,10 @@ func (pl *planner) leastEnd(c *Candidate) time.Time {
 
 // visit starts a gang, or notes why it and all others of its class stay.
 func (pl *planner) visit(c *Candidate, cl *Class) bool {
-	sh := pl.shape(c.Ask)
+	sh := pl.shapeOf(cl, c)
 	if v := pl.capped(c); v != nil {
 		v.first = c.Job
-		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		pl.why.set(cl, cmp.Or(pl.why.of(cl), v))
 		return false
 	}
 	off := pl.displace(c)
@@ -327,7 +303,7 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		sh.hard = pl.windows == nil // else it depends on when the gang ends
 	}
 	pl.note(c, cl, sh)
-	if pl.why[cl].nearer {
+	if pl.why.of(cl).nearer {
 		// Kept for it, what is free now would stand idle until its wait is over.
 		return false
 	}
@@ -348,10 +324,26 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 		}
 		pl.mem.shapes[ask.Shape] = sh
 	}
+	pl.begin(sh)
+	return sh
+}
+
+// shapeOf is the shape of the candidates of a class, of which c is one.
+func (pl *planner) shapeOf(cl *Class, c *Candidate) *shape {
+	pl.mem.of = reach(pl.mem.of, cl.slot)
+	k := &pl.mem.of[cl.slot]
+	if k.class != cl {
+		k.class, k.shape = cl, pl.shape(c.Ask)
+	}
+	pl.begin(k.shape)
+	return k.shape
+}
+
+// begin forgets what a shape was found to be in an earlier plan.
+func (pl *planner) begin(sh *shape) {
 	if sh.turn != pl.mem.turn {
 		sh.turn, sh.blocked, sh.hard, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, false, nil
 	}
-	return sh
 }
 
 // mayClaim reports whether one more gang may be given a claim. Moves do not count: they end
@@ -380,13 +372,7 @@ func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
 
 // inWay is how many claims, the first ones, a gang would be in the way of that ends then.
 func (pl *planner) inWay(end time.Time) int {
-	n, _ := slices.BinarySearchFunc(pl.booked, end, func(b booking, end time.Time) int {
-		if b.inWayOf(end) {
-			return -1
-		}
-		return 1
-	})
-	return n
+	return sort.Search(len(pl.booked), func(i int) bool { return !pl.booked[i].inWayOf(end) })
 }
 
 // inWayOf reports whether a gang that ends then would still be there when the claimant is
@@ -423,6 +409,9 @@ func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool 
 // cuts are the times before end by which a gang could have ended so as not to be in the way
 // of somebody, the latest first.
 func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
+	if !least.Before(end) {
+		return nil
+	}
 	var out []time.Time
 	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
 		out = append(out, pl.booked[n].from())
