@@ -102,6 +102,10 @@ type Spec struct {
 	Args     []string `json:"args,omitempty"` // behind the script
 	Env      []string `json:"env,omitempty"`  // NAME=value, as exported at submit
 
+	// LastWords: an end from outside is said in the output of its script, and to the clients of
+	// its steps, in the line of Slurm that tools look for. By Slurm's names it is set.
+	LastWords bool `json:"last_words,omitempty"`
+
 	ScriptName string `json:"script_name,omitempty"` // as the person named it, for display
 	Script     []byte `json:"script"`
 	SubmitHost string `json:"submit_host,omitempty"`

@@ -212,6 +212,7 @@ type Cancel struct {
 type Hold struct {
 	Job   int64
 	Admin bool
+	Lower bool // a hold of an admin becomes the owner's
 }
 
 // Release lets a held job be admitted. Admin: the hold of an admin too.

@@ -90,6 +90,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	}
 	s.Whole = len(body.Nodes) == 1
 	s.Batch = spec.Launch == api.LaunchBatch
+	s.LastWords = s.Batch && spec.LastWords
 	if s.OpenMode == "" {
 		s.OpenMode = "append" // a requeue never wipes what it had
 	}

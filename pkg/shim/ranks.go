@@ -57,6 +57,7 @@ func (m *member) start() {
 	restore()
 	unix.Umask(0o077)
 	m.box.Leave()
+	m.keepLog()
 	m.files = closeFiles(m.files)
 	for i, r := range m.ranks {
 		if r.pid == 0 {

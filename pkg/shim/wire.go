@@ -44,6 +44,8 @@ type Spec struct {
 
 	// Batch: its rank is a script that starts steps, and is told its pid.
 	Batch bool `json:"batch,omitempty"`
+	// LastWords: a stop is said in the output, in the line that Slurm's users and tools look for.
+	LastWords bool `json:"last_words,omitempty"`
 
 	Containment string `json:"containment"`          // "cgroup2", "cgroup1", "group"
 	CgroupDir   string `json:"cgroup_dir,omitempty"` // absolute path of the cgroup to make, fresh for this epoch

@@ -131,7 +131,10 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 			s.signalled(sig)
 		case <-limit:
 			limit = nil
-			s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
+			s.late.Store(true)
+			if s.o.Name == "grun" {
+				s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
+			}
 			s.Kill(false)
 		case <-tick.C:
 			if err := s.checkLaunch(ctx, begun); err != nil {
