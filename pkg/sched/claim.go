@@ -173,7 +173,7 @@ func (pl *planner) keep(b booking) bool {
 	b.grants = pl.claimGrants(&b)
 	away := false
 	for _, g := range b.grants {
-		if n := pl.levels[0].nodes[g.at]; !n.Ready && n.Away {
+		if n := pl.levels[0].node(g.at); !n.Ready && n.Away {
 			away = true
 		} else if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
@@ -287,14 +287,14 @@ func (pl *planner) unbook(at int) {
 	b := pl.booked[at]
 	if pl.hard != nil && pl.isHard(&b) {
 		for _, g := range b.grants {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Release(g.MemberKey))
+			pl.hard.set(g.at, pl.hard.node(g.at).Release(g.MemberKey))
 		}
 	}
 	pl.booked = slices.Delete(pl.booked, at, at+1)
 	pl.levels = slices.Delete(pl.levels, at+1, at+2)
 	for _, l := range pl.levels[at+1:] {
 		for _, g := range b.grants {
-			l.set(g.at, l.nodes[g.at].Release(g.MemberKey))
+			l.set(g.at, l.node(g.at).Release(g.MemberKey))
 		}
 	}
 }
@@ -304,7 +304,7 @@ func (pl *planner) unbook(at int) {
 func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string) bool {
 	d, l0, rs := sh.need, pl.levels[0], &pl.mem.rooms
 	t := pl.tallyOf(pl.look(sh, l0, avoid))
-	rs.begin(len(l0.nodes))
+	rs.begin(l0.size)
 	pl.touched = pl.touched[:0]
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
@@ -313,12 +313,12 @@ func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string
 				if rs.at(g.at) == nil {
 					pl.touched = append(pl.touched, g.at)
 				}
-				rs.open(g.at, l0.nodes[g.at]).Restore(&g.Grant)
+				rs.open(g.at, l0.node(g.at)).Restore(&g.Grant)
 			}
 		}
 	}
 	for _, at := range pl.touched {
-		n := l0.nodes[at]
+		n := l0.node(at)
 		was := d.Ranks(n)
 		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
 			continue
@@ -359,7 +359,7 @@ func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
 // and a claim may have the same places, when the one is over before the other.
 func (pl *planner) clearedFor(b *booking, at int) *cluster.Room {
 	r := &pl.mem.room
-	r.OfEmptied(pl.levels[0].nodes[at])
+	r.OfEmptied(pl.levels[0].node(at))
 	for i := range pl.booked {
 		o := &pl.booked[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
@@ -380,7 +380,7 @@ func (b *booking) over(o *booking) bool { return !o.isMove() && !o.At.IsZero() &
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
 func (pl *planner) vacant(grants []nodeGrant) bool {
 	for i := range grants {
-		if g := &grants[i]; !pl.levels[0].nodes[g.at].Fits(&g.Grant) {
+		if g := &grants[i]; !pl.levels[0].node(g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -389,7 +389,7 @@ func (pl *planner) vacant(grants []nodeGrant) bool {
 
 // cleared is a node with nothing on it but the claims made so far.
 func (pl *planner) cleared(at int) *cluster.Node {
-	n := pl.levels[0].nodes[at].Emptied()
+	n := pl.levels[0].node(at).Emptied()
 	for i := range pl.booked {
 		for _, g := range pl.booked[i].grants {
 			if g.at == at {

@@ -60,7 +60,7 @@ func (l *level) putAll(grants []nodeGrant) {
 next:
 	for i := range grants {
 		g := &grants[i]
-		on := l.nodes[g.at]
+		on := l.node(g.at)
 		if g.put == nil {
 			l.set(g.at, on.Restore(g.Grant))
 			continue
@@ -73,7 +73,7 @@ next:
 		}
 		l.set(g.at, on.Restore(g.Grant))
 		p := &g.put.last[g.put.next]
-		p.on, p.is, p.kind = on, l.nodes[g.at], l.kind[g.at]
+		p.on, p.is, p.kind = on, l.node(g.at), l.kind(g.at)
 		g.put.next = (g.put.next + 1) % len(g.put.last)
 	}
 }

@@ -147,9 +147,6 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	}
 	m.turn++
 	m.pool.reset()
-	if m.base != nil {
-		m.base.owned() // by now the levels of the plan before are gone
-	}
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
@@ -166,7 +163,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 // look takes in what changed on the nodes. They are immutable, so that what is the same
 // pointer is the same state.
 func (m *Planner) look(nodes []*cluster.Node) {
-	if m.base == nil || len(m.base.nodes) != len(nodes) {
+	if m.base == nil || m.base.size != len(nodes) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
@@ -441,10 +438,10 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
 		for _, l := range pl.levels {
-			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+			l.set(g.at, l.node(g.at).Restore(g.Grant))
 		}
 		if pl.hard != nil {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
+			pl.hard.set(g.at, pl.hard.node(g.at).Restore(g.Grant))
 		}
 		pl.started = append(pl.started, g)
 	}
@@ -463,13 +460,13 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	if members == nil {
 		return nil
 	}
-	return pick(sh.need, l.nodes, members)
+	return pick(sh.need, l, members)
 }
 
-func pick(d *cluster.Need, nodes []*cluster.Node, members []member) []cluster.Slot {
+func pick(d *cluster.Need, on *level, members []member) []cluster.Slot {
 	slots := make([]cluster.Slot, 0, d.Size)
 	for _, m := range members {
-		slots = append(slots, d.Pick(nodes[m.at], m.ranks)...)
+		slots = append(slots, d.Pick(on.node(m.at), m.ranks)...)
 	}
 	return slots
 }
@@ -544,7 +541,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 	}
 	wasteOf := func(s spot, ranks int) cluster.Waste {
 		if s.kind == nil {
-			return sh.need.WasteOf(on.nodes[s.at], ranks)
+			return sh.need.WasteOf(on.node(s.at), ranks)
 		}
 		key := wasteKey{s.kind.id, ranks}
 		w, known := sh.wastes[key]
@@ -554,7 +551,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 			sh.wastes[key] = w
 		}
 		if len(pl.mix.parts) > 0 && len(s.kind.node.Grants) == 0 {
-			w.Price += scarcity(len(on.of[s.kind.id]))
+			w.Price += scarcity(on.members(s.kind).count)
 		}
 		return w
 	}
@@ -570,32 +567,36 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 	pl.spots = pl.spots[:0]
 	for _, k := range l.live {
-		if k.closed || len(l.of[k.id]) == 0 || !k.carded && sh.need.WantsCards() {
+		if k.closed || !k.carded && sh.need.WantsCards() {
+			continue
+		}
+		list := l.members(k)
+		if list.count == 0 {
 			continue
 		}
 		ranks := sh.ranksOn(k)
 		if ranks == 0 {
 			continue
 		}
-		list := l.of[k.id]
+		like := *list
 		if sh.named || len(avoid) > 0 || l.shut != nil {
-			list = pl.without(sh, l, list, avoid)
+			like = pl.without(sh, l, list, avoid)
 		}
-		if len(list) > 0 {
-			pl.spots = append(pl.spots, spot{at: int(list[0]), like: list, kind: k, ranks: ranks})
+		if like.count > 0 {
+			pl.spots = append(pl.spots, spot{at: like.first(), like: like, kind: k, ranks: ranks})
 		}
 	}
 	return pl.spots
 }
 
-func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []int32 {
+func (pl *planner) without(sh *shape, l *level, list *nodeList, avoid []string) nodeList {
 	var out []int32
-	for _, at := range list {
-		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
-			out = append(out, at)
+	for at := range list.each() {
+		if name := l.node(at).Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
+			out = append(out, int32(at))
 		}
 	}
-	return out
+	return listOf(out)
 }
 
 // ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names
