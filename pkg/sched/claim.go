@@ -167,10 +167,11 @@ const lookAgain = 10 * time.Second
 // keep books a claim that still holds, where it is or where it is served earlier.
 func (pl *planner) keep(b booking) bool {
 	sh := pl.shape(b.c.Ask)
-	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
+	if sh.bad != nil || !pl.stands(&b) && !pl.holds(sh.need, b.Slots) {
 		return false
 	}
 	b.grants = pl.claimGrants(&b)
+	pl.mem.claims[b.Job].heldAt = pl.mem.capacity
 	away := false
 	for _, g := range b.grants {
 		if n := pl.levels[0].node(g.at); !n.Ready && n.Away {
@@ -265,10 +266,28 @@ func (pl *planner) book(b booking) {
 	if pl.hard != nil && pl.isHard(&b) {
 		pl.hard.putAll(b.grants)
 	}
-	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
+	pl.levels = slices.Insert(pl.levels, at+1, nil)
 	for _, l := range pl.levels[at+1:] {
-		l.putAll(b.grants)
+		if l != nil {
+			l.putAll(b.grants)
+		}
 	}
+}
+
+// level is the nodes with the first n claims on them, made when first asked for: most gangs
+// have no time limit or a long one, and see only the last.
+func (pl *planner) level(n int) *level {
+	below := n
+	for pl.levels[below] == nil {
+		below--
+	}
+	if below < n {
+		pl.levels[n] = pl.mem.pool.clone(pl.levels[below])
+		for i := below; i < n; i++ {
+			pl.levels[n].putAll(pl.booked[i].grants)
+		}
+	}
+	return pl.levels[n]
 }
 
 // yields reports whether a gang may use places that are kept for others of its tier: it
@@ -293,6 +312,9 @@ func (pl *planner) unbook(at int) {
 	pl.booked = slices.Delete(pl.booked, at, at+1)
 	pl.levels = slices.Delete(pl.levels, at+1, at+2)
 	for _, l := range pl.levels[at+1:] {
+		if l == nil {
+			continue
+		}
 		for _, g := range b.grants {
 			l.set(g.at, l.node(g.at).Release(g.MemberKey))
 		}
@@ -353,7 +375,7 @@ func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
 }
 
 // top is the nodes with every claim made so far.
-func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
+func (pl *planner) top() *level { return pl.level(len(pl.levels) - 1) }
 
 // clearedFor is a node with nothing on it but the claims that b must leave alone: a move
 // and a claim may have the same places, when the one is over before the other.

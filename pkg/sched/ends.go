@@ -126,10 +126,13 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 			if !rs.allowed(e.at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 				continue
 			}
-			r := rs.open(e.at, n)
-			was := r.Ranks(d)
+			if rs.at(e.at) == nil {
+				rs.ranks[e.at] = sh.ranksOn(top.kind(e.at))
+			}
+			r, was := rs.open(e.at, n), rs.ranks[e.at]
 			r.Release(e.key)
 			if is := r.Ranks(d); was != is {
+				rs.ranks[e.at] = is
 				if was > 0 {
 					t.addAll(was, -1)
 				}

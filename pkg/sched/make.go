@@ -31,7 +31,7 @@ type Planner struct {
 	pool   pool
 	tree   *tree // the switches over the nodes of the last view
 	rooms  rooms
-	claims map[int64]grantsKept
+	claims map[int64]*grantsKept
 	empty  []*kind // of each node with nothing on it; nil: not asked for yet
 	groups groups
 	pairs  pairs
@@ -72,8 +72,8 @@ type planner struct {
 	view   *View
 	policy *Policy
 	limit  int // claims
-	// levels[i] has the first i of booked on it; levels[0] is the nodes with the starts
-	// planned so far.
+	// levels[i] has the first i of booked on it, nil: nobody asked for it yet; levels[0] is the
+	// nodes with the starts planned so far.
 	levels  []*level
 	hard    *level    // with what keeps off even those that would make room; nil: none would
 	booked  []booking // by the time that they are free at
@@ -167,7 +167,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
-		m.claims = map[int64]grantsKept{}
+		m.claims = map[int64]*grantsKept{}
 		m.pairs = pairs{}
 		m.empty = make([]*kind, len(nodes))
 		m.capacity++
@@ -359,7 +359,7 @@ func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
 	if pl.windows != nil && ownOf(c) != "" {
 		return pl.seen(c, pl.ownLevel(c, end, -1), end)
 	}
-	return pl.seen(c, pl.levels[pl.inWay(end)], end)
+	return pl.seen(c, pl.level(pl.inWay(end)), end)
 }
 
 // inWay is how many claims, the first ones, a gang would be in the way of that ends then.
@@ -438,7 +438,9 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
 		for _, l := range pl.levels {
-			l.set(g.at, l.node(g.at).Restore(g.Grant))
+			if l != nil {
+				l.set(g.at, l.node(g.at).Restore(g.Grant))
+			}
 		}
 		if pl.hard != nil {
 			pl.hard.set(g.at, pl.hard.node(g.at).Restore(g.Grant))
