@@ -9,6 +9,10 @@ import "time"
 // SessionPath is where a node opens its session.
 const SessionPath = "/v1/session"
 
+// WitnessPath is where a node whose session is open over a network opens a second WebSocket
+// that stays silent. Only its end tells something: whether the controller's process ended.
+const WitnessPath = "/v1/session/witness"
+
 // SessionProtocol is the version of the frames; another one is refused by name.
 const SessionProtocol = 1
 
@@ -164,8 +168,9 @@ type AssignmentBody struct {
 	Grace        time.Duration `json:"grace_ns"`
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
 	Watch        Watch         `json:"watch,omitzero"`
-	Nodes        []Place       `json:"nodes"` // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks"` // the whole gang, by rank
+	Ports        string        `json:"ports,omitempty"` // reserved for the gang on each node: "12000-12003"
+	Nodes        []Place       `json:"nodes"`           // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks"`           // the whole gang, by rank
 }
 
 // Place is a node of a gang.

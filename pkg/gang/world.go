@@ -86,8 +86,21 @@ type place struct {
 }
 
 type askKey struct {
-	spec      *api.Spec
-	partition string
+	spec               *api.Spec
+	partition          string
+	constraint, prefer string // of now
+}
+
+func keyOfAsk(j *Job) askKey {
+	s := j.Spec
+	k := askKey{s, j.Partition, s.Constraint, s.Prefer}
+	if j.Constraint != nil {
+		k.constraint = *j.Constraint
+	}
+	if j.Prefer != nil {
+		k.prefer = *j.Prefer
+	}
+	return k
 }
 
 // sharedAsk counts the jobs that use an ask.

@@ -34,6 +34,7 @@ func (noNodes) ReadLog(context.Context, string, api.LogRead, io.Writer) error {
 func (noNodes) Serve(w http.ResponseWriter, _ *http.Request, _ string) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
+func (n noNodes) Witness(w http.ResponseWriter, r *http.Request, node string) { n.Serve(w, r, node) }
 
 // small is a controller in memory with a node of two cards, a gang that runs on it and one
 // that waits.
@@ -136,7 +137,7 @@ func FuzzCalls(f *testing.F) {
 		case w.Code == http.StatusOK, w.Code/100 == 3: // the mux cleans paths
 		case w.Code == http.StatusInternalServerError:
 			t.Fatalf("%s %s %q: %s", method, target, body, w.Body)
-		case r.URL.Path == api.SessionPath, w.Code == http.StatusMethodNotAllowed:
+		case r.URL.Path == api.SessionPath, r.URL.Path == api.WitnessPath, w.Code == http.StatusMethodNotAllowed:
 		default:
 			var e api.Error
 			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Code == "" || e.Message == "" || e.Code.HTTPStatus() != w.Code {

@@ -24,6 +24,7 @@ type Sessions interface {
 	engine.LogReader
 	engine.CardResumer
 	Serve(w http.ResponseWriter, r *http.Request, node string)
+	Witness(w http.ResponseWriter, r *http.Request, node string)
 }
 
 // Server answers the controller's calls.
@@ -90,6 +91,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
 		{"GET " + api.SessionPath, auth.OpSession, s.session},
+		{"GET " + api.WitnessPath, auth.OpSession, s.witness},
 		{"GET /metrics", auth.OpMetrics, wrap(s.Metrics)},
 		{"GET /readyz", auth.OpPing, s.ready},
 	}
@@ -200,10 +202,26 @@ func (s *Server) ping(w http.ResponseWriter, _ *http.Request, _ auth.Identity) e
 }
 
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	node, err := ofNode(id)
+	if err == nil {
+		s.Sessions.Serve(w, r, node)
+	}
+	return err
+}
+
+func (s *Server) witness(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	node, err := ofNode(id)
+	if err == nil {
+		s.Sessions.Witness(w, r, node)
+	}
+	return err
+}
+
+// ofNode is the node that calls; "": any, on a unix socket with one user.
+func ofNode(id auth.Identity) (string, error) {
 	node, ok := auth.SessionNode(id)
 	if !ok {
-		return api.Errorf(api.CodePermission, "a node session needs a node's certificate")
+		return "", api.Errorf(api.CodePermission, "a node session needs a node's certificate")
 	}
-	s.Sessions.Serve(w, r, node)
-	return nil
+	return node, nil
 }

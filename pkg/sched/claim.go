@@ -100,7 +100,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		return
 	}
 	end := pl.end(c)
-	if (sh.need.Parts != nil || pl.windows != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, end), end), end) {
+	if (sh.need.Parts != nil || sh.ways != nil || pl.windows != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, end), end), end) {
 		pl.unbook(at)
 		return
 	}
@@ -217,7 +217,7 @@ func (pl *planner) holds(d *cluster.Need, slots []cluster.Slot) bool {
 	if len(slots) != d.Size {
 		return false
 	}
-	if d.Parts != nil {
+	if d.Parts != nil || d.Ways != nil {
 		return pl.admitsAll(d, slots)
 	}
 	for i, s := range slots {

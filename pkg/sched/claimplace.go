@@ -14,7 +14,10 @@ import (
 // further freeing: for when it is not known when what runs will end.
 func (pl *planner) findClaim(sh *shape, avoid []string) []cluster.Slot {
 	d := sh.need
-	if d.Parts != nil {
+	if sh.ways != nil {
+		return pl.findClaimOfWays(sh, avoid)
+	}
+	if d.Packed() {
 		return pl.claimMixed(d, avoid)
 	}
 	spots := pl.spotsEmpty(sh, avoid)

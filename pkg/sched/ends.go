@@ -102,6 +102,9 @@ func (pl *planner) stoppedEnds(out []ending) []ending {
 // the claims made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
 func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	if sh.ways != nil {
+		return pl.earliestOfWays(c, sh, avoid, before)
+	}
 	if pl.windows != nil {
 		return pl.earliestAround(c, sh, avoid)
 	}
@@ -109,7 +112,7 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 	if len(avoid) > 0 {
 		before = time.Time{} // it is not known yet whether the others would do at all
 	}
-	if d.Parts != nil {
+	if d.Packed() {
 		return pl.earliestMixed(d, avoid, before)
 	}
 	top, rs := pl.top(), &pl.mem.rooms

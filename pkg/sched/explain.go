@@ -74,7 +74,11 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		lines = append(lines, pl.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
-	lines = append(lines, pl.nodeLines(sh.need)...)
+	if sh.ways != nil {
+		lines = append(lines, pl.wayLines(sh.need)...)
+	} else {
+		lines = append(lines, pl.nodeLines(sh.need)...)
+	}
 	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.all())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
@@ -136,18 +140,21 @@ func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, 
 
 func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 	d, err := cluster.NewNeed(ask)
-	if err != nil {
-		return false
-	}
+	return err == nil && anyWay(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
+}
+
+func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
 	var t tally
-	for _, n := range nodes {
+	var list []int32
+	for at, n := range nodes {
 		if n.Ready {
 			if k := d.Ranks(n); k > 0 && d.Admits(n) {
 				t.add(k)
+				list = append(list, int32(at))
 			}
 		}
 	}
-	return layoutOf(d).members(&t) > 0
+	return layoutOf(d).members(&t) > 0 && (d.Counts == nil || placePart(d, nodes, list, nil) != nil)
 }
 
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes

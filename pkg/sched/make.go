@@ -119,7 +119,9 @@ type booking struct {
 // shape is what is known about all asks that are equal.
 type shape struct {
 	need   *cluster.Need
-	bad    error   // the ask can't be read
+	bad    error    // the ask can't be read
+	ways   []*shape // those of its need, as shapes; nil: it has none
+	soft   []*shape
 	named  bool    // the ask names nodes: kinds do not tell them apart
 	ranks  []int16 // by kind: what fits on a node of it, less one; 0 is not known yet
 	frees  []int32 // by kind: what is free on it for a claim, less one; 0 is not known yet
@@ -314,6 +316,9 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 		sh = &shape{wastes: map[wasteKey]cluster.Waste{}}
 		sh.need, sh.bad = cluster.NewNeed(ask)
 		sh.named = len(ask.Spec.NodeList)+len(ask.Spec.Exclude) > 0
+		if sh.bad == nil && sh.need.Ways != nil {
+			sh.ways, sh.soft = waysOf(sh.need.Ways, sh.named), waysOf(sh.need.Soft, sh.named)
+		}
 		pl.mem.shapes[ask.Shape] = sh
 	}
 	pl.begin(sh)
@@ -458,6 +463,9 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l)
 	}
+	if sh.ways != nil {
+		return pl.slotsOfWays(c, sh, l)
+	}
 	members := pl.place(sh, l, c.Avoid, pl.switchLimit(c))
 	if members == nil {
 		return nil
@@ -531,6 +539,11 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 	l := layoutOf(sh.need)
 	t := pl.tallyOf(spots)
 	m := l.members(t)
+	var c *counted
+	if m > 0 && sh.need.Counts != nil {
+		c = newCounted(sh.need, spots, func(at int) *cluster.Node { return on.node(at) })
+		m = c.members()
+	}
 	if m == 0 {
 		if len(avoid) > 0 {
 			return pl.place(sh, on, nil, switches)
@@ -556,6 +569,9 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 			w.Price += scarcity(on.members(s.kind).count)
 		}
 		return w
+	}
+	if c != nil {
+		return pl.chooseCounted(c, m, switches, wasteOf)
 	}
 	if tree := pl.topology(); tree != nil {
 		spots = slices.Clone(spots)

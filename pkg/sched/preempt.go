@@ -194,9 +194,12 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
 func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time) ([]cluster.Slot, []*prey) {
+	if sh.ways != nil {
+		return pl.moveOfWays(c, sh, victims, end)
+	}
 	d, l := sh.need, layoutOf(sh.need)
 	base := pl.levelFor(c, end)
-	if d.Parts != nil {
+	if d.Packed() {
 		return pl.moveMixed(c, d, base, victims)
 	}
 	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*prey)}

@@ -98,13 +98,16 @@ func (pl *planner) verdictFor(sh *shape) verdict {
 		return *pl.mixedReason(sh.need)
 	}
 	v := verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
+	if sh.ways != nil {
+		v.says = pl.waysText(sh)
+	}
 	if len(pl.booked) > 0 && pl.fits(sh, pl.levels[0]) {
-		v.word, v.claimants = WordPriority, pl.claimants()
+		v.word, v.says, v.claimants = WordPriority, "", pl.claimants()
 		return v
 	}
 	if !pl.fitsEmpty(sh) {
 		if out := pl.outOfService(sh.need); out != "" {
-			v.word, v.out = WordNodes, out
+			v.word, v.says, v.out = WordNodes, "", out
 		}
 	}
 	return v
@@ -227,6 +230,12 @@ func kindOfCard(d *cluster.Need) string {
 
 // fits reports whether the gang has room on these nodes.
 func (pl *planner) fits(sh *shape, l *level) bool {
+	if sh.ways != nil {
+		return slices.ContainsFunc(sh.ways, func(way *shape) bool { return pl.fits(way, l) })
+	}
+	if sh.need.Counts != nil {
+		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
+	}
 	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, l, nil))) > 0
 }
 
@@ -235,12 +244,15 @@ func (pl *planner) fits(sh *shape, l *level) bool {
 // of nodes counted has doubled; and the answer stays while no node's capacity changes.
 func (pl *planner) fitsEmpty(sh *shape) bool {
 	if sh.emptyAt != pl.mem.capacity {
-		sh.emptyAt, sh.empty = pl.mem.capacity, pl.countEmpty(sh.need)
+		sh.emptyAt, sh.empty = pl.mem.capacity, anyWay(sh.need, pl.countEmpty)
 	}
 	return sh.empty
 }
 
 func (pl *planner) countEmpty(d *cluster.Need) bool {
+	if d.Counts != nil {
+		return holdsEver(d, keep(pl.view.Nodes, func(n *cluster.Node) bool { return n.Ready }))
+	}
 	l := layoutOf(d)
 	pl.tally.reset()
 	try := 1

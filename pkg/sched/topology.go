@@ -304,8 +304,11 @@ func costOf(spots []spot, ms []member, wasteOf judge) (sum int64) {
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
 func (pl *planner) switchVerdict(c *Candidate, sh *shape) *verdict {
 	limit, t := pl.switchLimit(c), pl.topology()
-	if limit == 0 || t == nil || sh.need == nil || sh.need.Parts != nil {
+	if limit == 0 || t == nil || sh.need == nil || sh.need.Packed() {
 		return nil
+	}
+	if sh.ways != nil {
+		return pl.switchVerdictOfWays(c, sh)
 	}
 	spots := slices.Clone(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
 	l := layoutOf(sh.need)

@@ -266,7 +266,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 		is := 0
 		if open(at, when) {
 			// A gang with roles is looked at whole, below.
-			if is = 1; d.Parts == nil {
+			if is = 1; !d.Packed() {
 				if is = 0; d.Admits(node(at)) {
 					is = d.Ranks(node(at))
 				}
@@ -295,7 +295,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 			}
 			count(e.at, when)
 		}
-		if d.Parts != nil {
+		if d.Packed() {
 			if looks++; looks > maxMixedLooks {
 				break
 			}
@@ -394,7 +394,7 @@ func (pl *planner) holdsNow(c *Candidate, sh *shape, l *level) bool {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l) != nil
 	}
-	return pl.fits(sh, l)
+	return pl.fits(sh, l) // also of ways: what is preferred keeps nobody
 }
 
 // shutText names the reservations in the way of a gang, the first to begin first, and how

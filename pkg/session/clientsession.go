@@ -73,6 +73,7 @@ type clientSession struct {
 	nodeHalf
 	c       *Client
 	link    *link
+	beside  *witness       // nil: not over a network
 	jobs    sync.WaitGroup // writer and streams
 	streams nodeStreams
 	calls   calls
@@ -93,6 +94,10 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 		s.link.end(err)
 		return false, err
 	}
+	if c.opts.TLS != nil {
+		s.beside = c.witness(ctx)
+		defer s.beside.end()
+	}
 	c.contact.connected.Store(true)
 	defer c.contact.connected.Store(false)
 	c.now.Store(s)
@@ -107,14 +112,30 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 		s.link.close(websocket.StatusInvalidFramePayloadData, err.Error())
 	}
 	s.link.end(err)
+	if s.beside != nil && ctx.Err() == nil {
+		err = s.beside.verdict(err)
+	}
 	return true, err
 }
 
-// dial opens the WebSocket. A refused connection is contact, see [Client.LastContact].
+// dial opens the session's WebSocket. A refused connection is contact, see [Client.LastContact].
 func (c *Client) dial(ctx context.Context) (*websocket.Conn, *line, error) {
+	asked := BootTime()
+	ws, l, err := c.open(ctx, api.SessionPath)
+	switch {
+	case err == nil:
+	case c.nobodyListens(err):
+		c.contact.at(asked)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		err = errDoubted
+	}
+	return ws, l, err
+}
+
+// open opens a WebSocket with the controller.
+func (c *Client) open(ctx context.Context, path string) (*websocket.Conn, *line, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
-	asked := BootTime()
 	var d net.Dialer
 	l := &line{}
 	transport := &http.Transport{
@@ -134,18 +155,12 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, *line, error) {
 	if c.opts.TLS != nil {
 		scheme = "wss://"
 	}
-	ws, resp, err := websocket.Dial(ctx, scheme+host+api.SessionPath, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, scheme+host+path, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport}, CompressionMode: websocket.CompressionDisabled})
-	if err == nil {
-		return ws, l, nil
+	if err != nil {
+		return nil, nil, dialError(resp, err)
 	}
-	switch {
-	case c.nobodyListens(err):
-		c.contact.at(asked)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, nil, errDoubted
-	}
-	return nil, nil, dialError(resp, err)
+	return ws, l, nil
 }
 
 // line is a connection below TLS that remembers the end which the peer's kernel sent.

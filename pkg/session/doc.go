@@ -1,6 +1,9 @@
 // Package session is the conversation of one node with its controller: one WebSocket,
 // opened by the node at [api.SessionPath], one JSON [api.Frame] a message.
 //
+// Over a network a second, silent connection stands beside it, whose end tells whether the
+// controller's process ended (see the type witness).
+//
 // The controller's half is a [Hub], which serves every node; the node's half is a [Client],
 // which keeps one session up. Neither decides anything: a [Handler] (the engine) and an
 // [Agent] (the node daemon) do.
