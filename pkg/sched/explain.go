@@ -79,7 +79,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	} else {
 		lines = append(lines, pl.nodeLines(sh.need)...)
 	}
-	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.nodes)...)
+	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.all())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
