@@ -167,7 +167,7 @@ func (pl *planner) roomOf(way *shape, l *level) string {
 	var marks []uint
 	for i := range spots {
 		for range spots[i].count() {
-			marks = append(marks, way.need.Marks(l.nodes[spots[i].at]))
+			marks = append(marks, way.need.Marks(l.node(spots[i].at)))
 		}
 	}
 	return roomOfWay(way.need, pl.tallyOf(spots), marks)
@@ -207,7 +207,7 @@ func (pl *planner) wayLines(d *cluster.Need) []string {
 		return pl.nodeLines(d.Ways[0])
 	}
 	room := func(way *cluster.Need) (sum int) {
-		for at, n := range pl.sees.nodes {
+		for at, n := range pl.sees.every() {
 			if n.Ready && !pl.sees.shuts(at) && way.Admits(n) {
 				sum += way.Ranks(n)
 			}
