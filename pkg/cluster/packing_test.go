@@ -22,7 +22,7 @@ func TestPackingIsPlacing(t *testing.T) {
 			}
 			asks = append(asks, Packed{d, rapid.IntRange(1, 3).Draw(t, fmt.Sprint("most of ", i))})
 		}
-		order := rapid.SliceOfN(rapid.Uint8Range(0, uint8(len(asks)-1)), 0, 12).Draw(t, "order")
+		order := rapid.SliceOfN(rapid.Uint8Range(0, uint8(len(asks)-1)), 4, 16).Draw(t, "order")
 		put := asks[0]
 		var p Packing
 		p.Of(n, asks)
@@ -46,6 +46,57 @@ func TestPackingIsPlacing(t *testing.T) {
 	})
 }
 
+// TestFill: asks are packed as [Need.Pick] would place them, one after the other.
+func TestFill(t *testing.T) {
+	part := func(vram int64) api.Spec { return api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: vram, Share: true} }
+	for _, tt := range []struct {
+		name  string
+		cpus  int
+		used  []int64 // of cards of 100
+		asks  []api.Spec
+		most  int
+		order []uint8
+		want  int64
+	}{
+		{"the tightest hole", 8, []int64{50, 70}, []api.Spec{part(30), part(50)}, 1, []uint8{0, 1}, 0},
+		{"a shared card before a clean one", 8, []int64{0, 10}, []api.Spec{part(80), part(100)}, 1, []uint8{0, 1}, 100},
+		{"what does not fit is passed over", 8, []int64{0}, []api.Spec{part(60), part(40)}, 1, []uint8{0, 0, 1}, 0},
+		{"no CPU is left", 2, []int64{0, 0}, []api.Spec{part(20)}, 1, []uint8{0, 0, 0}, 1600},
+		{"a gang's ranks do not share a card", 8, []int64{0, 0}, []api.Spec{part(20)}, 4, []uint8{0}, 1600},
+		{"whole cards are not shared", 8, []int64{10, 0}, []api.Spec{{Size: 1, GPUsPerRank: 1}}, 1, []uint8{0, 0}, 900},
+		{"the cards of a member", 8, []int64{0, 0, 0}, []api.Spec{{Size: 4, GPUsPerNode: 2}}, 4, []uint8{0, 0}, 1000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := &Node{Name: "n1", Ready: true, CPUs: tt.cpus + len(tt.used), Partitions: []string{"gpu"}}
+			for c, used := range tt.used {
+				n.Cards = append(n.Cards, Card{State: api.CardOK, CardInfo: api.CardInfo{Index: c, UUID: fmt.Sprint("c", c), VRAMBytes: 100, NUMA: -1}})
+				if used == 0 {
+					n.CPUs--
+				}
+			}
+			for c, used := range tt.used {
+				if used > 0 {
+					n = n.Restore(Grant{MemberKey: api.MemberKey{Job: int64(c + 1), Epoch: 1}, Ranks: 1, CPUs: 1,
+						Cards: []CardGrant{{UUID: n.Cards[c].UUID, VRAMBytes: used}}})
+				}
+			}
+			var asks []Packed
+			for i := range tt.asks {
+				d, err := NewNeed(AskOf(&tt.asks[i], n.Partitions))
+				if err != nil {
+					t.Fatal(err)
+				}
+				asks = append(asks, Packed{d, tt.most})
+			}
+			var p Packing
+			p.Of(n, asks)
+			if got := p.Fill(tt.order); got != tt.want {
+				t.Errorf("%d left, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
 func placed(n *Node, d *Need, ranks int, job int64) *Node {
 	return n.Restore(GrantFor(d.Ask, api.MemberKey{Job: job, Epoch: 1}, d.Pick(n, ranks), time.Time{}))
 }
@@ -63,33 +114,33 @@ func freeOn(n *Node) (sum int64) {
 }
 
 func packingNode(t *rapid.T) *Node {
-	n := &Node{Name: "n1", Ready: true, CPUs: rapid.IntRange(1, 12).Draw(t, "cpus"), MemoryBytes: rapid.Int64Range(0, 16).Draw(t, "memory"),
+	n := &Node{Name: "n1", Ready: true, CPUs: rapid.IntRange(1, 40).Draw(t, "cpus"), MemoryBytes: rapid.Int64Range(0, 40).Draw(t, "memory"),
 		Partitions: []string{"gpu"}, Features: rapid.SampledFrom([][]string{nil, {"ib"}}).Draw(t, "features")}
-	vram := rapid.SampledFrom([]int64{0, 80}).Draw(t, "vram")
-	for c := range rapid.IntRange(1, 4).Draw(t, "cards") {
+	vram := rapid.SampledFrom([]int64{80, 80, 80, 0}).Draw(t, "vram")
+	for c := range rapid.IntRange(2, 6).Draw(t, "cards") {
 		card := Card{State: api.CardOK, CardInfo: api.CardInfo{Index: c, UUID: fmt.Sprint("c", c), Model: "A100", VRAMBytes: vram, NUMA: -1}}
 		if rapid.IntRange(0, 9).Draw(t, "bad") == 0 {
 			card.State = api.CardQuarantined
 		}
 		n.Cards = append(n.Cards, card)
-		if rapid.IntRange(0, 3).Draw(t, "used") == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "used") < 2 {
 			n = n.Restore(Grant{MemberKey: api.MemberKey{Job: int64(c + 1), Epoch: 1}, Ranks: 1, CPUs: 1,
-				Cards: []CardGrant{{UUID: card.UUID, VRAMBytes: min(vram, 30), Exclusive: vram == 0 || rapid.Bool().Draw(t, "alone")}}})
+				Cards: []CardGrant{{UUID: card.UUID, VRAMBytes: min(vram, rapid.SampledFrom([]int64{10, 30, 50, 60}).Draw(t, "held")), Exclusive: vram == 0 || rapid.IntRange(0, 3).Draw(t, "alone") == 0}}})
 		}
 	}
 	return n.Counted()
 }
 
 func packingSpec(t *rapid.T) *api.Spec {
-	s := &api.Spec{Size: 8, CPUsPerRank: rapid.IntRange(0, 4).Draw(t, "cpus of a rank"), MemoryPerRank: rapid.Int64Range(0, 4).Draw(t, "memory of a rank"),
-		MemoryPerNode: rapid.Int64Range(0, 2).Draw(t, "memory of a member"), VRAMBytes: rapid.SampledFrom([]int64{0, 10, 20, 50, 80}).Draw(t, "vram asked")}
-	if rapid.IntRange(0, 3).Draw(t, "per member") == 0 {
+	s := &api.Spec{Size: 8, CPUsPerRank: rapid.IntRange(0, 3).Draw(t, "cpus of a rank"), MemoryPerRank: rapid.Int64Range(0, 2).Draw(t, "memory of a rank"),
+		MemoryPerNode: rapid.Int64Range(0, 2).Draw(t, "memory of a member"), VRAMBytes: rapid.SampledFrom([]int64{0, 10, 20, 30, 50}).Draw(t, "vram asked")}
+	if rapid.IntRange(0, 7).Draw(t, "per member") == 0 {
 		s.GPUsPerNode = rapid.IntRange(1, 3).Draw(t, "cards of a member")
 	} else {
 		s.GPUsPerRank = rapid.IntRange(1, 3).Draw(t, "cards of a rank")
 	}
-	s.Share = rapid.Bool().Draw(t, "share")
-	s.Constraint = rapid.SampledFrom([]string{"", "", "ib"}).Draw(t, "constraint")
-	s.GPUType = rapid.SampledFrom([]string{"", "a100", "h100"}).Draw(t, "type")
+	s.Share = rapid.IntRange(0, 3).Draw(t, "share") > 0
+	s.Constraint = rapid.SampledFrom([]string{"", "", "", "", "", "ib"}).Draw(t, "constraint")
+	s.GPUType = rapid.SampledFrom([]string{"", "", "", "a100", "a100", "h100"}).Draw(t, "type")
 	return s
 }
