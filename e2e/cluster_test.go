@@ -3,34 +3,22 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
-// patience bounds every wait for something that should take milliseconds: a hundred
-// times the expected value and more, because the machine is shared.
-const patience = 60 * time.Second
+const patience = trial.Patience
 
-// rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
-func rounds(usual int) int {
-	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
-		return n
-	}
-	return usual
-}
+func rounds(usual int) int { return trial.Rounds(usual) }
 
 // chaos skips a test whose leases and time-outs are so short that a machine which stands
 // still for a second brings about by itself what the test wants to bring about.
@@ -79,47 +67,31 @@ func startIn(t *testing.T, bin string, args ...string) *cluster {
 }
 
 func (c *cluster) stop() {
-	if c.t.Failed() {
-		logs, _ := filepath.Glob(c.dir + "/log/*.log")
-		for _, l := range logs {
-			b, _ := os.ReadFile(l)
-			c.t.Logf("== %s\n%s", filepath.Base(l), b[max(0, len(b)-6000):])
-		}
-	}
+	trial.Logs(c.t, c.dir+"/log/*.log")
 	if out, errs, code := c.run("gangd", "dev", "--stop", "--dir="+c.dir); code != 0 {
 		c.t.Errorf("gangd dev --stop: exit %d\n%s%s", code, out, errs)
 	}
 	os.RemoveAll(c.dir)
 }
 
+// client is the person who calls the programs of this cluster.
+func (c *cluster) client() *trial.Client {
+	return &trial.Client{T: c.t, Bin: c.bin, Dir: c.dir, Tmp: c.tmp}
+}
+
 // run runs a program of bin/ in the test's directory.
 func (c *cluster) run(name string, args ...string) (stdout, stderr string, code int) {
-	return c.runIn(c.tmp, "", name, args...)
+	return c.client().Run(name, args...)
 }
 
 func (c *cluster) runIn(dir, stdin, name string, args ...string) (stdout, stderr string, code int) {
-	cmd := exec.Command(filepath.Join(c.bin, name), args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GANG_DIR="+c.dir)
-	cmd.Stdin = strings.NewReader(stdin)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return out.String(), err.Error(), -1
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	return c.client().RunIn(dir, stdin, name, args...)
 }
 
 // must runs a program that has to succeed.
 func (c *cluster) must(name string, args ...string) string {
 	c.t.Helper()
-	out, errs, code := c.run(name, args...)
-	if code != 0 {
-		c.t.Fatalf("%s %s: exit %d\n%s%s", name, strings.Join(args, " "), code, out, errs)
-	}
-	return out
+	return c.client().Must(name, args...)
 }
 
 // script writes an executable script and gives its path.
@@ -135,72 +107,39 @@ func (c *cluster) script(name, body string) string {
 // submit queues a job and gives its id.
 func (c *cluster) submit(args ...string) int64 {
 	c.t.Helper()
-	out := strings.TrimSpace(c.must("gsubmit", append([]string{"--parsable"}, args...)...))
-	id, err := strconv.ParseInt(out, 10, 64)
-	if err != nil {
-		c.t.Fatalf("gsubmit --parsable printed %q", out)
-	}
-	return id
+	return c.client().Submit(args...)
 }
 
 // job shows one job, an ended one too.
 func (c *cluster) job(id int64) api.Job {
 	c.t.Helper()
-	var r api.JobsReply
-	out := c.must("gqueue", "--json", "-t", "all", "-j", strconv.FormatInt(id, 10))
-	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Jobs) != 1 {
-		c.t.Fatalf("gqueue --json -j %d: %v\n%s", id, err, out)
-	}
-	return r.Jobs[0]
+	return c.client().Job(id)
 }
 
 // wait waits until a job is in one of the states.
 func (c *cluster) wait(id int64, states ...api.JobState) api.Job {
 	c.t.Helper()
-	var j api.Job
-	c.until(fmt.Sprintf("job %d is %v", id, states), func() bool {
-		j = c.job(id)
-		if j.State.Ended() && !slices.Contains(states, j.State) {
-			c.t.Fatalf("job %d ended %s (%s: %s), want %v\n%s", id, j.State, j.Cause, j.Verdict, states, c.story(id))
-		}
-		return slices.Contains(states, j.State)
-	})
-	return j
+	return c.client().Wait(id, states...)
 }
 
 // until polls a condition that something else brings about.
 func (c *cluster) until(what string, ok func() bool) {
 	c.t.Helper()
-	for give := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(give) {
-			c.t.Fatalf("after %s still not: %s\n%s", patience, what, c.must("gqueue", "-t", "all"))
-		}
-	}
+	c.client().Until(patience, what, ok)
 }
 
 func (c *cluster) events(id int64) []api.Event {
 	c.t.Helper()
 	var r api.EventsReply
-	out := c.must("gctl", "events", strconv.FormatInt(id, 10), "--json")
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		c.t.Fatalf("gctl events %d --json: %v\n%s", id, err, out)
-	}
+	c.client().Decode(&r, "gctl", "events", strconv.FormatInt(id, 10), "--json")
 	return r.Events
 }
 
-func (c *cluster) story(id int64) string {
-	out, _, _ := c.run("gctl", "events", strconv.FormatInt(id, 10))
-	return out
-}
+func (c *cluster) story(id int64) string { return c.client().Story(id) }
 
 func (c *cluster) nodes() []api.Node {
 	c.t.Helper()
-	var r api.NodesReply
-	out := c.must("ginfo", "--json")
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		c.t.Fatalf("ginfo --json: %v\n%s", err, out)
-	}
-	return r.Nodes
+	return c.client().Nodes()
 }
 
 // pid is a daemon's process id.

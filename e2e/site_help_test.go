@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gangd/e2e/trial"
 )
 
 // site is a cluster as a site installs it: gangd from a file, nodes and a login host over
@@ -164,13 +166,7 @@ func (s *site) kill(name string, sig syscall.Signal) (code int) {
 }
 
 func (s *site) stop() {
-	if s.t.Failed() {
-		logs, _ := filepath.Glob(s.dir + "/*.log")
-		for _, l := range logs {
-			b, _ := os.ReadFile(l)
-			s.t.Logf("== %s\n%s", filepath.Base(l), b[max(0, len(b)-6000):])
-		}
-	}
+	trial.Logs(s.t, s.dir+"/*.log")
 	if s.daemons["gangd"] != nil {
 		_, _, _ = s.run("gcancel", "--state=RUNNING")
 		// Not for long: what is held stays, and a controller on hold ends nothing.

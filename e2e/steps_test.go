@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,13 +92,13 @@ func TestSteps(t *testing.T) {
 }
 
 // A step lives on while the daemons are killed, and is recorded once with its code; one that
-// is cancelled ends, and its job goes on.
+// is cancelled ends, and its job goes on. Its ports are then another's: the site has four.
 func TestStepsThroughKills(t *testing.T) {
-	c := start(t, "--nodes=2", "--set", "cpus=4")
+	c := start(t, "--nodes=2", "--set", "cpus=4", "--set", "ports=12000-12003")
 	slurmNames(t, c)
 	path := c.script("kill.sh", "#!/bin/bash\nsrun() { "+filepath.Join(c.tmp, "slurm", "srun")+` "$@"; }
-srun -N2 -n2 sh -c 'echo up >> up.$SLURM_PROCID; while [ ! -e go ]; do sleep 0.05; done; exit 4'; echo first $?
-srun -N2 -n2 sh -c 'trap "echo usr1 >> usr1.$SLURM_PROCID" USR1; echo up >> up2.$SLURM_PROCID; while :; do sleep 0.05; done'; echo second $?
+srun -N2 -n2 --resv-ports=3 sh -c 'echo up >> up.$SLURM_PROCID; while [ ! -e go ]; do sleep 0.05; done; exit 4'; echo first $?
+srun -N2 -n2 --resv-ports=4 sh -c 'echo $GANG_PORTS $SLURM_STEP_RESV_PORTS > ports.$SLURM_PROCID; trap "echo usr1 >> usr1.$SLURM_PROCID" USR1; echo up >> up2.$SLURM_PROCID; while :; do sleep 0.05; done'; echo second $?
 exit 3
 `)
 	id := c.submit("-N2", "-n2", "--output=kill.out", path)
@@ -133,11 +134,24 @@ exit 3
 	if out := string(b); !strings.Contains(out, "first 4\n") || !strings.Contains(out, "second 143\n") || *j.ExitCode != 3 {
 		t.Errorf("%s", out)
 	}
+	for _, name := range []string{"ports.0", "ports.1"} {
+		if b, _ := os.ReadFile(at(name)); string(b) != "12000-12003 12000-12003\n" {
+			t.Errorf("%s: %q", name, b)
+		}
+	}
 	got := map[string]string{}
 	for _, s := range c.steps(id) {
-		got[s.StepID] = fmt.Sprint(s.State, " ", s.Tasks, " ", len(s.Nodes))
+		n := 0
+		for _, part := range strings.Split(s.Ports, ",") {
+			if first, last, ok := strings.Cut(part, "-"); ok {
+				a, _ := strconv.Atoi(first)
+				b, _ := strconv.Atoi(last)
+				n += b - a + 1
+			}
+		}
+		got[s.StepID] = fmt.Sprint(s.State, " ", s.Tasks, " ", len(s.Nodes), " ", n)
 	}
-	want := map[string]string{"batch": "FAILED 1 1", "extern": "COMPLETED 2 2", "0": "FAILED 2 2", "1": "CANCELLED 2 2"}
+	want := map[string]string{"batch": "FAILED 1 1 0", "extern": "COMPLETED 2 2 0", "0": "FAILED 2 2 3", "1": "CANCELLED 2 2 4"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("steps %v, want %v", got, want)
 	}

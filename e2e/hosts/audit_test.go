@@ -15,9 +15,9 @@ func (o *load) audit() {
 	t.Helper()
 	tally.Did("gangs submitted meanwhile", len(o.acked))
 	var r api.JobsReply
-	l.decode(&r, "gqueue", "--json", "-t", "all")
+	l.client().Decode(&r, "gqueue", "--json", "-t", "all")
 	var a struct{ Attempts []api.Attempt }
-	l.decode(&a, "gacct", "--json")
+	l.client().Decode(&a, "gacct", "--json")
 	byName := map[string][]int64{}
 	jobs := map[int64]*api.Job{}
 	for i := range r.Jobs {

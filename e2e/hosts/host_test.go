@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"gangd/e2e/tally"
 )
@@ -253,6 +252,3 @@ func (h *host) inside(args ...string) error {
 	}
 	return nil
 }
-
-// patience bounds every wait for something that should take milliseconds.
-const patience = 60 * time.Second

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gangd/e2e/tally"
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -244,13 +245,7 @@ func (l *lab) write(name string, lines ...string) {
 
 // stop takes everything down: a host that ends takes its processes, mounts and cables along.
 func (l *lab) stop() {
-	if l.t.Failed() {
-		logs, _ := filepath.Glob(l.dir + "/log/*.log")
-		for _, f := range logs {
-			b, _ := os.ReadFile(f)
-			l.t.Logf("== %s\n%s", filepath.Base(f), b[max(0, len(b)-5000):])
-		}
-	}
+	trial.Logs(l.t, l.dir+"/log/*.log")
 	if d := l.daemon("ctl"); d != nil && d.running() {
 		_, _, _ = l.run("gcancel", "--now", "--state=RUNNING")
 		for give := time.Now().Add(3 * time.Second); time.Now().Before(give); time.Sleep(20 * time.Millisecond) {

@@ -171,7 +171,7 @@ func TestOldStorePutBack(t *testing.T) {
 	var before string
 	l.until("a node has heard of the newest commit", func() bool {
 		var p api.PingReply
-		l.decode(&p, "gctl", "ping", "--json")
+		l.client().Decode(&p, "gctl", "ping", "--json")
 		b, _ := os.ReadFile(filepath.Join(l.state("n1"), "lineage"))
 		before, _, _ = strings.Cut(strings.TrimSpace(string(b)), " ") // the controller's run follows
 		return before == fmt.Sprint(p.Lineage)

@@ -2,8 +2,9 @@ package hosts
 
 import (
 	"os"
-	"strconv"
 	"testing"
+
+	"gangd/e2e/trial"
 )
 
 // role is what this test binary is to be: the tests, a host's first process, or a rank.
@@ -31,10 +32,4 @@ func long(t *testing.T) {
 	}
 }
 
-// rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
-func rounds(usual int) int {
-	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
-		return n
-	}
-	return usual
-}
+func rounds(usual int) int { return trial.Rounds(usual) }

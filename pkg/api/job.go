@@ -53,6 +53,7 @@ type Job struct {
 	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
 	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
 	Constraint       string           `json:"constraint,omitempty"`
+	Prefer           string           `json:"prefer,omitempty"` // features that are tried before Constraint
 	Reservation      string           `json:"reservation,omitempty"`
 	Switches         int              `json:"switches,omitempty"` // below at most so many, 0: any number
 	Exclusive        bool             `json:"exclusive,omitempty"`

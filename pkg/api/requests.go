@@ -62,7 +62,17 @@ type CancelResult struct {
 type ActionRequest struct {
 	JobQuery
 	Hold bool `json:"hold,omitempty"` // of a requeue: it waits, held, until it is released
+	// As says whose the hold of a hold or requeue is: [HoldAdmin], which counts where the caller is
+	// one, or [HoldUser], which its owner may release and which takes the place of an admin's when
+	// an admin says so. Empty: an admin's on somebody else's job, else the owner's.
+	As string `json:"as,omitempty"`
 }
+
+// Whose a hold is, see [ActionRequest.As].
+const (
+	HoldAdmin = "admin"
+	HoldUser  = "user"
+)
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
 type NodeAction struct {
@@ -145,6 +155,8 @@ type UpdateRequest struct {
 	Begin      *time.Time     `json:"begin,omitempty"`    // zero: now
 	Deadline   *time.Time     `json:"deadline,omitempty"` // zero: none
 	Partition  *string        `json:"partition,omitempty"`
+	Constraint *string        `json:"constraint,omitempty"`  // empty: none
+	Prefer     *string        `json:"prefer,omitempty"`      // empty: nothing
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
 	Comment    *string        `json:"comment,omitempty"`

@@ -103,22 +103,6 @@ type CardSample struct {
 	Held string `json:"held,omitempty"`
 }
 
-// RankSample is what one rank was seen using, in the order of its cards. A node makes it of
-// the same reading as its [CardSample]s.
-type RankSample struct {
-	MemberKey
-	Rank  int        `json:"rank"`
-	Cards []RankCard `json:"cards"`
-}
-
-// RankCard is one card of a rank. Where ranks share a card without figures for each process,
-// who uses what is unknown.
-type RankCard struct {
-	UUID        string `json:"uuid"`
-	UsedBytes   int64  `json:"used_bytes"`  // VRAM of the rank's processes, -1: unknown
-	Utilization int    `json:"utilization"` // percent of the card, -1: unknown
-}
-
 // Desired is what the controller wants of a node.
 type Desired struct {
 	Revision uint64 `json:"revision"`
@@ -168,8 +152,9 @@ type AssignmentBody struct {
 	Grace        time.Duration `json:"grace_ns"`
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
 	Watch        Watch         `json:"watch,omitzero"`
-	Nodes        []Place       `json:"nodes"` // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks"` // the whole gang, by rank
+	Ports        string        `json:"ports,omitempty"` // reserved for the gang on each node: "12000-12003"
+	Nodes        []Place       `json:"nodes"`           // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks"`           // the whole gang, by rank
 }
 
 // Place is a node of a gang.

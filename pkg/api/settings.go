@@ -32,6 +32,7 @@ type Settings struct {
 	SharedVRAMGrace      time.Duration `json:"shared_vram_grace" mapstructure:"shared_vram_grace"`
 	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
+	Ports                string        `json:"ports" mapstructure:"ports"`                           // "FIRST-LAST", see [PortRange]; empty: none
 	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"`                 // ended jobs stay in memory (and in gqueue -t all) so long
 	HistoryKeep          time.Duration `json:"history_keep" mapstructure:"history_keep"`             // ended jobs stay in the store so long; 0: for ever
 	HistoryJobs          int           `json:"history_jobs" mapstructure:"history_jobs"`             // so many of those that ended last stay; 0: all
@@ -62,6 +63,7 @@ func DefaultSettings() Settings {
 		LaunchStrikes:        3,
 		SharedVRAMGrace:      30 * time.Second,
 		InvalidDependency:    InvalidCancel,
+		Ports:                "12000-12999",   // the example of Slurm's manual; below those of MASTER_PORT
 		KeepEnded:            5 * time.Minute, // Slurm's MinJobAge
 		HistoryJobs:          1_000_000,       // about 4 GB
 	}

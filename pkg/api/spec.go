@@ -45,12 +45,15 @@ type Spec struct {
 	Exclusive    bool     `json:"exclusive,omitempty"`      // no other gang on its nodes
 	NodeList     []string `json:"node_list,omitempty"`      // only these (expanded)
 	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
-	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b"
+	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b", "[a|b]", "a*2"
+	Prefer       string   `json:"prefer,omitempty"`         // node features that are tried before Constraint
 	// Switches is below how many switches its nodes shall be, 0: any number. It waits for that
 	// at most SwitchWait and what the site allows; nil: as long as the site does.
-	Switches    int            `json:"switches,omitempty"`
-	SwitchWait  *time.Duration `json:"switch_wait_ns,omitempty"`
-	Reservation string         `json:"reservation,omitempty"` // only on the nodes of this one, while it lasts; empty: of none
+	Switches   int            `json:"switches,omitempty"`
+	SwitchWait *time.Duration `json:"switch_wait_ns,omitempty"`
+	// Ports are reserved for the gang on each of its nodes: so many, or [PortEach].
+	Ports       int    `json:"ports,omitempty"`
+	Reservation string `json:"reservation,omitempty"` // only on the nodes of this one, while it lasts; empty: of none
 
 	TimeLimit time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
 	TimeMin   time.Duration `json:"time_min_ns,omitempty"`   // the time limit may be cut down to this at a start; 0: it is never cut
@@ -98,6 +101,10 @@ type Spec struct {
 	Umask    int      `json:"umask,omitempty"`
 	Args     []string `json:"args,omitempty"` // behind the script
 	Env      []string `json:"env,omitempty"`  // NAME=value, as exported at submit
+
+	// LastWords: an end from outside is said in the output of its script, and to the clients of
+	// its steps, in the line of Slurm that tools look for. By Slurm's names it is set.
+	LastWords bool `json:"last_words,omitempty"`
 
 	ScriptName string `json:"script_name,omitempty"` // as the person named it, for display
 	Script     []byte `json:"script"`

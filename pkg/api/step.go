@@ -42,6 +42,7 @@ type Step struct {
 	User      string    `json:"user"`
 	Partition string    `json:"partition"`
 	Client    string    `json:"client,omitempty"` // host:pid of the grun that started it
+	Ports     string    `json:"ports,omitempty"`  // reserved on each of its nodes: "12000-12003"
 	MaxRSS    int64     `json:"max_rss_bytes"`    // of its largest process, 0: not known
 	CPUTime   float64   `json:"cpu_seconds"`      // user and system, of all its processes that were waited for
 }
@@ -112,6 +113,7 @@ type StepAsk struct {
 	// Distribution is "" or "block", "cyclic" or "plane=N".
 	Distribution string        `json:"distribution,omitempty"`
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: the job's
+	Ports        int           `json:"ports,omitempty"`         // reserved on each of its nodes, or [PortEach]
 	Client       string        `json:"client,omitempty"`        // host:pid, for people
 	// Hosts are where the client listens, host:port, the likeliest first; Fingerprint is the
 	// SHA-256 of its certificate in hex: nodes talk to nobody else.
@@ -146,6 +148,7 @@ type StepReply struct {
 	Nodes         []StepNode `json:"nodes"`
 	Tasks         int        `json:"tasks"`
 	CPUsPerTask   int        `json:"cpus_per_task"`
+	Ports         string     `json:"ports,omitempty"` // as [Step.Ports]
 	Allocation    Allocation `json:"allocation"`
 }
 

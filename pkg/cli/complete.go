@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // completionPatience is how long a person who pressed the tab key waits for live names; a
@@ -47,7 +48,7 @@ var (
 
 func liveJobs(ctx context.Context, c *client.Client) []string {
 	return fromJobs(ctx, c, func(j *api.Job) string {
-		return idText(j) + "\t" + string(j.State) + " " + printable(j.Name)
+		return jobfield.IDText(j) + "\t" + string(j.State) + " " + printable(j.Name)
 	})
 }
 

@@ -9,6 +9,12 @@ import (
 	"gangd/pkg/slurm/jobfield"
 )
 
+// What is shown of a job is kept in pkg/slurm/jobfield, which squeue prints from too.
+type (
+	row   = jobfield.Row
+	field = jobfield.Field
+)
+
 // The formats of squeue, each "%[[.]size]type[suffix]".
 const (
 	formatDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"

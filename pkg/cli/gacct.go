@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // detailCalls is how many jobs are asked about at once: enough to hide the way there and
@@ -168,7 +169,7 @@ func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
 		a := &attempts[i]
 		var line []string
 		if j := jobs[a.JobID]; j != nil {
-			line = []string{idText(j), j.Name}
+			line = []string{jobfield.IDText(j), j.Name}
 		}
 		t.rows = append(t.rows, append(line, attemptCells(a)...))
 	}
@@ -195,12 +196,12 @@ func attemptCells(a *api.Attempt) []string {
 	took := "-"
 	switch {
 	case !a.EndTime.IsZero():
-		took = elapsed(a.EndTime.Sub(a.StartTime))
+		took = jobfield.Elapsed(a.EndTime.Sub(a.StartTime))
 	case !a.StartTime.IsZero():
-		took = elapsed(now().Sub(a.StartTime))
+		took = jobfield.Elapsed(now().Sub(a.StartTime))
 	}
-	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), stamp(a.StartTime), took,
-		elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), took,
+		jobfield.Elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
 }
 
 // codeSummary is the one number of an attempt, - where it has none yet.

@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // gcancel is one call of the command.
@@ -133,10 +134,10 @@ func (g *gcancel) ask(cmd *cobra.Command, c *client.Client, q api.JobQuery) (api
 	}
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s job_id=%s name=%s partition=%s [y/n]? ", verb, idText(j), printable(j.Name), j.Partition)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s job_id=%s name=%s partition=%s [y/n]? ", verb, jobfield.IDText(j), printable(j.Name), j.Partition)
 		line, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
-			return chosen, Usagef("--interactive needs an answer for job %s, and the input has ended", idText(j))
+			return chosen, Usagef("--interactive needs an answer for job %s, and the input has ended", jobfield.IDText(j))
 		}
 		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y") {
 			chosen.Refs = append(chosen.Refs, refOf(j))

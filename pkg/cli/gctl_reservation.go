@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
 	"gangd/pkg/script"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // reservationWords are what may be said of a reservation, in Slurm's words and short.
@@ -288,9 +289,9 @@ func writeReservation(w io.Writer, r *api.Reservation) {
 		flags = append(flags, string(f))
 	}
 	writeFields(w, []string{
-		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, stamp(r.Start), stamp(r.End), elapsed(r.End.Sub(r.Start))),
+		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, jobfield.Stamp(r.Start), jobfield.Stamp(r.End), jobfield.Elapsed(r.End.Sub(r.Start))),
 		fmt.Sprintf("Nodes=%s NodeCnt=%d Flags=%s", hostlist.Compress(r.Nodes), len(r.Nodes), strings.Join(flags, ",")),
-		fmt.Sprintf("Users=%s Accounts=%s State=%s", orNull(strings.Join(r.Users, ",")), orNull(strings.Join(r.Accounts, ",")), state),
+		fmt.Sprintf("Users=%s Accounts=%s State=%s", jobfield.OrNull(strings.Join(r.Users, ",")), jobfield.OrNull(strings.Join(r.Accounts, ",")), state),
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm/jobfield"
 )
 
 func newShowJob() *cobra.Command {
@@ -125,40 +126,40 @@ func switchesAsked(j *api.Job) string {
 // jobFields names what Slurm has as Slurm does, because scripts cut these lines.
 func jobFields(j *api.Job) []string {
 	r := &row{Job: j}
-	id := "JobId=" + decimal(j.JobID)
+	id := "JobId=" + strconv.FormatInt(j.JobID, 10)
 	if j.ArrayIndex != nil {
-		id += " ArrayJobId=" + decimal(j.ArrayJobID) + " ArrayTaskId=" + strconv.Itoa(*j.ArrayIndex)
+		id += " ArrayJobId=" + strconv.FormatInt(j.ArrayJobID, 10) + " ArrayTaskId=" + strconv.Itoa(*j.ArrayIndex)
 	}
 	lines := []string{
 		id + " JobName=" + j.Name,
-		fmt.Sprintf("UserId=%s(%d) Account=%s", j.User, j.UID, orNull(j.Account)),
+		fmt.Sprintf("UserId=%s(%d) Account=%s", j.User, j.UID, jobfield.OrNull(j.Account)),
 		fmt.Sprintf("Priority=%d Nice=%d", j.Priority, j.Nice),
-		fmt.Sprintf("JobState=%s Reason=%s%s", j.State, reason(r), optional(" Held=", j.Held)),
+		fmt.Sprintf("JobState=%s Reason=%s%s", j.State, cmp.Or(r.Reason, "None"), optional(" Held=", j.Held)),
 		fmt.Sprintf("Restarts=%d Epoch=%d ExitCode=%s%s", j.RestartCount, j.Epoch, storyExit(j), optional(" Cause=", string(j.Cause))),
-		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", elapsed(used(r)), timeLimit(j.TimeLimitSeconds)+timeMin(j), elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
-		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", stamp(j.SubmitTime), stamp(j.EligibleTime)),
-		fmt.Sprintf("StartTime=%s EndTime=%s", stamp(started(r)), stamp(expectedEnd(r))) + deadline(j),
-		fmt.Sprintf("Partition=%s SubmitHost=%s", orNull(j.Partition), orNull(j.SubmitHost)),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude)), orNull(j.Constraint)) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
-		"NodeList=" + orNull(hostlist.Compress(j.Nodes)),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", jobfield.Elapsed(jobfield.Used(r)), jobfield.TimeLimit(j.TimeLimitSeconds)+timeMin(j), jobfield.Elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", jobfield.Stamp(j.SubmitTime), jobfield.Stamp(j.EligibleTime)),
+		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j),
+		fmt.Sprintf("Partition=%s SubmitHost=%s", jobfield.OrNull(j.Partition), jobfield.OrNull(j.SubmitHost)),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude)), jobfield.OrNull(j.Constraint)) + optional(" Prefer=", j.Prefer) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
+		"NodeList=" + jobfield.OrNull(hostlist.Compress(j.Nodes)),
 	}
 	if j.Roles == nil {
 		lines = append(lines,
-			fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", nodeCount(r), cpus(r), j.Size, j.CPUsPerRank, j.Launch),
-			fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, bytesText(j.VRAMBytes), bytesText(j.MemoryBytes)))
+			fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", jobfield.NodeCount(r), jobfield.CPUs(r), j.Size, j.CPUsPerRank, j.Launch),
+			fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, jobfield.BytesText(j.VRAMBytes), jobfield.BytesText(j.MemoryBytes)))
 	} else {
-		lines = append(lines, fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d NumGPUs=%d Launch=%s", nodeCount(r), cpus(r), j.Size, gpus(r), j.Launch))
+		lines = append(lines, fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d NumGPUs=%d Launch=%s", jobfield.NodeCount(r), jobfield.CPUs(r), j.Size, jobfield.GPUs(r), j.Launch))
 	}
 	for i := range j.Roles {
 		lines = append(lines, roleField(j, i))
 	}
 	lines = append(lines,
-		"Budgets="+orNull(budgetText(j.Budgets)),
-		"Command="+orNull(j.Command),
-		"WorkDir="+orNull(j.WorkDir),
-		"StdErr="+orNull(cmp.Or(j.StdErr, j.StdOut)),
+		"Budgets="+jobfield.OrNull(budgetText(j.Budgets)),
+		"Command="+jobfield.OrNull(j.Command),
+		"WorkDir="+jobfield.OrNull(j.WorkDir),
+		"StdErr="+jobfield.OrNull(cmp.Or(j.StdErr, j.StdOut)),
 		"StdIn="+cmp.Or(j.StdIn, "/dev/null"),
-		"StdOut="+orNull(j.StdOut),
+		"StdOut="+jobfield.OrNull(j.StdOut),
 	)
 	if j.Comment != "" {
 		lines = append(lines, "Comment="+j.Comment)
@@ -170,9 +171,9 @@ func jobFields(j *api.Job) []string {
 		lines = append(lines, "Status="+j.Status)
 	}
 	if r := j.Ready; r != nil {
-		line := "Ready=" + readyText(r)
+		line := "Ready=" + jobfield.ReadyText(r)
 		if r.TimeoutSeconds > 0 {
-			line += " ReadyTimeout=" + elapsed(time.Duration(r.TimeoutSeconds)*time.Second) + " ReadyTime=" + stamp(r.Time)
+			line += " ReadyTimeout=" + jobfield.Elapsed(time.Duration(r.TimeoutSeconds)*time.Second) + " ReadyTime=" + jobfield.Stamp(r.Time)
 		}
 		lines = append(lines, line)
 	}
@@ -180,7 +181,7 @@ func jobFields(j *api.Job) []string {
 		lines = append(lines, fmt.Sprintf("Acknowledged=%d/%d", j.Acknowledged, j.Size))
 	}
 	if k := j.Checkpoint; k != nil {
-		lines = append(lines, fmt.Sprintf("Checkpoint=%s Epoch=%d Time=%s Complete=%t", bytesText(k.Bytes), k.Epoch, stamp(k.Time), k.Complete))
+		lines = append(lines, fmt.Sprintf("Checkpoint=%s Epoch=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch, jobfield.Stamp(k.Time), k.Complete))
 	}
 	if j.Why != "" {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
@@ -192,14 +193,14 @@ func timeMin(j *api.Job) string {
 	if j.TimeMinSeconds == 0 {
 		return ""
 	}
-	return " TimeMin=" + timeLimit(j.TimeMinSeconds)
+	return " TimeMin=" + jobfield.TimeLimit(j.TimeMinSeconds)
 }
 
 func deadline(j *api.Job) string {
 	if j.Deadline.IsZero() {
 		return ""
 	}
-	return " Deadline=" + stamp(j.Deadline)
+	return " Deadline=" + jobfield.Stamp(j.Deadline)
 }
 
 // watchText is which watchdogs look at a job, and when it last beat.
@@ -212,7 +213,7 @@ func watchText(j *api.Job) string {
 		parts = append(parts, "GPUWatch=YES")
 	}
 	if !j.LastBeat.IsZero() {
-		parts = append(parts, "LastBeat="+stamp(j.LastBeat))
+		parts = append(parts, "LastBeat="+jobfield.Stamp(j.LastBeat))
 	}
 	return strings.Join(parts, " ")
 }
@@ -220,7 +221,7 @@ func watchText(j *api.Job) string {
 // secondsText is whole seconds as a time, shorter ones (of tests) as they are.
 func secondsText(s float64) string {
 	if s == float64(int64(s)) {
-		return elapsed(time.Duration(s) * time.Second)
+		return jobfield.Elapsed(time.Duration(s) * time.Second)
 	}
 	return strconv.FormatFloat(s, 'g', -1, 64) + "s"
 }
@@ -237,7 +238,7 @@ func roleField(j *api.Job, i int) string {
 		ranks += "-" + strconv.Itoa(first+r.Count-1)
 	}
 	text := fmt.Sprintf("Role=%s Ranks=%s CPUs/Task=%d GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", r.Name, ranks, r.CPUsPerRank, r.GPUsPerRank,
-		bytesText(r.VRAMBytes), bytesText(r.MemoryPerRank)) + optional(" GPUType=", r.GPUType) + optional(" Features=", r.Constraint)
+		jobfield.BytesText(r.VRAMBytes), jobfield.BytesText(r.MemoryPerRank)) + optional(" GPUType=", r.GPUType) + optional(" Features=", r.Constraint)
 	if r.EndsGang {
 		text += " Ends=gang"
 	}
@@ -249,7 +250,7 @@ func storyExit(j *api.Job) string {
 	if j.ExitCode == nil && j.Signal == 0 {
 		return "0:0"
 	}
-	return exitCode(j.ExitCode, j.Signal)
+	return jobfield.ExitCode(j.ExitCode, j.Signal)
 }
 
 func optional(lead, value string) string {
@@ -299,18 +300,18 @@ func rankTable(ranks []api.Rank) *table {
 		r := &ranks[i]
 		exit, pid := "-", "-"
 		if r.ExitCode != nil || r.Signal != 0 {
-			exit = exitCode(r.ExitCode, r.Signal)
+			exit = jobfield.ExitCode(r.ExitCode, r.Signal)
 		}
 		if r.PID != 0 {
 			pid = strconv.Itoa(r.PID)
 		}
 		line := []string{strconv.Itoa(r.Rank), string(r.State), cmp.Or(r.Node, "-"), pid, exit,
-			stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")}
+			jobfield.Stamp(r.StartTime), cmp.Or(strings.Join(r.Cards, ","), "-")}
 		if roles {
 			line = slices.Insert(line, 1, r.Role)
 		}
 		if said {
-			line = append(line, beatAge(r.LastBeat), cmp.Or(printable(r.Status), "-"))
+			line = append(line, jobfield.BeatAge(r.LastBeat), cmp.Or(printable(r.Status), "-"))
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -378,10 +379,10 @@ func writeNodes(s *screen, nodes []api.Node) error {
 		}
 		writeFields(s.w, []string{
 			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
-			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", orNull(n.Address), orNull(n.Version), orNull(n.Containment), orNull(n.Devices)),
-			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s", n.CPUsUsed, n.CPUs, bytesText(n.MemoryUsed), bytesText(n.MemoryBytes)),
-			fmt.Sprintf("Partitions=%s Features=%s", orNull(strings.Join(n.Partitions, ",")), orNull(strings.Join(n.Features, ","))),
-			fmt.Sprintf("BootId=%s LastSeen=%s", orNull(n.BootID), stamp(n.LastSeen)),
+			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", jobfield.OrNull(n.Address), jobfield.OrNull(n.Version), jobfield.OrNull(n.Containment), jobfield.OrNull(n.Devices)),
+			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s", n.CPUsUsed, n.CPUs, jobfield.BytesText(n.MemoryUsed), jobfield.BytesText(n.MemoryBytes)),
+			fmt.Sprintf("Partitions=%s Features=%s", jobfield.OrNull(strings.Join(n.Partitions, ",")), jobfield.OrNull(strings.Join(n.Features, ","))),
+			fmt.Sprintf("BootId=%s LastSeen=%s", jobfield.OrNull(n.BootID), jobfield.Stamp(n.LastSeen)),
 			"Jobs=" + jobList(n.Jobs),
 		})
 		if len(n.Cards) > 0 {
@@ -436,7 +437,7 @@ func partitionFields(p *api.Partition, nodes []api.Node) []string {
 	}
 	return []string{
 		"PartitionName=" + p.Name + " Default=" + isDefault,
-		fmt.Sprintf("DefaultTime=%s MaxTime=%s", timeLimit(int64(p.DefaultTime/time.Second)), timeLimit(int64(p.MaxTime/time.Second))),
-		fmt.Sprintf("Nodes=%s TotalNodes=%d TotalCPUs=%d TotalGPUs=%d", orNull(hostlist.Compress(names)), len(names), cpus, cards),
+		fmt.Sprintf("DefaultTime=%s MaxTime=%s", jobfield.TimeLimit(int64(p.DefaultTime/time.Second)), jobfield.TimeLimit(int64(p.MaxTime/time.Second))),
+		fmt.Sprintf("Nodes=%s TotalNodes=%d TotalCPUs=%d TotalGPUs=%d", jobfield.OrNull(hostlist.Compress(names)), len(names), cpus, cards),
 	}
 }

@@ -50,6 +50,14 @@ var changes = []struct {
 		return err
 	}},
 	{"partition", "NAME,...", "partition, or several of which any will do", func(r *api.UpdateRequest, v string) error { r.Partition = &v; return nil }},
+	{"constraint", "FEATURES", "features of its nodes, as gsubmit -C; none for any; of a waiting job", func(r *api.UpdateRequest, v string) error {
+		r.Constraint = orEmpty(v)
+		return nil
+	}},
+	{"prefer", "FEATURES", "features that are tried first, as gsubmit --prefer; none for nothing; of a waiting job", func(r *api.UpdateRequest, v string) error {
+		r.Prefer = orEmpty(v)
+		return nil
+	}},
 	{"array-limit", "N", "elements of the array that may run at once, 0 for all", func(r *api.UpdateRequest, v string) error {
 		n, err := wholeNumber(v)
 		if err == nil && *n < 0 {
@@ -68,6 +76,14 @@ var changes = []struct {
 		r.Dependency, err = script.ParseDependency(v)
 		return err
 	}},
+}
+
+// orEmpty takes "none" for nothing.
+func orEmpty(v string) *string {
+	if v == "none" {
+		v = ""
+	}
+	return &v
 }
 
 func wholeNumber(v string) (*int64, error) {

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
+	"gangd/pkg/slurm/jobfield"
 )
 
 // ginfo is one call of the command.
@@ -196,9 +197,9 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 		t.rows = append(t.rows, []string{
 			n.Name, stateText(n),
 			fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs),
-			bytesText(n.MemoryUsed) + "/" + bytesText(n.MemoryBytes),
+			jobfield.BytesText(n.MemoryUsed) + "/" + jobfield.BytesText(n.MemoryBytes),
 			fmt.Sprintf("%d/%d", free, len(n.Cards)),
-			bytesText(used) + "/" + bytesText(total),
+			jobfield.BytesText(used) + "/" + jobfield.BytesText(total),
 			jobList(n.Jobs), nodeReason(n),
 		})
 	}
@@ -248,16 +249,16 @@ func cardSums(n *api.Node) (free int, used, total int64) {
 func nodeReason(n *api.Node) string {
 	reason := n.Reason
 	if user, at := n.Drained(); user != "" {
-		reason += fmt.Sprintf(" [%s@%s]", user, stamp(at))
+		reason += fmt.Sprintf(" [%s@%s]", user, jobfield.Stamp(at))
 	}
 	if !n.DrainBy.IsZero() {
-		reason += "; empty by " + stamp(n.DrainBy)
+		reason += "; empty by " + jobfield.Stamp(n.DrainBy)
 	}
 	if r := n.Reservation; r != nil {
 		if reason != "" {
 			reason += "; "
 		}
-		reason += "reservation " + r.Name + " until " + stamp(r.Until)
+		reason += "reservation " + r.Name + " until " + jobfield.Stamp(r.Until)
 	}
 	var since time.Time
 	switch n.State {
@@ -311,7 +312,7 @@ func (g *ginfo) cardTable(nodes []api.Node) *table {
 			c := &nodes[i].Cards[k]
 			states = append(states, c.State)
 			t.rows = append(t.rows, []string{nodes[i].Name, strconv.Itoa(c.Index), string(c.State), modelText(c.Model),
-				bytesText(c.VRAMBytes), bytesText(c.ReservedBytes), usedText(c.UsedBytes), bytesText(c.StrangersBytes),
+				jobfield.BytesText(c.VRAMBytes), jobfield.BytesText(c.ReservedBytes), usedText(c.UsedBytes), jobfield.BytesText(c.StrangersBytes),
 				utilization(c.Utilization), jobList(c.Jobs), c.Reason})
 		}
 	}
@@ -366,7 +367,7 @@ func usedText(bytes int64) string {
 	if bytes < 0 {
 		return "?"
 	}
-	return bytesText(bytes)
+	return jobfield.BytesText(bytes)
 }
 
 func utilization(percent int) string {
@@ -419,7 +420,7 @@ func partitionRow(p *api.Partition, nodes []api.Node) []string {
 	}
 	limit := "infinite"
 	if p.MaxTime > 0 {
-		limit = elapsed(p.MaxTime)
+		limit = jobfield.Elapsed(p.MaxTime)
 	}
 	return []string{name, "up", limit, fmt.Sprintf("%d/%d/%d/%d", alloc, idle, other, len(names)),
 		fmt.Sprintf("%d/%d", free, cards), hostlist.Compress(names)}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/client"
 	"gangd/pkg/slurm/jobfield"
@@ -21,7 +22,7 @@ func TestElapsed(t *testing.T) {
 		0: "0:00", 59 * time.Second: "0:59", 61 * time.Second: "1:01", time.Hour: "1:00:00",
 		25*time.Hour + time.Second: "1-01:00:01", -time.Second: "INVALID", 999 * time.Millisecond: "0:00",
 	} {
-		if got := elapsed(d); got != want {
+		if got := jobfield.Elapsed(d); got != want {
 			t.Errorf("elapsed(%v) = %q, want %q", d, got, want)
 		}
 	}
@@ -29,7 +30,7 @@ func TestElapsed(t *testing.T) {
 
 func TestBytesText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1K", 80 << 30: "80G", 23040 << 20: "22.5G", 1023 << 30: "1T", 1 << 40: "1T"} {
-		if got := bytesText(n); got != want {
+		if got := jobfield.BytesText(n); got != want {
 			t.Errorf("bytesText(%d) = %q, want %q", n, got, want)
 		}
 	}
@@ -77,9 +78,9 @@ func TestIndexRangesReadBack(t *testing.T) {
 			jobs = append(jobs, api.Job{JobID: int64(10 + i), ArrayJobID: 10, ArrayIndex: &set[i], ArrayLimit: 4, State: api.JobPending})
 		}
 		rows := (jobfield.Fold{ByReason: true}).Rows(jobs)
-		refs, err := parseRefs([]string{rowID(&rows[0])})
+		refs, err := parseRefs([]string{jobfield.ID(&rows[0])})
 		if err != nil || len(refs) != len(set) {
-			t.Fatalf("%s reads as %v (%v), want %v", rowID(&rows[0]), refs, err, set)
+			t.Fatalf("%s reads as %v (%v), want %v", jobfield.ID(&rows[0]), refs, err, set)
 		}
 	})
 }
@@ -147,12 +148,7 @@ func (w *tables) Write(p []byte) (int, error) {
 // nothing new is drawn without one.
 func TestWatchShowsEachChange(t *testing.T) {
 	c := fake.Small()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Stop()
-	t.Setenv("GANG_DIR", dir)
+	clitest.Serve(t, c)
 	g := &gqueue{}
 	if err := g.settle(NewGqueue().Flags()); err != nil {
 		t.Fatal(err)
@@ -185,11 +181,7 @@ func TestWatchShowsEachChange(t *testing.T) {
 // TestWatchEndsWithTheController: exit status 4, not a silent stop.
 func TestWatchEndsWithTheController(t *testing.T) {
 	c := fake.Small()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GANG_DIR", dir)
+	clitest.Serve(t, c)
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
 	go func() { done <- Run(NewGqueue(), []string{"--watch"}, w, &bytes.Buffer{}) }()
@@ -213,11 +205,7 @@ func TestClip(t *testing.T) {
 
 func TestFollowEventsGivesALineEach(t *testing.T) {
 	c := fake.Small()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GANG_DIR", dir)
+	clitest.Serve(t, c)
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
 	go func() {
@@ -328,7 +316,7 @@ func TestLinesAreEnough(t *testing.T) {
 func TestReasonOfADrainedNode(t *testing.T) {
 	at := fake.Now.Add(-time.Hour)
 	n := &api.Node{State: api.NodeDraining, Reason: "fan", DrainUser: "root", DrainTime: at, DrainBy: fake.Now}
-	if got, want := nodeReason(n), "fan [root@"+stamp(at)+"]; empty by "+stamp(fake.Now); got != want {
+	if got, want := nodeReason(n), "fan [root@"+jobfield.Stamp(at)+"]; empty by "+jobfield.Stamp(fake.Now); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -2,147 +2,257 @@ package cluster
 
 import (
 	"slices"
+	"strconv"
 	"strings"
-
-	"gangd/pkg/api"
 )
 
-// Constraint is a condition on the features of a node: names joined by & and |, where &
-// binds tighter, with parentheses.
+// Constraint is what --constraint says of the nodes of a gang, in Slurm's operators:
+// "a100&(ib|roce)" of each node, "[rack1|rack2]" of all of them the same one, "rack1*2" or
+// "[rack1*2&rack2*4]" of at least so many, each counted once.
 type Constraint struct {
-	feature string // of a leaf
-	any     bool   // of the others: one of the parts is enough
-	parts   []*Constraint
+	each   *Features   // of every node; nil: nothing
+	same   []*Features // one of these, of every node; nil: nothing
+	counts []Count
 }
 
-// ParseConstraint reads "a100&(ib|roce)". Empty text is no condition: nil.
+// Count is a condition that at least so many of a gang's nodes meet. A node counts for one
+// of several counts only.
+type Count struct {
+	Features *Features
+	Nodes    int
+}
+
+// Features is a condition on the features of a node: names joined by & and |, where & binds
+// tighter, with parentheses.
+type Features struct {
+	text    string // as it was written
+	feature string // of a leaf
+	any     bool   // of the others: one of the parts is enough
+	parts   []*Features
+}
+
+// String is the condition as it was written.
+func (f *Features) String() string { return f.text }
+
+// Met reports whether a node with these features meets the condition. None is met by all.
+func (f *Features) Met(features []string) bool {
+	if f == nil {
+		return true
+	}
+	if f.parts == nil {
+		return slices.Contains(features, f.feature)
+	}
+	for _, part := range f.parts {
+		if part.Met(features) == f.any {
+			return f.any
+		}
+	}
+	return !f.any
+}
+
+func (f *Features) names(out []string) []string {
+	if f == nil {
+		return out
+	}
+	if f.parts == nil && !slices.Contains(out, f.feature) {
+		out = append(out, f.feature)
+	}
+	for _, part := range f.parts {
+		out = part.names(out)
+	}
+	return out
+}
+
+// Met reports whether a node with these features may be one of the gang's.
+func (c *Constraint) Met(features []string) bool {
+	if c == nil {
+		return true
+	}
+	return c.each.Met(features) && (c.same == nil || slices.ContainsFunc(c.same, func(f *Features) bool { return f.Met(features) }))
+}
+
+// Names lists the features that are named, in order, each once.
+func (c *Constraint) Names() (out []string) {
+	if c == nil {
+		return nil
+	}
+	out = c.each.names(out)
+	for _, f := range c.same {
+		out = f.names(out)
+	}
+	for _, n := range c.counts {
+		out = n.Features.names(out)
+	}
+	return out
+}
+
+// Nodes is how many nodes are counted in all: no gang that meets it has fewer.
+func (c *Constraint) Nodes() (sum int) {
+	if c != nil {
+		for _, n := range c.counts {
+			sum += n.Nodes
+		}
+	}
+	return sum
+}
+
+// joint: it says something of the nodes together, not only of each by itself.
+func (c *Constraint) joint() bool { return c != nil && (c.same != nil || c.counts != nil) }
+
+// ways are the constraint without alternatives, one for each of them in the order written.
+func (c *Constraint) ways() []*Constraint {
+	if c == nil || c.same == nil {
+		return []*Constraint{c}
+	}
+	out := make([]*Constraint, len(c.same))
+	for i, f := range c.same {
+		each := f
+		if c.each != nil {
+			each = &Features{text: f.text, parts: []*Features{c.each, f}}
+		}
+		out[i] = &Constraint{each: each, counts: c.counts}
+	}
+	return out
+}
+
+// ParseConstraint reads Slurm's words for it. Empty text is no condition: nil.
 func ParseConstraint(text string) (*Constraint, error) {
 	p := constraintParser{text: text}
 	if p.peek() == 0 {
 		return nil, nil
 	}
-	c, err := p.any()
+	t, err := p.any()
 	if err != nil {
 		return nil, err
 	}
 	if p.peek() != 0 {
 		return nil, p.fail("'&', '|' or the end")
 	}
-	return c, nil
+	return p.constraint(t)
 }
 
-// Met reports whether a node with these features meets the condition.
-func (c *Constraint) Met(features []string) bool {
-	if c == nil {
-		return true
+// What the texts of strangers may cost: recursion, and subsets of counts that a layout goes
+// through.
+const (
+	maxConstraintDepth = 32
+	maxAlternatives    = 64
+	maxCounts          = 6
+)
+
+// term is what the parser makes of a piece: a condition on one node, or one that speaks of
+// the nodes together, which may only stand at the top.
+type term struct {
+	*Features
+	count   int     // of a counted one
+	bracket *term   // what stands in brackets
+	parts   []*term // of a list
+	at      int     // where it begins
+}
+
+// joint reports whether anything in it speaks of nodes together, and gives the first.
+func (t *term) joint() *term {
+	if t.count > 0 || t.bracket != nil {
+		return t
 	}
-	if c.parts == nil {
-		return slices.Contains(features, c.feature)
-	}
-	for _, part := range c.parts {
-		if part.Met(features) == c.any {
-			return c.any
+	for _, part := range t.parts {
+		if j := part.joint(); j != nil {
+			return j
 		}
 	}
-	return !c.any
+	return nil
 }
 
-// Names lists the features that are named, in order, each once.
-func (c *Constraint) Names() []string {
-	if c == nil {
-		return nil
+// constraint takes apart what stands at the top.
+func (p *constraintParser) constraint(t *term) (*Constraint, error) {
+	c := &Constraint{}
+	terms := []*term{t}
+	if t.parts != nil && !t.any {
+		terms = t.parts
 	}
-	if c.parts == nil {
-		return []string{c.feature}
-	}
-	var out []string
-	for _, part := range c.parts {
-		for _, name := range part.Names() {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
+	var each []*Features
+	bracketed := false
+	for _, one := range terms {
+		switch {
+		case one.bracket != nil && bracketed:
+			return nil, p.wrong(one, "only one pair of brackets is possible", "join what is in them")
+		case one.bracket != nil:
+			bracketed = true
+			if err := p.inBrackets(c, one.bracket); err != nil {
+				return nil, err
 			}
+		case one.count > 0:
+			c.counts = append(c.counts, Count{one.Features, one.count})
+		case one.joint() != nil:
+			return nil, p.wrong(one.joint(), "a count and brackets can't be an alternative or stand in parentheses",
+				"join them to the rest by &, or write alternatives in brackets, such as [rack1|rack2]")
+		default:
+			each = append(each, one.Features)
 		}
 	}
-	return out
-}
-
-// maxConstraintDepth bounds the recursion: the text comes from anybody.
-const maxConstraintDepth = 32
-
-type constraintParser struct {
-	text  string
-	at    int
-	depth int
-}
-
-func (p *constraintParser) any() (*Constraint, error) { return p.list('|', true, p.all) }
-func (p *constraintParser) all() (*Constraint, error) { return p.list('&', false, p.leaf) }
-
-func (p *constraintParser) list(sep byte, any bool, part func() (*Constraint, error)) (*Constraint, error) {
-	first, err := part()
-	if err != nil || p.peek() != sep {
-		return first, err
+	if len(c.counts) > maxCounts {
+		return nil, p.wrong(t, "more than "+strconv.Itoa(maxCounts)+" counts", "count fewer features")
 	}
-	c := &Constraint{any: any, parts: []*Constraint{first}}
-	for p.peek() == sep {
-		p.at++
-		next, err := part()
-		if err != nil {
-			return nil, err
+	switch len(each) {
+	case 0:
+	case 1:
+		c.each = each[0]
+	default:
+		c.each = &Features{text: p.text, parts: each}
+	}
+	return c, p.oneCount(c, bracketed, t)
+}
+
+// oneCount refuses what Slurm would never find nodes for: counts beside each other are
+// written in brackets, so that nobody takes "a*1&b*1" for one node with both.
+func (p *constraintParser) oneCount(c *Constraint, bracketed bool, t *term) error {
+	outside := 0
+	for _, one := range append([]*term{t}, t.parts...) {
+		if one.count > 0 {
+			outside++
 		}
-		c.parts = append(c.parts, next)
 	}
-	return c, nil
+	if outside > 1 || outside == 1 && bracketed && len(c.counts) > 1 {
+		var parts []string
+		for _, n := range c.counts {
+			parts = append(parts, n.Features.text+"*"+strconv.Itoa(n.Nodes))
+		}
+		return p.wrong(t, "several counts stand together in brackets", "write ["+strings.Join(parts, "&")+"]")
+	}
+	return nil
 }
 
-func (p *constraintParser) leaf() (*Constraint, error) {
-	if p.peek() == '(' {
-		return p.group()
+// inBrackets takes apart alternatives joined by |, or counts joined by &.
+func (p *constraintParser) inBrackets(c *Constraint, t *term) error {
+	terms := []*term{t}
+	if t.parts != nil {
+		terms = t.parts
 	}
-	from := p.at
-	for p.at < len(p.text) && !strings.ContainsRune("&|()[]*!, \t", rune(p.text[p.at])) {
-		p.at++
+	counted := 0
+	for _, one := range terms {
+		if one.count > 0 {
+			counted++
+		} else if j := one.joint(); j != nil {
+			return p.wrong(j, "a count and brackets can't stand inside of brackets so", "write [rack1*2&rack2*4] or [rack1|rack2]")
+		}
 	}
-	if p.at == from {
-		return nil, p.fail("a feature")
+	switch {
+	case counted == 0 && t.parts != nil && !t.any:
+		return p.wrong(t, "in brackets & joins counts", "write "+t.text+" without brackets, or a count behind each feature, such as [rack1*2&rack2*4]")
+	case counted == 0:
+		if len(terms) > maxAlternatives {
+			return p.wrong(t, "more than "+strconv.Itoa(maxAlternatives)+" alternatives", "name fewer")
+		}
+		for _, one := range terms {
+			c.same = append(c.same, one.Features)
+		}
+		return nil
+	case counted < len(terms):
+		return p.wrong(t, "in brackets each feature has a count or none has", "write a count behind each, such as [rack1*2&rack2*4]")
+	case t.any && t.parts != nil:
+		return p.wrong(t, "counts in brackets are joined by &", "write alternatives without counts, such as [rack1|rack2]")
 	}
-	return &Constraint{feature: p.text[from:p.at]}, nil
-}
-
-func (p *constraintParser) group() (*Constraint, error) {
-	if p.depth++; p.depth > maxConstraintDepth {
-		return nil, api.Errorf(api.CodeInvalid, "constraint %q: more than %d parentheses inside each other", p.text, maxConstraintDepth)
+	for _, one := range terms {
+		c.counts = append(c.counts, Count{one.Features, one.count})
 	}
-	p.at++
-	c, err := p.any()
-	if err != nil {
-		return nil, err
-	}
-	if p.peek() != ')' {
-		return nil, p.fail("')'")
-	}
-	p.at++
-	p.depth--
-	return c, nil
-}
-
-// peek skips blanks and gives the next byte, 0 at the end.
-func (p *constraintParser) peek() byte {
-	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\t') {
-		p.at++
-	}
-	if p.at == len(p.text) {
-		return 0
-	}
-	return p.text[p.at]
-}
-
-func (p *constraintParser) fail(want string) error {
-	found := "the end"
-	if p.at < len(p.text) {
-		found = "'" + p.text[p.at:p.at+1] + "'"
-	}
-	err := api.Errorf(api.CodeInvalid, "constraint %q: %s expected at column %d, found %s", p.text, want, p.at+1, found)
-	err.Hint = "write features joined by & and |, such as a100&(ib|roce)"
-	return err
+	return nil
 }

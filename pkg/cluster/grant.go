@@ -279,6 +279,9 @@ func shape(s *api.Spec, partitions []string) string {
 	if s.Reservation != "" {
 		fmt.Fprintf(&b, " in %q", s.Reservation)
 	}
+	if s.Prefer != "" {
+		fmt.Fprintf(&b, " rather %q", s.Prefer)
+	}
 	fmt.Fprintf(&b, " %q %q %q", strings.ToLower(s.GPUType), s.MinCompute, s.Constraint)
 	for _, list := range [][]string{partitions, s.NodeList, s.Exclude} {
 		sorted := slices.Sorted(slices.Values(list))

@@ -12,19 +12,27 @@ import (
 // spec, card types lowered, the constraint parsed. It remembers what it found out about
 // card models and is not safe for concurrent use.
 type Need struct {
-	Ask         *Ask
-	Parts       []*Need // of a gang with roles, else nil; then only Ask, Size and Exclusive speak of the whole
-	Size        int
-	CPUs        int   // per rank
-	Memory      int64 // per rank
-	NodeMemory  int64 // per member
-	Cards       int   // per rank
-	NodeCards   int   // per member
-	VRAM        int64 // per card
-	Share       bool
-	Exclusive   bool
+	Ask        *Ask
+	Parts      []*Need // of a gang with roles, else nil; then only Ask, Size and Exclusive speak of the whole
+	Size       int
+	CPUs       int   // per rank
+	Memory     int64 // per rank
+	NodeMemory int64 // per member
+	Cards      int   // per rank
+	NodeCards  int   // per member
+	VRAM       int64 // per card
+	Share      bool
+	Exclusive  bool
+	// Ways are the asks any one of which is enough, where the constraint says something of the
+	// nodes together: its alternatives in the order written, or the one with its counts. Nil:
+	// the ask itself is all.
+	Ways []*Need
+	// Soft are those of --prefer, which come before Ways for a gang that can start now.
+	Soft        []*Need
+	Counts      []Count  // of a way; nil: none
 	types       []string // lower case, any of them is enough; empty: every card
 	constraint  *Constraint
+	prefer      *Constraint
 	compute     int             // least compute capability, 0: any
 	models      map[string]bool // does a model match types
 	only, never []string        // node names, sorted
@@ -58,7 +66,65 @@ func NewNeed(ask *Ask) (*Need, error) {
 		}
 	}
 	d.compute = compute(s.MinCompute)
-	return d, nil
+	return d, d.ways(s.Prefer)
+}
+
+// ways sets Ways and Soft. A gang with roles has them in its parts.
+func (d *Need) ways(prefer string) error {
+	var err error
+	if d.prefer, err = ParseConstraint(prefer); err != nil || d.Parts != nil {
+		return err
+	}
+	if d.constraint.joint() || d.prefer != nil {
+		d.Ways = d.waysOf(d.constraint)
+	}
+	if d.prefer != nil {
+		d.Soft = d.waysOf(d.prefer)
+	}
+	return nil
+}
+
+func (d *Need) waysOf(c *Constraint) []*Need {
+	var out []*Need
+	for _, way := range c.ways() {
+		w := *d
+		w.Ways, w.Soft, w.constraint = nil, nil, way
+		if way != nil {
+			w.Counts = way.counts
+		}
+		out = append(out, &w)
+	}
+	return out
+}
+
+// Packed reports whether how many ranks each node holds is not enough to place the ask: one
+// with roles, or one that counts its nodes.
+func (d *Need) Packed() bool { return d.Parts != nil || d.Counts != nil }
+
+// Marks are the counts, by bit, that a node would count for.
+func (d *Need) Marks(n *Node) (bits uint) {
+	for i, c := range d.Counts {
+		if c.Features.Met(n.Features) {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// Way is the alternative that a way stands for, as it was written; empty: there is one only.
+func (d *Need) Way() string {
+	if d.constraint == nil || d.constraint.each == nil {
+		return ""
+	}
+	return d.constraint.each.text
+}
+
+// Prefers reports whether a node has what --prefer names; without it all have.
+func (d *Need) Prefers(n *Node) bool { return d.prefer.Met(n.Features) }
+
+// Names lists the features that the constraint names, and those that are only preferred.
+func (d *Need) Names() (required, preferred []string) {
+	return d.constraint.Names(), d.prefer.Names()
 }
 
 // WantsCards reports whether any card is asked for.
@@ -243,7 +309,8 @@ func (d *Need) Free(n *Node) int {
 
 // Waste says what placing on a node would cost later asks; smaller is better.
 type Waste struct {
-	Price int64 // what the caller adds; decides before anything else
+	wish  int   // 1: without the features that are preferred; decides before anything else
+	Price int64 // what the caller adds
 	idle  int   // card nodes used by an ask without cards: 1 + the cards left idle beside it
 	vram  int64 // of the largest card taken: the lowest model that is enough goes first
 	fresh int   // whole cards opened by a sharing gang
@@ -253,7 +320,7 @@ type Waste struct {
 
 // Compare orders by cost.
 func (w Waste) Compare(o Waste) int {
-	return cmp.Or(cmp.Compare(w.Price, o.Price), cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram), cmp.Compare(w.fresh, o.fresh),
+	return cmp.Or(cmp.Compare(w.wish, o.wish), cmp.Compare(w.Price, o.Price), cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram), cmp.Compare(w.fresh, o.fresh),
 		cmp.Compare(w.cards, o.cards), cmp.Compare(w.cpus, o.cpus))
 }
 
@@ -261,6 +328,9 @@ func (w Waste) Compare(o Waste) int {
 func (d *Need) WasteOf(n *Node, ranks int) Waste {
 	u := n.use()
 	w := Waste{cpus: n.CPUs - u.cpus - ranks*d.CPUs}
+	if d.prefer != nil && !d.prefer.Met(n.Features) {
+		w.wish = 1
+	}
 	if !d.WantsCards() {
 		if len(n.Cards) > 0 {
 			w.idle = 1 + u.open

@@ -17,7 +17,9 @@ func roleSpec(s *api.Spec, r *api.Role) *api.Spec {
 	part.Roles, part.Size = nil, r.Count
 	part.CPUsPerRank, part.MemoryPerRank = r.CPUsPerRank, r.MemoryPerRank
 	part.GPUsPerRank, part.GPUType, part.VRAMBytes = r.GPUsPerRank, r.GPUType, r.VRAMBytes
-	part.Constraint = r.Constraint
+	if part.Constraint = r.Constraint; r.Constraint != s.Constraint {
+		part.Prefer = "" // it would be taken instead of what the role asks for itself
+	}
 	return &part
 }
 

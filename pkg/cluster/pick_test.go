@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,13 +108,25 @@ func TestConstraint(t *testing.T) {
 			t.Errorf("%q on %q: want %t, %v", tt.text, tt.features, tt.want, err)
 		}
 	}
-	const hint = "; write features joined by & and |, such as a100&(ib|roce)"
+	const hint = "; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2"
 	for _, tt := range []struct{ text, want string }{
 		{"a&", `constraint "a&": a feature expected at column 3, found the end` + hint},
 		{"a b", `constraint "a b": '&', '|' or the end expected at column 3, found 'b'` + hint},
 		{"(a", `constraint "(a": ')' expected at column 3, found the end` + hint},
-		{"[a|b]", `constraint "[a|b]": a feature expected at column 1, found '['` + hint},
-		{"a*2", `constraint "a*2": '&', '|' or the end expected at column 2, found '*'` + hint},
+		{"[a|b", `constraint "[a|b": ']' expected at column 5, found the end` + hint},
+		{"a*", `constraint "a*": a number of nodes from 1 to 65536 expected at column 3, found the end` + hint},
+		{"a*0", `constraint "a*0": a number of nodes from 1 to 65536 expected at column 3, found '0'` + hint},
+		{"a*2*3", `constraint "a*2*3": '&', '|' or the end expected at column 4, found '*'` + hint},
+		{"[a|b]*3", `constraint "[a|b]*3": '&', '|' or the end expected at column 6, found '*'` + hint},
+		{"[a|b]&[c|d]", `constraint "[a|b]&[c|d]": only one pair of brackets is possible (column 7); join what is in them`},
+		{"a|b*2", `constraint "a|b*2": a count and brackets can't be an alternative or stand in parentheses (column 3); join them to the rest by &, or write alternatives in brackets, such as [rack1|rack2]`},
+		{"a*1&b*2", `constraint "a*1&b*2": several counts stand together in brackets (column 1); write [a*1&b*2]`},
+		{"[a*1&b*2]&c*1", `constraint "[a*1&b*2]&c*1": several counts stand together in brackets (column 1); write [a*1&b*2&c*1]`},
+		{"[a&b]", `constraint "[a&b]": in brackets & joins counts (column 2); write a&b without brackets, or a count behind each feature, such as [rack1*2&rack2*4]`},
+		{"[a*2&b]", `constraint "[a*2&b]": in brackets each feature has a count or none has (column 2); write a count behind each, such as [rack1*2&rack2*4]`},
+		{"[a*2|b*2]", `constraint "[a*2|b*2]": counts in brackets are joined by & (column 2); write alternatives without counts, such as [rack1|rack2]`},
+		{"[a|[b|c]]", `constraint "[a|[b|c]]": a count and brackets can't stand inside of brackets so (column 4); write [rack1*2&rack2*4] or [rack1|rack2]`},
+		{"[a*1&b*1&c*1&d*1&e*1&f*1&g*1]", `constraint "[a*1&b*1&c*1&d*1&e*1&f*1&g*1]": more than 6 counts (column 1); count fewer features`},
 		{strings.Repeat("(", 40), `constraint "` + strings.Repeat("(", 40) + `": more than 32 parentheses inside each other`},
 	} {
 		if _, err := ParseConstraint(tt.text); err == nil || err.Error() != tt.want {
@@ -122,8 +135,40 @@ func TestConstraint(t *testing.T) {
 	}
 }
 
+// TestJointConstraint: what is said of the nodes together is taken apart into its ways.
+func TestJointConstraint(t *testing.T) {
+	for _, tt := range []struct{ text, ways, names string }{
+		{"a", "a", "a"}, {"a,b", "a,b", "a b"}, {"[a]", "a", "a"}, {"[a|b|c]", "a or b or c", "a b c"}, {"g&[a|b]", "a (g) or b (g)", "g a b"},
+		{"[a|b],g", "a (g) or b (g)", "g a b"}, {"[(a&g)|b&h]", "a&g or b&h", "a g b h"}, {"a*3", "anywhere 3 a", "a"}, {"(a|b)*2", "anywhere 2 a|b", "a b"},
+		{"g&a*3", "g 3 a", "g a"}, {"[a*2&(b|c)*4]", "anywhere 2 a 4 b|c", "a b c"}, {"[a|b]&c*2", "a 2 c or b 2 c", "a b c"}, {"[a*2]", "anywhere 2 a", "a"},
+	} {
+		c, err := ParseConstraint(tt.text)
+		if err != nil {
+			t.Errorf("%q: %v", tt.text, err)
+			continue
+		}
+		var ways []string
+		for _, w := range c.ways() {
+			text := "anywhere"
+			if w.each != nil {
+				text = w.each.String()
+				if c.each != nil && c.same != nil {
+					text += " (" + c.each.String() + ")"
+				}
+			}
+			for _, n := range w.counts {
+				text += " " + strconv.Itoa(n.Nodes) + " " + n.Features.String()
+			}
+			ways = append(ways, text)
+		}
+		if got := strings.Join(ways, " or "); got != tt.ways || strings.Join(c.Names(), " ") != tt.names {
+			t.Errorf("%q: ways %q, want %q; names %q", tt.text, got, tt.ways, c.Names())
+		}
+	}
+}
+
 func FuzzParseConstraint(f *testing.F) {
-	for _, s := range []string{"a&(b|c)", "((", "a|", "a&b&c|d", "\x00"} {
+	for _, s := range []string{"a&(b|c)", "((", "a|", "a&b&c|d", "\x00", "[a|b]&g", "g,[a*2&(b|c)*4]", "a*3", "[a|[b", "a*2|b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -133,6 +178,11 @@ func FuzzParseConstraint(f *testing.F) {
 		}
 		if !c.Met(c.Names()) {
 			t.Fatalf("%q is not met by all its features %q", text, c.Names())
+		}
+		for _, w := range c.ways() {
+			if w.same != nil || !w.Met(c.Names()) || w.Nodes() != c.Nodes() {
+				t.Fatalf("%q: a way that counts %d nodes, all %d", text, w.Nodes(), c.Nodes())
+			}
 		}
 	})
 }

@@ -126,6 +126,7 @@ var settingRows = []row{
 	{"shared_vram_grace", atLeast(0), "", "A rank over its VRAM on a shared card is stopped after so long."},
 	{"preempt_min_run", atLeast(0), "", "A gang is not preempted before it has run so long."},
 	{"invalid_dependency", oneOf("cancel", "wait"), "", "A job whose dependency can never be met ends, or stays for a person to look at; `--kill-on-invalid-dep` says it for one job."},
+	{"ports", portRange, "", "FIRST-LAST: out of them `--resv-ports` of grun and gsubmit gives ports that no other step or gang on the same nodes is told (`GANG_PORTS`). They should be free of services and outside the ephemeral range. Empty: none."},
 	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long; a submission that is repeated with the key of one gives its id."},
 	{"history_keep", atLeast(0), "", "Ended jobs, and events of nodes, are forgotten so long after their end. `off`: they are not for their age."},
 	{"history_jobs", between(0, 1<<40), "", "So many of the jobs that ended last are kept, older ones are forgotten. `0`: no limit. A job takes 3 to 4 kB."},

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gangd/pkg/api"
 )
 
 // check says what is wanted of a value that converted; nil accepts all.
@@ -25,6 +27,14 @@ var nameRE = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // nameOK holds for names of nodes: they become parts of paths and of certificates.
 func nameOK(s string) bool { return nameRE.MatchString(s) && !strings.Contains(s, "..") }
+
+func portRange(v any) error {
+	_, err := api.ParsePortRange(v.(string))
+	if err != nil {
+		return errors.New("want FIRST-LAST, both from 1024 to 65535, such as 12000-12999, or an empty string for none")
+	}
+	return nil
+}
 
 const wantPartition = "want 1 to 63 of a-z A-Z 0-9 . _ - that begin and end with a letter or digit"
 

@@ -28,27 +28,28 @@ func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, m
 	})
 }
 
-func holder(admin bool) string {
-	if admin {
-		return gang.HeldAdmin
-	}
-	return gang.HeldUser
+// asAdmin: the hold is one that only admins may release.
+func asAdmin(as string, who Caller, owner uint32) bool {
+	return who.Admin && as != api.HoldUser && (as == api.HoldAdmin || who.UID != owner)
 }
 
 // Act does hold, release, requeue or requeue-hold to each job that a query selects.
-func (e *Engine) Act(ctx context.Context, action string, q *api.JobQuery, who Caller, may Allowed) (*api.CancelReply, error) {
-	return e.each(ctx, action, q, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, who Caller, may Allowed) (*api.CancelReply, error) {
+	return e.each(ctx, action, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		var ev gang.Event
-		admin := who.Admin && who.UID != j.UID
+		admin := asAdmin(r.As, who, j.UID)
 		switch action {
 		case "hold":
-			ev = gang.Hold{Job: j.ID, Admin: admin}
+			ev = gang.Hold{Job: j.ID, Admin: admin, Lower: who.Admin && r.As == api.HoldUser}
 		case "release":
 			ev = gang.Release{Job: j.ID, Admin: who.Admin}
 		case "requeue":
 			ev = gang.Requeue{Job: j.ID, By: who.User}
 		case "requeue-hold":
-			ev = gang.Requeue{Job: j.ID, By: who.User, Hold: holder(admin)}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Hold: gang.HeldUser}
+			if admin {
+				ev = gang.Requeue{Job: j.ID, By: who.User, Hold: gang.HeldAdmin}
+			}
 		}
 		_, err := e.Do(ctx, ev)
 		return api.CancelResult{Error: asError(err)}

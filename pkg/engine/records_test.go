@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestHistoryOfMemoryAndStore(t *testing.T) {
 func TestRequeueHold(t *testing.T) {
 	r := newRig(t, memstore.New())
 	id := r.submit("", spec(1))
-	reply, err := r.Act(t.Context(), "requeue-hold", new(byID(id)), me, anyone)
+	reply, err := r.Act(t.Context(), "requeue-hold", &api.ActionRequest{JobQuery: byID(id)}, me, anyone)
 	if err != nil || reply.Results[0].Error != nil {
 		t.Fatalf("%v %+v", err, reply)
 	}
@@ -136,5 +137,40 @@ func TestTaken(t *testing.T) {
 	}
 	if cpus, cards := taken(s, slots, "n1"); cpus != 4 || cards != 2 {
 		t.Error(cpus, cards)
+	}
+}
+
+// Whose a hold is, and who may release it.
+func TestWhoseHoldItIs(t *testing.T) {
+	r := newRig(t, memstore.New())
+	id := r.submit("", spec(1))
+	root := Caller{UID: 0, User: "root", Admin: true}
+	for i, c := range []struct {
+		action, as string
+		who        Caller
+		held, err  string
+	}{
+		{"hold", "", me, "user", ""},
+		{"hold", api.HoldAdmin, me, "user", ""}, // who is none can not
+		{"hold", "", root, "admin", ""},
+		{"release", "", me, "admin", fmt.Sprintf("job %d is held by an admin", id)},
+		{"hold", api.HoldUser, me, "admin", ""}, // and can not take it away so
+		{"hold", api.HoldUser, root, "user", ""},
+		{"release", "", me, "", ""},
+		{"hold", api.HoldAdmin, Caller{UID: me.UID, User: me.User, Admin: true}, "admin", ""}, // his own job
+		{"release", "", root, "", ""},
+		{"requeue-hold", api.HoldUser, root, "user", ""},
+	} {
+		reply, err := r.Act(t.Context(), c.action, &api.ActionRequest{JobQuery: byID(id), As: c.as}, c.who, anyone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		if e := reply.Results[0].Error; e != nil {
+			said = e.Message
+		}
+		if held := r.view.job(id).Held; held != c.held || said != c.err {
+			t.Errorf("%d: %s by %s: held by %q, %q; want %q, %q", i, c.action, c.who.User, held, said, c.held, c.err)
+		}
 	}
 }

@@ -30,10 +30,12 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
-	out.RanksPerNode, out.NodeList, out.Exclude, out.Constraint = spec.RanksPerNode, spec.NodeList, spec.Exclude, spec.Constraint
+	out.RanksPerNode, out.NodeList, out.Exclude = spec.RanksPerNode, spec.NodeList, spec.Exclude
+	current := gang.SpecOf(j)
+	out.Constraint, out.Prefer = current.Constraint, current.Prefer
 	out.Reservation, out.Switches = spec.Reservation, spec.Switches
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
-	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, gang.CommentOf(j), spec.Roles
+	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, spec.Nice, gang.CommentOf(j), current.Roles
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
 	out.StdOut, out.StdErr, out.StdIn = outputPattern(spec), spec.Error, spec.Input
 	out.Dependency, out.Ranks = j.Waits, []api.Rank{}

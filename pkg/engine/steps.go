@@ -33,6 +33,10 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 	defer until.Stop()
 	for {
 		changed := e.freed.watch(j.ID)
+		var others <-chan struct{} // ports are everybody's
+		if r.Ask.Ports != 0 {
+			others = e.freed.watch(anyJob)
+		}
 		out, err := e.Do(ctx, ev)
 		if err == nil {
 			return e.stepReply(j.ID, out.Step)
@@ -42,6 +46,7 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 		}
 		select {
 		case <-changed:
+		case <-others:
 		case <-until.C:
 			return nil, err
 		case <-ctx.Done():
@@ -80,6 +85,8 @@ func checkStep(a *api.StepAsk) error {
 		return bad("at most %d nodes is below at least %d", a.MaxNodes, a.MinNodes)
 	case cards > 1:
 		return bad("give one of GPUs, GPUs per task, GPUs per node")
+	case a.Ports < api.PortEach:
+		return bad("%d ports: want a number from 0, or %d for one each", a.Ports, api.PortEach)
 	case len(a.Name) > 1024 || len(a.Command) > 4096 || len(a.Client) > 512:
 		return bad("name, command or client of a step is too long")
 	}
@@ -93,7 +100,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 		return nil, api.Errorf(api.CodeStaleEpoch, "job %d has been stopped meanwhile", id)
 	}
 	out := &api.StepReply{SchemaVersion: api.SchemaVersion, JobID: id, Epoch: j.Epoch, StepID: s.ID, Secret: s.Secret,
-		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Allocation: e.allocation(j)}
+		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Ports: api.PortList(s.Ports), Allocation: e.allocation(j)}
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		if p.Member >= len(out.Allocation.Nodes) {
@@ -354,6 +361,9 @@ type freed struct {
 	on map[int64]chan struct{}
 }
 
+// anyJob is watched by who waits for what a step or a gang of any job may give back.
+const anyJob = 0
+
 // watch gives a channel that is closed at the next change of the job.
 func (f *freed) watch(job int64) <-chan struct{} {
 	f.mu.Lock()
@@ -370,10 +380,16 @@ func (f *freed) watch(job int64) <-chan struct{} {
 func (f *freed) wake(jobs []*gang.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, j := range jobs {
-		if ch := f.on[j.ID]; ch != nil {
+	wake := func(id int64) {
+		if ch := f.on[id]; ch != nil {
 			close(ch)
-			delete(f.on, j.ID)
+			delete(f.on, id)
 		}
+	}
+	for _, j := range jobs {
+		wake(j.ID)
+	}
+	if len(jobs) > 0 {
+		wake(anyJob)
 	}
 }

@@ -82,10 +82,17 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", s.MinRun, most),
 			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
 	}
-	if _, err := cluster.ParseConstraint(s.Constraint); err != nil {
+	if err := checkConstraints(s); err != nil {
 		return nil, nil, err
 	}
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
+		return nil, nil, err
+	}
+	ranks := s.Size
+	if s.RanksPerNode > 0 {
+		ranks = min(ranks, s.RanksPerNode)
+	}
+	if err := gang.CheckPorts(&e.opt.Settings, s.Ports, ranks); err != nil {
 		return nil, nil, err
 	}
 	nodes := e.resources()
@@ -108,6 +115,20 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, warnings, nil
+}
+
+// checkConstraints refuses what can't be read, also while no node is known.
+func checkConstraints(s *api.Spec) error {
+	texts := []string{s.Constraint, s.Prefer}
+	for i := range s.Roles {
+		texts = append(texts, s.Roles[i].Constraint)
+	}
+	for _, text := range texts {
+		if _, err := cluster.ParseConstraint(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchDefaults fills in what the partition says of watchdogs for jobs that do not say.
@@ -219,6 +240,8 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("the script is empty")
 	case len(s.Script) > api.MaxScriptBytes:
 		return api.Errorf(api.CodeTooLarge, "the script has %d bytes, at most %d are accepted", len(s.Script), api.MaxScriptBytes)
+	case s.Ports < api.PortEach:
+		return bad("%d ports: want a number from 0, or %d for one each", s.Ports, api.PortEach)
 	case !strings.HasPrefix(s.WorkDir, "/"):
 		return bad("work_dir %q is not absolute", s.WorkDir)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):

@@ -41,7 +41,7 @@ func sayable(s string) bool {
 func checkUpdate(r *api.UpdateRequest, who Caller) error {
 	switch {
 	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Deadline == nil && r.Partition == nil &&
-		r.ArrayLimit == nil && r.Dependency == nil && r.Comment == nil && r.Message == nil:
+		r.Constraint == nil && r.Prefer == nil && r.ArrayLimit == nil && r.Dependency == nil && r.Comment == nil && r.Message == nil:
 		return api.Errorf(api.CodeInvalid, "nothing to change was given")
 	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
 		return api.Errorf(api.CodeInvalid, "name %q is empty or has control characters", *r.Name)
@@ -68,14 +68,24 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 
 // updateOf resolves a request for one job.
 func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
-	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, Constraint: r.Constraint, Prefer: r.Prefer, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
 	if r.Nice != nil {
 		ev.Priority = new(-*r.Nice)
 	}
 	if ev.Priority != nil && *ev.Priority > j.Priority && !who.Admin && *ev.Priority > 0 {
 		return nil, api.Errorf(api.CodePermission, "only an admin may raise the priority of job %d above 0", j.ID)
 	}
-	s := *j.Spec
+	changed := *j
+	if r.Constraint != nil {
+		changed.Constraint = r.Constraint
+	}
+	if r.Prefer != nil {
+		changed.Prefer = r.Prefer
+	}
+	s := *gang.SpecOf(&changed)
+	if err := checkConstraints(&s); err != nil {
+		return nil, err
+	}
 	s.Partition = j.Partition
 	if r.Partition != nil {
 		s.Partition = *r.Partition
@@ -99,6 +109,8 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 	}
 	if r.Partition != nil {
 		ev.Partition = new(strings.Join(parts, ","))
+	}
+	if r.Partition != nil || r.Constraint != nil || r.Prefer != nil {
 		if nodes := e.resources(); len(nodes) > 0 {
 			if err := sched.Unsatisfiable(nodes, &e.opt.Policy, cluster.AskOf(&s, parts)); err != nil {
 				return nil, err
@@ -119,7 +131,7 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 	if j.UID != who.UID {
 		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User)
 	}
-	s := *j.Spec
+	s := *gang.SpecOf(j)
 	// What it waited for is over, and so is the moment it was to begin at; a deadline may be.
 	s.Dependency, s.Hold, s.Name, s.Partition = nil, false, j.Name, j.Partition
 	s.Begin, s.Deadline = time.Time{}, j.Deadline

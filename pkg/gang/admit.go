@@ -28,6 +28,10 @@ func (w *World) reserve(ev Reserve) Outcome {
 	if err != nil {
 		return refused(err)
 	}
+	ports, err := w.gangPorts(e.job, members)
+	if err != nil {
+		return w.shortOfPorts(e, err)
+	}
 	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
 	j := w.edit(e)
 	if j.Epoch == 0 || !fault.Is(fault.EpochReused) {
@@ -35,7 +39,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	}
 	j.ReservedAt, j.CutTo = w.now.Wall, ev.Limit
 	j.BackoffUntil = time.Time{}
-	j.Members = members
+	j.Members, j.Ports = members, ports
 	for i := range j.Ranks {
 		j.Ranks[i] = Rank{State: api.RankReserved, Slot: ev.Slots[i]}
 	}
@@ -255,7 +259,7 @@ func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int)
 			}
 			w.free(h, key)
 		} else {
-			w.leave(h, Left{MemberKey: key, Text: "rolled back: " + text})
+			w.leave(h, Left{MemberKey: key, Text: "rolled back: " + text, Ports: j.Ports})
 		}
 	}
 	w.emitJob(j, api.Event{Type: api.EventRolledBack, Nodes: avoid, Text: text})
@@ -276,7 +280,7 @@ func (w *World) block(e *entry, avoid []string) {
 	for i := range j.Ranks {
 		w.editRank(e, i).State = api.RankBlocked
 	}
-	j.Members, j.Drain, j.ReservedAt = nil, nil, time.Time{}
+	j.Members, j.Ports, j.Drain, j.ReservedAt = nil, nil, nil, time.Time{}
 	j.Eligible, j.Avoid, j.CutTo = w.now.Wall, avoid, 0
 	j.NextStep = 0
 	w.armDeadline(e)

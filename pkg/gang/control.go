@@ -107,7 +107,7 @@ func (w *World) hold(ev Hold) Outcome {
 	case !blocked(e.job):
 		return refused(conflict(fmt.Sprintf("stop it with: gcancel %d", ev.Job),
 			"job %d is %s: only a waiting job can be held", ev.Job, phrase(e.job)))
-	case e.job.Held == who || e.job.Held == HeldAdmin:
+	case e.job.Held == who || e.job.Held == HeldAdmin && !ev.Lower:
 		return ignored("already held")
 	}
 	w.edit(e).Held = who

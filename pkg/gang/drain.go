@@ -144,7 +144,7 @@ func (w *World) fence(e *entry, i int, text string) {
 	j := w.edit(e)
 	m := &j.Members[i]
 	m.State, m.Forced = MemberFenced, true
-	w.leave(w.nodes[m.Node], Left{MemberKey: j.key(), Ran: true, Text: text})
+	w.leave(w.nodes[m.Node], Left{MemberKey: j.key(), Ran: true, Text: text, Ports: portsOn(j, i)})
 	w.leaveMember(e, i, text)
 }
 

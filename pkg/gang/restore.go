@@ -85,7 +85,7 @@ func (w *World) restoreNode(saved *Node) {
 }
 
 func (w *World) restoreJob(j *Job) {
-	e := &entry{job: j, ask: w.ask(j.Spec, j.Partition)}
+	e := &entry{job: j, ask: w.ask(j)}
 	w.jobs[j.ID] = e
 	if j.Key != "" && !fault.Is(fault.KeyForgotten) {
 		w.keys[j.Key] = j.ID

@@ -16,6 +16,7 @@ type Step struct {
 	Ask    api.StepAsk
 	Secret string
 	Parts  []StepPart
+	Ports  []int // the same on all its nodes
 	Start  time.Time
 	Stop   bool // it is being ended; By: who wanted it
 	By     string
@@ -76,8 +77,12 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 	if err != nil {
 		return refused(err)
 	}
+	ports, err := w.stepPorts(e.job, &ev.Ask, parts)
+	if err != nil {
+		return refused(err)
+	}
 	j := w.edit(e)
-	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Start: w.now.Wall}
+	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: w.now.Wall}
 	j.NextStep++
 	j.Steps = append(j.Steps, s)
 	w.wakeStep(e, &s)
@@ -206,7 +211,8 @@ func (w *World) endSteps(e *entry) {
 func ShowStep(j *Job, s *Step, end time.Time) api.Step {
 	out := api.Step{JobID: j.ID, StepID: fmt.Sprint(s.ID), Epoch: j.Epoch, Name: s.Ask.Name, State: api.JobRunning, Overlap: s.Ask.Overlap,
 		Command: s.Ask.Command, TimeLimit: int64(s.Ask.TimeLimit / time.Second), StartTime: s.Start, EndTime: end,
-		User: j.User, Partition: j.Partition, Client: s.Ask.Client}
+		User: j.User, Partition: j.Partition, Client: s.Ask.Client,
+		Ports: api.PortList(s.Ports)}
 	counts := make([]int, len(s.Parts))
 	for i := range s.Parts {
 		p := &s.Parts[i]

@@ -48,7 +48,7 @@ func (w *World) submit(ev Submit) Outcome {
 			j.Key = ev.Key
 			w.keys[ev.Key] = j.ID
 		}
-		w.queueNew(&entry{job: j, ask: w.ask(j.Spec, j.Partition), owned: true, allDirty: true})
+		w.queueNew(&entry{job: j, ask: w.ask(j), owned: true, allDirty: true})
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
@@ -177,12 +177,12 @@ func arrayInfo(a *api.Array) *ArrayInfo {
 	return info
 }
 
-// ask is shared by all jobs of one spec and partition.
-func (w *World) ask(s *api.Spec, partition string) *cluster.Ask {
-	k := askKey{s, partition}
+// ask is shared by all jobs of one spec and partition that were changed alike.
+func (w *World) ask(j *Job) *cluster.Ask {
+	k := keyOfAsk(j)
 	a := w.asks[k]
 	if a == nil {
-		a = &sharedAsk{ask: cluster.AskOf(s, strings.Split(partition, ","))}
+		a = &sharedAsk{ask: cluster.AskOf(SpecOf(j), strings.Split(j.Partition, ","))}
 		w.asks[k] = a
 	}
 	a.jobs++
@@ -191,7 +191,7 @@ func (w *World) ask(s *api.Spec, partition string) *cluster.Ask {
 
 // dropAsk is the other end of ask.
 func (w *World) dropAsk(j *Job) {
-	k := askKey{j.Spec, j.Partition}
+	k := keyOfAsk(j)
 	if a := w.asks[k]; a != nil {
 		if a.jobs--; a.jobs == 0 {
 			delete(w.asks, k)

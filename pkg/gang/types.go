@@ -35,6 +35,9 @@ type Job struct {
 	TimeLimit time.Duration
 	Deadline  time.Time // it has ended by then; zero: none
 	Comment   *string   // nil: as submitted
+	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
+	// submitted. [SpecOf] is the spec with them.
+	Constraint, Prefer *string
 
 	Submit, Eligible time.Time
 	Start, End       time.Time // Start: of the current or last epoch
@@ -58,6 +61,7 @@ type Job struct {
 	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
 	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
 	Steps            []Step        // of the current epoch that have not ended, by id
+	Ports            []int         // of the current epoch, the same on all its nodes
 	NextStep         int           // the smallest step id of the current epoch never given out
 }
 
@@ -208,6 +212,7 @@ type Cancel struct {
 type Hold struct {
 	Job   int64
 	Admin bool
+	Lower bool // a hold of an admin becomes the owner's
 }
 
 // Release lets a held job be admitted. Admin: the hold of an admin too.
@@ -335,6 +340,8 @@ type Left struct {
 	api.MemberKey
 	Ran  bool   // its gate was opened: its gang must not be admitted again while it may live
 	Text string // why it is still here, for people
+	// Ports were given to the gang and to those of its steps that were here.
+	Ports []int
 }
 
 // Saved is what a store gives back at start.

@@ -22,6 +22,8 @@ type Update struct {
 	Comment    *string
 	Message    *string // changes nothing: an event for those who follow the job
 	Partition  *string
+	Constraint *string // empty: none
+	Prefer     *string
 	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
 	Dependency *api.Dependency // without conditions: none
 	Recalled   []*Job          // jobs that it depends on and that had left memory
@@ -50,6 +52,7 @@ func (w *World) update(ev Update) Outcome {
 		w.edit(e).Comment = c
 	}
 	w.move(e, ev.Partition, say)
+	w.reconstrain(e, &ev, say)
 	w.delay(e, ev.Begin, say)
 	w.limitArray(e, ev.ArrayLimit, say)
 	w.depend(e, ev.Dependency, say)
@@ -97,6 +100,8 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		return conflict("", "job %d is being stopped: a deadline has no effect any more", j.ID)
 	case ev.Partition != nil && !blocked(j):
 		return waiting("partition")
+	case (ev.Constraint != nil || ev.Prefer != nil) && !blocked(j):
+		return waiting("constraint")
 	case ev.Begin != nil && !blocked(j):
 		return waiting("begin time")
 	case ev.Dependency != nil && !blocked(j):
@@ -196,7 +201,49 @@ func (w *World) move(e *entry, partition *string, say sayer) {
 	j := w.edit(e)
 	w.dropAsk(j)
 	j.Partition = *partition
-	e.ask = w.ask(j.Spec, j.Partition)
+	e.ask = w.ask(j)
+}
+
+// reconstrain changes which nodes a waiting gang may have. Its spec is shared: the change
+// stands in the job alone.
+func (w *World) reconstrain(e *entry, ev *Update, say sayer) {
+	s := SpecOf(e.job)
+	constrained := ev.Constraint != nil && *ev.Constraint != s.Constraint
+	prefers := ev.Prefer != nil && *ev.Prefer != s.Prefer
+	if !constrained && !prefers {
+		return
+	}
+	j := w.edit(e)
+	w.dropAsk(j)
+	if constrained {
+		say("constraint %s, was %s", orNone(*ev.Constraint), orNone(s.Constraint))
+		j.Constraint = ev.Constraint
+	}
+	if prefers {
+		say("prefers %s, was %s", orNone(*ev.Prefer), orNone(s.Prefer))
+		j.Prefer = ev.Prefer
+	}
+	e.ask = w.ask(j)
+}
+
+// SpecOf is what a job asks for now.
+func SpecOf(j *Job) *api.Spec {
+	if j.Constraint == nil && j.Prefer == nil {
+		return j.Spec
+	}
+	s := *j.Spec
+	if j.Constraint != nil {
+		s.Constraint, s.Roles = *j.Constraint, slices.Clone(s.Roles)
+		for i := range s.Roles {
+			if s.Roles[i].Constraint == j.Spec.Constraint {
+				s.Roles[i].Constraint = *j.Constraint
+			}
+		}
+	}
+	if j.Prefer != nil {
+		s.Prefer = *j.Prefer
+	}
+	return &s
 }
 
 // delay moves the begin time of a gang that was never admitted; one that was has begun.

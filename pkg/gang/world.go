@@ -86,8 +86,21 @@ type place struct {
 }
 
 type askKey struct {
-	spec      *api.Spec
-	partition string
+	spec               *api.Spec
+	partition          string
+	constraint, prefer string // of now
+}
+
+func keyOfAsk(j *Job) askKey {
+	s := j.Spec
+	k := askKey{s, j.Partition, s.Constraint, s.Prefer}
+	if j.Constraint != nil {
+		k.constraint = *j.Constraint
+	}
+	if j.Prefer != nil {
+		k.prefer = *j.Prefer
+	}
+	return k
 }
 
 // sharedAsk counts the jobs that use an ask.
@@ -332,15 +345,6 @@ func (w *World) Jobs() iter.Seq[*Job] {
 			}
 		}
 	}
-}
-
-// ByKey is the first job submitted under a key, nil when the key is not remembered.
-func (w *World) ByKey(key string) *Job {
-	id, ok := w.keys[key]
-	if !ok {
-		return nil
-	}
-	return w.Job(id)
 }
 
 // Node is the newest form of a node, nil when it is not known.

@@ -124,7 +124,7 @@ func (r *run) submit(h *hold.Client, name string) (int64, error) {
 		fmt.Fprintf(r.err, "%s: warning: %s\n", r.name, w)
 	}
 	s := &req.Spec
-	s.Script, s.ScriptName = []byte(holdScript), name
+	s.Script, s.ScriptName, s.LastWords = []byte(holdScript), name, r.name != "grun"
 	if s.Name == "" {
 		s.Name = name
 	}

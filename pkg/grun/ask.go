@@ -29,7 +29,7 @@ type ask struct {
 	output, errput, input string
 	openMode              string
 	label, unbuffered     bool
-	killOnBad             bool
+	killOnBad, firstCode  bool // see client.Options
 	wait                  time.Duration
 	multi, pty            bool
 	quiet, verbose        int
@@ -58,10 +58,10 @@ func number(into *int, v string, least int) error {
 }
 
 // take fills the ask from what was given, command line over environment, later over earlier.
-// By its own name a step is a gang: one task that fails ends it. As srun it keeps Slurm's
-// rule, on which scripts of tasks that have nothing to do with each other rest.
+// By its own name a step is a gang: one task that fails ends it and gives it its exit code. As
+// srun it keeps Slurm's rule, on which scripts of tasks that have nothing to do with each other rest.
 func take(name string, cmd []given) (*ask, error) {
-	a := &ask{killOnBad: name == "grun"}
+	a := &ask{killOnBad: name == "grun", firstCode: name == "grun"}
 	var all []given
 	for i := range Options {
 		o := &Options[i]
@@ -261,6 +261,14 @@ func setMPI(a *ask, v string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is not offered: start MPI programs with their own mpirun inside the allocation (it uses srun), or use --mpi=none", v)
+}
+
+func setPorts(a *ask, v string) error {
+	if v == "" {
+		a.step.Ports = api.PortEach
+		return nil
+	}
+	return number(&a.step.Ports, v, 0)
 }
 
 func setExclusive(a *ask, v string) error {

@@ -160,7 +160,7 @@ func TestWhoEndsWithWhom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err := take(c.name, cmd); err != nil || a.killOnBad != c.want {
+		if a, err := take(c.name, cmd); err != nil || a.killOnBad != c.want || a.firstCode != (c.name == "grun") {
 			t.Errorf("%s %v: %+v %v", c.name, c.args, a, err)
 		}
 	}

@@ -62,9 +62,16 @@ func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 		if strings.Contains(err.Error(), "not in the allocation") {
 			word = "Requested node configuration is not available"
 		}
+		if r.ask.step.Ports != 0 && strings.Contains(err.Error(), "ports") {
+			word = "Requires more ports than can be reserved"
+		}
 		return fmt.Errorf("Unable to create step for job %s: %s (%w)", job, word, err)
 	case api.CodeBusy:
-		return fmt.Errorf("Unable to create step for job %s: Requested nodes are busy: %w", job, err)
+		word := "Requested nodes are busy"
+		if r.ask.step.Ports != 0 && strings.Contains(err.Error(), "ports asked") {
+			word = "Required ports are in use"
+		}
+		return fmt.Errorf("Unable to create step for job %s: %s: %w", job, word, err)
 	case api.CodeNotFound, api.CodeAlreadyEnded:
 		return fmt.Errorf("Unable to confirm allocation for job %s: %w", job, err)
 	}
@@ -100,7 +107,7 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	}
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)
-	o := &client.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad,
+	o := &client.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad, FirstCode: r.firstCode,
 		Wait: r.wait, QuitOnInt: r.quit, Patience: !r.immediateSet, Immediate: r.immediate, Stdout: r.out, Stderr: r.err, Say: r.err, OnlyTask: -1, OnlyErr: -1,
 		Body: wire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append" && r.openMode != "a", Lines: r.label,
 			Unbuffered: r.unbuffered, InputTo: wire.AllTasks}}

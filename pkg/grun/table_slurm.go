@@ -46,7 +46,6 @@ var hints = []Option{
 	hint("oversubscribe", 's', noValue, "", "accepted without effect: see --overlap"),
 	hint("contiguous", 0, noValue, "", "accepted without effect: node names say nothing about cables"),
 	hint("switches", 0, value, "N[@TIME]", "accepted without effect inside an allocation; gsubmit takes it"),
-	hint("resv-ports", 0, mayValue, "N", "accepted without effect: there are no reserved ports; MASTER_PORT is free on the first node"),
 	hint("compress", 0, mayValue, "TYPE", "accepted without effect: see --bcast"),
 	hint("send-libs", 0, mayValue, "yes|no", "accepted without effect: see --bcast"),
 	hint("delay-boot", 0, value, "MINUTES", "accepted without effect: nodes are not booted"),

@@ -89,6 +89,8 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
 	}
 	s.Whole = len(body.Nodes) == 1
+	s.Batch = spec.Launch == api.LaunchBatch
+	s.LastWords = s.Batch && spec.LastWords
 	if s.OpenMode == "" {
 		s.OpenMode = "append" // a requeue never wipes what it had
 	}

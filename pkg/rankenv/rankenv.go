@@ -113,6 +113,7 @@ func (m *Member) gang(e *env, l *layout) {
 	if l.peers != "" {
 		e.set("GANG_PEERS", l.peers)
 	}
+	e.setGiven("GANG_PORTS", b.Ports)
 	m.roles(e, l)
 	e.set("MASTER_ADDR", l.master)
 	if m.Spec.Launch == api.LaunchBatch {

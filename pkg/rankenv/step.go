@@ -25,7 +25,11 @@ type Step struct {
 
 // notOfStep are variables of the client's own that mean something else, or nothing, to a task.
 var notOfStep = map[string]bool{"NOTIFY_SOCKET": true, "GANG_SOCKET": true, "WATCHDOG_USEC": true, "WATCHDOG_PID": true,
-	"GANG_CHECKPOINT_FILE": true, "CHECKPOINT_DATA": true, "SLURM_TASK_PID": true}
+	"GANG_CHECKPOINT_FILE": true, "CHECKPOINT_DATA": true, TaskPID: true}
+
+// TaskPID is the variable in which a task of a step and a batch script find their own pid. It
+// is set where they are started: an environment is made before there is a process.
+const TaskPID = "SLURM_TASK_PID"
 
 // Environ is the environment of each task on the node, in the order of its tasks.
 func (s *Step) Environ() [][]string {
@@ -114,6 +118,11 @@ func (s *Step) step(e *env) {
 		{"GANG_STEP_ID", id}, {"GANG_SIZE", n}, {"GANG_NNODES", nodes},
 	} {
 		e.set(kv[0], kv[1])
+	}
+	e.drop("SLURM_STEP_RESV_PORTS") // of the step that the client runs in
+	if r.Ports != "" {
+		e.set("SLURM_STEP_RESV_PORTS", r.Ports)
+		e.set("GANG_PORTS", r.Ports)
 	}
 	e.preset("SLURM_PRIO_PROCESS", "0")
 	e.preset("SLURM_NODE_ALIASES", "(null)")

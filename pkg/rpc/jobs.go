@@ -176,7 +176,10 @@ func (s *Server) act(action string, op auth.Op) handler {
 			}
 			do = "requeue-hold"
 		}
-		out, err := s.Engine.Act(r.Context(), do, &req.JobQuery, caller(id), may(op, id))
+		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser) {
+			return api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user", req.As)
+		}
+		out, err := s.Engine.Act(r.Context(), do, &req, caller(id), may(op, id))
 		if err != nil {
 			return err
 		}

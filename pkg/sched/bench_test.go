@@ -1,9 +1,14 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
@@ -102,45 +107,98 @@ func BenchmarkQueueChange(b *testing.B) {
 	}
 }
 
-// BenchmarkOneGangOut: on a full cluster a gang ends and the plan gives its place to
-// another; BenchmarkOneGangIn: one more is submitted.
-func BenchmarkOneGangOut(b *testing.B) {
-	nodes := testNodes(10000, 64, 8, 80)
-	fill(nodes, nil)
-	p := &Policy{MaxStarts: 100, Claims: 4}
-	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
-	var planner Planner
-	v.Claims = planner.Make(epoch0, v, p).Claims
+// BenchmarkQueueClone is what a question to the engine costs those that wait for it.
+func BenchmarkQueueClone(b *testing.B) {
+	q := queueOf(benchQueue(100000, 500)...)
 	b.ReportAllocs()
-	at := 0
 	for b.Loop() {
-		at = (at + 7919) % len(nodes)
-		full := v.Nodes[at]
-		v.Nodes[at] = full.Release(full.Grants[0].MemberKey)
-		plan := planner.Make(epoch0, v, p)
-		v.Claims, v.Nodes[at] = plan.Claims, full
-		planner.Make(epoch0, v, p)
+		q.Clone()
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/2, "us/plan")
 }
 
-func BenchmarkOneGangIn(b *testing.B) {
+// BenchmarkOneGang: on a full cluster a gang ends and the plan gives its place to another (out);
+// then one more is submitted (in). Medians, and the CPU time of the thread that plans: on a
+// busy machine the clock runs on while others do.
+func BenchmarkOneGang(b *testing.B) {
+	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
+		b.Run(name, func(b *testing.B) { benchOneGang(b, limits) })
+	}
+}
+
+func benchOneGang(b *testing.B, limits bool) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	p := &Policy{MaxStarts: 100, Claims: 4}
-	list := benchQueue(100000, 500)
-	v := &View{Nodes: nodes, Queue: queueOf(list...)}
-	var planner Planner
-	v.Claims = planner.Make(epoch0, v, p).Claims
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		i = (i + 7919) % len(list)
-		v.Queue.Remove(list[i].Job)
-		v.Queue.Insert(list[i])
-		v.Claims = planner.Make(epoch0, v, p).Claims
+	queue := benchQueue(100000, 500)
+	if limits {
+		for i, n := range nodes {
+			for j := range n.Grants {
+				n.Grants[j].Until = epoch0.Add(time.Duration((i*8+j)*7919%80000) * time.Second)
+			}
+		}
+		for i, c := range queue {
+			c.TimeLimit = time.Duration(1+i%5) * 6 * time.Hour
+		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "us/plan")
+	p := &Policy{MaxStarts: 100, Claims: 8}
+	v := &View{Nodes: nodes, Queue: queueOf(queue...)}
+	var planner Planner
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	make1 := func() (Plan, spent) {
+		cpu, begin := threadTime(b), time.Now()
+		plan := planner.Make(epoch0, v, p)
+		took := spent{time.Since(begin), threadTime(b) - cpu}
+		v.Claims = plan.Claims
+		return plan, took
+	}
+	make1()
+	var out, in []spent
+	job, at := int64(len(queue)), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		at = (at + 7919) % len(nodes)
+		v.Nodes[at] = v.Nodes[at].Release(v.Nodes[at].Grants[at%8].MemberKey)
+		plan, took := make1()
+		out = append(out, took)
+		for _, s := range plan.Starts {
+			c := v.Queue.Get(s.Job)
+			for _, g := range grantsBySlots(c, s.Slots, 1, epoch0.Add(c.TimeLimit)) {
+				i, _ := slices.BinarySearchFunc(v.Nodes, g.node, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+				if !limits {
+					g.Until = time.Time{}
+				}
+				v.Nodes[i] = v.Nodes[i].Restore(g.Grant)
+			}
+			v.Queue.Remove(s.Job)
+			again := *c
+			job++
+			again.Job, again.Priority = job, job*7919%100000
+			v.Queue.Insert(&again)
+		}
+		_, took = make1()
+		in = append(in, took)
+	}
+	for name, all := range map[string][]spent{"out": out, "in": in} {
+		at := func(q int, by func(spent) time.Duration) float64 {
+			slices.SortFunc(all, func(a, b spent) int { return cmp.Compare(by(a), by(b)) })
+			return float64(by(all[len(all)*q/100]).Nanoseconds()) / 1000
+		}
+		b.ReportMetric(at(50, func(s spent) time.Duration { return s.wall }), "us/"+name)
+		b.ReportMetric(at(50, func(s spent) time.Duration { return s.cpu }), "us/"+name+"-cpu")
+		b.ReportMetric(at(99, func(s spent) time.Duration { return s.cpu }), "us/"+name+"-cpu-p99")
+	}
+}
+
+// spent is what one plan took.
+type spent struct{ wall, cpu time.Duration }
+
+// threadTime is the CPU time of the calling thread so far.
+func threadTime(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 // BenchmarkPreemption: 500 full nodes, a gang of 250 ranks with 8 cards each.

@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -36,15 +37,20 @@ func (pl *planner) keepClaims() {
 // Behind them come the gangs of these tiers that waited too long.
 func (pl *planner) reach(c *Candidate) {
 	var kept []*Candidate
-	rest := pl.waiting[:0]
-	for _, b := range pl.waiting {
-		if pl.policy.before(c, &b) {
-			rest = append(rest, b)
-		} else if pl.keep(b) {
-			kept = append(kept, b.c)
+	n := 0 // of those that wait on
+	for i := range pl.waiting {
+		if b := &pl.waiting[i]; !pl.policy.before(c, b) {
+			if pl.keep(*b) {
+				kept = append(kept, b.c)
+			}
+		} else {
+			if n < i {
+				pl.waiting[n] = *b
+			}
+			n++
 		}
 	}
-	pl.waiting = rest
+	pl.waiting = pl.waiting[:n]
 	for _, c := range kept {
 		if pl.full() {
 			return
@@ -81,7 +87,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 	sh, cl, at := pl.shape(c.Ask), pl.view.Queue.Class(c.Job), pl.bookingOf(c.Job)
 	if v := pl.capped(c); v != nil {
 		v.first = c.Job
-		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		pl.why.set(cl, cmp.Or(pl.why.of(cl), v))
 		pl.unbook(at)
 		return
 	}
@@ -94,7 +100,7 @@ func (pl *planner) visitClaimant(c *Candidate) {
 		return
 	}
 	end := pl.end(c)
-	if (sh.need.Parts != nil || pl.windows != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, end), end), end) {
+	if (sh.need.Parts != nil || sh.ways != nil || pl.windows != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.seen(c, pl.levelWithout(c, at, end), end), end) {
 		pl.unbook(at)
 		return
 	}
@@ -132,8 +138,8 @@ func (p *Policy) before(c *Candidate, b *booking) bool {
 // others ahead of it.
 func (pl *planner) displace(c *Candidate) (off []booking) {
 	for at := len(pl.booked) - 1; at >= 0; at-- {
-		if b := pl.booked[at]; pl.policy.before(c, &b) {
-			off = append(off, b)
+		if b := &pl.booked[at]; pl.policy.before(c, b) {
+			off = append(off, *b)
 			pl.unbook(at)
 		}
 	}
@@ -146,7 +152,12 @@ func (p *Policy) below(a, b *Candidate) bool {
 }
 
 func (pl *planner) bookingOf(job int64) int {
-	return slices.IndexFunc(pl.booked, func(b booking) bool { return b.Job == job })
+	for i := range pl.booked {
+		if pl.booked[i].Job == job {
+			return i
+		}
+	}
+	return -1
 }
 
 // lookAgain is how long a claim stays unquestioned for each hundred nodes: looking for an
@@ -156,13 +167,14 @@ const lookAgain = 10 * time.Second
 // keep books a claim that still holds, where it is or where it is served earlier.
 func (pl *planner) keep(b booking) bool {
 	sh := pl.shape(b.c.Ask)
-	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
+	if sh.bad != nil || !pl.stands(&b) && !pl.holds(sh.need, b.Slots) {
 		return false
 	}
 	b.grants = pl.claimGrants(&b)
+	pl.mem.claims[b.Job].heldAt = pl.mem.capacity
 	away := false
 	for _, g := range b.grants {
-		if n := pl.levels[0].nodes[g.at]; !n.Ready && n.Away {
+		if n := pl.levels[0].node(g.at); !n.Ready && n.Away {
 			away = true
 		} else if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
@@ -205,7 +217,7 @@ func (pl *planner) holds(d *cluster.Need, slots []cluster.Slot) bool {
 	if len(slots) != d.Size {
 		return false
 	}
-	if d.Parts != nil {
+	if d.Parts != nil || d.Ways != nil {
 		return pl.admitsAll(d, slots)
 	}
 	for i, s := range slots {
@@ -248,20 +260,34 @@ func (pl *planner) claim(c *Candidate, sh *shape) bool {
 
 // book keeps a claim off the levels of those that would be in its way.
 func (pl *planner) book(b booking) {
-	at, _ := slices.BinarySearchFunc(pl.booked, b.from(), func(o booking, t time.Time) int {
-		if o.from().After(t) {
-			return 1
-		}
-		return -1
-	})
+	from := b.from()
+	at := sort.Search(len(pl.booked), func(i int) bool { return pl.booked[i].from().After(from) })
 	pl.booked = slices.Insert(pl.booked, at, b)
 	if pl.hard != nil && pl.isHard(&b) {
 		pl.hard.putAll(b.grants)
 	}
-	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
+	pl.levels = slices.Insert(pl.levels, at+1, nil)
 	for _, l := range pl.levels[at+1:] {
-		l.putAll(b.grants)
+		if l != nil {
+			l.putAll(b.grants)
+		}
 	}
+}
+
+// level is the nodes with the first n claims on them, made when first asked for: most gangs
+// have no time limit or a long one, and see only the last.
+func (pl *planner) level(n int) *level {
+	below := n
+	for pl.levels[below] == nil {
+		below--
+	}
+	if below < n {
+		pl.levels[n] = pl.mem.pool.clone(pl.levels[below])
+		for i := below; i < n; i++ {
+			pl.levels[n].putAll(pl.booked[i].grants)
+		}
+	}
+	return pl.levels[n]
 }
 
 // yields reports whether a gang may use places that are kept for others of its tier: it
@@ -280,14 +306,17 @@ func (pl *planner) unbook(at int) {
 	b := pl.booked[at]
 	if pl.hard != nil && pl.isHard(&b) {
 		for _, g := range b.grants {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Release(g.MemberKey))
+			pl.hard.set(g.at, pl.hard.node(g.at).Release(g.MemberKey))
 		}
 	}
 	pl.booked = slices.Delete(pl.booked, at, at+1)
 	pl.levels = slices.Delete(pl.levels, at+1, at+2)
 	for _, l := range pl.levels[at+1:] {
+		if l == nil {
+			continue
+		}
 		for _, g := range b.grants {
-			l.set(g.at, l.nodes[g.at].Release(g.MemberKey))
+			l.set(g.at, l.node(g.at).Release(g.MemberKey))
 		}
 	}
 }
@@ -297,7 +326,7 @@ func (pl *planner) unbook(at int) {
 func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string) bool {
 	d, l0, rs := sh.need, pl.levels[0], &pl.mem.rooms
 	t := pl.tallyOf(pl.look(sh, l0, avoid))
-	rs.begin(len(l0.nodes))
+	rs.begin(l0.size)
 	pl.touched = pl.touched[:0]
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
@@ -306,12 +335,12 @@ func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string
 				if rs.at(g.at) == nil {
 					pl.touched = append(pl.touched, g.at)
 				}
-				rs.open(g.at, l0.nodes[g.at]).Restore(&g.Grant)
+				rs.open(g.at, l0.node(g.at)).Restore(&g.Grant)
 			}
 		}
 	}
 	for _, at := range pl.touched {
-		n := l0.nodes[at]
+		n := l0.node(at)
 		was := d.Ranks(n)
 		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
 			continue
@@ -346,13 +375,13 @@ func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
 }
 
 // top is the nodes with every claim made so far.
-func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
+func (pl *planner) top() *level { return pl.level(len(pl.levels) - 1) }
 
 // clearedFor is a node with nothing on it but the claims that b must leave alone: a move
 // and a claim may have the same places, when the one is over before the other.
 func (pl *planner) clearedFor(b *booking, at int) *cluster.Room {
 	r := &pl.mem.room
-	r.OfEmptied(pl.levels[0].nodes[at])
+	r.OfEmptied(pl.levels[0].node(at))
 	for i := range pl.booked {
 		o := &pl.booked[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
@@ -373,7 +402,7 @@ func (b *booking) over(o *booking) bool { return !o.isMove() && !o.At.IsZero() &
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
 func (pl *planner) vacant(grants []nodeGrant) bool {
 	for i := range grants {
-		if g := &grants[i]; !pl.levels[0].nodes[g.at].Fits(&g.Grant) {
+		if g := &grants[i]; !pl.levels[0].node(g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -382,7 +411,7 @@ func (pl *planner) vacant(grants []nodeGrant) bool {
 
 // cleared is a node with nothing on it but the claims made so far.
 func (pl *planner) cleared(at int) *cluster.Node {
-	n := pl.levels[0].nodes[at].Emptied()
+	n := pl.levels[0].node(at).Emptied()
 	for i := range pl.booked {
 		for _, g := range pl.booked[i].grants {
 			if g.at == at {

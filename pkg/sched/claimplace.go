@@ -14,7 +14,10 @@ import (
 // further freeing: for when it is not known when what runs will end.
 func (pl *planner) findClaim(sh *shape, avoid []string) []cluster.Slot {
 	d := sh.need
-	if d.Parts != nil {
+	if sh.ways != nil {
+		return pl.findClaimOfWays(sh, avoid)
+	}
+	if d.Packed() {
 		return pl.claimMixed(d, avoid)
 	}
 	spots := pl.spotsEmpty(sh, avoid)
@@ -36,11 +39,17 @@ func (pl *planner) findClaim(sh *shape, avoid []string) []cluster.Slot {
 type groups struct {
 	spots []spot
 	lists [][]int32
+	from  []int          // how many lists each was put together from
 	by    map[[3]int]int // index of a group by ranks, now and free
 }
 
-// add puts a node into its group.
-func (gs *groups) add(at, ranks, now, free int) {
+func (gs *groups) reset() {
+	clear(gs.by)
+	gs.spots, gs.from = gs.spots[:0], gs.from[:0]
+}
+
+// add puts n nodes into their group, of which at are the first.
+func (gs *groups) add(at []int32, n, ranks, now, free int) {
 	if gs.by == nil {
 		gs.by = map[[3]int]int{}
 	}
@@ -49,51 +58,121 @@ func (gs *groups) add(at, ranks, now, free int) {
 	if !known {
 		i = len(gs.spots)
 		gs.by[k] = i
-		gs.spots = append(gs.spots, spot{at: at, ranks: ranks, now: now, free: free})
+		gs.spots, gs.from = append(gs.spots, spot{ranks: ranks, now: now, free: free}), append(gs.from, 0)
 		if len(gs.lists) == i {
 			gs.lists = append(gs.lists, nil)
 		}
 		gs.lists[i] = gs.lists[i][:0]
 	}
-	gs.lists[i] = append(gs.lists[i], int32(at))
+	gs.lists[i] = append(gs.lists[i], at...)
+	gs.spots[i].like.count += n
+	gs.from[i]++
+}
+
+// made is the groups, each with its nodes in order.
+func (gs *groups) made() []spot {
+	for i := range gs.spots {
+		if gs.from[i] > 1 {
+			slices.Sort(gs.lists[i])
+		}
+		gs.spots[i].at, gs.spots[i].like.runs = int(gs.lists[i][0]), [][]int32{gs.lists[i]}
+	}
+	return gs.spots
 }
 
 // spotsEmpty lists where a claim may be: all ready nodes but for the claims made so far. Of
-// ten thousand nodes each is only looked up, by what it is and by what it would be without
-// its gangs.
+// ten thousand nodes only those are looked at that claims or starts of this plan are on, and
+// the others pair by pair. Of a group no more nodes are listed than a gang can use: each is
+// chosen for its room or its name, and there are at most as many as it may have members, and
+// as many that these are exchanged for.
 func (pl *planner) spotsEmpty(sh *shape, avoid []string) []spot {
 	d, top, rs, gs := sh.need, pl.top(), &pl.mem.rooms, &pl.mem.groups
-	rs.begin(len(top.nodes))
+	list := pl.mem.pairsNow()
+	pl.openRooms()
+	gs.reset()
+	allows := func(at int32) bool {
+		name := top.node(int(at)).Name
+		return !slices.Contains(avoid, name) && d.Named(name)
+	}
+	for _, i := range pl.touched {
+		at := int32(i)
+		n := pl.levels[0].node(i)
+		if !n.Ready || !allows(at) || !d.Admits(n) {
+			continue
+		}
+		if total := rs.at(i).Ranks(d); total > 0 {
+			k := top.kind(i)
+			gs.add([]int32{at}, 1, total, min(total, sh.ranksOn(k)), sh.freeOn(k))
+		}
+	}
+	most, picky := 2*layoutOf(d).hi, sh.named || len(avoid) > 0
+	for _, p := range list {
+		total := sh.ranksOn(p.empty)
+		if total == 0 {
+			continue
+		}
+		some, n := pl.some[:0], len(p.nodes)-p.apart
+		if picky {
+			n = 0
+		}
+		for _, at := range p.nodes {
+			if rs.at(int(at)) != nil || picky && !allows(at) {
+				continue
+			}
+			if picky {
+				n++
+			}
+			if len(some) < most {
+				some = append(some, at)
+			} else if !picky {
+				break
+			}
+		}
+		if pl.some = some; n > 0 {
+			gs.add(some, n, total, min(total, sh.ranksOn(p.kind)), sh.freeOn(p.kind))
+		}
+	}
+	pl.closeRooms()
+	return gs.made()
+}
+
+// openRooms makes a room, with the claims made so far on it, of each node that claims or
+// starts of this plan are on, and lists these nodes.
+func (pl *planner) openRooms() {
+	rs, of := &pl.mem.rooms, pl.mem.pairs.of
+	rs.begin(len(of))
+	pl.touched = pl.touched[:0]
+	open := func(at int) *cluster.Room {
+		if r := rs.at(at); r != nil {
+			return r
+		}
+		n := pl.levels[0].node(at)
+		r := rs.open(at, n)
+		r.OfEmptied(n)
+		pl.touched = append(pl.touched, at)
+		if of[at] != nil {
+			of[at].apart++
+		}
+		return r
+	}
+	for i := range pl.started {
+		open(pl.started[i].at)
+	}
 	for i := range pl.booked {
 		for j := range pl.booked[i].grants {
 			g := &pl.booked[i].grants[j]
-			if rs.at(g.at) == nil {
-				rs.open(g.at, pl.levels[0].nodes[g.at]).OfEmptied(pl.levels[0].nodes[g.at])
-			}
-			rs.at(g.at).Restore(&g.Grant)
+			open(g.at).Restore(&g.Grant)
 		}
 	}
-	clear(gs.by)
-	gs.spots = gs.spots[:0]
-	for at, n := range pl.levels[0].nodes {
-		if !n.Ready || slices.Contains(avoid, n.Name) || sh.named && !d.Named(n.Name) {
-			continue
-		}
-		total := 0
-		if r := rs.at(at); r == nil {
-			total = sh.ranksOn(pl.mem.emptied(at, n))
-		} else if d.Admits(n) {
-			total = r.Ranks(d)
-		}
-		if total > 0 {
-			k := top.kind[at]
-			gs.add(at, total, min(total, sh.ranksOn(k)), sh.freeOn(k))
+}
+
+// closeRooms takes back what openRooms noted of pairs.
+func (pl *planner) closeRooms() {
+	for _, at := range pl.touched {
+		if p := pl.mem.pairs.of[at]; p != nil {
+			p.apart = 0
 		}
 	}
-	for i := range gs.spots {
-		gs.spots[i].like = gs.lists[i]
-	}
-	return gs.spots
 }
 
 // emptied is the kind of a ready node with nothing on it.
@@ -175,7 +254,7 @@ func (l layout) claimFixed(spots []spot) []member {
 // claimOn picks the cards of one member: those free now first, then such as must be
 // waited for.
 func (pl *planner) claimOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := pl.top().nodes[m.at], pl.cleared(m.at)
+	here, empty := pl.top().node(m.at), pl.cleared(m.at)
 	now := min(m.ranks, d.Ranks(here))
 	if now == m.ranks {
 		return d.Pick(here, now)

@@ -102,6 +102,9 @@ func (pl *planner) stoppedEnds(out []ending) []ending {
 // the claims made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
 func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	if sh.ways != nil {
+		return pl.earliestOfWays(c, sh, avoid, before)
+	}
 	if pl.windows != nil {
 		return pl.earliestAround(c, sh, avoid)
 	}
@@ -109,12 +112,12 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 	if len(avoid) > 0 {
 		before = time.Time{} // it is not known yet whether the others would do at all
 	}
-	if d.Parts != nil {
+	if d.Packed() {
 		return pl.earliestMixed(d, avoid, before)
 	}
 	top, rs := pl.top(), &pl.mem.rooms
 	t := pl.tallyOf(pl.look(sh, top, avoid))
-	rs.begin(len(top.nodes))
+	rs.begin(top.size)
 	ends := pl.byEnd()
 	for e, more := ends.next(); more; {
 		at := e.t
@@ -122,14 +125,17 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 			return nil, time.Time{}
 		}
 		for ; more && e.t.Equal(at); e, more = ends.next() {
-			n := top.nodes[e.at]
+			n := top.node(e.at)
 			if !rs.allowed(e.at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 				continue
 			}
-			r := rs.open(e.at, n)
-			was := r.Ranks(d)
+			if rs.at(e.at) == nil {
+				rs.ranks[e.at] = sh.ranksOn(top.kind(e.at))
+			}
+			r, was := rs.open(e.at, n), rs.ranks[e.at]
 			r.Release(e.key)
 			if is := r.Ranks(d); was != is {
+				rs.ranks[e.at] = is
 				if was > 0 {
 					t.addAll(was, -1)
 				}
@@ -155,7 +161,7 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 		ends = append(ends, e)
 	}
 	after := func(n int) []cluster.Slot {
-		nodes := slices.Clone(top.nodes)
+		nodes := top.all()
 		for _, e := range ends[:n] {
 			nodes[e.at] = nodes[e.at].Release(e.key)
 		}
@@ -193,7 +199,7 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 	d, l, top, rs := sh.need, layoutOf(sh.need), pl.top(), &pl.mem.rooms
 	var spots []spot
-	for at, n := range top.nodes {
+	for at, n := range top.every() {
 		if !n.Ready {
 			continue
 		}
@@ -201,7 +207,7 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 		if r := rs.at(at); r != nil {
 			k = r.Ranks(d)
 		} else {
-			k = sh.ranksOn(top.kind[at])
+			k = sh.ranksOn(top.kind(at))
 		}
 		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 			spots = append(spots, spot{at: at, ranks: k})
@@ -210,7 +216,7 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 	nodes := make(map[int]*cluster.Node)
 	node := func(at int) *cluster.Node {
 		if rs.at(at) == nil {
-			return top.nodes[at]
+			return top.node(at)
 		}
 		if nodes[at] == nil {
 			nodes[at] = rs.at(at).Node()
@@ -230,7 +236,7 @@ func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 	var ends []ending
 	for i := range grants {
 		g := &grants[i]
-		n := pl.top().nodes[g.at]
+		n := pl.top().node(g.at)
 		if r.Of(n); r.Fits(&g.Grant) {
 			continue
 		}

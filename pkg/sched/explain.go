@@ -25,7 +25,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	if sh.bad != nil {
 		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
 	}
-	position := ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
+	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
 	if v := pl.capped(c); v != nil && slots == nil {
 		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.says}, pl.capLines(c, v.word)...), "\n")}
@@ -46,7 +46,8 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
 			pl.tallyOf(pl.look(sh, pl.sees, nil))
 		}
-		verdict = pl.verdictFor(sh)
+		v := pl.verdictFor(sh)
+		verdict = &v
 		if verdict.first = job; sh.why != nil {
 			verdict.first = sh.why.first
 		}
@@ -73,8 +74,12 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		lines = append(lines, pl.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
-	lines = append(lines, pl.nodeLines(sh.need)...)
-	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.nodes)...)
+	if sh.ways != nil {
+		lines = append(lines, pl.wayLines(sh.need)...)
+	} else {
+		lines = append(lines, pl.nodeLines(sh.need)...)
+	}
+	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.all())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
@@ -135,18 +140,21 @@ func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, 
 
 func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 	d, err := cluster.NewNeed(ask)
-	if err != nil {
-		return false
-	}
+	return err == nil && anyWay(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
+}
+
+func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
 	var t tally
-	for _, n := range nodes {
+	var list []int32
+	for at, n := range nodes {
 		if n.Ready {
 			if k := d.Ranks(n); k > 0 && d.Admits(n) {
 				t.add(k)
+				list = append(list, int32(at))
 			}
 		}
 	}
-	return layoutOf(d).members(&t) > 0
+	return layoutOf(d).members(&t) > 0 && (d.Counts == nil || placePart(d, nodes, list, nil) != nil)
 }
 
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
@@ -200,7 +208,8 @@ func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Que
 	return out.Get(other.Job), out
 }
 
-func ordinal(n int) string {
+// Ordinal is 1st, 2nd, 3rd, 11th: a place in the queue, or how often something has been.
+func Ordinal(n int) string {
 	suffix := "th"
 	if tens := n % 100; tens < 11 || tens > 13 {
 		switch n % 10 {

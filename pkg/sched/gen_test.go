@@ -46,7 +46,7 @@ func genNodes(t *rapid.T) []*cluster.Node {
 		n := &cluster.Node{Name: name, Ready: rapid.IntRange(0, 9).Draw(t, "ready") > 0, NotReady: "drained: test",
 			CPUs: rapid.IntRange(1, 8).Draw(t, "cpus"), MemoryBytes: rapid.Int64Range(0, 16).Draw(t, "memory") * gib,
 			Partitions: rapid.SampledFrom([][]string{{"gpu"}, {"gpu"}, {"gpu", "short"}, {"short"}}).Draw(t, "partitions"),
-			Features:   rapid.SampledFrom([][]string{nil, {"ib"}, {"ib", "big"}}).Draw(t, "features")}
+			Features:   rapid.SampledFrom([][]string{nil, {"ib"}, {"big"}, {"ib", "big"}}).Draw(t, "features")}
 		for c := range rapid.IntRange(0, 4).Draw(t, "cards") {
 			card := cluster.Card{State: api.CardOK, CardInfo: api.CardInfo{Index: c, UUID: fmt.Sprintf("%s-%d", name, c),
 				Model:     rapid.SampledFrom([]string{"NVIDIA A100", "NVIDIA H100"}).Draw(t, "model"),
@@ -89,7 +89,8 @@ func genSpec(t *rapid.T) *api.Spec {
 		s.MaxNodes = rapid.IntRange(1, 3).Draw(t, "max")
 	}
 	s.Exclusive = rapid.IntRange(0, 9).Draw(t, "exclusive") == 0
-	s.Constraint = rapid.SampledFrom([]string{"", "", "", "ib", "ib&big", "big|none"}).Draw(t, "constraint")
+	s.Constraint = rapid.SampledFrom([]string{"", "", "", "", "ib", "ib&big", "big|none", "[ib|big]", "ib&[big|none]", "ib*2", "ib&big*1", "[ib*1&big*1]"}).Draw(t, "constraint")
+	s.Prefer = rapid.SampledFrom([]string{"", "", "", "", "ib", "[big|none]", "big*1"}).Draw(t, "prefer")
 	if rapid.IntRange(0, 9).Draw(t, "exclude") == 0 {
 		s.Exclude = []string{"n1"}
 	}

@@ -2,9 +2,9 @@ package sched
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"gangd/pkg/api"
@@ -31,12 +31,14 @@ type Planner struct {
 	pool   pool
 	tree   *tree // the switches over the nodes of the last view
 	rooms  rooms
-	claims map[int64]grantsKept
+	claims map[int64]*grantsKept
 	empty  []*kind // of each node with nothing on it; nil: not asked for yet
 	groups groups
+	pairs  pairs
 	room   cluster.Room // of one node at a time
 	shapes map[string]*shape
-	turn   int // counts the plans
+	of     []classShape // by slot
+	turn   int          // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
 	capacity int
 }
@@ -56,6 +58,13 @@ func (m *Planner) Make(now time.Time, v *View, p *Policy) Plan {
 	return pl.plan()
 }
 
+// classShape is the shape of all candidates of a class, which is cheaper to know than to look
+// up by its text.
+type classShape struct {
+	class *Class
+	shape *shape
+}
+
 // planner is the working state of one plan.
 type planner struct {
 	mem    *Planner
@@ -63,8 +72,8 @@ type planner struct {
 	view   *View
 	policy *Policy
 	limit  int // claims
-	// levels[i] has the first i of booked on it; levels[0] is the nodes with the starts
-	// planned so far.
+	// levels[i] has the first i of booked on it, nil: nobody asked for it yet; levels[0] is the
+	// nodes with the starts planned so far.
 	levels  []*level
 	hard    *level    // with what keeps off even those that would make room; nil: none would
 	booked  []booking // by the time that they are free at
@@ -78,6 +87,7 @@ type planner struct {
 	othersAt int
 	started  []nodeGrant
 	touched  []int // nodes, of one question
+	some     []int32
 	stopBy   map[int64]time.Time
 	starts   []Start
 	sees     *level         // of the gang that is explained
@@ -94,7 +104,8 @@ type planner struct {
 	mix      *mix
 	windows  *windows       // reservations; nil: none
 	visited  map[int64]bool // claimants that were looked at before their turn
-	why      map[*Class]*verdict
+	why      whys
+	claimed  []int64 // those of claimants
 }
 
 // booking is a claim as it is kept off the nodes.
@@ -108,7 +119,9 @@ type booking struct {
 // shape is what is known about all asks that are equal.
 type shape struct {
 	need   *cluster.Need
-	bad    error   // the ask can't be read
+	bad    error    // the ask can't be read
+	ways   []*shape // those of its need, as shapes; nil: it has none
+	soft   []*shape
 	named  bool    // the ask names nodes: kinds do not tell them apart
 	ranks  []int16 // by kind: what fits on a node of it, less one; 0 is not known yet
 	frees  []int32 // by kind: what is free on it for a claim, less one; 0 is not known yet
@@ -120,6 +133,9 @@ type shape struct {
 	hard        bool      // nor where only those keep off whom nobody may delay
 	unclaimable bool
 	why         *verdict
+	// said is the verdict of the last plan that had one. Verdicts are not changed, so that
+	// one which says the same is used again.
+	said *verdict
 	// Whether it fits on the nodes if these were empty, and for which capacity that holds.
 	empty   bool
 	emptyAt int
@@ -133,13 +149,10 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	}
 	m.turn++
 	m.pool.reset()
-	if m.base != nil {
-		m.base.owned() // by now the levels of the plan before are gone
-	}
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
-		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: map[*Class]*verdict{}}
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: make(whys, v.Queue.slots)}
 	pl.windows = newWindows(v, now)
 	if pl.ranksLeft() {
 		pl.hard = m.pool.clone(m.base)
@@ -152,11 +165,12 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 // look takes in what changed on the nodes. They are immutable, so that what is the same
 // pointer is the same state.
 func (m *Planner) look(nodes []*cluster.Node) {
-	if m.base == nil || len(m.base.nodes) != len(nodes) {
+	if m.base == nil || m.base.size != len(nodes) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
-		m.claims = map[int64]grantsKept{}
+		m.claims = map[int64]*grantsKept{}
+		m.pairs = pairs{}
 		m.empty = make([]*kind, len(nodes))
 		m.capacity++
 		return
@@ -173,6 +187,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 			m.ends.node(at, m.seen[at], n)
 			m.seen[at] = n
 			m.base.set(at, n)
+			m.pairs.changed(at)
 		}
 	}
 	m.base.tidy()
@@ -186,23 +201,21 @@ func sameCapacity(a, b *cluster.Node) bool {
 // run visits what waits, in order, up to the candidate at stop (-1: all).
 func (pl *planner) run(stop int) {
 	pl.heads.fill(pl.view.Queue)
-	for n := 0; len(pl.heads) > 0; n++ {
-		if pl.full() {
-			break
-		}
-		c := pl.heads[0].c
+	head, more := pl.heads.first()
+	for ; more && !pl.full(); head, more = pl.heads.first() {
+		c := head.c
 		if stop >= 0 && compare(c, pl.view.Queue.order[stop]) >= 0 {
 			return
 		}
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a claim.
-		if pl.visited[c.Job] || pl.visit(c, pl.heads[0].class) || pl.mayClaim(c) && !pl.shape(c.Ask).barred() && pl.capped(c) == nil {
-			pl.heads.next()
+		if pl.visited[c.Job] || pl.visit(c, head.class) || pl.mayClaim(c) && !pl.shapeOf(head.class, c).barred() && pl.capped(c) == nil {
+			pl.heads.pass()
 		} else {
-			heap.Pop(&pl.heads)
+			pl.heads.drop()
 		}
 	}
-	if stop < 0 && len(pl.heads) == 0 {
+	if stop < 0 && !more {
 		for len(pl.waiting) > 0 {
 			pl.reach(pl.waiting[len(pl.waiting)-1].c)
 		}
@@ -234,44 +247,6 @@ func (pl *planner) by(t *time.Time, at time.Time) {
 	}
 }
 
-// head is the first candidate of a class that was not visited yet.
-type head struct {
-	c     *Candidate
-	class *Class
-	at    int
-}
-
-// heads is a heap of them, by the order of the queue.
-type heads []head
-
-func (h heads) Len() int           { return len(h) }
-func (h heads) Less(i, j int) bool { return compare(h[i].c, h[j].c) < 0 }
-func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)        { *h = append(*h, x.(head)) }
-func (h *heads) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
-func (h *heads) fill(q *Queue) {
-	for _, cl := range q.classes {
-		*h = append(*h, head{cl.order[0], cl, 0})
-	}
-	heap.Init(h)
-}
-
-// next puts the second of the first class in place of its first.
-func (h *heads) next() {
-	top := &(*h)[0]
-	if top.at++; top.at == len(top.class.order) {
-		heap.Pop(h)
-		return
-	}
-	top.c = top.class.order[top.at]
-	heap.Fix(h, 0)
-}
-
 // never is later than any end.
 var never = time.Unix(math.MaxInt32*100, 0)
 
@@ -298,10 +273,10 @@ func (pl *planner) leastEnd(c *Candidate) time.Time {
 
 // visit starts a gang, or notes why it and all others of its class stay.
 func (pl *planner) visit(c *Candidate, cl *Class) bool {
-	sh := pl.shape(c.Ask)
+	sh := pl.shapeOf(cl, c)
 	if v := pl.capped(c); v != nil {
 		v.first = c.Job
-		pl.why[cl] = cmp.Or(pl.why[cl], v)
+		pl.why.set(cl, cmp.Or(pl.why.of(cl), v))
 		return false
 	}
 	off := pl.displace(c)
@@ -325,7 +300,7 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		sh.hard = pl.windows == nil // else it depends on when the gang ends
 	}
 	pl.note(c, cl, sh)
-	if pl.why[cl].nearer {
+	if pl.why.of(cl).nearer {
 		// Kept for it, what is free now would stand idle until its wait is over.
 		return false
 	}
@@ -341,12 +316,31 @@ func (pl *planner) shape(ask *cluster.Ask) *shape {
 		sh = &shape{wastes: map[wasteKey]cluster.Waste{}}
 		sh.need, sh.bad = cluster.NewNeed(ask)
 		sh.named = len(ask.Spec.NodeList)+len(ask.Spec.Exclude) > 0
+		if sh.bad == nil && sh.need.Ways != nil {
+			sh.ways, sh.soft = waysOf(sh.need.Ways, sh.named), waysOf(sh.need.Soft, sh.named)
+		}
 		pl.mem.shapes[ask.Shape] = sh
 	}
+	pl.begin(sh)
+	return sh
+}
+
+// shapeOf is the shape of the candidates of a class, of which c is one.
+func (pl *planner) shapeOf(cl *Class, c *Candidate) *shape {
+	pl.mem.of = reach(pl.mem.of, cl.slot)
+	k := &pl.mem.of[cl.slot]
+	if k.class != cl {
+		k.class, k.shape = cl, pl.shape(c.Ask)
+	}
+	pl.begin(k.shape)
+	return k.shape
+}
+
+// begin forgets what a shape was found to be in an earlier plan.
+func (pl *planner) begin(sh *shape) {
 	if sh.turn != pl.mem.turn {
 		sh.turn, sh.blocked, sh.hard, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, false, nil
 	}
-	return sh
 }
 
 // mayClaim reports whether one more gang may be given a claim. Moves do not count: they end
@@ -370,18 +364,12 @@ func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
 	if pl.windows != nil && ownOf(c) != "" {
 		return pl.seen(c, pl.ownLevel(c, end, -1), end)
 	}
-	return pl.seen(c, pl.levels[pl.inWay(end)], end)
+	return pl.seen(c, pl.level(pl.inWay(end)), end)
 }
 
 // inWay is how many claims, the first ones, a gang would be in the way of that ends then.
 func (pl *planner) inWay(end time.Time) int {
-	n, _ := slices.BinarySearchFunc(pl.booked, end, func(b booking, end time.Time) int {
-		if b.inWayOf(end) {
-			return -1
-		}
-		return 1
-	})
-	return n
+	return sort.Search(len(pl.booked), func(i int) bool { return !pl.booked[i].inWayOf(end) })
 }
 
 // inWayOf reports whether a gang that ends then would still be there when the claimant is
@@ -418,6 +406,9 @@ func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool 
 // cuts are the times before end by which a gang could have ended so as not to be in the way
 // of somebody, the latest first.
 func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
+	if !least.Before(end) {
+		return nil
+	}
 	var out []time.Time
 	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
 		out = append(out, pl.booked[n].from())
@@ -452,10 +443,12 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
 		for _, l := range pl.levels {
-			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+			if l != nil {
+				l.set(g.at, l.node(g.at).Restore(g.Grant))
+			}
 		}
 		if pl.hard != nil {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
+			pl.hard.set(g.at, pl.hard.node(g.at).Restore(g.Grant))
 		}
 		pl.started = append(pl.started, g)
 	}
@@ -470,17 +463,20 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l)
 	}
+	if sh.ways != nil {
+		return pl.slotsOfWays(c, sh, l)
+	}
 	members := pl.place(sh, l, c.Avoid, pl.switchLimit(c))
 	if members == nil {
 		return nil
 	}
-	return pick(sh.need, l.nodes, members)
+	return pick(sh.need, l, members)
 }
 
-func pick(d *cluster.Need, nodes []*cluster.Node, members []member) []cluster.Slot {
+func pick(d *cluster.Need, on *level, members []member) []cluster.Slot {
 	slots := make([]cluster.Slot, 0, d.Size)
 	for _, m := range members {
-		slots = append(slots, d.Pick(nodes[m.at], m.ranks)...)
+		slots = append(slots, d.Pick(on.node(m.at), m.ranks)...)
 	}
 	return slots
 }
@@ -543,6 +539,11 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 	l := layoutOf(sh.need)
 	t := pl.tallyOf(spots)
 	m := l.members(t)
+	var c *counted
+	if m > 0 && sh.need.Counts != nil {
+		c = newCounted(sh.need, spots, func(at int) *cluster.Node { return on.node(at) })
+		m = c.members()
+	}
 	if m == 0 {
 		if len(avoid) > 0 {
 			return pl.place(sh, on, nil, switches)
@@ -555,7 +556,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 	}
 	wasteOf := func(s spot, ranks int) cluster.Waste {
 		if s.kind == nil {
-			return sh.need.WasteOf(on.nodes[s.at], ranks)
+			return sh.need.WasteOf(on.node(s.at), ranks)
 		}
 		key := wasteKey{s.kind.id, ranks}
 		w, known := sh.wastes[key]
@@ -565,9 +566,12 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 			sh.wastes[key] = w
 		}
 		if len(pl.mix.asks) > 0 && len(s.kind.node.Grants) == 0 {
-			w.Price += scarcity(len(on.of[s.kind.id]))
+			w.Price += scarcity(on.members(s.kind).count)
 		}
 		return w
+	}
+	if c != nil {
+		return pl.chooseCounted(c, m, switches, wasteOf)
 	}
 	if tree := pl.topology(); tree != nil {
 		spots = slices.Clone(spots)
@@ -581,32 +585,36 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 	pl.spots = pl.spots[:0]
 	for _, k := range l.live {
-		if k.closed || len(l.of[k.id]) == 0 || !k.carded && sh.need.WantsCards() {
+		if k.closed || !k.carded && sh.need.WantsCards() {
+			continue
+		}
+		list := l.members(k)
+		if list.count == 0 {
 			continue
 		}
 		ranks := sh.ranksOn(k)
 		if ranks == 0 {
 			continue
 		}
-		list := l.of[k.id]
+		like := *list
 		if sh.named || len(avoid) > 0 || l.shut != nil {
-			list = pl.without(sh, l, list, avoid)
+			like = pl.without(sh, l, list, avoid)
 		}
-		if len(list) > 0 {
-			pl.spots = append(pl.spots, spot{at: int(list[0]), like: list, kind: k, ranks: ranks})
+		if like.count > 0 {
+			pl.spots = append(pl.spots, spot{at: like.first(), like: like, kind: k, ranks: ranks})
 		}
 	}
 	return pl.spots
 }
 
-func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []int32 {
+func (pl *planner) without(sh *shape, l *level, list *nodeList, avoid []string) nodeList {
 	var out []int32
-	for _, at := range list {
-		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
-			out = append(out, at)
+	for at := range list.each() {
+		if name := l.node(at).Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
+			out = append(out, int32(at))
 		}
 	}
-	return out
+	return listOf(out)
 }
 
 // ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names

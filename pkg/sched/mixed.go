@@ -18,19 +18,32 @@ import (
 // gang starts on its claim as soon as that is free, whatever else this way would find.
 
 // mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
-// slots by rank; nil when no order of the parts fits.
+// slots by rank; nil when no order of the parts fits, by whichever of their ways.
 func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	return mixedBy(choices(d, false), nodes, list, avoid)
+}
+
+func mixedBy(choices [][]*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	for _, parts := range choices {
+		if slots := mixedParts(parts, nodes, list, avoid); slots != nil {
+			return slots
+		}
+	}
+	return nil
+}
+
+func mixedParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
 	shrunk := slices.Clone(nodes)
-	for _, order := range orders(d.Parts) {
+	for _, order := range orders(parts) {
 		var touched []int
-		slots, ok := make([]cluster.Slot, d.Size), true
+		slots, ok := make([]cluster.Slot, firstRank(parts)), true
 		for _, i := range order {
-			part := d.Parts[i]
+			part := parts[i]
 			ms := placePart(part, shrunk, list, avoid)
 			if ok = ms != nil; !ok {
 				break
 			}
-			rank := firstRank(d, i)
+			rank := firstRank(parts[:i])
 			for _, m := range ms {
 				got := part.Pick(shrunk[m.at], m.ranks)
 				rank += copy(slots[rank:], got)
@@ -48,9 +61,10 @@ func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string)
 	return nil
 }
 
-func firstRank(d *cluster.Need, part int) int {
+// firstRank is the rank after those of some parts.
+func firstRank(parts []*cluster.Need) int {
 	first := 0
-	for _, p := range d.Parts[:part] {
+	for _, p := range parts {
 		first += p.Size
 	}
 	return first
@@ -92,18 +106,29 @@ func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 	if m == 0 {
 		return nil
 	}
-	return l.choose(spots, &t, m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) })
+	wasteOf := func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) }
+	if d.Counts == nil {
+		return l.choose(spots, &t, m, wasteOf)
+	}
+	c := newCounted(d, spots, func(at int) *cluster.Node { return nodes[at] })
+	if m = c.members(); m == 0 {
+		return nil
+	}
+	return c.choose(m, wasteOf)
 }
 
 // placeMixed finds slots for a gang with roles as [planner.place] finds members: around the
 // nodes that just failed it where that is possible, and on its claim at last.
 func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *level) []cluster.Slot {
 	list := l.open()
-	if slots := mixed(d, l.nodes, list, c.Avoid); slots != nil {
+	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
+		return slots
+	}
+	if slots := mixed(d, l.all(), list, c.Avoid); slots != nil {
 		return slots
 	}
 	if len(c.Avoid) > 0 {
-		if slots := mixed(d, l.nodes, list, nil); slots != nil {
+		if slots := mixed(d, l.all(), list, nil); slots != nil {
 			return slots
 		}
 	}
@@ -114,37 +139,25 @@ func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *level) []cluster
 	return pl.view.Claims[i].Slots
 }
 
+// preferred is mixed with what --prefer asks for, nil where it asks for nothing.
+func preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	if !slices.ContainsFunc(d.Parts, func(p *cluster.Need) bool { return p.Soft != nil }) {
+		return nil
+	}
+	return mixedBy(choices(d, true), nodes, list, avoid)
+}
+
 // free reports whether these places can be taken now.
 func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *level) bool {
 	if len(slots) != d.Size || !pl.admitsAll(d, slots) {
 		return false
 	}
 	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
-		if _, err := l.nodes[g.at].Take(g.Grant); err != nil || l.shuts(g.at) {
+		if _, err := l.node(g.at).Take(g.Grant); err != nil || l.shuts(g.at) {
 			return false
 		}
 	}
 	return true
-}
-
-// admitsAll reports whether every slot is on a node that its rank may use.
-func (pl *planner) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
-	for r, s := range slots {
-		if at := pl.find(s.Node); at < 0 || !partOf(d, r).Admits(pl.view.Nodes[at]) {
-			return false
-		}
-	}
-	return true
-}
-
-func partOf(d *cluster.Need, rank int) *cluster.Need {
-	for _, p := range d.Parts {
-		if rank < p.Size {
-			return p
-		}
-		rank -= p.Size
-	}
-	return d
 }
 
 // claimMixed is findClaim for a gang with roles: first where most is free already, else
@@ -161,7 +174,7 @@ func (pl *planner) claimMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 // emptyNodes is the ready nodes with nothing on them but the claims made so far.
 func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
 	nodes, list := make([]*cluster.Node, len(pl.view.Nodes)), []int32(nil)
-	for at, n := range pl.levels[0].nodes {
+	for at, n := range pl.levels[0].every() {
 		nodes[at] = n
 		if n.Ready {
 			nodes[at] = pl.cleared(at)

@@ -37,7 +37,7 @@ func checkRolePlaces(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cl
 			t.Fatalf("job %d rank %d, a %s: cards %v", c.Job, i, r.Name, slot.Cards)
 		}
 		n := nodes[slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.Name == slot.Node })]
-		if !n.Ready || slices.Contains(s.Exclude, n.Name) || r.Constraint != "" && !slices.Contains(n.Features, r.Constraint) {
+		if !n.Ready || slices.Contains(s.Exclude, n.Name) || r.Constraint != "" && !slices.Contains(n.Features, r.Constraint) && (s.Prefer == "" || r.Constraint != s.Constraint) {
 			t.Fatalf("job %d, a %s, is placed on %s", c.Job, r.Name, n.Name)
 		}
 		for _, uuid := range slot.Cards {
@@ -54,11 +54,13 @@ func TestOneRoleIsNoRole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		s := genSpec(t)
+		s.Prefer = ""
 		s.RanksPerNode, s.MinNodes, s.MaxNodes, s.MemoryPerNode, s.GPUsPerNode = 0, 0, 0, 0, 0
 		if s.GPUsPerRank == 0 {
 			s.VRAMBytes, s.GPUType, s.Share = 0, "", false
 		}
 		role := *s
+		role.Constraint = "" // the whole gang's counts would be refused
 		role.Roles = []api.Role{{Name: "all", Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank,
 			GPUsPerRank: s.GPUsPerRank, GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint}}
 		starts := func(s *api.Spec) int {

@@ -11,7 +11,7 @@ import (
 // mixedReason words why a gang with roles stays: of the first role that does not fit beside
 // nothing but what runs, else of all together.
 func (pl *planner) mixedReason(d *cluster.Need) *verdict {
-	if real := pl.levels[0]; len(pl.booked) > 0 && mixed(d, real.nodes, real.open(), nil) != nil {
+	if real := pl.levels[0]; len(pl.booked) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
 		return &verdict{need: d, word: WordPriority, claimants: pl.claimants()}
 	}
 	empty, list := pl.emptyNodes()
@@ -21,7 +21,14 @@ func (pl *planner) mixedReason(d *cluster.Need) *verdict {
 		}
 	}
 	for i, part := range d.Parts {
-		spots := pl.look(pl.shape(part.Ask), pl.top(), nil)
+		sh := pl.shape(part.Ask)
+		if sh.ways != nil {
+			if !pl.fits(sh, pl.top()) {
+				return &verdict{need: d, word: WordResources, says: roleTitle(d, i) + pl.waysText(sh)}
+			}
+			continue
+		}
+		spots := pl.look(sh, pl.top(), nil)
 		if t := pl.tallyOf(spots); layoutOf(part).members(t) == 0 {
 			return &verdict{need: d, word: WordResources, says: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
 		}
@@ -59,7 +66,7 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	var short, all []int
 	for i, part := range d.Parts {
 		all = append(all, i)
-		if layoutOf(part).members(pl.tallyOf(pl.look(pl.shape(part.Ask), pl.sees, nil))) == 0 {
+		if !pl.fits(pl.shape(part.Ask), pl.sees) {
 			short = append(short, i)
 		}
 	}
@@ -70,7 +77,11 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	for _, i := range all[:min(maxRoleLines, len(all))] {
 		part := d.Parts[i]
 		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d, i), plural(part.Size, "rank"), rankText(part)))
-		for _, l := range pl.nodeLines(part) {
+		of := pl.nodeLines
+		if part.Ways != nil {
+			of = pl.wayLines
+		}
+		for _, l := range of(part) {
 			lines = append(lines, "  "+l)
 		}
 	}

@@ -76,6 +76,7 @@ func checkPlaces(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cluste
 			t.Fatalf("job %d is placed on %s", c.Job, n.Name)
 		}
 	}
+	checkFeaturesOf(t, c, per, nodes)
 	if len(per) < s.MinNodes || s.MaxNodes > 0 && len(per) > s.MaxNodes {
 		t.Fatalf("job %d: %d nodes, %d to %d asked for", c.Job, len(per), s.MinNodes, s.MaxNodes)
 	}
@@ -119,15 +120,21 @@ func bruteForce(c *Candidate, nodes []*cluster.Node) bool {
 			most[i] = k
 		}
 	}
-	return distribute(c.Ask.Spec, most, nil)
+	return distribute(c.Ask.Spec, most, nil, nodes)
 }
 
-func distribute(s *api.Spec, most, ks []int) bool {
+func distribute(s *api.Spec, most, ks []int, nodes []*cluster.Node) bool {
 	if len(ks) == len(most) {
-		return allowed(s, ks)
+		var on [][]string
+		for i, k := range ks {
+			if k > 0 {
+				on = append(on, nodes[i].Features)
+			}
+		}
+		return allowed(s, ks) && mayBeOn(s, on)
 	}
 	for k := 0; k <= most[len(ks)]; k++ {
-		if distribute(s, most, append(slices.Clone(ks), k)) {
+		if distribute(s, most, append(slices.Clone(ks), k), nodes) {
 			return true
 		}
 	}
@@ -154,7 +161,9 @@ func allowed(s *api.Spec, ks []int) bool {
 // takes reports whether k ranks fit on n by trying every set of cards.
 func takes(c *Candidate, n *cluster.Node, k int) bool {
 	s := c.Ask.Spec
-	d, err := cluster.NewNeed(c.Ask)
+	spec := *s
+	spec.Constraint, spec.Prefer = "", "" // these are judged of all nodes together
+	d, err := cluster.NewNeed(cluster.AskOf(&spec, c.Ask.Partitions))
 	if err != nil || !d.Admits(n) {
 		return false
 	}

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,10 @@ type Queue struct {
 	byAge   []*Candidate // longest wait first
 	byJob   map[int64]*Candidate
 	classes map[classKey]*Class
-	backlog int64 // seconds of one card that all of them are expected to need yet
+	firsts  []*Class // in the order of their first candidates
+	slots   int      // of classes, so many were ever in use at once
+	free    []int    // slots
+	backlog int64    // seconds of one card that all of them are expected to need yet
 }
 
 // classKey is what decides whether a gang can start, besides its place in the order.
@@ -39,7 +41,39 @@ type classKey struct {
 // place. It lasts as long as it has any.
 type Class struct {
 	key   classKey
+	slot  int // a small number that no other class of its queue has meanwhile
 	order []*Candidate
+}
+
+func compareFirst(cl *Class, c *Candidate) int { return compare(cl.order[0], c) }
+
+// lead puts a class where its first candidate belongs.
+func (q *Queue) lead(cl *Class) {
+	at, _ := slices.BinarySearchFunc(q.firsts, cl.order[0], compareFirst)
+	q.firsts = slices.Insert(q.firsts, at, cl)
+}
+
+// unlead takes it out, before its first candidate becomes another.
+func (q *Queue) unlead(cl *Class) {
+	at, _ := slices.BinarySearchFunc(q.firsts, cl.order[0], compareFirst)
+	q.firsts = slices.Delete(q.firsts, at, at+1)
+}
+
+// newClass is an empty one.
+func (q *Queue) newClass(k classKey) *Class {
+	cl := &Class{key: k, slot: q.slots}
+	if n := len(q.free); n > 0 {
+		cl.slot, q.free = q.free[n-1], q.free[:n-1]
+	} else {
+		q.slots++
+	}
+	q.classes[k] = cl
+	return cl
+}
+
+func (q *Queue) dropClass(cl *Class) {
+	q.free = append(q.free, cl.slot)
+	delete(q.classes, cl.key)
 }
 
 // NewQueue is an empty queue in the order of a policy. The ledger may be nil.
@@ -49,11 +83,23 @@ func NewQueue(p *Policy, l *Ledger) *Queue { return &Queue{policy: p, ledger: l}
 func (q *Queue) Len() int { return len(q.order) }
 
 // Get is the candidate of a job, nil when it does not wait.
-func (q *Queue) Get(job int64) *Candidate { return q.byJob[job] }
+func (q *Queue) Get(job int64) *Candidate { return q.jobs()[job] }
+
+// jobs is the candidates by job. A clone makes it when first asked: for a hundred thousand
+// that takes ten times as long as all else of it, and whoever clones has others wait.
+func (q *Queue) jobs() map[int64]*Candidate {
+	if q.byJob == nil {
+		q.byJob = make(map[int64]*Candidate, len(q.order))
+		for _, c := range q.order {
+			q.byJob[c.Job] = c
+		}
+	}
+	return q.byJob
+}
 
 // Class is the class of a job, nil when it does not wait.
 func (q *Queue) Class(job int64) *Class {
-	if c := q.byJob[job]; c != nil {
+	if c := q.Get(job); c != nil {
 		return q.classes[q.key(c)]
 	}
 	return nil
@@ -64,7 +110,7 @@ func (q *Queue) Slice() []*Candidate { return q.order }
 
 // Position is how many are ahead of a job, -1 when it does not wait.
 func (q *Queue) Position(job int64) int {
-	c := q.byJob[job]
+	c := q.Get(job)
 	if c == nil {
 		return -1
 	}
@@ -77,22 +123,23 @@ func (q *Queue) Clone() *Queue {
 	out := NewQueue(q.policy, q.ledger.snapshot())
 	out.version, out.ranked, out.backlog = q.version, q.ranked, q.backlog
 	out.order, out.byAge = slices.Clone(q.order), slices.Clone(q.byAge)
-	out.byJob = make(map[int64]*Candidate, len(q.byJob))
 	out.classes = make(map[classKey]*Class, len(q.classes))
-	for _, c := range q.order {
-		out.byJob[c.Job] = c
+	out.firsts = make([]*Class, len(q.firsts))
+	all := make([]*Candidate, 0, len(q.order))
+	for i, cl := range q.firsts {
+		all = append(all, cl.order...)
+		out.firsts[i] = &Class{cl.key, cl.slot, slices.Clip(all[len(all)-len(cl.order):])}
+		out.classes[cl.key] = out.firsts[i]
 	}
-	for k, cl := range q.classes {
-		out.classes[k] = &Class{k, slices.Clone(cl.order)}
-	}
+	out.slots, out.free = q.slots, slices.Clone(q.free)
 	return out
 }
 
 // Insert adds a candidate, or replaces the one of the same job.
 func (q *Queue) Insert(c *Candidate) {
 	q.Remove(c.Job)
-	if q.byJob == nil {
-		q.byJob, q.classes = map[int64]*Candidate{}, map[classKey]*Class{}
+	if q.classes == nil {
+		q.classes = map[classKey]*Class{}
 	}
 	if q.policy == nil {
 		q.policy = &Policy{}
@@ -105,21 +152,26 @@ func (q *Queue) Insert(c *Candidate) {
 
 func (q *Queue) put(c *Candidate) {
 	q.backlog += c.need
-	q.byJob[c.Job] = c
+	q.jobs()[c.Job] = c
 	q.order = insert(q.order, c, compare)
 	q.byAge = insert(q.byAge, c, compareAge)
 	k := q.key(c)
 	cl := q.classes[k]
 	if cl == nil {
-		cl = &Class{key: k}
-		q.classes[k] = cl
+		cl = q.newClass(k)
+	} else if compareFirst(cl, c) < 0 {
+		cl.order = insert(cl.order, c, compare)
+		return
+	} else {
+		q.unlead(cl)
 	}
 	cl.order = insert(cl.order, c, compare)
+	q.lead(cl)
 }
 
 // Remove takes the candidate of a job out and reports whether there was one.
 func (q *Queue) Remove(job int64) bool {
-	c := q.byJob[job]
+	c := q.Get(job)
 	if c == nil {
 		return false
 	}
@@ -127,10 +179,15 @@ func (q *Queue) Remove(job int64) bool {
 	q.backlog -= c.need
 	q.order = remove(q.order, c, compare)
 	q.byAge = remove(q.byAge, c, compareAge)
-	k := q.key(c)
-	cl := q.classes[k]
+	cl := q.classes[q.key(c)]
+	first := cl.order[0] == c
+	if first {
+		q.unlead(cl)
+	}
 	if cl.order = remove(cl.order, c, compare); len(cl.order) == 0 {
-		delete(q.classes, k)
+		q.dropClass(cl)
+	} else if first {
+		q.lead(cl)
 	}
 	return true
 }
@@ -194,20 +251,29 @@ func (q *Queue) moved() bool {
 
 func (q *Queue) fill(all []*Candidate) {
 	slices.SortFunc(all, compare)
-	q.order, q.byAge = all, slices.Clone(all)
+	was := slices.Clone(q.firsts)
+	q.order, q.byAge, q.firsts = all, slices.Clone(all), q.firsts[:0]
 	slices.SortFunc(q.byAge, compareAge)
-	for _, cl := range q.classes {
+	for _, cl := range was {
 		cl.order = cl.order[:0]
 	}
 	for _, c := range all {
-		q.byJob[c.Job] = c
+		q.jobs()[c.Job] = c
 		k := q.key(c)
-		if q.classes[k] == nil {
-			q.classes[k] = &Class{key: k}
+		cl := q.classes[k]
+		if cl == nil {
+			cl = q.newClass(k)
 		}
-		q.classes[k].order = append(q.classes[k].order, c)
+		if len(cl.order) == 0 {
+			q.firsts = append(q.firsts, cl)
+		}
+		cl.order = append(cl.order, c)
 	}
-	maps.DeleteFunc(q.classes, func(_ classKey, cl *Class) bool { return len(cl.order) == 0 })
+	for _, cl := range was {
+		if len(cl.order) == 0 {
+			q.dropClass(cl)
+		}
+	}
 }
 
 // key includes the user and the account only where the policy bounds them: else a plan

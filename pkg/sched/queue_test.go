@@ -84,6 +84,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 				q.Refresh(epoch0)
 			}
 			checkQueue(t, q, model)
+			checkQueue(t, q.Clone(), model)
 		}
 	})
 }
@@ -103,6 +104,16 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 				t.Fatalf("job %d is not where it belongs", c.Job)
 			}
 		}
+	}
+	if len(q.firsts) != len(q.classes) || !slices.IsSortedFunc(q.firsts, func(a, b *Class) int { return compare(a.order[0], b.order[0]) }) {
+		t.Fatalf("%d of %d classes in the order of their firsts: %v", len(q.firsts), len(q.classes), q.firsts)
+	}
+	slots := make(map[int]bool)
+	for _, cl := range q.firsts {
+		if slots[cl.slot] || cl.slot >= q.slots || q.classes[cl.key] != cl {
+			t.Fatalf("class %+v has a slot of another, or is not one", cl)
+		}
+		slots[cl.slot] = true
 	}
 	if inClasses != q.Len() {
 		t.Fatalf("%d in classes, %d in all", inClasses, q.Len())

@@ -35,20 +35,46 @@ type verdict struct {
 	says      string  // all of it, where there is no arithmetic of places
 }
 
+// whys are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
+type whys []struct {
+	class *Class // whose slot it was
+	is    *verdict
+}
+
+func (w whys) of(cl *Class) *verdict {
+	if cl == nil || cl.slot >= len(w) || w[cl.slot].class != cl {
+		return nil
+	}
+	return w[cl.slot].is
+}
+
+func (w whys) set(cl *Class, v *verdict) { w[cl.slot].class, w[cl.slot].is = cl, v }
+
+// again is a verdict like v, the one of an earlier plan where that says the same: most do.
+func (sh *shape) again(v *verdict) *verdict {
+	o := sh.said
+	if o == nil || o.first != v.first || o.need != v.need || o.bad != v.bad || o.word != v.word || o.room != v.room || o.out != v.out ||
+		o.nearer != v.nearer || o.says != v.says || !slices.Equal(o.claimants, v.claimants) {
+		own := *v
+		sh.said = &own
+	}
+	return sh.said
+}
+
 // note says why the candidates of a class stay, once for all shapes and classes that are
 // equal in it.
 func (pl *planner) note(c *Candidate, cl *Class, sh *shape) {
-	if pl.why[cl] != nil {
+	if pl.why.of(cl) != nil {
 		return
 	}
 	if v := pl.shutVerdict(c, sh); v != nil {
 		v.first = c.Job
-		pl.why[cl] = v
+		pl.why.set(cl, v)
 		return
 	}
 	if v := pl.switchVerdict(c, sh); v != nil {
 		v.first = c.Job
-		pl.why[cl] = v
+		pl.why.set(cl, v)
 		return
 	}
 	if sh.why == nil {
@@ -56,41 +82,52 @@ func (pl *planner) note(c *Candidate, cl *Class, sh *shape) {
 			// What was looked at since is not what this gang sees.
 			pl.tallyOf(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
 		}
-		sh.why = pl.verdictFor(sh)
-		sh.why.first = c.Job
+		v := pl.verdictFor(sh)
+		v.first = c.Job
+		sh.why = sh.again(&v)
 	}
-	pl.why[cl] = sh.why
+	pl.why.set(cl, sh.why)
 }
 
 // verdictFor is asked right after a look that found the shape not to fit.
-func (pl *planner) verdictFor(sh *shape) *verdict {
+func (pl *planner) verdictFor(sh *shape) verdict {
 	if sh.bad != nil {
-		return &verdict{word: WordBad, bad: sh.bad}
+		return verdict{word: WordBad, bad: sh.bad}
 	}
 	if sh.need.Parts != nil {
-		return pl.mixedReason(sh.need)
+		return *pl.mixedReason(sh.need)
 	}
-	v := &verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
+	v := verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
+	if sh.ways != nil {
+		v.says = pl.waysText(sh)
+	}
 	if len(pl.booked) > 0 && pl.fits(sh, pl.levels[0]) {
-		v.word, v.claimants = WordPriority, pl.claimants()
+		v.word, v.says, v.claimants = WordPriority, "", pl.claimants()
 		return v
 	}
 	if !pl.fitsEmpty(sh) {
 		if out := pl.outOfService(sh.need); out != "" {
-			v.word, v.out = WordNodes, out
+			v.word, v.says, v.out = WordNodes, "", out
 		}
 	}
 	return v
 }
 
-// claimants are the gangs that hold claims.
+// claimants are the gangs that hold claims. The list is not to be changed: others have it
+// as long as nobody else gets a claim.
 func (pl *planner) claimants() []int64 {
-	out := make([]int64, len(pl.booked))
-	for i := range pl.booked {
-		out[i] = pl.booked[i].Job
+	same := len(pl.claimed) == len(pl.booked)
+	for i := 0; same && i < len(pl.booked); i++ {
+		_, same = slices.BinarySearch(pl.claimed, pl.booked[i].Job)
 	}
-	slices.Sort(out)
-	return out
+	if !same {
+		pl.claimed = make([]int64, len(pl.booked))
+		for i := range pl.booked {
+			pl.claimed[i] = pl.booked[i].Job
+		}
+		slices.Sort(pl.claimed)
+	}
+	return pl.claimed
 }
 
 func (v *verdict) reason(job int64) Reason {
@@ -193,6 +230,12 @@ func kindOfCard(d *cluster.Need) string {
 
 // fits reports whether the gang has room on these nodes.
 func (pl *planner) fits(sh *shape, l *level) bool {
+	if sh.ways != nil {
+		return slices.ContainsFunc(sh.ways, func(way *shape) bool { return pl.fits(way, l) })
+	}
+	if sh.need.Counts != nil {
+		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
+	}
 	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, l, nil))) > 0
 }
 
@@ -201,12 +244,15 @@ func (pl *planner) fits(sh *shape, l *level) bool {
 // of nodes counted has doubled; and the answer stays while no node's capacity changes.
 func (pl *planner) fitsEmpty(sh *shape) bool {
 	if sh.emptyAt != pl.mem.capacity {
-		sh.emptyAt, sh.empty = pl.mem.capacity, pl.countEmpty(sh.need)
+		sh.emptyAt, sh.empty = pl.mem.capacity, anyWay(sh.need, pl.countEmpty)
 	}
 	return sh.empty
 }
 
 func (pl *planner) countEmpty(d *cluster.Need) bool {
+	if d.Counts != nil {
+		return holdsEver(d, keep(pl.view.Nodes, func(n *cluster.Node) bool { return n.Ready }))
+	}
 	l := layoutOf(d)
 	pl.tally.reset()
 	try := 1

@@ -110,13 +110,13 @@ type Plan struct {
 	// Next is when a plan would decide otherwise though nothing has happened: a victim is to
 	// be told, a minimum run is over, a gang has waited too long. Zero: never.
 	Next time.Time
-	why  map[*Class]*verdict
+	why  whys
 }
 
 // Reason is why a candidate that did not start stays, from this plan; false when it was not
 // looked at. It may be called from any goroutine.
 func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
-	v := p.why[cl]
+	v := p.why.of(cl)
 	if v == nil {
 		return Reason{}, false
 	}
@@ -126,7 +126,7 @@ func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
 // Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,
 // cost more than the plan did.
 func (p *Plan) Word(job int64, cl *Class) (string, bool) {
-	v := p.why[cl]
+	v := p.why.of(cl)
 	if v == nil {
 		return "", false
 	}

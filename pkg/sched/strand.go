@@ -127,13 +127,13 @@ func (m *mix) take(all []*askCount) {
 		m.shares = append(m.shares, float64(n)/sum)
 	}
 	if len(counts) > 0 {
-		m.orders = deal(counts)
+		m.orders = inTurn(counts)
 	}
 }
 
-// deal puts the asks in order evenly, each as often as it is asked for: next is always the one that
+// inTurn deals the asks evenly, each as often as it is asked for: next is always the one that
 // is farthest behind its share. Dealt and not drawn, so that a plan can be repeated.
-func deal(counts []int64) [][]uint8 {
+func inTurn(counts []int64) [][]uint8 {
 	sum := int64(0)
 	for _, n := range counts {
 		sum += n

@@ -76,9 +76,9 @@ func TestStranding(t *testing.T) {
 	}
 }
 
-// TestDeal: asks come evenly, each as often as it is asked for.
-func TestDeal(t *testing.T) {
-	all := slices.Concat(deal([]int64{5, 3, 2})...)
+// TestInTurn: asks come evenly, each as often as it is asked for.
+func TestInTurn(t *testing.T) {
+	all := slices.Concat(inTurn([]int64{5, 3, 2})...)
 	if got := all[:10]; !slices.Equal(got, []uint8{0, 1, 2, 0, 0, 1, 0, 2, 1, 0}) {
 		t.Errorf("dealt %v", got)
 	}

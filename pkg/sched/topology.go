@@ -127,11 +127,11 @@ func (t *tree) leaves(spots []spot) []*leaf {
 }
 
 func each(s *spot, f func(at int)) {
-	if s.like == nil {
+	if s.like.count == 0 {
 		f(s.at)
 	}
-	for _, at := range s.like {
-		f(int(at))
+	for at := range s.like.each() {
+		f(at)
 	}
 }
 
@@ -240,7 +240,7 @@ func (t *tree) within(spots []spot, leaves []*leaf) []spot {
 			}
 		})
 		if like != nil {
-			s.at, s.like = int(like[0]), like
+			s.at, s.like = int(like[0]), listOf(like)
 			out = append(out, s)
 		}
 	}
@@ -304,8 +304,11 @@ func costOf(spots []spot, ms []member, wasteOf judge) (sum int64) {
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
 func (pl *planner) switchVerdict(c *Candidate, sh *shape) *verdict {
 	limit, t := pl.switchLimit(c), pl.topology()
-	if limit == 0 || t == nil || sh.need == nil || sh.need.Parts != nil {
+	if limit == 0 || t == nil || sh.need == nil || sh.need.Packed() {
 		return nil
+	}
+	if sh.ways != nil {
+		return pl.switchVerdictOfWays(c, sh)
 	}
 	spots := slices.Clone(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
 	l := layoutOf(sh.need)

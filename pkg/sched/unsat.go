@@ -23,6 +23,9 @@ func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Erro
 		}
 		return api.Errorf(api.CodeInvalid, "%s", err.Error())
 	}
+	if err := checkFeatures(nodes, d); err != nil {
+		return err
+	}
 	if err := checkLayout(d); err != nil {
 		return err
 	}
@@ -47,7 +50,10 @@ func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Erro
 
 // holdsEver reports whether the nodes would hold the ask with no gang on them.
 func holdsEver(d *cluster.Need, nodes []*cluster.Node) bool {
-	if d.Parts != nil {
+	if d.Ways != nil {
+		return anyWay(d, func(way *cluster.Need) bool { return holdsEver(way, nodes) })
+	}
+	if d.Packed() {
 		empty := make([]*cluster.Node, len(nodes))
 		for i, n := range nodes {
 			empty[i] = n.Emptied()
@@ -96,6 +102,9 @@ func checkLayout(d *cluster.Need) *api.Error {
 	if s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
 		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("at least %s but at most %d asked for", plural(s.MinNodes, "node"), s.MaxNodes),
 			Hint: "write --nodes=MIN-MAX"}
+	}
+	if err := checkCounts(d); err != nil {
+		return err
 	}
 	r := min(s.RanksPerNode, d.Size)
 	if r <= 0 {
@@ -259,6 +268,9 @@ func largestCard(d *cluster.Need, n *cluster.Node) int64 {
 
 // together is said when each thing is there, but not at once, or not often enough.
 func together(d *cluster.Need, pool []*cluster.Node) *api.Error {
+	if d.Ways != nil {
+		return waysTogether(d, pool)
+	}
 	var t tally
 	for _, n := range pool {
 		if k := d.Ranks(n); k > 0 {

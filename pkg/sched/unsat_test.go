@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestUnsatisfiable(t *testing.T) {
 	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*gib
 	nodes = append(nodes, small.Counted())
 	cpu := testNode("c1", 128, 0, 0)
-	cpu.Partitions = []string{"cpu"}
+	cpu.Partitions, cpu.Features = []string{"cpu"}, []string{"fast"}
 	nodes = append([]*cluster.Node{cpu}, nodes...)
 	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}, {Name: "empty"}}}
 	in := func(names ...string) []string { return names }
@@ -40,9 +41,13 @@ func TestUnsatisfiable(t *testing.T) {
 		{"node", api.Spec{Size: 1, NodeList: in("n1", "n9")}, in("gpu"), api.CodeInvalid, `unknown node "n9"; nodes: c1,n[1-5]`},
 		{"excluded node", api.Spec{Size: 1, Exclude: in("gpu-17")}, in("gpu"), api.CodeInvalid, `unknown node "gpu-17"; nodes: c1,n[1-5]`},
 		{"constraint", api.Spec{Size: 1, Constraint: "ib&"}, in("gpu"), api.CodeInvalid,
-			`constraint "ib&": a feature expected at column 4, found the end; write features joined by & and |, such as a100&(ib|roce)`},
-		{"feature", api.Spec{Size: 1, Constraint: "roce"}, in("gpu"), api.CodeUnsatisfiable,
-			`no node of partition gpu meets the constraint "roce"; features there: ib`},
+			`constraint "ib&": a feature expected at column 4, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
+		{"feature", api.Spec{Size: 1, Constraint: "fast&ibb"}, in("gpu"), api.CodeInvalid, `unknown feature "ibb"; did you mean "ib"? features: fast, ib`},
+		{"one of several features", api.Spec{Size: 1, Constraint: "ib|roce"}, in("gpu"), api.CodeInvalid, `unknown feature "roce"; features: fast, ib`},
+		{"preferred feature", api.Spec{Size: 1, Prefer: "fats"}, in("gpu"), api.CodeInvalid,
+			`unknown preferred feature "fats"; did you mean "fast"? preferred features: fast, ib`},
+		{"feature of another partition", api.Spec{Size: 1, Constraint: "fast"}, in("gpu"), api.CodeUnsatisfiable,
+			`no node of partition gpu meets the constraint "fast"; features there: ib`},
 		{"no nodes", api.Spec{Size: 1}, in("empty"), api.CodeUnsatisfiable, `partition empty has no nodes`},
 		{"other partition's node", api.Spec{Size: 1, NodeList: in("c1")}, in("gpu"), api.CodeUnsatisfiable,
 			`no node of partition gpu is left by --nodelist=c1; partition gpu has n[1-5]`},
@@ -97,8 +102,14 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 		for _, c := range v.Queue.Slice() {
 			c := *c
 			c.Avoid = nil
+			spec := *c.Ask.Spec
+			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
+			c.Ask = cluster.AskOf(&spec, c.Ask.Partitions)
 			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(&c)}, &Policy{})
 			err := Unsatisfiable(v.Nodes, p, c.Ask)
+			if err != nil && strings.Contains(err.Message, "unknown ") {
+				continue // a name that may be misspelt is refused, whether or not the rest would do
+			}
 			if (err == nil) != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: %v, but %d starts", *c.Ask.Spec, err, len(plan.Starts))
 			}

@@ -178,7 +178,7 @@ func (pl *planner) ownLevel(c *Candidate, end time.Time, claim int) *level {
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != claim && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
 			for _, g := range b.grants {
-				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+				l.set(g.at, l.node(g.at).Restore(g.Grant))
 			}
 		}
 	}
@@ -256,7 +256,7 @@ type turn struct {
 func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
 	d, l, top, length := sh.need, layoutOf(sh.need), pl.top(), span(c, c.TimeLimit)
 	changed, room := make(map[int]*cluster.Node), make(map[int]int)
-	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.nodes[at]) }
+	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.node(at)) }
 	open := func(at int, t time.Time) bool {
 		n := node(at)
 		return n.Ready && !slices.Contains(avoid, n.Name) && pl.windows.open(c, at, t, length).Equal(t)
@@ -266,7 +266,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 		is := 0
 		if open(at, when) {
 			// A gang with roles is looked at whole, below.
-			if is = 1; d.Parts == nil {
+			if is = 1; !d.Packed() {
 				if is = 0; d.Admits(node(at)) {
 					is = d.Ranks(node(at))
 				}
@@ -282,7 +282,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 			room[at] = is
 		}
 	}
-	for at := range top.nodes {
+	for at := range top.size {
 		count(at, pl.now)
 	}
 	turns := pl.turns(length)
@@ -295,12 +295,12 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 			}
 			count(e.at, when)
 		}
-		if d.Parts != nil {
+		if d.Packed() {
 			if looks++; looks > maxMixedLooks {
 				break
 			}
 			var list []int32
-			nodes := slices.Clone(top.nodes)
+			nodes := top.all()
 			for at := range nodes {
 				if nodes[at] = node(at); room[at] > 0 {
 					list = append(list, int32(at))
@@ -394,7 +394,7 @@ func (pl *planner) holdsNow(c *Candidate, sh *shape, l *level) bool {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l) != nil
 	}
-	return pl.fits(sh, l)
+	return pl.fits(sh, l) // also of ways: what is preferred keeps nobody
 }
 
 // shutText names the reservations in the way of a gang, the first to begin first, and how

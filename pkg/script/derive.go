@@ -59,7 +59,11 @@ func (a *Ask) ranks() ([]Warning, error) {
 			s.Launch = api.LaunchRanks
 		}
 	}
-	nodes := max(a.nodesMin, 1)
+	counted := countedNodes(s.Constraint)
+	if a.nodesMax > 0 && counted > a.nodesMax {
+		counted = 0 // which the controller refuses
+	}
+	nodes := max(a.nodesMin, counted, 1)
 	switch {
 	case a.size > 0:
 		s.Size = a.size
@@ -69,7 +73,7 @@ func (a *Ask) ranks() ([]Warning, error) {
 		s.Size = nodes * s.RanksPerNode
 	default:
 		// One task a node is what sbatch takes when it is told only the nodes.
-		if a.perNode == 0 && a.nodesMin > 0 {
+		if a.perNode == 0 && (a.nodesMin > 0 || counted > 0) {
 			a.perNode = 1
 		}
 		s.Size = nodes * max(a.perNode, 1)
@@ -89,6 +93,21 @@ func (a *Ask) ranks() ([]Warning, error) {
 		s.MinNodes = s.Size
 	}
 	return warn, a.fitRanksToNodes()
+}
+
+// countedNodes is how many nodes a constraint counts in all ("[a*2&b*4]"). Whether it can be
+// read the controller says; a star stands nowhere but before a count.
+func countedNodes(constraint string) (sum int) {
+	for _, after := range strings.Split(constraint, "*")[1:] {
+		digits := 0
+		for digits < len(after) && after[digits] >= '0' && after[digits] <= '9' {
+			digits++
+		}
+		if n, err := strconv.Atoi(after[:digits]); err == nil && n <= api.MaxGangSize {
+			sum += n
+		}
+	}
+	return sum
 }
 
 // fitRanksToNodes checks ranks a node against ranks and nodes. With --ntasks sbatch's

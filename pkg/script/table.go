@@ -111,6 +111,16 @@ var asked = []Option{
 		Note: "without user or mcs; the gang is given the cards and CPUs it asks for, not all",
 		set:  setExclusive},
 
+	{Long: "resv-ports", Kind: MayValue, Arg: "N", Group: groupCards,
+		Help: "reserve N ports for the gang on each of its nodes (GANG_PORTS); without N one for each rank of the fullest node",
+		set: func(a *Ask, v string) error {
+			if v == "" {
+				a.Spec.Ports = api.PortEach
+				return nil
+			}
+			return numberInto(&a.Spec.Ports, v, 0, 65535)
+		}},
+
 	{Long: "time", Short: 't', Env: []string{"SBATCH_TIMELIMIT"}, Kind: Value, Arg: "TIME", List: Partial, Group: groupTime,
 		Help: "time limit: 90 (minutes), 90m, 12:00:00, 3-00:00:00",
 		Note: "kept to the second (sbatch rounds up to a minute); 0 and UNLIMITED take the partition's limit",
@@ -196,9 +206,13 @@ var asked = []Option{
 		Help: "never these nodes",
 		set:  func(a *Ask, v string) error { return hostsInto(&a.Spec.Exclude, v) }},
 	{Long: "constraint", Short: 'C', Env: []string{"SBATCH_CONSTRAINT"}, Kind: Value, Arg: "a&b", List: Partial, Group: groupPlace,
-		Help: "only nodes with these features: a&b, a|b, a&(b|c)",
-		Note: "names, & and |, parentheses; no counts of nodes (a*2) and no brackets ([a|b])",
+		Help: "only nodes with these features: a&b, a|b, a&(b|c), [a|b] all the same one, a*2 at least so many nodes",
+		Note: "all of Slurm's operators; a node that is counted has a rank, so that there are as many ranks at least",
 		set:  setConstraint},
+	{Long: "prefer", Kind: Value, Arg: "a&b", List: Partial, Group: groupPlace,
+		Help: "nodes with these features if it can start on such now, instead of --constraint",
+		Note: "in Slurm's operators; what no nodes can ever meet is no reason to refuse the job",
+		set:  func(a *Ask, v string) error { return textInto(&a.Spec.Prefer, v) }},
 	{Long: "switches", Env: []string{"SBATCH_REQ_SWITCH", "SBATCH_WAIT4SWITCH"}, Kind: Value, Arg: "N[@TIME]", List: Exact, Group: groupPlace,
 		Help: "its nodes below at most N switches; after TIME (the site's max_switch_wait) anywhere",
 		set:  setSwitches},

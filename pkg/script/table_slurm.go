@@ -65,8 +65,6 @@ var hints = []Option{
 		Note: "ranks are packed; --ranks-per-node=1 spreads them"},
 	{Long: "use-min-nodes", Env: []string{"SBATCH_USE_MIN_NODES"}, List: Partial, Warn: true, Group: groupHints,
 		Note: "ranks are packed on few nodes anyway"},
-	{Long: "prefer", Kind: Value, Arg: "LIST", List: Partial, Warn: true, Group: groupHints,
-		Note: "a soft wish is not weighed; --constraint is kept"},
 	{Long: "network", Env: []string{"SBATCH_NETWORK"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "networks are not allocated; NCCL_SOCKET_IFNAME and the like choose one"},
 	{Long: "oversubscribe", Short: 's', List: Partial, Warn: true, Group: groupHints,

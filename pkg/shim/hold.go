@@ -107,6 +107,7 @@ func (m *member) stop(name string) {
 		logf("stop signal %q is not known: TERM", name)
 		sig = unix.SIGTERM
 	}
+	m.drainSteps() // before their tasks are told: a client hears why before it hears how they ended
 	frozen := m.box.Freeze()
 	if !frozen {
 		m.stopMains()
@@ -127,7 +128,6 @@ func (m *member) stop(name string) {
 	if frozen {
 		m.box.Thaw()
 	}
-	m.drainSteps()
 }
 
 // stopWait bounds the wait for a stop to take effect: a process on another CPU takes it

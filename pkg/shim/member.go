@@ -39,6 +39,7 @@ type member struct {
 	orders  orders
 	jobs    jobSockets
 	dump    dumper
+	log     int   // where the script's errors go, kept for its last line; 0: nowhere
 	exits   []int // reaped, not yet fed to the stop sequence
 	steps   []*stepProc
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
@@ -201,6 +202,7 @@ func (m *member) do(act supervise.Act) {
 	case supervise.Stop:
 		m.endDump()
 		m.announce()
+		m.lastWords()
 		m.stop(act.Signal)
 	case supervise.Kill:
 		m.kill()
@@ -220,6 +222,7 @@ func (m *member) do(act supervise.Act) {
 func (m *member) kill() {
 	m.holding = nil
 	m.endDump()
+	m.lastWords() // of an end without a grace
 	// Without a cgroup, what a killed member leaves is proven gone by looking for it only.
 	m.odd = m.odd || m.spec.Containment == proc.Group
 	if err := m.box.Kill(); err != nil {
@@ -274,6 +277,7 @@ func (m *member) finish() {
 	m.over, m.dirty, m.durable = true, true, true
 	m.exitAt = clock(unix.CLOCK_MONOTONIC) + byeWait
 	m.files = closeFiles(m.files)
+	m.dropLog()
 	m.tellNotes()
 	m.jobs.close()
 }

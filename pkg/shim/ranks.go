@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/rankenv"
 	"gangd/pkg/supervise"
 )
 
@@ -55,6 +57,7 @@ func (m *member) start() {
 	restore()
 	unix.Umask(0o077)
 	m.box.Leave()
+	m.keepLog()
 	m.files = closeFiles(m.files)
 	for i, r := range m.ranks {
 		if r.pid == 0 {
@@ -70,8 +73,12 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
-		r.pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec),
-			Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys})
+		attr := &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
+		if m.spec.Batch {
+			r.pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID)
+		} else {
+			r.pid, err = syscall.ForkExec(argv[0], argv, attr)
+		}
 	}
 	rec.Started = time.Now()
 	if err == nil {

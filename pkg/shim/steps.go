@@ -43,10 +43,12 @@ type LauncherStart struct {
 
 // LauncherOrder is what it is told later.
 type LauncherOrder struct {
-	Signal   string        `json:"signal,omitempty"`   // to the tasks
-	Stop     bool          `json:"stop,omitempty"`     // TERM, Grace, KILL
-	Grace    time.Duration `json:"grace_ns,omitempty"` // of Stop
-	Draining bool          `json:"draining,omitempty"` // the whole member is being stopped: what tasks leave may use the grace
+	Signal string        `json:"signal,omitempty"`   // to the tasks
+	Stop   bool          `json:"stop,omitempty"`     // TERM, Grace, KILL
+	Grace  time.Duration `json:"grace_ns,omitempty"` // of Stop
+	// EndLine is why, for the client of the step, where its job has [Spec.LastWords].
+	EndLine  string `json:"end_line,omitempty"`
+	Draining bool   `json:"draining,omitempty"` // the whole member is being stopped: what tasks leave may use the grace
 }
 
 // maxLauncherWord bounds the last word of a launcher.
@@ -237,8 +239,14 @@ func (m *member) signalStep(id int, signal string) int {
 
 // drainSteps tells the launchers that the member is being stopped.
 func (m *member) drainSteps() {
+	cause := m.mach.Cause()
+	_, said := dueTo[cause]
 	for _, p := range m.steps {
-		p.tell(LauncherOrder{Draining: true})
+		o := LauncherOrder{Draining: true}
+		if said && m.spec.LastWords {
+			o.EndLine = EndLine("STEP "+api.StepText(m.spec.Job, p.id), m.spec.Node, cause)
+		}
+		p.tell(o)
 	}
 }
 

@@ -3,6 +3,7 @@ package shim
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -264,5 +265,38 @@ func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLastWords: the log of a script that is ended says so in Slurm's line, ahead of what the
+// script itself says at the signal, once, and only where somebody ended it.
+func TestLastWords(t *testing.T) {
+	const trap = "#!/bin/bash\ntrap 'echo caught; exit 7' TERM\ntouch up\nwhile :; do sleep 0.05; done\n"
+	for name, c := range map[string]struct {
+		stop api.Stop
+		want string
+	}{
+		"cancelled":       {api.Stop{Cause: api.CauseCancelled, Signal: "TERM", Grace: time.Minute}, "CANCELLED AT T ***\ncaught\n"},
+		"requeued":        {api.Stop{Cause: api.CauseRequeued, Signal: "TERM", Grace: time.Minute}, "CANCELLED AT T DUE TO JOB REQUEUE ***\ncaught\n"},
+		"preempted":       {api.Stop{Cause: api.CausePreempted, Signal: "TERM", Grace: time.Minute}, "CANCELLED AT T DUE TO PREEMPTION ***\ncaught\n"},
+		"without a grace": {api.Stop{Cause: api.CauseCancelled}, "CANCELLED AT T ***\n"},
+		"another's crash": {api.Stop{Cause: api.CauseCrash, Signal: "TERM", Grace: time.Minute}, "caught\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testSpec(t, 1)
+			s.LastWords = true
+			cn := startShim(t, s, trap)
+			_ = cn.Send(Command{Go: &Go{}})
+			until(t, cn, api.PhaseRunning)
+			await(t, filepath.Join(s.WorkDir, "up"))
+			_ = cn.Send(Command{Stop: &c.stop})
+			until(t, cn, api.PhaseStopped)
+			got := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]{8}`).ReplaceAllString(output(t, s, 0), "T")
+			got = strings.ReplaceAll(got, "Terminated\n", "") // the shell's, of its sleep
+			got = strings.TrimPrefix(got, "slurmstepd: error: *** JOB "+strconv.FormatInt(s.Job, 10)+" ON "+s.Node+" ")
+			if got != c.want {
+				t.Errorf("output %q, want %q", got, c.want)
+			}
+		})
 	}
 }

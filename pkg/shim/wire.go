@@ -42,6 +42,11 @@ type Spec struct {
 	Args     []string   `json:"args,omitempty"`
 	Ranks    []RankSpec `json:"ranks"` // of this node; none: hold the containment only (LaunchBatch)
 
+	// Batch: its rank is a script that starts steps, and is told its pid.
+	Batch bool `json:"batch,omitempty"`
+	// LastWords: a stop is said in the output, in the line that Slurm's users and tools look for.
+	LastWords bool `json:"last_words,omitempty"`
+
 	Containment string `json:"containment"`          // "cgroup2", "cgroup1", "group"
 	CgroupDir   string `json:"cgroup_dir,omitempty"` // absolute path of the cgroup to make, fresh for this epoch
 	Port        int    `json:"port,omitempty"`       // rendezvous port chosen here, kept for gnoded; 0: rank 0 is elsewhere

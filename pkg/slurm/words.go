@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/user"
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -11,14 +12,12 @@ import (
 
 // The texts of Slurm's errors that tools look for.
 const (
-	NoController  = "Unable to contact slurm controller (connect failure)"
-	InvalidJob    = "Invalid job id specified"
-	AccessDenied  = "Access/permission denied"
-	AlreadyEnded  = "Job/step already completing or completed"
-	BackupInUse   = "Slurm backup controller in standby mode"
-	NotSatisfied  = "Requested node configuration is not available"
-	invalidUser   = "Invalid user id"
-	notEnoughDisk = "I/O error writing script/environment to file"
+	NoController = "Unable to contact slurm controller (connect failure)"
+	InvalidJob   = "Invalid job id specified"
+	AccessDenied = "Access/permission denied"
+	AlreadyEnded = "Job/step already completing or completed"
+	BadFeature   = "Invalid feature specification"
+	NotSatisfied = "Requested node configuration is not available"
 )
 
 // Words is what Slurm says of an error, as slurm_strerror does; gangd's own words where Slurm
@@ -41,6 +40,9 @@ func Words(err error) string {
 		return AlreadyEnded
 	case api.CodeUnavailable:
 		return NoController
+	}
+	if strings.HasPrefix(refused.Message, "unknown feature ") || strings.HasPrefix(refused.Message, "constraint ") {
+		return BadFeature
 	}
 	return refused.Error()
 }

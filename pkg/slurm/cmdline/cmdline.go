@@ -57,7 +57,7 @@ func (r *Refused) Error() string { return "--" + r.Option + " is refused: " + r.
 func (c *Command[T]) Lists() lists.Command {
 	out := lists.Command{Name: c.Name}
 	for _, o := range c.Options {
-		out.Options = append(out.Options, lists.Option{Name: o.Long, Short: o.Short, List: o.List, Text: o.Text})
+		out.Options = append(out.Options, lists.Option{Name: o.Long, Short: o.Short, Value: o.Arg != getopt.None, List: o.List, Text: o.Text})
 	}
 	return out
 }
@@ -85,7 +85,7 @@ func (c *Command[T]) Parse(t *T, args []string, s slurm.Streams) ([]string, erro
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(s.Err, "%s: %s\nTry \"%s --help\" for more information\n", c.Name, err, c.Name)
+		unreadable(c.Name, err, s)
 		return nil, Status(max(c.Failed, 1))
 	}
 	return rest, nil
@@ -104,8 +104,7 @@ func (c *Command[T]) take(t *T, one getopt.Setting, s slurm.Streams) error {
 	}
 	o := c.option(one.Name)
 	if o.List == lists.Refused {
-		r := &Refused{c.Name, o.Long, o.Text}
-		s.Errorf(c.Name, "%s", r)
+		s.Errorf(c.Name, "%s", &Refused{c.Name, o.Long, o.Text})
 		return Status(max(c.Failed, 1))
 	}
 	if o.Set == nil {
@@ -215,4 +214,10 @@ func Help[T any]() Option[T] {
 // UsageLine is --usage.
 func UsageLine[T any]() Option[T] {
 	return Option[T]{Long: "usage", List: lists.Exact, Text: "display a brief summary of the options"}
+}
+
+// Clusters is --clusters of the commands that Slurm answers from its database.
+func Clusters[T any]() Option[T] {
+	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused,
+		Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"}
 }

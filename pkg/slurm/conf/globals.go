@@ -53,7 +53,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	JobAcctGatherType JobAcctGatherFrequency JobAcctGatherParams ExtSensorsFreq ExtSensorsType`),
 	whyRows(noPower, `ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendProgram SuspendRate
 	SuspendTime SuspendTimeout PowerParameters PowerPlugin RebootProgram ReconfigFlags`),
-	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault MpiParams InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
+	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
 	SrunPortRange PropagatePrioProcess`),
 	whyRows(noPlugin, `PluginDir PlugStackConfig CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters
 	PrioritySiteFactorParameters PrioritySiteFactorPlugin SlurmctldPlugstack JobContainerType BcastParameters`),

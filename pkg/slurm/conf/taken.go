@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ var takenRows = []global{
 	{name: "SlurmdTimeout", take: (*site).nodeTimeout},
 	{name: "MinJobAge", take: (*site).keepEnded},
 	{name: "BatchStartTimeout", take: seconds("reservation_timeout", Different, "it is for the whole gang to be ready, on every node")},
+	{name: "MpiParams", take: (*site).mpiPorts},
 	{name: "UnkillableStepTimeout", take: seconds("drain_slack", Different,
 		"counted from the forced exit; what is not gone then is named, its cards are kept out of use and the gang goes on without it")},
 	{name: "HealthCheckProgram", take: (*site).healthProgram},
@@ -333,4 +335,25 @@ func (s *site) time(item Item) (time.Duration, bool) {
 		return 0, false
 	}
 	return d, true
+}
+
+// mpiPorts takes ports=FIRST-LAST; the other words of MpiParams are plug-ins'.
+func (s *site) mpiPorts(item Item) {
+	for _, p := range strings.Split(item.Value, ",") {
+		one := Item{item.Key, p}
+		name, ports, _ := strings.Cut(p, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "ports") {
+			s.say(one, None, noPlugin)
+			continue
+		}
+		first, last, _ := strings.Cut(ports, "-")
+		a, err := strconv.Atoi(first)
+		b, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil || a < 1024 || b > 65535 || a > b {
+			s.wrong(one, "want ports=FIRST-LAST, both from 1024 to 65535")
+			continue
+		}
+		s.set["ports"] = quote(ports)
+		s.say(one, Taken, says("ports", quote(ports), "--resv-ports in the script"))
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Member is one member of an object. A value is nil, a bool, an int64 or int, a float64, a
@@ -56,14 +57,29 @@ func Texts(words []string) []any {
 	return out
 }
 
-// WriteJSON writes o with two blanks a level.
-func WriteJSON(w io.Writer, o Object) error {
+// Time is a time in seconds, 0: none.
+func Time(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// Write writes o as JSON, or as Slurm's YAML 1.1.
+func Write(w io.Writer, o Object, yaml bool) error {
 	out := bufio.NewWriterSize(w, 64<<10)
+	if yaml {
+		out.WriteString("%YAML 1.1\n---")
+		writeYAML(out, o, "")
+		out.WriteString("...\n")
+		return out.Flush()
+	}
 	writeJSON(out, o, "\n")
 	out.WriteByte('\n')
 	return out.Flush()
 }
 
+// writeJSON writes v with two blanks a level.
 func writeJSON(w *bufio.Writer, v any, newline string) {
 	switch v := v.(type) {
 	case Object:
@@ -118,16 +134,8 @@ func scalar(v any) string {
 	return fmt.Sprint(v)
 }
 
-// WriteYAML writes o as Slurm does: YAML 1.1, every value with its tag; an empty text is null.
-func WriteYAML(w io.Writer, o Object) error {
-	out := bufio.NewWriterSize(w, 64<<10)
-	out.WriteString("%YAML 1.1\n---")
-	writeYAML(out, o, "")
-	out.WriteString("...\n")
-	return out.Flush()
-}
-
-// writeYAML writes v behind a key or a dash, its members with the given indent.
+// writeYAML writes v as Slurm does, every value with its tag, an empty text as null: behind a key
+// or a dash, its members with the given indent.
 func writeYAML(w *bufio.Writer, v any, indent string) {
 	switch v := v.(type) {
 	case Object:

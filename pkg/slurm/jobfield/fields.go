@@ -63,7 +63,7 @@ func nodes(letter byte, n []string, head string, get func(*Row) string) Field {
 
 // common is what squeue and gqueue write alike, by letter and then by name.
 var common = []Field{
-	text('a', names("account"), "ACCOUNT", func(r *Row) string { return orNull(r.Account) }),
+	text('a', names("account"), "ACCOUNT", func(r *Row) string { return OrNull(r.Account) }),
 	value('A', names("jobid"), "JOBID", JobID),
 	text('b', names("gres", "tres-per-node"), "TRES_PER_NODE", tresPerNode),
 	text('B', names("batchhost"), "EXEC_HOST", batchHost),
@@ -72,8 +72,8 @@ var common = []Field{
 	constant('d', names("mintmpdisk"), "MIN_TMP_DISK", "0"),
 	value('D', names("numnodes"), "NODES", NodeCount),
 	{Letter: 'e', Names: names("endtime"), Head: "END_TIME", Text: endTime, Compare: moment(ExpectedEnd)},
-	text('E', names("dependency"), "DEPENDENCY", func(r *Row) string { return orNull(r.Dependency) }),
-	text('f', names("feature"), "FEATURES", func(r *Row) string { return orNull(r.Constraint) }),
+	text('E', names("dependency"), "DEPENDENCY", func(r *Row) string { return OrNull(r.Dependency) }),
+	text('f', names("feature"), "FEATURES", func(r *Row) string { return OrNull(r.Constraint) }),
 	value('F', names("arrayjobid"), "ARRAY_JOB_ID", arrayID),
 	text('g', names("groupname"), "GROUP", func(r *Row) string { return GroupName(r.GID) }),
 	value('G', names("groupid"), "GROUP", func(r *Row) int64 { return int64(r.GID) }),
@@ -83,7 +83,7 @@ var common = []Field{
 	constant('I', names("cores"), "CORES_PER_SOCKET", "*"),
 	text('j', names("name"), "NAME", func(r *Row) string { return r.Name }),
 	constant('J', names("threads"), "THREADS_PER_CORE", "*"),
-	text('k', names("comment"), "COMMENT", func(r *Row) string { return orNull(r.Comment) }),
+	text('k', names("comment"), "COMMENT", func(r *Row) string { return OrNull(r.Comment) }),
 	{Letter: 'K', Names: names("arraytaskid"), Head: "ARRAY_TASK_ID", Text: arrayTask, Compare: number(arrayIndex)},
 	lasting('l', names("timelimit"), "TIME_LIMIT", func(r *Row) string { return TimeLimit(r.TimeLimitSeconds) }, limitOrder),
 	lasting('L', names("timeleft"), "TIME_LEFT", timeLeft, timeLeftOrder),
@@ -101,7 +101,7 @@ var common = []Field{
 	at('S', names("starttime"), "START_TIME", Started),
 	text('u', names("username"), "USER", func(r *Row) string { return r.User }),
 	value('U', names("userid"), "UID", func(r *Row) int64 { return int64(r.UID) }),
-	text('v', names("reservation"), "RESERVATION", func(r *Row) string { return orNull(r.Reservation) }),
+	text('v', names("reservation"), "RESERVATION", func(r *Row) string { return OrNull(r.Reservation) }),
 	at('V', names("submittime"), "SUBMIT_TIME", func(r *Row) time.Time { return r.SubmitTime }),
 	constant('w', names("wckey"), "WCKEY", "(null)"),
 	constant('W', names("licenses"), "LICENSES", "(null)"),
@@ -126,7 +126,7 @@ var common = []Field{
 // gqueues is what gqueue alone has, or writes otherwise than squeue.
 var gqueues = []Field{
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", everyReason),
-	text('o', names("command"), "COMMAND", func(r *Row) string { return orNull(r.Command) }),
+	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(r.Command) }),
 	{Letter: 't', Names: names("statecompact"), Head: "ST", Text: code, Compare: number(stateOrder)},
 	{Letter: 'T', Names: names("state"), Head: "STATE", Text: func(r *Row) string { return string(r.State) }, Compare: number(stateOrder)},
 	text(0, names("exit_code"), "EXIT_CODE", func(r *Row) string { return ExitCode(r.ExitCode, r.Signal) }),

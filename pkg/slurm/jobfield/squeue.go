@@ -15,7 +15,7 @@ import (
 // of is written as squeue writes it where the feature is not used.
 var squeues = []Field{
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", reasonList),
-	text('o', names("command"), "COMMAND", func(r *Row) string { return orNull(Command(r.Job)) }),
+	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(Command(r.Job)) }),
 	text('t', names("statecompact"), "ST", code), // ordered by its letters
 	text('T', names("state"), "STATE", func(r *Row) string { return SlurmState(r.State) }),
 	value(0, names("exit_code"), "EXIT_CODE", waitStatus),
@@ -54,7 +54,7 @@ var squeues = []Field{
 	constant(0, names("origin"), "ORIGIN", "NA"),
 	constant(0, names("originraw"), "ORIGIN_RAW", "NA"),
 	constant(0, names("preempttime"), "PREEMPT_TIME", "N/A"),
-	constant(0, names("prefer"), "PREFER", "(null)"),
+	text(0, names("prefer"), "PREFER", func(r *Row) string { return OrNull(r.Prefer) }),
 	constant(0, names("profile"), "PROFILE", "NotSet"),
 	constant(0, names("reboot"), "REBOOT", "0"),
 	constant(0, names("reqswitch"), "REQ_SWITCH", "0"),

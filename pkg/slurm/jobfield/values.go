@@ -22,7 +22,8 @@ func BeatAge(at time.Time) string {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-func orNull(s string) string { return cmp.Or(s, "(null)") }
+// OrNull is text, or what Slurm writes where there is none.
+func OrNull(s string) string { return cmp.Or(s, "(null)") }
 
 func orNA(s string) string { return cmp.Or(s, "N/A") }
 

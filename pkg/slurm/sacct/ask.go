@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/when"
 )
 
@@ -36,7 +37,7 @@ type ask struct {
 	fromSet, toSet   bool
 	allocations      bool
 	duplicates       bool
-	verbose, help    bool
+	verbose          bool
 	batchScript      bool
 	json, yaml       bool
 	noHeader         bool
@@ -150,23 +151,12 @@ func parseStates(s string) ([]string, error) {
 	return out, nil
 }
 
-// list cuts at commas.
-func list(s string) []string {
-	var out []string
-	for _, part := range strings.Split(s, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, part)
-		}
-	}
-	return out
-}
-
 // userNames are the names of a user who is named or numbered, a variable for tests.
 var userNames = slurm.User
 
 func parseUsers(s string) ([]string, error) {
 	var out []string
-	for _, part := range list(s) {
+	for _, part := range cmdline.Split(s) {
 		names, ok := userNames(part)
 		if !ok {
 			return nil, fmt.Errorf("Invalid user id: %s", part) //nolint:staticcheck // Slurm's words
@@ -178,7 +168,7 @@ func parseUsers(s string) ([]string, error) {
 
 func parseGroups(s string) ([]uint32, error) {
 	var out []uint32
-	for _, part := range list(s) {
+	for _, part := range cmdline.Split(s) {
 		text := part
 		if g, err := user.LookupGroup(part); err == nil {
 			text = g.Gid

@@ -7,14 +7,14 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/lists"
 	"gangd/pkg/slurm/when"
 )
 
 // field is one column of sacct.
 type field struct {
-	columns.Column
+	accttable.Column
 	text func(*record) string
 	note string // what differs from Slurm's; empty: nothing
 }
@@ -47,14 +47,14 @@ func ofStep(fn func(*record) string) func(*record) string {
 	}
 }
 
-func col(name string, width int) columns.Column { return columns.Column{Name: name, Width: width} }
+func col(name string, width int) accttable.Column { return accttable.Column{Name: name, Width: width} }
 
-func number(name string, width int) columns.Column {
-	return columns.Column{Name: name, Width: width, Fit: columns.Whole}
+func number(name string, width int) accttable.Column {
+	return accttable.Column{Name: name, Width: width, Fit: accttable.Whole}
 }
 
-func date(name string) columns.Column {
-	return columns.Column{Name: name, Width: 19, Fit: columns.Chop}
+func date(name string) accttable.Column {
+	return accttable.Column{Name: name, Width: 19, Fit: accttable.Chop}
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -194,8 +194,8 @@ const (
 )
 
 // fieldColumns are the columns of the table.
-func fieldColumns() []columns.Column {
-	out := make([]columns.Column, len(fields))
+func fieldColumns() []accttable.Column {
+	out := make([]accttable.Column, len(fields))
 	for i := range fields {
 		out[i] = fields[i].Column
 	}

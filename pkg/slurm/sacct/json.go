@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
@@ -153,13 +152,6 @@ func signalName(n int) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-func unix(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
-}
-
 func split(s float64) object {
 	return of("seconds", int64(s), "microseconds", int64((s-float64(int64(s)))*1e6))
 }
@@ -178,15 +170,15 @@ func jobTimes(r *record) object {
 		}
 	}
 	return of(
-		"elapsed", seconds(r.elapsed()), "eligible", unix(r.eligibleTime()), "end", unix(r.endTime()), "start", unix(r.start()),
-		"submission", unix(r.job.SubmitTime), "suspended", 0, "limit", limit,
+		"elapsed", seconds(r.elapsed()), "eligible", document.Time(r.eligibleTime()), "end", document.Time(r.endTime()), "start", document.Time(r.start()),
+		"submission", document.Time(r.job.SubmitTime), "suspended", 0, "limit", limit,
 		"system", split(0), "user", split(0), "total", split(cpu),
 	)
 }
 
 func stepTimes(r *record) object {
 	return of(
-		"elapsed", seconds(r.elapsed()), "end", unix(r.endTime()), "start", unix(r.start()), "suspended", 0,
+		"elapsed", seconds(r.elapsed()), "end", document.Time(r.endTime()), "start", document.Time(r.start()), "suspended", 0,
 		"system", split(0), "user", split(0), "total", split(r.step.CPUTime),
 	)
 }

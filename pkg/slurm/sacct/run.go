@@ -13,7 +13,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/document"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
@@ -85,10 +86,8 @@ func run(args []string, s slurm.Streams) error {
 	switch {
 	case a.batchScript:
 		return a.writeScripts(details, s)
-	case a.json:
-		return document.WriteJSON(s.Out, documentOf(a.choose(details, now)))
-	case a.yaml:
-		return document.WriteYAML(s.Out, documentOf(a.choose(details, now)))
+	case a.json, a.yaml:
+		return document.Write(s.Out, documentOf(a.choose(details, now)), !a.json)
 	}
 	return write(t, a.choose(details, now), a.noHeader, s)
 }
@@ -100,23 +99,23 @@ func longTime(t time.Time) string {
 	return t.Local().Format("Mon Jan 02 15:04:05 2006")
 }
 
-func (a *ask) table() (*columns.Table, error) {
+func (a *ask) table() (*accttable.Table, error) {
 	chosen, err := chooseColumns(a.format, formatDefault, fieldColumns())
 	if err != nil {
 		return nil, err
 	}
-	return &columns.Table{Columns: chosen, Style: columns.Style(a.style), Delimiter: a.delimiter}, nil
+	return &accttable.Table{Columns: chosen, Style: accttable.Style(a.style), Delimiter: a.delimiter}, nil
 }
 
-func chooseColumns(format, otherwise string, all []columns.Column) ([]columns.Choice, error) {
+func chooseColumns(format, otherwise string, all []accttable.Column) ([]accttable.Choice, error) {
 	switch {
 	case strings.EqualFold(format, "all"):
-		return columns.All(all), nil
+		return accttable.All(all), nil
 	case format == "":
 		format = otherwise
 	}
-	chosen, err := columns.Parse(format, all)
-	var unknown *columns.UnknownError
+	chosen, err := accttable.Parse(format, all)
+	var unknown *accttable.UnknownError
 	if errors.As(err, &unknown) {
 		if now := removed[strings.ToLower(unknown.Name)]; now != "" {
 			return nil, fatalf("%s has been removed, please use %s", strings.Replace(now, "TRES", "GRES", 1), now)
@@ -146,7 +145,7 @@ func (a *ask) fetch() ([]*api.JobDetail, error) {
 	return out, err
 }
 
-func write(t *columns.Table, records []*record, noHeader bool, s slurm.Streams) error {
+func write(t *accttable.Table, records []*record, noHeader bool, s slurm.Streams) error {
 	var b strings.Builder
 	if !noHeader {
 		b.WriteString(t.Header())
@@ -185,22 +184,8 @@ func (a *ask) read(args []string, s slurm.Streams) error {
 	if v := os.Getenv("SACCT_FORMAT"); v != "" {
 		a.format = v
 	}
-	settings, rest, err := grammar(sacctOptions).Parse(args)
-	// What was read before a mistake counts first, as in Slurm: -V --bogus prints the version.
-	for _, o := range settings {
-		if err := a.set(o.Name, o.Value, s); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := read("sacct", sacctOptions, args, s, a.set); err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		s.Errorf("sacct", "Unknown arguments:")
-		for _, r := range rest {
-			s.Errorf("sacct", " %s", r)
-		}
-		return done{1}
 	}
 	if len(a.users) == 0 && !a.everybody && len(a.jobs) == 0 && os.Getuid() != 0 {
 		u, err := user.LookupId(strconv.Itoa(os.Getuid()))
@@ -214,12 +199,9 @@ func (a *ask) read(args []string, s slurm.Streams) error {
 
 // set takes one option.
 func (a *ask) set(name, v string, s slurm.Streams) (err error) {
-	if why := refusedWhy(sacctOptions, name); why != "" {
-		return fmt.Errorf("--%s is refused: %s", name, why)
-	}
 	switch name {
 	case "accounts":
-		a.accounts = list(v)
+		a.accounts = cmdline.Split(v)
 	case "allocations":
 		a.allocations = true
 	case "allusers":
@@ -240,7 +222,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "completion":
 		return &bare{"Slurm job completion is disabled"}
 	case "constraints":
-		a.features = list(v)
+		a.features = cmdline.Split(v)
 	case "delimiter":
 		a.delimiter = v
 	case "duplicates":
@@ -263,7 +245,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 		writeOptions(s, "sacct", "the history of jobs, by the name and in the columns of Slurm's sacct", Lists())
 		return done{0}
 	case "helpformat":
-		fmt.Fprint(s.Out, columns.Names(fieldColumns()))
+		fmt.Fprint(s.Out, accttable.Names(fieldColumns()))
 		return done{0}
 	case "jobs":
 		a.jobs, err = parseJobs(v)
@@ -272,7 +254,7 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "yaml":
 		a.yaml, a.duplicates = true, true
 	case "name":
-		a.names = list(v)
+		a.names = cmdline.Split(v)
 	case "ncpus":
 		a.cpus, err = parseSpan(v, "cpu")
 	case "nnodes":
@@ -284,11 +266,11 @@ func (a *ask) set(name, v string, s slurm.Streams) (err error) {
 	case "noheader":
 		a.noHeader = true
 	case "parsable":
-		a.style = int(columns.Parsable)
+		a.style = int(accttable.Parsable)
 	case "parsable2":
-		a.style = int(columns.Parsable2)
+		a.style = int(accttable.Parsable2)
 	case "partition":
-		a.partitions = list(v)
+		a.partitions = cmdline.Split(v)
 	case "state":
 		a.states, err = parseStates(v)
 	case "timelimit-min":

@@ -92,7 +92,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), grammar(sacctOptions))
+	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), sacctOptions.Grammar())
 	slurmtest.Texts(t, SstatLists())
 	slurmtest.Texts(t, Columns())
 	slurmtest.Texts(t, SstatColumns())

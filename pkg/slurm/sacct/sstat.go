@@ -10,30 +10,31 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
 
-var sstatOptions = []option{
-	on('a', "allsteps", getopt.None, lists.Exact, "all steps of jobs given without one"),
-	on('o', "format", getopt.Required, lists.Exact, "these columns"),
-	also(on(0, "format", getopt.Required, lists.Own, ""), "fields"),
-	on('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	on('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
-	on('j', "jobs", getopt.Required, lists.Exact, "jobs or steps, which have to run"),
-	on(0, "noconvert", getopt.None, lists.Exact, "sizes as they are"),
-	on('n', "noheader", getopt.None, lists.Exact, "no header"),
-	on('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	on('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	on('i', "pidformat", getopt.None, lists.Partial, "of each rank its first process"),
-	on(0, "usage", getopt.None, lists.Exact, "one line of help"),
-	on('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
-	on('V', "version", getopt.None, lists.Partial, "names gangd too"),
+var sstatOptions = cmdline.Rows{
+	cmdline.On('a', "allsteps", getopt.None, lists.Exact, "all steps of jobs given without one"),
+	cmdline.On('o', "format", getopt.Required, lists.Exact, "these columns"),
+	cmdline.Also(cmdline.On(0, "format", getopt.Required, lists.Own, ""), "fields"),
+	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
+	cmdline.On('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
+	cmdline.On('j', "jobs", getopt.Required, lists.Exact, "jobs or steps, which have to run"),
+	cmdline.On(0, "noconvert", getopt.None, lists.Exact, "sizes as they are"),
+	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
+	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
+	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
+	cmdline.On('i', "pidformat", getopt.None, lists.Partial, "of each rank its first process"),
+	cmdline.On(0, "usage", getopt.None, lists.Exact, "one line of help"),
+	cmdline.On('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
+	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
 }
 
 // SstatLists is how each option of sstat is kept.
-func SstatLists() lists.Command { return listOf("sstat", sstatOptions) }
+func SstatLists() lists.Command { return sstatOptions.Lists("sstat") }
 
 // running is one line of sstat: a step that runs.
 type running struct {
@@ -42,7 +43,7 @@ type running struct {
 }
 
 // sstatOwn are the columns that sacct does not have, or has with another width.
-var sstatOwn = map[string]columns.Column{
+var sstatOwn = map[string]accttable.Column{
 	"jobid":             col("JobID", -12),
 	"nodelist":          col("Nodelist", 20),
 	"pids":              col("Pids", 20),
@@ -67,8 +68,8 @@ const (
 	sstatPids = "jobid,nodelist,pids"
 )
 
-func sstatColumns() []columns.Column {
-	var out []columns.Column
+func sstatColumns() []accttable.Column {
+	var out []accttable.Column
 	for _, name := range sstatNames {
 		if c, own := sstatOwn[strings.ToLower(name)]; own {
 			out = append(out, c)
@@ -132,7 +133,7 @@ type sstatAsk struct {
 	all      bool
 	noHeader bool
 	format   string
-	style    columns.Style
+	style    accttable.Style
 }
 
 // Sstat is sstat.
@@ -147,21 +148,8 @@ func Sstat(args []string, s slurm.Streams) int {
 
 func sstat(args []string, s slurm.Streams) error {
 	a := &sstatAsk{}
-	settings, rest, err := grammar(sstatOptions).Parse(args)
-	for _, o := range settings {
-		if err := a.set(o.Name, o.Value, s); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := read("sstat", sstatOptions, args, s, a.set); err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		s.Errorf("sstat", "Unknown arguments:")
-		for _, r := range rest {
-			s.Errorf("sstat", " %s", r)
-		}
-		return done{1}
 	}
 	chosen, err := chooseColumns(a.format, sstatDefault, sstatColumns())
 	if err != nil {
@@ -170,7 +158,7 @@ func sstat(args []string, s slurm.Streams) error {
 	if len(a.jobs) == 0 {
 		return fmt.Errorf("You didn't give me any jobs to stat.") //nolint:staticcheck // Slurm's words
 	}
-	t := &columns.Table{Columns: chosen, Style: a.style}
+	t := &accttable.Table{Columns: chosen, Style: a.style}
 	if !a.noHeader {
 		fmt.Fprint(s.Out, t.Header())
 	}
@@ -191,16 +179,16 @@ func (a *sstatAsk) set(name, v string, s slurm.Streams) (err error) {
 	case "pidformat":
 		a.format = sstatPids
 	case "helpformat":
-		fmt.Fprint(s.Out, columns.Names(sstatColumns()))
+		fmt.Fprint(s.Out, accttable.Names(sstatColumns()))
 		return done{0}
 	case "jobs":
 		a.jobs, err = parseJobs(v)
 	case "noheader":
 		a.noHeader = true
 	case "parsable":
-		a.style = columns.Parsable
+		a.style = accttable.Parsable
 	case "parsable2":
-		a.style = columns.Parsable2
+		a.style = accttable.Parsable2
 	case "usage":
 		fmt.Fprint(s.Out, "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n")
 		return done{0}
@@ -216,7 +204,7 @@ func (a *sstatAsk) set(name, v string, s slurm.Streams) (err error) {
 
 // one writes the lines of one reference; what does not run is said on stderr and is no
 // failure, as in Slurm.
-func (a *sstatAsk) one(t *columns.Table, ref jobRef, s slurm.Streams) error {
+func (a *sstatAsk) one(t *accttable.Table, ref jobRef, s slurm.Streams) error {
 	reply, err := client.New().Jobs(context.Background(), &api.JobQuery{Refs: []api.JobRef{ref.JobRef}, All: true})
 	if api.CodeOf(err) == api.CodeNotFound {
 		s.Errorf("sstat", "couldn't get steps for job %s", ref.JobRef)

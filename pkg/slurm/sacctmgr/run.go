@@ -7,51 +7,31 @@ import (
 	"strings"
 
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
 
-// option is one option, and how it is kept.
-type option struct {
-	getopt.Option
-	list lists.List
-	text string
-}
-
-func on(short byte, long string, arg getopt.Arg, l lists.List, text string) option {
-	return option{getopt.Option{Long: long, Short: short, Arg: arg}, l, text}
-}
-
-var options = []option{
-	on('s', "associations", getopt.None, lists.Exact, "users with their accounts, as withassoc"),
-	on('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	on('i', "immediate", getopt.None, lists.Exact, "nothing is asked: nothing is changed"),
-	on('n', "noheader", getopt.None, lists.Exact, "no header"),
-	on('o', "oneliner", getopt.None, lists.Exact, "every record is a line anyway"),
-	on('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	on('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	on('Q', "quiet", getopt.None, lists.Exact, "no errors, only the exit status"),
-	on('r', "readonly", getopt.None, lists.Exact, "nothing is changed anyway"),
-	on('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
-	on('V', "version", getopt.None, lists.Partial, "names gangd too"),
+var options = cmdline.Rows{
+	cmdline.On('s', "associations", getopt.None, lists.Exact, "users with their accounts, as withassoc"),
+	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
+	cmdline.On('i', "immediate", getopt.None, lists.Exact, "nothing is asked: nothing is changed"),
+	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
+	cmdline.On('o', "oneliner", getopt.None, lists.Exact, "every record is a line anyway"),
+	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
+	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
+	cmdline.On('Q', "quiet", getopt.None, lists.Exact, "no errors, only the exit status"),
+	cmdline.On('r', "readonly", getopt.None, lists.Exact, "nothing is changed anyway"),
+	cmdline.On('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
+	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
 }
 
 // changes are the commands that would change a register, or read one from a file.
 var changes = []string{"add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure", "remove", "shutdown"}
 
 // Lists is how each option of sacctmgr is kept.
-func Lists() lists.Command { return listOf("sacctmgr", options) }
-
-func listOf(name string, all []option) lists.Command {
-	c := lists.Command{Name: name}
-	for i := range all {
-		if o := &all[i]; o.list != lists.Own {
-			c.Options = append(c.Options, lists.Option{Name: o.Long, Short: o.Short, List: o.list, Text: o.text})
-		}
-	}
-	return c
-}
+func Lists() lists.Command { return options.Lists("sacctmgr") }
 
 // Keywords is how each command and entity is kept.
 func Keywords() []lists.Command {
@@ -103,7 +83,7 @@ type call struct {
 	noHeader bool
 	quiet    bool
 	assoc    bool
-	style    columns.Style
+	style    accttable.Style
 }
 
 // Run is sacctmgr.
@@ -115,34 +95,39 @@ func Run(args []string, s slurm.Streams) int {
 		}
 		return 0
 	}
-	g := &getopt.Grammar{}
-	for i := range options {
-		g.Options = append(g.Options, options[i].Option)
-	}
-	settings, words, err := g.Parse(args)
-	for _, o := range settings {
-		switch o.Name {
-		case "associations":
-			c.assoc = true
-		case "noheader":
-			c.noHeader = true
-		case "parsable":
-			c.style = columns.Parsable
-		case "parsable2":
-			c.style = columns.Parsable2
-		case "quiet":
-			c.quiet = true
-		case "version":
-			return c.version()
-		case "help":
-			return c.help()
-		}
-	}
-	if err != nil {
-		fmt.Fprintf(s.Err, "sacctmgr: %v\nTry \"sacctmgr --help\" for more information\n", err)
-		return 1
+	words, status, done := options.Read("sacctmgr", args, s, c.set)
+	if done {
+		return status
 	}
 	return c.do(words)
+}
+
+func (c *call) set(o getopt.Setting) (status int, done bool) {
+	switch o.Name {
+	case "associations":
+		c.assoc = true
+	case "quiet":
+		c.quiet = true
+	case "version":
+		return c.version(), true
+	case "help":
+		return c.help(), true
+	default:
+		c.setStyle(o.Name)
+	}
+	return 0, false
+}
+
+// setStyle takes the options that say how a table is written.
+func (c *call) setStyle(name string) {
+	switch name {
+	case "noheader":
+		c.noHeader = true
+	case "parsable":
+		c.style = accttable.Parsable
+	case "parsable2":
+		c.style = accttable.Parsable2
+	}
 }
 
 func (c *call) say(format string, args ...any) int {
@@ -243,8 +228,8 @@ func (c *call) showTable(t *table, words []string) int {
 	if q.format != "" {
 		format = q.format
 	}
-	chosen, err := columns.Parse(format, t.columns)
-	var unknown *columns.UnknownError
+	chosen, err := accttable.Parse(format, t.columns)
+	var unknown *accttable.UnknownError
 	if errors.As(err, &unknown) {
 		return c.say("Unknown field '%s'", unknown.Name)
 	}
@@ -252,7 +237,7 @@ func (c *call) showTable(t *table, words []string) int {
 	if err != nil {
 		return c.unreachable(err)
 	}
-	out := &columns.Table{Columns: chosen, Style: c.style}
+	out := &accttable.Table{Columns: chosen, Style: c.style}
 	if !c.noHeader {
 		fmt.Fprint(c.Out, out.Header())
 	}
@@ -264,12 +249,6 @@ func (c *call) showTable(t *table, words []string) int {
 		fmt.Fprint(c.Out, out.Row(values))
 	}
 	return 0
-}
-
-// checkFormat refuses a format that names a column which the table does not have.
-func checkFormat(t *table, format string) error {
-	_, err := columns.Parse(format, t.columns)
-	return err
 }
 
 func (c *call) unreachable(err error) int {

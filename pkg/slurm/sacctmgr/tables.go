@@ -4,16 +4,16 @@ import (
 	"strings"
 
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/columns"
+	"gangd/pkg/slurm/accttable"
 )
 
 // col is a column; key is by what format= names it, when that is not its header.
-func col(name string, width int, key string) columns.Column {
-	return columns.Column{Name: name, Width: width, Key: key}
+func col(name string, width int, key string) accttable.Column {
+	return accttable.Column{Name: name, Width: width, Key: key}
 }
 
 // limits are columns of limits that gangd does not have: always empty.
-var limits = []columns.Column{
+var limits = []accttable.Column{
 	col("GrpJobs", 7, ""), col("GrpTRES", 13, ""), col("GrpSubmit", 9, "GrpSubmitJobs"), col("GrpWall", 11, ""), col("GrpTRESMins", 13, ""),
 	col("GrpTRESRunMin", 13, "GrpTRESRunMins"), col("MaxJobs", 7, ""), col("MaxTRES", 13, "MaxTRESPerJob"), col("MaxTRESPerNode", 14, ""),
 	col("MaxSubmit", 9, "MaxSubmitJobs"), col("MaxWall", 11, "MaxWallDurationPerJob"), col("MaxTRESMins", 13, "MaxTRESMinsPerJob"),
@@ -30,7 +30,7 @@ var (
 // table is one entity of show.
 type table struct {
 	name     string // of the entity
-	columns  []columns.Column
+	columns  []accttable.Column
 	format   string // shown without format=
 	withAssc string // the same with withassoc; empty: no difference
 	rows     func(q *query) ([]map[string]string, error)
@@ -40,27 +40,27 @@ type table struct {
 
 var tables = []table{
 	{name: "Account", keys: []string{"names", "accounts", "clusters", "users"},
-		columns: append([]columns.Column{accountColumn, col("Descr", 20, "Description"), col("Org", 20, "Organization"), clusterColumn,
+		columns: append([]accttable.Column{accountColumn, col("Descr", 20, "Description"), col("Org", 20, "Organization"), clusterColumn,
 			userColumn, shareColumn, col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("Par Name", 10, "ParentName")}, limits...),
 		format: "account,description,organization", rows: accountRows, note: "accounts that jobs of the last 30 days named; any may be named"},
 	{name: "Association", keys: []string{"users", "accounts", "clusters", "names", "partitions"},
-		columns: append([]columns.Column{clusterColumn, accountColumn, userColumn, col("Partition", 10, ""), shareColumn, col("Priority", 10, ""),
+		columns: append([]accttable.Column{clusterColumn, accountColumn, userColumn, col("Partition", 10, ""), shareColumn, col("Priority", 10, ""),
 			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("ID", 6, ""), col("Par Name", 10, "ParentName"), col("Fairshare", 9, "")}, limits...),
 		format: "cluster,account,user,partition,share,priority,grpjobs,grptres,grpsubmit,grpwall,grptresmins,maxjobs,maxtresperjob," +
 			"maxtrespernode,maxsubmit,maxwall,maxtresmins,qos,defaultqos,grptresrunmins",
 		rows: associationRows, note: "users with the accounts that their jobs of the last 30 days named"},
 	{name: "Cluster", keys: []string{"names", "clusters"},
-		columns: append([]columns.Column{clusterColumn, col("ControlHost", 15, ""), col("ControlPort", 12, ""), col("RPC", 5, ""), shareColumn,
+		columns: append([]accttable.Column{clusterColumn, col("ControlHost", 15, ""), col("ControlPort", 12, ""), col("RPC", 5, ""), shareColumn,
 			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("NodeCount", 10, ""), col("TRES", 20, "")}, limits...),
 		format: "cluster,controlhost,controlport,rpc,share,grpjobs,grptres,grpsubmit,maxjobs,maxtresperjob,maxsubmit,maxwall,qos,defaultqos",
 		rows:   clusterRows, note: "one cluster, " + slurm.Cluster},
 	{name: "Federation", keys: []string{"names"},
-		columns: []columns.Column{col("Federation", 10, ""), clusterColumn, col("ID", 2, ""), col("Features", 20, ""), col("FedState", 12, "")},
+		columns: []accttable.Column{col("Federation", 10, ""), clusterColumn, col("ID", 2, ""), col("Features", 20, ""), col("FedState", 12, "")},
 		format:  "federation,cluster,id,features,fedstate", rows: noRows, note: "none"},
 	{name: "Problem", keys: []string{"users", "accounts"},
-		columns: []columns.Column{clusterColumn, accountColumn, userColumn, col("Problem", 40, "")}, format: "cluster,account,user,problem", rows: noRows, note: "none"},
+		columns: []accttable.Column{clusterColumn, accountColumn, userColumn, col("Problem", 40, "")}, format: "cluster,account,user,problem", rows: noRows, note: "none"},
 	{name: "QOS", keys: []string{"names", "qos"},
-		columns: append([]columns.Column{col("Name", 10, ""), col("Priority", 10, ""), col("GraceTime", 10, ""), col("Preempt", 10, ""),
+		columns: append([]accttable.Column{col("Name", 10, ""), col("Priority", 10, ""), col("GraceTime", 10, ""), col("Preempt", 10, ""),
 			col("PreemptExemptTime", 19, ""), col("PreemptMode", 11, ""), col("Flags", 40, ""), col("UsageThres", 10, "UsageThreshold"),
 			col("UsageFactor", 11, ""), col("MaxTRESPU", 13, "MaxTRESPerUser"), col("MaxJobsPU", 9, "MaxJobsPerUser"), col("MaxSubmitPU", 11, "MaxSubmitJobsPerUser"),
 			col("MaxTRESPA", 13, "MaxTRESPerAccount"), col("MaxJobsPA", 9, "MaxJobsPerAccount"), col("MaxSubmitPA", 11, "MaxSubmitJobsPerAccount"),
@@ -70,18 +70,18 @@ var tables = []table{
 			"maxsubmitjobsperuser,maxtresperaccount,maxjobsperaccount,maxsubmitjobsperaccount,mintres",
 		rows: noRows, note: "none: gangd has no quality of service"},
 	{name: "Resource", keys: []string{"names"},
-		columns: []columns.Column{col("Name", 10, ""), col("Server", 10, ""), col("Type", 8, ""), col("Count", 6, ""), col("% Allocated", 11, "Allocated"), col("ServerType", 10, "")},
+		columns: []accttable.Column{col("Name", 10, ""), col("Server", 10, ""), col("Type", 8, ""), col("Count", 6, ""), col("% Allocated", 11, "Allocated"), col("ServerType", 10, "")},
 		format:  "name,server,type,count,allocated,servertype", rows: noRows, note: "none"},
 	{name: "TRES", keys: []string{"names"},
-		columns: []columns.Column{col("Type", 8, ""), col("Name", 15, ""), col("ID", 6, "")}, format: "type,name,id", rows: tresRows},
+		columns: []accttable.Column{col("Type", 8, ""), col("Name", 15, ""), col("ID", 6, "")}, format: "type,name,id", rows: tresRows},
 	{name: "User", keys: []string{"names", "users", "accounts", "clusters"},
-		columns: append([]columns.Column{userColumn, col("Def Acct", 10, "DefaultAccount"), col("Admin", 9, "AdminLevel"), clusterColumn, accountColumn,
+		columns: append([]accttable.Column{userColumn, col("Def Acct", 10, "DefaultAccount"), col("Admin", 9, "AdminLevel"), clusterColumn, accountColumn,
 			col("Partition", 10, ""), shareColumn, col("Priority", 10, ""), col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("Fairshare", 9, ""),
 			col("Coord Accounts", 20, "Coordinators"), col("Def WCKey", 10, "DefaultWCKey")}, limits...),
 		format:   "user,defaultaccount,adminlevel",
 		withAssc: "user,defaultaccount,adminlevel,cluster,account,partition,share,priority,maxjobs,maxnodes,maxcpus,maxsubmit,maxwall,maxcpumins,qos,defaultqos",
 		rows:     userRows, note: "users with jobs in the last 30 days, and those who are asked for and known on this host"},
-	{name: "WCKey", keys: []string{"names", "users"}, columns: []columns.Column{col("WCKey", 10, ""), clusterColumn, userColumn}, format: "wckey,cluster,user", rows: noRows, note: "none"},
+	{name: "WCKey", keys: []string{"names", "users"}, columns: []accttable.Column{col("WCKey", 10, ""), clusterColumn, userColumn}, format: "wckey,cluster,user", rows: noRows, note: "none"},
 }
 
 // elsewhere are entities that are answered by another command.

@@ -105,6 +105,9 @@ func failed(s slurm.Streams, why string) error {
 var refusals = []struct{ begins, why string }{
 	{"no partition ", "Invalid partition name specified"},
 	{"unknown node ", "Invalid node name specified"},
+	{"unknown feature ", slurm.BadFeature},
+	{"unknown preferred feature ", "Invalid preferred feature specification"},
+	{"constraint ", slurm.BadFeature},
 	{"dependency ", "Job dependency problem"},
 	{"only an admin may", slurm.AccessDenied},
 }
@@ -128,8 +131,6 @@ func words(err error) (why, before, detail string) {
 		return r.why, before, detail
 	}
 	switch {
-	case strings.Contains(refused.Message, " constraint "):
-		return "Invalid feature specification", "", detail
 	case refused.Code == api.CodeUnsatisfiable:
 		if strings.Contains(refused.Message, " memory for a rank") {
 			before = "Memory specification can not be satisfied"

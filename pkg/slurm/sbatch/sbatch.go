@@ -111,7 +111,7 @@ func shown(words []string) string {
 // asSlurm makes of a request what sbatch would: one run of the script on the first node, and
 // its names for the output.
 func asSlurm(r *script.Request, command string) {
-	r.Spec.ScriptName = command
+	r.Spec.ScriptName, r.Spec.LastWords = command, true
 	if r.By("size") == nil && r.By("role") == nil && r.By("launch") == nil {
 		r.Spec.Launch = api.LaunchBatch
 	}

@@ -24,32 +24,24 @@ const usage = `Usage: scancel [-A account] [--batch] [--full] [--interactive] [-
                [job_id[_array_id][.step_id]]
 `
 
-func word(at func(*choices) *string) func(*choices, string, bool) error {
-	return func(c *choices, v string, _ bool) error { *at(c) = v; return nil }
-}
-
-func flag(at func(*choices) *bool) func(*choices, string, bool) error {
-	return func(c *choices, _ string, _ bool) error { *at(c) = true; return nil }
-}
-
 // command is scancel with all its options, in Slurm's order.
 var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: []cmdline.Option[choices]{
-	{Long: "account", Short: 'A', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this account", Set: word(func(c *choices) *string { return &c.account })},
-	{Long: "batch", Short: 'b', List: lists.Exact, Text: "the signal goes to the script's shell alone", Set: flag(func(c *choices) *bool { return &c.batch })},
-	{Long: "ctld", List: lists.Exact, Text: "the controller does it: always so", Set: flag(func(c *choices) *bool { return &c.ctld })},
-	{Long: "full", Short: 'f', List: lists.Exact, Text: "the signal goes to the script's shell and all below it", Set: flag(func(c *choices) *bool { return &c.full })},
+	{Long: "account", Short: 'A', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this account", Set: cmdline.Word(func(c *choices) *string { return &c.account })},
+	{Long: "batch", Short: 'b', List: lists.Exact, Text: "the signal goes to the script's shell alone", Set: cmdline.Flag(func(c *choices) *bool { return &c.batch })},
+	{Long: "ctld", List: lists.Exact, Text: "the controller does it: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.ctld })},
+	{Long: "full", Short: 'f', List: lists.Exact, Text: "the signal goes to the script's shell and all below it", Set: cmdline.Flag(func(c *choices) *bool { return &c.full })},
 	cmdline.Help[choices](),
 	{Long: "hurry", Short: 'H', List: lists.Partial, Text: "there is no burst buffer to stage out: as without it", Set: func(*choices, string, bool) error { return nil }},
-	{Long: "interactive", Short: 'i', List: lists.Exact, Text: "ask before each job", Set: flag(func(c *choices) *bool { return &c.interactive })},
-	{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
-	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: flag(func(c *choices) *bool { return &c.me })},
-	{Long: "name", Arg: getopt.Required, List: lists.Exact, Text: "jobs of this name", Set: word(func(c *choices) *string { return &c.name })},
-	{Long: "jobname", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "as --name", Set: word(func(c *choices) *string { return &c.name })},
-	{Long: "nodelist", Short: 'w', Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: word(func(c *choices) *string { return &c.nodes })},
-	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "jobs in this partition", Set: word(func(c *choices) *string { return &c.partition })},
-	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: no job matches", Set: word(func(c *choices) *string { return &c.qos })},
-	{Long: "quiet", Short: 'Q', List: lists.Exact, Text: "no errors about jobs", Set: flag(func(c *choices) *bool { return &c.quiet })},
-	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: word(func(c *choices) *string { return &c.reservation })},
+	{Long: "interactive", Short: 'i', List: lists.Exact, Text: "ask before each job", Set: cmdline.Flag(func(c *choices) *bool { return &c.interactive })},
+	cmdline.Clusters[choices](),
+	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
+	{Long: "name", Arg: getopt.Required, List: lists.Exact, Text: "jobs of this name", Set: cmdline.Word(func(c *choices) *string { return &c.name })},
+	{Long: "jobname", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "as --name", Set: cmdline.Word(func(c *choices) *string { return &c.name })},
+	{Long: "nodelist", Short: 'w', Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
+	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "jobs in this partition", Set: cmdline.Word(func(c *choices) *string { return &c.partition })},
+	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: no job matches", Set: cmdline.Word(func(c *choices) *string { return &c.qos })},
+	{Long: "quiet", Short: 'Q', List: lists.Exact, Text: "no errors about jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.quiet })},
+	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
 	{Long: "sibling", Arg: getopt.Required, List: lists.Refused, Text: "there is no federation"},
 	{Long: "signal", Short: 's', Arg: getopt.Required, List: lists.Partial, Text: "send a signal and leave the job as it is; KILL cancels, and TERM goes first", Set: func(c *choices, v string, _ bool) error {
 		name, ok := slurm.SignalName(v)
@@ -67,10 +59,10 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 		return nil
 	}},
 	cmdline.UsageLine[choices](),
-	{Long: "user", Short: 'u', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this user, by name or number", Set: word(func(c *choices) *string { return &c.user })},
+	{Long: "user", Short: 'u', Arg: getopt.Required, List: lists.Exact, Text: "jobs of this user, by name or number", Set: cmdline.Word(func(c *choices) *string { return &c.user })},
 	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "say what is done to each job; nothing is said of plugins", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
 	cmdline.Version[choices](),
-	{Long: "wckey", Arg: getopt.Required, List: lists.Partial, Text: "no job has a workload key: no job matches", Set: word(func(c *choices) *string { return &c.wckey })},
+	{Long: "wckey", Arg: getopt.Required, List: lists.Partial, Text: "no job has a workload key: no job matches", Set: cmdline.Word(func(c *choices) *string { return &c.wckey })},
 }}
 
 // Lists is what became of each of scancel's options.

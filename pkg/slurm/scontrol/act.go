@@ -29,21 +29,33 @@ func jobsIn(args []string) (jobs []string, names []string) {
 	return jobs, names
 }
 
-func (c *call) hold(args []string) int    { return c.holdOrRelease("hold", args) }
-func (c *call) release(args []string) int { return c.holdOrRelease("release", args) }
+// An operator's hold is one that only operators release, also of a job of his own; uhold is
+// the owner's, whoever says it.
+func (c *call) hold(args []string) int {
+	return c.holdOrRelease("hold", api.ActionRequest{As: api.HoldAdmin}, args)
+}
 
-func (c *call) holdOrRelease(action string, args []string) int {
+func (c *call) uhold(args []string) int {
+	return c.holdOrRelease("hold", api.ActionRequest{As: api.HoldUser}, args)
+}
+
+func (c *call) release(args []string) int {
+	return c.holdOrRelease("release", api.ActionRequest{}, args)
+}
+
+func (c *call) holdOrRelease(action string, how api.ActionRequest, args []string) int {
 	jobs, names := jobsIn(args)
 	status := 0
 	for _, j := range jobs {
-		if err := c.actOn(action, j, false); err != nil {
+		if err := c.actOn(action, j, how); err != nil {
 			status = 1
 			c.saySuspended(j, err)
 		}
 	}
 	if len(names) > 0 {
 		// A name that nothing has is no error, as in Slurm.
-		if _, err := c.client.Act(c.ctx, action, &api.ActionRequest{JobQuery: api.JobQuery{Names: names}}); err != nil {
+		how.JobQuery = api.JobQuery{Names: names}
+		if _, err := c.client.Act(c.ctx, action, &how); err != nil {
 			return c.failed("slurm_suspend error", err)
 		}
 	}
@@ -56,20 +68,28 @@ func (c *call) saySuspended(job string, err error) {
 		c.errorf("%v", err)
 		return
 	}
+	text := words(err)
+	if api.CodeOf(err) == api.CodePermission && strings.Contains(err.Error(), " belongs to ") {
+		text = notOwner
+	}
 	if strings.Contains(job, "_") {
-		c.say("%s: %s", job, words(err))
+		c.say("%s: %s", job, text)
 		return
 	}
-	c.say("%s for job %s\nslurm_suspend error: %s", words(err), job, words(err))
+	c.say("%s for job %s\nslurm_suspend error: %s", text, job, text)
 }
 
+// notOwner is what Slurm says to who may not touch a job at all.
+const notOwner = "Invalid user id"
+
 // actOn does one thing to one job; an array means all of it.
-func (c *call) actOn(action, job string, hold bool) error {
+func (c *call) actOn(action, job string, how api.ActionRequest) error {
 	ref, ok := jobRef(job)
 	if !ok {
 		return api.Errorf(api.CodeNotFound, "no job %s", job)
 	}
-	reply, err := c.client.Act(c.ctx, action, &api.ActionRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}, Hold: hold})
+	how.JobQuery = api.JobQuery{Refs: []api.JobRef{ref}}
+	reply, err := c.client.Act(c.ctx, action, &how)
 	return firstError(reply, err)
 }
 
@@ -125,7 +145,11 @@ func (c *call) requeueOne(job string, hold bool) error {
 	if !slices.ContainsFunc(reply.Jobs, func(j api.Job) bool { return j.State != api.JobPending }) {
 		return &inSlurmsWords{slurmErrors[errPending]}
 	}
-	err = c.actOn("requeue", job, hold)
+	how := api.ActionRequest{Hold: hold}
+	if hold {
+		how.As = api.HoldUser // its owner may release it, whoever did it
+	}
+	err = c.actOn("requeue", job, how)
 	if api.CodeOf(err) == api.CodeAlreadyEnded {
 		return &inSlurmsWords{fmt.Sprintf("%s (a new run is a new job: gctl rerun %s)", words(err), job)}
 	}

@@ -1,20 +1,10 @@
 package scontrol
 
 import (
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
-
-// option is one option of scontrol, or one of its keywords, entities or parameters.
-type option struct {
-	getopt.Option
-	list lists.List
-	text string
-}
-
-func on(short byte, long string, arg getopt.Arg, l lists.List, text string) option {
-	return option{getopt.Option{Long: long, Short: short, Arg: arg}, l, text}
-}
 
 const (
 	oneCluster = "there is one cluster, and what is shown is always of it"
@@ -22,36 +12,26 @@ const (
 	byHand     = "edit the configuration of gangd and restart it (gangd.toml(5)); running jobs are not touched"
 )
 
-var options = []option{
-	on('a', "all", getopt.None, lists.Exact, "no partition is hidden"),
-	on('M', "clusters", getopt.Required, lists.Partial, "gangd is the one cluster; another name is refused"),
-	{getopt.Option{Long: "cluster", Arg: getopt.Required, Name: "clusters"}, lists.Own, ""},
-	on('d', "details", getopt.None, lists.Exact, "more of jobs: nodes with their cards, exit code of steps"),
-	on(0, "federation", getopt.None, lists.Exact, oneCluster),
-	on('F', "future", getopt.None, lists.Exact, "there are no FUTURE nodes"),
-	on('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	on(0, "hide", getopt.None, lists.Exact, "no partition is hidden"),
-	on(0, "local", getopt.None, lists.Exact, oneCluster),
-	on('o', "oneliner", getopt.None, lists.Exact, "one record a line"),
-	on('Q', "quiet", getopt.None, lists.Exact, "no warnings and no errors, only the exit status"),
-	on(0, "sibling", getopt.None, lists.Exact, oneCluster),
-	on('u', "uid", getopt.Required, lists.Refused, "who calls is known from the kernel and can't be another; run it as that user"),
-	on('v', "verbose", getopt.None, lists.Partial, "says how many records there are; there are no plugins to name"),
-	on('V', "version", getopt.None, lists.Partial, "names gangd too"),
+var options = cmdline.Rows{
+	cmdline.On('a', "all", getopt.None, lists.Exact, "no partition is hidden"),
+	cmdline.On('M', "clusters", getopt.Required, lists.Partial, "gangd is the one cluster; another name is refused"),
+	cmdline.Also(cmdline.On(0, "clusters", getopt.Required, lists.Own, ""), "cluster"),
+	cmdline.On('d', "details", getopt.None, lists.Exact, "more of jobs: nodes with their cards, exit code of steps"),
+	cmdline.On(0, "federation", getopt.None, lists.Exact, oneCluster),
+	cmdline.On('F', "future", getopt.None, lists.Exact, "there are no FUTURE nodes"),
+	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
+	cmdline.On(0, "hide", getopt.None, lists.Exact, "no partition is hidden"),
+	cmdline.On(0, "local", getopt.None, lists.Exact, oneCluster),
+	cmdline.On('o', "oneliner", getopt.None, lists.Exact, "one record a line"),
+	cmdline.On('Q', "quiet", getopt.None, lists.Exact, "no warnings and no errors, only the exit status"),
+	cmdline.On(0, "sibling", getopt.None, lists.Exact, oneCluster),
+	cmdline.On('u', "uid", getopt.Required, lists.Refused, "who calls is known from the kernel and can't be another; run it as that user"),
+	cmdline.On('v', "verbose", getopt.None, lists.Partial, "says how many records there are; there are no plugins to name"),
+	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
 }
 
 // Lists is how each option of scontrol is kept.
-func Lists() lists.Command { return listOf("scontrol", options) }
-
-func listOf(name string, all []option) lists.Command {
-	c := lists.Command{Name: name}
-	for i := range all {
-		if o := &all[i]; o.list != lists.Own {
-			c.Options = append(c.Options, lists.Option{Name: o.Long, Short: o.Short, List: o.list, Text: o.text})
-		}
-	}
-	return c
-}
+func Lists() lists.Command { return options.Lists("scontrol") }
 
 // keyword is one command of scontrol.
 type keyword struct {
@@ -84,8 +64,8 @@ func init() { // help prints the table
 		{"gethost", 4, 0, lists.Partial, "what gangd knows of the node's address", (*call).gethost, 0},
 		{"help", 2, 0, lists.Partial, "in gangd's words", (*call).help, 0},
 		{"hide", 2, 0, lists.Exact, "as --hide", nothing, 0},
-		{"hold", 4, 1, lists.Exact, "keep jobs from being started", (*call).hold, 0},
-		{"holdu", 5, 1, lists.Exact, "the same: a hold is the owner's unless an admin sets it", (*call).hold, 0},
+		{"hold", 4, 1, lists.Exact, "keep jobs from being started; an operator's hold only operators release", (*call).hold, 0},
+		{"holdu", 5, 1, lists.Exact, "as uhold", (*call).uhold, 0},
 		{"listpids", 1, 0, lists.Partial, "of each rank its first process, on every node, not only here", (*call).listpids, 0},
 		{"local", 2, 0, lists.Exact, oneCluster, nothing, 0},
 		{"notify", 1, 2, lists.Partial, "the message is an event of the job, for those who follow it (gctl events JOB); it does not come out of its standard error", (*call).notify, 0},
@@ -110,7 +90,7 @@ func init() { // help prints the table
 		{"takeover", 4, 0, lists.Refused, "there is one controller", nil, 0},
 		{"token", 2, 0, lists.Refused, "who calls is known from the kernel; no token is needed", nil, 0},
 		{"top", 3, 1, lists.Refused, "raise one job with scontrol update JobId=N Priority=P (admins), or lower the others with Nice=", nil, 0},
-		{"uhold", 5, 1, lists.Exact, "as hold", (*call).hold, 0},
+		{"uhold", 5, 1, lists.Exact, "hold so that their owner may release them", (*call).uhold, 0},
 		{"update", 1, 1, lists.Partial, "see the parameters", (*call).update, 0},
 		{"verbose", 4, 0, lists.Partial, "as --verbose", nothing, 0},
 		{"version", 4, 0, lists.Partial, "names gangd too", (*call).version, 0},
@@ -165,10 +145,6 @@ func Keywords() []lists.Command {
 	for i := range entities {
 		shows.Options = append(shows.Options, lists.Option{Name: entities[i].name, List: entities[i].list, Text: entities[i].text})
 	}
-	booked := lists.Command{Name: "scontrol create and update reservation"}
-	for i := range reservationParameters {
-		p := &reservationParameters[i]
-		booked.Options = append(booked.Options, lists.Option{Name: p.name, List: p.list, Text: p.text})
-	}
-	return []lists.Command{cmds, shows, listParameters("job", jobParameters), listParameters("node", nodeParameters), booked}
+	return []lists.Command{cmds, shows, listParameters("update job", jobParameters), listParameters("update node", nodeParameters),
+		listParameters("create and update reservation", reservationParameters)}
 }

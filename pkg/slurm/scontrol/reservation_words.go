@@ -65,13 +65,7 @@ func (c *call) badReservation(err error, what string) int {
 const wholeNodes = "whole nodes are reserved; name them: Nodes=n[1-4]"
 
 // reservationParameters are the words of create and update.
-var reservationParameters = []struct {
-	name string
-	min  int // letters that are enough
-	list lists.List
-	text string
-	set  func(q *reservationAsk, sign, v string) error // nil: refused
-}{
+var reservationParameters = []parameter[func(q *reservationAsk, sign, v string) error]{
 	{"ReservationName", 3, lists.Exact, "", func(q *reservationAsk, _, v string) error { q.req.Name = v; return nil }},
 	{"StartTime", 1, lists.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.Start, "start", v) }},
 	{"EndTime", 1, lists.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.End, "end", v) }},
@@ -186,13 +180,15 @@ func put[S ~string](ch *change[S], whole **[]S, sign string, list []S) {
 	}
 }
 
-// flagWords are Slurm's, with the letters that are enough; those without a flag are refused,
-// SPEC_NODES says what always is.
-var flagWords = []struct {
+type flagWord struct {
 	name string
 	min  int
 	flag api.ReservationFlag
-}{
+}
+
+// flagWords are Slurm's, with the letters that are enough; those without a flag are refused,
+// SPEC_NODES says what always is.
+var flagWords = []flagWord{
 	{"Maintenance", 1, api.FlagMaint}, {"Ignore_Jobs", 1, api.FlagIgnoreJobs}, {"Daily", 1, api.FlagDaily}, {"Weekly", 4, api.FlagWeekly},
 	{"Drain", 2, api.FlagDrain}, {"Spec_Nodes", 2, ""},
 }
@@ -207,13 +203,7 @@ func setFlags(q *reservationAsk, sign, v string) error {
 		if before || strings.HasPrefix(w, "+") {
 			sign, w = map[bool]string{true: "-", false: "+"}[before], strings.TrimPrefix(w, "+")
 		}
-		i := slices.IndexFunc(flagWords, func(f struct {
-			name string
-			min  int
-			flag api.ReservationFlag
-		}) bool {
-			return w != "" && meant(w, f.name, f.min)
-		})
+		i := slices.IndexFunc(flagWords, func(f flagWord) bool { return w != "" && meant(w, f.name, f.min) })
 		switch {
 		case i >= 0 && flagWords[i].flag != "":
 			list = append(list, flagWords[i].flag)

@@ -2,13 +2,13 @@ package scontrol
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 )
@@ -38,7 +38,7 @@ func Run(args []string, s slurm.Streams) int {
 		return 0
 	}
 	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: clock()}
-	words, status, done := c.readOptions(args)
+	words, status, done := options.Read("scontrol", args, s, c.set)
 	if done {
 		return status
 	}
@@ -49,37 +49,17 @@ func Run(args []string, s slurm.Streams) int {
 	return c.do(words)
 }
 
-func (c *call) readOptions(args []string) (words []string, status int, done bool) {
-	g := &getopt.Grammar{}
-	for i := range options {
-		g.Options = append(g.Options, options[i].Option)
-	}
-	settings, words, err := g.Parse(args)
-	for _, o := range settings {
-		if status, done = c.set(o); done {
-			return nil, status, true
-		}
-	}
-	var usage *getopt.Error
-	if errors.As(err, &usage) {
-		fmt.Fprintf(c.Err, "scontrol: %s\nTry \"scontrol --help\" for more information\n", usage.Text)
-		return nil, 1, true
-	}
-	return words, 0, false
-}
-
 func (c *call) set(o getopt.Setting) (status int, done bool) {
-	for i := range options {
-		if options[i].Long == o.Name && options[i].list == lists.Refused {
-			c.errorf("--%s is refused: %s", o.Name, options[i].text)
-			return 1, true
-		}
+	if err := options.Refused("scontrol", o.Name); err != nil {
+		c.errorf("%v", err)
+		return 1, true
 	}
 	switch o.Name {
 	case "clusters":
 		if o.Value != slurm.Cluster {
-			c.errorf("No cluster '%s' known by database.", o.Value)
-			c.errorf("'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", o.Value)
+			for _, line := range cmdline.NoCluster(o.Value) {
+				c.errorf("%s", line)
+			}
 			return 1, true
 		}
 	case "details":

@@ -12,7 +12,6 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/getopt"
 	"gangd/pkg/slurm/lists"
 	"gangd/pkg/slurm/slurmtest"
 )
@@ -54,11 +53,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	g := &getopt.Grammar{}
-	for i := range options {
-		g.Options = append(g.Options, options[i].Option)
-	}
-	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), g)
+	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), options.Grammar())
 	for _, l := range Keywords() {
 		slurmtest.Texts(t, l)
 	}

@@ -128,6 +128,9 @@ func (c *call) jobLines(s *shownJob) []string {
 	}
 	lines = append(lines, c.resourceLines(s)...)
 	lines = append(lines, fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(j.Constraint)))
+	if j.Prefer != "" {
+		lines = append(lines, "Prefer="+j.Prefer)
+	}
 	if j.Reservation != "" {
 		lines = append(lines, "Reservation="+j.Reservation)
 	}

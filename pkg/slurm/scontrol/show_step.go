@@ -83,7 +83,7 @@ func stepLines(j *api.Job, s *api.Step) []string {
 		fmt.Sprintf("State=%s Partition=%s NodeList=%s", s.State, j.Partition, orNull(hostlist.Compress(s.Nodes))),
 		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", len(s.Nodes), s.CPUs, s.Tasks, orNull(s.Name)),
 		"TRES=" + amount,
-		"ResvPorts=(null)",
+		"ResvPorts=" + orNull(s.Ports),
 		"CPUFreqReq=Default" + dist,
 		"SrunHost:Pid=" + client,
 	}

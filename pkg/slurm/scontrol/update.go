@@ -14,14 +14,16 @@ import (
 	"gangd/pkg/slurm/when"
 )
 
-// parameter is one word of update in front of its "=".
-type parameter struct {
+// parameter is one word of create or update in front of its "=".
+type parameter[Set any] struct {
 	name string
 	min  int // letters that are enough
 	list lists.List
 	text string
-	set  func(u *jobUpdate, v string) error // nil: refused, or handled by its name
+	set  Set // nil: refused, or handled by its name
 }
+
+type setJob = func(u *jobUpdate, v string) error
 
 // jobUpdate is an update of jobs as it was asked for.
 type jobUpdate struct {
@@ -33,15 +35,15 @@ type jobUpdate struct {
 
 const asked = "what a job asks for is fixed at its submission; submit it once more with other options"
 
-func listParameters(what string, all []parameter) lists.Command {
-	c := lists.Command{Name: "scontrol update " + what}
+func listParameters[Set any](what string, all []parameter[Set]) lists.Command {
+	c := lists.Command{Name: "scontrol " + what}
 	for i := range all {
 		c.Options = append(c.Options, lists.Option{Name: all[i].name, List: all[i].list, Text: all[i].text})
 	}
 	return c
 }
 
-var jobParameters = []parameter{
+var jobParameters = []parameter[setJob]{
 	{"JobId", 3, lists.Exact, "jobs, arrays or elements", nil},
 	{"Account", 2, lists.Refused, asked, nil},
 	{"AdminComment", 3, lists.Refused, "use Comment=", nil},
@@ -60,7 +62,7 @@ var jobParameters = []parameter{
 	{"EligibleTime", 2, lists.Exact, "", setStart},
 	{"StartTime", 2, lists.Exact, "", setStart},
 	{"ExcNodeList", 3, lists.Refused, asked, nil},
-	{"Features", 1, lists.Refused, asked, nil},
+	{"Features", 1, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Constraint = &v; return nil }},
 	{"Gres", 1, lists.Refused, asked, nil},
 	{"JobName", 4, lists.Exact, "", setName},
 	{"Name", 2, lists.Exact, "", setName},
@@ -78,6 +80,7 @@ var jobParameters = []parameter{
 	{"NumTasks", 6, lists.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
 	{"OverSubscribe", 2, lists.Refused, asked, nil},
 	{"Partition", 2, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
+	{"Prefer", 3, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
 	{"Priority", 2, lists.Partial, "gangd's own scale; 0 is a hold as in Slurm; above 0 by admins", setPriority},
 	{"QOS", 2, lists.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
 	{"ReqNodeList", 8, lists.Refused, asked, nil},
@@ -103,7 +106,7 @@ var jobParameters = []parameter{
 }
 
 // find finds a parameter: a whole name first, else the first that is cut so short.
-func find(word string, all []parameter) *parameter {
+func find[Set any](word string, all []parameter[Set]) *parameter[Set] {
 	for i := range all {
 		if strings.EqualFold(word, all[i].name) {
 			return &all[i]
@@ -321,7 +324,7 @@ func (c *call) updateJob(u *jobUpdate, job string) error {
 		}
 	}
 	if u.hold {
-		if err := firstError(c.client.Act(c.ctx, "hold", &api.ActionRequest{JobQuery: q})); err != nil {
+		if err := firstError(c.client.Act(c.ctx, "hold", &api.ActionRequest{JobQuery: q, As: api.HoldAdmin})); err != nil {
 			return err
 		}
 		if req.TimeLimit == nil && req.Name == nil && req.Nice == nil && req.Begin == nil && req.Deadline == nil && req.Partition == nil &&
@@ -365,7 +368,7 @@ func (c *call) knownPartition(names string) error {
 	return nil
 }
 
-var nodeParameters = []parameter{
+var nodeParameters = []parameter[setJob]{
 	{"NodeName", 4, lists.Exact, "nodes, as a list", nil},
 	{"State", 5, lists.Partial, "drain, resume, undrain, idle; down is a drain whose deadline is now: what runs there is stopped and runs elsewhere", nil},
 	{"Reason", 2, lists.Exact, "", nil},

@@ -3,7 +3,6 @@ package sinfo
 import (
 	"slices"
 	"strconv"
-	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
@@ -18,17 +17,7 @@ func (s *sinfo) dump(reply *api.NodesReply) error {
 		list = append(list, nodeObject(&reply.Nodes[i]))
 	}
 	o := document.Envelope("nodes", list)
-	if s.yaml {
-		return document.WriteYAML(s.Out, o)
-	}
-	return document.WriteJSON(s.Out, o)
-}
-
-func unix(t time.Time) any {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
+	return document.Write(s.Out, o, s.yaml)
 }
 
 // nodeObject is a node with the members of v0.0.38, in its order.
@@ -67,11 +56,11 @@ func nodeObject(n *api.Node) document.Object {
 		used = "cpu=" + strconv.Itoa(usedCPUs(n))
 	}
 	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores", 1,
-		"cpu_binding", 0, "cpu_load", 0, "extra", "", "free_memory", max(memoryOf(n)-memoryUsedOf(n), 0), "cpus", n.CPUs, "last_busy", unix(n.LastSeen),
+		"cpu_binding", 0, "cpu_load", 0, "extra", "", "free_memory", max(memoryOf(n)-memoryUsedOf(n), 0), "cpus", n.CPUs, "last_busy", document.Time(n.LastSeen),
 		"features", joined(n.Features), "active_features", joined(n.Features), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
 		"state", base, "state_flags", flags, "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
-		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", unix(reasonSince(n)),
+		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", document.Time(reasonSince(n)),
 		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", resv,
 		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n), "idle_cpus", max(n.CPUs-usedCPUs(n), 0),
 		"tres_used", used, "tres_weighted", float64(usedCPUs(n)))

@@ -25,16 +25,12 @@ const usage = `Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partitio
              [-S fields] [-o format] [-O Format] [--federation] [--local]
 `
 
-func flag(at func(*choices) *bool) func(*choices, string, bool) error {
-	return func(c *choices, _ string, _ bool) error { *at(c) = true; return nil }
-}
-
 // command is sinfo with all its options, in Slurm's order.
 var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []cmdline.Option[choices]{
-	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: flag(func(c *choices) *bool { return &c.all })},
-	{Long: "dead", Short: 'd', List: lists.Exact, Text: "only nodes that do not respond", Set: flag(func(c *choices) *bool { return &c.dead })},
-	{Long: "exact", Short: 'e', List: lists.Exact, Text: "nodes of one line have the same sizes", Set: flag(func(c *choices) *bool { return &c.exact })},
-	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
+	{Long: "dead", Short: 'd', List: lists.Exact, Text: "only nodes that do not respond", Set: cmdline.Flag(func(c *choices) *bool { return &c.dead })},
+	{Long: "exact", Short: 'e', List: lists.Exact, Text: "nodes of one line have the same sizes", Set: cmdline.Flag(func(c *choices) *bool { return &c.exact })},
+	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
 	{Long: "iterate", Short: 'i', Arg: getopt.Required, List: lists.Exact, Text: "show it again every so many seconds", Set: func(c *choices, v string, _ bool) error {
 		n, err := strconv.Atoi(v)
 		if c.iterate = n; err != nil || n <= 0 {
@@ -42,14 +38,14 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 		}
 		return nil
 	}},
-	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: flag(func(c *choices) *bool { return &c.json })},
-	{Long: "local", List: lists.Exact, Text: "this cluster", Set: flag(func(c *choices) *bool { return &c.local })},
-	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: flag(func(c *choices) *bool { return &c.long })},
-	{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused, Text: "there is one cluster and no database of others; set GANG_DIR to ask another controller"},
+	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: cmdline.Flag(func(c *choices) *bool { return &c.json })},
+	{Long: "local", List: lists.Exact, Text: "this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
+	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
+	cmdline.Clusters[choices](),
 	{Long: "nodes", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "these nodes", Set: func(c *choices, v string, _ bool) error { c.nodes = v; return nil }},
-	{Long: "noconvert", List: lists.Exact, Text: "sizes are in megabytes always", Set: flag(func(c *choices) *bool { return &c.noConvert })},
-	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: flag(func(c *choices) *bool { return &c.noHeader })},
-	{Long: "Node", Short: 'N', List: lists.Exact, Text: "a line for each node", Set: flag(func(c *choices) *bool { return &c.node })},
+	{Long: "noconvert", List: lists.Exact, Text: "sizes are in megabytes always", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
+	{Long: "Node", Short: 'N', List: lists.Exact, Text: "a line for each node", Set: cmdline.Flag(func(c *choices) *bool { return &c.node })},
 	{Long: "Format", Short: 'O', Arg: getopt.Required, List: lists.Partial, Text: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not configured", Set: func(c *choices, v string, _ bool) error {
 		if c.format != nil {
 			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
@@ -65,18 +61,18 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 		return nil
 	}},
 	{Long: "partition", Short: 'p', Arg: getopt.Required, List: lists.Exact, Text: "these partitions", Set: func(c *choices, v string, _ bool) error { c.partitions = cmdline.Split(v); return nil }},
-	{Long: "responding", Short: 'r', List: lists.Exact, Text: "only nodes that respond", Set: flag(func(c *choices) *bool { return &c.responding })},
-	{Long: "list-reasons", Short: 'R', List: lists.Exact, Text: "why nodes are out of service, since when and by whom", Set: flag(func(c *choices) *bool { return &c.reasons })},
-	{Long: "summarize", Short: 's', List: lists.Exact, Text: "a line for each partition", Set: flag(func(c *choices) *bool { return &c.summarize })},
+	{Long: "responding", Short: 'r', List: lists.Exact, Text: "only nodes that respond", Set: cmdline.Flag(func(c *choices) *bool { return &c.responding })},
+	{Long: "list-reasons", Short: 'R', List: lists.Exact, Text: "why nodes are out of service, since when and by whom", Set: cmdline.Flag(func(c *choices) *bool { return &c.reasons })},
+	{Long: "summarize", Short: 's', List: lists.Exact, Text: "a line for each partition", Set: cmdline.Flag(func(c *choices) *bool { return &c.summarize })},
 	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
 	{Long: "states", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "nodes in these states", Set: func(c *choices, v string, _ bool) error {
 		_, err := parseStates(v)
 		c.states = v
 		return err
 	}},
-	{Long: "reservation", Short: 'T', List: lists.Exact, Text: "the reservations", Set: flag(func(c *choices) *bool { return &c.reserv })},
+	{Long: "reservation", Short: 'T', List: lists.Exact, Text: "the reservations", Set: cmdline.Flag(func(c *choices) *bool { return &c.reserv })},
 	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the format and the filters are said before the table", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
-	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: flag(func(c *choices) *bool { return &c.yaml })},
+	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: cmdline.Flag(func(c *choices) *bool { return &c.yaml })},
 	cmdline.Version[choices](),
 	cmdline.UsageLine[choices](),
 	cmdline.Help[choices](),

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -55,13 +54,7 @@ func (s *sinfo) run(ctx context.Context) error {
 	if s.reserv {
 		return s.reservations(ctx, c)
 	}
-	for {
-		if err := s.once(ctx, c); err != nil || s.iterate == 0 {
-			return err
-		}
-		time.Sleep(time.Duration(s.iterate) * time.Second)
-		fmt.Fprintln(s.Out)
-	}
+	return cmdline.Repeat(s.Streams, s.iterate, func() error { return s.once(ctx, c) })
 }
 
 func (s *sinfo) once(ctx context.Context, c *client.Client) error {

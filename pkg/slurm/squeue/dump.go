@@ -3,7 +3,6 @@ package squeue
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -24,18 +23,7 @@ func (q *squeue) dump(ctx context.Context, c *client.Client) error {
 		list = append(list, jobObject(&rows[i]))
 	}
 	o := document.Envelope("jobs", list)
-	if q.yaml {
-		return document.WriteYAML(q.Out, o)
-	}
-	return document.WriteJSON(q.Out, o)
-}
-
-// unix is a time as Slurm's JSON has it, 0: none.
-func unix(t time.Time) any {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
+	return document.Write(q.Out, o, q.yaml)
 }
 
 // orNil is a number that null stands for where it was not given.
@@ -57,16 +45,16 @@ func jobObject(r *jobfield.Row) document.Object {
 	}
 	named := func(name string) string { return jobfield.Squeue.Name(name).Text(r) }
 	o := document.Of(
-		"account", r.Account, "accrue_time", unix(jobfield.Eligible(r)), "admin_comment", "",
+		"account", r.Account, "accrue_time", document.Time(jobfield.Eligible(r)), "admin_comment", "",
 		"array_job_id", r.ArrayJobID, "array_task_id", arrayTaskID(r), "array_max_tasks", r.ArrayLimit,
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", true,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", "gangd",
 		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", nil, "billable_tres", float64(jobfield.CPUs(r)),
 		"cpus_per_task", orNil(r.CPUsPerRank), "cpu_frequency_minimum", nil, "cpu_frequency_maximum", nil,
-		"cpu_frequency_governor", nil, "cpus_per_tres", "", "deadline", unix(r.Deadline), "delay_boot", 0,
-		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", unix(jobfield.Eligible(r)),
-		"end_time", unix(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", waitStatus(r),
+		"cpu_frequency_governor", nil, "cpus_per_tres", "", "deadline", document.Time(r.Deadline), "delay_boot", 0,
+		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", document.Time(jobfield.Eligible(r)),
+		"end_time", document.Time(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", waitStatus(r),
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
 		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID), "job_id", jobfield.JobID(r),
 	)
@@ -78,15 +66,15 @@ func jobObject(r *jobfield.Row) document.Object {
 		"max_nodes", 0, "mcs_label", "", "memory_per_tres", "", "name", r.Name, "nodes", hostlist.Compress(r.Nodes),
 		"nice", orNil(r.Nice), "tasks_per_core", nil, "tasks_per_node", r.RanksPerNode, "tasks_per_socket", nil,
 		"tasks_per_board", 0, "cpus", jobfield.CPUs(r), "node_count", jobfield.NodeCount(r), "tasks", r.Size,
-		"het_job_id", 0, "het_job_id_set", "", "het_job_offset", 0, "partition", r.Partition, "prefer", "",
+		"het_job_id", 0, "het_job_id_set", "", "het_job_offset", 0, "partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", orNil(r.MemoryBytes*int64(max(r.RanksPerNode, 1))>>20), "memory_per_cpu", nil,
 		"minimum_cpus_per_node", number(text('c')), "minimum_tmp_disk_per_node", 0, "preempt_time", 0, "pre_sus_time", 0,
 		"priority", r.Priority, "profile", nil, "qos", "", "reboot", false,
 		"required_nodes", hostlist.Compress(r.NodeList), "requeue", true, "resize_time", 0, "restart_cnt", r.RestartCount,
 		"resv_name", r.Reservation, "shared", shared(r), "show_flags", document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
-		"sockets_per_board", 0, "sockets_per_node", nil, "start_time", unix(jobfield.Started(r)), "state_description", "",
+		"sockets_per_board", 0, "sockets_per_node", nil, "start_time", document.Time(jobfield.Started(r)), "state_description", "",
 		"state_reason", cmp.Or(r.Reason, "None"), "standard_error", named("stderr"), "standard_input", named("stdin"),
-		"standard_output", named("stdout"), "submit_time", unix(r.SubmitTime), "suspend_time", 0, "system_comment", "",
+		"standard_output", named("stdout"), "submit_time", document.Time(r.SubmitTime), "suspend_time", 0, "system_comment", "",
 		"time_limit", orNil((r.TimeLimitSeconds+59)/60), "time_minimum", (r.TimeMinSeconds+59)/60,
 		"threads_per_core", nil, "tres_bind", "", "tres_freq", "", "tres_per_job", "", "tres_per_node", text('b'),
 		"tres_per_socket", "", "tres_per_task", "", "tres_req_str", named("tres-alloc"), "tres_alloc_str", allocated(r, named("tres-alloc")),

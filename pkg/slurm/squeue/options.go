@@ -32,28 +32,13 @@ const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job
 	      [-ahjlrsv]
 `
 
-// list is an option that takes names with commas between them.
-func list(at func(*choices) *[]string) func(*choices, string, bool) error {
-	return func(c *choices, v string, _ bool) error { *at(c) = cmdline.Split(v); return nil }
-}
-
-func word(at func(*choices) *string) func(*choices, string, bool) error {
-	return func(c *choices, v string, _ bool) error { *at(c) = v; return nil }
-}
-
-func flag(at func(*choices) *bool) func(*choices, string, bool) error {
-	return func(c *choices, _ string, _ bool) error { *at(c) = true; return nil }
-}
-
-const noClusters = "there is one cluster and no database of others; set GANG_DIR to ask another controller"
-
 // command is squeue with all its options, in Slurm's order, which decides what an
 // abbreviation that fits several is told.
 var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: []cmdline.Option[choices]{
-	{Long: "account", Short: 'A', Names: "accounts", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these accounts", Set: list(func(c *choices) *[]string { return &c.accounts })},
-	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: flag(func(c *choices) *bool { return &c.all })},
-	{Long: "array", Short: 'r', List: lists.Exact, Text: "one line for each element of an array", Set: flag(func(c *choices) *bool { return &c.array })},
-	{Long: "array-unique", List: lists.Exact, Text: "one line for the waiting elements of an array, which is what is shown without it", Set: flag(func(c *choices) *bool { return &c.unique })},
+	{Long: "account", Short: 'A', Names: "accounts", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these accounts", Set: cmdline.Words(func(c *choices) *[]string { return &c.accounts })},
+	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
+	{Long: "array", Short: 'r', List: lists.Exact, Text: "one line for each element of an array", Set: cmdline.Flag(func(c *choices) *bool { return &c.array })},
+	{Long: "array-unique", List: lists.Exact, Text: "one line for the waiting elements of an array, which is what is shown without it", Set: cmdline.Flag(func(c *choices) *bool { return &c.unique })},
 	{Long: "Format", Short: 'O', Arg: getopt.Required, List: lists.Partial, Text: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string, _ bool) error {
 		if c.format != nil {
 			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
@@ -68,7 +53,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		c.format = &v
 		return nil
 	}},
-	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
 	cmdline.Help[choices](),
 	{Long: "hide", List: lists.Partial, Text: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string, _ bool) error { c.all = false; return nil }},
 	{Long: "iterate", Short: 'i', Arg: getopt.Required, List: lists.Exact, Text: "show it again every so many seconds", Set: func(c *choices, v string, _ bool) error {
@@ -81,33 +66,33 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		c.jobFlag, c.jobs = true, slurm.SplitIDs(v)
 		return nil
 	}},
-	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: flag(func(c *choices) *bool { return &c.json })},
-	{Long: "licenses", Short: 'L', Arg: getopt.Required, List: lists.Partial, Text: "no job has licenses: nothing is shown", Set: word(func(c *choices) *string { return &c.licenses })},
-	{Long: "local", List: lists.Exact, Text: "jobs of this cluster", Set: flag(func(c *choices) *bool { return &c.local })},
-	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: flag(func(c *choices) *bool { return &c.long })},
-	{Long: "clusters", Short: 'M', Names: "cluster clusters", Arg: getopt.Required, List: lists.Refused, Text: noClusters},
-	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: flag(func(c *choices) *bool { return &c.me })},
-	{Long: "name", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "jobs of these names", Set: list(func(c *choices) *[]string { return &c.names })},
-	{Long: "noconvert", List: lists.Exact, Text: "sizes in megabytes", Set: flag(func(c *choices) *bool { return &c.noConvert })},
-	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: word(func(c *choices) *string { return &c.nodes })},
-	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: flag(func(c *choices) *bool { return &c.noHeader })},
-	{Long: "partition", Short: 'p', Names: "partitions", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these partitions", Set: list(func(c *choices) *[]string { return &c.partitions })},
-	{Long: "priority", Short: 'P', List: lists.Partial, Text: "a job waits in one partition: there is one line for it", Set: flag(func(c *choices) *bool { return &c.priority })},
-	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: nothing is shown", Set: list(func(c *choices) *[]string { return &c.qos })},
-	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: word(func(c *choices) *string { return &c.reservation })},
-	{Long: "sibling", Names: "sib sibling", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: flag(func(c *choices) *bool { return &c.sibling })},
+	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: cmdline.Flag(func(c *choices) *bool { return &c.json })},
+	{Long: "licenses", Short: 'L', Arg: getopt.Required, List: lists.Partial, Text: "no job has licenses: nothing is shown", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
+	{Long: "local", List: lists.Exact, Text: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
+	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
+	cmdline.Clusters[choices](),
+	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
+	{Long: "name", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "jobs of these names", Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
+	{Long: "noconvert", List: lists.Exact, Text: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
+	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
+	{Long: "partition", Short: 'p', Names: "partitions", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
+	{Long: "priority", Short: 'P', List: lists.Partial, Text: "a job waits in one partition: there is one line for it", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
+	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: nothing is shown", Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},
+	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
+	{Long: "sibling", Names: "sib sibling", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.sibling })},
 	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o, as in P,t,-p", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
-	{Long: "start", List: lists.Partial, Text: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: flag(func(c *choices) *bool { return &c.start })},
+	{Long: "start", List: lists.Partial, Text: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: cmdline.Flag(func(c *choices) *bool { return &c.start })},
 	{Long: "steps", Short: 's', Arg: getopt.Optional, List: lists.Partial, Text: "steps of running jobs: of one that runs its script in every rank, batch stands for all of them", Set: func(c *choices, v string, _ bool) error {
 		c.stepFlag, c.steps = true, cmdline.Split(v)
 		return nil
 	}},
-	{Long: "states", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "jobs in these states, all: in any", Set: list(func(c *choices) *[]string { return &c.states })},
-	{Long: "user", Short: 'u', Names: "users", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these users, by name or number", Set: list(func(c *choices) *[]string { return &c.users })},
+	{Long: "states", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "jobs in these states, all: in any", Set: cmdline.Words(func(c *choices) *[]string { return &c.states })},
+	{Long: "user", Short: 'u', Names: "users", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these users, by name or number", Set: cmdline.Words(func(c *choices) *[]string { return &c.users })},
 	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the choices are listed before the table; nothing is said of plugins", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
 	cmdline.Version[choices](),
 	cmdline.UsageLine[choices](),
-	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: flag(func(c *choices) *bool { return &c.yaml })},
+	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: cmdline.Flag(func(c *choices) *bool { return &c.yaml })},
 }}
 
 // Lists is what became of each of squeue's options.

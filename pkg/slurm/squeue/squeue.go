@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -80,13 +79,7 @@ func (q *squeue) run(ctx context.Context) error {
 	if q.verbose > 0 {
 		q.tellChoices()
 	}
-	for {
-		if err := q.once(ctx, c); err != nil || q.iterate == 0 {
-			return err
-		}
-		time.Sleep(time.Duration(q.iterate) * time.Second)
-		fmt.Fprintln(q.Out)
-	}
+	return cmdline.Repeat(q.Streams, q.iterate, func() error { return q.once(ctx, c) })
 }
 
 // settle makes of the choices what the controller is asked and what is printed.

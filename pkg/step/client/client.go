@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,8 @@ type Options struct {
 	Quiet int       // 1: no messages but errors
 
 	Label     bool
-	KillOnBad bool
+	KillOnBad bool          // the first task that fails ends the others
+	FirstCode bool          // with KillOnBad: that task's exit code is the step's, not the largest
 	Wait      time.Duration // after the first task's end, until the others are ended; 0: for ever
 	Patience  bool          // wait for free resources of the allocation for ever, else (-I) not at all
 	Immediate time.Duration // how long, without Patience
@@ -73,6 +75,7 @@ type Step struct {
 	running sync.WaitGroup
 	tally   tally
 	active  atomic.Int64 // when something was typed or shown last, in Unix nanoseconds
+	late    atomic.Bool  // its own time limit has ended it
 	ctrlC   []time.Time
 }
 
@@ -293,8 +296,12 @@ func (s *Step) serve(i int, conn *wire.Conn) error {
 		case wire.Output, wire.Errors:
 			s.write(f)
 		case wire.Say:
+			text := string(f.Data)
+			if cut, ok := strings.CutSuffix(text, " ***"); ok && s.late.Load() {
+				text = cut + " DUE TO TIME LIMIT ***" // the node was told to end it, not why
+			}
 			s.out.Lock()
-			fmt.Fprintf(s.o.Say, "%s\n", f.Data)
+			fmt.Fprintf(s.o.Say, "%s\n", text)
 			s.out.Unlock()
 		case wire.Exit:
 			s.exited(i, f)

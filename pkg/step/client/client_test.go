@@ -172,7 +172,7 @@ func TestSteps(t *testing.T) {
 		{name: "one line for those that ended alike", script: `exit 3`,
 			err: "grun: error: n1: tasks 0-1: Exited with exit code 3\ngrun: error: n2: task 2: Exited with exit code 3\n", code: 3},
 		{name: "a signal", script: `kill -SEGV $$`, change: func(o *Options) { o.Quiet = 2 }, code: 139},
-		{name: "one fails, all end", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad = true },
+		{name: "one fails, all end", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad, o.FirstCode = true, true },
 			err: "grun: Force Terminated StepId=7.3\ngrun: error: n1: task 0: Terminated\ngrun: error: n1: task 1: Exited with exit code 9\ngrun: error: n2: task 2: Terminated\n" +
 				"grun: launch/slurm: _step_signal: Terminating StepId=7.3\nslurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\n", code: 9},
 		{name: "one fails, all end, as srun", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad, o.Name = true, "srun" },

@@ -17,13 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 	"gangd/pkg/step/wire"
 )
 
 // tally is how the tasks have ended so far.
 type tally struct {
 	worst  int
-	began  int       // of the task whose failure ended a step that is a gang
+	began  int       // the code of the task whose failure ended the step, with FirstCode
 	first  time.Time // when the first task ended
 	failed bool
 	waited bool
@@ -50,7 +51,7 @@ func (s *Step) exited(i int, f wire.Frame) {
 		s.tally.first = time.Now()
 	}
 	bad := e.Code != 0
-	if s.o.KillOnBad && s.o.Name == "grun" && s.tally.began == 0 && !s.killed {
+	if s.o.KillOnBad && s.o.FirstCode && s.tally.began == 0 && !s.killed {
 		s.tally.began = e.Code
 	}
 	s.tally.failed = s.tally.failed || bad
@@ -130,7 +131,10 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 			s.signalled(sig)
 		case <-limit:
 			limit = nil
-			s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
+			s.late.Store(true)
+			if s.o.Name == "grun" {
+				s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
+			}
 			s.Kill(false)
 		case <-tick.C:
 			if err := s.checkLaunch(ctx, begun); err != nil {
@@ -164,8 +168,8 @@ func (s *Step) lostNode() bool {
 	return slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })
 }
 
-// code is the worst of the tasks', as grun that of the task which ended the others; of a
-// step that lost a node it is not 0.
+// code is the worst of the tasks', with FirstCode that of the task which ended the others; of
+// a step that lost a node it is not 0.
 func (s *Step) code() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,16 +311,8 @@ func endText(e *wire.Ended) string {
 	return ""
 }
 
-// signalText is strsignal(3) of glibc.
+// signalText is strsignal(3) of glibc: Go's words with a capital.
 func signalText(n int) string {
-	switch unix.Signal(n) {
-	case unix.SIGHUP:
-		return "Hangup"
-	case unix.SIGKILL:
-		return "Killed"
-	case unix.SIGTERM:
-		return "Terminated"
-	}
 	t := unix.Signal(n).String()
 	return strings.ToUpper(t[:1]) + t[1:]
 }
@@ -327,20 +323,5 @@ func taskText(tasks []int) string {
 	if len(tasks) == 1 {
 		return fmt.Sprintf("task %d", tasks[0])
 	}
-	var b strings.Builder
-	for i := 0; i < len(tasks); {
-		j := i
-		for j+1 < len(tasks) && tasks[j+1] == tasks[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%d", tasks[i])
-		if j > i {
-			fmt.Fprintf(&b, "-%d", tasks[j])
-		}
-		i = j + 1
-	}
-	return "tasks " + b.String()
+	return "tasks " + hostlist.Ranges(tasks)
 }

@@ -99,8 +99,12 @@ func (l *launcher) obey(r *bufio.Reader) {
 		switch {
 		case o.Draining:
 			l.mu.Lock()
+			said := l.draining || l.stopping || l.body == nil || l.body.Part != 0
 			l.draining = true
 			l.mu.Unlock()
+			if !said && o.EndLine != "" {
+				go func() { _ = l.conn.Send(wire.Say, 0, []byte(o.EndLine)) }() // the client may be slow to read
+			}
 		case o.Stop:
 			l.stop(o.Grace)
 		case o.Signal != "":
@@ -233,8 +237,7 @@ func (l *launcher) stop(grace time.Duration) {
 		os.Exit(l.last(api.StepActual{ExitCode: 128 + 15, Signal: 15})) // before anything ran
 	}
 	if first && grace > 0 && l.body != nil && l.body.Part == 0 {
-		text := fmt.Appendf(nil, "slurmstepd: error: *** STEP %s ON %s CANCELLED AT %s ***", api.StepText(l.start.Job, l.start.ID), l.start.Node,
-			time.Now().Format("2006-01-02T15:04:05"))
+		text := []byte(shim.EndLine("STEP "+api.StepText(l.start.Job, l.start.ID), l.start.Node, api.CauseCancelled))
 		go func() { _ = l.conn.Send(wire.Say, 0, text) }()
 	}
 	if first && grace > 0 {

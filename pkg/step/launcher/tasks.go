@@ -146,12 +146,11 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		sys.Setctty, sys.Ctty = true, 0
 		env = setEnv(env, l.body.Term)
 	}
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys,
-		Files: []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}})
+	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys, Files: []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}}
+	pid, err := proc.ForkExecTold(path, argv, attr, rankenv.TaskPID)
 	if errors.Is(err, syscall.ENOEXEC) { // a script without a first line: the shell's, as execvp has it
 		argv = append([]string{"/bin/sh", path}, argv[1:]...)
-		pid, err = syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys,
-			Files: []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}})
+		pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID)
 	}
 	if err != nil {
 		files.abandon()

@@ -110,8 +110,9 @@ type node struct {
 
 type left struct {
 	api.MemberKey
-	Ran  bool   `json:"ran,omitempty"`
-	Text string `json:"text,omitempty"`
+	Ran   bool   `json:"ran,omitempty"`
+	Text  string `json:"text,omitempty"`
+	Ports []int  `json:"ports,omitempty"`
 }
 
 type resources struct {
@@ -161,7 +162,7 @@ func Node(n *gang.Node) ([]byte, error) {
 	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, BootID: n.BootID, LastSeen: n.LastSeen,
 		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
 	for _, l := range n.Left {
-		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
+		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
 	}
 	if n.Res != nil {
 		r.Res = encodeResources(n.Res)
@@ -194,7 +195,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime, DrainBy: r.DrainBy, BootID: r.BootID, LastSeen: r.LastSeen,
 		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
-		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text})
+		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
 	}
 	if r.Res != nil {
 		n.Res = decodeResources(r.Res)

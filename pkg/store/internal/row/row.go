@@ -32,6 +32,8 @@ type job struct {
 	Priority     int64             `json:"priority"`
 	Held         string            `json:"held,omitempty"`
 	Comment      *string           `json:"comment,omitempty"`
+	Constraint   *string           `json:"constraint,omitempty"`
+	Prefer       *string           `json:"prefer,omitempty"`
 	Dependency   *api.Dependency   `json:"dependency,omitempty"`
 	Waits        string            `json:"waits,omitempty"`
 	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
@@ -57,6 +59,7 @@ type job struct {
 	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
 	Kept         time.Duration     `json:"kept,omitempty"`
 	Steps        []step            `json:"steps,omitempty"`
+	Ports        []int             `json:"ports,omitempty"`
 	NextStep     int               `json:"next_step,omitempty"`
 }
 
@@ -112,12 +115,12 @@ func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
-		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
+		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
 		Deadline: j.Deadline, CutTo: j.CutTo,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
-		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept, Steps: encodeSteps(j.Steps), NextStep: j.NextStep,
+		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep,
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -138,12 +141,12 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Constraint: r.Constraint, Prefer: r.Prefer, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
 		Deadline: r.Deadline, CutTo: r.CutTo,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
-		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept, Steps: decodeSteps(r.Steps), NextStep: r.NextStep,
+		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep,
 	}
 	if len(r.Members) > 0 {
 		j.Members = make([]gang.Member, len(r.Members))

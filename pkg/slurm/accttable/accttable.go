@@ -1,5 +1,6 @@
-// Package columns prints the tables of Slurm's accounting commands (sacct, sstat, sacctmgr,
-// sshare): which columns a --format asks for, how wide they are, what is cut.
+// Package accttable prints the tables of Slurm's accounting commands (sacct, sstat, sacctmgr,
+// sshare): which columns a --format asks for, how wide they are, what is cut. Those of squeue
+// and sinfo keep other rules, pkg/slurm/column.
 //
 // Rules, as the commands of 22.05 have them:
 //   - A column is right-justified; with a negative width left. --format=name%20 and %-20 say
@@ -11,7 +12,7 @@
 //     column, with --parsable2 stands between them.
 //
 // The package is pure: strings in, lines out.
-package columns
+package accttable
 
 import (
 	"strconv"

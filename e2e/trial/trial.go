@@ -1,0 +1,152 @@
+package trial
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Patience bounds every wait for something that should take milliseconds: a hundred
+// times the expected value and more, because the machine is shared.
+const Patience = 60 * time.Second
+
+// Rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
+func Rounds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
+		return n
+	}
+	return usual
+}
+
+// Logs shows the ends of the files of a pattern where the test has failed.
+func Logs(t *testing.T, pattern string) {
+	if !t.Failed() {
+		return
+	}
+	const most = 6000
+	logs, _ := filepath.Glob(pattern)
+	for _, l := range logs {
+		b, _ := os.ReadFile(l)
+		t.Logf("== %s\n%s", filepath.Base(l), b[max(0, len(b)-most):])
+	}
+}
+
+// Client is a person at a shell.
+type Client struct {
+	T   *testing.T
+	Bin string // of the programs
+	Dir string // GANG_DIR, which says who is asked
+	Tmp string // where the person is
+}
+
+// Run runs a program; the code is -1 where it could not be started.
+func (c *Client) Run(name string, args ...string) (stdout, stderr string, code int) {
+	return c.RunIn(c.Tmp, "", name, args...)
+}
+
+// RunIn is Run in another directory, with something to read.
+func (c *Client) RunIn(dir, stdin, name string, args ...string) (stdout, stderr string, code int) {
+	cmd := exec.Command(filepath.Join(c.Bin, name), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GANG_DIR="+c.Dir)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return out.String(), err.Error(), -1
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Must runs a program that has to succeed.
+func (c *Client) Must(name string, args ...string) string {
+	c.T.Helper()
+	out, errs, code := c.Run(name, args...)
+	if code != 0 {
+		c.T.Fatalf("%s %s: exit %d\n%s%s", name, strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+// Decode runs a program that prints JSON.
+func (c *Client) Decode(v any, name string, args ...string) {
+	c.T.Helper()
+	out := c.Must(name, args...)
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		c.T.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// Submit queues a job and gives its id.
+func (c *Client) Submit(args ...string) int64 {
+	c.T.Helper()
+	out := strings.TrimSpace(c.Must("gsubmit", append([]string{"--parsable"}, args...)...))
+	id, err := strconv.ParseInt(out, 10, 64)
+	if err != nil {
+		c.T.Fatalf("gsubmit --parsable printed %q", out)
+	}
+	return id
+}
+
+// Job shows one job, an ended one too.
+func (c *Client) Job(id int64) api.Job {
+	c.T.Helper()
+	var r api.JobsReply
+	c.Decode(&r, "gqueue", "--json", "-t", "all", "-j", strconv.FormatInt(id, 10))
+	if len(r.Jobs) != 1 {
+		c.T.Fatalf("%d jobs have the id %d", len(r.Jobs), id)
+	}
+	return r.Jobs[0]
+}
+
+// Wait waits until a job is in one of the states.
+func (c *Client) Wait(id int64, states ...api.JobState) api.Job {
+	c.T.Helper()
+	var j api.Job
+	c.Until(Patience, fmt.Sprintf("job %d is %v", id, states), func() bool {
+		j = c.Job(id)
+		if j.State.Ended() && !slices.Contains(states, j.State) {
+			c.T.Fatalf("job %d ended %s (%s: %s), want %v\n%s", id, j.State, j.Cause, j.Verdict, states, c.Story(id))
+		}
+		return slices.Contains(states, j.State)
+	})
+	return j
+}
+
+// Until polls a condition that something else brings about.
+func (c *Client) Until(limit time.Duration, what string, ok func() bool) {
+	c.T.Helper()
+	for give := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(give) {
+			out, _, _ := c.Run("gqueue", "-t", "all")
+			c.T.Fatalf("after %s still not: %s\n%s", limit, what, out)
+		}
+	}
+}
+
+// Story is what the controller tells of a job, for people.
+func (c *Client) Story(id int64) string {
+	out, _, _ := c.Run("gctl", "events", strconv.FormatInt(id, 10))
+	return out
+}
+
+// Nodes are all that the controller knows.
+func (c *Client) Nodes() []api.Node {
+	c.T.Helper()
+	var r api.NodesReply
+	c.Decode(&r, "ginfo", "--json")
+	return r.Nodes
+}
