@@ -107,6 +107,15 @@ func BenchmarkQueueChange(b *testing.B) {
 	}
 }
 
+// BenchmarkQueueClone is what a question to the engine costs those that wait for it.
+func BenchmarkQueueClone(b *testing.B) {
+	q := queueOf(benchQueue(100000, 500)...)
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Clone()
+	}
+}
+
 // BenchmarkOneGang: on a full cluster a gang ends and the plan gives its place to another (out);
 // then one more is submitted (in). Medians, and the CPU time of the thread that plans: on a
 // busy machine the clock runs on while others do.

@@ -167,13 +167,14 @@ const lookAgain = 10 * time.Second
 // keep books a claim that still holds, where it is or where it is served earlier.
 func (pl *planner) keep(b booking) bool {
 	sh := pl.shape(b.c.Ask)
-	if sh.bad != nil || !pl.holds(sh.need, b.Slots) {
+	if sh.bad != nil || !pl.stands(&b) && !pl.holds(sh.need, b.Slots) {
 		return false
 	}
 	b.grants = pl.claimGrants(&b)
+	pl.mem.claims[b.Job].heldAt = pl.mem.capacity
 	away := false
 	for _, g := range b.grants {
-		if n := pl.levels[0].nodes[g.at]; !n.Ready && n.Away {
+		if n := pl.levels[0].node(g.at); !n.Ready && n.Away {
 			away = true
 		} else if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
@@ -265,10 +266,28 @@ func (pl *planner) book(b booking) {
 	if pl.hard != nil && pl.isHard(&b) {
 		pl.hard.putAll(b.grants)
 	}
-	pl.levels = slices.Insert(pl.levels, at+1, pl.mem.pool.clone(pl.levels[at]))
+	pl.levels = slices.Insert(pl.levels, at+1, nil)
 	for _, l := range pl.levels[at+1:] {
-		l.putAll(b.grants)
+		if l != nil {
+			l.putAll(b.grants)
+		}
 	}
+}
+
+// level is the nodes with the first n claims on them, made when first asked for: most gangs
+// have no time limit or a long one, and see only the last.
+func (pl *planner) level(n int) *level {
+	below := n
+	for pl.levels[below] == nil {
+		below--
+	}
+	if below < n {
+		pl.levels[n] = pl.mem.pool.clone(pl.levels[below])
+		for i := below; i < n; i++ {
+			pl.levels[n].putAll(pl.booked[i].grants)
+		}
+	}
+	return pl.levels[n]
 }
 
 // yields reports whether a gang may use places that are kept for others of its tier: it
@@ -287,14 +306,17 @@ func (pl *planner) unbook(at int) {
 	b := pl.booked[at]
 	if pl.hard != nil && pl.isHard(&b) {
 		for _, g := range b.grants {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Release(g.MemberKey))
+			pl.hard.set(g.at, pl.hard.node(g.at).Release(g.MemberKey))
 		}
 	}
 	pl.booked = slices.Delete(pl.booked, at, at+1)
 	pl.levels = slices.Delete(pl.levels, at+1, at+2)
 	for _, l := range pl.levels[at+1:] {
+		if l == nil {
+			continue
+		}
 		for _, g := range b.grants {
-			l.set(g.at, l.nodes[g.at].Release(g.MemberKey))
+			l.set(g.at, l.node(g.at).Release(g.MemberKey))
 		}
 	}
 }
@@ -304,7 +326,7 @@ func (pl *planner) unbook(at int) {
 func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string) bool {
 	d, l0, rs := sh.need, pl.levels[0], &pl.mem.rooms
 	t := pl.tallyOf(pl.look(sh, l0, avoid))
-	rs.begin(len(l0.nodes))
+	rs.begin(l0.size)
 	pl.touched = pl.touched[:0]
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != own && b.inWayOf(end) {
@@ -313,12 +335,12 @@ func (pl *planner) fitsWithout(own int, end time.Time, sh *shape, avoid []string
 				if rs.at(g.at) == nil {
 					pl.touched = append(pl.touched, g.at)
 				}
-				rs.open(g.at, l0.nodes[g.at]).Restore(&g.Grant)
+				rs.open(g.at, l0.node(g.at)).Restore(&g.Grant)
 			}
 		}
 	}
 	for _, at := range pl.touched {
-		n := l0.nodes[at]
+		n := l0.node(at)
 		was := d.Ranks(n)
 		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
 			continue
@@ -353,13 +375,13 @@ func (pl *planner) levelWithout(c *Candidate, own int, end time.Time) *level {
 }
 
 // top is the nodes with every claim made so far.
-func (pl *planner) top() *level { return pl.levels[len(pl.levels)-1] }
+func (pl *planner) top() *level { return pl.level(len(pl.levels) - 1) }
 
 // clearedFor is a node with nothing on it but the claims that b must leave alone: a move
 // and a claim may have the same places, when the one is over before the other.
 func (pl *planner) clearedFor(b *booking, at int) *cluster.Room {
 	r := &pl.mem.room
-	r.OfEmptied(pl.levels[0].nodes[at])
+	r.OfEmptied(pl.levels[0].node(at))
 	for i := range pl.booked {
 		o := &pl.booked[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
@@ -380,7 +402,7 @@ func (b *booking) over(o *booking) bool { return !o.isMove() && !o.At.IsZero() &
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
 func (pl *planner) vacant(grants []nodeGrant) bool {
 	for i := range grants {
-		if g := &grants[i]; !pl.levels[0].nodes[g.at].Fits(&g.Grant) {
+		if g := &grants[i]; !pl.levels[0].node(g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -389,7 +411,7 @@ func (pl *planner) vacant(grants []nodeGrant) bool {
 
 // cleared is a node with nothing on it but the claims made so far.
 func (pl *planner) cleared(at int) *cluster.Node {
-	n := pl.levels[0].nodes[at].Emptied()
+	n := pl.levels[0].node(at).Emptied()
 	for i := range pl.booked {
 		for _, g := range pl.booked[i].grants {
 			if g.at == at {

@@ -65,7 +65,7 @@ func (gs *groups) add(at []int32, n, ranks, now, free int) {
 		gs.lists[i] = gs.lists[i][:0]
 	}
 	gs.lists[i] = append(gs.lists[i], at...)
-	gs.spots[i].all += n
+	gs.spots[i].like.count += n
 	gs.from[i]++
 }
 
@@ -75,7 +75,7 @@ func (gs *groups) made() []spot {
 		if gs.from[i] > 1 {
 			slices.Sort(gs.lists[i])
 		}
-		gs.spots[i].at, gs.spots[i].like = int(gs.lists[i][0]), gs.lists[i]
+		gs.spots[i].at, gs.spots[i].like.runs = int(gs.lists[i][0]), [][]int32{gs.lists[i]}
 	}
 	return gs.spots
 }
@@ -90,15 +90,18 @@ func (pl *planner) spotsEmpty(sh *shape, avoid []string) []spot {
 	list := pl.mem.pairsNow()
 	pl.openRooms()
 	gs.reset()
-	allows := func(at int32) bool { name := top.nodes[at].Name; return !slices.Contains(avoid, name) && d.Named(name) }
+	allows := func(at int32) bool {
+		name := top.node(int(at)).Name
+		return !slices.Contains(avoid, name) && d.Named(name)
+	}
 	for _, i := range pl.touched {
 		at := int32(i)
-		n := pl.levels[0].nodes[at]
+		n := pl.levels[0].node(i)
 		if !n.Ready || !allows(at) || !d.Admits(n) {
 			continue
 		}
 		if total := rs.at(i).Ranks(d); total > 0 {
-			k := top.kind[at]
+			k := top.kind(i)
 			gs.add([]int32{at}, 1, total, min(total, sh.ranksOn(k)), sh.freeOn(k))
 		}
 	}
@@ -143,7 +146,7 @@ func (pl *planner) openRooms() {
 		if r := rs.at(at); r != nil {
 			return r
 		}
-		n := pl.levels[0].nodes[at]
+		n := pl.levels[0].node(at)
 		r := rs.open(at, n)
 		r.OfEmptied(n)
 		pl.touched = append(pl.touched, at)
@@ -251,7 +254,7 @@ func (l layout) claimFixed(spots []spot) []member {
 // claimOn picks the cards of one member: those free now first, then such as must be
 // waited for.
 func (pl *planner) claimOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := pl.top().nodes[m.at], pl.cleared(m.at)
+	here, empty := pl.top().node(m.at), pl.cleared(m.at)
 	now := min(m.ranks, d.Ranks(here))
 	if now == m.ranks {
 		return d.Pick(here, now)

@@ -202,12 +202,8 @@ func (c *counted) choose(m int, wasteOf judge) []member {
 		n := c.most(d, at, min(s.count(), d.spare(c.marks[i])))
 		d.take(&c.pools[at], n, c.perNode)
 		c.pools[at].nodes -= s.count()
-		one := *s
-		if one.like == nil {
-			one.like = []int32{int32(one.at)}
-		}
-		for _, node := range one.like[:n] {
-			chosen = append(chosen, spot{at: int(node), ranks: one.ranks, waste: one.waste})
+		for _, one := range apart([]spot{*s}, n) {
+			chosen = append(chosen, spot{at: one.at, ranks: one.ranks, waste: one.waste})
 		}
 	}
 	return c.dealRanks(chosen)

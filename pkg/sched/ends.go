@@ -117,7 +117,7 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 	}
 	top, rs := pl.top(), &pl.mem.rooms
 	t := pl.tallyOf(pl.look(sh, top, avoid))
-	rs.begin(len(top.nodes))
+	rs.begin(top.size)
 	ends := pl.byEnd()
 	for e, more := ends.next(); more; {
 		at := e.t
@@ -125,14 +125,17 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 			return nil, time.Time{}
 		}
 		for ; more && e.t.Equal(at); e, more = ends.next() {
-			n := top.nodes[e.at]
+			n := top.node(e.at)
 			if !rs.allowed(e.at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 				continue
 			}
-			r := rs.open(e.at, n)
-			was := r.Ranks(d)
+			if rs.at(e.at) == nil {
+				rs.ranks[e.at] = sh.ranksOn(top.kind(e.at))
+			}
+			r, was := rs.open(e.at, n), rs.ranks[e.at]
 			r.Release(e.key)
 			if is := r.Ranks(d); was != is {
+				rs.ranks[e.at] = is
 				if was > 0 {
 					t.addAll(was, -1)
 				}
@@ -158,7 +161,7 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 		ends = append(ends, e)
 	}
 	after := func(n int) []cluster.Slot {
-		nodes := slices.Clone(top.nodes)
+		nodes := top.all()
 		for _, e := range ends[:n] {
 			nodes[e.at] = nodes[e.at].Release(e.key)
 		}
@@ -196,7 +199,7 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 	d, l, top, rs := sh.need, layoutOf(sh.need), pl.top(), &pl.mem.rooms
 	var spots []spot
-	for at, n := range top.nodes {
+	for at, n := range top.every() {
 		if !n.Ready {
 			continue
 		}
@@ -204,7 +207,7 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 		if r := rs.at(at); r != nil {
 			k = r.Ranks(d)
 		} else {
-			k = sh.ranksOn(top.kind[at])
+			k = sh.ranksOn(top.kind(at))
 		}
 		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 			spots = append(spots, spot{at: at, ranks: k})
@@ -213,7 +216,7 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 	nodes := make(map[int]*cluster.Node)
 	node := func(at int) *cluster.Node {
 		if rs.at(at) == nil {
-			return top.nodes[at]
+			return top.node(at)
 		}
 		if nodes[at] == nil {
 			nodes[at] = rs.at(at).Node()
@@ -233,7 +236,7 @@ func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 	var ends []ending
 	for i := range grants {
 		g := &grants[i]
-		n := pl.top().nodes[g.at]
+		n := pl.top().node(g.at)
 		if r.Of(n); r.Fits(&g.Grant) {
 			continue
 		}

@@ -110,7 +110,7 @@ func (h *backs) Pop() any {
 
 func (pl *planner) heapOfCards(out map[int64]Expect) *cardHeap {
 	h := &cardHeap{pl: pl, now: pl.now, began: pl.now}
-	for _, n := range pl.levels[0].nodes {
+	for _, n := range pl.levels[0].every() {
 		if n.Ready {
 			h.free += max(n.OpenCards(), 0)
 			for i := range n.Grants {

@@ -15,21 +15,34 @@ type grantsKept struct {
 	shape  string
 	until  time.Time
 	grants []nodeGrant
+	// heldAt is with which capacity of the cluster its places were in service and allowed.
+	heldAt int
 }
 
 // claimGrants is what a claim takes, node by node.
 func (pl *planner) claimGrants(b *booking) []nodeGrant {
 	k := pl.mem.claims[b.Job]
-	if k.n == len(b.Slots) && k.slots == &b.Slots[0] && k.shape == b.c.Ask.Shape && k.until.Equal(b.Until) {
+	if k.are(b) && k.until.Equal(b.Until) {
 		return k.grants
 	}
-	k = grantsKept{slots: &b.Slots[0], n: len(b.Slots), shape: b.c.Ask.Shape, until: b.Until,
+	k = &grantsKept{slots: &b.Slots[0], n: len(b.Slots), shape: b.c.Ask.Shape, until: b.Until,
 		grants: pl.grants(b.c, b.Slots, epochClaim, b.Until)}
 	for i := range k.grants {
 		k.grants[i].put = &puts{}
 	}
 	pl.mem.claims[b.Job] = k
 	return k.grants
+}
+
+// are reports whether grants are those of the places of a claim.
+func (k *grantsKept) are(b *booking) bool {
+	return k != nil && k.n == len(b.Slots) && k.slots == &b.Slots[0] && k.shape == b.c.Ask.Shape
+}
+
+// stands reports whether a claim is known to hold: see holds.
+func (pl *planner) stands(b *booking) bool {
+	k := pl.mem.claims[b.Job]
+	return k.are(b) && k.heldAt == pl.mem.capacity
 }
 
 // keepGrants forgets those of claims that are gone.
@@ -60,7 +73,7 @@ func (l *level) putAll(grants []nodeGrant) {
 next:
 	for i := range grants {
 		g := &grants[i]
-		on := l.nodes[g.at]
+		on := l.node(g.at)
 		if g.put == nil {
 			l.set(g.at, on.Restore(g.Grant))
 			continue
@@ -73,7 +86,7 @@ next:
 		}
 		l.set(g.at, on.Restore(g.Grant))
 		p := &g.put.last[g.put.next]
-		p.on, p.is, p.kind = on, l.nodes[g.at], l.kind[g.at]
+		p.on, p.is, p.kind = on, l.node(g.at), l.kind(g.at)
 		g.put.next = (g.put.next + 1) % len(g.put.last)
 	}
 }

@@ -10,17 +10,25 @@ import (
 // spot is a node with room for some ranks of the gang in question, or several that are
 // alike.
 type spot struct {
-	at    int     // index of the node; nodes are sorted by name, so ties by at are ties by name
-	like  []int32 // all nodes of the spot, ascending, at first; nil: at alone
-	all   int     // how many they are, where like has only the first of them
-	kind  *kind   // of a spot of several
-	ranks int     // how many fit on each, at most the gang's size
-	now   int     // of a claim: how many of them fit without waiting for anything
-	free  int     // of a claim: cards (without cards: CPUs) that need not be waited for
+	at    int      // index of the node; nodes are sorted by name, so ties by at are ties by name
+	like  nodeList // all nodes of the spot, at first; empty: at alone
+	kind  *kind    // of a spot of several
+	ranks int      // how many fit on each, at most the gang's size
+	now   int      // of a claim: how many of them fit without waiting for anything
+	free  int      // of a claim: cards (without cards: CPUs) that need not be waited for
 	waste cluster.Waste
 }
 
-func (s *spot) count() int { return max(1, len(s.like), s.all) }
+// listed is how many of them are at hand: of those of a claim only the first.
+func (s *spot) listed() int {
+	n := 0
+	for _, run := range s.like.runs {
+		n += len(run)
+	}
+	return max(1, n)
+}
+
+func (s *spot) count() int { return max(1, s.like.count) }
 
 // member is how many ranks go to a node.
 type member struct{ at, ranks int }
@@ -178,17 +186,17 @@ func best(spots []spot, n, k int, wasteOf judge, taken []member, allowed func(*s
 	slices.SortFunc(fit, func(a, b *spot) int { return byWaste(*a, *b) })
 	out := make([]member, 0, n)
 	for _, s := range fit {
-		if s.like == nil {
+		if s.like.count == 0 {
 			if !holds(taken, s.at) {
 				out = append(out, member{s.at, k})
 			}
 		}
-		for _, at := range s.like {
+		for at := range s.like.each() {
 			if len(out) == n {
 				break
 			}
-			if !holds(taken, int(at)) {
-				out = append(out, member{int(at), k})
+			if !holds(taken, at) {
+				out = append(out, member{at, k})
 			}
 		}
 		if len(out) == n {
@@ -219,16 +227,23 @@ func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
 func apart(spots []spot, n int) []spot {
 	all := 0
 	for i := range spots {
-		all += max(1, len(spots[i].like))
+		all += spots[i].listed()
 	}
 	out := make([]spot, 0, min(n, all))
 	for _, s := range spots {
-		if s.like == nil {
-			s.like = []int32{int32(s.at)}
+		if len(out) == n {
+			break
 		}
-		for _, at := range s.like[:min(len(s.like), n-len(out))] {
-			one := s
-			one.at, one.like, one.all = int(at), nil, 0
+		if s.like.count == 0 {
+			out = append(out, s)
+			continue
+		}
+		one := s
+		one.like = nodeList{}
+		for one.at = range s.like.each() {
+			if len(out) == n {
+				break
+			}
 			out = append(out, one)
 		}
 	}

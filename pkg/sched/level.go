@@ -1,141 +1,92 @@
 package sched
 
 import (
+	"iter"
 	"slices"
 
 	"gangd/pkg/cluster"
 )
 
-// kind is nodes that are alike: see [cluster.Node.AppendKind]. What an ask finds out about
-// one of them holds for all, in this plan and in later ones.
-type kind struct {
-	id     int
-	node   *cluster.Node // any of them
-	closed bool          // nothing can go there
-	carded bool          // a card is open
-}
-
-// kinds names them. Ids depend on the history of the planner, so nothing that a plan
-// decides may depend on their order.
-type kinds struct {
-	byKey map[string]*kind
-	list  []*kind
-	buf   []byte
-}
-
-// of is the kind of a node, nil for one that takes no new work.
-func (ks *kinds) of(n *cluster.Node) *kind {
-	if !n.Ready {
-		return nil
-	}
-	ks.buf = n.AppendKind(ks.buf[:0])
-	if k := ks.byKey[string(ks.buf)]; k != nil {
-		return k
-	}
-	return ks.add(n)
-}
-
-// emptied is the kind of a ready node with nothing on it.
-func (ks *kinds) emptied(n *cluster.Node) *kind {
-	ks.buf = n.AppendEmptiedKind(ks.buf[:0])
-	if k := ks.byKey[string(ks.buf)]; k != nil {
-		return k
-	}
-	return ks.add(n.Emptied())
-}
-
-// add makes the kind that is in buf.
-func (ks *kinds) add(n *cluster.Node) *kind {
-	k := &kind{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0}
-	if ks.byKey == nil {
-		ks.byKey = map[string]*kind{}
-	}
-	ks.byKey[string(ks.buf)] = k
-	ks.list = append(ks.list, k)
-	return k
-}
-
 // level is the nodes as some gangs see them: with what has started on them, and with the
-// claims that these gangs would be in the way of.
+// claims that these gangs would be in the way of. Levels share what is the same in them: a
+// plan has one more of them than claims, which differ in a few nodes.
 type level struct {
 	kinds *kinds
-	nodes []*cluster.Node
-	kind  []*kind   // of each node
-	of    [][]int32 // by kind: its nodes, ascending
-	own   []bool    // by kind: of may be written to
-	shut  []bool    // nodes that who looks may not use, by place in nodes; nil: none
-	live  []*kind   // kinds that have had a node, in no order that may matter
-	lists *lists    // where the lists of a clone are; nil: anywhere
+	pool  *pool  // of a clone
+	lists *lists // that of the pool
+	id    int    // of its pages: those of another are not written to
+	size  int
+	nodes []*nodePage
+	of    []*kindPage // by kind: its nodes
+	shut  []bool      // nodes that who looks may not use, by place in nodes; nil: none
+	live  []*kind     // kinds that have had a node, in no order that may matter
 }
 
-// lists is memory for the lists of all clones of one plan.
-type lists struct {
-	blocks [][]int32
-	block  int // in use
-	from   int // of it
-}
-
-// Blocks grow from the first to the last size: most clusters are small.
+// Pages are small, since the nodes of a claim lie anywhere: each is copied for one of them.
 const (
-	firstListBlock = 1 << 9
-	listBlock      = 1 << 14
+	pageBits = 4
+	pageSize = 1 << pageBits
 )
 
-// copy is a copy with room for some more, good until the plan is over.
-func (a *lists) copy(list []int32) []int32 {
-	n := len(list) + 8
-	for a.block < len(a.blocks) && len(a.blocks[a.block])-a.from < n {
-		a.block, a.from = a.block+1, 0
-	}
-	if a.block == len(a.blocks) {
-		a.blocks = append(a.blocks, make([]int32, max(n, min(listBlock, firstListBlock<<len(a.blocks)))))
-	}
-	out := a.blocks[a.block][a.from : a.from+len(list) : a.from+n]
-	a.from += n
-	copy(out, list)
-	return out
+type nodePage struct {
+	owner int
+	nodes [pageSize]*cluster.Node
+	kinds [pageSize]*kind
 }
 
-// owned takes all lists for the level's own again: no clone of it is in use any more.
-func (l *level) owned() {
-	for i := range l.own {
-		l.own[i] = true
-	}
+type kindPage struct {
+	owner int
+	lists [pageSize]nodeList
+	own   [pageSize]int // whose each list is
 }
+
+// baseLevel is the id of the level that lasts from plan to plan.
+const baseLevel = 1
 
 func newLevel(ks *kinds, nodes []*cluster.Node) *level {
-	l := &level{kinds: ks, nodes: make([]*cluster.Node, len(nodes)), kind: make([]*kind, len(nodes))}
+	l := &level{kinds: ks, id: baseLevel, size: len(nodes)}
+	for range (len(nodes) + pageSize - 1) / pageSize {
+		l.nodes = append(l.nodes, &nodePage{owner: l.id})
+	}
 	for at, n := range nodes {
 		l.set(at, n)
 	}
 	return l
 }
 
-// pool is the levels of one planner: those of a plan are used again in the next, since on a
-// large cluster making them anew would cost more than the plan.
-type pool struct {
-	all   []*level
-	used  int
-	lists lists
-}
+// node is the one at an index.
+func (l *level) node(at int) *cluster.Node { return l.nodes[at>>pageBits].nodes[at&(pageSize-1)] }
 
-// clone is a level that can be changed without changing l, until the pool is reset; what
-// both hold is shared from now on.
-func (p *pool) clone(l *level) *level {
-	if p.used == len(p.all) {
-		p.all = append(p.all, &level{})
+// kind is that of the node at an index; nil: it takes no new work.
+func (l *level) kind(at int) *kind { return l.nodes[at>>pageBits].kinds[at&(pageSize-1)] }
+
+// members is the nodes of a kind.
+func (l *level) members(k *kind) *nodeList {
+	if k.id>>pageBits >= len(l.of) {
+		return &nodeList{}
 	}
-	c := p.all[p.used]
-	p.used++
-	clear(l.own)
-	c.lists = &p.lists
-	c.kinds, c.nodes, c.kind = l.kinds, append(c.nodes[:0], l.nodes...), append(c.kind[:0], l.kind...)
-	c.of, c.live = append(c.of[:0], l.of...), append(c.live[:0], l.live...)
-	c.own = append(c.own[:0], l.own...)
-	return c
+	return &l.of[k.id>>pageBits].lists[k.id&(pageSize-1)]
 }
 
-func (p *pool) reset() { p.used, p.lists.block, p.lists.from = 0, 0, 0 }
+// every goes through all nodes.
+func (l *level) every() iter.Seq2[int, *cluster.Node] {
+	return func(yield func(int, *cluster.Node) bool) {
+		for at := range l.size {
+			if !yield(at, l.node(at)) {
+				return
+			}
+		}
+	}
+}
+
+// all is every node, in a list of the caller's own.
+func (l *level) all() []*cluster.Node {
+	out := make([]*cluster.Node, 0, len(l.nodes)*pageSize)
+	for _, p := range l.nodes {
+		out = append(out, p.nodes[:]...)
+	}
+	return out[:l.size]
+}
 
 // set puts another state of a node in.
 func (l *level) set(at int, n *cluster.Node) {
@@ -147,40 +98,59 @@ func (l *level) set(at int, n *cluster.Node) {
 
 // place is set where the kind is known.
 func (l *level) place(at int, n *cluster.Node, k *kind) {
-	l.nodes[at] = n
-	old := l.kind[at]
+	p := l.nodePage(at)
+	i := at & (pageSize - 1)
+	old := p.kinds[i]
+	p.nodes[i], p.kinds[i] = n, k
 	if old == k {
 		return
 	}
-	l.kind[at] = k
 	if old != nil {
-		list := l.members(old)
-		i, _ := slices.BinarySearch(list, int32(at))
-		l.of[old.id] = slices.Delete(list, i, i+1)
+		l.list(old).remove(int32(at), l.lists)
 	}
 	if k != nil {
-		if k.id < len(l.of) && len(l.of[k.id]) == 0 && !slices.Contains(l.live, k) || k.id >= len(l.of) {
+		list := l.list(k)
+		if list.count == 0 && !slices.Contains(l.live, k) {
 			l.live = append(l.live, k)
 		}
-		list := l.members(k)
-		i, _ := slices.BinarySearch(list, int32(at))
-		l.of[k.id] = slices.Insert(list, i, int32(at))
+		list.insert(int32(at), l.lists)
 	}
 }
 
-// members is the nodes of a kind, to be changed.
-func (l *level) members(k *kind) []int32 {
-	for len(l.of) <= k.id {
-		l.of, l.own = append(l.of, nil), append(l.own, false)
+// nodePage is the page of a node, to be changed.
+func (l *level) nodePage(at int) *nodePage {
+	p := l.nodes[at>>pageBits]
+	if p.owner != l.id {
+		own := l.pool.nodes.next()
+		*own = *p
+		own.owner = l.id
+		p, l.nodes[at>>pageBits] = own, own
 	}
-	if !l.own[k.id] {
-		if l.own[k.id] = true; l.lists != nil {
-			l.of[k.id] = l.lists.copy(l.of[k.id])
-		} else {
-			l.of[k.id] = slices.Clone(l.of[k.id])
-		}
+	return p
+}
+
+// list is the nodes of a kind, to be changed.
+func (l *level) list(k *kind) *nodeList {
+	l.know(k.id)
+	p := l.of[k.id>>pageBits]
+	if p.owner != l.id {
+		own := l.pool.kinds.next()
+		*own = *p
+		own.owner = l.id
+		p, l.of[k.id>>pageBits] = own, own
 	}
-	return l.of[k.id]
+	i := k.id & (pageSize - 1)
+	if p.own[i] != l.id {
+		p.own[i], p.lists[i] = l.id, l.lists.own(p.lists[i])
+	}
+	return &p.lists[i]
+}
+
+// know makes place for the kinds up to an id.
+func (l *level) know(id int) {
+	for len(l.of) <= id>>pageBits {
+		l.of = append(l.of, &kindPage{owner: l.id})
+	}
 }
 
 // open lists the nodes that something may go to.
@@ -188,7 +158,7 @@ func (l *level) open() []int32 {
 	var out []int32
 	for _, k := range l.live {
 		if !k.closed {
-			out = append(out, l.of[k.id]...)
+			out = l.members(k).appendTo(out)
 		}
 	}
 	if l.shut != nil {
@@ -201,7 +171,59 @@ func (l *level) open() []int32 {
 // shuts reports whether who looks may not use a node.
 func (l *level) shuts(at int) bool { return l.shut != nil && l.shut[at] }
 
-// tidy drops kinds that have no node any more.
+// tidy drops kinds that have no node any more. All others are made place for, so that clones
+// need not.
 func (l *level) tidy() {
-	l.live = slices.DeleteFunc(l.live, func(k *kind) bool { return len(l.of[k.id]) == 0 })
+	l.know(len(l.kinds.list) - 1)
+	l.live = slices.DeleteFunc(l.live, func(k *kind) bool { return l.members(k).count == 0 })
+}
+
+// pool is the levels of one plan beside the base, and their memory, which the next plan uses
+// again: on a large cluster making them anew would cost more than the plan.
+type pool struct {
+	all   []*level
+	used  int
+	ids   int
+	nodes pages[nodePage]
+	kinds pages[kindPage]
+	lists lists
+}
+
+// clone is a level that can be changed without changing l, until the pool is reset; what
+// both hold is shared from now on.
+func (p *pool) clone(l *level) *level {
+	if p.used == len(p.all) {
+		p.all = append(p.all, &level{})
+	}
+	c := p.all[p.used]
+	p.used++
+	c.kinds, c.pool, c.lists, c.size = l.kinds, p, &p.lists, l.size
+	c.nodes, c.of, c.live = append(c.nodes[:0], l.nodes...), append(c.of[:0], l.of...), append(c.live[:0], l.live...)
+	// Neither writes to what it had so far. The base is not written to while it has clones.
+	p.ids++
+	if c.id = baseLevel + p.ids; l.id != baseLevel {
+		p.ids++
+		l.id = baseLevel + p.ids
+	}
+	return c
+}
+
+func (p *pool) reset() {
+	p.used, p.ids, p.nodes.used, p.kinds.used = 0, 0, 0, 0
+	p.lists.reset()
+}
+
+// pages is memory for those of all clones of one plan.
+type pages[T any] struct {
+	all  []*T
+	used int
+}
+
+// next is a page with anything in it, good until the plan is over.
+func (a *pages[T]) next() *T {
+	if a.used == len(a.all) {
+		a.all = append(a.all, new(T))
+	}
+	a.used++
+	return a.all[a.used-1]
 }

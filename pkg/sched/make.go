@@ -31,7 +31,7 @@ type Planner struct {
 	pool   pool
 	tree   *tree // the switches over the nodes of the last view
 	rooms  rooms
-	claims map[int64]grantsKept
+	claims map[int64]*grantsKept
 	empty  []*kind // of each node with nothing on it; nil: not asked for yet
 	groups groups
 	pairs  pairs
@@ -72,8 +72,8 @@ type planner struct {
 	view   *View
 	policy *Policy
 	limit  int // claims
-	// levels[i] has the first i of booked on it; levels[0] is the nodes with the starts
-	// planned so far.
+	// levels[i] has the first i of booked on it, nil: nobody asked for it yet; levels[0] is the
+	// nodes with the starts planned so far.
 	levels  []*level
 	hard    *level    // with what keeps off even those that would make room; nil: none would
 	booked  []booking // by the time that they are free at
@@ -149,9 +149,6 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	}
 	m.turn++
 	m.pool.reset()
-	if m.base != nil {
-		m.base.owned() // by now the levels of the plan before are gone
-	}
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
@@ -168,11 +165,11 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 // look takes in what changed on the nodes. They are immutable, so that what is the same
 // pointer is the same state.
 func (m *Planner) look(nodes []*cluster.Node) {
-	if m.base == nil || len(m.base.nodes) != len(nodes) {
+	if m.base == nil || m.base.size != len(nodes) {
 		m.base = newLevel(&m.kinds, nodes)
 		m.seen = slices.Clone(nodes)
 		m.ends.reset(nodes)
-		m.claims = map[int64]grantsKept{}
+		m.claims = map[int64]*grantsKept{}
 		m.pairs = pairs{}
 		m.empty = make([]*kind, len(nodes))
 		m.capacity++
@@ -367,7 +364,7 @@ func (pl *planner) levelFor(c *Candidate, end time.Time) *level {
 	if pl.windows != nil && ownOf(c) != "" {
 		return pl.seen(c, pl.ownLevel(c, end, -1), end)
 	}
-	return pl.seen(c, pl.levels[pl.inWay(end)], end)
+	return pl.seen(c, pl.level(pl.inWay(end)), end)
 }
 
 // inWay is how many claims, the first ones, a gang would be in the way of that ends then.
@@ -446,10 +443,12 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
 		for _, l := range pl.levels {
-			l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+			if l != nil {
+				l.set(g.at, l.node(g.at).Restore(g.Grant))
+			}
 		}
 		if pl.hard != nil {
-			pl.hard.set(g.at, pl.hard.nodes[g.at].Restore(g.Grant))
+			pl.hard.set(g.at, pl.hard.node(g.at).Restore(g.Grant))
 		}
 		pl.started = append(pl.started, g)
 	}
@@ -471,13 +470,13 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	if members == nil {
 		return nil
 	}
-	return pick(sh.need, l.nodes, members)
+	return pick(sh.need, l, members)
 }
 
-func pick(d *cluster.Need, nodes []*cluster.Node, members []member) []cluster.Slot {
+func pick(d *cluster.Need, on *level, members []member) []cluster.Slot {
 	slots := make([]cluster.Slot, 0, d.Size)
 	for _, m := range members {
-		slots = append(slots, d.Pick(nodes[m.at], m.ranks)...)
+		slots = append(slots, d.Pick(on.node(m.at), m.ranks)...)
 	}
 	return slots
 }
@@ -542,7 +541,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 	m := l.members(t)
 	var c *counted
 	if m > 0 && sh.need.Counts != nil {
-		c = newCounted(sh.need, spots, func(at int) *cluster.Node { return on.nodes[at] })
+		c = newCounted(sh.need, spots, func(at int) *cluster.Node { return on.node(at) })
 		m = c.members()
 	}
 	if m == 0 {
@@ -557,7 +556,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 	}
 	wasteOf := func(s spot, ranks int) cluster.Waste {
 		if s.kind == nil {
-			return sh.need.WasteOf(on.nodes[s.at], ranks)
+			return sh.need.WasteOf(on.node(s.at), ranks)
 		}
 		key := wasteKey{s.kind.id, ranks}
 		w, known := sh.wastes[key]
@@ -567,7 +566,7 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 			sh.wastes[key] = w
 		}
 		if len(pl.mix.parts) > 0 && len(s.kind.node.Grants) == 0 {
-			w.Price += scarcity(len(on.of[s.kind.id]))
+			w.Price += scarcity(on.members(s.kind).count)
 		}
 		return w
 	}
@@ -586,32 +585,36 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 	pl.spots = pl.spots[:0]
 	for _, k := range l.live {
-		if k.closed || len(l.of[k.id]) == 0 || !k.carded && sh.need.WantsCards() {
+		if k.closed || !k.carded && sh.need.WantsCards() {
+			continue
+		}
+		list := l.members(k)
+		if list.count == 0 {
 			continue
 		}
 		ranks := sh.ranksOn(k)
 		if ranks == 0 {
 			continue
 		}
-		list := l.of[k.id]
+		like := *list
 		if sh.named || len(avoid) > 0 || l.shut != nil {
-			list = pl.without(sh, l, list, avoid)
+			like = pl.without(sh, l, list, avoid)
 		}
-		if len(list) > 0 {
-			pl.spots = append(pl.spots, spot{at: int(list[0]), like: list, kind: k, ranks: ranks})
+		if like.count > 0 {
+			pl.spots = append(pl.spots, spot{at: like.first(), like: like, kind: k, ranks: ranks})
 		}
 	}
 	return pl.spots
 }
 
-func (pl *planner) without(sh *shape, l *level, list []int32, avoid []string) []int32 {
+func (pl *planner) without(sh *shape, l *level, list *nodeList, avoid []string) nodeList {
 	var out []int32
-	for _, at := range list {
-		if name := l.nodes[at].Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
-			out = append(out, at)
+	for at := range list.each() {
+		if name := l.node(at).Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
+			out = append(out, int32(at))
 		}
 	}
-	return out
+	return listOf(out)
 }
 
 // ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names

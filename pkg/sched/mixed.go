@@ -121,14 +121,14 @@ func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 // nodes that just failed it where that is possible, and on its claim at last.
 func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *level) []cluster.Slot {
 	list := l.open()
-	if slots := preferred(d, l.nodes, list, c.Avoid); slots != nil {
+	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
 		return slots
 	}
-	if slots := mixed(d, l.nodes, list, c.Avoid); slots != nil {
+	if slots := mixed(d, l.all(), list, c.Avoid); slots != nil {
 		return slots
 	}
 	if len(c.Avoid) > 0 {
-		if slots := mixed(d, l.nodes, list, nil); slots != nil {
+		if slots := mixed(d, l.all(), list, nil); slots != nil {
 			return slots
 		}
 	}
@@ -153,7 +153,7 @@ func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *
 		return false
 	}
 	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
-		if _, err := l.nodes[g.at].Take(g.Grant); err != nil || l.shuts(g.at) {
+		if _, err := l.node(g.at).Take(g.Grant); err != nil || l.shuts(g.at) {
 			return false
 		}
 	}
@@ -174,7 +174,7 @@ func (pl *planner) claimMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 // emptyNodes is the ready nodes with nothing on them but the claims made so far.
 func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
 	nodes, list := make([]*cluster.Node, len(pl.view.Nodes)), []int32(nil)
-	for at, n := range pl.levels[0].nodes {
+	for at, n := range pl.levels[0].every() {
 		nodes[at] = n
 		if n.Ready {
 			nodes[at] = pl.cleared(at)

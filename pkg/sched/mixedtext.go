@@ -11,7 +11,7 @@ import (
 // mixedReason words why a gang with roles stays: of the first role that does not fit beside
 // nothing but what runs, else of all together.
 func (pl *planner) mixedReason(d *cluster.Need) *verdict {
-	if real := pl.levels[0]; len(pl.booked) > 0 && mixed(d, real.nodes, real.open(), nil) != nil {
+	if real := pl.levels[0]; len(pl.booked) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
 		return &verdict{need: d, word: WordPriority, claimants: pl.claimants()}
 	}
 	empty, list := pl.emptyNodes()

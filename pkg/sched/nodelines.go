@@ -62,7 +62,7 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 	byText := make(map[string]*nodeGroup)
 	var groups []*nodeGroup
-	for at, n := range pl.levels[0].nodes {
+	for at, n := range pl.levels[0].every() {
 		if !d.Admits(n) {
 			continue
 		}
@@ -71,7 +71,7 @@ func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
 		if g == nil {
 			g = &nodeGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(pl.sees.nodes[at]), d.Free(n)
+				g.ranks, g.free = d.Ranks(pl.sees.node(at)), d.Free(n)
 				if pl.sees.shuts(at) {
 					g.ranks = 0
 				}
@@ -110,7 +110,7 @@ func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
 
 // nodeText is the arithmetic of one node.
 func (pl *planner) nodeText(d *cluster.Need, at int) string {
-	n := pl.levels[0].nodes[at]
+	n := pl.levels[0].node(at)
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
@@ -119,7 +119,7 @@ func (pl *planner) nodeText(d *cluster.Need, at int) string {
 
 // freeText is what of a node in service is free, and what is short.
 func (pl *planner) freeText(d *cluster.Need, at int) string {
-	n := pl.levels[0].nodes[at]
+	n := pl.levels[0].node(at)
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
 			return "taken as a whole"
@@ -143,7 +143,7 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(pl.sees.nodes[at]), d.Ranks(n); now > 0 && !pl.sees.shuts(at) {
+	if now, real := d.Ranks(pl.sees.node(at)), d.Ranks(n); now > 0 && !pl.sees.shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
 	} else if real > 0 && !pl.sees.shuts(at) {
 		text = fmt.Sprintf("kept for %s: %s", pl.claimantsOf(n.Name), text)

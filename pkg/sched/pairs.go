@@ -34,7 +34,7 @@ func (ps *pairs) changed(at int) {
 func (m *Planner) pairsNow() []*pair {
 	ps := &m.pairs
 	if !ps.known {
-		*ps = pairs{by: map[[2]int]*pair{}, of: make([]*pair, len(m.base.nodes)), known: true}
+		*ps = pairs{by: map[[2]int]*pair{}, of: make([]*pair, m.base.size), known: true}
 		for at := range ps.of {
 			ps.dirty = append(ps.dirty, int32(at))
 		}
@@ -42,8 +42,8 @@ func (m *Planner) pairsNow() []*pair {
 	left := false
 	for _, at := range ps.dirty {
 		var is *pair
-		if k := m.base.kind[at]; k != nil {
-			is = ps.pair(k, m.emptied(int(at), m.base.nodes[at]))
+		if k := m.base.kind(int(at)); k != nil {
+			is = ps.pair(k, m.emptied(int(at), m.base.node(int(at))))
 		}
 		was := ps.of[at]
 		if was == is {

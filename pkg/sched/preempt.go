@@ -48,7 +48,7 @@ func (pl *planner) preys() []*prey {
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
 	if len(byJob) > 0 {
-		for at, n := range pl.levels[0].nodes {
+		for at, n := range pl.levels[0].every() {
 			for i := range n.Grants {
 				if v := byJob[n.Grants[i].MemberKey]; v != nil {
 					v.at = append(v.at, at)
@@ -234,7 +234,7 @@ func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time)
 // by halves, and whoever is not in the way of the places found then stays.
 func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims []*prey) ([]cluster.Slot, []*prey) {
 	without := func(gone []*prey) []*cluster.Node {
-		nodes := slices.Clone(base.nodes)
+		nodes := base.all()
 		for _, v := range gone {
 			for _, at := range v.at {
 				nodes[at] = nodes[at].Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
@@ -288,7 +288,7 @@ func (mv *mover) node(at int) *cluster.Node {
 	if n := mv.nodes[at]; n != nil {
 		return n
 	}
-	return mv.base.nodes[at]
+	return mv.base.node(at)
 }
 
 // release takes a victim off a node and corrects the count of room.
@@ -312,7 +312,7 @@ func (mv *mover) release(t *tally, at int, v *prey, avoid []string) {
 
 func (mv *mover) spots(avoid []string) []spot {
 	var out []spot
-	for at := range mv.base.nodes {
+	for at := range mv.base.size {
 		n := mv.node(at)
 		if !n.Ready || mv.base.shuts(at) || slices.Contains(avoid, n.Name) {
 			continue
@@ -327,7 +327,7 @@ func (mv *mover) spots(avoid []string) []spot {
 // price is what so many ranks on a node cost: the work lost by those that must go, and a
 // little for each of them, so that of equal ones the fewest go.
 func (mv *mover) price(at, ranks int) int64 {
-	n, sum := mv.base.nodes[at], int64(0)
+	n, sum := mv.base.node(at), int64(0)
 	for _, v := range mv.on[at] {
 		if mv.d.Ranks(n) >= ranks {
 			break
@@ -340,7 +340,7 @@ func (mv *mover) price(at, ranks int) int64 {
 
 // without is a node without the chosen victims.
 func (mv *mover) without(at int, chosen []*prey) *cluster.Node {
-	n := mv.base.nodes[at]
+	n := mv.base.node(at)
 	for _, v := range mv.on[at] {
 		if slices.Contains(chosen, v) {
 			n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
@@ -354,7 +354,7 @@ func (mv *mover) needed(members []member) []*prey {
 	var chosen []*prey
 	in := make(map[*prey]bool)
 	for _, m := range members {
-		n := mv.base.nodes[m.at]
+		n := mv.base.node(m.at)
 		for _, v := range mv.on[m.at] {
 			if in[v] {
 				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
@@ -386,7 +386,7 @@ func (mv *mover) spare(chosen []*prey, members []member) []*prey {
 		in[v] = true
 	}
 	for _, m := range members {
-		n := mv.base.nodes[m.at]
+		n := mv.base.node(m.at)
 		for _, v := range mv.on[m.at] {
 			if in[v] {
 				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
@@ -406,7 +406,7 @@ func (mv *mover) spare(chosen []*prey, members []member) []*prey {
 			if n == nil {
 				continue // none of the places is there
 			}
-			g, _ := mv.base.nodes[at].Grant(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			g, _ := mv.base.node(at).Grant(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 			back[at] = n.Restore(g)
 			if mv.d.Ranks(back[at]) < ranks[at] {
 				ok = false

@@ -83,11 +83,23 @@ func NewQueue(p *Policy, l *Ledger) *Queue { return &Queue{policy: p, ledger: l}
 func (q *Queue) Len() int { return len(q.order) }
 
 // Get is the candidate of a job, nil when it does not wait.
-func (q *Queue) Get(job int64) *Candidate { return q.byJob[job] }
+func (q *Queue) Get(job int64) *Candidate { return q.jobs()[job] }
+
+// jobs is the candidates by job. A clone makes it when first asked: for a hundred thousand
+// that takes ten times as long as all else of it, and whoever clones has others wait.
+func (q *Queue) jobs() map[int64]*Candidate {
+	if q.byJob == nil {
+		q.byJob = make(map[int64]*Candidate, len(q.order))
+		for _, c := range q.order {
+			q.byJob[c.Job] = c
+		}
+	}
+	return q.byJob
+}
 
 // Class is the class of a job, nil when it does not wait.
 func (q *Queue) Class(job int64) *Class {
-	if c := q.byJob[job]; c != nil {
+	if c := q.Get(job); c != nil {
 		return q.classes[q.key(c)]
 	}
 	return nil
@@ -98,7 +110,7 @@ func (q *Queue) Slice() []*Candidate { return q.order }
 
 // Position is how many are ahead of a job, -1 when it does not wait.
 func (q *Queue) Position(job int64) int {
-	c := q.byJob[job]
+	c := q.Get(job)
 	if c == nil {
 		return -1
 	}
@@ -111,14 +123,12 @@ func (q *Queue) Clone() *Queue {
 	out := NewQueue(q.policy, q.ledger.snapshot())
 	out.version, out.ranked, out.backlog = q.version, q.ranked, q.backlog
 	out.order, out.byAge = slices.Clone(q.order), slices.Clone(q.byAge)
-	out.byJob = make(map[int64]*Candidate, len(q.byJob))
 	out.classes = make(map[classKey]*Class, len(q.classes))
-	for _, c := range q.order {
-		out.byJob[c.Job] = c
-	}
 	out.firsts = make([]*Class, len(q.firsts))
+	all := make([]*Candidate, 0, len(q.order))
 	for i, cl := range q.firsts {
-		out.firsts[i] = &Class{cl.key, cl.slot, slices.Clone(cl.order)}
+		all = append(all, cl.order...)
+		out.firsts[i] = &Class{cl.key, cl.slot, slices.Clip(all[len(all)-len(cl.order):])}
 		out.classes[cl.key] = out.firsts[i]
 	}
 	out.slots, out.free = q.slots, slices.Clone(q.free)
@@ -128,8 +138,8 @@ func (q *Queue) Clone() *Queue {
 // Insert adds a candidate, or replaces the one of the same job.
 func (q *Queue) Insert(c *Candidate) {
 	q.Remove(c.Job)
-	if q.byJob == nil {
-		q.byJob, q.classes = map[int64]*Candidate{}, map[classKey]*Class{}
+	if q.classes == nil {
+		q.classes = map[classKey]*Class{}
 	}
 	if q.policy == nil {
 		q.policy = &Policy{}
@@ -142,7 +152,7 @@ func (q *Queue) Insert(c *Candidate) {
 
 func (q *Queue) put(c *Candidate) {
 	q.backlog += c.need
-	q.byJob[c.Job] = c
+	q.jobs()[c.Job] = c
 	q.order = insert(q.order, c, compare)
 	q.byAge = insert(q.byAge, c, compareAge)
 	k := q.key(c)
@@ -161,7 +171,7 @@ func (q *Queue) put(c *Candidate) {
 
 // Remove takes the candidate of a job out and reports whether there was one.
 func (q *Queue) Remove(job int64) bool {
-	c := q.byJob[job]
+	c := q.Get(job)
 	if c == nil {
 		return false
 	}
@@ -248,7 +258,7 @@ func (q *Queue) fill(all []*Candidate) {
 		cl.order = cl.order[:0]
 	}
 	for _, c := range all {
-		q.byJob[c.Job] = c
+		q.jobs()[c.Job] = c
 		k := q.key(c)
 		cl := q.classes[k]
 		if cl == nil {

@@ -234,7 +234,7 @@ func (pl *planner) fits(sh *shape, l *level) bool {
 		return slices.ContainsFunc(sh.ways, func(way *shape) bool { return pl.fits(way, l) })
 	}
 	if sh.need.Counts != nil {
-		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.nodes[at] }).members() > 0
+		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
 	}
 	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, l, nil))) > 0
 }

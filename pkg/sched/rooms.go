@@ -9,13 +9,14 @@ type rooms struct {
 	made   []int  // the turn in which of, at this index, was made
 	looked []int  // the turn of allowed
 	allows []bool // the ask may go there at all
+	ranks  []int  // of the ask that fit in a room, where who asks keeps them
 	turn   int
 }
 
 // begin forgets all rooms, and makes place for those of n nodes.
 func (rs *rooms) begin(n int) {
 	if len(rs.of) < n {
-		*rs = rooms{of: make([]cluster.Room, n), made: make([]int, n), looked: make([]int, n), allows: make([]bool, n), turn: rs.turn}
+		*rs = rooms{of: make([]cluster.Room, n), made: make([]int, n), looked: make([]int, n), allows: make([]bool, n), ranks: make([]int, n), turn: rs.turn}
 	}
 	rs.turn++
 }

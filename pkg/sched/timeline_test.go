@@ -64,7 +64,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 				}
 				got = append(got, e)
 			}
-			for at, n := range pl.levels[0].nodes {
+			for at, n := range pl.levels[0].every() {
 				for i := range n.Grants {
 					if end := pl.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
 						want = append(want, ending{at, end, n.Grants[i].MemberKey})

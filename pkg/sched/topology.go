@@ -127,11 +127,11 @@ func (t *tree) leaves(spots []spot) []*leaf {
 }
 
 func each(s *spot, f func(at int)) {
-	if s.like == nil {
+	if s.like.count == 0 {
 		f(s.at)
 	}
-	for _, at := range s.like {
-		f(int(at))
+	for at := range s.like.each() {
+		f(at)
 	}
 }
 
@@ -240,7 +240,7 @@ func (t *tree) within(spots []spot, leaves []*leaf) []spot {
 			}
 		})
 		if like != nil {
-			s.at, s.like = int(like[0]), like
+			s.at, s.like = int(like[0]), listOf(like)
 			out = append(out, s)
 		}
 	}

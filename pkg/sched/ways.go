@@ -63,7 +63,7 @@ func (pl *planner) bestWay(c *Candidate, ways []*shape, l *level) (best []cluste
 			continue
 		}
 		if cost := pl.waysCost(way.need, l, members, c.Avoid); best == nil || cost.compare(least) < 0 {
-			best, least = pick(way.need, l.nodes, members), cost
+			best, least = pick(way.need, l, members), cost
 		}
 	}
 	return best, least
@@ -72,7 +72,7 @@ func (pl *planner) bestWay(c *Candidate, ways []*shape, l *level) (best []cluste
 func (pl *planner) waysCost(d *cluster.Need, l *level, members []member, avoid []string) waysCost {
 	cost := waysCost{members: len(members)}
 	for _, m := range members {
-		n := l.nodes[m.at]
+		n := l.node(m.at)
 		if slices.Contains(avoid, n.Name) {
 			cost.avoided++
 		}
@@ -81,7 +81,7 @@ func (pl *planner) waysCost(d *cluster.Need, l *level, members []member, avoid [
 		}
 		cost.price += pl.mix.price(d, n, m.ranks)
 		if len(pl.mix.parts) > 0 && len(n.Grants) == 0 {
-			cost.price += scarcity(len(l.of[l.kind[m.at].id]))
+			cost.price += scarcity(l.members(l.kind(m.at)).count)
 		}
 	}
 	return cost
@@ -119,7 +119,7 @@ func (pl *planner) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 			n++
 		}
 		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochClaim}, slots[:n], time.Time{})
-		if pl.top().nodes[pl.find(slots[0].Node)].Fits(&g) {
+		if pl.top().node(pl.find(slots[0].Node)).Fits(&g) {
 			free += n
 		}
 		slots = slots[n:]

@@ -178,7 +178,7 @@ func (pl *planner) ownLevel(c *Candidate, end time.Time, claim int) *level {
 	for i := range pl.booked {
 		if b := &pl.booked[i]; i != claim && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
 			for _, g := range b.grants {
-				l.set(g.at, l.nodes[g.at].Restore(g.Grant))
+				l.set(g.at, l.node(g.at).Restore(g.Grant))
 			}
 		}
 	}
@@ -256,7 +256,7 @@ type turn struct {
 func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
 	d, l, top, length := sh.need, layoutOf(sh.need), pl.top(), span(c, c.TimeLimit)
 	changed, room := make(map[int]*cluster.Node), make(map[int]int)
-	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.nodes[at]) }
+	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.node(at)) }
 	open := func(at int, t time.Time) bool {
 		n := node(at)
 		return n.Ready && !slices.Contains(avoid, n.Name) && pl.windows.open(c, at, t, length).Equal(t)
@@ -282,7 +282,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 			room[at] = is
 		}
 	}
-	for at := range top.nodes {
+	for at := range top.size {
 		count(at, pl.now)
 	}
 	turns := pl.turns(length)
@@ -300,7 +300,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 				break
 			}
 			var list []int32
-			nodes := slices.Clone(top.nodes)
+			nodes := top.all()
 			for at := range nodes {
 				if nodes[at] = node(at); room[at] > 0 {
 					list = append(list, int32(at))
