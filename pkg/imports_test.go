@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // pure packages and what each may import of ours. They are what runs in gangd, in tests,
@@ -124,6 +127,20 @@ func TestOnlyGnodedLinksNVML(t *testing.T) {
 			if p.ImportPath == "gangd/cmd/gshim" && (dep == "net/http" || strings.Contains(dep, "spf13")) {
 				t.Errorf("gshim carries %s", dep)
 			}
+		}
+	}
+}
+
+// What exists is where people look for it first.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	b, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := strings.FieldsFunc(string(b), func(r rune) bool { return !unicode.IsLower(r) && !unicode.IsDigit(r) })
+	for _, p := range list(t, "gangd/pkg/...") {
+		if !slices.Contains(named, path.Base(p.ImportPath)) {
+			t.Errorf("docs/architecture.md does not name %s", p.ImportPath)
 		}
 	}
 }

@@ -37,6 +37,7 @@ func linksCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "# %s\n", strings.Join(r.Made, " "))
 			fmt.Fprintf(out, "export PATH=%s:\"$PATH\"\n", dev.Quote(r.Dir))
+			fmt.Fprintf(out, "# the tab key in bash: source <(gangd slurm-completion)\n")
 			return nil
 		},
 	}

@@ -86,6 +86,20 @@ func (o *load) submit(name string, r *rand.Rand) {
 	o.ids[id]++
 }
 
+// end lets what runs come to its end on nodes that are all up; that many jobs were to be queued.
+func (o *load) end(jobs int) {
+	o.l.t.Helper()
+	o.stop.Store(true)
+	o.wg.Wait()
+	for _, name := range o.l.names() {
+		o.l.untilNode(name, api.NodeUp)
+	}
+	o.l.within(3*time.Minute, "the queue is empty", func() bool { return o.l.must("gqueue", "-h") == "" })
+	if len(o.acked) < jobs {
+		o.l.t.Errorf("only %d jobs, of %d", len(o.acked), jobs)
+	}
+}
+
 // meddle cancels and requeues jobs and takes nodes out of service and back, at any moment,
 // until the load stops.
 func (o *load) meddle() {
@@ -186,15 +200,7 @@ func TestChaos(t *testing.T) {
 	actors.Go(func() { l.cutter(n / 2) })
 	o.wg.Go(o.meddle)
 	actors.Wait()
-	o.stop.Store(true)
-	o.wg.Wait()
-	for _, name := range l.names() {
-		l.untilNode(name, api.NodeUp)
-	}
-	l.within(3*time.Minute, "the queue is empty", func() bool { return l.must("gqueue", "-h") == "" })
-	if len(o.acked) < n {
-		t.Errorf("only %d jobs in %d rounds", len(o.acked), n)
-	}
+	o.end(n)
 	t.Logf("%d jobs in %s", len(o.acked), time.Since(began).Round(time.Second))
 	o.audit()
 }
@@ -224,12 +230,7 @@ func TestChaosOfShims(t *testing.T) {
 			_ = l.daemon(host.name).signal(syscall.SIGCONT)
 		}
 	}
-	o.stop.Store(true)
-	o.wg.Wait()
-	l.within(3*time.Minute, "the queue is empty", func() bool { return l.must("gqueue", "-h") == "" })
-	if len(o.acked) < n/2 {
-		t.Errorf("only %d jobs", len(o.acked))
-	}
+	o.end(n / 2)
 	o.killed = true
 	o.audit()
 }
@@ -249,15 +250,7 @@ func TestChaosOfPower(t *testing.T) {
 		time.Sleep(rand.N(3 * time.Second))
 		l.gnoded(name)
 	}
-	o.stop.Store(true)
-	o.wg.Wait()
-	for _, name := range l.names() {
-		l.untilNode(name, api.NodeUp)
-	}
-	l.within(3*time.Minute, "the queue is empty", func() bool { return l.must("gqueue", "-h") == "" })
-	if len(o.acked) < n {
-		t.Errorf("only %d jobs", len(o.acked))
-	}
+	o.end(n)
 	o.killed = true
 	o.audit()
 }

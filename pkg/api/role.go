@@ -65,22 +65,6 @@ type RankFigures struct {
 	GPUs   int
 }
 
-// Totals are what all ranks of the gang ask for together.
-func (s *Spec) Totals() (t RankFigures) {
-	add := func(n int, f RankFigures) {
-		t.CPUs += n * f.CPUs
-		t.Memory += int64(n) * f.Memory
-		t.GPUs += n * f.GPUs
-	}
-	first := 0
-	for i := range s.Roles {
-		add(s.Roles[i].Count, s.FiguresOf(first))
-		first += s.Roles[i].Count
-	}
-	add(s.Size-first, s.FiguresOf(s.Size))
-	return t
-}
-
 // FiguresOf are those of a rank: its role's, or the spec's own.
 func (s *Spec) FiguresOf(rank int) RankFigures {
 	if r, _ := s.RoleAt(rank); r != nil {

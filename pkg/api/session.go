@@ -103,22 +103,6 @@ type CardSample struct {
 	Held string `json:"held,omitempty"`
 }
 
-// RankSample is what one rank was seen using, in the order of its cards. A node makes it of
-// the same reading as its [CardSample]s.
-type RankSample struct {
-	MemberKey
-	Rank  int        `json:"rank"`
-	Cards []RankCard `json:"cards"`
-}
-
-// RankCard is one card of a rank. Where ranks share a card without figures for each process,
-// who uses what is unknown.
-type RankCard struct {
-	UUID        string `json:"uuid"`
-	UsedBytes   int64  `json:"used_bytes"`  // VRAM of the rank's processes, -1: unknown
-	Utilization int    `json:"utilization"` // percent of the card, -1: unknown
-}
-
 // Desired is what the controller wants of a node.
 type Desired struct {
 	Revision uint64 `json:"revision"`

@@ -1,6 +1,9 @@
 package auth
 
 import (
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -32,4 +35,25 @@ func writeFile(path string, data []byte) error {
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+// readJSON reads a file that writeFile wrote; where there is none yet, into stays as it is.
+func readJSON(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+// writeJSON writes a file as writeFile does, for people to read too.
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, data)
 }

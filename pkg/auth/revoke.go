@@ -1,11 +1,7 @@
 package auth
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -24,14 +20,7 @@ type Revocations struct {
 // OpenRevocations reads the list in dir; none yet is an empty one.
 func OpenRevocations(dir string) (*Revocations, error) {
 	r := &Revocations{path: filepath.Join(dir, "revoked.json"), upTo: map[string]time.Time{}}
-	data, err := os.ReadFile(r.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &r.upTo)
-	}
-	if err != nil {
+	if err := readJSON(r.path, &r.upTo); err != nil {
 		// An unreadable list must not let everyone in again.
 		return nil, fmt.Errorf("revoked nodes %s: %w", r.path, err)
 	}
@@ -50,11 +39,7 @@ func (r *Revocations) Revoke(node string) error {
 	r.mu.Lock()
 	old, had := r.upTo[node]
 	r.upTo[node] = later(time.Now().UTC().Truncate(time.Second), old)
-	data, err := json.MarshalIndent(r.upTo, "", "  ")
-	if err == nil {
-		err = writeFile(r.path, data)
-	}
-	if err != nil {
+	if err := writeJSON(r.path, r.upTo); err != nil {
 		if delete(r.upTo, node); had {
 			r.upTo[node] = old
 		}

@@ -5,11 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -57,14 +53,7 @@ type tokenRow struct {
 // OpenTokens reads the store in dir; none yet is an empty one.
 func OpenTokens(dir string) (*Tokens, error) {
 	t := &Tokens{path: filepath.Join(dir, "tokens.json"), now: time.Now}
-	data, err := os.ReadFile(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &t.state)
-	}
-	if err != nil {
+	if err := readJSON(t.path, &t.state); err != nil {
 		return nil, fmt.Errorf("join tokens %s: %w", t.path, err)
 	}
 	return t, nil
@@ -131,11 +120,7 @@ func (t *Tokens) change(do func(*tokenFile) error) error {
 	if err := do(&next); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(next, "", "  ")
-	if err == nil {
-		err = writeFile(t.path, data)
-	}
-	if err != nil {
+	if err := writeJSON(t.path, next); err != nil {
 		return fmt.Errorf("join tokens: %w", err)
 	}
 	t.state = next

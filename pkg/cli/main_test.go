@@ -47,12 +47,7 @@ func TestScripts(t *testing.T) { clitest.Scripts(t, "testdata/script", *update) 
 func run(t *testing.T, c *fake.Controller, cmd *cobra.Command, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	if c != nil {
-		dir := t.TempDir()
-		if err := c.Start(dir); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Stop)
-		t.Setenv("GANG_DIR", dir)
+		clitest.Serve(t, c)
 	}
 	var out, errs bytes.Buffer
 	code = Run(cmd, args, &out, &errs)

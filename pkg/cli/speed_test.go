@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
 )
 
@@ -25,12 +26,7 @@ func BenchmarkQueue10k(b *testing.B) {
 		j.JobID, j.Name, j.Priority = int64(i+1), fmt.Sprintf("train-%d", i), int64(i%7)
 		c.Jobs = append(c.Jobs, j)
 	}
-	dir := b.TempDir()
-	if err := c.Start(dir); err != nil {
-		b.Fatal(err)
-	}
-	defer c.Stop()
-	b.Setenv("GANG_DIR", dir)
+	clitest.Serve(b, c)
 	for b.Loop() {
 		if code := Run(NewGqueue(), nil, io.Discard, io.Discard); code != 0 {
 			b.Fatal(code)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/client"
 	"gangd/pkg/slurm/jobfield"
@@ -147,12 +148,7 @@ func (w *tables) Write(p []byte) (int, error) {
 // nothing new is drawn without one.
 func TestWatchShowsEachChange(t *testing.T) {
 	c := fake.Small()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Stop()
-	t.Setenv("GANG_DIR", dir)
+	clitest.Serve(t, c)
 	g := &gqueue{}
 	if err := g.settle(NewGqueue().Flags()); err != nil {
 		t.Fatal(err)
@@ -185,11 +181,7 @@ func TestWatchShowsEachChange(t *testing.T) {
 // TestWatchEndsWithTheController: exit status 4, not a silent stop.
 func TestWatchEndsWithTheController(t *testing.T) {
 	c := fake.Small()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GANG_DIR", dir)
+	clitest.Serve(t, c)
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
 	go func() { done <- Run(NewGqueue(), []string{"--watch"}, w, &bytes.Buffer{}) }()
@@ -213,11 +205,7 @@ func TestClip(t *testing.T) {
 
 func TestFollowEventsGivesALineEach(t *testing.T) {
 	c := fake.Small()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GANG_DIR", dir)
+	clitest.Serve(t, c)
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
 	go func() {

@@ -17,21 +17,28 @@ import (
 	"gangd/pkg/api"
 )
 
-// serve answers with a real HTTP server, the one that gangd uses.
-func serve(t *testing.T, h http.HandlerFunc) *Client {
+// listen opens a socket until the end of the test; its path is short, as unix sockets want.
+func listen(t *testing.T) (socket string, l net.Listener) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
+	socket = filepath.Join(dir, "s")
+	if l, err = net.Listen("unix", socket); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = l.Close(); _ = os.RemoveAll(dir) })
+	return socket, l
+}
+
+// serve answers with a real HTTP server, the one that gangd uses.
+func serve(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	socket, l := listen(t)
 	s := &http.Server{Handler: h}
 	go func() { _ = s.Serve(l) }()
-	t.Cleanup(func() { _ = s.Close(); _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = s.Close() })
 	return NewAt(socket)
 }
 
@@ -94,16 +101,7 @@ func TestRefusalsAndGarbage(t *testing.T) {
 // raw answers every connection with fixed bytes.
 func raw(t *testing.T, answer string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close(); _ = os.RemoveAll(dir) })
+	socket, l := listen(t)
 	go func() {
 		for {
 			conn, err := l.Accept()

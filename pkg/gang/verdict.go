@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/fault"
+	"gangd/pkg/sched"
 )
 
 // JobState is the state that people see, derived from the ranks.
@@ -167,7 +168,7 @@ func (w *World) verdict(j *Job) *Verdict {
 	case w.spent(j, d.Cause):
 		text := d.Text
 		if limit := Limit(&w.set, j.Spec, d.Cause); limit > 0 {
-			text = fmt.Sprintf("%s; %s for the %s time, of %d re-runs none is left", d.Text, d.Cause, ordinal(used(j, d.Cause)), limit)
+			text = fmt.Sprintf("%s; %s for the %s time, of %d re-runs none is left", d.Text, d.Cause, sched.Ordinal(used(j, d.Cause)), limit)
 		}
 		return verdictOf(j, d.Cause, d.Trigger, text)
 	}
@@ -251,19 +252,4 @@ func count(j *Job, s api.RankState) int {
 		}
 	}
 	return n
-}
-
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return fmt.Sprintf("%d%s", n, suffix)
 }

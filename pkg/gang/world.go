@@ -347,15 +347,6 @@ func (w *World) Jobs() iter.Seq[*Job] {
 	}
 }
 
-// ByKey is the first job submitted under a key, nil when the key is not remembered.
-func (w *World) ByKey(key string) *Job {
-	id, ok := w.keys[key]
-	if !ok {
-		return nil
-	}
-	return w.Job(id)
-}
-
 // Node is the newest form of a node, nil when it is not known.
 func (w *World) Node(name string) *Node {
 	if h := w.nodes[name]; h != nil {

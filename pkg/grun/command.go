@@ -209,7 +209,7 @@ func Lists() lists.Command {
 			if k > 0 {
 				short = 0
 			}
-			c.Options = append(c.Options, lists.Option{Name: name, Short: short, List: kept[o.List], Text: text})
+			c.Options = append(c.Options, lists.Option{Name: name, Short: short, Value: o.Kind != script.NoValue, List: kept[o.List], Text: text})
 		}
 	}
 	return c

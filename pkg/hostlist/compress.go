@@ -120,26 +120,33 @@ func (g *group) write(b *strings.Builder) {
 		b.WriteString(pad(g.numbers[0], g.width))
 	default:
 		b.WriteByte('[')
-		g.ranges(b)
+		slices.Sort(g.numbers)
+		writeRanges(b, g.numbers, g.width)
 		b.WriteByte(']')
 	}
 	b.WriteString(g.suffix)
 }
 
-func (g *group) ranges(b *strings.Builder) {
-	slices.Sort(g.numbers)
-	for i := 0; i < len(g.numbers); {
+// Ranges writes numbers in rising order as 0-3,7.
+func Ranges(numbers []int) string {
+	var b strings.Builder
+	writeRanges(&b, numbers, 0)
+	return b.String()
+}
+
+func writeRanges(b *strings.Builder, numbers []int, width int) {
+	for i := 0; i < len(numbers); {
 		j := i
-		for j+1 < len(g.numbers) && g.numbers[j+1] == g.numbers[j]+1 {
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
 			j++
 		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(pad(g.numbers[i], g.width))
+		b.WriteString(pad(numbers[i], width))
 		if j > i {
 			b.WriteByte('-')
-			b.WriteString(pad(g.numbers[j], g.width))
+			b.WriteString(pad(numbers[j], width))
 		}
 		i = j + 1
 	}

@@ -282,9 +282,12 @@ func TestOneSharerNeedsNoProcesses(t *testing.T) {
 	if len(o) != 1 || o[0].text != "rank 0 uses 41G of 40G asked on card 0 of n1, which others share" {
 		t.Errorf("%+v", o)
 	}
-	r := s.c.ranks(job(1))
-	if len(r) != 2 || r[0].Rank != 0 || r[0].Cards[0].UsedBytes != -1 {
-		t.Errorf("two ranks on one card, and each is said to use %+v", r)
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	for rank := range 2 {
+		if used := s.c.usedBy(s.c.card[s.c.infos[0].UUID], job(1), rank); used != -1 {
+			t.Errorf("two ranks on one card, and rank %d is said to use %d", rank, used)
+		}
 	}
 }
 

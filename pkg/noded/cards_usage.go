@@ -53,31 +53,6 @@ func (c *cards) usedBy(k *card, key api.MemberKey, rank int) int64 {
 	return sum
 }
 
-// ranks is what each rank of a member was seen using, by rank.
-func (c *cards) ranks(key api.MemberKey) []api.RankSample {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	byRank := map[int]*api.RankSample{}
-	var out []*api.RankSample
-	for _, i := range c.infos {
-		k := c.card[i.UUID]
-		for _, r := range k.users[key].Ranks {
-			s := byRank[r]
-			if s == nil {
-				s = &api.RankSample{MemberKey: key, Rank: r}
-				byRank[r], out = s, append(out, s)
-			}
-			s.Cards = append(s.Cards, api.RankCard{UUID: i.UUID, UsedBytes: c.usedBy(k, key, r), Utilization: k.now.Utilization})
-		}
-	}
-	slices.SortFunc(out, func(a, b *api.RankSample) int { return cmp.Compare(a.Rank, b.Rank) })
-	all := make([]api.RankSample, len(out))
-	for i, s := range out {
-		all[i] = *s
-	}
-	return all
-}
-
 // peak remembers the most that ranks were seen using on a card. c.mu is held.
 func (c *cards) peak(k *card) {
 	for key, u := range k.users {

@@ -96,10 +96,7 @@ func TestNamesWhatNeverFits(t *testing.T) {
 }
 
 // restless stops a gang for another one for ever.
-type restless struct {
-	Product
-	turn int64
-}
+type restless struct{ Product }
 
 func (r *restless) Plan(now time.Time) Decision {
 	d := r.Product.Plan(now)
@@ -111,7 +108,7 @@ func (r *restless) Plan(now time.Time) Decision {
 
 func TestNamesAnEndlessMove(t *testing.T) {
 	s, err := New(&trace.Trace{Jobs: []trace.Job{job("a", 0, 5, 0, 1, 8), job("b", 0, 5, 0, 1, 8)}}, Uniform(1, Node{CPUs: 8, Cards: 8}),
-		&restless{Product: *NewProduct(sched.Policy{Claims: 1})}, Options{Settings: api.DefaultSettings()})
+		&restless{*NewProduct(sched.Policy{Claims: 1})}, Options{Settings: api.DefaultSettings()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	if sh.bad != nil {
 		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
 	}
-	position := ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
+	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
 	if v := pl.capped(c); v != nil && slots == nil {
 		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.says}, pl.capLines(c, v.word)...), "\n")}
@@ -208,7 +208,8 @@ func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Que
 	return out.Get(other.Job), out
 }
 
-func ordinal(n int) string {
+// Ordinal is 1st, 2nd, 3rd, 11th: a place in the queue, or how often something has been.
+func Ordinal(n int) string {
 	suffix := "th"
 	if tens := n % 100; tens < 11 || tens > 13 {
 		switch n % 10 {

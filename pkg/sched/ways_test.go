@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -59,6 +61,173 @@ func checkFeaturesOf(t *rapid.T, c *Candidate, per map[string]int, nodes []*clus
 	if !mayBeOn(c.Ask.Spec, on) {
 		t.Fatalf("job %d, which asks for %q, rather %q, is placed on nodes with %q", c.Job, c.Ask.Spec.Constraint, c.Ask.Spec.Prefer, on)
 	}
+}
+
+var jointly = []string{"[ib|big]", "ib&[big|none]", "ib*2", "ib&big*1", "[ib*1&big*1]"}
+
+// genJoint is small nodes of unlike features, on which a gang of several ranks is spread.
+func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
+	var nodes []*cluster.Node
+	for i := range rapid.IntRange(2, 6).Draw(t, "nodes") {
+		nodes = append(nodes, (&cluster.Node{Name: fmt.Sprintf("n%d", i+1), Ready: true, CPUs: rapid.IntRange(1, 3).Draw(t, "cpus"), Partitions: []string{"gpu"},
+			Features: rapid.SampledFrom([][]string{nil, {"ib"}, {"big"}, {"ib", "big"}}).Draw(t, "features")}).Counted())
+	}
+	s := &api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "size"), Constraint: rapid.SampledFrom(jointly).Draw(t, "constraint")}
+	switch rapid.IntRange(0, 4).Draw(t, "layout") {
+	case 0:
+		s.RanksPerNode = rapid.IntRange(1, 2).Draw(t, "each")
+	case 1:
+		s.MinNodes = rapid.IntRange(1, 4).Draw(t, "min")
+	case 2:
+		s.MaxNodes = rapid.IntRange(1, 4).Draw(t, "max")
+	}
+	if rapid.IntRange(0, 4).Draw(t, "excludes") == 0 {
+		s.Exclude = []string{"n1"}
+	}
+	return nodes, &Candidate{Job: 1, Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}
+}
+
+// TestJointConstraintsAreExact: a gang starts if and only if trying every distribution of its
+// ranks finds one that its constraint allows, and then on such nodes; with switches too, and on
+// a few of them where it asks for that.
+func TestJointConstraintsAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		p := &Policy{}
+		if rapid.Bool().Draw(t, "switches") {
+			p = treeOf(nodes)
+		}
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, p)
+		if want := bruteForce(c, nodes); (len(plan.Starts) == 1) != want {
+			t.Fatalf("started %t, brute force %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
+		}
+		for _, start := range plan.Starts {
+			checkPlaces(t, c, start.Slots, nodes)
+		}
+		spec := *c.Ask.Spec
+		spec.Switches = 1
+		one := *c
+		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), epoch0
+		p = treeOf(nodes)
+		p.MaxSwitchWait = time.Hour
+		plan = Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&one)}, p)
+		if want := bruteForce(c, nodes[:len(nodes)/2]) || bruteForce(c, nodes[len(nodes)/2:]); (len(plan.Starts) == 1) != want {
+			t.Fatalf("below one switch: started %t, brute force %t: %+v", len(plan.Starts) == 1, want, spec)
+		}
+		for _, start := range plan.Starts {
+			checkPlaces(t, &one, start.Slots, nodes)
+		}
+	})
+}
+
+// treeOf hangs each half of the nodes on a switch.
+func treeOf(nodes []*cluster.Node) *Policy {
+	names := nodeNames(nodes)
+	half := len(names) / 2
+	return &Policy{Switches: []api.Switch{{Name: "s1", Parent: "top", Nodes: names[:half]}, {Name: "s2", Parent: "top", Nodes: names[half:]},
+		{Name: "top", Level: 1, Nodes: names}}}
+}
+
+// TestJointClaims: what a gang waits for, and what it takes by a move, its constraint allows
+// too, and there it starts when that is free.
+func TestJointClaims(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		if !bruteForce(c, nodes) {
+			return
+		}
+		empty := slices.Clone(nodes)
+		p := &Policy{Claims: 1, Preempt: rapid.SampledFrom([]Preempt{"", PreemptTier}).Draw(t, "preempt")}
+		var running []*Running
+		for i := range nodes {
+			if rapid.IntRange(0, 3).Draw(t, "holds") == 0 {
+				continue
+			}
+			g := cluster.Grant{MemberKey: api.MemberKey{Job: int64(100 + i), Epoch: 1}, Ranks: 1, CPUs: nodes[i].CPUs}
+			if rapid.Bool().Draw(t, "limited") {
+				g.Until = epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
+			}
+			nodes[i] = nodes[i].Restore(g)
+			running = append(running, &Running{Job: g.Job, Epoch: 1, Size: 1, Start: epoch0.Add(-time.Hour)})
+		}
+		c.Priority = 5
+		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
+		plan := Make(epoch0, v, p)
+		if len(plan.Starts)+len(plan.Claims) != 1 {
+			t.Fatalf("%d starts, %d claims: %+v", len(plan.Starts), len(plan.Claims), *c.Ask.Spec)
+		}
+		if len(plan.Claims) == 0 {
+			return
+		}
+		if reasons := plan.Reasons(v.Queue); len(reasons) != 1 || reasons[0].Text == "" {
+			t.Fatalf("reasons %+v", reasons)
+		}
+		checkPlaces(t, c, plan.Claims[0].Slots, nodes)
+		if want := earliestOf(c, nodes); p.Preempt == "" && !plan.Claims[0].At.Equal(want) {
+			t.Fatalf("starts at %v, could at %v", plan.Claims[0].At, want)
+		}
+		if text := Explain(epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Claims: plan.Claims}, p, 1).Text; text == "" {
+			t.Fatal("nothing to say")
+		}
+		next := Make(epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Claims: plan.Claims}, p)
+		if len(next.Starts) != 1 {
+			t.Fatalf("claimed %v and did not start there", plan.Claims[0].Slots)
+		}
+	})
+}
+
+// TestJointConstraintsAroundReservations: what is reserved for others is as if it were not
+// there, until it is over.
+func TestJointConstraintsAroundReservations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		c.TimeLimit = time.Hour
+		var reserved []string
+		var rest []*cluster.Node
+		for _, n := range nodes {
+			if rapid.IntRange(0, 2).Draw(t, "reserved") == 0 {
+				reserved = append(reserved, n.Name)
+			} else {
+				rest = append(rest, n)
+			}
+		}
+		v := &View{Nodes: nodes, Queue: queueOf(c), Windows: []Window{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		plan := Make(epoch0, v, &Policy{Claims: 1})
+		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
+			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
+		}
+		for _, s := range plan.Starts {
+			checkPlaces(t, c, s.Slots, rest)
+			return
+		}
+		if want := bruteForce(c, nodes); (len(plan.Claims) == 1) != want {
+			t.Fatalf("%d claims, brute force after the reservation %t", len(plan.Claims), want)
+		}
+		for _, k := range plan.Claims {
+			checkPlaces(t, c, k.Slots, nodes)
+			if !k.At.Equal(epoch0.Add(19 * time.Minute)) {
+				t.Fatalf("claimed for %v", k.At)
+			}
+		}
+	})
+}
+
+// earliestOf tries the ends that are known one after the other; zero: none makes room.
+func earliestOf(c *Candidate, nodes []*cluster.Node) time.Time {
+	for minute := range 10 {
+		at, by := epoch0.Add(time.Duration(minute)*time.Minute), slices.Clone(nodes)
+		for i, n := range by {
+			for _, g := range n.Grants {
+				if !g.Until.IsZero() && !g.Until.After(at) {
+					by[i] = by[i].Release(g.MemberKey)
+				}
+			}
+		}
+		if bruteForce(c, by) {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // TestPreferredComesFirst: a gang that can start on what it prefers does, and one that can

@@ -59,11 +59,11 @@ func checkCounts(d *cluster.Need) *api.Error {
 	}
 	what := fmt.Sprintf("the constraint %q counts %s", s.Constraint, plural(sum, "node"))
 	switch {
-	case sum > d.Size:
-		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + fmt.Sprintf(", but there are %s: each node has at least one", plural(d.Size, "rank")),
-			Hint: fmt.Sprintf("ask for %d ranks or more", sum)}
 	case s.MaxNodes > 0 && sum > s.MaxNodes:
 		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + ", but " + nodesAsked(s) + " asked for", Hint: fmt.Sprintf("ask for --nodes=%d", sum)}
+	case sum > d.Size:
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + fmt.Sprintf(", more than the gang has ranks (%d): each node has at least one", d.Size),
+			Hint: fmt.Sprintf("ask for %d ranks or more", sum)}
 	}
 	if r := min(s.RanksPerNode, d.Size); r > 0 && sum > (d.Size+r-1)/r {
 		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + fmt.Sprintf(", but %s with %d on each node take %d",
@@ -190,7 +190,7 @@ func roomOfWay(d *cluster.Need, t *tally, marks []uint) string {
 		counts = append(counts, strconv.Itoa(min(with, c.Nodes))+" of "+plural(c.Nodes, "node")+" with "+c.Features.String())
 	}
 	if len(counts) > 0 {
-		text += " and for " + join(counts)
+		text += ", " + join(counts)
 	}
 	if len(counts) > 0 && !short && t.ranks >= d.Size {
 		text += ", but not for all of it on as many nodes as it may have"

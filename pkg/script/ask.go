@@ -23,7 +23,7 @@ type Ask struct {
 	gres                    gres
 	memNode, memCPU, memGPU int64
 	cpusPerGPU              int
-	signalGiven, noRequeue  bool
+	noRequeue               bool
 	requeueCauses           []api.Cause
 	roles                   []askedRole
 	setting                 *Setting // that is being set, for errors found later

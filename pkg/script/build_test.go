@@ -87,6 +87,13 @@ func TestBuildDerives(t *testing.T) {
 		{"--size=8 -N2", api.Spec{Size: 8, Launch: "ranks", CPUsPerRank: 1, MinNodes: 2, MaxNodes: 2}},
 		{"--ranks-per-node=2 -N3", api.Spec{Size: 6, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 2, MinNodes: 3, MaxNodes: 3}},
 
+		{"-C rack2*2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, Constraint: "rack2*2"}},
+		{"-C [rack1*1&(rack2|rack3)*2]", api.Spec{Size: 3, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, Constraint: "[rack1*1&(rack2|rack3)*2]"}},
+		{"-N2-4 -C rack2*3", api.Spec{Size: 3, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 3, Constraint: "rack2*3"}},
+		{"-N1 -C rack2*3", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 1, MaxNodes: 1, Constraint: "rack2*3"}},
+		{"-n8 -C rack2*3 --prefer=fast", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1, Constraint: "rack2*3", Prefer: "fast"}},
+		{"-C a*x&*9999999999", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, Constraint: "a*x&*9999999999"}},
+
 		{"--gpus-per-node=4", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 4, Asked: &api.Asked{GPUsPerNode: "4"}}},
 		{"-N2 --gres=gpu:a100:4", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4, GPUType: "a100", Asked: &api.Asked{}}},
 		{"--size=4 --gpus-per-node=8", api.Spec{Size: 4, Launch: "ranks", CPUsPerRank: 1, GPUsPerNode: 8}},

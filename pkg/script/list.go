@@ -67,7 +67,7 @@ func SlurmLists() lists.Command {
 		if o.SbatchName() != o.Long {
 			text += " (also --" + o.Long + ")"
 		}
-		c.Options = append(c.Options, lists.Option{Name: o.SbatchName(), Short: o.Short, List: o.List, Text: text})
+		c.Options = append(c.Options, lists.Option{Name: o.SbatchName(), Short: o.Short, Value: o.Kind != NoValue, List: o.List, Text: text})
 	}
 	return c
 }

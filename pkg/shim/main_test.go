@@ -88,7 +88,14 @@ func specIn(t testing.TB, kind, base string, n int) *Spec {
 
 // startShim starts and waits for ready.
 func startShim(t testing.TB, s *Spec, script string) *Conn {
+	t.Helper()
 	c, err := Start(program, s, []byte(script))
+	return started(t, c, err)
+}
+
+// started waits for a shim to be ready, and ends it with the test.
+func started(t testing.TB, c *Conn, err error) *Conn {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

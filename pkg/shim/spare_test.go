@@ -25,14 +25,7 @@ func testPool(t testing.TB) *Pool {
 func startIn(t testing.TB, p *Pool, s *Spec, script string) *Conn {
 	t.Helper()
 	c, err := p.Start(s, []byte(script))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { endShim(c) })
-	if st := until(t, c, api.PhaseReady, api.PhaseRefused); st.Phase != api.PhaseReady {
-		t.Fatalf("refused: %+v", st.Refusal)
-	}
-	return c
+	return started(t, c, err)
 }
 
 // whole is the life of a member up to the end of its shim's interest in it.

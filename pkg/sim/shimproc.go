@@ -49,7 +49,6 @@ type shimProc struct {
 	dirty, durable bool
 	over, bye      bool
 	exitAt         time.Duration
-	looping        bool   // an event that loops is planned for now
 	timer          uint64 // the planned sleep that counts
 }
 

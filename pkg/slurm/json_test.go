@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sinfo"
@@ -19,12 +20,7 @@ func TestJSONHasSlurmsShape(t *testing.T) {
 	for name, run := range map[string]slurm.Runner{"squeue": squeue.Run, "sinfo": sinfo.Run} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.Small()
-			dir := t.TempDir()
-			if err := c.Start(dir); err != nil {
-				t.Fatal(err)
-			}
-			defer c.Stop()
-			t.Setenv("GANG_DIR", dir)
+			clitest.Serve(t, c)
 			var out, errs bytes.Buffer
 			if code := run([]string{"--json"}, slurm.Streams{Out: &out, Err: &errs}); code != 0 {
 				t.Fatalf("status %d: %s", code, errs.String())

@@ -64,9 +64,6 @@ func (m *Machine) Noticed() bool { return m.noticed }
 // Forced reports whether a grace ran out and KILL was needed.
 func (m *Machine) Forced() bool { return m.forced }
 
-// Survivors reports whether processes outlived KILL for [StuckAfter] and still do.
-func (m *Machine) Survivors() bool { return m.stuck && m.state == Killing }
-
 // Step takes one input and answers what to do.
 func (m *Machine) Step(now Instant, in Input) []Act {
 	if m.state == Stopped {

@@ -45,6 +45,17 @@ func Scripts(t *testing.T, dir string, update bool) {
 	})
 }
 
+// Serve starts a controller that commands of this process find, until the end of the test.
+func Serve(t testing.TB, c *fake.Controller) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := c.Start(dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	t.Setenv("GANG_DIR", dir)
+}
+
 // status runs "status N command args..." and checks the exit status.
 func status(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)

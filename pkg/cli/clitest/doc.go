@@ -8,4 +8,6 @@
 //
 //	status N COMMAND ARG...  the command ends with the exit status N
 //	asked TEXT               the controller was sent something with the text in it
+//
+// [Serve] is for tests that call a command as a function.
 package clitest

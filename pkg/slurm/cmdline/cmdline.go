@@ -57,7 +57,7 @@ func (r *Refused) Error() string { return "--" + r.Option + " is refused: " + r.
 func (c *Command[T]) Lists() lists.Command {
 	out := lists.Command{Name: c.Name}
 	for _, o := range c.Options {
-		out.Options = append(out.Options, lists.Option{Name: o.Long, Short: o.Short, List: o.List, Text: o.Text})
+		out.Options = append(out.Options, lists.Option{Name: o.Long, Short: o.Short, Value: o.Arg != getopt.None, List: o.List, Text: o.Text})
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func (rows Rows) Lists(name string) lists.Command {
 	c := lists.Command{Name: name}
 	for i := range rows {
 		if r := &rows[i]; r.List != lists.Own {
-			c.Options = append(c.Options, lists.Option{Name: r.Long, Short: r.Short, List: r.List, Text: r.Text})
+			c.Options = append(c.Options, lists.Option{Name: r.Long, Short: r.Short, Value: r.Arg != getopt.None, List: r.List, Text: r.Text})
 		}
 	}
 	return c

@@ -2,9 +2,9 @@ package jobfield
 
 import (
 	"strconv"
-	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 )
 
 // arrayTask is 3 for an element, 0-15%4 for folded ones.
@@ -36,22 +36,7 @@ func IndexRanges(v []int) string {
 	if step := evenStep(v); step > 1 {
 		return strconv.Itoa(v[0]) + "-" + strconv.Itoa(v[len(v)-1]) + ":" + strconv.Itoa(step)
 	}
-	var b strings.Builder
-	for i := 0; i < len(v); {
-		j := i
-		for j+1 < len(v) && v[j+1] == v[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(v[i]))
-		if j > i {
-			b.WriteString("-" + strconv.Itoa(v[j]))
-		}
-		i = j + 1
-	}
-	return b.String()
+	return hostlist.Ranges(v)
 }
 
 // What Slurm writes with a step: 1,3,5 and 0,2,4,6,8,10 it writes as they are, 0-12:2 and

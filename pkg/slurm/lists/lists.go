@@ -39,6 +39,7 @@ var headings = []struct {
 type Option struct {
 	Name  string // long name without dashes
 	Short byte   // 0: none
+	Value bool   // it takes one, or may
 	List  List
 	Text  string // Exact: what it does. Partial: what differs. Refused: why; what to use
 }

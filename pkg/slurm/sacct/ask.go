@@ -37,7 +37,7 @@ type ask struct {
 	fromSet, toSet   bool
 	allocations      bool
 	duplicates       bool
-	verbose, help    bool
+	verbose          bool
 	batchScript      bool
 	json, yaml       bool
 	noHeader         bool

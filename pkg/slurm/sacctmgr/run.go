@@ -251,12 +251,6 @@ func (c *call) showTable(t *table, words []string) int {
 	return 0
 }
 
-// checkFormat refuses a format that names a column which the table does not have.
-func checkFormat(t *table, format string) error {
-	_, err := accttable.Parse(format, t.columns)
-	return err
-}
-
 func (c *call) unreachable(err error) int {
 	return c.fail("%s", slurm.Words(err))
 }

@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/lists"
 	"gangd/pkg/slurm/slurmtest"
 )
@@ -45,7 +46,7 @@ func TestLists(t *testing.T) {
 func TestFormatsAreOfTheirTables(t *testing.T) {
 	for i := range tables {
 		for _, format := range []string{tables[i].format, tables[i].withAssc} {
-			if err := checkFormat(&tables[i], format); err != nil {
+			if _, err := accttable.Parse(format, tables[i].columns); err != nil {
 				t.Errorf("%s: %v", tables[i].name, err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/getopt"
@@ -31,12 +32,7 @@ func Files(t *testing.T, pattern string, update bool, cluster func() *fake.Contr
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			c := cluster()
-			dir := t.TempDir()
-			if err := c.Start(dir); err != nil {
-				t.Fatal(err)
-			}
-			defer c.Stop()
-			t.Setenv("GANG_DIR", dir)
+			clitest.Serve(t, c)
 			b, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

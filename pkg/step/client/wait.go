@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 	"gangd/pkg/step/wire"
 )
 
@@ -322,20 +323,5 @@ func taskText(tasks []int) string {
 	if len(tasks) == 1 {
 		return fmt.Sprintf("task %d", tasks[0])
 	}
-	var b strings.Builder
-	for i := 0; i < len(tasks); {
-		j := i
-		for j+1 < len(tasks) && tasks[j+1] == tasks[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%d", tasks[i])
-		if j > i {
-			fmt.Fprintf(&b, "-%d", tasks[j])
-		}
-		i = j + 1
-	}
-	return "tasks " + b.String()
+	return "tasks " + hostlist.Ranges(tasks)
 }

@@ -19,10 +19,9 @@ import (
 
 // stdio are the files of one task. Ours are kept, theirs are closed after the fork.
 type stdio struct {
-	in, out, err          *os.File // the task's
-	inw, outr, errr       *os.File // ours; nil: none
-	terminal              bool
-	outPath, errPath, inP string
+	in, out, err    *os.File // the task's
+	inw, outr, errr *os.File // ours; nil: none
+	terminal        bool
 }
 
 func (s *stdio) close() {
