@@ -9,6 +9,9 @@ type kind struct {
 	node   *cluster.Node // any of them
 	closed bool          // nothing can go there
 	carded bool          // a card is open
+
+	strands    stranding // what of its cards is of no use,
+	strandedBy *mix      // to these asks
 }
 
 // kinds names them. Ids depend on the history of the planner, so nothing that a plan

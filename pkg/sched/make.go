@@ -562,10 +562,10 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 		w, known := sh.wastes[key]
 		if !known {
 			w = sh.need.WasteOf(s.kind.node, ranks)
-			w.Price = pl.mix.price(sh.need, s.kind.node, ranks)
+			w.Price = pl.mix.price(sh.need, s.kind, ranks)
 			sh.wastes[key] = w
 		}
-		if len(pl.mix.parts) > 0 && len(s.kind.node.Grants) == 0 {
+		if len(pl.mix.asks) > 0 && len(s.kind.node.Grants) == 0 {
 			w.Price += scarcity(on.members(s.kind).count)
 		}
 		return w

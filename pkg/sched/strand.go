@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -13,12 +12,26 @@ import (
 // packed, in thought, on top of each node before and after, and what no longer can be used
 // then is the price. It knows card models, because an ask for one model can use nothing of
 // another, and it knows CPUs and memory, because cards without them are stranded as well.
+//
+// They are packed in two ways. Together, in the order in which people may come: what is left
+// over then is lost to everybody, and that is the larger part of the price. And each ask
+// alone: what it can't use then is a choice lost for it, though others may use it.
 
-// typicalAsks bounds the asks that are packed; the rest is too rare to matter.
-const typicalAsks = 20
+// typicalAsks bounds the asks that are packed; the rest is too rare to matter. Of a cluster
+// where people share cards 20 are too few: there are as many sizes of a share.
+const typicalAsks = 50
 
-// milli is one card in the units of a price.
-const milli = 1000
+// fills and fillAsks are how often a node is filled up with asks, and how many come by each
+// time: few, so that rare asks miss most nodes and a piece that only they could use counts as
+// lost, but more than the cards of a node.
+const (
+	fills    = 8
+	fillAsks = 30
+)
+
+// fillWeight is how much more a piece counts that is lost to everybody. Where cards are asked
+// for whole nothing is, and what each ask alone loses decides.
+const fillWeight = 10
 
 // openPrice is added for the first gang on a node that is wholly free: a free node is what
 // the largest asks need, and no mix of the past shows how badly the next one will.
@@ -26,19 +39,19 @@ const openPrice = 60
 
 // scarcePrice is shared by the wholly free nodes of one kind: the fewer of a kind are free,
 // the more the next one of it is worth to an ask that fits on no other, however rare it is.
-const scarcePrice = 2000
+// It is two cards lost to everybody: with a tenth of it asks for eight cards were turned away
+// at nine tenths of the load.
+const scarcePrice = 20000
 
 func scarcity(free int) int64 { return scarcePrice / int64(max(1, free)) }
 
 // mix is what people ask for, the commonest first.
 type mix struct {
-	turn  int // changes with what is in it
-	parts []typical
-}
-
-type typical struct {
-	need  *cluster.Need
-	share float64
+	turn   int // changes with what is in it
+	asks   []cluster.Packed
+	shares []float64
+	orders [][]uint8 // in which they come, by index
+	room   cluster.Packing
 }
 
 // asked counts an ask once for each job.
@@ -58,7 +71,7 @@ func (l *Ledger) asked(c *Candidate) {
 
 type askCount struct {
 	ask *cluster.Ask
-	n   float64
+	n   int64
 }
 
 // typical is the mix of now; it is made again when a tenth more was asked for since, so
@@ -70,6 +83,17 @@ func (l *Ledger) typical() *mix {
 	if l.mix != nil && l.askedFor < l.mixAt+l.mixAt/10+1 {
 		return l.mix
 	}
+	m := &mix{turn: 1}
+	if l.mix != nil {
+		m.turn = l.mix.turn + 1
+	}
+	m.take(l.commonest())
+	l.mix, l.mixAt = m, l.askedFor
+	return m
+}
+
+// commonest are the asks for cards that come most often, the first of them first.
+func (l *Ledger) commonest() []*askCount {
 	all := make([]*askCount, 0, len(l.asks))
 	for _, a := range l.asks {
 		if CardsOf(a.ask) > 0 && a.ask.Parts == nil {
@@ -77,93 +101,96 @@ func (l *Ledger) typical() *mix {
 		}
 	}
 	slices.SortFunc(all, func(a, b *askCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.ask.Shape, b.ask.Shape)) })
-	m := &mix{turn: 1}
-	if l.mix != nil {
-		m.turn = l.mix.turn + 1
-	}
+	return all[:min(typicalAsks, len(all))]
+}
+
+// take makes the mix of some asks.
+func (m *mix) take(all []*askCount) {
+	var counts []int64
 	sum := 0.0
-	for _, a := range all[:min(typicalAsks, len(all))] {
+	for _, a := range all {
 		s := *a.ask.Spec
+		most := max(1, s.Size)
+		if s.RanksPerNode > 0 {
+			most = min(most, s.RanksPerNode)
+		}
 		s.Size, s.MinNodes, s.MaxNodes, s.RanksPerNode, s.Exclusive, s.NodeList, s.Exclude = 1<<10, 0, 0, 0, false, nil, nil
 		d, err := cluster.NewNeed(cluster.AskOf(&s, a.ask.Partitions))
 		if err != nil {
 			continue
 		}
-		m.parts = append(m.parts, typical{d, a.n})
-		sum += a.n
+		m.asks = append(m.asks, cluster.Packed{Need: d, Most: most})
+		counts = append(counts, a.n)
+		sum += float64(a.n)
 	}
-	for i := range m.parts {
-		m.parts[i].share /= sum
+	for _, n := range counts {
+		m.shares = append(m.shares, float64(n)/sum)
 	}
-	l.mix, l.mixAt = m, l.askedFor
-	return m
+	if len(counts) > 0 {
+		m.orders = inTurn(counts)
+	}
 }
 
-// stranded is how much of the cards of a node is expected to be of no use, in thousandths.
-func (m *mix) stranded(n *cluster.Node) float64 {
-	free := float64(freeCards(n))
+// inTurn deals the asks evenly, each as often as it is asked for: next is always the one that
+// is farthest behind its share. Dealt and not drawn, so that a plan can be repeated.
+func inTurn(counts []int64) [][]uint8 {
+	sum := int64(0)
+	for _, n := range counts {
+		sum += n
+	}
+	behind := make([]int64, len(counts))
+	out := make([][]uint8, fills)
+	for f := range out {
+		for range fillAsks {
+			next := 0
+			for i := range behind {
+				if behind[i] += counts[i]; behind[i] > behind[next] {
+					next = i
+				}
+			}
+			behind[next] -= sum
+			out[f] = append(out[f], uint8(next))
+		}
+	}
+	return out
+}
+
+// stranding is what of the cards of a node is expected to be of no use, in thousandths.
+type stranding struct {
+	left  int64 // sum of all fills
+	alone float64
+}
+
+// stranded is that of the room.
+func (m *mix) stranded() (s stranding) {
+	free := m.room.Free()
 	if free == 0 {
+		return s
+	}
+	for i := range m.asks {
+		s.alone += m.shares[i] * max(0, float64(free)-m.room.Alone(i))
+	}
+	for _, o := range m.orders {
+		s.left += m.room.Fill(o)
+	}
+	return s
+}
+
+// price is what so many ranks on a node of a kind strand: thousandths of a card, those lost to
+// everybody counted fillWeight times.
+func (m *mix) price(d *cluster.Need, k *kind, ranks int) int64 {
+	if len(m.asks) == 0 || len(k.node.Cards) == 0 {
 		return 0
 	}
-	sum := 0.0
-	for i := range m.parts {
-		d := m.parts[i].need
-		used := 0.0
-		if k := packed(d, n); k > 0 && d.InPartition(n) && d.HasFeatures(n) {
-			used = float64(k) * milli * float64(d.Cards)
-			if d.NodeCards > 0 {
-				used = milli * float64(d.NodeCards)
-			}
-			if d.Share && len(n.Cards) > 0 && n.Cards[0].VRAMBytes > 0 {
-				used *= float64(d.VRAM) / float64(n.Cards[0].VRAMBytes)
-			}
-		}
-		sum += m.parts[i].share * max(0, free-used)
+	m.room.Of(k.node, m.asks)
+	if k.strandedBy != m {
+		k.strandedBy, k.strands = m, m.stranded()
 	}
-	return sum
-}
-
-// packed is how many gangs of one rank of an ask a node holds: unlike the ranks of one gang
-// they share cards with each other.
-func packed(d *cluster.Need, n *cluster.Node) int {
-	if !d.Share || d.Cards != 1 || d.VRAM <= 0 {
-		return d.Ranks(n)
-	}
-	k := int64(n.FreeCPUs() / d.CPUs)
-	if d.Memory > 0 {
-		k = min(k, n.FreeMemory()/d.Memory)
-	}
-	var fit int64
-	for i := range n.Cards {
-		if d.MatchesCard(&n.Cards[i]) {
-			fit += n.FreeVRAM(i) / d.VRAM
-		}
-	}
-	return int(max(0, min(k, fit)))
-}
-
-// freeCards is what is free on the cards of a node, in thousandths of a card.
-func freeCards(n *cluster.Node) int64 {
-	var sum int64
-	for i := range n.Cards {
-		if total := n.Cards[i].VRAMBytes; total > 0 {
-			sum += n.FreeVRAM(i) * milli / total
-		} else if _, alone := n.Holders(i); !alone && n.Cards[i].State != api.CardQuarantined {
-			sum += milli
-		}
-	}
-	return sum
-}
-
-// price is what so many ranks on a node strand, in thousandths of a card.
-func (m *mix) price(d *cluster.Need, n *cluster.Node, ranks int) int64 {
-	if len(m.parts) == 0 || len(n.Cards) == 0 {
-		return 0
-	}
-	after := n.Restore(cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochStart}, d.Pick(n, ranks), never))
-	p := m.stranded(after) - m.stranded(n)
-	if len(n.Grants) == 0 {
+	m.room.Put(k.node, d, ranks)
+	after := m.stranded()
+	p := after.alone - k.strands.alone
+	if len(k.node.Grants) == 0 {
 		p += openPrice
 	}
-	return int64(p)
+	return int64(p) + fillWeight*(after.left-k.strands.left)/fills
 }

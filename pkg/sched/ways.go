@@ -79,8 +79,8 @@ func (pl *planner) waysCost(d *cluster.Need, l *level, members []member, avoid [
 		if !d.Prefers(n) {
 			cost.unasked++
 		}
-		cost.price += pl.mix.price(d, n, m.ranks)
-		if len(pl.mix.parts) > 0 && len(n.Grants) == 0 {
+		cost.price += pl.mix.price(d, l.kind(m.at), m.ranks)
+		if len(pl.mix.asks) > 0 && len(n.Grants) == 0 {
 			cost.price += scarcity(l.members(l.kind(m.at)).count)
 		}
 	}

@@ -176,6 +176,42 @@ func TestJointClaims(t *testing.T) {
 	})
 }
 
+// TestJointConstraintsAroundReservations: what is reserved for others is as if it were not
+// there, until it is over.
+func TestJointConstraintsAroundReservations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		c.TimeLimit = time.Hour
+		var reserved []string
+		var rest []*cluster.Node
+		for _, n := range nodes {
+			if rapid.IntRange(0, 2).Draw(t, "reserved") == 0 {
+				reserved = append(reserved, n.Name)
+			} else {
+				rest = append(rest, n)
+			}
+		}
+		v := &View{Nodes: nodes, Queue: queueOf(c), Windows: []Window{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		plan := Make(epoch0, v, &Policy{Claims: 1})
+		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
+			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
+		}
+		for _, s := range plan.Starts {
+			checkPlaces(t, c, s.Slots, rest)
+			return
+		}
+		if want := bruteForce(c, nodes); (len(plan.Claims) == 1) != want {
+			t.Fatalf("%d claims, brute force after the reservation %t", len(plan.Claims), want)
+		}
+		for _, k := range plan.Claims {
+			checkPlaces(t, c, k.Slots, nodes)
+			if !k.At.Equal(epoch0.Add(19 * time.Minute)) {
+				t.Fatalf("claimed for %v", k.At)
+			}
+		}
+	})
+}
+
 // earliestOf tries the ends that are known one after the other; zero: none makes room.
 func earliestOf(c *Candidate, nodes []*cluster.Node) time.Time {
 	for minute := range 10 {

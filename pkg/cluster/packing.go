@@ -1,0 +1,242 @@
+package cluster
+
+// Packing is what is left of a node while asks are packed on it in thought: sums alone, as
+// in [Room], but here the asks come one after the other, nothing is named and no grant is
+// made. The memory is used again. The zero value is of no node.
+//
+// Of a node it takes what is free, and of the asks which of its cards each may have. Both
+// are read once: one question packs some hundreds of asks.
+type Packing struct {
+	asks  []Packed
+	may   []bool // by ask and card; an ask that must not go to the node has none
+	now   packing
+	then  packing // of Fill
+	never []bool  // by ask: it does not fit any more; of Fill
+}
+
+// Packed is an ask to be packed, and how many of its ranks come to a node at most.
+type Packed struct {
+	*Need
+	Most int
+}
+
+// packing is what packing uses up.
+type packing struct {
+	cpus   int
+	memory int64
+	cards  []packedCard
+}
+
+type packedCard struct {
+	free, total int64 // VRAM; total 0: no figure is known
+	held        bool  // somebody has a share of it
+	open        bool  // it is sound, and nobody has it alone
+	mine        bool  // the gang being packed has it
+}
+
+// milli is one card in the figures of a packing.
+const milli = 1000
+
+func (c *packedCard) milli() int64 {
+	switch {
+	case !c.open:
+		return 0
+	case c.total == 0:
+		return milli
+	}
+	return c.free * milli / c.total
+}
+
+// Of makes it the room of n for these asks.
+func (p *Packing) Of(n *Node, asks []Packed) {
+	u := n.use()
+	p.asks, p.may = asks, p.may[:0]
+	p.now = packing{cpus: n.CPUs - u.cpus, memory: n.MemoryBytes - u.memory, cards: p.now.cards[:0]}
+	if u.exclusive > 0 {
+		p.now.cpus = 0 // one gang has the node
+	}
+	for i := range n.Cards {
+		p.now.cards = append(p.now.cards, packedCard{free: n.freeVRAM(u, i), total: n.Cards[i].VRAMBytes,
+			held: u.cards[i].holders > 0, open: n.Cards[i].State != stateQuarantined && u.cards[i].exclusive == 0})
+	}
+	for i := range asks {
+		goes := asks[i].InPartition(n) && asks[i].HasFeatures(n)
+		for j := range n.Cards {
+			p.may = append(p.may, goes && asks[i].MatchesCard(&n.Cards[j]))
+		}
+	}
+}
+
+// Put takes off what so many ranks of d would take of n, of which the packing is; they fit.
+func (p *Packing) Put(n *Node, d *Need, ranks int) {
+	p.now.cpus -= ranks * d.CPUs
+	p.now.memory -= int64(ranks)*d.Memory + d.NodeMemory
+	if want := d.CardsFor(ranks); want > 0 {
+		for _, i := range d.pickCards(n, want) {
+			p.now.cards[i].take(d)
+		}
+	}
+	if d.Exclusive {
+		p.now.cpus = 0
+	}
+}
+
+func (c *packedCard) take(d *Need) {
+	if c.held = true; d.Share {
+		c.free -= d.VRAM
+	} else {
+		c.free, c.open = 0, false
+	}
+}
+
+// Free is what is free on the cards, in thousandths of a card.
+func (p *Packing) Free() int64 { return p.now.free() }
+
+func (r *packing) free() int64 {
+	var sum int64
+	for i := range r.cards {
+		sum += r.cards[i].milli()
+	}
+	return sum
+}
+
+// Alone is how much of the cards asks like the one at index i can use with nobody else
+// beside them, in thousandths of a card.
+func (p *Packing) Alone(i int) float64 {
+	d := p.asks[i].Need
+	k := p.ranksAlone(d, p.mayOf(i))
+	if k <= 0 {
+		return 0
+	}
+	used := float64(k) * milli * float64(d.Cards)
+	if d.NodeCards > 0 {
+		used = milli * float64(d.NodeCards)
+	}
+	if total := p.now.cards[0].total; d.Share && total > 0 {
+		used *= float64(d.VRAM) / float64(total)
+	}
+	return used
+}
+
+// ranksAlone counts, of an ask for a share of one card, also those that share a card with
+// each other: they are of different gangs.
+func (p *Packing) ranksAlone(d *Need, may []bool) int {
+	if !d.Share || d.Cards != 1 {
+		k, _ := p.now.ranks(d, may, maxAlone)
+		return k
+	}
+	k := p.now.ranksBeside(d, maxAlone)
+	var fit int64
+	for i := range p.now.cards {
+		if may[i] {
+			fit += p.now.cards[i].free / d.VRAM
+		}
+	}
+	return int(min(int64(k), fit))
+}
+
+// maxAlone is more ranks than any node has room for.
+const maxAlone = 1 << 20
+
+func (p *Packing) mayOf(i int) []bool {
+	n := len(p.now.cards)
+	return p.may[i*n : (i+1)*n]
+}
+
+// ranksBeside is how many ranks find CPUs and memory.
+func (r *packing) ranksBeside(d *Need, most int) int {
+	k := min(most, r.cpus/d.CPUs)
+	if k <= 0 || d.Memory == 0 && d.NodeMemory == 0 {
+		return k
+	}
+	free := r.memory - d.NodeMemory
+	if free < 0 {
+		return 0
+	}
+	if d.Memory > 0 {
+		k = int(min(int64(k), free/d.Memory))
+	}
+	return k
+}
+
+// ranks is how many ranks fit, and how many cards they take.
+func (r *packing) ranks(d *Need, may []bool, most int) (ranks, cards int) {
+	k := r.ranksBeside(d, most)
+	if k <= 0 {
+		return 0, 0
+	}
+	fit := 0
+	for i := range r.cards {
+		if may[i] && r.cards[i].fits(d) {
+			fit++
+		}
+	}
+	if d.Cards == 0 {
+		if fit < d.NodeCards {
+			return 0, 0
+		}
+		return k, d.NodeCards
+	}
+	k = min(k, fit/d.Cards)
+	return k, k * d.Cards
+}
+
+// fits is [Need.cardFits] but for the model.
+func (c *packedCard) fits(d *Need) bool {
+	return c.open && (d.Share || !c.held) && d.VRAM <= c.free && (c.free > 0 || c.total == 0)
+}
+
+// Fill packs asks in the order of their indexes, each where it fits, and says what is free
+// on the cards then, in thousandths of a card.
+func (p *Packing) Fill(order []uint8) int64 {
+	cards := append(p.then.cards[:0], p.now.cards...)
+	p.then = p.now
+	p.then.cards = cards
+	p.never = append(p.never[:0], make([]bool, len(p.asks))...)
+	left := len(p.asks)
+	for _, i := range order {
+		if p.never[i] {
+			continue
+		}
+		// What does not fit now never will: room only shrinks.
+		if !p.then.add(p.asks[i], p.mayOf(int(i))) {
+			p.never[i] = true
+			if left--; left == 0 {
+				break
+			}
+		}
+	}
+	return p.then.free()
+}
+
+// add packs as much of one gang as fits.
+func (r *packing) add(a Packed, may []bool) bool {
+	ranks, cards := r.ranks(a.Need, may, a.Most)
+	if ranks <= 0 {
+		return false
+	}
+	r.cpus -= ranks * a.CPUs
+	r.memory -= int64(ranks)*a.Memory + a.NodeMemory
+	for range cards {
+		best := -1
+		for i := range r.cards {
+			if c := &r.cards[i]; may[i] && !c.mine && c.fits(a.Need) && (best < 0 || c.before(&r.cards[best])) {
+				best = i
+			}
+		}
+		r.cards[best].take(a.Need)
+		r.cards[best].mine = cards > 1
+	}
+	for i := range r.cards {
+		r.cards[i].mine = false
+	}
+	return true
+}
+
+// before is the order in which [Need.Pick] takes cards, as far as sums tell them apart.
+func (c *packedCard) before(o *packedCard) bool {
+	if c.held != o.held {
+		return c.held
+	}
+	return c.free < o.free || c.free == o.free && c.total < o.total
+}
