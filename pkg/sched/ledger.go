@@ -35,8 +35,8 @@ type Ledger struct {
 	// round limits, so that of thousands that wait few are different.
 	expected   map[expecting]time.Duration
 	expectedAt int
-	// mixed is the chances by limitBin, of the same version.
-	mixed   map[int]*chances
+	// mixed is the chances of the same version.
+	mixed   map[mixing]*chances
 	mixedAt int
 
 	asks     map[string]*askCount // by shape
@@ -112,7 +112,7 @@ func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 	q := expecting{limit, ran}
 	d, known := l.expected[q]
 	if !known {
-		d = l.chances(limit).index(limit, ran)
+		d = l.chances(limit, false).index(limit, ran)
 		l.expected[q] = d
 	}
 	return d
@@ -123,21 +123,27 @@ func (l *Ledger) Mean(limit, ran time.Duration) time.Duration {
 	if l == nil {
 		return prior.mean(limit, ran)
 	}
-	return l.chances(limit).mean(limit, ran)
+	return l.chances(limit, true).mean(limit, ran)
+}
+
+// mixing is a question to [Ledger.chances]: of a limitBin, and how to mix.
+type mixing struct {
+	limit  int
+	steady bool
 }
 
 // chances are those of gangs with such a limit: what was seen of them, mixed with what is
 // seen of all others, and that with the prior, while it is little.
-func (l *Ledger) chances(limit time.Duration) *chances {
+func (l *Ledger) chances(limit time.Duration, steady bool) *chances {
 	if l.mixedAt != l.version || l.mixed == nil {
-		l.mixed, l.mixedAt = map[int]*chances{}, l.version
+		l.mixed, l.mixedAt = map[mixing]*chances{}, l.version
 	}
-	b := limitBin(limit)
+	b := mixing{limitBin(limit), steady}
 	c := l.mixed[b]
 	if c == nil {
-		own := l.all.chances(&prior)
-		if s := l.byLimit[b]; s != nil {
-			own = s.chances(&own)
+		own := l.all.chances(&prior, steady)
+		if s := l.byLimit[b.limit]; s != nil {
+			own = s.chances(&own, steady)
 		}
 		c = &own
 		l.mixed[b] = c

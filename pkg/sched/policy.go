@@ -67,8 +67,10 @@ type Policy struct {
 	Bucket float64
 	// GuardAfter is how long a gang waits before it goes to the front of its tier; 0:
 	// never. With [PreemptService] it is at least as long as the cluster would need for all
-	// that waits, and at most 50 times GuardAfter. GuardShare is the part of all cards that may wait and run so at a time: 0.1
-	// when zero. Without a bound an overloaded queue turns into first come, first served.
+	// that waits, longer by the square of how much larger a gang is than the part, and at most
+	// 50 times GuardAfter. GuardShare is the part of all cards that may wait and run so at a
+	// time: 0.1 when zero. Without a bound an overloaded queue turns into first come, first
+	// served.
 	GuardAfter time.Duration
 	GuardShare float64
 	// HalfLife is how fast used GPU time is forgotten; 0: 7 days.

@@ -67,15 +67,19 @@ var prior = func() (c chances) {
 const priorWeight = 10
 
 // chances mixes what was seen with a few gangs that do as was believed before: of these, as
-// many are in a bin as come to it. By its limit a gang has ended.
-func (s *spans) chances(before *chances) (c chances) {
+// many are in a bin as come to it. Steady, there are as many in each bin: where gangs are sent
+// back few are seen far along, and one end more or less must not move all that wait. By its
+// limit a gang has ended.
+func (s *spans) chances(before *chances, steady bool) (c chances) {
 	believed := float64(priorWeight)
 	for i := spanBins - 1; i > 0; i-- {
 		c[i] = before[i]
 		if n := s.seen[i] + believed; n > 0 {
 			c[i] = (s.ends[i] + believed*before[i]) / n
 		}
-		believed *= 1 - before[i]
+		if !steady {
+			believed *= 1 - before[i]
+		}
 	}
 	c[0] = 1
 	return c
