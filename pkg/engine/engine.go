@@ -113,11 +113,12 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
-		world: gang.Restore(now, opt.Settings, saved),
 		inbox: make(chan request, inboxSize),
 		done:  make(chan struct{}),
 		swept: make(chan int64, inboxSize),
 	}
+	e.assignPartitions(saved.Nodes)
+	e.world = gang.Restore(now, opt.Settings, saved)
 	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)

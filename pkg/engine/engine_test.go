@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -602,5 +603,36 @@ func TestReasonOfTheEnd(t *testing.T) {
 		if got := endReason(c.state, c.cause); got != c.want {
 			t.Errorf("%s by %s: %s, want %s", c.state, c.cause, got, c.want)
 		}
+	}
+}
+
+// A partition that is new in the configuration has its nodes at once: a job for it is taken
+// before they have come back. One that is gone has none.
+func TestPartitionsOfARestart(t *testing.T) {
+	st := memstore.New()
+	r := newRig(t, st)
+	r.node("n1", 4)
+	r.node("n2", 4)
+	if err := r.end(); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	r = newRigWith(t, st, func(o *Options) {
+		o.Policy.Partitions = []api.Partition{{Name: "all", Default: true}, {Name: "night", Nodes: []string{"n2"}}}
+	})
+	s := spec(1)
+	s.Partition = "night"
+	if id := r.submit("k", s); id == 0 {
+		t.Error("no job")
+	}
+	for name, want := range map[string][]string{"n1": {"all"}, "n2": {"all", "night"}} {
+		if got := r.world.Node(name).Res.Partitions; !slices.Equal(got, want) {
+			t.Errorf("%s is in %v, want %v", name, got, want)
+		}
+	}
+	s = spec(1)
+	s.Partition, s.Size = "night", 5
+	_, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "big", Spec: s}, me)
+	if api.CodeOf(err) != api.CodeUnsatisfiable {
+		t.Errorf("more than it has: %v", err)
 	}
 }

@@ -46,6 +46,18 @@ func (e *Engine) partitionsOf(node string) []string {
 	return out
 }
 
+// assignPartitions puts nodes that were stored into the partitions that the site has now: what
+// it has configured anew counts before its nodes have said hello again.
+func (e *Engine) assignPartitions(saved []*gang.Node) {
+	for _, n := range saved {
+		if n.Res != nil {
+			res := *n.Res
+			res.Partitions = e.partitionsOf(n.Name)
+			n.Res = &res
+		}
+	}
+}
+
 // NodeReport queues what changed on a node. It blocks only while the inbox is full, which
 // holds the node's session back and nobody else's.
 func (e *Engine) NodeReport(node string, a *api.Actual) {

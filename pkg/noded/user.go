@@ -125,7 +125,3 @@ func userFault(format string, args ...any) *api.Refusal {
 func nodeFault(format string, args ...any) *api.Refusal {
 	return &api.Refusal{Text: fmt.Sprintf(format, args...)}
 }
-
-func jobFault(format string, args ...any) *api.Refusal {
-	return &api.Refusal{Job: true, Text: fmt.Sprintf(format, args...)}
-}

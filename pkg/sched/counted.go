@@ -119,31 +119,46 @@ type counted struct {
 // newCounted takes what look found; node gives the node of an index.
 func newCounted(d *cluster.Need, spots []spot, node func(at int) *cluster.Node) *counted {
 	c := &counted{layout: layoutOf(d), need: d, spots: spots}
-	least := 1
-	if c.perNode > 0 {
-		if least = c.size % c.perNode; least == 0 {
-			least = c.perNode
-		}
-	}
-	at := map[[2]int]int{}
+	by := marked{}
 	for i := range spots {
-		s := &spots[i]
-		marks := d.Marks(node(s.at))
+		marks := d.Marks(node(spots[i].at))
 		c.marks = append(c.marks, marks)
-		if s.ranks < least {
-			continue
-		}
-		key := [2]int{int(marks), s.ranks}
-		j, known := at[key]
-		if !known {
-			j = len(c.pools)
-			at[key] = j
-			c.pools = append(c.pools, alike{marks: marks, ranks: s.ranks})
-		}
-		c.pools[j].nodes += s.count()
+		by.add(marks, spots[i].ranks, spots[i].count())
 	}
-	slices.SortFunc(c.pools, func(a, b alike) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.marks, b.marks)) })
+	c.pools = by.pools(c.layout)
 	return c
+}
+
+// marked is a tally of nodes by what they count for and how many ranks they hold.
+type marked map[alike]int
+
+func (by marked) add(marks uint, ranks, n int) {
+	if ranks > 0 {
+		by[alike{marks: marks, ranks: ranks}] += n
+	}
+}
+
+// pools lists those that a member of the gang can be on, most room first.
+func (by marked) pools(l layout) []alike {
+	least := 1
+	if l.perNode > 0 {
+		if least = l.size % l.perNode; least == 0 {
+			least = l.perNode
+		}
+	}
+	var out []alike
+	for k, n := range by {
+		if k.nodes = n; n > 0 && k.ranks >= least {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b alike) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.marks, b.marks)) })
+	return out
+}
+
+// holds reports whether the gang fits on the nodes counted.
+func (by marked) holds(d *cluster.Need, l layout) bool {
+	return (&counted{layout: l, need: d, pools: by.pools(l)}).members() > 0
 }
 
 // members is the least number of members that the gang can have, 0 when it does not fit.

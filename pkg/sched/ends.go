@@ -112,11 +112,19 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 	if len(avoid) > 0 {
 		before = time.Time{} // it is not known yet whether the others would do at all
 	}
-	if d.Packed() {
+	if d.Parts != nil {
 		return pl.earliestMixed(d, avoid, before)
 	}
 	top, rs := pl.top(), &pl.mem.rooms
-	t := pl.tallyOf(pl.look(sh, top, avoid))
+	spots := pl.look(sh, top, avoid)
+	t := pl.tallyOf(spots)
+	var by marked
+	if d.Counts != nil {
+		by = marked{}
+		for i := range spots {
+			by.add(d.Marks(top.node(spots[i].at)), spots[i].ranks, spots[i].count())
+		}
+	}
 	rs.begin(top.size)
 	ends := pl.byEnd()
 	for e, more := ends.next(); more; {
@@ -140,9 +148,13 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 					t.addAll(was, -1)
 				}
 				t.add(is)
+				if by != nil {
+					by.add(d.Marks(n), was, -1)
+					by.add(d.Marks(n), is, 1)
+				}
 			}
 		}
-		if m := l.members(t); m > 0 {
+		if m := l.members(t); m > 0 && (by == nil || by.holds(d, l)) {
 			return pl.settle(sh, avoid, m), at
 		}
 	}
@@ -223,8 +235,16 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 		}
 		return nodes[at]
 	}
+	wasteOf := func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }
+	var members []member
+	if d.Counts == nil {
+		members = l.choose(spots, pl.tallyOf(spots), m, wasteOf)
+	} else {
+		c := newCounted(d, spots, node)
+		members = c.choose(c.members(), wasteOf)
+	}
 	var slots []cluster.Slot
-	for _, m := range l.choose(spots, pl.tallyOf(spots), m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
+	for _, m := range members {
 		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
 	}
 	return slots

@@ -48,8 +48,22 @@ func newLevel(ks *kinds, nodes []*cluster.Node) *level {
 	for range (len(nodes) + pageSize - 1) / pageSize {
 		l.nodes = append(l.nodes, &nodePage{owner: l.id})
 	}
+	of := make(map[*kind][]int32)
 	for at, n := range nodes {
-		l.set(at, n)
+		if n.Ready {
+			n = n.Counted()
+		}
+		p, k := l.nodePage(at), ks.of(n)
+		p.nodes[at&(pageSize-1)], p.kinds[at&(pageSize-1)] = n, k
+		if k != nil {
+			if of[k] == nil {
+				l.live = append(l.live, k)
+			}
+			of[k] = append(of[k], int32(at))
+		}
+	}
+	for _, k := range l.live {
+		*l.list(k) = listOf(of[k])
 	}
 	return l
 }

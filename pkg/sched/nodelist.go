@@ -20,7 +20,7 @@ func listOf(nodes []int32) nodeList {
 	if len(nodes) == 0 {
 		return nodeList{}
 	}
-	return nodeList{len(nodes), [][]int32{nodes}}
+	return nodeList{len(nodes), slices.Collect(slices.Chunk(nodes, runNodes))}
 }
 
 // first is the first of a list that is not empty.

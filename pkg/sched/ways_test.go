@@ -176,6 +176,42 @@ func TestJointClaims(t *testing.T) {
 	})
 }
 
+// TestJointConstraintsAroundReservations: what is reserved for others is as if it were not
+// there, until it is over.
+func TestJointConstraintsAroundReservations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		c.TimeLimit = time.Hour
+		var reserved []string
+		var rest []*cluster.Node
+		for _, n := range nodes {
+			if rapid.IntRange(0, 2).Draw(t, "reserved") == 0 {
+				reserved = append(reserved, n.Name)
+			} else {
+				rest = append(rest, n)
+			}
+		}
+		v := &View{Nodes: nodes, Queue: queueOf(c), Windows: []Window{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		plan := Make(epoch0, v, &Policy{Claims: 1})
+		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
+			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
+		}
+		for _, s := range plan.Starts {
+			checkPlaces(t, c, s.Slots, rest)
+			return
+		}
+		if want := bruteForce(c, nodes); (len(plan.Claims) == 1) != want {
+			t.Fatalf("%d claims, brute force after the reservation %t", len(plan.Claims), want)
+		}
+		for _, k := range plan.Claims {
+			checkPlaces(t, c, k.Slots, nodes)
+			if !k.At.Equal(epoch0.Add(19 * time.Minute)) {
+				t.Fatalf("claimed for %v", k.At)
+			}
+		}
+	})
+}
+
 // earliestOf tries the ends that are known one after the other; zero: none makes room.
 func earliestOf(c *Candidate, nodes []*cluster.Node) time.Time {
 	for minute := range 10 {
@@ -263,4 +299,36 @@ func runningOn(nodes []*cluster.Node) (out []*Running) {
 		}
 	}
 	return out
+}
+
+// TestRolesShareTheirAlternative: roles that say the same alternatives have the same one, and
+// such as say others have their own.
+func TestRolesShareTheirAlternative(t *testing.T) {
+	node := func(name string, cpus int, features ...string) *cluster.Node {
+		return (&cluster.Node{Name: name, Ready: true, CPUs: cpus, Partitions: []string{"gpu"}, Features: features}).Counted()
+	}
+	nodes := []*cluster.Node{node("n1", 1, "ib"), node("n2", 1, "big"), node("n3", 1, "big", "fast"), node("n4", 1, "none")}
+	for _, tt := range []struct{ a, b, prefer, on string }{
+		{"[ib|big]", "[ib|big]", "", "n2 n3"},
+		{"[ib|none]", "[ib|none]", "", ""},
+		{"[ib|none]", "[none|ib]", "", "n1 n4"},
+		{"[ib|big]", "big*1", "", "n1 n2"},
+		{"", "", "[ib|big]", "n2 n3"},
+		{"", "", "[ib|none]", "n1 n4"}, // no two with the same, so those with either come first
+		{"none", "", "[ib|big]", "n4 n1"},
+	} {
+		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
+			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})})}, &Policy{Claims: 1})
+		on := ""
+		for _, start := range plan.Starts {
+			on = start.Slots[0].Node + " " + start.Slots[1].Node
+		}
+		if on != tt.on {
+			t.Errorf("%q and %q, rather %q: on %q, want %q", tt.a, tt.b, tt.prefer, on, tt.on)
+		}
+		if never := Unsatisfiable(nodes, &Policy{}, cluster.AskOf(s, []string{"gpu"})) != nil; never != (tt.on == "") {
+			t.Errorf("%q and %q: can never start: %t", tt.a, tt.b, never)
+		}
+	}
 }

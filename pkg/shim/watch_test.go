@@ -60,11 +60,18 @@ func TestStacksBeforeTheStop(t *testing.T) {
 	for kind, base := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			s := specIn(t, kind, base, 2)
-			c := startShim(t, s, "#!/bin/bash\ntrap 'echo stopped; kill $!; exit 3' TERM\nsleep 600 &\necho up\n[ $GANG_RANK = 1 ] && kill -STOP $$\nwait\n")
+			c := startShim(t, s, `#!/bin/bash
+trap 'echo stopped; kill $!; exit 3' TERM
+[ $GANG_RANK = 0 ] || (until grep -q '^State:.T' /proc/$$/status; do sleep 0.02; done; echo halted) &
+sleep 600 &
+echo up
+[ $GANG_RANK = 1 ] && kill -STOP $$
+wait
+`)
 			_ = c.Send(Command{Go: &Go{}})
 			until(t, c, api.PhaseRunning)
 			untilFile(t, s.Ranks[0].Output, "up")
-			untilFile(t, s.Ranks[1].Output, "up")
+			untilFile(t, s.Ranks[1].Output, "halted")
 			stop := &api.Stop{Cause: api.CauseStalled, Signal: "TERM", Grace: 20 * time.Second, Dump: 10 * time.Second}
 			_ = c.Send(Command{Stop: stop})
 			_ = c.Send(Command{Stop: stop})

@@ -14,8 +14,8 @@
 // [Fault] with another [Kind]. A fault happens at a time, or at a [Point]:
 //
 //	sim.Fault{At: 3 * time.Second, Do: sim.CrashNoded, Node: "n2", For: time.Second}
-//	sim.Fault{When: sim.BeforeCommit(12), Do: sim.CrashGangd, For: time.Second}
-//	sim.Fault{When: sim.AfterSend(7), Do: sim.CrashSender, For: time.Second}
+//	sim.Fault{When: sim.Point{On: sim.AtCommit, N: 12}, Do: sim.CrashGangd, For: time.Second}
+//	sim.Fault{When: sim.Point{On: sim.AtSend, N: 7, After: true}, Do: sim.CrashSender, For: time.Second}
 //	sim.Fault{When: sim.OnEvent(api.EventDrainStarted, 0, 1), At: time.Second, Do: sim.Cancel, Job: 0}
 //
 // With a point, At is the delay after it, and a crash without delay happens exactly there:

@@ -191,18 +191,6 @@ const (
 	AtEvent  Site = "event"  // committed
 )
 
-// BeforeCommit is the moment before the n-th commit, AfterCommit the one directly after.
-func BeforeCommit(n int) Point { return Point{On: AtCommit, N: n} }
-
-// AfterCommit is described at BeforeCommit.
-func AfterCommit(n int) Point { return Point{On: AtCommit, N: n, After: true} }
-
-// BeforeSend is the moment before the n-th sending, AfterSend the one directly after.
-func BeforeSend(n int) Point { return Point{On: AtSend, N: n} }
-
-// AfterSend is described at BeforeSend.
-func AfterSend(n int) Point { return Point{On: AtSend, N: n, After: true} }
-
 // OnEvent is the commit of the n-th event of a type of a job (index of Scenario.Jobs).
 func OnEvent(t api.EventType, job, n int) Point {
 	return Point{On: AtEvent, Event: t, Job: job, N: n}
