@@ -58,7 +58,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	if ranks {
 		out.Ranks = showRanks(j)
 	}
-	out.Steps = liveSteps(j)
+	out.Steps = e.liveSteps(j)
 	e.said.show(j, &out)
 	return out
 }
@@ -66,7 +66,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 // line is the part of a job that the usual table shows.
 func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 	*out = api.Job{
-		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: e.world.RunsIn(j), State: gang.JobState(j),
+		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: e.runsIn(j), State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
 		TimeLimitSeconds: int64(gang.RunTime(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
 		Reason: "None",

@@ -122,7 +122,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 // allocation is what a client has to know of a job whose gate is open.
 func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
-	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: e.world.RunsIn(j),
+	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: e.runsIn(j),
 		StartTime: j.Start, WorkDir: j.Spec.WorkDir, SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace}
 	if limit := gang.RunTime(j); limit > 0 && !j.Start.IsZero() {
 		a.EndTime = j.Start.Add(limit)
@@ -208,7 +208,7 @@ func (e *Engine) AttachStep(j *gang.Job, step int) (*api.StepAttachReply, error)
 	if err != nil {
 		return nil, err
 	}
-	return &api.StepAttachReply{SchemaVersion: api.SchemaVersion, Step: gang.ShowStep(j, s, time.Time{}),
+	return &api.StepAttachReply{SchemaVersion: api.SchemaVersion, Step: e.showStep(j, s),
 		Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret}, nil
 }
 
@@ -247,19 +247,29 @@ func (e *Engine) Steps(ctx context.Context, j *gang.Job) ([]api.Step, error) {
 }
 
 // liveSteps are the steps that run.
-func liveSteps(j *gang.Job) []api.Step {
+func (e *Engine) liveSteps(j *gang.Job) []api.Step {
 	var out []api.Step
 	for i := range j.Steps {
-		out = append(out, gang.ShowStep(j, &j.Steps[i], time.Time{}))
+		out = append(out, e.showStep(j, &j.Steps[i]))
 	}
 	return out
 }
+
+// showStep is a step that runs, in the partition that its job runs in.
+func (e *Engine) showStep(j *gang.Job, s *gang.Step) api.Step {
+	out := gang.ShowStep(j, s, time.Time{})
+	out.Partition = e.runsIn(j)
+	return out
+}
+
+// runsIn goes by the published view: callers are not the goroutine that steps.
+func (e *Engine) runsIn(j *gang.Job) string { return gang.RunsIn(j, e.view.node) }
 
 // attemptSteps are the steps of an attempt: its script, its allocation, those that ended and
 // those that run.
 func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, ended []api.Step) []api.Step {
 	current := r.Epoch == j.Epoch
-	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: e.world.RunsIn(j), StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
+	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: e.runsIn(j), StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
 	var out []api.Step
 	if j.Spec.Launch == api.LaunchBatch && len(a.Nodes) > 0 {
 		batch := frame
@@ -279,7 +289,7 @@ func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, end
 		}
 	}
 	if current && j.Verdict == nil {
-		out = append(out, liveSteps(j)...)
+		out = append(out, e.liveSteps(j)...)
 	}
 	slices.SortStableFunc(out, func(a, b api.Step) int { return cmp.Compare(stepOrder(a.StepID), stepOrder(b.StepID)) })
 	return out

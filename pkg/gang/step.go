@@ -202,7 +202,9 @@ func (w *World) endSteps(e *entry) {
 			kept = append(kept, j.Steps[i])
 			continue
 		}
-		w.steps = append(w.steps, ShowStep(j, &j.Steps[i], w.now.Wall))
+		s := ShowStep(j, &j.Steps[i], w.now.Wall)
+		s.Partition = w.RunsIn(j)
+		w.steps = append(w.steps, s)
 	}
 	j.Steps = kept
 }

@@ -252,6 +252,9 @@ func setTime(a *ask, v string) error {
 	return err
 }
 
+// insteadOfPMI is what works: mpirun of Open MPI, MPICH and Intel MPI starts its daemons by srun.
+const insteadOfPMI = "there is no PMI server; start MPI programs with their own mpirun inside the allocation, which uses srun"
+
 func setMPI(a *ask, v string) error {
 	switch v {
 	case "none", "openmpi":
@@ -260,7 +263,7 @@ func setMPI(a *ask, v string) error {
 		a.helpTopic = "mpi"
 		return nil
 	}
-	return fmt.Errorf("%s is not offered: start MPI programs with their own mpirun inside the allocation (it uses srun), or use --mpi=none", v)
+	return fmt.Errorf("%s is not offered: %s, or use --mpi=none", v, insteadOfPMI)
 }
 
 func setPorts(a *ask, v string) error {

@@ -122,13 +122,18 @@ func (r *run) badValue(err error) error {
 		return err
 	}
 	usage := &program.UsageError{Err: bad}
-	if r.name != "srun" || bad.where != "--"+bad.option {
-		return usage
-	}
 	words := func(status int, format string, args ...any) error {
 		return &program.ExitError{Status: status, Err: fmt.Errorf(format, args...)}
 	}
+	if r.name == "srun" && bad.option == "mpi" {
+		return words(1, "error: Invalid MPI type '%s', --mpi=list for acceptable types (%s)", bad.value, insteadOfPMI)
+	}
+	if r.name != "srun" || bad.where != "--"+bad.option {
+		return usage
+	}
 	switch bad.option {
+	case "resv-ports":
+		return words(1, "error: Invalid numeric value \"%s\" for --resv-port.", bad.value) // sic
 	case "ntasks", "cpus-per-task", "ntasks-per-node", "wait":
 		return words(1, "error: Invalid numeric value \"%s\" for --%s.", bad.value, bad.option)
 	case "time", "mem", "mem-per-cpu":

@@ -148,5 +148,5 @@ var asked = []Option{
 	{Long: "usage", Kind: noValue, List: exact, Group: groupInfo, Help: "one line", set: func(a *ask, _ string) error { a.usage = true; return nil }},
 	{Long: "version", Short: 'V', Kind: noValue, List: exact, Group: groupInfo, Help: "version", set: func(a *ask, _ string) error { a.version = true; return nil }},
 	{Long: "mpi", Kind: value, Arg: "none|list", List: partial, Group: groupStep, Env: []string{"SLURM_MPI_TYPE"}, Help: "none; MPI programs are started by mpirun, which uses srun",
-		Note: "none (and openmpi, which means the same) only: there is no PMI server; pmi2 and pmix are refused by name", set: setMPI},
+		Note: "none (and openmpi, which means the same) only: there is no PMI server; pmi2 and pmix are refused; mpirun in the allocation works", set: setMPI},
 }

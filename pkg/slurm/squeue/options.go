@@ -77,7 +77,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
 	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
 	{Long: "partition", Short: 'p', Names: "partitions", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
-	{Long: "priority", Short: 'P', List: lists.Partial, Text: "a job waits in one partition: there is one line for it", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
+	{Long: "priority", Short: 'P', List: lists.Exact, Text: "a waiting job has a line for each partition that it may run in", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
 	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: nothing is shown", Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},
 	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
 	{Long: "sibling", Names: "sib sibling", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.sibling })},

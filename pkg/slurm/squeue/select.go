@@ -36,6 +36,10 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 	if q.nodes != "" {
 		q.query.Nodes, err = q.knownNodes(ctx, c)
 	}
+	if q.stepFlag { // steps have no names, states and accounts to be chosen by, and nodes of their own
+		q.onNodes = q.query.Nodes
+		q.query = api.JobQuery{Refs: q.query.Refs, Users: q.query.Users}
+	}
 	return err
 }
 

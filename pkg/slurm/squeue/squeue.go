@@ -40,6 +40,8 @@ type squeue struct {
 	view  *jobfield.View
 	line  column.Line[*jobfield.Row]
 	keys  []column.Key[*jobfield.Row]
+	// onNodes are those of which steps are shown; none: of all.
+	onNodes []string
 }
 
 // Run is the command.
@@ -171,6 +173,9 @@ func (q *squeue) once(ctx context.Context, c *client.Client) error {
 		records[i] = &rows[i]
 	}
 	slices.SortFunc(records, jobfield.CompareIDs)
+	if q.priority {
+		records = q.eachPartition(records)
+	}
 	column.Sort(records, q.keys)
 	b := make([]byte, 0, 256)
 	for _, r := range records {
@@ -225,10 +230,32 @@ func (q *squeue) inPartition(j *api.Job) bool {
 	return slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(q.partitions, p) })
 }
 
+// eachPartition is --priority: a job that waits in several partitions has a line for each of
+// them that was asked for, the last one first.
+func (q *squeue) eachPartition(rows []*jobfield.Row) []*jobfield.Row {
+	var out []*jobfield.Row
+	for _, r := range rows {
+		parts := strings.Split(r.Partition, ",")
+		if len(parts) == 1 {
+			out = append(out, r)
+			continue
+		}
+		for _, p := range slices.Backward(parts) {
+			if len(q.partitions) == 0 || slices.Contains(q.partitions, p) {
+				one, job := *r, *r.Job
+				job.Partition = p
+				one.Job = &job
+				out = append(out, &one)
+			}
+		}
+	}
+	return out
+}
+
 // nothing reports that what was asked for can't be had by any job.
 func (q *squeue) nothing() bool {
-	return len(q.qos) > 0 || q.licenses != "" ||
-		len(q.states) > 0 && len(q.query.States) == 0 && !q.query.All
+	return !q.stepFlag && (len(q.qos) > 0 || q.licenses != "" ||
+		len(q.states) > 0 && len(q.query.States) == 0 && !q.query.All)
 }
 
 // notLoaded words an error of the controller's as slurm_load_jobs does. Of several jobs those

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +60,8 @@ var stepFields = column.Set[*stepRow]{Fields: []stepField{
 	stepText(0, []string{"numcpus"}, "NUM_CPUS", func(s *stepRow) string { return strconv.Itoa(s.step.CPUs) }),
 	stepText(0, []string{"cluster"}, "CLUSTER", func(*stepRow) string { return "gangd" }),
 	stepText(0, []string{"cpufreq"}, "CPU_FREQ", func(*stepRow) string { return "0-0:0" }),
-	stepNull("container", "CONTAINER"), stepNull("network", "NETWORK"), stepNull("resvports", "RESERVED_PORTS"),
+	stepNull("container", "CONTAINER"), stepNull("network", "NETWORK"),
+	stepText(0, []string{"resvports"}, "RESERVED_PORTS", func(s *stepRow) string { return cmp.Or(s.step.Ports, "(null)") }),
 	stepNull("cpus-per-tres", "CPUS_PER_TRES"), stepNull("mem-per-tres", "MEM_PER_TRES"), stepNull("tres-bind", "TRES_BIND"),
 	stepNull("tres-freq", "TRES_FREQ"), stepNull("tres-per-job", "TRES_PER_STEP"), stepNull("tres-per-step", "TRES_PER_STEP"),
 	stepNull("tres-per-socket", "TRES_PER_SOCKET"), stepNull("tres-per-task", "TRES_PER_TASK"),
@@ -69,11 +71,11 @@ func compareSteps(a, b *stepRow) int {
 	return cmp.Or(jobfield.CompareIDs(a.Row, b.Row), cmp.Compare(stepOrder(a), stepOrder(b)))
 }
 
-// stepOrder puts batch before the steps that it started.
+// stepOrder puts batch behind the steps that it started: Slurm's number of it is that high.
 func stepOrder(s *stepRow) int {
 	n, err := strconv.Atoi(s.step.StepID)
 	if err != nil {
-		return -1
+		return math.MaxInt
 	}
 	return n
 }
@@ -103,6 +105,14 @@ func (q *squeue) stepsOf(j *api.Job) []*stepRow {
 	return out
 }
 
+// wantsStep: it is named, where any is, and on one of the nodes, where these are.
+func (q *squeue) wantsStep(s *stepRow) bool {
+	if len(q.onNodes) > 0 && !slices.ContainsFunc(s.step.Nodes, func(n string) bool { return slices.Contains(q.onNodes, n) }) {
+		return false
+	}
+	return len(q.steps) == 0 || slices.Contains(q.steps, s.id()) || slices.Contains(q.steps, strconv.FormatInt(s.JobID, 10)+"."+s.step.StepID)
+}
+
 // writeSteps is --steps.
 func (q *squeue) writeSteps(out *bufio.Writer, jobs []api.Job) error {
 	for _, id := range q.steps {
@@ -124,7 +134,7 @@ func (q *squeue) writeSteps(out *bufio.Writer, jobs []api.Job) error {
 			continue
 		}
 		for _, s := range q.stepsOf(&jobs[i]) {
-			if len(q.steps) == 0 || slices.Contains(q.steps, s.id()) || slices.Contains(q.steps, strconv.FormatInt(s.JobID, 10)+"."+s.step.StepID) {
+			if q.wantsStep(s) {
 				rows = append(rows, s)
 			}
 		}
