@@ -7,11 +7,12 @@ package cluster
 // Of a node it takes what is free, and of the asks which of its cards each may have. Both
 // are read once: one question packs some hundreds of asks.
 type Packing struct {
-	asks  []Packed
-	may   []bool // by ask and card; an ask that must not go to the node has none
-	now   packing
-	then  packing // of Fill
-	never []bool  // by ask: it does not fit any more; of Fill
+	asks []Packed
+	may  []bool // by ask and card; an ask that must not go to the node has none
+	now  packing
+	then packing // while it is filled
+	open []bool  // by ask: it fits,
+	fits []bool  // and while it is filled still does
 }
 
 // Packed is an ask to be packed, and how many of its ranks come to a node at most.
@@ -186,25 +187,28 @@ func (c *packedCard) fits(d *Need) bool {
 	return c.open && (d.Share || !c.held) && d.VRAM <= c.free && (c.free > 0 || c.total == 0)
 }
 
-// Fill packs asks in the order of their indexes, each where it fits, and says what is free
-// on the cards then, in thousandths of a card.
-func (p *Packing) Fill(order []uint8) int64 {
+// Fill packs asks in each of some orders, by their indexes, each ask where it fits, and says
+// what is free on the cards then, in thousandths of a card: the sum over the orders.
+func (p *Packing) Fill(orders [][]uint8) (sum int64) {
+	p.open = p.open[:0]
+	for i := range p.asks {
+		k, _ := p.now.ranks(p.asks[i].Need, p.mayOf(i), 1)
+		p.open = append(p.open, k > 0)
+	}
+	for _, o := range orders {
+		sum += p.fill(o)
+	}
+	return sum
+}
+
+func (p *Packing) fill(order []uint8) int64 {
 	cards := append(p.then.cards[:0], p.now.cards...)
 	p.then = p.now
 	p.then.cards = cards
-	p.never = append(p.never[:0], make([]bool, len(p.asks))...)
-	left := len(p.asks)
+	p.fits = append(p.fits[:0], p.open...)
 	for _, i := range order {
-		if p.never[i] {
-			continue
-		}
 		// What does not fit now never will: room only shrinks.
-		if !p.then.add(p.asks[i], p.mayOf(int(i))) {
-			p.never[i] = true
-			if left--; left == 0 {
-				break
-			}
-		}
+		p.fits[i] = p.fits[i] && p.then.add(p.asks[i], p.mayOf(int(i)))
 	}
 	return p.then.free()
 }

@@ -33,7 +33,7 @@ func TestPackingIsPlacing(t *testing.T) {
 		if got, want := p.Free(), freeOn(n); got != want {
 			t.Errorf("%d free after the first, want %d", got, want)
 		}
-		got := p.Fill(order)
+		got := p.Fill([][]uint8{order})
 		for i, at := range order {
 			a := asks[at]
 			if k := min(a.Most, a.Ranks(n)); k > 0 && a.Admits(n) {
@@ -90,7 +90,7 @@ func TestFill(t *testing.T) {
 			}
 			var p Packing
 			p.Of(n, asks)
-			if got := p.Fill(tt.order); got != tt.want {
+			if got := p.Fill([][]uint8{tt.order}); got != tt.want {
 				t.Errorf("%d left, want %d", got, tt.want)
 			}
 		})

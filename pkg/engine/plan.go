@@ -48,8 +48,13 @@ func (e *Engine) initPlanning(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, j := range slices.Backward(past) {
-		if !j.Start.IsZero() {
-			e.learn(j, j.Start, j.End)
+		if j.Verdict != nil {
+			e.relearn(j)
+		}
+	}
+	for j := range e.world.Jobs() {
+		if j.Verdict == nil {
+			e.relearn(j)
 		}
 	}
 	return nil
@@ -62,10 +67,32 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 	}
 	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
 	u := sched.Used{User: j.User, Account: j.Spec.Account, Cards: sched.CardsOf(ask), Ran: end.Sub(start), Ended: end}
-	if v := j.Verdict; v != nil && (v.State == api.JobCompleted || v.State == api.JobTimeout) {
-		u.Whole, u.Limit = j.Kept+u.Ran, j.TimeLimit
+	switch v := j.Verdict; {
+	case v == nil:
+		u.Before, u.Alive, u.Limit = j.Kept-keptIn(j, start), j.Kept, j.TimeLimit
+	case v.State == api.JobCompleted || v.State == api.JobTimeout:
+		u.Before, u.Whole, u.Limit = j.Kept, j.Kept+u.Ran, j.TimeLimit
 	}
 	e.plan.ledger.Add(u)
+}
+
+// keptIn is how much of what is kept of a job is of the attempt that began at start.
+func keptIn(j *gang.Job, start time.Time) time.Duration {
+	if c := j.Checkpoint; c != nil && c.Complete && c.Time.After(start) {
+		return min(j.Kept, c.Time.Sub(start).Round(time.Millisecond))
+	}
+	return 0
+}
+
+// relearn tells the ledger at start of one job: what was learnt of its earlier attempts, and
+// is kept, with its last one.
+func (e *Engine) relearn(j *gang.Job) {
+	if j.Kept > 0 && j.TimeLimit > 0 && (j.Verdict == nil || j.Verdict.State == api.JobCompleted || j.Verdict.State == api.JobTimeout) {
+		e.plan.ledger.Add(sched.Used{User: j.User, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
+	}
+	if j.Verdict != nil {
+		e.learn(j, j.Start, j.End)
+	}
 }
 
 // learnFrom takes in the attempts that ended in a batch.

@@ -398,7 +398,7 @@ func (s *Sim) endDue() {
 		l.began, l.end = -1, s.now
 		s.live--
 		u := s.used(e.job, ran)
-		u.Whole, u.Limit = l.ran, s.limit(s.job(e.job))
+		u.Whole, u.Before, u.Limit = l.ran, l.ran-ran, s.limit(s.job(e.job))
 		s.planner.Learns(u)
 	}
 }
@@ -453,7 +453,9 @@ func (s *Sim) preempt(p Preempt) {
 	s.live--
 	s.waiting++
 	s.meter.preempted(worked, s.opt.Costs.Lost, s.job(p.Job).GPUs())
-	s.planner.Learns(s.used(p.Job, ran))
+	u := s.used(p.Job, ran)
+	u.Alive, u.Before, u.Limit = l.ran, l.ran-ran, s.limit(s.job(p.Job))
+	s.planner.Learns(u)
 }
 
 // stuck names a job that nothing will ever start.

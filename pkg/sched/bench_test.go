@@ -125,7 +125,8 @@ func BenchmarkOneGang(b *testing.B) {
 	}
 }
 
-func benchOneGang(b *testing.B, limits bool) {
+// benchSite is a full cluster and a long queue, all with time limits or none.
+func benchSite(limits bool) *View {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)
 	queue := benchQueue(100000, 500)
@@ -139,8 +140,28 @@ func benchOneGang(b *testing.B, limits bool) {
 			c.TimeLimit = time.Duration(1+i%5) * 6 * time.Hour
 		}
 	}
-	p := &Policy{MaxStarts: 100, Claims: 8}
-	v := &View{Nodes: nodes, Queue: queueOf(queue...)}
+	return &View{Nodes: nodes, Queue: queueOf(queue...)}
+}
+
+// BenchmarkNewClaim: one of eight claims is made anew.
+func BenchmarkNewClaim(b *testing.B) {
+	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
+		b.Run(name, func(b *testing.B) {
+			p, v := &Policy{MaxStarts: 100, Claims: 8}, benchSite(limits)
+			var planner Planner
+			v.Claims = planner.Make(epoch0, v, p).Claims
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				v.Claims = slices.Delete(slices.Clone(v.Claims), i%8, i%8+1)
+				v.Claims = planner.Make(epoch0, v, p).Claims
+			}
+		})
+	}
+}
+
+func benchOneGang(b *testing.B, limits bool) {
+	p, v := &Policy{MaxStarts: 100, Claims: 8}, benchSite(limits)
+	nodes := v.Nodes
 	var planner Planner
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -153,7 +174,7 @@ func benchOneGang(b *testing.B, limits bool) {
 	}
 	make1()
 	var out, in []spent
-	job, at := int64(len(queue)), 0
+	job, at := int64(v.Queue.Len()), 0
 	b.ReportAllocs()
 	for b.Loop() {
 		at = (at + 7919) % len(nodes)

@@ -9,6 +9,10 @@ import (
 // load that never ends what waits grows for ever, and a wait must not.
 const mostPatience = 50
 
+// maxPassed bounds the gangs larger than the part that are passed over for smaller ones, so
+// that a plan costs no more on a queue in which all have waited for long.
+const maxPassed = 1000
+
 // patience is how long a gang waits before it has waited too long: as long as the site says.
 // With preemption among equals it is as long as the cluster would need for all that waits,
 // by what is expected of it, where that is longer. There whoever was let in for the length of
@@ -20,14 +24,44 @@ func (pl *planner) patience() time.Duration {
 		return least
 	}
 	if pl.patient == 0 {
-		cards := 0
-		for _, n := range pl.view.Nodes {
-			cards += len(n.Cards)
-		}
-		backlog := time.Duration(pl.view.Queue.backlog/int64(max(1, cards))) * time.Second
+		backlog := time.Duration(pl.view.Queue.backlog/int64(max(1, pl.cards()))) * time.Second
 		pl.patient = min(max(least, backlog), mostPatience*least)
 	}
 	return pl.patient
+}
+
+// patienceFor is that for a gang of so many cards. One that is larger than the part of the
+// cards is let in alone, and is then more than the part: it is let in the less often, by the
+// square of how much larger it is. On eight nodes a part of 6.4 cards that any gang of 32 may
+// have after 48 h is half of the cluster for first come, first served.
+func (pl *planner) patienceFor(cards int) time.Duration {
+	p, part := pl.patience(), float64(pl.cards())*pl.guardShare()
+	if !pl.ranksLeft() || float64(cards) <= part {
+		return p
+	}
+	f := float64(cards) / part
+	most := mostPatience * pl.policy.GuardAfter
+	if f *= f; f >= mostPatience {
+		return most // and a product that would not fit
+	}
+	return min(most, time.Duration(float64(p)*f))
+}
+
+// cards is how many there are.
+func (pl *planner) cards() int {
+	if pl.all == 0 {
+		for _, n := range pl.view.Nodes {
+			pl.all += len(n.Cards)
+		}
+	}
+	return pl.all
+}
+
+func (pl *planner) guardShare() float64 {
+	if pl.policy.GuardShare <= 0 {
+		return 0.1
+	}
+	return pl.policy.GuardShare
 }
 
 // ranksLeft reports whether gangs give way to others for needing more yet.
@@ -37,36 +71,28 @@ func (pl *planner) ranksLeft() bool {
 
 // tooLong reports whether a gang waits for longer than any should in its turn.
 func (pl *planner) tooLong(c *Candidate) bool {
-	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.since()) >= pl.patience()
+	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.since()) >= pl.patienceFor(weight(c.Ask))
 }
 
 // waited reports whether a running gang was let in when it had waited too long: it is not
 // sent back for a shorter one of its tier.
 func (pl *planner) waited(r *Running) bool {
-	return pl.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= pl.patience()
+	return pl.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= pl.patienceFor(max(1, r.Cards))
 }
 
 // guard lists the gangs that waited too long, the longest wait first, as far as the part of
 // the cards reaches that may be given away so, what runs so already included. One is always
 // let in, however large, or a gang of more than that part would never be.
 func (pl *planner) guard() {
-	share := pl.policy.GuardShare
-	if share <= 0 {
-		share = 0.1
-	}
 	oldest := pl.view.Queue.byAge
 	if pl.policy.GuardAfter <= 0 || len(oldest) == 0 {
 		return
 	}
-	if !pl.tooLong(oldest[0]) {
+	if pl.now.Sub(oldest[0].since()) < pl.patience() {
 		pl.by(&pl.next, oldest[0].since().Add(pl.patience()))
 		return
 	}
-	cards := 0
-	for _, n := range pl.view.Nodes {
-		cards += len(n.Cards)
-	}
-	left := int(share * float64(cards))
+	left := int(pl.guardShare() * float64(pl.cards()))
 	none := true
 	for _, r := range pl.view.Running {
 		if pl.waited(r) {
@@ -74,10 +100,14 @@ func (pl *planner) guard() {
 			none = false
 		}
 	}
+	passed := 0
 	for _, c := range oldest {
 		if !pl.tooLong(c) {
-			pl.by(&pl.next, c.since().Add(pl.patience()))
-			break
+			pl.by(&pl.next, c.since().Add(pl.patienceFor(weight(c.Ask))))
+			if passed++; passed > maxPassed || pl.now.Sub(c.since()) < pl.patience() {
+				break
+			}
+			continue // larger than the part: smaller ones behind it may be due before
 		}
 		if left -= weight(c.Ask); left < 0 && !none {
 			break

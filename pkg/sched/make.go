@@ -98,6 +98,7 @@ type planner struct {
 	guarded  []*Candidate   // who waited too long and is let to the front, longest first
 	front    map[int64]bool // these
 	patient  time.Duration  // how long that is; 0: not worked out yet
+	all      int            // cards of the view; 0: not counted yet
 	stops    []Stop
 	next     time.Time
 	use      *held

@@ -170,9 +170,7 @@ func (m *mix) stranded() (s stranding) {
 	for i := range m.asks {
 		s.alone += m.shares[i] * max(0, float64(free)-m.room.Alone(i))
 	}
-	for _, o := range m.orders {
-		s.left += m.room.Fill(o)
-	}
+	s.left = m.room.Fill(m.orders)
 	return s
 }
 

@@ -300,3 +300,35 @@ func runningOn(nodes []*cluster.Node) (out []*Running) {
 	}
 	return out
 }
+
+// TestRolesShareTheirAlternative: roles that say the same alternatives have the same one, and
+// such as say others have their own.
+func TestRolesShareTheirAlternative(t *testing.T) {
+	node := func(name string, cpus int, features ...string) *cluster.Node {
+		return (&cluster.Node{Name: name, Ready: true, CPUs: cpus, Partitions: []string{"gpu"}, Features: features}).Counted()
+	}
+	nodes := []*cluster.Node{node("n1", 1, "ib"), node("n2", 1, "big"), node("n3", 1, "big", "fast"), node("n4", 1, "none")}
+	for _, tt := range []struct{ a, b, prefer, on string }{
+		{"[ib|big]", "[ib|big]", "", "n2 n3"},
+		{"[ib|none]", "[ib|none]", "", ""},
+		{"[ib|none]", "[none|ib]", "", "n1 n4"},
+		{"[ib|big]", "big*1", "", "n1 n2"},
+		{"", "", "[ib|big]", "n2 n3"},
+		{"", "", "[ib|none]", "n1 n4"}, // no two with the same, so those with either come first
+		{"none", "", "[ib|big]", "n4 n1"},
+	} {
+		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
+			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})})}, &Policy{Claims: 1})
+		on := ""
+		for _, start := range plan.Starts {
+			on = start.Slots[0].Node + " " + start.Slots[1].Node
+		}
+		if on != tt.on {
+			t.Errorf("%q and %q, rather %q: on %q, want %q", tt.a, tt.b, tt.prefer, on, tt.on)
+		}
+		if never := Unsatisfiable(nodes, &Policy{}, cluster.AskOf(s, []string{"gpu"})) != nil; never != (tt.on == "") {
+			t.Errorf("%q and %q: can never start: %t", tt.a, tt.b, never)
+		}
+	}
+}

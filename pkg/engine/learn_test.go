@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+	"gangd/pkg/sched"
+)
+
+// TestRelearns: what is expected of a time limit is the same whether the ledger was told of
+// each attempt of a job when it ended, or made at start from the job: waiting, and ended.
+func TestRelearns(t *testing.T) {
+	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	const limit = 10 * time.Hour
+	expects := func(told func(e *Engine, j *gang.Job)) (out []time.Duration) {
+		e := &Engine{}
+		e.plan.ledger = sched.NewLedger(0)
+		for range 40 {
+			told(e, &gang.Job{Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin})
+		}
+		for _, ran := range []time.Duration{0, time.Hour, 4 * time.Hour} {
+			out = append(out, e.plan.ledger.Mean(limit, ran).Round(time.Second))
+		}
+		return out
+	}
+	// Three hours, of which two and a half are kept, then half an hour of which nothing is.
+	stopped := func(j *gang.Job) {
+		j.Kept = 150 * time.Minute
+		j.Checkpoint = &gang.Checkpoint{Complete: true, Time: begin.Add(150 * time.Minute)}
+	}
+	ended := func(j *gang.Job) {
+		stopped(j)
+		j.Start, j.End = begin.Add(5*time.Hour), begin.Add(7*time.Hour)
+		j.Verdict = &gang.Verdict{State: api.JobCompleted}
+	}
+	attempts := func(e *Engine, j *gang.Job) {
+		stopped(j)
+		e.learn(j, begin, begin.Add(3*time.Hour))
+		e.learn(j, begin.Add(4*time.Hour), begin.Add(4*time.Hour+30*time.Minute))
+	}
+	for _, tt := range []struct {
+		name        string
+		told, again func(e *Engine, j *gang.Job)
+	}{
+		{"waiting", attempts, func(e *Engine, j *gang.Job) { stopped(j); e.relearn(j) }},
+		{"ended", func(e *Engine, j *gang.Job) {
+			attempts(e, j)
+			ended(j)
+			e.learn(j, j.Start, j.End)
+		}, func(e *Engine, j *gang.Job) { ended(j); e.relearn(j) }},
+	} {
+		was, is := expects(tt.told), expects(tt.again)
+		none := expects(func(*Engine, *gang.Job) {})
+		for i := range was {
+			if was[i] != is[i] || was[i] == none[i] && i < 2 {
+				t.Errorf("%s: expected %v, made anew %v, from nothing %v", tt.name, was, is, none)
+				break
+			}
+		}
+	}
+}

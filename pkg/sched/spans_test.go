@@ -1,0 +1,82 @@
+package sched
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestStoppedGangsAreNotForgotten: of a hundred gangs half end after a minute, and half are
+// sent back after five of ten hours and wait. Ends alone would say that all are short.
+func TestStoppedGangsAreNotForgotten(t *testing.T) {
+	const limit = 10 * time.Hour
+	l := NewLedger(0)
+	for range 50 {
+		l.Add(Used{Ended: epoch0, Ran: time.Minute, Whole: time.Minute, Limit: limit})
+	}
+	ends := l.Mean(limit, 0)
+	for range 50 {
+		l.Add(Used{Ended: epoch0, Ran: 5 * time.Hour, Alive: 5 * time.Hour, Limit: limit})
+	}
+	if ends > 45*time.Minute {
+		t.Errorf("fifty ends after a minute: %v expected", ends)
+	}
+	if all := l.Mean(limit, 0); all < 2*time.Hour || all > 4*time.Hour {
+		t.Errorf("half of them ran for five hours and more: %v expected", all)
+	}
+	if on := l.Mean(limit, time.Hour); on < 4*time.Hour {
+		t.Errorf("nobody ended between one and five hours: %v more expected", on)
+	}
+}
+
+// TestAttemptsAddUp: a run in several attempts teaches what the same run in one does, so
+// that a ledger made anew at start is the one that was told of each attempt.
+func TestAttemptsAddUp(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := time.Duration(rapid.IntRange(1, 100000).Draw(rt, "limit")) * time.Minute
+		ended := rapid.Bool().Draw(rt, "ended")
+		var one, many spans
+		var at time.Duration
+		n := rapid.IntRange(1, 6).Draw(rt, "attempts")
+		for i := range n {
+			to := at + time.Duration(rapid.Float64Range(0.001, 0.3).Draw(rt, "part")*float64(limit))
+			many.add(at, to, limit, ended && i == n-1)
+			at = to
+		}
+		one.add(0, at, limit, ended)
+		for i := range one.seen {
+			if math.Abs(one.seen[i]-many.seen[i]) > 1e-9 || one.ends[i] != many.ends[i] {
+				rt.Fatalf("bin %d: seen %v and ended %v in one run, %v and %v in %d", i, one.seen[i], one.ends[i], many.seen[i], many.ends[i], n)
+			}
+			if one.seen[i] < 0 || one.seen[i] > 1+1e-9 || one.ends[i] > one.seen[i]+1e-9 {
+				rt.Fatalf("bin %d: %v seen, %v ended", i, one.seen[i], one.ends[i])
+			}
+		}
+	})
+}
+
+// TestExpectationsAreWithinTheLimit: whatever was seen, a gang is expected to end by its
+// limit, and the index is no more than the mean.
+func TestExpectationsAreWithinTheLimit(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := time.Duration(rapid.IntRange(1, 10000).Draw(rt, "limit")) * time.Minute
+		l := NewLedger(0)
+		for range rapid.IntRange(0, 40).Draw(rt, "seen") {
+			ran := time.Duration(rapid.Float64Range(0.0001, 1).Draw(rt, "ran") * float64(limit))
+			u := Used{Ended: epoch0, Ran: ran, Limit: limit}
+			if rapid.Bool().Draw(rt, "alive") {
+				u.Alive = ran
+			} else {
+				u.Whole = ran
+			}
+			l.Add(u)
+		}
+		ran := time.Duration(rapid.Float64Range(0, 0.999).Draw(rt, "behind") * float64(limit))
+		mean, index := l.Mean(limit, ran), l.Remaining(limit, ran)
+		if mean <= 0 || mean > limit-ran+time.Millisecond || index <= 0 || index > mean+time.Millisecond {
+			rt.Fatalf("%v of %v behind it: mean %v, index %v", ran, limit, mean, index)
+		}
+	})
+}
