@@ -77,7 +77,8 @@ func TestSteps(t *testing.T) {
 			}
 		}
 	}
-	out, errs, code := c.run("grun", "-n2", "-N2", "sh", "-c", "echo $SLURMD_NODENAME; exit 7")
+	// The first that fails ends the other, so each waits until both have spoken.
+	out, errs, code := c.run("grun", "-n2", "-N2", "sh", "-c", "echo $SLURMD_NODENAME; : > said.$SLURM_PROCID; until [ -e said.0 ] && [ -e said.1 ]; do sleep 0.02; done; exit 7")
 	if code != 7 || len(strings.Fields(out)) != 2 {
 		t.Errorf("outside of a job: %d\n%s%s", code, out, errs)
 	}

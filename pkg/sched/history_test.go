@@ -108,13 +108,18 @@ func (h *past) submit() {
 	h.view.Queue.Insert(c)
 }
 
-// change puts a node in or out of service.
+// change puts a node in or out of service, or into another partition.
 func (h *past) change() {
 	at := rapid.IntRange(0, len(h.view.Nodes)*3).Draw(h.t, "node")
 	if at >= len(h.view.Nodes) {
 		return
 	}
 	n := *h.view.Nodes[at]
+	if rapid.IntRange(0, 3).Draw(h.t, "moves") == 0 {
+		n.Partitions = rapid.SampledFrom([][]string{{"gpu"}, {"gpu", "short"}, {"short"}}).Draw(h.t, "to")
+		h.put(at, &n)
+		return
+	}
 	n.Ready = !n.Ready
 	n.Away = !n.Ready && rapid.Bool().Draw(h.t, "away")
 	h.put(at, &n)

@@ -74,9 +74,12 @@ func TestExpectationsAreWithinTheLimit(t *testing.T) {
 			l.Add(u)
 		}
 		ran := time.Duration(rapid.Float64Range(0, 0.999).Draw(rt, "behind") * float64(limit))
-		mean, index := l.Mean(limit, ran), l.Remaining(limit, ran)
-		if mean <= 0 || mean > limit-ran+time.Millisecond || index <= 0 || index > mean+time.Millisecond {
-			rt.Fatalf("%v of %v behind it: mean %v, index %v", ran, limit, mean, index)
+		for _, steady := range []bool{false, true} {
+			c := l.chances(limit, steady)
+			mean, index := c.mean(limit, ran), c.index(limit, ran)
+			if mean <= 0 || mean > limit-ran+time.Millisecond || index <= 0 || index > mean+time.Millisecond {
+				rt.Fatalf("%v of %v behind it, steady %v: mean %v, index %v", ran, limit, steady, mean, index)
+			}
 		}
 	})
 }

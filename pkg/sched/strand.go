@@ -17,13 +17,15 @@ import (
 // over then is lost to everybody, and that is the larger part of the price. And each ask
 // alone: what it can't use then is a choice lost for it, though others may use it.
 
-// typicalAsks bounds the asks that are packed; the rest is too rare to matter. Of a cluster
-// where people share cards 20 are too few: there are as many sizes of a share.
+// The figures behind each constant are in docs/decisions/0100.
+
+// typicalAsks bounds the asks that are packed; the rest is too rare to matter. Where people
+// share cards 20 are too few: there are as many sizes of a share.
 const typicalAsks = 50
 
 // fills and fillAsks are how often a node is filled up with asks, and how many come by each
-// time: few, so that rare asks miss most nodes and a piece that only they could use counts as
-// lost, but more than the cards of a node.
+// time: more than a node holds, but so few that rare asks miss most nodes, so that what only
+// they could use counts as lost.
 const (
 	fills    = 8
 	fillAsks = 30
@@ -34,14 +36,15 @@ const (
 const fillWeight = 10
 
 // openPrice is added for the first gang on a node that is wholly free: a free node is what
-// the largest asks need, and no mix of the past shows how badly the next one will.
+// the largest asks need, and no mix of the past shows how badly the next one will. It breaks
+// ties of what each ask alone loses.
 const openPrice = 60
 
 // scarcePrice is shared by the wholly free nodes of one kind: the fewer of a kind are free,
 // the more the next one of it is worth to an ask that fits on no other, however rare it is.
 // It is two cards lost to everybody: with a tenth of it asks for eight cards were turned away
 // at nine tenths of the load.
-const scarcePrice = 20000
+const scarcePrice = 2000 * fillWeight
 
 func scarcity(free int) int64 { return scarcePrice / int64(max(1, free)) }
 
