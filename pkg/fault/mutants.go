@@ -19,6 +19,7 @@ const (
 	NoBackoff          Mutant = "no-backoff"
 	ReservationForever Mutant = "reservation-forever"
 	ReservationIgnored Mutant = "reservation-ignored"
+	PortsOfDraining    Mutant = "ports-of-draining"
 	ArrayLimitOff      Mutant = "array-limit-off-by-one"
 	HeldAdmitted       Mutant = "held-admitted"
 	FailedIsGood       Mutant = "failed-is-good"
@@ -95,6 +96,7 @@ var All = []Known{
 	{RollbackKeepsGrant, "a member that refused keeps its grant after the gang was rolled back"},
 	{NoBackoff, "a gang that failed is admitted again at once"},
 	{ReservationForever, "a reserved gang waits for its last member without an end"},
+	{PortsOfDraining, "the ports of a draining gang are given out while it still listens on them"},
 	{ReservationIgnored, "gangs are admitted to nodes that are reserved for others"},
 	{ArrayLimitOff, "one element more than its limit of an array is admitted"},
 	{HeldAdmitted, "a held job is admitted"},

@@ -130,7 +130,7 @@ func (c *client) cutOff() {
 func (c *client) request() *api.SubmitRequest {
 	j := &c.r.sc.Jobs[c.index]
 	s := api.Spec{Name: fmt.Sprintf("job-%d", c.index), Size: max(j.Ranks, 1), Launch: api.LaunchRanks, CPUsPerRank: 1, GPUsPerRank: j.GPUs,
-		MinNodes: j.Nodes, MaxNodes: j.Nodes, TimeLimit: j.TimeLimit, Grace: j.Grace, NoRequeue: j.NoRequeue, Hold: j.Hold, WorkDir: "/tmp",
+		MinNodes: j.Nodes, MaxNodes: j.Nodes, TimeLimit: j.TimeLimit, Grace: j.Grace, NoRequeue: j.NoRequeue, Hold: j.Hold, WorkDir: "/tmp", Ports: j.Ports,
 		Script: []byte("#!/bin/sh\n")}
 	if j.Reserved {
 		s.Reservation = reservationName

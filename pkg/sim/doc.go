@@ -51,6 +51,7 @@
 //	    nothing is sent to a node, and no submission answered, before its commit
 //	I12 nobody who is not of a reservation, and was admitted after it was made, lives on its nodes
 //	    in its time
+//	I13 no two gangs with processes on a node were told the same port
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //
 // [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.

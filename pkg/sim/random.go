@@ -35,6 +35,7 @@ func Random(seed uint64, shape Shape) *Scenario {
 	}
 	enrich(rand.New(rand.NewPCG(seed, 7)), sc, shape.Span)
 	reservations(rand.New(rand.NewPCG(seed, 1)), sc, shape.Span)
+	ports(rand.New(rand.NewPCG(seed, 2)), sc)
 	return sc
 }
 

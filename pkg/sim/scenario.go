@@ -37,6 +37,7 @@ func Settings() *api.Settings {
 	s.Lease = 40 * time.Second
 	s.RetryBackoff = time.Second
 	s.RetryBackoffMax = 8 * time.Second
+	s.Ports = "12000-12003"
 	s.HistoryJobs = 0   // see History
 	s.LaunchStrikes = 0 // see random: refused launches would take every node out
 	return &s
@@ -55,6 +56,7 @@ type Job struct {
 	At    time.Duration
 	Ranks int // 0: 1
 	GPUs  int // each rank
+	Ports int // of the gang on each of its nodes
 	Nodes int // exactly so many, 0: any
 	Batch bool
 	// Array is the number of elements, 0: no array; at most Limit of them at once, 0: all.

@@ -378,6 +378,19 @@ var scenarios = append([]directed{
 		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * s1}}}}},
 	{name: "a start that was ordered before a freeze is none", seeds: 200, vary: frozenStart,
 		sc: Scenario{Nodes: nodes(3, 2), Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, NoRequeue: true, Runs: Behaviour{For: 4 * s1}}}}},
+	// The second finds two of four ports free while the first still drains; the third wants all.
+	{name: "ports are given on when nobody can listen on them", seeds: 3,
+		sc: Scenario{Nodes: nodes(1, 4), Calm: 30 * s1,
+			Jobs: []Job{{At: s1, Ports: 2, NoRequeue: true, Runs: Behaviour{For: 40 * s1, OnTerm: TermIgnored}}, {At: 6 * s1, Ports: 2, Runs: Behaviour{For: 8 * s1}},
+				{At: 7 * s1, Ports: 4, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{{At: 5 * s1, Do: Cancel}}},
+		want: func(s *seen) string {
+			second, third := s.when(api.EventStarted, 1, 1), s.when(api.EventStarted, 2, 1)
+			if second < 6*s1 || second > 8*s1 || third < 14*s1 || third > 30*s1 {
+				return fmt.Sprintf("started at %s and %s", second, third)
+			}
+			return s.ended(2, api.JobCompleted, 1)
+		}},
 	// One that will have ended starts before the reservation, one that would not waits for its
 	// end on the only node; the reservation's own starts with it.
 	{name: "a reservation is kept", seeds: 5,

@@ -501,6 +501,7 @@ func (t *truth) turned() {
 	}
 	t.verify("turned")
 	t.guests()
+	t.neighbours()
 	t.nothingLeft()
 }
 

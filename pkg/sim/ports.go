@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// ports are asked for by half of the jobs of every third schedule, by dice of their own. They
+// are so few (see [Settings]) that gangs come short of them.
+func ports(d *rand.Rand, sc *Scenario) {
+	if d.IntN(3) > 0 {
+		return
+	}
+	for i := range sc.Jobs {
+		if d.IntN(2) == 0 {
+			sc.Jobs[i].Ports = 1 + d.IntN(3)
+		}
+	}
+}
+
+// neighbours: no two gangs with processes on a machine were told the same port, those that a
+// KILL did not end yet too.
+func (t *truth) neighbours() {
+	if t.onOld {
+		return
+	}
+	for _, m := range t.r.machines {
+		n := t.r.world().Node(m.name)
+		told := map[int]api.MemberKey{}
+		for _, p := range m.procs {
+			if n == nil || p.frozen() || p.killed && (n.State != api.NodeUp || t.fenced[placed{p.key.Job, m.name}]) {
+				continue // as for I9
+			}
+			for _, port := range listed(p.s.spec.body.Ports) {
+				if other, taken := told[port]; taken && other != p.key {
+					t.r.fail("I13", "job %d epoch %d and job %d epoch %d live on %s, both with port %d", other.Job, other.Epoch, p.key.Job, p.key.Epoch, m.name, port)
+					return
+				}
+				told[port] = p.key
+			}
+		}
+	}
+}
+
+// listed are the ports of a list as processes find it: "12000-12001,12003".
+func listed(list string) (out []int) {
+	for piece := range strings.SplitSeq(list, ",") {
+		first, last, _ := strings.Cut(piece, "-")
+		from, err := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err2 != nil {
+			to = from
+		}
+		for port := from; err == nil && port <= to; port++ {
+			out = append(out, port)
+		}
+	}
+	return out
+}
