@@ -32,7 +32,7 @@ type Frame struct {
 	Streams []StreamRequest `json:"streams,omitempty"`
 	// Both ways: pieces of calls, which the node opens (see [CallPiece]).
 	Calls   []CallPiece `json:"calls,omitempty"`
-	Lineage uint64      `json:"lineage,omitempty"` // with a Beat of the controller: its newest commit
+	Lineage uint64      `json:"lineage,omitempty"` // with a Beat of the controller and with assignments: its newest commit
 	// Both ways. A beat is answered with an Echo of its number.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`

@@ -55,6 +55,7 @@ const (
 	FsyncIgnored    Mutant = "fsync-ignored"
 	DiskFullDropped Mutant = "disk-full-dropped"
 	HoldIgnored     Mutant = "hold-ignored"
+	LineageInBeats  Mutant = "lineage-in-beats"
 	RunIgnored      Mutant = "run-ignored"
 	IDReused        Mutant = "id-reused"
 	KeyForgotten    Mutant = "key-forgotten"
@@ -130,6 +131,7 @@ var All = []Known{
 	{FsyncIgnored, "after a failed fsync the controller goes on"},
 	{DiskFullDropped, "a commit that finds the disk full is dropped"},
 	{HoldIgnored, "a store that is older than what nodes have seen is believed"},
+	{LineageInBeats, "a node hears of the newest commit with the next beat, not with the order that it made"},
 	{RunIgnored, "a store that lacks few commits is believed when it has caught up in number"},
 	{IDReused, "after a restart ids follow the newest job that lives"},
 	{KeyForgotten, "after a restart the keys of submissions are not known"},

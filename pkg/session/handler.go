@@ -41,7 +41,7 @@ type Agent interface {
 	Hello() *api.Hello
 	// Welcome opens the session.
 	Welcome(w *api.Welcome)
-	// Lineage is called with each beat that names the controller's newest commit.
+	// Lineage is called with each beat and before each order that names the controller's newest commit.
 	Lineage(n uint64)
 	// Desired must not block long: it queues. Specs holds every spec that a body in d
 	// names, also those sent in an earlier frame.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"gangd/pkg/api"
+	"gangd/pkg/fault"
 )
 
 // hubHalf is the controller's half of one session without its line: what came is handed
@@ -73,6 +74,11 @@ func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
 			frames = append(frames, f)
 		}
 		f.Desired = d
+		if len(d.Assignments) > 0 && !fault.Is(fault.LineageInBeats) {
+			// With the orders and not with the next beat alone: a node whose members a store does
+			// not know must be able to tell that store that it is an old copy.
+			f.Lineage = h.handler.Lineage()
+		}
 	}
 	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {
 		return nil // woken for a change that was sent already

@@ -38,6 +38,9 @@ func (h *nodeHalf) welcomed(w *api.Welcome) {
 // desired takes in the orders of a frame, heard the rest; signals, streams and calls are
 // the caller's, between the two.
 func (h *nodeHalf) desired(f *api.Frame) error {
+	if f.Lineage != 0 { // kept before what it brings about
+		h.agent.Lineage(f.Lineage)
+	}
 	if f.Desired == nil {
 		return nil
 	}
@@ -49,9 +52,6 @@ func (h *nodeHalf) desired(f *api.Frame) error {
 }
 
 func (h *nodeHalf) heard(f *api.Frame) {
-	if f.Lineage != 0 {
-		h.agent.Lineage(f.Lineage)
-	}
 	if f.Beat != 0 {
 		h.out.put(func() { h.out.echo = f.Beat })
 	}

@@ -36,6 +36,11 @@ func TestDesiredAndReport(t *testing.T) {
 	if d := cmp.Diff(want, get(t, "desired", a.desired)); d != "" {
 		t.Fatal(d)
 	}
+	select {
+	case <-a.lineage:
+	default:
+		t.Error("an order came before the commit that made it was told")
+	}
 	open := assign(1, 1, "a")
 	open.Gate = &api.Gate{MasterPort: 20000}
 	r.handler.set(spec, open)

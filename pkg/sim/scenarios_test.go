@@ -336,6 +336,13 @@ var scenarios = append([]directed{
 		sc: Scenario{Nodes: nodes(2, 8), Calm: 60 * s1, Jobs: []Job{{At: 5500 * ms, Runs: Behaviour{For: s1}}},
 			Faults: append([]Fault{{At: 4900 * ms, Do: CrashNoded, Node: "n1", For: 6500 * ms}, {At: 5 * s1, Do: OldStore, N: 1, For: 6 * s1}, {At: 9 * s1, Do: CrashNoded, Node: "n2", For: 6 * s1}}, drains(12500*ms)...)},
 		want: func(s *seen) string { return unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back") }},
+	// No beat comes between the start and the copy: what the node was told to run says it all.
+	{name: "what a node was told to run is proof of a commit", seeds: 10,
+		sc: Scenario{Nodes: nodes(1, 1), Calm: 60 * s1, Jobs: []Job{{At: 5500 * ms, Runs: Behaviour{For: 30 * s1}}},
+			Faults: []Fault{{At: 5450 * ms, Do: OldStore, N: 1, For: 120 * ms}}},
+		want: func(s *seen) string {
+			return firstOf(unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back"), s.ended(0, api.JobCompleted, 1))
+		}},
 	{name: "an id is never given out again",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: s1}}, {At: 7 * s1, Runs: Behaviour{For: s1}}}, Faults: []Fault{{At: 5 * s1, Do: CrashGangd, For: 500 * ms}}}},
 	{name: "a key outlives the controller",
