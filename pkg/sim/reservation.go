@@ -41,6 +41,9 @@ type reserved struct {
 
 // reservation takes in what became of one.
 func (t *truth) reservation(ev *api.Event) {
+	if t.onOld { // what is said on a copy is lost with it
+		return
+	}
 	switch ev.Type {
 	case api.EventReservationCreated:
 		for _, b := range t.r.world().Reservations() {
