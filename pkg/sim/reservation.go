@@ -60,6 +60,9 @@ func (t *truth) reservation(ev *api.Event) {
 			t.places = map[api.MemberKey]int64{}
 		}
 		t.places[api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch}] = ev.Seq
+		delete(t.places, api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch - 1})
+	case api.EventEnded:
+		delete(t.places, api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch})
 	}
 }
 
