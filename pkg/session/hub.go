@@ -48,16 +48,26 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, node string) {
 		return
 	}
 	defer h.serving.Done()
+	l := h.accept(h.ctx, w, r, node)
+	if l == nil {
+		return
+	}
+	s := &hubSession{hubHalf: newHubHalf(h.handler), hub: h, link: l, done: make(chan struct{})}
+	s.out.init()
+	s.serve(node)
+}
+
+// accept upgrades a request to a line that ends with ctx; nil: it was answered that it can't be.
+func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request, node string) *link {
 	under := &hijacker{ResponseWriter: w}
 	ws, err := websocket.Accept(under, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		h.log.Warn("session refused", "node", node, "from", r.RemoteAddr, "err", err)
-		return // Accept has answered
+		return nil // Accept has answered
 	}
-	s := &hubSession{hubHalf: newHubHalf(h.handler), hub: h, link: newLink(h.ctx, ws, maxNodeFrame), done: make(chan struct{})}
-	s.link.line = under.line
-	s.out.init()
-	s.serve(node)
+	l := newLink(ctx, ws, maxNodeFrame)
+	l.line = under.line
+	return l
 }
 
 func (h *Hub) enter() bool {

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"gangd/pkg/api"
 )
 
@@ -98,16 +96,12 @@ func (h *Hub) Witness(w http.ResponseWriter, r *http.Request, node string) {
 		return
 	}
 	defer h.serving.Done()
-	under := &hijacker{ResponseWriter: w}
-	ws, err := websocket.Accept(under, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
-	if err != nil {
-		h.log.Warn("witness refused", "node", node, "from", r.RemoteAddr, "err", err)
-		return // Accept has answered
-	}
 	// It ends with its session, and by a reset as that does (see [tlsLine]): this process lives.
-	l := newLink(s.link.ctx, ws, maxNodeFrame)
-	l.watchdog.Stop()
-	l.line = under.line
-	_, err = l.read()
+	l := h.accept(s.link.ctx, w, r, node)
+	if l == nil {
+		return
+	}
+	l.watchdog.Stop() // it is silent by nature
+	_, err := l.read()
 	l.end(err)
 }
