@@ -50,6 +50,9 @@ type Command struct {
 	Options []Option
 }
 
+// Asked: a command line asks for the lists of its command and for nothing else.
+func Asked(args []string) bool { return len(args) == 1 && args[0] == "--help=slurm" }
+
 // Write writes the three lists, each by name: what `COMMAND --help=slurm` prints.
 func (c Command) Write(w io.Writer) {
 	for _, h := range headings {

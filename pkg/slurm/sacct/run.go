@@ -27,7 +27,7 @@ var clock = time.Now
 
 // Run is sacct.
 func Run(args []string, s slurm.Streams) int {
-	if len(args) == 1 && args[0] == "--help=slurm" {
+	if lists.Asked(args) {
 		Lists().Write(s.Out)
 		Columns().Write(s.Out)
 		return 0

@@ -138,7 +138,7 @@ type sstatAsk struct {
 
 // Sstat is sstat.
 func Sstat(args []string, s slurm.Streams) int {
-	if len(args) == 1 && args[0] == "--help=slurm" {
+	if lists.Asked(args) {
 		SstatLists().Write(s.Out)
 		SstatColumns().Write(s.Out)
 		return 0

@@ -89,7 +89,7 @@ type call struct {
 // Run is sacctmgr.
 func Run(args []string, s slurm.Streams) int {
 	c := &call{Streams: s}
-	if len(args) == 1 && args[0] == "--help=slurm" {
+	if lists.Asked(args) {
 		for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
 			l.Write(s.Out)
 		}

@@ -59,7 +59,7 @@ type shares struct {
 
 // Sshare is sshare: users with the accounts that their jobs named, without shares.
 func Sshare(args []string, s slurm.Streams) int {
-	if len(args) == 1 && args[0] == "--help=slurm" {
+	if lists.Asked(args) {
 		SshareLists().Write(s.Out)
 		return 0
 	}
@@ -181,7 +181,7 @@ func SprioLists() lists.Command { return sprioOptions.Lists("sprio") }
 
 // Sprio is sprio: a priority of gangd's is not made of factors.
 func Sprio(args []string, s slurm.Streams) int {
-	if len(args) == 1 && args[0] == "--help=slurm" {
+	if lists.Asked(args) {
 		SprioLists().Write(s.Out)
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/when"
 )
 
@@ -66,7 +67,7 @@ func reservationLines(r *api.Reservation, nodes []api.Node) []string {
 			hostlist.Compress(r.Nodes), len(r.Nodes), cpus, reservationFlags(r, len(r.Nodes) == len(nodes))),
 		fmt.Sprintf("TRES=cpu=%d", cpus),
 		fmt.Sprintf("Users=%s Groups=(null) Accounts=%s Licenses=(null) State=%s BurstBuffer=(null) Watts=n/a",
-			orNull(strings.Join(r.Users, ",")), orNull(strings.Join(r.Accounts, ",")), state),
+			jobfield.OrNull(strings.Join(r.Users, ",")), jobfield.OrNull(strings.Join(r.Accounts, ",")), state),
 		"MaxStartDelay=(null)",
 	}
 }

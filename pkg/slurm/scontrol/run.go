@@ -30,7 +30,7 @@ type call struct {
 
 // Run is scontrol.
 func Run(args []string, s slurm.Streams) int {
-	if len(args) == 1 && args[0] == "--help=slurm" {
+	if lists.Asked(args) {
 		for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
 			fmt.Fprintf(s.Out, "%s\n\n", l.Name)
 			l.Write(s.Out)

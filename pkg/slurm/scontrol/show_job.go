@@ -98,16 +98,14 @@ func (s *shownJob) id() int64 {
 	return s.JobID
 }
 
-func orNull(s string) string { return cmp.Or(s, "(null)") }
-
 func (c *call) jobLines(s *shownJob) []string {
 	j := s.Job
 	pending := j.State == api.JobPending
 	lines := []string{
 		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
-		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", j.Priority, j.Nice, orNull(j.Account)),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", stateName(j.State), cmp.Or(j.Reason, "None"), orNull(j.Dependency)),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", j.Priority, j.Nice, jobfield.OrNull(j.Account)),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", stateName(j.State), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
 		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, s.exit()),
 	}
 	if c.details {
@@ -119,15 +117,15 @@ func (c *call) jobLines(s *shownJob) []string {
 		"AccrueTime="+s.eligible(),
 		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", when.Stamp(s.start(), "Unknown"), when.Stamp(s.end(), "Unknown"), when.Stamp(j.Deadline, "N/A")),
 		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
-		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", j.Partition, orNull(j.SubmitHost)),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", orNull(hostlist.Compress(j.NodeList)), orNull(hostlist.Compress(j.Exclude))),
+		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", j.Partition, jobfield.OrNull(j.SubmitHost)),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude))),
 		"NodeList="+hostlist.Compress(j.Nodes),
 	)
 	if len(j.Nodes) > 0 {
 		lines = append(lines, "BatchHost="+j.Nodes[0])
 	}
 	lines = append(lines, c.resourceLines(s)...)
-	lines = append(lines, fmt.Sprintf("Features=%s DelayBoot=00:00:00", orNull(j.Constraint)))
+	lines = append(lines, fmt.Sprintf("Features=%s DelayBoot=00:00:00", jobfield.OrNull(j.Constraint)))
 	if j.Prefer != "" {
 		lines = append(lines, "Prefer="+j.Prefer)
 	}
@@ -136,7 +134,7 @@ func (c *call) jobLines(s *shownJob) []string {
 	}
 	lines = append(lines,
 		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=(null) Network=(null)", overSubscribe(j)),
-		"Command="+orNull(command(j)),
+		"Command="+jobfield.OrNull(command(j)),
 		"WorkDir="+j.WorkDir,
 	)
 	if j.Comment != "" {

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -75,7 +76,7 @@ func nodeLines(n *api.Node) []string {
 	if n.CPUsUsed > 0 {
 		usedText = used.InOrder()
 	}
-	features := orNull(strings.Join(n.Features, ","))
+	features := jobfield.OrNull(strings.Join(n.Features, ","))
 	lines := []string{
 		fmt.Sprintf("NodeName=%s CoresPerSocket=1 ", n.Name),
 		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=N/A", n.CPUsUsed, n.CPUs, n.CPUs),
@@ -173,7 +174,7 @@ func partitionLines(p *api.Partition, reply *api.NodesReply) []string {
 		fmt.Sprintf("AllocNodes=ALL Default=%s QoS=N/A", isDefault),
 		fmt.Sprintf("DefaultTime=%s DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO", defaultTime),
 		fmt.Sprintf("MaxNodes=UNLIMITED MaxTime=%s MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED", when.Limit(int64(p.MaxTime/time.Second))),
-		"Nodes=" + orNull(hostlist.Compress(names)),
+		"Nodes=" + jobfield.OrNull(hostlist.Compress(names)),
 		fmt.Sprintf("PriorityJobFactor=1 PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=NO", max(1, p.Tier)),
 		"OverTimeLimit=NONE PreemptMode=" + slurm.PreemptMode(reply.Preempt),
 		fmt.Sprintf("State=UP TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", has.CPUs, has.Nodes),

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/tres"
 	"gangd/pkg/slurm/when"
 )
@@ -80,10 +81,10 @@ func stepLines(j *api.Job, s *api.Step) []string {
 	}
 	return []string{
 		fmt.Sprintf("StepId=%s.%s UserId=%d StartTime=%s TimeLimit=%s", job, s.StepID, j.UID, when.Stamp(s.StartTime, "Unknown"), when.Limit(s.TimeLimit)),
-		fmt.Sprintf("State=%s Partition=%s NodeList=%s", s.State, j.Partition, orNull(hostlist.Compress(s.Nodes))),
-		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", len(s.Nodes), s.CPUs, s.Tasks, orNull(s.Name)),
+		fmt.Sprintf("State=%s Partition=%s NodeList=%s", s.State, j.Partition, jobfield.OrNull(hostlist.Compress(s.Nodes))),
+		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", len(s.Nodes), s.CPUs, s.Tasks, jobfield.OrNull(s.Name)),
 		"TRES=" + amount,
-		"ResvPorts=" + orNull(s.Ports),
+		"ResvPorts=" + jobfield.OrNull(s.Ports),
 		"CPUFreqReq=Default" + dist,
 		"SrunHost:Pid=" + client,
 	}
