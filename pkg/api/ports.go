@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,25 +38,4 @@ func ParsePortRange(s string) (PortRange, error) {
 		return PortRange{}, Errorf(CodeInvalid, "ports %q: want FIRST-LAST, both from 1024 to 65535, such as 12000-12999", s)
 	}
 	return PortRange{a, b}, nil
-}
-
-// PortList writes ports as Slurm does: "12000-12003,12007".
-func PortList(ports []int) string {
-	ports = slices.Sorted(slices.Values(ports))
-	var b strings.Builder
-	for i := 0; i < len(ports); {
-		end := i
-		for end+1 < len(ports) && ports[end+1] == ports[end]+1 {
-			end++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(ports[i]))
-		if end > i {
-			fmt.Fprintf(&b, "-%d", ports[end])
-		}
-		i = end + 1
-	}
-	return b.String()
 }

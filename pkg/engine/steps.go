@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
+	"gangd/pkg/hostlist"
 )
 
 // maxStepWait bounds how long one call waits for free resources; the client asks again.
@@ -100,7 +101,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 		return nil, api.Errorf(api.CodeStaleEpoch, "job %d has been stopped meanwhile", id)
 	}
 	out := &api.StepReply{SchemaVersion: api.SchemaVersion, JobID: id, Epoch: j.Epoch, StepID: s.ID, Secret: s.Secret,
-		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Ports: api.PortList(s.Ports), Allocation: e.allocation(j)}
+		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Ports: hostlist.Ranges(s.Ports), Allocation: e.allocation(j)}
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		if p.Member >= len(out.Allocation.Nodes) {

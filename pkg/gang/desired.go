@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/fault"
+	"gangd/pkg/hostlist"
 )
 
 // Desired is all that a node shall have, with the specs named in it: what is not in here
@@ -96,7 +97,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: w.RunsIn(j),
 		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: runTimeFrom(j, j.ReservedAt), Grace: w.grace(j),
-		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ports: api.PortList(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
+		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {
 		index := j.ArrayIndex

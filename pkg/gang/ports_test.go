@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 )
 
 func fivePorts() api.Settings {
@@ -19,7 +20,7 @@ func TestStepsGetPortsOfTheirOwn(t *testing.T) {
 	b.must(Submit{Key: "k", Spec: spec, SpecHash: "h", Partition: "main"})
 	b.start(1)
 	body, _ := b.w.Desired("n2")
-	if got := body[0].Body.Ports; got != api.PortList(b.w.Job(1).Ports) || len(b.w.Job(1).Ports) != 1 {
+	if got := body[0].Body.Ports; got != hostlist.Ranges(b.w.Job(1).Ports) || len(b.w.Job(1).Ports) != 1 {
 		t.Errorf("ports of the gang %v, told %q", b.w.Job(1).Ports, got)
 	}
 	first := begin(b, api.StepAsk{Name: "a", Overlap: true, Ports: 3})
@@ -30,7 +31,7 @@ func TestStepsGetPortsOfTheirOwn(t *testing.T) {
 	if !each.Applied || len(each.Step.Ports) != 1 {
 		t.Fatalf("one for each task of a node: %+v", each)
 	}
-	if shown := ShowStep(b.w.Job(1), first.Step, b.now.Wall); shown.Ports != api.PortList(first.Step.Ports) {
+	if shown := ShowStep(b.w.Job(1), first.Step, b.now.Wall); shown.Ports != hostlist.Ranges(first.Step.Ports) {
 		t.Errorf("shown as %q", shown.Ports)
 	}
 	for _, c := range []struct {
@@ -115,8 +116,8 @@ func TestTakePorts(t *testing.T) {
 	} {
 		b := benchWith(t, 1, fivePorts())
 		b.w.editNode(b.w.nodes["n1"]).Left = []Left{{Ports: c.used}}
-		if got, err := b.w.takePorts([]string{"n1"}, c.n, c.turn); err != nil || api.PortList(got) != c.want {
-			t.Errorf("%d of all but %v: %s %v, want %s", c.n, c.used, api.PortList(got), err, c.want)
+		if got, err := b.w.takePorts([]string{"n1"}, c.n, c.turn); err != nil || hostlist.Ranges(got) != c.want {
+			t.Errorf("%d of all but %v: %s %v, want %s", c.n, c.used, hostlist.Ranges(got), err, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 )
 
 // Step is a step of the current epoch that has not ended. When it has, it becomes an
@@ -214,7 +215,7 @@ func ShowStep(j *Job, s *Step, end time.Time) api.Step {
 	out := api.Step{JobID: j.ID, StepID: fmt.Sprint(s.ID), Epoch: j.Epoch, Name: s.Ask.Name, State: api.JobRunning, Overlap: s.Ask.Overlap,
 		Command: s.Ask.Command, TimeLimit: int64(s.Ask.TimeLimit / time.Second), StartTime: s.Start, EndTime: end,
 		User: j.User, Partition: j.Partition, Client: s.Ask.Client,
-		Ports: api.PortList(s.Ports)}
+		Ports: hostlist.Ranges(s.Ports)}
 	counts := make([]int, len(s.Parts))
 	for i := range s.Parts {
 		p := &s.Parts[i]

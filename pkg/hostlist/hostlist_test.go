@@ -119,3 +119,11 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+func TestRanges(t *testing.T) {
+	for want, in := range map[string][]int{"": nil, "5": {5}, "1-2,4": {1, 2, 4}, "1,3-5,9": {1, 3, 4, 5, 9}} {
+		if got := Ranges(in); got != want {
+			t.Errorf("%v: %q, want %q", in, got, want)
+		}
+	}
+}

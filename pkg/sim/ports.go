@@ -2,10 +2,9 @@ package sim
 
 import (
 	"math/rand/v2"
-	"strconv"
-	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 )
 
 // ports are asked for by half of the jobs of every third schedule, by dice of their own. They
@@ -29,34 +28,23 @@ func (t *truth) neighbours() {
 	}
 	for _, m := range t.r.machines {
 		n := t.r.world().Node(m.name)
-		told := map[int]api.MemberKey{}
+		told := map[string]api.MemberKey{}
 		for _, p := range m.procs {
 			if n == nil || p.frozen() || p.killed && (n.State != api.NodeUp || t.fenced[placed{p.key.Job, m.name}]) {
 				continue // as for I9
 			}
-			for _, port := range listed(p.s.spec.body.Ports) {
+			mine, err := hostlist.Expand("[" + p.s.spec.body.Ports + "]")
+			if p.s.spec.body.Ports != "" && err != nil {
+				t.r.fail("I13", "job %d epoch %d was told the ports %q: %v", p.key.Job, p.key.Epoch, p.s.spec.body.Ports, err)
+				return
+			}
+			for _, port := range mine {
 				if other, taken := told[port]; taken && other != p.key {
-					t.r.fail("I13", "job %d epoch %d and job %d epoch %d live on %s, both with port %d", other.Job, other.Epoch, p.key.Job, p.key.Epoch, m.name, port)
+					t.r.fail("I13", "job %d epoch %d and job %d epoch %d live on %s, both with port %s", other.Job, other.Epoch, p.key.Job, p.key.Epoch, m.name, port)
 					return
 				}
 				told[port] = p.key
 			}
 		}
 	}
-}
-
-// listed are the ports of a list as processes find it: "12000-12001,12003".
-func listed(list string) (out []int) {
-	for piece := range strings.SplitSeq(list, ",") {
-		first, last, _ := strings.Cut(piece, "-")
-		from, err := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err2 != nil {
-			to = from
-		}
-		for port := from; err == nil && port <= to; port++ {
-			out = append(out, port)
-		}
-	}
-	return out
 }
