@@ -223,14 +223,30 @@ func (pl *planner) wayLines(d *cluster.Need) []string {
 		ways = append(ways, sized{way, room(way)})
 	}
 	slices.SortStableFunc(ways, func(a, b sized) int { return cmp.Compare(b.room, a.room) })
+	// Alternatives that the nodes answer alike are told together.
+	type told struct {
+		names []string
+		lines []string
+	}
+	var all []told
+	for _, one := range ways {
+		lines := pl.nodeLines(one.way)
+		if i := slices.IndexFunc(all, func(t told) bool { return slices.Equal(t.lines, lines) }); i >= 0 {
+			all[i].names = append(all[i].names, one.way.Way())
+		} else if all = append(all, told{[]string{one.way.Way()}, lines}); len(all) == maxWayLines {
+			break
+		}
+	}
 	var lines []string
-	for _, one := range ways[:min(maxWayLines, len(ways))] {
-		lines = append(lines, one.way.Way()+":")
-		for _, l := range pl.nodeLines(one.way) {
+	more := len(ways)
+	for _, t := range all {
+		more -= len(t.names)
+		lines = append(lines, strings.Join(t.names, " or ")+":")
+		for _, l := range t.lines {
 			lines = append(lines, "  "+l)
 		}
 	}
-	if more := len(ways) - maxWayLines; more > 0 {
+	if more > 0 {
 		lines = append(lines, "and "+plural(more, "more alternative")+" with less")
 	}
 	return lines
