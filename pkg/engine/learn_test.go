@@ -17,11 +17,12 @@ func TestRelearns(t *testing.T) {
 	expects := func(told func(e *Engine, j *gang.Job)) (out []time.Duration) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)
-		for range 40 {
-			told(e, &gang.Job{Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin})
+		for i := range int64(40) {
+			told(e, &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin})
 		}
 		for _, ran := range []time.Duration{0, time.Hour, 4 * time.Hour} {
-			out = append(out, e.plan.ledger.Mean(limit, ran).Round(time.Second))
+			out = append(out, e.plan.ledger.Mean(limit, ran, sched.Peer{}).Round(time.Second),
+				e.plan.ledger.Mean(limit, ran, sched.Peer{Cards: 1, Job: 20}).Round(time.Second))
 		}
 		return out
 	}

@@ -66,7 +66,7 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 		return
 	}
 	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
-	u := sched.Used{User: j.User, Account: j.Spec.Account, Cards: sched.CardsOf(ask), Ran: end.Sub(start), Ended: end}
+	u := sched.Used{Peer: sched.Peer{User: j.User, Cards: max(1, sched.CardsOf(ask)), Job: j.ID}, Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
 	switch v := j.Verdict; {
 	case v == nil:
 		u.Before, u.Alive, u.Limit = j.Kept-keptIn(j, start), j.Kept, j.TimeLimit
@@ -88,7 +88,7 @@ func keptIn(j *gang.Job, start time.Time) time.Duration {
 // is kept, with its last one.
 func (e *Engine) relearn(j *gang.Job) {
 	if j.Kept > 0 && j.TimeLimit > 0 && (j.Verdict == nil || j.Verdict.State == api.JobCompleted || j.Verdict.State == api.JobTimeout) {
-		e.plan.ledger.Add(sched.Used{User: j.User, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
+		e.plan.ledger.Add(sched.Used{Peer: sched.Peer{User: j.User}, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
 	}
 	if j.Verdict != nil {
 		e.learn(j, j.Start, j.End)

@@ -3,15 +3,16 @@ package sched
 import (
 	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
 // Used is one attempt that has ended, as the [Ledger] learns from it.
 type Used struct {
-	User, Account string
-	Cards         int
-	Ran           time.Duration // this attempt
-	Ended         time.Time
+	Peer
+	Account string
+	Ran     time.Duration // this attempt
+	Ended   time.Time
 	// Whole is what the job ran in all when this was its last attempt and it came to its own
 	// end, Alive what is kept of it all when it was stopped and is to go on; Before is what
 	// was kept when the attempt began. Limit is what it had asked for. Neither Whole nor Alive
@@ -39,6 +40,17 @@ type Ledger struct {
 	mixed   map[mixing]*chances
 	mixedAt int
 
+	peers  map[string][]peer // by user, of each by job
+	lasted lasted            // of all users
+	ended  int               // gangs in it
+	// Of version leansAt: leans are what was worked out, and rare is by bin how many end for one
+	// that ends there.
+	leans     map[leaning]*lean
+	leansMade []*lean // the first leansUsed of them are those
+	leansUsed int
+	rare      lasted
+	leansAt   int
+
 	asks     map[string]*askCount // by shape
 	askedFor int
 	lastJob  int64 // the newest job that was counted
@@ -55,7 +67,7 @@ func NewLedger(halfLife time.Duration) *Ledger {
 		halfLife = DefaultHalfLife
 	}
 	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{},
-		asks: map[string]*askCount{}}
+		asks: map[string]*askCount{}, peers: map[string][]peer{}}
 }
 
 // Add takes one ended attempt in.
@@ -74,6 +86,9 @@ func (l *Ledger) Add(u Used) {
 		}
 		l.byLimit[b].add(u.Before, to, u.Limit, u.Whole > 0)
 		l.all.add(u.Before, to, u.Limit, u.Whole > 0)
+		if u.Whole > 0 && u.Job > 0 {
+			l.addPeer(u.Peer, u.Whole)
+		}
 	}
 }
 
@@ -91,14 +106,17 @@ func (l *Ledger) AccountUsage(account string, now time.Time) float64 {
 }
 
 // expecting is a question to [Ledger.Remaining].
-type expecting struct{ limit, ran time.Duration }
+type expecting struct {
+	limit, ran time.Duration
+	lean       *lean
+}
 
 // maxExpected bounds what is remembered: gangs that ran before have run for any time.
 const maxExpected = 10000
 
 // Remaining is how much longer a gang with a time limit that ran so long already is
 // expected to run, as an order wants it: see [chances.index].
-func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
+func (l *Ledger) Remaining(limit, ran time.Duration, of Peer) time.Duration {
 	if l == nil {
 		return prior.index(limit, ran)
 	}
@@ -109,21 +127,21 @@ func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 		clear(l.expected)
 		l.expectedAt = l.version
 	}
-	q := expecting{limit, ran}
+	q := expecting{limit, ran, l.lean(of)}
 	d, known := l.expected[q]
 	if !known {
-		d = l.chances(limit, false).index(limit, ran)
+		d = l.chances(limit, false).lean(q.lean, limit).index(limit, ran)
 		l.expected[q] = d
 	}
 	return d
 }
 
 // Mean is how much longer such a gang runs on average.
-func (l *Ledger) Mean(limit, ran time.Duration) time.Duration {
+func (l *Ledger) Mean(limit, ran time.Duration, of Peer) time.Duration {
 	if l == nil {
 		return prior.mean(limit, ran)
 	}
-	return l.chances(limit, true).mean(limit, ran)
+	return l.chances(limit, true).lean(l.lean(of), limit).mean(limit, ran)
 }
 
 // mixing is a question to [Ledger.chances]: of a limitBin, and how to mix.
@@ -162,7 +180,12 @@ func (l *Ledger) snapshot() *Ledger {
 		own := *s
 		c.byLimit[b] = &own
 	}
-	c.expected, c.mixed, c.asks = nil, nil, make(map[string]*askCount, len(l.asks))
+	c.peers = make(map[string][]peer, len(l.peers))
+	for user, list := range l.peers {
+		c.peers[user] = slices.Clone(list)
+	}
+	c.leansMade = nil
+	c.expected, c.mixed, c.leans, c.asks = nil, nil, nil, make(map[string]*askCount, len(l.asks))
 	for shape, a := range l.asks {
 		own := *a
 		c.asks[shape] = &own

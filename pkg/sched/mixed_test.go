@@ -106,7 +106,8 @@ func TestMixedMissesLittle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		c := genCandidate(t, 1)
-		c.Ask.Spec.Share, c.Ask.Spec.Exclusive = false, false
+		// What is preferred stands in for the constraint, which tryAll knows nothing of.
+		c.Ask.Spec.Share, c.Ask.Spec.Exclusive, c.Ask.Spec.Prefer = false, false, ""
 		giveRoles(t, c.Ask.Spec)
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size

@@ -72,7 +72,8 @@ func (pl *planner) serviceLeft(r *Running) float64 {
 	if !r.Start.IsZero() {
 		ran += pl.now.Sub(r.Start)
 	}
-	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran).Seconds() * float64(max(1, r.Cards))
+	cards := max(1, r.Cards)
+	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran, Peer{r.User, cards, r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.

@@ -17,9 +17,9 @@ func TestOrders(t *testing.T) {
 	ledger := NewLedger(0)
 	for range 200 {
 		// Everyone uses a tenth of the limit; lea has used much, max little.
-		ledger.Add(Used{User: "lea", Cards: 8, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 10 * time.Hour})
+		ledger.Add(Used{Peer: Peer{User: "lea", Cards: 8}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 10 * time.Hour})
 	}
-	ledger.Add(Used{User: "max", Cards: 1, Ran: time.Hour, Ended: epoch0})
+	ledger.Add(Used{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
 	list := []*Candidate{
 		{Job: 1, User: "lea", Size: 4, TimeLimit: time.Hour},
 		{Job: 2, User: "max", Size: 1, TimeLimit: 10 * time.Hour},
@@ -80,7 +80,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 				}
 				delete(model, job)
 			case 3:
-				ledger.Add(Used{User: c.User, Cards: 1, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
+				ledger.Add(Used{Peer: Peer{c.User, 1, c.Job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
 				q.Refresh(epoch0)
 			}
 			checkQueue(t, q, model)
@@ -139,7 +139,7 @@ func TestBacklogIsTheSum(t *testing.T) {
 			case 2:
 				q.Remove(job)
 			default:
-				l.Add(Used{User: "u", Cards: 1, Ran: time.Hour, Ended: now, Whole: time.Hour, Limit: 24 * time.Hour})
+				l.Add(Used{Peer: Peer{User: "u", Cards: 1}, Ran: time.Hour, Ended: now, Whole: time.Hour, Limit: 24 * time.Hour})
 				q.Refresh(now)
 			}
 			var sum int64

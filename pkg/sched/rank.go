@@ -52,7 +52,7 @@ func (p *Policy) service(l *Ledger, c *Candidate) time.Duration {
 	if c.TimeLimit <= 0 {
 		return 0
 	}
-	return p.remaining(l, c.TimeLimit, c.Attained) * time.Duration(weight(c.Ask))
+	return p.remaining(l, c.TimeLimit, c.Attained, Peer{c.User, weight(c.Ask), c.Job}) * time.Duration(weight(c.Ask))
 }
 
 // need is the same in seconds, without the bound of a duration.
@@ -60,18 +60,18 @@ func (p *Policy) need(l *Ledger, c *Candidate) int64 {
 	if c.TimeLimit <= 0 {
 		return 0
 	}
-	return int64(p.remaining(l, c.TimeLimit, c.Attained).Seconds()) * int64(weight(c.Ask))
+	return int64(p.remaining(l, c.TimeLimit, c.Attained, Peer{c.User, weight(c.Ask), c.Job}).Seconds()) * int64(weight(c.Ask))
 }
 
 // remaining is how much longer a gang is expected to run. Where a shorter one takes its place
 // whenever it comes that is the mean of what others with such a limit and as much behind
 // them ran on: the index, which is better in a queue where nobody is sent back, falls and
 // grows while a gang runs and moves it off and back again.
-func (p *Policy) remaining(l *Ledger, limit, ran time.Duration) time.Duration {
+func (p *Policy) remaining(l *Ledger, limit, ran time.Duration, of Peer) time.Duration {
 	if p.Preempt == PreemptService {
-		return l.Mean(limit, ran)
+		return l.Mean(limit, ran, of)
 	}
-	return l.Remaining(limit, ran)
+	return l.Remaining(limit, ran, of)
 }
 
 // weight is how many cards a gang counts for; one without any counts as one.

@@ -16,17 +16,17 @@ func TestStoppedGangsAreNotForgotten(t *testing.T) {
 	for range 50 {
 		l.Add(Used{Ended: epoch0, Ran: time.Minute, Whole: time.Minute, Limit: limit})
 	}
-	ends := l.Mean(limit, 0)
+	ends := l.Mean(limit, 0, Peer{})
 	for range 50 {
 		l.Add(Used{Ended: epoch0, Ran: 5 * time.Hour, Alive: 5 * time.Hour, Limit: limit})
 	}
 	if ends > 45*time.Minute {
 		t.Errorf("fifty ends after a minute: %v expected", ends)
 	}
-	if all := l.Mean(limit, 0); all < 2*time.Hour || all > 4*time.Hour {
+	if all := l.Mean(limit, 0, Peer{}); all < 2*time.Hour || all > 4*time.Hour {
 		t.Errorf("half of them ran for five hours and more: %v expected", all)
 	}
-	if on := l.Mean(limit, time.Hour); on < 4*time.Hour {
+	if on := l.Mean(limit, time.Hour, Peer{}); on < 4*time.Hour {
 		t.Errorf("nobody ended between one and five hours: %v more expected", on)
 	}
 }

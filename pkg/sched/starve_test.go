@@ -25,7 +25,10 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 		large := genCandidate(t, 500)
 		large.Priority = 5
 		large.Avoid = nil
-		if len(Make(epoch0, &View{Nodes: nodes, Queue: queueOf(large)}, &Policy{}).Starts) == 0 {
+		// Nodes are kept for what it must have; what it would rather have it takes when that is free.
+		must := *large.Ask.Spec
+		must.Prefer = ""
+		if len(Make(epoch0, &View{Nodes: nodes, Queue: queueOf(candidateIn(large, &must))}, &Policy{}).Starts) == 0 {
 			return // would not start on the empty cluster either
 		}
 		s := starve{t: t, nodes: nodes, byJob: make(map[int64]*Candidate)}
@@ -50,6 +53,13 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 			}
 		}
 	})
+}
+
+// candidateIn is a candidate with another ask.
+func candidateIn(c *Candidate, s *api.Spec) *Candidate {
+	out := *c
+	out.Ask = cluster.AskOf(s, c.Ask.Partitions)
+	return &out
 }
 
 type starve struct {

@@ -21,6 +21,7 @@ type Machine struct {
 	text    string
 	signal  string
 	grace   time.Duration // of the stop to come
+	within  time.Duration // the least that an order left until the kill since the stop began
 	noticed bool
 	forced  bool
 	stuck   bool
@@ -207,10 +208,10 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 		if fault.Is(fault.StopResentRestarts) || fault.Is(fault.LongerGrace) && s.Lead+s.Grace > m.grace {
 			m.killAt = now.Mono + s.Lead + s.Grace
 		}
-		if s.Grace >= m.grace {
+		if s.Grace >= m.grace && s.Lead+s.Grace >= m.within {
 			return nil // a repeat: it must not take back what a rank was given on top
 		}
-		m.grace = s.Grace
+		m.grace, m.within = min(m.grace, s.Grace), min(m.within, s.Lead+s.Grace)
 		m.killAt = min(m.killAt, now.Mono+s.Lead+s.Grace)
 		return m.tick(now)
 	}
@@ -263,7 +264,7 @@ func (m *Machine) stop(now Instant) []Act {
 	m.fenceAt = fence
 	m.state = Stopping
 	m.stoppedAt = now.Mono
-	m.killAt = now.Mono + m.grace
+	m.killAt, m.within = now.Mono+m.grace, m.grace
 	if len(m.alive) == 0 { // a holder: only the proof tells when its processes are gone
 		m.probe(now)
 	}

@@ -95,6 +95,10 @@ func TestSequences(t *testing.T) {
 			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
 			{s, order("cancelled", 0, 2*s), nil}, {2 * s, order("cancelled", 0, 2*s), nil}, {3 * s, Tick{}, []ActKind{Kill, Tell}},
 		}, Killing, "preempted", true},
+		{"no time at all, after an order with a lead", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
+			{s, order("cancelled", 20*s, 0), nil}, {2 * s, order("cancelled", 0, 0), []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
 		{"a rank extends the grace, to the most allowed", extended, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {0, Extend{99 * s}, nil}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
 			{10 * s, Extend{10 * s}, nil}, {15 * s, Tick{}, nil}, {16 * s, order("preempted", 0, 15*s), nil}, {18 * s, Extend{s}, nil},

@@ -1,0 +1,198 @@
+package sched
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// What one user submits after each other is alike: a sweep, one run after a change of a line,
+// a chain. So of what a gang's limit leaves open its neighbours tell a part, those that its
+// user submitted just before and after it and that have ended.
+
+// The figures behind each constant are in docs/decisions/0114.
+
+// Peer is a gang as those like it are looked for; the zero Peer is like nobody.
+type Peer struct {
+	User  string
+	Cards int
+	Job   int64
+}
+
+// lastBins is how finely run times are told apart: each bin is a factor of the square root of
+// two as those of limits are, the first one ends at a second and a half, the last at 85 years.
+const lastBins = 64
+
+// lasted counts gangs by the bin of their run time.
+type lasted [lastBins]float64
+
+func lastBin(ran time.Duration) int {
+	return min(lastBins-1, max(0, int(2*math.Log2(max(ran.Seconds(), 1)))))
+}
+
+// peer is a gang that came to its own end.
+type peer struct {
+	job   int64
+	cards int32
+	bin   uint8
+}
+
+const (
+	// peersKept is how many of a user are kept, those submitted last. Whoever waits since before
+	// these has no neighbours.
+	peersKept = 4096
+	// peerFades is what the next neighbour counts beside the one before, and otherCards what one
+	// with another number of cards counts beside one with as many.
+	peerFades, otherCards = 0.9, 0.3
+	// leastPeer is where no more of them are looked at.
+	leastPeer = 0.05
+	// peersPart is how much of what is expected neighbours decide at most.
+	peersPart = 0.7
+	// leastLasted is how many gangs must have ended, whoever's, before it is known what is usual.
+	leastLasted = 20
+	// lastWidth is over how many bins to each side an end is spread: a run like another one
+	// takes up to three times as long.
+	lastWidth = 3
+)
+
+// lean is by bin how much likelier than usual a run time is.
+type lean [lastBins]float64
+
+// leaning is a question to [Ledger.lean]: all gangs of a user with so many cards that were
+// submitted between the same two that ended have the same neighbours.
+type leaning struct {
+	user      string
+	cards, at int
+}
+
+// addPeer takes in that a gang ran for so long in all.
+func (l *Ledger) addPeer(of Peer, ran time.Duration) {
+	p := peer{of.Job, int32(of.Cards), uint8(lastBin(ran))}
+	list := l.peers[of.User]
+	at, known := slices.BinarySearchFunc(list, of.Job, comparePeer)
+	if known {
+		return
+	}
+	if list = slices.Insert(list, at, p); len(list) > peersKept {
+		list = slices.Delete(list, 0, 1)
+	}
+	l.peers[of.User] = list
+	l.lasted[p.bin]++
+	l.ended++
+}
+
+func comparePeer(p peer, job int64) int { return cmp.Compare(p.job, job) }
+
+// lean is what the neighbours of a gang say; nil: nothing.
+func (l *Ledger) lean(of Peer) *lean {
+	list := l.peers[of.User]
+	if of.Job == 0 || len(list) == 0 || l.ended < leastLasted {
+		return nil
+	}
+	if l.leansAt != l.version || l.leans == nil {
+		l.newLeans()
+	}
+	at, _ := slices.BinarySearchFunc(list, of.Job, comparePeer)
+	if at == 0 && len(list) == peersKept {
+		return nil
+	}
+	q := leaning{of.User, of.Cards, at}
+	if known := l.leans[q]; known != nil {
+		return known
+	}
+	near, sum := neighbours(list, at, of)
+	// A whole neighbourhood counts 1 / (1 - peerFades).
+	part := peersPart * min(1, sum*(1-peerFades))
+	spread := near.spread()
+	out := l.nextLean()
+	for i := range out {
+		out[i] = 1 - part + part/sum*spread[i]*l.rare[i]
+	}
+	l.leans[q] = out
+	return out
+}
+
+// newLeans forgets what neighbours said before somebody else ended.
+func (l *Ledger) newLeans() {
+	if l.leans == nil {
+		l.leans = map[leaning]*lean{}
+	}
+	clear(l.leans)
+	l.leansAt, l.leansUsed = l.version, 0
+	l.rare = l.lasted.spread()
+	for i := range l.rare {
+		// Half an end in each bin is believed beforehand: nothing is impossible.
+		l.rare[i] = (float64(l.ended) + 0.5*lastBins) / (l.rare[i] + 0.5)
+	}
+}
+
+// nextLean is memory for one: a long queue asks for thousands after each end.
+func (l *Ledger) nextLean() *lean {
+	if l.leansUsed == len(l.leansMade) {
+		l.leansMade = append(l.leansMade, &lean{})
+	}
+	l.leansUsed++
+	return l.leansMade[l.leansUsed-1]
+}
+
+// neighbours counts what ended on both sides of a place in a user's list, the nearest first,
+// and how much they count in all.
+func neighbours(list []peer, at int, of Peer) (near lasted, sum float64) {
+	before, after := at-1, at
+	for w := 1.0; w > leastPeer && (before >= 0 || after < len(list)); {
+		var p peer
+		if after >= len(list) || before >= 0 && of.Job-list[before].job <= list[after].job-of.Job {
+			p = list[before]
+			before--
+		} else {
+			p = list[after]
+			after++
+		}
+		counts := 1.0
+		if int(p.cards) != of.Cards {
+			counts = otherCards
+		}
+		near[p.bin] += w * counts
+		sum += w * counts
+		w *= 1 - (1-peerFades)*counts
+	}
+	return near, sum
+}
+
+// spread puts each end into the bins around its own, the farther the less.
+func (h *lasted) spread() (out lasted) {
+	const all = (lastWidth + 1) * (lastWidth + 1)
+	for i, n := range h {
+		if n == 0 {
+			continue
+		}
+		for d := -lastWidth; d <= lastWidth; d++ {
+			to := min(lastBins-1, max(0, i+d))
+			out[to] += n * float64(lastWidth+1-max(d, -d)) / all
+		}
+	}
+	return out
+}
+
+// lean makes run times likelier or less likely that are so among the neighbours.
+func (c *chances) lean(by *lean, limit time.Duration) *chances {
+	if by == nil {
+		return c
+	}
+	// The middle of the first bin of a limit is a quarter of a bin's factor below it, and each
+	// further one a whole bin of run times.
+	first := 2*math.Log2(max(limit.Seconds(), 1)) - 0.5
+	left := c.left(0)
+	var out chances
+	alive := 0.0
+	for i := range left {
+		left[i] *= by[min(lastBins-1, max(0, int(first)-i))]
+		// From the longest down: those that come to a bin are those that end there or later.
+		if alive += left[i]; alive > 0 {
+			out[i] = left[i] / alive
+		}
+	}
+	out[0] = 1
+	return &out
+}
