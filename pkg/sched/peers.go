@@ -60,10 +60,12 @@ const (
 type lean [lastBins]float64
 
 // leaning is a question to [Ledger.lean]: all gangs of a user with so many cards that were
-// submitted between the same two that ended have the same neighbours.
+// submitted beside the same one that ended have the same neighbours.
 type leaning struct {
-	user      string
-	cards, at int
+	user  string
+	cards int
+	at    int  // of the first that ended and was submitted later
+	later bool // that one is nearer than the one before it
 }
 
 // addPeer takes in that a gang ran for so long in all.
@@ -97,11 +99,12 @@ func (l *Ledger) lean(of Peer) *lean {
 	if at == 0 && len(list) == peersKept {
 		return nil
 	}
-	q := leaning{of.User, of.Cards, at}
+	later := at == 0 || at < len(list) && list[at].job-of.Job < of.Job-list[at-1].job
+	q := leaning{of.User, of.Cards, at, later}
 	if known := l.leans[q]; known != nil {
 		return known
 	}
-	near, sum := neighbours(list, at, of)
+	near, sum := neighbours(list, q)
 	// A whole neighbourhood counts 1 / (1 - peerFades).
 	part := peersPart * min(1, sum*(1-peerFades))
 	spread := near.spread()
@@ -136,13 +139,18 @@ func (l *Ledger) nextLean() *lean {
 	return l.leansMade[l.leansUsed-1]
 }
 
-// neighbours counts what ended on both sides of a place in a user's list, the nearest first,
-// and how much they count in all.
-func neighbours(list []peer, at int, of Peer) (near lasted, sum float64) {
-	before, after := at-1, at
+// neighbours counts what ended around one that did, the nearest first, and how much they count
+// in all.
+func neighbours(list []peer, q leaning) (near lasted, sum float64) {
+	before, after := q.at-1, q.at
+	nearest := before
+	if q.later {
+		nearest = after
+	}
+	beside := list[nearest].job
 	for w := 1.0; w > leastPeer && (before >= 0 || after < len(list)); {
 		var p peer
-		if after >= len(list) || before >= 0 && of.Job-list[before].job <= list[after].job-of.Job {
+		if after >= len(list) || before >= 0 && beside-list[before].job <= list[after].job-beside {
 			p = list[before]
 			before--
 		} else {
@@ -150,7 +158,7 @@ func neighbours(list []peer, at int, of Peer) (near lasted, sum float64) {
 			after++
 		}
 		counts := 1.0
-		if int(p.cards) != of.Cards {
+		if int(p.cards) != q.cards {
 			counts = otherCards
 		}
 		near[p.bin] += w * counts

@@ -52,6 +52,25 @@ func TestNeighboursRunAlike(t *testing.T) {
 	}
 }
 
+// TestNobodyAskedBefore: what is expected of a gang does not depend on who else was asked about
+// before it: plans are the same whatever order things are looked at in.
+func TestNobodyAskedBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first, second := NewLedger(0), NewLedger(0)
+		for i := range rapid.IntRange(leastLasted, 60).Draw(t, "ended") {
+			ran := time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute
+			u := Used{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), int64(i*rapid.IntRange(2, 9).Draw(t, "apart")) + 10}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour}
+			first.Add(u)
+			second.Add(u)
+		}
+		a, b := Peer{"u", 1, rapid.Int64Range(1, 300).Draw(t, "one")}, Peer{"u", 1, rapid.Int64Range(1, 300).Draw(t, "other")}
+		first.Mean(10*time.Hour, 0, a)
+		if was, is := second.Mean(10*time.Hour, 0, b), first.Mean(10*time.Hour, 0, b); was != is {
+			t.Fatalf("job %d: %v, and %v after job %d", b.Job, was, is, a.Job)
+		}
+	})
+}
+
 // TestPeersInAnyOrder: what neighbours say depends on who ended, not on when that was told, so
 // that a ledger made anew at start decides as the one before did. Whoever waits since before
 // all that are kept has no neighbours.
