@@ -106,17 +106,14 @@ func (l *Ledger) AccountUsage(account string, now time.Time) float64 {
 }
 
 // expecting is a question to [Ledger.Remaining].
-type expecting struct {
-	limit, ran time.Duration
-	lean       *lean
-}
+type expecting struct{ limit, ran time.Duration }
 
 // maxExpected bounds what is remembered: gangs that ran before have run for any time.
 const maxExpected = 10000
 
 // Remaining is how much longer a gang with a time limit that ran so long already is
 // expected to run, as an order wants it: see [chances.index].
-func (l *Ledger) Remaining(limit, ran time.Duration, of Peer) time.Duration {
+func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 	if l == nil {
 		return prior.index(limit, ran)
 	}
@@ -127,16 +124,16 @@ func (l *Ledger) Remaining(limit, ran time.Duration, of Peer) time.Duration {
 		clear(l.expected)
 		l.expectedAt = l.version
 	}
-	q := expecting{limit, ran, l.lean(of)}
+	q := expecting{limit, ran}
 	d, known := l.expected[q]
 	if !known {
-		d = l.chances(limit, false).lean(q.lean, limit).index(limit, ran)
+		d = l.chances(limit, false).index(limit, ran)
 		l.expected[q] = d
 	}
 	return d
 }
 
-// Mean is how much longer such a gang runs on average.
+// Mean is how much longer such a gang runs on average, by what its neighbours did as well.
 func (l *Ledger) Mean(limit, ran time.Duration, of Peer) time.Duration {
 	if l == nil {
 		return prior.mean(limit, ran)

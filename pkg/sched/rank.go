@@ -66,12 +66,13 @@ func (p *Policy) need(l *Ledger, c *Candidate) int64 {
 // remaining is how much longer a gang is expected to run. Where a shorter one takes its place
 // whenever it comes that is the mean of what others with such a limit and as much behind
 // them ran on: the index, which is better in a queue where nobody is sent back, falls and
-// grows while a gang runs and moves it off and back again.
+// grows while a gang runs and moves it off and back again. What neighbours ran counts there
+// only: a gang that is taken for short by mistake is sent back, where nobody is it stays.
 func (p *Policy) remaining(l *Ledger, limit, ran time.Duration, of Peer) time.Duration {
 	if p.Preempt == PreemptService {
 		return l.Mean(limit, ran, of)
 	}
-	return l.Remaining(limit, ran, of)
+	return l.Remaining(limit, ran)
 }
 
 // weight is how many cards a gang counts for; one without any counts as one.
