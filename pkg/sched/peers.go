@@ -73,15 +73,17 @@ func (l *Ledger) addPeer(of Peer, ran time.Duration) {
 	p := peer{of.Job, int32(of.Cards), uint8(lastBin(ran))}
 	list := l.peers[of.User]
 	at, known := slices.BinarySearchFunc(list, of.Job, comparePeer)
-	if known {
+	l.lasted[p.bin]++
+	if known { // it was run again: the last time counts, as in a ledger made anew
+		l.lasted[list[at].bin]--
+		list[at] = p
 		return
 	}
+	l.ended++
 	if list = slices.Insert(list, at, p); len(list) > peersKept {
 		list = slices.Delete(list, 0, 1)
 	}
 	l.peers[of.User] = list
-	l.lasted[p.bin]++
-	l.ended++
 }
 
 func comparePeer(p peer, job int64) int { return cmp.Compare(p.job, job) }

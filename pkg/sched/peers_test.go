@@ -35,6 +35,7 @@ func TestNeighboursRunAlike(t *testing.T) {
 		{"of one whose runs are short", Peer{"lea", 1, 130}, -1},
 		{"of one whose runs were long then", Peer{"max", 1, 230}, 1},
 		{"within the long ones", Peer{"max", 1, 215}, 1},
+		{"of the same one, just before they were short", Peer{"max", 1, 995}, -1},
 		{"of the same one, when they were short", Peer{"max", 1, 1030}, -1},
 		{"of his large ones", Peer{"max", 8, 1130}, 1},
 	} {
@@ -96,8 +97,22 @@ func TestPeersInAnyOrder(t *testing.T) {
 		t.Errorf("before those kept, within them, without neighbours: %v", one)
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if other := tell(append(all, all[:10]...)[:len(all)]); !slices.Equal(one, other) {
+	if other := tell(all); !slices.Equal(one, other) {
 		t.Errorf("told in another order: %v, was %v", other, one)
+	}
+}
+
+// TestRunAgain: of a job that came to its end twice the last time counts, which is all that a
+// ledger made anew is told.
+func TestRunAgain(t *testing.T) {
+	once, twice := NewLedger(0), NewLedger(0)
+	sweep(twice, "lea", 1, 110, 5, time.Hour)
+	for _, l := range []*Ledger{once, twice} {
+		sweep(l, "lea", 1, 100, 30, time.Minute)
+	}
+	of := Peer{"lea", 1, 130}
+	if a, b := once.lean(of), twice.lean(of); a == nil || *a != *b {
+		t.Errorf("%v, and %v after other runs of five of them", a, b)
 	}
 }
 
