@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e chaos fuzz sim mutants bench compare traces demo clean
+.PHONY: help build test check unit race e2e chaos properties fuzz sim mutants bench compare traces demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -36,6 +36,10 @@ chaos: build ## hosts that really break, as root, minutes: all of e2e, and a tab
 	@rm -f bin/chaos.tsv
 	@GANG_E2E_CHAOS=1 GANG_E2E_TABLE=$(CURDIR)/bin/chaos.tsv go test -count=1 -p 1 -timeout 60m ./e2e/...; \
 	  rc=$$?; [ ! -e bin/chaos.tsv ] || scripts/chaos-table bin/chaos.tsv; exit $$rc
+
+CHECKS ?= 10000
+properties: ## the property tests with CHECKS (10000) draws each in place of 100
+	go test -count=1 -timeout 2h $$(grep -rl 'rapid\.Check' --include='*_test.go' pkg | xargs -n1 dirname | sort -u | sed 's|^|./|') -rapid.checks=$(CHECKS)
 
 FUZZTIME ?= 20s
 fuzz: ## each fuzz target for FUZZTIME (20s; 1000000x: so many inputs)
