@@ -66,7 +66,7 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 		return
 	}
 	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
-	u := sched.Used{Peer: sched.Peer{User: j.User, Cards: max(1, sched.CardsOf(ask)), Job: j.ID}, Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
+	u := sched.Used{Peer: sched.Peer{User: j.User, Cards: sched.CardsOf(ask), Job: j.ID}, Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
 	switch v := j.Verdict; {
 	case v == nil:
 		u.Before, u.Alive, u.Limit = j.Kept-keptIn(j, start), j.Kept, j.TimeLimit

@@ -406,7 +406,7 @@ func (s *Sim) endDue() {
 // used is what the controller learns from an attempt that is over.
 func (s *Sim) used(id int64, ran time.Duration) *sched.Used {
 	j := s.job(id)
-	return &sched.Used{Peer: sched.Peer{User: j.User, Cards: max(1, j.GPUs()), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
+	return &sched.Used{Peer: sched.Peer{User: j.User, Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
 }
 
 // stop reports each member as stopped, with the exits of its ranks.

@@ -123,18 +123,29 @@ func queueOf(cs ...*Candidate) *Queue {
 	return q
 }
 
+// grantsBy is what slots take, by node.
+func grantsBy(c *Candidate, epoch int, slots []cluster.Slot) map[string]cluster.Grant {
+	ranks := make(map[string][]int)
+	for r, s := range slots {
+		ranks[s.Node] = append(ranks[s.Node], r)
+	}
+	out := make(map[string]cluster.Grant, len(ranks))
+	for node, on := range ranks {
+		out[node] = cluster.GrantOf(c.Ask, api.MemberKey{Job: c.Job, Epoch: epoch}, on, func(r int) cluster.Slot { return slots[r] }, time.Time{})
+	}
+	return out
+}
+
 // apply takes what a start asks for, node by node, and fails the test when one refuses.
 func apply(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *Candidate, epoch int, slots []cluster.Slot) []*cluster.Node {
 	out := append([]*cluster.Node(nil), nodes...)
-	by := make(map[string][]int)
-	for r, s := range slots {
-		by[s.Node] = append(by[s.Node], r)
-	}
+	by := grantsBy(c, epoch, slots)
 	for i, n := range out {
-		if len(by[n.Name]) == 0 {
+		g, here := by[n.Name]
+		if !here {
 			continue
 		}
-		next, err := n.Take(cluster.GrantOf(c.Ask, api.MemberKey{Job: c.Job, Epoch: epoch}, by[n.Name], func(r int) cluster.Slot { return slots[r] }, time.Time{}))
+		next, err := n.Take(g)
 		if err != nil {
 			t.Fatalf("job %d %+v on %+v: %v", c.Job, *c.Ask.Spec, slots, err)
 		}

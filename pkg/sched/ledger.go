@@ -45,11 +45,9 @@ type Ledger struct {
 	ended  int               // gangs in it
 	// Of version leansAt: leans are what was worked out, and rare is by bin how many end for one
 	// that ends there.
-	leans     map[leaning]*lean
-	leansMade []*lean // the first leansUsed of them are those
-	leansUsed int
-	rare      lasted
-	leansAt   int
+	leans   map[leaning]*lean
+	rare    lasted
+	leansAt int
 
 	asks     map[string]*askCount // by shape
 	askedFor int
@@ -76,7 +74,8 @@ func (l *Ledger) Add(u Used) {
 	if l.origin.IsZero() {
 		l.origin = u.Ended
 	}
-	used := float64(max(1, u.Cards)) * u.Ran.Seconds() * l.weight(u.Ended)
+	u.Cards = max(1, u.Cards) // as [weight]
+	used := float64(u.Cards) * u.Ran.Seconds() * l.weight(u.Ended)
 	l.users[u.User] += used
 	l.accounts[u.Account] += used
 	if to := max(u.Whole, u.Alive); to > 0 && u.Limit > 0 {
@@ -177,11 +176,11 @@ func (l *Ledger) snapshot() *Ledger {
 		own := *s
 		c.byLimit[b] = &own
 	}
-	c.peers = make(map[string][]peer, len(l.peers))
+	// Lists of neighbours are shared: without room behind it the next insertion copies one.
 	for user, list := range l.peers {
-		c.peers[user] = slices.Clone(list)
+		l.peers[user] = slices.Clip(list)
 	}
-	c.leansMade = nil
+	c.peers = maps.Clone(l.peers)
 	c.expected, c.mixed, c.leans, c.asks = nil, nil, nil, make(map[string]*askCount, len(l.asks))
 	for shape, a := range l.asks {
 		own := *a

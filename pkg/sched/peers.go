@@ -76,10 +76,10 @@ func (l *Ledger) addPeer(of Peer, ran time.Duration) {
 	l.lasted[p.bin]++
 	if known { // it was run again: the last time counts, as in a ledger made anew
 		l.lasted[list[at].bin]--
-		list[at] = p
-		return
+		list = slices.Delete(slices.Clone(list), at, at+1)
+	} else {
+		l.ended++
 	}
-	l.ended++
 	if list = slices.Insert(list, at, p); len(list) > peersKept {
 		list = slices.Delete(list, 0, 1)
 	}
@@ -110,7 +110,7 @@ func (l *Ledger) lean(of Peer) *lean {
 	// A whole neighbourhood counts 1 / (1 - peerFades).
 	part := peersPart * min(1, sum*(1-peerFades))
 	spread := near.spread()
-	out := l.nextLean()
+	out := &lean{}
 	for i := range out {
 		out[i] = 1 - part + part/sum*spread[i]*l.rare[i]
 	}
@@ -120,25 +120,12 @@ func (l *Ledger) lean(of Peer) *lean {
 
 // newLeans forgets what neighbours said before somebody else ended.
 func (l *Ledger) newLeans() {
-	if l.leans == nil {
-		l.leans = map[leaning]*lean{}
-	}
-	clear(l.leans)
-	l.leansAt, l.leansUsed = l.version, 0
+	l.leans, l.leansAt = map[leaning]*lean{}, l.version
 	l.rare = l.lasted.spread()
 	for i := range l.rare {
 		// Half an end in each bin is believed beforehand: nothing is impossible.
 		l.rare[i] = (float64(l.ended) + 0.5*lastBins) / (l.rare[i] + 0.5)
 	}
-}
-
-// nextLean is memory for one: a long queue asks for thousands after each end.
-func (l *Ledger) nextLean() *lean {
-	if l.leansUsed == len(l.leansMade) {
-		l.leansMade = append(l.leansMade, &lean{})
-	}
-	l.leansUsed++
-	return l.leansMade[l.leansUsed-1]
 }
 
 // neighbours counts what ended around one that did, the nearest first, and how much they count

@@ -116,6 +116,25 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
+// TestSnapshotsStay: a ledger and its snapshot share lists of neighbours, and what either is told
+// of afterwards is not seen by the other.
+func TestSnapshotsStay(t *testing.T) {
+	for name, first := range map[string]int64{"before the others": 90, "behind them": 150, "one of them again": 120} {
+		l := NewLedger(0)
+		sweep(l, "lea", 1, 100, 50, time.Minute)
+		c, was := l.snapshot(), slices.Clone(l.peers["lea"])
+		sweep(l, "lea", 1, first, 1, time.Hour)
+		if !slices.Equal(c.peers["lea"], was) || slices.Equal(l.peers["lea"], was) {
+			t.Errorf("%s: told to the ledger %v, to its snapshot %v, was %v", name, l.peers["lea"], c.peers["lea"], was)
+		}
+		was = slices.Clone(l.peers["lea"])
+		sweep(l.snapshot(), "lea", 1, first, 2, 5*time.Hour)
+		if !slices.Equal(l.peers["lea"], was) {
+			t.Errorf("%s: told to a snapshot: %v, was %v", name, l.peers["lea"], was)
+		}
+	}
+}
+
 // TestLeaningKeepsTheLimit: whatever neighbours did, chances stay chances, and a gang is
 // expected to end by its limit.
 func TestLeaningKeepsTheLimit(t *testing.T) {

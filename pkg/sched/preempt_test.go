@@ -208,15 +208,10 @@ func besideClaims(nodes []*cluster.Node, q *Queue, claims []Claim, but int64) []
 		if k.Job == but || len(k.Victims) > 0 {
 			continue
 		}
+		by := grantsBy(q.Get(k.Job), epochClaim, k.Slots)
 		for i, n := range out {
-			var ranks []int
-			for r, s := range k.Slots {
-				if s.Node == n.Name {
-					ranks = append(ranks, r)
-				}
-			}
-			if ranks != nil {
-				out[i] = n.Restore(cluster.GrantOf(q.Get(k.Job).Ask, api.MemberKey{Job: k.Job, Epoch: epochClaim}, ranks, func(r int) cluster.Slot { return k.Slots[r] }, time.Time{}))
+			if g, here := by[n.Name]; here {
+				out[i] = n.Restore(g)
 			}
 		}
 	}

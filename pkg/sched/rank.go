@@ -52,7 +52,7 @@ func (p *Policy) service(l *Ledger, c *Candidate) time.Duration {
 	if c.TimeLimit <= 0 {
 		return 0
 	}
-	return p.remaining(l, c.TimeLimit, c.Attained, Peer{c.User, weight(c.Ask), c.Job}) * time.Duration(weight(c.Ask))
+	return p.remaining(l, c.TimeLimit, c.Attained, c.peer()) * time.Duration(weight(c.Ask))
 }
 
 // need is the same in seconds, without the bound of a duration.
@@ -60,7 +60,7 @@ func (p *Policy) need(l *Ledger, c *Candidate) int64 {
 	if c.TimeLimit <= 0 {
 		return 0
 	}
-	return int64(p.remaining(l, c.TimeLimit, c.Attained, Peer{c.User, weight(c.Ask), c.Job}).Seconds()) * int64(weight(c.Ask))
+	return int64(p.remaining(l, c.TimeLimit, c.Attained, c.peer()).Seconds()) * int64(weight(c.Ask))
 }
 
 // remaining is how much longer a gang is expected to run. Where a shorter one takes its place
@@ -74,6 +74,9 @@ func (p *Policy) remaining(l *Ledger, limit, ran time.Duration, of Peer) time.Du
 	}
 	return l.Remaining(limit, ran)
 }
+
+// peer is the candidate as those like it are looked for.
+func (c *Candidate) peer() Peer { return Peer{c.User, weight(c.Ask), c.Job} }
 
 // weight is how many cards a gang counts for; one without any counts as one.
 func weight(ask *cluster.Ask) int { return max(1, CardsOf(ask)) }
