@@ -175,9 +175,9 @@ func TestReleaseOutlivesTheController(t *testing.T) {
 	r.node("n1", 4)
 	id, k := r.running(2)
 	come := func(ctx context.Context, rank int, name, key string) <-chan error {
-		done := make(chan error, 1)
+		done, call := make(chan error, 1), r.NodeCall // of the controller of now
 		go func() {
-			_, err := r.NodeCall(ctx, "n1", &api.Call{MemberKey: k, Rank: rank, Barrier: &api.Barrier{Name: name, Key: key}}, nil, nil)
+			_, err := call(ctx, "n1", &api.Call{MemberKey: k, Rank: rank, Barrier: &api.Barrier{Name: name, Key: key}}, nil, nil)
 			done <- err
 		}()
 		return done
