@@ -34,7 +34,7 @@ type Job struct {
 	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
 	StartTime        time.Time        `json:"start_time,omitzero"`
 	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
-	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits
+	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits; nobody may come before
 	EndTime          time.Time        `json:"end_time,omitzero"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds"`         // of a started gang what its limit was cut to; 0: unlimited
 	TimeMinSeconds   int64            `json:"time_min_seconds,omitempty"` // down to this the limit may be cut at a start, 0: not

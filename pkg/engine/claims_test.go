@@ -9,8 +9,8 @@ import (
 )
 
 // TestClaimsOutliveTheController: a gang of all three nodes waits behind a job on one. A
-// shorter one is ahead of it in the order of service, and is kept off the free nodes by the
-// claim alone: with the claims made anew it would start when the controller does, and with
+// smaller one that runs as long is ahead of it in the order of service, and is kept off the free
+// nodes by the claim alone: with the claims made anew it would start when the controller does, and with
 // claims that end where a node is not back yet, when the first node is.
 func TestClaimsOutliveTheController(t *testing.T) {
 	f := newFarm(t)
@@ -24,7 +24,7 @@ func TestClaimsOutliveTheController(t *testing.T) {
 		f.all()
 	}
 	large := job(3, 10*time.Hour)
-	small := job(1, 2*time.Hour)
+	small := job(1, 10*time.Hour)
 	waits := func(when string) {
 		t.Helper()
 		f.settled()

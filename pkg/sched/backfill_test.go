@@ -96,29 +96,83 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// TestClaimIsNotBrokenByLaterShorterGangs: with order=service a shorter gang that comes
-// later is ahead in the queue, and still does not delay who was given a start.
-func TestClaimIsNotBrokenByLaterShorterGangs(t *testing.T) {
-	nodes := []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}
-	p := &Policy{Claims: 1}
-	q := NewQueue(p, nil)
-	q.Insert(lasting(1, 4, 600))
-	v := &View{Nodes: nodes, Queue: q}
-	v.Claims = Make(epoch0, v, p).Claims
-	q.Insert(lasting(2, 2, 61))
-	q.Insert(lasting(3, 2, 59))
-	if q.Slice()[2].Job != 1 {
-		t.Fatal("the large gang should be last")
-	}
-	plan := Make(epoch0, v, p)
-	if s, c := started(plan), claimed(plan); s != "[3@n1]" || c != "[1@n1+60]" {
-		t.Errorf("starts %s, claims %s", s, c)
-	}
+// TestClaimsGiveWay: with order=service a gang that comes later and is expected to run shorter
+// may start on places that are kept for another one, but no other may, and not for ever.
+func TestClaimsGiveWay(t *testing.T) {
+	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
+	expected := (*Ledger)(nil).Average(600*time.Minute, 0)
 	urgent := lasting(4, 2, 100)
 	urgent.Priority = 1
-	q.Insert(urgent)
-	if s := started(Make(epoch0, v, p)); s != "[4@n1]" {
-		t.Errorf("starts %s: a higher priority is not bound by it", s)
+	nice := lasting(2, 2, 61)
+	nice.Priority = -1
+	slow := lasting(4, 2, 590) // to stop
+	slow.Stop = time.Hour
+	for _, tt := range []struct {
+		name            string
+		policy          Policy
+		claimant        *Candidate
+		later           []*Candidate
+		starts, claimed string
+	}{
+		{"shorter", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"to no more than need be", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 1, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"as long, and half as large", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 600)}, "[]", "[1@n1+60]"},
+		{"longer, and a quarter as large", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 1, 700)}, "[]", "[1@n1+60]"},
+		{"longer than it, and shorter ones before that", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 700), lasting(3, 2, 59)}, "[3@n1]", "[1@n1+60]"},
+		{"for a part of the wait", Policy{}, ago(lasting(1, 4, 600), giveWay*expected-time.Second), []*Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"then no more", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"not at the front", Policy{GuardAfter: time.Minute}, ago(lasting(1, 4, 600), time.Minute), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor where running ones give way", Policy{Preempt: PreemptService}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor without a limit", Policy{}, lasting(1, 4, 0), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor in another order", Policy{Order: OrderFIFO}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor to who is nice", Policy{}, lasting(1, 4, 600), []*Candidate{nice}, "[]", "[1@n1+60]"},
+		{"a higher priority is not bound", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{urgent}, "[4@n1]", "[1@n1+100]"},
+		{"its places, not the claim", Policy{Claims: 2}, lasting(1, 4, 600), []*Candidate{lasting(2, 3, 61)}, "[]", "[1@n1+60]"},
+		{"to one where another of that shape stays", Policy{}, lasting(1, 4, 600), []*Candidate{ago(lasting(2, 2, 610), time.Hour), slow}, "[4@n1]", "[1@n1+650]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := tt.policy
+			q := NewQueue(&p, nil)
+			q.Insert(tt.claimant)
+			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
+			v.Claims = Make(epoch0, v, &p).Claims
+			if len(v.Claims) != 1 {
+				t.Fatalf("claims %+v", v.Claims)
+			}
+			for _, c := range tt.later {
+				if c.Submit.IsZero() {
+					c.Submit = epoch0
+				}
+				q.Insert(c)
+			}
+			plan := Make(epoch0, v, &p)
+			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
+				t.Errorf("starts %s, claims %s; want %s, %s", s, c, tt.starts, tt.claimed)
+			}
+		})
+	}
+}
+
+// TestClaimsBesideLongerOnes: the first in the order has a claim though a longer gang has the
+// only one already; but there are never more than twice as many.
+func TestClaimsBesideLongerOnes(t *testing.T) {
+	for _, tt := range []struct {
+		policy Policy
+		want   []string
+	}{
+		{Policy{Claims: 1}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60]"}},
+		{Policy{Claims: 2}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60 3@n1+60]"}},
+		{Policy{Claims: 1, Preempt: PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
+	} {
+		q := NewQueue(&tt.policy, nil)
+		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}
+		for i, c := range []*Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
+			q.Insert(c)
+			plan := Make(epoch0, v, &tt.policy)
+			if v.Claims = plan.Claims; claimed(plan) != tt.want[i] {
+				t.Errorf("%+v: after job %d claims %s, want %s", tt.policy, c.Job, claimed(plan), tt.want[i])
+			}
+		}
 	}
 }
 

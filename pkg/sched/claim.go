@@ -131,7 +131,7 @@ func (p *Policy) before(c *Candidate, b *booking) bool {
 	if b.isMove() || compare(c, b.c) >= 0 {
 		return false
 	}
-	return p.Order != OrderService && p.Order != "" || c.rank[bucketAt] == b.c.rank[bucketAt] && !p.below(c, b.c)
+	return !p.byService() || c.rank[bucketAt] == b.c.rank[bucketAt] && !p.below(c, b.c)
 }
 
 // displace takes the claims off that c goes before and that were booked for the sake of
@@ -144,6 +144,13 @@ func (pl *planner) displace(c *Candidate) (off []booking) {
 		}
 	}
 	return off
+}
+
+// keepAll books claims again that still hold.
+func (pl *planner) keepAll(off []booking) {
+	for i := range off {
+		pl.keep(off[i])
+	}
 }
 
 // below reports whether a is of a lower tier than b, where the order has tiers at all.

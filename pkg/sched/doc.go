@@ -16,13 +16,16 @@
 //   - If any placement of the first gang in the queue exists, one is found: see layout.
 //   - The first [Policy].Claims gangs that can't start hold a claim: places which others
 //     leave alone, but those that end before the claimant can have them, by time limits.
-//     When that is not known, nobody uses them. A claim is not broken by who comes later or
-//     is only shorter, and moves only to where it is served earlier for certain. So a gang
-//     with a claim starts at the latest when all has ended that ran when it was made, under
-//     any load of gangs behind it. With [PreemptService] a claim does not keep off gangs that
-//     lose nothing by being stopped, until the claimant has waited too long and its turn in the
-//     guarded part of the cards has come: they
-//     make room when they need much more than it.
+//     When that is not known, nobody uses them. In the orders that follow submission or use a
+//     gang with a claim starts at the latest when all has ended that ran when it was made, under
+//     any load of gangs behind it. In order of service those that come later and need less are
+//     ahead of it: while it has not waited for four times what it is expected to run, they may
+//     start on its places if they run shorter, and one with a claim of its own may move that
+//     there at any time. What bounds its wait is [Policy].GuardAfter. Those that need less in all,
+//     but run as long, do not start there: see giveway.go. With [PreemptService] a claim does
+//     not keep off gangs that lose nothing by being stopped, until the claimant has waited too
+//     long and its turn in the guarded part of the cards has come: they make room when they need
+//     much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
 //     run again. The places are kept for the taker until it runs. Victims that were not told yet are not

@@ -12,11 +12,11 @@ import (
 // Expect is when a waiting gang is expected to start.
 type Expect struct {
 	At   time.Time // zero: not known, for something without a time limit must end first
-	Sure bool      // at the latest then, by the time limits of what runs
+	Sure bool      // at the latest then, by the time limits of what runs: none that needs less may come before
 }
 
 // Forecast says of every waiting gang when it is expected to start. Those with a claim have
-// a promise. For the others the queue is gone through once, as if cards were one heap that
+// a promise, in order of service but for gangs that need less. For the others the queue is gone through once, as if cards were one heap that
 // what ends adds to and what starts takes from, each gang for its whole limit: no sooner
 // than those ahead of it, on whichever nodes. That errs late where what runs ends early,
 // and early where cards are free but in too small pieces.
@@ -30,7 +30,7 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]Expect {
 	}
 	for i := range pl.booked {
 		b := &pl.booked[i]
-		out[b.Job] = Expect{At: pl.promised(b), Sure: true}
+		out[b.Job] = Expect{At: pl.promised(b), Sure: pl.promises(b)}
 	}
 	c := pl.heapOfCards(out)
 	for _, w := range v.Queue.Slice() {
@@ -191,7 +191,11 @@ func (pl *planner) promiseText(b *booking) string {
 	if pl.windows != nil {
 		by += " and the reservations"
 	}
-	return fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, clock(pl.now, at), by)
+	text := fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, clock(pl.now, at), by)
+	if !pl.promises(b) {
+		text += ", unless gangs that need less come before"
+	}
+	return text
 }
 
 // WouldPreempt names the gangs whose places a gang would take, by the plan.

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,5 +58,33 @@ func TestForecastBehindAStranger(t *testing.T) {
 	}
 	if want := epoch0.Add(time.Hour); !got[2].At.Equal(want) {
 		t.Errorf("behind job 7: expected at %s, want %s", got[2].At, want)
+	}
+}
+
+// TestPromises: a start is told as one at the latest, and where gangs that need less may come
+// before it that is said.
+func TestPromises(t *testing.T) {
+	for _, tt := range []struct {
+		policy Policy
+		waited time.Duration
+		sure   bool
+		text   string
+	}{
+		{Policy{Order: OrderFIFO}, 0, true, "n1 is kept for it; starts there at the latest at 01:30:00, by the time limits of what runs there\n"},
+		{Policy{}, 0, false, "at 01:30:00, by the time limits of what runs there, unless gangs that need less come before\n"},
+		{Policy{GuardAfter: time.Hour}, time.Hour, true, "at 01:30:00, by the time limits of what runs there\n"},
+		{Policy{Preempt: PreemptService}, 0, true, "at 01:30:00, by the time limits of what runs there\n"},
+	} {
+		c := lasting(1, 4, 60)
+		c.Submit = epoch0.Add(-tt.waited)
+		q := NewQueue(&tt.policy, nil)
+		q.Insert(c)
+		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0)}, Queue: q}
+		if got := Forecast(epoch0, v, &tt.policy)[1]; got.Sure != tt.sure || !got.At.Equal(epoch0.Add(90*time.Minute)) {
+			t.Errorf("%+v: %+v, want sure %v", tt.policy, got, tt.sure)
+		}
+		if got := Explain(epoch0, v, &tt.policy, 1).Text; !strings.Contains(got, tt.text) {
+			t.Errorf("%+v: %s\nwant in it: %s", tt.policy, got, tt.text)
+		}
 	}
 }

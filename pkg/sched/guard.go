@@ -66,7 +66,7 @@ func (pl *planner) guardShare() float64 {
 
 // ranksLeft reports whether gangs give way to others for needing more yet.
 func (pl *planner) ranksLeft() bool {
-	return pl.policy.Preempt == PreemptService && (pl.policy.Order == OrderService || pl.policy.Order == "")
+	return pl.policy.Preempt == PreemptService && pl.policy.byService()
 }
 
 // tooLong reports whether a gang waits for longer than any should in its turn.

@@ -132,12 +132,20 @@ func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 	return d
 }
 
-// Mean is how much longer such a gang runs on average, by what its neighbours did as well.
+// Mean is [Ledger.Average] by what its neighbours did as well, and steady: see [spans.chances].
 func (l *Ledger) Mean(limit, ran time.Duration, of Peer) time.Duration {
 	if l == nil {
 		return prior.mean(limit, ran)
 	}
 	return l.chances(limit, true).lean(l.lean(of), limit).mean(limit, ran)
+}
+
+// Average is how much longer a gang with a time limit that ran so long already runs on average.
+func (l *Ledger) Average(limit, ran time.Duration) time.Duration {
+	if l == nil {
+		return prior.mean(limit, ran)
+	}
+	return l.chances(limit, false).mean(limit, ran)
 }
 
 // mixing is a question to [Ledger.chances]: of a limitBin, and how to mix.

@@ -97,7 +97,9 @@ type planner struct {
 	guarded  []*Candidate   // who waited too long and is let to the front, longest first
 	front    map[int64]bool // these
 	patient  time.Duration  // how long that is; 0: not worked out yet
-	all      int            // cards of the view; 0: not counted yet
+	asked    *Candidate     // of whom left was worked out last
+	left     time.Duration
+	all      int // cards of the view; 0: not counted yet
 	stops    []Stop
 	next     time.Time
 	use      *held
@@ -114,6 +116,7 @@ type booking struct {
 	c      *Candidate
 	grants []nodeGrant
 	away   bool // one of its nodes is
+	way    way
 }
 
 // shape is what is known about all asks that are equal.
@@ -132,6 +135,7 @@ type shape struct {
 	blocked     time.Time // what runs until then or longer does not fit; zero: not known
 	hard        bool      // nor where only those keep off whom nobody may delay
 	unclaimable bool
+	full        bool // nor beside no claims at all
 	why         *verdict
 	// said is the verdict of the last plan that had one. Verdicts are not changed, so that
 	// one which says the same is used again.
@@ -280,17 +284,36 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 		return false
 	}
 	off := pl.displace(c)
-	defer func() {
-		for _, b := range off {
-			pl.keep(b)
-		}
-	}()
+	defer func() { pl.keepAll(off) }()
+	passed := pl.stepAside(c, sh)
+	if pl.startNow(c, sh, len(passed) > 0) {
+		pl.keepAll(passed)
+		return true
+	}
+	pl.note(c, cl, sh)
+	for _, b := range slices.Backward(passed) {
+		pl.book(b)
+	}
+	if pl.why.of(cl).nearer {
+		// Kept for it, what is free now would stand idle until its wait is over.
+		return false
+	}
+	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
+		pl.claim(c, sh)
+	}
+	return false
+}
+
+// startNow starts a gang where it fits with the claims that are booked, and reports whether it
+// does. Beside fewer claims it may fit where others of its shape did not: what is known of these
+// is not asked then.
+func (pl *planner) startNow(c *Candidate, sh *shape, fewer bool) bool {
 	end, least := pl.end(c), pl.leastEnd(c)
-	stays := sh.bad != nil || !sh.blocked.IsZero() && !least.Before(sh.blocked)
+	stays := sh.bad != nil || !fewer && !sh.blocked.IsZero() && !least.Before(sh.blocked)
 	if !stays && (pl.start(c, sh, pl.levelFor(c, end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
-	if !stays {
+	if !stays && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
 		sh.blocked = least
 	}
 	if pl.yields(c) && sh.bad == nil && !sh.hard {
@@ -298,14 +321,6 @@ func (pl *planner) visit(c *Candidate, cl *Class) bool {
 			return true
 		}
 		sh.hard = pl.windows == nil // else it depends on when the gang ends
-	}
-	pl.note(c, cl, sh)
-	if pl.why.of(cl).nearer {
-		// Kept for it, what is free now would stand idle until its wait is over.
-		return false
-	}
-	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayClaim(c) {
-		pl.claim(c, sh)
 	}
 	return false
 }
@@ -339,21 +354,26 @@ func (pl *planner) shapeOf(cl *Class, c *Candidate) *shape {
 // begin forgets what a shape was found to be in an earlier plan.
 func (pl *planner) begin(sh *shape) {
 	if sh.turn != pl.mem.turn {
-		sh.turn, sh.blocked, sh.hard, sh.unclaimable, sh.why = pl.mem.turn, time.Time{}, false, false, nil
+		sh.turn, sh.blocked, sh.hard, sh.unclaimable, sh.full, sh.why = pl.mem.turn, time.Time{}, false, false, false, nil
 	}
 }
 
 // mayClaim reports whether one more gang may be given a claim. Moves do not count: they end
-// as soon as their victims have.
+// as soon as their victims have. Nor do claims of longer gangs that it may pass, or these would
+// keep all there are from the gangs ahead of them; but no more than twice as many are made.
 func (pl *planner) mayClaim(c *Candidate) bool {
-	guarded, n := pl.front[c.Job], 0
+	guarded, n, passed := pl.front[c.Job], 0, 0
 	for i := range pl.booked {
-		if b := &pl.booked[i]; !b.isMove() && pl.front[b.Job] == guarded {
+		switch b := &pl.booked[i]; {
+		case b.isMove() || pl.front[b.Job] != guarded:
+		case pl.passes(c, b):
+			passed++
+		default:
 			n++
 		}
 	}
 	// Who waited too long has one claim beside the others'.
-	return n < pl.limit && !guarded || n == 0
+	return !guarded && n < pl.limit && n+passed < 2*pl.limit || n+passed == 0
 }
 
 // barred: nothing of this shape will start or be given a claim in this plan.

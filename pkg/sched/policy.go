@@ -41,9 +41,8 @@ const (
 var Preempts = []Preempt{PreemptOff, PreemptTier, PreemptService}
 
 // DefaultClaims is how many claims serve a site that does not say. Where a shorter gang
-// takes its place by preemption few are needed; else each claim is what brings a long one
-// through: on a trace of 15,800 jobs the average wait fell from 4,700 s with one to 3,900 to
-// 4,000 s with eight.
+// takes its place by preemption few are needed; else claims are what keeps long ones from
+// filling up what those ahead of them wait for: see docs/decisions/0115 for how many.
 func DefaultClaims(p Preempt) int {
 	if p == PreemptService {
 		return 1
@@ -96,3 +95,6 @@ type Account struct {
 	Quota int     // cards that are its own: lent while it does not use them, and taken back
 	Share float64 // weight in fair share; 0: 1
 }
+
+// byService reports whether gangs of a tier follow each other by what they are expected to need.
+func (p *Policy) byService() bool { return p.Order == OrderService || p.Order == "" }

@@ -125,7 +125,9 @@ func TestMove(t *testing.T) {
 	long.Lead, long.KeepsWork, short.KeepsWork = time.Minute, true, true
 	p := &Policy{Preempt: PreemptTier}
 	taker := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
-	taker.Priority = 5
+	taker.Priority, taker.TimeLimit = 5, 10*time.Hour
+	shorter := lasting(11, 1, 1)
+	shorter.Priority = 5
 	v := &View{Nodes: nodes, Running: []*Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
 	plan := Make(epoch0, v, p)
 	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(epoch0.Add(time.Minute)) {
@@ -134,8 +136,9 @@ func TestMove(t *testing.T) {
 	stopping := *long
 	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
 	v.Running, v.Claims = []*Running{&stopping, short}, plan.Claims
-	if plan = Make(epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Claims) != 1 {
-		t.Fatalf("half way: told %s, claims %+v", told(plan), plan.Claims)
+	v.Queue.Insert(shorter)
+	if plan = Make(epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Claims) != 1 || len(plan.Starts) != 0 {
+		t.Fatalf("half way: told %s, claims %+v, starts %s", told(plan), plan.Claims, started(plan))
 	}
 	v.Claims = plan.Claims
 	later := epoch0.Add(time.Minute)

@@ -231,7 +231,7 @@ func (q *Queue) Refresh(now time.Time) {
 // moved reports whether the ledger puts any candidate elsewhere than it is. In order of
 // service candidates of one class that ran as long are asked for once.
 func (q *Queue) moved() bool {
-	if q.policy.Order != OrderService && q.policy.Order != "" {
+	if !q.policy.byService() {
 		return true
 	}
 	for _, cl := range q.classes {

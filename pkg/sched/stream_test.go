@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,40 @@ func TestUnderAStream(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestUnderAStreamOfShorter: gangs of 2 that are expected to run shorter than the one of 4 hold
+// it up, but no longer than four times what it is expected to run; those that run as long do not
+// at all, once it has a claim. No wait is long enough here for a gang to go to the front.
+func TestUnderAStreamOfShorter(t *testing.T) {
+	const limit = 10 * time.Second
+	wait := int(giveWay * (*Ledger)(nil).Average(limit, 0) / time.Second)
+	for _, tt := range []struct {
+		limit time.Duration
+		held  int // for so many seconds
+	}{
+		{limit, 0},
+		{limit / 2, wait},
+	} {
+		s := newStream(t, 4, &Policy{Claims: 4})
+		s.submit(4, 1, limit)
+		s.step()
+		ours := s.submit(4, 0, limit)
+		s.step()
+		came, started := s.tick, 0
+		for started == 0 && s.tick < 10*wait {
+			for s.queue.Len() < 4 {
+				s.submit(2, 0, tt.limit)
+			}
+			if slices.Contains(s.step(), ours) {
+				started = s.tick
+			}
+		}
+		// Two runs of ten seconds at most: what ran when it came, and who was let before it last.
+		if started < came+tt.held || started > came+tt.held+20 {
+			t.Errorf("gangs with a limit of %v: started after %d s (0 s: never), they may hold it up for %d s", tt.limit, max(0, started-came), tt.held)
 		}
 	}
 }
