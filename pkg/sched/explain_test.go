@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 		{"behind a claim", full, []*Candidate{
 			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})}, 2, "Priority",
 			[]string{
-				"2nd of 2 in the queue; would fit, but job 1 is ahead and will use what is free",
+				"2nd of 2 in the queue; would fit, but what is free is kept for job 1",
 				"job 1 is ahead and waits for the same cards",
 				"n00001: kept for job 1: 1 of 2 cards free; held by job 7",
 			}},

@@ -91,7 +91,7 @@ func TestReasons(t *testing.T) {
 	want := []Reason{
 		{1, "Resources", "room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
 		{2, "Priority", "behind job 1, which asks for the same; room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
-		{3, "Priority", "would fit, but job 1 is ahead and will use what is free"},
+		{3, "Priority", "would fit, but what is free is kept for job 1"},
 		{4, "ReqNodeNotAvail", "does not fit without what is out of service: n9 (drained: broken fan)"},
 		{5, "BadConstraints", `constraint "a&": a feature expected at column 3, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
 	}

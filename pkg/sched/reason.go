@@ -152,11 +152,8 @@ func (v *verdict) text() string {
 	case v.bad != nil:
 		return v.bad.Error()
 	case v.claimants != nil:
-		verb := " are"
-		if len(v.claimants) == 1 {
-			verb = " is"
-		}
-		return "would fit, but " + jobList(v.claimants) + verb + " ahead and will use what is free"
+		// Not that these are ahead: in order of service who has a claim may be behind.
+		return "would fit, but what is free is kept for " + jobList(v.claimants)
 	case v.out != "":
 		return "does not fit without what is out of service: " + v.out
 	}
