@@ -16,11 +16,11 @@
 //   - If any placement of the first gang in the queue exists, one is found: see layout.
 //   - The first [Policy].Claims gangs that can't start hold a claim: places which others
 //     leave alone, but those that end before the claimant can have them, by time limits.
-//     When that is not known, nobody uses them. In the orders that follow submission or use a
+//     When that is not known, nobody uses them. In orders other than that of service a
 //     gang with a claim starts at the latest when all has ended that ran when it was made, under
 //     any load of gangs behind it. In order of service those that come later and need less are
 //     ahead of it: while it has not waited for four times what it is expected to run, they may
-//     start on its places if they run shorter, and one with a claim of its own may move that
+//     start on its places if they run shorter, and one with a claim of its own may move that claim
 //     there at any time. What bounds its wait is [Policy].GuardAfter. Those that need less in all,
 //     but run as long, do not start there: see giveway.go. With [PreemptService] a claim does
 //     not keep off gangs that lose nothing by being stopped, until the claimant has waited too

@@ -16,10 +16,11 @@ type Expect struct {
 }
 
 // Forecast says of every waiting gang when it is expected to start. Those with a claim have
-// a promise, in order of service but for gangs that need less. For the others the queue is gone through once, as if cards were one heap that
-// what ends adds to and what starts takes from, each gang for its whole limit: no sooner
-// than those ahead of it, on whichever nodes. That errs late where what runs ends early,
-// and early where cards are free but in too small pieces.
+// a promise, in order of service but for gangs that need less. For the others the queue is
+// gone through once, as if cards were one heap that what ends adds to and what starts takes
+// from, each gang for its whole limit: no sooner than those ahead of it, on whichever nodes.
+// That errs late where what runs ends early, and early where cards are free but in too small
+// pieces.
 func Forecast(now time.Time, v *View, p *Policy) map[int64]Expect {
 	pl := new(Planner).planner(now, v, p)
 	pl.policy = unbounded(p)

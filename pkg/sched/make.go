@@ -135,7 +135,7 @@ type shape struct {
 	blocked     time.Time // what runs until then or longer does not fit; zero: not known
 	hard        bool      // nor where only those keep off whom nobody may delay
 	unclaimable bool
-	full        bool // nor beside no claims at all
+	full        bool // it does not fit with no claims on the nodes either
 	why         *verdict
 	// said is the verdict of the last plan that had one. Verdicts are not changed, so that
 	// one which says the same is used again.
