@@ -3,6 +3,8 @@ package shim
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +13,11 @@ import (
 	"gangd/pkg/supervise"
 )
 
+var secondsLeft = regexp.MustCompile(`seconds_left=([0-9.]+)`)
+
 // TestReasonBeforeTheSignal: what a handler reads is complete, of the signal that called it,
-// also for another user than the shim's.
+// also for another user than the shim's. The seconds left are what the clock says when the
+// file is written, some time after the stop was asked for: at most the lead and the grace.
 func TestReasonBeforeTheSignal(t *testing.T) {
 	for name, spec := range map[string]func(testing.TB) *Spec{"same user": func(t testing.TB) *Spec { return testSpec(t, 1) }, "switched": func(t testing.TB) *Spec { return asNobody(t, 1) }} {
 		t.Run(name, func(t *testing.T) {
@@ -28,7 +33,7 @@ while :; do sleep 0.01; done
 `)
 			_ = c.Send(Command{Go: &Go{}})
 			await(t, filepath.Join(s.WorkDir, "up"))
-			_ = c.Send(Command{Stop: &api.Stop{Cause: api.CausePreempted, Text: "preempted\nfor job 12", Signal: "TERM", Lead: 100 * time.Millisecond, Grace: time.Minute}})
+			_ = c.Send(Command{Stop: &api.Stop{Cause: api.CausePreempted, Text: "preempted\nfor job 12", Signal: "TERM", Lead: time.Second, Grace: time.Minute}})
 			until(t, c, api.PhaseStopped)
 			var got []string
 			for _, l := range strings.Split(output(t, s, 0), "\n") {
@@ -36,10 +41,24 @@ while :; do sleep 0.01; done
 					got = append(got, l)
 				}
 			}
-			want := "state=notice cause=preempted text=preempted for job 12 signal=USR1 seconds_left=0.100 epoch=1 " +
-				"state=stopping cause=preempted text=preempted for job 12 signal=TERM seconds_left=60.000 epoch=1 "
-			if strings.Join(got, " ") != want {
-				t.Errorf("the ranks read %q, want %q", strings.Join(got, " "), want)
+			text := strings.Join(got, " ")
+			want := "state=notice cause=preempted text=preempted for job 12 signal=USR1 seconds_left=L epoch=1 " +
+				"state=stopping cause=preempted text=preempted for job 12 signal=TERM seconds_left=G epoch=1 "
+			left := secondsLeft.FindAllStringSubmatch(text, -1)
+			if len(left) != 2 {
+				t.Fatalf("the ranks read %q", text)
+			}
+			for i, among := range []struct {
+				as       string
+				from, to float64
+			}{{"L", 0, 1}, {"G", 30, 60}} {
+				if n, err := strconv.ParseFloat(left[i][1], 64); err != nil || n <= among.from || n > among.to {
+					t.Errorf("%s, want more than %v and at most %v", left[i][0], among.from, among.to)
+				}
+				text = strings.Replace(text, left[i][0], "seconds_left="+among.as, 1)
+			}
+			if text != want {
+				t.Errorf("the ranks read %q, want %q", text, want)
 			}
 		})
 	}
