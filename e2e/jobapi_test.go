@@ -209,8 +209,7 @@ func TestCheckpointRefusals(t *testing.T) {
 	}
 	// Without the node daemon the answer says so, and when it is back the same socket serves.
 	c.kill("n1")
-	// A connection that the dying daemon had taken is cut, the next one is answered; and gshim, which
-	// reads no requests, answers before it has one: Go's client may take that for nobody's answer.
+	// A connection that the dying daemon had taken is cut, the next one is answered.
 	code, text := 0, ""
 	c.until("the socket says 503", func() bool { code, text = send(t, path, "GET", "/v1/job", nil); return code == 503 })
 	if text != `{"code":"unavailable","message":"the node daemon is restarting","hint":"try again in a second"}` {

@@ -21,9 +21,13 @@ const (
 	// notesPerPoll bounds the datagrams of one rank in one go: a rank that floods its socket
 	// must not hold up the stop of the others.
 	notesPerPoll = 64
-	// lingerFor is how long a connection that was refused is kept: closed at once, a program
-	// that is still sending its checkpoint would see a broken pipe and never the reason.
+	// lingerFor is how long a connection that nobody takes may stay without a request, and how
+	// long it is kept after the answer: closed at once, a program that is still sending its
+	// checkpoint would see a broken pipe and never the reason.
 	lingerFor = 2 * time.Second
+	// lingerMost bounds those connections: a program that asks in a loop must not use up the
+	// shim's descriptors. The oldest goes.
+	lingerMost = 64
 )
 
 // jobSockets are what the ranks speak to. Each rank has its own pair, so that it is known
@@ -46,9 +50,11 @@ type rankSockets struct {
 	silence      watchdog.Silence // on the monotonic clock: the ranks sleep with the machine
 }
 
+// lingering is a connection that no gnoded took.
 type lingering struct {
-	fd    int
-	until time.Duration
+	fd       int
+	answered bool
+	until    time.Duration // monotonic; in order
 }
 
 // open makes the sockets in the working directory, for the job's user alone. A socket that
@@ -103,10 +109,18 @@ func (j *jobSockets) close() {
 	*j = jobSockets{}
 }
 
-// watch adds the sockets to a poll, two for each rank; the kernel skips -1.
+// watch adds the sockets to a poll, two for each rank, and the connections that are still to
+// be answered; the kernel skips -1.
 func (j *jobSockets) watch(fds []unix.PollFd) []unix.PollFd {
 	for _, r := range j.ranks {
 		fds = append(fds, unix.PollFd{Fd: int32(r.notify), Events: unix.POLLIN}, unix.PollFd{Fd: int32(r.http), Events: unix.POLLIN})
+	}
+	for _, l := range j.linger {
+		fd := int32(-1)
+		if !l.answered {
+			fd = int32(l.fd)
+		}
+		fds = append(fds, unix.PollFd{Fd: fd, Events: unix.POLLIN})
 	}
 	return fds
 }
@@ -134,6 +148,7 @@ func (j *jobSockets) wait(now time.Duration) time.Duration {
 // serveRanks takes what came on the polled sockets.
 func (m *member) serveRanks(fds []unix.PollFd) {
 	j := &m.jobs
+	j.answer(fds[2*len(j.ranks):])
 	for i := range j.ranks {
 		if fds[2*i].Revents != 0 {
 			m.hear(&j.ranks[i])
@@ -251,8 +266,8 @@ func (m *member) tellNotes() {
 	m.conns.tell(append(b, '\n'))
 }
 
-// accept takes a connection of a rank and hands it to gnoded. Only the job's own user may
-// speak for it, and root.
+// accept takes a connection of a rank and hands it to gnoded, or keeps it for its answer.
+// Only the job's own user may speak for it, and root.
 func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
 	fd, _, err := unix.Accept4(r.http, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
@@ -267,9 +282,29 @@ func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
 		_ = unix.Close(fd) // gnoded has its own
 		return
 	}
-	_, _ = unix.SendmsgN(fd, jobapi.Unavailable, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-	_ = unix.Shutdown(fd, unix.SHUT_WR)
+	if len(j.linger) == lingerMost {
+		_ = unix.Close(j.linger[0].fd)
+		j.linger = j.linger[1:]
+	}
 	j.linger = append(j.linger, lingering{fd: fd, until: clock(unix.CLOCK_MONOTONIC) + lingerFor})
+}
+
+// answer says on the connections that have begun a request that nobody is there to serve it;
+// fds are those of watch. Said before there is one, clients drop it: HTTP knows no answer
+// without a request.
+func (j *jobSockets) answer(fds []unix.PollFd) {
+	until := clock(unix.CLOCK_MONOTONIC) + lingerFor
+	var kept, answered []lingering
+	for i, l := range j.linger {
+		if l.answered || fds[i].Revents == 0 {
+			kept = append(kept, l)
+			continue
+		}
+		_, _ = unix.SendmsgN(l.fd, jobapi.Unavailable, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		_ = unix.Shutdown(l.fd, unix.SHUT_WR)
+		answered = append(answered, lingering{fd: l.fd, answered: true, until: until})
+	}
+	j.linger = append(kept, answered...)
 }
 
 func (j *jobSockets) handOver(c jobapi.Caller, fd int) error {
@@ -281,7 +316,7 @@ func (j *jobSockets) handOver(c jobapi.Caller, fd int) error {
 	return jobapi.HandOver(dir, c, fd)
 }
 
-// hangUp closes the refused connections that had their time. What was sent on them meanwhile
+// hangUp closes the connections without a request, or answered, that had their time. What was sent on them meanwhile
 // lies in the kernel, bounded by the socket's buffer.
 func (j *jobSockets) hangUp(now time.Duration) {
 	for len(j.linger) > 0 && now >= j.linger[0].until {

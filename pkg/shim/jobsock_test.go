@@ -1,6 +1,8 @@
 package shim
 
 import (
+	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -162,6 +164,63 @@ func TestExtendTimeout(t *testing.T) {
 	}
 	if d := time.Since(began); d < 2*time.Second || d > 30*time.Second {
 		t.Errorf("killed after %v, want about 3 s", d)
+	}
+}
+
+// Where no gnoded takes a connection, a request is answered, not the connection: what comes
+// before a request is nobody's answer to an HTTP client.
+func TestNobodyServes(t *testing.T) {
+	s := testSpec(t, 1)
+	c := startShim(t, s, "#!/bin/sh\nexec sleep 600\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	dial := func() net.Conn {
+		c, err := net.Dial("unix", filepath.Join(s.Dir, jobapi.Name(jobapi.SocketPrefix, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	read := func(c net.Conn, give time.Duration) (string, error) {
+		_ = c.SetReadDeadline(time.Now().Add(give))
+		b, err := io.ReadAll(c)
+		return string(b), err
+	}
+	silent := dial()
+	if text, err := read(silent, 100*time.Millisecond); text != "" || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("before a request came %q, %v", text, err)
+	}
+	asks := dial()
+	if _, err := asks.Write([]byte("GET ")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := read(asks, 20*time.Second); err != nil || text != string(jobapi.Unavailable) {
+		t.Errorf("answered %q, %v", text, err)
+	}
+	if _, err := asks.Write(make([]byte, 1000)); err != nil { // the rest of a request has its time
+		t.Errorf("write after the answer: %v", err)
+	}
+	if text, err := read(silent, 20*time.Second); text != "" || err != nil {
+		t.Errorf("a connection without a request ended with %q, %v", text, err)
+	}
+	first, last := dial(), net.Conn(nil)
+	for range lingerMost {
+		last = dial()
+	}
+	if text, err := read(first, 20*time.Second); text != "" || err != nil {
+		t.Errorf("the first of %d connections ended with %q, %v", lingerMost+1, text, err)
+	}
+	if _, err := read(last, 50*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the last of %d connections went with the first: %v", lingerMost+1, err)
+	}
+	for range 50 {
+		dial().Close()
+	}
+	asks = dial()
+	_, _ = asks.Write([]byte("GET "))
+	if text, err := read(asks, 20*time.Second); err != nil || text != string(jobapi.Unavailable) {
+		t.Errorf("after the others answered %q, %v", text, err)
 	}
 }
 
