@@ -69,7 +69,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"max_switch_wait", atLeast(0), "", "How long at most a gang waits for the number of switches of its `--switches`; then it starts anywhere."},
 	{"reservations", between(1, 100), "`8`, with `preempt = \"service\"` `1`", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
 	{"preempt", oneOf("off", "tier", "service"), "", "`tier`: a gang that can't start takes the place of gangs of a lower tier or priority. `service`: also of gangs of its own that hand their work over and need a fifth more yet."},
-	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier; with preemption by service not before the time the cluster would need for all that waits, and later when it is larger than `guard_percent`, at most 50 times this. `off`: never."},
+	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier, with `order = \"service\"` also after four times its own time limit. With `preempt = \"service\"` only the former counts, not before the time the cluster would need for all that waits, and later for a gang larger than `guard_percent`, at most 50 times this. `off`: never."},
 	{"preempt_hysteresis", between(101, 10000), "", "With `preempt = \"service\"`: a gang is stopped for one of its tier only when it needs at least so many percent of what that one does yet."},
 	{"min_run_max", atLeast(0), "no bound", "Longest `--min-run` that a job may ask for: so long nobody can take its cards."},
 	{"guard_percent", between(1, 100), "", "Part of all cards that may be given away so at a time."},

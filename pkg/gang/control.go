@@ -129,6 +129,7 @@ func (w *World) release(ev Release) Outcome {
 	}
 	j := w.edit(e)
 	j.Held = ""
+	w.eligibleNow(e)
 	w.emitJob(j, api.Event{Type: api.EventReleased})
 	w.touch(e)
 	return applied()

@@ -322,11 +322,8 @@ func (w *World) waitFor(e *entry, what string) {
 // requeued job does not wait again.
 func (w *World) fulfil(e *entry) {
 	w.unwatch(e)
-	j := w.edit(e)
-	j.Waits = ""
-	if j.Eligible.Before(w.now.Wall) {
-		j.Eligible = w.now.Wall
-	}
+	w.edit(e).Waits = ""
+	w.eligibleNow(e)
 	w.touch(e)
 }
 

@@ -63,7 +63,16 @@ func (w *World) offer(a *array) {
 		}
 		e.offered = true
 		a.offered++
+		w.eligibleNow(e)
 		w.queue = append(w.queue, e.job.ID)
+	}
+}
+
+// eligibleNow notes that nothing but room keeps a job from now on. What kept it before, its
+// owner's hold, others or the limit of its array, is no wait for room.
+func (w *World) eligibleNow(e *entry) {
+	if e.job.Eligible.Before(w.now.Wall) {
+		w.edit(e).Eligible = w.now.Wall
 	}
 }
 

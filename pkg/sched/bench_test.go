@@ -121,8 +121,23 @@ func BenchmarkQueueClone(b *testing.B) {
 // busy machine the clock runs on while others do.
 func BenchmarkOneGang(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
-		b.Run(name, func(b *testing.B) { benchOneGang(b, limits) })
+		b.Run(name, func(b *testing.B) { benchOneGang(b, &Policy{MaxStarts: 100, Claims: 8}, benchSite(limits), limits) })
 	}
+	// All of them have waited four times their time limits, beside 10,000 that run.
+	b.Run("overdue", func(b *testing.B) {
+		p, v := &Policy{MaxStarts: 100, Claims: 8, GuardAfter: 300 * time.Hour}, benchSite(true)
+		q := NewQueue(p, nil)
+		for _, c := range v.Queue.Slice() {
+			own := *c
+			own.Submit = epoch0.Add(-200 * time.Hour)
+			q.Insert(&own)
+		}
+		v.Queue = q
+		for i := range 10000 {
+			v.Running = append(v.Running, &Running{Job: int64(2e6 + i), Cards: 8, TimeLimit: 24 * time.Hour, Submit: epoch0.Add(-time.Hour), Start: epoch0})
+		}
+		benchOneGang(b, p, v, true)
+	})
 }
 
 // benchSite is a full cluster and a long queue, all with time limits or none.
@@ -159,8 +174,7 @@ func BenchmarkNewClaim(b *testing.B) {
 	}
 }
 
-func benchOneGang(b *testing.B, limits bool) {
-	p, v := &Policy{MaxStarts: 100, Claims: 8}, benchSite(limits)
+func benchOneGang(b *testing.B, p *Policy, v *View, limits bool) {
 	nodes := v.Nodes
 	var planner Planner
 	runtime.LockOSThread()

@@ -30,7 +30,7 @@ func (pl *planner) givesWay(b *booking) bool {
 // it is not: gangs that need less may pass it, and those with a claim of their own may move it
 // to its places. With preemption see [planner.isHard].
 func (pl *planner) promises(b *booking) bool {
-	return pl.ranksLeft() || !pl.policy.byService() || b.isMove() || pl.front[b.Job]
+	return pl.ranksLeft() || !pl.policy.byService() || b.isMove() || pl.front[b.Job] != atItsPlace
 }
 
 // expects is how much longer a gang that waits is expected to run, on average.

@@ -9,8 +9,8 @@ import (
 // load that never ends what waits grows for ever, and a wait must not.
 const mostPatience = 50
 
-// maxPassed bounds the gangs larger than the part that are passed over for smaller ones, so
-// that a plan costs no more on a queue in which all have waited for long.
+// maxPassed bounds the gangs that are passed over for others behind them, so that a plan costs
+// no more on a queue in which all have waited for long.
 const maxPassed = 1000
 
 // patience is how long a gang waits before it has waited too long: as long as the site says.
@@ -69,6 +69,26 @@ func (pl *planner) ranksLeft() bool {
 	return pl.policy.Preempt == PreemptService && pl.policy.byService()
 }
 
+// ownPatience is for how long a gang waits in order of service, in times of its own time limit,
+// before it goes to the front: see docs/decisions/0116.
+const ownPatience = 4
+
+// turnAt is when a gang that waits goes to the front for its own time limit, zero: never. since is
+// when it would have been submitted had it only waited, ready since when it could have started:
+// a time limit says nothing of how long others may be waited for.
+//
+// Only the order of service lets those who come later go ahead for needing less, without end.
+// Where they preempt as well, how long is too long depends on the load: see patience.
+func (p *Policy) turnAt(since, ready time.Time, limit time.Duration) time.Time {
+	if limit <= 0 || limit >= p.GuardAfter/ownPatience || !p.byService() || p.Preempt == PreemptService {
+		return time.Time{} // GuardAfter, if there is one, is over before
+	}
+	if ready.Before(since) {
+		ready = since
+	}
+	return ready.Add(ownPatience * limit)
+}
+
 // tooLong reports whether a gang waits for longer than any should in its turn.
 func (pl *planner) tooLong(c *Candidate) bool {
 	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.since()) >= pl.patienceFor(weight(c.Ask))
@@ -80,41 +100,46 @@ func (pl *planner) waited(r *Running) bool {
 	return pl.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= pl.patienceFor(max(1, r.Cards))
 }
 
+// hadTurn reports whether a running gang was let in after turnAt.
+func (pl *planner) hadTurn(r *Running) bool {
+	at := pl.policy.turnAt(r.Submit.Add(r.Attained), r.Eligible, r.TimeLimit)
+	return !at.IsZero() && !r.Start.Before(at)
+}
+
 // guard lists the gangs that waited too long, the longest wait first, as far as the part of
 // the cards reaches that may be given away so, what runs so already included. One is always
-// let in, however large, or a gang of more than that part would never be.
+// let in, however large, or a gang of more than that part would never be. What they leave of
+// the part is for those that waited long beside their own time limit; while one of them waits
+// for the part, nothing.
 func (pl *planner) guard() {
-	oldest := pl.view.Queue.byAge
-	if pl.policy.GuardAfter <= 0 || len(oldest) == 0 {
+	if pl.policy.GuardAfter <= 0 || pl.view.Queue.Len() == 0 {
 		return
 	}
-	if pl.now.Sub(oldest[0].since()) < pl.patience() {
-		pl.by(&pl.next, oldest[0].since().Add(pl.patience()))
+	soon := pl.view.Queue.byAge[0].since().Add(pl.patience())
+	if turns := pl.view.Queue.byTurn; len(turns) > 0 && turns[0].turnAt.Before(soon) {
+		soon = turns[0].turnAt
+	}
+	if pl.now.Before(soon) {
+		pl.by(&pl.next, soon)
 		return
 	}
-	left := int(pl.guardShare() * float64(pl.cards()))
-	none := true
+	part, none := int(pl.guardShare()*float64(pl.cards())), true
+	long, own := part, part
 	for _, r := range pl.view.Running {
-		if pl.waited(r) {
-			left -= max(1, r.Cards)
+		waited := pl.waited(r)
+		if waited {
+			long -= max(1, r.Cards)
 			none = false
 		}
+		if waited || pl.hadTurn(r) {
+			own -= max(1, r.Cards)
+		}
 	}
-	passed := 0
-	for _, c := range oldest {
-		if !pl.tooLong(c) {
-			pl.by(&pl.next, c.since().Add(pl.patienceFor(weight(c.Ask))))
-			if passed++; passed > maxPassed || pl.now.Sub(c.since()) < pl.patience() {
-				break
-			}
-			continue // larger than the part: smaller ones behind it may be due before
+	if pl.guardLong(long, none) {
+		for _, c := range pl.guarded {
+			own -= weight(c.Ask)
 		}
-		if left -= weight(c.Ask); left < 0 && !none {
-			break
-		}
-		none = false
-		pl.guarded = append(pl.guarded, c)
-		pl.front[c.Job] = true
+		pl.guardOwn(own, own == part)
 	}
 	slices.SortStableFunc(pl.guarded, func(a, b *Candidate) int {
 		switch {
@@ -125,4 +150,73 @@ func (pl *planner) guard() {
 		}
 		return 0
 	})
+}
+
+// standing is why a gang is let to the front of its tier.
+type standing int8
+
+const (
+	atItsPlace standing = iota // it is not
+	waitedTurn                 // long beside its own time limit
+	waitedLong                 // longer than any should
+)
+
+func (pl *planner) letFront(c *Candidate, why standing) {
+	pl.guarded = append(pl.guarded, c)
+	pl.front[c.Job] = why
+}
+
+// waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
+// asks for nodes that are down, would keep the part from those who can start.
+func (pl *planner) waitsForRoom(c *Candidate) bool {
+	sh := pl.shape(c.Ask)
+	return sh.bad == nil && pl.capped(c) == nil && pl.fitsEmpty(sh)
+}
+
+// guardLong lets in those that waited too long for any, and reports whether there was room for all.
+func (pl *planner) guardLong(left int, none bool) (room bool) {
+	passed := 0
+	for _, c := range pl.view.Queue.byAge {
+		if !pl.tooLong(c) {
+			pl.by(&pl.next, c.since().Add(pl.patienceFor(weight(c.Ask))))
+			if passed++; passed > maxPassed || pl.now.Sub(c.since()) < pl.patience() {
+				break
+			}
+			continue // larger than the part: smaller ones behind it may be due before
+		}
+		if !pl.waitsForRoom(c) {
+			if passed++; passed > maxPassed {
+				break
+			}
+			continue
+		}
+		if left -= weight(c.Ask); left < 0 && !none {
+			return false
+		}
+		none = false
+		pl.letFront(c, waitedLong)
+	}
+	return true
+}
+
+// guardOwn lets in those that waited too long beside their own time limits.
+func (pl *planner) guardOwn(left int, none bool) {
+	passed := 0
+	for _, c := range pl.view.Queue.byTurn {
+		if pl.now.Before(c.turnAt) {
+			pl.by(&pl.next, c.turnAt)
+			return
+		}
+		if pl.front[c.Job] != atItsPlace || !pl.waitsForRoom(c) {
+			if passed++; passed > maxPassed {
+				return
+			}
+			continue
+		}
+		if left -= weight(c.Ask); left < 0 && !none {
+			return
+		}
+		none = false
+		pl.letFront(c, waitedTurn)
+	}
 }

@@ -89,15 +89,15 @@ type planner struct {
 	some     []int32
 	stopBy   map[int64]time.Time
 	starts   []Start
-	sees     *level         // of the gang that is explained
-	own      *booking       // its claim
-	prey     []*prey        // who may be preempted, made when first asked for
-	moved    map[int64]bool // victims of moves
-	tries    int            // moves looked for
-	guarded  []*Candidate   // who waited too long and is let to the front, longest first
-	front    map[int64]bool // these
-	patient  time.Duration  // how long that is; 0: not worked out yet
-	asked    *Candidate     // of whom left was worked out last
+	sees     *level             // of the gang that is explained
+	own      *booking           // its claim
+	prey     []*prey            // who may be preempted, made when first asked for
+	moved    map[int64]bool     // victims of moves
+	tries    int                // moves looked for
+	guarded  []*Candidate       // who waited too long and is let to the front, longest first
+	front    map[int64]standing // these
+	patient  time.Duration      // how long that is; 0: not worked out yet
+	asked    *Candidate         // of whom left was worked out last
 	left     time.Duration
 	all      int // cards of the view; 0: not counted yet
 	stops    []Stop
@@ -156,7 +156,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
 	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
-		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]bool{}, why: make(whys, v.Queue.slots)}
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]standing{}, why: make(whys, v.Queue.slots)}
 	pl.windows = newWindows(v, now)
 	if pl.ranksLeft() {
 		pl.hard = m.pool.clone(m.base)
@@ -362,18 +362,20 @@ func (pl *planner) begin(sh *shape) {
 // as soon as their victims have. Nor do claims of longer gangs that it may pass, or these would
 // keep all there are from the gangs ahead of them; but no more than twice as many are made.
 func (pl *planner) mayClaim(c *Candidate) bool {
-	guarded, n, passed := pl.front[c.Job], 0, 0
+	at, n, passed := pl.front[c.Job], 0, 0
 	for i := range pl.booked {
-		switch b := &pl.booked[i]; {
-		case b.isMove() || pl.front[b.Job] != guarded:
+		b := &pl.booked[i]
+		switch its := pl.front[b.Job]; {
+		case b.isMove() || its < at || at == atItsPlace && its != atItsPlace:
 		case pl.passes(c, b):
 			passed++
 		default:
 			n++
 		}
 	}
-	// Who waited too long has one claim beside the others'.
-	return !guarded && n < pl.limit && n+passed < 2*pl.limit || n+passed == 0
+	// Who waited too long for any has one claim beside the others', and who did for its own time
+	// limit one when there is no such.
+	return at == atItsPlace && n < pl.limit && n+passed < 2*pl.limit || n+passed == 0
 }
 
 // barred: nothing of this shape will start or be given a claim in this plan.

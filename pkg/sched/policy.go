@@ -67,7 +67,8 @@ type Policy struct {
 	// GuardAfter is how long a gang waits before it goes to the front of its tier; 0:
 	// never. With [PreemptService] it is at least as long as the cluster would need for all
 	// that waits, longer by the square of how much larger a gang is than the part, and at most
-	// 50 times GuardAfter. GuardShare is the part of all cards that may wait and run so at a
+	// 50 times GuardAfter. In order of service without it, four times its own time limit is
+	// enough, within what these leave of the part. GuardShare is the part of all cards that may wait and run so at a
 	// time: 0.1 when zero. Without a bound an overloaded queue turns into first come, first
 	// served.
 	GuardAfter time.Duration

@@ -18,6 +18,7 @@ type Queue struct {
 	ranked  time.Time
 	order   []*Candidate
 	byAge   []*Candidate // longest wait first
+	byTurn  []*Candidate // by turnAt, those that have one
 	byJob   map[int64]*Candidate
 	classes map[classKey]*Class
 	firsts  []*Class // in the order of their first candidates
@@ -122,7 +123,7 @@ func (q *Queue) Position(job int64) int {
 func (q *Queue) Clone() *Queue {
 	out := NewQueue(q.policy, q.ledger.snapshot())
 	out.version, out.ranked, out.backlog = q.version, q.ranked, q.backlog
-	out.order, out.byAge = slices.Clone(q.order), slices.Clone(q.byAge)
+	out.order, out.byAge, out.byTurn = slices.Clone(q.order), slices.Clone(q.byAge), slices.Clone(q.byTurn)
 	out.classes = make(map[classKey]*Class, len(q.classes))
 	out.firsts = make([]*Class, len(q.firsts))
 	all := make([]*Candidate, 0, len(q.order))
@@ -147,6 +148,7 @@ func (q *Queue) Insert(c *Candidate) {
 	q.ledger.asked(c)
 	own := *c
 	own.rank, own.need = q.policy.rank(q.ledger, c), q.policy.need(q.ledger, c)
+	own.turnAt = q.policy.turnAt(c.since(), c.Eligible, c.TimeLimit)
 	q.put(&own)
 }
 
@@ -155,6 +157,9 @@ func (q *Queue) put(c *Candidate) {
 	q.jobs()[c.Job] = c
 	q.order = insert(q.order, c, compare)
 	q.byAge = insert(q.byAge, c, compareAge)
+	if !c.turnAt.IsZero() {
+		q.byTurn = insert(q.byTurn, c, compareTurn)
+	}
 	k := q.key(c)
 	cl := q.classes[k]
 	if cl == nil {
@@ -179,6 +184,9 @@ func (q *Queue) Remove(job int64) bool {
 	q.backlog -= c.need
 	q.order = remove(q.order, c, compare)
 	q.byAge = remove(q.byAge, c, compareAge)
+	if !c.turnAt.IsZero() {
+		q.byTurn = remove(q.byTurn, c, compareTurn)
+	}
 	cl := q.classes[q.key(c)]
 	first := cl.order[0] == c
 	if first {
@@ -254,6 +262,8 @@ func (q *Queue) fill(all []*Candidate) {
 	was := slices.Clone(q.firsts)
 	q.order, q.byAge, q.firsts = all, slices.Clone(all), q.firsts[:0]
 	slices.SortFunc(q.byAge, compareAge)
+	q.byTurn = slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool { return c.turnAt.IsZero() })
+	slices.SortFunc(q.byTurn, compareTurn)
 	for _, cl := range was {
 		cl.order = cl.order[:0]
 	}
@@ -298,6 +308,10 @@ func (c *Candidate) since() time.Time { return c.Submit.Add(c.Attained) }
 
 func compareAge(a, b *Candidate) int {
 	return cmp.Or(a.since().Compare(b.since()), cmp.Compare(a.Job, b.Job))
+}
+
+func compareTurn(a, b *Candidate) int {
+	return cmp.Or(a.turnAt.Compare(b.turnAt), cmp.Compare(a.Job, b.Job))
 }
 
 func insert(list []*Candidate, c *Candidate, by func(a, b *Candidate) int) []*Candidate {

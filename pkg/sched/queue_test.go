@@ -62,7 +62,7 @@ func TestOrders(t *testing.T) {
 func TestQueueIsASortedMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ledger := NewLedger(0)
-		q := NewQueue(&Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), UserCards: rapid.IntRange(0, 1).Draw(t, "caps")}, ledger)
+		q := NewQueue(&Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), UserCards: rapid.IntRange(0, 1).Draw(t, "caps"), GuardAfter: 5 * time.Hour}, ledger)
 		model := make(map[int64]bool)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			job := rapid.Int64Range(1, 12).Draw(t, "job")
@@ -92,6 +92,15 @@ func TestQueueIsASortedMap(t *testing.T) {
 func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 	if q.Len() != len(model) || !slices.IsSortedFunc(q.order, compare) || !slices.IsSortedFunc(q.byAge, compareAge) || len(q.byAge) != q.Len() {
 		t.Fatalf("queue %v, want %v in order", q.Slice(), model)
+	}
+	turns := 0
+	for _, c := range q.order {
+		if !c.turnAt.IsZero() {
+			turns++
+		}
+	}
+	if len(q.byTurn) != turns || !slices.IsSortedFunc(q.byTurn, compareTurn) {
+		t.Fatalf("%d of %d with a turn, in its order: %v", len(q.byTurn), turns, q.byTurn)
 	}
 	inClasses := 0
 	for k, cl := range q.classes {

@@ -38,8 +38,10 @@ type Candidate struct {
 	// KeepsWork: it would lose nothing by being stopped, and may be at any time.
 	KeepsWork bool
 
-	rank rank  // its place in the order, set by [Queue]
-	need int64 // seconds of one card that it is expected to need yet, as of its rank
+	// Set by [Queue]:
+	rank   rank      // its place in the order
+	need   int64     // seconds of one card that it is expected to need yet, as of its rank
+	turnAt time.Time // see [Policy.turnAt]
 }
 
 // PutRunning puts what a job holds now, nil: nothing, into a list that is ordered by job.
@@ -70,6 +72,7 @@ type Running struct {
 	Cards         int // of all ranks
 	Ask           *cluster.Ask
 	Submit        time.Time
+	Eligible      time.Time // since when it could have started; zero: Submit
 	// Start is when its ranks began; zero while it is reserved. TimeLimit counts from it.
 	Start     time.Time
 	TimeLimit time.Duration

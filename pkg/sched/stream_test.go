@@ -160,3 +160,30 @@ func TestUnderAStreamOfShorter(t *testing.T) {
 		}
 	}
 }
+
+// TestUnderAStreamOfSmaller: where so many gangs of 2 always wait that the one of 4 never has a
+// claim, its turn comes when it has waited four times its time limit and those that were there
+// before it have had theirs.
+func TestUnderAStreamOfSmaller(t *testing.T) {
+	const limit = 10 * time.Second
+	s := newStream(t, 4, &Policy{Claims: 4, GuardAfter: 48 * time.Hour})
+	for range 20 {
+		s.submit(2, 0, limit)
+	}
+	s.step()
+	ours := s.submit(4, 0, limit)
+	ahead, came := s.queue.Position(ours), s.tick
+	// Those ahead run two at a time, for ten seconds at most.
+	last := came + ownPatience*10 + (ahead/2+2)*10
+	for started := []int64(nil); !slices.Contains(started, ours); started = s.step() {
+		for range 3 {
+			s.submit(2, 0, limit)
+		}
+		if s.tick > last {
+			t.Fatalf("not started at second %d, %d s after it came", s.tick, s.tick-came)
+		}
+	}
+	if s.tick < came+ownPatience*10 {
+		t.Errorf("started %d s after it came: it had a claim", s.tick-came)
+	}
+}
