@@ -68,7 +68,7 @@ func (h heard) reason(t *testing.T, want map[string]string) {
 func about(got, want string) bool {
 	g, err1 := strconv.ParseFloat(got, 64)
 	w, err2 := strconv.ParseFloat(want, 64)
-	return err1 == nil && err2 == nil && g <= w && g > w-0.9
+	return err1 == nil && err2 == nil && g <= w && g >= 0 && g > w-10
 }
 
 // The notice comes at limit - lead, the stop signal at the limit, with gnoded killed in
