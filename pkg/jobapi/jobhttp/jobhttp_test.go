@@ -106,6 +106,7 @@ const tooLarge = `{"code":"too_large","message":"the checkpoint is larger than t
 func TestPutTooLarge(t *testing.T) {
 	n := &recorder{}
 	_, h := serve(t, n)
+	h.Transport.(*http.Transport).ExpectContinueTimeout = 10 * time.Second
 	for _, length := range []int64{api.MaxCheckpointBytes + 1, -1} {
 		n.calls = nil
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://gangd/v1/checkpoint", io.LimitReader(zeros{}, api.MaxCheckpointBytes+1))
@@ -115,7 +116,6 @@ func TestPutTooLarge(t *testing.T) {
 		req.ContentLength = length
 		// A client that asks first sends nothing that would not be taken.
 		req.Header.Set("Expect", "100-continue")
-		h.Transport.(*http.Transport).ExpectContinueTimeout = 10 * time.Second
 		resp, err := h.Do(req)
 		if err != nil {
 			t.Fatalf("length %d: %v", length, err)

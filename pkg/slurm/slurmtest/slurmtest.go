@@ -65,12 +65,14 @@ func play(t *testing.T, text string, commands map[string]slurm.Runner, c *fake.C
 			out.WriteString(line + "\n")
 		case line == "$ asked": // what the controller was asked to do since the last time
 			out.WriteString(line + "\n")
+			c.Lock()
 			for _, a := range c.Asked {
 				if strings.HasPrefix(a, "{") || strings.Contains(a, "/nodes/") {
 					out.WriteString(a + "\n")
 				}
 			}
 			c.Asked = nil
+			c.Unlock()
 		case strings.HasPrefix(line, "$ "):
 			out.WriteString(line + "\n")
 			words := split(t, line[2:])
