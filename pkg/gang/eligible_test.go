@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,57 @@ func TestEligibleSince(t *testing.T) {
 			b.start(id)
 			if r := b.w.Running(id); !r.Eligible.Equal(want) {
 				t.Errorf("running %+v, want one since %s", r, want)
+			}
+		})
+	}
+}
+
+// A job that is released before its hold came into force was not kept by it.
+func TestEligibleWhileItRuns(t *testing.T) {
+	b := newBench(t, 1)
+	came := b.now.Wall
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.must(Requeue{Job: id, By: "ada", Hold: HeldUser})
+	b.after(time.Second)
+	b.must(Release{Job: id})
+	if r := b.w.Running(id); !r.Eligible.Equal(came) {
+		t.Errorf("running since it could start at %s, want %s", r.Eligible, came)
+	}
+}
+
+// TestEligibleOfAnArray: elements that are offered again, after a restart or with another
+// limit, could have started before; those that only the new limit lets go could not.
+func TestEligibleOfAnArray(t *testing.T) {
+	limit := func(n int) *int { return &n }
+	for name, tt := range map[string]struct {
+		limit int
+		then  func(b *bench)
+		want  string // hours after its submission that each of four could start, -: it can't
+	}{
+		"restart":      {2, func(b *bench) { b.reborn(time.Hour) }, "0 0 - -"},
+		"more at once": {2, func(b *bench) { b.must(Update{Job: 1, ArrayLimit: limit(3)}) }, "0 0 2 -"},
+		"fewer":        {3, func(b *bench) { b.must(Update{Job: 1, ArrayLimit: limit(1)}) }, "0 - - -"},
+		"no limit":     {2, func(b *bench) { b.must(Update{Job: 1, ArrayLimit: limit(0)}) }, "0 0 2 2"},
+		"a limit":      {0, func(b *bench) { b.must(Update{Job: 1, ArrayLimit: limit(2)}) }, "0 0 - -"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 4)
+			came := b.now.Wall
+			ids := b.must(Submit{Spec: specOf(1), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2, 3}, Limit: tt.limit}}).JobIDs
+			b.after(2 * time.Hour)
+			tt.then(b)
+			b.after(time.Hour)
+			var got []string
+			for _, id := range ids {
+				if c := b.w.Candidate(id); c != nil {
+					got = append(got, fmt.Sprint(c.Eligible.Sub(came).Hours()))
+				} else {
+					got = append(got, "-")
+				}
+			}
+			if text := strings.Join(got, " "); text != tt.want {
+				t.Errorf("could start %s hours after the submission, want %s", text, tt.want)
 			}
 		})
 	}

@@ -46,12 +46,15 @@ func (w *World) touch(e *entry) {
 	if e.offered && !w.eligible(e) {
 		w.withdraw(a, e)
 	}
-	w.offer(a)
+	for _, e := range w.offer(a) {
+		w.eligibleNow(e)
+	}
 }
 
 // offer fills the free places of a limited array with its first eligible elements: the
-// scheduler sees as many of 10,000 as could start, and an event touches only those.
-func (w *World) offer(a *array) {
+// scheduler sees as many of 10,000 as could start, and an event touches only those. It gives
+// back the elements that were not offered before.
+func (w *World) offer(a *array) (fresh []*entry) {
 	limit := a.limit
 	if fault.Is(fault.ArrayLimitOff) {
 		limit++
@@ -63,15 +66,17 @@ func (w *World) offer(a *array) {
 		}
 		e.offered = true
 		a.offered++
-		w.eligibleNow(e)
 		w.queue = append(w.queue, e.job.ID)
+		fresh = append(fresh, e)
 	}
+	return fresh
 }
 
 // eligibleNow notes that nothing but room keeps a job from now on. What kept it before, its
-// owner's hold, others or the limit of its array, is no wait for room.
+// owner's hold, others or the limit of its array, is no wait for room. One that has nodes
+// already, released in time, was not kept.
 func (w *World) eligibleNow(e *entry) {
-	if e.job.Eligible.Before(w.now.Wall) {
+	if blocked(e.job) && e.job.Eligible.Before(w.now.Wall) {
 		w.edit(e).Eligible = w.now.Wall
 	}
 }

@@ -58,7 +58,7 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	}
 	for _, a := range w.arrays {
 		if a.limit > 0 {
-			w.offer(a)
+			w.offer(a) // again: a restart is not when they could first start
 		}
 	}
 	// All of it is as it was stored; the caller reads the world whole.

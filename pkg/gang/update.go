@@ -277,8 +277,12 @@ func (w *World) limitArray(e *entry, limit *int, say sayer) {
 		return
 	}
 	say("at most %d elements at once, was %d (0: no limit)", *limit, a.limit)
+	var kept []*entry // that could not start before, for the limit alone
 	for _, id := range a.waiting {
 		el := w.jobs[id]
+		if !w.inTurn(el) {
+			kept = append(kept, el)
+		}
 		j := w.edit(el)
 		info := *j.Array
 		info.Limit = *limit
@@ -291,6 +295,11 @@ func (w *World) limitArray(e *entry, limit *int, say sayer) {
 	a.limit, a.above = *limit, a.active
 	if a.limit > 0 {
 		w.offer(a)
+	}
+	for _, el := range kept {
+		if w.eligible(el) && w.inTurn(el) {
+			w.eligibleNow(el)
+		}
 	}
 }
 
