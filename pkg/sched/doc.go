@@ -8,7 +8,8 @@
 //
 // Order: tier, priority, and then as [Policy].Order says ([Queue] keeps it). A gang that
 // waited [Policy].GuardAfter, or in order of service four times its time limit, goes to the
-// front of its tier, within a part of the cards. A gang starts whole or not at all, as soon as it fits and is not in the way of a claim.
+// front of its tier, within a part of the cards. A gang starts whole or not at all, as soon as
+// it fits and is not in the way of a claim.
 //
 // Invariants:
 //   - Applying the starts of a plan in order by [cluster.Node.Take] never fails on the
@@ -21,11 +22,11 @@
 //     any load of gangs behind it. In order of service those that come later and need less are
 //     ahead of it: while it has not waited for four times what it is expected to run, they may
 //     start on its places if they run shorter, and one with a claim of its own may move that claim
-//     there at any time. What bounds its wait is going to the front, see guard.go. Those that need less in all,
-//     but run as long, do not start there: see giveway.go. With [PreemptService] a claim does
-//     not keep off gangs that lose nothing by being stopped, until the claimant has waited too
-//     long and its turn in the guarded part of the cards has come: they make room when they need
-//     much more than it.
+//     there at any time. What bounds its wait is going to the front, see guard.go. Those that
+//     need less in all, but run as long, do not start there: see giveway.go. With
+//     [PreemptService] a claim does not keep off gangs that lose nothing by being stopped, until
+//     the claimant has waited too long and its turn in the guarded part of the cards has come:
+//     they make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
 //     run again. The places are kept for the taker until it runs. Victims that were not told yet are not

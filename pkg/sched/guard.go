@@ -123,23 +123,22 @@ func (pl *planner) guard() {
 		pl.by(&pl.next, soon)
 		return
 	}
-	part, none := int(pl.guardShare()*float64(pl.cards())), true
-	long, own := part, part
+	cards := int(pl.guardShare() * float64(pl.cards()))
+	long, own := guardPart{cards, true}, guardPart{cards, true}
 	for _, r := range pl.view.Running {
 		waited := pl.waited(r)
 		if waited {
-			long -= max(1, r.Cards)
-			none = false
+			long.take(max(1, r.Cards))
 		}
 		if waited || pl.hadTurn(r) {
-			own -= max(1, r.Cards)
+			own.take(max(1, r.Cards))
 		}
 	}
-	if pl.guardLong(long, none) {
+	if pl.guardLong(&long) {
 		for _, c := range pl.guarded {
-			own -= weight(c.Ask)
+			own.take(weight(c.Ask))
 		}
-		pl.guardOwn(own, own == part)
+		pl.guardOwn(&own)
 	}
 	slices.SortStableFunc(pl.guarded, func(a, b *Candidate) int {
 		switch {
@@ -161,9 +160,25 @@ const (
 	waitedLong                 // longer than any should
 )
 
-func (pl *planner) letFront(c *Candidate, why standing) {
+// guardPart is the cards that may be given away to those who waited too long.
+type guardPart struct {
+	left  int
+	whole bool // nothing of it is given away
+}
+
+func (p *guardPart) take(cards int) { p.left, p.whole = p.left-cards, false }
+
+// letFront lets a gang to the front of its tier, and reports whether the part had room for it:
+// for one it always has.
+func (pl *planner) letFront(c *Candidate, why standing, p *guardPart) bool {
+	cards := weight(c.Ask)
+	if p.left < cards && !p.whole {
+		return false
+	}
+	p.take(cards)
 	pl.guarded = append(pl.guarded, c)
 	pl.front[c.Job] = why
+	return true
 }
 
 // waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
@@ -174,7 +189,7 @@ func (pl *planner) waitsForRoom(c *Candidate) bool {
 }
 
 // guardLong lets in those that waited too long for any, and reports whether there was room for all.
-func (pl *planner) guardLong(left int, none bool) (room bool) {
+func (pl *planner) guardLong(p *guardPart) (room bool) {
 	passed := 0
 	for _, c := range pl.view.Queue.byAge {
 		if !pl.tooLong(c) {
@@ -184,39 +199,31 @@ func (pl *planner) guardLong(left int, none bool) (room bool) {
 			}
 			continue // larger than the part: smaller ones behind it may be due before
 		}
-		if !pl.waitsForRoom(c) {
-			if passed++; passed > maxPassed {
-				break
+		if pl.waitsForRoom(c) {
+			if !pl.letFront(c, waitedLong, p) {
+				return false
 			}
-			continue
+		} else if passed++; passed > maxPassed {
+			break
 		}
-		if left -= weight(c.Ask); left < 0 && !none {
-			return false
-		}
-		none = false
-		pl.letFront(c, waitedLong)
 	}
 	return true
 }
 
 // guardOwn lets in those that waited too long beside their own time limits.
-func (pl *planner) guardOwn(left int, none bool) {
+func (pl *planner) guardOwn(p *guardPart) {
 	passed := 0
 	for _, c := range pl.view.Queue.byTurn {
 		if pl.now.Before(c.turnAt) {
 			pl.by(&pl.next, c.turnAt)
 			return
 		}
-		if pl.front[c.Job] != atItsPlace || !pl.waitsForRoom(c) {
-			if passed++; passed > maxPassed {
+		if pl.front[c.Job] == atItsPlace && pl.waitsForRoom(c) {
+			if !pl.letFront(c, waitedTurn, p) {
 				return
 			}
-			continue
-		}
-		if left -= weight(c.Ask); left < 0 && !none {
+		} else if passed++; passed > maxPassed {
 			return
 		}
-		none = false
-		pl.letFront(c, waitedTurn)
 	}
 }

@@ -68,9 +68,9 @@ type Policy struct {
 	// never. With [PreemptService] it is at least as long as the cluster would need for all
 	// that waits, longer by the square of how much larger a gang is than the part, and at most
 	// 50 times GuardAfter. In order of service without it, four times its own time limit is
-	// enough, within what these leave of the part. GuardShare is the part of all cards that may wait and run so at a
-	// time: 0.1 when zero. Without a bound an overloaded queue turns into first come, first
-	// served.
+	// enough, within what these leave of the part. GuardShare is the part of all cards that may
+	// wait and run so at a time: 0.1 when zero. Without a bound an overloaded queue turns into
+	// first come, first served.
 	GuardAfter time.Duration
 	GuardShare float64
 	// HalfLife is how fast used GPU time is forgotten; 0: 7 days.
