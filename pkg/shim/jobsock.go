@@ -293,6 +293,9 @@ func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
 // fds are those of watch. Said before there is one, clients drop it: HTTP knows no answer
 // without a request.
 func (j *jobSockets) answer(fds []unix.PollFd) {
+	if len(fds) == 0 {
+		return // as in almost every poll
+	}
 	until := clock(unix.CLOCK_MONOTONIC) + lingerFor
 	var kept, answered []lingering
 	for i, l := range j.linger {
@@ -316,8 +319,8 @@ func (j *jobSockets) handOver(c jobapi.Caller, fd int) error {
 	return jobapi.HandOver(dir, c, fd)
 }
 
-// hangUp closes the connections without a request, or answered, that had their time. What was sent on them meanwhile
-// lies in the kernel, bounded by the socket's buffer.
+// hangUp closes the connections without a request, or answered, that had their time. What was
+// sent on them meanwhile lies in the kernel, bounded by the socket's buffer.
 func (j *jobSockets) hangUp(now time.Duration) {
 	for len(j.linger) > 0 && now >= j.linger[0].until {
 		_ = unix.Close(j.linger[0].fd)
