@@ -50,11 +50,11 @@ fuzz: ## each fuzz target for FUZZTIME (20s; 1000000x: so many inputs)
 SIM ?= 10000
 SEED ?= 1
 sim: ## SIM (10000) random schedules of a simulated cluster from SEED (1) on
-	go test -count=1 -timeout 2h -v ./pkg/sim -run RandomSchedules -sim.schedules=$(SIM) -sim.seed=$(SEED)
-	go test -count=1 -timeout 1h -v ./pkg/sim -run 'CrashPoints|^TestDirected$$' -sim.full
+	go test -count=1 -timeout 2h -v ./pkg/lab/sim -run RandomSchedules -sim.schedules=$(SIM) -sim.seed=$(SEED)
+	go test -count=1 -timeout 1h -v ./pkg/lab/sim -run 'CrashPoints|^TestDirected$$' -sim.full
 
 mutants: ## known bugs put back one at a time: each has to be caught; writes docs/mutants.md
-	nice go test -count=1 -timeout 1h -v -tags mutants ./pkg/sim -run '^TestMutants$$' -sim.schedules=2000 -sim.report=$(CURDIR)/docs/mutants.md
+	nice go test -count=1 -timeout 1h -v -tags mutants ./pkg/lab/sim -run '^TestMutants$$' -sim.schedules=2000 -sim.report=$(CURDIR)/docs/mutants.md
 
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench

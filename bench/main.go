@@ -21,7 +21,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gangd/pkg/slurm/lab"
+	"gangd/e2e/slurmlab"
 )
 
 // system is one batch system under measurement.
@@ -68,7 +68,7 @@ func run(ctx context.Context, names, only string, runs, jobs int) error {
 		return err
 	}
 	systems := []system{&gangdSystem{bin: bin, dir: filepath.Join(dir, "g")}}
-	if why := lab.Missing(); why == "" {
+	if why := slurmlab.Missing(); why == "" {
 		systems = append(systems, &slurmSystem{dir: filepath.Join(dir, "s")})
 	} else {
 		fmt.Println("slurm is not measured:", why)

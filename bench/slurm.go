@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"gangd/pkg/slurm/lab"
+	"gangd/e2e/slurmlab"
 )
 
 // slurmSystem is a Slurm of four nodes on this machine.
 type slurmSystem struct {
 	dir     string
-	running *lab.Slurm
+	running *slurmlab.Slurm
 }
 
 func (s *slurmSystem) name() string { return "slurm" }
@@ -18,7 +18,7 @@ func (s *slurmSystem) name() string { return "slurm" }
 func (s *slurmSystem) env() []string { return s.running.Env() }
 
 func (s *slurmSystem) start(ctx context.Context) (err error) {
-	s.running, err = lab.Start(ctx, lab.Options{Dir: s.dir, Nodes: 4, CPUs: 8, Memory: 2000})
+	s.running, err = slurmlab.Start(ctx, slurmlab.Options{Dir: s.dir, Nodes: 4, CPUs: 8, Memory: 2000})
 	return err
 }
 

@@ -21,13 +21,13 @@ var pure = map[string][]string{
 	"api":             {},
 	"hostlist":        {"api"},
 	"nearest":         {},
-	"slurm/lists":     {},
-	"slurm/getopt":    {},
-	"slurm/column":    {},
-	"slurm/accttable": {},
-	"slurm/when":      {},
-	"slurm/tres":      {"api"},
-	"script":          {"api", "hostlist", "nearest", "slurm/lists"},
+	"cmdline/lists":   {},
+	"cmdline/getopt":  {},
+	"table/column":    {},
+	"table/accttable": {},
+	"cmdline/when":    {},
+	"table/tres":      {"api"},
+	"script":          {"api", "hostlist", "nearest", "cmdline/lists"},
 	"cluster":         {"api"},
 	"sched":           {"api", "cluster", "hostlist", "nearest"},
 	"fault":           {},
@@ -109,7 +109,7 @@ func TestClientsAreLight(t *testing.T) {
 func TestReferencesStayInTheSimulator(t *testing.T) {
 	for _, p := range list(t, "gangd/cmd/...") {
 		for _, dep := range p.Deps {
-			if (strings.HasPrefix(dep, "gangd/pkg/replay") || strings.HasPrefix(dep, "gonum.org/")) && p.ImportPath != "gangd/cmd/gangsim" {
+			if (strings.HasPrefix(dep, "gangd/pkg/lab/replay") || strings.HasPrefix(dep, "gonum.org/")) && p.ImportPath != "gangd/cmd/gangsim" {
 				t.Errorf("%s carries %s", p.ImportPath, dep)
 			}
 		}
@@ -148,22 +148,22 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 // Effects point downwards: nothing below the daemons knows the daemons.
 func TestImportsPointDown(t *testing.T) {
 	below := map[string][]string{
-		"store":   {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
-		"fence":   {"engine", "controller"},
-		"hook":    {"engine", "controller", "fence"},
-		"engine":  {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
-		"session": {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
-		"shim":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},
-		"proc":    {"shim", "noded", "supervise"},
-		"noded":   {"engine", "rpc", "controller", "store", "cli", "gang", "sched"},
-		"relay":   {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
-		"client":  {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
-		"gpu":     {"noded", "engine", "session"},
-		"config":  {"engine", "noded", "controller", "store"},
-		"trace":   {"engine", "store", "gang", "sched", "cluster", "replay", "gangsim", "cli", "config"},
-		"replay":  {"engine", "store", "session", "noded", "rpc", "controller", "client", "config", "gangsim", "cli", "replay/reference"},
-		"step":    {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
-		"cli":     {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
+		"store":      {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
+		"fence":      {"engine", "controller"},
+		"hook":       {"engine", "controller", "fence"},
+		"engine":     {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
+		"session":    {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
+		"shim":       {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},
+		"proc":       {"shim", "noded", "supervise"},
+		"noded":      {"engine", "rpc", "controller", "store", "cli", "gang", "sched"},
+		"relay":      {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
+		"client":     {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
+		"gpu":        {"noded", "engine", "session"},
+		"config":     {"engine", "noded", "controller", "store"},
+		"lab/trace":  {"engine", "store", "gang", "sched", "cluster", "lab/replay", "lab/gangsim", "cli", "config"},
+		"lab/replay": {"engine", "store", "session", "noded", "rpc", "controller", "client", "config", "lab/gangsim", "cli", "lab/replay/reference"},
+		"step":       {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
+		"cli":        {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
 	}
 	for _, p := range list(t, "gangd/pkg/...") {
 		name := strings.TrimPrefix(p.ImportPath, "gangd/pkg/")

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/slurm/completion"
+	"gangd/cmd/gangd/completion"
 )
 
 // slurmCompletionCommand is `gangd slurm-completion`: bash's completion of Slurm's names.

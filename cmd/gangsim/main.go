@@ -2,7 +2,7 @@
 package main
 
 import (
-	"gangd/pkg/gangsim"
+	"gangd/pkg/lab/gangsim"
 	"gangd/pkg/program"
 )
 

@@ -25,10 +25,10 @@ import (
 	"gangd/pkg/gpu"
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
-	"gangd/pkg/health"
 	"gangd/pkg/noded"
 	"gangd/pkg/proc"
 	"gangd/pkg/relay"
+	"gangd/pkg/sitehook"
 )
 
 func main() {
@@ -126,7 +126,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, log *slog.Logger
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
-		Health: noded.Health{Program: health.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
+		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
 		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"gangd/pkg/slurm/lab"
+	"gangd/e2e/slurmlab"
 )
 
 // TestBesideSlurm plays the table on both. GANG_COMPARE=all plays the slow cases too, any
@@ -18,7 +18,7 @@ import (
 // is Slurm beside another Slurm, which shows what differs between any two runs. What Slurm
 // showed is written to the file GANG_COMPARE_SLURM.
 func TestBesideSlurm(t *testing.T) {
-	if why := lab.Missing(); why != "" {
+	if why := slurmlab.Missing(); why != "" {
 		t.Skip(why)
 	}
 	all, err := parse(table)
@@ -80,14 +80,14 @@ func chosen(t *testing.T, all []*kase) []*kase {
 			t.Fatal(err)
 		}
 	}
-	accounts := lab.MissingAccounting() == ""
+	accounts := slurmlab.MissingAccounting() == ""
 	var out []*kase
 	for _, k := range all {
 		switch {
 		case re != nil && !re.MatchString(k.name()):
 		case which == "" && k.slow:
 		case k.accounts && !accounts:
-			t.Logf("left out: %s: %s", k.name(), lab.MissingAccounting())
+			t.Logf("left out: %s: %s", k.name(), slurmlab.MissingAccounting())
 		default:
 			out = append(out, k)
 		}

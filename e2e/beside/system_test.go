@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"gangd/pkg/slurm/lab"
+	"gangd/e2e/slurmlab"
 )
 
 const (
@@ -39,9 +39,9 @@ type system struct {
 // startSlurm brings up the real one.
 func startSlurm(t *testing.T, dir string) *system {
 	t.Helper()
-	o := lab.Options{Dir: filepath.Join(dir, "s"), Nodes: nodes, CPUs: cpus, Memory: memory, GPUs: cards, FirstJob: firstJob,
-		NodeWords: "Feature=" + features, Accounting: lab.MissingAccounting() == ""}
-	s, err := lab.Start(t.Context(), o)
+	o := slurmlab.Options{Dir: filepath.Join(dir, "s"), Nodes: nodes, CPUs: cpus, Memory: memory, GPUs: cards, FirstJob: firstJob,
+		NodeWords: "Feature=" + features, Accounting: slurmlab.MissingAccounting() == ""}
+	s, err := slurmlab.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // now is the wall clock, which the golden tables stop.

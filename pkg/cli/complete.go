@@ -9,7 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // completionPatience is how long a person who pressed the tab key waits for live names; a

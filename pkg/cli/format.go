@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"gangd/pkg/nearest"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
-// What is shown of a job is kept in pkg/slurm/jobfield, which squeue prints from too.
+// What is shown of a job is kept in pkg/table/jobfield, which squeue prints from too.
 type (
 	row   = jobfield.Row
 	field = jobfield.Field

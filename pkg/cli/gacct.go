@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // detailCalls is how many jobs are asked about at once: enough to hide the way there and

@@ -15,7 +15,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
 	"gangd/pkg/script"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // reservationWords are what may be said of a reservation, in Slurm's words and short.

@@ -14,7 +14,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // ginfo is one call of the command.

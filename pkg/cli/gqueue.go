@@ -15,7 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // gqueue is one call of the command: the options as given and what follows from them.

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
-	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/clitest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // The orders of squeue.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/clitest"
 )
 
 // BenchmarkQueue10k is the whole of "gqueue" over 10,000 jobs but the start of the

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/client"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/lab/clitest"
+	"gangd/pkg/table/jobfield"
 )
 
 func TestElapsed(t *testing.T) {

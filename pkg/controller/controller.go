@@ -26,11 +26,10 @@ import (
 	"gangd/pkg/auth"
 	"gangd/pkg/config"
 	"gangd/pkg/engine"
-	"gangd/pkg/fence"
-	"gangd/pkg/hook"
 	"gangd/pkg/metrics"
 	"gangd/pkg/rpc"
 	"gangd/pkg/session"
+	"gangd/pkg/sitehook"
 	"gangd/pkg/store/sqlitestore"
 )
 
@@ -87,7 +86,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	}
 	parts.Policy.MaxStarts = maxStarts
 	if cfg.FenceHook != "" {
-		parts.Fence, parts.FenceRetry = fence.Hook{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Run, cfg.FenceTimeout
+		parts.Fence, parts.FenceRetry = sitehook.Program{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Fence, cfg.FenceTimeout
 	}
 	if cfg.Archive != "" {
 		a, err := newArchive(cfg.Archive)
@@ -97,7 +96,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		parts.Archive = a.put
 	}
 	if cfg.IdleHook != "" {
-		parts.TellIdle = tellIdle(hook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
+		parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
 	}
 	eng, err := engine.New(ctx, parts)
 	if err != nil {
@@ -160,7 +159,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 const idleHookTime = time.Minute
 
 // tellIdle makes a call of a program from a word about an idle gang.
-func tellIdle(p hook.Program) func(ctx context.Context, w engine.IdleWord) error {
+func tellIdle(p sitehook.Program) func(ctx context.Context, w engine.IdleWord) error {
 	return func(ctx context.Context, w engine.IdleWord) error {
 		return p.Run(ctx, []string{"GANG_JOB_ID=" + strconv.FormatInt(w.Job, 10), "GANG_USER=" + w.User, "GANG_TEXT=" + w.Text},
 			w.What, strconv.FormatInt(w.Job, 10), w.User)

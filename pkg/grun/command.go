@@ -14,10 +14,10 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/lists"
 )
 
 const examples = `  grun -n 4 --label hostname                       inside a job: four tasks of its allocation

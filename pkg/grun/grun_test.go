@@ -18,7 +18,7 @@ import (
 // TestEveryOptionOfSrun holds the table against the recorded options of Slurm 22.05: nothing
 // is missing, and each takes a value as Slurm's does.
 func TestEveryOptionOfSrun(t *testing.T) {
-	b, err := os.ReadFile("../slurm/lists/testdata/options-22.05.txt")
+	b, err := os.ReadFile("../slurm/testdata/options-22.05.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/health"
+	"gangd/pkg/sitehook"
 )
 
 // Health is a site's health program and how often it runs.
 type Health struct {
-	health.Program
+	sitehook.Program
 	Interval time.Duration
 }
 

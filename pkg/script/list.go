@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"gangd/pkg/slurm/lists"
+	"gangd/pkg/cmdline/lists"
 )
 
 // Usage is the one line of usage.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/slurm/lists"
+	"gangd/pkg/cmdline/lists"
 )
 
 // List says how an option of sbatch is kept.

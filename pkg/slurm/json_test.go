@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cli/clitest"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/clitest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sinfo"
 	"gangd/pkg/slurm/squeue"

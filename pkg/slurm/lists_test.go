@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/slurm/lists"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm/sbatch"
 	"gangd/pkg/slurm/scancel"
 	"gangd/pkg/slurm/sinfo"
-	"gangd/pkg/slurm/slurmtest"
 	"gangd/pkg/slurm/squeue"
 )
 
@@ -18,7 +18,7 @@ import (
 // and no list has another. Whether it takes a value is not compared: squeue's --jobs and
 // --steps take one in another way than their page says.
 func TestLists(t *testing.T) {
-	b, err := os.ReadFile("lists/testdata/options-22.05.txt")
+	b, err := os.ReadFile("testdata/options-22.05.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"gangd/pkg/cli/clitest"
+	"gangd/pkg/lab/clitest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sbatch"
 	"gangd/pkg/slurm/scancel"

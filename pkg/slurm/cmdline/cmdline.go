@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"strings"
 
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
 )
 
 // Option is one option of a command whose choices are kept in a T.

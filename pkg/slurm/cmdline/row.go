@@ -3,9 +3,9 @@ package cmdline
 import (
 	"fmt"
 
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
 )
 
 // Row is one option of a command that takes its settings by name: how it is written, and how

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/when"
 )
 
 // ask is what a call of sacct wants to see.

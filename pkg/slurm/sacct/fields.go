@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/accttable"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/when"
+	"gangd/pkg/table/accttable"
 )
 
 // field is one column of sacct.

@@ -10,8 +10,8 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/document"
-	"gangd/pkg/slurm/jobfield"
-	"gangd/pkg/slurm/tres"
+	"gangd/pkg/table/jobfield"
+	"gangd/pkg/table/tres"
 )
 
 type object = document.Object

@@ -1,10 +1,10 @@
 package sacct
 
 import (
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // record is one line of sacct.

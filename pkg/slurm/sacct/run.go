@@ -12,14 +12,14 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/document"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/tres"
-	"gangd/pkg/slurm/when"
+	"gangd/pkg/table/accttable"
+	"gangd/pkg/table/tres"
 )
 
 // clock is the wall clock, a variable so that tests stand still.

@@ -10,9 +10,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/slurmtest"
 )
 
 var update = flag.Bool("update", false, "write the files anew")
@@ -92,7 +92,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), sacctOptions.Grammar())
+	slurmtest.Lists(t, "../testdata/options-22.05.txt", Lists(), sacctOptions.Grammar())
 	slurmtest.Texts(t, SstatLists())
 	slurmtest.Texts(t, Columns())
 	slurmtest.Texts(t, SstatColumns())

@@ -3,7 +3,7 @@ package sacct
 import (
 	"strconv"
 
-	"gangd/pkg/slurm/tres"
+	"gangd/pkg/table/tres"
 )
 
 // requested is what the job asked for.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
+	"gangd/pkg/table/accttable"
 )
 
 var options = cmdline.Rows{

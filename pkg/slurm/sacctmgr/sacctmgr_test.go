@@ -8,10 +8,10 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/accttable"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/slurmtest"
+	"gangd/pkg/table/accttable"
 )
 
 var update = flag.Bool("update", false, "write the files anew")

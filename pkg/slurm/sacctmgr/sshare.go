@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/accttable"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
+	"gangd/pkg/table/accttable"
 )
 
 var sshareOptions = cmdline.Rows{

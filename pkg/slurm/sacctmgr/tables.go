@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/accttable"
+	"gangd/pkg/table/accttable"
 )
 
 // col is a column; key is by what format= names it, when that is not its header.

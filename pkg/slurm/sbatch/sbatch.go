@@ -12,13 +12,13 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/jobfield"
-	"gangd/pkg/slurm/lists"
 	"gangd/pkg/submit"
+	"gangd/pkg/table/jobfield"
 )
 
 // The files that the output goes to when nothing else was asked for.

@@ -16,8 +16,8 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/jobfield"
 	"gangd/pkg/slurm/squeue"
+	"gangd/pkg/table/jobfield"
 )
 
 // scancel is one call.

@@ -1,9 +1,9 @@
 package scontrol
 
 import (
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
 )
 
 const (

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/jobfield"
-	"gangd/pkg/slurm/when"
+	"gangd/pkg/table/jobfield"
 )
 
 // Slurm's words for reservations.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/when"
 )
 
 // reservationAsk is a reservation as it was asked for.

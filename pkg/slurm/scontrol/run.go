@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
 )
 
 // clock is the wall clock, a variable so that tests stand still.

@@ -11,9 +11,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/slurmtest"
 )
 
 var update = flag.Bool("update", false, "write the files anew")
@@ -53,7 +53,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	slurmtest.Lists(t, "../lists/testdata/options-22.05.txt", Lists(), options.Grammar())
+	slurmtest.Lists(t, "../testdata/options-22.05.txt", Lists(), options.Grammar())
 	for _, l := range Keywords() {
 		slurmtest.Texts(t, l)
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/when"
 )
 
 // show is "show ENTITY[=ID] [ID]".

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/jobfield"
-	"gangd/pkg/slurm/tres"
-	"gangd/pkg/slurm/when"
+	"gangd/pkg/table/jobfield"
+	"gangd/pkg/table/tres"
 )
 
 // shownJob is one record of show job: a job, or the elements of an array that have not begun.

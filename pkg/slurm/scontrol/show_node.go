@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/jobfield"
-	"gangd/pkg/slurm/tres"
-	"gangd/pkg/slurm/when"
+	"gangd/pkg/table/jobfield"
+	"gangd/pkg/table/tres"
 )
 
 func (c *call) showNode(entity, id string) int {

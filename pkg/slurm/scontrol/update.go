@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
-	"gangd/pkg/slurm/lists"
-	"gangd/pkg/slurm/when"
 )
 
 // parameter is one word of create or update in front of its "=".

@@ -7,7 +7,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/column"
+	"gangd/pkg/table/column"
 )
 
 type field = column.Field[*record]

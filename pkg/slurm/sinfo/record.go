@@ -9,8 +9,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm/column"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/column"
+	"gangd/pkg/table/jobfield"
 )
 
 // record is one line: nodes that are alike, in a partition.

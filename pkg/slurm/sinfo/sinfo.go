@@ -11,12 +11,12 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/column"
-	"gangd/pkg/slurm/jobfield"
-	"gangd/pkg/slurm/when"
+	"gangd/pkg/table/column"
+	"gangd/pkg/table/jobfield"
 )
 
 // sinfo is one call.

@@ -8,7 +8,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm/document"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/jobfield"
 )
 
 // dump is --json and --yaml: all jobs in memory, whatever else is chosen, as squeue does.

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"gangd/pkg/cmdline/getopt"
+	"gangd/pkg/cmdline/lists"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/getopt"
-	"gangd/pkg/slurm/lists"
 )
 
 // choices is what the command line and the environment say.

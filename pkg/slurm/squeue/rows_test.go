@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/slurm/column"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/column"
+	"gangd/pkg/table/jobfield"
 )
 
 // A line for each partition of a job that waits in several, as Slurm 22.05 was seen to print them.

@@ -13,8 +13,8 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/column"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/column"
+	"gangd/pkg/table/jobfield"
 )
 
 // The usual formats and orders.

@@ -13,8 +13,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm/cmdline"
-	"gangd/pkg/slurm/column"
-	"gangd/pkg/slurm/jobfield"
+	"gangd/pkg/table/column"
+	"gangd/pkg/table/jobfield"
 )
 
 const formatSteps = "%.15i %.8j %.9P %.8u %.9M %N"

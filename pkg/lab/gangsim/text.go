@@ -1,0 +1,179 @@
+package gangsim
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/lab/replay"
+)
+
+// row is one line of the table of figures.
+type row struct {
+	name string
+	of   func(*played) string
+}
+
+// rows are the figures of a run, in the order in which people ask for them.
+var rows = []row{
+	{"average queue delay", func(r *played) string { return span(r.Delay.Average) }},
+	{"median", func(r *played) string { return span(r.Delay.Median) }},
+	{"p99", func(r *played) string { return span(r.Delay.P99) }},
+	{"longest", func(r *played) string { return span(r.Delay.Max) }},
+	{"average wait for the first start", func(r *played) string { return span(r.Start.Average) }},
+	{"average completion time", func(r *played) string { return span(r.Completion.Average) }},
+	{"median", func(r *played) string { return span(r.Completion.Median) }},
+	{"p99", func(r *played) string { return span(r.Completion.P99) }},
+	{"makespan", func(r *played) string { return span(r.Makespan) }},
+	{"cards in use", func(r *played) string { return percent(r.Utilisation) }},
+	{"free cards on nodes in use", func(r *played) string { return percent(r.Fragmentation) }},
+	{"preemptions", func(r *played) string { return strconv.Itoa(r.Preemptions) }},
+	{"work done again, card-hours", func(r *played) string { return fmt.Sprintf("%.0f", r.LostSeconds/3600) }},
+	{"ended by their limit", func(r *played) string { return strconv.Itoa(r.TimedOut) }},
+	{"plans", func(r *played) string { return strconv.Itoa(r.Plans) }},
+	{"time of a plan, average", func(r *played) string {
+		return (r.PlanTime / time.Duration(max(1, r.Plans))).Round(time.Microsecond).String()
+	}},
+	{"longest", func(r *played) string { return r.PlanMax.Round(time.Microsecond).String() }},
+	{"simulated, jobs/s", func(r *played) string { return fmt.Sprintf("%.0f", r.JobsPerSecond) }},
+	{"of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }},
+	{"memory", func(r *played) string { return fmt.Sprintf("%.0f MiB", float64(r.memory)/(1<<20)) }},
+}
+
+// span writes seconds with what they are in the unit that fits: "20,232 s (5.6 h)".
+func span(s float64) string {
+	text := thousands(s) + " s"
+	switch {
+	case s >= 2*86400:
+		return fmt.Sprintf("%s (%.1f d)", text, s/86400)
+	case s >= 7200:
+		return fmt.Sprintf("%s (%.1f h)", text, s/3600)
+	}
+	return text
+}
+
+func thousands(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+
+// title says what was played on what.
+func (in *input) title() string {
+	return fmt.Sprintf("%s: %s jobs over %.1f days on %s", filepath.Base(in.trace.File), thousands(float64(len(in.trace.Jobs))),
+		in.trace.Span().Hours()/24, in.cluster.Name)
+}
+
+// load is how much of the cards the trace asks for until its last submission.
+func (in *input) load() string {
+	cards, span := float64(in.cluster.Cards()), in.trace.Span().Seconds()
+	if cards == 0 || span == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the jobs' work is %.2f of what the cards can do until the last submission", in.trace.GPUSeconds()/cards/span)
+}
+
+func (in *input) remarks() []string {
+	out := []string{"time limits: " + in.limits, "a restart after a preemption costs " + in.cost}
+	if l := in.load(); l != "" {
+		out = append([]string{l}, out...)
+	}
+	return append(out, in.notes...)
+}
+
+func writeText(w io.Writer, in *input, runs []*played) error {
+	p := &printer{w: w}
+	p.printf("%s\n", in.title())
+	for _, n := range in.remarks() {
+		p.printf("  %s\n", n)
+	}
+	p.printf("\n%-34s", "")
+	for _, r := range runs {
+		p.printf(" %22s", short(r.policy.name))
+	}
+	p.printf("\n")
+	for _, row := range rows {
+		name := row.name
+		if name == "median" || name == "p99" || name == "longest" || name == "of CPU time" {
+			name = "  " + name
+		}
+		p.printf("%-34s", name)
+		for _, r := range runs {
+			p.printf(" %22s", row.of(r))
+		}
+		p.printf("\n")
+	}
+	return p.err
+}
+
+// short is the end of a long name: of paths that is what tells them apart.
+func short(s string) string {
+	if r := []rune(s); len(r) > 22 {
+		return "~" + string(r[len(r)-21:])
+	}
+	return s
+}
+
+// jsonRun is one run of `gangsim --json`.
+type jsonRun struct {
+	Policy string `json:"policy"`
+	*replay.Result
+	CPU         time.Duration `json:"cpu_ns"`
+	MemoryBytes uint64        `json:"memory_bytes"`
+}
+
+type jsonReply struct {
+	SchemaVersion int       `json:"schema_version"`
+	Trace         string    `json:"trace"`
+	Cluster       string    `json:"cluster"`
+	Limits        string    `json:"limits"`
+	Notes         []string  `json:"notes"`
+	Runs          []jsonRun `json:"runs"`
+}
+
+func writeJSON(w io.Writer, in *input, runs []*played) error {
+	reply := jsonReply{SchemaVersion: api.SchemaVersion, Trace: in.trace.File, Cluster: in.cluster.Name, Limits: in.limits, Notes: in.remarks()}
+	for _, r := range runs {
+		reply.Runs = append(reply.Runs, jsonRun{r.policy.name, r.Result, r.cpu, r.memory})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(reply)
+}
+
+// writeJobs writes what became of each job, one line for each job and policy.
+func writeJobs(path string, runs []*played) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, f.Close()) }()
+	b := bufio.NewWriter(f)
+	w := csv.NewWriter(b)
+	if err := w.Write([]string{"policy", "job_id", "gpus", "submit_s", "start_s", "end_s", "delay_s", "starts"}); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		for i := range r.Outcomes {
+			o := &r.Outcomes[i]
+			s := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+			if err := w.Write([]string{r.policy.name, o.ID, strconv.Itoa(o.GPUs), s(o.Submit), s(o.Start), s(o.End), s(o.Delay), strconv.Itoa(o.Epochs)}); err != nil {
+				return err
+			}
+		}
+	}
+	w.Flush()
+	return cmp.Or(w.Error(), b.Flush())
+}

@@ -1,0 +1,76 @@
+package jobfield
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/cmdline/when"
+)
+
+// Elapsed writes a duration as squeue does: [days-][hours:]minutes:seconds.
+func Elapsed(d time.Duration) string {
+	if d < 0 {
+		return "INVALID"
+	}
+	s := int64(d / time.Second)
+	days, h, m, sec := s/86400, s/3600%24, s/60%60, s%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%d-%02d:%02d:%02d", days, h, m, sec)
+	case h > 0:
+		return fmt.Sprintf("%d:%02d:%02d", h, m, sec)
+	}
+	return fmt.Sprintf("%d:%02d", m, sec)
+}
+
+// TimeLimit writes a limit as squeue does; 0 is no limit.
+func TimeLimit(seconds int64) string {
+	if seconds == 0 {
+		return "UNLIMITED"
+	}
+	return Elapsed(time.Duration(seconds) * time.Second)
+}
+
+// Stamp is a time as Slurm's commands write it.
+func Stamp(t time.Time) string { return when.Stamp(t, "N/A") }
+
+// BytesText writes a size in the largest binary unit, with one decimal where it says
+// something: "80G", "22.5G", "512M", "0".
+func BytesText(n int64) string {
+	const units = "KMGTP"
+	if n < 1024 {
+		return strconv.FormatInt(n, 10)
+	}
+	v, unit := float64(n)/1024, 0
+	for v >= 1000 && unit < len(units)-1 {
+		v, unit = v/1024, unit+1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + units[unit:unit+1]
+}
+
+// Exactly writes a size in MiB as squeue does: in a larger unit only where that loses
+// nothing, to a half of the unit: 2000M, 1.50G, 3G, 1T, 0.
+func Exactly(mib int64) string {
+	if mib == 0 {
+		return "0"
+	}
+	const units = "MGTP"
+	v, unit := float64(mib), 0
+	for v >= 1024 && unit < len(units)-1 && int64(v)%512 == 0 && v == float64(int64(v)) {
+		v, unit = v/1024, unit+1
+	}
+	if v == float64(int64(v)) {
+		return strconv.FormatInt(int64(v), 10) + units[unit:unit+1]
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64) + units[unit:unit+1]
+}
+
+// Plainly writes a size in MiB without another unit.
+func Plainly(mib int64) string {
+	if mib == 0 {
+		return "0"
+	}
+	return strconv.FormatInt(mib, 10) + "M"
+}
