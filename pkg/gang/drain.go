@@ -224,6 +224,9 @@ func (w *World) maybeComplete(e *entry) {
 	j := w.edit(e)
 	d := *j.Drain
 	w.timers.cancel(timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+	if slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Own }) {
+		w.workIsDone(e)
+	}
 	v := w.verdict(j)
 	cause := d.Cause
 	outcome := string(api.RankBlocked)

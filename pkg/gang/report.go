@@ -95,6 +95,7 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	at, left := findLeft(h.node, ma.MemberKey)
 	if over {
 		w.strayGone(h, ma.MemberKey)
+		w.lateResult(ma)
 	}
 	switch {
 	case left && over:
@@ -324,7 +325,7 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		}
 		changed = true
 		// One word may carry both an end and the stop that came after it.
-		w.exited(e, ra, ma.Stopping == "" || ra.Own)
+		w.exited(e, ra, ownEnd(ma, ra))
 		if ra.ExitCode != 0 && e.job.Drain == nil && (first == nil || earlier(ra, first)) {
 			first = ra
 		}
@@ -397,12 +398,16 @@ func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
 			w.told(e)
 		}
 	}
+	w.emitExit(e.job, ra)
+}
+
+func (w *World) emitExit(j *Job, ra *api.RankActual) {
 	code := ra.ExitCode
-	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: r.Slot.Node, ExitCode: &code, Text: ra.Error}
+	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: ra.Error}
 	if ra.Signal != 0 {
 		ev.Signal = fmt.Sprint(ra.Signal)
 	}
-	w.emitJob(e.job, ev)
+	w.emitJob(j, ev)
 }
 
 // seen: the node says that the member runs, so the launch was a success.

@@ -166,6 +166,12 @@ func short(n int, from, gap time.Duration) []Job {
 }
 
 var scenarios = append([]directed{
+	{name: "work that was done behind a cut is not done again", seeds: 5,
+		sc: Scenario{Nodes: nodes(1, 2), Calm: 60 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: 15 * s1}}},
+			Faults: []Fault{on(api.EventStarted, 1, 2*s1, Fault{Do: Cut, Node: "n1", For: 40 * s1})}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobCompleted, 1), unless(s.when(api.EventNodeLost, 0, 1) > 0, "no node was lost"))
+		}},
 	{name: "a crash is charged once, however many ranks it stops",
 		sc: Scenario{Nodes: nodes(3, 1), Jobs: []Job{{At: s1, Ranks: 3, MaxRetries: 1, Runs: Behaviour{For: 4 * s1, FailEpochs: 1, FailCode: 3}}}},
 		want: func(s *seen) string {

@@ -22,6 +22,7 @@ type rank struct {
 	Start    time.Time     `json:"start,omitzero"`
 	End      time.Time     `json:"end,omitzero"`
 	Exited   bool          `json:"exited,omitempty"`
+	Own      bool          `json:"own,omitempty"`
 	ExitCode int           `json:"exit_code,omitempty"`
 	Signal   int           `json:"signal,omitempty"`
 	OutStart int64         `json:"out_start,omitempty"`
@@ -35,13 +36,13 @@ func (s slot) IsZero() bool { return s.Node == "" && len(s.Cards) == 0 }
 // Blank reports whether a rank is blocked and carries nothing else: such a rank has no row.
 func Blank(r *gang.Rank) bool {
 	return r.State == api.RankBlocked && slot(r.Slot).IsZero() && r.PID == 0 &&
-		r.Start.IsZero() && r.End.IsZero() && !r.Exited && r.ExitCode == 0 && r.Signal == 0 &&
+		r.Start.IsZero() && r.End.IsZero() && !r.Exited && !r.Own && r.ExitCode == 0 && r.Signal == 0 &&
 		r.OutStart == 0 && r.ErrStart == 0 && r.VRAMPeak == 0
 }
 
 // Rank encodes one rank.
 func Rank(r *gang.Rank) ([]byte, error) {
-	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.ExitCode, r.Signal, r.OutStart, r.ErrStart, r.VRAMPeak})
+	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.Own, r.ExitCode, r.Signal, r.OutStart, r.ErrStart, r.VRAMPeak})
 }
 
 // DecodeRank decodes one rank.
@@ -51,7 +52,7 @@ func DecodeRank(jobID int64, index int, data []byte) (gang.Rank, error) {
 		return gang.Rank{}, fmt.Errorf("row of rank %d of job %d: %w", index, jobID, err)
 	}
 	return gang.Rank{State: r.State, Slot: cluster.Slot(r.Slot), PID: r.PID, Start: r.Start, End: r.End,
-		Exited: r.Exited, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart, VRAMPeak: r.VRAMPeak}, nil
+		Exited: r.Exited, Own: r.Own, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart, VRAMPeak: r.VRAMPeak}, nil
 }
 
 type epoch struct {
