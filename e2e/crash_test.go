@@ -153,7 +153,7 @@ exit $1
 // One node frozen between reservation and start: no rank's command runs anywhere until
 // the gang has been placed elsewhere, whole.
 func TestFrozenNode(t *testing.T) {
-	c := start(t, "--nodes=4", "--set", "reservation_timeout=5s", "--set", "heartbeat=500ms")
+	c := start(t, "--nodes=4", "--set", "start_timeout=5s", "--set", "heartbeat=500ms")
 	witness := filepath.Join(c.tmp, "starts")
 	job := c.script("f.sh", "#!/bin/sh\necho $GANG_EPOCH.$GANG_RANK.$SLURMD_NODENAME >> "+witness+"\nsleep 1\n")
 	frozen := c.pid("n1")

@@ -57,7 +57,7 @@ func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site
 	}
 	s.write("gangd.toml", append([]string{
 		fmt.Sprintf("state_dir = %q", filepath.Join(dir, "gangd")), fmt.Sprintf("socket = %q", filepath.Join(dir, "run", "gangd.sock")),
-		fmt.Sprintf("listen = %q", s.address), `reservation_timeout = "10s"`}, lines...)...)
+		fmt.Sprintf("listen = %q", s.address), `start_timeout = "10s"`}, lines...)...)
 	s.gangd()
 	return s
 }

@@ -18,7 +18,7 @@ import (
 // chaosTimes: a node is lost after 4 s, so the longest cuts drain gangs; the lease is longer
 // than any cut, so what a cut node did is always told in the end.
 var chaosTimes = []string{`heartbeat = "200ms"`, `node_timeout = "4s"`, `lease = "30s"`, `grace = "1s"`, `drain_slack = "10s"`,
-	`reservation_timeout = "10s"`, `retry_backoff = "50ms"`, `retry_backoff_max = "500ms"`, "node_lost_retries = 1000000",
+	`start_timeout = "10s"`, `retry_backoff = "50ms"`, `retry_backoff_max = "500ms"`, "node_lost_retries = 1000000",
 	"launch_retries = 1000000", "launch_strikes = 1000000", `keep_ended = "3h"`}
 
 // load is gangs of 1 to 4 ranks that live up to some seconds and end with codes of their own;

@@ -158,7 +158,7 @@ func TestNodesDiskFull(t *testing.T) {
 		{"memory", "size=300m", func(l *lab) { l.fillAt("n1", "/run", 0) }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			l := build(t, options{nodes: 2, gangd: []string{`retry_backoff = "50ms"`, `reservation_timeout = "5s"`},
+			l := build(t, options{nodes: 2, gangd: []string{`retry_backoff = "50ms"`, `start_timeout = "5s"`},
 				memory: c.memory, tmpfs: map[string]string{"n1": "size=4m,nr_inodes=400"}})
 			id := l.submit("--nodelist=n1", "--wrap", l.rank("go", 9))
 			l.runs(id, 1, 1)

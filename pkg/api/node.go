@@ -104,14 +104,14 @@ type NodesReply struct {
 
 // Site is what the site has set of the things that people's tools ask a controller for.
 type Site struct {
-	Preempt            string        `json:"preempt"`
-	PreemptMinRun      time.Duration `json:"preempt_min_run_ns"`
-	Grace              time.Duration `json:"grace_ns"`
-	DrainSlack         time.Duration `json:"drain_slack_ns"`
-	NodeTimeout        time.Duration `json:"node_timeout_ns"`
-	ReservationTimeout time.Duration `json:"reservation_timeout_ns"`
-	KeepEnded          time.Duration `json:"keep_ended_ns"`
-	InvalidDependency  string        `json:"invalid_dependency"` // "cancel" or "wait"
+	Preempt           string        `json:"preempt"`
+	PreemptMinRun     time.Duration `json:"preempt_min_run_ns"`
+	Grace             time.Duration `json:"grace_ns"`
+	DrainSlack        time.Duration `json:"drain_slack_ns"`
+	NodeTimeout       time.Duration `json:"node_timeout_ns"`
+	StartTimeout      time.Duration `json:"start_timeout_ns"`
+	KeepEnded         time.Duration `json:"keep_ended_ns"`
+	InvalidDependency string        `json:"invalid_dependency"` // "cancel" or "wait"
 }
 
 // PingReply is `gctl ping --json`.

@@ -3,9 +3,10 @@ package api
 import "time"
 
 // Settings are the time-outs, budgets and thresholds of the site. The field tags are the
-// keys of the configuration file and of `gangd dev --set`.
+// keys of the configuration file and of `gangd dev --set`. To nodes StartTimeout goes under the name
+// of the first release: a node that is not upgraded yet would take none at all for no time.
 type Settings struct {
-	ReservationTimeout   time.Duration `json:"reservation_timeout" mapstructure:"reservation_timeout"`
+	StartTimeout         time.Duration `json:"reservation_timeout" mapstructure:"start_timeout"`
 	Grace                time.Duration `json:"grace" mapstructure:"grace"`
 	DrainSlack           time.Duration `json:"drain_slack" mapstructure:"drain_slack"`
 	NodeTimeout          time.Duration `json:"node_timeout" mapstructure:"node_timeout"`
@@ -41,7 +42,7 @@ type Settings struct {
 // DefaultSettings are the values of a site that sets nothing.
 func DefaultSettings() Settings {
 	return Settings{
-		ReservationTimeout:   30 * time.Second,
+		StartTimeout:         30 * time.Second,
 		Grace:                15 * time.Second,
 		DrainSlack:           30 * time.Second,
 		NodeTimeout:          30 * time.Second,

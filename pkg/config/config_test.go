@@ -56,7 +56,7 @@ default = true
 	want.Dir, want.StateDir, want.Socket = "/tmp/d", "/tmp/d/state/gangd", "/tmp/d/run/gangd.sock"
 	want.Listen, want.Advertise = ":7420", "login1:7420"
 	want.Admins = []string{"ada", "eve"}
-	want.Order, want.Reservations = "service", 8
+	want.Order, want.BackfillDepth = "service", 8
 	want.Lease, want.Grace, want.Heartbeat = 0, 3*time.Second, 100*time.Millisecond
 	want.MemoryStaticBytes, want.StallRetries = 5<<30, 7
 	want.Partitions = []api.Partition{
@@ -104,6 +104,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"unknown key", "listen = \":1\"\ngrce = \"5s\"", nil, `FILE:2: unknown key "grce"; nearest is grace`},
 		{"unknown, nothing near", "", []string{"zzzzzzzz=1"}, `--set zzzzzzzz=1: unknown key "zzzzzzzz"; there are: ` + all},
+		{"name of an earlier release", "reservations = 4\nreservation_timeout = \"5s\"", nil, "FILE:1: reservations is named backfill_depth now\nFILE:2: reservation_timeout is named start_timeout now"},
+		{"name of an earlier release, set", "", []string{"reservation_timeout=5s"}, `--set reservation_timeout=5s: reservation_timeout is named start_timeout now`},
 		{"key of the other daemon", "cards = \"8x80G\"", nil, `FILE:1: cards is a key of gnoded, not of gangd`},
 		{"unknown table", "[settings]\ngrace = \"5s\"", nil, `FILE:1: unknown key "settings"; there are: ` + all},
 		{"no unit", "\n\ngrace = 15", nil, `FILE:3: grace: 15: want a duration with a unit, such as 500ms, 15s, 10m or 1d`},

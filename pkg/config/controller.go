@@ -38,7 +38,7 @@ type Controller struct {
 // Scheduler is how the site wants waiting gangs ordered, and who may take whose place.
 type Scheduler struct {
 	Order         string        `mapstructure:"order"`
-	Reservations  int           `mapstructure:"reservations"`
+	BackfillDepth int           `mapstructure:"backfill_depth"`
 	TopologyFile  string        `mapstructure:"topology_file"`
 	MaxSwitchWait time.Duration `mapstructure:"max_switch_wait"`
 	// Switches are those of TopologyFile, read by ReadController; no key of its own.
@@ -137,8 +137,8 @@ func (c *Controller) fillPartitions() {
 	c.Partitions[0].Default = true
 }
 
-// fillOrder is fair where there are accounts to be fair to, and gives as many reservations
-// as the kind of preemption leaves need for.
+// fillOrder is fair where there are accounts to be fair to, and keeps places for as many
+// gangs as the kind of preemption leaves need for.
 func (c *Controller) fillOrder() {
 	if c.Order == "" {
 		c.Order = string(sched.OrderService)
@@ -146,14 +146,14 @@ func (c *Controller) fillOrder() {
 			c.Order = string(sched.OrderFair)
 		}
 	}
-	if c.Reservations == 0 {
-		c.Reservations = sched.DefaultClaims(sched.Preempt(c.Preempt))
+	if c.BackfillDepth == 0 {
+		c.BackfillDepth = sched.DefaultBackfillDepth(sched.Preempt(c.Preempt))
 	}
 }
 
 // Policy is the scheduler's part of the configuration.
 func (c *Controller) Policy() sched.Policy {
-	p := sched.Policy{Partitions: c.Partitions, Claims: c.Reservations, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
+	p := sched.Policy{Partitions: c.Partitions, BackfillDepth: c.BackfillDepth, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
 		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
 		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax,
 		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait}

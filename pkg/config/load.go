@@ -142,6 +142,9 @@ func (t *table) unknown(key string) string {
 	if slices.Contains(other.names(), key) {
 		return fmt.Sprintf("%s is a key of %s, not of %s", key, other.daemon, t.daemon)
 	}
+	if now, ok := t.renamed[key]; ok {
+		return fmt.Sprintf("%s is named %s now", key, now)
+	}
 	return unknownKey(key, t.names())
 }
 

@@ -20,6 +20,8 @@ type table struct {
 	daemon string
 	rows   []row
 	lists  map[string]list // arrays of tables, by key
+	// renamed are keys of earlier releases, which are refused with their name of today.
+	renamed map[string]string
 }
 
 type list struct {
@@ -67,7 +69,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
 	{"topology_file", absolute, "none", "The network's switches, in the words of Slurm's topology.conf (`SwitchName=leaf1 Nodes=n[1-4]`, `SwitchName=spine Switches=leaf[1-2]`). Gangs of several nodes are placed below few of them."},
 	{"max_switch_wait", atLeast(0), "", "How long at most a gang waits for the number of switches of its `--switches`; then it starts anywhere."},
-	{"reservations", between(1, 100), "`8`, with `preempt = \"service\"` `1`", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
+	{"backfill_depth", between(1, 100), "`8`, with `preempt = \"service\"` `1`", "So many of the first gangs that can't start are given places and, from time limits, a start that nothing behind them may delay."},
 	{"preempt", oneOf("off", "tier", "service"), "", "`tier`: a gang that can't start takes the place of gangs of a lower tier or priority. `service`: also of gangs of its own that hand their work over and need a fifth more yet."},
 	{"guard_after", atLeast(0), "", "A gang that waited so long goes to the front of its tier, with `order = \"service\"` also after four times its own time limit. With `preempt = \"service\"` only the former counts, not before the time the cluster would need for all that waits, and later for a gang larger than `guard_percent`, at most 50 times this. `off`: never."},
 	{"preempt_hysteresis", between(101, 10000), "", "With `preempt = \"service\"`: a gang is stopped for one of its tier only when it needs at least so many percent of what that one does yet."},
@@ -76,7 +78,8 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"fair_half_life", atLeast(time.Minute), "", "GPU time used so long ago counts half, in `order=fair`."},
 	{"user_cards", between(0, 1<<20), "no cap", "Cards that the gangs of one user may hold at a time."},
 }, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows},
-	"account": {reflect.TypeFor[Account](), accountRows}}}
+	"account": {reflect.TypeFor[Account](), accountRows}},
+	renamed: map[string]string{"reservations": "backfill_depth", "reservation_timeout": "start_timeout"}}
 
 var accountRows = []row{
 	{"name", nil, "", "Its name, needed; what `--account` says."},
@@ -99,7 +102,7 @@ var partitionRows = []row{
 }
 
 var settingRows = []row{
-	{"reservation_timeout", atLeast(10 * time.Millisecond), "", "A gang of which not every member is ready after this goes back to blocked."},
+	{"start_timeout", atLeast(10 * time.Millisecond), "", "A gang of which not every member is ready after this goes back to blocked."},
 	{"grace", atLeast(time.Millisecond), "", "From the stop signal to the forced exit, for jobs that do not say."},
 	{"drain_slack", atLeast(time.Millisecond), "", "A member that has not reported its end within grace and this is forced out of its gang and fenced."},
 	{"node_timeout", atLeast(10 * time.Millisecond), "", "A node silent for so long is lost, and its gangs drain."},

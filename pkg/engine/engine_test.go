@@ -62,7 +62,7 @@ func newRigWith(t testing.TB, st store.Store, edit func(*Options)) *rig {
 	r := &rig{t: t, rec: &nullRecorder{}, woke: make(chan string, 10000)}
 	opt := Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Settings: api.DefaultSettings(), Record: r.rec, Version: "test",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, Claims: 1}}
+		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
 	edit(&opt)
 	e, err := New(t.Context(), opt)
 	if err != nil {

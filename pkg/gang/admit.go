@@ -56,7 +56,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	}
 	w.countActive(e, 1)
 	w.touch(e)
-	w.in(w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+	w.in(w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 	w.emitJob(j, api.Event{Type: api.EventReserved, Nodes: names, Size: len(j.Ranks)})
 	return applied()
 }
@@ -213,8 +213,8 @@ func (w *World) open(e *entry) {
 		return
 	}
 	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
-	w.timers.cancel(timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
-	w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	w.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+	w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 	if !j.Start.IsZero() {
 		j.Restarts++
 	}
@@ -248,7 +248,7 @@ func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }
 func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int) bool) {
 	j := w.edit(e)
 	key := j.key()
-	w.timers.cancel(timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+	w.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 	for i := range j.Members {
 		h := w.nodes[j.Members[i].Node]
 		delete(h.members, key)
@@ -316,12 +316,12 @@ func (w *World) reserveTimeout(e *entry) {
 			late = append(late, m.Node)
 		}
 	}
-	text := fmt.Sprintf("not ready within %s: %s", w.set.ReservationTimeout, strings.Join(late, ", "))
+	text := fmt.Sprintf("not ready within %s: %s", w.set.StartTimeout, strings.Join(late, ", "))
 	w.rollback(e, text, late, func(int) bool { return false })
 	for _, name := range late {
 		// A node without a session was not slow, it was away: that is another story.
 		if h := w.nodes[name]; h.node.Connected {
-			w.strike(h, fmt.Sprintf("job %d not ready within %s", e.job.ID, w.set.ReservationTimeout))
+			w.strike(h, fmt.Sprintf("job %d not ready within %s", e.job.ID, w.set.StartTimeout))
 		}
 	}
 }
@@ -343,12 +343,12 @@ func (w *World) launchTimeout(e *entry) {
 			waiting = true
 			continue
 		}
-		text := fmt.Sprintf("not running %s after the start on %s", w.set.ReservationTimeout, m.Node)
+		text := fmt.Sprintf("not running %s after the start on %s", w.set.StartTimeout, m.Node)
 		w.strike(h, fmt.Sprintf("job %d %s", e.job.ID, text))
 		w.drain(e, api.CauseLaunch, m.Ranks[0], text)
 		return
 	}
 	if waiting {
-		w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: e.job.ID, epoch: e.job.Epoch})
+		w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: e.job.ID, epoch: e.job.Epoch})
 	}
 }

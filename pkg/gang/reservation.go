@@ -353,7 +353,7 @@ func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
 		return api.Errorf(api.CodeConflict, "node %s is not in reservation %s", node, own)
 	}
 	if !until.IsZero() {
-		until = until.Add(w.set.ReservationTimeout + max(0, j.Spec.GraceMax-w.grace(j)))
+		until = until.Add(w.set.StartTimeout + max(0, j.Spec.GraceMax-w.grace(j)))
 	}
 	for _, r := range w.Reservations() {
 		if r.Name != own && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
@@ -381,7 +381,7 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 		}
 		for _, r := range w.Reservations() {
 			if r.Name != j.Spec.Reservation && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
-				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-w.grace(j)-w.set.ReservationTimeout)/int(time.Minute)),
+				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-w.grace(j)-w.set.StartTimeout)/int(time.Minute)),
 					"job %d is on %s, which is reserved from %s on: %s", j.ID, name, timeText(r.Start), r.Name)
 			}
 		}
@@ -409,7 +409,7 @@ func (w *World) Windows() []sched.Window {
 	if w.windows == nil && len(w.reservations) > 0 && !fault.Is(fault.ReservationIgnored) {
 		for _, r := range w.Reservations() {
 			w.windows = append(w.windows, sched.Window{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
-				Free: r.Start.Add(-w.set.ReservationTimeout), Maint: r.Has(api.FlagMaint)})
+				Free: r.Start.Add(-w.set.StartTimeout), Maint: r.Has(api.FlagMaint)})
 		}
 	}
 	return w.windows

@@ -139,12 +139,12 @@ func (w *World) rearm(e *entry) {
 		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), w.drainTime(j))
 		w.armForce(e)
 	case reserved(j):
-		w.remaining(j.ReservedAt, w.set.ReservationTimeout, timer{kind: timerReserve, job: j.ID, epoch: j.Epoch})
+		w.remaining(j.ReservedAt, w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 	case admitted(j):
 		w.armReady(j)
 		starting := func(m Member) bool { return m.State == MemberStarting }
 		if slices.ContainsFunc(j.Members, starting) {
-			w.in(w.set.ReservationTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+			w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 		}
 	case j.Epoch == 0:
 		if d := j.Eligible.Sub(w.now.Wall); d > 0 {

@@ -13,7 +13,7 @@ const maxFire = 256
 type timerKind uint8
 
 const (
-	timerReserve     timerKind = iota // a reserved gang must be ready
+	timerStart       timerKind = iota // a reserved gang must be ready
 	timerLaunch                       // a started gang must be seen running
 	timerForce                        // a draining gang must have stopped
 	timerEligible                     // begin time or back-off passes
@@ -129,7 +129,7 @@ func (w *World) tick() Outcome {
 
 func (w *World) fire(t timer) {
 	switch t.kind {
-	case timerReserve:
+	case timerStart:
 		w.reserveTimeout(w.jobs[t.job])
 	case timerLaunch:
 		w.launchTimeout(w.jobs[t.job])

@@ -41,7 +41,7 @@ func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *ap
 	if err := os.Mkdir(h.dir, 0o700); err != nil {
 		return h, nodeFault("%v", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.site().ReservationTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.site().StartTimeout)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchers)

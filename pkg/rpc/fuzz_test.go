@@ -44,7 +44,7 @@ func small(t testing.TB) (h http.Handler, e *engine.Engine, end func()) {
 	m := metrics.New("fuzz")
 	e, err := engine.New(t.Context(), engine.Options{Store: memstore.New(), Clock: engine.SystemClock(), Log: quiet,
 		Settings: api.DefaultSettings(), Record: m, Version: "fuzz",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, Claims: 1, MaxStarts: 100}})
+		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func claimed(p Plan) string {
 func TestBackfill(t *testing.T) {
 	nodes := func(list ...*cluster.Node) []*cluster.Node { return list }
 	n := func(name string) *cluster.Node { return testNode(name, 32, 4, 80) }
-	fifo := func(claims int) *Policy { return &Policy{Order: OrderFIFO, Claims: claims} }
+	fifo := func(claims int) *Policy { return &Policy{Order: OrderFIFO, BackfillDepth: claims} }
 	for _, tt := range []struct {
 		name    string
 		nodes   []*cluster.Node
@@ -127,7 +127,7 @@ func TestClaimsGiveWay(t *testing.T) {
 		{"nor in another order", Policy{Order: OrderFIFO}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
 		{"nor to who is nice", Policy{}, lasting(1, 4, 600), []*Candidate{nice}, "[]", "[1@n1+60]"},
 		{"a higher priority is not bound", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{urgent}, "[4@n1]", "[1@n1+100]"},
-		{"its places, not the claim", Policy{Claims: 2}, lasting(1, 4, 600), []*Candidate{lasting(2, 3, 61)}, "[]", "[1@n1+60]"},
+		{"its places, not the claim", Policy{BackfillDepth: 2}, lasting(1, 4, 600), []*Candidate{lasting(2, 3, 61)}, "[]", "[1@n1+60]"},
 		{"to one where another of that shape stays", Policy{}, lasting(1, 4, 600), []*Candidate{ago(lasting(2, 2, 610), time.Hour), slow}, "[4@n1]", "[1@n1+650]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,9 +160,9 @@ func TestClaimsBesideLongerOnes(t *testing.T) {
 		policy Policy
 		want   []string
 	}{
-		{Policy{Claims: 1}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60]"}},
-		{Policy{Claims: 2}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60 3@n1+60]"}},
-		{Policy{Claims: 1, Preempt: PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
+		{Policy{BackfillDepth: 1}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60]"}},
+		{Policy{BackfillDepth: 2}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60 3@n1+60]"}},
+		{Policy{BackfillDepth: 1, Preempt: PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
 	} {
 		q := NewQueue(&tt.policy, nil)
 		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}

@@ -121,11 +121,13 @@ func BenchmarkQueueClone(b *testing.B) {
 // busy machine the clock runs on while others do.
 func BenchmarkOneGang(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
-		b.Run(name, func(b *testing.B) { benchOneGang(b, &Policy{MaxStarts: 100, Claims: 8}, benchSite(limits), limits) })
+		b.Run(name, func(b *testing.B) {
+			benchOneGang(b, &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits), limits)
+		})
 	}
 	// All of them have waited four times their time limits, beside 10,000 that run.
 	b.Run("overdue", func(b *testing.B) {
-		p, v := &Policy{MaxStarts: 100, Claims: 8, GuardAfter: 300 * time.Hour}, benchSite(true)
+		p, v := &Policy{MaxStarts: 100, BackfillDepth: 8, GuardAfter: 300 * time.Hour}, benchSite(true)
 		q := NewQueue(p, nil)
 		for _, c := range v.Queue.Slice() {
 			own := *c
@@ -162,7 +164,7 @@ func benchSite(limits bool) *View {
 func BenchmarkNewClaim(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		b.Run(name, func(b *testing.B) {
-			p, v := &Policy{MaxStarts: 100, Claims: 8}, benchSite(limits)
+			p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits)
 			var planner Planner
 			v.Claims = planner.Make(epoch0, v, p).Claims
 			b.ReportAllocs()
@@ -254,7 +256,7 @@ func BenchmarkPreemption(b *testing.B) {
 			}
 			c := candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})
 			c.Priority = 5
-			p := &Policy{Preempt: PreemptTier, Claims: 4}
+			p := &Policy{Preempt: PreemptTier, BackfillDepth: 4}
 			v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
 			b.ReportAllocs()
 			for b.Loop() {

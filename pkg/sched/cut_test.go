@@ -35,7 +35,7 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 			if tt.ending > 0 {
 				c.Deadline = epoch0.Add(time.Duration(tt.ending) * time.Minute)
 			}
-			p := &Policy{Order: OrderFIFO, Claims: 1}
+			p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
 			q := NewQueue(p, NewLedger(0))
 			q.Insert(lasting(1, 4, 10))
 			q.Insert(c)
@@ -68,7 +68,7 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 			}
 			nodes = append(nodes, n)
 		}
-		p := &Policy{Order: OrderFIFO, Claims: 1}
+		p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
 		q := NewQueue(p, NewLedger(0))
 		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
 			c := lasting(int64(i+1), rapid.IntRange(1, 4).Draw(t, "cards"), rapid.IntRange(0, 90).Draw(t, "limit"))

@@ -117,7 +117,7 @@ func TestExplain(t *testing.T) {
 func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{Claims: rapid.IntRange(0, 2).Draw(t, "claims")}
+		p := &Policy{BackfillDepth: rapid.IntRange(0, 2).Draw(t, "claims")}
 		plan := Make(epoch0, v, p)
 		v.Claims = plan.Claims
 		reasons := plan.Reasons(v.Queue)

@@ -11,7 +11,7 @@ import (
 
 func TestForecast(t *testing.T) {
 	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
-	p := &Policy{Order: OrderFIFO, Claims: 1}
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
 	q := NewQueue(p, nil)
 	for _, c := range []*Candidate{lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 0), lasting(4, 1, 10), lasting(5, 1, 1000)} {
 		q.Insert(c)
@@ -36,7 +36,7 @@ func BenchmarkForecast(b *testing.B) {
 	fill(nodes, nil)
 	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
 	for b.Loop() {
-		if got := Forecast(epoch0, v, &Policy{Claims: 4}); len(got) != 100000 {
+		if got := Forecast(epoch0, v, &Policy{BackfillDepth: 4}); len(got) != 100000 {
 			b.Fatal(len(got))
 		}
 	}
@@ -48,7 +48,7 @@ func TestForecastBehindAStranger(t *testing.T) {
 	n := testNode("n1", 16, 2, 80)
 	n.Cards[0].StrangersBytes = 50 * gib
 	n = run(n.Counted(), 7, 60, 1)
-	p := &Policy{Claims: 1}
+	p := &Policy{BackfillDepth: 1}
 	q := NewQueue(p, nil)
 	q.Insert(candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, VRAMBytes: 40 * gib}))
 	q.Insert(candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 40 * gib}))

@@ -189,7 +189,7 @@ func TestNextTurn(t *testing.T) {
 // of gangs at the front for their own limits; these have one when there is no other at the front.
 func TestClaimsAtTheFront(t *testing.T) {
 	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
-	p := &Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, Claims: 1}
+	p := &Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, BackfillDepth: 1}
 	var nodes []*cluster.Node
 	for i := range 4 {
 		nodes = append(nodes, run(testNode(fmt.Sprint("n", i+1), 32, 4, 80), 90+int64(i), 60+60*i, 0, 1, 2, 3))

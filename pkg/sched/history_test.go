@@ -29,7 +29,7 @@ type past struct {
 // nodes and claims stand beside each other.
 func newPast(t *rapid.T) *past {
 	h := &past{t: t, now: epoch0, ledger: NewLedger(0), known: map[int64]*Candidate{}, next: 1}
-	h.policy = &Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), Claims: rapid.IntRange(1, 4).Draw(t, "claims"),
+	h.policy = &Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), BackfillDepth: rapid.IntRange(1, 4).Draw(t, "claims"),
 		MaxStarts: rapid.IntRange(0, 3).Draw(t, "max"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"),
 		GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "guard")) * time.Minute}
 	if rapid.IntRange(0, 4).Draw(t, "capped") == 0 {

@@ -155,7 +155,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.pool.reset()
 	m.look(v.Nodes)
 	m.keepGrants(v.Claims)
-	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.Claims), levels: []*level{m.pool.clone(m.base)},
+	pl := &planner{mem: m, now: now, view: v, policy: p, limit: max(1, p.BackfillDepth), levels: []*level{m.pool.clone(m.base)},
 		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]standing{}, why: make(whys, v.Queue.slots)}
 	pl.windows = newWindows(v, now)
 	if pl.ranksLeft() {

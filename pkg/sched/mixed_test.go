@@ -85,7 +85,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
 		v.Queue = queueOf(c)
-		plan := Make(epoch0, v, &Policy{Claims: 1})
+		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 		if len(plan.Claims) == 0 {
 			return // it starts, or never could
 		}
@@ -93,7 +93,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 			v.Nodes[i] = n.Emptied()
 		}
 		v.Claims = plan.Claims
-		if len(Make(epoch0, v, &Policy{Claims: 1}).Starts) != 1 {
+		if len(Make(epoch0, v, &Policy{BackfillDepth: 1}).Starts) != 1 {
 			t.Fatalf("claimed %v and did not start on the empty nodes", plan.Claims[0].Slots)
 		}
 	})

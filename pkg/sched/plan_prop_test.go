@@ -27,7 +27,7 @@ func find(q *Queue, job int64) *Candidate { return q.Get(job) }
 func TestPlanIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{Claims: rapid.IntRange(0, 3).Draw(t, "claims"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
+		p := &Policy{BackfillDepth: rapid.IntRange(0, 3).Draw(t, "claims"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
 		plan := Make(epoch0, v, p)
 		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan, again) {
 			t.Fatalf("two plans of one view differ:\n%+v\n%+v", plan, again)
@@ -195,7 +195,7 @@ func takes(c *Candidate, n *cluster.Node, k int) bool {
 func TestLowerGangsLeaveClaimsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		plan := Make(epoch0, v, &Policy{Claims: rapid.IntRange(1, 3).Draw(t, "claims")})
+		plan := Make(epoch0, v, &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "claims")})
 		for i, claim := range plan.Claims {
 			c := find(v.Queue, claim.Job)
 			nodes := make([]*cluster.Node, len(v.Nodes))

@@ -43,7 +43,7 @@ var Preempts = []Preempt{PreemptOff, PreemptTier, PreemptService}
 // DefaultClaims is how many claims serve a site that does not say. Where a shorter gang
 // takes its place by preemption few are needed; else claims are what keeps long ones from
 // filling up what those ahead of them wait for: see docs/decisions/0115 for how many.
-func DefaultClaims(p Preempt) int {
+func DefaultBackfillDepth(p Preempt) int {
 	if p == PreemptService {
 		return 1
 	}
@@ -59,7 +59,7 @@ type Policy struct {
 	MaxStarts int
 	// Claims is how many of the first gangs that can't start now keep lower ones off the
 	// nodes they wait for. At least one, or large gangs starve.
-	Claims int
+	BackfillDepth int
 
 	Order Order // "": service
 	// Bucket is the factor within which two expected services count as equal; 0: 1.4.

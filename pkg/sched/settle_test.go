@@ -168,7 +168,7 @@ func TestInstantsEnd(t *testing.T) {
 	stopped := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &Policy{Preempt: rapid.SampledFrom([]Preempt{PreemptOff, PreemptService, PreemptService}).Draw(rt, "preempt"),
-			Claims: rapid.IntRange(1, 4).Draw(rt, "claims"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
+			BackfillDepth: rapid.IntRange(1, 4).Draw(rt, "claims"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
 		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
 		s.keeps = rapid.Bool().Draw(rt, "keeps")
 		limited := rapid.IntRange(0, 3).Draw(rt, "limited") > 0
@@ -232,7 +232,7 @@ func (f fataler) Fatalf(format string, args ...any) { f.rt.Fatalf(format, args..
 // those of a claim for later and a longer gang with a claim would fit there. That gang would
 // be the next victim, and the one stopped first the next with a claim, without end.
 func TestMoveIsNotCrossed(t *testing.T) {
-	s := newSite(t, &Policy{Preempt: PreemptService, Claims: 2}, testNodes(3, 64, 4, 80))
+	s := newSite(t, &Policy{Preempt: PreemptService, BackfillDepth: 2}, testNodes(3, 64, 4, 80))
 	one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 	s.submit(1, one, 180*time.Hour, 100*time.Hour)
 	s.settle()
@@ -273,7 +273,7 @@ func TestYieldersUseClaimedPlaces(t *testing.T) {
 		{"another order", true, 0, OrderFIFO, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, &Policy{Preempt: PreemptService, Claims: 1, GuardAfter: tt.guard, Order: tt.order}, testNodes(2, 64, 4, 80))
+			s := newSite(t, &Policy{Preempt: PreemptService, BackfillDepth: 1, GuardAfter: tt.guard, Order: tt.order}, testNodes(2, 64, 4, 80))
 			s.keeps = tt.keeps
 			one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 			s.submit(1, one, 10*time.Hour, 9*time.Hour)

@@ -85,7 +85,7 @@ func TestUnderAStream(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%s", order, tt.name), func(t *testing.T) {
 				shorter := order == OrderService && tt.limit > 0 && tt.priority == 0
-				s := newStream(t, tt.nodes, &Policy{Order: order, Claims: 4, GuardAfter: time.Minute})
+				s := newStream(t, tt.nodes, &Policy{Order: order, BackfillDepth: 4, GuardAfter: time.Minute})
 				for range tt.waitingFirst {
 					s.submit(tt.flow, 0, tt.limit)
 				}
@@ -140,7 +140,7 @@ func TestUnderAStreamOfShorter(t *testing.T) {
 		{limit, 0},
 		{limit / 2, wait},
 	} {
-		s := newStream(t, 4, &Policy{Claims: 4})
+		s := newStream(t, 4, &Policy{BackfillDepth: 4})
 		s.submit(4, 1, limit)
 		s.step()
 		ours := s.submit(4, 0, limit)
@@ -166,7 +166,7 @@ func TestUnderAStreamOfShorter(t *testing.T) {
 // before it have had theirs.
 func TestUnderAStreamOfSmaller(t *testing.T) {
 	const limit = 10 * time.Second
-	s := newStream(t, 4, &Policy{Claims: 4, GuardAfter: 48 * time.Hour})
+	s := newStream(t, 4, &Policy{BackfillDepth: 4, GuardAfter: 48 * time.Hour})
 	for range 20 {
 		s.submit(2, 0, limit)
 	}

@@ -70,7 +70,7 @@ func TestNearNodes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: busy(testNodes(16, 8, 2, 80), tt.busy...), Queue: queueOf(candidate(1, tt.ask))}
-			plan := Make(epoch0, v, &Policy{Claims: 1, Switches: sw})
+			plan := Make(epoch0, v, &Policy{BackfillDepth: 1, Switches: sw})
 			if len(plan.Starts) != 1 {
 				t.Fatal("not started")
 			}
@@ -89,7 +89,7 @@ func TestNearNodes(t *testing.T) {
 func TestSwitchesAreWaitedFor(t *testing.T) {
 	sw := fabric(8, 2)
 	wait := 2 * time.Minute
-	p := &Policy{Claims: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
+	p := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
 	c := candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
 	c.Job = 1
 	v := &View{Nodes: busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: queueOf(c)}
@@ -116,12 +116,12 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 		t.Errorf("with room below one: %+v", plan.Starts)
 	}
 	// The site's bound counts, too, and without switches nothing is waited for.
-	short := &Policy{Claims: 1, Switches: sw, MaxSwitchWait: time.Minute}
+	short := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Minute}
 	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7)
 	if plan := Make(epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
 		t.Error("it waits for longer than the site allows")
 	}
-	if plan := Make(epoch0, v, &Policy{Claims: 1}); len(plan.Starts) != 1 {
+	if plan := Make(epoch0, v, &Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
 		t.Error("it waits for switches that are not known")
 	}
 }
@@ -153,8 +153,8 @@ func TestSwitchesOnlyChoose(t *testing.T) {
 		s := *c.Ask.Spec
 		s.Switches = limit
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
-		plain := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{Claims: 1})
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{Claims: 1, Switches: sw, MaxSwitchWait: time.Hour})
+		plain := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1})
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 		if len(plan.Starts) > len(plain.Starts) || limit == 0 && len(plan.Starts) < len(plain.Starts) {
 			t.Fatalf("without switches %+v, with them %+v", plain.Starts, plan.Starts)
 		}

@@ -137,7 +137,7 @@ func TestJointClaims(t *testing.T) {
 			return
 		}
 		empty := slices.Clone(nodes)
-		p := &Policy{Claims: 1, Preempt: rapid.SampledFrom([]Preempt{"", PreemptTier}).Draw(t, "preempt")}
+		p := &Policy{BackfillDepth: 1, Preempt: rapid.SampledFrom([]Preempt{"", PreemptTier}).Draw(t, "preempt")}
 		var running []*Running
 		for i := range nodes {
 			if rapid.IntRange(0, 3).Draw(t, "holds") == 0 {
@@ -192,7 +192,7 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 			}
 		}
 		v := &View{Nodes: nodes, Queue: queueOf(c), Windows: []Window{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
-		plan := Make(epoch0, v, &Policy{Claims: 1})
+		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
 		}
@@ -268,7 +268,7 @@ func TestClaimsKeepToOneWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		v.Running = runningOn(v.Nodes)
-		p := &Policy{Claims: 3, Preempt: PreemptTier}
+		p := &Policy{BackfillDepth: 3, Preempt: PreemptTier}
 		for _, c := range v.Queue.Slice() {
 			c.Priority += 5 * rapid.Int64Range(0, 1).Draw(t, "higher")
 		}
@@ -319,7 +319,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 	} {
 		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
 			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})})}, &Policy{Claims: 1})
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})})}, &Policy{BackfillDepth: 1})
 		on := ""
 		for _, start := range plan.Starts {
 			on = start.Slots[0].Node + " " + start.Slots[1].Node

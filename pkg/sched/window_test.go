@@ -58,7 +58,7 @@ func TestReservationsAreKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Windows: tt.windows}
-			plan := Make(epoch0, v, &Policy{Claims: 1})
+			plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 			if tt.node != "" {
 				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
 					t.Fatalf("starts %+v, want %s; %+v", plan.Starts, tt.node, plan.Reasons(v.Queue))
@@ -85,7 +85,7 @@ func TestReservationsAreKept(t *testing.T) {
 // The rest of a cluster is used around a reservation, and the claim of a gang that needs the
 // reserved node too is served when that is over.
 func TestPlansAroundAReservation(t *testing.T) {
-	fifo := &Policy{Claims: 1, Order: OrderFIFO}
+	fifo := &Policy{BackfillDepth: 1, Order: OrderFIFO}
 	wide, long := limited(1, 3*time.Hour, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2}), limited(2, 3*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	short := limited(3, 30*time.Minute, api.Spec{Size: 1, GPUsPerRank: 2})
 	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: NewQueue(fifo, nil), Windows: []Window{window("talk", time.Hour, time.Hour, "n00002")}}
@@ -119,7 +119,7 @@ func TestPlansAroundAReservation(t *testing.T) {
 func TestClaimsYieldToTheReservation(t *testing.T) {
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
 		Windows: []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
-	plan := Make(epoch0, v, &Policy{Claims: 1})
+	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 	if len(plan.Claims) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
 		t.Errorf("starts %+v, claims %+v", plan.Starts, plan.Claims)
 	}
@@ -130,7 +130,7 @@ func TestLimitsAreCutForReservations(t *testing.T) {
 	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	c.TimeMin = 10 * time.Minute
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Windows: []Window{window("talk", time.Hour, time.Hour, "n00001")}}
-	plan := Make(epoch0, v, &Policy{Claims: 1})
+	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].Limit != want {
 		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
 	}
@@ -160,7 +160,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			c.TimeMin = time.Duration(rapid.IntRange(0, 1).Draw(t, "least")) * c.TimeLimit / 4
 			v.Queue.Insert(c)
 		}
-		p := &Policy{Claims: rapid.IntRange(1, 3).Draw(t, "claims"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
+		p := &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "claims"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
 		for now := epoch0; now.Before(epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
 			plan := Make(now, v, p)
 			for _, s := range plan.Starts {

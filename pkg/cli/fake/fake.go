@@ -432,7 +432,7 @@ var Begun = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 func (c *Controller) ping(*http.Request) (any, error) {
 	p := api.PingReply{SchemaVersion: api.SchemaVersion, Version: "1.2.3", PID: 4711, StartTime: Begun, Lineage: 99, Nodes: len(c.Nodes),
 		Site: &api.Site{Preempt: "tier", PreemptMinRun: time.Minute, Grace: 15 * time.Second, DrainSlack: 30 * time.Second, NodeTimeout: 30 * time.Second,
-			ReservationTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel"}}
+			StartTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel"}}
 	for i := range c.Nodes {
 		if c.Nodes[i].State == api.NodeUp {
 			p.NodesUp++

@@ -36,7 +36,7 @@ func run(t testing.TB, jobs []trace.Job, nodes int, p Planner, opt Options) *Res
 }
 
 func product(preempt sched.Preempt) Planner {
-	return NewProduct(sched.Policy{Claims: 1, Order: sched.OrderFIFO, Preempt: preempt})
+	return NewProduct(sched.Policy{BackfillDepth: 1, Order: sched.OrderFIFO, Preempt: preempt})
 }
 
 // TestPlays: two whole-node jobs on one node, one after the other; the third ends by its
@@ -108,7 +108,7 @@ func (r *restless) Plan(now time.Time) Decision {
 
 func TestNamesAnEndlessMove(t *testing.T) {
 	s, err := New(&trace.Trace{Jobs: []trace.Job{job("a", 0, 5, 0, 1, 8), job("b", 0, 5, 0, 1, 8)}}, Uniform(1, Node{CPUs: 8, Cards: 8}),
-		&restless{*NewProduct(sched.Policy{Claims: 1})}, Options{Settings: api.DefaultSettings()})
+		&restless{*NewProduct(sched.Policy{BackfillDepth: 1})}, Options{Settings: api.DefaultSettings()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func (y *yielders) Waits(c *sched.Candidate) {
 // TestSimulatedJobsYield: jobs of a trace hand their work over and may run again without
 // bound, and the core tells the scheduler so while they wait.
 func TestSimulatedJobsYield(t *testing.T) {
-	y := &yielders{Product: *NewProduct(sched.Policy{Claims: 1})}
+	y := &yielders{Product: *NewProduct(sched.Policy{BackfillDepth: 1})}
 	sim, err := New(&trace.Trace{Jobs: []trace.Job{job("a", 0, 5, 0, 1, 8)}}, Uniform(1, Node{CPUs: 8, Cards: 8}), y,
 		Options{Settings: api.DefaultSettings()})
 	if err != nil {

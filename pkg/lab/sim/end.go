@@ -8,11 +8,11 @@ import (
 // one after the other, each with all its runs, and once every time-out there is.
 func (r *run) budget() time.Duration {
 	set := &r.set
-	d := 2 * (set.Lease + set.NodeTimeout + set.Grace + set.DrainSlack + set.ReservationTimeout + set.RetryBackoffMax)
+	d := 2 * (set.Lease + set.NodeTimeout + set.Grace + set.DrainSlack + set.StartTimeout + set.RetryBackoffMax)
 	for i := range r.sc.Jobs {
 		j := &r.sc.Jobs[i]
 		b := &j.Runs
-		once := max(b.For, 5*time.Second) + time.Duration(max(j.Ranks, 1))*b.Skew + max(j.Grace, set.Grace) + j.Lead + set.ReservationTimeout
+		once := max(b.For, 5*time.Second) + time.Duration(max(j.Ranks, 1))*b.Skew + max(j.Grace, set.Grace) + j.Lead + set.StartTimeout
 		runs := j.MaxRetries + set.LaunchRetries + set.NodeLostRetries + 2
 		d += time.Duration(max(j.Array, 1)*runs) * (once + set.RetryBackoffMax)
 	}

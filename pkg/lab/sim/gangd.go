@@ -13,7 +13,7 @@ import (
 )
 
 // policy is the site's.
-var policy = sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, MaxStarts: 100, Claims: 1}
+var policy = sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, MaxStarts: 100, BackfillDepth: 1}
 
 // gangd is one process of the controller.
 type gangd struct {

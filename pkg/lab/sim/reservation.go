@@ -78,7 +78,7 @@ func (t *truth) guests() {
 		if b.gone || now.Before(b.Start) || !now.Before(b.End) {
 			continue
 		}
-		late := now.Sub(b.Start) > t.r.set.DrainSlack+t.r.set.ReservationTimeout
+		late := now.Sub(b.Start) > t.r.set.DrainSlack+t.r.set.StartTimeout
 		for _, name := range b.Nodes {
 			m := t.r.byName[name]
 			if m.suspensions > 0 {

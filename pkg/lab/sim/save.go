@@ -86,7 +86,7 @@ func (x *member) fetchNext(s *memberSpec, missing []int, began time.Duration, th
 		then()
 		return
 	}
-	if m.r.now-began > m.r.set.ReservationTimeout {
+	if m.r.now-began > m.r.set.StartTimeout {
 		x.refuseFetch("no answer")
 		return
 	}

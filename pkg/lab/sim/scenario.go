@@ -30,7 +30,7 @@ type Scenario struct {
 // so that a run is a few virtual minutes.
 func Settings() *api.Settings {
 	s := api.DefaultSettings()
-	s.ReservationTimeout = 10 * time.Second
+	s.StartTimeout = 10 * time.Second
 	s.Grace = 4 * time.Second
 	s.DrainSlack = 6 * time.Second
 	s.NodeTimeout = 8 * time.Second

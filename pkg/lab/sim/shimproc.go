@@ -72,7 +72,7 @@ func (m *machine) startShim(k api.MemberKey, spec *memberSpec) *shimProc {
 	m.shims = append(m.shims, s)
 	took := time.Millisecond + upTo(m.dice, 20*time.Millisecond)
 	if m.r.now < m.slowLaunchUntil {
-		took += upTo(m.dice, 2*m.r.set.ReservationTimeout)
+		took += upTo(m.dice, 2*m.r.set.StartTimeout)
 	}
 	s.mach = supervise.New(supervise.Config{Ranks: spec.ranks, TimeLimit: spec.limit, Notice: spec.notice, StopSignal: spec.stopSignal,
 		Grace: spec.grace, GraceMax: spec.graceMax, Lease: spec.lease}, m.clocks())

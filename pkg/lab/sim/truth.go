@@ -232,7 +232,7 @@ func (t *truth) acting(k api.MemberKey) int {
 // limit is how long a gang may run in part.
 func (t *truth) limit(a *attempt) time.Duration {
 	set := &t.r.set
-	return set.ReservationTimeout + set.NodeTimeout + set.Lease + max(a.job.Grace, set.Grace) + a.job.Lead + set.DrainSlack + 5*time.Second
+	return set.StartTimeout + set.NodeTimeout + set.Lease + max(a.job.Grace, set.Grace) + a.job.Lead + set.DrainSlack + 5*time.Second
 }
 
 // stillPartly is asked when that time is over. What a suspend took is given back.

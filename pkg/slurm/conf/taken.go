@@ -19,7 +19,7 @@ var takenRows = []global{
 	{name: "KillWait", take: seconds("grace", Taken, "--grace in the script")},
 	{name: "SlurmdTimeout", take: (*site).nodeTimeout},
 	{name: "MinJobAge", take: (*site).keepEnded},
-	{name: "BatchStartTimeout", take: seconds("reservation_timeout", Different, "it is for the whole gang to be ready, on every node")},
+	{name: "BatchStartTimeout", take: seconds("start_timeout", Different, "it is for the whole gang to be ready, on every node")},
 	{name: "MpiParams", take: (*site).mpiPorts},
 	{name: "UnkillableStepTimeout", take: seconds("drain_slack", Different,
 		"counted from the forced exit; what is not gone then is named, its cards are kept out of use and the gang goes on without it")},
@@ -50,7 +50,7 @@ var takenRows = []global{
 	{name: "PriorityDecayHalfLife", take: (*site).halfLife},
 	{name: "SchedulerType", take: oneWord("sched/backfill sched/builtin", map[string]said{
 		"sched/builtin": {Different, "gangs that fit around those before them start all the same, and delay none of them"},
-		"":              {Taken, "backfill with reservations (reservations = 8)"}})},
+		"":              {Taken, "backfill (backfill_depth = 8)"}})},
 	{name: "SchedulerParameters", take: pieces(schedulerWords)},
 	{name: "SelectType", take: oneWord("select/cons_res select/cons_tres select/linear select/cray_aries", map[string]said{
 		"select/linear": {Different, "nodes are shared; a job that wants whole ones says --exclusive"},
@@ -174,10 +174,10 @@ var schedulerWords = func() map[string]said {
 		"":                       {None, "it tunes Slurm's own scheduler"},
 	}
 	for why, names := range map[string]string{
-		"planning follows each event at once":                              "batch_sched_delay bf_interval sched_interval sched_min_interval defer build_queue_timeout max_sched_time max_rpc_cnt bf_yield_interval bf_yield_sleep",
-		"every plan looks at every waiting gang":                           "bf_max_job_test default_queue_depth partition_job_depth bf_max_job_part bf_max_job_user bf_max_job_user_part bf_max_job_assoc bf_max_job_start sched_max_job_start bf_max_job_array_resv bf_continue",
-		"starts are foreseen as far as time limits reach, exactly":         "bf_window bf_window_linear bf_resolution bf_node_space_size bf_max_time",
-		"the first gangs of the queue have reservations, see reservations": "bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve bf_one_resv_per_job bf_running_job_reserve",
+		"planning follows each event at once":                               "batch_sched_delay bf_interval sched_interval sched_min_interval defer build_queue_timeout max_sched_time max_rpc_cnt bf_yield_interval bf_yield_sleep",
+		"every plan looks at every waiting gang":                            "bf_max_job_test default_queue_depth partition_job_depth bf_max_job_part bf_max_job_user bf_max_job_user_part bf_max_job_assoc bf_max_job_start sched_max_job_start bf_max_job_array_resv bf_continue",
+		"starts are foreseen as far as time limits reach, exactly":          "bf_window bf_window_linear bf_resolution bf_node_space_size bf_max_time",
+		"the first gangs of the queue have places kept, see backfill_depth": "bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve bf_one_resv_per_job bf_running_job_reserve",
 	} {
 		for _, n := range strings.Fields(names) {
 			out[n] = said{None, why}

@@ -150,7 +150,7 @@ func TestManual(t *testing.T) {
 func TestSettingsOfTheSite(t *testing.T) {
 	got := ""
 	for _, s := range ofSite(&api.Site{Preempt: "off", Grace: 1500 * time.Millisecond, DrainSlack: time.Minute, NodeTimeout: 30 * time.Second,
-		ReservationTimeout: 10 * time.Second, KeepEnded: 5 * time.Minute, PreemptMinRun: time.Hour, InvalidDependency: "wait"}) {
+		StartTimeout: 10 * time.Second, KeepEnded: 5 * time.Minute, PreemptMinRun: time.Hour, InvalidDependency: "wait"}) {
 		got += s[0] + " = " + s[1] + "\n"
 	}
 	want := `BatchStartTimeout = 10 sec

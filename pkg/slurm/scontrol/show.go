@@ -87,7 +87,7 @@ func settings(host, socket string, site *api.Site) [][2]string {
 
 // ofSite is the settings of the site that do what Slurm's of these names do. A member that
 // is not done in grace and drain_slack is what Slurm calls an unkillable step, and a gang
-// whose nodes do not answer in reservation_timeout what does not start in BatchStartTimeout.
+// whose nodes do not answer in start_timeout what does not start in BatchStartTimeout.
 func ofSite(s *api.Site) [][2]string {
 	if s == nil { // a controller that does not say yet
 		return nil
@@ -101,7 +101,7 @@ func ofSite(s *api.Site) [][2]string {
 		kind = "preempt/partition_prio"
 	}
 	return [][2]string{
-		{"BatchStartTimeout", seconds(s.ReservationTimeout)},
+		{"BatchStartTimeout", seconds(s.StartTimeout)},
 		{"DependencyParameters", depends},
 		{"KillWait", seconds(s.Grace)},
 		{"MinJobAge", seconds(s.KeepEnded)},

@@ -72,7 +72,7 @@ func BenchmarkFIFO(b *testing.B) { benchTen(b, FIFO) }
 // BenchmarkProduct is the production scheduler with backfill, in the default order.
 func BenchmarkProduct(b *testing.B) {
 	benchTen(b, func(func() replay.Truth) replay.Planner {
-		return replay.NewProduct(sched.Policy{Claims: 4, GuardAfter: 48 * 3600e9})
+		return replay.NewProduct(sched.Policy{BackfillDepth: 4, GuardAfter: 48 * 3600e9})
 	})
 }
 
