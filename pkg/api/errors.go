@@ -50,9 +50,9 @@ func (c Code) HTTPStatus() int {
 
 // Error is a refusal as it crosses the wire: what, why with the numbers, and what to do.
 type Error struct {
-	Code    Code   `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"` // the nearest valid choice or the command to run
+	Code    Code   `json:"code" bound:"any"`
+	Message string `json:"message" bound:"any"`
+	Hint    string `json:"hint,omitempty" bound:"any"` // the nearest valid choice or the command to run
 }
 
 func (e *Error) Error() string {

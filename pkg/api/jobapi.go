@@ -30,11 +30,11 @@ const CheckpointDrain = "drain"
 // judged, and forgotten with the controller until the node says it again.
 type RankNote struct {
 	Rank    int           `json:"rank"`
-	Beats   uint64        `json:"beats,omitempty"`       // WATCHDOG=1 so far
-	BeatAge time.Duration `json:"beat_age_ns,omitempty"` // since the last of them, when this was sent
-	Silent  bool          `json:"silent,omitempty"`      // it has beaten, and not for the stall time-out
-	Status  string        `json:"status,omitempty"`      // the newest STATUS=
-	Ready   bool          `json:"ready,omitempty"`       // READY=1
+	Beats   uint64        `json:"beats,omitempty"`              // WATCHDOG=1 so far
+	BeatAge time.Duration `json:"beat_age_ns,omitempty"`        // since the last of them, when this was sent
+	Silent  bool          `json:"silent,omitempty"`             // it has beaten, and not for the stall time-out
+	Status  string        `json:"status,omitempty" bound:"any"` // the newest STATUS=
+	Ready   bool          `json:"ready,omitempty"`              // READY=1
 	// Stopping: STOPPING=1. Saved: X_GANG_CHECKPOINT=done, the stop need not wait for it.
 	Stopping bool `json:"stopping,omitempty"`
 	Saved    bool `json:"saved,omitempty"`
@@ -60,7 +60,7 @@ type Call struct {
 
 // CheckpointPut stores a checkpoint. A repeat with the Key of the put before changes nothing.
 type CheckpointPut struct {
-	Key string `json:"key,omitempty"`
+	Key string `json:"key,omitempty" bound:"any"`
 }
 
 // CheckpointGet reads the checkpoint of a rank from a set.
@@ -72,13 +72,13 @@ type CheckpointGet struct {
 // Barrier waits until every rank of the epoch has come to the same name. A repeat with the
 // same Key is the same arrival.
 type Barrier struct {
-	Name string `json:"name"`
-	Key  string `json:"key,omitempty"`
+	Name string `json:"name" bound:"any"`
+	Key  string `json:"key,omitempty" bound:"any"`
 }
 
 // ReadyWait waits until every rank of a role, or of the gang, has said READY=1 in this epoch.
 type ReadyWait struct {
-	Role string `json:"role,omitempty"`
+	Role string `json:"role,omitempty" bound:"any"`
 }
 
 // CallResult is how a call ended well.

@@ -13,7 +13,7 @@ const maxRefRange = 100000
 // @ (my last job), @~1 (the one before).
 type JobRef struct {
 	ID    int64 // 0 with Last
-	Index int   // element, -1: none
+	Index int   `bound:"-1.."` // element, -1: none
 	Last  int   // 1: my last job, 2: the one before ...; 0: by ID
 }
 

@@ -76,7 +76,7 @@ const (
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
 type NodeAction struct {
-	Reason   string    `json:"reason,omitempty"`
+	Reason   string    `json:"reason,omitempty" bound:"len=1024 text"`
 	Deadline time.Time `json:"deadline,omitzero"` // of a drain: what is still there is stopped then, to run elsewhere
 }
 
@@ -128,7 +128,7 @@ type WhyReply struct {
 
 // BackupRequest is the body of POST /v1/backup.
 type BackupRequest struct {
-	Path string `json:"path"` // absolute, on the controller's host; must not exist
+	Path string `json:"path" bound:"text"` // absolute, on the controller's host; must not exist
 }
 
 // BackupReply is `gangd backup`.
@@ -148,10 +148,10 @@ type VerifyReply struct {
 // selected. Fields that are not there stay; the answer is a CancelReply.
 type UpdateRequest struct {
 	JobQuery
-	Name       *string        `json:"name,omitempty"`
+	Name       *string        `json:"name,omitempty" bound:"len=1024"`
 	TimeLimit  *time.Duration `json:"time_limit_ns,omitempty"` // 0: what the partition allows
-	Priority   *int64         `json:"priority,omitempty"`
-	Nice       *int64         `json:"nice,omitempty"`
+	Priority   *int64         `json:"priority,omitempty" bound:"-2147483648..2147483647"`
+	Nice       *int64         `json:"nice,omitempty" bound:"-2147483648..2147483647"`
 	Begin      *time.Time     `json:"begin,omitempty"`    // zero: now
 	Deadline   *time.Time     `json:"deadline,omitempty"` // zero: none
 	Partition  *string        `json:"partition,omitempty"`
@@ -159,14 +159,14 @@ type UpdateRequest struct {
 	Prefer     *string        `json:"prefer,omitempty"`      // empty: nothing
 	ArrayLimit *int           `json:"array_limit,omitempty"` // 0: no limit
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
-	Comment    *string        `json:"comment,omitempty"`
-	Message    *string        `json:"message,omitempty"` // becomes an event of the job, for those who follow it
+	Comment    *string        `json:"comment,omitempty" bound:"text"`
+	Message    *string        `json:"message,omitempty" bound:"text"` // becomes an event of the job, for those who follow it
 }
 
 // RerunRequest is the body of POST /v1/rerun: submit a job once more, as it was. The answer
 // is a SubmitReply.
 type RerunRequest struct {
-	Key    string `json:"key"` // as in [SubmitRequest]
+	Key    string `json:"key" bound:"len=256"` // as in [SubmitRequest]
 	Ref    JobRef `json:"ref"`
 	Failed bool   `json:"failed,omitempty"` // of an array only the elements that did not complete
 }

@@ -15,12 +15,12 @@ const MaxRoleName = 32
 type Role struct {
 	Name          string `json:"name"`  // [a-z][a-z0-9-]*, unique in the gang
 	Count         int    `json:"count"` // ranks
-	CPUsPerRank   int    `json:"cpus_per_rank"`
-	MemoryPerRank int64  `json:"memory_per_rank,omitempty"` // bytes, 0: no figure
-	GPUsPerRank   int    `json:"gpus_per_rank,omitempty"`
+	CPUsPerRank   int    `json:"cpus_per_rank" bound:"..65536"`
+	MemoryPerRank int64  `json:"memory_per_rank,omitempty" bound:"..70368744177664"` // bytes, 0: no figure
+	GPUsPerRank   int    `json:"gpus_per_rank,omitempty" bound:"..65536"`
 	GPUType       string `json:"gpu_type,omitempty"`
-	VRAMBytes     int64  `json:"vram_bytes,omitempty"` // per card, 0: no figure
-	Constraint    string `json:"constraint,omitempty"` // node features
+	VRAMBytes     int64  `json:"vram_bytes,omitempty" bound:"..70368744177664"` // per card, 0: no figure
+	Constraint    string `json:"constraint,omitempty"`                          // node features
 	// EndsGang: when all ranks of this role are done, the work of the gang is done; the
 	// ranks of other roles are stopped.
 	EndsGang bool `json:"ends_gang,omitempty"`

@@ -41,19 +41,19 @@ type Frame struct {
 // Hello opens a session: who the node is and all that it has.
 type Hello struct {
 	Protocol    int            `json:"protocol"`
-	Node        string         `json:"node"`
-	StateID     string         `json:"state_id,omitempty"` // of the node's state directory, made once: tells a restart from an impostor
-	Version     string         `json:"version"`
+	Node        string         `json:"node" bound:"len=255"`
+	StateID     string         `json:"state_id,omitempty" bound:"len=255"` // of the node's state directory, made once: tells a restart from an impostor
+	Version     string         `json:"version" bound:"len=256"`
 	BootID      string         `json:"boot_id"`
 	Address     string         `json:"address"` // where ranks of other nodes reach this one
 	Containment string         `json:"containment"`
-	CPUs        int            `json:"cpus"`
-	MemoryBytes int64          `json:"memory_bytes"`
+	CPUs        int            `json:"cpus" bound:"..65536"`
+	MemoryBytes int64          `json:"memory_bytes" bound:"..1125899906842624"`
 	Features    []string       `json:"features,omitempty"`
 	Cards       []CardInfo     `json:"cards"`
-	LineageSeen uint64         `json:"lineage_seen"`       // highest lineage any controller told this node
-	RunSeen     string         `json:"run_seen,omitempty"` // [Welcome].Run of the controller that told it
-	Devices     string         `json:"devices,omitempty"`  // [DevicesEnforced], or why a rank can open cards that are not its own
+	LineageSeen uint64         `json:"lineage_seen"`                  // highest lineage any controller told this node
+	RunSeen     string         `json:"run_seen,omitempty"`            // [Welcome].Run of the controller that told it
+	Devices     string         `json:"devices,omitempty" bound:"any"` // [DevicesEnforced], or why a rank can open cards that are not its own
 	Health      NodeHealth     `json:"health,omitzero"`
 	Members     []MemberActual `json:"members"` // complete
 }
@@ -64,7 +64,7 @@ const DevicesEnforced = "enforced"
 // NodeHealth is what the site's health program said last. The zero value is a node that is
 // well, or has no such program.
 type NodeHealth struct {
-	Sick string `json:"sick,omitempty"` // why the node takes no new work, in the program's words
+	Sick string `json:"sick,omitempty" bound:"any"` // why the node takes no new work, in the program's words
 }
 
 // Welcome answers a Hello.
@@ -78,13 +78,13 @@ type Welcome struct {
 
 // CardInfo is the inventory of one card: what does not change while the node is up.
 type CardInfo struct {
-	Index     int    `json:"index"`
+	Index     int    `json:"index" bound:"..65535"`
 	UUID      string `json:"uuid"`
 	Model     string `json:"model"`
-	VRAMBytes int64  `json:"vram_bytes"`
+	VRAMBytes int64  `json:"vram_bytes" bound:"..70368744177664"`
 	MIG       bool   `json:"mig,omitempty"`
 	PCI       string `json:"pci,omitempty"`
-	NUMA      int    `json:"numa"`              // -1: unknown
+	NUMA      int    `json:"numa" bound:"-1.."` // -1: unknown
 	Peers     []int  `json:"peers,omitempty"`   // indexes of cards linked by NVLink
 	Compute   string `json:"compute,omitempty"` // "9.0"
 	Driver    string `json:"driver,omitempty"`
@@ -94,13 +94,13 @@ type CardInfo struct {
 // CardSample is what a card was seen doing.
 type CardSample struct {
 	UUID           string `json:"uuid"`
-	UsedBytes      int64  `json:"used_bytes"`          // by gangs
-	StrangersBytes int64  `json:"strangers_bytes"`     // by anyone else
-	Utilization    int    `json:"utilization"`         // percent, -1: unknown
-	Unhealthy      string `json:"unhealthy,omitempty"` // why it must not be used; empty: fine
+	UsedBytes      int64  `json:"used_bytes"`                      // by gangs
+	StrangersBytes int64  `json:"strangers_bytes"`                 // by anyone else
+	Utilization    int    `json:"utilization" bound:"-1.."`        // percent, -1: unknown
+	Unhealthy      string `json:"unhealthy,omitempty" bound:"any"` // why it must not be used; empty: fine
 	// Held: what an attempt that is over has not given back, and who holds it. No gang is put
 	// on the card before that is gone; those that share it already go on.
-	Held string `json:"held,omitempty"`
+	Held string `json:"held,omitempty" bound:"any"`
 }
 
 // Desired is what the controller wants of a node.
@@ -178,15 +178,15 @@ type Gate struct {
 	MasterPort int `json:"master_port"`
 	// TimeLimit is the time limit as it is now, which may have been changed since the body
 	// was made; [NoLimit]: none, 0: as in the body.
-	TimeLimit time.Duration `json:"time_limit_ns,omitempty"`
+	TimeLimit time.Duration `json:"time_limit_ns,omitempty" bound:"-1ns.."`
 }
 
 // Stop orders the end of a member. Repeated orders change nothing, but a shorter Grace
 // shortens it.
 type Stop struct {
 	Cause  Cause  `json:"cause"`
-	Text   string `json:"text,omitempty"` // for the reason file
-	Signal string `json:"signal"`         // "TERM"
+	Text   string `json:"text,omitempty" bound:"any"` // for the reason file
+	Signal string `json:"signal"`                     // "TERM"
 	// Trigger is the rank that a stop of the node's own is about; nil: none.
 	Trigger *int          `json:"trigger,omitempty"`
 	Lead    time.Duration `json:"lead_ns,omitempty"` // notice first, so long before Signal
@@ -223,10 +223,10 @@ type MemberActual struct {
 	Phase     MemberPhase  `json:"phase"`
 	Port      int          `json:"port,omitempty"` // rendezvous port, from the node of rank 0
 	Refusal   *Refusal     `json:"refusal,omitempty"`
-	Ranks     []RankActual `json:"ranks,omitempty"`    // those of this node that were started
-	Stopping  Cause        `json:"stopping,omitempty"` // the stop that is under way, also one of its own (timeout)
-	Text      string       `json:"text,omitempty"`     // why it is being stopped, in words
-	Trigger   *int         `json:"trigger,omitempty"`  // the rank that a stop of the node's own is about
+	Ranks     []RankActual `json:"ranks,omitempty"`            // those of this node that were started
+	Stopping  Cause        `json:"stopping,omitempty"`         // the stop that is under way, also one of its own (timeout)
+	Text      string       `json:"text,omitempty" bound:"any"` // why it is being stopped, in words
+	Trigger   *int         `json:"trigger,omitempty"`          // the rank that a stop of the node's own is about
 	Noticed   bool         `json:"noticed,omitempty"`
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`
@@ -248,7 +248,7 @@ type Refusal struct {
 	// Card: a card of this node can't be given on now, as MemberActual.Cards says. The rest of
 	// the node is as good as before, so it gets no strike.
 	Card bool   `json:"card,omitempty"`
-	Text string `json:"text"`
+	Text string `json:"text" bound:"any"`
 }
 
 // RankActual is one started rank.
@@ -260,12 +260,12 @@ type RankActual struct {
 	ExitCode int       `json:"exit_code,omitempty"` // 128+signal when a signal ended it
 	Signal   int       `json:"signal,omitempty"`
 	OOM      bool      `json:"oom,omitempty"`
-	CUDAOOM  bool      `json:"cuda_oom,omitempty"`  // it ended because a card had no memory left for it, by the last lines of its output
-	Warning  string    `json:"warning,omitempty"`   // what it was warned of and still does
-	VRAMPeak int64     `json:"vram_peak,omitempty"` // the most VRAM that it was seen using on one card, bytes
+	CUDAOOM  bool      `json:"cuda_oom,omitempty"`            // it ended because a card had no memory left for it, by the last lines of its output
+	Warning  string    `json:"warning,omitempty" bound:"any"` // what it was warned of and still does
+	VRAMPeak int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
 	Ended    time.Time `json:"ended,omitzero"`
-	Own      bool      `json:"own,omitempty"`   // it ended before a stop of its member had begun: a true result
-	Error    string    `json:"error,omitempty"` // why it could not be started (ExitCode 127 or 126)
+	Own      bool      `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
+	Error    string    `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
 	// OutStart, ErrStart: how much the files already had when the attempt began.
 	OutStart int64 `json:"out_start,omitempty"`
 	ErrStart int64 `json:"err_start,omitempty"`
@@ -274,8 +274,8 @@ type RankActual struct {
 // Survivor is a process that KILL did not end.
 type Survivor struct {
 	PID     int    `json:"pid"`
-	Command string `json:"command"`
-	State   string `json:"state"` // D, T ...
+	Command string `json:"command" bound:"any"`
+	State   string `json:"state" bound:"any"` // D, T ...
 }
 
 // Actual reports members that changed since the last report of this session.
@@ -305,11 +305,11 @@ const StreamWindow = 256 << 10
 
 // LogRead asks for a file of a job, read as the job's user.
 type LogRead struct {
-	Path   string `json:"path"` // absolute
+	Path   string `json:"path" bound:"text"` // absolute
 	UID    uint32 `json:"uid"`
 	GID    uint32 `json:"gid"`
 	User   string `json:"user"`
-	Offset int64  `json:"offset"` // from the end when negative
+	Offset int64  `json:"offset" bound:"-9007199254740992.."` // from the end when negative
 	Follow bool   `json:"follow"`
 }
 

@@ -16,43 +16,43 @@ const MaxArraySize = 10000
 // of an array, and stored once, by hash; what may be changed later (priority, hold, time
 // limit, name) is copied into the job.
 type Spec struct {
-	Name      string `json:"name"`
+	Name      string `json:"name" bound:"len=1024"`
 	Partition string `json:"partition,omitempty"` // one name or a comma list; empty: the site's default
 	Account   string `json:"account,omitempty"`
-	Comment   string `json:"comment,omitempty"`
+	Comment   string `json:"comment,omitempty" bound:"len=1024 text"`
 
 	Size   int    `json:"size"` // ranks, 1..MaxGangSize
 	Launch Launch `json:"launch"`
 	Roles  []Role `json:"roles,omitempty"` // none: all ranks do the same
 
-	CPUsPerRank   int    `json:"cpus_per_rank"`             // >= 1: a rank without figures still takes a slot
-	MemoryPerRank int64  `json:"memory_per_rank,omitempty"` // bytes, 0: no figure
-	MemoryPerNode int64  `json:"memory_per_node,omitempty"` // bytes for each member, 0: no figure
-	GPUsPerRank   int    `json:"gpus_per_rank,omitempty"`
-	GPUsPerNode   int    `json:"gpus_per_node,omitempty"` // cards of each member as a whole; excludes GPUsPerRank
-	GPUType       string `json:"gpu_type,omitempty"`      // "", "a100" or "a100|h100", matched without case as part of the model's name
-	MinCompute    string `json:"min_compute,omitempty"`   // least CUDA compute capability of a card: "8.0"
-	VRAMBytes     int64  `json:"vram_bytes,omitempty"`    // per card, 0: no figure
-	Share         bool   `json:"share,omitempty"`         // may share a card while VRAM fits; needs VRAMBytes
+	CPUsPerRank   int    `json:"cpus_per_rank" bound:"..65536"`                      // >= 1: a rank without figures still takes a slot
+	MemoryPerRank int64  `json:"memory_per_rank,omitempty" bound:"..70368744177664"` // bytes, 0: no figure
+	MemoryPerNode int64  `json:"memory_per_node,omitempty" bound:"..70368744177664"` // bytes for each member, 0: no figure
+	GPUsPerRank   int    `json:"gpus_per_rank,omitempty" bound:"..65536"`
+	GPUsPerNode   int    `json:"gpus_per_node,omitempty" bound:"..65536"`       // cards of each member as a whole; excludes GPUsPerRank
+	GPUType       string `json:"gpu_type,omitempty"`                            // "", "a100" or "a100|h100", matched without case as part of the model's name
+	MinCompute    string `json:"min_compute,omitempty"`                         // least CUDA compute capability of a card: "8.0"
+	VRAMBytes     int64  `json:"vram_bytes,omitempty" bound:"..70368744177664"` // per card, 0: no figure
+	Share         bool   `json:"share,omitempty"`                               // may share a card while VRAM fits; needs VRAMBytes
 
 	// Asked repeats figures of a batch job in the words they were asked for in, nil: nobody
 	// asked in such words. The figures above are what counts.
 	Asked *Asked `json:"asked,omitempty"`
 
-	RanksPerNode int      `json:"ranks_per_node,omitempty"` // exactly so many on each node (the last may have fewer), 0: any
-	MinNodes     int      `json:"min_nodes,omitempty"`      // 0: any
-	MaxNodes     int      `json:"max_nodes,omitempty"`      // 0: any
-	Exclusive    bool     `json:"exclusive,omitempty"`      // no other gang on its nodes
-	NodeList     []string `json:"node_list,omitempty"`      // only these (expanded)
-	Exclude      []string `json:"exclude,omitempty"`        // never these (expanded)
-	Constraint   string   `json:"constraint,omitempty"`     // node features: "a&b", "a|b", "[a|b]", "a*2"
-	Prefer       string   `json:"prefer,omitempty"`         // node features that are tried before Constraint
+	RanksPerNode int      `json:"ranks_per_node,omitempty" bound:"..65536"` // exactly so many on each node (the last may have fewer), 0: any
+	MinNodes     int      `json:"min_nodes,omitempty" bound:"..65536"`      // 0: any
+	MaxNodes     int      `json:"max_nodes,omitempty" bound:"..65536"`      // 0: any
+	Exclusive    bool     `json:"exclusive,omitempty"`                      // no other gang on its nodes
+	NodeList     []string `json:"node_list,omitempty" bound:"len=255"`      // only these (expanded)
+	Exclude      []string `json:"exclude,omitempty" bound:"len=255"`        // never these (expanded)
+	Constraint   string   `json:"constraint,omitempty"`                     // node features: "a&b", "a|b", "[a|b]", "a*2"
+	Prefer       string   `json:"prefer,omitempty"`                         // node features that are tried before Constraint
 	// Switches is below how many switches its nodes shall be, 0: any number. It waits for that
 	// at most SwitchWait and what the site allows; nil: as long as the site does.
-	Switches   int            `json:"switches,omitempty"`
+	Switches   int            `json:"switches,omitempty" bound:"..65536"`
 	SwitchWait *time.Duration `json:"switch_wait_ns,omitempty"`
 	// Ports are reserved for the gang on each of its nodes: so many, or [PortEach].
-	Ports       int    `json:"ports,omitempty"`
+	Ports       int    `json:"ports,omitempty" bound:"-1..65535"`
 	Reservation string `json:"reservation,omitempty"` // only on the nodes of this one, while it lasts; empty: of none
 
 	TimeLimit time.Duration `json:"time_limit_ns,omitempty"` // 0: the partition's default
@@ -77,13 +77,13 @@ type Spec struct {
 
 	// StallTimeout is how long a rank that has begun to beat may be silent; 0: the
 	// site's, [WatchdogOff]: for ever. The controller fills in what the partition says.
-	StallTimeout time.Duration `json:"stall_timeout_ns,omitempty"`
+	StallTimeout time.Duration `json:"stall_timeout_ns,omitempty" bound:"-1ns.."`
 	GPUWatch     bool          `json:"gpu_watch,omitempty"` // end it when its cards are idle and still for a window
 	// IdleLimit is the controller's alone: 0: the site's, [WatchdogOff]: exempt.
-	IdleLimit time.Duration `json:"idle_limit_ns,omitempty"`
+	IdleLimit time.Duration `json:"idle_limit_ns,omitempty" bound:"-1ns.."`
 
-	Priority *int64    `json:"priority,omitempty"`
-	Nice     int64     `json:"nice,omitempty"`
+	Priority *int64    `json:"priority,omitempty" bound:"-2147483648..2147483647"`
+	Nice     int64     `json:"nice,omitempty" bound:"-2147483648..2147483647"`
 	Hold     bool      `json:"hold,omitempty"`
 	Begin    time.Time `json:"begin,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"` // it has ended by then, or does not start any more; zero: none
@@ -93,34 +93,34 @@ type Spec struct {
 	// (the site's choice), [InvalidCancel] or [InvalidWait].
 	InvalidDependency string `json:"invalid_dependency,omitempty"`
 
-	WorkDir  string   `json:"work_dir"`
-	Output   string   `json:"output,omitempty"`    // pattern; empty: gang-%j.out, or gang-%j.%t.out for more ranks
-	Error    string   `json:"error,omitempty"`     // pattern; empty: with the output
-	Input    string   `json:"input,omitempty"`     // path; empty: /dev/null
-	OpenMode string   `json:"open_mode,omitempty"` // "append" (default) or "truncate"
-	Umask    int      `json:"umask,omitempty"`
-	Args     []string `json:"args,omitempty"` // behind the script
-	Env      []string `json:"env,omitempty"`  // NAME=value, as exported at submit
+	WorkDir  string   `json:"work_dir" bound:"text"`
+	Output   string   `json:"output,omitempty" bound:"text"` // pattern; empty: gang-%j.out, or gang-%j.%t.out for more ranks
+	Error    string   `json:"error,omitempty" bound:"text"`  // pattern; empty: with the output
+	Input    string   `json:"input,omitempty" bound:"text"`  // path; empty: /dev/null
+	OpenMode string   `json:"open_mode,omitempty"`           // "append" (default) or "truncate"
+	Umask    int      `json:"umask,omitempty" bound:"0..511"`
+	Args     []string `json:"args,omitempty" bound:"len=131071 text"` // behind the script
+	Env      []string `json:"env,omitempty" bound:"len=131071 text"`  // NAME=value, as exported at submit
 
 	// LastWords: an end from outside is said in the output of its script, and to the clients of
 	// its steps, in the line of Slurm that tools look for. By Slurm's names it is set.
 	LastWords bool `json:"last_words,omitempty"`
 
-	ScriptName string `json:"script_name,omitempty"` // as the person named it, for display
-	Script     []byte `json:"script"`
+	ScriptName string `json:"script_name,omitempty" bound:"text"` // as the person named it, for display
+	Script     []byte `json:"script" bound:"n=8388608"`
 	SubmitHost string `json:"submit_host,omitempty"`
 }
 
 // Asked is how sbatch's options counted memory, cards and CPUs: the environment of the script
 // says it so, whatever the figures were derived to.
 type Asked struct {
-	MemoryPerNode int64  `json:"memory_per_node,omitempty"` // bytes, as all memory
-	MemoryPerCPU  int64  `json:"memory_per_cpu,omitempty"`
-	MemoryPerGPU  int64  `json:"memory_per_gpu,omitempty"`
+	MemoryPerNode int64  `json:"memory_per_node,omitempty" bound:"..70368744177664"` // bytes, as all memory
+	MemoryPerCPU  int64  `json:"memory_per_cpu,omitempty" bound:"..70368744177664"`
+	MemoryPerGPU  int64  `json:"memory_per_gpu,omitempty" bound:"..70368744177664"`
 	GPUs          string `json:"gpus,omitempty"` // [TYPE:]N as written, as the next two
 	GPUsPerNode   string `json:"gpus_per_node,omitempty"`
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
-	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty"`
+	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 }
 
 // Notice is the early signal of --signal=[B:]SIG@lead.
@@ -145,14 +145,14 @@ const (
 // Array is the --array of a submission: 0-15%4 is Indices 0..15, Limit 4.
 type Array struct {
 	Indices []int `json:"indices"`
-	Limit   int   `json:"limit,omitempty"` // at most so many at once, 0: no limit
+	Limit   int   `json:"limit,omitempty" bound:"0..1073741824"` // at most so many at once, 0: no limit
 }
 
 // SubmitRequest is the body of POST /v1/jobs.
 type SubmitRequest struct {
 	// Key is made by the client, unique to one intent to submit: a retry with the same
 	// key gives the same id and queues nothing.
-	Key      string `json:"key"`
+	Key      string `json:"key" bound:"len=256"`
 	Spec     Spec   `json:"spec"`
 	Array    *Array `json:"array,omitempty"`
 	TestOnly bool   `json:"test_only,omitempty"`

@@ -84,23 +84,23 @@ func ParseStepRef(s string) (r StepRef, ok bool, err error) {
 
 // StepAsk is what a client wants of the allocation. Zero figures are defaults.
 type StepAsk struct {
-	Name     string `json:"name,omitempty"`
-	Command  string `json:"command,omitempty"`
-	Tasks    int    `json:"tasks,omitempty"`     // 0: TasksPerNode on each node, else one on each
-	MinNodes int    `json:"min_nodes,omitempty"` // 0: as many as the tasks need, at most all
-	MaxNodes int    `json:"max_nodes,omitempty"` // 0: as MinNodes
+	Name     string `json:"name,omitempty" bound:"len=1024 text"`
+	Command  string `json:"command,omitempty" bound:"len=65536 text"`
+	Tasks    int    `json:"tasks,omitempty" bound:"..65536"`     // 0: TasksPerNode on each node, else one on each
+	MinNodes int    `json:"min_nodes,omitempty" bound:"..65536"` // 0: as many as the tasks need, at most all
+	MaxNodes int    `json:"max_nodes,omitempty" bound:"..65536"` // 0: as MinNodes
 	// CPUsPerTask 0 is one; TasksPerNode 0 is any.
-	CPUsPerTask  int `json:"cpus_per_task,omitempty"`
-	TasksPerNode int `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int `json:"cpus_per_task,omitempty" bound:"..65536"`
+	TasksPerNode int `json:"tasks_per_node,omitempty" bound:"..65536"`
 	// Cards: of all tasks together, of each task, or of each node; at most one is given. None of
 	// them: all cards of its nodes, unless NoGPUs.
-	GPUs        int  `json:"gpus,omitempty"`
-	GPUsPerTask int  `json:"gpus_per_task,omitempty"`
-	GPUsPerNode int  `json:"gpus_per_node,omitempty"`
+	GPUs        int  `json:"gpus,omitempty" bound:"..65536"`
+	GPUsPerTask int  `json:"gpus_per_task,omitempty" bound:"..65536"`
+	GPUsPerNode int  `json:"gpus_per_node,omitempty" bound:"..65536"`
 	NoGPUs      bool `json:"no_gpus,omitempty"`
 	// Memory on each node, or for each CPU, in bytes; 0: no figure, and none is counted.
-	MemoryPerNode int64    `json:"memory_per_node,omitempty"`
-	MemoryPerCPU  int64    `json:"memory_per_cpu,omitempty"`
+	MemoryPerNode int64    `json:"memory_per_node,omitempty" bound:"..70368744177664"`
+	MemoryPerCPU  int64    `json:"memory_per_cpu,omitempty" bound:"..70368744177664"`
 	NodeList      []string `json:"node_list,omitempty"` // these at least, and first in this order
 	Exclude       []string `json:"exclude,omitempty"`
 	Relative      int      `json:"relative,omitempty"` // first node, counted from the allocation's first
@@ -112,9 +112,9 @@ type StepAsk struct {
 	Overcommit bool `json:"overcommit,omitempty"`
 	// Distribution is "" or "block", "cyclic" or "plane=N".
 	Distribution string        `json:"distribution,omitempty"`
-	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: the job's
-	Ports        int           `json:"ports,omitempty"`         // reserved on each of its nodes, or [PortEach]
-	Client       string        `json:"client,omitempty"`        // host:pid, for people
+	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"`           // 0: the job's
+	Ports        int           `json:"ports,omitempty" bound:"-1..65535"` // reserved on each of its nodes, or [PortEach]
+	Client       string        `json:"client,omitempty"`                  // host:pid, for people
 	// Hosts are where the client listens, host:port, the likeliest first; Fingerprint is the
 	// SHA-256 of its certificate in hex: nodes talk to nobody else.
 	Hosts       []string `json:"hosts"`
@@ -238,7 +238,7 @@ type StepActual struct {
 	ExitCode int       `json:"exit_code,omitempty"` // the highest of its tasks here; 128+signal when a signal ended it
 	Signal   int       `json:"signal,omitempty"`
 	OOM      bool      `json:"oom,omitempty"`
-	Error    string    `json:"error,omitempty"` // why it could not be started, or was lost
+	Error    string    `json:"error,omitempty" bound:"any"` // why it could not be started, or was lost
 	Ended    time.Time `json:"ended,omitzero"`
 	MaxRSS   int64     `json:"max_rss,omitempty"` // bytes, of the largest task
 	CPUTime  float64   `json:"cpu_seconds,omitempty"`

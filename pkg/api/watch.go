@@ -46,8 +46,8 @@ type CardFinding struct {
 	Node        string     `json:"node,omitempty"`
 	UUID        string     `json:"uuid"`
 	State       CardsState `json:"state"`
-	Utilization int        `json:"utilization"` // the highest, percent; -1: unknown
-	MovedBytes  int64      `json:"moved_bytes"` // of its memory, highest less lowest; -1: unknown
+	Utilization int        `json:"utilization" bound:"-1.."` // the highest, percent; -1: unknown
+	MovedBytes  int64      `json:"moved_bytes" bound:"-1.."` // of its memory, highest less lowest; -1: unknown
 }
 
 // Check asks a node to look at the cards of a member: so many readings, so far apart. The

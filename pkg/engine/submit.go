@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/sched"
+	"gangd/pkg/script"
 )
 
 // Caller is who asks, as the kernel or a certificate says.
@@ -70,7 +71,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
 	watchDefaults(s, part)
-	ev := &gang.Submit{Key: r.Key, Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
+	ev := &gang.Submit{Key: ownKey(who.UID, r.Key), Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
 		User: who.User, Partition: strings.Join(parts, ","), Priority: -s.Nice}
 	if s.Priority != nil {
 		ev.Priority = *s.Priority - s.Nice
@@ -115,6 +116,15 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	return ev, warnings, nil
+}
+
+// ownKey is a submission's key within the keys of its user: nobody is answered with the job of
+// somebody else who used the same one.
+func ownKey(uid uint32, key string) string {
+	if key == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", uid, key)
 }
 
 // checkConstraints refuses what can't be read, also while no node is known.
@@ -249,16 +259,90 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 	case s.Notice != nil && s.TimeLimit > 0 && s.Notice.Lead >= s.TimeLimit:
 		return bad("the notice comes %s before the end, but the time limit is %s", s.Notice.Lead, s.TimeLimit)
 	}
-	for _, v := range s.Env {
-		if !strings.Contains(v, "=") || strings.ContainsRune(v, 0) {
-			return bad("environment entry %.40q is not NAME=value", v)
-		}
+	if err := checkWords(s); err != nil {
+		return err
+	}
+	if err := checkExec(s); err != nil {
+		return err
 	}
 	if err := checkDependency(s.Dependency); err != nil {
 		return err
 	}
 	if a != nil {
 		return checkArray(a)
+	}
+	return nil
+}
+
+// checkWords refuses words that stand for one of few things and for none of them.
+func checkWords(s *api.Spec) error {
+	one := func(field, word string, of ...string) error {
+		if slices.Contains(of, word) {
+			return nil
+		}
+		return api.Errorf(api.CodeInvalid, "%s %q: want %s", field, word, strings.Join(of[1:], " or ")+", or nothing")
+	}
+	errs := []error{
+		one("open_mode", s.OpenMode, "", "append", "truncate"),
+		one("checkpoint", s.Checkpoint, "", api.CheckpointDrain),
+		one("invalid_dependency", s.InvalidDependency, "", api.InvalidCancel, api.InvalidWait),
+		knownSignal("stop_signal", s.StopSignal),
+	}
+	if n := s.Notice; n != nil {
+		if n.Signal == "" {
+			return api.Errorf(api.CodeInvalid, "notice.signal is empty")
+		}
+		errs = append(errs, knownSignal("notice.signal", n.Signal),
+			one("notice.scope", string(n.Scope), "", string(api.ScopeRanks), string(api.ScopeBatch), string(api.ScopeFull)))
+	}
+	for _, c := range s.RequeueCauses {
+		if !slices.Contains(api.Causes, c) {
+			errs = append(errs, api.Errorf(api.CodeInvalid, "requeue_causes: there is no cause %q", c))
+		}
+	}
+	return firstError(errs)
+}
+
+func firstError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knownSignal takes what a client of ours sends: a name without SIG, or nothing.
+func knownSignal(field, name string) error {
+	if name == "" {
+		return nil
+	}
+	if known, err := script.ParseSignalName(name); err != nil || known != name {
+		return api.Errorf(api.CodeInvalid, "%s %q is no signal: want a name as TERM or USR1", field, name)
+	}
+	return nil
+}
+
+// maxExec is what the arguments and the environment of a script may come to: the kernel takes
+// a quarter of the stack's usual limit of 8 MiB, and refuses a program with more.
+const maxExec = 2 << 20
+
+// checkExec refuses what no node could start.
+func checkExec(s *api.Spec) error {
+	total := 0
+	for _, v := range s.Env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return api.Errorf(api.CodeInvalid, "environment entry %.40q is not NAME=value", v)
+		}
+	}
+	for _, list := range [][]string{s.Args, s.Env} {
+		for _, v := range list {
+			total += len(v) + 1
+		}
+	}
+	if total > maxExec {
+		return &api.Error{Code: api.CodeTooLarge, Message: fmt.Sprintf("arguments and environment have %d bytes, a program can be started with %d", total, maxExec),
+			Hint: "leave out of the environment what the job does not need: --export=NAME,NAME"}
 	}
 	return nil
 }

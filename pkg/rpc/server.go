@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/auth"
+	"gangd/pkg/bound"
 	"gangd/pkg/engine"
 )
 
@@ -177,7 +178,8 @@ func reply(w http.ResponseWriter, v any) error {
 	return json.NewEncoder(w).Encode(v)
 }
 
-// read decodes a body strictly: a field nobody knows is a mistake of the caller's.
+// read decodes a body strictly: a field nobody knows is a mistake of the caller's, and so is
+// one out of the range that package bound gives it.
 func read(r *http.Request, v any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
@@ -187,6 +189,12 @@ func read(r *http.Request, v any) error {
 			return err
 		}
 		return api.Errorf(api.CodeInvalid, "the request body is not what %s takes: %v", r.URL.Path, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return api.Errorf(api.CodeInvalid, "the request body goes on behind what %s takes", r.URL.Path)
+	}
+	if err := bound.Check(v); err != nil {
+		return api.Errorf(api.CodeInvalid, "%v", err)
 	}
 	return nil
 }

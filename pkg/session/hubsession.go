@@ -2,12 +2,14 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"gangd/pkg/api"
+	"gangd/pkg/bound"
 )
 
 // hubSession is one session at the controller. serve is its reader; write its writer.
@@ -86,7 +88,7 @@ func (s *hubSession) serve(node string) {
 
 // greet reads the Hello, makes this the session of its node, and starts the writer.
 func (s *hubSession) greet(node string) error {
-	f, err := s.link.read()
+	f, err := s.frame()
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func checkHello(h *api.Hello, node string) error {
 
 func (s *hubSession) read() error {
 	for {
-		f, err := s.link.read()
+		f, err := s.frame()
 		if err != nil {
 			return err
 		}
@@ -149,6 +151,19 @@ func (s *hubSession) read() error {
 
 // writeLoop sends the Welcome, then whatever is due, one frame for all that came together.
 // It ends with the link.
+// frame is the next frame of the node, held against the ranges of its fields: a certificate
+// makes a node's word its own, not true.
+func (s *hubSession) frame() (*api.Frame, error) {
+	f, err := s.link.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := bound.Check(f); err != nil {
+		return nil, fmt.Errorf("%w: %w", errFrame, err)
+	}
+	return f, nil
+}
+
 func (s *hubSession) writeLoop(welcome *api.Welcome) {
 	defer s.writing.Done()
 	beat := time.NewTicker(welcome.Settings.Heartbeat)
