@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +72,11 @@ func buildWithWallClock(t *testing.T) (bin string, w wallClock) {
 	t.Helper()
 	dir := t.TempDir()
 	w = wallClock{filepath.Join(dir, "offset")}
-	source := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	b, err := os.ReadFile(source)
 	if err != nil {
 		t.Skipf("Go's own sources are not here: %v", err)

@@ -388,7 +388,7 @@ func TestWatchEnds(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	// Stopped from another terminal.
-	c, l = start(t, Options{Dir: dir, Bin: bin, Nodes: 1, GPUs: "1x1G"})
+	c, _ = start(t, Options{Dir: dir, Bin: bin, Nodes: 1, GPUs: "1x1G"})
 	if err := Stop(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -338,9 +338,7 @@ func TestDependencyAfterARestart(t *testing.T) {
 		saved.Jobs = append(saved.Jobs, j)
 	}
 	slices.Reverse(saved.Jobs)
-	for _, n := range b.w.Nodes() {
-		saved.Nodes = append(saved.Nodes, n)
-	}
+	saved.Nodes = append(saved.Nodes, b.w.Nodes()...)
 	b.w = Restore(b.now, b.w.set, saved)
 	for _, n := range []string{"n1", "n2", "n3"} {
 		b.hello(n)

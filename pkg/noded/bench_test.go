@@ -70,13 +70,13 @@ func BenchmarkLatency(b *testing.B) {
 
 // cpu is what a process has used, its children not.
 func cpu(b *testing.B, pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	_, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err == nil {
 		// The main thread's alone; the others' are listed by task.
 		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		var sum time.Duration
 		for _, t := range tasks {
-			if text, err = os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, t.Name())); err == nil {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, t.Name())); err == nil {
 				ns, _ := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
 				sum += time.Duration(ns)
 			}

@@ -22,7 +22,6 @@ func BenchmarkReady(b *testing.B) { benchMember(b, false) }
 func benchMember(b *testing.B, run bool) {
 	var ready, started, stopped time.Duration
 	before := childCPU()
-	rss := int64(0)
 	for b.Loop() {
 		b.StopTimer()
 		s := testSpec(b, 1)
@@ -47,9 +46,6 @@ func benchMember(b *testing.B, run bool) {
 		}
 		_ = os.RemoveAll(filepath.Dir(s.Dir))
 	}
-	var ru syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
-	rss = max(rss, ru.Maxrss)
 	n := float64(b.N)
 	b.ReportMetric(float64((childCPU()-before).Microseconds())/1000/n, "cpu-ms/op")
 	b.ReportMetric(float64(ready.Microseconds())/1000/n, "ready-ms")

@@ -286,14 +286,12 @@ func jobName(r *record) string {
 }
 
 func nodeList(r *record) string {
-	nodes := r.job.Nodes
+	var nodes []string
 	switch {
 	case r.step != nil:
 		nodes = r.step.Nodes
 	case r.attempt != nil:
 		nodes = r.attempt.Nodes
-	default:
-		nodes = nil
 	}
 	if len(nodes) == 0 {
 		return "None assigned"
