@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check unit race e2e chaos properties fuzz sim mutants bench compare traces demo clean
+.PHONY: help build test check size unit race e2e chaos properties fuzz sim mutants bench compare traces demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -19,9 +19,18 @@ build: ## all programs, into bin/
 
 test: check unit e2e demo ## all that CI runs
 
-check: ## formatting and vet
+TOOL = go tool -modfile=tools/go.mod
+
+check: ## formatting, vet, tidy modules, staticcheck, who may import whom
 	@test -z "$$(gofmt -l cmd pkg e2e bench examples man)" || { gofmt -l cmd pkg e2e bench examples man; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
+	go mod tidy -diff
+	cd tools && go mod tidy -diff
+	$(TOOL) staticcheck ./...
+	go test -count=1 ./pkg
+
+size: ## lines of what the installed programs are made of, a row a package
+	scripts/size
 
 unit: build ## unit, property and command tests
 	go test ./cmd/... ./pkg/... ./man/... ./examples/...

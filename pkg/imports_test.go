@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -14,29 +15,99 @@ import (
 	"unicode"
 )
 
-// pure packages and what each may import of ours. They are what runs in gangd, in tests,
-// in a simulator and in a replay alike: with a clock, I/O or a goroutine in them a run
-// could not be repeated.
-var pure = map[string][]string{
-	"api":             {},
-	"hostlist":        {"api"},
-	"nearest":         {},
-	"cmdline/lists":   {},
-	"cmdline/getopt":  {},
-	"table/column":    {},
-	"table/accttable": {},
-	"cmdline/when":    {},
-	"table/tres":      {"api"},
-	"script":          {"api", "hostlist", "nearest", "cmdline/lists"},
-	"cluster":         {"api"},
-	"sched":           {"api", "cluster", "hostlist", "nearest"},
-	"fault":           {},
-	"gang":            {"api", "cluster", "fault", "hostlist", "nearest", "sched", "watchdog"},
-	"supervise":       {"api", "fault"},
-	"watchdog":        {"api"},
-	"outpath":         {"api"},
-	"rankenv":         {"api", "hostlist", "outpath"},
-	"slurm/conf":      {"hostlist", "nearest", "script"},
+// A package stands on a floor and on a side. It may import what is on a lower floor, of its own
+// side or shared: so no arrow runs up, none in a circle, and the node, the controller and the
+// clients know each other by the wire alone. Every package has its place here.
+type floor struct {
+	// pure floors have no I/O, clock, goroutine or randomness: what stands there runs in gangd, in
+	// tests, in a simulator and in a replay alike, and a run could not be repeated otherwise.
+	pure  bool
+	rooms map[side]string
+}
+
+type side string
+
+const (
+	shared     side = "shared"
+	controller side = "controller"
+	node       side = "node"
+	client     side = "client"
+	whole      side = "whole" // brings up all the others, and knows them
+	lab        side = "lab"   // only proves or plays: the same, and nothing but gangsim carries it
+)
+
+// house is all packages, from the ground up.
+var house = []floor{
+	{true, map[side]string{
+		shared: "api nearest fault cmdline/lists cmdline/getopt cmdline/when table/column table/accttable",
+	}},
+	{true, map[side]string{
+		shared: "hostlist outpath cluster watchdog table/tres",
+		node:   "supervise",
+	}},
+	{true, map[side]string{
+		shared:     "script rankenv",
+		controller: "sched",
+	}},
+	{true, map[side]string{
+		controller: "gang",
+		client:     "slurm/conf",
+	}},
+	{false, map[side]string{
+		shared: "bound proc dirlock sitehook jobapi table/jobfield",
+		node:   "gpu",
+		client: "slurm/document",
+	}},
+	{false, map[side]string{
+		shared:     "auth session step/wire",
+		controller: "config metrics store",
+		client:     "client",
+	}},
+	{false, map[side]string{
+		shared:     "jobapi/jobhttp step/hold",
+		controller: "engine store/internal/row",
+		node:       "relay shim gpu/gputest gpu/simgpu gpu/nvmlgpu",
+		client:     "program slurm step/client",
+	}},
+	{false, map[side]string{
+		controller: "rpc store/sqlitestore store/memstore store/storetest",
+		node:       "noded step/launcher",
+		client:     "submit slurm/cmdline slurm/links grun",
+	}},
+	{false, map[side]string{
+		controller: "controller",
+		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/scontrol slurm/sacct slurm/sacctmgr",
+	}},
+	{false, map[side]string{
+		client: "slurm/scancel",
+		whole:  "dev",
+		lab:    "lab/extremes lab/trace lab/sim cli/fake",
+	}},
+	{false, map[side]string{lab: "lab/replay lab/clitest"}},
+	{false, map[side]string{lab: "lab/replay/reference lab/slurmtest"}},
+	{false, map[side]string{lab: "lab/gangsim"}},
+}
+
+type place struct {
+	floor int
+	side  side
+	pure  bool
+}
+
+func places(t *testing.T) map[string]place {
+	t.Helper()
+	at := map[string]place{}
+	for i, f := range house {
+		for s, rooms := range f.rooms {
+			for _, name := range strings.Fields(rooms) {
+				if _, twice := at[name]; twice {
+					t.Errorf("pkg/%s stands in the house twice", name)
+				}
+				at[name] = place{i, s, f.pure}
+			}
+		}
+	}
+	return at
 }
 
 // impure is std that a pure package must not know.
@@ -56,7 +127,9 @@ type listed struct {
 
 func list(t *testing.T, pattern string) []listed {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", pattern).Output()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", pattern)
+	cmd.Stderr = os.Stderr // a circle of packages is said there
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,24 +145,92 @@ func list(t *testing.T, pattern string) []listed {
 	}
 }
 
-func TestPurePackages(t *testing.T) {
+// TestHouse holds every package to its place.
+func TestHouse(t *testing.T) {
+	at := places(t)
+	seen := map[string]bool{}
 	for _, p := range list(t, "gangd/pkg/...") {
-		allowed, isPure := pure[strings.TrimPrefix(p.ImportPath, "gangd/pkg/")]
-		if !isPure {
+		name := strings.TrimPrefix(p.ImportPath, "gangd/pkg/")
+		here, ok := at[name]
+		if seen[name] = true; !ok {
+			if p.ImportPath != "gangd/pkg" {
+				t.Errorf("pkg/%s has no place: put it on a floor and a side of the house in pkg/imports_test.go", name)
+			}
 			continue
 		}
 		for _, imp := range p.Imports {
-			ours, isOurs := strings.CutPrefix(imp, "gangd/pkg/")
+			other, isOurs := strings.CutPrefix(imp, "gangd/pkg/")
+			there := at[other]
 			switch {
-			case isOurs && !slices.Contains(allowed, ours):
-				t.Errorf("%s imports %s: a pure package may import only %v of ours", p.ImportPath, imp, allowed)
-			case slices.Contains(impure, imp):
-				t.Errorf("%s imports %s: it must have no I/O, clock, goroutine or randomness", p.ImportPath, imp)
-			case !isOurs && strings.Contains(imp, "."):
-				t.Errorf("%s imports the module %s: pure packages use std alone", p.ImportPath, imp)
+			case strings.HasPrefix(imp, "gangd/") && !isOurs:
+				t.Errorf("pkg/%s imports %s: packages know no program and no test", name, imp)
+			case isOurs && there.floor >= here.floor:
+				t.Errorf("pkg/%s (floor %d) imports pkg/%s (floor %d): imports point down", name, here.floor, other, there.floor)
+			case isOurs && !knows(here.side, there.side):
+				t.Errorf("pkg/%s (%s) imports pkg/%s (%s): one side knows its own and what is shared", name, here.side, other, there.side)
+			case here.pure && slices.Contains(impure, imp):
+				t.Errorf("pkg/%s imports %s: it must have no I/O, clock, goroutine or randomness", name, imp)
+			case here.pure && !isOurs && strings.Contains(imp, "."):
+				t.Errorf("pkg/%s imports the module %s: pure packages use std alone", name, imp)
 			}
 		}
 	}
+	for name := range at {
+		if !seen[name] {
+			t.Errorf("the house in pkg/imports_test.go has a place for pkg/%s, which does not exist", name)
+		}
+	}
+}
+
+func knows(here, there side) bool {
+	switch here {
+	case lab:
+		return true
+	case whole:
+		return there != lab
+	default:
+		return there == here || there == shared
+	}
+}
+
+// Folders are what people see first: taken as one, each is above or below the others. A folder
+// whose packages stand on both ends of another could not be read, or taken out, by itself.
+func TestFoldersMakeNoCircle(t *testing.T) {
+	to := map[string][]string{}
+	for _, p := range list(t, "gangd/...") {
+		for _, imp := range p.Imports {
+			if a, b := folder(p.ImportPath), folder(imp); strings.HasPrefix(imp, "gangd/") && a != b && !slices.Contains(to[a], b) {
+				to[a] = append(to[a], b)
+			}
+		}
+	}
+	done := map[string]bool{}
+	var visit func(f string, path []string)
+	visit = func(f string, path []string) {
+		if i := slices.Index(path, f); i >= 0 {
+			t.Errorf("a circle of folders: %s", strings.Join(append(path[i:], f), " -> "))
+			return
+		}
+		if done[f] {
+			return
+		}
+		for _, next := range to[f] {
+			visit(next, append(slices.Clone(path), f))
+		}
+		done[f] = true
+	}
+	for _, f := range slices.Sorted(maps.Keys(to)) {
+		visit(f, nil)
+	}
+}
+
+// folder is the first folder below pkg or cmd, or that of the module.
+func folder(importPath string) string {
+	parts := strings.Split(strings.TrimPrefix(importPath, "gangd/"), "/")
+	if (parts[0] == "pkg" || parts[0] == "cmd") && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
 }
 
 func TestClientsAreLight(t *testing.T) {
@@ -104,12 +245,11 @@ func TestClientsAreLight(t *testing.T) {
 	}
 }
 
-// The orders that know what no scheduler can know stay in the simulator, and what draws its
-// plots is carried by nothing else.
-func TestReferencesStayInTheSimulator(t *testing.T) {
+// What only proves or plays is carried by gangsim alone.
+func TestLabStaysInTheLab(t *testing.T) {
 	for _, p := range list(t, "gangd/cmd/...") {
 		for _, dep := range p.Deps {
-			if (strings.HasPrefix(dep, "gangd/pkg/lab/replay") || strings.HasPrefix(dep, "gonum.org/")) && p.ImportPath != "gangd/cmd/gangsim" {
+			if strings.HasPrefix(dep, "gangd/pkg/lab/") && p.ImportPath != "gangd/cmd/gangsim" {
 				t.Errorf("%s carries %s", p.ImportPath, dep)
 			}
 		}
@@ -141,36 +281,6 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	for _, p := range list(t, "gangd/pkg/...") {
 		if !slices.Contains(named, path.Base(p.ImportPath)) {
 			t.Errorf("docs/architecture.md does not name %s", p.ImportPath)
-		}
-	}
-}
-
-// Effects point downwards: nothing below the daemons knows the daemons.
-func TestImportsPointDown(t *testing.T) {
-	below := map[string][]string{
-		"store":      {"engine", "rpc", "session", "noded", "controller", "client", "cli"},
-		"fence":      {"engine", "controller"},
-		"hook":       {"engine", "controller", "fence"},
-		"engine":     {"fence", "rpc", "noded", "controller", "client", "cli", "config"},
-		"session":    {"engine", "rpc", "noded", "controller", "client", "cli", "store"},
-		"shim":       {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config"},
-		"proc":       {"shim", "noded", "supervise"},
-		"noded":      {"engine", "rpc", "controller", "store", "cli", "gang", "sched"},
-		"relay":      {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
-		"client":     {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
-		"gpu":        {"noded", "engine", "session"},
-		"config":     {"engine", "noded", "controller", "store"},
-		"lab/trace":  {"engine", "store", "gang", "sched", "cluster", "lab/replay", "lab/gangsim", "cli", "config"},
-		"lab/replay": {"engine", "store", "session", "noded", "rpc", "controller", "client", "config", "lab/gangsim", "cli", "lab/replay/reference"},
-		"step":       {"engine", "rpc", "session", "noded", "controller", "client", "cli", "store", "config", "gang"},
-		"cli":        {"engine", "rpc", "noded", "controller", "store", "config", "gang"},
-	}
-	for _, p := range list(t, "gangd/pkg/...") {
-		name := strings.TrimPrefix(p.ImportPath, "gangd/pkg/")
-		for _, up := range below[name] {
-			if slices.Contains(p.Imports, "gangd/pkg/"+up) {
-				t.Errorf("pkg/%s imports pkg/%s, which is above it", name, up)
-			}
 		}
 	}
 }
