@@ -320,8 +320,8 @@ func (t *truth) job(j *gang.Job) {
 		return
 	}
 	if j.Key != "" {
-		var index int
-		if _, err := fmt.Sscanf(j.Key, "key-%d", &index); err == nil {
+		var user, index int // whose key it is, and its number
+		if _, err := fmt.Sscanf(j.Key, "%d key-%d", &user, &index); err == nil {
 			if id, known := r.ids[index]; known && id != j.ID {
 				r.fail("I3", "submission %d is job %d and job %d", index, id, j.ID)
 			}
