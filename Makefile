@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check size unit race e2e chaos properties fuzz sim mutants bench compare traces demo clean
+.PHONY: help build test check size unit race e2e chaos properties fuzz sim mutants bench compare traces uplot demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -74,6 +74,13 @@ compare: build ## the same command lines on gangd and on a real Slurm, as root, 
 GANG_TRACES ?= ../shared/traces
 traces: build ## our rows beside published ones (GANG_TRACES, ../shared/traces)
 	bin/gangsim rows --traces=$(GANG_TRACES)
+
+UPLOT = 1.6.32
+UPLOT_SHA512 = 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c89a46cb824332fa369b8cb8122cc6ac36e186cd09bf7a9ded3a4c93c6989023
+uplot: ## bring uPlot, which draws gangsim's reports, from npm
+	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent uplot@$(UPLOT) && \
+	  echo "$(UPLOT_SHA512)  uplot-$(UPLOT).tgz" | sha512sum -c && tar xzf uplot-$(UPLOT).tgz && \
+	  install -Dm644 -t $(CURDIR)/pkg/lab/gangsim/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
 
 demo: build ## a small cluster, a real gang, start to finish
 	scripts/demo.sh

@@ -66,7 +66,7 @@ a gangd.toml, "default", or one of the reference orders fifo easy sjf srtf srsf.
 	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` on top of each configuration")
 	f.StringVar(&o.restart, "restart", "traces", "`COST` of a restart after a preemption: none, a time, or traces (7, 30, 60 s for 1, up to 8, more cards)")
 	f.StringVar(&o.lostWork, "lost-work", "0s", "work that a preemption loses, a `TIME`")
-	f.StringVar(&o.report, "report", "", "write report.md, report.html and plots into `DIR`")
+	f.StringVar(&o.report, "report", "", "write report.md, and report.html with plots, into `DIR`")
 	f.StringVar(&o.jobs, "jobs", "", "write what became of each job as CSV to `FILE`")
 	f.BoolVar(&o.asJSON, "json", false, "as JSON")
 	cmd.AddCommand(newRows())

@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 
 // TestManPage holds the page to the options.
 func TestManPage(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "man", "gangsim.1"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "man", "gangsim.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,118 +1,111 @@
 package gangsim
 
 import (
-	"image/color"
+	_ "embed"
+	"encoding/json"
+	"html/template"
 	"math"
-	"path/filepath"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"gangd/pkg/lab/replay"
 )
 
-// figure is one plot of a report.
+// uPlot draws in the reader's browser: a report is one file, and nothing is fetched to read it.
+// `make uplot` brings the files, held against a checksum.
+var (
+	//go:embed uplot/uPlot.iife.min.js
+	uplotScript string
+	//go:embed uplot/uPlot.min.css
+	uplotStyle string
+)
+
+// figure is one plot of a report: a line for each run.
 type figure struct {
-	name, title string
-	draw        func(runs []*played) (*plot.Plot, error)
+	Title string `json:"title"`
+	X     string `json:"x"`
+	Y     string `json:"y"`
+	Log   bool   `json:"log"` // of x
+	Lines []line `json:"lines"`
 }
 
-var figures = []figure{
-	{"delay", "How long jobs waited", drawDelays},
-	{"queue", "Jobs that wait", func(runs []*played) (*plot.Plot, error) {
-		return drawSeries(runs, "jobs waiting", func(s replay.Sample, _ int) float64 { return float64(s.Waiting) })
-	}},
-	{"cards", "Cards in use", func(runs []*played) (*plot.Plot, error) {
-		return drawSeries(runs, "cards in use, %", func(s replay.Sample, cards int) float64 {
+// line has its points by rising x.
+type line struct {
+	Name string    `json:"name"`
+	X    []float64 `json:"x"`
+	Y    []float64 `json:"y"`
+}
+
+func figures(runs []*played) []figure {
+	return []figure{
+		delays(runs),
+		series(runs, "Jobs that wait", "jobs waiting", func(s replay.Sample, _ int) float64 { return float64(s.Waiting) }),
+		series(runs, "Cards in use", "cards in use, %", func(s replay.Sample, cards int) float64 {
 			return 100 * float64(s.Busy) / math.Max(1, float64(cards))
-		})
-	}},
+		}),
+	}
 }
 
-// colours that people with any kind of colour vision can tell apart (Okabe and Ito).
-var colours = []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {230, 159, 0, 255}, {86, 180, 233, 255}}
-
-// drawFigures writes each plot as PNG and SVG.
-func drawFigures(dir string, runs []*played) error {
-	for _, f := range figures {
-		p, err := f.draw(runs)
-		if err != nil {
-			return err
-		}
-		p.Title.Text = f.title
-		p.Legend.Top = true
-		p.Add(plotter.NewGrid())
-		for _, ext := range []string{".png", ".svg"} {
-			if err := p.Save(20*vg.Centimeter, 11*vg.Centimeter, filepath.Join(dir, f.name+ext)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func addLine(p *plot.Plot, i int, name string, points plotter.XYs) error {
-	line, err := plotter.NewLine(points)
-	if err != nil {
-		return err
-	}
-	line.Color = colours[i%len(colours)]
-	line.Width = vg.Points(1.2)
-	if i >= len(colours) {
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
-	}
-	p.Add(line)
-	p.Legend.Add(name, line)
-	return nil
-}
-
-// drawDelays shows which part of the jobs waited no longer than so long.
-func drawDelays(runs []*played) (*plot.Plot, error) {
-	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text = "queue delay, hours (logarithmic)", "jobs, %"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Y.Min, p.Y.Max = 0, 100
-	p.Legend.Left = true
-	for i, r := range runs {
+// delays shows which part of the jobs waited no longer than so long.
+func delays(runs []*played) figure {
+	f := figure{Title: "How long jobs waited", X: "queue delay, hours (logarithmic)", Y: "jobs, %", Log: true}
+	for _, r := range runs {
 		v := make([]float64, len(r.Outcomes))
 		for k := range r.Outcomes {
 			// A minute stands for all that is shorter: a logarithm has no zero.
 			v[k] = max(r.Outcomes[k].Delay.Hours(), 1.0/60)
 		}
 		slices.Sort(v)
-		var points plotter.XYs
-		step := max(1, len(v)/1000)
-		for k := 0; k < len(v); k += step {
-			points = append(points, plotter.XY{X: v[k], Y: 100 * float64(k+1) / float64(len(v))})
+		l := line{Name: r.policy.name}
+		step, done := max(1, len(v)/1000), 0
+		for k := range v {
+			// The last of equal delays says how many waited no longer.
+			if last := k == len(v)-1; last || k+1-done >= step && v[k+1] > v[k] {
+				done = k + 1
+				l.X = append(l.X, rounded(v[k]))
+				l.Y = append(l.Y, rounded(100*float64(k+1)/float64(len(v))))
+			}
 		}
-		points = append(points, plotter.XY{X: v[len(v)-1], Y: 100})
-		if err := addLine(p, i, r.policy.name, points); err != nil {
-			return nil, err
-		}
+		f.Lines = append(f.Lines, l)
 	}
-	if p.X.Max <= p.X.Min {
-		p.X.Max = 10 * p.X.Min
-	}
-	return p, nil
+	return f
 }
 
-func drawSeries(runs []*played, label string, of func(s replay.Sample, cards int) float64) (*plot.Plot, error) {
-	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text = "days", label
-	p.Y.Min = 0
-	for i, r := range runs {
-		points := make(plotter.XYs, len(r.Series))
-		for k, s := range r.Series {
-			points[k] = plotter.XY{X: s.At.Hours() / 24, Y: of(s, r.Cards)}
+func series(runs []*played, title, label string, of func(s replay.Sample, cards int) float64) figure {
+	f := figure{Title: title, X: "days", Y: label}
+	for _, r := range runs {
+		l := line{Name: r.policy.name}
+		for _, s := range r.Series {
+			l.X = append(l.X, rounded(s.At.Hours()/24))
+			l.Y = append(l.Y, rounded(of(s, r.Cards)))
 		}
-		if len(points) == 0 {
-			continue
-		}
-		if err := addLine(p, i, r.policy.name, points); err != nil {
-			return nil, err
-		}
+		f.Lines = append(f.Lines, l)
 	}
-	return p, nil
+	return f
 }
+
+// rounded keeps what a plot can show: the rest would be most of the file.
+func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// draw is the script of a page: each figure into the element plotN.
+func draw(fs []figure) (template.JS, error) {
+	data, err := json.Marshal(fs) // with < as \u003c: a name can't end the script
+	if err != nil {
+		return "", err
+	}
+	return template.JS(uplotScript + "\nconst figures = " + string(data) + ";\n" + drawing), nil
+}
+
+// drawing has colours that people with any kind of colour vision can tell apart (Okabe and Ito);
+// the seventh line and those after it are dashed.
+const drawing = `const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+figures.forEach((f, n) => {
+  const lines = f.lines.filter(l => l.x);
+  if (!lines.length) return;
+  new uPlot({
+    width: 900, height: 420,
+    scales: {x: {time: false, distr: f.log ? 3 : 1}, y: {range: (u, min, max) => [0, Math.max(max, 1) * 1.05]}},
+    axes: [{label: f.x}, {label: f.y}],
+    series: [{label: f.x}].concat(lines.map((l, i) => ({label: l.name, stroke: colours[i % 6], width: 1.5, spanGaps: true,
+      dash: i < 6 ? [] : [8, 4], points: {show: l.x.length < 3}}))),
+  }, uPlot.join(lines.map(l => [l.x, l.y])), document.getElementById("plot" + n));
+});`

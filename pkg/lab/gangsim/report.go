@@ -9,13 +9,10 @@ import (
 	"strings"
 )
 
-// writeReport writes a report for people into dir: report.md, report.html and the plots of
-// both. It makes the directory, and writes over what an earlier report left there.
+// writeReport writes a report for people into dir: report.md, and report.html with the plots in
+// it. It makes the directory, and writes over what an earlier report left there.
 func writeReport(dir string, in *input, runs []*played) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("--report: %w", err)
-	}
-	if err := drawFigures(dir, runs); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "report.md"), markdown(in, runs), 0o644); err != nil {
@@ -52,9 +49,7 @@ func markdown(in *input, runs []*played) []byte {
 		}
 		b.WriteString("\n")
 	}
-	for _, f := range figures {
-		fmt.Fprintf(&b, "\n## %s\n![%s](%s.svg)\n", f.title, f.title, f.name)
-	}
+	b.WriteString("\nThe plots are in report.html.\n")
 	return b.Bytes()
 }
 
@@ -79,23 +74,25 @@ func verdict(runs []*played) string {
 var pageTemplate = template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title>
 <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}
-td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}td:first-child{text-align:left}img{max-width:100%}</style></head>
+td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}td:first-child{text-align:left}
+{{.Style}}</style></head>
 <body><h1>{{.Title}}</h1><ul>{{range .Remarks}}<li>{{.}}</li>{{end}}</ul>{{with .Verdict}}<p>{{.}}</p>{{end}}
 <table><tr><th></th>{{range .Heads}}<th>{{.}}</th>{{end}}</tr>
 {{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</table>
-{{range .Figures}}<h2>{{.Title}}</h2><img src="{{.Name}}.svg" alt="{{.Title}}">
-{{end}}</body></html>
+{{range $i, $f := .Figures}}<h2>{{$f.Title}}</h2><div id="plot{{$i}}"></div>
+{{end}}<script>{{.Script}}</script></body></html>
 `))
 
 func page(in *input, runs []*played) ([]byte, error) {
-	type shown struct{ Name, Title string }
 	data := struct {
 		Title, Verdict string
 		Remarks, Heads []string
 		Rows           [][]string
-		Figures        []shown
-	}{Title: in.title(), Remarks: in.remarks(), Verdict: verdict(runs)}
+		Figures        []figure
+		Style          template.CSS
+		Script         template.JS
+	}{Title: in.title(), Remarks: in.remarks(), Verdict: verdict(runs), Figures: figures(runs), Style: template.CSS(uplotStyle)}
 	for _, r := range runs {
 		data.Heads = append(data.Heads, r.policy.name)
 	}
@@ -106,10 +103,11 @@ func page(in *input, runs []*played) ([]byte, error) {
 		}
 		data.Rows = append(data.Rows, line)
 	}
-	for _, f := range figures {
-		data.Figures = append(data.Figures, shown{f.name, f.title})
+	var err error
+	if data.Script, err = draw(data.Figures); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
-	err := pageTemplate.Execute(&b, data)
+	err = pageTemplate.Execute(&b, data)
 	return b.Bytes(), err
 }
