@@ -62,8 +62,11 @@ sim: ## SIM (10000) random schedules of a simulated cluster from SEED (1) on
 	go test -count=1 -timeout 2h -v ./pkg/lab/sim -run RandomSchedules -sim.schedules=$(SIM) -sim.seed=$(SEED)
 	go test -count=1 -timeout 1h -v ./pkg/lab/sim -run 'CrashPoints|^TestDirected$$' -sim.full
 
-mutants: ## known bugs put back one at a time: each has to be caught; writes docs/mutants.md
-	nice go test -count=1 -timeout 1h -v -tags mutants ./pkg/lab/sim -run '^TestMutants$$' -sim.schedules=2000 -sim.report=$(CURDIR)/docs/mutants.md
+MUTANTS ?= 600
+mutants: ## known bugs put back one at a time, and MUTANTS (600) small changes drawn by SEED (1); writes docs/mutants.md
+	nice go test -count=1 -timeout 1h -v ./pkg/lab/sim -run '^TestBugs$$' -sim.bugs -sim.schedules=2000 -sim.report=$(CURDIR)/docs/mutants.md
+	@mkdir -p bin
+	nice go run ./pkg/lab/mutants -seed $(SEED) -mutants $(MUTANTS) -report docs/mutants.md
 
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench

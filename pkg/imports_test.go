@@ -39,7 +39,7 @@ const (
 // house is all packages, from the ground up.
 var house = []floor{
 	{true, map[side]string{
-		shared: "api nearest fault cmdline/lists cmdline/getopt cmdline/when table/column table/accttable",
+		shared: "api nearest cmdline/lists cmdline/getopt cmdline/when table/column table/accttable",
 	}},
 	{true, map[side]string{
 		shared: "hostlist outpath cluster watchdog table/tres",
@@ -81,9 +81,9 @@ var house = []floor{
 	{false, map[side]string{
 		client: "slurm/scancel",
 		whole:  "dev",
-		lab:    "lab/extremes lab/trace lab/sim cli/fake",
+		lab:    "lab/extremes lab/mutate lab/trace lab/sim cli/fake",
 	}},
-	{false, map[side]string{lab: "lab/replay lab/clitest"}},
+	{false, map[side]string{lab: "lab/mutants lab/replay lab/clitest"}},
 	{false, map[side]string{lab: "lab/replay/reference lab/slurmtest"}},
 	{false, map[side]string{lab: "lab/gangsim"}},
 }

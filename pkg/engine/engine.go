@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/gang"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
@@ -260,14 +259,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 	e.planStarts(now)
 	r.ch = e.world.Take()
 	r.ch.Claims = e.claimsToKeep()
-	if fault.Is(fault.SentUncommitted) {
-		e.publish(&r.ch)
-		e.hub.Wake(r.ch.Dirty)
-	}
 	e.learnFrom(&r.ch)
-	if fault.Is(fault.AckBeforeCommit) {
-		e.reply(r)
-	}
 	return r, nil
 }
 
@@ -276,9 +268,7 @@ func (e *Engine) finish(r *underWay) {
 	e.publish(&r.ch)
 	e.fenceLost(r.ch.Events)
 	e.tellIdle(r.ch.Events)
-	if !fault.Is(fault.AckBeforeCommit) {
-		e.reply(r)
-	}
+	e.reply(r)
 	if len(r.ch.Dirty) > 0 {
 		e.hub.Wake(r.ch.Dirty)
 	}
@@ -331,9 +321,6 @@ func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) er
 	// What was stepped is committed also when the end has come meanwhile: its callers
 	// wait for the answer, and an end in good order is not a failed commit.
 	lineage, err := e.store.Commit(context.WithoutCancel(ctx), ch)
-	if err != nil && fault.Is(fault.FsyncIgnored) && !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrFull) && fault.Is(fault.DiskFullDropped) {
-		return nil
-	}
 	if err != nil {
 		if errors.Is(err, store.ErrFull) && !again {
 			e.log.Error("state disk full: nothing is accepted until there is room", "err", err)

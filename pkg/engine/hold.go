@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/gang"
 	"gangd/pkg/store"
 )
@@ -55,7 +54,7 @@ func (e *Engine) run() string {
 // which one puts back what a copy was put in the place of.
 func (e *Engine) lastOf(run string) uint64 {
 	now := e.store.Lineage()
-	if run == "" || len(e.runs) == 0 || fault.Is(fault.RunIgnored) {
+	if run == "" || len(e.runs) == 0 {
 		return now
 	}
 	for i := range e.runs {
@@ -73,7 +72,7 @@ func (e *Engine) lastOf(run string) uint64 {
 // checkLineage looks at a hello before it is applied. It says whether the event may be.
 func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) error {
 	hello, ok := ev.(gang.NodeHello)
-	if !ok || fault.Is(fault.HoldIgnored) {
+	if !ok {
 		return nil
 	}
 	seen, have := hello.Hello.LineageSeen, e.lastOf(hello.Hello.RunSeen)

@@ -9,7 +9,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
-	"gangd/pkg/fault"
 )
 
 func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
@@ -34,9 +33,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	}
 	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
 	j := w.edit(e)
-	if j.Epoch == 0 || !fault.Is(fault.EpochReused) {
-		j.Epoch++
-	}
+	j.Epoch++
 	j.ReservedAt, j.CutTo = w.now.Wall, ev.Limit
 	j.BackoffUntil = time.Time{}
 	j.Members, j.Ports = members, ports
@@ -49,9 +46,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	for i := range members {
 		names[i] = members[i].Node
 		h := w.nodes[names[i]]
-		if !fault.Is(fault.PartialReserve) || i == 0 || i < len(members)-1 {
-			w.editNode(h).Res = res[i]
-		}
+		w.editNode(h).Res = res[i]
 		w.desired = append(w.desired, names[i])
 	}
 	w.countActive(e, 1)
@@ -69,7 +64,7 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return ended(e.job)
 	case !blocked(e.job):
 		return api.Errorf(api.CodeConflict, "job %d is %s: not every rank waits", ev.Job, phrase(e.job))
-	case e.job.Held != "" && !fault.Is(fault.HeldAdmitted):
+	case e.job.Held != "":
 		return api.Errorf(api.CodeConflict, "job %d is held", ev.Job)
 	case e.left > 0:
 		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
@@ -127,14 +122,10 @@ func (w *World) takeAll(e *entry, ev *Reserve, members []Member) ([]*cluster.Nod
 		if !shared(e.ask.Partitions, h.node.Res.Partitions) {
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
 		}
-		if err := w.barred(e.job, m.Node, until); err != nil && !fault.Is(fault.ReservationIgnored) {
+		if err := w.barred(e.job, m.Node, until); err != nil {
 			return nil, err
 		}
 		var err error
-		if fault.Is(fault.ReserveUnchecked) {
-			res[i] = h.node.Res.Restore(cluster.GrantOf(e.ask, key, m.Ranks, at, until))
-			continue
-		}
 		if res[i], err = h.node.Res.Take(cluster.GrantOf(e.ask, key, m.Ranks, at, until)); err != nil {
 			return nil, api.Errorf(api.CodeConflict, "%s", err)
 		}
@@ -201,7 +192,7 @@ func (w *World) ready(e *entry, i int, port int) {
 	j := w.edit(e)
 	j.Members[i].State = MemberReady
 	j.Members[i].Port = port
-	if e.unready--; e.unready == 0 || fault.Is(fault.GateTooEarly) && e.unready == 1 {
+	if e.unready--; e.unready == 0 {
 		w.open(e)
 	}
 }
@@ -254,9 +245,6 @@ func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int)
 		delete(h.members, key)
 		w.desired = append(w.desired, h.node.Name)
 		if gone(i) {
-			if fault.Is(fault.RollbackKeepsGrant) {
-				continue
-			}
 			w.free(h, key)
 		} else {
 			w.leave(h, Left{MemberKey: key, Text: "rolled back: " + text, Ports: j.Ports})
@@ -296,7 +284,7 @@ func (w *World) backoff(e *entry, n int) {
 		d *= 2
 	}
 	d = min(d, w.set.RetryBackoffMax)
-	if d <= 0 || fault.Is(fault.NoBackoff) {
+	if d <= 0 {
 		return
 	}
 	j := w.edit(e)
@@ -307,7 +295,7 @@ func (w *World) backoff(e *entry, n int) {
 
 // reserveTimeout: not every member was ready in time.
 func (w *World) reserveTimeout(e *entry) {
-	if e == nil || !reserved(e.job) || fault.Is(fault.ReservationForever) {
+	if e == nil || !reserved(e.job) {
 		return
 	}
 	var late []string

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // Checkpoint is the newest set of checkpoints of a job. The bytes are the store's.
@@ -41,9 +40,6 @@ func (Acknowledged) event()    {}
 
 // MayCheckpoint refuses a checkpoint that must not be stored.
 func MayCheckpoint(j *Job, epoch, rank int) *api.Error {
-	if fault.Is(fault.StalePut) && j != nil && j.Verdict == nil {
-		return nil
-	}
 	switch {
 	case j == nil || j.Verdict != nil:
 		return &api.Error{Code: api.CodeStaleEpoch, Message: fmt.Sprintf("epoch %d is over: the job has ended", epoch)}
@@ -70,7 +66,7 @@ func HandOver(j *Job) int {
 	switch c := j.Checkpoint; {
 	case c == nil:
 		return 0
-	case (c.Complete || fault.Is(fault.SetMixed)) && c.Epoch < j.Epoch:
+	case c.Complete && c.Epoch < j.Epoch:
 		return c.Epoch
 	default:
 		return c.Before
@@ -98,7 +94,7 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 		return refused(err)
 	}
 	j := w.edit(e)
-	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j) || fault.Is(fault.SetIncomplete)}
+	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
 	if old := j.Checkpoint; old != nil {
 		c.Before = old.Before
 		switch {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 func notFound(id int64) *api.Error { return api.Errorf(api.CodeNotFound, "no job %d", id) }
@@ -27,7 +26,7 @@ func (w *World) living(id int64) (*entry, *api.Error) {
 	if e == nil {
 		return nil, notFound(id)
 	}
-	if e.job.Verdict != nil && !fault.Is(fault.VerdictOverwritten) {
+	if e.job.Verdict != nil {
 		return nil, ended(e.job)
 	}
 	return e, nil
@@ -79,9 +78,7 @@ func (w *World) cancelDraining(e *entry, now bool) Outcome {
 		}
 		return ignored("already being cancelled")
 	}
-	if !fault.Is(fault.CancelInDrainForgotten) {
-		w.edit(e).Cancelled = true
-	}
+	w.edit(e).Cancelled = true
 	w.drain(e, api.CauseCancelled, -1, "") // recorded as a later cause
 	return applied()
 }
@@ -170,7 +167,7 @@ func (w *World) putBack(id int64, c api.Cause, text string) Outcome {
 		return ignored("already waiting")
 	case j.Drain != nil:
 		return ignored("already being stopped: " + string(j.Drain.Cause))
-	case done >= 0 && !fault.Is(fault.DoneOverwritten):
+	case done >= 0:
 		return refused(conflict("", "rank %d of job %d is done: another run would overwrite its work", done, id))
 	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
 		return refused(conflict("", "job %d was submitted not to be requeued", id))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // depends finds those who wait for a job, an array or a name. A job that somebody waits
@@ -397,7 +396,7 @@ func elementOf(j *Job, c *api.Condition) int {
 
 func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
 	over := on.Verdict != nil
-	good := over && (on.Verdict.State == api.JobCompleted || fault.Is(fault.FailedIsGood))
+	good := over && on.Verdict.State == api.JobCompleted
 	switch c.Kind {
 	case api.After:
 		if on.Start.IsZero() || c.Delay == 0 {

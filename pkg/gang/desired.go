@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/hostlist"
 )
 
@@ -32,9 +31,6 @@ func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 		specs[j.SpecHash] = j.Spec
 	}
 	for _, l := range h.node.Left {
-		if fault.Is(fault.LeftUnasked) {
-			break
-		}
 		out = append(out, api.Assignment{MemberKey: l.MemberKey})
 	}
 	return out, specs

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // drain begins the one coordinated stop of an epoch, for every cause, in one step. The
@@ -23,9 +22,6 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 		if cause != d.Cause && !slices.Contains(d.Later, cause) {
 			j := w.edit(e)
 			j.Drain.Later = append(j.Drain.Later, cause)
-			if fault.Is(fault.EveryoneRefunded) && j.Used[budgetOf(j.Drain.Cause)] > 0 {
-				j.Used[budgetOf(j.Drain.Cause)]--
-			}
 		}
 		return false
 	}
@@ -44,9 +40,6 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	for i := range j.Members {
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
-			if fault.Is(fault.DrainingIsFree) {
-				w.free(w.nodes[m.Node], j.key())
-			}
 			if w.stopOrder(j, m) != nil {
 				w.desired = append(w.desired, m.Node)
 			}
@@ -80,9 +73,6 @@ func rankPtr(rank int) *int {
 func (w *World) armForce(e *entry) {
 	j := e.job
 	full := w.drainTime(j)
-	if fault.Is(fault.DrainForever) {
-		return
-	}
 	w.in(e.drainAt+full-w.now.Mono, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 }
 
@@ -157,9 +147,6 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 		if j.Ranks[r].State == api.RankPreempting {
 			rank := w.editRank(e, r)
 			rank.State = api.RankPreempted
-			if fault.Is(fault.SiblingsCharged) {
-				w.charge(j, j.Drain.Cause)
-			}
 			if hasProcess(j, r) && !rank.Exited {
 				e.open--
 			}
@@ -176,10 +163,6 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 	w.desired = append(w.desired, m.Node)
 	e.alive--
 	w.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
-	if fault.Is(fault.VerdictLater) && e.alive == 0 {
-		w.in(time.Millisecond, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
-		return
-	}
 	w.maybeComplete(e)
 }
 
@@ -205,14 +188,7 @@ func (w *World) force(e *entry) {
 		if text == "" {
 			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+w.grace(e.job)+w.set.DrainSlack)
 		}
-		if fault.Is(fault.ForceUnfenced) {
-			w.stopped(e, i, true, text)
-			continue
-		}
 		w.fence(e, i, text)
-	}
-	if fault.Is(fault.VerdictLater) {
-		w.maybeComplete(e)
 	}
 }
 

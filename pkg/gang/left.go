@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 func findLeft(n *Node, k api.MemberKey) (int, bool) {
@@ -53,9 +52,6 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 		return
 	}
 	l := h.node.Left[at]
-	if l.Ran && fault.Is(fault.FencedForever) {
-		return
-	}
 	n := w.editNode(h)
 	n.Left = slices.Delete(n.Left, at, at+1)
 	w.timers.cancel(leaseTimer(h, k))
@@ -88,9 +84,6 @@ func (w *World) armLease(h *host, k api.MemberKey) {
 	if e := w.jobs[k.Job]; e != nil {
 		grace = w.grace(e.job)
 	}
-	if fault.Is(fault.LeaseWithoutGrace) {
-		grace = -w.set.DrainSlack
-	}
 	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
 }
 
@@ -113,7 +106,7 @@ func (w *World) leaseOut(h *host, k api.MemberKey) {
 
 // cutOff: more than half of the known nodes, and at least two, are away.
 func (w *World) cutOff() bool {
-	return w.away >= 2 && 2*w.away > len(w.nodes) && !fault.Is(fault.MostVanished)
+	return w.away >= 2 && 2*w.away > len(w.nodes)
 }
 
 // A member that was counted gone (by its lease, or a person's word) and lives all the same, on
@@ -122,7 +115,7 @@ func (w *World) cutOff() bool {
 
 // lookForStray takes in a member of a hello, which says what is there and not what was.
 func (w *World) lookForStray(h *host, ma *api.MemberActual) {
-	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck || fault.Is(fault.StrayIsNothing) {
+	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck {
 		return
 	}
 	if _, held := h.node.Res.Grant(ma.MemberKey); held {

@@ -9,7 +9,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
-	"gangd/pkg/fault"
 )
 
 func newHost(name string) *host {
@@ -28,8 +27,6 @@ func (w *World) refresh(h *host) {
 		if state != api.NodeUnknown {
 			state = api.NodeSuspect
 		}
-	case n.Admin != "" && fault.Is(fault.OutOfServiceUsed):
-		state = api.NodeUp
 	case len(h.strays) > 0:
 		state = api.NodeDraining
 		reason = cmp.Or(reason, strayText(h))
@@ -72,7 +69,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 		w.nodes[name] = h
 		w.away++
 	}
-	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID && !fault.Is(fault.BootIDIgnored)
+	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
 	wasCutOff := w.cutOff()
 	w.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
@@ -156,7 +153,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
 		p, ok := h.members[k]
-		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing && !fault.Is(fault.MissingStillRuns) {
+		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing {
 			w.gone(h, k, why)
 		}
 	}
@@ -240,10 +237,6 @@ func (w *World) lostMember(h *host, p place) {
 		w.drain(e, api.CauseNodeLost, -1, "") // recorded as a later cause
 	} else if first := w.lost(e, p.i); first >= 0 {
 		w.drain(e, api.CauseNodeLost, first, text)
-	}
-	if fault.Is(fault.LostReadmitted) {
-		w.stopped(e, p.i, true, text)
-		return
 	}
 	w.fence(e, p.i, text)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // portStride spreads neighbours: who comes next does not meet the connections in TIME_WAIT
@@ -16,9 +15,6 @@ const portStride = 16
 // gang but not known gone too.
 func (h *host) eachPort(f func(port int)) {
 	for _, p := range h.members {
-		if p.e.job.Drain != nil && fault.Is(fault.PortsOfDraining) {
-			continue
-		}
 		for _, port := range portsOn(p.e.job, p.i) {
 			f(port)
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // Who holds a job, see [Job.Held].
@@ -26,7 +25,7 @@ func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.
 // that has not passed is an armed timer, so that this needs no clock.
 func (w *World) eligible(e *entry) bool {
 	j := e.job
-	return blocked(j) && (j.Held == "" || fault.Is(fault.HeldAdmitted)) && j.Waits == "" && !j.Cancelled && e.left == 0 && w.inReservation(j) &&
+	return blocked(j) && j.Held == "" && j.Waits == "" && !j.Cancelled && e.left == 0 && w.inReservation(j) &&
 		!w.timers.armed(timer{kind: timerEligible, job: j.ID})
 }
 
@@ -56,9 +55,6 @@ func (w *World) touch(e *entry) {
 // back the elements that were not offered before.
 func (w *World) offer(a *array) (fresh []*entry) {
 	limit := a.limit
-	if fault.Is(fault.ArrayLimitOff) {
-		limit++
-	}
 	for i := 0; a.active+a.offered < limit && i < len(a.waiting); i++ {
 		e := w.jobs[a.waiting[i]]
 		if e.offered || !w.eligible(e) {

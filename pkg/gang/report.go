@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // report takes what changed on a node. It is compared with what is known: a repeat
@@ -51,9 +50,6 @@ func (w *World) member(h *host, ma *api.MemberActual) Outcome {
 
 func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	p, ok := h.members[ma.MemberKey]
-	if e := w.jobs[ma.Job]; !ok && e != nil && fault.Is(fault.StaleEpoch) {
-		p, ok = h.members[e.job.key()]
-	}
 	if !ok {
 		return w.stray(h, ma)
 	}
@@ -213,11 +209,6 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	e, i := p.e, p.i
 	changed := w.noticed(e, i, ma)
-	if fault.Is(fault.ExitBeforeStop) {
-		if failed, _ := w.exits(e, i, ma); failed != nil {
-			w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
-		}
-	}
 	changed = w.ownStop(e, i, ma) || changed
 	changed = w.stepsSaid(e, i, ma.Steps) || changed
 	failed, exits := w.exits(e, i, ma)
@@ -320,7 +311,7 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		}
 		changed = w.started(e, ra) || changed
 		changed = w.warned(e, ra) || changed
-		if !ra.Exited || e.job.Ranks[ra.Rank].Exited && !fault.Is(fault.ExitTwice) {
+		if !ra.Exited || e.job.Ranks[ra.Rank].Exited {
 			continue
 		}
 		changed = true
@@ -348,9 +339,6 @@ func asShell(ra api.RankActual) *api.RankActual {
 }
 
 func earlier(a, b *api.RankActual) bool {
-	if fault.Is(fault.LastFailureBlamed) {
-		a, b = b, a
-	}
 	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank)) < 0
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
-	"gangd/pkg/fault"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
 	"gangd/pkg/sched"
@@ -406,7 +405,7 @@ func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text 
 
 // Windows are the reservations as the scheduler sees them; not to be written to.
 func (w *World) Windows() []sched.Window {
-	if w.windows == nil && len(w.reservations) > 0 && !fault.Is(fault.ReservationIgnored) {
+	if w.windows == nil && len(w.reservations) > 0 {
 		for _, r := range w.Reservations() {
 			w.windows = append(w.windows, sched.Window{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
 				Free: r.Start.Add(-w.set.StartTimeout), Maint: r.Has(api.FlagMaint)})

@@ -7,7 +7,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
-	"gangd/pkg/fault"
 )
 
 // Restore is the world after a restart. Every node is unknown until it says hello (a lost
@@ -19,14 +18,6 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 	w := New(s)
 	w.now = now
 	w.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
-	if fault.Is(fault.IDReused) {
-		w.nextID = 1
-		for _, j := range saved.Jobs {
-			if j.Verdict == nil {
-				w.nextID = max(w.nextID, j.ID+1)
-			}
-		}
-	}
 	for _, n := range saved.Nodes {
 		w.restoreNode(n)
 	}
@@ -36,9 +27,6 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 		w.restoreJob(j)
 	}
 	for key, first := range saved.Keys {
-		if fault.Is(fault.KeyForgotten) {
-			break
-		}
 		if w.jobs[first] != nil || w.arrays[first] != nil {
 			w.keys[key] = first
 		}
@@ -87,7 +75,7 @@ func (w *World) restoreNode(saved *Node) {
 func (w *World) restoreJob(j *Job) {
 	e := &entry{job: j, ask: w.ask(j)}
 	w.jobs[j.ID] = e
-	if j.Key != "" && !fault.Is(fault.KeyForgotten) {
+	if j.Key != "" {
 		w.keys[j.Key] = j.ID
 	}
 	w.enlist(e)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/sched"
 )
 
@@ -44,9 +43,6 @@ const unlimited = -1
 
 // budgetOf is the cause under which a cause is counted: running out of memory is a crash.
 func budgetOf(c api.Cause) api.Cause {
-	if c == api.CausePreempted && fault.Is(fault.PreemptionCharged) {
-		return api.CauseCrash
-	}
 	if c == api.CauseOOM {
 		return api.CauseCrash
 	}
@@ -55,9 +51,6 @@ func budgetOf(c api.Cause) api.Cause {
 
 // charged: re-runs for this cause are counted. The others are nobody's failure.
 func charged(c api.Cause) bool {
-	if c == api.CausePreempted && fault.Is(fault.PreemptionCharged) {
-		return true
-	}
 	switch c {
 	case api.CauseCrash, api.CauseOOM, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang, api.CauseIdle:
 		return true
@@ -157,13 +150,13 @@ func (w *World) verdict(j *Job) *Verdict {
 	switch {
 	case d.Cause == api.CauseCompleted || allDone(j):
 		return &Verdict{State: api.JobCompleted, Cause: api.CauseCompleted, Trigger: -1, Text: endedText(j)}
-	case j.Cancelled && !fault.Is(fault.RequeueAfterCancel):
+	case j.Cancelled:
 		text := "cancelled"
 		if d.Cause == api.CauseCancelled {
 			text = d.Text
 		}
 		return verdictOf(j, api.CauseCancelled, d.Trigger, text)
-	case done > 0 && !fault.Is(fault.DoneOverwritten):
+	case done > 0:
 		return verdictOf(j, d.Cause, d.Trigger, fmt.Sprintf("%s; not run again: %d of %d ranks were done", d.Text, done, len(j.Ranks)))
 	case w.spent(j, d.Cause):
 		text := d.Text

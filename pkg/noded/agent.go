@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/session"
 )
 
@@ -68,9 +67,7 @@ func (d *Daemon) Lineage(n uint64) {
 func (d *Daemon) Down(err error) {
 	for _, m := range d.all() {
 		m.set(func(w *want) {
-			if !fault.Is(fault.GateOutlivesSession) {
-				w.gate = nil
-			}
+			w.gate = nil
 		})
 	}
 	if err := d.state.sawEnd(session.HungUp(err)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/session"
 	"gangd/pkg/shim"
 )
@@ -163,7 +162,7 @@ func EndedWithBoot(s *shim.State, lastBoot, boot string) bool {
 
 // LastWord: the state file of a shim that can't be reached says how its member ended.
 func LastWord(s *shim.State) bool {
-	return s != nil && (fault.Is(fault.DeadShimBelieved) || s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused)
+	return s != nil && (s.Phase == api.PhaseStopped || s.Phase == api.PhaseRefused)
 }
 
 // leaseShare: a lease is renewed when a twentieth of it has passed, not at each beat, so

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"gangd/pkg/fault"
 )
 
 // BootTime is CLOCK_BOOTTIME: it runs on while the machine sleeps, so that a lease that ran
@@ -60,9 +58,6 @@ func (c *contact) echo(n uint64) {
 	at, ok := c.sent[n]
 	delete(c.sent, n)
 	c.mu.Unlock()
-	if fault.Is(fault.LeaseFromReceipt) {
-		at = c.now()
-	}
 	if ok {
 		c.at(at)
 	}

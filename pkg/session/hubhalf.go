@@ -2,7 +2,6 @@ package session
 
 import (
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // hubHalf is the controller's half of one session without its line: what came is handed
@@ -74,7 +73,7 @@ func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
 			frames = append(frames, f)
 		}
 		f.Desired = d
-		if len(d.Assignments) > 0 && !fault.Is(fault.LineageInBeats) {
+		if len(d.Assignments) > 0 {
 			// With the orders and not with the next beat alone: a node whose members a store does
 			// not know must be able to tell that store that it is an old copy.
 			f.Lineage = h.handler.Lineage()

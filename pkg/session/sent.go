@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // specChunk is how many bytes of scripts and environments one frame carries at most: four
@@ -38,7 +37,7 @@ func newSent() *sent {
 // diff gives the messages that bring the peer from what it was told to want; none when
 // nothing differs. All but the last carry only specs.
 func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.Desired {
-	d := &api.Desired{Full: !s.full && !fault.Is(fault.NeverFull)}
+	d := &api.Desired{Full: !s.full}
 	asked := map[api.MemberKey]bool{}
 	named := make(map[api.MemberKey]bool, len(want))
 	var chunks chunker

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 )
 
 // never is a deadline that is not armed.
@@ -70,9 +69,6 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 	if m.state == Stopped {
 		return nil
 	}
-	if fault.Is(fault.LeaseOnMonotonic) {
-		now.Boot = now.Mono
-	}
 	switch in := in.(type) {
 	case Go:
 		return m.open(now)
@@ -102,7 +98,7 @@ func (m *Machine) open(now Instant) []Act {
 	if m.state != Holding {
 		return nil
 	}
-	if now.Boot >= min(m.leaseAt, m.fenceAt) && !fault.Is(fault.StartAfterLease) {
+	if now.Boot >= min(m.leaseAt, m.fenceAt) {
 		// The order slept with the machine: the gang may run elsewhere by now.
 		return m.tick(now)
 	}
@@ -205,9 +201,6 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 		m.stopAt = min(m.stopAt, now.Mono+lead)
 		return m.tick(now)
 	case Stopping:
-		if fault.Is(fault.StopResentRestarts) || fault.Is(fault.LongerGrace) && s.Lead+s.Grace > m.grace {
-			m.killAt = now.Mono + s.Lead + s.Grace
-		}
 		if s.Grace >= m.grace && s.Lead+s.Grace >= m.within {
 			return nil // a repeat: it must not take back what a rank was given on top
 		}
@@ -246,7 +239,7 @@ func (m *Machine) decide(cause api.Cause, text, signal string, grace time.Durati
 
 func (m *Machine) notify() []Act {
 	m.noticeAt = never
-	if m.cfg.Notice == nil || m.noticed && !fault.Is(fault.NoticeTwice) {
+	if m.cfg.Notice == nil || m.noticed {
 		return nil
 	}
 	m.noticed = true
@@ -348,7 +341,7 @@ func (m *Machine) tick(now Instant) []Act {
 		return m.fence(now)
 	case now.Mono >= m.stopAt:
 		return m.stop(now)
-	case now.Mono >= m.limitAt, fault.Is(fault.LimitOnBootClock) && now.Boot >= m.limitAt:
+	case now.Mono >= m.limitAt:
 		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
 	case now.Boot >= m.leaseAt:
 		m.leaseOver = true
@@ -398,9 +391,6 @@ func (m *Machine) fence(now Instant) []Act {
 
 // Wait is how long until a tick has something to do; ok is false when no timer is armed.
 func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
-	if fault.Is(fault.LeaseOnMonotonic) {
-		now.Boot = now.Mono
-	}
 	at := min(m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
 	d = never
 	if at != never {

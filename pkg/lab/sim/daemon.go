@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/fault"
 	"gangd/pkg/noded"
 	"gangd/pkg/session"
 )
@@ -206,9 +205,6 @@ func (d *daemon) ResumeCard(context.Context, string) error { return nil }
 // Down implements [session.Agent].
 func (d *daemon) Down(err error) {
 	d.m.disk.hungUp = session.HungUp(err)
-	if fault.Is(fault.GateOutlivesSession) {
-		return
-	}
 	for _, x := range d.members {
 		x.want.Gate = nil
 	}

@@ -24,8 +24,8 @@
 //   - Random schedules: [Random] makes the scenario of a seed; [Sweep] runs many.
 //   - Crash points: [CrashPoints] are the variants of a scenario with a crash at each of its
 //     commits and sendings, [AtEach] those with another fault there.
-//   - Mutants: build with the tag "mutants", call fault.Set, run scenarios until one has a
-//     violation. See package fault.
+//   - Known bugs: the tests build themselves once more from source with the bugs in it (a copy:
+//     the tree has none of them) and run scenarios, one bug on, until one has a violation.
 //   - Directed tests: [Shrink] drops what a violation does not need, [Scenario.Literal]
 //     prints what is left as Go.
 //

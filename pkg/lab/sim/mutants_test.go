@@ -1,44 +1,35 @@
-//go:build mutants
-
 package sim
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"gangd/pkg/fault"
+	"gangd/pkg/lab/mutate"
 )
 
 var (
-	mutant = flag.String("sim.mutant", "", "known bug to be put back")
-	report = flag.String("sim.report", "", "file to be written with what caught each mutant")
+	playBugs = flag.Bool("sim.bugs", false, "put the known bugs back, one at a time")
+	report   = flag.String("sim.report", "", "document whose part about known bugs is written anew")
 )
 
-// With -sim.mutant every test runs against that mutant.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	fault.Set(fault.Mutant(*mutant))
-	os.Exit(m.Run())
-}
+// catch is what showed a bug.
+type catch struct{ By, What string }
 
-// catch is what showed a mutant.
-type catch struct {
-	by, what string
-	took     time.Duration
-}
-
-// hunt looks for a mutant: with the directed scenarios, then the crash points, then random
-// schedules.
+// hunt looks for the bug that is in this binary: with the directed scenarios, then the crash
+// points, then random schedules.
 func hunt() (catch, error) {
-	began := time.Now()
 	for i := range scenarios {
 		if bad, err := scenarios[i].play(); err != nil || bad != "" {
-			return catch{"scenario \"" + scenarios[i].name + "\"", bad, time.Since(began)}, err
+			return catch{"scenario \"" + scenarios[i].name + "\"", bad}, err
 		}
 	}
 	for i := range crashScenarios {
@@ -48,57 +39,123 @@ func hunt() (catch, error) {
 			return catch{}, err
 		}
 		if len(sum.bad) > 0 {
-			return catch{"crash points of \"" + c.name + "\"", sum.bad[0], time.Since(began)}, nil
+			return catch{"crash points of \"" + c.name + "\"", sum.bad[0]}, nil
 		}
 	}
 	total, err := Sweep(*schedules, *workers, 1, func(i int) *Scenario { return Random(*first+uint64(i), DefaultShape) })
 	if err != nil || len(total.Failures) == 0 {
-		return catch{took: time.Since(began)}, err
+		return catch{}, err
 	}
 	f := total.Failures[0]
-	return catch{"seed " + strings.TrimPrefix(f.Scenario.Name, "random "), f.Violation.Error(), time.Since(began)}, nil
+	return catch{"seed " + strings.TrimPrefix(f.Scenario.Name, "random "), f.Violation.Error()}, nil
 }
 
-// Each mutant is caught.
-func TestMutants(t *testing.T) {
-	var out strings.Builder
-	out.WriteString(reportHead)
-	caught, played := 0, 0
-	for _, k := range fault.All {
-		t.Run(string(k.Mutant), func(t *testing.T) {
-			played++
-			fault.Set(k.Mutant)
-			defer fault.Set(fault.Mutant(*mutant))
-			c, err := hunt()
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", k.Mutant, k.Text, cmp.Or(c.by, "**nothing**"), inLine(c.what))
-			if c.by == "" {
-				t.Fatalf("survived: %s", k.Text)
-			}
-			caught++
-			t.Logf("caught after %s by %s: %s", c.took.Round(time.Millisecond), c.by, inLine(c.what))
-		})
+// Run by TestBugs, with one bug on.
+func TestHunt(t *testing.T) {
+	to := os.Getenv("BUG_CATCH")
+	if to == "" {
+		t.Skip("it has to be built with the known bugs: TestBugs does so")
 	}
-	fmt.Fprintf(&out, "\n%d of %d are caught.\n", caught, played)
-	t.Logf("%d of %d mutants are caught", caught, played)
-	if *report != "" && !t.Failed() && played == len(fault.All) {
-		if err := os.WriteFile(*report, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
+	c, err := hunt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withBugs is the source with all known bugs in it, switched off.
+func withBugs(t *testing.T) map[string][]byte {
+	pkg, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	changes := map[string][]mutate.Change{}
+	for _, b := range bugs {
+		if changes[b.name] != nil {
+			t.Errorf("two bugs are called %s", b.name)
 		}
+		names = append(names, b.name)
+		changes[b.name] = b.changes
+	}
+	source, err := mutate.Bugs(pkg, names, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+// Each known bug still has its place in the source.
+func TestBugsHaveTheirPlace(t *testing.T) {
+	withBugs(t)
+}
+
+// Each known bug is caught.
+func TestBugs(t *testing.T) {
+	if !*playBugs {
+		t.Skip("minutes: run with -sim.bugs (make mutants)")
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "sim.test")
+	if err := mutate.TestBinary("gangd/pkg/lab/sim", withBugs(t), dir, binary); err != nil {
+		t.Fatal(err)
+	}
+	caught := make([]catch, len(bugs))
+	t.Run("all", func(t *testing.T) {
+		for i, b := range bugs {
+			t.Run(b.name, func(t *testing.T) {
+				t.Parallel()
+				caught[i] = b.play(t, binary, filepath.Join(dir, b.name+".json"))
+				if caught[i].By == "" {
+					t.Fatalf("survived: %s", b.text)
+				}
+				t.Logf("caught by %s: %s", caught[i].By, inLine(caught[i].What))
+			})
+		}
+	})
+	if *report == "" || t.Failed() || slices.Contains(caught, catch{}) {
+		return
+	}
+	var out strings.Builder
+	out.WriteString("| bug | what it does | caught by | seen |\n|---|---|---|---|\n")
+	for i, c := range caught {
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", bugs[i].name, bugs[i].text, c.By, inLine(c.What))
+	}
+	fmt.Fprintf(&out, "\n%d of %d are caught.\n", len(bugs), len(bugs))
+	if err := mutate.WritePart(*report, "bugs", out.String()); err != nil {
+		t.Fatal(err)
 	}
 }
 
-const reportHead = `# Mutants
-
-Written by ` + "`make mutants`" + `. Each row is a bug that can be put back into the controller, the session, gnoded's rules or the shim's
-stop sequence (build tag ` + "`mutants`" + `, package fault), what caught it first (directed scenarios are played before crash points, these before
-random schedules), and what that saw. A mutant that survives fails the target.
-
-| mutant | the bug | caught by | seen |
-|---|---|---|---|
-`
+// play runs the hunt with a bug on. A hunt that dies of it has caught it too.
+func (b *bug) play(t *testing.T, binary, to string) catch {
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestHunt$", fmt.Sprint("-sim.schedules=", *schedules), "-sim.workers=1")
+	cmd.Env = append(os.Environ(), "BUG="+b.name, "BUG_CATCH="+to)
+	out, err := cmd.CombinedOutput()
+	if err != nil && bytes.Contains(out, []byte("panic: ")) {
+		_, text, _ := strings.Cut(string(out), "panic: ")
+		return catch{"a panic", text}
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	raw, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c catch
+	if err := json.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	c.What = cmp.Or(c.What, "-")
+	return c
+}
 
 // inLine is a text in one line of a table.
 func inLine(s string) string {

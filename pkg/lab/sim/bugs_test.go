@@ -1,0 +1,229 @@
+package sim
+
+import "gangd/pkg/lab/mutate"
+
+// bug is a known bug: what it does, and where the source would have it. In the changed source
+// bug() says whether this bug is on.
+type bug struct {
+	name, text string
+	changes    []mutate.Change
+}
+
+// replace puts a new text in the place of an old one.
+func replace(file, old, new string) mutate.Change {
+	return mutate.Change{File: file, Old: old, New: new}
+}
+
+// insert puts a text before another.
+func insert(file, anchor, text string) mutate.Change {
+	return replace(file, anchor, text+anchor)
+}
+
+// or lets a condition hold for the bug too, and except lets it fail.
+func or(file, condition string) mutate.Change {
+	return replace(file, condition, "("+condition+" || bug())")
+}
+
+func except(file, condition string) mutate.Change {
+	return replace(file, condition, "("+condition+" && !bug())")
+}
+
+// bugs are all that are put back. What a bug changes is a rule of production code, never the
+// simulator's own: what is modelled there would only catch itself. (The simulated node daemon
+// is the exception: gnoded forgets orders in a line of its own.)
+var bugs = []bug{
+	{"lease-from-receipt", "the node counts its lease from when an echo came, not from when its beat was sent", []mutate.Change{
+		insert("session/contact.go", "\tif ok {\n\t\tc.at(at)", "\tif bug() {\n\t\tat = c.now()\n\t}\n"),
+	}},
+	{"draining-is-free", "what a draining gang holds is given on before it is proven gone", []mutate.Change{
+		replace("gang/drain.go", "m.State = MemberStopping\n", "m.State = MemberStopping\n\t\t\tif bug() {\n\t\t\t\tw.free(w.nodes[m.Node], j.key())\n\t\t\t}\n"),
+	}},
+	{"sent-uncommitted", "desired sets go out before their commit", []mutate.Change{
+		insert("engine/engine.go", "\te.learnFrom(&r.ch)\n", "\tif bug() {\n\t\te.publish(&r.ch)\n\t\te.hub.Wake(r.ch.Dirty)\n\t}\n"),
+	}},
+	{"left-unasked", "a member that is over is not asked for, where the node may never have been told of it", []mutate.Change{
+		insert("gang/desired.go", "\t\tout = append(out, api.Assignment{MemberKey: l.MemberKey})", "\t\tif bug() {\n\t\t\tbreak\n\t\t}\n"),
+	}},
+	{"start-after-lease", "a start that slept with its machine begins after the lease has run out", []mutate.Change{
+		except("supervise/machine.go", "now.Boot >= min(m.leaseAt, m.fenceAt)"),
+	}},
+	{"gate-outlives-session", "a start that was ordered before a node was cut off is carried out when it finds contact again", []mutate.Change{
+		insert("lab/sim/daemon.go", "\tfor _, x := range d.members {\n\t\tx.want.Gate = nil", "\tif bug() {\n\t\treturn\n\t}\n"),
+	}},
+	{"stray-is-nothing", "what was counted gone and lives all the same, on a node that is back, is no obstacle to new work there", []mutate.Change{
+		replace("gang/left.go", "ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck {", "ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck || bug() {"),
+	}},
+
+	// Of admission.
+	{"epoch-reused", "a gang that is admitted again keeps the epoch that it had", []mutate.Change{
+		replace("gang/admit.go", "\tj.Epoch++\n", "\tif j.Epoch == 0 || !bug() {\n\t\tj.Epoch++\n\t}\n"),
+	}},
+	{"reserve-unchecked", "a gang is placed as it was planned, without a look at what is free now", []mutate.Change{
+		insert("gang/admit.go", "\t\tif res[i], err = h.node.Res.Take(", "\t\tif bug() {\n\t\t\tres[i] = h.node.Res.Restore(cluster.GrantOf(e.ask, key, m.Ranks, at, until))\n\t\t\tcontinue\n\t\t}\n"),
+	}},
+	{"partial-reserve", "a gang is admitted though its last node keeps no grant for it", []mutate.Change{
+		replace("gang/admit.go", "\t\tw.editNode(h).Res = res[i]\n", "\t\tif !bug() || i == 0 || i < len(members)-1 {\n\t\t\tw.editNode(h).Res = res[i]\n\t\t}\n"),
+	}},
+	{"gate-too-early", "the gate is opened while one member is still being prepared", []mutate.Change{
+		replace("gang/admit.go", "e.unready--; e.unready == 0 {", "e.unready--; e.unready == 0 || bug() && e.unready == 1 {"),
+	}},
+	{"rollback-keeps-grant", "a member that refused keeps its grant after the gang was rolled back", []mutate.Change{
+		replace("gang/admit.go", "\t\tif gone(i) {\n", "\t\tif gone(i) {\n\t\t\tif bug() {\n\t\t\t\tcontinue\n\t\t\t}\n"),
+	}},
+	{"no-backoff", "a gang that failed is admitted again at once", []mutate.Change{
+		replace("gang/admit.go", "\tif d <= 0 {\n", "\tif d <= 0 || bug() {\n"),
+	}},
+	{"reservation-forever", "a placed gang waits for its last member without an end", []mutate.Change{
+		replace("gang/admit.go", "\tif e == nil || !reserved(e.job) {\n\t\treturn\n", "\tif e == nil || !reserved(e.job) || bug() {\n\t\treturn\n"),
+	}},
+	{"ports-of-draining", "the ports of a draining gang are given out while it still listens on them", []mutate.Change{
+		insert("gang/ports.go", "\t\tfor _, port := range portsOn(p.e.job, p.i) {\n\t\t\tf(port)", "\t\tif p.e.job.Drain != nil && bug() {\n\t\t\tcontinue\n\t\t}\n"),
+	}},
+	{"reservation-ignored", "gangs are admitted to nodes that are reserved for others", []mutate.Change{
+		replace("gang/admit.go", "w.barred(e.job, m.Node, until); err != nil {", "w.barred(e.job, m.Node, until); err != nil && !bug() {"),
+		except("gang/reservation.go", "w.windows == nil && len(w.reservations) > 0"),
+	}},
+	{"array-limit-off-by-one", "one element more than its limit of an array is admitted", []mutate.Change{
+		replace("gang/queue.go", "\tlimit := a.limit\n", "\tlimit := a.limit\n\tif bug() {\n\t\tlimit++\n\t}\n"),
+	}},
+	{"held-admitted", "a held job is admitted", []mutate.Change{
+		except("gang/admit.go", `e.job.Held != ""`),
+		or("gang/queue.go", `j.Held == ""`),
+	}},
+	{"failed-is-good", "a dependency on success is met by a job that failed", []mutate.Change{
+		or("gang/depend.go", "on.Verdict.State == api.JobCompleted"),
+	}},
+	{"out-of-service-used", "a node that was taken out of service is given new work", []mutate.Change{
+		insert("gang/node.go", "\tcase len(h.strays) > 0:\n\t\tstate = api.NodeDraining", "\tcase n.Admin != \"\" && bug():\n\t\tstate = api.NodeUp\n"),
+	}},
+
+	// Of drains and verdicts.
+	{"siblings-charged", "ranks that were stopped because of another are charged too", []mutate.Change{
+		replace("gang/drain.go", "rank.State = api.RankPreempted\n", "rank.State = api.RankPreempted\n\t\t\tif bug() {\n\t\t\t\tw.charge(j, j.Drain.Cause)\n\t\t\t}\n"),
+	}},
+	{"preemption-charged", "a preemption is charged as a crash", []mutate.Change{
+		insert("gang/verdict.go", "\tif c == api.CauseOOM {\n\t\treturn api.CauseCrash", "\tif c == api.CausePreempted && bug() {\n\t\treturn api.CauseCrash\n\t}\n"),
+		insert("gang/verdict.go", "\tswitch c {\n\tcase api.CauseCrash, api.CauseOOM, api.CauseLaunch,", "\tif c == api.CausePreempted && bug() {\n\t\treturn true\n\t}\n"),
+	}},
+	{"everyone-refunded", "a second cause during a drain gives the charge for the first one back", []mutate.Change{
+		replace("gang/drain.go", "j.Drain.Later = append(j.Drain.Later, cause)\n", "j.Drain.Later = append(j.Drain.Later, cause)\n\t\t\tif bug() && j.Used[budgetOf(j.Drain.Cause)] > 0 {\n\t\t\t\tj.Used[budgetOf(j.Drain.Cause)]--\n\t\t\t}\n"),
+	}},
+	{"verdict-later", "the last completion and the verdict are two commits", []mutate.Change{
+		insert("gang/drain.go", "\tw.maybeComplete(e)\n}\n", "\tif bug() && e.alive == 0 {\n\t\tw.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),
+		replace("gang/drain.go", "\t\tw.fence(e, i, text)\n\t}\n", "\t\tw.fence(e, i, text)\n\t}\n\tif bug() {\n\t\tw.maybeComplete(e)\n\t}\n"),
+	}},
+	{"verdict-overwritten", "a job that has ended is ended again", []mutate.Change{
+		except("gang/control.go", "e.job.Verdict != nil"),
+	}},
+	{"requeue-after-cancel", "a cancelled job whose stop had another cause runs again", []mutate.Change{
+		replace("gang/verdict.go", "\tcase j.Cancelled:\n", "\tcase j.Cancelled && !bug():\n"),
+	}},
+	{"cancel-in-drain-forgotten", "a cancel that comes while the gang is being stopped is answered and forgotten", []mutate.Change{
+		replace("gang/control.go", "\tw.edit(e).Cancelled = true\n\tw.drain(", "\tif !bug() {\n\t\tw.edit(e).Cancelled = true\n\t}\n\tw.drain("),
+	}},
+	{"done-overwritten", "a gang of which a rank is done runs again and overwrites its work", []mutate.Change{
+		except("gang/control.go", "done >= 0"),
+		except("gang/verdict.go", "done > 0"),
+	}},
+	{"force-unfenced", "what has not stopped in time is taken for gone", []mutate.Change{
+		insert("gang/drain.go", "\t\tw.fence(e, i, text)\n\t}\n", "\t\tif bug() {\n\t\t\tw.stopped(e, i, true, text)\n\t\t\tcontinue\n\t\t}\n"),
+	}},
+	{"drain-forever", "a drain has no last moment", []mutate.Change{
+		insert("gang/drain.go", "\tw.in(e.drainAt+full-w.now.Mono", "\tif bug() {\n\t\treturn\n\t}\n"),
+	}},
+	{"exit-before-stop", "the exits that a time limit brought about are taken for failures", []mutate.Change{
+		insert("gang/report.go", "\tchanged = w.ownStop(e, i, ma) || changed\n", "\tif bug() {\n\t\tif failed, _ := w.exits(e, i, ma); failed != nil {\n\t\t\tw.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))\n\t\t}\n\t}\n"),
+	}},
+	{"last-failure-blamed", "of several failures in one word the last one is the trigger", []mutate.Change{
+		replace("gang/report.go", "func earlier(a, b *api.RankActual) bool {\n", "func earlier(a, b *api.RankActual) bool {\n\tif bug() {\n\t\ta, b = b, a\n\t}\n"),
+	}},
+
+	// Of what nodes say.
+	{"stale-epoch", "what a node says of an old epoch is taken for the current one", []mutate.Change{
+		replace("gang/report.go", "\tp, ok := h.members[ma.MemberKey]\n\tif !ok {\n\t\treturn w.stray(h, ma)", "\tp, ok := h.members[ma.MemberKey]\n\tif e := w.jobs[ma.Job]; !ok && e != nil && bug() {\n\t\tp, ok = h.members[e.job.key()]\n\t}\n\tif !ok {\n\t\treturn w.stray(h, ma)"),
+	}},
+	{"exit-twice", "a repeated report records an exit again", []mutate.Change{
+		except("gang/report.go", "e.job.Ranks[ra.Rank].Exited"),
+	}},
+	{"boot-id-ignored", "a node that has rebooted passes for one whose session broke", []mutate.Change{
+		except("gang/node.go", "h.node.BootID != ev.Hello.BootID"),
+	}},
+	{"missing-still-runs", "what a node does not list any more is believed to run on", []mutate.Change{
+		except("gang/node.go", "p.e.job.Members[p.i].State != MemberPreparing"),
+	}},
+	{"lost-readmitted", "the gang of a lost node is admitted again before anything proves the node's part gone", []mutate.Change{
+		insert("gang/node.go", "\tw.fence(e, p.i, text)\n", "\tif bug() {\n\t\tw.stopped(e, p.i, true, text)\n\t\treturn\n\t}\n"),
+	}},
+	{"fenced-forever", "a fenced member is not let go of when it is known gone", []mutate.Change{
+		replace("gang/left.go", "\tl := h.node.Left[at]\n", "\tl := h.node.Left[at]\n\tif l.Ran && bug() {\n\t\treturn\n\t}\n"),
+	}},
+	{"lease-without-grace", "a member counts as gone when its lease ends, not when the stop that this brings is over", []mutate.Change{
+		insert("gang/left.go", "\tw.in(h.contact+w.set.Lease+grace+", "\tif bug() {\n\t\tgrace = -w.set.DrainSlack\n\t}\n"),
+	}},
+	{"most-vanished", "a controller that can see hardly any node believes that all those leases matter", []mutate.Change{
+		except("gang/left.go", "2*w.away > len(w.nodes)"),
+	}},
+	{"never-full", "the first set of a session is not the whole: what is not in it stays", []mutate.Change{
+		replace("session/sent.go", "Full: !s.full}", "Full: !s.full && !bug()}"),
+	}},
+
+	// Of the store.
+	{"ack-before-commit", "callers are answered before the commit", []mutate.Change{
+		replace("engine/engine.go", "\te.learnFrom(&r.ch)\n", "\te.learnFrom(&r.ch)\n\tif bug() {\n\t\te.reply(r)\n\t}\n"),
+		replace("engine/engine.go", "\te.tellIdle(r.ch.Events)\n\te.reply(r)\n", "\te.tellIdle(r.ch.Events)\n\tif !bug() {\n\t\te.reply(r)\n\t}\n"),
+	}},
+	{"fsync-ignored", "after a failed fsync the controller goes on", []mutate.Change{
+		replace("engine/engine.go", "e.store.Commit(context.WithoutCancel(ctx), ch)\n", "e.store.Commit(context.WithoutCancel(ctx), ch)\n\tif err != nil && bug() && !errors.Is(err, store.ErrFull) {\n\t\treturn nil\n\t}\n"),
+	}},
+	{"disk-full-dropped", "a commit that finds the disk full is dropped", []mutate.Change{
+		replace("engine/engine.go", "e.store.Commit(context.WithoutCancel(ctx), ch)\n", "e.store.Commit(context.WithoutCancel(ctx), ch)\n\tif bug() && errors.Is(err, store.ErrFull) {\n\t\treturn nil\n\t}\n"),
+	}},
+	{"hold-ignored", "a store that is older than what nodes have seen is believed", []mutate.Change{
+		replace("engine/hold.go", "ev.(gang.NodeHello)\n\tif !ok {", "ev.(gang.NodeHello)\n\tif !ok || bug() {"),
+	}},
+	{"lineage-in-beats", "a node hears of the newest commit with the next beat, not with the order that it made", []mutate.Change{
+		replace("session/hubhalf.go", "len(d.Assignments) > 0 {", "len(d.Assignments) > 0 && !bug() {"),
+	}},
+	{"run-ignored", "a store that lacks few commits is believed when it has caught up in number", []mutate.Change{
+		or("engine/hold.go", `run == ""`),
+	}},
+	{"id-reused", "after a restart ids follow the newest job that lives", []mutate.Change{
+		replace("gang/restore.go", "\tw.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)\n", "\tw.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)\n\tif bug() {\n\t\tw.nextID = 1\n\t\tfor _, j := range saved.Jobs {\n\t\t\tif j.Verdict == nil {\n\t\t\t\tw.nextID = max(w.nextID, j.ID+1)\n\t\t\t}\n\t\t}\n\t}\n"),
+	}},
+	{"key-forgotten", "after a restart the keys of submissions are not known", []mutate.Change{
+		except("gang/restore.go", "w.jobs[first] != nil || w.arrays[first] != nil"),
+		except("gang/restore.go", `j.Key != ""`),
+	}},
+
+	// Of checkpoints.
+	{"stale-put", "a checkpoint of an epoch that is over is taken", []mutate.Change{
+		replace("gang/checkpoint.go", "func MayCheckpoint(j *Job, epoch, rank int) *api.Error {\n", "func MayCheckpoint(j *Job, epoch, rank int) *api.Error {\n\tif bug() && j != nil && j.Verdict == nil {\n\t\treturn nil\n\t}\n"),
+	}},
+	{"set-incomplete", "the first checkpoint of an epoch passes for a whole set", []mutate.Change{
+		or("gang/checkpoint.go", "ev.SetRanks >= Processes(j)"),
+	}},
+	{"set-mixed", "a gang starts from a set of which only some ranks have put theirs", []mutate.Change{
+		replace("gang/checkpoint.go", "\tcase c.Complete && c.Epoch < j.Epoch:", "\tcase (c.Complete || bug()) && c.Epoch < j.Epoch:"),
+	}},
+
+	// Of the node.
+	{"lease-on-monotonic", "the lease stands still while its machine is suspended", []mutate.Change{
+		insert("supervise/machine.go", "\tswitch in := in.(type) {\n\tcase Go:", "\tif bug() {\n\t\tnow.Boot = now.Mono\n\t}\n"),
+		insert("supervise/machine.go", "\tat := min(m.noticeAt,", "\tif bug() {\n\t\tnow.Boot = now.Mono\n\t}\n"),
+	}},
+	{"limit-on-boot-clock", "the time limit runs on while the machine is suspended", []mutate.Change{
+		replace("supervise/machine.go", "\tcase now.Mono >= m.limitAt:", "\tcase now.Mono >= m.limitAt, bug() && now.Boot >= m.limitAt:"),
+	}},
+	{"stop-resent-restarts", "a stop that is sent again restarts the clock of the grace", []mutate.Change{
+		insert("supervise/machine.go", "\t\tif s.Grace >= m.grace &&", "\t\tif bug() {\n\t\t\tm.killAt = now.Mono + s.Lead + s.Grace\n\t\t}\n"),
+	}},
+	{"longer-grace", "a later stop gives more grace than the first", []mutate.Change{
+		insert("supervise/machine.go", "\t\tif s.Grace >= m.grace &&", "\t\tif bug() && s.Lead+s.Grace > m.grace {\n\t\t\tm.killAt = now.Mono + s.Lead + s.Grace\n\t\t}\n"),
+	}},
+	{"notice-twice", "ranks get the early signal a second time", []mutate.Change{
+		replace("supervise/machine.go", "m.cfg.Notice == nil || m.noticed {", "m.cfg.Notice == nil || m.noticed && !bug() {"),
+	}},
+	{"dead-shim-believed", "the last words of a shim that died are taken for what is so", []mutate.Change{
+		or("noded/rules.go", "s.Phase == api.PhaseStopped"),
+	}},
+}
