@@ -39,10 +39,10 @@ const (
 // house is all packages, from the ground up.
 var house = []floor{
 	{true, map[side]string{
-		shared: "api nearest cmdline/lists cmdline/getopt cmdline/when table/column table/accttable",
+		shared: "api nearest cmdline/when table/column table/accttable",
 	}},
 	{true, map[side]string{
-		shared: "hostlist outpath cluster watchdog table/tres",
+		shared: "cmdline hostlist outpath cluster watchdog table/tres",
 		node:   "supervise",
 	}},
 	{true, map[side]string{
@@ -72,7 +72,7 @@ var house = []floor{
 	{false, map[side]string{
 		controller: "rpc store/sqlitestore store/memstore store/storetest",
 		node:       "noded step/launcher",
-		client:     "submit slurm/cmdline slurm/links grun",
+		client:     "submit slurm/links grun",
 	}},
 	{false, map[side]string{
 		controller: "controller",

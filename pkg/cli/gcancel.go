@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -64,7 +65,7 @@ then TERM, then after its grace KILL. Nothing is printed when all went well.`,
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "say what was done to each job")
 	f.BoolVarP(&g.quiet, "quiet", "Q", false, "no error for a job that has already ended")
 	completeFlags(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("signal", completeWith(signalNames))
+	_ = cmd.RegisterFlagCompletionFunc("signal", completeWith(func() []string { return cmdline.SignalNames }))
 	return cmd
 }
 

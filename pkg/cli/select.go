@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
 )
@@ -85,26 +86,13 @@ func myself() []string {
 func parseRefs(args []string) ([]api.JobRef, error) {
 	var out []api.JobRef
 	for _, arg := range args {
-		refs, err := api.ParseJobRefs(withoutLimit(arg))
+		refs, err := api.ParseJobRefs(cmdline.WithoutLimit(arg))
 		if err != nil {
 			return nil, Usagef("%w", err)
 		}
 		out = append(out, refs...)
 	}
 	return out, nil
-}
-
-// withoutLimit drops the %4 of 12_[0-15%4], which gqueue prints and people copy.
-func withoutLimit(s string) string {
-	from := strings.IndexByte(s, '%')
-	if from < 0 {
-		return s
-	}
-	end := strings.IndexByte(s[from:], ']')
-	if end < 0 || strings.Trim(s[from+1:from+end], "0123456789") != "" {
-		return s
-	}
-	return s[:from] + withoutLimit(s[from+end:])
 }
 
 // oneRef reads exactly one reference.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
@@ -88,19 +89,19 @@ func (a *ask) apply(g given) error {
 	if g.env != "" {
 		where = g.env
 	}
-	if g.o.List == script.Refused {
+	if g.o.List == cmdline.Refused {
 		if g.env != "" {
 			return nil // of the job around: nobody asked for it here
 		}
 		text := where + ": " + g.o.Note
 		if g.o.Use != "" {
-			text += "; use " + g.o.Use
+			text += "; " + g.o.Use
 		}
 		return program.Usagef("%s", text)
 	}
 	if g.o.Alloc && (g.env == "" || g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long
-		if g.o.Kind != script.NoValue {
+		if g.o.Kind != cmdline.None {
 			word += "=" + g.value
 		}
 		a.alloc = append(a.alloc, word)
@@ -111,10 +112,10 @@ func (a *ask) apply(g given) error {
 	if g.o.Long == "ntasks" {
 		a.tasksCmd = a.tasksCmd || g.env == ""
 	}
-	if g.o.set == nil {
+	if g.o.Set == nil {
 		return nil
 	}
-	if err := g.o.set(a, g.value); err != nil {
+	if err := g.o.Set(a, g.value); err != nil {
 		return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
 	}
 	return nil

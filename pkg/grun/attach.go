@@ -17,8 +17,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
-	"gangd/pkg/slurm"
 	"gangd/pkg/step/wire"
 )
 
@@ -35,7 +35,7 @@ type viewer struct {
 // NewAttach is the command gattach.
 func NewAttach() *cobra.Command {
 	v := &viewer{name: "gattach"}
-	if slurm.Called(os.Args[0]) != "" {
+	if cmdline.Called(os.Args[0]) != "" {
 		v.name = filepath.Base(os.Args[0])
 	}
 	cmd := &cobra.Command{
@@ -65,11 +65,11 @@ func NewAttach() *cobra.Command {
 // AttachMain runs the command under the name that it was called by.
 func AttachMain() int {
 	cmd := NewAttach()
-	if name := slurm.Called(os.Args[0]); name != "" {
+	if name := cmdline.Called(os.Args[0]); name != "" {
 		cmd.Use = name + " JOB.STEP"
 		for _, a := range os.Args[1:] {
 			if a == "--version" || a == "-V" {
-				fmt.Println(slurm.Version())
+				fmt.Println(cmdline.Version())
 				return 0
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,10 +15,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
-	"gangd/pkg/script"
-	"gangd/pkg/slurm"
 )
 
 const examples = `  grun -n 4 --label hostname                       inside a job: four tasks of its allocation
@@ -149,17 +148,17 @@ func (r *run) badValue(err error) error {
 func (r *run) inform() bool {
 	switch {
 	case r.help && r.helpTopic == "slurm":
-		WriteSlurm(r.out)
+		Lists().Write(r.out)
 	case r.help:
 		fmt.Fprintf(r.out, "%s: run tasks in an allocation, or in one of their own\n\nExamples:\n%s\n\nUsage: %s\n", r.name, examples, usage)
-		writeHelp(r.out)
+		cmdline.WriteHelp(r.out, Options, func(o *Option) bool { return o.Help != "" })
 		fmt.Fprint(r.out, "\nsrun's options: grun --help=slurm\nManual: man grun\n")
 	case r.helpTopic == "mpi":
 		fmt.Fprint(r.out, "MPI plugin types are...\n\tnone\n")
 	case r.usage:
 		fmt.Fprintf(r.out, "usage: %s\n", usage)
 	case r.version && r.name != "grun":
-		fmt.Fprintln(r.out, slurm.Version())
+		fmt.Fprintln(r.out, cmdline.Version())
 	case r.version:
 		fmt.Fprintf(r.out, "grun %s\n", api.Version)
 	default:
@@ -168,82 +167,27 @@ func (r *run) inform() bool {
 	return true
 }
 
-// writeHelp prints every option by group.
-func writeHelp(w io.Writer) {
-	last := ""
-	for i := range Options {
-		o := &Options[i]
-		if o.Help == "" {
-			continue
-		}
-		if o.Group != last {
-			fmt.Fprintf(w, "\n%s:\n", o.Group)
-			last = o.Group
-		}
-		short := "    "
-		if o.Short != 0 {
-			short = "-" + string(o.Short) + ", "
-		}
-		name := "--" + o.Long
-		switch o.Kind {
-		case value:
-			name += "=" + o.Arg
-		case mayValue:
-			name += "[=" + o.Arg + "]"
-		}
-		fmt.Fprintf(w, "  %s%-32s %s\n", short, name, o.Help)
-	}
-}
-
 // Lists says how each option of srun is kept.
-func Lists() lists.Command {
-	c := lists.Command{Name: "srun"}
-	for i := range Options {
-		o := &Options[i]
-		text := o.Note
-		switch {
-		case o.List == script.Own:
-			continue
-		case o.List == exact:
-			text = o.Help
-		case o.Use != "":
-			text += "; use " + o.Use
-		}
-		for k, name := range o.Names() {
-			short := o.Short
-			if k > 0 {
-				short = 0
+func Lists() cmdline.Lists {
+	l := cmdline.ListsOf("srun", Options)
+	for i := range Options { // each spelling by itself
+		for _, name := range Options[i].Spellings() {
+			k := slices.IndexFunc(l.Options, func(k cmdline.Kept) bool { return k.Name == Options[i].Long })
+			if name != Options[i].Long && k >= 0 {
+				also := l.Options[k]
+				also.Name, also.Short = name, 0
+				l.Options = append(l.Options, also)
 			}
-			c.Options = append(c.Options, lists.Option{Name: name, Short: short, Value: o.Kind != script.NoValue, List: kept[o.List], Text: text})
 		}
 	}
-	return c
+	return l
 }
-
-// kept are the lists of gsubmit's table in the words of all commands'.
-var kept = map[script.List]lists.List{exact: lists.Exact, partial: lists.Partial, refusedList: lists.Refused}
-
-// WriteSlurm prints srun's options in three lists.
-func WriteSlurm(w io.Writer) { Lists().Write(w) }
 
 func complete(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if !strings.HasPrefix(word, "--") {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	_ = args
-	var out []string
-	for i := range Options {
-		o := &Options[i]
-		if o.List == refusedList || o.Help == "" || !strings.HasPrefix("--"+o.Long, word) {
-			continue
-		}
-		name := "--" + o.Long
-		if o.Kind == value {
-			name += "="
-		}
-		out = append(out, name+"\t"+o.Help)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return cmdline.Complete(Options, word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // failed makes an error of a step what srun says.

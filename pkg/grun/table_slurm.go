@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"gangd/pkg/script"
+	"gangd/pkg/cmdline"
 )
 
 // hint is an option of srun that changes nothing about what is run here.
-func hint(long string, short byte, kind script.Kind, arg, note string) Option {
+func hint(long string, short byte, kind cmdline.Kind, arg, note string) Option {
 	return Option{Long: long, Short: short, Kind: kind, Arg: arg, List: partial, Group: groupHints, Note: note}
 }
 
@@ -61,7 +61,10 @@ var hints = []Option{
 	hint("mcs-label", 0, value, "LABEL", "accepted without effect: there are no labels"),
 }
 
-func no(long string, short byte, kind script.Kind, why, use string) Option {
+func no(long string, short byte, kind cmdline.Kind, why, use string) Option {
+	if use != "" {
+		use = "use " + use
+	}
 	return Option{Long: long, Short: short, Kind: kind, Arg: "VALUE", List: refusedList, Group: groupNot, Note: why, Use: use}
 }
 

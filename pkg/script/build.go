@@ -74,8 +74,8 @@ func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
 	for i := range Options {
 		for _, s := range all(settings, won[&Options[i]]) {
 			a.Used, a.setting = append(a.Used, *s), s
-			if s.Option.set != nil {
-				_ = s.Option.set(a, s.value()) // checked above
+			if s.Option.Set != nil {
+				_ = s.Option.Set(a, s.Value) // checked above
 			}
 		}
 	}
@@ -84,13 +84,6 @@ func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
 		return nil, nil, err
 	}
 	return &a.Request, append(warn, w...), nil
-}
-
-func (s *Setting) value() string {
-	if !s.Given {
-		return s.Option.Default
-	}
-	return s.Value
 }
 
 // checkEach tries every setting by itself, overridden ones too: a typo that only shows
@@ -104,8 +97,8 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 		if o.List == Refused {
 			return nil, s.refuse(s.String()+": "+o.Note, o.Use)
 		}
-		if o.set != nil {
-			if err := o.set(&Ask{now: now}, s.value()); err != nil {
+		if o.Set != nil {
+			if err := o.Set(&Ask{now: now}, s.Value); err != nil {
 				v, _ := err.(*valueError)
 				e := s.refuse(s.String()+": "+v.msg, v.hint)
 				e.Bad = s
@@ -181,7 +174,7 @@ func contradictions(won map[*Option]*Setting) error {
 func agree(won map[*Option]*Setting, a, b *Setting) bool {
 	if a.Option.Long == "gres" || b.Option.Long == "gres" { // gmem:40G beside --gpus=2 sizes those cards
 		var x Ask
-		_, _ = a.Option.set(&x, a.Value), b.Option.set(&x, b.Value)
+		_, _ = a.Option.Set(&x, a.Value), b.Option.Set(&x, b.Value)
 		if x.gres.sizeOnly {
 			return true
 		}
@@ -197,7 +190,7 @@ func agree(won map[*Option]*Setting, a, b *Setting) bool {
 		return false
 	}
 	var x Ask
-	_, _, _ = a.Option.set(&x, a.Value), b.Option.set(&x, b.Value), per.Option.set(&x, per.Value)
+	_, _, _ = a.Option.Set(&x, a.Value), b.Option.Set(&x, b.Value), per.Option.Set(&x, per.Value)
 	ranks := max(x.perNode, x.Spec.RanksPerNode)
 	return x.Spec.GPUsPerRank*ranks == x.Spec.GPUsPerNode+x.gres.gpus
 }

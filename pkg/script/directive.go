@@ -40,13 +40,13 @@ func Directives(file string, text []byte) ([]Setting, []Warning, error) {
 					strconv.Itoa(command) + "); move it above"})
 			}
 		case is:
-			p := parser{source: source, file: file, line: n}
-			w, err := p.directive(body, len(line)-len(body)+1)
+			r := reader{source: source, file: file, line: n}
+			w, err := r.directive(body, len(line)-len(body)+1)
 			if err != nil {
 				return nil, nil, err
 			}
 			warn = append(warn, w...)
-			out = append(out, p.out...)
+			out = append(out, r.out...)
 		case command == 0:
 			trimmed := strings.TrimLeft(line, " \t")
 			switch {
@@ -78,33 +78,35 @@ func directive(line string) (body string, source Source, is bool) {
 }
 
 // directive reads the options of one line.
-func (p *parser) directive(body string, col int) ([]Warning, error) {
-	words, badCol := splitWords(body, col)
+func (r *reader) directive(body string, col int) ([]Warning, error) {
+	words, cols, badCol := splitWords(body, col)
 	if badCol > 0 {
-		return nil, p.refuse(word{col: badCol}, "the quote is never closed", "close it on the same line")
+		r.cols = []int{badCol}
+		return nil, r.refuse(0, "the quote is never closed", "close it on the same line")
 	}
-	p.words = words
-	if err := p.run(); err != nil {
+	r.cols = cols
+	rest, err := r.read(words)
+	if err != nil {
 		return nil, err
 	}
-	for i := range p.out {
-		if err := checkLiteral(&p.out[i]); err != nil {
+	for i := range r.out {
+		if err := checkLiteral(&r.out[i]); err != nil {
 			return nil, err
 		}
 	}
-	if p.next == len(p.words) {
+	if len(rest) == 0 {
 		return nil, nil
 	}
-	w := p.words[p.next]
-	if w.text == "hetjob" || w.text == "packjob" {
-		return nil, p.refuse(w, "heterogeneous jobs ("+w.text+") are not supported", "submit each part by itself")
+	at, word := len(words)-len(rest), rest[0]
+	if word == "hetjob" || word == "packjob" {
+		return nil, r.refuse(at, "heterogeneous jobs ("+word+") are not supported", "submit each part by itself")
 	}
 	// sbatch stops reading the line here without a word; scripts that live on that exist
 	// ("--time=1:00:00 (one hour)"), so only our own directives are strict.
-	if p.source == FromSBATCH {
-		return []Warning{{p.pos(w), "not read: " + strconv.Quote(w.text) + " and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)"}}, nil
+	if r.source == FromSBATCH {
+		return []Warning{{r.pos(at), "not read: " + strconv.Quote(word) + " and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)"}}, nil
 	}
-	return nil, p.refuse(w, "unexpected word "+strconv.Quote(w.text), "options begin with - or --, a comment with #, and blanks in a value need quotes")
+	return nil, r.refuse(at, "unexpected word "+strconv.Quote(word), "options begin with - or --, a comment with #, and blanks in a value need quotes")
 }
 
 // checkLiteral refuses $VAR and ~ in a directive. No shell reads these lines, sbatch takes

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 
+	"gangd/pkg/cmdline"
 	"gangd/pkg/nearest"
 )
 
@@ -52,7 +53,7 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 			warn = append(warn, Warning{Pos{Env: name}, text})
 			continue
 		}
-		s := Setting{Option: o, Name: o.Long, Value: value, Given: value != "", Source: source, Pos: Pos{Env: name}}
+		s := Setting{Setting: cmdline.Setting[Ask]{Option: o, Name: o.Long, Value: value, Given: value != ""}, Source: source, Pos: Pos{Env: name}}
 		if o.Kind == NoValue {
 			// sbatch looks only at whether the variable is there; "0" and "no" are read as
 			// people mean them.
@@ -61,8 +62,11 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 				continue
 			}
 			s.Value, s.Given = "", false
-		} else if value == "" && o.Kind == Value {
-			continue // SBATCH_PARTITION= in a profile switches it off
+		} else if value == "" {
+			if o.Kind == Value {
+				continue // SBATCH_PARTITION= in a profile switches it off
+			}
+			s.Value = o.Default
 		}
 		out = append(out, s)
 	}
@@ -83,7 +87,7 @@ func byEnv(name string) (*Option, Source) {
 				return o, FromSbatchEnv
 			}
 		}
-		if o.List != Refused && !o.OnLine && o.EnvName() == name {
+		if o.List != Refused && !o.OnLine && envName(o) == name {
 			return o, FromEnv
 		}
 	}
@@ -97,7 +101,7 @@ func envNames(prefix string) []string {
 		o := &Options[i]
 		names := o.Env
 		if o.List != Refused && !o.OnLine {
-			names = append([]string{o.EnvName()}, o.Env...)
+			names = append([]string{envName(o)}, o.Env...)
 		}
 		for _, n := range names {
 			if rest, ok := strings.CutPrefix(n, prefix); ok {

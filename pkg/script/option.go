@@ -4,70 +4,26 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 )
 
-// List says how an option of sbatch is kept.
-type List = lists.List
-
-// The lists, under the names that the table uses.
+// The words of the table.
 const (
-	Own     = lists.Own
-	Exact   = lists.Exact
-	Partial = lists.Partial
-	Refused = lists.Refused
-)
+	Own     = cmdline.Own
+	Exact   = cmdline.Exact
+	Partial = cmdline.Partial
+	Refused = cmdline.Refused
 
-// Kind says whether an option takes a value.
-type Kind int
-
-const (
-	// NoValue is a switch.
-	NoValue Kind = iota
-	// Value needs one: --time=10, --time 10, -t10, -t 10.
-	Value
-	// MayValue takes one only behind "=" (or glued to the short form), as getopt does.
-	MayValue
+	NoValue  = cmdline.None
+	Value    = cmdline.Required
+	MayValue = cmdline.Optional
 )
 
 // Option is one row of the table.
-type Option struct {
-	Long    string   // the name in help and messages
-	Short   byte     // 0: none
-	Aliases []string // other long names
-	Sbatch  string   // sbatch's name of it where it is not Long
-	Env     []string // sbatch's variables of it; GSUBMIT_<LONG> is always one
-	Kind    Kind
-	Arg     string // placeholder of the value in help
-	Default string // value of MayValue without one
-	List    List
-	Group   string // heading in the help
-	Help    string // one line
-	Note    string // Partial: what differs. Refused: why
-	Use     string // Refused: what to use instead
-	Warn    bool   // Partial without effect: Note goes to stderr each time
-	OnLine  bool   // belongs on the command line only
-	Repeat  bool   // each occurrence in the closest source counts, not only the last
+type Option = cmdline.Option[Ask]
 
-	set func(a *Ask, v string) error // nil when Refused, or when Warn says it all
-}
-
-// Names lists every long name, the main one first.
-func (o *Option) Names() []string { return append([]string{o.Long}, o.Aliases...) }
-
-// SbatchName is the long name that sbatch knows, empty for [Own].
-func (o *Option) SbatchName() string {
-	switch {
-	case o.List == Own:
-		return ""
-	case o.Sbatch != "":
-		return o.Sbatch
-	}
-	return o.Long
-}
-
-// EnvName is the option's own variable.
-func (o *Option) EnvName() string {
+// envName is the option's own variable.
+func envName(o *Option) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(o.Long, "-", "_"))
 }
 
@@ -104,10 +60,7 @@ func (p Pos) String() string {
 
 // Setting is one option as it was written somewhere.
 type Setting struct {
-	Option *Option
-	Name   string // the long name as written (an alias stays one)
-	Value  string
-	Given  bool // a value was written (MayValue may go without)
+	cmdline.Setting[Ask]
 	Source Source
 	Pos    Pos
 }

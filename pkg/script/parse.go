@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"gangd/pkg/cmdline"
 	"gangd/pkg/nearest"
 )
 
@@ -20,181 +21,85 @@ func SlurmFlags(args []string) (settings []Setting, rest []string, err error) {
 }
 
 func flags(args []string, slurm bool) (settings []Setting, rest []string, err error) {
-	words := make([]word, len(args))
-	for i, a := range args {
-		words[i].text = a
-	}
-	p := parser{source: FromFlag, words: words, slurm: slurm}
-	if err := p.run(); err != nil {
-		return nil, nil, err
-	}
-	return p.out, args[p.next:], nil
+	r := reader{source: FromFlag, slurm: slurm}
+	rest, err = r.read(args)
+	return r.out, rest, err
 }
 
-// parser reads options from words, the same way for a directive and a command line.
-type parser struct {
+// reader reads options from words, the same way for a directive and a command line.
+type reader struct {
 	source Source
 	file   string
 	line   int
-	words  []word
-	next   int // first word not taken
+	cols   []int // of the words; none: a command line
 	out    []Setting
 	slurm  bool // abbreviations are of sbatch's names alone
 }
 
-// run takes words until one is no option.
-func (p *parser) run() error {
-	for p.next < len(p.words) {
-		w := p.words[p.next]
-		if len(w.text) < 2 || w.text[0] != '-' {
-			return nil
-		}
-		p.next++
-		var err error
-		switch {
-		case w.text == "--":
-			return nil
-		case w.text[1] == '-':
-			err = p.long(w)
-		default:
-			err = p.short(w)
-		}
-		if err != nil {
-			return err
-		}
+// read takes words until one is no option, and gives what is left.
+func (r *reader) read(words []string) ([]string, error) {
+	g := cmdline.Grammar[Ask]{Options: Options, Stop: true, Equals: true}
+	if r.slurm || r.source == FromSBATCH {
+		// None of sbatch's own names speaks of ranks.
+		g.Cut = func(o *Option, name string) bool { return o.List != Own && !strings.Contains(name, "rank") }
 	}
-	return nil
-}
-
-func (p *parser) pos(w word) Pos { return Pos{File: p.file, Line: p.line, Col: w.col} }
-
-func (p *parser) refuse(w word, msg, hint string) error {
-	return &Error{Pos: p.pos(w), Msg: msg, Hint: hint, Usage: p.source == FromFlag}
-}
-
-// getopt is refuse with the C library's words beside ours.
-func (p *parser) getopt(w word, words, msg, hint string) error {
-	return &Error{Pos: p.pos(w), Msg: msg, Hint: hint, Usage: p.source == FromFlag, Getopt: words}
-}
-
-// long reads --name, --name=value, --name value.
-func (p *parser) long(w word) error {
-	name, value, given := strings.Cut(w.text[2:], "=")
-	o, full, err := lookup(name, p.slurm || p.source == FromSBATCH)
+	settings, rest, err := g.Parse(words)
+	for _, s := range settings {
+		if s.Option.OnLine && r.source != FromFlag {
+			return nil, r.refuse(s.At, "--"+s.Name+" belongs on the command line", "remove it here")
+		}
+		r.out = append(r.out, Setting{Setting: s, Source: r.source, Pos: r.pos(s.At)})
+	}
 	if err != nil {
-		words := "unrecognized option '" + w.text + "'"
-		if fits, ok := strings.CutPrefix(err.hint, "it may be --"); ok {
-			words = "option '" + w.text + "' is ambiguous; possibilities: '--" + strings.ReplaceAll(fits, ", --", "' '--") + "'"
-		}
-		return p.getopt(w, words, err.msg, err.hint)
+		return nil, r.unreadable(err.(*cmdline.Error))
 	}
-	if given && o.Kind == NoValue {
-		return p.getopt(w, "option '--"+full+"' doesn't allow an argument", "--"+full+" takes no value", "write --"+full)
-	}
-	if !given && o.Kind == Value {
-		if value, given = p.take(); !given {
-			return p.getopt(w, "option '--"+full+"' requires an argument", "--"+full+" needs a value", "write --"+full+"="+o.Arg)
-		}
-	}
-	return p.add(o, full, value, given, w)
+	return rest, nil
 }
 
-// short reads -N2, -N 2, -N=2, and switches in one word: -HQ.
-func (p *parser) short(w word) error {
-	for i := 1; i < len(w.text); i++ {
-		o := byShort(w.text[i])
-		if o == nil {
-			return p.getopt(w, "invalid option -- '"+w.text[i:i+1]+"'", "unknown option -"+string(rune(w.text[i])), "gsubmit --help lists the options")
-		}
-		glued := strings.TrimPrefix(w.text[i+1:], "=")
-		switch {
-		case o.Kind == NoValue:
-			if err := p.add(o, o.Long, "", false, w); err != nil {
-				return err
-			}
-			continue
-		case i+1 < len(w.text):
-			return p.add(o, o.Long, glued, true, w)
-		case o.Kind == MayValue:
-			return p.add(o, o.Long, "", false, w)
-		}
-		value, ok := p.take()
-		if !ok {
-			return p.getopt(w, "option requires an argument -- '"+string(rune(o.Short))+"'", "-"+string(rune(o.Short))+" (--"+o.Long+") needs a value", "write --"+o.Long+"="+o.Arg)
-		}
-		return p.add(o, o.Long, value, true, w)
+func (r *reader) pos(word int) Pos {
+	p := Pos{File: r.file, Line: r.line}
+	if word < len(r.cols) {
+		p.Col = r.cols[word]
 	}
-	return nil
+	return p
 }
 
-// take is the next word as a value.
-func (p *parser) take() (string, bool) {
-	if p.next == len(p.words) {
-		return "", false
-	}
-	p.next++
-	return p.words[p.next-1].text, true
+func (r *reader) refuse(word int, msg, hint string) *Error {
+	return &Error{Pos: r.pos(word), Msg: msg, Hint: hint, Usage: r.source == FromFlag}
 }
 
-func (p *parser) add(o *Option, name, value string, given bool, w word) error {
-	if o.OnLine && p.source != FromFlag {
-		return p.refuse(w, "--"+name+" belongs on the command line", "remove it here")
-	}
-	p.out = append(p.out, Setting{Option: o, Name: name, Value: value, Given: given, Source: p.source, Pos: p.pos(w)})
-	return nil
-}
-
-func byShort(c byte) *Option {
-	for i := range Options {
-		if Options[i].Short == c {
-			return &Options[i]
+// unreadable says in words of ours what can't be read, with the C library's beside them.
+func (r *reader) unreadable(e *cmdline.Error) error {
+	slices.Sort(e.Fits)
+	msg, hint := "", "write --"+e.Name+"="+e.Arg
+	switch letter := string(rune(e.Letter)); e.Fault {
+	case cmdline.Unknown:
+		msg, hint = "unknown option --"+e.Name, "gsubmit --help lists the options"
+		if n := nearestName(e.Name); n != "" {
+			hint = "did you mean --" + n + "?"
+		}
+	case cmdline.Ambiguous:
+		msg, hint = "ambiguous option --"+e.Name, "it may be --"+strings.Join(e.Fits, ", --")
+	case cmdline.NoLetter:
+		msg, hint = "unknown option -"+letter, "gsubmit --help lists the options"
+	case cmdline.Superfluous:
+		msg, hint = "--"+e.Name+" takes no value", "write --"+e.Name
+	case cmdline.Missing:
+		msg = "--" + e.Name + " needs a value"
+		if e.Letter != 0 {
+			msg = "-" + letter + " (--" + e.Name + ") needs a value"
 		}
 	}
-	return nil
-}
-
-// lookup finds an option by its long name or, as getopt allows, by a beginning that only
-// one option has; of sbatch's names alone (none of which speaks of ranks) in what was written
-// for sbatch.
-func lookup(name string, slurm bool) (*Option, string, *valueError) {
-	var found *Option
-	var full string
-	var fits []string
-	for i := range Options {
-		o := &Options[i]
-		for _, n := range o.Names() {
-			if n == name {
-				return o, n, nil
-			}
-			if name != "" && strings.HasPrefix(n, name) && (!slurm || o.List != Own && !strings.Contains(n, "rank")) {
-				fits = append(fits, n)
-				if found == nil {
-					found, full = o, n
-				} else if found != o {
-					full = ""
-				}
-			}
-		}
-	}
-	switch {
-	case found != nil && full != "":
-		return found, full, nil
-	case found != nil:
-		slices.Sort(fits)
-		return nil, "", &valueError{"ambiguous option --" + name, "it may be --" + strings.Join(fits, ", --")}
-	}
-	hint := "gsubmit --help lists the options"
-	if n := nearestName(name); n != "" {
-		hint = "did you mean --" + n + "?"
-	}
-	return nil, "", &valueError{"unknown option --" + name, hint}
+	out := r.refuse(e.At, msg, hint)
+	out.Getopt = e.Error()
+	return out
 }
 
 func nearestName(name string) string {
 	var names []string
 	for i := range Options {
 		if Options[i].List != Refused {
-			names = append(names, Options[i].Names()...)
+			names = append(names, Options[i].Spellings()...)
 		}
 	}
 	return nearest.Of(name, names)

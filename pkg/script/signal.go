@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/nearest"
 )
 
@@ -14,29 +15,17 @@ const defaultLead = 60 * time.Second
 
 const signalForms = "write --signal=USR1@120, --signal=B:TERM@2m or --signal=10@60"
 
-// signalNames are the signals of Linux by number (the same on every architecture that
-// CUDA runs on).
-var signalNames = [...]string{1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE",
-	9: "KILL", 10: "USR1", 11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 16: "STKFLT", 17: "CHLD",
-	18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG", 24: "XCPU", 25: "XFSZ", 26: "VTALRM",
-	27: "PROF", 28: "WINCH", 29: "IO", 30: "PWR", 31: "SYS"}
-
 // ParseSignalName reads TERM, SIGTERM, term or 15 and gives TERM.
 func ParseSignalName(s string) (string, error) {
-	if digits(s) {
-		if n, err := strconv.Atoi(s); err == nil && n > 0 && n < len(signalNames) {
-			return signalNames[n], nil
-		}
+	name, ok := cmdline.SignalName(s)
+	switch {
+	case ok:
+		return name, nil
+	case digits(s):
 		return "", bad("there is no signal "+s, "signals are 1 to 31, or names as in kill -l")
 	}
-	name := strings.TrimPrefix(strings.ToUpper(s), "SIG")
-	for _, n := range signalNames {
-		if n != "" && n == name {
-			return n, nil
-		}
-	}
 	hint := "names are as in kill -l"
-	if n := nearest.Of(name, signalNames[1:]); n != "" {
+	if n := nearest.Of(name, cmdline.SignalNames); n != "" {
 		hint = "did you mean " + n + "?"
 	}
 	return "", bad("there is no signal "+strconv.Quote(s), hint)

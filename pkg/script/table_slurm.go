@@ -8,7 +8,7 @@ import (
 // hints are options of sbatch that change nothing about what is run or allocated here:
 // they are accepted, so that scripts run unchanged, and each use is named in a warning.
 var hints = []Option{
-	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints, set: checkMailType,
+	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints, Set: checkMailType,
 		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
 	{Long: "mail-user", Kind: Value, Arg: "USER", List: Partial, Warn: true, Group: groupHints,
 		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
@@ -34,7 +34,7 @@ var hints = []Option{
 		Note: "memory is not bound; use numactl in the script"},
 	{Long: "gpu-bind", Env: []string{"SBATCH_GPU_BIND"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupHints,
 		Note: "only none, which is what always holds: every rank sees all cards of its gang on the node",
-		set:  setGPUBind},
+		Set:  setGPUBind},
 	{Long: "gres-flags", Env: []string{"SBATCH_GRES_FLAGS"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "cards are not tied to CPUs"},
 	{Long: "threads-per-core", Env: []string{"SBATCH_THREADS_PER_CORE"}, Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints,
@@ -55,7 +55,7 @@ var hints = []Option{
 		Note: "nodes are never rebooted for a job"},
 	{Long: "wait-all-nodes", Env: []string{"SBATCH_WAIT_ALL_NODES"}, Kind: Value, Arg: "0|1", List: Partial, Group: groupHints,
 		Note: "always as 1: nothing starts before every node is ready",
-		set: func(_ *Ask, v string) error {
+		Set: func(_ *Ask, v string) error {
 			_, err := number(v, 0, 1)
 			return err
 		}},
@@ -71,14 +71,14 @@ var hints = []Option{
 		Note: "CPUs are never shared; cards are with --share --vram=SIZE"},
 	{Long: "ignore-pbs", Env: []string{"SBATCH_IGNORE_PBS"}, List: Exact, Group: groupHints,
 		Help: "#PBS lines are never read",
-		set:  func(*Ask, string) error { return nil }},
+		Set:  func(*Ask, string) error { return nil }},
 }
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
 		Note: "licences are not counted", Use: "use --constraint, or an array limit (--array=0-9%2)"},
-	{Long: "clusters", Aliases: []string{"cluster"}, Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, List: Refused, Group: groupNot,
+	{Long: "clusters", Names: "clusters cluster", Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, List: Refused, Group: groupNot,
 		Note: "there is one cluster", Use: "set GANG_DIR to the directory of another one"},
 	{Long: "cluster-constraint", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there is one cluster", Use: "use --constraint for nodes"},

@@ -33,8 +33,8 @@ func TestEverySbatchOptionIsListed(t *testing.T) {
 	want := strings.Fields(sbatchNames)
 	var got []string
 	for i := range Options {
-		if n := Options[i].SbatchName(); n != "" {
-			got = append(got, n)
+		if Options[i].List != Own {
+			got = append(got, Options[i].SlurmName())
 		}
 	}
 	slices.Sort(want)
@@ -43,7 +43,7 @@ func TestEverySbatchOptionIsListed(t *testing.T) {
 		t.Errorf("sbatch has %v\nthe table has %v", want, got)
 	}
 	for c, name := range sbatchShorts {
-		if o := byShort(c); o == nil || o.SbatchName() != name {
+		if i := slices.IndexFunc(Options, func(o Option) bool { return o.Short == c }); i < 0 || Options[i].SlurmName() != name {
 			t.Errorf("-%c is not --%s", c, name)
 		}
 	}
@@ -71,7 +71,7 @@ func TestTableIsSound(t *testing.T) {
 	names, shorts, envs := map[string]bool{}, map[byte]bool{}, map[string]bool{}
 	for i := range Options {
 		o := &Options[i]
-		for _, n := range o.Names() {
+		for _, n := range o.Spellings() {
 			if names[n] {
 				t.Errorf("--%s is there twice", n)
 			}
@@ -81,20 +81,20 @@ func TestTableIsSound(t *testing.T) {
 			t.Errorf("-%c is there twice", o.Short)
 		}
 		shorts[o.Short] = true
-		for _, e := range append([]string{o.EnvName()}, o.Env...) {
+		for _, e := range append([]string{envName(o)}, o.Env...) {
 			if envs[e] {
 				t.Errorf("%s is there twice", e)
 			}
 			envs[e] = true
 		}
 		switch {
-		case o.List == Refused && (o.Note == "" || o.Use == "" || o.set != nil):
+		case o.List == Refused && (o.Note == "" || o.Use == "" || o.Set != nil):
 			t.Errorf("--%s is refused and needs a reason, an alternative and no setter", o.Long)
 		case o.List == Partial && o.Note == "":
 			t.Errorf("--%s does not say what differs", o.Long)
 		case (o.List == Own || o.List == Exact) && o.Help == "":
 			t.Errorf("--%s has no help", o.Long)
-		case o.List != Refused && o.set == nil && !o.Warn:
+		case o.List != Refused && o.Set == nil && !o.Warn:
 			t.Errorf("--%s does nothing and says nothing", o.Long)
 		case o.Kind == Value && o.List != Refused && o.Arg == "":
 			t.Errorf("--%s does not name its value", o.Long)
@@ -121,7 +121,7 @@ func TestManualPage(t *testing.T) {
 	}
 	var inTable []string
 	for i := range Options {
-		inTable = append(inTable, Options[i].Names()...)
+		inTable = append(inTable, Options[i].Spellings()...)
 	}
 	for _, n := range inTable {
 		if !slices.Contains(inPage, n) {
@@ -137,7 +137,7 @@ func TestManualPage(t *testing.T) {
 
 func TestSlurmListNamesEveryOptionOnce(t *testing.T) {
 	var b strings.Builder
-	WriteSlurm(&b)
+	SlurmLists().Write(&b)
 	for _, n := range strings.Fields(sbatchNames) {
 		if c := strings.Count(b.String(), "\n  --"+n+" "); c != 1 {
 			t.Errorf("--%s is there %d times", n, c)
@@ -151,7 +151,7 @@ func TestPure(t *testing.T) {
 	if err != nil {
 		t.Skip("no go command")
 	}
-	allowed := strings.Fields("bytes fmt io slices sort strconv strings time unicode unicode/utf8 gangd/pkg/api gangd/pkg/hostlist gangd/pkg/nearest gangd/pkg/cmdline/lists")
+	allowed := strings.Fields("bytes fmt io slices sort strconv strings time unicode unicode/utf8 gangd/pkg/api gangd/pkg/hostlist gangd/pkg/nearest gangd/pkg/cmdline")
 	for _, imp := range strings.Fields(string(out)) {
 		if !slices.Contains(allowed, imp) {
 			t.Errorf("imports %s: a pure package takes only %v", imp, allowed)

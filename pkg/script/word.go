@@ -2,17 +2,11 @@ package script
 
 import "strings"
 
-// word is one word of a line and the column of its first byte.
-type word struct {
-	text string
-	col  int
-}
-
 // splitWords cuts a directive into words as sbatch does: blanks separate, single and
 // double quotes group, a backslash takes the next byte as it is, and a # at the start of a
-// word begins a comment. col is the column of line[0]. badCol names the quote that is
-// never closed, 0 when all are.
-func splitWords(line string, col int) (words []word, badCol int) {
+// word begins a comment. col is the column of line[0], cols those of the words. badCol names
+// the quote that is never closed, 0 when all are.
+func splitWords(line string, col int) (words []string, cols []int, badCol int) {
 	var b strings.Builder
 	start, quoteAt := -1, 0 // start: index of the word under way, -1: between words
 	var quote byte
@@ -30,12 +24,12 @@ func splitWords(line string, col int) (words []word, badCol int) {
 			}
 		case c == ' ' || c == '\t':
 			if start >= 0 {
-				words = append(words, word{b.String(), col + start})
+				words, cols = append(words, b.String()), append(cols, col+start)
 				b.Reset()
 				start = -1
 			}
 		case c == '#' && start < 0:
-			return words, 0
+			return words, cols, 0
 		default:
 			if start < 0 {
 				start = i
@@ -52,10 +46,10 @@ func splitWords(line string, col int) (words []word, badCol int) {
 		}
 	}
 	if quote != 0 {
-		return words, quoteAt
+		return words, cols, quoteAt
 	}
 	if start >= 0 {
-		words = append(words, word{b.String(), col + start})
+		words, cols = append(words, b.String()), append(cols, col+start)
 	}
-	return words, 0
+	return words, cols, 0
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/clitest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sinfo"
@@ -22,7 +23,7 @@ func TestJSONHasSlurmsShape(t *testing.T) {
 			c := fake.Small()
 			clitest.Serve(t, c)
 			var out, errs bytes.Buffer
-			if code := run([]string{"--json"}, slurm.Streams{Out: &out, Err: &errs}); code != 0 {
+			if code := run([]string{"--json"}, cmdline.Streams{Out: &out, Err: &errs}); code != 0 {
 				t.Fatalf("status %d: %s", code, errs.String())
 			}
 			var v any

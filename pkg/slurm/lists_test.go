@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm/sbatch"
 	"gangd/pkg/slurm/scancel"
@@ -22,7 +22,7 @@ func TestLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []lists.Command{squeue.Lists(), sinfo.Lists(), scancel.Lists(), sbatch.Lists()} {
+	for _, l := range []cmdline.Lists{squeue.Lists(), sinfo.Lists(), scancel.Lists(), sbatch.Lists()} {
 		slurmtest.Texts(t, l)
 		var want, got []string
 		for line := range strings.Lines(string(b)) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/slurm"
+	"gangd/pkg/cmdline"
 )
 
 // TestManPage: the page names every command that there is a link of, and every variable that
@@ -18,7 +18,7 @@ func TestManPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(b)
-	for _, c := range slurm.Commands {
+	for _, c := range cmdline.Names {
 		if !strings.Contains(page, c.Name) {
 			t.Errorf("man/gangd-slurm.7 lacks %s", c.Name)
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/clitest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sbatch"
@@ -19,7 +20,7 @@ var update = flag.Bool("update", false, "write the scripts' golden files anew")
 func TestMain(m *testing.M) {
 	mains := map[string]func(){}
 	for name, run := range map[string]slurm.Runner{"squeue": squeue.Run, "scancel": scancel.Run, "sinfo": sinfo.Run, "sbatch": sbatch.Run} {
-		mains[name] = func() { os.Exit(run(os.Args[1:], slurm.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})) }
+		mains[name] = func() { os.Exit(run(os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})) }
 	}
 	clitest.Main(m, mains)
 }

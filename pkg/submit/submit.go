@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 )
@@ -98,7 +99,7 @@ func (s *submission) inform(flags []script.Setting) (done bool, err error) {
 		switch f.Option.Long {
 		case "help":
 			if f.Value == "slurm" {
-				script.WriteSlurm(s.out)
+				script.SlurmLists().Write(s.out)
 				return true, nil
 			}
 			if f.Given {
@@ -276,19 +277,7 @@ func completeSubmit(_ *cobra.Command, args []string, word string) ([]string, cob
 	if slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") }) || !strings.HasPrefix(word, "--") {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	var out []string
-	for i := range script.Options {
-		o := &script.Options[i]
-		if o.List == script.Refused || o.Help == "" || !strings.HasPrefix("--"+o.Long, word) {
-			continue
-		}
-		name := "--" + o.Long
-		if o.Kind == script.Value {
-			name += "="
-		}
-		out = append(out, name+"\t"+o.Help)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return cmdline.Complete(script.Options, word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // jobText names a job or an array in a message.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/grun"
 	"gangd/pkg/slurm/sacct"
 	"gangd/pkg/slurm/sbatch"
@@ -27,7 +27,7 @@ import (
 // command is one that is completed. words is what its arguments are, see script.
 type command struct {
 	name, words string
-	options     lists.Command
+	options     cmdline.Lists
 }
 
 func commands() []command {
@@ -52,7 +52,7 @@ var kinds = map[string]string{
 }
 
 // kind is what the values of an option are; empty: nothing that could be completed.
-func kind(c *command, o *lists.Option) string {
+func kind(c *command, o *cmdline.Kept) string {
 	switch {
 	case o.Name == "nodes" && c.name != "sbatch" && c.name != "srun" && c.name != "salloc":
 		return "node"
@@ -87,7 +87,7 @@ func writeCommand(b *strings.Builder, c *command) {
 	byKind := map[string][]string{}
 	for i := range c.options.Options {
 		o := &c.options.Options[i]
-		if o.List == lists.Refused {
+		if o.List == cmdline.Refused {
 			continue
 		}
 		word := "--" + o.Name
@@ -113,10 +113,10 @@ func writeCommand(b *strings.Builder, c *command) {
 }
 
 // offered is what of a list is not refused.
-func offered(c lists.Command) []string {
+func offered(c cmdline.Lists) []string {
 	var out []string
 	for _, o := range c.Options {
-		if o.List != lists.Refused {
+		if o.List != cmdline.Refused {
 			out = append(out, o.Name)
 		}
 	}

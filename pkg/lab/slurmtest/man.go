@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 )
 
 // Manual checks that a page names every option of the lists with what is said of it, and that
 // the page is sound: escaped dashes, no line that roff would take for a request of its own.
-func Manual(t *testing.T, page string, all ...lists.Command) {
+func Manual(t *testing.T, page string, all ...cmdline.Lists) {
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func Manual(t *testing.T, page string, all ...lists.Command) {
 			if !strings.Contains(text, o.Name) {
 				t.Errorf("%s does not name %s of %s", page, o.Name, l.Name)
 			}
-			if o.List != lists.Exact && !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(o.Text), " ")) {
+			if o.List != cmdline.Exact && !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(o.Text), " ")) {
 				t.Errorf("%s does not say of %s %s: %s", page, l.Name, o.Name, o.Text)
 			}
 		}

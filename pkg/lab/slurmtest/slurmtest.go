@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,8 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gangd/pkg/cli/fake"
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/clitest"
 	"gangd/pkg/slurm"
 )
@@ -81,7 +81,7 @@ func play(t *testing.T, text string, commands map[string]slurm.Runner, c *fake.C
 				t.Fatalf("no command %q", words[0])
 			}
 			var stdout, stderr bytes.Buffer
-			status := run(words[1:], slurm.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
+			status := run(words[1:], cmdline.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 			out.WriteString(visible(stdout.String(), "") + visible(stderr.String(), "! "))
 			if status != 0 {
 				out.WriteString("? " + strconv.Itoa(status) + "\n")
@@ -143,7 +143,8 @@ func split(t *testing.T, s string) []string {
 // Lists holds the lists of a command against the recorded options of 22.05: each option is in
 // one list with a text, is read by the grammar as Slurm reads it, and none is there that Slurm
 // does not have.
-func Lists(t *testing.T, file string, l lists.Command, g *getopt.Grammar) {
+func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
+	l := c.Lists()
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -155,16 +156,17 @@ func Lists(t *testing.T, file string, l lists.Command, g *getopt.Grammar) {
 			continue
 		}
 		long := strings.TrimPrefix(f[len(f)-1], "--")
-		arg := getopt.None
+		arg := cmdline.None
 		if name, ok := strings.CutSuffix(long, "[="); ok {
-			long, arg = name, getopt.Optional
+			long, arg = name, cmdline.Optional
 		} else if name, ok := strings.CutSuffix(long, "="); ok {
-			long, arg = name, getopt.Required
+			long, arg = name, cmdline.Required
 		}
 		recorded[long] = true
 		read := false
-		for _, o := range g.Options {
-			read = read || o.Long == long && o.Arg == arg
+		for i := range c.Options {
+			o := &c.Options[i]
+			read = read || slices.Contains(o.Spellings(), long) && o.Kind == arg
 		}
 		if !read {
 			t.Errorf("%s --%s is not read as Slurm reads it", l.Name, long)
@@ -186,9 +188,9 @@ func Lists(t *testing.T, file string, l lists.Command, g *getopt.Grammar) {
 }
 
 // Texts checks that what differs or is refused says how or why.
-func Texts(t *testing.T, l lists.Command) {
+func Texts(t *testing.T, l cmdline.Lists) {
 	for _, o := range l.Options {
-		if o.List == lists.Own || o.List != lists.Exact && o.Text == "" {
+		if o.List == cmdline.Own || o.List != cmdline.Exact && o.Text == "" {
 			t.Errorf("%s %s: no list or no text", l.Name, o.Name)
 		}
 	}

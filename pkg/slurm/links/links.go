@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gangd/pkg/slurm"
+	"gangd/pkg/cmdline"
 )
 
 // Result is what [Make] did.
@@ -32,7 +32,7 @@ func Make(dir, bin string, force bool) (*Result, error) {
 	r := &Result{Dir: dir}
 	var inTheWay []string
 	todo := map[string]string{}
-	for _, c := range slurm.Commands {
+	for _, c := range cmdline.Names {
 		target := filepath.Join(bin, c.Program)
 		if _, err := os.Stat(target); err != nil {
 			r.miss(c.Program)

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/slurm"
+	"gangd/pkg/cmdline"
 )
 
 // programs makes a directory with a program for each name but those left out.
 func programs(t *testing.T, without ...string) string {
 	bin := t.TempDir()
-	for _, c := range slurm.Commands {
+	for _, c := range cmdline.Names {
 		if !strings.Contains(" "+strings.Join(without, " ")+" ", " "+c.Program+" ") {
 			if err := os.WriteFile(filepath.Join(bin, c.Program), nil, 0o755); err != nil {
 				t.Fatal(err)
@@ -26,11 +26,11 @@ func TestMake(t *testing.T) {
 	bin, dir := programs(t), filepath.Join(t.TempDir(), "deep", "slurm")
 	for range 2 { // the second time finds its own
 		r, err := Make(dir, bin, false)
-		if err != nil || len(r.Made) != len(slurm.Commands) || r.Missing != nil {
+		if err != nil || len(r.Made) != len(cmdline.Names) || r.Missing != nil {
 			t.Fatalf("%+v %v", r, err)
 		}
 	}
-	for _, c := range slurm.Commands {
+	for _, c := range cmdline.Names {
 		if to, err := os.Readlink(filepath.Join(dir, c.Name)); err != nil || to != filepath.Join(bin, c.Program) {
 			t.Errorf("%s: %s %v", c.Name, to, err)
 		}

@@ -9,15 +9,18 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/table/accttable"
 )
 
 // ask is what a call of sacct wants to see.
 type ask struct {
+	cmdline.Streams
+
 	jobs       []jobRef
 	users      []string // names
 	everybody  bool
@@ -42,7 +45,7 @@ type ask struct {
 	json, yaml       bool
 	noHeader         bool
 	format           string
-	style            int
+	style            accttable.Style
 	delimiter        string
 	units            byte
 	plain, truncated bool
@@ -64,17 +67,7 @@ type jobRef struct {
 	step string // empty: the job and its steps
 }
 
-// fatal is an error that Slurm prints as "sacct: fatal: text".
-type fatal struct{ text string }
-
-func (e *fatal) Error() string { return e.text }
-
-func fatalf(format string, args ...any) error { return &fatal{fmt.Sprintf(format, args...)} }
-
-// bare is an error that Slurm prints without the command's name.
-type bare struct{ text string }
-
-func (e *bare) Error() string { return e.text }
+func fatalf(format string, args ...any) error { return cmdline.Fatal(fmt.Sprintf(format, args...)) }
 
 // parseJobs reads 12,12_3,12.0,12_3.batch; 0 and an empty text are no choice at all.
 func parseJobs(s string) ([]jobRef, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
@@ -80,7 +80,7 @@ func table() []field {
 		{col("AveRSS", 10), blank, noUsage},
 		{col("AveVMSize", 10), blank, noUsage},
 		{col("BlockID", 16), blank, noFeature},
-		{col("Cluster", 10), func(*record) string { return slurm.Cluster }, "always " + slurm.Cluster},
+		{col("Cluster", 10), func(*record) string { return cmdline.Cluster }, "always " + cmdline.Cluster},
 		{col("Comment", 14), ofJob(func(r *record) string { return r.job.Comment }), ""},
 		{col("Constraints", 19), ofJob(func(r *record) string { return r.job.Constraint }), ""},
 		{col("ConsumedEnergy", 14), blank, noUsage},
@@ -203,12 +203,12 @@ func fieldColumns() []accttable.Column {
 }
 
 // Columns is how each column of sacct is kept, by the name of an option of --format.
-func Columns() lists.Command {
-	c := lists.Command{Name: "sacct --format"}
+func Columns() cmdline.Lists {
+	c := cmdline.Lists{Name: "sacct --format"}
 	for i := range fields {
-		o := lists.Option{Name: fields[i].Name, List: lists.Exact}
+		o := cmdline.Kept{Name: fields[i].Name, List: cmdline.Exact}
 		if fields[i].note != "" {
-			o.List, o.Text = lists.Partial, fields[i].note
+			o.List, o.Text = cmdline.Partial, fields[i].note
 		}
 		c.Options = append(c.Options, o)
 	}

@@ -7,8 +7,8 @@ import (
 	"syscall"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/document"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
@@ -42,10 +42,10 @@ func documentOf(records []*record) object {
 // meta says who answers: Slurm's version, in Slurm's place.
 func meta() object {
 	var major, minor, micro int
-	_, _ = fmt.Sscanf(slurm.Compatible, "%d.%d.%d", &major, &minor, &micro) // a constant of ours
+	_, _ = fmt.Sscanf(cmdline.Compatible, "%d.%d.%d", &major, &minor, &micro) // a constant of ours
 	return of(
 		"plugin", of("type", "openapi/dbv0.0.38", "name", "Slurm OpenAPI DB v0.0.38"),
-		"Slurm", of("version", of("major", major, "micro", micro, "minor", minor), "release", slurm.Compatible),
+		"Slurm", of("version", of("major", major, "micro", micro, "minor", minor), "release", cmdline.Compatible),
 		"gangd", of("version", api.Version),
 	)
 }
@@ -57,8 +57,8 @@ func jobObject(r *record, steps []any) object {
 		"comment", of("administrator", nil, "job", orNil(j.Comment), "system", nil),
 		"allocation_nodes", allocated(r),
 		"array", arrayObject(r),
-		"association", of("account", j.Account, "cluster", slurm.Cluster, "partition", nil, "user", j.User),
-		"cluster", slurm.Cluster,
+		"association", of("account", j.Account, "cluster", cmdline.Cluster, "partition", nil, "user", j.User),
+		"cluster", cmdline.Cluster,
 		"constraints", j.Constraint,
 		"container", nil,
 		"derived_exit_code", exitObject(r.derived(), false),

@@ -1,10 +1,12 @@
 package sacct
 
 import (
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
-	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
+	"fmt"
+	"strings"
+
+	"gangd/pkg/cmdline"
+	"gangd/pkg/table/accttable"
+	"gangd/pkg/table/tres"
 )
 
 const (
@@ -12,84 +14,95 @@ const (
 	noWCKeys   = "gangd has no workload keys: no job has one"
 )
 
-var sacctOptions = cmdline.Rows{
-	cmdline.On('A', "accounts", getopt.Required, lists.Exact, "jobs of these accounts"),
-	cmdline.Also(cmdline.On(0, "accounts", getopt.Required, lists.Own, ""), "account"),
-	cmdline.On('L', "allclusters", getopt.None, lists.Exact, oneCluster),
-	cmdline.On('X', "allocations", getopt.None, lists.Exact, "jobs without their steps"),
-	cmdline.On('a', "allusers", getopt.None, lists.Exact, "jobs of everybody"),
-	cmdline.On('x', "associations", getopt.Required, lists.Exact, "selects nothing: jobs have no association"),
-	cmdline.On('B', "batch-script", getopt.None, lists.Partial, "of your own jobs; with -j, as there"),
-	cmdline.On('b', "brief", getopt.None, lists.Exact, "-o jobid,state,exitcode"),
-	cmdline.On('M', "clusters", getopt.Required, lists.Partial, "gangd is the one cluster; another name selects nothing"),
-	cmdline.Also(cmdline.On(0, "clusters", getopt.Required, lists.Own, ""), "cluster"),
-	cmdline.On('c', "completion", getopt.None, lists.Exact, "refused as by a Slurm without a completion log"),
-	cmdline.On('C', "constraints", getopt.Required, lists.Exact, "jobs that asked for these features"),
-	cmdline.On(0, "delimiter", getopt.Required, lists.Exact, "what stands between columns with -p and -P"),
-	cmdline.On('D', "duplicates", getopt.None, lists.Exact, "every attempt of a job, not only the last"),
-	cmdline.On('E', "endtime", getopt.Required, lists.Exact, "jobs in any state before this time"),
-	cmdline.On(0, "env-vars", getopt.None, lists.Refused, "the environment of a job is not given out; gctl rerun runs it once more with it"),
-	cmdline.On(0, "federation", getopt.None, lists.Exact, oneCluster),
-	cmdline.On('f', "file", getopt.Required, lists.Refused, "there is no accounting file; the controller has the history"),
-	cmdline.On('F', "flags", getopt.Required, lists.Refused, "how the scheduler came to start a job is not kept; gctl events JOB tells its story"),
-	cmdline.On('o', "format", getopt.Required, lists.Exact, "these columns, each kept as the list of columns says"),
-	cmdline.On('g', "gid", getopt.Required, lists.Exact, "jobs of these groups"),
-	cmdline.Also(cmdline.On(0, "gid", getopt.Required, lists.Exact, "as --gid"), "group"),
-	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
-	cmdline.On('j', "jobs", getopt.Required, lists.Exact, "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch"),
-	cmdline.On(0, "json", getopt.None, lists.Partial, "in Slurm's shape; what gangd does not know is null or 0"),
-	cmdline.On(0, "local", getopt.None, lists.Exact, oneCluster),
-	cmdline.On('l', "long", getopt.None, lists.Exact, "many columns"),
-	cmdline.On(0, "name", getopt.Required, lists.Exact, "jobs of these names"),
-	cmdline.On('I', "ncpus", getopt.Required, lists.Exact, "jobs with so many CPUs: 4 or 2-8"),
-	cmdline.On(0, "noconvert", getopt.None, lists.Exact, "sizes as they are"),
-	cmdline.On('N', "nodelist", getopt.Required, lists.Exact, "jobs that ran on one of these nodes"),
-	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
-	cmdline.On('i', "nnodes", getopt.Required, lists.Exact, "jobs on so many nodes: 2 or 1-4"),
-	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	cmdline.On('r', "partition", getopt.Required, lists.Exact, "jobs of these partitions"),
-	cmdline.On('q', "qos", getopt.Required, lists.Refused, "gangd has no quality of service; -r selects partitions, -A accounts"),
-	cmdline.On('R', "reason", getopt.Required, lists.Refused, "not kept: why a job once waited; 22.05's sacct does not know it either"),
-	cmdline.On('S', "starttime", getopt.Required, lists.Exact, "jobs in any state after this time"),
-	cmdline.On('s', "state", getopt.Required, lists.Exact, "jobs in these states in the window"),
-	cmdline.On('K', "timelimit-max", getopt.Required, lists.Exact, "with -k: time limits up to this"),
-	cmdline.On('k', "timelimit-min", getopt.Required, lists.Exact, "jobs with this time limit, or from this on"),
-	cmdline.On('T', "truncate", getopt.None, lists.Exact, "times within the window"),
-	cmdline.On('u', "uid", getopt.Required, lists.Exact, "jobs of these users"),
-	cmdline.Also(cmdline.On(0, "uid", getopt.Required, lists.Exact, "as --uid"), "user"),
-	cmdline.On(0, "units", getopt.Required, lists.Exact, "sizes in K, M, G, T or P"),
-	cmdline.On('U', "usage", getopt.None, lists.Exact, "one line of help"),
-	cmdline.On(0, "use-local-uid", getopt.None, lists.Exact, "users by their names on this host, which is what always holds"),
-	cmdline.On('v', "verbose", getopt.None, lists.Exact, "says which window of time is looked at"),
-	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
-	cmdline.On('W', "wckeys", getopt.Required, lists.Exact, "selects nothing: "+noWCKeys),
-	cmdline.On(0, "whole-hetjob", getopt.Optional, lists.Exact, "there are no heterogeneous jobs"),
-	cmdline.On(0, "yaml", getopt.None, lists.Partial, "as --json"),
-}
+// command is sacct. Columns are listed with the options; their table refers to it by its notes.
+var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: sacct [options]\n\tUse --help for help\n",
+	Does: "the history of jobs, by the name and in the columns of Slurm's sacct", More: func() []cmdline.Lists { return []cmdline.Lists{Columns()} }, Options: []cmdline.Option[ask]{
+		{Long: "accounts", Short: 'A', Names: "accounts account", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts", Set: cmdline.Words(func(a *ask) *[]string { return &a.accounts })},
+		{Long: "allclusters", Short: 'L', List: cmdline.Exact, Help: oneCluster},
+		{Long: "allocations", Short: 'X', List: cmdline.Exact, Help: "jobs without their steps", Set: cmdline.Flag(func(a *ask) *bool { return &a.allocations })},
+		{Long: "allusers", Short: 'a', List: cmdline.Exact, Help: "jobs of everybody", Set: cmdline.Flag(func(a *ask) *bool { return &a.everybody })},
+		{Long: "associations", Short: 'x', Kind: cmdline.Required, List: cmdline.Exact, Help: "selects nothing: jobs have no association", Set: func(a *ask, _ string) error { a.nothing = true; return nil }},
+		{Long: "batch-script", Short: 'B', List: cmdline.Partial, Help: "of your own jobs; with -j, as there", Set: cmdline.Flag(func(a *ask) *bool { return &a.batchScript })},
+		{Long: "brief", Short: 'b', List: cmdline.Exact, Help: "-o jobid,state,exitcode", Set: func(a *ask, _ string) error { a.format = formatBrief; return nil }},
+		{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name selects nothing", Set: func(a *ask, v string) error { a.nothing = v != cmdline.Cluster && v != "all" && v != "-1"; return nil }},
+		{Long: "completion", Short: 'c', List: cmdline.Exact, Help: "refused as by a Slurm without a completion log", Set: func(*ask, string) error { return cmdline.Bare("Slurm job completion is disabled") }},
+		{Long: "constraints", Short: 'C', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that asked for these features", Set: cmdline.Words(func(a *ask) *[]string { return &a.features })},
+		{Long: "delimiter", Kind: cmdline.Required, List: cmdline.Exact, Help: "what stands between columns with -p and -P", Set: cmdline.Word(func(a *ask) *string { return &a.delimiter })},
+		{Long: "duplicates", Short: 'D', List: cmdline.Exact, Help: "every attempt of a job, not only the last", Set: cmdline.Flag(func(a *ask) *bool { return &a.duplicates })},
+		{Long: "endtime", Short: 'E', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in any state before this time", Set: setEnd},
+		{Long: "env-vars", List: cmdline.Refused, Help: "the environment of a job is not given out; gctl rerun runs it once more with it"},
+		{Long: "federation", List: cmdline.Exact, Help: oneCluster},
+		{Long: "file", Short: 'f', Kind: cmdline.Required, List: cmdline.Refused, Help: "there is no accounting file; the controller has the history"},
+		{Long: "flags", Short: 'F', Kind: cmdline.Required, List: cmdline.Refused, Help: "how the scheduler came to start a job is not kept; gctl events JOB tells its story"},
+		{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns, each kept as the list of columns says", Set: cmdline.Word(func(a *ask) *string { return &a.format })},
+		{Long: "gid", Short: 'g', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these groups", Set: func(a *ask, v string) (err error) { a.groups, err = parseGroups(v); return err }},
+		{Long: "group", As: "gid", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --gid"},
+		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
+		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(a *ask, _ string) error {
+			fmt.Fprint(a.Out, accttable.Names(fieldColumns()))
+			return cmdline.ErrDone
+		}},
+		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch", Set: func(a *ask, v string) (err error) { a.jobs, err = parseJobs(v); return err }},
+		{Long: "json", List: cmdline.Partial, Help: "in Slurm's shape; what gangd does not know is null or 0", Set: func(a *ask, _ string) error { a.json, a.duplicates = true, true; return nil }},
+		{Long: "local", List: cmdline.Exact, Help: oneCluster},
+		{Long: "long", Short: 'l', List: cmdline.Exact, Help: "many columns", Set: func(a *ask, _ string) error { a.format = formatLong; return nil }},
+		{Long: "name", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.Words(func(a *ask) *[]string { return &a.names })},
+		{Long: "ncpus", Short: 'I', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs with so many CPUs: 4 or 2-8", Set: func(a *ask, v string) (err error) { a.cpus, err = parseSpan(v, "cpu"); return err }},
+		{Long: "noconvert", List: cmdline.Exact, Help: "sizes as they are", Set: cmdline.Flag(func(a *ask) *bool { return &a.plain })},
+		{Long: "nodelist", Short: 'N', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that ran on one of these nodes", Set: func(a *ask, v string) (err error) { a.nodes, err = parseNodes(v); return err }},
+		{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *ask) *bool { return &a.noHeader })},
+		{Long: "nnodes", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on so many nodes: 2 or 1-4", Set: func(a *ask, v string) (err error) { a.nodeCount, err = parseSpan(v, "node"); return err }},
+		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(a *ask, _ string) error { a.style = accttable.Parsable; return nil }},
+		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(a *ask, _ string) error { a.style = accttable.Parsable2; return nil }},
+		{Long: "partition", Short: 'r', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these partitions", Set: cmdline.Words(func(a *ask) *[]string { return &a.partitions })},
+		{Long: "qos", Short: 'q', Kind: cmdline.Required, List: cmdline.Refused, Help: "gangd has no quality of service; -r selects partitions, -A accounts"},
+		{Long: "reason", Short: 'R', Kind: cmdline.Required, List: cmdline.Refused, Help: "not kept: why a job once waited; 22.05's sacct does not know it either"},
+		{Long: "starttime", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in any state after this time", Set: setStart},
+		{Long: "state", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states in the window", Set: func(a *ask, v string) (err error) { a.states, err = parseStates(v); return err }},
+		{Long: "timelimit-max", Short: 'K', Kind: cmdline.Required, List: cmdline.Exact, Help: "with -k: time limits up to this", Set: func(a *ask, v string) (err error) { a.limit.max, err = parseMinutes(v); return err }},
+		{Long: "timelimit-min", Short: 'k', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs with this time limit, or from this on", Set: func(a *ask, v string) (err error) { a.limit.min, err = parseMinutes(v); return err }},
+		{Long: "truncate", Short: 'T', List: cmdline.Exact, Help: "times within the window", Set: cmdline.Flag(func(a *ask) *bool { return &a.truncated })},
+		{Long: "uid", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these users", Set: setUser},
+		{Long: "user", As: "uid", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --uid"},
+		{Long: "units", Kind: cmdline.Required, List: cmdline.Exact, Help: "sizes in K, M, G, T or P", Set: setUnits},
+		{Long: "usage", Short: 'U', List: cmdline.Exact, Help: "one line of help"},
+		{Long: "use-local-uid", List: cmdline.Exact, Help: "users by their names on this host, which is what always holds"},
+		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "says which window of time is looked at", Set: cmdline.Flag(func(a *ask) *bool { return &a.verbose })},
+		{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+		{Long: "wckeys", Short: 'W', Kind: cmdline.Required, List: cmdline.Exact, Help: "selects nothing: " + noWCKeys, Set: func(a *ask, _ string) error { a.nothing = true; return nil }},
+		{Long: "whole-hetjob", Kind: cmdline.Optional, List: cmdline.Exact, Help: "there are no heterogeneous jobs"},
+		{Long: "yaml", List: cmdline.Partial, Help: "as --json", Set: func(a *ask, _ string) error { a.yaml, a.duplicates = true, true; return nil }},
+	}}
 
 // Lists is how each option of sacct is kept.
-func Lists() lists.Command { return sacctOptions.Lists("sacct") }
+func Lists() cmdline.Lists { return command.Lists() }
 
-// read takes a command line. What was read before a mistake counts first, as in Slurm:
-// -V --bogus prints the version. Words that are no options are a mistake.
-func read(command string, options cmdline.Rows, args []string, s slurm.Streams, set func(name, value string, s slurm.Streams) error) error {
-	settings, rest, err := options.Grammar().Parse(args)
-	for _, o := range settings {
-		if err := options.Refused(command, o.Name); err != nil {
-			return err
-		}
-		if err := set(o.Name, o.Value, s); err != nil {
-			return err
-		}
+func setStart(a *ask, v string) (err error) {
+	a.from, err = parseTime(v)
+	a.fromSet = v != ""
+	return err
+}
+
+func setEnd(a *ask, v string) (err error) {
+	a.to, err = parseTime(v)
+	a.toSet = v != ""
+	return err
+}
+
+func setUser(a *ask, v string) (err error) {
+	if v == "-1" {
+		a.everybody = true
+		return nil
 	}
-	if err != nil || len(rest) == 0 {
-		return err
+	a.users, err = parseUsers(v)
+	return err
+}
+
+func setUnits(a *ask, v string) error {
+	if len(v) != 1 || !strings.Contains(tres.Units, v) {
+		a.Errorf("sacct", "Invalid unit type '%s'. Possible options are '%s'", v, tres.Units)
+		return cmdline.Fatal("Invalid unit type")
 	}
-	s.Errorf(command, "Unknown arguments:")
-	for _, r := range rest {
-		s.Errorf(command, " %s", r)
-	}
-	return done{1}
+	a.units = v[0]
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 )
@@ -92,27 +92,20 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	slurmtest.Lists(t, "../testdata/options-22.05.txt", Lists(), sacctOptions.Grammar())
+	slurmtest.Lists(t, "../testdata/options-22.05.txt", command)
 	slurmtest.Texts(t, SstatLists())
 	slurmtest.Texts(t, Columns())
 	slurmtest.Texts(t, SstatColumns())
 }
 
-// What is in a list as kept does something when it is given: it is not passed over in set.
+// What is in a list as kept does something when it is given, but for what there is one of.
 func TestEveryOptionIsTaken(t *testing.T) {
-	source, err := os.ReadFile("run.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range Lists().Options {
-		name := o.Name
-		for i := range sacctOptions {
-			if s := &sacctOptions[i]; s.Long == name && s.Name != "" {
-				name = s.Name
-			}
-		}
-		if taken := strings.Contains(string(source), `"`+name+`"`); taken != (o.List != lists.Refused) {
-			t.Errorf("--%s is in the list %v, taken: %v", o.Name, o.List, taken)
+	alone := strings.Fields("allclusters federation local use-local-uid whole-hetjob help usage version")
+	for i := range command.Options {
+		o := &command.Options[i]
+		nothing := o.List == cmdline.Refused || o.As != "" || slices.Contains(alone, o.Long)
+		if (o.Set == nil) != nothing {
+			t.Errorf("--%s is in the list %v, taken: %v", o.Long, o.List, o.Set != nil)
 		}
 	}
 }

@@ -8,33 +8,34 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/table/accttable"
 )
 
-var sstatOptions = cmdline.Rows{
-	cmdline.On('a', "allsteps", getopt.None, lists.Exact, "all steps of jobs given without one"),
-	cmdline.On('o', "format", getopt.Required, lists.Exact, "these columns"),
-	cmdline.Also(cmdline.On(0, "format", getopt.Required, lists.Own, ""), "fields"),
-	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
-	cmdline.On('j', "jobs", getopt.Required, lists.Exact, "jobs or steps, which have to run"),
-	cmdline.On(0, "noconvert", getopt.None, lists.Exact, "sizes as they are"),
-	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
-	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	cmdline.On('i', "pidformat", getopt.None, lists.Partial, "of each rank its first process"),
-	cmdline.On(0, "usage", getopt.None, lists.Exact, "one line of help"),
-	cmdline.On('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
-	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
-}
+var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage: "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n",
+	Does: "what steps that run use, by the name and in the columns of Slurm's sstat", More: func() []cmdline.Lists { return []cmdline.Lists{SstatColumns()} }, Options: []cmdline.Option[sstatAsk]{
+		{Long: "allsteps", Short: 'a', List: cmdline.Exact, Help: "all steps of jobs given without one", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.all })},
+		{Long: "format", Short: 'o', Names: "format fields", Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns", Set: cmdline.Word(func(a *sstatAsk) *string { return &a.format })},
+		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
+		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(a *sstatAsk, _ string) error {
+			fmt.Fprint(a.Out, accttable.Names(sstatColumns()))
+			return cmdline.ErrDone
+		}},
+		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs or steps, which have to run", Set: func(a *sstatAsk, v string) (err error) { a.jobs, err = parseJobs(v); return err }},
+		{Long: "noconvert", List: cmdline.Exact, Help: "sizes as they are"},
+		{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.noHeader })},
+		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable; return nil }},
+		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable2; return nil }},
+		{Long: "pidformat", Short: 'i', List: cmdline.Partial, Help: "of each rank its first process", Set: func(a *sstatAsk, _ string) error { a.format = sstatPids; return nil }},
+		{Long: "usage", List: cmdline.Exact, Help: "one line of help"},
+		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
+		{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+	}}
 
 // SstatLists is how each option of sstat is kept.
-func SstatLists() lists.Command { return sstatOptions.Lists("sstat") }
+func SstatLists() cmdline.Lists { return sstatCommand.Lists() }
 
 // running is one line of sstat: a step that runs.
 type running struct {
@@ -85,13 +86,13 @@ func sstatColumns() []accttable.Column {
 }
 
 // SstatColumns is how each column of sstat is kept.
-func SstatColumns() lists.Command {
-	c := lists.Command{Name: "sstat --format"}
+func SstatColumns() cmdline.Lists {
+	c := cmdline.Lists{Name: "sstat --format"}
 	for _, name := range sstatNames {
-		o := lists.Option{Name: name, List: lists.Partial, Text: noUsage}
+		o := cmdline.Kept{Name: name, List: cmdline.Partial, Text: noUsage}
 		switch name {
 		case "JobID", "Nodelist", "NTasks":
-			o.List, o.Text = lists.Exact, ""
+			o.List, o.Text = cmdline.Exact, ""
 		case "Pids":
 			o.Text = "of each rank of the script its first process"
 		}
@@ -129,6 +130,7 @@ func (r *running) pids() string {
 
 // sstatAsk is a call of sstat.
 type sstatAsk struct {
+	cmdline.Streams
 	jobs     []jobRef
 	all      bool
 	noHeader bool
@@ -137,18 +139,17 @@ type sstatAsk struct {
 }
 
 // Sstat is sstat.
-func Sstat(args []string, s slurm.Streams) int {
-	if lists.Asked(args) {
-		SstatLists().Write(s.Out)
-		SstatColumns().Write(s.Out)
-		return 0
-	}
-	return exit(sstat(args, s), "sstat", s)
+func Sstat(args []string, s cmdline.Streams) int {
+	return cmdline.Exit(sstatCommand.Print(sstat(args, s), s))
 }
 
-func sstat(args []string, s slurm.Streams) error {
-	a := &sstatAsk{}
-	if err := read("sstat", sstatOptions, args, s, a.set); err != nil {
+func sstat(args []string, s cmdline.Streams) error {
+	a := &sstatAsk{Streams: s}
+	rest, err := sstatCommand.Parse(a, args, s)
+	if err != nil {
+		return err
+	}
+	if err := sstatCommand.NoMore(rest, s); err != nil {
 		return err
 	}
 	chosen, err := chooseColumns(a.format, sstatDefault, sstatColumns())
@@ -170,41 +171,9 @@ func sstat(args []string, s slurm.Streams) error {
 	return nil
 }
 
-func (a *sstatAsk) set(name, v string, s slurm.Streams) (err error) {
-	switch name {
-	case "allsteps":
-		a.all = true
-	case "format":
-		a.format = v
-	case "pidformat":
-		a.format = sstatPids
-	case "helpformat":
-		fmt.Fprint(s.Out, accttable.Names(sstatColumns()))
-		return done{0}
-	case "jobs":
-		a.jobs, err = parseJobs(v)
-	case "noheader":
-		a.noHeader = true
-	case "parsable":
-		a.style = accttable.Parsable
-	case "parsable2":
-		a.style = accttable.Parsable2
-	case "usage":
-		fmt.Fprint(s.Out, "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n")
-		return done{0}
-	case "version":
-		fmt.Fprintln(s.Out, slurm.Version())
-		return done{0}
-	case "help":
-		writeOptions(s, "sstat", "what steps that run use, by the name and in the columns of Slurm's sstat", SstatLists())
-		return done{0}
-	}
-	return err
-}
-
 // one writes the lines of one reference; what does not run is said on stderr and is no
 // failure, as in Slurm.
-func (a *sstatAsk) one(t *accttable.Table, ref jobRef, s slurm.Streams) error {
+func (a *sstatAsk) one(t *accttable.Table, ref jobRef, s cmdline.Streams) error {
 	reply, err := client.New().Jobs(context.Background(), &api.JobQuery{Refs: []api.JobRef{ref.JobRef}, All: true})
 	if api.CodeOf(err) == api.CodeNotFound {
 		s.Errorf("sstat", "couldn't get steps for job %s", ref.JobRef)

@@ -6,53 +6,51 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/table/accttable"
 )
 
-var options = cmdline.Rows{
-	cmdline.On('s', "associations", getopt.None, lists.Exact, "users with their accounts, as withassoc"),
-	cmdline.On('h', "help", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On('i', "immediate", getopt.None, lists.Exact, "nothing is asked: nothing is changed"),
-	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
-	cmdline.On('o', "oneliner", getopt.None, lists.Exact, "every record is a line anyway"),
-	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	cmdline.On('Q', "quiet", getopt.None, lists.Exact, "no errors, only the exit status"),
-	cmdline.On('r', "readonly", getopt.None, lists.Exact, "nothing is changed anyway"),
-	cmdline.On('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
-	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
-}
+var command = &cmdline.Command[call]{Name: "sacctmgr", More: Keywords, Tell: tell, Options: []cmdline.Option[call]{
+	{Long: "associations", Short: 's', List: cmdline.Exact, Help: "users with their accounts, as withassoc", Set: cmdline.Flag(func(c *call) *bool { return &c.assoc })},
+	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
+	{Long: "immediate", Short: 'i', List: cmdline.Exact, Help: "nothing is asked: nothing is changed"},
+	{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(c *call) *bool { return &c.noHeader })},
+	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "every record is a line anyway"},
+	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(c *call, _ string) error { c.style = accttable.Parsable; return nil }},
+	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(c *call, _ string) error { c.style = accttable.Parsable2; return nil }},
+	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no errors, only the exit status", Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
+	{Long: "readonly", Short: 'r', List: cmdline.Exact, Help: "nothing is changed anyway"},
+	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
+	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+}}
 
 // changes are the commands that would change a register, or read one from a file.
 var changes = []string{"add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure", "remove", "shutdown"}
 
 // Lists is how each option of sacctmgr is kept.
-func Lists() lists.Command { return options.Lists("sacctmgr") }
+func Lists() cmdline.Lists { return command.Lists() }
 
 // Keywords is how each command and entity is kept.
-func Keywords() []lists.Command {
-	cmds := lists.Command{Name: "sacctmgr COMMAND", Options: []lists.Option{
-		{Name: "list", List: lists.Partial, Text: "see the entities"}, {Name: "show", List: lists.Partial, Text: "see the entities"},
-		{Name: "help", List: lists.Partial, Text: "in gangd's words"}, {Name: "version", List: lists.Partial, Text: "names gangd too"}}}
+func Keywords() []cmdline.Lists {
+	cmds := cmdline.Lists{Name: "sacctmgr COMMAND", Options: []cmdline.Kept{
+		{Name: "list", List: cmdline.Partial, Text: "see the entities"}, {Name: "show", List: cmdline.Partial, Text: "see the entities"},
+		{Name: "help", List: cmdline.Partial, Text: "in gangd's words"}, {Name: "version", List: cmdline.Partial, Text: "names gangd too"}}}
 	for _, name := range changes {
-		cmds.Options = append(cmds.Options, lists.Option{Name: name, List: lists.Refused, Text: noRegister})
+		cmds.Options = append(cmds.Options, cmdline.Kept{Name: name, List: cmdline.Refused, Text: noRegister})
 	}
-	shows := lists.Command{Name: "sacctmgr show ENTITY"}
+	shows := cmdline.Lists{Name: "sacctmgr show ENTITY"}
 	for i := range tables {
-		o := lists.Option{Name: tables[i].name, List: lists.Partial, Text: tables[i].note}
+		o := cmdline.Kept{Name: tables[i].name, List: cmdline.Partial, Text: tables[i].note}
 		if o.Text == "" {
-			o.List = lists.Exact
+			o.List = cmdline.Exact
 		}
 		shows.Options = append(shows.Options, o)
 	}
 	for name, use := range elsewhere {
-		shows.Options = append(shows.Options, lists.Option{Name: name, List: lists.Refused, Text: "use " + use})
+		shows.Options = append(shows.Options, cmdline.Kept{Name: name, List: cmdline.Refused, Text: "use " + use})
 	}
-	return []lists.Command{cmds, shows}
+	return []cmdline.Lists{cmds, shows}
 }
 
 const noRegister = "gangd keeps no register of users and accounts: every user may submit and name any account; partitions are configured, gangd.toml(5)"
@@ -79,7 +77,7 @@ func (q *query) keeps(key, v string) bool {
 
 // call is one call of the command.
 type call struct {
-	slurm.Streams
+	cmdline.Streams
 	noHeader bool
 	quiet    bool
 	assoc    bool
@@ -87,47 +85,13 @@ type call struct {
 }
 
 // Run is sacctmgr.
-func Run(args []string, s slurm.Streams) int {
+func Run(args []string, s cmdline.Streams) int {
 	c := &call{Streams: s}
-	if lists.Asked(args) {
-		for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
-			l.Write(s.Out)
-		}
-		return 0
-	}
-	words, status, done := options.Read("sacctmgr", args, s, c.set)
-	if done {
-		return status
+	words, err := command.Parse(c, args, s)
+	if err != nil {
+		return cmdline.Exit(err)
 	}
 	return c.do(words)
-}
-
-func (c *call) set(o getopt.Setting) (status int, done bool) {
-	switch o.Name {
-	case "associations":
-		c.assoc = true
-	case "quiet":
-		c.quiet = true
-	case "version":
-		return c.version(), true
-	case "help":
-		return c.help(), true
-	default:
-		c.setStyle(o.Name)
-	}
-	return 0, false
-}
-
-// setStyle takes the options that say how a table is written.
-func (c *call) setStyle(name string) {
-	switch name {
-	case "noheader":
-		c.noHeader = true
-	case "parsable":
-		c.style = accttable.Parsable
-	case "parsable2":
-		c.style = accttable.Parsable2
-	}
 }
 
 func (c *call) say(format string, args ...any) int {
@@ -138,25 +102,14 @@ func (c *call) say(format string, args ...any) int {
 }
 
 func (c *call) version() int {
-	fmt.Fprintln(c.Out, slurm.Version())
+	fmt.Fprintln(c.Out, cmdline.Version())
 	return 0
 }
 
-func (c *call) help() int {
-	fmt.Fprint(c.Out, "sacctmgr [OPTION...] show ENTITY [CONDITION...] [format=COLUMN,...]\n  what gangd has of Slurm's accounting, by the name of Slurm's sacctmgr\n\n")
-	for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
-		fmt.Fprintf(c.Out, "%s:\n", l.Name)
-		for _, o := range l.Options {
-			word := ""
-			if o.List == lists.Refused {
-				word = "refused: "
-			}
-			fmt.Fprintf(c.Out, "  %-16s %s%s\n", o.Name, word, o.Text)
-		}
-		fmt.Fprintln(c.Out)
-	}
-	fmt.Fprint(c.Out, "sacctmgr --help=slurm lists what is kept exactly, partly, and refused\n")
-	return 0
+func tell(l cmdline.Lists, s cmdline.Streams) {
+	fmt.Fprint(s.Out, "sacctmgr [OPTION...] show ENTITY [CONDITION...] [format=COLUMN,...]\n  what gangd has of Slurm's accounting, by the name of Slurm's sacctmgr\n\n")
+	cmdline.WriteWords(s.Out, 16, "", append([]cmdline.Lists{l}, Keywords()...)...)
+	fmt.Fprint(s.Out, "sacctmgr --help=slurm lists what is kept exactly, partly, and refused\n")
 }
 
 // short: a word cut short.
@@ -172,7 +125,8 @@ func (c *call) do(words []string) int {
 	case short(w, "show", 3), short(w, "list", 3):
 		return c.show(words[1:])
 	case short(w, "help", 2):
-		return c.help()
+		tell(Lists(), c.Streams)
+		return 0
 	case short(w, "version", 4):
 		return c.version()
 	default:

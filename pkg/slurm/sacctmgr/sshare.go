@@ -5,36 +5,35 @@ import (
 	"fmt"
 	"strings"
 
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
-	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/table/accttable"
 )
 
-var sshareOptions = cmdline.Rows{
-	cmdline.On('A', "accounts", getopt.Required, lists.Exact, "these accounts"),
-	cmdline.On('a', "all", getopt.None, lists.Exact, "everybody"),
-	cmdline.On('M', "clusters", getopt.Required, lists.Partial, "gangd is the one cluster; another name is refused"),
-	cmdline.Also(cmdline.On(0, "clusters", getopt.Required, lists.Own, ""), "cluster"),
-	cmdline.On('o', "format", getopt.Required, lists.Partial, "these columns; shares and usage are empty: there is no fair share"),
-	cmdline.On(0, "help", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On('e', "helpformat", getopt.None, lists.Exact, "lists the columns"),
-	cmdline.On('l', "long", getopt.None, lists.Partial, "more columns, empty ones"),
-	cmdline.On('n', "noheader", getopt.None, lists.Exact, "no header"),
-	{Option: getopt.Option{Short: 'h', Name: "noheader"}, List: lists.Own},
-	cmdline.On('p', "parsable", getopt.None, lists.Exact, "a | behind each column"),
-	cmdline.On('P', "parsable2", getopt.None, lists.Exact, "a | between columns"),
-	cmdline.On('m', "partition", getopt.None, lists.Exact, "a column more, empty: there is nothing by partition"),
-	cmdline.On(0, "usage", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On('u', "users", getopt.Required, lists.Exact, "these users"),
-	cmdline.On('U', "Users", getopt.None, lists.Exact, "users without the tree of accounts above them"),
-	cmdline.On('v', "verbose", getopt.None, lists.Exact, "nothing more is known"),
-	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
-}
+var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Options: []cmdline.Option[shares]{
+	{Long: "accounts", Short: 'A', Kind: cmdline.Required, List: cmdline.Exact, Help: "these accounts", Set: func(c *shares, v string) error { c.accounts = strings.Split(v, ","); return nil }},
+	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "everybody", Set: cmdline.Flag(func(c *shares) *bool { return &c.everybody })},
+	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster(func(c *shares) cmdline.Streams { return c.Streams }, "sshare")},
+	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "these columns; shares and usage are empty: there is no fair share", Set: cmdline.Word(func(c *shares) *string { return &c.format })},
+	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
+	{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(c *shares, _ string) error {
+		fmt.Fprint(c.Out, accttable.Names(sshareColumns))
+		return cmdline.ErrDone
+	}},
+	{Long: "long", Short: 'l', List: cmdline.Partial, Help: "more columns, empty ones", Set: func(c *shares, _ string) error { c.format = sshareLong; return nil }},
+	{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(c *shares) *bool { return &c.noHeader })},
+	{Short: 'h', As: "noheader"},
+	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(c *shares, _ string) error { c.style = accttable.Parsable; return nil }},
+	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(c *shares, _ string) error { c.style = accttable.Parsable2; return nil }},
+	{Long: "partition", Short: 'm', List: cmdline.Exact, Help: "a column more, empty: there is nothing by partition", Set: cmdline.Flag(func(c *shares) *bool { return &c.partition })},
+	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
+	{Long: "users", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "these users", Set: func(c *shares, v string) error { c.users = strings.Split(v, ","); return nil }},
+	{Long: "Users", Short: 'U', List: cmdline.Exact, Help: "users without the tree of accounts above them", Set: cmdline.Flag(func(c *shares) *bool { return &c.onlyUsers })},
+	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
+	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+}}
 
 // SshareLists is how each option of sshare is kept.
-func SshareLists() lists.Command { return sshareOptions.Lists("sshare") }
+func SshareLists() cmdline.Lists { return sshareCommand.Lists() }
 
 var sshareColumns = []accttable.Column{
 	col("Account", -20, ""), col("Cluster", 10, ""), col("EffectvUsage", 13, ""), col("FairShare", 10, ""), col("GrpTRESMins", 30, ""),
@@ -58,14 +57,10 @@ type shares struct {
 }
 
 // Sshare is sshare: users with the accounts that their jobs named, without shares.
-func Sshare(args []string, s slurm.Streams) int {
-	if lists.Asked(args) {
-		SshareLists().Write(s.Out)
-		return 0
-	}
+func Sshare(args []string, s cmdline.Streams) int {
 	c := &shares{call: call{Streams: s}, format: sshareDefault}
-	if _, status, done := sshareOptions.Read("sshare", args, s, c.set); done {
-		return status
+	if _, err := sshareCommand.Parse(c, args, s); err != nil {
+		return cmdline.Exit(err)
 	}
 	if err := c.write(); err != nil {
 		s.Errorf("sshare", "%v", err)
@@ -74,42 +69,9 @@ func Sshare(args []string, s slurm.Streams) int {
 	return 0
 }
 
-func (c *shares) set(o getopt.Setting) (status int, done bool) {
-	switch o.Name {
-	case "accounts":
-		c.accounts = strings.Split(o.Value, ",")
-	case "all":
-		c.everybody = true
-	case "clusters":
-		if o.Value != slurm.Cluster {
-			for _, line := range cmdline.NoCluster(o.Value) {
-				c.Errorf("sshare", "%s", line)
-			}
-			return 1, true
-		}
-	case "format":
-		c.format = o.Value
-	case "help", "usage":
-		fmt.Fprint(c.Out, "sshare [OPTION...]\n  users with the accounts that their jobs named; there is no fair share\n\n")
-		SshareLists().Write(c.Out)
-		return 0, true
-	case "helpformat":
-		fmt.Fprint(c.Out, accttable.Names(sshareColumns))
-		return 0, true
-	case "long":
-		c.format = sshareLong
-	case "partition":
-		c.partition = true
-	case "users":
-		c.users = strings.Split(o.Value, ",")
-	case "Users":
-		c.onlyUsers = true
-	case "version":
-		return c.version(), true
-	default:
-		c.setStyle(o.Name)
-	}
-	return 0, false
+func shareHelp(l cmdline.Lists, s cmdline.Streams) {
+	fmt.Fprint(s.Out, "sshare [OPTION...]\n  users with the accounts that their jobs named; there is no fair share\n\n")
+	l.Write(s.Out)
 }
 
 func (c *shares) write() error {
@@ -142,63 +104,52 @@ func (c *shares) write() error {
 	}
 	indent := ""
 	if !c.onlyUsers {
-		line(map[string]string{"Account": "root", "Cluster": slurm.Cluster})
+		line(map[string]string{"Account": "root", "Cluster": cmdline.Cluster})
 		indent = " "
 	}
 	q := &query{conditions: map[string][]string{"accounts": c.accounts}}
 	for _, a := range all {
 		if q.keeps("accounts", a.account) {
-			line(map[string]string{"Account": indent + a.account, "User": a.user, "Cluster": slurm.Cluster})
+			line(map[string]string{"Account": indent + a.account, "User": a.user, "Cluster": cmdline.Cluster})
 		}
 	}
 	return nil
 }
 
-var sprioOptions = cmdline.Rows{
-	cmdline.On('V', "version", getopt.None, lists.Partial, "names gangd too"),
-	cmdline.On(0, "help", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On(0, "usage", getopt.None, lists.Partial, "in gangd's words"),
-	cmdline.On('M', "cluster", getopt.Required, lists.Exact, noFactors),
-	cmdline.On('o', "format", getopt.Required, lists.Exact, noFactors),
-	cmdline.On('j', "jobs", getopt.Optional, lists.Exact, noFactors),
-	cmdline.On('l', "long", getopt.None, lists.Exact, noFactors),
-	cmdline.On('h', "noheader", getopt.None, lists.Exact, noFactors),
-	cmdline.On('n', "norm", getopt.None, lists.Exact, noFactors),
-	cmdline.On('p', "partition", getopt.Required, lists.Exact, noFactors),
-	cmdline.On('S', "sort", getopt.Required, lists.Exact, noFactors),
-	cmdline.On('u', "user", getopt.Optional, lists.Exact, noFactors),
-	cmdline.On('v', "verbose", getopt.None, lists.Exact, noFactors),
-	cmdline.On('w', "weights", getopt.None, lists.Exact, noFactors),
-	cmdline.On(0, "federation", getopt.None, lists.Exact, noFactors),
-	cmdline.On(0, "local", getopt.None, lists.Exact, noFactors),
-	cmdline.On(0, "sibling", getopt.None, lists.Exact, noFactors),
-}
+var sprioCommand = &cmdline.Command[struct{}]{Name: "sprio", Tell: sprioHelp, Options: []cmdline.Option[struct{}]{
+	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
+	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
+	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "jobs", Short: 'j', Kind: cmdline.Optional, List: cmdline.Exact, Help: noFactors},
+	{Long: "long", Short: 'l', List: cmdline.Exact, Help: noFactors},
+	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: noFactors},
+	{Long: "norm", Short: 'n', List: cmdline.Exact, Help: noFactors},
+	{Long: "partition", Short: 'p', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "user", Short: 'u', Kind: cmdline.Optional, List: cmdline.Exact, Help: noFactors},
+	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: noFactors},
+	{Long: "weights", Short: 'w', List: cmdline.Exact, Help: noFactors},
+	{Long: "federation", List: cmdline.Exact, Help: noFactors},
+	{Long: "local", List: cmdline.Exact, Help: noFactors},
+	{Long: "sibling", List: cmdline.Exact, Help: noFactors},
+}}
 
 const noFactors = "answered as by a Slurm with priority/basic: a priority has no factors; gqueue --why JOB says what a job waits for"
 
 // SprioLists is how each option of sprio is kept.
-func SprioLists() lists.Command { return sprioOptions.Lists("sprio") }
+func SprioLists() cmdline.Lists { return sprioCommand.Lists() }
+
+func sprioHelp(l cmdline.Lists, s cmdline.Streams) {
+	fmt.Fprint(s.Out, "sprio [OPTION...]\n  "+noFactors+"\n\n")
+	l.Write(s.Out)
+}
 
 // Sprio is sprio: a priority of gangd's is not made of factors.
-func Sprio(args []string, s slurm.Streams) int {
-	if lists.Asked(args) {
-		SprioLists().Write(s.Out)
-		return 0
-	}
-	_, status, done := sprioOptions.Read("sprio", args, s, func(o getopt.Setting) (status int, done bool) {
-		switch o.Name {
-		case "version":
-			fmt.Fprintln(s.Out, slurm.Version())
-			return 0, true
-		case "help", "usage":
-			fmt.Fprint(s.Out, "sprio [OPTION...]\n  "+noFactors+"\n\n")
-			SprioLists().Write(s.Out)
-			return 0, true
-		}
-		return 0, false
-	})
-	if done {
-		return status
+func Sprio(args []string, s cmdline.Streams) int {
+	if _, err := sprioCommand.Parse(&struct{}{}, args, s); err != nil {
+		return cmdline.Exit(err)
 	}
 	fmt.Fprint(s.Err, "You are not running a supported priority plugin\n(priority/basic).\nOnly 'priority/multifactor' is supported.\n")
 	return 1

@@ -3,7 +3,7 @@ package sacctmgr
 import (
 	"strings"
 
-	"gangd/pkg/slurm"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/table/accttable"
 )
 
@@ -53,7 +53,7 @@ var tables = []table{
 		columns: append([]accttable.Column{clusterColumn, col("ControlHost", 15, ""), col("ControlPort", 12, ""), col("RPC", 5, ""), shareColumn,
 			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("NodeCount", 10, ""), col("TRES", 20, "")}, limits...),
 		format: "cluster,controlhost,controlport,rpc,share,grpjobs,grptres,grpsubmit,maxjobs,maxtresperjob,maxsubmit,maxwall,qos,defaultqos",
-		rows:   clusterRows, note: "one cluster, " + slurm.Cluster},
+		rows:   clusterRows, note: "one cluster, " + cmdline.Cluster},
 	{name: "Federation", keys: []string{"names"},
 		columns: []accttable.Column{col("Federation", 10, ""), clusterColumn, col("ID", 2, ""), col("Features", 20, ""), col("FedState", 12, "")},
 		format:  "federation,cluster,id,features,fedstate", rows: noRows, note: "none"},
@@ -110,7 +110,7 @@ func userRows(q *query) ([]map[string]string, error) {
 		seen = a.user
 		row := map[string]string{"User": a.user, "Def Acct": a.account, "Admin": adminLevel(a.user)}
 		if q.withAssoc {
-			row["Cluster"], row["Account"], row["Share"] = slurm.Cluster, a.account, "1"
+			row["Cluster"], row["Account"], row["Share"] = cmdline.Cluster, a.account, "1"
 		}
 		out = append(out, row)
 	}
@@ -125,7 +125,7 @@ func associationRows(q *query) ([]map[string]string, error) {
 	var out []map[string]string
 	for _, a := range all {
 		if q.keeps("accounts", a.account) {
-			out = append(out, map[string]string{"Cluster": slurm.Cluster, "Account": a.account, "User": a.user, "Share": "1"})
+			out = append(out, map[string]string{"Cluster": cmdline.Cluster, "Account": a.account, "User": a.user, "Share": "1"})
 		}
 	}
 	return out, nil
@@ -139,17 +139,17 @@ func accountRows(q *query) ([]map[string]string, error) {
 	var out []map[string]string
 	for _, a := range accounts(all) {
 		if q.keeps("names", a) && q.keeps("accounts", a) {
-			out = append(out, map[string]string{"Account": a, "Descr": a, "Org": slurm.Cluster})
+			out = append(out, map[string]string{"Account": a, "Descr": a, "Org": cmdline.Cluster})
 		}
 	}
 	return out, nil
 }
 
 func clusterRows(q *query) ([]map[string]string, error) {
-	if !q.keeps("names", slurm.Cluster) || !q.keeps("clusters", slurm.Cluster) {
+	if !q.keeps("names", cmdline.Cluster) || !q.keeps("clusters", cmdline.Cluster) {
 		return nil, nil
 	}
-	return []map[string]string{{"Cluster": slurm.Cluster, "ControlHost": "127.0.0.1", "ControlPort": "0", "RPC": "9728", "Share": "1"}}, nil
+	return []map[string]string{{"Cluster": cmdline.Cluster, "ControlHost": "127.0.0.1", "ControlPort": "0", "RPC": "9728", "Share": "1"}}, nil
 }
 
 func tresRows(*query) ([]map[string]string, error) {

@@ -7,13 +7,13 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 )
 
 // explain prints an error in Slurm's words and gives the status.
-func explain(err error, s slurm.Streams) error {
+func explain(err error, s cmdline.Streams) error {
 	var status cmdline.Status
 	var bare cmdline.Bare
 	var mistake *script.Error
@@ -40,14 +40,14 @@ func explain(err error, s slurm.Streams) error {
 }
 
 // beside says what gangd knows more than Slurm's line tells, on a line of its own.
-func beside(s slurm.Streams, detail string) {
+func beside(s cmdline.Streams, detail string) {
 	if detail != "" {
 		fmt.Fprintf(s.Err, "sbatch: gangd: %s\n", detail)
 	}
 }
 
 // explainScript words a mistake in an option, wherever it was written.
-func explainScript(e *script.Error, s slurm.Streams) error {
+func explainScript(e *script.Error, s cmdline.Streams) error {
 	if e.Getopt != "" {
 		fmt.Fprintf(s.Err, "sbatch: %s\nTry \"sbatch --help\" for more information\n", e.Getopt)
 		return unreadable
@@ -67,8 +67,8 @@ func explainScript(e *script.Error, s slurm.Streams) error {
 
 // badValue words a wrong value of an option as sbatch does, which knows several manners; nil
 // when it has none for this one.
-func badValue(e *script.Error, s slurm.Streams) error {
-	name, value := e.Bad.Option.SbatchName(), e.Bad.Value
+func badValue(e *script.Error, s cmdline.Streams) error {
+	name, value := e.Bad.Option.SlurmName(), e.Bad.Value
 	switch name {
 	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "uid", "gid":
 		s.Errorf("sbatch", "Invalid --%s specification", name)
@@ -96,7 +96,7 @@ func badValue(e *script.Error, s slurm.Streams) error {
 	return nil
 }
 
-func failed(s slurm.Streams, why string) error {
+func failed(s cmdline.Streams, why string) error {
 	s.Errorf("sbatch", "Batch job submission failed: %s", why)
 	return cmdline.Status(1)
 }

@@ -12,11 +12,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
-	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/submit"
 	"gangd/pkg/table/jobfield"
 )
@@ -31,10 +29,10 @@ const (
 const unreadable = cmdline.Status(255)
 
 // Lists is what became of each of sbatch's options.
-func Lists() lists.Command { return script.SlurmLists() }
+func Lists() cmdline.Lists { return script.SlurmLists() }
 
 // Run is the command.
-func Run(args []string, s slurm.Streams) int {
+func Run(args []string, s cmdline.Streams) int {
 	err := run(context.Background(), args, s)
 	var exit *program.ExitError
 	if errors.As(err, &exit) { // of a job that was waited for
@@ -46,7 +44,7 @@ func Run(args []string, s slurm.Streams) int {
 	return cmdline.Exit(explain(err, s))
 }
 
-func run(ctx context.Context, args []string, s slurm.Streams) error {
+func run(ctx context.Context, args []string, s cmdline.Streams) error {
 	flags, rest, err := script.SlurmFlags(args)
 	if err != nil {
 		return err
@@ -75,11 +73,11 @@ func run(ctx context.Context, args []string, s slurm.Streams) error {
 }
 
 // inform answers --help, --usage and --version.
-func inform(flags []script.Setting, s slurm.Streams) (done bool, err error) {
+func inform(flags []script.Setting, s cmdline.Streams) (done bool, err error) {
 	for _, f := range flags {
 		switch {
 		case f.Option.Long == "help" && f.Value == "slurm":
-			script.WriteSlurm(s.Out)
+			script.SlurmLists().Write(s.Out)
 		case f.Option.Long == "help" && f.Given:
 			s.Errorf("sbatch", "unknown topic %q: write --help or --help=slurm", f.Value)
 			return false, unreadable
@@ -90,7 +88,7 @@ func inform(flags []script.Setting, s slurm.Streams) (done bool, err error) {
 		case f.Option.Long == "usage":
 			fmt.Fprint(s.Out, usage)
 		case f.Option.Long == "version":
-			fmt.Fprintln(s.Out, slurm.Version())
+			fmt.Fprintln(s.Out, cmdline.Version())
 		default:
 			continue
 		}
@@ -125,7 +123,7 @@ func asSlurm(r *script.Request, command string) {
 }
 
 // readScript gives the name and text of the script: --wrap, a file, or standard input.
-func readScript(flags []script.Setting, rest []string, s slurm.Streams) (name string, text []byte, err error) {
+func readScript(flags []script.Setting, rest []string, s cmdline.Streams) (name string, text []byte, err error) {
 	for _, f := range flags {
 		if f.Option.Long != "wrap" {
 			continue
@@ -190,7 +188,7 @@ func check(name string, text []byte) error {
 }
 
 // test is --test-only: where it would start, on stderr, as sbatch says it.
-func test(ctx context.Context, p *submit.Prepared, req *script.Request, s slurm.Streams) error {
+func test(ctx context.Context, p *submit.Prepared, req *script.Request, s cmdline.Streams) error {
 	reply, err := p.Test(ctx)
 	if err != nil {
 		why, _, detail := words(err)

@@ -13,9 +13,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/slurm/squeue"
 	"gangd/pkg/table/jobfield"
 )
@@ -23,7 +23,7 @@ import (
 // scancel is one call.
 type scancel struct {
 	choices
-	slurm.Streams
+	cmdline.Streams
 	client *client.Client
 	status int
 	input  *bufio.Reader
@@ -32,7 +32,7 @@ type scancel struct {
 }
 
 // Run is the command.
-func Run(args []string, s slurm.Streams) int {
+func Run(args []string, s cmdline.Streams) int {
 	c := &scancel{Streams: s, client: client.New(), input: bufio.NewReader(s.In)}
 	rest, err := command.Parse(&c.choices, args, s)
 	if err == nil {
@@ -83,7 +83,7 @@ func (c *scancel) looks() bool {
 func parseTargets(words []string) ([]target, error) {
 	var out []target
 	for _, w := range words {
-		for _, id := range slurm.SplitIDs(w) {
+		for _, id := range cmdline.SplitIDs(w) {
 			t := target{text: id}
 			job, step, stepped := strings.Cut(id, ".")
 			if stepped {
@@ -92,7 +92,7 @@ func parseTargets(words []string) ([]target, error) {
 				}
 				t.step = step
 			}
-			refs, err := api.ParseJobRefs(slurm.WithoutLimit(job))
+			refs, err := api.ParseJobRefs(cmdline.WithoutLimit(job))
 			if err != nil || strings.Contains(beforeBracket(job), "-") || strings.HasPrefix(job, "@") {
 				return nil, fmt.Errorf("Invalid job id %s", w)
 			}
@@ -253,7 +253,7 @@ func (c *scancel) act(ctx context.Context, j *api.Job, id, step string) {
 	case step != "":
 		c.tell("Terminating step %s.%s", id, step)
 	case c.signal != "" && c.signal != "KILL":
-		c.tell("Signal %s to %s %s", slurm.SignalNumber(c.signal), map[bool]string{true: "batch job", false: "job"}[c.batch], id)
+		c.tell("Signal %s to %s %s", cmdline.SignalNumber(c.signal), map[bool]string{true: "batch job", false: "job"}[c.batch], id)
 	default:
 		c.tell("Terminating job %s", id)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
@@ -66,30 +66,30 @@ const wholeNodes = "whole nodes are reserved; name them: Nodes=n[1-4]"
 
 // reservationParameters are the words of create and update.
 var reservationParameters = []parameter[func(q *reservationAsk, sign, v string) error]{
-	{"ReservationName", 3, lists.Exact, "", func(q *reservationAsk, _, v string) error { q.req.Name = v; return nil }},
-	{"StartTime", 1, lists.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.Start, "start", v) }},
-	{"EndTime", 1, lists.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.End, "end", v) }},
-	{"Duration", 1, lists.Exact, "", setDuration},
-	{"Flags", 2, lists.Partial, "MAINT, IGNORE_JOBS, DAILY, WEEKLY, SPEC_NODES, and gangd's DRAIN, which stops what runs there in time; the others are refused", setFlags},
-	{"NodeCnt", 5, lists.Refused, wholeNodes, nil},
-	{"CoreCnt", 5, lists.Refused, wholeNodes, nil},
-	{"Nodes", 5, lists.Exact, "nodes, as a list, or ALL", setReservedNodes},
-	{"Features", 2, lists.Refused, wholeNodes, nil},
-	{"Licenses", 2, lists.Refused, "there are none", nil},
-	{"PartitionName", 1, lists.Refused, wholeNodes, nil},
-	{"Users", 1, lists.Partial, "who may use it; nobody can be left out with a minus before the name", func(q *reservationAsk, sign, v string) error { return names(&q.users, &q.req.Users, sign, v) }},
-	{"Groups", 1, lists.Refused, "name the users or accounts", nil},
-	{"Accounts", 1, lists.Partial, "under which they may; together with Users both have to hold", func(q *reservationAsk, sign, v string) error {
+	{"ReservationName", 3, cmdline.Exact, "", func(q *reservationAsk, _, v string) error { q.req.Name = v; return nil }},
+	{"StartTime", 1, cmdline.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.Start, "start", v) }},
+	{"EndTime", 1, cmdline.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.End, "end", v) }},
+	{"Duration", 1, cmdline.Exact, "", setDuration},
+	{"Flags", 2, cmdline.Partial, "MAINT, IGNORE_JOBS, DAILY, WEEKLY, SPEC_NODES, and gangd's DRAIN, which stops what runs there in time; the others are refused", setFlags},
+	{"NodeCnt", 5, cmdline.Refused, wholeNodes, nil},
+	{"CoreCnt", 5, cmdline.Refused, wholeNodes, nil},
+	{"Nodes", 5, cmdline.Exact, "nodes, as a list, or ALL", setReservedNodes},
+	{"Features", 2, cmdline.Refused, wholeNodes, nil},
+	{"Licenses", 2, cmdline.Refused, "there are none", nil},
+	{"PartitionName", 1, cmdline.Refused, wholeNodes, nil},
+	{"Users", 1, cmdline.Partial, "who may use it; nobody can be left out with a minus before the name", func(q *reservationAsk, sign, v string) error { return names(&q.users, &q.req.Users, sign, v) }},
+	{"Groups", 1, cmdline.Refused, "name the users or accounts", nil},
+	{"Accounts", 1, cmdline.Partial, "under which they may; together with Users both have to hold", func(q *reservationAsk, sign, v string) error {
 		return names(&q.account, &q.req.Accounts, sign, v)
 	}},
-	{"TRESPerNode", 5, lists.Refused, wholeNodes, nil},
-	{"TRES", 1, lists.Refused, wholeNodes, nil},
-	{"BurstBuffer", 2, lists.Refused, "there is none", nil},
-	{"Watts", 1, lists.Refused, "power is not counted", nil},
-	{"MaxStartDelay", 1, lists.Refused, "a reservation begins at its time", nil},
-	{"PurgeComp", 2, lists.Refused, "delete it when it is done: scontrol delete reservation=NAME", nil},
-	{"Comment", 3, lists.Refused, "give it a name that says it", nil},
-	{"Skip", 2, lists.Exact, "update: leave out the next time of one that comes again", func(q *reservationAsk, _, _ string) error { q.skip = true; return nil }},
+	{"TRESPerNode", 5, cmdline.Refused, wholeNodes, nil},
+	{"TRES", 1, cmdline.Refused, wholeNodes, nil},
+	{"BurstBuffer", 2, cmdline.Refused, "there is none", nil},
+	{"Watts", 1, cmdline.Refused, "power is not counted", nil},
+	{"MaxStartDelay", 1, cmdline.Refused, "a reservation begins at its time", nil},
+	{"PurgeComp", 2, cmdline.Refused, "delete it when it is done: scontrol delete reservation=NAME", nil},
+	{"Comment", 3, cmdline.Refused, "give it a name that says it", nil},
+	{"Skip", 2, cmdline.Exact, "update: leave out the next time of one that comes again", func(q *reservationAsk, _, _ string) error { q.skip = true; return nil }},
 }
 
 // take reads one word.

@@ -7,10 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
-	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/cmdline"
 )
 
 // clock is the wall clock, a variable so that tests stand still.
@@ -18,7 +15,7 @@ var clock = time.Now
 
 // call is one call of scontrol.
 type call struct {
-	slurm.Streams
+	cmdline.Streams
 	ctx     context.Context
 	client  *client.Client
 	oneLine bool
@@ -29,53 +26,24 @@ type call struct {
 }
 
 // Run is scontrol.
-func Run(args []string, s slurm.Streams) int {
-	if lists.Asked(args) {
-		for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
+func Run(args []string, s cmdline.Streams) int {
+	if len(args) == 1 && args[0] == "--help=slurm" {
+		for _, l := range append([]cmdline.Lists{Lists()}, Keywords()...) {
 			fmt.Fprintf(s.Out, "%s\n\n", l.Name)
 			l.Write(s.Out)
 		}
 		return 0
 	}
 	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: clock()}
-	words, status, done := options.Read("scontrol", args, s, c.set)
-	if done {
-		return status
+	words, err := options.Parse(c, args, s)
+	if err != nil {
+		return cmdline.Exit(err)
 	}
 	if len(words) == 0 {
 		c.errorf("there is no prompt: give a command, as in scontrol show job 12; scontrol help lists them")
 		return 1
 	}
 	return c.do(words)
-}
-
-func (c *call) set(o getopt.Setting) (status int, done bool) {
-	if err := options.Refused("scontrol", o.Name); err != nil {
-		c.errorf("%v", err)
-		return 1, true
-	}
-	switch o.Name {
-	case "clusters":
-		if o.Value != slurm.Cluster {
-			for _, line := range cmdline.NoCluster(o.Value) {
-				c.errorf("%s", line)
-			}
-			return 1, true
-		}
-	case "details":
-		c.details = true
-	case "oneliner":
-		c.oneLine = true
-	case "quiet":
-		c.quiet = true
-	case "verbose":
-		c.verbose = true
-	case "help":
-		return c.help(nil), true
-	case "version":
-		return c.version(nil), true
-	}
-	return 0, false
 }
 
 // errorf is "scontrol: error: text".
@@ -105,7 +73,7 @@ func (c *call) do(words []string) int {
 		}
 		args := words[1:]
 		switch {
-		case k.list == lists.Refused && !(k.few > 0 && len(args) < k.few):
+		case k.list == cmdline.Refused && !(k.few > 0 && len(args) < k.few):
 			c.errorf("%s is refused: %s", k.name, k.text)
 			return 1
 		case len(args) < k.few && (k.name == "update" || k.name == "create" || k.name == "delete"):
@@ -125,29 +93,19 @@ func (c *call) do(words []string) int {
 }
 
 func (c *call) version([]string) int {
-	fmt.Fprintln(c.Out, slurm.Version())
+	fmt.Fprintln(c.Out, cmdline.Version())
 	return 0
 }
 
 func (c *call) help([]string) int {
-	fmt.Fprint(c.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\n")
-	for _, l := range append([]lists.Command{Lists()}, Keywords()...) {
-		fmt.Fprintf(c.Out, "%s:\n", l.Name)
-		dashes := ""
-		if l.Name == "scontrol" {
-			dashes = "--"
-		}
-		for _, o := range l.Options {
-			word := ""
-			if o.List == lists.Refused {
-				word = "refused: "
-			}
-			fmt.Fprintf(c.Out, "  %-22s %s%s\n", dashes+o.Name, word, o.Text)
-		}
-		fmt.Fprintln(c.Out)
-	}
-	fmt.Fprint(c.Out, "scontrol --help=slurm lists what is kept exactly, partly, and refused\n")
+	tell(Lists(), c.Streams)
 	return 0
+}
+
+func tell(l cmdline.Lists, s cmdline.Streams) {
+	fmt.Fprint(s.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\n")
+	cmdline.WriteWords(s.Out, 22, "--", append([]cmdline.Lists{l}, Keywords()...)...)
+	fmt.Fprint(s.Out, "scontrol --help=slurm lists what is kept exactly, partly, and refused\n")
 }
 
 // record writes lines of fields: below each other, or with --oneliner in one line. After

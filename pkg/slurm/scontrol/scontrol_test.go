@@ -11,7 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 )
@@ -53,7 +53,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	slurmtest.Lists(t, "../testdata/options-22.05.txt", Lists(), options.Grammar())
+	slurmtest.Lists(t, "../testdata/options-22.05.txt", options)
 	for _, l := range Keywords() {
 		slurmtest.Texts(t, l)
 	}
@@ -95,17 +95,17 @@ func entityNames() (out []string) {
 // A keyword that is kept runs something, a refused one nothing; so do parameters.
 func TestKeptRunRefusedDont(t *testing.T) {
 	for i := range keywords {
-		if k := &keywords[i]; (k.run == nil) != (k.list == lists.Refused) {
+		if k := &keywords[i]; (k.run == nil) != (k.list == cmdline.Refused) {
 			t.Errorf("%s: list %v", k.name, k.list)
 		}
 	}
 	for i := range entities {
-		if e := &entities[i]; (e.run == nil) != (e.list == lists.Refused) {
+		if e := &entities[i]; (e.run == nil) != (e.list == cmdline.Refused) {
 			t.Errorf("show %s: list %v", e.name, e.list)
 		}
 	}
 	for i := range jobParameters {
-		if p := &jobParameters[i]; p.name != "JobId" && (p.set == nil) != (p.list == lists.Refused) {
+		if p := &jobParameters[i]; p.name != "JobId" && (p.set == nil) != (p.list == cmdline.Refused) {
 			t.Errorf("update %s: list %v", p.name, p.list)
 		}
 	}
@@ -143,7 +143,7 @@ func TestShortenThenExpand(t *testing.T) {
 }
 
 func TestManual(t *testing.T) {
-	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", append([]lists.Command{Lists()}, Keywords()...)...)
+	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", append([]cmdline.Lists{Lists()}, Keywords()...)...)
 }
 
 // What the site has set stands in show config under Slurm's names, in Slurm's form.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
@@ -31,7 +31,7 @@ func (c *call) show(args []string) int {
 		if !meant(entity, e.name, e.min) && !meant(entity, e.name+"s", e.min) {
 			continue
 		}
-		if e.list == lists.Refused {
+		if e.list == cmdline.Refused {
 			c.errorf("show %s is refused: %s", e.name, e.text)
 			return 1
 		}
@@ -66,7 +66,7 @@ func settings(host, socket string, site *api.Site) [][2]string {
 	return append(ofSite(site), [][2]string{
 		{"AccountingStorageType", "accounting_storage/gangd"},
 		{"AuthType", "auth/gangd"},
-		{"ClusterName", slurm.Cluster},
+		{"ClusterName", cmdline.Cluster},
 		{"JobAcctGatherType", "jobacct_gather/gangd"},
 		{"JobRequeue", "1"},
 		{"LaunchType", "launch/gangd"},
@@ -79,7 +79,7 @@ func settings(host, socket string, site *api.Site) [][2]string {
 		{"SelectType", "select/cons_tres"},
 		{"SlurmctldHost[0]", host + "(" + socket + ")"},
 		{"SLURM_CONF", "(null)"},
-		{"SLURM_VERSION", slurm.Compatible},
+		{"SLURM_VERSION", cmdline.Compatible},
 		{"SwitchType", "switch/none"},
 		{"TopologyPlugin", "topology/none"},
 	}...)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/lists"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
@@ -18,7 +18,7 @@ import (
 type parameter[Set any] struct {
 	name string
 	min  int // letters that are enough
-	list lists.List
+	list cmdline.List
 	text string
 	set  Set // nil: refused, or handled by its name
 }
@@ -35,74 +35,74 @@ type jobUpdate struct {
 
 const asked = "what a job asks for is fixed at its submission; submit it once more with other options"
 
-func listParameters[Set any](what string, all []parameter[Set]) lists.Command {
-	c := lists.Command{Name: "scontrol " + what}
+func listParameters[Set any](what string, all []parameter[Set]) cmdline.Lists {
+	c := cmdline.Lists{Name: "scontrol " + what}
 	for i := range all {
-		c.Options = append(c.Options, lists.Option{Name: all[i].name, List: all[i].list, Text: all[i].text})
+		c.Options = append(c.Options, cmdline.Kept{Name: all[i].name, List: all[i].list, Text: all[i].text})
 	}
 	return c
 }
 
 var jobParameters = []parameter[setJob]{
-	{"JobId", 3, lists.Exact, "jobs, arrays or elements", nil},
-	{"Account", 2, lists.Refused, asked, nil},
-	{"AdminComment", 3, lists.Refused, "use Comment=", nil},
-	{"ArrayTaskThrottle", 10, lists.Exact, "elements that may run at once, 0 for all", setThrottle},
-	{"BurstBuffer", 1, lists.Refused, "there is none", nil},
-	{"Clusters", 8, lists.Refused, "there is one cluster", nil},
-	{"ClusterFeatures", 8, lists.Refused, "there is one cluster", nil},
-	{"Comment", 3, lists.Exact, "", func(u *jobUpdate, v string) error { u.Comment = &v; return nil }},
-	{"Contiguous", 3, lists.Refused, asked, nil},
-	{"CoreSpec", 4, lists.Refused, asked, nil},
-	{"CPUsPerTask", 9, lists.Refused, asked, nil},
-	{"Deadline", 3, lists.Exact, "", setDeadline},
-	{"DelayBoot", 5, lists.Refused, "gangd boots no nodes", nil},
-	{"Dependency", 3, lists.Partial, "on jobs that gangd knows; Slurm takes any number", setDependency},
-	{"EarliestStartTime", 2, lists.Exact, "", setStart},
-	{"EligibleTime", 2, lists.Exact, "", setStart},
-	{"StartTime", 2, lists.Exact, "", setStart},
-	{"ExcNodeList", 3, lists.Refused, asked, nil},
-	{"Features", 1, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Constraint = &v; return nil }},
-	{"Gres", 1, lists.Refused, asked, nil},
-	{"JobName", 4, lists.Exact, "", setName},
-	{"Name", 2, lists.Exact, "", setName},
-	{"Licenses", 1, lists.Refused, "there are none", nil},
-	{"MailType", 5, lists.Refused, "no mail is sent", nil},
-	{"MailUser", 5, lists.Refused, "no mail is sent", nil},
-	{"MinCPUsNode", 4, lists.Refused, asked, nil},
-	{"MinMemoryCPU", 10, lists.Refused, asked, nil},
-	{"MinMemoryNode", 10, lists.Refused, asked, nil},
-	{"MinTmpDiskNode", 5, lists.Refused, asked, nil},
-	{"Nice", 2, lists.Partial, "lowers the priority by so much; less than 0 by admins", setNice},
-	{"NodeList", 8, lists.Refused, asked, nil},
-	{"NumCPUs", 6, lists.Refused, asked, nil},
-	{"NumNodes", 6, lists.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
-	{"NumTasks", 6, lists.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
-	{"OverSubscribe", 2, lists.Refused, asked, nil},
-	{"Partition", 2, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
-	{"Prefer", 3, lists.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
-	{"Priority", 2, lists.Partial, "gangd's own scale; 0 is a hold as in Slurm; above 0 by admins", setPriority},
-	{"QOS", 2, lists.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
-	{"ReqNodeList", 8, lists.Refused, asked, nil},
-	{"ReqCores", 4, lists.Refused, asked, nil},
-	{"ReqSockets", 4, lists.Refused, asked, nil},
-	{"ReqThreads", 4, lists.Refused, asked, nil},
-	{"ReqProcs", 4, lists.Refused, asked, nil},
-	{"Requeue", 4, lists.Refused, asked, nil},
-	{"ReservationName", 3, lists.Refused, asked, nil},
-	{"ResetAccrueTime", 4, lists.Refused, "no priority grows with age by itself", nil},
-	{"Shared", 2, lists.Refused, asked, nil},
-	{"SiteFactor", 2, lists.Refused, "there is none; use Nice= or Priority=", nil},
-	{"StdOut", 2, lists.Refused, asked, nil},
-	{"Switches", 5, lists.Refused, asked, nil},
-	{"SystemComment", 3, lists.Refused, "use Comment=", nil},
-	{"TasksPerNode", 2, lists.Refused, asked, nil},
-	{"ThreadSpec", 4, lists.Refused, asked, nil},
-	{"TimeLimit", 5, lists.Exact, "a time, or +N, -N minutes; of a running job counted from its start", setLimit},
-	{"TimeMin", 5, lists.Refused, asked, nil},
-	{"UserID", 1, lists.Refused, "a job stays its owner's", nil},
-	{"WCKey", 1, lists.Refused, "there are none", nil},
-	{"WorkDir", 2, lists.Refused, asked, nil},
+	{"JobId", 3, cmdline.Exact, "jobs, arrays or elements", nil},
+	{"Account", 2, cmdline.Refused, asked, nil},
+	{"AdminComment", 3, cmdline.Refused, "use Comment=", nil},
+	{"ArrayTaskThrottle", 10, cmdline.Exact, "elements that may run at once, 0 for all", setThrottle},
+	{"BurstBuffer", 1, cmdline.Refused, "there is none", nil},
+	{"Clusters", 8, cmdline.Refused, "there is one cluster", nil},
+	{"ClusterFeatures", 8, cmdline.Refused, "there is one cluster", nil},
+	{"Comment", 3, cmdline.Exact, "", func(u *jobUpdate, v string) error { u.Comment = &v; return nil }},
+	{"Contiguous", 3, cmdline.Refused, asked, nil},
+	{"CoreSpec", 4, cmdline.Refused, asked, nil},
+	{"CPUsPerTask", 9, cmdline.Refused, asked, nil},
+	{"Deadline", 3, cmdline.Exact, "", setDeadline},
+	{"DelayBoot", 5, cmdline.Refused, "gangd boots no nodes", nil},
+	{"Dependency", 3, cmdline.Partial, "on jobs that gangd knows; Slurm takes any number", setDependency},
+	{"EarliestStartTime", 2, cmdline.Exact, "", setStart},
+	{"EligibleTime", 2, cmdline.Exact, "", setStart},
+	{"StartTime", 2, cmdline.Exact, "", setStart},
+	{"ExcNodeList", 3, cmdline.Refused, asked, nil},
+	{"Features", 1, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Constraint = &v; return nil }},
+	{"Gres", 1, cmdline.Refused, asked, nil},
+	{"JobName", 4, cmdline.Exact, "", setName},
+	{"Name", 2, cmdline.Exact, "", setName},
+	{"Licenses", 1, cmdline.Refused, "there are none", nil},
+	{"MailType", 5, cmdline.Refused, "no mail is sent", nil},
+	{"MailUser", 5, cmdline.Refused, "no mail is sent", nil},
+	{"MinCPUsNode", 4, cmdline.Refused, asked, nil},
+	{"MinMemoryCPU", 10, cmdline.Refused, asked, nil},
+	{"MinMemoryNode", 10, cmdline.Refused, asked, nil},
+	{"MinTmpDiskNode", 5, cmdline.Refused, asked, nil},
+	{"Nice", 2, cmdline.Partial, "lowers the priority by so much; less than 0 by admins", setNice},
+	{"NodeList", 8, cmdline.Refused, asked, nil},
+	{"NumCPUs", 6, cmdline.Refused, asked, nil},
+	{"NumNodes", 6, cmdline.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
+	{"NumTasks", 6, cmdline.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
+	{"OverSubscribe", 2, cmdline.Refused, asked, nil},
+	{"Partition", 2, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
+	{"Prefer", 3, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
+	{"Priority", 2, cmdline.Partial, "gangd's own scale; 0 is a hold as in Slurm; above 0 by admins", setPriority},
+	{"QOS", 2, cmdline.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
+	{"ReqNodeList", 8, cmdline.Refused, asked, nil},
+	{"ReqCores", 4, cmdline.Refused, asked, nil},
+	{"ReqSockets", 4, cmdline.Refused, asked, nil},
+	{"ReqThreads", 4, cmdline.Refused, asked, nil},
+	{"ReqProcs", 4, cmdline.Refused, asked, nil},
+	{"Requeue", 4, cmdline.Refused, asked, nil},
+	{"ReservationName", 3, cmdline.Refused, asked, nil},
+	{"ResetAccrueTime", 4, cmdline.Refused, "no priority grows with age by itself", nil},
+	{"Shared", 2, cmdline.Refused, asked, nil},
+	{"SiteFactor", 2, cmdline.Refused, "there is none; use Nice= or Priority=", nil},
+	{"StdOut", 2, cmdline.Refused, asked, nil},
+	{"Switches", 5, cmdline.Refused, asked, nil},
+	{"SystemComment", 3, cmdline.Refused, "use Comment=", nil},
+	{"TasksPerNode", 2, cmdline.Refused, asked, nil},
+	{"ThreadSpec", 4, cmdline.Refused, asked, nil},
+	{"TimeLimit", 5, cmdline.Exact, "a time, or +N, -N minutes; of a running job counted from its start", setLimit},
+	{"TimeMin", 5, cmdline.Refused, asked, nil},
+	{"UserID", 1, cmdline.Refused, "a job stays its owner's", nil},
+	{"WCKey", 1, cmdline.Refused, "there are none", nil},
+	{"WorkDir", 2, cmdline.Refused, asked, nil},
 }
 
 // find finds a parameter: a whole name first, else the first that is cut so short.
@@ -255,7 +255,7 @@ func (c *call) updateJobs(args []string) int {
 		case p.name == "JobId":
 			jobs = append(jobs, strings.Split(v, ",")...)
 			continue
-		case p.list == lists.Refused:
+		case p.list == cmdline.Refused:
 			c.errorf("%s is refused: %s", p.name, p.text)
 			c.say("Request aborted")
 			return 1
@@ -369,19 +369,19 @@ func (c *call) knownPartition(names string) error {
 }
 
 var nodeParameters = []parameter[setJob]{
-	{"NodeName", 4, lists.Exact, "nodes, as a list", nil},
-	{"State", 5, lists.Partial, "drain, resume, undrain, idle; down is a drain whose deadline is now: what runs there is stopped and runs elsewhere", nil},
-	{"Reason", 2, lists.Exact, "", nil},
-	{"ActiveFeatures", 2, lists.Refused, "features are the node's own configuration, gnoded.toml", nil},
-	{"AvailableFeatures", 2, lists.Refused, "features are the node's own configuration, gnoded.toml", nil},
-	{"Comment", 1, lists.Refused, "use Reason=", nil},
-	{"CpuBind", 3, lists.Refused, "CPUs are counted, not bound", nil},
-	{"Extra", 1, lists.Refused, "use Reason=", nil},
-	{"Gres", 1, lists.Refused, "cards are what the node finds; gctl card drain takes one out of service", nil},
-	{"NodeAddr", 5, lists.Refused, "nodes call the controller; their address is not needed", nil},
-	{"NodeHostname", 5, lists.Refused, "nodes call the controller; their host name is not needed", nil},
-	{"ResumeAfter", 8, lists.Refused, "gangd wakes no nodes", nil},
-	{"Weight", 1, lists.Refused, "placement weighs what would be stranded, not nodes", nil},
+	{"NodeName", 4, cmdline.Exact, "nodes, as a list", nil},
+	{"State", 5, cmdline.Partial, "drain, resume, undrain, idle; down is a drain whose deadline is now: what runs there is stopped and runs elsewhere", nil},
+	{"Reason", 2, cmdline.Exact, "", nil},
+	{"ActiveFeatures", 2, cmdline.Refused, "features are the node's own configuration, gnoded.toml", nil},
+	{"AvailableFeatures", 2, cmdline.Refused, "features are the node's own configuration, gnoded.toml", nil},
+	{"Comment", 1, cmdline.Refused, "use Reason=", nil},
+	{"CpuBind", 3, cmdline.Refused, "CPUs are counted, not bound", nil},
+	{"Extra", 1, cmdline.Refused, "use Reason=", nil},
+	{"Gres", 1, cmdline.Refused, "cards are what the node finds; gctl card drain takes one out of service", nil},
+	{"NodeAddr", 5, cmdline.Refused, "nodes call the controller; their address is not needed", nil},
+	{"NodeHostname", 5, cmdline.Refused, "nodes call the controller; their host name is not needed", nil},
+	{"ResumeAfter", 8, cmdline.Refused, "gangd wakes no nodes", nil},
+	{"Weight", 1, cmdline.Refused, "placement weighs what would be stranded, not nodes", nil},
 }
 
 // nodeStates are the words for State, by what gangd does.
@@ -400,7 +400,7 @@ func (c *call) updateNodes(args []string) int {
 		case p == nil || !given:
 			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
 			return 1
-		case p.list == lists.Refused:
+		case p.list == cmdline.Refused:
 			c.errorf("%s is refused: %s", p.name, p.text)
 			c.say("Request aborted")
 			return 1

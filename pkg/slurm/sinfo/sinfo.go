@@ -11,10 +11,10 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
@@ -22,7 +22,7 @@ import (
 // sinfo is one call.
 type sinfo struct {
 	choices
-	slurm.Streams
+	cmdline.Streams
 	view   *jobfield.View
 	states wanted
 	names  []string // of -n
@@ -30,7 +30,7 @@ type sinfo struct {
 }
 
 // Run is the command. Words that are no options are passed over, as sinfo does.
-func Run(args []string, s slurm.Streams) int {
+func Run(args []string, s cmdline.Streams) int {
 	i := &sinfo{Streams: s}
 	if _, err := command.Parse(&i.choices, args, s); err != nil {
 		return cmdline.Exit(err)
@@ -54,7 +54,7 @@ func (s *sinfo) run(ctx context.Context) error {
 	if s.reserv {
 		return s.reservations(ctx, c)
 	}
-	return cmdline.Repeat(s.Streams, s.iterate, func() error { return s.once(ctx, c) })
+	return slurm.Repeat(s.Streams, s.iterate, func() error { return s.once(ctx, c) })
 }
 
 func (s *sinfo) once(ctx context.Context, c *client.Client) error {

@@ -5,10 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/cmdline/getopt"
-	"gangd/pkg/cmdline/lists"
-	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
+	"gangd/pkg/cmdline"
 )
 
 // choices is what the command line and the environment say.
@@ -35,68 +32,68 @@ const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job
 // command is squeue with all its options, in Slurm's order, which decides what an
 // abbreviation that fits several is told.
 var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: []cmdline.Option[choices]{
-	{Long: "account", Short: 'A', Names: "accounts", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these accounts", Set: cmdline.Words(func(c *choices) *[]string { return &c.accounts })},
-	{Long: "all", Short: 'a', List: lists.Partial, Text: "no partition is hidden: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
-	{Long: "array", Short: 'r', List: lists.Exact, Text: "one line for each element of an array", Set: cmdline.Flag(func(c *choices) *bool { return &c.array })},
-	{Long: "array-unique", List: lists.Exact, Text: "one line for the waiting elements of an array, which is what is shown without it", Set: cmdline.Flag(func(c *choices) *bool { return &c.unique })},
-	{Long: "Format", Short: 'O', Arg: getopt.Required, List: lists.Partial, Text: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string, _ bool) error {
+	{Long: "account", Short: 'A', Names: "accounts", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts", Set: cmdline.Words(func(c *choices) *[]string { return &c.accounts })},
+	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
+	{Long: "array", Short: 'r', List: cmdline.Exact, Help: "one line for each element of an array", Set: cmdline.Flag(func(c *choices) *bool { return &c.array })},
+	{Long: "array-unique", List: cmdline.Exact, Help: "one line for the waiting elements of an array, which is what is shown without it", Set: cmdline.Flag(func(c *choices) *bool { return &c.unique })},
+	{Long: "Format", Short: 'O', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string) error {
 		if c.format != nil {
 			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
 		}
 		c.longFormat = &v
 		return nil
 	}},
-	{Long: "format", Short: 'o', Arg: getopt.Required, List: lists.Partial, Text: "columns by letter; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string, _ bool) error {
+	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by letter; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string) error {
 		if c.longFormat != nil {
 			return fmt.Errorf("-o (--format) is incompatible with -O (--Format)")
 		}
 		c.format = &v
 		return nil
 	}},
-	{Long: "federation", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
-	cmdline.Help[choices](),
-	{Long: "hide", List: lists.Partial, Text: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string, _ bool) error { c.all = false; return nil }},
-	{Long: "iterate", Short: 'i', Arg: getopt.Required, List: lists.Exact, Text: "show it again every so many seconds", Set: func(c *choices, v string, _ bool) error {
+	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
+	cmdline.HelpRow[choices](),
+	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string) error { c.all = false; return nil }},
+	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds", Set: func(c *choices, v string) error {
 		if c.iterate = leadingNumber(v); c.iterate <= 0 {
 			return fmt.Errorf("--iterate=%s\n", v)
 		}
 		return nil
 	}},
-	{Long: "jobs", Short: 'j', Arg: getopt.Optional, List: lists.Exact, Text: "these jobs, elements (12_3) and parts (12_[1-3]) of arrays", Set: func(c *choices, v string, _ bool) error {
-		c.jobFlag, c.jobs = true, slurm.SplitIDs(v)
+	{Long: "jobs", Short: 'j', Kind: cmdline.Optional, List: cmdline.Exact, Help: "these jobs, elements (12_3) and parts (12_[1-3]) of arrays", Set: func(c *choices, v string) error {
+		c.jobFlag, c.jobs = true, cmdline.SplitIDs(v)
 		return nil
 	}},
-	{Long: "json", List: lists.Partial, Text: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: cmdline.Flag(func(c *choices) *bool { return &c.json })},
-	{Long: "licenses", Short: 'L', Arg: getopt.Required, List: lists.Partial, Text: "no job has licenses: nothing is shown", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
-	{Long: "local", List: lists.Exact, Text: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
-	{Long: "long", Short: 'l', List: lists.Exact, Text: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
-	cmdline.Clusters[choices](),
-	{Long: "me", List: lists.Exact, Text: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
-	{Long: "name", Short: 'n', Arg: getopt.Required, List: lists.Exact, Text: "jobs of these names", Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
-	{Long: "noconvert", List: lists.Exact, Text: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
-	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Arg: getopt.Required, List: lists.Exact, Text: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
-	{Long: "noheader", Short: 'h', List: lists.Exact, Text: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
-	{Long: "partition", Short: 'p', Names: "partitions", Arg: getopt.Required, List: lists.Exact, Text: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
-	{Long: "priority", Short: 'P', List: lists.Exact, Text: "a waiting job has a line for each partition that it may run in", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
-	{Long: "qos", Short: 'q', Arg: getopt.Required, List: lists.Partial, Text: "no job has a QOS: nothing is shown", Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},
-	{Long: "reservation", Short: 'R', Arg: getopt.Required, List: lists.Exact, Text: "jobs that use this reservation", Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
-	{Long: "sibling", Names: "sib sibling", List: lists.Partial, Text: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.sibling })},
-	{Long: "sort", Short: 'S', Arg: getopt.Required, List: lists.Exact, Text: "order by letters of -o, as in P,t,-p", Set: func(c *choices, v string, _ bool) error { c.sort = &v; return nil }},
-	{Long: "start", List: lists.Partial, Text: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: cmdline.Flag(func(c *choices) *bool { return &c.start })},
-	{Long: "steps", Short: 's', Arg: getopt.Optional, List: lists.Partial, Text: "steps of running jobs: of one that runs its script in every rank, batch stands for all of them", Set: func(c *choices, v string, _ bool) error {
+	{Long: "json", List: cmdline.Partial, Help: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: cmdline.Flag(func(c *choices) *bool { return &c.json })},
+	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has licenses: nothing is shown", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
+	{Long: "local", List: cmdline.Exact, Help: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
+	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
+	cmdline.ClustersRow[choices](),
+	{Long: "me", List: cmdline.Exact, Help: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
+	{Long: "name", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
+	{Long: "noconvert", List: cmdline.Exact, Help: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
+	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
+	{Long: "partition", Short: 'p', Names: "partitions", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
+	{Long: "priority", Short: 'P', List: cmdline.Exact, Help: "a waiting job has a line for each partition that it may run in", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
+	{Long: "qos", Short: 'q', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has a QOS: nothing is shown", Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},
+	{Long: "reservation", Short: 'R', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that use this reservation", Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
+	{Long: "sibling", Names: "sib sibling", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.sibling })},
+	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "order by letters of -o, as in P,t,-p", Set: func(c *choices, v string) error { c.sort = &v; return nil }},
+	{Long: "start", List: cmdline.Partial, Help: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: cmdline.Flag(func(c *choices) *bool { return &c.start })},
+	{Long: "steps", Short: 's', Kind: cmdline.Optional, List: cmdline.Partial, Help: "steps of running jobs: of one that runs its script in every rank, batch stands for all of them", Set: func(c *choices, v string) error {
 		c.stepFlag, c.steps = true, cmdline.Split(v)
 		return nil
 	}},
-	{Long: "states", Short: 't', Arg: getopt.Required, List: lists.Exact, Text: "jobs in these states, all: in any", Set: cmdline.Words(func(c *choices) *[]string { return &c.states })},
-	{Long: "user", Short: 'u', Names: "users", Arg: getopt.Required, List: lists.Exact, Text: "jobs of these users, by name or number", Set: cmdline.Words(func(c *choices) *[]string { return &c.users })},
-	{Long: "verbose", Short: 'v', List: lists.Partial, Text: "the choices are listed before the table; nothing is said of plugins", Set: func(c *choices, _ string, _ bool) error { c.verbose++; return nil }},
-	cmdline.Version[choices](),
-	cmdline.UsageLine[choices](),
-	{Long: "yaml", List: lists.Partial, Text: "as --json, in YAML", Set: cmdline.Flag(func(c *choices) *bool { return &c.yaml })},
+	{Long: "states", Short: 't', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states, all: in any", Set: cmdline.Words(func(c *choices) *[]string { return &c.states })},
+	{Long: "user", Short: 'u', Names: "users", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these users, by name or number", Set: cmdline.Words(func(c *choices) *[]string { return &c.users })},
+	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the choices are listed before the table; nothing is said of plugins", Set: func(c *choices, _ string) error { c.verbose++; return nil }},
+	cmdline.VersionRow[choices](),
+	cmdline.UsageRow[choices](),
+	{Long: "yaml", List: cmdline.Partial, Help: "as --json, in YAML", Set: cmdline.Flag(func(c *choices) *bool { return &c.yaml })},
 }}
 
 // Lists is what became of each of squeue's options.
-func Lists() lists.Command { return command.Lists() }
+func Lists() cmdline.Lists { return command.Lists() }
 
 // leadingNumber is the number at the head of s, as atoi of the C library reads it.
 func leadingNumber(s string) int {

@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
 )
@@ -27,7 +28,7 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 	}
 	q.selectUsers()
 	for _, id := range q.jobs {
-		refs, err := api.ParseJobRefs(slurm.WithoutLimit(id))
+		refs, err := api.ParseJobRefs(cmdline.WithoutLimit(id))
 		if err != nil || strings.HasPrefix(id, "@") {
 			return fmt.Errorf("Invalid job id: %s", id)
 		}

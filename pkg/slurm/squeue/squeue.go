@@ -11,8 +11,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
@@ -35,7 +35,7 @@ const maxIndices = 64
 // squeue is one call.
 type squeue struct {
 	choices
-	slurm.Streams
+	cmdline.Streams
 	query api.JobQuery
 	view  *jobfield.View
 	line  column.Line[*jobfield.Row]
@@ -45,7 +45,7 @@ type squeue struct {
 }
 
 // Run is the command.
-func Run(args []string, s slurm.Streams) int {
+func Run(args []string, s cmdline.Streams) int {
 	q := &squeue{Streams: s}
 	rest, err := command.Parse(&q.choices, args, s)
 	if err != nil {
@@ -64,7 +64,7 @@ func Run(args []string, s slurm.Streams) int {
 // values are optional: people write both, and squeue reads both.
 func (q *squeue) behind(rest []string) []string {
 	if q.jobFlag && q.jobs == nil && len(rest) > 0 {
-		q.jobs, rest = slurm.SplitIDs(rest[0]), rest[1:]
+		q.jobs, rest = cmdline.SplitIDs(rest[0]), rest[1:]
 	}
 	if q.stepFlag && q.steps == nil && len(rest) > 0 {
 		q.steps, rest = cmdline.Split(rest[0]), rest[1:]
@@ -81,7 +81,7 @@ func (q *squeue) run(ctx context.Context) error {
 	if q.verbose > 0 {
 		q.tellChoices()
 	}
-	return cmdline.Repeat(q.Streams, q.iterate, func() error { return q.once(ctx, c) })
+	return slurm.Repeat(q.Streams, q.iterate, func() error { return q.once(ctx, c) })
 }
 
 // settle makes of the choices what the controller is asked and what is printed.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm/cmdline"
 	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )

@@ -1,4 +1,4 @@
-package getopt
+package cmdline
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-var grammar = Grammar{Options: []Option{
-	{Long: "start"}, {Long: "steps", Short: 's', Arg: Optional}, {Long: "states", Short: 't', Arg: Required},
-	{Long: "user", Short: 'u', Arg: Required}, {Long: "me"}, {Long: "noheader", Short: 'h'}, {Long: "long", Short: 'l'},
-	{Long: "job", Arg: Optional, Name: "jobs"}, {Long: "jobs", Short: 'j', Arg: Optional},
+var grammar = Grammar[struct{}]{Options: []Option[struct{}]{
+	{Long: "start"}, {Long: "steps", Short: 's', Kind: Optional}, {Long: "states", Short: 't', Kind: Required},
+	{Long: "user", Short: 'u', Kind: Required}, {Long: "me"}, {Long: "noheader", Short: 'h'}, {Long: "long", Short: 'l'},
+	{Long: "jobs", Short: 'j', Names: "job jobs", Kind: Optional},
 }}
 
 // TestMessages holds the C library's words, as Slurm 22.05's commands print them.
@@ -32,7 +32,7 @@ func TestMessages(t *testing.T) {
 	} {
 		_, _, err := grammar.Parse(c.args)
 		var e *Error
-		if !errors.As(err, &e) || e.Text != c.want {
+		if !errors.As(err, &e) || e.Error() != c.want {
 			t.Errorf("%q: %v, want %s", c.args, err, c.want)
 		}
 	}
@@ -41,22 +41,30 @@ func TestMessages(t *testing.T) {
 func TestSettings(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		want []Setting
+		want []string
 		rest []string
 	}{
-		{[]string{"-hlu", "me", "a"}, []Setting{{"noheader", "", false, true}, {"long", "", false, true}, {"user", "me", true, true}}, []string{"a"}},
-		{[]string{"a", "-uroot", "b"}, []Setting{{"user", "root", true, true}}, []string{"a", "b"}},
-		{[]string{"-j", "12"}, []Setting{{"jobs", "", false, true}}, []string{"12"}},
-		{[]string{"-j12", "--jo=13", "--job"}, []Setting{{"jobs", "12", true, true}, {"jobs", "13", true, false}, {"jobs", "", false, false}}, nil},
+		{[]string{"-hlu", "me", "a"}, []string{"noheader", "long", "user=me"}, []string{"a"}},
+		{[]string{"a", "-uroot", "b"}, []string{"user=root"}, []string{"a", "b"}},
+		{[]string{"-j", "12"}, []string{"jobs"}, []string{"12"}},
+		{[]string{"-j12", "--jo=13", "--job"}, []string{"jobs=12", "jobs=13", "jobs"}, nil},
 		{[]string{"--", "-u"}, nil, []string{"-u"}},
-		{[]string{"-", "--user=", "--stat", "R"}, []Setting{{"user", "", true, false}, {"states", "R", true, false}}, []string{"-"}},
+		{[]string{"-", "--user=", "--stat", "R"}, []string{"user=", "states=R"}, []string{"-"}},
 	} {
-		got, rest, err := grammar.Parse(c.args)
+		settings, rest, err := grammar.Parse(c.args)
+		var got []string
+		for _, s := range settings {
+			text := s.Option.Long
+			if s.Given {
+				text += "=" + s.Value
+			}
+			got = append(got, text)
+		}
 		if err != nil || !slices.Equal(got, c.want) || !slices.Equal(rest, c.rest) {
 			t.Errorf("%q: %v %q %v, want %v %q", c.args, got, rest, err, c.want, c.rest)
 		}
 	}
-	stop := Grammar{Options: grammar.Options, Stop: true}
+	stop := Grammar[struct{}]{Options: grammar.Options, Stop: true}
 	if got, rest, err := stop.Parse([]string{"-h", "job.sh", "-u", "x"}); err != nil || len(got) != 1 || len(rest) != 3 {
 		t.Errorf("%v %q %v", got, rest, err)
 	}

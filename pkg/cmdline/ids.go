@@ -1,4 +1,4 @@
-package slurm
+package cmdline
 
 import "strings"
 
@@ -24,10 +24,14 @@ func SplitIDs(list string) []string {
 }
 
 // WithoutLimit drops the %4 of 12_[0-15%4], which squeue prints and people copy.
-func WithoutLimit(id string) string {
-	head, tail, ok := strings.Cut(id, "%")
-	if !ok {
-		return id
+func WithoutLimit(s string) string {
+	from := strings.IndexByte(s, '%')
+	if from < 0 {
+		return s
 	}
-	return head + strings.TrimLeft(tail, "0123456789")
+	end := strings.IndexByte(s[from:], ']')
+	if end < 0 || strings.Trim(s[from+1:from+end], "0123456789") != "" {
+		return s
+	}
+	return s[:from] + WithoutLimit(s[from+end:])
 }

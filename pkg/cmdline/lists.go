@@ -1,0 +1,159 @@
+package cmdline
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// List says how an option of Slurm's is kept here. No option is in none of the lists, which is
+// what "nothing is silently ignored" means; a test holds them against the recorded options of
+// Slurm 22.05 and against what the commands read.
+type List int
+
+const (
+	// Own is an option that Slurm's command does not have.
+	Own List = iota
+	// Exact does what Slurm's does.
+	Exact
+	// Partial is accepted and differs as its text says.
+	Partial
+	// Refused is an error that says why and what to use.
+	Refused
+)
+
+// headings of the three lists, in the order in which they are shown.
+var headings = []struct {
+	list List
+	head string
+}{
+	{Exact, "exact: as %s does"},
+	{Partial, "partial: accepted, and different as said"},
+	{Refused, "refused: an error, with what to use instead"},
+}
+
+// Kept is how one option of one of Slurm's commands is kept, by Slurm's name.
+type Kept struct {
+	Name  string // long name without dashes
+	Short byte   // 0: none
+	Value bool   // it takes one, or may
+	List  List
+	Text  string // Exact: what it does. Partial: what differs. Refused: why; what to use
+}
+
+// Lists is all options of one command.
+type Lists struct {
+	Name    string // Slurm's: squeue
+	Options []Kept
+}
+
+// ListsOf is how each option of a table is kept.
+func ListsOf[T any](name string, options []Option[T]) Lists {
+	l := Lists{Name: name}
+	for i := range options {
+		o := &options[i]
+		if o.List == Own {
+			continue
+		}
+		text := o.kept()
+		if o.SlurmName() != o.Long {
+			text += " (also --" + o.Long + ")"
+		}
+		l.Options = append(l.Options, Kept{Name: o.SlurmName(), Short: o.Short, Value: o.Kind != None, List: o.List, Text: text})
+	}
+	return l
+}
+
+// Write writes the three lists, each by name: what `COMMAND --help=slurm` prints.
+func (c Lists) Write(w io.Writer) {
+	for _, h := range headings {
+		head := h.head
+		if h.list == Exact {
+			head = fmt.Sprintf(head, c.Name)
+		}
+		fmt.Fprintln(w, head)
+		for _, o := range c.in(h.list) {
+			fmt.Fprintf(w, "  --%-20s %s\n", o.Name, o.Text)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// WriteWords writes everything of some lists, one under the other: what --help prints of a
+// command whose words are listed with its options.
+func WriteWords(w io.Writer, width int, dashes string, all ...Lists) {
+	for _, l := range all {
+		fmt.Fprintf(w, "%s:\n", l.Name)
+		for _, o := range l.Options {
+			refused := ""
+			if o.List == Refused {
+				refused = "refused: "
+			}
+			fmt.Fprintf(w, "  %-*s %s%s\n", width, dashes+o.Name, refused, o.Text)
+		}
+		fmt.Fprintln(w)
+		dashes = "" // of words
+	}
+}
+
+// in is the options of one list by name.
+func (c Lists) in(l List) []Kept {
+	var out []Kept
+	for _, o := range c.Options {
+		if o.List == l {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// WriteHelp writes options by their groups, those that show.
+func WriteHelp[T any](w io.Writer, options []Option[T], shows func(*Option[T]) bool) {
+	const room = 32
+	group := ""
+	for i := range options {
+		o := &options[i]
+		if !shows(o) {
+			continue
+		}
+		if o.Group != group {
+			group = o.Group
+			fmt.Fprintf(w, "\n%s:\n", group)
+		}
+		head := o.letter() + "--" + o.Long + o.Argument()
+		if len(head) > room {
+			fmt.Fprintf(w, "  %s\n  %-*s %s\n", head, room, "", o.Help)
+		} else {
+			fmt.Fprintf(w, "  %-*s %s\n", room, head, o.Help)
+		}
+	}
+}
+
+// letter is the option's letter before its name in help, or blanks.
+func (o *Option[T]) letter() string {
+	if o.Short == 0 {
+		return "    "
+	}
+	return "-" + string(rune(o.Short)) + ", "
+}
+
+// Complete is the long options that begin with what was typed, with their help behind a tab as
+// the completions of the shells want them.
+func Complete[T any](options []Option[T], typed string) []string {
+	var out []string
+	for i := range options {
+		o := &options[i]
+		if o.List == Refused || o.Help == "" || !strings.HasPrefix("--"+o.Long, typed) {
+			continue
+		}
+		name := "--" + o.Long
+		if o.Kind == Required {
+			name += "="
+		}
+		out = append(out, name+"\t"+o.Help)
+	}
+	return out
+}
