@@ -54,7 +54,7 @@ func (w *World) settleLate(e *entry) {
 	j := e.job
 	var v *Verdict
 	cause := api.CauseCompleted
-	if i, failed := ownFailure(j); w.workIsDone(e) {
+	if i, failed := ownFailure(j); allDone(asDone(j)) {
 		v = &Verdict{State: api.JobCompleted, Cause: cause, Trigger: -1, Text: cmp.Or(endedText(j), lateText)}
 	} else if failed {
 		cause = api.CauseCrash
@@ -76,24 +76,30 @@ func (w *World) settleLate(e *entry) {
 
 const lateText = "the result came after its node had been given up"
 
-// workIsDone marks the ranks done that have ended well, where with them the gang is complete.
-func (w *World) workIsDone(e *entry) bool {
-	as := *e.job
-	as.Ranks = slices.Clone(as.Ranks)
-	for i := range as.Ranks {
-		if r := &as.Ranks[i]; r.Own && r.ExitCode == 0 {
-			r.State = api.RankDone
-		}
-	}
-	if !allDone(&as) {
-		return false
+// workIsDone marks the ranks of a drained gang done that have ended well, where with them the
+// gang is complete.
+func (w *World) workIsDone(e *entry) {
+	as := asDone(e.job)
+	if !allDone(as) {
+		return
 	}
 	for i := range as.Ranks {
 		if as.Ranks[i].State != e.job.Ranks[i].State {
 			w.editRank(e, i).State = as.Ranks[i].State
 		}
 	}
-	return true
+}
+
+// asDone is a job in which the ranks count as done that ended by themselves, and well.
+func asDone(j *Job) *Job {
+	as := *j
+	as.Ranks = slices.Clone(as.Ranks)
+	for i := range as.Ranks {
+		if r := &as.Ranks[i]; r.Own && r.ExitCode == 0 {
+			r.State = api.RankDone
+		}
+	}
+	return &as
 }
 
 // ownFailure is the first rank of a gang on one node that failed by itself. With other nodes it

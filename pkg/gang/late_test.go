@@ -42,6 +42,20 @@ func TestALateResultIsTaken(t *testing.T) {
 	}
 }
 
+// An element that waits when its result comes gives no place back: it has none.
+func TestALateResultOfAnElement(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.array(2, nil)
+	b.start(id)
+	b.cutOff("n1")
+	b.state(id, api.JobPending)
+	b.ended(id, "n1", exit(0, 0))
+	b.state(id, api.JobCompleted)
+	if j := b.w.Job(id); j.Ranks[0].State != api.RankDone {
+		t.Errorf("its rank is %s", j.Ranks[0].State)
+	}
+}
+
 // Somebody said meanwhile that nothing runs there: until another place is taken the result
 // counts all the same.
 func TestALateResultOfAFencedNode(t *testing.T) {
