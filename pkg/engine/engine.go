@@ -314,7 +314,7 @@ func (e *Engine) commit(ctx context.Context, ch *gang.Changes) error {
 
 // tryCommit writes a batch once; again: the last try found the disk full.
 func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) error {
-	if empty(ch) {
+	if ch.Rows() == 0 {
 		return nil
 	}
 	t := time.Now()
@@ -368,10 +368,6 @@ func (e *Engine) setAside(r request) {
 
 var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the job could not be kept, so it was not accepted",
 	Hint: "free space on the controller's state directory, then submit again"}
-
-func empty(ch *gang.Changes) bool {
-	return ch.Claims == nil && len(ch.Jobs) == 0 && len(ch.Ranks) == 0 && len(ch.Epochs) == 0 && len(ch.Nodes) == 0 && len(ch.Reservations) == 0 && len(ch.Events) == 0
-}
 
 // Do hands in an event and waits until what it changed is on disk and published.
 func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {

@@ -144,12 +144,12 @@ func endReason(s api.JobState, c api.Cause) string {
 // all, else what the last plan found.
 func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string) {
 	switch {
-	case j.Held != "" && j.Held != "admin" && !say:
-		return "JobHeldUser", ""
-	case j.Held == "admin":
-		return "JobHeldAdmin", "held by an admin; only an admin may release it (gctl release)"
+	case j.Held != "" && !say:
+		return heldReason(j), ""
+	case j.Held == gang.HeldAdmin:
+		return heldReason(j), "held by an admin; only an admin may release it (gctl release)"
 	case j.Held != "":
-		return "JobHeldUser", fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
+		return heldReason(j), fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
 	case j.Waits != "":
 		return dependencyReason(j)
 	case j.Epoch == 0 && j.Eligible.After(now):

@@ -287,6 +287,15 @@ type Changes struct {
 	Queue []int64  // jobs whose candidacy may have changed
 }
 
+// Rows counts what a store has to write; beside them there may be counters to raise.
+func (ch *Changes) Rows() int {
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events)
+	if ch.Claims != nil {
+		n++
+	}
+	return n
+}
+
 // ReservationRow is a reservation in its newest form, nil: it is gone.
 type ReservationRow struct {
 	Name string

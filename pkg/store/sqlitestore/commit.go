@@ -75,7 +75,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return 0, err
 	}
 	nextID, nextSeq := max(s.nextID, ch.NextID), max(s.nextSeq, ch.NextSeq)
-	if rows(ch) == 0 && nextID == s.nextID && nextSeq == s.nextSeq {
+	if ch.Rows() == 0 && nextID == s.nextID && nextSeq == s.nextSeq {
 		return s.lineage.Load(), nil
 	}
 	newJobs := hasNewJobs(ch, s.nextID)
@@ -96,7 +96,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 	}
 	s.lineage.Store(lineage)
 	s.nextID, s.nextSeq = nextID, nextSeq
-	s.check.committed(rows(ch))
+	s.check.committed(ch.Rows())
 	return lineage, nil
 }
 
@@ -121,15 +121,6 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 	s.lineage.Store(lineage)
 	s.nextID = nextID
 	return nil
-}
-
-// rows counts what a batch writes.
-func rows(ch *gang.Changes) int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events) + len(ch.Steps)
-	if ch.Claims != nil {
-		n++
-	}
-	return n
 }
 
 // hasNewJobs: ids are given out in order, so a job is new when no commit has covered its id.
