@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The node session: one WebSocket, opened by the node at [SessionPath], one JSON [Frame]
 // a message, both ways. It is level-triggered: the controller sends what it desires, the
@@ -120,6 +123,11 @@ type Desired struct {
 type MemberKey struct {
 	Job   int64 `json:"job"`
 	Epoch int   `json:"epoch"`
+}
+
+// Compare orders by job, then epoch.
+func (k MemberKey) Compare(o MemberKey) int {
+	return cmp.Or(cmp.Compare(k.Job, o.Job), cmp.Compare(k.Epoch, o.Epoch))
 }
 
 // Assignment is one member that a node shall have. Body is absent in a change of an

@@ -101,15 +101,6 @@ var table = map[Op]roles{
 	OpBackup:     admins,
 }
 
-// Ops lists every operation of the table, in no order.
-func Ops() []Op {
-	var out []Op
-	for op := range table {
-		out = append(out, op)
-	}
-	return out
-}
-
 // Allow reports whether the caller may do op to what belongs to owner. For operations
 // without a job (submit, list of all, nodes, ping) owner is the caller's own uid.
 func Allow(op Op, id Identity, owner uint32) bool {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,11 +21,6 @@ type (
 // Main is [program.Main].
 func Main(cmd *cobra.Command) { program.Main(cmd) }
 
-// Run is [program.Run].
-func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
-	return program.Run(cmd, args, stdout, stderr)
-}
-
 // ExitCode is [program.ExitCode].
 func ExitCode(err error) int { return program.ExitCode(err) }
 
@@ -45,5 +39,3 @@ func noArgs(c *cobra.Command, args []string) error {
 	}
 	return fmt.Errorf("%s takes no arguments, got %s", c.CommandPath(), strings.Join(args, " "))
 }
-
-func eachCommand(cmd *cobra.Command, fn func(*cobra.Command)) { program.Each(cmd, fn) }

@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/lab/clitest"
+	"gangd/pkg/program"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -50,7 +51,7 @@ func run(t *testing.T, c *fake.Controller, cmd *cobra.Command, args ...string) (
 		clitest.Serve(t, c)
 	}
 	var out, errs bytes.Buffer
-	code = Run(cmd, args, &out, &errs)
+	code = program.Run(cmd, args, &out, &errs)
 	return out.String(), errs.String(), code
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -33,7 +34,7 @@ func TestManPagesMatchTheFlags(t *testing.T) {
 		t.Run(cmd.Name(), func(t *testing.T) {
 			prepare(cmd)
 			want := map[string]string{}
-			eachCommand(cmd, func(c *cobra.Command) {
+			program.Each(cmd, func(c *cobra.Command) {
 				c.Flags().VisitAll(func(f *pflag.Flag) {
 					if f.Shorthand != "" {
 						want[f.Name] = "-" + f.Shorthand
@@ -93,7 +94,7 @@ func TestManPageKnowsTheFields(t *testing.T) {
 func TestHelpStartsWithExamples(t *testing.T) {
 	for _, root := range programs() {
 		prepare(root)
-		eachCommand(root, func(c *cobra.Command) {
+		program.Each(root, func(c *cobra.Command) {
 			lines := strings.Split(strings.TrimSpace(c.Example), "\n")
 			if len(lines) != 3 {
 				t.Errorf("%s has %d examples, want 3", c.CommandPath(), len(lines))
@@ -116,7 +117,7 @@ func flagExists(name string) bool {
 	found := false
 	for _, root := range programs() {
 		prepare(root)
-		eachCommand(root, func(c *cobra.Command) { found = found || c.Flags().Lookup(name) != nil })
+		program.Each(root, func(c *cobra.Command) { found = found || c.Flags().Lookup(name) != nil })
 	}
 	return found
 }

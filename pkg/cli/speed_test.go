@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/lab/clitest"
+	"gangd/pkg/program"
 )
 
 // BenchmarkQueue10k is the whole of "gqueue" over 10,000 jobs but the start of the
@@ -28,7 +29,7 @@ func BenchmarkQueue10k(b *testing.B) {
 	}
 	clitest.Serve(b, c)
 	for b.Loop() {
-		if code := Run(NewGqueue(), nil, io.Discard, io.Discard); code != 0 {
+		if code := program.Run(NewGqueue(), nil, io.Discard, io.Discard); code != 0 {
 			b.Fatal(code)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/client"
 	"gangd/pkg/lab/clitest"
+	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -184,7 +185,7 @@ func TestWatchEndsWithTheController(t *testing.T) {
 	clitest.Serve(t, c)
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
-	go func() { done <- Run(NewGqueue(), []string{"--watch"}, w, &bytes.Buffer{}) }()
+	go func() { done <- program.Run(NewGqueue(), []string{"--watch"}, w, &bytes.Buffer{}) }()
 	<-w.drawn
 	c.Stop()
 	if code := <-done; code != api.ExitUnreachable {
@@ -209,7 +210,7 @@ func TestFollowEventsGivesALineEach(t *testing.T) {
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
 	go func() {
-		done <- Run(NewGctl(), []string{"events", "--follow", "--json", "--since=7"}, w, &bytes.Buffer{})
+		done <- program.Run(NewGctl(), []string{"events", "--follow", "--json", "--since=7"}, w, &bytes.Buffer{})
 	}()
 	if line := <-w.drawn; !strings.HasPrefix(line, `{"seq":8,`) || strings.Count(line, "\n") != 1 {
 		t.Errorf("first line %q", line)

@@ -20,7 +20,7 @@ func (s *story) member(n *simNode) *simMember {
 	if len(n.members) == 0 {
 		s.rt.Skip("nothing there")
 	}
-	k := rapid.SampledFrom(slices.SortedFunc(maps.Keys(n.members), compareKeys)).Draw(s.rt, "member")
+	k := rapid.SampledFrom(slices.SortedFunc(maps.Keys(n.members), api.MemberKey.Compare)).Draw(s.rt, "member")
 	return n.members[k]
 }
 
@@ -299,7 +299,7 @@ func (s *story) launch(t *rapid.T) {
 				continue
 			}
 			s.obey(n)
-			for _, k := range slices.SortedFunc(maps.Keys(n.members), compareKeys) {
+			for _, k := range slices.SortedFunc(maps.Keys(n.members), api.MemberKey.Compare) {
 				if m := n.members[k]; m.Phase == api.PhasePreparing {
 					m.Phase = api.PhaseReady
 					s.prepared[fmt.Sprint(n.name, k)] = true

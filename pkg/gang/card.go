@@ -85,7 +85,7 @@ func (w *World) setCard(h *host, i int, now cluster.Card) {
 // like that of the node, and it is charged as one: no program brought it about.
 func (w *World) cardBroken(h *host, i int) {
 	card := h.node.Res.Cards[i]
-	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
 		if !ok {
 			continue

@@ -77,7 +77,7 @@ func (s *cardStory) hello(node string, first bool) {
 			h.Members = append(h.Members, api.MemberActual{MemberKey: k, Phase: phase, Port: 1})
 		}
 	}
-	slices.SortFunc(h.Members, func(a, b api.MemberActual) int { return compareKeys(a.MemberKey, b.MemberKey) })
+	slices.SortFunc(h.Members, func(a, b api.MemberActual) int { return a.MemberKey.Compare(b.MemberKey) })
 	s.step(NodeHello{Hello: h, Partitions: []string{"main"}})
 }
 
@@ -202,7 +202,7 @@ func (s *cardStory) any() (k api.MemberKey, node string, ok bool) {
 	if len(keys) == 0 {
 		return k, "", false
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, api.MemberKey.Compare)
 	k = keys[s.IntN(len(keys))]
 	var nodes []string
 	for n := range s.live[k] {

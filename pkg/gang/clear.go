@@ -55,7 +55,7 @@ func (w *World) clearNode(h *host) {
 	if h == nil {
 		return
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
 		if !ok || p.e.job.Drain != nil {
 			continue

@@ -20,7 +20,7 @@ func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 	}
 	var out []api.Assignment
 	specs := map[string]*api.Spec{}
-	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p := h.members[k]
 		j := p.e.job
 		a := w.assignment(p.e, k, &j.Members[p.i])

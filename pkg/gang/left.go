@@ -9,7 +9,7 @@ import (
 )
 
 func findLeft(n *Node, k api.MemberKey) (int, bool) {
-	return slices.BinarySearchFunc(n.Left, k, func(l Left, k api.MemberKey) int { return compareKeys(l.MemberKey, k) })
+	return slices.BinarySearchFunc(n.Left, k, func(l Left, k api.MemberKey) int { return l.MemberKey.Compare(k) })
 }
 
 // leave keeps a member's grant after its gang went on without it.
@@ -138,6 +138,6 @@ func (w *World) strayGone(h *host, k api.MemberKey) {
 
 // strayText names the first of them.
 func strayText(h *host) string {
-	keys := slices.SortedFunc(maps.Keys(h.strays), compareKeys)
+	keys := slices.SortedFunc(maps.Keys(h.strays), api.MemberKey.Compare)
 	return fmt.Sprintf("epoch %d of job %d, which was counted gone, still runs here", keys[0].Epoch, keys[0].Job)
 }

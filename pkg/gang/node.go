@@ -151,7 +151,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 			w.leftGone(h, l.MemberKey)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
 		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing {
 			w.gone(h, k, why)
@@ -188,7 +188,7 @@ func (w *World) sessionCut(ev NodeGone) Outcome {
 // broke: no process of theirs exists, so there is nothing to wait for, and their other
 // nodes are not held until the reservation time-out.
 func (w *World) leaveUnstarted(h *host) {
-	for _, k := range slices.SortedFunc(maps.Keys(h.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
 		if ok && reserved(p.e.job) {
 			w.rollback(p.e, fmt.Sprintf("node %s went silent", h.node.Name), []string{h.node.Name}, func(int) bool { return false })
@@ -208,7 +208,7 @@ func (w *World) nodeLost(h *host) {
 	n := w.editNode(h)
 	n.LostSince = w.now.Wall
 	w.refresh(h)
-	keys := slices.SortedFunc(maps.Keys(h.members), compareKeys)
+	keys := slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare)
 	ev := api.Event{Type: api.EventNodeLost, Node: n.Name, LastSeen: n.LastSeen}
 	for _, k := range keys {
 		ev.Jobs = append(ev.Jobs, k.Job)
@@ -245,7 +245,7 @@ func (w *World) lostMember(h *host, p place) {
 func (w *World) releaseExpired() {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		h := w.nodes[name]
-		for _, k := range slices.SortedFunc(maps.Keys(h.expired), compareKeys) {
+		for _, k := range slices.SortedFunc(maps.Keys(h.expired), api.MemberKey.Compare) {
 			delete(h.expired, k)
 			w.leaseOut(h, k)
 		}

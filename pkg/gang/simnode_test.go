@@ -155,7 +155,7 @@ func (s *story) connect(n *simNode) {
 	n.session, n.outbox, n.said = true, nil, nil
 	h := helloOf(n.name)
 	h.Hello.BootID = fmt.Sprint("boot-", n.boot)
-	for _, k := range slices.SortedFunc(maps.Keys(n.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(n.members), api.MemberKey.Compare) {
 		h.Hello.Members = append(h.Hello.Members, copyOf(n.members[k]))
 	}
 	s.do(h)
@@ -209,7 +209,7 @@ func (s *story) calmNode(n *simNode) {
 	for _, a := range as {
 		stop[a.MemberKey] = a.Stop
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(n.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(n.members), api.MemberKey.Compare) {
 		m := n.members[k]
 		if m.Phase == api.PhasePreparing {
 			m.Phase = api.PhaseReady

@@ -273,7 +273,7 @@ func (w *World) Take() Changes {
 		}
 		h.owned, h.stored = false, false
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), api.MemberKey.Compare) {
 		ch.Epochs = append(ch.Epochs, w.epochs[k])
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.reserved)) {
@@ -395,10 +395,3 @@ func (w *World) Fenced(id int64) []string {
 
 // NextDeadline is when the next timer is due; the engine sends a [Tick] then.
 func (w *World) NextDeadline() (mono time.Duration, ok bool) { return w.timers.next() }
-
-func compareKeys(a, b api.MemberKey) int {
-	if a.Job != b.Job {
-		return int(a.Job - b.Job)
-	}
-	return a.Epoch - b.Epoch
-}

@@ -45,13 +45,6 @@ func (c *Client) Start(ctx context.Context) {
 	go c.run(ctx)
 }
 
-// Dial makes a client and starts it.
-func Dial(ctx context.Context, opts Options) *Client {
-	c := NewClient(opts)
-	c.Start(ctx)
-	return c
-}
-
 // Wake says that the agent has something to report. It never blocks.
 func (c *Client) Wake() { c.out.changed() }
 

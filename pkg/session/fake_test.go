@@ -187,7 +187,7 @@ func newRig(t testing.TB, authenticated string) *rig {
 }
 
 func (r *rig) dial(a *fakeAgent) *Client {
-	c := Dial(context.Background(), Options{Network: "unix", Address: r.path, Agent: a, Log: quiet()})
+	c := dial(context.Background(), Options{Network: "unix", Address: r.path, Agent: a, Log: quiet()})
 	r.t.Cleanup(c.Close)
 	return c
 }
@@ -211,3 +211,10 @@ func assign(job int64, epoch int, spec string) api.Assignment {
 }
 
 var errTest = errors.New("not today")
+
+// dial makes a client and starts it.
+func dial(ctx context.Context, opts Options) *Client {
+	c := NewClient(opts)
+	c.Start(ctx)
+	return c
+}

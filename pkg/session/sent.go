@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"slices"
 
 	"gangd/pkg/api"
@@ -72,7 +71,7 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 	}
 	s.asked = asked
 	d.Forget = append(d.Forget, s.forget(named)...)
-	slices.SortFunc(d.Forget, compareKeys)
+	slices.SortFunc(d.Forget, api.MemberKey.Compare)
 	if s.full && len(d.Assignments) == 0 && len(d.Forget) == 0 {
 		return nil
 	}
@@ -106,10 +105,6 @@ func release(specs map[string]int, hash string) {
 	if specs[hash]--; specs[hash] <= 0 {
 		delete(specs, hash)
 	}
-}
-
-func compareKeys(a, b api.MemberKey) int {
-	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch))
 }
 
 func equal[T comparable](a, b *T) bool {

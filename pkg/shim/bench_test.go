@@ -27,7 +27,7 @@ func benchMember(b *testing.B, run bool) {
 		s := testSpec(b, 1)
 		b.StartTimer()
 		t := time.Now()
-		c, err := Start(program, s, []byte("#!/bin/true\n"))
+		c, err := start(program, s, []byte("#!/bin/true\n"))
 		if err != nil {
 			b.Fatal(err)
 		}

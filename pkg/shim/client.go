@@ -35,22 +35,6 @@ type Conn struct {
 	heard    bool
 }
 
-// Start makes the member's directory, writes spec and script, and starts the program at
-// shimPath, for this member alone, in a session of its own. The first answer is the state ready or refused. The
-// shim's last words, should it crash, go to the caller's standard error; it
-// stays in the cgroup of the caller: under systemd the daemon's unit needs
-// KillMode=process. After an error the directory may be there.
-func Start(shimPath string, spec *Spec, script []byte) (*Conn, error) {
-	if err := makeDir(spec, script); err != nil {
-		return nil, err
-	}
-	file, pid, err := launch(shimPath, spec.Dir)
-	if err != nil {
-		return nil, err
-	}
-	return newConn(spec.Dir, file, pid), nil
-}
-
 // launch starts the program with our end of its first connection.
 func launch(path string, args ...string) (*os.File, int, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -89,7 +89,7 @@ func specIn(t testing.TB, kind, base string, n int) *Spec {
 // startShim starts and waits for ready.
 func startShim(t testing.TB, s *Spec, script string) *Conn {
 	t.Helper()
-	c, err := Start(program, s, []byte(script))
+	c, err := start(program, s, []byte(script))
 	return started(t, c, err)
 }
 
@@ -164,4 +164,20 @@ func output(t testing.TB, s *Spec, rank int) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// start makes the member's directory, writes spec and script, and starts the program at
+// shimPath, for this member alone, in a session of its own. The first answer is the state ready or refused. The
+// shim's last words, should it crash, go to the caller's standard error; it
+// stays in the cgroup of the caller: under systemd the daemon's unit needs
+// KillMode=process. After an error the directory may be there.
+func start(shimPath string, spec *Spec, script []byte) (*Conn, error) {
+	if err := makeDir(spec, script); err != nil {
+		return nil, err
+	}
+	file, pid, err := launch(shimPath, spec.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(spec.Dir, file, pid), nil
 }

@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 			s := testSpec(t, 1)
 			dir, kind := s.WorkDir, s.Containment
 			c.set(s)
-			conn, err := Start(program, s, []byte("#!/bin/sh\n"))
+			conn, err := start(program, s, []byte("#!/bin/sh\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +177,7 @@ func TestSwitchUser(t *testing.T) {
 func TestSwitchUserTouchesNothingAsRoot(t *testing.T) {
 	s := asNobody(t, 1)
 	s.Ranks[0].Output = filepath.Join(filepath.Dir(s.Dir), "outside")
-	conn, err := Start(program, s, []byte("#!/bin/sh\n"))
+	conn, err := start(program, s, []byte("#!/bin/sh\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

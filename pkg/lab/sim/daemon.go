@@ -49,7 +49,7 @@ func newDaemon(m *machine) *daemon {
 func (d *daemon) begin() {
 	d.m.r.log("%s: gnoded starts", d.m.name)
 	boot := d.m.bootID()
-	for _, k := range slices.SortedFunc(maps.Keys(d.m.disk.members), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(d.m.disk.members), api.MemberKey.Compare) {
 		dir := d.m.disk.members[k]
 		if dir.body == nil || noded.EndedWithBoot(dir.state, d.m.disk.lastBoot, boot) {
 			delete(d.m.disk.members, k)
@@ -99,7 +99,7 @@ func (d *daemon) isGone() bool { return d.gone() }
 func (d *daemon) tickLater() {
 	d.after(d.settings.Heartbeat, func() {
 		if until, due := d.renewal.Due(d.settings.Lease, d.half.LastContact()); due {
-			for _, k := range slices.SortedFunc(maps.Keys(d.members), compareKeys) {
+			for _, k := range slices.SortedFunc(maps.Keys(d.members), api.MemberKey.Compare) {
 				d.members[k].want.Lease = until
 				d.members[k].poke()
 			}
@@ -137,7 +137,9 @@ func (d *daemon) Desired(x *api.Desired) {
 	d.board.Applied(x.Revision)
 }
 
-func (d *daemon) keys() []api.MemberKey { return slices.SortedFunc(maps.Keys(d.members), compareKeys) }
+func (d *daemon) keys() []api.MemberKey {
+	return slices.SortedFunc(maps.Keys(d.members), api.MemberKey.Compare)
+}
 
 func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	x := d.members[a.MemberKey]
@@ -208,13 +210,6 @@ func (d *daemon) Down(err error) {
 	for _, x := range d.members {
 		x.want.Gate = nil
 	}
-}
-
-func compareKeys(a, b api.MemberKey) int {
-	if a.Job != b.Job {
-		return int(a.Job - b.Job)
-	}
-	return a.Epoch - b.Epoch
 }
 
 // jobOf is the index of a job in the scenario, by its name.

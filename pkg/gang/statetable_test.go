@@ -98,7 +98,7 @@ var RankMoves = map[api.RankState][]api.RankState{
 // TableText is the table as docs/state-table.md has it.
 func TableText() string {
 	var b strings.Builder
-	b.WriteString("# States and events of a gang\n\nGenerated from `pkg/gang/table.go` by `go generate ./pkg/gang`; a test walks every cell.\n\n" +
+	b.WriteString("# States and events of a gang\n\nGenerated from `pkg/gang/statetable_test.go` by `go generate ./pkg/gang`; a test walks every cell.\n\n" +
 		"The job has two ranks on two nodes, which have two hours to be ready; an event of a member or node is that of\n" +
 		"rank 1's. A cell is the state afterwards, or *why the event is ignored*, or the **code** with which it is refused;\nthen nothing changes.\n\n")
 	b.WriteString("| event |")
