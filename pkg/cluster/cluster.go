@@ -86,11 +86,11 @@ func NodesOf(slots []Slot) []string {
 	return out
 }
 
-// Ask is what a gang needs, taken from its spec. Equal asks have equal Shape.
+// Ask is what a gang needs, taken from its spec. Equal asks have equal Key.
 type Ask struct {
 	Spec       *api.Spec
 	Partitions []string // acceptable ones, never empty
-	Shape      string
+	Key        string
 	// Parts are the asks of the roles, in their order, each as if it were a gang of its own;
 	// nil where all ranks ask for the same.
 	Parts []*Ask

@@ -99,8 +99,8 @@ func (c *Constraint) Nodes() (sum int) {
 // joint: it says something of the nodes together, not only of each by itself.
 func (c *Constraint) joint() bool { return c != nil && (c.same != nil || c.counts != nil) }
 
-// ways are the constraint without alternatives, one for each of them in the order written.
-func (c *Constraint) ways() []*Constraint {
+// alternatives are the constraint without alternatives, one for each of them in the order written.
+func (c *Constraint) alternatives() []*Constraint {
 	if c == nil || c.same == nil {
 		return []*Constraint{c}
 	}

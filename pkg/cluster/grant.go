@@ -254,18 +254,18 @@ func shares(s *api.Spec) bool { return s.Share && s.VRAMBytes > 0 }
 
 // AskOf is what a gang needs, with the partitions it may run in.
 func AskOf(spec *api.Spec, partitions []string) *Ask {
-	ask := &Ask{Spec: spec, Partitions: partitions, Shape: shape(spec, partitions)}
+	ask := &Ask{Spec: spec, Partitions: partitions, Key: askKey(spec, partitions)}
 	for i := range spec.Roles {
 		part := AskOf(roleSpec(spec, &spec.Roles[i]), partitions)
 		ask.Parts = append(ask.Parts, part)
-		ask.Shape += "; " + part.Shape
+		ask.Key += "; " + part.Key
 	}
 	return ask
 }
 
-// shape names everything that decides where a gang fits, and nothing else, so that the
+// ask class names everything that decides where a gang fits, and nothing else, so that the
 // elements of an array and a user's hundred equal submissions are looked at once a plan.
-func shape(s *api.Spec, partitions []string) string {
+func askKey(s *api.Spec, partitions []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %d %d %d %d %d %t %d %d %d %t", s.Size, max(1, s.CPUsPerRank), s.MemoryPerRank, s.MemoryPerNode,
 		s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)

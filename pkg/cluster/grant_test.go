@@ -92,7 +92,7 @@ func TestShapeTellsWhatDecides(t *testing.T) {
 	shapeOf := func(change func(s *api.Spec)) string {
 		s := base
 		change(&s)
-		return AskOf(&s, []string{"a", "b"}).Shape
+		return AskOf(&s, []string{"a", "b"}).Key
 	}
 	same := shapeOf(func(*api.Spec) {})
 	for i, change := range []func(s *api.Spec){
@@ -114,7 +114,7 @@ func TestShapeTellsWhatDecides(t *testing.T) {
 			t.Errorf("change %d, which decides nothing, gives another shape", i)
 		}
 	}
-	if AskOf(&base, []string{"b", "a"}).Shape != same {
+	if AskOf(&base, []string{"b", "a"}).Key != same {
 		t.Error("the order of partitions gives another shape")
 	}
 }

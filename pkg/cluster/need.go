@@ -23,12 +23,12 @@ type Need struct {
 	VRAM       int64 // per card
 	Share      bool
 	Exclusive  bool
-	// Ways are the asks any one of which is enough, where the constraint says something of the
+	// Alternatives are the asks any one of which is enough, where the constraint says something of the
 	// nodes together: its alternatives in the order written, or the one with its counts. Nil:
 	// the ask itself is all.
-	Ways []*Need
-	// Soft are those of --prefer, which come before Ways for a gang that can start now.
-	Soft        []*Need
+	Alternatives []*Need
+	// Preferred are those of --prefer, which come before Ways for a gang that can start now.
+	Preferred   []*Need
 	Counts      []Count  // of a way; nil: none
 	types       []string // lower case, any of them is enough; empty: every card
 	constraint  *Constraint
@@ -66,29 +66,29 @@ func NewNeed(ask *Ask) (*Need, error) {
 		}
 	}
 	d.compute = compute(s.MinCompute)
-	return d, d.ways(s.Prefer)
+	return d, d.setAlternatives(s.Prefer)
 }
 
-// ways sets Ways and Soft. A gang with roles has them in its parts.
-func (d *Need) ways(prefer string) error {
+// alternatives sets Alternatives and Preferred. A gang with roles has them in its parts.
+func (d *Need) setAlternatives(prefer string) error {
 	var err error
 	if d.prefer, err = ParseConstraint(prefer); err != nil || d.Parts != nil {
 		return err
 	}
 	if d.constraint.joint() || d.prefer != nil {
-		d.Ways = d.waysOf(d.constraint)
+		d.Alternatives = d.alternativesOf(d.constraint)
 	}
 	if d.prefer != nil {
-		d.Soft = d.waysOf(d.prefer)
+		d.Preferred = d.alternativesOf(d.prefer)
 	}
 	return nil
 }
 
-func (d *Need) waysOf(c *Constraint) []*Need {
+func (d *Need) alternativesOf(c *Constraint) []*Need {
 	var out []*Need
-	for _, way := range c.ways() {
+	for _, way := range c.alternatives() {
 		w := *d
-		w.Ways, w.Soft, w.constraint = nil, nil, way
+		w.Alternatives, w.Preferred, w.constraint = nil, nil, way
 		if way != nil {
 			w.Counts = way.counts
 		}
@@ -111,8 +111,8 @@ func (d *Need) Marks(n *Node) (bits uint) {
 	return bits
 }
 
-// Way is the alternative that a way stands for, as it was written; empty: there is one only.
-func (d *Need) Way() string {
+// Alternative is the alternative that a way stands for, as it was written; empty: there is one only.
+func (d *Need) Alternative() string {
 	if d.constraint == nil || d.constraint.each == nil {
 		return ""
 	}
@@ -163,7 +163,7 @@ func (d *Need) Named(name string) bool {
 // HasFeatures reports whether a node meets the constraint.
 func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) }
 
-// MatchesCard reports whether a card is of the kind asked for: one of the alternatives is
+// MatchesCard reports whether a card is of the model asked for: one of the types is
 // part of its model's name, and its compute capability is enough.
 func (d *Need) MatchesCard(c *Card) bool {
 	if d.compute > 0 && compute(c.Compute) < d.compute {

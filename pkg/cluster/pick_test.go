@@ -135,7 +135,7 @@ func TestConstraint(t *testing.T) {
 	}
 }
 
-// TestJointConstraint: what is said of the nodes together is taken apart into its ways.
+// TestJointConstraint: what is said of the nodes together is taken apart into its alternatives.
 func TestJointConstraint(t *testing.T) {
 	for _, tt := range []struct{ text, ways, names string }{
 		{"a", "a", "a"}, {"a,b", "a,b", "a b"}, {"[a]", "a", "a"}, {"[a|b|c]", "a or b or c", "a b c"}, {"g&[a|b]", "a (g) or b (g)", "g a b"},
@@ -148,7 +148,7 @@ func TestJointConstraint(t *testing.T) {
 			continue
 		}
 		var ways []string
-		for _, w := range c.ways() {
+		for _, w := range c.alternatives() {
 			text := "anywhere"
 			if w.each != nil {
 				text = w.each.String()
@@ -179,7 +179,7 @@ func FuzzParseConstraint(f *testing.F) {
 		if !c.Met(c.Names()) {
 			t.Fatalf("%q is not met by all its features %q", text, c.Names())
 		}
-		for _, w := range c.ways() {
+		for _, w := range c.alternatives() {
 			if w.same != nil || !w.Met(c.Names()) || w.Nodes() != c.Nodes() {
 				t.Fatalf("%q: a way that counts %d nodes, all %d", text, w.Nodes(), c.Nodes())
 			}
@@ -223,7 +223,7 @@ func TestPickIsTakeable(t *testing.T) {
 				t.Fatalf("%v: %v", slots, err)
 			}
 		}
-		if a, b := n.AppendEmptiedKind(nil), n.Emptied().AppendKind(nil); !bytes.Equal(a, b) {
+		if a, b := n.AppendEmptiedClass(nil), n.Emptied().AppendClass(nil); !bytes.Equal(a, b) {
 			t.Fatalf("kind %q, of the emptied node %q", a, b)
 		}
 		if empty := d.RanksEmpty(n); empty != d.Ranks(n.Emptied()) {

@@ -136,7 +136,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	for j := range e.world.Jobs() {
 		e.requeue(j.ID)
 	}
-	if err := e.restoreClaims(saved.Claims); err != nil {
+	if err := e.restoreBackfills(saved.Claims); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	e.plan.again = true
@@ -258,7 +258,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 	}
 	e.planStarts(now)
 	r.ch = e.world.Take()
-	r.ch.Claims = e.claimsToKeep()
+	r.ch.Claims = e.backfillsToKeep()
 	e.learnFrom(&r.ch)
 	return r, nil
 }

@@ -21,9 +21,9 @@ type planning struct {
 	planner sched.Planner
 	running []*sched.Running // by job
 	last    sched.Plan
-	kept    []sched.Claim // as the store has them
-	again   bool          // something changed since the last plan, or that one was cut short
-	next    time.Duration // when the plan is to be made again though nothing happens; 0: never
+	kept    []sched.Backfill // as the store has them
+	again   bool             // something changed since the last plan, or that one was cut short
+	next    time.Duration    // when the plan is to be made again though nothing happens; 0: never
 }
 
 // learnFrom bounds what of the past is read at start: beyond it nothing weighs enough to
@@ -66,7 +66,7 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 		return
 	}
 	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
-	u := sched.Used{Peer: sched.Peer{User: j.User, Cards: sched.CardsOf(ask), Job: j.ID}, Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
+	u := sched.Usage{Peer: sched.Peer{User: j.User, Cards: sched.CardsOf(ask), Job: j.ID}, Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
 	switch v := j.Verdict; {
 	case v == nil:
 		u.Before, u.Alive, u.Limit = j.Kept-keptIn(j, start), j.Kept, j.TimeLimit
@@ -88,7 +88,7 @@ func keptIn(j *gang.Job, start time.Time) time.Duration {
 // is kept, with its last one.
 func (e *Engine) relearn(j *gang.Job) {
 	if j.Kept > 0 && j.TimeLimit > 0 && (j.Verdict == nil || j.Verdict.State == api.JobCompleted || j.Verdict.State == api.JobTimeout) {
-		e.plan.ledger.Add(sched.Used{Peer: sched.Peer{User: j.User}, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
+		e.plan.ledger.Add(sched.Usage{Peer: sched.Peer{User: j.User}, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
 	}
 	if j.Verdict != nil {
 		e.learn(j, j.Start, j.End)
@@ -113,7 +113,7 @@ func (e *Engine) requeue(id int64) {
 	} else {
 		e.plan.queue.Remove(id)
 	}
-	e.view.setClass(id, e.plan.queue.Class(id))
+	e.view.setClass(id, e.plan.queue.JobClass(id))
 	r := e.world.Running(id)
 	if r != nil {
 		r.Tier = e.tier(e.world.Job(id).Partition)
@@ -184,8 +184,8 @@ func (e *Engine) deadline() (mono time.Duration, ok bool) {
 // schedView is the scheduler's snapshot of the live state; it must not outlive the round.
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
-	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Claims: e.plan.last.Claims,
-		Windows: e.world.Windows()}
+	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Backfills: e.plan.last.Backfills,
+		Reservations: e.world.Windows()}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}

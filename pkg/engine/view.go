@@ -21,9 +21,9 @@ type view struct {
 	// reservations by name; the values are immutable.
 	reservations map[string]*api.Reservation
 
-	plan    sched.Plan              // the last one, for its reasons
-	classes map[int64]*sched.Class  // of the jobs that wait
-	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
+	plan    sched.Plan                // the last one, for its reasons
+	classes map[int64]*sched.JobClass // of the jobs that wait
+	ended   map[int64]chan struct{}   // closed at the end of a job that somebody waits for
 	lineage uint64
 	nextID  int64  // the smallest id that no job has had
 	hold    string // why the controller neither starts nor stops anything; empty: it does
@@ -39,7 +39,7 @@ func (v *view) init(w *gang.World, lineage uint64) {
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string]desired{}
 	v.ended = map[int64]chan struct{}{}
-	v.classes = map[int64]*sched.Class{}
+	v.classes = map[int64]*sched.JobClass{}
 	v.lineage, v.nextID = lineage, w.NextID()
 	v.reservations = map[string]*api.Reservation{}
 	for _, r := range w.Reservations() {
@@ -141,7 +141,7 @@ func (v *view) drop(ids []int64) {
 }
 
 // setClass notes with which others a waiting job is planned; nil: it does not wait.
-func (v *view) setClass(id int64, c *sched.Class) {
+func (v *view) setClass(id int64, c *sched.JobClass) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if c == nil {

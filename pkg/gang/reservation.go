@@ -404,11 +404,11 @@ func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text 
 }
 
 // Windows are the reservations as the scheduler sees them; not to be written to.
-func (w *World) Windows() []sched.Window {
+func (w *World) Windows() []sched.Reservation {
 	if w.windows == nil && len(w.reservations) > 0 {
 		for _, r := range w.Reservations() {
-			w.windows = append(w.windows, sched.Window{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
-				Free: r.Start.Add(-w.set.StartTimeout), Maint: r.Has(api.FlagMaint)})
+			w.windows = append(w.windows, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
+				ClearBy: r.Start.Add(-w.set.StartTimeout), Maint: r.Has(api.FlagMaint)})
 		}
 	}
 	return w.windows

@@ -26,7 +26,7 @@ type World struct {
 	deps   depends
 	// reservations by name; windows is what the scheduler sees of them, nil: to be made.
 	reservations map[string]*booked
-	windows      []sched.Window
+	windows      []sched.Reservation
 	paths        map[string]string // the switches above each node, for the environment of ranks
 	timers       timers
 	nextID       int64

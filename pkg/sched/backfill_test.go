@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func started(p Plan) string {
 
 func claimed(p Plan) string {
 	var out []string
-	for _, c := range p.Claims {
+	for _, c := range p.Backfills {
 		text := fmt.Sprintf("%d@%s", c.Job, c.Slots[0].Node)
 		if !c.At.IsZero() {
 			text += fmt.Sprintf("+%g", c.At.Sub(epoch0).Minutes())
@@ -52,7 +53,7 @@ func claimed(p Plan) string {
 func TestBackfill(t *testing.T) {
 	nodes := func(list ...*cluster.Node) []*cluster.Node { return list }
 	n := func(name string) *cluster.Node { return testNode(name, 32, 4, 80) }
-	fifo := func(claims int) *Policy { return &Policy{Order: OrderFIFO, BackfillDepth: claims} }
+	fifo := func(backfills int) *Policy { return &Policy{Order: OrderFIFO, BackfillDepth: backfills} }
 	for _, tt := range []struct {
 		name    string
 		nodes   []*cluster.Node
@@ -90,15 +91,15 @@ func TestBackfill(t *testing.T) {
 			}
 			plan := Make(epoch0, &View{Nodes: tt.nodes, Queue: q}, tt.policy)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
-				t.Errorf("starts %s, claims %s; want %s, %s", s, c, tt.starts, tt.claimed)
+				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
 		})
 	}
 }
 
-// TestClaimsGiveWay: with order=service a gang that comes later and is expected to run shorter
+// TestBackfillsGiveWay: with order=service a gang that comes later and is expected to run shorter
 // may start on places that are kept for another one, but no other may, and not for ever.
-func TestClaimsGiveWay(t *testing.T) {
+func TestBackfillsGiveWay(t *testing.T) {
 	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
 	expected := (*Ledger)(nil).Average(600*time.Minute, 0)
 	urgent := lasting(4, 2, 100)
@@ -135,9 +136,9 @@ func TestClaimsGiveWay(t *testing.T) {
 			q := NewQueue(&p, nil)
 			q.Insert(tt.claimant)
 			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
-			v.Claims = Make(epoch0, v, &p).Claims
-			if len(v.Claims) != 1 {
-				t.Fatalf("claims %+v", v.Claims)
+			v.Backfills = Make(epoch0, v, &p).Backfills
+			if len(v.Backfills) != 1 {
+				t.Fatalf("backfills %+v", v.Backfills)
 			}
 			for _, c := range tt.later {
 				if c.Submit.IsZero() {
@@ -147,15 +148,15 @@ func TestClaimsGiveWay(t *testing.T) {
 			}
 			plan := Make(epoch0, v, &p)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
-				t.Errorf("starts %s, claims %s; want %s, %s", s, c, tt.starts, tt.claimed)
+				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
 		})
 	}
 }
 
-// TestClaimsBesideLongerOnes: the first in the order has a claim though a longer gang has the
+// TestBackfillsBesideLongerOnes: the first in the order has a backfill though a longer gang has the
 // only one already; but there are never more than twice as many.
-func TestClaimsBesideLongerOnes(t *testing.T) {
+func TestBackfillsBesideLongerOnes(t *testing.T) {
 	for _, tt := range []struct {
 		policy Policy
 		want   []string
@@ -169,27 +170,37 @@ func TestClaimsBesideLongerOnes(t *testing.T) {
 		for i, c := range []*Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
 			q.Insert(c)
 			plan := Make(epoch0, v, &tt.policy)
-			if v.Claims = plan.Claims; claimed(plan) != tt.want[i] {
-				t.Errorf("%+v: after job %d claims %s, want %s", tt.policy, c.Job, claimed(plan), tt.want[i])
+			if v.Backfills = plan.Backfills; claimed(plan) != tt.want[i] {
+				t.Errorf("%+v: after job %d backfills %s, want %s", tt.policy, c.Job, claimed(plan), tt.want[i])
 			}
 		}
 	}
 }
 
-// TestClaimMovesToWhereItIsServedEarlier, and nowhere else.
-func TestClaimMovesToWhereItIsServedEarlier(t *testing.T) {
+// TestBackfillMovesToWhereItIsServedEarlier, and nowhere else.
+func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
 	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)
 	p := &Policy{}
 	v := &View{Nodes: []*cluster.Node{n1, n2}, Queue: queueOf(lasting(1, 4, 600))}
-	v.Claims = Make(epoch0, v, p).Claims
+	v.Backfills = Make(epoch0, v, p).Backfills
 	v.Nodes = []*cluster.Node{run(n1, 90, 90, 0, 1, 2, 3), run(n2, 91, 90, 0, 1, 2, 3)}
 	plan := Make(epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90]" {
 		t.Errorf("equally early elsewhere: %s", got)
 	}
 	v.Nodes[1] = run(n2, 91, 30, 0, 1, 2, 3)
-	v.Claims = plan.Claims
+	v.Backfills = plan.Backfills
 	if got := claimed(Make(epoch0, v, p)); got != "[1@n2+30]" {
 		t.Errorf("earlier elsewhere: %s", got)
+	}
+}
+
+// A store of the first release says Looked and Told.
+func TestStoredBackfillsAreRead(t *testing.T) {
+	var got []Backfill
+	err := json.Unmarshal([]byte(`[{"Job":7,"Slots":null,"At":"2026-11-22T12:00:00Z","Looked":"2026-11-22T11:00:00Z",
+		"Victims":[{"Job":3,"Epoch":2,"At":"2026-11-22T11:30:00Z","Told":true}],"Until":"0001-01-01T00:00:00Z"}]`), &got)
+	if err != nil || len(got) != 1 || got[0].Job != 7 || got[0].SearchedAt.Hour() != 11 || len(got[0].Victims) != 1 || !got[0].Victims[0].Notified {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -50,7 +50,7 @@ func benchMake(b *testing.B, v *View, p *Policy, starts int) {
 		if len(plan.Starts) != starts {
 			b.Fatalf("%d starts, want %d", len(plan.Starts), starts)
 		}
-		v.Claims = plan.Claims // as the engine does
+		v.Backfills = plan.Backfills // as the engine does
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "us/plan")
 }
@@ -160,17 +160,17 @@ func benchSite(limits bool) *View {
 	return &View{Nodes: nodes, Queue: queueOf(queue...)}
 }
 
-// BenchmarkNewClaim: one of eight claims is made anew.
-func BenchmarkNewClaim(b *testing.B) {
+// BenchmarkNewBackfill: one of eight backfills is made anew.
+func BenchmarkNewBackfill(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		b.Run(name, func(b *testing.B) {
 			p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits)
 			var planner Planner
-			v.Claims = planner.Make(epoch0, v, p).Claims
+			v.Backfills = planner.Make(epoch0, v, p).Backfills
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				v.Claims = slices.Delete(slices.Clone(v.Claims), i%8, i%8+1)
-				v.Claims = planner.Make(epoch0, v, p).Claims
+				v.Backfills = slices.Delete(slices.Clone(v.Backfills), i%8, i%8+1)
+				v.Backfills = planner.Make(epoch0, v, p).Backfills
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func benchOneGang(b *testing.B, p *Policy, v *View, limits bool) {
 		cpu, begin := threadTime(b), time.Now()
 		plan := planner.Make(epoch0, v, p)
 		took := spent{time.Since(begin), threadTime(b) - cpu}
-		v.Claims = plan.Claims
+		v.Backfills = plan.Backfills
 		return plan, took
 	}
 	make1()

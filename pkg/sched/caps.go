@@ -25,21 +25,21 @@ func (p *Policy) account(name string) *Account {
 	return nil
 }
 
-// held counts the cards in the hands of each user and account, with those of the starts
+// cardsHeld counts the cards in the hands of each user and account, with those of the starts
 // planned so far.
-type held struct{ user, account map[string]int }
+type cardsHeld struct{ user, account map[string]int }
 
-func (pl *planner) held() *held {
-	if pl.use == nil {
-		pl.use = &held{map[string]int{}, map[string]int{}}
+func (pl *planner) cardsHeld() *cardsHeld {
+	if pl.holdings == nil {
+		pl.holdings = &cardsHeld{map[string]int{}, map[string]int{}}
 		for _, r := range pl.view.Running {
-			pl.use.add(r.User, r.Account, r.Cards)
+			pl.holdings.add(r.User, r.Account, r.Cards)
 		}
 	}
-	return pl.use
+	return pl.holdings
 }
 
-func (h *held) add(user, account string, cards int) {
+func (h *cardsHeld) add(user, account string, cards int) {
 	h.user[user] += cards
 	h.account[account] += cards
 }
@@ -54,13 +54,13 @@ func (pl *planner) capped(c *Candidate) *verdict {
 	if cards == 0 {
 		return nil
 	}
-	if has := pl.held().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
-		return &verdict{word: WordUserCap, says: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
+	if has := pl.cardsHeld().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
+		return &verdict{word: WordUserCap, sentence: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
 			c.User, plural(has, "card"), cards, p.UserCards)}
 	}
 	if a := p.account(c.Account); a != nil && a.Cards > 0 {
-		if has := pl.held().account[c.Account]; has+cards > a.Cards {
-			return &verdict{word: WordAccountCap, says: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
+		if has := pl.cardsHeld().account[c.Account]; has+cards > a.Cards {
+			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
 				c.Account, plural(has, "card"), cards, a.Cards)}
 		}
 	}
@@ -93,9 +93,9 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 	}
 	left := 0
 	if word == WordUserCap {
-		left = pl.policy.UserCards - pl.held().user[c.User]
+		left = pl.policy.UserCards - pl.cardsHeld().user[c.User]
 	} else if a := pl.policy.account(c.Account); a != nil {
-		left = a.Cards - pl.held().account[c.Account]
+		left = a.Cards - pl.cardsHeld().account[c.Account]
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", plural(left, "card")))
@@ -106,14 +106,14 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 // reclaims reports whether a gang asks for no more than its account's own cards.
 func (pl *planner) reclaims(c *Candidate) bool {
 	a := pl.policy.account(c.Account)
-	return a != nil && a.Quota > 0 && pl.held().account[c.Account]+CardsOf(c.Ask) <= a.Quota
+	return a != nil && a.Quota > 0 && pl.cardsHeld().account[c.Account]+CardsOf(c.Ask) <= a.Quota
 }
 
 // borrows reports whether a gang's account has more than its own.
-func (pl *planner) borrows(r *prey) bool {
+func (pl *planner) borrows(r *victimCandidate) bool {
 	quota := 0
 	if a := pl.policy.account(r.Account); a != nil {
 		quota = a.Quota
 	}
-	return pl.policy.hasQuotas() && pl.held().account[r.Account] > quota
+	return pl.policy.hasQuotas() && pl.cardsHeld().account[r.Account] > quota
 }

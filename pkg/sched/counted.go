@@ -8,7 +8,7 @@ import (
 )
 
 // A gang that counts its nodes ("[rack1*2&rack2*4]") has m members of which n1 are on nodes
-// of the first kind, n2 on others of the second, the rest anywhere. The sets of nodes that
+// of the first class, n2 on others of the second, the rest anywhere. The sets of nodes that
 // can be dealt to such places, one to each, are the independent sets of a matroid (a
 // transversal one), so that taking the roomiest node that still can be dealt, again and
 // again, gives the m nodes with the most room of all: the look is as exact as layout's, and
@@ -107,23 +107,23 @@ func (d *deal) places() int {
 	return sum
 }
 
-// counted is the look for a gang that counts its nodes.
-type counted struct {
+// countedLayout is the look for a gang that counts its nodes.
+type countedLayout struct {
 	layout
-	need  *cluster.Need
-	spots []spot
-	marks []uint // by spot
-	pools []alike
+	need    *cluster.Need
+	choices []nodeChoice
+	marks   []uint // by choice
+	pools   []alike
 }
 
 // newCounted takes what look found; node gives the node of an index.
-func newCounted(d *cluster.Need, spots []spot, node func(at int) *cluster.Node) *counted {
-	c := &counted{layout: layoutOf(d), need: d, spots: spots}
+func newCounted(d *cluster.Need, choices []nodeChoice, node func(at int) *cluster.Node) *countedLayout {
+	c := &countedLayout{layout: layoutOf(d), need: d, choices: choices}
 	by := marked{}
-	for i := range spots {
-		marks := d.Marks(node(spots[i].at))
+	for i := range choices {
+		marks := d.Marks(node(choices[i].at))
 		c.marks = append(c.marks, marks)
-		by.add(marks, spots[i].ranks, spots[i].count())
+		by.add(marks, choices[i].ranks, choices[i].count())
 	}
 	c.pools = by.pools(c.layout)
 	return c
@@ -158,11 +158,11 @@ func (by marked) pools(l layout) []alike {
 
 // holds reports whether the gang fits on the nodes counted.
 func (by marked) holds(d *cluster.Need, l layout) bool {
-	return (&counted{layout: l, need: d, pools: by.pools(l)}).members() > 0
+	return (&countedLayout{layout: l, need: d, pools: by.pools(l)}).members() > 0
 }
 
 // members is the least number of members that the gang can have, 0 when it does not fit.
-func (c *counted) members() int {
+func (c *countedLayout) members() int {
 	low, high := c.lo, min(c.hi, c.size)
 	sum := 0
 	for _, n := range c.need.Counts {
@@ -195,21 +195,21 @@ func (c *counted) members() int {
 
 // choose takes m members, as [layout.choose]: of the nodes that cost least as many as leave
 // the rest of the gang a place.
-func (c *counted) choose(m int, wasteOf judge) []member {
+func (c *countedLayout) choose(m int, wasteOf wasteFunc) []member {
 	share := (c.size + m - 1) / m
 	if c.perNode > 0 {
 		share = c.perNode
 	}
-	order := make([]int, len(c.spots))
+	order := make([]int, len(c.choices))
 	for i := range order {
 		order[i] = i
-		c.spots[i].waste = wasteOf(c.spots[i], min(share, c.spots[i].ranks))
+		c.choices[i].waste = wasteOf(c.choices[i], min(share, c.choices[i].ranks))
 	}
-	slices.SortFunc(order, func(a, b int) int { return byWaste(c.spots[a], c.spots[b]) })
+	slices.SortFunc(order, func(a, b int) int { return byWaste(c.choices[a], c.choices[b]) })
 	d := newDeal(c.need.Counts, m)
-	var chosen []spot
+	var chosen []nodeChoice
 	for _, i := range order {
-		s := &c.spots[i]
+		s := &c.choices[i]
 		at := slices.IndexFunc(c.pools, func(p alike) bool { return p.marks == c.marks[i] && p.ranks == s.ranks })
 		if at < 0 {
 			continue
@@ -217,15 +217,15 @@ func (c *counted) choose(m int, wasteOf judge) []member {
 		n := c.most(d, at, min(s.count(), d.spare(c.marks[i])))
 		d.take(&c.pools[at], n, c.perNode)
 		c.pools[at].nodes -= s.count()
-		for _, one := range apart([]spot{*s}, n) {
-			chosen = append(chosen, spot{at: one.at, ranks: one.ranks, waste: one.waste})
+		for _, one := range apart([]nodeChoice{*s}, n) {
+			chosen = append(chosen, nodeChoice{at: one.at, ranks: one.ranks, waste: one.waste})
 		}
 	}
 	return c.dealRanks(chosen)
 }
 
 // most is how many nodes of a pool, at most so many, may be taken.
-func (c *counted) most(d *deal, at, most int) int {
+func (c *countedLayout) most(d *deal, at, most int) int {
 	fits := func(n int) bool {
 		try := d.clone()
 		try.take(&c.pools[at], n, c.perNode)
@@ -246,11 +246,11 @@ func (c *counted) most(d *deal, at, most int) int {
 }
 
 // dealRanks deals the ranks to the nodes chosen.
-func (c *counted) dealRanks(chosen []spot) []member {
+func (c *countedLayout) dealRanks(chosen []nodeChoice) []member {
 	if c.even && c.perNode == 0 {
 		return c.level(chosen)
 	}
-	slices.SortStableFunc(chosen, func(a, b spot) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), byWaste(a, b)) })
+	slices.SortStableFunc(chosen, func(a, b nodeChoice) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), byWaste(a, b)) })
 	out, left := make([]member, len(chosen)), c.size
 	for i, s := range chosen {
 		k := min(s.ranks, left-(len(chosen)-1-i)) // each of the others has one

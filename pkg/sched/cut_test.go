@@ -51,7 +51,7 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 	}
 }
 
-// Whatever was cut, the claim of the plan is free when it says so, and no limit is cut below
+// Whatever was cut, the backfill of the plan is free when it says so, and no limit is cut below
 // what its gang takes.
 func TestACutLimitDelaysNoClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 			}
 			ends = append(ends, end{api.MemberKey{Job: c.Job, Epoch: 1}, at})
 		}
-		for _, claim := range plan.Claims {
+		for _, claim := range plan.Backfills {
 			if claim.At.IsZero() {
 				continue
 			}

@@ -2,37 +2,37 @@
 // [Planner.Make] is a function of a view: same view, same plan, whatever the machine, the
 // hour, or the plans made before.
 //
-// States: none that matters. What one plan must know of the one before, its claims, is part
-// of the [View]; what a [Planner] remembers (kinds of nodes, what fits on each) only saves
+// States: none that matters. What one plan must know of the one before, its backfills, is part
+// of the [View]; what a [Planner] remembers (classes of nodes, what fits on each) only saves
 // work, and a property test compares it with a new one.
 //
 // Order: tier, priority, and then as [Policy].Order says ([Queue] keeps it). A gang that
 // waited [Policy].GuardAfter, or in order of service four times its time limit, goes to the
 // front of its tier, within a part of the cards. A gang starts whole or not at all, as soon as
-// it fits and is not in the way of a claim.
+// it fits and is not in the way of a backfill.
 //
 // Invariants:
 //   - Applying the starts of a plan in order by [cluster.Node.Take] never fails on the
 //     nodes of its view. The engine does so again on the newest ones.
 //   - If any placement of the first gang in the queue exists, one is found: see layout.
-//   - The first [Policy].Claims gangs that can't start hold a claim: places which others
-//     leave alone, but those that end before the claimant can have them, by time limits.
+//   - The first [Policy].BackfillDepth gangs that can't start hold a backfill: places which others
+//     leave alone, but those that end before the taker can have them, by time limits.
 //     When that is not known, nobody uses them. In orders other than that of service a
-//     gang with a claim starts at the latest when all has ended that ran when it was made, under
+//     gang with a backfill starts at the latest when all has ended that ran when it was made, under
 //     any load of gangs behind it. In order of service those that come later and need less are
 //     ahead of it: while it has not waited for four times what it is expected to run, they may
-//     start on its places if they run shorter, and one with a claim of its own may move that claim
+//     start on its places if they run shorter, and one with a backfill of its own may move that backfill
 //     there at any time. What bounds its wait is going to the front, see guard.go. Those that
 //     need less in all, but run as long, do not start there: see giveway.go. With
-//     [PreemptService] a claim does not keep off gangs that lose nothing by being stopped, until
-//     the claimant has waited too long and its turn in the guarded part of the cards has come:
+//     [PreemptService] a backfill does not keep off gangs that lose nothing by being stopped, until
+//     the taker has waited too long and its turn in the guarded part of the cards has come:
 //     they make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
 //     run again. The places are kept for the taker until it runs. Victims that were not told yet are not
 //     when the taker goes.
-//   - Nobody who is not of a reservation ([Window]) starts on its nodes unless it has ended
-//     before; who is of it is kept off by no claim of others.
+//   - Nobody who is not of a reservation ([Reservation]) starts on its nodes unless it has ended
+//     before; who is of it is kept off by no backfill of others.
 //   - A waiting gang has a reason, in Slurm's word and in numbers; an ask that is named as
 //     one that would start now has been planned with the whole queue.
 //
@@ -42,9 +42,11 @@
 // least VRAM that is enough; cards that are shared already before others; the node that is
 // left fullest; ties by name.
 //
-// Cost: nodes that are alike to every ask are one kind, and candidates that are alike one
-// class. A plan looks at kinds and at the first of each class, so that it costs what is
-// different, not what there is.
+// Cost: a plan costs what is different, not what there is. Four kinds of equals are worked out
+// once: a node class is the nodes that are alike to every ask; an ask class is the asks that say
+// the same; a job class is the candidates that follow each other only by age, of which one that
+// stays speaks for the others; a backfill class is the nodes that are alike now and would be
+// alike without their gangs.
 //
 // Failure rules: an ask that can't be read waits with the reason BadConstraints; nothing
 // else can fail.

@@ -99,13 +99,13 @@ func (pl *planner) stoppedEnds(out []ending) []ending {
 }
 
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
-// the claims made so far; nil when only the end of something unknown would make room, or
+// the backfills made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
-func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
-	if sh.ways != nil {
-		return pl.earliestOfWays(c, sh, avoid, before)
+func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	if sh.alternatives != nil {
+		return pl.earliestOfAlternatives(c, sh, avoid, before)
 	}
-	if pl.windows != nil {
+	if pl.reservations != nil {
 		return pl.earliestAround(c, sh, avoid)
 	}
 	d, l := sh.need, layoutOf(sh.need)
@@ -115,14 +115,14 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 	if d.Parts != nil {
 		return pl.earliestMixed(d, avoid, before)
 	}
-	top, rs := pl.top(), &pl.mem.rooms
-	spots := pl.look(sh, top, avoid)
-	t := pl.tallyOf(spots)
+	top, rs := pl.topView(), &pl.mem.rooms
+	choices := pl.look(sh, top, avoid)
+	t := pl.tallyOf(choices)
 	var by marked
 	if d.Counts != nil {
 		by = marked{}
-		for i := range spots {
-			by.add(d.Marks(top.node(spots[i].at)), spots[i].ranks, spots[i].count())
+		for i := range choices {
+			by.add(d.Marks(top.node(choices[i].at)), choices[i].ranks, choices[i].count())
 		}
 	}
 	rs.begin(top.size)
@@ -138,7 +138,7 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 				continue
 			}
 			if rs.at(e.at) == nil {
-				rs.ranks[e.at] = sh.ranksOn(top.kind(e.at))
+				rs.ranks[e.at] = sh.ranksOn(top.class(e.at))
 			}
 			r, was := rs.open(e.at, n), rs.ranks[e.at]
 			r.Release(e.key)
@@ -168,7 +168,7 @@ func (pl *planner) earliest(c *Candidate, sh *shape, avoid []string, before time
 // for by halves, since each look packs all of its parts.
 func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	var ends []ending
-	top, all := pl.top(), pl.byEnd()
+	top, all := pl.topView(), pl.byEnd()
 	for e, more := all.next(); more && (before.IsZero() || e.t.Before(before)); e, more = all.next() {
 		ends = append(ends, e)
 	}
@@ -208,9 +208,9 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 
 // settle chooses the places of a gang on the nodes as they will be: those with a room
 // without what is released there.
-func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
-	d, l, top, rs := sh.need, layoutOf(sh.need), pl.top(), &pl.mem.rooms
-	var spots []spot
+func (pl *planner) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
+	d, l, top, rs := sh.need, layoutOf(sh.need), pl.topView(), &pl.mem.rooms
+	var choices []nodeChoice
 	for at, n := range top.every() {
 		if !n.Ready {
 			continue
@@ -219,10 +219,10 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 		if r := rs.at(at); r != nil {
 			k = r.Ranks(d)
 		} else {
-			k = sh.ranksOn(top.kind(at))
+			k = sh.ranksOn(top.class(at))
 		}
 		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
-			spots = append(spots, spot{at: at, ranks: k})
+			choices = append(choices, nodeChoice{at: at, ranks: k})
 		}
 	}
 	nodes := make(map[int]*cluster.Node)
@@ -235,12 +235,12 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 		}
 		return nodes[at]
 	}
-	wasteOf := func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }
+	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }
 	var members []member
 	if d.Counts == nil {
-		members = l.choose(spots, pl.tallyOf(spots), m, wasteOf)
+		members = l.choose(choices, pl.tallyOf(choices), m, wasteOf)
 	} else {
-		c := newCounted(d, spots, node)
+		c := newCounted(d, choices, node)
 		members = c.choose(c.members(), wasteOf)
 	}
 	var slots []cluster.Slot
@@ -250,19 +250,19 @@ func (pl *planner) settle(sh *shape, avoid []string, m int) []cluster.Slot {
 	return slots
 }
 
-// freeAt is when the places of a claim are free at the latest; zero: not known.
+// freeAt is when the places of a backfill are free at the latest; zero: not known.
 func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 	latest, r := pl.now, &pl.mem.room
 	var ends []ending
 	for i := range grants {
 		g := &grants[i]
-		n := pl.top().node(g.at)
+		n := pl.topView().node(g.at)
 		if r.Of(n); r.Fits(&g.Grant) {
 			continue
 		}
 		ends = ends[:0]
 		for i := range n.Grants {
-			if n.Grants[i].Epoch == epochClaim && n.Grants[i].Until.IsZero() {
+			if n.Grants[i].Epoch == epochBackfill && n.Grants[i].Until.IsZero() {
 				continue
 			}
 			if t := pl.endOf(&n.Grants[i]); !t.IsZero() {

@@ -28,58 +28,58 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
 	if v := pl.capped(c); v != nil && slots == nil {
-		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.says}, pl.capLines(c, v.word)...), "\n")}
+		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.capLines(c, v.word)...), "\n")}
 	}
 	if slots == nil {
-		slots = pl.slots(c, sh, pl.sees)
+		slots = pl.slots(c, sh, pl.explainedView)
 	}
 	if slots != nil {
 		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
 	}
-	verdict := pl.shutVerdict(c, sh)
+	verdict := pl.reservedVerdict(c, sh)
 	if verdict == nil {
 		verdict = pl.switchVerdict(c, sh)
 	}
 	if verdict != nil {
 		verdict.first = job
 	} else {
-		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
-			pl.tallyOf(pl.look(sh, pl.sees, nil))
+		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
+			pl.tallyOf(pl.look(sh, pl.explainedView, nil))
 		}
 		v := pl.verdictFor(sh)
 		verdict = &v
-		if verdict.first = job; sh.why != nil {
-			verdict.first = sh.why.first
+		if verdict.first = job; sh.verdict != nil {
+			verdict.first = sh.verdict.first
 		}
 	}
 	r := Reason{Word: verdict.reason(job).Word, Text: verdict.text()}
-	if pl.own == nil {
-		pl.visit(c, v.Queue.Class(job))
-		if at := pl.bookingOf(job); at >= 0 {
-			own := pl.booked[at]
-			pl.own = &own
-			pl.unbook(at)
+	if pl.explainedBackfill == nil {
+		pl.visit(c, v.Queue.JobClass(job))
+		if at := pl.backfillOf(job); at >= 0 {
+			own := pl.backfills[at]
+			pl.explainedBackfill = &own
+			pl.removeBackfill(at)
 		}
 	}
 	lines := []string{position + "; " + r.Text}
-	if pl.own != nil {
-		lines = append(lines, pl.promiseText(pl.own))
+	if pl.explainedBackfill != nil {
+		lines = append(lines, pl.promiseText(pl.explainedBackfill))
 	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
 		lines = append(lines, "expected to start about "+clock(now, e.At)+", if those ahead of it run as long as they may")
 	}
-	if pl.own == nil {
+	if pl.explainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.need, at)...)
 	}
 	if sh.need.Parts != nil {
 		lines = append(lines, pl.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
-	if sh.ways != nil {
-		lines = append(lines, pl.wayLines(sh.need)...)
+	if sh.alternatives != nil {
+		lines = append(lines, pl.alternativeLines(sh.need)...)
 	} else {
 		lines = append(lines, pl.nodeLines(sh.need)...)
 	}
-	lines = append(lines, startNow(now, v, p, c, sh.need, pl.sees.all())...)
+	lines = append(lines, startNow(now, v, p, c, sh.need, pl.explainedView.all())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
@@ -140,7 +140,7 @@ func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, 
 
 func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 	d, err := cluster.NewNeed(ask)
-	return err == nil && anyWay(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
+	return err == nil && anyAlternative(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
 }
 
 func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
@@ -159,17 +159,17 @@ func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
 
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
 // as that one sees them.
-func (pl *planner) upTo(at int) *shape {
+func (pl *planner) upTo(at int) *askClass {
 	c := pl.view.Queue.order[at]
 	pl.run(at)
 	pl.reach(c)
-	if at := pl.bookingOf(c.Job); at >= 0 {
-		own := pl.booked[at]
-		pl.own = &own
-		pl.unbook(at) // nobody waits for his own claim
+	if at := pl.backfillOf(c.Job); at >= 0 {
+		own := pl.backfills[at]
+		pl.explainedBackfill = &own
+		pl.removeBackfill(at) // nobody waits for his own backfill
 	}
-	pl.sees = pl.levelFor(c, pl.end(c))
-	return pl.shape(c.Ask)
+	pl.explainedView = pl.viewFor(c, pl.end(c))
+	return pl.askClass(c.Ask)
 }
 
 func (pl *planner) startOf(job int64) []cluster.Slot {
@@ -187,11 +187,11 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 	if other == nil {
 		return false
 	}
-	// Its owner gives the claim up with the job.
-	claims := slices.DeleteFunc(slices.Clone(v.Claims), func(k Claim) bool { return k.Job == c.Job })
-	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Claims: claims, Windows: v.Windows}, p)
+	// Its owner gives the backfill up with the job.
+	backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
+	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills, Reservations: v.Reservations}, p)
 	sh := pl.upTo(queue.Position(other.Job))
-	return sh.bad == nil && pl.slots(other, sh, pl.sees) != nil
+	return sh.bad == nil && pl.slots(other, sh, pl.explainedView) != nil
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.

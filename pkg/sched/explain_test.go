@@ -117,9 +117,9 @@ func TestExplain(t *testing.T) {
 func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{BackfillDepth: rapid.IntRange(0, 2).Draw(t, "claims")}
+		p := &Policy{BackfillDepth: rapid.IntRange(0, 2).Draw(t, "backfills")}
 		plan := Make(epoch0, v, p)
-		v.Claims = plan.Claims
+		v.Backfills = plan.Backfills
 		reasons := plan.Reasons(v.Queue)
 		for _, s := range plan.Starts {
 			v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
@@ -150,8 +150,8 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				q := v.Queue.Clone()
 				q.Remove(c.Job)
 				q.Insert(other)
-				claims := slices.DeleteFunc(slices.Clone(v.Claims), func(k Claim) bool { return k.Job == c.Job })
-				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q, Claims: claims}, p)
+				backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
+				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q, Backfills: backfills}, p)
 				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
 					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
 				}
@@ -162,7 +162,7 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 
 // longest is how many lines an explanation may have.
 func longest(a *cluster.Ask) int {
-	// Place and reason, the claim or the forecast, those ahead that start and that wait, nearest asks.
+	// Place and reason, the backfill or the forecast, those ahead that start and that wait, nearest asks.
 	const around = 5
 	of := func(constraint string) int {
 		lines := maxNodeLines + 1 // "and 3 more nodes"

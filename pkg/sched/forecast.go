@@ -9,29 +9,29 @@ import (
 	"gangd/pkg/hostlist"
 )
 
-// Expect is when a waiting gang is expected to start.
-type Expect struct {
+// ExpectedStart is when a waiting gang is expected to start.
+type ExpectedStart struct {
 	At   time.Time // zero: not known, for something without a time limit must end first
 	Sure bool      // at the latest then, by the time limits of what runs: none that needs less may come before
 }
 
-// Forecast says of every waiting gang when it is expected to start. Those with a claim have
+// Forecast says of every waiting gang when it is expected to start. Those with a backfill have
 // a promise, in order of service but for gangs that need less. For the others the queue is
 // gone through once, as if cards were one heap that what ends adds to and what starts takes
 // from, each gang for its whole limit: no sooner than those ahead of it, on whichever nodes.
 // That errs late where what runs ends early, and early where cards are free but in too small
 // pieces.
-func Forecast(now time.Time, v *View, p *Policy) map[int64]Expect {
+func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
 	pl := new(Planner).planner(now, v, p)
 	pl.policy = unbounded(p)
 	pl.run(-1)
-	out := make(map[int64]Expect, v.Queue.Len())
+	out := make(map[int64]ExpectedStart, v.Queue.Len())
 	for _, s := range pl.starts {
-		out[s.Job] = Expect{At: now}
+		out[s.Job] = ExpectedStart{At: now}
 	}
-	for i := range pl.booked {
-		b := &pl.booked[i]
-		out[b.Job] = Expect{At: pl.promised(b), Sure: pl.promises(b)}
+	for i := range pl.backfills {
+		b := &pl.backfills[i]
+		out[b.Job] = ExpectedStart{At: pl.promised(b), Sure: pl.promises(b)}
 	}
 	c := pl.heapOfCards(out)
 	for _, w := range v.Queue.Slice() {
@@ -40,8 +40,8 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]Expect {
 		}
 		// What would not fit on empty nodes waits for a node, or for a stranger's process,
 		// and takes nothing from those behind it.
-		if pl.fitsEmpty(pl.shape(w.Ask)) {
-			out[w.Job] = Expect{At: c.start(w)}
+		if pl.fitsEmpty(pl.askClass(w.Ask)) {
+			out[w.Job] = ExpectedStart{At: c.start(w)}
 		}
 	}
 	return out
@@ -53,8 +53,8 @@ func unbounded(p *Policy) *Policy {
 	return &q
 }
 
-// promised is when the places of a claim are free at the latest.
-func (pl *planner) promised(b *booking) time.Time {
+// promised is when the places of a backfill are free at the latest.
+func (pl *planner) promised(b *backfill) time.Time {
 	if len(b.Victims) == 0 {
 		return b.At
 	}
@@ -78,63 +78,63 @@ func (pl *planner) promised(b *booking) time.Time {
 
 // cardHeap is what will be given back, the first first, and what is free by then.
 type cardHeap struct {
-	pl   *planner
-	back backs
-	free int
-	now  time.Time
+	pl      *planner
+	returns cardReturns
+	free    int
+	now     time.Time
 	// began is the time of the plan.
 	began time.Time
 	stop  bool // what comes next has no known end
 }
 
-type back struct {
+type cardReturn struct {
 	at    time.Time
 	cards int
 }
 
-type backs []back
+type cardReturns []cardReturn
 
-func (h backs) Len() int { return len(h) }
-func (h backs) Less(i, j int) bool {
+func (h cardReturns) Len() int { return len(h) }
+func (h cardReturns) Less(i, j int) bool {
 	if c := h[i].at.Compare(h[j].at); c != 0 {
 		return c < 0
 	}
 	return h[i].cards < h[j].cards // what is promised then is taken first
 }
-func (h backs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *backs) Push(x any)   { *h = append(*h, x.(back)) }
-func (h *backs) Pop() any {
+func (h cardReturns) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *cardReturns) Push(x any)   { *h = append(*h, x.(cardReturn)) }
+func (h *cardReturns) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
-func (pl *planner) heapOfCards(out map[int64]Expect) *cardHeap {
+func (pl *planner) heapOfCards(out map[int64]ExpectedStart) *cardHeap {
 	h := &cardHeap{pl: pl, now: pl.now, began: pl.now}
-	for _, n := range pl.levels[0].every() {
+	for _, n := range pl.views[0].every() {
 		if n.Ready {
 			h.free += max(n.OpenCards(), 0)
 			for i := range n.Grants {
 				if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
-					h.back = append(h.back, back{t, len(n.Grants[i].Cards)})
+					h.returns = append(h.returns, cardReturn{t, len(n.Grants[i].Cards)})
 				}
 			}
 		}
 	}
-	if pl.windows != nil {
-		for _, t := range pl.turns(0) {
+	if pl.reservations != nil {
+		for _, t := range pl.nodeEvents(0) {
 			if t.shuts {
-				h.back = append(h.back, back{t.t, 0})
+				h.returns = append(h.returns, cardReturn{t.t, 0})
 			}
 		}
 	}
-	heap.Init(&h.back)
-	for i := range pl.booked {
-		b := &pl.booked[i]
+	heap.Init(&h.returns)
+	for i := range pl.backfills {
+		b := &pl.backfills[i]
 		if at := out[b.Job].At; !at.IsZero() && b.c.TimeLimit > 0 {
 			// Its cards are given back twice otherwise: by what runs there, and by it.
-			heap.Push(&h.back, back{at, -weight(b.c.Ask)})
-			heap.Push(&h.back, back{at.Add(b.c.TimeLimit), weight(b.c.Ask)})
+			heap.Push(&h.returns, cardReturn{at, -weight(b.c.Ask)})
+			heap.Push(&h.returns, cardReturn{at.Add(b.c.TimeLimit), weight(b.c.Ask)})
 		} else {
 			h.free -= weight(b.c.Ask)
 		}
@@ -148,11 +148,11 @@ func (h *cardHeap) start(c *Candidate) time.Time {
 	}
 	// The plan found no place for it now, whatever the sum of what is free says.
 	for h.free-h.pl.reservedCards(c, h.now) < weight(c.Ask) || !h.now.After(h.began) {
-		if len(h.back) == 0 {
+		if len(h.returns) == 0 {
 			h.stop = true
 			return time.Time{}
 		}
-		b := heap.Pop(&h.back).(back)
+		b := heap.Pop(&h.returns).(cardReturn)
 		h.free += b.cards
 		if b.at.After(h.now) {
 			h.now = b.at
@@ -160,7 +160,7 @@ func (h *cardHeap) start(c *Candidate) time.Time {
 	}
 	h.free -= weight(c.Ask)
 	if c.TimeLimit > 0 {
-		heap.Push(&h.back, back{h.now.Add(c.TimeLimit), weight(c.Ask)})
+		heap.Push(&h.returns, cardReturn{h.now.Add(c.TimeLimit), weight(c.Ask)})
 	}
 	return h.now
 }
@@ -174,8 +174,8 @@ func clock(now, t time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// promiseText is what a gang with a claim is told of it.
-func (pl *planner) promiseText(b *booking) string {
+// promiseText is what a gang with a backfill is told of it.
+func (pl *planner) promiseText(b *backfill) string {
 	on := hostlist.Compress(cluster.NodesOf(b.Slots))
 	at := pl.promised(b)
 	if len(b.Victims) > 0 {
@@ -189,7 +189,7 @@ func (pl *planner) promiseText(b *booking) string {
 		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)
 	}
 	by := "by the time limits of what runs there"
-	if pl.windows != nil {
+	if pl.reservations != nil {
 		by += " and the reservations"
 	}
 	text := fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, clock(pl.now, at), by)
@@ -201,7 +201,7 @@ func (pl *planner) promiseText(b *booking) string {
 
 // WouldPreempt names the gangs whose places a gang would take, by the plan.
 func (p *Plan) WouldPreempt(job int64) (victims []int64) {
-	for _, k := range p.Claims {
+	for _, k := range p.Backfills {
 		if k.Job == job {
 			for _, v := range k.Victims {
 				victims = append(victims, v.Job)

@@ -17,11 +17,11 @@ func TestForecast(t *testing.T) {
 		q.Insert(c)
 	}
 	got := Forecast(epoch0, &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}, p)
-	want := map[int64]Expect{
+	want := map[int64]ExpectedStart{
 		1: {At: at(90), Sure: true},
 		2: {At: at(120)},
 		3: {At: at(220)},
-		4: {At: epoch0}, // beside the claim, at once
+		4: {At: epoch0}, // beside the backfill, at once
 		5: {},           // 3 has no limit
 	}
 	for job, w := range want {

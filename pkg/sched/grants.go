@@ -7,69 +7,69 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// grantsKept is what a claim takes, kept as long as the claim is: the next plan books the same
+// grantsMemo is what a backfill takes, kept as long as the backfill is: the next plan books the same
 // grants on mostly the same nodes.
-type grantsKept struct {
+type grantsMemo struct {
 	slots  *cluster.Slot // the first; slots are never changed
 	n      int
-	shape  string
+	askKey string
 	until  time.Time
 	grants []nodeGrant
 	// heldAt is with which capacity of the cluster its places were in service and allowed.
 	heldAt int
 }
 
-// claimGrants is what a claim takes, node by node.
-func (pl *planner) claimGrants(b *booking) []nodeGrant {
-	k := pl.mem.claims[b.Job]
+// backfillGrants is what a backfill takes, node by node.
+func (pl *planner) backfillGrants(b *backfill) []nodeGrant {
+	k := pl.mem.backfillGrants[b.Job]
 	if k.are(b) && k.until.Equal(b.Until) {
 		return k.grants
 	}
-	k = &grantsKept{slots: &b.Slots[0], n: len(b.Slots), shape: b.c.Ask.Shape, until: b.Until,
-		grants: pl.grants(b.c, b.Slots, epochClaim, b.Until)}
+	k = &grantsMemo{slots: &b.Slots[0], n: len(b.Slots), askKey: b.c.Ask.Key, until: b.Until,
+		grants: pl.grants(b.c, b.Slots, epochBackfill, b.Until)}
 	for i := range k.grants {
-		k.grants[i].put = &puts{}
+		k.grants[i].put = &restoreMemo{}
 	}
-	pl.mem.claims[b.Job] = k
+	pl.mem.backfillGrants[b.Job] = k
 	return k.grants
 }
 
-// are reports whether grants are those of the places of a claim.
-func (k *grantsKept) are(b *booking) bool {
-	return k != nil && k.n == len(b.Slots) && k.slots == &b.Slots[0] && k.shape == b.c.Ask.Shape
+// are reports whether grants are those of the places of a backfill.
+func (k *grantsMemo) are(b *backfill) bool {
+	return k != nil && k.n == len(b.Slots) && k.slots == &b.Slots[0] && k.askKey == b.c.Ask.Key
 }
 
-// stands reports whether a claim is known to hold: see holds.
-func (pl *planner) stands(b *booking) bool {
-	k := pl.mem.claims[b.Job]
+// stands reports whether a backfill is known to hold: see holds.
+func (pl *planner) stands(b *backfill) bool {
+	k := pl.mem.backfillGrants[b.Job]
 	return k.are(b) && k.heldAt == pl.mem.capacity
 }
 
-// keepGrants forgets those of claims that are gone.
-func (m *Planner) keepGrants(claims []Claim) {
-	if len(m.claims) <= 2*len(claims) {
+// keepGrants forgets those of backfills that are gone.
+func (m *Planner) keepGrants(backfills []Backfill) {
+	if len(m.backfillGrants) <= 2*len(backfills) {
 		return
 	}
-	for job := range m.claims {
-		if !slices.ContainsFunc(claims, func(c Claim) bool { return c.Job == job }) {
-			delete(m.claims, job)
+	for job := range m.backfillGrants {
+		if !slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job }) {
+			delete(m.backfillGrants, job)
 		}
 	}
 }
 
-// puts remembers what nodes became by a grant: one of each level that it was booked on, in
+// restoreMemo remembers what nodes became by a grant: one of each view that it was put on, in
 // this plan or an earlier one. Nodes are immutable, so that the same pointer is the same
 // question.
-type puts struct {
+type restoreMemo struct {
 	last [8]struct {
 		on, is *cluster.Node
-		kind   *kind
+		class  *nodeClass
 	}
 	next int
 }
 
 // putAll adds grants whatever is free.
-func (l *level) putAll(grants []nodeGrant) {
+func (l *nodeView) putAll(grants []nodeGrant) {
 next:
 	for i := range grants {
 		g := &grants[i]
@@ -80,13 +80,13 @@ next:
 		}
 		for j := range g.put.last {
 			if p := &g.put.last[j]; p.on == on {
-				l.place(g.at, p.is, p.kind)
+				l.place(g.at, p.is, p.class)
 				continue next
 			}
 		}
 		l.set(g.at, on.Restore(g.Grant))
 		p := &g.put.last[g.put.next]
-		p.on, p.is, p.kind = on, l.node(g.at), l.kind(g.at)
+		p.on, p.is, p.class = on, l.node(g.at), l.class(g.at)
 		g.put.next = (g.put.next + 1) % len(g.put.last)
 	}
 }

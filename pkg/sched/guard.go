@@ -23,11 +23,11 @@ func (pl *planner) patience() time.Duration {
 	if !pl.ranksLeft() {
 		return least
 	}
-	if pl.patient == 0 {
+	if pl.patienceMemo == 0 {
 		backlog := time.Duration(pl.view.Queue.backlog/int64(max(1, pl.cards()))) * time.Second
-		pl.patient = min(max(least, backlog), mostPatience*least)
+		pl.patienceMemo = min(max(least, backlog), mostPatience*least)
 	}
-	return pl.patient
+	return pl.patienceMemo
 }
 
 // patienceFor is that for a gang of so many cards. One that is larger than the part of the
@@ -49,12 +49,12 @@ func (pl *planner) patienceFor(cards int) time.Duration {
 
 // cards is how many there are.
 func (pl *planner) cards() int {
-	if pl.all == 0 {
+	if pl.cardCount == 0 {
 		for _, n := range pl.view.Nodes {
-			pl.all += len(n.Cards)
+			pl.cardCount += len(n.Cards)
 		}
 	}
-	return pl.all
+	return pl.cardCount
 }
 
 func (pl *planner) guardShare() float64 {
@@ -184,7 +184,7 @@ func (pl *planner) letFront(c *Candidate, why standing, p *guardPart) bool {
 // waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
 // asks for nodes that are down, would keep the part from those who can start.
 func (pl *planner) waitsForRoom(c *Candidate) bool {
-	sh := pl.shape(c.Ask)
+	sh := pl.askClass(c.Ask)
 	return sh.bad == nil && pl.capped(c) == nil && pl.fitsEmpty(sh)
 }
 

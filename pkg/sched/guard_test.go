@@ -185,9 +185,9 @@ func TestNextTurn(t *testing.T) {
 	}
 }
 
-// TestClaimsAtTheFront: who waited too long for any has one claim beside all others, also those
+// TestBackfillsAtTheFront: who waited too long for any has one backfill beside all others, also those
 // of gangs at the front for their own limits; these have one when there is no other at the front.
-func TestClaimsAtTheFront(t *testing.T) {
+func TestBackfillsAtTheFront(t *testing.T) {
 	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
 	p := &Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, BackfillDepth: 1}
 	var nodes []*cluster.Node
@@ -198,7 +198,7 @@ func TestClaimsAtTheFront(t *testing.T) {
 	long, short := ago(lasting(2, 4, 60*24), 72*time.Hour), ago(lasting(4, 4, 30), 0)
 	for _, tt := range []struct {
 		name  string
-		first []*Candidate // who has a claim when the others come
+		first []*Candidate // who has a backfill when the others come
 		want  string
 	}{
 		{"all at once", nil, "2 4"},
@@ -209,17 +209,17 @@ func TestClaimsAtTheFront(t *testing.T) {
 		for _, c := range tt.first {
 			q.Insert(c)
 		}
-		v.Claims = Make(epoch0, v, p).Claims
+		v.Backfills = Make(epoch0, v, p).Backfills
 		for _, c := range []*Candidate{own, long, later, short} {
 			q.Insert(c)
 		}
 		var got []int
-		for _, c := range Make(epoch0, v, p).Claims {
+		for _, c := range Make(epoch0, v, p).Backfills {
 			got = append(got, int(c.Job))
 		}
 		slices.Sort(got)
 		if text := strings.Trim(fmt.Sprint(got), "[]"); text != tt.want {
-			t.Errorf("%s: claims of %s, want %s", tt.name, text, tt.want)
+			t.Errorf("%s: backfills of %s, want %s", tt.name, text, tt.want)
 		}
 	}
 }

@@ -25,11 +25,11 @@ type past struct {
 	next   int64
 }
 
-// newPast draws a site: a few unequal nodes, or more equal ones on which kinds have many
-// nodes and claims stand beside each other.
+// newPast draws a site: a few unequal nodes, or more equal ones on which classes have many
+// nodes and backfills stand beside each other.
 func newPast(t *rapid.T) *past {
 	h := &past{t: t, now: epoch0, ledger: NewLedger(0), known: map[int64]*Candidate{}, next: 1}
-	h.policy = &Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), BackfillDepth: rapid.IntRange(1, 4).Draw(t, "claims"),
+	h.policy = &Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), BackfillDepth: rapid.IntRange(1, 4).Draw(t, "backfills"),
 		MaxStarts: rapid.IntRange(0, 3).Draw(t, "max"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"),
 		GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "guard")) * time.Minute}
 	if rapid.IntRange(0, 4).Draw(t, "capped") == 0 {
@@ -67,13 +67,13 @@ func (h *past) step() {
 	h.change()
 	if rapid.IntRange(0, 9).Draw(t, "reserve") == 0 {
 		from := h.now.Add(time.Duration(rapid.IntRange(-20, 60).Draw(t, "from")) * time.Minute)
-		w := Window{Name: fmt.Sprintf("w%d", len(h.view.Windows)), Start: from, Free: from.Add(-time.Minute), End: from.Add(time.Hour)}
+		w := Reservation{Name: fmt.Sprintf("w%d", len(h.view.Reservations)), Start: from, ClearBy: from.Add(-time.Minute), End: from.Add(time.Hour)}
 		for _, n := range h.view.Nodes {
 			if rapid.IntRange(0, 2).Draw(t, "reserved") == 0 {
 				w.Nodes = append(w.Nodes, n.Name)
 			}
 		}
-		h.view.Windows = append(h.view.Windows, w)
+		h.view.Reservations = append(h.view.Reservations, w)
 	}
 	h.view.Queue.Refresh(h.now)
 }
@@ -89,7 +89,7 @@ func (h *past) submit() {
 			c.Ask = cluster.AskOf(&s, []string{"gpu"})
 		}
 	}
-	if len(h.view.Windows) > 0 && rapid.IntRange(0, 4).Draw(t, "in reservation") == 0 {
+	if len(h.view.Reservations) > 0 && rapid.IntRange(0, 4).Draw(t, "in reservation") == 0 {
 		s := *c.Ask.Spec
 		s.Reservation = "w0"
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
@@ -133,7 +133,7 @@ func (h *past) put(at int, n *cluster.Node) {
 
 // take does what a plan decided; a start that the nodes refuse fails the test.
 func (h *past) take(plan Plan) {
-	h.view.Claims = plan.Claims
+	h.view.Backfills = plan.Backfills
 	for _, s := range plan.Starts {
 		c := h.view.Queue.Get(s.Job)
 		limit := cmp.Or(s.Limit, c.TimeLimit)
@@ -179,7 +179,7 @@ func (h *past) leave(r *Running) {
 	}
 	h.view.Running = PutRunning(slices.Clone(h.view.Running), r.Job, nil)
 	ran := h.now.Sub(r.Start)
-	u := Used{Peer: Peer{r.User, r.Cards, r.Job}, Ran: ran, Ended: h.now}
+	u := Usage{Peer: Peer{r.User, r.Cards, r.Job}, Ran: ran, Ended: h.now}
 	if !r.Stopping {
 		u.Whole, u.Limit = ran, r.TimeLimit
 	}

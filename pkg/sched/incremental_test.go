@@ -33,6 +33,6 @@ type whole struct {
 
 func wholeOf(p *Plan, h *past) whole {
 	seen := *p
-	seen.why = nil
+	seen.verdicts = nil
 	return whole{seen, p.Reasons(h.view.Queue)}
 }

@@ -7,20 +7,20 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// spot is a node with room for some ranks of the gang in question, or several that are
+// choice is a node with room for some ranks of the gang in question, or several that are
 // alike.
-type spot struct {
-	at    int      // index of the node; nodes are sorted by name, so ties by at are ties by name
-	like  nodeList // all nodes of the spot, at first; empty: at alone
-	kind  *kind    // of a spot of several
-	ranks int      // how many fit on each, at most the gang's size
-	now   int      // of a claim: how many of them fit without waiting for anything
-	free  int      // of a claim: cards (without cards: CPUs) that need not be waited for
+type nodeChoice struct {
+	at    int        // index of the node; nodes are sorted by name, so ties by at are ties by name
+	like  nodeList   // all nodes of the choice, at first; empty: at alone
+	class *nodeClass // of a choice of several
+	ranks int        // how many fit on each, at most the gang's size
+	now   int        // of a backfill: how many of them fit without waiting for anything
+	free  int        // of a backfill: cards (without cards: CPUs) that need not be waited for
 	waste cluster.Waste
 }
 
-// listed is how many of them are at hand: of those of a claim only the first.
-func (s *spot) listed() int {
+// listed is how many of them are at hand: of those of a backfill only the first.
+func (s *nodeChoice) listed() int {
 	n := 0
 	for _, run := range s.like.runs {
 		n += len(run)
@@ -28,7 +28,7 @@ func (s *spot) listed() int {
 	return max(1, n)
 }
 
-func (s *spot) count() int { return max(1, s.like.count) }
+func (s *nodeChoice) count() int { return max(1, s.like.count) }
 
 // member is how many ranks go to a node.
 type member struct{ at, ranks int }
@@ -142,48 +142,48 @@ func (l layout) members(t *tally) int {
 }
 
 // byRanks puts most room first, then the least waste, then the name.
-func byRanks(a, b spot) int {
+func byRanks(a, b nodeChoice) int {
 	return cmp.Or(cmp.Compare(b.ranks, a.ranks), a.waste.Compare(b.waste), cmp.Compare(a.at, b.at))
 }
 
-func byWaste(a, b spot) int {
+func byWaste(a, b nodeChoice) int {
 	return cmp.Or(a.waste.Compare(b.waste), cmp.Compare(a.at, b.at))
 }
 
-// judge is what placing so many ranks on a spot costs.
-type judge func(s spot, ranks int) cluster.Waste
+// wasteFunc is what placing so many ranks on a choice costs.
+type wasteFunc func(s nodeChoice, ranks int) cluster.Waste
 
-// choose takes m members out of spots that hold the gang; t is their tally.
-func (l layout) choose(spots []spot, t *tally, m int, wasteOf judge) []member {
+// choose takes m members out of choices that hold the gang; t is their tally.
+func (l layout) choose(choices []nodeChoice, t *tally, m int, wasteOf wasteFunc) []member {
 	switch {
 	case l.perNode > 0:
-		return l.chooseFixed(spots, wasteOf)
+		return l.chooseFixed(choices, wasteOf)
 	case l.even:
-		return l.chooseEven(spots, m, wasteOf)
+		return l.chooseEven(choices, m, wasteOf)
 	}
-	return l.chooseFill(spots, t, m, wasteOf)
+	return l.chooseFill(choices, t, m, wasteOf)
 }
 
-func (l layout) chooseFixed(spots []spot, wasteOf judge) []member {
+func (l layout) chooseFixed(choices []nodeChoice, wasteOf wasteFunc) []member {
 	full, rest := l.size/l.perNode, l.size%l.perNode
-	out := byName(best(spots, full, l.perNode, wasteOf, nil, func(s *spot) bool { return s.ranks >= l.perNode }))
+	out := byName(best(choices, full, l.perNode, wasteOf, nil, func(s *nodeChoice) bool { return s.ranks >= l.perNode }))
 	if rest == 0 {
 		return out
 	}
 	// The short member is the last one.
-	return append(out, best(spots, 1, rest, wasteOf, out, func(s *spot) bool { return s.ranks >= rest })...)
+	return append(out, best(choices, 1, rest, wasteOf, out, func(s *nodeChoice) bool { return s.ranks >= rest })...)
 }
 
 // best is the n allowed nodes that waste least with k ranks, none of those taken already.
-func best(spots []spot, n, k int, wasteOf judge, taken []member, allowed func(*spot) bool) []member {
-	fit := make([]*spot, 0, len(spots))
-	for i := range spots {
-		if s := &spots[i]; allowed(s) {
+func best(choices []nodeChoice, n, k int, wasteOf wasteFunc, taken []member, allowed func(*nodeChoice) bool) []member {
+	fit := make([]*nodeChoice, 0, len(choices))
+	for i := range choices {
+		if s := &choices[i]; allowed(s) {
 			s.waste = wasteOf(*s, k)
 			fit = append(fit, s)
 		}
 	}
-	slices.SortFunc(fit, func(a, b *spot) int { return byWaste(*a, *b) })
+	slices.SortFunc(fit, func(a, b *nodeChoice) int { return byWaste(*a, *b) })
 	out := make([]member, 0, n)
 	for _, s := range fit {
 		if s.like.count == 0 {
@@ -206,31 +206,31 @@ func best(spots []spot, n, k int, wasteOf judge, taken []member, allowed func(*s
 	return out
 }
 
-func (l layout) chooseEven(spots []spot, m int, wasteOf judge) []member {
+func (l layout) chooseEven(choices []nodeChoice, m int, wasteOf wasteFunc) []member {
 	share := (l.size + m - 1) / m
-	if count(spots, share) >= m {
-		out := best(spots, m, share, wasteOf, nil, func(s *spot) bool { return s.ranks >= share })
-		even := make([]spot, m)
+	if count(choices, share) >= m {
+		out := best(choices, m, share, wasteOf, nil, func(s *nodeChoice) bool { return s.ranks >= share })
+		even := make([]nodeChoice, m)
 		for i := range out {
-			even[i] = spot{at: out[i].at, ranks: share}
+			even[i] = nodeChoice{at: out[i].at, ranks: share}
 		}
 		return l.level(even)
 	}
-	for i := range spots {
-		spots[i].waste = wasteOf(spots[i], min(share, spots[i].ranks))
+	for i := range choices {
+		choices[i].waste = wasteOf(choices[i], min(share, choices[i].ranks))
 	}
-	slices.SortFunc(spots, byRanks)
-	return l.level(apart(spots, m))
+	slices.SortFunc(choices, byRanks)
+	return l.level(apart(choices, m))
 }
 
-// apart is the first n nodes of spots, each a spot of its own.
-func apart(spots []spot, n int) []spot {
+// apart is the first n nodes of choices, each a choice of its own.
+func apart(choices []nodeChoice, n int) []nodeChoice {
 	all := 0
-	for i := range spots {
-		all += spots[i].listed()
+	for i := range choices {
+		all += choices[i].listed()
 	}
-	out := make([]spot, 0, min(n, all))
-	for _, s := range spots {
+	out := make([]nodeChoice, 0, min(n, all))
+	for _, s := range choices {
 		if len(out) == n {
 			break
 		}
@@ -250,15 +250,15 @@ func apart(spots []spot, n int) []spot {
 	return out
 }
 
-// level deals the ranks as evenly as the spots' room allows. Taking the tightest first, a
-// spot gets its share of what is left or all it holds; the spots after it hold at least
+// level deals the ranks as evenly as the choices' room allows. Taking the tightest first, a
+// choice gets its share of what is left or all it holds; the choices after it hold at least
 // as much, so what is left always fits.
-func (l layout) level(spots []spot) []member {
-	slices.SortFunc(spots, func(a, b spot) int { return cmp.Or(cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at)) })
+func (l layout) level(choices []nodeChoice) []member {
+	slices.SortFunc(choices, func(a, b nodeChoice) int { return cmp.Or(cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at)) })
 	left := l.size
-	out := make([]member, len(spots))
-	for i, s := range spots {
-		n := len(spots) - i
+	out := make([]member, len(choices))
+	for i, s := range choices {
+		n := len(choices) - i
 		k := min(s.ranks, (left+n-1)/n)
 		out[i] = member{s.at, k}
 		left -= k
@@ -270,7 +270,7 @@ func (l layout) level(spots []spot) []member {
 // it can: of the runs of m neighbours in the order of room the last one that holds the
 // gang has the least; its largest m-1 are filled, and the rest of the ranks goes to the
 // node anywhere that they fit best.
-func (l layout) chooseFill(spots []spot, t *tally, m int, wasteOf judge) []member {
+func (l layout) chooseFill(choices []nodeChoice, t *tally, m int, wasteOf wasteFunc) []member {
 	out := make([]member, 0, m)
 	left := l.size
 	run := l.lastRun(t.sorted(), m)
@@ -279,10 +279,10 @@ func (l layout) chooseFill(spots []spot, t *tally, m int, wasteOf judge) []membe
 		for ; i < m-1 && run[i] == k; i++ {
 			n++
 		}
-		out = append(out, best(spots, n, k, wasteOf, nil, func(s *spot) bool { return s.ranks == k })...)
+		out = append(out, best(choices, n, k, wasteOf, nil, func(s *nodeChoice) bool { return s.ranks == k })...)
 		left -= n * k
 	}
-	last := best(spots, 1, left, wasteOf, out, func(s *spot) bool { return s.ranks >= left })
+	last := best(choices, 1, left, wasteOf, out, func(s *nodeChoice) bool { return s.ranks >= left })
 	return byName(append(out, last...))
 }
 
@@ -302,9 +302,9 @@ func (l layout) lastRun(caps []int, m int) []int {
 	return caps[from : from+m]
 }
 
-func count(spots []spot, ranks int) int {
+func count(choices []nodeChoice, ranks int) int {
 	n := 0
-	for _, s := range spots {
+	for _, s := range choices {
 		if s.ranks >= ranks {
 			n += s.count()
 		}

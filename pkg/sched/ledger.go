@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Used is one attempt that has ended, as the [Ledger] learns from it.
-type Used struct {
+// Usage is one attempt that has ended, as the [Ledger] learns from it.
+type Usage struct {
 	Peer
 	Account string
 	Ran     time.Duration // this attempt
@@ -34,22 +34,22 @@ type Ledger struct {
 
 	// expected holds what Remaining has worked out since version changed last: people choose
 	// round limits, so that of thousands that wait few are different.
-	expected   map[expecting]time.Duration
+	expected   map[remainingKey]time.Duration
 	expectedAt int
 	// mixed is the chances of the same version.
-	mixed   map[mixing]*chances
+	mixed   map[chancesKey]*chances
 	mixedAt int
 
-	peers  map[string][]peer // by user, of each by job
-	lasted lasted            // of all users
-	ended  int               // gangs in it
+	peers    map[string][]peer // by user, of each by job
+	runTimes runTimes          // of all users
+	ended    int               // gangs in it
 	// Of version leansAt: leans are what was worked out, and rare is by bin how many end for one
 	// that ends there.
-	leans   map[leaning]*lean
-	rare    lasted
-	leansAt int
+	likelihoods   map[neighbourKey]*likelihoods
+	rare          runTimes
+	likelihoodsAt int
 
-	asks     map[string]*askCount // by shape
+	asks     map[string]*askCount // by ask class
 	askedFor int
 	lastJob  int64 // the newest job that was counted
 	mix      *mix
@@ -69,7 +69,7 @@ func NewLedger(halfLife time.Duration) *Ledger {
 }
 
 // Add takes one ended attempt in.
-func (l *Ledger) Add(u Used) {
+func (l *Ledger) Add(u Usage) {
 	l.version++
 	if l.origin.IsZero() {
 		l.origin = u.Ended
@@ -104,8 +104,8 @@ func (l *Ledger) AccountUsage(account string, now time.Time) float64 {
 	return l.accounts[account] / l.weight(now)
 }
 
-// expecting is a question to [Ledger.Remaining].
-type expecting struct{ limit, ran time.Duration }
+// remainingKey is a question to [Ledger.Remaining].
+type remainingKey struct{ limit, ran time.Duration }
 
 // maxExpected bounds what is remembered: gangs that ran before have run for any time.
 const maxExpected = 10000
@@ -118,12 +118,12 @@ func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 	}
 	if l.expectedAt != l.version || len(l.expected) >= maxExpected || l.expected == nil {
 		if l.expected == nil {
-			l.expected = map[expecting]time.Duration{}
+			l.expected = map[remainingKey]time.Duration{}
 		}
 		clear(l.expected)
 		l.expectedAt = l.version
 	}
-	q := expecting{limit, ran}
+	q := remainingKey{limit, ran}
 	d, known := l.expected[q]
 	if !known {
 		d = l.chances(limit, false).index(limit, ran)
@@ -137,7 +137,7 @@ func (l *Ledger) Mean(limit, ran time.Duration, of Peer) time.Duration {
 	if l == nil {
 		return prior.mean(limit, ran)
 	}
-	return l.chances(limit, true).lean(l.lean(of), limit).mean(limit, ran)
+	return l.chances(limit, true).weigh(l.neighbourLikelihoods(of), limit).mean(limit, ran)
 }
 
 // Average is how much longer a gang with a time limit that ran so long already runs on average.
@@ -148,8 +148,8 @@ func (l *Ledger) Average(limit, ran time.Duration) time.Duration {
 	return l.chances(limit, false).mean(limit, ran)
 }
 
-// mixing is a question to [Ledger.chances]: of a limitBin, and how to mix.
-type mixing struct {
+// chancesKey is a question to [Ledger.chances]: of a limitBin, and how to mix.
+type chancesKey struct {
 	limit  int
 	steady bool
 }
@@ -158,9 +158,9 @@ type mixing struct {
 // seen of all others, and that with the prior, while it is little.
 func (l *Ledger) chances(limit time.Duration, steady bool) *chances {
 	if l.mixedAt != l.version || l.mixed == nil {
-		l.mixed, l.mixedAt = map[mixing]*chances{}, l.version
+		l.mixed, l.mixedAt = map[chancesKey]*chances{}, l.version
 	}
-	b := mixing{limitBin(limit), steady}
+	b := chancesKey{limitBin(limit), steady}
 	c := l.mixed[b]
 	if c == nil {
 		own := l.all.chances(&prior, steady)
@@ -189,7 +189,7 @@ func (l *Ledger) snapshot() *Ledger {
 		l.peers[user] = slices.Clip(list)
 	}
 	c.peers = maps.Clone(l.peers)
-	c.expected, c.mixed, c.leans, c.asks = nil, nil, nil, make(map[string]*askCount, len(l.asks))
+	c.expected, c.mixed, c.likelihoods, c.asks = nil, nil, nil, make(map[string]*askCount, len(l.asks))
 	for shape, a := range l.asks {
 		own := *a
 		c.asks[shape] = &own

@@ -14,13 +14,13 @@ import (
 // (see layout). For several it is packing of unlike things, for which no quick exact way is
 // known, so the order of the parts is varied: the most demanding first, then each of the
 // others first once. A placement that no such order finds is missed, now and on the empty
-// cluster alike: what was accepted at the submission, or claimed, was found this way, and a
-// gang starts on its claim as soon as that is free, whatever else this way would find.
+// cluster alike: what was accepted at the submission, or kept by a backfill, was found this way, and a
+// gang starts on its backfill as soon as that is free, whatever else this way would find.
 
 // mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
-// slots by rank; nil when no order of the parts fits, by whichever of their ways.
+// slots by rank; nil when no order of the parts fits, by whichever of their alternatives.
 func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
-	return mixedBy(choices(d, false), nodes, list, avoid)
+	return mixedBy(readings(d, false), nodes, list, avoid)
 }
 
 func mixedBy(choices [][]*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
@@ -92,12 +92,12 @@ func orders(parts []*cluster.Need) [][]int {
 
 // placePart is place for one part.
 func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []member {
-	var spots []spot
+	var choices []nodeChoice
 	var t tally
 	for _, at := range list {
 		n := nodes[at]
 		if k := d.Ranks(n); k > 0 && d.Admits(n) && !slices.Contains(avoid, n.Name) {
-			spots = append(spots, spot{at: int(at), ranks: k})
+			choices = append(choices, nodeChoice{at: int(at), ranks: k})
 			t.add(k)
 		}
 	}
@@ -106,11 +106,11 @@ func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 	if m == 0 {
 		return nil
 	}
-	wasteOf := func(s spot, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) }
+	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) }
 	if d.Counts == nil {
-		return l.choose(spots, &t, m, wasteOf)
+		return l.choose(choices, &t, m, wasteOf)
 	}
-	c := newCounted(d, spots, func(at int) *cluster.Node { return nodes[at] })
+	c := newCounted(d, choices, func(at int) *cluster.Node { return nodes[at] })
 	if m = c.members(); m == 0 {
 		return nil
 	}
@@ -118,8 +118,8 @@ func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 }
 
 // placeMixed finds slots for a gang with roles as [planner.place] finds members: around the
-// nodes that just failed it where that is possible, and on its claim at last.
-func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *level) []cluster.Slot {
+// nodes that just failed it where that is possible, and on its backfill at last.
+func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
 	list := l.open()
 	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
 		return slots
@@ -132,23 +132,23 @@ func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *level) []cluster
 			return slots
 		}
 	}
-	i := slices.IndexFunc(pl.view.Claims, func(k Claim) bool { return k.Job == c.Job })
-	if i < 0 || !pl.free(c, d, pl.view.Claims[i].Slots, l) {
+	i := slices.IndexFunc(pl.view.Backfills, func(k Backfill) bool { return k.Job == c.Job })
+	if i < 0 || !pl.free(c, d, pl.view.Backfills[i].Slots, l) {
 		return nil
 	}
-	return pl.view.Claims[i].Slots
+	return pl.view.Backfills[i].Slots
 }
 
 // preferred is mixed with what --prefer asks for, nil where it asks for nothing.
 func preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
-	if !slices.ContainsFunc(d.Parts, func(p *cluster.Need) bool { return p.Soft != nil }) {
+	if !slices.ContainsFunc(d.Parts, func(p *cluster.Need) bool { return p.Preferred != nil }) {
 		return nil
 	}
-	return mixedBy(choices(d, true), nodes, list, avoid)
+	return mixedBy(readings(d, true), nodes, list, avoid)
 }
 
 // free reports whether these places can be taken now.
-func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *level) bool {
+func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
 	if len(slots) != d.Size || !pl.admitsAll(d, slots) {
 		return false
 	}
@@ -160,9 +160,9 @@ func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *
 	return true
 }
 
-// claimMixed is findClaim for a gang with roles: first where most is free already, else
+// backfillMixed is findBackfill for a gang with roles: first where most is free already, else
 // anywhere on the ready nodes.
-func (pl *planner) claimMixed(d *cluster.Need, avoid []string) []cluster.Slot {
+func (pl *planner) backfillMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 	empty, list := pl.emptyNodes()
 	slots := mixed(d, empty, list, avoid)
 	if slots == nil && len(avoid) > 0 {
@@ -171,10 +171,10 @@ func (pl *planner) claimMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 	return slots
 }
 
-// emptyNodes is the ready nodes with nothing on them but the claims made so far.
+// emptyNodes is the ready nodes with nothing on them but the backfills made so far.
 func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
 	nodes, list := make([]*cluster.Node, len(pl.view.Nodes)), []int32(nil)
-	for at, n := range pl.levels[0].every() {
+	for at, n := range pl.views[0].every() {
 		nodes[at] = n
 		if n.Ready {
 			nodes[at] = pl.cleared(at)

@@ -76,7 +76,7 @@ func TestOneRoleIsNoRole(t *testing.T) {
 	})
 }
 
-// Whoever is first in the queue and has a claim starts when all that ran has ended.
+// Whoever is first in the queue and has a backfill starts when all that ran has ended.
 func TestRolesStartOnTheirClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
@@ -86,15 +86,15 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 		c.Size = c.Ask.Spec.Size
 		v.Queue = queueOf(c)
 		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
-		if len(plan.Claims) == 0 {
+		if len(plan.Backfills) == 0 {
 			return // it starts, or never could
 		}
 		for i, n := range v.Nodes {
 			v.Nodes[i] = n.Emptied()
 		}
-		v.Claims = plan.Claims
+		v.Backfills = plan.Backfills
 		if len(Make(epoch0, v, &Policy{BackfillDepth: 1}).Starts) != 1 {
-			t.Fatalf("claimed %v and did not start on the empty nodes", plan.Claims[0].Slots)
+			t.Fatalf("claimed %v and did not start on the empty nodes", plan.Backfills[0].Slots)
 		}
 	})
 }

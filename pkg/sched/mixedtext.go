@@ -11,8 +11,8 @@ import (
 // mixedReason words why a gang with roles stays: of the first role that does not fit beside
 // nothing but what runs, else of all together.
 func (pl *planner) mixedReason(d *cluster.Need) *verdict {
-	if real := pl.levels[0]; len(pl.booked) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
-		return &verdict{need: d, word: WordPriority, claimants: pl.claimants()}
+	if real := pl.views[0]; len(pl.backfills) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
+		return &verdict{need: d, word: WordPriority, takers: pl.takerJobs()}
 	}
 	empty, list := pl.emptyNodes()
 	if mixed(d, empty, list, nil) == nil {
@@ -21,19 +21,19 @@ func (pl *planner) mixedReason(d *cluster.Need) *verdict {
 		}
 	}
 	for i, part := range d.Parts {
-		sh := pl.shape(part.Ask)
-		if sh.ways != nil {
-			if !pl.fits(sh, pl.top()) {
-				return &verdict{need: d, word: WordResources, says: roleTitle(d, i) + pl.waysText(sh)}
+		sh := pl.askClass(part.Ask)
+		if sh.alternatives != nil {
+			if !pl.fits(sh, pl.topView()) {
+				return &verdict{need: d, word: WordResources, sentence: roleTitle(d, i) + pl.alternativesText(sh)}
 			}
 			continue
 		}
-		spots := pl.look(sh, pl.top(), nil)
-		if t := pl.tallyOf(spots); layoutOf(part).members(t) == 0 {
-			return &verdict{need: d, word: WordResources, says: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
+		choices := pl.look(sh, pl.topView(), nil)
+		if t := pl.tallyOf(choices); layoutOf(part).members(t) == 0 {
+			return &verdict{need: d, word: WordResources, sentence: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
 		}
 	}
-	return &verdict{need: d, word: WordResources, says: "room for each role by itself now, but not for all at once: " + rolesText(d)}
+	return &verdict{need: d, word: WordResources, sentence: "room for each role by itself now, but not for all at once: " + rolesText(d)}
 }
 
 // mixedOut is outOfService for the first role that names anything.
@@ -66,7 +66,7 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	var short, all []int
 	for i, part := range d.Parts {
 		all = append(all, i)
-		if !pl.fits(pl.shape(part.Ask), pl.sees) {
+		if !pl.fits(pl.askClass(part.Ask), pl.explainedView) {
 			short = append(short, i)
 		}
 	}
@@ -78,8 +78,8 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 		part := d.Parts[i]
 		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d, i), plural(part.Size, "rank"), rankText(part)))
 		of := pl.nodeLines
-		if part.Ways != nil {
-			of = pl.wayLines
+		if part.Alternatives != nil {
+			of = pl.alternativeLines
 		}
 		for _, l := range of(part) {
 			lines = append(lines, "  "+l)

@@ -15,8 +15,8 @@ import (
 // hosts writes node names as one list.
 func hosts(names []string) string { return hostlist.Compress(names) }
 
-// nodeGroup is the nodes about which the same is to be said.
-type nodeGroup struct {
+// textGroup is the nodes about which the same is to be said.
+type textGroup struct {
 	names   []string
 	text    string
 	holders []int64
@@ -31,11 +31,11 @@ const maxNodeLines = 6
 // nodeLines says of each node that the ask admits what is free and what is short, nodes
 // about which the same is to be said together, those with most room first.
 func (pl *planner) nodeLines(d *cluster.Need) []string {
-	groups := pl.nodeGroups(d)
+	groups := pl.textGroups(d)
 	if len(groups) == 0 {
 		return []string{"no node is in its partition, node list and constraint at once"}
 	}
-	slices.SortStableFunc(groups, func(a, b *nodeGroup) int {
+	slices.SortStableFunc(groups, func(a, b *textGroup) int {
 		return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(b.free, a.free))
 	})
 	var lines []string
@@ -59,20 +59,20 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 	return lines
 }
 
-func (pl *planner) nodeGroups(d *cluster.Need) []*nodeGroup {
-	byText := make(map[string]*nodeGroup)
-	var groups []*nodeGroup
-	for at, n := range pl.levels[0].every() {
+func (pl *planner) textGroups(d *cluster.Need) []*textGroup {
+	byText := make(map[string]*textGroup)
+	var groups []*textGroup
+	for at, n := range pl.views[0].every() {
 		if !d.Admits(n) {
 			continue
 		}
 		text := pl.nodeText(d, at)
 		g := byText[text]
 		if g == nil {
-			g = &nodeGroup{text: text}
+			g = &textGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(pl.sees.node(at)), d.Free(n)
-				if pl.sees.shuts(at) {
+				g.ranks, g.free = d.Ranks(pl.explainedView.node(at)), d.Free(n)
+				if pl.explainedView.shuts(at) {
 					g.ranks = 0
 				}
 			} else {
@@ -110,16 +110,16 @@ func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
 
 // nodeText is the arithmetic of one node.
 func (pl *planner) nodeText(d *cluster.Need, at int) string {
-	n := pl.levels[0].node(at)
+	n := pl.views[0].node(at)
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
-	return pl.shutNode(at) + pl.freeText(d, at)
+	return pl.reservedNode(at) + pl.freeText(d, at)
 }
 
 // freeText is what of a node in service is free, and what is short.
 func (pl *planner) freeText(d *cluster.Need, at int) string {
-	n := pl.levels[0].node(at)
+	n := pl.views[0].node(at)
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
 			return "taken as a whole"
@@ -143,18 +143,18 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(pl.sees.node(at)), d.Ranks(n); now > 0 && !pl.sees.shuts(at) {
+	if now, real := d.Ranks(pl.explainedView.node(at)), d.Ranks(n); now > 0 && !pl.explainedView.shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
-	} else if real > 0 && !pl.sees.shuts(at) {
-		text = fmt.Sprintf("kept for %s: %s", pl.claimantsOf(n.Name), text)
+	} else if real > 0 && !pl.explainedView.shuts(at) {
+		text = fmt.Sprintf("kept for %s: %s", pl.takersOf(n.Name), text)
 	}
 	return text
 }
 
-// claimantsOf names the jobs whose claims keep others off a node.
-func (pl *planner) claimantsOf(node string) string {
+// takersOf names the jobs whose backfills keep others off a node.
+func (pl *planner) takersOf(node string) string {
 	var ids []int64
-	for _, c := range pl.booked {
+	for _, c := range pl.backfills {
 		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
 			ids = append(ids, c.Job)
 		}

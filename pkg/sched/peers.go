@@ -20,15 +20,15 @@ type Peer struct {
 	Job   int64
 }
 
-// lastBins is how finely run times are told apart: each bin is a factor of the square root of
+// runTimeBins is how finely run times are told apart: each bin is a factor of the square root of
 // two as those of limits are, the first one ends at a second and a half, the last at 85 years.
-const lastBins = 64
+const runTimeBins = 64
 
-// lasted counts gangs by the bin of their run time.
-type lasted [lastBins]float64
+// runTimes counts gangs by the bin of their run time.
+type runTimes [runTimeBins]float64
 
-func lastBin(ran time.Duration) int {
-	return min(lastBins-1, max(0, int(2*math.Log2(max(ran.Seconds(), 1)))))
+func runTimeBin(ran time.Duration) int {
+	return min(runTimeBins-1, max(0, int(2*math.Log2(max(ran.Seconds(), 1)))))
 }
 
 // peer is a gang that came to its own end.
@@ -49,19 +49,19 @@ const (
 	leastPeer = 0.05
 	// peersPart is how much of what is expected neighbours decide at most.
 	peersPart = 0.7
-	// leastLasted is how many gangs must have ended, whoever's, before it is known what is usual.
-	leastLasted = 20
-	// lastWidth is over how many bins to each side an end is spread: a run like another one
+	// leastRunTimes is how many gangs must have ended, whoever's, before it is known what is usual.
+	leastRunTimes = 20
+	// runTimeWidth is over how many bins to each side an end is spread: a run like another one
 	// takes up to three times as long.
-	lastWidth = 3
+	runTimeWidth = 3
 )
 
-// lean is by bin how much likelier than usual a run time is.
-type lean [lastBins]float64
+// likelihoods is by bin how much likelier than usual a run time is.
+type likelihoods [runTimeBins]float64
 
-// leaning is a question to [Ledger.lean]: all gangs of a user with so many cards that were
+// neighbourKey is a question to [Ledger.lean]: all gangs of a user with so many cards that were
 // submitted beside the same one that ended have the same neighbours.
-type leaning struct {
+type neighbourKey struct {
 	user  string
 	cards int
 	at    int  // of the first that ended and was submitted later
@@ -70,12 +70,12 @@ type leaning struct {
 
 // addPeer takes in that a gang ran for so long in all.
 func (l *Ledger) addPeer(of Peer, ran time.Duration) {
-	p := peer{of.Job, int32(of.Cards), uint8(lastBin(ran))}
+	p := peer{of.Job, int32(of.Cards), uint8(runTimeBin(ran))}
 	list := l.peers[of.User]
 	at, known := slices.BinarySearchFunc(list, of.Job, comparePeer)
-	l.lasted[p.bin]++
+	l.runTimes[p.bin]++
 	if known { // it was run again: the last time counts, as in a ledger made anew
-		l.lasted[list[at].bin]--
+		l.runTimes[list[at].bin]--
 		list = slices.Delete(slices.Clone(list), at, at+1)
 	} else {
 		l.ended++
@@ -89,48 +89,48 @@ func (l *Ledger) addPeer(of Peer, ran time.Duration) {
 func comparePeer(p peer, job int64) int { return cmp.Compare(p.job, job) }
 
 // lean is what the neighbours of a gang say; nil: nothing.
-func (l *Ledger) lean(of Peer) *lean {
+func (l *Ledger) neighbourLikelihoods(of Peer) *likelihoods {
 	list := l.peers[of.User]
-	if of.Job == 0 || len(list) == 0 || l.ended < leastLasted {
+	if of.Job == 0 || len(list) == 0 || l.ended < leastRunTimes {
 		return nil
 	}
-	if l.leansAt != l.version || l.leans == nil {
-		l.newLeans()
+	if l.likelihoodsAt != l.version || l.likelihoods == nil {
+		l.forgetLikelihoods()
 	}
 	at, _ := slices.BinarySearchFunc(list, of.Job, comparePeer)
 	if at == 0 && len(list) == peersKept {
 		return nil
 	}
 	later := at == 0 || at < len(list) && list[at].job-of.Job < of.Job-list[at-1].job
-	q := leaning{of.User, of.Cards, at, later}
-	if known := l.leans[q]; known != nil {
+	q := neighbourKey{of.User, of.Cards, at, later}
+	if known := l.likelihoods[q]; known != nil {
 		return known
 	}
 	near, sum := neighbours(list, q)
 	// A whole neighbourhood counts 1 / (1 - peerFades).
 	part := peersPart * min(1, sum*(1-peerFades))
 	spread := near.spread()
-	out := &lean{}
+	out := &likelihoods{}
 	for i := range out {
 		out[i] = 1 - part + part/sum*spread[i]*l.rare[i]
 	}
-	l.leans[q] = out
+	l.likelihoods[q] = out
 	return out
 }
 
-// newLeans forgets what neighbours said before somebody else ended.
-func (l *Ledger) newLeans() {
-	l.leans, l.leansAt = map[leaning]*lean{}, l.version
-	l.rare = l.lasted.spread()
+// forgetLikelihoods forgets what neighbours said before somebody else ended.
+func (l *Ledger) forgetLikelihoods() {
+	l.likelihoods, l.likelihoodsAt = map[neighbourKey]*likelihoods{}, l.version
+	l.rare = l.runTimes.spread()
 	for i := range l.rare {
 		// Half an end in each bin is believed beforehand: nothing is impossible.
-		l.rare[i] = (float64(l.ended) + 0.5*lastBins) / (l.rare[i] + 0.5)
+		l.rare[i] = (float64(l.ended) + 0.5*runTimeBins) / (l.rare[i] + 0.5)
 	}
 }
 
 // neighbours counts what ended around one that did, the nearest first, and how much they count
 // in all.
-func neighbours(list []peer, q leaning) (near lasted, sum float64) {
+func neighbours(list []peer, q neighbourKey) (near runTimes, sum float64) {
 	before, after := q.at-1, q.at
 	nearest := before
 	if q.later {
@@ -158,22 +158,22 @@ func neighbours(list []peer, q leaning) (near lasted, sum float64) {
 }
 
 // spread puts each end into the bins around its own, the farther the less.
-func (h *lasted) spread() (out lasted) {
-	const all = (lastWidth + 1) * (lastWidth + 1)
+func (h *runTimes) spread() (out runTimes) {
+	const all = (runTimeWidth + 1) * (runTimeWidth + 1)
 	for i, n := range h {
 		if n == 0 {
 			continue
 		}
-		for d := -lastWidth; d <= lastWidth; d++ {
-			to := min(lastBins-1, max(0, i+d))
-			out[to] += n * float64(lastWidth+1-max(d, -d)) / all
+		for d := -runTimeWidth; d <= runTimeWidth; d++ {
+			to := min(runTimeBins-1, max(0, i+d))
+			out[to] += n * float64(runTimeWidth+1-max(d, -d)) / all
 		}
 	}
 	return out
 }
 
 // lean makes run times likelier or less likely that are so among the neighbours.
-func (c *chances) lean(by *lean, limit time.Duration) *chances {
+func (c *chances) weigh(by *likelihoods, limit time.Duration) *chances {
 	if by == nil {
 		return c
 	}
@@ -184,7 +184,7 @@ func (c *chances) lean(by *lean, limit time.Duration) *chances {
 	var out chances
 	alive := 0.0
 	for i := range left {
-		left[i] *= by[min(lastBins-1, max(0, int(first)-i))]
+		left[i] *= by[min(runTimeBins-1, max(0, int(first)-i))]
 		// From the longest down: those that come to a bin are those that end there or later.
 		if alive += left[i]; alive > 0 {
 			out[i] = left[i] / alive

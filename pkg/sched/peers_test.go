@@ -12,7 +12,7 @@ import (
 // sweep tells a ledger of gangs of a user that ran alike, submitted one after another.
 func sweep(l *Ledger, user string, cards int, first int64, n int, ran time.Duration) {
 	for i := range int64(n) {
-		l.Add(Used{Peer: Peer{user, cards, first + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
+		l.Add(Usage{Peer: Peer{user, cards, first + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
 	}
 }
 
@@ -55,9 +55,9 @@ func TestNeighboursRunAlike(t *testing.T) {
 func TestNobodyAskedBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := NewLedger(0), NewLedger(0)
-		for i := range rapid.IntRange(leastLasted, 60).Draw(t, "ended") {
+		for i := range rapid.IntRange(leastRunTimes, 60).Draw(t, "ended") {
 			ran := time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute
-			u := Used{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), int64(i*rapid.IntRange(2, 9).Draw(t, "apart")) + 10}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour}
+			u := Usage{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), int64(i*rapid.IntRange(2, 9).Draw(t, "apart")) + 10}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour}
 			first.Add(u)
 			second.Add(u)
 		}
@@ -73,12 +73,12 @@ func TestNobodyAskedBefore(t *testing.T) {
 // that a ledger made anew at start decides as the one before did. Whoever waits since before
 // all that are kept has no neighbours.
 func TestPeersInAnyOrder(t *testing.T) {
-	var all []Used
+	var all []Usage
 	for i := range int64(peersKept + 500) {
 		ran := time.Duration(i%7+1) * time.Minute << (i % 5)
-		all = append(all, Used{Peer: Peer{"lea", int(i%2) + 1, 1000 + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
+		all = append(all, Usage{Peer: Peer{"lea", int(i%2) + 1, 1000 + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
 	}
-	tell := func(all []Used) (out []time.Duration) {
+	tell := func(all []Usage) (out []time.Duration) {
 		l := NewLedger(0)
 		for _, u := range all {
 			l.Add(u)
@@ -111,7 +111,7 @@ func TestRunAgain(t *testing.T) {
 		sweep(l, "lea", 1, 100, 30, time.Minute)
 	}
 	of := Peer{"lea", 1, 130}
-	if a, b := once.lean(of), twice.lean(of); a == nil || *a != *b {
+	if a, b := once.neighbourLikelihoods(of), twice.neighbourLikelihoods(of); a == nil || *a != *b {
 		t.Errorf("%v, and %v after other runs of five of them", a, b)
 	}
 }
@@ -144,11 +144,11 @@ func TestLeaningKeepsTheLimit(t *testing.T) {
 		for i := range rapid.Int64Range(0, 60).Draw(t, "ended") {
 			limit := time.Duration(rapid.SampledFrom(limits).Draw(t, "limit")) * time.Second
 			ran := time.Duration(rapid.Float64Range(0.00001, 1).Draw(t, "ran") * float64(limit))
-			l.Add(Used{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), i + 1}, Ended: epoch0, Ran: ran, Whole: ran, Limit: limit})
+			l.Add(Usage{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), i + 1}, Ended: epoch0, Ran: ran, Whole: ran, Limit: limit})
 		}
 		limit := time.Duration(rapid.Int64Range(1, 1e7).Draw(t, "asked")) * time.Second
 		of := Peer{"u", 1, rapid.Int64Range(0, 100).Draw(t, "job")}
-		c := l.chances(limit, true).lean(l.lean(of), limit)
+		c := l.chances(limit, true).weigh(l.neighbourLikelihoods(of), limit)
 		for i, p := range c {
 			if !(p >= 0 && p <= 1+1e-9) {
 				t.Fatalf("chance %v in bin %d", p, i)

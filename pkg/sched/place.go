@@ -10,14 +10,14 @@ import (
 // place finds members for a gang, nil when it does not fit. Nodes that just failed it
 // are used only when nothing else does.
 // switches is below how many it has to be, 0: any number.
-func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []member {
-	spots := pl.look(sh, on, avoid)
+func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches int) []member {
+	choices := pl.look(sh, on, avoid)
 	l := layoutOf(sh.need)
-	t := pl.tallyOf(spots)
+	t := pl.tallyOf(choices)
 	m := l.members(t)
-	var c *counted
+	var c *countedLayout
 	if m > 0 && sh.need.Counts != nil {
-		c = newCounted(sh.need, spots, func(at int) *cluster.Node { return on.node(at) })
+		c = newCounted(sh.need, choices, func(at int) *cluster.Node { return on.node(at) })
 		m = c.members()
 	}
 	if m == 0 {
@@ -30,19 +30,19 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 		sh.mix = pl.mix.turn
 		clear(sh.wastes)
 	}
-	wasteOf := func(s spot, ranks int) cluster.Waste {
-		if s.kind == nil {
+	wasteOf := func(s nodeChoice, ranks int) cluster.Waste {
+		if s.class == nil {
 			return sh.need.WasteOf(on.node(s.at), ranks)
 		}
-		key := wasteKey{s.kind.id, ranks}
+		key := wasteKey{s.class.id, ranks}
 		w, known := sh.wastes[key]
 		if !known {
-			w = sh.need.WasteOf(s.kind.node, ranks)
-			w.Price = pl.mix.price(sh.need, s.kind, ranks)
+			w = sh.need.WasteOf(s.class.node, ranks)
+			w.Price = pl.mix.price(sh.need, s.class, ranks)
 			sh.wastes[key] = w
 		}
-		if len(pl.mix.asks) > 0 && len(s.kind.node.Grants) == 0 {
-			w.Price += scarcity(on.members(s.kind).count)
+		if len(pl.mix.asks) > 0 && len(s.class.node.Grants) == 0 {
+			w.Price += scarcity(on.members(s.class).count)
 		}
 		return w
 	}
@@ -50,16 +50,16 @@ func (pl *planner) place(sh *shape, on *level, avoid []string, switches int) []m
 		return pl.chooseCounted(c, m, switches, wasteOf)
 	}
 	if tree := pl.topology(); tree != nil {
-		spots = slices.Clone(spots)
-		return pl.near(tree, l, spots, l.choose(slices.Clone(spots), t, m, wasteOf), switches, wasteOf)
+		choices = slices.Clone(choices)
+		return pl.near(tree, l, choices, l.choose(slices.Clone(choices), t, m, wasteOf), switches, wasteOf)
 	}
-	return l.choose(spots, t, m, wasteOf)
+	return l.choose(choices, t, m, wasteOf)
 }
 
-// look lists where ranks fit: kind by kind, or node by node when names matter. A node that
-// was taken apart from its kind is a spot of its own.
-func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
-	pl.spots = pl.spots[:0]
+// look lists where ranks fit: class by class, or node by node when names matter. A node that
+// was taken apart from its class is a choice of its own.
+func (pl *planner) look(sh *askClass, l *nodeView, avoid []string) []nodeChoice {
+	pl.choices = pl.choices[:0]
 	for _, k := range l.live {
 		if k.closed || !k.carded && sh.need.WantsCards() {
 			continue
@@ -73,29 +73,29 @@ func (pl *planner) look(sh *shape, l *level, avoid []string) []spot {
 			continue
 		}
 		like := *list
-		if sh.named || len(avoid) > 0 || l.shut != nil {
+		if sh.named || len(avoid) > 0 || l.closed != nil {
 			like = pl.without(sh, l, list, avoid)
 		}
 		if like.count > 0 {
-			pl.spots = append(pl.spots, spot{at: like.first(), like: like, kind: k, ranks: ranks})
+			pl.choices = append(pl.choices, nodeChoice{at: like.first(), like: like, class: k, ranks: ranks})
 		}
 	}
-	return pl.spots
+	return pl.choices
 }
 
-func (pl *planner) without(sh *shape, l *level, list *nodeList, avoid []string) nodeList {
+func (pl *planner) without(sh *askClass, l *nodeView, list *nodeList, avoid []string) nodeList {
 	var out []int32
 	for at := range list.each() {
-		if name := l.node(at).Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.shut == nil || !l.shut[at]) {
+		if name := l.node(at).Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.closed == nil || !l.closed[at]) {
 			out = append(out, int32(at))
 		}
 	}
 	return listOf(out)
 }
 
-// ranksOn is how many ranks fit on a node of a kind, wherever the ask's lists of names
+// ranksOn is how many ranks fit on a node of a class, wherever the ask's lists of names
 // allow it.
-func (sh *shape) ranksOn(k *kind) int {
+func (sh *askClass) ranksOn(k *nodeClass) int {
 	sh.ranks = reach(sh.ranks, k.id)
 	if known := sh.ranks[k.id]; known > 0 {
 		return int(known) - 1
@@ -110,8 +110,8 @@ func (sh *shape) ranksOn(k *kind) int {
 	return ranks
 }
 
-// freeOn is what is free for the ask on a node of a kind: see [cluster.Need.Free].
-func (sh *shape) freeOn(k *kind) int {
+// freeOn is what is free for the ask on a node of a class: see [cluster.Need.Free].
+func (sh *askClass) freeOn(k *nodeClass) int {
 	sh.frees = reach(sh.frees, k.id)
 	if sh.frees[k.id] == 0 {
 		sh.frees[k.id] = int32(min(math.MaxInt32-1, sh.need.Free(k.node))) + 1
@@ -119,7 +119,7 @@ func (sh *shape) freeOn(k *kind) int {
 	return int(sh.frees[k.id]) - 1
 }
 
-// reach makes a list of figures by kind long enough for one.
+// reach makes a list of figures by class long enough for one.
 func reach[T any](list []T, id int) []T {
 	if id >= len(list) {
 		list = append(list, make([]T, id+1-len(list)+len(list)/4)...)
@@ -127,10 +127,10 @@ func reach[T any](list []T, id int) []T {
 	return list
 }
 
-func (pl *planner) tallyOf(spots []spot) *tally {
+func (pl *planner) tallyOf(choices []nodeChoice) *tally {
 	pl.tally.reset()
-	for i := range spots {
-		pl.tally.addAll(spots[i].ranks, spots[i].count())
+	for i := range choices {
+		pl.tally.addAll(choices[i].ranks, choices[i].count())
 	}
 	return &pl.tally
 }

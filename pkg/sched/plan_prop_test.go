@@ -27,7 +27,7 @@ func find(q *Queue, job int64) *Candidate { return q.Get(job) }
 func TestPlanIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{BackfillDepth: rapid.IntRange(0, 3).Draw(t, "claims"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
+		p := &Policy{BackfillDepth: rapid.IntRange(0, 3).Draw(t, "backfills"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
 		plan := Make(epoch0, v, p)
 		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan, again) {
 			t.Fatalf("two plans of one view differ:\n%+v\n%+v", plan, again)
@@ -190,13 +190,13 @@ func takes(c *Candidate, n *cluster.Node, k int) bool {
 	return false
 }
 
-// TestLowerGangsLeaveClaimsAlone: with what was started on them, the claimed places would
-// still be enough for the claimant once everything that ran before has ended.
-func TestLowerGangsLeaveClaimsAlone(t *testing.T) {
+// TestLowerGangsLeaveBackfillsAlone: with what was started on them, the places that are kept would
+// still be enough for the taker once everything that ran before has ended.
+func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		plan := Make(epoch0, v, &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "claims")})
-		for i, claim := range plan.Claims {
+		plan := Make(epoch0, v, &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills")})
+		for i, claim := range plan.Backfills {
 			c := find(v.Queue, claim.Job)
 			nodes := make([]*cluster.Node, len(v.Nodes))
 			for i, n := range v.Nodes {
@@ -207,7 +207,7 @@ func TestLowerGangsLeaveClaimsAlone(t *testing.T) {
 					nodes = apply(t, nodes, o, 7, s.Slots)
 				}
 			}
-			for _, other := range plan.Claims[:i+1] {
+			for _, other := range plan.Backfills[:i+1] {
 				nodes = apply(t, nodes, find(v.Queue, other.Job), 8, other.Slots)
 			}
 		}

@@ -40,8 +40,8 @@ const (
 // Preempts lists them.
 var Preempts = []Preempt{PreemptOff, PreemptTier, PreemptService}
 
-// DefaultClaims is how many claims serve a site that does not say. Where a shorter gang
-// takes its place by preemption few are needed; else claims are what keeps long ones from
+// DefaultBackfillDepth is how many backfills serve a site that does not say. Where a shorter gang
+// takes its place by preemption few are needed; else backfills are what keeps long ones from
 // filling up what those ahead of them wait for: see docs/decisions/0115 for how many.
 func DefaultBackfillDepth(p Preempt) int {
 	if p == PreemptService {
@@ -57,7 +57,7 @@ type Policy struct {
 	// MaxStarts bounds the starts of one plan, so that planning is bounded by counts, not
 	// by a stopwatch; 0 is no bound.
 	MaxStarts int
-	// Claims is how many of the first gangs that can't start now keep lower ones off the
+	// BackfillDepth is how many of the first gangs that can't start now keep lower ones off the
 	// nodes they wait for. At least one, or large gangs starve.
 	BackfillDepth int
 

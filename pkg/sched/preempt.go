@@ -12,23 +12,23 @@ import (
 // maxMoves bounds the gangs for which a plan looks for victims, and the moves under way.
 const maxMoves = 16
 
-// prey is a running gang that might be preempted, with what that would cost.
-type prey struct {
+// victim candidates is a running gang that might be preempted, with what that would cost.
+type victimCandidate struct {
 	*Running
 	lost time.Duration // work done since the last checkpoint
 	left float64       // the cards' time, in seconds, that it is expected to need yet
 	at   []int         // its nodes
 }
 
-// preys lists who may be preempted at all: not who is being stopped, has a rank done, is
+// victimCandidates lists who may be preempted at all: not who is being stopped, has a rank done, is
 // inside its minimum run, or may not run again. The cheapest come first; of those that lose
 // as much, the one that needs most yet.
-func (pl *planner) preys() []*prey {
-	if pl.prey != nil {
-		return pl.prey
+func (pl *planner) victimCandidates() []*victimCandidate {
+	if pl.candidates != nil {
+		return pl.candidates
 	}
-	pl.prey = []*prey{}
-	byJob := make(map[api.MemberKey]*prey)
+	pl.candidates = []*victimCandidate{}
+	byJob := make(map[api.MemberKey]*victimCandidate)
 	for _, r := range pl.view.Running {
 		if r.Stopping || r.Done || r.Fixed {
 			continue
@@ -37,18 +37,18 @@ func (pl *planner) preys() []*prey {
 			pl.by(&pl.next, r.Start.Add(least))
 			continue
 		}
-		v := &prey{Running: r, left: pl.serviceLeft(r)}
+		v := &victimCandidate{Running: r, left: pl.serviceLeft(r)}
 		if since := r.Start; !since.IsZero() && !r.KeepsWork {
 			if r.Saved.After(since) {
 				since = r.Saved
 			}
 			v.lost = pl.now.Sub(since)
 		}
-		pl.prey = append(pl.prey, v)
+		pl.candidates = append(pl.candidates, v)
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
 	if len(byJob) > 0 {
-		for at, n := range pl.levels[0].every() {
+		for at, n := range pl.views[0].every() {
 			for i := range n.Grants {
 				if v := byJob[n.Grants[i].MemberKey]; v != nil {
 					v.at = append(v.at, at)
@@ -56,11 +56,11 @@ func (pl *planner) preys() []*prey {
 			}
 		}
 	}
-	slices.SortFunc(pl.prey, func(a, b *prey) int {
+	slices.SortFunc(pl.candidates, func(a, b *victimCandidate) int {
 		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.left, a.left),
 			b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
 	})
-	return pl.prey
+	return pl.candidates
 }
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
@@ -77,7 +77,7 @@ func (pl *planner) serviceLeft(r *Running) float64 {
 }
 
 // mayTake reports whether a gang may take the place of another.
-func (pl *planner) mayTake(c *Candidate, service float64, r *prey) bool {
+func (pl *planner) mayTake(c *Candidate, service float64, r *victimCandidate) bool {
 	if pl.reclaims(c) && pl.borrows(r) {
 		return true
 	}
@@ -99,14 +99,14 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *prey) bool {
 // preempt looks for gangs whose end would let c start, and books the move when there are
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
-func (pl *planner) preempt(c *Candidate, sh *shape) bool {
+func (pl *planner) preempt(c *Candidate, sh *askClass) bool {
 	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
-	if !pl.mayPreempt() || pl.tries >= maxMoves || pl.switchLimit(c) > 0 {
+	if !pl.mayPreempt() || pl.moveSearches >= maxMoves || pl.switchLimit(c) > 0 {
 		return false
 	}
 	service := pl.policy.service(pl.view.Queue.ledger, c).Seconds()
-	var victims []*prey
-	for _, v := range pl.preys() {
+	var victims []*victimCandidate
+	for _, v := range pl.victimCandidates() {
 		if !pl.moved[v.Job] && pl.mayTake(c, service, v) {
 			victims = append(victims, v)
 		}
@@ -114,9 +114,9 @@ func (pl *planner) preempt(c *Candidate, sh *shape) bool {
 	if len(victims) == 0 {
 		return false
 	}
-	pl.tries++
+	pl.moveSearches++
 	// The taker starts when the last of them has ended, and must be through by the time of
-	// the claims that it shares places with.
+	// the backfills that it shares places with.
 	wait := time.Duration(0)
 	for _, v := range victims {
 		wait = max(wait, v.Stop)
@@ -129,10 +129,10 @@ func (pl *planner) preempt(c *Candidate, sh *shape) bool {
 	if slots == nil {
 		return false
 	}
-	b := booking{Claim: Claim{Job: c.Job, Slots: slots, Looked: pl.now, Victims: pl.timed(chosen), Until: end}, c: c}
-	b.grants = pl.claimGrants(&b)
+	b := backfill{Backfill: Backfill{Job: c.Job, Slots: slots, SearchedAt: pl.now, Victims: pl.timed(chosen), Until: end}, c: c}
+	b.grants = pl.backfillGrants(&b)
 	pl.tell(&b)
-	pl.book(b)
+	pl.addBackfill(b)
 	return true
 }
 
@@ -145,7 +145,7 @@ func (pl *planner) mayPreempt() bool {
 
 // timed says when each victim is to be told, so that those with a short notice work until
 // those with the longest are through with theirs.
-func (pl *planner) timed(chosen []*prey) []Victim {
+func (pl *planner) timed(chosen []*victimCandidate) []Victim {
 	var longest time.Duration
 	for _, v := range chosen {
 		longest = max(longest, v.Lead)
@@ -159,10 +159,10 @@ func (pl *planner) timed(chosen []*prey) []Victim {
 }
 
 // tell stops the victims whose time has come.
-func (pl *planner) tell(b *booking) {
+func (pl *planner) tell(b *backfill) {
 	for i := range b.Victims {
-		if v := &b.Victims[i]; !v.Told && !v.At.After(pl.now) {
-			v.Told = true
+		if v := &b.Victims[i]; !v.Notified && !v.At.After(pl.now) {
+			v.Notified = true
 			pl.stops = append(pl.stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
 		}
 	}
@@ -180,10 +180,10 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 			continue
 		}
 		r := pl.view.Running[i]
-		if v.Told == r.Stopping && !(r.Done && !r.Stopping) {
+		if v.Notified == r.Stopping && !(r.Done && !r.Stopping) {
 			out = append(out, v)
 		} else if r.Stopping {
-			v.Told = true
+			v.Notified = true
 			out = append(out, v)
 		}
 		pl.moved[v.Job] = true
@@ -191,19 +191,19 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 	return out
 }
 
-// move finds places for a gang on its level without some of the victims, and which of them
+// move finds places for a gang on its view without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time) ([]cluster.Slot, []*prey) {
-	if sh.ways != nil {
-		return pl.moveOfWays(c, sh, victims, end)
+func (pl *planner) move(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
+	if sh.alternatives != nil {
+		return pl.moveOfAlternatives(c, sh, victims, end)
 	}
 	d, l := sh.need, layoutOf(sh.need)
-	base := pl.levelFor(c, end)
+	base := pl.viewFor(c, end)
 	if d.Packed() {
 		return pl.moveMixed(c, d, base, victims)
 	}
-	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*prey)}
+	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*victimCandidate)}
 	t := pl.tallyOf(pl.look(sh, base, c.Avoid))
 	m, n := 0, 0
 	for m == 0 && n < len(victims) {
@@ -216,14 +216,14 @@ func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time)
 	if m == 0 {
 		return nil, nil
 	}
-	spots := mv.spots(c.Avoid)
-	members := l.choose(spots, pl.tallyOf(spots), m, func(s spot, ranks int) cluster.Waste {
+	choices := mv.choices(c.Avoid)
+	members := l.choose(choices, pl.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
 		w := d.WasteOf(mv.node(s.at), ranks)
 		w.Price = mv.price(s.at, ranks)
 		return w
 	})
 	chosen := mv.needed(members)
-	chosen = mv.spare(chosen, members)
+	chosen = mv.dropUnneeded(chosen, members)
 	var slots []cluster.Slot
 	for _, m := range members {
 		slots = append(slots, d.Pick(mv.without(m.at, chosen), m.ranks)...)
@@ -233,8 +233,8 @@ func (pl *planner) move(c *Candidate, sh *shape, victims []*prey, end time.Time)
 
 // moveMixed is move for a gang with roles: how far down the list one must go is looked for
 // by halves, and whoever is not in the way of the places found then stays.
-func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims []*prey) ([]cluster.Slot, []*prey) {
-	without := func(gone []*prey) []*cluster.Node {
+func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot, []*victimCandidate) {
+	without := func(gone []*victimCandidate) []*cluster.Node {
 		nodes := base.all()
 		for _, v := range gone {
 			for _, at := range v.at {
@@ -266,7 +266,7 @@ func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims
 		}
 	}
 	chosen := slices.Clone(victims[:n])
-	grants := pl.grants(c, slots, epochClaim, time.Time{})
+	grants := pl.grants(c, slots, epochBackfill, time.Time{})
 	for i := len(chosen) - 1; i >= 0; i-- {
 		rest := slices.Delete(slices.Clone(chosen), i, i+1)
 		nodes := without(rest)
@@ -280,9 +280,9 @@ func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *level, victims
 // mover is a move being worked out.
 type mover struct {
 	d     *cluster.Need
-	base  *level
-	nodes map[int]*cluster.Node // without the victims looked at so far
-	on    map[int][]*prey       // these, by node
+	base  *nodeView
+	nodes map[int]*cluster.Node      // without the victims looked at so far
+	on    map[int][]*victimCandidate // these, by node
 }
 
 func (mv *mover) node(at int) *cluster.Node {
@@ -293,7 +293,7 @@ func (mv *mover) node(at int) *cluster.Node {
 }
 
 // release takes a victim off a node and corrects the count of room.
-func (mv *mover) release(t *tally, at int, v *prey, avoid []string) {
+func (mv *mover) release(t *tally, at int, v *victimCandidate, avoid []string) {
 	n := mv.node(at)
 	next := n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 	mv.nodes[at] = next
@@ -311,15 +311,15 @@ func (mv *mover) release(t *tally, at int, v *prey, avoid []string) {
 	t.add(is)
 }
 
-func (mv *mover) spots(avoid []string) []spot {
-	var out []spot
+func (mv *mover) choices(avoid []string) []nodeChoice {
+	var out []nodeChoice
 	for at := range mv.base.size {
 		n := mv.node(at)
 		if !n.Ready || mv.base.shuts(at) || slices.Contains(avoid, n.Name) {
 			continue
 		}
 		if k := mv.d.Ranks(n); k > 0 && mv.d.Admits(n) {
-			out = append(out, spot{at: at, ranks: k})
+			out = append(out, nodeChoice{at: at, ranks: k})
 		}
 	}
 	return out
@@ -340,7 +340,7 @@ func (mv *mover) price(at, ranks int) int64 {
 }
 
 // without is a node without the chosen victims.
-func (mv *mover) without(at int, chosen []*prey) *cluster.Node {
+func (mv *mover) without(at int, chosen []*victimCandidate) *cluster.Node {
 	n := mv.base.node(at)
 	for _, v := range mv.on[at] {
 		if slices.Contains(chosen, v) {
@@ -351,9 +351,9 @@ func (mv *mover) without(at int, chosen []*prey) *cluster.Node {
 }
 
 // needed goes through the places and adds victims on each until the ranks fit there.
-func (mv *mover) needed(members []member) []*prey {
-	var chosen []*prey
-	in := make(map[*prey]bool)
+func (mv *mover) needed(members []member) []*victimCandidate {
+	var chosen []*victimCandidate
+	in := make(map[*victimCandidate]bool)
 	for _, m := range members {
 		n := mv.base.node(m.at)
 		for _, v := range mv.on[m.at] {
@@ -375,14 +375,14 @@ func (mv *mover) needed(members []member) []*prey {
 	return chosen
 }
 
-// spare lets go of whom the move does not need after all, the dearest first.
-func (mv *mover) spare(chosen []*prey, members []member) []*prey {
+// dropUnneeded lets go of whom the move does not need after all, the dearest first.
+func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []member) []*victimCandidate {
 	ranks := make(map[int]int, len(members))
 	for _, m := range members {
 		ranks[m.at] = m.ranks
 	}
 	nodes := make(map[int]*cluster.Node, len(members))
-	in := make(map[*prey]bool, len(chosen))
+	in := make(map[*victimCandidate]bool, len(chosen))
 	for _, v := range chosen {
 		in[v] = true
 	}
@@ -396,7 +396,7 @@ func (mv *mover) spare(chosen []*prey, members []member) []*prey {
 		nodes[m.at] = n
 	}
 	out := slices.Clone(chosen)
-	slices.SortStableFunc(chosen, func(a, b *prey) int {
+	slices.SortStableFunc(chosen, func(a, b *victimCandidate) int {
 		return cmp.Or(cmp.Compare(b.lost, a.lost), cmp.Compare(b.Cards, a.Cards), cmp.Compare(a.Job, b.Job))
 	})
 	for _, v := range chosen {
@@ -418,7 +418,7 @@ func (mv *mover) spare(chosen []*prey, members []member) []*prey {
 			for at, n := range back {
 				nodes[at] = n
 			}
-			out = slices.DeleteFunc(out, func(o *prey) bool { return o == v })
+			out = slices.DeleteFunc(out, func(o *victimCandidate) bool { return o == v })
 		}
 	}
 	return out

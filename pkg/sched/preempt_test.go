@@ -135,19 +135,19 @@ func TestMove(t *testing.T) {
 	}
 	stopping := *long
 	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
-	v.Running, v.Claims = []*Running{&stopping, short}, plan.Claims
+	v.Running, v.Backfills = []*Running{&stopping, short}, plan.Backfills
 	v.Queue.Insert(shorter)
-	if plan = Make(epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Claims) != 1 || len(plan.Starts) != 0 {
-		t.Fatalf("half way: told %s, claims %+v, starts %s", told(plan), plan.Claims, started(plan))
+	if plan = Make(epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
+		t.Fatalf("half way: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
-	v.Claims = plan.Claims
+	v.Backfills = plan.Backfills
 	later := epoch0.Add(time.Minute)
 	if plan = Make(later, v, p); told(plan) != "[2>9]" {
 		t.Fatalf("after the notice: told %s", told(plan))
 	}
 	v.Queue = queueOf(lasting(10, 1, 1))
-	if plan = Make(later, v, p); told(plan) != "[]" || len(plan.Claims) != 0 || started(plan) != "[10@n1]" {
-		t.Fatalf("the taker is gone: told %s, claims %+v, starts %s", told(plan), plan.Claims, started(plan))
+	if plan = Make(later, v, p); told(plan) != "[]" || len(plan.Backfills) != 0 || started(plan) != "[10@n1]" {
+		t.Fatalf("the taker is gone: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
 }
 
@@ -192,7 +192,7 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 		}
 		v := &View{Nodes: nodes, Queue: q, Running: running}
 		plan := Make(epoch0, v, p)
-		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Claims, again.Claims) || !reflect.DeepEqual(plan.Stops, again.Stops) {
+		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Backfills, again.Backfills) || !reflect.DeepEqual(plan.Stops, again.Stops) {
 			t.Fatal("two plans of one view differ")
 		}
 		checkMoves(t, v, p, plan)
@@ -203,15 +203,15 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 	}
 }
 
-// besideClaims is nodes with the plain claims of all but one job on them: who is behind one
+// besideBackfills is nodes with the plain backfills of all but one job on them: who is behind one
 // may have to make room beside it where there was room enough without.
-func besideClaims(nodes []*cluster.Node, q *Queue, claims []Claim, but int64) []*cluster.Node {
+func besideBackfills(nodes []*cluster.Node, q *Queue, backfills []Backfill, but int64) []*cluster.Node {
 	out := slices.Clone(nodes)
-	for _, k := range claims {
+	for _, k := range backfills {
 		if k.Job == but || len(k.Victims) > 0 {
 			continue
 		}
-		by := grantsBy(q.Get(k.Job), epochClaim, k.Slots)
+		by := grantsBy(q.Get(k.Job), epochBackfill, k.Slots)
 		for i, n := range out {
 			if g, here := by[n.Name]; here {
 				out[i] = n.Restore(g)
@@ -226,7 +226,7 @@ func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
 		v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
 	}
 	seen := make(map[int64]bool)
-	for _, k := range plan.Claims {
+	for _, k := range plan.Backfills {
 		c := v.Queue.Get(k.Job)
 		gone := func(but int64) []*cluster.Node {
 			nodes := slices.Clone(v.Nodes)
@@ -252,7 +252,7 @@ func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
 				t.Fatalf("job %d may not be preempted: %+v", x.Job, r)
 			case r.Priority >= c.Priority && !same:
 				t.Fatalf("job %d of priority %d for job %d of %d", x.Job, r.Priority, c.Job, c.Priority)
-			case fitsOn(besideClaims(gone(x.Job), v.Queue, plan.Claims, k.Job), c, k.Slots):
+			case fitsOn(besideBackfills(gone(x.Job), v.Queue, plan.Backfills, k.Job), c, k.Slots):
 				t.Fatalf("job %d need not go for %+v", x.Job, k)
 			}
 			seen[x.Job] = true

@@ -20,15 +20,15 @@ type Queue struct {
 	byAge   []*Candidate // longest wait first
 	byTurn  []*Candidate // by turnAt, those that have one
 	byJob   map[int64]*Candidate
-	classes map[classKey]*Class
-	firsts  []*Class // in the order of their first candidates
-	slots   int      // of classes, so many were ever in use at once
-	free    []int    // slots
-	backlog int64    // seconds of one card that all of them are expected to need yet
+	classes map[jobClassKey]*JobClass
+	firsts  []*JobClass // in the order of their first candidates
+	slots   int         // of classes, so many were ever in use at once
+	free    []int       // slots
+	backlog int64       // seconds of one card that all of them are expected to need yet
 }
 
-// classKey is what decides whether a gang can start, besides its place in the order.
-type classKey struct {
+// jobClassKey is what decides whether a gang can start, besides its place in the order.
+type jobClassKey struct {
 	shape         string
 	limit, stop   time.Duration
 	least         time.Duration
@@ -38,31 +38,31 @@ type classKey struct {
 	keeps         bool   // its work; where gangs of its tier may be preempted
 }
 
-// Class is the candidates of a queue that are alike: one can start if any other could in its
+// JobClass is the candidates of a queue that are alike: one can start if any other could in its
 // place. It lasts as long as it has any.
-type Class struct {
-	key   classKey
+type JobClass struct {
+	key   jobClassKey
 	slot  int // a small number that no other class of its queue has meanwhile
 	order []*Candidate
 }
 
-func compareFirst(cl *Class, c *Candidate) int { return compare(cl.order[0], c) }
+func compareFirst(cl *JobClass, c *Candidate) int { return compare(cl.order[0], c) }
 
 // lead puts a class where its first candidate belongs.
-func (q *Queue) lead(cl *Class) {
+func (q *Queue) lead(cl *JobClass) {
 	at, _ := slices.BinarySearchFunc(q.firsts, cl.order[0], compareFirst)
 	q.firsts = slices.Insert(q.firsts, at, cl)
 }
 
 // unlead takes it out, before its first candidate becomes another.
-func (q *Queue) unlead(cl *Class) {
+func (q *Queue) unlead(cl *JobClass) {
 	at, _ := slices.BinarySearchFunc(q.firsts, cl.order[0], compareFirst)
 	q.firsts = slices.Delete(q.firsts, at, at+1)
 }
 
-// newClass is an empty one.
-func (q *Queue) newClass(k classKey) *Class {
-	cl := &Class{key: k, slot: q.slots}
+// newJobClass is an empty one.
+func (q *Queue) newJobClass(k jobClassKey) *JobClass {
+	cl := &JobClass{key: k, slot: q.slots}
 	if n := len(q.free); n > 0 {
 		cl.slot, q.free = q.free[n-1], q.free[:n-1]
 	} else {
@@ -72,7 +72,7 @@ func (q *Queue) newClass(k classKey) *Class {
 	return cl
 }
 
-func (q *Queue) dropClass(cl *Class) {
+func (q *Queue) dropJobClass(cl *JobClass) {
 	q.free = append(q.free, cl.slot)
 	delete(q.classes, cl.key)
 }
@@ -98,8 +98,8 @@ func (q *Queue) jobs() map[int64]*Candidate {
 	return q.byJob
 }
 
-// Class is the class of a job, nil when it does not wait.
-func (q *Queue) Class(job int64) *Class {
+// JobClass is the class of a job, nil when it does not wait.
+func (q *Queue) JobClass(job int64) *JobClass {
 	if c := q.Get(job); c != nil {
 		return q.classes[q.key(c)]
 	}
@@ -124,12 +124,12 @@ func (q *Queue) Clone() *Queue {
 	out := NewQueue(q.policy, q.ledger.snapshot())
 	out.version, out.ranked, out.backlog = q.version, q.ranked, q.backlog
 	out.order, out.byAge, out.byTurn = slices.Clone(q.order), slices.Clone(q.byAge), slices.Clone(q.byTurn)
-	out.classes = make(map[classKey]*Class, len(q.classes))
-	out.firsts = make([]*Class, len(q.firsts))
+	out.classes = make(map[jobClassKey]*JobClass, len(q.classes))
+	out.firsts = make([]*JobClass, len(q.firsts))
 	all := make([]*Candidate, 0, len(q.order))
 	for i, cl := range q.firsts {
 		all = append(all, cl.order...)
-		out.firsts[i] = &Class{cl.key, cl.slot, slices.Clip(all[len(all)-len(cl.order):])}
+		out.firsts[i] = &JobClass{cl.key, cl.slot, slices.Clip(all[len(all)-len(cl.order):])}
 		out.classes[cl.key] = out.firsts[i]
 	}
 	out.slots, out.free = q.slots, slices.Clone(q.free)
@@ -140,7 +140,7 @@ func (q *Queue) Clone() *Queue {
 func (q *Queue) Insert(c *Candidate) {
 	q.Remove(c.Job)
 	if q.classes == nil {
-		q.classes = map[classKey]*Class{}
+		q.classes = map[jobClassKey]*JobClass{}
 	}
 	if q.policy == nil {
 		q.policy = &Policy{}
@@ -163,7 +163,7 @@ func (q *Queue) put(c *Candidate) {
 	k := q.key(c)
 	cl := q.classes[k]
 	if cl == nil {
-		cl = q.newClass(k)
+		cl = q.newJobClass(k)
 	} else if compareFirst(cl, c) < 0 {
 		cl.order = insert(cl.order, c, compare)
 		return
@@ -193,7 +193,7 @@ func (q *Queue) Remove(job int64) bool {
 		q.unlead(cl)
 	}
 	if cl.order = remove(cl.order, c, compare); len(cl.order) == 0 {
-		q.dropClass(cl)
+		q.dropJobClass(cl)
 	} else if first {
 		q.lead(cl)
 	}
@@ -272,7 +272,7 @@ func (q *Queue) fill(all []*Candidate) {
 		k := q.key(c)
 		cl := q.classes[k]
 		if cl == nil {
-			cl = q.newClass(k)
+			cl = q.newJobClass(k)
 		}
 		if len(cl.order) == 0 {
 			q.firsts = append(q.firsts, cl)
@@ -281,15 +281,15 @@ func (q *Queue) fill(all []*Candidate) {
 	}
 	for _, cl := range was {
 		if len(cl.order) == 0 {
-			q.dropClass(cl)
+			q.dropJobClass(cl)
 		}
 	}
 }
 
 // key includes the user and the account only where the policy bounds them: else a plan
-// would look at each shape once for each user.
-func (q *Queue) key(c *Candidate) classKey {
-	k := classKey{shape: c.Ask.Shape, limit: c.TimeLimit, stop: c.Stop, least: c.TimeMin, avoid: strings.Join(c.Avoid, ",")}
+// would look at each ask class once for each user.
+func (q *Queue) key(c *Candidate) jobClassKey {
+	k := jobClassKey{shape: c.Ask.Key, limit: c.TimeLimit, stop: c.Stop, least: c.TimeMin, avoid: strings.Join(c.Avoid, ",")}
 	if !c.Deadline.IsZero() {
 		k.deadline = c.Deadline.UnixNano()
 	}

@@ -17,9 +17,9 @@ func TestOrders(t *testing.T) {
 	ledger := NewLedger(0)
 	for range 200 {
 		// Everyone uses a tenth of the limit; lea has used much, max little.
-		ledger.Add(Used{Peer: Peer{User: "lea", Cards: 8}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 10 * time.Hour})
+		ledger.Add(Usage{Peer: Peer{User: "lea", Cards: 8}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 10 * time.Hour})
 	}
-	ledger.Add(Used{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
+	ledger.Add(Usage{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
 	list := []*Candidate{
 		{Job: 1, User: "lea", Size: 4, TimeLimit: time.Hour},
 		{Job: 2, User: "max", Size: 1, TimeLimit: 10 * time.Hour},
@@ -80,7 +80,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 				}
 				delete(model, job)
 			case 3:
-				ledger.Add(Used{Peer: Peer{c.User, 1, c.Job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
+				ledger.Add(Usage{Peer: Peer{c.User, 1, c.Job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
 				q.Refresh(epoch0)
 			}
 			checkQueue(t, q, model)
@@ -109,12 +109,12 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 		}
 		inClasses += len(cl.order)
 		for _, c := range cl.order {
-			if q.Class(c.Job) != cl || !model[c.Job] || q.Get(c.Job) != c || q.Slice()[q.Position(c.Job)] != c {
+			if q.JobClass(c.Job) != cl || !model[c.Job] || q.Get(c.Job) != c || q.Slice()[q.Position(c.Job)] != c {
 				t.Fatalf("job %d is not where it belongs", c.Job)
 			}
 		}
 	}
-	if len(q.firsts) != len(q.classes) || !slices.IsSortedFunc(q.firsts, func(a, b *Class) int { return compare(a.order[0], b.order[0]) }) {
+	if len(q.firsts) != len(q.classes) || !slices.IsSortedFunc(q.firsts, func(a, b *JobClass) int { return compare(a.order[0], b.order[0]) }) {
 		t.Fatalf("%d of %d classes in the order of their firsts: %v", len(q.firsts), len(q.classes), q.firsts)
 	}
 	slots := make(map[int]bool)
@@ -148,7 +148,7 @@ func TestBacklogIsTheSum(t *testing.T) {
 			case 2:
 				q.Remove(job)
 			default:
-				l.Add(Used{Peer: Peer{User: "u", Cards: 1}, Ran: time.Hour, Ended: now, Whole: time.Hour, Limit: 24 * time.Hour})
+				l.Add(Usage{Peer: Peer{User: "u", Cards: 1}, Ran: time.Hour, Ended: now, Whole: time.Hour, Limit: 24 * time.Hour})
 				q.Refresh(now)
 			}
 			var sum int64

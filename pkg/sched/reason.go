@@ -24,73 +24,73 @@ const (
 // wait few are ever asked about, so the words are made when somebody reads them. It is
 // never changed once its plan is made.
 type verdict struct {
-	first     int64 // the candidate of its shape that was looked at; the others are behind it
-	need      *cluster.Need
-	bad       error
-	word      string
-	room      int     // ranks that there is room for
-	claimants []int64 // who keeps it off places that are free
-	out       string  // what of the nodes is out of service
-	nearer    bool    // there is room, but below more switches than it wants yet
-	says      string  // all of it, where there is no arithmetic of places
+	first    int64 // the candidate of its ask class that was looked at; the others are behind it
+	need     *cluster.Need
+	bad      error
+	word     string
+	room     int     // ranks that there is room for
+	takers   []int64 // who keeps it off places that are free
+	out      string  // what of the nodes is out of service
+	nearer   bool    // there is room, but below more switches than it wants yet
+	sentence string  // all of it, where there is no arithmetic of places
 }
 
-// whys are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
-type whys []struct {
-	class *Class // whose slot it was
-	is    *verdict
+// verdictList are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
+type verdictList []struct {
+	class   *JobClass // whose slot it was
+	verdict *verdict
 }
 
-func (w whys) of(cl *Class) *verdict {
+func (w verdictList) of(cl *JobClass) *verdict {
 	if cl == nil || cl.slot >= len(w) || w[cl.slot].class != cl {
 		return nil
 	}
-	return w[cl.slot].is
+	return w[cl.slot].verdict
 }
 
-func (w whys) set(cl *Class, v *verdict) { w[cl.slot].class, w[cl.slot].is = cl, v }
+func (w verdictList) set(cl *JobClass, v *verdict) { w[cl.slot].class, w[cl.slot].verdict = cl, v }
 
 // again is a verdict like v, the one of an earlier plan where that says the same: most do.
-func (sh *shape) again(v *verdict) *verdict {
-	o := sh.said
+func (sh *askClass) again(v *verdict) *verdict {
+	o := sh.lastVerdict
 	if o == nil || o.first != v.first || o.need != v.need || o.bad != v.bad || o.word != v.word || o.room != v.room || o.out != v.out ||
-		o.nearer != v.nearer || o.says != v.says || !slices.Equal(o.claimants, v.claimants) {
+		o.nearer != v.nearer || o.sentence != v.sentence || !slices.Equal(o.takers, v.takers) {
 		own := *v
-		sh.said = &own
+		sh.lastVerdict = &own
 	}
-	return sh.said
+	return sh.lastVerdict
 }
 
-// note says why the candidates of a class stay, once for all shapes and classes that are
+// note says why the candidates of a class stay, once for all ask classes and classes that are
 // equal in it.
-func (pl *planner) note(c *Candidate, cl *Class, sh *shape) {
-	if pl.why.of(cl) != nil {
+func (pl *planner) note(c *Candidate, cl *JobClass, sh *askClass) {
+	if pl.verdicts.of(cl) != nil {
 		return
 	}
-	if v := pl.shutVerdict(c, sh); v != nil {
+	if v := pl.reservedVerdict(c, sh); v != nil {
 		v.first = c.Job
-		pl.why.set(cl, v)
+		pl.verdicts.set(cl, v)
 		return
 	}
 	if v := pl.switchVerdict(c, sh); v != nil {
 		v.first = c.Job
-		pl.why.set(cl, v)
+		pl.verdicts.set(cl, v)
 		return
 	}
-	if sh.why == nil {
-		if (pl.windows != nil || len(pl.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
+	if sh.verdict == nil {
+		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
 			// What was looked at since is not what this gang sees.
-			pl.tallyOf(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
+			pl.tallyOf(pl.look(sh, pl.viewFor(c, pl.end(c)), nil))
 		}
 		v := pl.verdictFor(sh)
 		v.first = c.Job
-		sh.why = sh.again(&v)
+		sh.verdict = sh.again(&v)
 	}
-	pl.why.set(cl, sh.why)
+	pl.verdicts.set(cl, sh.verdict)
 }
 
-// verdictFor is asked right after a look that found the shape not to fit.
-func (pl *planner) verdictFor(sh *shape) verdict {
+// verdictFor is asked right after a look that found the ask class not to fit.
+func (pl *planner) verdictFor(sh *askClass) verdict {
 	if sh.bad != nil {
 		return verdict{word: WordBad, bad: sh.bad}
 	}
@@ -98,36 +98,36 @@ func (pl *planner) verdictFor(sh *shape) verdict {
 		return *pl.mixedReason(sh.need)
 	}
 	v := verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
-	if sh.ways != nil {
-		v.says = pl.waysText(sh)
+	if sh.alternatives != nil {
+		v.sentence = pl.alternativesText(sh)
 	}
-	if len(pl.booked) > 0 && pl.fits(sh, pl.levels[0]) {
-		v.word, v.says, v.claimants = WordPriority, "", pl.claimants()
+	if len(pl.backfills) > 0 && pl.fits(sh, pl.views[0]) {
+		v.word, v.sentence, v.takers = WordPriority, "", pl.takerJobs()
 		return v
 	}
 	if !pl.fitsEmpty(sh) {
 		if out := pl.outOfService(sh.need); out != "" {
-			v.word, v.says, v.out = WordNodes, "", out
+			v.word, v.sentence, v.out = WordNodes, "", out
 		}
 	}
 	return v
 }
 
-// claimants are the gangs that hold claims. The list is not to be changed: others have it
-// as long as nobody else gets a claim.
-func (pl *planner) claimants() []int64 {
-	same := len(pl.claimed) == len(pl.booked)
-	for i := 0; same && i < len(pl.booked); i++ {
-		_, same = slices.BinarySearch(pl.claimed, pl.booked[i].Job)
+// takers are the gangs that hold backfills. The list is not to be changed: others have it
+// as long as nobody else gets a backfill.
+func (pl *planner) takerJobs() []int64 {
+	same := len(pl.takers) == len(pl.backfills)
+	for i := 0; same && i < len(pl.backfills); i++ {
+		_, same = slices.BinarySearch(pl.takers, pl.backfills[i].Job)
 	}
 	if !same {
-		pl.claimed = make([]int64, len(pl.booked))
-		for i := range pl.booked {
-			pl.claimed[i] = pl.booked[i].Job
+		pl.takers = make([]int64, len(pl.backfills))
+		for i := range pl.backfills {
+			pl.takers[i] = pl.backfills[i].Job
 		}
-		slices.Sort(pl.claimed)
+		slices.Sort(pl.takers)
 	}
-	return pl.claimed
+	return pl.takers
 }
 
 func (v *verdict) reason(job int64) Reason {
@@ -147,13 +147,13 @@ func (v *verdict) wordFor(job int64) string {
 
 func (v *verdict) text() string {
 	switch {
-	case v.says != "":
-		return v.says
+	case v.sentence != "":
+		return v.sentence
 	case v.bad != nil:
 		return v.bad.Error()
-	case v.claimants != nil:
-		// Not that these are ahead: in order of service who has a claim may be behind.
-		return "would fit, but what is free is kept for " + jobList(v.claimants)
+	case v.takers != nil:
+		// Not that these are ahead: in order of service who has a backfill may be behind.
+		return "would fit, but what is free is kept for " + jobList(v.takers)
 	case v.out != "":
 		return "does not fit without what is out of service: " + v.out
 	}
@@ -226,9 +226,9 @@ func kindOfCard(d *cluster.Need) string {
 }
 
 // fits reports whether the gang has room on these nodes.
-func (pl *planner) fits(sh *shape, l *level) bool {
-	if sh.ways != nil {
-		return slices.ContainsFunc(sh.ways, func(way *shape) bool { return pl.fits(way, l) })
+func (pl *planner) fits(sh *askClass, l *nodeView) bool {
+	if sh.alternatives != nil {
+		return slices.ContainsFunc(sh.alternatives, func(way *askClass) bool { return pl.fits(way, l) })
 	}
 	if sh.need.Counts != nil {
 		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
@@ -239,9 +239,9 @@ func (pl *planner) fits(sh *shape, l *level) bool {
 // fitsEmpty reports whether the ready nodes would hold the gang with nothing on them.
 // Most asks fit on the first few nodes looked at, so the sum is tried whenever the number
 // of nodes counted has doubled; and the answer stays while no node's capacity changes.
-func (pl *planner) fitsEmpty(sh *shape) bool {
+func (pl *planner) fitsEmpty(sh *askClass) bool {
 	if sh.emptyAt != pl.mem.capacity {
-		sh.emptyAt, sh.empty = pl.mem.capacity, anyWay(sh.need, pl.countEmpty)
+		sh.emptyAt, sh.empty = pl.mem.capacity, anyAlternative(sh.need, pl.countEmpty)
 	}
 	return sh.empty
 }

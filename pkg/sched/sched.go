@@ -27,7 +27,7 @@ type Candidate struct {
 	// unlimited. Stop is how long its end may take beyond that: lead and grace.
 	TimeLimit time.Duration
 	Stop      time.Duration
-	// TimeMin is down to what its time limit may be cut so that it ends before a claim; 0: it
+	// TimeMin is down to what its time limit may be cut so that it ends before a backfill; 0: it
 	// is not cut.
 	TimeMin time.Duration
 	// Deadline is when it has ended but for Stop, whatever its limit; zero: none.
@@ -97,29 +97,29 @@ type View struct {
 	// Running is what holds nodes, by job. Needed for preemption, caps and quotas; without
 	// it none of these is done.
 	Running []*Running
-	// Claims are those of the plan before, nil at first. A claim that still holds is kept
+	// Backfills are those of the plan before, nil at first. A backfill that still holds is kept
 	// where it is: one that moved to whatever looks emptiest now would meet, at each new
 	// place, small gangs that were let in while it stood elsewhere.
-	Claims []Claim
-	// Windows are the reservations: nodes that are for a time only for some.
-	Windows []Window
+	Backfills []Backfill
+	// Reservations are the reservations: nodes that are for a time only for some.
+	Reservations []Reservation
 }
 
 // Plan is the decision. The engine re-checks each start against the newest state.
 type Plan struct {
-	Starts []Start
-	Stops  []Stop  // gangs to preempt now
-	Claims []Claim // for the next view
+	Starts    []Start
+	Stops     []Stop     // gangs to preempt now
+	Backfills []Backfill // for the next view
 	// Next is when a plan would decide otherwise though nothing has happened: a victim is to
 	// be told, a minimum run is over, a gang has waited too long. Zero: never.
-	Next time.Time
-	why  whys
+	Next     time.Time
+	verdicts verdictList
 }
 
 // Reason is why a candidate that did not start stays, from this plan; false when it was not
 // looked at. It may be called from any goroutine.
-func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
-	v := p.why.of(cl)
+func (p *Plan) Reason(job int64, cl *JobClass) (Reason, bool) {
+	v := p.verdicts.of(cl)
 	if v == nil {
 		return Reason{}, false
 	}
@@ -128,8 +128,8 @@ func (p *Plan) Reason(job int64, cl *Class) (Reason, bool) {
 
 // Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,
 // cost more than the plan did.
-func (p *Plan) Word(job int64, cl *Class) (string, bool) {
-	v := p.why.of(cl)
+func (p *Plan) Word(job int64, cl *JobClass) (string, bool) {
+	v := p.verdicts.of(cl)
 	if v == nil {
 		return "", false
 	}
@@ -144,35 +144,37 @@ func (p *Plan) Reasons(q *Queue) []Reason {
 	}
 	var out []Reason
 	for _, c := range q.Slice() {
-		if r, ok := p.Reason(c.Job, q.Class(c.Job)); ok && !starts[c.Job] {
+		if r, ok := p.Reason(c.Job, q.JobClass(c.Job)); ok && !starts[c.Job] {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// Claim is what a gang that can't start now keeps lower ones off: the places it will have
-// when what runs there has ended.
-type Claim struct {
+// Backfill is the places that are kept for a gang that can't start now, its taker: it will have
+// them when what runs there has ended, and lower ones leave them alone but those that have
+// ended by then. The store keeps it under the keys of the first release.
+type Backfill struct {
 	Job   int64
 	Slots []cluster.Slot // by rank
 	// At is when these places are free at the latest, by the time limits of what is there;
 	// zero: not known. Lower gangs that end before it may use them meanwhile.
-	At     time.Time
-	Looked time.Time // when an earlier place was last looked for
+	At time.Time
+	// SearchedAt is when an earlier place was last looked for.
+	SearchedAt time.Time `json:"Looked"`
 	// Victims are preempted for it, which makes it a move.
 	Victims []Victim
-	// Until is when the claimant of a move ends at the latest; zero: this is not a move, or
-	// not known. Until the claimant starts the places are its alone, but for claims of later.
+	// Until is when the taker of a move ends at the latest; zero: this is not a move, or
+	// not known. Until the taker starts the places are its alone, but for backfills of later.
 	Until time.Time
 }
 
-// Victim is a gang that makes room for a claim.
+// Victim is a gang that makes room for a backfill.
 type Victim struct {
-	Job   int64
-	Epoch int
-	At    time.Time // when it is to be told: those with a shorter notice are told later
-	Told  bool
+	Job      int64
+	Epoch    int
+	At       time.Time // when it is to be told: those with a shorter notice are told later
+	Notified bool      `json:"Told"`
 }
 
 // Start is one gang with a place for each rank.

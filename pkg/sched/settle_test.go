@@ -53,7 +53,7 @@ func (s *site) settle() {
 	for rounds := 0; ; rounds++ {
 		s.view.Queue.Refresh(s.now)
 		plan := s.planner.Make(s.now, &s.view, s.policy)
-		s.view.Claims = plan.Claims
+		s.view.Backfills = plan.Backfills
 		for _, st := range plan.Starts {
 			s.start(st)
 		}
@@ -124,7 +124,7 @@ func (s *site) leave(job int64) time.Duration {
 	}
 	s.view.Running = slices.DeleteFunc(s.view.Running, func(r *Running) bool { return r.Job == job })
 	ran := s.now.Sub(x.r.Start)
-	s.view.Queue.ledger.Add(Used{Peer: Peer{Cards: x.r.Cards}, Ran: ran, Ended: s.now})
+	s.view.Queue.ledger.Add(Usage{Peer: Peer{Cards: x.r.Cards}, Ran: ran, Ended: s.now})
 	x.r = nil
 	return ran
 }
@@ -168,7 +168,7 @@ func TestInstantsEnd(t *testing.T) {
 	stopped := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &Policy{Preempt: rapid.SampledFrom([]Preempt{PreemptOff, PreemptService, PreemptService}).Draw(rt, "preempt"),
-			BackfillDepth: rapid.IntRange(1, 4).Draw(rt, "claims"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
+			BackfillDepth: rapid.IntRange(1, 4).Draw(rt, "backfills"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
 		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
 		s.keeps = rapid.Bool().Draw(rt, "keeps")
 		limited := rapid.IntRange(0, 3).Draw(rt, "limited") > 0
@@ -229,8 +229,8 @@ type fataler struct {
 func (f fataler) Fatalf(format string, args ...any) { f.rt.Fatalf(format, args...) }
 
 // TestMoveIsNotCrossed: a move whose victims are gone is served, though its places are also
-// those of a claim for later and a longer gang with a claim would fit there. That gang would
-// be the next victim, and the one stopped first the next with a claim, without end.
+// those of a backfill for later and a longer gang with a backfill would fit there. That gang would
+// be the next victim, and the one stopped first the next with a backfill, without end.
 func TestMoveIsNotCrossed(t *testing.T) {
 	s := newSite(t, &Policy{Preempt: PreemptService, BackfillDepth: 2}, testNodes(3, 64, 4, 80))
 	one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
@@ -245,8 +245,8 @@ func TestMoveIsNotCrossed(t *testing.T) {
 	s.submit(3, two, time.Hour, time.Hour)
 	s.submit(4, one, 160*time.Hour, 100*time.Hour)
 	s.settle()
-	if len(s.view.Claims) != 2 || s.stopped != 0 {
-		t.Fatalf("%d stopped, claims %+v", s.stopped, s.view.Claims)
+	if len(s.view.Backfills) != 2 || s.stopped != 0 {
+		t.Fatalf("%d stopped, backfills %+v", s.stopped, s.view.Backfills)
 	}
 	s.submit(5, one, 24*time.Hour, 20*time.Hour)
 	s.settle()
@@ -293,7 +293,7 @@ func TestYieldersUseClaimedPlaces(t *testing.T) {
 			}
 			s.settle()
 			if s.runs[2].r == nil {
-				t.Errorf("job 1 has ended, and job 2 does not run; claims %+v", s.view.Claims)
+				t.Errorf("job 1 has ended, and job 2 does not run; backfills %+v", s.view.Backfills)
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func (c *chances) left(ran float64) (left [spanBins]float64) {
 // might be run on, the expected time spent over the chance that it ends by then. Serving
 // the smallest first is what keeps waits short when only the distribution of run times is
 // known (Gittins). With nothing run yet it is near the mean; for a gang that has outlived
-// most of its kind it is long, however little its limit leaves.
+// most of its class it is long, however little its limit leaves.
 func (c *chances) index(limit, ran time.Duration) time.Duration {
 	lim := limit.Seconds()
 	a := ran.Seconds() / lim

@@ -14,11 +14,11 @@ func TestStoppedGangsAreNotForgotten(t *testing.T) {
 	const limit = 10 * time.Hour
 	l := NewLedger(0)
 	for range 50 {
-		l.Add(Used{Ended: epoch0, Ran: time.Minute, Whole: time.Minute, Limit: limit})
+		l.Add(Usage{Ended: epoch0, Ran: time.Minute, Whole: time.Minute, Limit: limit})
 	}
 	ends := l.Mean(limit, 0, Peer{})
 	for range 50 {
-		l.Add(Used{Ended: epoch0, Ran: 5 * time.Hour, Alive: 5 * time.Hour, Limit: limit})
+		l.Add(Usage{Ended: epoch0, Ran: 5 * time.Hour, Alive: 5 * time.Hour, Limit: limit})
 	}
 	if ends > 45*time.Minute {
 		t.Errorf("fifty ends after a minute: %v expected", ends)
@@ -65,7 +65,7 @@ func TestExpectationsAreWithinTheLimit(t *testing.T) {
 		l := NewLedger(0)
 		for range rapid.IntRange(0, 40).Draw(rt, "seen") {
 			ran := time.Duration(rapid.Float64Range(0.0001, 1).Draw(rt, "ran") * float64(limit))
-			u := Used{Ended: epoch0, Ran: ran, Limit: limit}
+			u := Usage{Ended: epoch0, Ran: ran, Limit: limit}
 			if rapid.Bool().Draw(rt, "alive") {
 				u.Alive = ran
 			} else {

@@ -9,11 +9,11 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// startCut starts a gang that would be in the way of a claim with a time limit after which
+// startCut starts a gang that would be in the way of a backfill with a time limit after which
 // it is not: the longest with which it fits.
-func (pl *planner) startCut(c *Candidate, sh *shape, least, end time.Time) bool {
+func (pl *planner) startCut(c *Candidate, sh *askClass, least, end time.Time) bool {
 	for _, by := range pl.cuts(c, least, end) {
-		if !pl.start(c, sh, pl.levelFor(c, by), by) {
+		if !pl.start(c, sh, pl.viewFor(c, by), by) {
 			continue
 		}
 		// Limits are shown and kept in whole seconds.
@@ -32,13 +32,13 @@ func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
 	}
 	var out []time.Time
 	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
-		out = append(out, pl.booked[n].from())
+		out = append(out, pl.backfills[n].from())
 	}
-	if pl.windows == nil {
+	if pl.reservations == nil {
 		return out
 	}
-	for i := range pl.windows.list {
-		if by := pl.windows.list[i].Free.Add(-max(0, c.Ask.Spec.GraceMax-c.Stop)); by.Before(end) && !by.Before(least) {
+	for i := range pl.reservations.list {
+		if by := pl.reservations.list[i].ClearBy.Add(-max(0, c.Ask.Spec.GraceMax-c.Stop)); by.Before(end) && !by.Before(least) {
 			out = append(out, by)
 		}
 	}
@@ -47,7 +47,7 @@ func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
 }
 
 // start books a gang that has ended by then where it fits, and reports whether it does.
-func (pl *planner) start(c *Candidate, sh *shape, l *level, end time.Time) bool {
+func (pl *planner) start(c *Candidate, sh *askClass, l *nodeView, end time.Time) bool {
 	slots := pl.slots(c, sh, l)
 	if slots == nil {
 		return false
@@ -63,29 +63,29 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 		until = time.Time{}
 	}
 	for _, g := range pl.grants(c, slots, epochStart, until) {
-		for _, l := range pl.levels {
+		for _, l := range pl.views {
 			if l != nil {
 				l.set(g.at, l.node(g.at).Restore(g.Grant))
 			}
 		}
-		if pl.hard != nil {
-			pl.hard.set(g.at, pl.hard.node(g.at).Restore(g.Grant))
+		if pl.strictView != nil {
+			pl.strictView.set(g.at, pl.strictView.node(g.at).Restore(g.Grant))
 		}
 		pl.started = append(pl.started, g)
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})
-	if pl.use != nil {
-		pl.use.add(c.User, c.Account, CardsOf(c.Ask))
+	if pl.holdings != nil {
+		pl.holdings.add(c.User, c.Account, CardsOf(c.Ask))
 	}
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.
-func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
+func (pl *planner) slots(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l)
 	}
-	if sh.ways != nil {
-		return pl.slotsOfWays(c, sh, l)
+	if sh.alternatives != nil {
+		return pl.slotsOfAlternatives(c, sh, l)
 	}
 	members := pl.place(sh, l, c.Avoid, pl.switchLimit(c))
 	if members == nil {
@@ -94,7 +94,7 @@ func (pl *planner) slots(c *Candidate, sh *shape, l *level) []cluster.Slot {
 	return pick(sh.need, l, members)
 }
 
-func pick(d *cluster.Need, on *level, members []member) []cluster.Slot {
+func pick(d *cluster.Need, on *nodeView, members []member) []cluster.Slot {
 	slots := make([]cluster.Slot, 0, d.Size)
 	for _, m := range members {
 		slots = append(slots, d.Pick(on.node(m.at), m.ranks)...)
@@ -106,7 +106,7 @@ func pick(d *cluster.Need, on *level, members []member) []cluster.Slot {
 type nodeGrant struct {
 	at int
 	cluster.Grant
-	put *puts // of a claim
+	put *restoreMemo // of a backfill
 }
 
 // grants is what slots take, node by node. The slots of a node follow each other, except

@@ -48,8 +48,8 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 				return
 			}
 			if s.originals() == 0 {
-				t.Fatalf("tick %d: what ran at its submission has ended, and job %d %+v still waits: claims %+v",
-					s.tick, large.Job, *large.Ask.Spec, s.claims)
+				t.Fatalf("tick %d: what ran at its submission has ended, and job %d %+v still waits: backfills %+v",
+					s.tick, large.Job, *large.Ask.Spec, s.backfills)
 			}
 		}
 	})
@@ -63,14 +63,14 @@ func candidateIn(c *Candidate, s *api.Spec) *Candidate {
 }
 
 type starve struct {
-	t      *rapid.T
-	nodes  []*cluster.Node
-	queue  Queue
-	byJob  map[int64]*Candidate
-	runs   []running
-	claims []Claim
-	tick   int
-	next   int64
+	t         *rapid.T
+	nodes     []*cluster.Node
+	queue     Queue
+	byJob     map[int64]*Candidate
+	runs      []running
+	backfills []Backfill
+	tick      int
+	next      int64
 }
 
 func (s *starve) small() *Candidate {
@@ -82,8 +82,8 @@ func (s *starve) small() *Candidate {
 }
 
 func (s *starve) plan(original bool) {
-	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Claims: s.claims}, &Policy{})
-	s.claims = plan.Claims
+	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &Policy{})
+	s.backfills = plan.Backfills
 	for _, start := range plan.Starts {
 		s.nodes = apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
 		s.queue.Remove(start.Job)
@@ -116,10 +116,10 @@ func (s *starve) originals() int {
 	return n
 }
 
-// TestClaimStaysWhereItIs is the history that made claims part of the view: chosen anew
-// each time, the claim moves to n2 when b ends, n1 is filled behind its back, and the
+// TestBackfillStaysWhereItIs is the history that made backfills part of the view: chosen anew
+// each time, the backfill moves to n2 when b ends, n1 is filled behind its back, and the
 // large gang waits for gangs that came after it.
-func TestClaimStaysWhereItIs(t *testing.T) {
+func TestBackfillStaysWhereItIs(t *testing.T) {
 	nodes := testNodes(2, 8, 3, 80)
 	run := func(job int64, gpus int) *Candidate { return candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus}) }
 	place := func(at int, job int64, cards ...string) {
@@ -140,7 +140,7 @@ func TestClaimStaysWhereItIs(t *testing.T) {
 		}
 		v.Queue = queueOf(large, small)
 		plan := Make(epoch0, v, &Policy{})
-		v.Claims = plan.Claims
+		v.Backfills = plan.Backfills
 		for _, s := range plan.Starts {
 			if s.Job != large.Job {
 				v.Nodes = apply(t, v.Nodes, small, 1, s.Slots)
@@ -159,22 +159,22 @@ func TestClaimStaysWhereItIs(t *testing.T) {
 	}
 }
 
-// TestBoundedPlanKeepsClaims: a plan that ends before the claimant's turn hands its claim on.
-func TestBoundedPlanKeepsClaims(t *testing.T) {
+// TestBoundedPlanKeepsBackfills: a plan that ends before the taker's turn hands its backfill on.
+func TestBoundedPlanKeepsBackfills(t *testing.T) {
 	nodes := testNodes(2, 8, 2, 80)
 	nodes[0], nodes[1] = hold(nodes[0], 900, 0, true, 0), hold(nodes[1], 901, 0, true, 0)
 	large := candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
 	v := &View{Nodes: nodes, Queue: queueOf(large)}
-	v.Claims = Make(epoch0, v, &Policy{}).Claims
+	v.Backfills = Make(epoch0, v, &Policy{}).Backfills
 	urgent := candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
 	urgent.Priority = 5
 	v.Queue = queueOf(urgent, large)
 	plan := Make(epoch0, v, &Policy{MaxStarts: 1})
-	if len(plan.Starts) != 1 || len(plan.Claims) != 1 || plan.Claims[0].Job != large.Job {
+	if len(plan.Starts) != 1 || len(plan.Backfills) != 1 || plan.Backfills[0].Job != large.Job {
 		t.Fatalf("%+v", plan)
 	}
 	v.Queue = queueOf(urgent)
-	if plan = Make(epoch0, v, &Policy{MaxStarts: 1}); len(plan.Claims) != 0 {
-		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Claims)
+	if plan = Make(epoch0, v, &Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
+		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Backfills)
 	}
 }

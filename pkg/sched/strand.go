@@ -40,7 +40,7 @@ const fillWeight = 10
 // ties of what each ask alone loses.
 const openPrice = 60
 
-// scarcePrice is shared by the wholly free nodes of one kind: the fewer of a kind are free,
+// scarcePrice is shared by the wholly free nodes of one class: the fewer of a class are free,
 // the more the next one of it is worth to an ask that fits on no other, however rare it is.
 // It is two cards lost to everybody: with a tenth of it asks for eight cards were turned away
 // at nine tenths of the load.
@@ -63,10 +63,10 @@ func (l *Ledger) asked(c *Candidate) {
 		return
 	}
 	l.lastJob = c.Job
-	a := l.asks[c.Ask.Shape]
+	a := l.asks[c.Ask.Key]
 	if a == nil {
 		a = &askCount{ask: c.Ask}
-		l.asks[c.Ask.Shape] = a
+		l.asks[c.Ask.Key] = a
 	}
 	a.n++
 	l.askedFor++
@@ -103,7 +103,7 @@ func (l *Ledger) commonest() []*askCount {
 			all = append(all, a)
 		}
 	}
-	slices.SortFunc(all, func(a, b *askCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.ask.Shape, b.ask.Shape)) })
+	slices.SortFunc(all, func(a, b *askCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.ask.Key, b.ask.Key)) })
 	return all[:min(typicalAsks, len(all))]
 }
 
@@ -177,9 +177,9 @@ func (m *mix) stranded() (s stranding) {
 	return s
 }
 
-// price is what so many ranks on a node of a kind strand: thousandths of a card, those lost to
+// price is what so many ranks on a node of a class strand: thousandths of a card, those lost to
 // everybody counted fillWeight times.
-func (m *mix) price(d *cluster.Need, k *kind, ranks int) int64 {
+func (m *mix) price(d *cluster.Need, k *nodeClass, ranks int) int64 {
 	if len(m.asks) == 0 || len(k.node.Cards) == 0 {
 		return 0
 	}

@@ -107,7 +107,7 @@ func BenchmarkPrice(b *testing.B) {
 				n = hold(n, int64(c+1), used*gib, false, c)
 			}
 		}
-		k := new(kinds).of(n)
+		k := new(nodeClasses).of(n)
 		b.Run(fmt.Sprintf("%d of 80 used", used), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,16 +12,16 @@ import (
 
 // stream is a cluster of single cards under gangs of one size that never stop coming.
 type stream struct {
-	t       *testing.T
-	policy  *Policy
-	queue   *Queue
-	planner Planner
-	nodes   []*cluster.Node
-	claims  []Claim
-	ends    map[int64]int // tick
-	asks    map[int64]*Candidate
-	tick    int
-	next    int64
+	t         *testing.T
+	policy    *Policy
+	queue     *Queue
+	planner   Planner
+	nodes     []*cluster.Node
+	backfills []Backfill
+	ends      map[int64]int // tick
+	asks      map[int64]*Candidate
+	tick      int
+	next      int64
 }
 
 func newStream(t *testing.T, nodes int, p *Policy) *stream {
@@ -49,8 +49,8 @@ func (s *stream) step() (started []int64) {
 			}
 		}
 	}
-	plan := s.planner.Make(s.now(), &View{Nodes: s.nodes, Queue: s.queue, Claims: s.claims}, s.policy)
-	s.claims = plan.Claims
+	plan := s.planner.Make(s.now(), &View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}, s.policy)
+	s.backfills = plan.Backfills
 	for _, st := range plan.Starts {
 		s.nodes = apply(s.t, s.nodes, s.queue.Get(st.Job), 1, st.Slots)
 		s.queue.Remove(st.Job)
@@ -129,7 +129,7 @@ func TestUnderAStream(t *testing.T) {
 
 // TestUnderAStreamOfShorter: gangs of 2 that are expected to run shorter than the one of 4 hold
 // it up, but no longer than four times what it is expected to run; those that run as long do not
-// at all, once it has a claim. No wait is long enough here for a gang to go to the front.
+// at all, once it has a backfill. No wait is long enough here for a gang to go to the front.
 func TestUnderAStreamOfShorter(t *testing.T) {
 	const limit = 10 * time.Second
 	wait := int(giveWay * (*Ledger)(nil).Average(limit, 0) / time.Second)
@@ -162,7 +162,7 @@ func TestUnderAStreamOfShorter(t *testing.T) {
 }
 
 // TestUnderAStreamOfSmaller: where so many gangs of 2 always wait that the one of 4 never has a
-// claim, its turn comes when it has waited four times its time limit and those that were there
+// backfill, its turn comes when it has waited four times its time limit and those that were there
 // before it have had theirs.
 func TestUnderAStreamOfSmaller(t *testing.T) {
 	const limit = 10 * time.Second

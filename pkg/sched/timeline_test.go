@@ -16,7 +16,7 @@ import (
 // through the ends that a look at all grants would find, in their order.
 func TestTimelineIsEveryEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := Planner{shapes: map[string]*shape{}}
+		m := Planner{askClasses: map[string]*askClass{}}
 		nodes := testNodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
 		var running []*Running
 		minute := func(what string, low, high int) time.Time {
@@ -64,7 +64,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 				}
 				got = append(got, e)
 			}
-			for at, n := range pl.levels[0].every() {
+			for at, n := range pl.views[0].every() {
 				for i := range n.Grants {
 					if end := pl.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
 						want = append(want, ending{at, end, n.Grants[i].MemberKey})

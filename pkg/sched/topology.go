@@ -100,13 +100,13 @@ type leaf struct {
 	ranks int
 }
 
-// leaves is the room that spots have below each switch; nodes that hang on none that is known
+// leaves is the room that choices have below each switch; nodes that hang on none that is known
 // are below one of their own each.
-func (t *tree) leaves(spots []spot) []*leaf {
+func (t *tree) leaves(choices []nodeChoice) []*leaf {
 	by := map[int]*leaf{}
 	var out []*leaf
-	for i := range spots {
-		s := &spots[i]
+	for i := range choices {
+		s := &choices[i]
 		each(s, func(at int) {
 			key := t.leafOf[at]
 			if key < 0 {
@@ -126,7 +126,7 @@ func (t *tree) leaves(spots []spot) []*leaf {
 	return out
 }
 
-func each(s *spot, f func(at int)) {
+func each(s *nodeChoice, f func(at int)) {
 	if s.like.count == 0 {
 		f(s.at)
 	}
@@ -225,14 +225,14 @@ func (t *tally) addFrom(o *tally, sign int) {
 	}
 }
 
-// within are the spots below some leaves.
-func (t *tree) within(spots []spot, leaves []*leaf) []spot {
+// within are the choices below some leaves.
+func (t *tree) within(choices []nodeChoice, leaves []*leaf) []nodeChoice {
 	in := map[int]bool{}
 	for _, one := range leaves {
 		in[one.sw] = true
 	}
-	var out []spot
-	for _, s := range spots {
+	var out []nodeChoice
+	for _, s := range choices {
 		var like []int32
 		each(&s, func(at int) {
 			if key := t.leafOf[at]; key >= 0 && in[key] || key < 0 && in[-1-at] {
@@ -253,34 +253,34 @@ const maxAreas = 8
 // near finds members below as few and as low switches as that costs nothing: neither a node
 // more, nor more stranded cards, nor a larger model of card. limit: below at most so many.
 // Nil: there are none.
-func (pl *planner) near(t *tree, l layout, spots []spot, chosen []member, limit int, wasteOf judge) []member {
+func (pl *planner) near(t *tree, l layout, choices []nodeChoice, chosen []member, limit int, wasteOf wasteFunc) []member {
 	if len(chosen) < 2 && limit == 0 {
 		return chosen
 	}
-	leaves := t.leaves(spots)
+	leaves := t.leaves(choices)
 	if limit > 0 {
 		for _, a := range t.areas(l, leaves, 0) {
 			if len(a.leaves) <= limit {
-				return pl.chooseIn(t, l, spots, a, wasteOf)
+				return pl.chooseIn(t, l, choices, a, wasteOf)
 			}
 		}
 		return nil
 	}
-	least := costOf(spots, chosen, wasteOf)
+	least := costOf(choices, chosen, wasteOf)
 	areas := t.areas(l, leaves, len(chosen))
 	for _, a := range areas[:min(maxAreas, len(areas))] {
 		if a.level > len(t.sw) {
 			break
 		}
-		if ms := pl.chooseIn(t, l, spots, a, wasteOf); costOf(spots, ms, wasteOf) <= least {
+		if ms := pl.chooseIn(t, l, choices, a, wasteOf); costOf(choices, ms, wasteOf) <= least {
 			return ms
 		}
 	}
 	return chosen
 }
 
-func (pl *planner) chooseIn(t *tree, l layout, spots []spot, a area, wasteOf judge) []member {
-	in := t.within(spots, a.leaves)
+func (pl *planner) chooseIn(t *tree, l layout, choices []nodeChoice, a area, wasteOf wasteFunc) []member {
+	in := t.within(choices, a.leaves)
 	var sum tally
 	for i := range in {
 		sum.addAll(in[i].ranks, in[i].count())
@@ -289,9 +289,9 @@ func (pl *planner) chooseIn(t *tree, l layout, spots []spot, a area, wasteOf jud
 }
 
 // costOf is what members strand.
-func costOf(spots []spot, ms []member, wasteOf judge) (sum int64) {
-	of := map[int]spot{}
-	for _, s := range spots {
+func costOf(choices []nodeChoice, ms []member, wasteOf wasteFunc) (sum int64) {
+	of := map[int]nodeChoice{}
+	for _, s := range choices {
 		each(&s, func(at int) { of[at] = s })
 	}
 	for _, m := range ms {
@@ -302,20 +302,20 @@ func costOf(spots []spot, ms []member, wasteOf judge) (sum int64) {
 }
 
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
-func (pl *planner) switchVerdict(c *Candidate, sh *shape) *verdict {
+func (pl *planner) switchVerdict(c *Candidate, sh *askClass) *verdict {
 	limit, t := pl.switchLimit(c), pl.topology()
 	if limit == 0 || t == nil || sh.need == nil || sh.need.Packed() {
 		return nil
 	}
-	if sh.ways != nil {
-		return pl.switchVerdictOfWays(c, sh)
+	if sh.alternatives != nil {
+		return pl.switchVerdictOfAlternatives(c, sh)
 	}
-	spots := slices.Clone(pl.look(sh, pl.levelFor(c, pl.end(c)), nil))
+	choices := slices.Clone(pl.look(sh, pl.viewFor(c, pl.end(c)), nil))
 	l := layoutOf(sh.need)
-	if l.members(pl.tallyOf(spots)) == 0 {
+	if l.members(pl.tallyOf(choices)) == 0 {
 		return nil
 	}
-	leaves := t.leaves(spots)
+	leaves := t.leaves(choices)
 	need := fewest(l, leaves, 0)
 	var parts []string
 	const most = 5
@@ -329,7 +329,7 @@ func (pl *planner) switchVerdict(c *Candidate, sh *shape) *verdict {
 	if more := len(leaves) - most; more > 0 {
 		parts = append(parts, plural(more, "more switch")+"es less")
 	}
-	return &verdict{word: WordResources, nearer: true, says: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it waits for that until %s, then it starts anywhere",
+	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it waits for that until %s, then it starts anywhere",
 		switches(limit), join(parts), len(need), clock(pl.now, pl.switchUntil(c)))}
 }
 

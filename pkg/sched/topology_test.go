@@ -97,8 +97,8 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	if len(plan.Starts) != 0 || !plan.Next.Equal(epoch0.Add(wait)) {
 		t.Fatalf("starts %+v, next %s", plan.Starts, plan.Next)
 	}
-	if len(plan.Claims) != 0 {
-		t.Errorf("it keeps others off what it does not want: %+v", plan.Claims)
+	if len(plan.Backfills) != 0 {
+		t.Errorf("it keeps others off what it does not want: %+v", plan.Backfills)
 	}
 	want := "there is room now, but not below 1 switch: leaf1 has room for 2 ranks, leaf2 has room for 2 ranks, leaf3 has room for 2 ranks and " +
 		"leaf4 has room for 2 ranks; that takes 2; it waits for that until 00:02:00, then it starts anywhere"

@@ -50,8 +50,8 @@ func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Erro
 
 // holdsEver reports whether the nodes would hold the ask with no gang on them.
 func holdsEver(d *cluster.Need, nodes []*cluster.Node) bool {
-	if d.Ways != nil {
-		return anyWay(d, func(way *cluster.Need) bool { return holdsEver(way, nodes) })
+	if d.Alternatives != nil {
+		return anyAlternative(d, func(way *cluster.Need) bool { return holdsEver(way, nodes) })
 	}
 	if d.Packed() {
 		empty := make([]*cluster.Node, len(nodes))
@@ -268,8 +268,8 @@ func largestCard(d *cluster.Need, n *cluster.Node) int64 {
 
 // together is said when each thing is there, but not at once, or not often enough.
 func together(d *cluster.Need, pool []*cluster.Node) *api.Error {
-	if d.Ways != nil {
-		return waysTogether(d, pool)
+	if d.Alternatives != nil {
+		return alternativesTogether(d, pool)
 	}
 	var t tally
 	for _, n := range pool {

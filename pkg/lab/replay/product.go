@@ -38,7 +38,7 @@ func (p *Product) Runs(job int64, r *sched.Running) {
 }
 
 // Learns is part of [Planner].
-func (p *Product) Learns(u *sched.Used) { p.ledger.Add(*u) }
+func (p *Product) Learns(u *sched.Usage) { p.ledger.Add(*u) }
 
 // Next is part of [Planner].
 func (p *Product) Next() time.Time { return p.next }
@@ -47,7 +47,7 @@ func (p *Product) Next() time.Time { return p.next }
 func (p *Product) Plan(now time.Time) Decision {
 	p.view.Queue.Refresh(now)
 	plan := p.planner.Make(now, &p.view, &p.policy)
-	p.view.Claims, p.next = plan.Claims, plan.Next
+	p.view.Backfills, p.next = plan.Backfills, plan.Next
 	d := Decision{Starts: plan.Starts, Again: p.policy.MaxStarts > 0 && len(plan.Starts) >= p.policy.MaxStarts}
 	for _, s := range plan.Stops {
 		d.Preempt = append(d.Preempt, Preempt{Job: s.Job, For: s.For})

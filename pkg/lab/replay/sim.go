@@ -39,7 +39,7 @@ type Planner interface {
 	// Runs: a job holds nodes, or holds them in another way than before; nil: it does not.
 	Runs(job int64, r *sched.Running)
 	// Learns: an attempt is over.
-	Learns(u *sched.Used)
+	Learns(u *sched.Usage)
 	// Plan is asked when something changed, and until a decision does not say Again.
 	Plan(now time.Time) Decision
 	// Next is when it wants to be asked without a change; zero: not at all.
@@ -404,9 +404,9 @@ func (s *Sim) endDue() {
 }
 
 // used is what the controller learns from an attempt that is over.
-func (s *Sim) used(id int64, ran time.Duration) *sched.Used {
+func (s *Sim) used(id int64, ran time.Duration) *sched.Usage {
 	j := s.job(id)
-	return &sched.Used{Peer: sched.Peer{User: j.User, Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
+	return &sched.Usage{Peer: sched.Peer{User: j.User, Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
 }
 
 // stop reports each member as stopped, with the exits of its ranks.

@@ -35,12 +35,12 @@ func (q *Easy) Plan(now time.Time) replay.Decision {
 	failed := map[string]bool{}
 	nodes := slices.Clone(q.nodes)
 	for _, c := range q.queue[1:] {
-		if failed[c.Ask.Shape] {
+		if failed[c.Ask.Key] {
 			continue
 		}
 		shares := r.place(c)
 		if shares == nil {
-			failed[c.Ask.Shape] = true
+			failed[c.Ask.Key] = true
 			continue
 		}
 		per := c.Ask.Spec.GPUsPerRank

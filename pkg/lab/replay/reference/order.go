@@ -65,7 +65,7 @@ func (q *Queue) Leaves(job int64) {
 func (q *Queue) Runs(int64, *sched.Running) {}
 
 // Learns is part of [replay.Planner].
-func (q *Queue) Learns(*sched.Used) {}
+func (q *Queue) Learns(*sched.Usage) {}
 
 // Next is part of [replay.Planner].
 func (q *Queue) Next() time.Time { return time.Time{} }

@@ -41,7 +41,7 @@ func (p *Placer) Leaves(int64) { p.turn = nil }
 func (p *Placer) Runs(int64, *sched.Running) {}
 
 // Learns is part of [replay.Planner].
-func (p *Placer) Learns(*sched.Used) {}
+func (p *Placer) Learns(*sched.Usage) {}
 
 // Next is part of [replay.Planner].
 func (p *Placer) Next() time.Time { return time.Time{} }
@@ -70,10 +70,10 @@ func (p *Placer) Plan(time.Time) replay.Decision {
 }
 
 func (p *Placer) need(ask *cluster.Ask) *cluster.Need {
-	d := p.needs[ask.Shape]
+	d := p.needs[ask.Key]
 	if d == nil {
 		d, _ = cluster.NewNeed(ask) // traces have no constraint that could be wrong
-		p.needs[ask.Shape] = d
+		p.needs[ask.Key] = d
 	}
 	return d
 }
@@ -203,7 +203,7 @@ func compareKinds(a, b *kind) int {
 func (g *gradient) choose(nodes []*cluster.Node, fit []int, d *cluster.Need) (int, []int) {
 	at, best := -1, memo{score: -1}
 	for _, i := range fit {
-		k := memoKey{i, d.Ask.Shape}
+		k := memoKey{i, d.Ask.Key}
 		m, ok := g.memo[k]
 		if !ok || m.node != nodes[i] {
 			m = g.judge(nodes[i], d)

@@ -61,7 +61,7 @@ func (q *Dealer) Leaves(job int64) { delete(q.waiting, job) }
 func (q *Dealer) Runs(int64, *sched.Running) {}
 
 // Learns is part of [replay.Planner].
-func (q *Dealer) Learns(*sched.Used) {}
+func (q *Dealer) Learns(*sched.Usage) {}
 
 // Next is part of [replay.Planner].
 func (q *Dealer) Next() time.Time { return time.Time{} }
@@ -109,12 +109,12 @@ func (q *Dealer) deal() replay.Decision {
 			moved = append(moved, t)
 			continue
 		}
-		if free < cards || failed[c.Ask.Shape] {
+		if free < cards || failed[c.Ask.Key] {
 			continue
 		}
 		slots := tab.place(q.nodes, c)
 		if slots == nil {
-			failed[c.Ask.Shape] = true
+			failed[c.Ask.Key] = true
 			continue
 		}
 		free -= cards

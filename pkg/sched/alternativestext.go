@@ -50,11 +50,11 @@ func checkCounts(d *cluster.Need) *api.Error {
 	if d.Parts != nil {
 		return checkRoleCounts(d)
 	}
-	if d.Ways == nil {
+	if d.Alternatives == nil {
 		return nil
 	}
 	s, sum := d.Ask.Spec, 0
-	for _, c := range d.Ways[0].Counts {
+	for _, c := range d.Alternatives[0].Counts {
 		sum += c.Nodes
 	}
 	what := fmt.Sprintf("the constraint %q counts %s", s.Constraint, plural(sum, "node"))
@@ -77,7 +77,7 @@ func checkCounts(d *cluster.Need) *api.Error {
 func checkRoleCounts(d *cluster.Need) *api.Error {
 	s := d.Ask.Spec
 	for i, part := range d.Parts {
-		if part.Ways != nil && part.Ways[0].Counts != nil && s.Roles[i].Constraint == s.Constraint {
+		if part.Alternatives != nil && part.Alternatives[0].Counts != nil && s.Roles[i].Constraint == s.Constraint {
 			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the constraint %q counts nodes, and the gang has roles: each of them has nodes of its own", s.Constraint),
 				Hint: fmt.Sprintf("write constraint=%s in the role whose nodes it counts", s.Constraint)}
 		}
@@ -89,10 +89,10 @@ func checkRoleCounts(d *cluster.Need) *api.Error {
 	return nil
 }
 
-// waysTogether is together for a constraint that speaks of all nodes at once.
-func waysTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
+// alternativesTogether is together for a constraint that speaks of all nodes at once.
+func alternativesTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 	e := &api.Error{Code: api.CodeUnsatisfiable}
-	for _, way := range d.Ways {
+	for _, way := range d.Alternatives {
 		for _, c := range way.Counts {
 			var with []string
 			for _, n := range pool {
@@ -110,7 +110,7 @@ func waysTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 		}
 	}
 	var parts []string
-	for _, way := range d.Ways {
+	for _, way := range d.Alternatives {
 		t, marks := &tally{}, []uint(nil)
 		for _, n := range pool {
 			if k := way.RanksEmpty(n); k > 0 && way.Admits(n) {
@@ -118,7 +118,7 @@ func waysTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 				marks = append(marks, way.Marks(n))
 			}
 		}
-		parts = append(parts, wayTitle(way)+roomOfWay(way, t, marks))
+		parts = append(parts, alternativeTitle(way)+roomOfAlternative(way, t, marks))
 	}
 	e.Message = "the whole cluster, empty, does not hold it so: " + shortened(parts) + "; each rank needs " + rankText(d)
 	return e
@@ -132,8 +132,8 @@ func named(f *cluster.Features) string {
 	return f.String()
 }
 
-func wayTitle(way *cluster.Need) string {
-	if text := way.Way(); text != "" {
+func alternativeTitle(way *cluster.Need) string {
+	if text := way.Alternative(); text != "" {
 		return text + " has "
 	}
 	return ""
@@ -148,33 +148,33 @@ func shortened(parts []string) string {
 	return strings.Join(parts, "; ")
 }
 
-// waysText is what each alternative is short of now.
-func (pl *planner) waysText(sh *shape) string {
-	l := cmp.Or(pl.sees, pl.top())
+// alternativesText is what each alternative is short of now.
+func (pl *planner) alternativesText(sh *askClass) string {
+	l := cmp.Or(pl.explainedView, pl.topView())
 	var parts []string
-	for _, way := range sh.ways {
-		parts = append(parts, wayTitle(way.need)+pl.roomOf(way, l))
+	for _, way := range sh.alternatives {
+		parts = append(parts, alternativeTitle(way.need)+pl.roomOf(way, l))
 	}
 	text := shortened(parts)
-	if len(sh.ways) > 1 {
+	if len(sh.alternatives) > 1 {
 		text = "no alternative has it all now: " + text
 	}
 	return text + "; each rank needs " + rankText(sh.need)
 }
 
-func (pl *planner) roomOf(way *shape, l *level) string {
-	spots := pl.look(way, l, nil)
+func (pl *planner) roomOf(way *askClass, l *nodeView) string {
+	choices := pl.look(way, l, nil)
 	var marks []uint
-	for i := range spots {
-		for range spots[i].count() {
-			marks = append(marks, way.need.Marks(l.node(spots[i].at)))
+	for i := range choices {
+		for range choices[i].count() {
+			marks = append(marks, way.need.Marks(l.node(choices[i].at)))
 		}
 	}
-	return roomOfWay(way.need, pl.tallyOf(spots), marks)
+	return roomOfAlternative(way.need, pl.tallyOf(choices), marks)
 }
 
-// roomOfWay is "room for 2 of 4 ranks", and of what it counts "1 of 2 nodes with rack1".
-func roomOfWay(d *cluster.Need, t *tally, marks []uint) string {
+// roomOfAlternative is "room for 2 of 4 ranks", and of what it counts "1 of 2 nodes with rack1".
+func roomOfAlternative(d *cluster.Need, t *tally, marks []uint) string {
 	text := fmt.Sprintf("room for %d of %s", min(t.ranks, d.Size), plural(d.Size, "rank"))
 	if t.ranks >= d.Size && layoutOf(d).members(t) == 0 {
 		return "room for " + plural(d.Size, "rank") + ", but not on " + layoutText(d)
@@ -201,14 +201,14 @@ func roomOfWay(d *cluster.Need, t *tally, marks []uint) string {
 // maxWayLines bounds the alternatives that are explained node by node.
 const maxWayLines = 3
 
-// wayLines is nodeLines for each alternative, those with most room first.
-func (pl *planner) wayLines(d *cluster.Need) []string {
-	if len(d.Ways) == 1 {
-		return pl.nodeLines(d.Ways[0])
+// alternativeLines is nodeLines for each alternative, those with most room first.
+func (pl *planner) alternativeLines(d *cluster.Need) []string {
+	if len(d.Alternatives) == 1 {
+		return pl.nodeLines(d.Alternatives[0])
 	}
 	room := func(way *cluster.Need) (sum int) {
-		for at, n := range pl.sees.every() {
-			if n.Ready && !pl.sees.shuts(at) && way.Admits(n) {
+		for at, n := range pl.explainedView.every() {
+			if n.Ready && !pl.explainedView.shuts(at) && way.Admits(n) {
 				sum += way.Ranks(n)
 			}
 		}
@@ -219,7 +219,7 @@ func (pl *planner) wayLines(d *cluster.Need) []string {
 		room int
 	}
 	var ways []sized
-	for _, way := range d.Ways {
+	for _, way := range d.Alternatives {
 		ways = append(ways, sized{way, room(way)})
 	}
 	slices.SortStableFunc(ways, func(a, b sized) int { return cmp.Compare(b.room, a.room) })
@@ -232,8 +232,8 @@ func (pl *planner) wayLines(d *cluster.Need) []string {
 	for _, one := range ways {
 		lines := pl.nodeLines(one.way)
 		if i := slices.IndexFunc(all, func(t told) bool { return slices.Equal(t.lines, lines) }); i >= 0 {
-			all[i].names = append(all[i].names, one.way.Way())
-		} else if all = append(all, told{[]string{one.way.Way()}, lines}); len(all) == maxWayLines {
+			all[i].names = append(all[i].names, one.way.Alternative())
+		} else if all = append(all, told{[]string{one.way.Alternative()}, lines}); len(all) == maxWayLines {
 			break
 		}
 	}
@@ -252,21 +252,21 @@ func (pl *planner) wayLines(d *cluster.Need) []string {
 	return lines
 }
 
-// switchVerdictOfWays is [planner.switchVerdict] of the first way that would fit below more
+// switchVerdictOfAlternatives is [planner.switchVerdict] of the first alternative that would fit below more
 // switches.
-func (pl *planner) switchVerdictOfWays(c *Candidate, sh *shape) *verdict {
-	for _, way := range sh.ways {
+func (pl *planner) switchVerdictOfAlternatives(c *Candidate, sh *askClass) *verdict {
+	for _, way := range sh.alternatives {
 		if way.need.Counts != nil {
-			if pl.fits(way, pl.levelFor(c, pl.end(c))) {
-				return &verdict{word: WordResources, nearer: true, says: fmt.Sprintf(
+			if pl.fits(way, pl.viewFor(c, pl.end(c))) {
+				return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf(
 					"there is room now, but not below %s with the nodes that it counts; it waits for that until %s, then it starts anywhere",
 					switches(pl.switchLimit(c)), clock(pl.now, pl.switchUntil(c)))}
 			}
 			continue
 		}
 		if v := pl.switchVerdict(c, way); v != nil {
-			if text := way.need.Way(); len(sh.ways) > 1 && text != "" {
-				v.says = text + ": " + v.says
+			if text := way.need.Alternative(); len(sh.alternatives) > 1 && text != "" {
+				v.sentence = text + ": " + v.sentence
 			}
 			return v
 		}

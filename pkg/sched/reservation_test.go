@@ -11,9 +11,9 @@ import (
 	"gangd/pkg/api"
 )
 
-// window reserves nodes of [testNodes] from so long after epoch0, for so long.
-func window(name string, from, length time.Duration, nodes ...string) Window {
-	return Window{Name: name, Nodes: nodes, Start: epoch0.Add(from), End: epoch0.Add(from + length), Free: epoch0.Add(from - 30*time.Second)}
+// reservation reserves nodes of [testNodes] from so long after epoch0, for so long.
+func window(name string, from, length time.Duration, nodes ...string) Reservation {
+	return Reservation{Name: name, Nodes: nodes, Start: epoch0.Add(from), End: epoch0.Add(from + length), ClearBy: epoch0.Add(from - 30*time.Second)}
 }
 
 func limited(job int64, limit time.Duration, s api.Spec) *Candidate {
@@ -30,34 +30,34 @@ func TestReservationsAreKept(t *testing.T) {
 	daily.Every = 24 * time.Hour
 	for _, tt := range []struct {
 		name    string
-		windows []Window
+		windows []Reservation
 		c       *Candidate
 		node    string // where it starts; empty: it does not
 		word    string
 		text    string
-		claim   time.Duration // from when it has a claim; -1: not known, 0: none
+		claim   time.Duration // from when it has a backfill; -1: not known, 0: none
 	}{
-		{"it ends before", []Window{talk}, limited(1, 59*time.Minute, one), "n00001", "", "", 0},
-		{"it would reach into it by its stop", []Window{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", WordNodes,
+		{"it ends before", []Reservation{talk}, limited(1, 59*time.Minute, one), "n00001", "", "", 0},
+		{"it would reach into it by its stop", []Reservation{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 59m30s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
-		{"without a limit", []Window{talk}, candidate(1, one), "", WordNodes,
+		{"without a limit", []Reservation{talk}, candidate(1, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it has no time limit, and its stop takes up to 0s: at most --time=59 would end before", 2 * time.Hour},
-		{"it goes on", []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
+		{"it goes on", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
 			"would fit, but n00001 is reserved until 01:00:00 for reservation talk", time.Hour},
-		{"it is over", []Window{window("talk", -2*time.Hour, time.Hour, "n00001")}, limited(1, time.Hour, one), "n00001", "", "", 0},
-		{"its own", []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, 9*time.Hour, in("talk")), "n00001", "", "", 0},
-		{"its own, and maintenance after", []Window{window("talk", -time.Hour, 2*time.Hour, "n00001"), window("fans", time.Hour, time.Hour, "n00001")},
+		{"it is over", []Reservation{window("talk", -2*time.Hour, time.Hour, "n00001")}, limited(1, time.Hour, one), "n00001", "", "", 0},
+		{"its own", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, 9*time.Hour, in("talk")), "n00001", "", "", 0},
+		{"its own, and maintenance after", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001"), window("fans", time.Hour, time.Hour, "n00001")},
 			limited(1, 9*time.Hour, in("talk")), "", WordReservation,
 			"its nodes are free, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation fans; it may run for 9h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
-		{"nodes of its own are others", []Window{window("talk", -time.Hour, 2*time.Hour, "n00002")}, limited(1, time.Minute, in("talk")), "", WordReservation,
+		{"nodes of its own are others", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00002")}, limited(1, time.Minute, in("talk")), "", WordReservation,
 			"its nodes are free, but not those of its reservation talk", 0},
-		{"each day", []Window{daily}, limited(1, 22*time.Hour, one), "", WordNodes,
+		{"each day", []Reservation{daily}, limited(1, 22*time.Hour, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 22h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
-		{"each day, and it never fits between", []Window{daily}, limited(1, 23*time.Hour, one), "", WordNodes,
+		{"each day, and it never fits between", []Reservation{daily}, limited(1, 23*time.Hour, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 23h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Windows: tt.windows}
+			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Reservations: tt.windows}
 			plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 			if tt.node != "" {
 				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
@@ -68,33 +68,33 @@ func TestReservationsAreKept(t *testing.T) {
 			if len(plan.Starts) != 0 {
 				t.Fatalf("starts %+v", plan.Starts)
 			}
-			r, _ := plan.Reason(1, v.Queue.Class(1))
+			r, _ := plan.Reason(1, v.Queue.JobClass(1))
 			if r.Word != tt.word || r.Text != tt.text {
 				t.Errorf("%s %q\nwant %s %q", r.Word, r.Text, tt.word, tt.text)
 			}
 			switch {
-			case tt.claim == 0 && len(plan.Claims) > 0:
-				t.Errorf("claim %+v", plan.Claims)
-			case tt.claim > 0 && (len(plan.Claims) != 1 || !plan.Claims[0].At.Equal(epoch0.Add(tt.claim))):
-				t.Errorf("claims %+v, want one at %s", plan.Claims, tt.claim)
+			case tt.claim == 0 && len(plan.Backfills) > 0:
+				t.Errorf("claim %+v", plan.Backfills)
+			case tt.claim > 0 && (len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(tt.claim))):
+				t.Errorf("backfills %+v, want one at %s", plan.Backfills, tt.claim)
 			}
 		})
 	}
 }
 
-// The rest of a cluster is used around a reservation, and the claim of a gang that needs the
+// The rest of a cluster is used around a reservation, and the backfill of a gang that needs the
 // reserved node too is served when that is over.
 func TestPlansAroundAReservation(t *testing.T) {
 	fifo := &Policy{BackfillDepth: 1, Order: OrderFIFO}
 	wide, long := limited(1, 3*time.Hour, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2}), limited(2, 3*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	short := limited(3, 30*time.Minute, api.Spec{Size: 1, GPUsPerRank: 2})
-	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: NewQueue(fifo, nil), Windows: []Window{window("talk", time.Hour, time.Hour, "n00002")}}
+	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: NewQueue(fifo, nil), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00002")}}
 	for _, c := range []*Candidate{wide, long, short} {
 		v.Queue.Insert(c)
 	}
 	plan := Make(epoch0, v, fifo)
-	if len(plan.Claims) != 1 || !plan.Claims[0].At.Equal(epoch0.Add(2*time.Hour)) {
-		t.Fatalf("claims %+v", plan.Claims)
+	if len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(2*time.Hour)) {
+		t.Fatalf("backfills %+v", plan.Backfills)
 	}
 	var started []int64
 	for _, s := range plan.Starts {
@@ -116,12 +116,12 @@ func TestPlansAroundAReservation(t *testing.T) {
 }
 
 // Who waits for the end of a reservation does not keep off whom it is for.
-func TestClaimsYieldToTheReservation(t *testing.T) {
+func TestBackfillsYieldToTheReservation(t *testing.T) {
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
-		Windows: []Window{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
+		Reservations: []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
 	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
-	if len(plan.Claims) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
-		t.Errorf("starts %+v, claims %+v", plan.Starts, plan.Claims)
+	if len(plan.Backfills) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
+		t.Errorf("starts %+v, backfills %+v", plan.Starts, plan.Backfills)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestClaimsYieldToTheReservation(t *testing.T) {
 func TestLimitsAreCutForReservations(t *testing.T) {
 	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	c.TimeMin = 10 * time.Minute
-	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Windows: []Window{window("talk", time.Hour, time.Hour, "n00001")}}
+	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
 	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].Limit != want {
 		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
@@ -149,7 +149,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "daily") == 0 {
 				w.Every = 24 * time.Hour
 			}
-			v.Windows = append(v.Windows, w)
+			v.Reservations = append(v.Reservations, w)
 		}
 		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
 			c := genCandidate(t, int64(i+1))
@@ -160,7 +160,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			c.TimeMin = time.Duration(rapid.IntRange(0, 1).Draw(t, "least")) * c.TimeLimit / 4
 			v.Queue.Insert(c)
 		}
-		p := &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "claims"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
+		p := &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
 		for now := epoch0; now.Before(epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
 			plan := Make(now, v, p)
 			for _, s := range plan.Starts {
@@ -172,9 +172,9 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 					end = now.Add(c.TimeLimit)
 				}
 				for _, slot := range s.Slots {
-					for _, w := range v.Windows {
+					for _, w := range v.Reservations {
 						_, on := slices.BinarySearch(w.Nodes, slot.Node)
-						if w.Name != ownOf(c) && on && w.End.After(now) && end.After(w.Free) {
+						if w.Name != ownOf(c) && on && w.End.After(now) && end.After(w.ClearBy) {
 							t.Fatalf("job %d starts on %s at %s and ends at %s, in %+v", s.Job, slot.Node, now, end, w)
 						}
 						if w.Name == ownOf(c) && !on {
@@ -193,11 +193,11 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			}
 			Explain(now, v, p, v.Queue.Slice()[0].Job)
 			Forecast(now, v, p)
-			v.Claims = plan.Claims
-			for i := range v.Windows {
+			v.Backfills = plan.Backfills
+			for i := range v.Reservations {
 				// As the core does: those that are over are gone, or the next one.
-				if w := &v.Windows[i]; w.Every > 0 && !w.End.After(now) {
-					w.Start, w.End, w.Free = w.Start.Add(w.Every), w.End.Add(w.Every), w.Free.Add(w.Every)
+				if w := &v.Reservations[i]; w.Every > 0 && !w.End.After(now) {
+					w.Start, w.End, w.ClearBy = w.Start.Add(w.Every), w.End.Add(w.Every), w.ClearBy.Add(w.Every)
 				}
 			}
 		}

@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// AppendKind appends what tells n from other nodes as far as any ask that names no node can
+// AppendClass appends what tells n from other nodes as far as any ask that names no node can
 // see: partitions, features, what is free, and the cards that are not used up, whichever
-// slots they are in. Nodes with equal kinds hold the same ranks of every ask, at the same
-// cost; on a large cluster ten thousand nodes are a few hundred kinds.
-func (n *Node) AppendKind(b []byte) []byte { return n.appendKind(b, n.use()) }
+// slots they are in. Nodes with equal classes hold the same ranks of every ask, at the same
+// cost; on a large cluster ten thousand nodes are a few hundred classes.
+func (n *Node) AppendClass(b []byte) []byte { return n.appendClass(b, n.use()) }
 
-// AppendEmptiedKind is AppendKind of [Node.Emptied].
-func (n *Node) AppendEmptiedKind(b []byte) []byte {
+// AppendEmptiedClass is AppendClass of [Node.Emptied].
+func (n *Node) AppendEmptiedClass(b []byte) []byte {
 	if len(n.Cards) > len(unused) {
-		return n.Emptied().AppendKind(b)
+		return n.Emptied().AppendClass(b)
 	}
-	return n.appendKind(b, &usage{cards: unused[:len(n.Cards)]})
+	return n.appendClass(b, &usage{cards: unused[:len(n.Cards)]})
 }
 
-func (n *Node) appendKind(b []byte, u *usage) []byte {
+func (n *Node) appendClass(b []byte, u *usage) []byte {
 	num := func(v int64) { b = binary.AppendVarint(b, v) }
 	text := func(s string) {
 		num(int64(len(s)))
@@ -57,15 +57,15 @@ func (n *Node) appendKind(b []byte, u *usage) []byte {
 			open = append(open, i)
 		}
 	}
-	byKind := func(i, j int) int {
+	byClass := func(i, j int) int {
 		x, y, p, q := &n.Cards[i], &n.Cards[j], &u.cards[i], &u.cards[j]
 		return cmp.Or(cmp.Compare(x.VRAMBytes, y.VRAMBytes), cmp.Compare(p.vram, q.vram),
 			cmp.Compare(x.StrangersBytes, y.StrangersBytes), cmp.Compare(min(1, p.holders), min(1, q.holders)), cmp.Compare(x.Model, y.Model))
 	}
-	slices.SortFunc(open, byKind)
+	slices.SortFunc(open, byClass)
 	for len(open) > 0 {
 		same := 1
-		for same < len(open) && byKind(open[0], open[same]) == 0 {
+		for same < len(open) && byClass(open[0], open[same]) == 0 {
 			same++
 		}
 		c, use := &n.Cards[open[0]], &u.cards[open[0]]

@@ -10,67 +10,67 @@ import (
 )
 
 // A constraint with alternatives for the whole gang ("[rack1|rack2]") is several asks, one of
-// which is enough: its ways. Each is placed as any other ask, and the best place is taken:
+// which is enough: its alternatives. Each is placed as any other ask, and the best place is taken:
 // the fewest nodes, then the least price, then the alternative written first. What --prefer
-// asks for is ways too, which come before the others for a gang that can start now; nobody is
+// asks for is alternatives too, which come before the others for a gang that can start now; nobody is
 // stopped, and nothing is kept free, for a preference.
 
-// waysOf makes shapes of ways. They are of one shape that is remembered, and so are they.
-func waysOf(needs []*cluster.Need, named bool) []*shape {
-	var out []*shape
+// askClassesOf makes ask classes of alternatives. They are of one ask class that is remembered, and so are they.
+func askClassesOf(needs []*cluster.Need, named bool) []*askClass {
+	var out []*askClass
 	for _, d := range needs {
-		out = append(out, &shape{need: d, named: named, wastes: map[wasteKey]cluster.Waste{}})
+		out = append(out, &askClass{need: d, named: named, wastes: map[wasteKey]cluster.Waste{}})
 	}
 	return out
 }
 
-// anyWay reports whether something holds for a need, or for one of its ways.
-func anyWay(d *cluster.Need, holds func(*cluster.Need) bool) bool {
-	if d.Ways == nil {
+// anyAlternative reports whether something holds for a need, or for one of its alternatives.
+func anyAlternative(d *cluster.Need, holds func(*cluster.Need) bool) bool {
+	if d.Alternatives == nil {
 		return holds(d)
 	}
-	return slices.ContainsFunc(d.Ways, holds)
+	return slices.ContainsFunc(d.Alternatives, holds)
 }
 
-// waysCost compares the places that ways have; less is better.
-type waysCost struct {
+// alternativeCost compares the places that alternatives have; less is better.
+type alternativeCost struct {
 	avoided int // nodes that just failed the gang
 	members int
 	unasked int // nodes without what is preferred
 	price   int64
 }
 
-func (a waysCost) compare(b waysCost) int {
+func (a alternativeCost) compare(b alternativeCost) int {
 	return cmp.Or(cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.members, b.members), cmp.Compare(a.unasked, b.unasked), cmp.Compare(a.price, b.price))
 }
 
-// slotsOfWays is where a gang can start now by one of its ways; nil: by none.
-func (pl *planner) slotsOfWays(c *Candidate, sh *shape, l *level) []cluster.Slot {
-	soft, cost := pl.bestWay(c, sh.soft, l)
+// slotsOfAlternatives is where a gang can start now by one of its alternatives; nil: by none.
+func (pl *planner) slotsOfAlternatives(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot {
+	soft, cost := pl.bestAlternative(c, sh.preferred, l)
 	if soft != nil && cost.avoided == 0 {
 		return soft
 	}
-	if hard, cost := pl.bestWay(c, sh.ways, l); hard != nil && (soft == nil || cost.avoided == 0) {
+	if hard, cost := pl.bestAlternative(c, sh.alternatives, l); hard != nil && (soft == nil || cost.avoided == 0) {
 		return hard
 	}
 	return soft
 }
 
-func (pl *planner) bestWay(c *Candidate, ways []*shape, l *level) (best []cluster.Slot, least waysCost) {
+func (pl *planner) bestAlternative(c *Candidate, ways []*askClass, l *nodeView) (best []cluster.Slot, least alternativeCost) {
 	for _, way := range ways {
 		members := pl.place(way, l, c.Avoid, pl.switchLimit(c))
 		if members == nil {
 			continue
 		}
-		if cost := pl.waysCost(way.need, l, members, c.Avoid); best == nil || cost.compare(least) < 0 {
+		if cost := pl.costOfAlternative(way.need, l, members, c.Avoid); best == nil || cost.compare(least) < 0 {
 			best, least = pick(way.need, l, members), cost
 		}
 	}
 	return best, least
 }
 
-func (pl *planner) waysCost(d *cluster.Need, l *level, members []member, avoid []string) waysCost {
-	cost := waysCost{members: len(members)}
+func (pl *planner) costOfAlternative(d *cluster.Need, l *nodeView, members []member, avoid []string) alternativeCost {
+	cost := alternativeCost{members: len(members)}
 	for _, m := range members {
 		n := l.node(m.at)
 		if slices.Contains(avoid, n.Name) {
@@ -79,17 +79,17 @@ func (pl *planner) waysCost(d *cluster.Need, l *level, members []member, avoid [
 		if !d.Prefers(n) {
 			cost.unasked++
 		}
-		cost.price += pl.mix.price(d, l.kind(m.at), m.ranks)
+		cost.price += pl.mix.price(d, l.class(m.at), m.ranks)
 		if len(pl.mix.asks) > 0 && len(n.Grants) == 0 {
-			cost.price += scarcity(l.members(l.kind(m.at)).count)
+			cost.price += scarcity(l.members(l.class(m.at)).count)
 		}
 	}
 	return cost
 }
 
-// earliestOfWays is [planner.earliest] by the way that is served first.
-func (pl *planner) earliestOfWays(c *Candidate, sh *shape, avoid []string, before time.Time) (best []cluster.Slot, first time.Time) {
-	for _, way := range sh.ways {
+// earliestOfAlternatives is [planner.earliest] by the alternative that is served first.
+func (pl *planner) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot, first time.Time) {
+	for _, way := range sh.alternatives {
 		slots, at := pl.earliest(c, way, avoid, before)
 		if slots != nil && (best == nil || at.Before(first)) {
 			best, first, before = slots, at, at
@@ -98,11 +98,11 @@ func (pl *planner) earliestOfWays(c *Candidate, sh *shape, avoid []string, befor
 	return best, first
 }
 
-// findClaimOfWays is [planner.findClaim] by the way of whose places most are free now.
-func (pl *planner) findClaimOfWays(sh *shape, avoid []string) (best []cluster.Slot) {
+// findBackfillOfAlternatives is [planner.findBackfill] by the alternative of whose places most are free now.
+func (pl *planner) findBackfillOfAlternatives(sh *askClass, avoid []string) (best []cluster.Slot) {
 	most := -1
-	for _, way := range sh.ways {
-		if slots := pl.findClaim(way, avoid); slots != nil {
+	for _, way := range sh.alternatives {
+		if slots := pl.findBackfill(way, avoid); slots != nil {
 			if free := pl.freeOf(way.need, slots); free > most {
 				best, most = slots, free
 			}
@@ -118,8 +118,8 @@ func (pl *planner) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 		for n < len(slots) && slots[n].Node == slots[0].Node {
 			n++
 		}
-		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochClaim}, slots[:n], time.Time{})
-		if pl.top().node(pl.find(slots[0].Node)).Fits(&g) {
+		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots[:n], time.Time{})
+		if pl.topView().node(pl.find(slots[0].Node)).Fits(&g) {
 			free += n
 		}
 		slots = slots[n:]
@@ -127,10 +127,10 @@ func (pl *planner) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 	return free
 }
 
-// moveOfWays is [planner.move] by the way that costs least work, then the fewest gangs.
-func (pl *planner) moveOfWays(c *Candidate, sh *shape, victims []*prey, end time.Time) (best []cluster.Slot, chosen []*prey) {
+// moveOfAlternatives is [planner.move] by the alternative that costs least work, then the fewest gangs.
+func (pl *planner) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot, chosen []*victimCandidate) {
 	var least float64
-	for _, way := range sh.ways {
+	for _, way := range sh.alternatives {
 		slots, gone := pl.move(c, way, victims, end)
 		if slots == nil {
 			continue
@@ -146,21 +146,21 @@ func (pl *planner) moveOfWays(c *Candidate, sh *shape, victims []*prey, end time
 	return best, chosen
 }
 
-// choices are the ways to read an ask: for each of its parts, or for itself, one of the ways.
+// readings are the readings of an ask: for each of its parts, or for itself, one of the alternatives.
 // Parts that say the same together have the same. Beyond maxChoices no more are tried.
-func choices(d *cluster.Need, soft bool) [][]*cluster.Need {
+func readings(d *cluster.Need, soft bool) [][]*cluster.Need {
 	parts := d.Parts
 	if parts == nil {
 		parts = []*cluster.Need{d}
 	}
 	waysOf := func(p *cluster.Need) []*cluster.Need {
-		if soft && p.Soft != nil {
-			return p.Soft
+		if soft && p.Preferred != nil {
+			return p.Preferred
 		}
-		return p.Ways
+		return p.Alternatives
 	}
 	key := func(p *cluster.Need) string {
-		if soft && p.Soft != nil {
+		if soft && p.Preferred != nil {
 			return "rather " + p.Ask.Spec.Prefer
 		}
 		return p.Ask.Spec.Constraint
@@ -176,7 +176,7 @@ func choices(d *cluster.Need, soft bool) [][]*cluster.Need {
 		return [][]*cluster.Need{parts}
 	}
 	var out [][]*cluster.Need
-	for at := make([]int, len(texts)); len(out) < maxChoices; {
+	for at := make([]int, len(texts)); len(out) < maxReadings; {
 		one := slices.Clone(parts)
 		for i, p := range parts {
 			if ways := waysOf(p); ways != nil {
@@ -196,12 +196,12 @@ func choices(d *cluster.Need, soft bool) [][]*cluster.Need {
 	return out
 }
 
-const maxChoices = 64
+const maxReadings = 64
 
-// admitsAll reports whether the slots are on nodes that the ranks may use, by one of the ways
+// admitsAll reports whether the slots are on nodes that the ranks may use, by one of the alternatives
 // for all of them.
 func (pl *planner) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
-	return slices.ContainsFunc(choices(d, false), func(parts []*cluster.Need) bool { return pl.admits(parts, slots) })
+	return slices.ContainsFunc(readings(d, false), func(parts []*cluster.Need) bool { return pl.admits(parts, slots) })
 }
 
 func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
@@ -234,12 +234,12 @@ func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 
 // chooseCounted takes the members of a gang that counts its nodes. Below how many switches
 // they are is a condition only: nothing brings them nearer than that.
-func (pl *planner) chooseCounted(c *counted, m, limit int, wasteOf judge) []member {
+func (pl *planner) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFunc) []member {
 	tree := pl.topology()
 	if tree == nil || limit == 0 {
 		return c.choose(m, wasteOf)
 	}
-	leaves, tries := tree.leaves(c.spots), 0
+	leaves, tries := tree.leaves(c.choices), 0
 	var found []member
 	var below func(chosen []*leaf, from int) bool
 	below = func(chosen []*leaf, from int) bool {
@@ -247,7 +247,7 @@ func (pl *planner) chooseCounted(c *counted, m, limit int, wasteOf judge) []memb
 			if tries++; tries > maxCountedAreas {
 				return true
 			}
-			in := newCounted(c.need, tree.within(c.spots, chosen), func(at int) *cluster.Node { return pl.view.Nodes[at] })
+			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return pl.view.Nodes[at] })
 			if m := in.members(); m > 0 {
 				found = in.choose(m, wasteOf)
 			}

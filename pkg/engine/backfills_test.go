@@ -10,8 +10,8 @@ import (
 
 // TestClaimsOutliveTheController: a gang of all three nodes waits behind a job on one. A
 // smaller one that runs as long is ahead of it in the order of service, and is kept off the free
-// nodes by the claim alone: with the claims made anew it would start when the controller does, and with
-// claims that end where a node is not back yet, when the first node is.
+// nodes by the backfill alone: with the backfills made anew it would start when the controller does, and with
+// backfills that end where a node is not back yet, when the first node is.
 func TestClaimsOutliveTheController(t *testing.T) {
 	f := newFarm(t)
 	job := func(size int, limit time.Duration) int64 {

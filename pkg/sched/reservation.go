@@ -10,31 +10,31 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// Window is a reservation: nodes that from Start to End are only for gangs that asked for it
+// Reservation is nodes that from Start to End are only for gangs that asked for it
 // by name. A gang of others starts there only when it has ended before.
-type Window struct {
+type Reservation struct {
 	Name       string
 	Nodes      []string // sorted
 	Start, End time.Time
 	// Every is after which time it comes again, for ever; 0: it does not.
 	Every time.Duration
-	// Free is when who is not of it has to have ended at the latest by his time limit: so
+	// ClearBy is when who is not of it has to have ended at the latest by his time limit: so
 	// much before Start as a gang may take to begin.
-	Free  time.Time
-	Maint bool // of maintenance
+	ClearBy time.Time
+	Maint   bool // of maintenance
 }
 
 // WordReservation is the reason of gangs that asked for a reservation.
 const WordReservation = "Reservation"
 
-// windows is the reservations of a view, nil when there are none.
-type windows struct {
-	list  []Window // by Free
-	on    []map[int]bool
-	cards []int          // in all, by place in list
-	of    map[string]int // by name
-	nodes int
-	masks map[maskKey][]bool
+// reservations is the reservations of a view, nil when there are none.
+type reservations struct {
+	list   []Reservation // by Free
+	on     []map[int]bool
+	cards  []int          // in all, by place in list
+	byName map[string]int // by name
+	nodes  int
+	masks  map[maskKey][]bool
 }
 
 type maskKey struct {
@@ -42,19 +42,21 @@ type maskKey struct {
 	first int // so many of the list
 }
 
-func newWindows(v *View, now time.Time) *windows {
-	if len(v.Windows) == 0 {
+func newReservations(v *View, now time.Time) *reservations {
+	if len(v.Reservations) == 0 {
 		return nil
 	}
-	w := &windows{of: map[string]int{}, nodes: len(v.Nodes), masks: map[maskKey][]bool{}}
-	for _, one := range v.Windows {
+	w := &reservations{byName: map[string]int{}, nodes: len(v.Nodes), masks: map[maskKey][]bool{}}
+	for _, one := range v.Reservations {
 		if one.End.After(now) {
 			w.list = append(w.list, one)
 		}
 	}
-	slices.SortFunc(w.list, func(a, b Window) int { return cmp.Or(a.Free.Compare(b.Free), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(w.list, func(a, b Reservation) int {
+		return cmp.Or(a.ClearBy.Compare(b.ClearBy), strings.Compare(a.Name, b.Name))
+	})
 	for i := range w.list {
-		w.of[w.list[i].Name] = i
+		w.byName[w.list[i].Name] = i
 		on, cards := map[int]bool{}, 0
 		for at, n := range v.Nodes {
 			if _, in := slices.BinarySearch(w.list[i].Nodes, n.Name); in {
@@ -79,14 +81,14 @@ func span(c *Candidate, limit time.Duration) time.Duration {
 	return limit + max(c.Stop, c.Ask.Spec.GraceMax)
 }
 
-// shut marks the nodes on which a gang that starts now and has ended by then would be, or
+// closedTo marks the nodes on which a gang that starts now and has ended by then would be, or
 // come, into a reservation of others, and those that its own does not have.
-func (w *windows) shut(c *Candidate, end time.Time) []bool {
+func (w *reservations) closedTo(c *Candidate, end time.Time) []bool {
 	if end != never {
 		end = end.Add(max(0, c.Ask.Spec.GraceMax-c.Stop))
 	}
 	k := maskKey{own: ownOf(c)}
-	for k.first < len(w.list) && w.list[k.first].Free.Before(end) {
+	for k.first < len(w.list) && w.list[k.first].ClearBy.Before(end) {
 		k.first++
 	}
 	mask, known := w.masks[k]
@@ -95,7 +97,7 @@ func (w *windows) shut(c *Candidate, end time.Time) []bool {
 	}
 	mask = make([]bool, w.nodes)
 	if k.own != "" {
-		i, has := w.of[k.own]
+		i, has := w.byName[k.own]
 		for at := range mask {
 			mask[at] = !has || !w.on[i][at]
 		}
@@ -111,11 +113,11 @@ func (w *windows) shut(c *Candidate, end time.Time) []bool {
 	return mask
 }
 
-// open is the first time from t on at which a gang of this span may start on a node; zero:
+// opensAt is the first time from t on at which a gang of this span may start on a node; zero:
 // never.
-func (w *windows) open(c *Candidate, at int, t time.Time, span time.Duration) time.Time {
+func (w *reservations) opensAt(c *Candidate, at int, t time.Time, span time.Duration) time.Time {
 	own := ownOf(c)
-	if i, has := w.of[own]; own != "" && (!has || !w.on[i][at]) {
+	if i, has := w.byName[own]; own != "" && (!has || !w.on[i][at]) {
 		return time.Time{}
 	}
 	// Each round passes one occurrence. Reservations that leave no room between them are
@@ -142,8 +144,8 @@ func (w *windows) open(c *Candidate, at int, t time.Time, span time.Duration) ti
 
 // passes is the first time from t on at which a gang of this span is not in the way of an
 // occurrence; zero: never.
-func (x *Window) passes(t time.Time, span time.Duration) time.Time {
-	free, end := x.Free, x.End
+func (x *Reservation) passes(t time.Time, span time.Duration) time.Time {
+	free, end := x.ClearBy, x.End
 	if x.Every > 0 {
 		if span == 0 || span > x.Every-end.Sub(free) {
 			return time.Time{}
@@ -160,23 +162,23 @@ func (x *Window) passes(t time.Time, span time.Duration) time.Time {
 	return end
 }
 
-// seen is a level as a gang sees it that starts now and has ended by then: without the
+// openTo is a view as a gang sees it that starts now and has ended by then: without the
 // nodes that are shut to it.
-func (pl *planner) seen(c *Candidate, l *level, end time.Time) *level {
-	if pl.windows == nil {
+func (pl *planner) openTo(c *Candidate, l *nodeView, end time.Time) *nodeView {
+	if pl.reservations == nil {
 		return l
 	}
 	view := *l
-	view.shut = pl.windows.shut(c, end)
+	view.closed = pl.reservations.closedTo(c, end)
 	return &view
 }
 
-// ownLevel is the nodes as a gang sees them that has a reservation: in its time others' claims
-// on its nodes do not keep it off, for it is what these wait for. Its own claim, at a place in booked, is not in its way either.
-func (pl *planner) ownLevel(c *Candidate, end time.Time, claim int) *level {
-	l := pl.mem.pool.clone(pl.levels[0])
-	for i := range pl.booked {
-		if b := &pl.booked[i]; i != claim && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
+// ownView is the nodes as a gang sees them that has a reservation: in its time others' backfills
+// on its nodes do not keep it off, for it is what these wait for. Its own backfill, at a place in backfills, is not in its way either.
+func (pl *planner) ownView(c *Candidate, end time.Time, own int) *nodeView {
+	l := pl.mem.pool.clone(pl.views[0])
+	for i := range pl.backfills {
+		if b := &pl.backfills[i]; i != own && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
 			for _, g := range b.grants {
 				l.set(g.at, l.node(g.at).Restore(g.Grant))
 			}
@@ -187,11 +189,11 @@ func (pl *planner) ownLevel(c *Candidate, end time.Time, claim int) *level {
 
 // around is the names to be avoided, with those of nodes where the gang may not start now.
 func (pl *planner) around(c *Candidate) []string {
-	if pl.windows == nil {
+	if pl.reservations == nil {
 		return c.Avoid
 	}
 	out := slices.Clone(c.Avoid)
-	for at, shut := range pl.windows.shut(c, pl.end(c)) {
+	for at, shut := range pl.reservations.closedTo(c, pl.end(c)) {
 		if shut {
 			out = append(out, pl.view.Nodes[at].Name)
 		}
@@ -199,10 +201,10 @@ func (pl *planner) around(c *Candidate) []string {
 	return out
 }
 
-// mayHave reports whether a claim of a gang may stand on these nodes, and from when it could
+// mayHave reports whether a backfill of a gang may stand on these nodes, and from when it could
 // start there; zero and true: not known.
 func (pl *planner) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
-	if pl.windows == nil {
+	if pl.reservations == nil {
 		return at, true
 	}
 	t := at
@@ -212,7 +214,7 @@ func (pl *planner) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time
 	for moved := true; moved; {
 		moved = false
 		for _, g := range grants {
-			by := pl.windows.open(c, g.at, t, span(c, c.TimeLimit))
+			by := pl.reservations.opensAt(c, g.at, t, span(c, c.TimeLimit))
 			if by.IsZero() {
 				return by, false
 			}
@@ -227,14 +229,14 @@ func (pl *planner) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time
 	return t, true
 }
 
-// mayKeep reports whether a claim may stand where it is, and sets when it is served at the
+// mayKeep reports whether a backfill may stand where it is, and sets when it is served at the
 // earliest. A move has to be served as soon as its victims are gone.
-func (pl *planner) mayKeep(b *booking) bool {
-	if pl.windows == nil {
+func (pl *planner) mayKeep(b *backfill) bool {
+	if pl.reservations == nil {
 		return true
 	}
 	if b.isMove() {
-		shut := pl.windows.shut(b.c, pl.end(b.c))
+		shut := pl.reservations.closedTo(b.c, pl.end(b.c))
 		return !slices.ContainsFunc(b.grants, func(g nodeGrant) bool { return shut[g.at] })
 	}
 	at, ok := pl.mayHave(b.c, b.grants, b.At)
@@ -244,22 +246,22 @@ func (pl *planner) mayKeep(b *booking) bool {
 	return ok
 }
 
-// turn is a moment at which a node may become another: something on it ends, or a
+// nodeEvent is a moment at which a node may become another: something on it ends, or a
 // reservation opens or shuts it.
-type turn struct {
+type nodeEvent struct {
 	ending
 	shuts bool
 }
 
 // earliestAround is [planner.earliest] where there are reservations: what is free later may
 // be shut then.
-func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cluster.Slot, time.Time) {
-	d, l, top, length := sh.need, layoutOf(sh.need), pl.top(), span(c, c.TimeLimit)
+func (pl *planner) earliestAround(c *Candidate, sh *askClass, avoid []string) ([]cluster.Slot, time.Time) {
+	d, l, top, length := sh.need, layoutOf(sh.need), pl.topView(), span(c, c.TimeLimit)
 	changed, room := make(map[int]*cluster.Node), make(map[int]int)
 	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.node(at)) }
 	open := func(at int, t time.Time) bool {
 		n := node(at)
-		return n.Ready && !slices.Contains(avoid, n.Name) && pl.windows.open(c, at, t, length).Equal(t)
+		return n.Ready && !slices.Contains(avoid, n.Name) && pl.reservations.opensAt(c, at, t, length).Equal(t)
 	}
 	var t tally
 	count := func(at int, when time.Time) {
@@ -285,7 +287,7 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 	for at := range top.size {
 		count(at, pl.now)
 	}
-	turns := pl.turns(length)
+	turns := pl.nodeEvents(length)
 	for i, looks := 0, 0; i < len(turns); {
 		when := turns[i].t
 		for ; i < len(turns) && turns[i].t.Equal(when); i++ {
@@ -321,96 +323,96 @@ func (pl *planner) earliestAround(c *Candidate, sh *shape, avoid []string) ([]cl
 
 // settleAround chooses the places of a gang on the nodes as they will be, of those that are
 // open then.
-func (pl *planner) settleAround(sh *shape, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
+func (pl *planner) settleAround(sh *askClass, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
 	d, l := sh.need, layoutOf(sh.need)
-	var spots []spot
+	var choices []nodeChoice
 	for at := range pl.view.Nodes {
 		if !open(at) || !d.Admits(node(at)) {
 			continue
 		}
 		if k := d.Ranks(node(at)); k > 0 {
-			spots = append(spots, spot{at: at, ranks: k})
+			choices = append(choices, nodeChoice{at: at, ranks: k})
 		}
 	}
 	var slots []cluster.Slot
-	for _, m := range l.choose(spots, pl.tallyOf(spots), m, func(s spot, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
+	for _, m := range l.choose(choices, pl.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
 		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
 	}
 	return slots
 }
 
-// maxMixedLooks bounds how often a gang with roles is packed for one claim.
+// maxMixedLooks bounds how often a gang with roles is packed for one backfill.
 const maxMixedLooks = 64
 
-// turns is everything that ends, and every moment of the next days at which a reservation
+// nodeEvents is everything that ends, and every moment of the next days at which a reservation
 // opens a node, or shuts it to gangs of this span.
-func (pl *planner) turns(span time.Duration) []turn {
+func (pl *planner) nodeEvents(span time.Duration) []nodeEvent {
 	const days = 14
-	var out []turn
+	var out []nodeEvent
 	ends := pl.byEnd()
 	for e, more := ends.next(); more; e, more = ends.next() {
-		out = append(out, turn{ending: e})
+		out = append(out, nodeEvent{ending: e})
 	}
-	for i := range pl.windows.list {
-		x := &pl.windows.list[i]
+	for i := range pl.reservations.list {
+		x := &pl.reservations.list[i]
 		for n := range time.Duration(days) {
 			if n > 0 && x.Every == 0 {
 				break
 			}
-			for at := range pl.windows.on[i] {
-				out = append(out, turn{ending{at: at, t: x.End.Add(n * x.Every)}, true})
-				if t := x.Free.Add(n*x.Every - span + 1); span > 0 && t.After(pl.now) {
-					out = append(out, turn{ending{at: at, t: t}, true})
+			for at := range pl.reservations.on[i] {
+				out = append(out, nodeEvent{ending{at: at, t: x.End.Add(n * x.Every)}, true})
+				if t := x.ClearBy.Add(n*x.Every - span + 1); span > 0 && t.After(pl.now) {
+					out = append(out, nodeEvent{ending{at: at, t: t}, true})
 				}
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b turn) int {
+	slices.SortFunc(out, func(a, b nodeEvent) int {
 		return cmp.Or(a.t.Compare(b.t), cmp.Compare(a.at, b.at), cmp.Compare(a.key.Job, b.key.Job), cmp.Compare(a.key.Epoch, b.key.Epoch))
 	})
 	return out
 }
 
-// shutVerdict is why a gang stays that would fit were there no reservations; nil: it would
+// reservedVerdict is why a gang stays that would fit were there no reservations; nil: it would
 // not.
-func (pl *planner) shutVerdict(c *Candidate, sh *shape) *verdict {
-	if pl.windows == nil || sh.bad != nil {
+func (pl *planner) reservedVerdict(c *Candidate, sh *askClass) *verdict {
+	if pl.reservations == nil || sh.bad != nil {
 		return nil
 	}
 	end := pl.end(c)
-	all, seen := pl.levels[0], pl.seen(c, pl.levels[0], end)
+	all, seen := pl.views[0], pl.openTo(c, pl.views[0], end)
 	if !pl.holdsNow(c, sh, all) || pl.holdsNow(c, sh, seen) {
 		return nil
 	}
-	v := &verdict{word: WordNodes, says: "would fit, but " + pl.shutText(c, sh)}
+	v := &verdict{word: WordNodes, sentence: "would fit, but " + pl.reservedText(c, sh)}
 	if ownOf(c) != "" {
 		v.word = WordReservation
-		v.says = "its nodes are free, but " + pl.shutText(c, sh)
+		v.sentence = "its nodes are free, but " + pl.reservedText(c, sh)
 	}
 	return v
 }
 
-func (pl *planner) holdsNow(c *Candidate, sh *shape, l *level) bool {
+func (pl *planner) holdsNow(c *Candidate, sh *askClass, l *nodeView) bool {
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l) != nil
 	}
-	return pl.fits(sh, l) // also of ways: what is preferred keeps nobody
+	return pl.fits(sh, l) // also of alternatives: what is preferred keeps nobody
 }
 
-// shutText names the reservations in the way of a gang, the first to begin first, and how
+// reservedText names the reservations in the way of a gang, the first to begin first, and how
 // long it could run before the first of them.
-func (pl *planner) shutText(c *Candidate, sh *shape) string {
+func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 	end := pl.end(c)
 	var parts []string
 	var longest time.Duration
-	for i := range pl.windows.list {
-		x := &pl.windows.list[i]
-		if x.Name == ownOf(c) || !x.Free.Before(end) {
+	for i := range pl.reservations.list {
+		x := &pl.reservations.list[i]
+		if x.Name == ownOf(c) || !x.ClearBy.Before(end) {
 			continue
 		}
 		var names []string
 		for at := range pl.view.Nodes {
-			if pl.windows.on[i][at] && sh.need.Admits(pl.view.Nodes[at]) {
+			if pl.reservations.on[i][at] && sh.need.Admits(pl.view.Nodes[at]) {
 				names = append(names, pl.view.Nodes[at].Name)
 			}
 		}
@@ -418,7 +420,7 @@ func (pl *planner) shutText(c *Candidate, sh *shape) string {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s %s for reservation %s", hosts(names), x.when(pl.now), x.Name))
-		if left := x.Free.Sub(pl.now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
+		if left := x.ClearBy.Sub(pl.now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
 			longest = left
 		}
 	}
@@ -447,21 +449,21 @@ func (pl *planner) shutText(c *Candidate, sh *shape) string {
 }
 
 // when says from when to when nodes are reserved.
-func (x *Window) when(now time.Time) string {
+func (x *Reservation) when(now time.Time) string {
 	if x.Start.After(now) {
 		return fmt.Sprintf("are reserved from %s to %s", clock(now, x.Start), clock(now, x.End))
 	}
 	return fmt.Sprintf("are reserved until %s", clock(now, x.End))
 }
 
-// shutNode says by which reservation a node is shut to the gang that is explained.
-func (pl *planner) shutNode(at int) string {
-	if pl.sees.shut == nil || !pl.sees.shut[at] {
+// reservedNode says by which reservation a node is shut to the gang that is explained.
+func (pl *planner) reservedNode(at int) string {
+	if pl.explainedView.closed == nil || !pl.explainedView.closed[at] {
 		return ""
 	}
-	for i := range pl.windows.list {
-		x := &pl.windows.list[i]
-		if pl.windows.on[i][at] {
+	for i := range pl.reservations.list {
+		x := &pl.reservations.list[i]
+		if pl.reservations.on[i][at] {
 			return strings.TrimPrefix(x.when(pl.now), "are ") + " for reservation " + x.Name + ": "
 		}
 	}
@@ -471,12 +473,12 @@ func (pl *planner) shutNode(at int) string {
 // reservedCards is how many cards are reserved for others in the time of a gang that starts
 // then; those that two reservations have at once count twice.
 func (pl *planner) reservedCards(c *Candidate, t time.Time) (cards int) {
-	if pl.windows == nil {
+	if pl.reservations == nil {
 		return 0
 	}
-	for i := range pl.windows.list {
-		if x := &pl.windows.list[i]; x.Name != ownOf(c) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
-			cards += pl.windows.cards[i]
+	for i := range pl.reservations.list {
+		if x := &pl.reservations.list[i]; x.Name != ownOf(c) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
+			cards += pl.reservations.cards[i]
 		}
 	}
 	return cards

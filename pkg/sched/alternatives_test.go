@@ -153,25 +153,25 @@ func TestJointClaims(t *testing.T) {
 		c.Priority = 5
 		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
 		plan := Make(epoch0, v, p)
-		if len(plan.Starts)+len(plan.Claims) != 1 {
-			t.Fatalf("%d starts, %d claims: %+v", len(plan.Starts), len(plan.Claims), *c.Ask.Spec)
+		if len(plan.Starts)+len(plan.Backfills) != 1 {
+			t.Fatalf("%d starts, %d backfills: %+v", len(plan.Starts), len(plan.Backfills), *c.Ask.Spec)
 		}
-		if len(plan.Claims) == 0 {
+		if len(plan.Backfills) == 0 {
 			return
 		}
 		if reasons := plan.Reasons(v.Queue); len(reasons) != 1 || reasons[0].Text == "" {
 			t.Fatalf("reasons %+v", reasons)
 		}
-		checkPlaces(t, c, plan.Claims[0].Slots, nodes)
-		if want := earliestOf(c, nodes); p.Preempt == "" && !plan.Claims[0].At.Equal(want) {
-			t.Fatalf("starts at %v, could at %v", plan.Claims[0].At, want)
+		checkPlaces(t, c, plan.Backfills[0].Slots, nodes)
+		if want := earliestOf(c, nodes); p.Preempt == "" && !plan.Backfills[0].At.Equal(want) {
+			t.Fatalf("starts at %v, could at %v", plan.Backfills[0].At, want)
 		}
-		if text := Explain(epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Claims: plan.Claims}, p, 1).Text; text == "" {
+		if text := Explain(epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Backfills: plan.Backfills}, p, 1).Text; text == "" {
 			t.Fatal("nothing to say")
 		}
-		next := Make(epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Claims: plan.Claims}, p)
+		next := Make(epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Backfills: plan.Backfills}, p)
 		if len(next.Starts) != 1 {
-			t.Fatalf("claimed %v and did not start there", plan.Claims[0].Slots)
+			t.Fatalf("claimed %v and did not start there", plan.Backfills[0].Slots)
 		}
 	})
 }
@@ -191,7 +191,7 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 				rest = append(rest, n)
 			}
 		}
-		v := &View{Nodes: nodes, Queue: queueOf(c), Windows: []Window{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		v := &View{Nodes: nodes, Queue: queueOf(c), Reservations: []Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
 		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
 		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
@@ -200,10 +200,10 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 			checkPlaces(t, c, s.Slots, rest)
 			return
 		}
-		if want := bruteForce(c, nodes); (len(plan.Claims) == 1) != want {
-			t.Fatalf("%d claims, brute force after the reservation %t", len(plan.Claims), want)
+		if want := bruteForce(c, nodes); (len(plan.Backfills) == 1) != want {
+			t.Fatalf("%d backfills, brute force after the reservation %t", len(plan.Backfills), want)
 		}
-		for _, k := range plan.Claims {
+		for _, k := range plan.Backfills {
 			checkPlaces(t, c, k.Slots, nodes)
 			if !k.At.Equal(epoch0.Add(19 * time.Minute)) {
 				t.Fatalf("claimed for %v", k.At)
@@ -262,9 +262,9 @@ func TestPreferredComesFirst(t *testing.T) {
 	})
 }
 
-// TestClaimsKeepToOneWay: also the places that a gang waits for, and those it takes by a move,
+// TestBackfillsKeepToOneWay: also the places that a gang waits for, and those it takes by a move,
 // are such as its constraint allows together.
-func TestClaimsKeepToOneWay(t *testing.T) {
+func TestBackfillsKeepToOneWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		v.Running = runningOn(v.Nodes)
@@ -274,7 +274,7 @@ func TestClaimsKeepToOneWay(t *testing.T) {
 		}
 		v.Queue = queueOf(v.Queue.Slice()...)
 		plan := Make(epoch0, v, p)
-		for _, k := range plan.Claims {
+		for _, k := range plan.Backfills {
 			c := find(v.Queue, k.Job)
 			per := map[string]int{}
 			for _, s := range k.Slots {
