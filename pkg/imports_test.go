@@ -70,7 +70,7 @@ var house = []floor{
 		client:     "program slurm step/client",
 	}},
 	{false, map[side]string{
-		controller: "rpc store/sqlitestore store/memstore store/storetest",
+		controller: "rpc store/sqlitestore store/storetest",
 		node:       "noded step/launcher",
 		client:     "submit slurm/links grun",
 	}},
@@ -81,7 +81,7 @@ var house = []floor{
 	{false, map[side]string{
 		client: "slurm/scancel",
 		whole:  "dev",
-		lab:    "lab/extremes lab/mutate lab/trace lab/sim cli/fake",
+		lab:    "lab/disk lab/extremes lab/mutate lab/trace lab/sim cli/fake",
 	}},
 	{false, map[side]string{lab: "lab/mutants lab/replay lab/clitest"}},
 	{false, map[side]string{lab: "lab/replay/reference lab/slurmtest"}},

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/disk"
 	"gangd/pkg/store"
-	"gangd/pkg/store/memstore"
 )
 
 // running starts a gang of size ranks on n1.
@@ -52,7 +52,7 @@ func (r *rig) got(k api.MemberKey, rank int) string {
 }
 
 func TestCheckpointCalls(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	id, k := r.running(2)
 	if res, err := r.put(k, 0, "a"); err != nil || res.Complete {
@@ -88,7 +88,7 @@ func TestCheckpointCalls(t *testing.T) {
 }
 
 func TestBarrierCalls(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	id, k := r.running(2)
 	come := func(ctx context.Context, rank int, key string) <-chan error {
@@ -140,7 +140,7 @@ func TestBarrierCalls(t *testing.T) {
 }
 
 func TestNotesAreShownAndCommitNothing(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	id, k := r.running(2)
 	before := r.store.Lineage()
@@ -166,11 +166,8 @@ func TestNotesAreShownAndCommitNothing(t *testing.T) {
 // A release is on disk before anybody hears of it: after a restart a rank that had not heard
 // is answered, though the other is long past the barrier and does not come a second time.
 func TestReleaseOutlivesTheController(t *testing.T) {
-	disk := memstore.NewDisk()
-	st, err := disk.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := disk.New(t)
+	st := d.Open(t)
 	r := newRig(t, st)
 	r.node("n1", 4)
 	id, k := r.running(2)
@@ -194,10 +191,8 @@ func TestReleaseOutlivesTheController(t *testing.T) {
 		if err := r.end(); err != nil {
 			t.Fatal(err)
 		}
-		disk.Crash()
-		if st, err = disk.Open(); err != nil {
-			t.Fatal(err)
-		}
+		d.Crash()
+		st = d.Open(t)
 		r = newRig(t, st)
 	}
 	restart()
@@ -253,7 +248,7 @@ func TestReleaseNotKept(t *testing.T) {
 		{store.ErrFull, ""},
 		{store.ErrFailed, "barrier x: its release could not be kept: store failed"},
 	} {
-		r := newRig(t, memstore.New())
+		r := newRig(t, disk.Open(t))
 		r.node("n1", 4)
 		_, k := r.running(1)
 		keep := r.meet.keep
@@ -276,7 +271,7 @@ func TestReleaseNotKept(t *testing.T) {
 }
 
 func TestEventsComeInPages(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	for range 3 {
 		r.submit("", spec(1))
 	}

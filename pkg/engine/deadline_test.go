@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 func TestADeadlineThatCanNotBeMetIsRefused(t *testing.T) {
-	r := newRigWith(t, memstore.New(), func(o *Options) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
 		o.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour}}
 	})
 	now := r.opt.Clock.Now().Wall

@@ -16,9 +16,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/lab/disk"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
-	"gangd/pkg/store/memstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,7 +113,7 @@ func (r *rig) state(id int64) api.JobState {
 }
 
 func TestSubmissionAndReservationAreOneCommit(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	before := r.store.Lineage()
 	id := r.submit("k", spec(2))
@@ -131,7 +131,7 @@ func TestSubmissionAndReservationAreOneCommit(t *testing.T) {
 
 // What a gang gives back is given on in the same round, without a timer.
 func TestEndOfOneStartsTheNext(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 1)
 	first, second := r.submit("a", spec(1)), r.submit("b", spec(1))
 	if got := r.state(second); got != api.JobPending {
@@ -157,7 +157,7 @@ func TestEndOfOneStartsTheNext(t *testing.T) {
 }
 
 func TestNewNodeStartsWhatWaits(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 1)
 	r.submit("a", spec(1))
 	waits := r.submit("b", spec(1))
@@ -168,7 +168,7 @@ func TestNewNodeStartsWhatWaits(t *testing.T) {
 }
 
 func TestKeyMakesARetryHarmless(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	a, b := r.submit("same", spec(1)), r.submit("same", spec(1))
 	if a != b {
 		t.Errorf("ids %d and %d for one key", a, b)
@@ -179,7 +179,9 @@ func TestKeyMakesARetryHarmless(t *testing.T) {
 }
 
 func TestCallersShareCommits(t *testing.T) {
-	r := newRig(t, &slowStore{Store: memstore.New(), pause: 5 * time.Millisecond})
+	d := disk.New(t)
+	d.SlowCommits(5 * time.Millisecond)
+	r := newRig(t, d.Open(t))
 	const n = 200
 	var wg sync.WaitGroup
 	for i := range n {
@@ -193,19 +195,8 @@ func TestCallersShareCommits(t *testing.T) {
 	}
 }
 
-// slowStore is a disk with a slow fsync.
-type slowStore struct {
-	store.Store
-	pause time.Duration
-}
-
-func (s *slowStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
-	time.Sleep(s.pause)
-	return s.Store.Commit(ctx, ch)
-}
-
 func TestNothingIsSeenBeforeItIsOnDisk(t *testing.T) {
-	gate := &gatedStore{Store: memstore.New(), enter: make(chan struct{}), leave: make(chan struct{})}
+	gate := &gatedStore{Store: disk.Open(t), enter: make(chan struct{}), leave: make(chan struct{})}
 	r := newRig(t, gate)
 	answered := make(chan int64, 1)
 	go func() {
@@ -243,14 +234,11 @@ func (s *gatedStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, erro
 }
 
 func TestFailedCommitEndsTheEngine(t *testing.T) {
-	disk := memstore.NewDisk()
-	st, err := disk.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := disk.New(t)
+	st := d.Open(t)
 	r := newRig(t, st)
-	disk.FailCommit(errors.New("input/output error"), false)
-	_, err = r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
+	d.FailCommit(errors.New("input/output error"))
+	_, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
 	if !errors.Is(err, ErrStopped) {
 		t.Errorf("the caller got %v, want to hear that the controller is going down", err)
 	}
@@ -260,17 +248,14 @@ func TestFailedCommitEndsTheEngine(t *testing.T) {
 }
 
 func TestFullDiskRefusesSubmissionsAndRecovers(t *testing.T) {
-	disk := memstore.NewDisk()
-	st, err := disk.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := disk.New(t)
+	st := d.Open(t)
 	r := newRig(t, st)
 	held := spec(1)
 	held.Hold = true
 	id := r.submit("first", held)
-	disk.SetFull(true)
-	_, err = r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
+	d.SetFull(true)
+	_, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
 	if api.CodeOf(err) != api.CodeDiskFull {
 		t.Errorf("submission on a full disk: %v, want disk_full", err)
 	}
@@ -278,23 +263,18 @@ func TestFullDiskRefusesSubmissionsAndRecovers(t *testing.T) {
 	if _, err := r.Do(t.Context(), gang.Cancel{Job: id, By: "ada"}); err != nil || r.state(id) != api.JobCancelled {
 		t.Errorf("cancel on a full disk: %v, state %s", err, r.state(id))
 	}
-	disk.SetFull(false)
+	d.SetFull(false)
 	r.submit("k", spec(1))
 }
 
 func TestRestartKeepsJobsAndNeverReusesIDs(t *testing.T) {
-	disk := memstore.NewDisk()
-	st, err := disk.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := disk.New(t)
+	st := d.Open(t)
 	r := newRig(t, st)
 	id := r.submit("k", spec(1))
 	_ = r.end()
-	disk.Crash()
-	if st, err = disk.Open(); err != nil {
-		t.Fatal(err)
-	}
+	d.Crash()
+	st = d.Open(t)
 	r = newRig(t, st)
 	if got := r.state(id); got != api.JobPending {
 		t.Errorf("after a restart job %d is %s", id, got)
@@ -308,7 +288,7 @@ func TestRestartKeepsJobsAndNeverReusesIDs(t *testing.T) {
 }
 
 func TestFollowHasNoGapAndNoRepeat(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.submit("0", spec(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -343,7 +323,7 @@ func TestFollowHasNoGapAndNoRepeat(t *testing.T) {
 }
 
 func TestOldStorePutBackHolds(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	h := &api.Hello{Protocol: api.SessionProtocol, Node: "n2", BootID: "b", CPUs: 4, LineageSeen: 1000}
 	if _, err := r.NodeHello(t.Context(), h); err != nil {
@@ -367,7 +347,7 @@ func TestOldStorePutBackHolds(t *testing.T) {
 }
 
 func TestOldStoreAccepted(t *testing.T) {
-	r := newRigWith(t, memstore.New(), func(o *Options) { o.AcceptStore = true })
+	r := newRigWith(t, disk.Open(t), func(o *Options) { o.AcceptStore = true })
 	first := r.submit("a", spec(1))
 	h := &api.Hello{Protocol: api.SessionProtocol, Node: "n2", BootID: "b", CPUs: 4, LineageSeen: 1000}
 	if _, err := r.NodeHello(t.Context(), h); err != nil {
@@ -382,7 +362,7 @@ func TestOldStoreAccepted(t *testing.T) {
 }
 
 func TestFindResolvesReferences(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "a", Spec: spec(1), Array: &api.Array{Indices: []int{2, 5, 9}}}, me)
 	if err != nil {
 		t.Fatal(err)
@@ -414,7 +394,7 @@ func TestFindResolvesReferences(t *testing.T) {
 }
 
 func TestOthersJobsAreNotTouched(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	id := r.submit("k", spec(1))
 	nobody := func(uint32) bool { return false }
 	reply, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{{ID: id, Index: -1}}}}, Caller{UID: 2, User: "bob"}, nobody)
@@ -430,7 +410,7 @@ func TestOthersJobsAreNotTouched(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	for _, c := range []struct {
 		name string
@@ -464,7 +444,7 @@ func TestRefusals(t *testing.T) {
 
 // TestWaitersShare: who waits and gives up, again and again, must not fill the memory.
 func TestWaitersShare(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	id := r.submit("k", spec(1))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -487,7 +467,7 @@ func TestWaitersShare(t *testing.T) {
 }
 
 func TestQueryOfOnePartitionFindsJobsForSeveral(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.opt.Policy.Partitions = append(r.opt.Policy.Partitions, api.Partition{Name: "night"})
 	s := spec(1)
 	s.Partition = "main,night"
@@ -543,7 +523,7 @@ msg="gang rolled back" job=12 epoch=2 why="n1: disk full"
 
 // TestFencedJobSaysWhy: it is no candidate, so no plan has a reason for it.
 func TestFencedJobSaysWhy(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	left := []gang.Left{{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Ran: true}}
 	r.view.putNode(&gang.Node{Name: "n2", State: api.NodeLost, Left: left})
 	word, text := r.waits(&gang.Job{ID: 7, Epoch: 2, Spec: &api.Spec{}}, time.Now(), true)
@@ -554,7 +534,7 @@ func TestFencedJobSaysWhy(t *testing.T) {
 }
 
 func TestUnknownNamesAreRefused(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	for want, q := range map[string]api.JobQuery{
 		`no partition "mian"; partitions here: main`: {Partitions: []string{"main", "mian"}},
@@ -570,7 +550,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 }
 
 func TestTestOnlySaysWhatComesFirst(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	begin := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	for want, edit := range map[string]func(*api.SubmitRequest){
@@ -609,7 +589,7 @@ func TestReasonOfTheEnd(t *testing.T) {
 // A partition that is new in the configuration has its nodes at once: a job for it is taken
 // before they have come back. One that is gone has none.
 func TestPartitionsOfARestart(t *testing.T) {
-	st := memstore.New()
+	st := disk.Open(t)
 	r := newRig(t, st)
 	r.node("n1", 4)
 	r.node("n2", 4)

@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"gangd/pkg/gang"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // TestWhatWaitsForTheDiskKeepsItsOrder: a hold and its release that came while the disk
 // was full, and what came after, are applied as they came.
 func TestWhatWaitsForTheDiskKeepsItsOrder(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	e := r.Engine
 	if err := r.end(); err != nil {
 		t.Fatal(err)

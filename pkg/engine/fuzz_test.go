@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // FuzzNodeFrames: what a node says, of gangs that it has and of others, leaves a state that
@@ -25,7 +25,7 @@ func FuzzNodeFrames(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := newRig(t, memstore.New())
+		r := newRig(t, disk.Open(t))
 		defer r.end()
 		r.node("n1", 4)
 		r.node("n2", 1)

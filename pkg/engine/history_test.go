@@ -11,9 +11,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/lab/disk"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
-	"gangd/pkg/store/memstore"
 )
 
 // handClock is moved by the test.
@@ -96,7 +96,7 @@ func (r *pastRig) wantKept(what string, want ...int64) {
 func TestHistoryIsBoundedByNumber(t *testing.T) {
 	var past []Past
 	var refuse error
-	r := newPastRig(t, memstore.New(), func(o *Options) {
+	r := newPastRig(t, disk.Open(t), func(o *Options) {
 		o.Settings.HistoryJobs = 3
 		o.Archive = func(_ context.Context, p []Past) error {
 			if refuse == nil {
@@ -130,7 +130,7 @@ func TestHistoryIsBoundedByNumber(t *testing.T) {
 }
 
 func TestHistoryIsBoundedByAge(t *testing.T) {
-	r := newPastRig(t, memstore.New(), func(o *Options) { o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Hour })
+	r := newPastRig(t, disk.Open(t), func(o *Options) { o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Hour })
 	for range 3 {
 		r.ended(spec(1))
 		r.clock.pass(25 * time.Minute)
@@ -151,7 +151,7 @@ func TestHistoryIsBoundedByAge(t *testing.T) {
 
 // What a job waits for stays, however old it is.
 func TestHistoryKeepsWhatIsDependedOn(t *testing.T) {
-	r := newPastRig(t, memstore.New(), func(o *Options) { o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Minute })
+	r := newPastRig(t, disk.Open(t), func(o *Options) { o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Minute })
 	on, other := r.ended(spec(1)), r.ended(spec(1))
 	s := spec(1)
 	open, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1)}, me)
@@ -173,7 +173,7 @@ func TestHistoryKeepsWhatIsDependedOn(t *testing.T) {
 // A submission that read a job before it was forgotten, and whose turn comes after, names a
 // job that is not there.
 func TestDependencyOnWhatIsBeingForgotten(t *testing.T) {
-	r := newPastRig(t, memstore.New(), func(o *Options) { o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Minute })
+	r := newPastRig(t, disk.Open(t), func(o *Options) { o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Minute })
 	on := r.ended(spec(1))
 	r.clock.pass(10 * time.Second)
 	if _, err := r.drv.Turn(t.Context()); err != nil { // it leaves memory
@@ -202,11 +202,8 @@ func TestDependencyOnWhatIsBeingForgotten(t *testing.T) {
 
 // The daemon's own goroutine does the same as a driver's turns.
 func TestHistoryGoroutine(t *testing.T) {
-	disk := memstore.NewDisk()
-	st, err := disk.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := disk.New(t)
+	st := d.Open(t)
 	first := newPastRig(t, st, func(o *Options) { o.Settings.HistoryJobs = 0 })
 	first.clock.now.Wall = time.Now().Add(-time.Hour)
 	for range 100 {
@@ -216,9 +213,7 @@ func TestHistoryGoroutine(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if st, err = disk.Open(); err != nil {
-		t.Fatal(err)
-	}
+	st = d.Open(t)
 	r := newRigWith(t, st, func(o *Options) { o.Settings.HistoryJobs = 2 })
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		jobs, err := st.Jobs(t.Context(), store.HistoryFilter{})

@@ -5,18 +5,15 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // A copy that lacks few commits has soon made as many itself: the run that told a node of
 // what it lacks gives it away, also after the controller was started again.
 func TestACopyThatLacksFewHolds(t *testing.T) {
-	disk := memstore.NewDisk()
-	start := func(d *memstore.Disk, run string, accept bool) *rig {
-		st, err := d.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+	d := disk.New(t)
+	start := func(d *disk.Disk, run string, accept bool) *rig {
+		st := d.Open(t)
 		r := newRigWith(t, st, func(o *Options) { o.Run, o.AcceptStore = run, accept })
 		t.Cleanup(func() { _ = r.end(); _ = st.Close() })
 		return r
@@ -35,13 +32,13 @@ func TestACopyThatLacksFewHolds(t *testing.T) {
 		}
 		return w
 	}
-	r := start(disk, "one", false)
+	r := start(d, "one", false)
 	r.submit("a", spec(1))
 	w := hello(r, "n1", 0, "")
 	if w.Run != "one" || w.Lineage == 0 {
 		t.Fatalf("welcome %+v", w)
 	}
-	copied := disk.Clone()
+	copied := d.Copy(t)
 	r.submit("b", spec(1))
 	knows := r.Lineage() // told to n1 with a beat
 	stop(r)
@@ -82,7 +79,7 @@ func TestACopyThatLacksFewHolds(t *testing.T) {
 	stop(r)
 
 	// The newest store is put back: what nodes were told by the copy's controllers is less.
-	r = start(disk, "seven", false)
+	r = start(d, "seven", false)
 	if hello(r, "n2", 2, "two"); r.view.onHold() != "" {
 		t.Errorf("the newest store: %s", r.view.onHold())
 	}

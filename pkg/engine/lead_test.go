@@ -6,7 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // The lead of a notice ends when each rank has nothing left to save or has ended, whichever
@@ -37,7 +37,7 @@ func TestLeadEndsWhenAllHaveSavedOrEnded(t *testing.T) {
 		{"nobody says anything", func(_ func(int, api.RankNote), exit func(int)) { exit(0) }, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, memstore.New())
+			r := newRig(t, disk.Open(t))
 			r.node("n1", 4)
 			id, k := r.runningWith(2, func(s *api.Spec) { s.Notice = &api.Notice{Signal: "USR1", Lead: time.Hour, Scope: api.ScopeRanks} })
 			if _, err := r.Do(t.Context(), gang.Requeue{Job: id}); err != nil {

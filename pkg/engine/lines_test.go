@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // BenchmarkLines is the answer to squeue over 10,000 jobs that wait.
 func BenchmarkLines(b *testing.B) {
-	r := newRig(b, memstore.New())
+	r := newRig(b, disk.Open(b))
 	r.node("n1", 1)
 	for range 10 {
 		a := &api.Array{}

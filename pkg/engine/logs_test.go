@@ -10,7 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // fakeFiles is a node's disk: a followed read goes on until its context ends.
@@ -97,7 +97,7 @@ func (c *cutFiles) ReadLog(ctx context.Context, node string, q api.LogRead, w io
 }
 
 func TestFollowAcrossARestartOfTheNodesDaemon(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	id := r.submit("k", spec(1))
 	cut := make(chan struct{})
@@ -128,7 +128,7 @@ func TestFollowAcrossARestartOfTheNodesDaemon(t *testing.T) {
 func TestFollowAcrossARestart(t *testing.T) {
 	for mode, want := range map[string]string{"append": "one\ntwo\n", "truncate": "one\ntwo\n"} {
 		t.Run(mode, func(t *testing.T) {
-			r := newRig(t, memstore.New())
+			r := newRig(t, disk.Open(t))
 			r.node("n1", 4)
 			s := spec(1)
 			retries := 1
@@ -177,7 +177,7 @@ func (p *positions) Write(b []byte) (int, error) {
 // never started is no attempt, each attempt has its own part, and a follow that broke off at any byte
 // goes on there without loss or repeat.
 func TestAttemptsAndPositions(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	s := spec(1)
 	retries := 2

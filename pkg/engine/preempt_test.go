@@ -6,7 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // farm is three nodes that do what they are told when they are asked to, under a controller
@@ -14,12 +14,12 @@ import (
 type farm struct {
 	*rig
 	t    *testing.T
-	disk *memstore.Disk
+	disk *disk.Disk
 	has  map[string]*api.MemberActual
 }
 
 func newFarm(t *testing.T) *farm {
-	f := &farm{t: t, disk: memstore.NewDisk(), has: map[string]*api.MemberActual{}}
+	f := &farm{t: t, disk: disk.New(t), has: map[string]*api.MemberActual{}}
 	f.begin()
 	return f
 }
@@ -27,11 +27,7 @@ func newFarm(t *testing.T) *farm {
 // begin starts a controller; the nodes say hello with all that they have.
 func (f *farm) begin() {
 	f.t.Helper()
-	st, err := f.disk.Open()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.rig = newRig(f.t, st)
+	f.rig = newRig(f.t, f.disk.Open(f.t))
 	for i := range 3 {
 		h := &api.Hello{Protocol: api.SessionProtocol, Node: fmt.Sprintf("n%d", i+1), BootID: "b", Address: "127.0.0.1", CPUs: 1, MemoryBytes: 1 << 34}
 		if m := f.has[h.Node]; m != nil {

@@ -7,7 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 func roles(s *api.Spec) {
@@ -46,7 +46,7 @@ func stillWaits(t *testing.T, what string, c <-chan string) {
 }
 
 func TestWaitForReadiness(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 8)
 	id, k := r.runningWith(3, roles)
 	coordinator, workers, all := r.awaits(t.Context(), k, "coordinator"), r.awaits(t.Context(), k, "worker"), r.awaits(t.Context(), k, "")
@@ -76,7 +76,7 @@ func TestWaitForReadiness(t *testing.T) {
 
 // A wait that can't come to its end says so: the rank has ended, or the job is being stopped.
 func TestWaitForReadinessInVain(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 8)
 	id, k := r.runningWith(3, roles)
 	ends, stops := r.awaits(t.Context(), k, "coordinator"), r.awaits(t.Context(), k, "worker")
@@ -96,7 +96,7 @@ func TestWaitForReadinessInVain(t *testing.T) {
 
 // The gate is passed when the last rank has said so, and it is told to the core once.
 func TestReadyGatePasses(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 8)
 	id, k := r.runningWith(3, func(s *api.Spec) { s.ReadyTimeout = time.Hour })
 	look := func() api.Job {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 func afterok(ids ...int64) *api.Dependency {
@@ -20,12 +20,9 @@ func afterok(ids ...int64) *api.Dependency {
 // What a job depends on is judged as it was, also when it has long left memory, and when
 // the controller was restarted meanwhile.
 func TestDependencyOnWhatLeftMemory(t *testing.T) {
-	disk := memstore.NewDisk()
+	d := disk.New(t)
 	open := func() *rig {
-		st, err := disk.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := d.Open(t)
 		return newRigWith(t, st, func(o *Options) { o.Settings.KeepEnded = 0 })
 	}
 	r := open()

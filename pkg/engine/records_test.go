@@ -8,7 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // ids are the jobs that a history query gives, in its order.
@@ -26,7 +26,7 @@ func (r *rig) ids(q api.HistoryQuery) []int64 {
 }
 
 func TestHistoryOfMemoryAndStore(t *testing.T) {
-	r := newRigWith(t, memstore.New(), func(o *Options) { o.Settings.KeepEnded = 0 })
+	r := newRigWith(t, disk.Open(t), func(o *Options) { o.Settings.KeepEnded = 0 })
 	a := r.submit("", spec(1))
 	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: []int{0, 3}}}, me)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestHistoryOfMemoryAndStore(t *testing.T) {
 
 // A requeue that holds: the gang waits until it is released; a waiting one is held.
 func TestRequeueHold(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	id := r.submit("", spec(1))
 	reply, err := r.Act(t.Context(), "requeue-hold", &api.ActionRequest{JobQuery: byID(id)}, me, anyone)
 	if err != nil || reply.Results[0].Error != nil {
@@ -85,7 +85,7 @@ func TestRequeueHold(t *testing.T) {
 }
 
 func TestCommentIsChanged(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	s := spec(1)
 	s.Comment = "first"
 	id := r.submit("", s)
@@ -105,7 +105,7 @@ func TestCommentIsChanged(t *testing.T) {
 
 // A message is an event, and nothing of the job is different after it.
 func TestMessage(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	id := r.submit("", spec(1))
 	say := func(text string) string {
 		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Message: &text}, me, anyone)
@@ -142,7 +142,7 @@ func TestTaken(t *testing.T) {
 
 // Whose a hold is, and who may release it.
 func TestWhoseHoldItIs(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	id := r.submit("", spec(1))
 	root := Caller{UID: 0, User: "root", Admin: true}
 	for i, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 func byID(ids ...int64) (q api.JobQuery) {
@@ -16,7 +16,7 @@ func byID(ids ...int64) (q api.JobQuery) {
 }
 
 func TestUpdateWithinTheSitesLimits(t *testing.T) {
-	r := newRigWith(t, memstore.New(), func(o *Options) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
 		o.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 4 * time.Hour}, {Name: "long"}}
 	})
 	s := spec(1)
@@ -64,7 +64,7 @@ func errText(err error) string {
 // A job is run once more as it was: with the name and place it had at last, waiting for
 // nothing. Of an array, only what did not complete.
 func TestRerun(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	s := spec(1)
 	s.Hold, s.Begin = true, time.Now().Add(time.Hour)
 	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s, Array: &api.Array{Indices: []int{0, 3, 7}, Limit: 2}}, me)

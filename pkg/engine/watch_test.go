@@ -7,7 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
-	"gangd/pkg/store/memstore"
+	"gangd/pkg/lab/disk"
 )
 
 // What a partition says of watchdogs holds for its jobs that do not say themselves.
@@ -42,7 +42,7 @@ func TestWatchDefaults(t *testing.T) {
 // A rank that is silent is told to the core once, not with each note; after the node's
 // session broke it is told again, because the core has forgotten.
 func TestNotesReachTheWatchdogs(t *testing.T) {
-	r := newRig(t, memstore.New())
+	r := newRig(t, disk.Open(t))
 	r.node("n1", 4)
 	id := r.submit("k", spec(1))
 	r.run(id)
@@ -136,7 +136,7 @@ func TestAttemptCodes(t *testing.T) {
 // The idle hook is told of what was committed, and ends with the engine.
 func TestIdleHookIsTold(t *testing.T) {
 	told := make(chan IdleWord, 8)
-	r := newRigWith(t, memstore.New(), func(o *Options) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
 		o.TellIdle = func(_ context.Context, w IdleWord) error { told <- w; return nil }
 	})
 	if err := r.inspect(t.Context(), func() {}); err != nil { // Run has begun

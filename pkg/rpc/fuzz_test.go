@@ -15,9 +15,9 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/auth"
 	"gangd/pkg/engine"
+	"gangd/pkg/lab/disk"
 	"gangd/pkg/metrics"
 	"gangd/pkg/sched"
-	"gangd/pkg/store/memstore"
 )
 
 // noNodes are sessions in which nobody answers.
@@ -42,7 +42,7 @@ func small(t testing.TB) (h http.Handler, e *engine.Engine, end func()) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	m := metrics.New("fuzz")
-	e, err := engine.New(t.Context(), engine.Options{Store: memstore.New(), Clock: engine.SystemClock(), Log: quiet,
+	e, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: quiet,
 		Settings: api.DefaultSettings(), Record: m, Version: "fuzz",
 		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
 	if err != nil {

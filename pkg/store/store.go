@@ -29,7 +29,7 @@ var ErrClosed = errors.New("store is closed")
 // ErrExists: a backup would overwrite a file.
 var ErrExists = errors.New("file exists")
 
-// Store is implemented by sqlitestore and memstore, and checked by storetest.
+// Store is implemented by sqlitestore, and checked by storetest.
 type Store interface {
 	Checkpoints
 	Releases

@@ -1,7 +1,6 @@
-// Package row is how the stores write gang's types down: JSON objects of their own, so
-// that renaming a Go field never loses what is on a disk. Both stores use it, hence what
-// a round trip changes (the monotonic reading and the location pointer of a time) it
-// changes in the tests that run on memstore too.
+// Package row is how a store writes gang's types down: JSON objects of their own, so that
+// renaming a Go field never loses what is on a disk. A round trip changes the monotonic reading
+// and the location pointer of a time, nothing else.
 //
 // Invariant: every field of the gang types is carried, but a job's Spec and Ranks, which
 // have rows of their own; a test fills every field by reflection and compares.
