@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,4 +75,104 @@ done
 			}
 		}
 	}
+}
+
+// TestNobodyOptsOutOfPreemption: neither what a gang may not run again for, nor a rank that
+// is done, nor a long --min-run keeps the taker waiting for longer than the site allows, by
+// tier and by quota. Each victim gets its notice, ends PREEMPTED, and is charged nothing.
+func TestNobodyOptsOutOfPreemption(t *testing.T) {
+	for _, by := range []struct {
+		name          string
+		set           []string
+		victim, taker []string
+	}{
+		{"tier", []string{"--set", "preempt=tier"}, nil, []string{"--priority=10"}},
+		{"quota", nil, []string{"-A", "lent"}, []string{"-A", "own"}},
+	} {
+		t.Run(by.name, func(t *testing.T) {
+			c := start(t, append([]string{"--nodes=1", "--gpus=2x80G", "--set", "grace=1s", "--set", "min_run_max=3s"}, by.set...)...)
+			if by.name == "quota" {
+				c.configure("[[account]]\nname = \"own\"\nquota = 2\n[[account]]\nname = \"lent\"\n")
+			}
+			script := c.script("victim.sh", `#!/bin/bash
+[ "$GANG_RANK$1" = 0done ] && exit 0
+trap 'echo told >> told.$GANG_JOB_ID.$GANG_RANK; exit 0' USR1
+while :; do sleep 0.05 & wait $!; done
+`)
+			submit := func(args ...string) int64 {
+				return c.submit(append(append([]string{"--size=2", "--gpus-per-rank=1", "-o", "/dev/null"}, by.victim...), args...)...)
+			}
+			notice := "--signal=B:USR1@1"
+			if _, errs, code := c.run("gsubmit", "--min-run=10d", script); code != 1 || !strings.Contains(errs, "the minimum run of 240h0m0s is above the 3s that this site allows") {
+				t.Errorf("--min-run=10d: status %d, %s", code, errs)
+			}
+			for _, tt := range []struct {
+				name string
+				args []string
+				ends bool
+			}{
+				{"no requeue", []string{"--no-requeue", notice, script}, true},
+				{"requeue=crash", []string{"--requeue=crash", notice, script}, true},
+				{"a rank is done", []string{notice, script, "done"}, true},
+				{"min-run", []string{"--min-run=3s", notice, script}, false},
+			} {
+				id := submit(tt.args...)
+				c.wait(id, api.JobRunning)
+				told := 2
+				if tt.name == "a rank is done" {
+					told = 1
+					c.until("rank 0 is done", func() bool { return c.job(id).Ranks[0].State == api.RankDone })
+				}
+				taker := c.submit(append(append([]string{"--size=2", "--gpus-per-rank=1", "-o", "/dev/null"}, by.taker...), "--wrap", "sleep 0.5")...)
+				if !tt.ends { // protected for a while, and said so
+					num := strconv.FormatInt(id, 10)
+					if why, want := c.must("gqueue", "--why", strconv.FormatInt(taker, 10)), "could make room, but protected: job "+num+" until "; !strings.Contains(why, want) {
+						t.Errorf("%s: why:\n%s\nlacks %q", tt.name, why, want)
+					}
+					if show := c.must("gctl", "show", "job", num); !strings.Contains(show, " SafeBy=min-run") {
+						t.Errorf("%s: gctl show job:\n%s", tt.name, show)
+					}
+					if line := c.must("gqueue", "-h", "-j", num, "-O", "safeuntil"); !strings.HasPrefix(line, "20") {
+						t.Errorf("%s: gqueue -O safeuntil: %q", tt.name, line)
+					}
+				}
+				c.wait(taker, api.JobRunning, api.JobCompleted)
+				want := api.JobPreempted
+				if !tt.ends {
+					want = api.JobRunning
+				}
+				job := c.wait(id, want)
+				for cause, b := range job.Budgets {
+					if b.Used != 0 {
+						t.Errorf("%s: %s is charged %d", tt.name, cause, b.Used)
+					}
+				}
+				witnesses, err := filepath.Glob(c.tmp + fmt.Sprintf("/told.%d.*", id))
+				if err != nil || len(witnesses) != told {
+					t.Errorf("%s: told were %v, want %d ranks", tt.name, witnesses, told)
+				}
+				if len(c.eventsOf(id, api.EventNotice)) != 1 {
+					t.Errorf("%s: not one notice:\n%s", tt.name, c.story(id))
+				}
+				if !tt.ends {
+					c.must("gcancel", "--now", strconv.FormatInt(id, 10))
+				}
+			}
+		})
+	}
+}
+
+// configure adds to the configuration of gangd, and has it read anew.
+func (c *cluster) configure(text string) {
+	c.t.Helper()
+	path := filepath.Join(c.dir, "etc", "gangd.toml")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(b, "\n"+text...), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.kill("gangd")
+	c.restart("gangd")
 }

@@ -90,20 +90,11 @@ func (s *shape) hold(did *shaped) {
 // partitions gives the cluster these, each the inside of its table.
 func (c *cluster) partitions(tables ...string) {
 	c.t.Helper()
-	path := filepath.Join(c.dir, "etc", "gangd.toml")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	text := string(b)
+	text := ""
 	for _, p := range tables {
 		text += "\n[[partition]]\n" + p + "\n"
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	c.kill("gangd")
-	c.restart("gangd")
+	c.configure(text)
 	c.until("the nodes are in their partitions", func() bool {
 		return !slices.ContainsFunc(c.nodes(), func(n api.Node) bool { return n.State != api.NodeUp || len(n.Partitions) < 2 })
 	})

@@ -39,6 +39,8 @@ type Job struct {
 	TimeLimitSeconds int64            `json:"time_limit_seconds"`         // of a started gang what its limit was cut to; 0: unlimited
 	TimeMinSeconds   int64            `json:"time_min_seconds,omitempty"` // down to this the limit may be cut at a start, 0: not
 	Deadline         time.Time        `json:"deadline,omitzero"`
+	SafeUntil        time.Time        `json:"safe_until,omitzero"` // of a running gang: it is not preempted before
+	SafeBy           string           `json:"safe_by,omitempty"`   // what says so: min-run, preempt_min_run, protect_done (until it ends)
 	GraceSeconds     int64            `json:"grace_seconds"`
 	Notice           *NoticeView      `json:"notice,omitempty"`
 	VRAMBytes        int64            `json:"vram_bytes"`

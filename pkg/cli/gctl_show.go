@@ -138,7 +138,7 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("Restarts=%d Epoch=%d ExitCode=%s%s", j.RestartCount, j.Epoch, storyExit(j), optional(" Cause=", string(j.Cause))),
 		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", jobfield.Elapsed(jobfield.Used(r)), jobfield.TimeLimit(j.TimeLimitSeconds)+timeMin(j), jobfield.Elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", jobfield.Stamp(j.SubmitTime), jobfield.Stamp(j.EligibleTime)),
-		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j),
+		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j) + safe(j),
 		fmt.Sprintf("Partition=%s SubmitHost=%s", jobfield.OrNull(j.Partition), jobfield.OrNull(j.SubmitHost)),
 		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude)), jobfield.OrNull(j.Constraint)) + optional(" Prefer=", j.Prefer) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
 		"NodeList=" + jobfield.OrNull(hostlist.Compress(j.Nodes)),
@@ -201,6 +201,14 @@ func deadline(j *api.Job) string {
 		return ""
 	}
 	return " Deadline=" + jobfield.Stamp(j.Deadline)
+}
+
+// safe says until when a gang is not preempted.
+func safe(j *api.Job) string {
+	if j.SafeBy == "" {
+		return ""
+	}
+	return " SafeUntil=" + jobfield.SafeUntil(j) + " SafeBy=" + j.SafeBy
 }
 
 // watchText is which watchdogs look at a job, and when it last beat.

@@ -49,6 +49,7 @@ type Scheduler struct {
 	// PreemptHysteresis is in percent: 120 is a fifth more.
 	PreemptHysteresis int           `mapstructure:"preempt_hysteresis"`
 	MinRunMax         time.Duration `mapstructure:"min_run_max"`
+	ProtectDone       bool          `mapstructure:"protect_done"`
 	HalfLife          time.Duration `mapstructure:"fair_half_life"`
 	UserCards         int           `mapstructure:"user_cards"` // 0: no cap
 }
@@ -89,7 +90,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, Settings: api.DefaultSettings(),
-		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120,
+		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120, MinRunMax: time.Hour,
 			HalfLife: sched.DefaultHalfLife}}
 }
 
@@ -155,7 +156,7 @@ func (c *Controller) fillOrder() {
 func (c *Controller) Policy() sched.Policy {
 	p := sched.Policy{Partitions: c.Partitions, BackfillDepth: c.BackfillDepth, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
 		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
-		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax,
+		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax, ProtectDone: c.ProtectDone,
 		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait}
 	for _, a := range c.Accounts {
 		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share)})

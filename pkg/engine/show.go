@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/outpath"
+	"gangd/pkg/sched"
 )
 
 // show turns a job into what people and tools read.
@@ -31,6 +32,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
 	out.RanksPerNode, out.NodeList, out.Exclude = spec.RanksPerNode, spec.NodeList, spec.Exclude
+	out.SafeUntil, out.SafeBy = e.safe(j, now)
 	current := gang.SpecOf(j)
 	out.Constraint, out.Prefer = current.Constraint, current.Prefer
 	out.Reservation, out.Switches = spec.Reservation, spec.Switches
@@ -61,6 +63,16 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.Steps = e.liveSteps(j)
 	e.said.show(j, &out)
 	return out
+}
+
+// safe is until when a running gang is not preempted, and by what; a zero time with a reason
+// is until it ends.
+func (e *Engine) safe(j *gang.Job, now time.Time) (until time.Time, by string) {
+	if gang.JobState(j) != api.JobRunning || !e.opt.Policy.Preempts() {
+		return time.Time{}, ""
+	}
+	what, until := e.opt.Policy.Protects(&sched.Running{Start: j.Start, MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}, now)
+	return until, string(what)
 }
 
 // line is the part of a job that the usual table shows.

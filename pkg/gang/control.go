@@ -154,7 +154,8 @@ func (w *World) preempt(ev Preempt) Outcome {
 	return w.putBack(ev.Job, api.CausePreempted, "preempted for "+ev.For)
 }
 
-// putBack stops a gang so that it runs again later; nobody is charged.
+// putBack stops a gang so that it runs again later; nobody is charged. Preempted it may also
+// be when it can't: it ends then. Who may be is for the scheduler to say.
 func (w *World) putBack(id int64, c api.Cause, text string) Outcome {
 	e, err := w.living(id)
 	if err != nil {
@@ -167,7 +168,7 @@ func (w *World) putBack(id int64, c api.Cause, text string) Outcome {
 		return ignored("already waiting")
 	case j.Drain != nil:
 		return ignored("already being stopped: " + string(j.Drain.Cause))
-	case done >= 0:
+	case c == api.CauseRequeued && done >= 0:
 		return refused(conflict("", "rank %d of job %d is done: another run would overwrite its work", done, id))
 	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
 		return refused(conflict("", "job %d was submitted not to be requeued", id))

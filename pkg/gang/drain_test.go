@@ -104,6 +104,47 @@ func TestGangWithADoneRankIsNotPutBack(t *testing.T) {
 	}
 }
 
+// TestNobodyOptsOutOfPreemption: who may not run again is stopped like any other, with its
+// notice and without a charge, and ends PREEMPTED.
+func TestNobodyOptsOutOfPreemption(t *testing.T) {
+	for name, tt := range map[string]struct {
+		with func(*api.Spec)
+		done bool
+		text string
+	}{
+		"no requeue":          {func(s *api.Spec) { s.NoRequeue = true }, false, "preempted for job 9; not run again, as it was submitted"},
+		"requeue=crash":       {func(s *api.Spec) { s.RequeueCauses = []api.Cause{api.CauseCrash} }, false, "preempted for job 9; not run again, as it was submitted"},
+		"a rank that is done": {func(*api.Spec) {}, true, "preempted for job 9; not run again: 1 of 2 ranks were done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2)
+			s := specOf(2)
+			s.MaxRetries, s.Notice = intPtr(3), &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: api.ScopeRanks}
+			tt.with(s)
+			id := b.submit(s)
+			b.start(id)
+			if r := b.w.Running(id); r.Final == tt.done || r.Done {
+				t.Fatalf("before: %+v", r)
+			}
+			if tt.done {
+				b.phase(id, "n1", api.PhaseStopped, exit(0, 0))
+				if r := b.w.Running(id); !r.Final || !r.Done {
+					t.Fatalf("with a done rank: %+v", r)
+				}
+			}
+			b.must(Preempt{Job: id, For: "job 9"})
+			if d := b.w.Job(id).Drain; d == nil || d.Cause != api.CausePreempted || d.Lead != time.Minute {
+				t.Fatalf("%+v", d)
+			}
+			b.ack(id)
+			b.state(id, api.JobPreempted)
+			if j := b.w.Job(id); len(j.Used) != 0 || j.Verdict.Text != tt.text || tt.done && j.Ranks[0].State != api.RankDone {
+				t.Fatalf("used %v, %s, %q", j.Used, ranksOf(j), j.Verdict.Text)
+			}
+		})
+	}
+}
+
 func TestBackoffDoublesToItsCap(t *testing.T) {
 	b := newBench(t, 1)
 	s := specOf(1)

@@ -14,11 +14,11 @@ func (w *World) Running(id int64) *sched.Running {
 		return nil
 	}
 	j := e.job
+	done := AnyDone(j)
 	r := &sched.Running{Job: id, Epoch: j.Epoch, Priority: j.Priority, Nice: j.Spec.Nice, User: j.User, Account: j.Spec.Account,
 		Array: j.ArrayID, Size: len(j.Ranks), Cards: heldCards(j), Ask: e.ask, Submit: j.Submit, Eligible: j.Eligible, TimeLimit: RunTime(j),
-		Attained: j.Kept, KeepsWork: keepsWork(j), Done: count(j, api.RankDone) > 0, MinRun: j.Spec.MinRun,
-		// A gang that may not run again would be ended by it, not preempted.
-		Fixed: j.Cancelled || Limit(&w.set, j.Spec, api.CausePreempted) == 0,
+		Attained: j.Kept, KeepsWork: keepsWork(j), Done: done, MinRun: j.Spec.MinRun,
+		Final: done || Limit(&w.set, j.Spec, api.CausePreempted) == 0,
 		Lead:  lead(j, false), Stop: lead(j, false) + w.grace(j)}
 	if !reserved(j) {
 		r.Start = j.Start

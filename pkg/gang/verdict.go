@@ -162,6 +162,8 @@ func (w *World) verdict(j *Job) *Verdict {
 		text := d.Text
 		if limit := Limit(&w.set, j.Spec, d.Cause); limit > 0 {
 			text = fmt.Sprintf("%s; %s for the %s time, of %d re-runs none is left", d.Text, d.Cause, sched.Ordinal(used(j, d.Cause)), limit)
+		} else if d.Cause == api.CausePreempted {
+			text += "; not run again, as it was submitted"
 		}
 		return verdictOf(j, d.Cause, d.Trigger, text)
 	}
@@ -236,6 +238,9 @@ func endedText(j *Job) string {
 	}
 	return "role " + role + " is done"
 }
+
+// AnyDone reports whether a rank of the current epoch is done.
+func AnyDone(j *Job) bool { return count(j, api.RankDone) > 0 }
 
 func count(j *Job, s api.RankState) int {
 	n := 0

@@ -70,6 +70,9 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	if pl.explainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.need, at)...)
 	}
+	if pl.explainedBackfill == nil || len(pl.explainedBackfill.Victims) == 0 {
+		lines = append(lines, pl.protectedLines(c, sh.need)...)
+	}
 	if sh.need.Parts != nil {
 		lines = append(lines, pl.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}

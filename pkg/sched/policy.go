@@ -79,7 +79,10 @@ type Policy struct {
 	Preempt    Preempt
 	MinRun     time.Duration // nobody is preempted before it has run so long
 	Hysteresis float64       // 0: 1.2
-	MaxMinRun  time.Duration // longest minimum run that a job may ask for; 0: any
+	MaxMinRun  time.Duration // longest minimum run that a job may ask for, and that counts; 0: any
+	// ProtectDone: a gang of which a rank is done is not preempted. Its other ranks could not
+	// run again beside what that one did.
+	ProtectDone bool
 
 	Switches []api.Switch // the site's network, the lowest first; none: not known
 	// MaxSwitchWait is how long at most a gang waits for the number of switches that it asked

@@ -20,9 +20,9 @@ type victimCandidate struct {
 	at   []int         // its nodes
 }
 
-// victimCandidates lists who may be preempted at all: not who is being stopped, has a rank done, is
-// inside its minimum run, or may not run again. The cheapest come first; of those that lose
-// as much, the one that needs most yet.
+// victimCandidates lists who may be preempted at all: not who is being stopped or protected. The cheapest
+// come first; of those that lose as much, in the same tier and priority, who may run again
+// before who would end, and then the one that needs most yet.
 func (pl *planner) victimCandidates() []*victimCandidate {
 	if pl.candidates != nil {
 		return pl.candidates
@@ -30,20 +30,16 @@ func (pl *planner) victimCandidates() []*victimCandidate {
 	pl.candidates = []*victimCandidate{}
 	byJob := make(map[api.MemberKey]*victimCandidate)
 	for _, r := range pl.view.Running {
-		if r.Stopping || r.Done || r.Fixed {
+		if r.Stopping {
 			continue
 		}
-		if least := max(pl.policy.MinRun, r.MinRun); pl.now.Sub(r.Start) < least {
-			pl.by(&pl.next, r.Start.Add(least))
-			continue
-		}
-		v := &victimCandidate{Running: r, left: pl.serviceLeft(r)}
-		if since := r.Start; !since.IsZero() && !r.KeepsWork {
-			if r.Saved.After(since) {
-				since = r.Saved
+		if by, until := pl.policy.Protects(r, pl.now); by != "" {
+			if !until.IsZero() {
+				pl.by(&pl.next, until)
 			}
-			v.lost = pl.now.Sub(since)
+			continue
 		}
+		v := &victimCandidate{Running: r, left: pl.serviceLeft(r), lost: pl.lost(r)}
 		pl.candidates = append(pl.candidates, v)
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
@@ -57,10 +53,36 @@ func (pl *planner) victimCandidates() []*victimCandidate {
 		}
 	}
 	slices.SortFunc(pl.candidates, func(a, b *victimCandidate) int {
-		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.left, a.left),
-			b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
+		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority),
+			compareFinal(a, b), cmp.Compare(b.left, a.left), b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
 	})
 	return pl.candidates
+}
+
+// lost is the work that a gang loses when it is preempted: what it did since its last
+// checkpoint. What a gang saved that does not run again nobody goes on from.
+func (pl *planner) lost(r *Running) time.Duration {
+	since := r.Start
+	switch {
+	case since.IsZero() || r.KeepsWork && !r.Final:
+		return 0
+	case r.Final:
+		return r.Attained + pl.now.Sub(since)
+	case r.Saved.After(since):
+		since = r.Saved
+	}
+	return pl.now.Sub(since)
+}
+
+// compareFinal puts who would end behind who may run again.
+func compareFinal(a, b *victimCandidate) int {
+	switch {
+	case a.Final == b.Final:
+		return 0
+	case a.Final:
+		return 1
+	}
+	return -1
 }
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
@@ -93,7 +115,7 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *victimCandidate) bo
 	if hysteresis <= 0 {
 		hysteresis = 1.2
 	}
-	return pl.policy.Preempt == PreemptService && r.KeepsWork && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
+	return pl.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
 }
 
 // preempt looks for gangs whose end would let c start, and books the move when there are
@@ -137,10 +159,7 @@ func (pl *planner) preempt(c *Candidate, sh *askClass) bool {
 }
 
 func (pl *planner) mayPreempt() bool {
-	if len(pl.view.Running) == 0 {
-		return false
-	}
-	return pl.policy.Preempt == PreemptTier || pl.policy.Preempt == PreemptService || pl.policy.hasQuotas()
+	return len(pl.view.Running) > 0 && pl.policy.Preempts()
 }
 
 // timed says when each victim is to be told, so that those with a short notice work until
@@ -180,7 +199,7 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 			continue
 		}
 		r := pl.view.Running[i]
-		if v.Notified == r.Stopping && !(r.Done && !r.Stopping) {
+		if by, _ := pl.policy.Protects(r, pl.now); v.Notified == r.Stopping && (by == "" || r.Stopping) {
 			out = append(out, v)
 		} else if r.Stopping {
 			v.Notified = true
@@ -335,6 +354,9 @@ func (mv *mover) price(at, ranks int) int64 {
 		}
 		n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 		sum += int64(v.lost.Seconds())*int64(max(1, v.Cards))/int64(len(v.at)) + 60
+		if v.Final {
+			sum += 60
+		}
 	}
 	return sum
 }
@@ -397,7 +419,7 @@ func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []member) []*vi
 	}
 	out := slices.Clone(chosen)
 	slices.SortStableFunc(chosen, func(a, b *victimCandidate) int {
-		return cmp.Or(cmp.Compare(b.lost, a.lost), cmp.Compare(b.Cards, a.Cards), cmp.Compare(a.Job, b.Job))
+		return cmp.Or(cmp.Compare(b.lost, a.lost), compareFinal(b, a), cmp.Compare(b.Cards, a.Cards), cmp.Compare(a.Job, b.Job))
 	})
 	for _, v := range chosen {
 		back := make(map[int]*cluster.Node)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,8 @@ func told(p Plan) string {
 }
 
 func TestPreemption(t *testing.T) {
-	tier := &Policy{Preempt: PreemptTier}
+	tier, spareDone := &Policy{Preempt: PreemptTier}, &Policy{Preempt: PreemptTier, ProtectDone: true}
+	lends := &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}
 	type place = map[int][]int
 	for _, tt := range []struct {
 		name    string
@@ -60,7 +62,7 @@ func TestPreemption(t *testing.T) {
 		{"no more than needed", tier, func(n []*cluster.Node) []*Running {
 			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 2, place{0: {1}}), ran(n, 3, 3, place{0: {2, 3}}), ran(n, 4, 900, place{1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[1>9 2>9]"},
-		{"who turns out not to be needed stays", tier, func(n []*cluster.Node) []*Running {
+		{"who turns out not to be needed stays", spareDone, func(n []*cluster.Node) []*Running {
 			done := ran(n, 3, 60, place{1: {0, 1, 2, 3}})
 			done.Done = true
 			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 10, place{0: {1, 2, 3}}), done}
@@ -68,7 +70,7 @@ func TestPreemption(t *testing.T) {
 		{"a whole gang, wherever it is", tier, func(n []*cluster.Node) []*Running {
 			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
-		{"not for the sake of a part", tier, func(n []*cluster.Node) []*Running {
+		{"not for the sake of a part", spareDone, func(n []*cluster.Node) []*Running {
 			done := ran(n, 2, 60, place{1: {0}})
 			done.Done = true
 			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), done}
@@ -81,6 +83,41 @@ func TestPreemption(t *testing.T) {
 			r.MinRun = 61 * time.Minute
 			return []*Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"its own one for no longer than the site allows", &Policy{Preempt: PreemptTier, MaxMinRun: time.Hour}, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.MinRun = 240 * time.Hour
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"a done rank protects nobody", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Done, r.Final = true, true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"but where the site says so", spareDone, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Done, r.Final = true, true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"who may not run again too", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Final = true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"after its equals", tier, func(n []*cluster.Node) []*Running {
+			a, b, c := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 60, place{1: {0, 1}}), ran(n, 3, 60, place{1: {2, 3}})
+			a.Final, c.Final = true, true
+			return []*Running{a, b, c}
+		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
+		{"its checkpoint saves it nothing", tier, func(n []*cluster.Node) []*Running {
+			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
+			saved.Saved, saved.KeepsWork, saved.Final = epoch0.Add(-time.Minute), true, true
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
+		{"not for one of its own tier", &Policy{Preempt: PreemptService}, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Priority, r.TimeLimit, r.KeepsWork, r.Final = 5, 1000*time.Hour, true, true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1, TimeLimit: time.Hour}, "[]"},
 		{"not of the same tier", tier, func(n []*cluster.Node) []*Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Priority = 5
@@ -94,12 +131,17 @@ func TestPreemption(t *testing.T) {
 		{"off", &Policy{Preempt: PreemptOff}, func(n []*cluster.Node) []*Running {
 			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"an account takes back what it lent", &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}, func(n []*cluster.Node) []*Running {
+		{"an account takes back what it lent", lends, func(n []*cluster.Node) []*Running {
 			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
 			a.Account, b.Account = "other", "other"
 			return []*Running{a, b}
 		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[2>9]"},
-		{"but no more than that", &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}, func(n []*cluster.Node) []*Running {
+		{"from who may not run again too", lends, func(n []*cluster.Node) []*Running {
+			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})
+			a.Account, b.Account, a.Final, b.Final = "other", "other", true, true
+			return []*Running{a, b}
+		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[1>9]"},
+		{"but no more than that", lends, func(n []*cluster.Node) []*Running {
 			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
 			a.Account, b.Account = "other", "other"
 			return []*Running{a, b}
@@ -108,12 +150,36 @@ func TestPreemption(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
 			c := candidate(9, tt.taker)
-			c.Priority, c.Account = 5, "own"
+			c.Priority, c.Account, c.TimeLimit = 5, "own", tt.taker.TimeLimit
 			plan := Make(epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: queueOf(c)}, tt.policy)
 			if got := told(plan); got != tt.want {
 				t.Errorf("told %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestWhyNamesTheProtected: who waits learns who could make room but need not, by what, and
+// until when; who is not protected, or is not below it, is not named.
+func TestWhyNamesTheProtected(t *testing.T) {
+	type place = map[int][]int
+	nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+	own, site, done, equal := ran(nodes, 1, 60, place{0: {0, 1}}), ran(nodes, 2, 20, place{0: {2, 3}}), ran(nodes, 3, 40, place{1: {0, 1}}), ran(nodes, 4, 20, place{1: {2, 3}})
+	own.MinRun, equal.Priority = 2*time.Hour, 5
+	done.Done, done.Final, done.TimeLimit = true, true, 2*time.Hour
+	c := candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
+	c.Priority = 5
+	v := &View{Running: []*Running{own, site, done, equal}, Nodes: nodes, Queue: queueOf(c)}
+	p := &Policy{Preempt: PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
+	at := func(d time.Duration) string { return clock(epoch0, epoch0.Add(d)) }
+	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
+		" (preempt_min_run), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done, protect_done)"
+	if got := Explain(epoch0, v, p, 9).Text; !strings.Contains(got, want) {
+		t.Errorf("why:\n%s\nlacks: %s", got, want)
+	}
+	p.Preempt = PreemptOff
+	if got := Explain(epoch0, v, p, 9).Text; strings.Contains(got, "protected") {
+		t.Errorf("without preemption:\n%s", got)
 	}
 }
 
@@ -179,10 +245,10 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 			running = append(running, &Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: CardsOf(c.Ask), Submit: c.Submit, Ask: c.Ask,
 				Start: epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
 				KeepsWork: rapid.Bool().Draw(t, "keeps"), Done: rapid.IntRange(0, 5).Draw(t, "done") == 0,
-				Fixed: rapid.IntRange(0, 5).Draw(t, "fixed") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})
+				Final: rapid.IntRange(0, 5).Draw(t, "final") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})
 		}
 		slices.SortFunc(running, func(a, b *Running) int { return int(a.Job - b.Job) })
-		p := &Policy{Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"), MinRun: 5 * time.Minute}
+		p := &Policy{Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"), MinRun: 5 * time.Minute, ProtectDone: rapid.Bool().Draw(t, "protect done")}
 		q := NewQueue(p, nil)
 		for i := range rapid.IntRange(1, 5).Draw(t, "waiting") {
 			c := ask(int64(i + 1))
@@ -244,11 +310,11 @@ func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
 		}
 		for _, x := range k.Victims {
 			r := v.Running[slices.IndexFunc(v.Running, func(r *Running) bool { return r.Job == x.Job })]
-			same := r.Priority == c.Priority && p.Preempt == PreemptService && r.KeepsWork
+			same := r.Priority == c.Priority && p.Preempt == PreemptService && r.KeepsWork && !r.Final
 			switch {
 			case seen[x.Job]:
 				t.Fatalf("job %d makes room twice", x.Job)
-			case r.Done || r.Fixed || r.Stopping || epoch0.Sub(r.Start) < p.MinRun:
+			case r.Done && p.ProtectDone || r.Stopping || epoch0.Sub(r.Start) < p.MinRun:
 				t.Fatalf("job %d may not be preempted: %+v", x.Job, r)
 			case r.Priority >= c.Priority && !same:
 				t.Fatalf("job %d of priority %d for job %d of %d", x.Job, r.Priority, c.Job, c.Priority)

@@ -79,10 +79,11 @@ type Running struct {
 	Attained  time.Duration // by earlier attempts, as far as that is not lost
 	// Saved is when the newest complete checkpoint of this attempt was put; zero: none.
 	Saved time.Time
-	// KeepsWork: a gang that hands its work over when it is told to stop loses nothing.
+	// KeepsWork: a gang that hands its work over when it is told to stop, and runs again, loses
+	// nothing.
 	KeepsWork bool
-	Done      bool          // a rank is done: another run would overwrite its work
-	Fixed     bool          // may not be preempted for another reason: it may not be queued again
+	Done      bool          // a rank is done: see [Policy.ProtectDone]
+	Final     bool          // preempted it ends: it may not run again
 	MinRun    time.Duration // not preempted before it has run so long; the larger of this and the site's counts
 	Lead      time.Duration // notice that it asked for before a stop
 	Stop      time.Duration // how long its end may take: lead and grace

@@ -185,7 +185,7 @@ func TestInstantsEnd(t *testing.T) {
 			s.submit(int64(i+1), spec, limit, runs)
 			s.settle()
 			if r := s.runs[int64(i+1)].r; r != nil {
-				r.Fixed = rapid.IntRange(0, 4).Draw(rt, "fixed") == 0
+				r.Final = rapid.IntRange(0, 4).Draw(rt, "final") == 0
 			}
 			for range rapid.IntRange(0, 2).Draw(rt, "ends") {
 				if s.end() {
@@ -236,10 +236,10 @@ func TestMoveIsNotCrossed(t *testing.T) {
 	one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 	s.submit(1, one, 180*time.Hour, 100*time.Hour)
 	s.settle()
-	s.runs[1].r.Fixed = true
+	s.runs[1].r.KeepsWork = false
 	s.submit(6, one, 190*time.Hour, 100*time.Hour)
 	s.settle()
-	s.runs[6].r.Fixed = true
+	s.runs[6].r.KeepsWork = false
 	s.submit(2, one, 170*time.Hour, 100*time.Hour)
 	s.settle()
 	s.submit(3, two, time.Hour, time.Hour)
@@ -278,7 +278,7 @@ func TestYieldersUseClaimedPlaces(t *testing.T) {
 			one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 			s.submit(1, one, 10*time.Hour, 9*time.Hour)
 			s.settle()
-			s.runs[1].r.Fixed = true
+			s.runs[1].r.KeepsWork = false
 			s.submit(2, two, time.Hour, time.Hour)
 			s.settle()
 			s.now = s.now.Add(2 * time.Hour)

@@ -138,7 +138,7 @@ var asked = []Option{
 	{Long: "min-run", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "not preempted before it has run so long (the site's preempt_min_run)",
 		Set: func(a *Ask, v string) (err error) {
-			a.Spec.MinRun, err = graceOf(v)
+			a.Spec.MinRun, err = ParseSeconds(v)
 			return err
 		}},
 	{Long: "grace-max", Kind: Value, Arg: "TIME", Group: groupTime,

@@ -137,6 +137,12 @@ var bugs = []bug{
 	{"last-failure-blamed", "of several failures in one word the last one is the trigger", []mutate.Change{
 		replace("gang/report.go", "func earlier(a, b *api.RankActual) bool {\n", "func earlier(a, b *api.RankActual) bool {\n\tif bug() {\n\t\ta, b = b, a\n\t}\n"),
 	}},
+	{"no-requeue-protects", "a gang that may not run again can't be preempted", []mutate.Change{
+		insert("gang/control.go", "\tdefault:\n\t\tw.drainAfter(e, c, -1, text,", "\tcase Limit(&w.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),
+	}},
+	{"done-protects", "a gang of which a rank is done can't be preempted", []mutate.Change{
+		insert("gang/control.go", "\tcase reserved(j):\n\t\tw.rollback(e, text, nil, func", "\tcase done >= 0 && bug():\n\t\treturn ignored(\"\")\n"),
+	}},
 
 	// Of what nodes say.
 	{"stale-epoch", "what a node says of an old epoch is taken for the current one", []mutate.Change{

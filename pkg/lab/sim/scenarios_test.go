@@ -192,8 +192,21 @@ var scenarios = append([]directed{
 		}},
 	{name: "a gang of which a rank is done does not run again", seeds: 2,
 		sc: Scenario{Nodes: nodes(2, 1), Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 2, Runs: Behaviour{For: 3 * s1, Skew: 10 * s1, FailEpochs: 1, FailRank: 1, FailCode: 3}}},
-			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: Requeue}), on(api.EventRankExited, 1, 2*s1, Fault{Do: Preempt})}},
+			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: Requeue})}},
 		want: func(s *seen) string { return s.ended(0, api.JobFailed, 1) }},
+	{name: "a gang that may not run again is preempted like any other", seeds: 2,
+		sc: Scenario{Nodes: nodes(2, 1), Jobs: []Job{{At: s1, Ranks: 2, NoRequeue: true, Lead: 2 * s1, Runs: Behaviour{For: 30 * s1, OnTerm: TermSaves}}},
+			Faults: []Fault{on(api.EventStarted, 1, 2*s1, Fault{Do: Preempt})}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobPreempted, 1), unless(len(s.jobs[0].Used) == 0, "charged %v", s.jobs[0].Used),
+				unless(s.count(api.EventNotice, 0) == 1, "%d notices", s.count(api.EventNotice, 0)))
+		}},
+	{name: "a gang of which a rank is done is preempted like any other", seeds: 2,
+		sc: Scenario{Nodes: nodes(2, 1), Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 2, Runs: Behaviour{For: 3 * s1, Skew: 30 * s1}}},
+			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: Preempt})}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobPreempted, 1), unless(len(s.jobs[0].Used) == 0, "charged %v", s.jobs[0].Used))
+		}},
 	{name: "a failed gang waits, longer each time",
 		sc: Scenario{Nodes: nodes(2, 1), Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 2, Runs: Behaviour{For: 4 * s1, FailEpochs: 2, FailCode: 3}}}},
 		want: func(s *seen) string {

@@ -140,6 +140,7 @@ var gqueues = []Field{
 	value(0, names("epoch"), "EPOCH", func(r *Row) int64 { return int64(r.Epoch) }),
 	value(0, names("gpus"), "GPUS", GPUs),
 	at(0, names("lastbeat"), "LAST_BEAT", func(r *Row) time.Time { return r.LastBeat }),
+	text(0, names("safeuntil"), "SAFE_UNTIL", func(r *Row) string { return SafeUntil(r.Job) }),
 	text(0, names("ready"), "READY", func(r *Row) string { return ReadyText(r.Ready) }),
 	text(0, names("roles"), "ROLES", func(r *Row) string { return orNA(RoleList(r.Roles)) }),
 	value(0, names("size"), "SIZE", func(r *Row) int64 { return int64(r.Size) }),

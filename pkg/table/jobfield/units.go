@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cmdline/when"
 )
 
@@ -35,6 +36,14 @@ func TimeLimit(seconds int64) string {
 
 // Stamp is a time as Slurm's commands write it.
 func Stamp(t time.Time) string { return when.Stamp(t, "N/A") }
+
+// SafeUntil is until when a running gang is not preempted: "END" is as long as it runs.
+func SafeUntil(j *api.Job) string {
+	if j.SafeBy != "" && j.SafeUntil.IsZero() {
+		return "END"
+	}
+	return Stamp(j.SafeUntil)
+}
 
 // BytesText writes a size in the largest binary unit, with one decimal where it says
 // something: "80G", "22.5G", "512M", "0".
