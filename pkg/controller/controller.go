@@ -21,10 +21,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/auth"
 	"gangd/pkg/config"
+	"gangd/pkg/dirlock"
 	"gangd/pkg/engine"
 	"gangd/pkg/metrics"
 	"gangd/pkg/rpc"
@@ -64,13 +66,24 @@ func runName() string {
 	return hex.EncodeToString(b)
 }
 
+// keepSecrets sees to it that what gangd holds of people's scripts and environments reaches
+// nobody else's eyes: not by the modes of what it writes, not by a core file.
+func keepSecrets(stateDir string) error {
+	if err := dirlock.Private(stateDir); err != nil {
+		return err
+	}
+	unix.Umask(0o077)
+	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+}
+
 // Run is the controller until ctx ends.
 func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	log := opt.Log
-	for _, dir := range []string{cfg.StateDir, filepath.Dir(cfg.Socket)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(filepath.Dir(cfg.Socket), 0o755); err != nil { // everybody calls there
+		return err
+	}
+	if err := keepSecrets(cfg.StateDir); err != nil {
+		return err
 	}
 	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: log})
 	if err != nil {

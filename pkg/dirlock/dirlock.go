@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,26 @@ func (e *HeldError) Error() string {
 		return e.Dir + " is in use by another process"
 	}
 	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
+}
+
+// Private makes dir, where it is missing, for its owner alone whatever the umask says, and
+// refuses one that others can enter: what lies in it (scripts, environments with keys) is
+// nobody else's.
+func Private(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err == nil || !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("%s can be entered by others (mode %04o), and scripts and environments of jobs lie in it: chmod 0700 %s", dir, mode, dir)
+	}
+	return nil
 }
 
 // Take locks dir, which must exist, by the file "lock" in it. Closing the file gives the

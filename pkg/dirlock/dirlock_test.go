@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -72,5 +75,27 @@ func TestKilledHolderIsNoObstacle(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = f.Close()
+	}
+}
+
+func TestPrivate(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	dir := filepath.Join(t.TempDir(), "a", "state")
+	for range 2 { // made, then found
+		if err := Private(dir); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Fatalf("%v, %v", info.Mode(), err)
+		}
+	}
+	for _, mode := range []os.FileMode{0o755, 0o710, 0o701} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := Private(dir); err == nil || !strings.Contains(err.Error(), "chmod 0700 "+dir) {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
 	}
 }
