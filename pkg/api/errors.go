@@ -19,6 +19,7 @@ const (
 	CodeStaleEpoch    Code = "stale_epoch"   // 409: speaks of an epoch that is not the current one
 	CodeAlreadyEnded  Code = "already_ended" // 409
 	CodeTooLarge      Code = "too_large"     // 413
+	CodeTooMany       Code = "too_many"      // 429: the caller holds or asks as much as one user may
 	CodeDiskFull      Code = "disk_full"     // 507: the controller can't keep what it would accept
 	CodeUnavailable   Code = "unavailable"   // 503: starting, on hold, or not the leader
 	CodeOnHold        Code = "on_hold"       // 503: the store went back in time; a person has to decide
@@ -42,6 +43,8 @@ func (c Code) HTTPStatus() int {
 		return 422
 	case CodeUnavailable, CodeOnHold:
 		return 503
+	case CodeTooMany:
+		return 429
 	case CodeDiskFull:
 		return 507
 	}

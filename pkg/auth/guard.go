@@ -32,17 +32,19 @@ type Guard struct {
 	// nil: no node may. Login hosts need not be asked about: their certificate says it.
 	Vouches func(node string, uid uint32) bool
 
-	live *calls // nil: revocations cut nothing
+	live  *calls // nil: revocations cut nothing
+	conns *conns
 }
 
 // NewGuard is the guard of a controller that runs as the calling process.
 func NewGuard(singleUser bool, admins []string) *Guard {
-	return &Guard{SingleUser: singleUser, Owner: uint32(os.Geteuid()), Admins: admins, live: newCalls()}
+	return &Guard{SingleUser: singleUser, Owner: uint32(os.Geteuid()), Admins: admins, live: newCalls(), conns: newConns()}
 }
 
 // ConnContext is for [http.Server.ConnContext]: it reads who is at the other end of a unix
 // socket. A TLS connection has no certificate yet at this point; see [Guard.Handler].
 func (g *Guard) ConnContext(ctx context.Context, c net.Conn) context.Context {
+	ctx = context.WithValue(ctx, connKey{}, c)
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return ctx
@@ -95,6 +97,9 @@ func UserName(uid uint32) string {
 // joining is how an identity is got.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = &body{ReadCloser: r.Body, conn: http.NewResponseController(w)}
+		}
 		if r.TLS == nil {
 			next.ServeHTTP(w, r)
 			return
@@ -103,7 +108,13 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		// here, or was written before this looks.
 		ctx, done := g.live.enter(r)
 		defer done()
-		next.ServeHTTP(w, r.WithContext(With(ctx, g.certified(r))))
+		id := g.certified(r)
+		if id.Kind == KindNone {
+			w.Header().Set("Connection", "close") // it has asked what it may ask
+		} else if c := connOf(ctx); c != nil {
+			g.conns.known(c)
+		}
+		next.ServeHTTP(w, r.WithContext(With(ctx, id)))
 	})
 }
 

@@ -227,19 +227,22 @@ func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *ses
 		}
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", srv.Metrics)
-		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
 	}
 	return out, nil
 }
 
 // server answers calls with the identity of their connection. There is no write time-out:
-// followers and sessions last; a header that does not come is cut.
+// followers and sessions last. A header that does not come is cut, a connection without calls is
+// closed, and the guard sees to bodies and to who holds how many connections.
 func server(srv *rpc.Server, guard *auth.Guard, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           guard.Handler(srv.Handler()),
 		ConnContext:       guard.ConnContext,
+		ConnState:         guard.ConnState,
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

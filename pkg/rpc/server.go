@@ -41,6 +41,8 @@ type Server struct {
 	Renew    http.Handler // POST /v1/renew
 	Revoke   http.Handler // POST /v1/revoke
 	Backup   func(ctx context.Context, path string) (*api.BackupReply, error)
+
+	lists listTurns
 }
 
 // handler answers one authenticated call.
@@ -57,8 +59,8 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{"POST /v1/jobs", auth.OpSubmit, s.submit},
-		{"POST /v1/query", auth.OpList, s.query},
-		{"POST /v1/history", auth.OpShow, s.history},
+		{"POST /v1/query", auth.OpList, s.listing(s.query)},
+		{"POST /v1/history", auth.OpShow, s.listing(s.history)},
 		{"GET /v1/jobs/{ref}", auth.OpShow, s.show},
 		{"GET /v1/jobs/{ref}/script", auth.OpScript, s.script},
 		{"GET /v1/jobs/{ref}/why", auth.OpShow, s.why},
@@ -169,6 +171,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = api.Errorf(api.CodeInternal, "%v", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if e.Code == api.CodeTooMany {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.WriteHeader(e.Code.HTTPStatus())
 	_ = json.NewEncoder(w).Encode(e)
 }
