@@ -13,9 +13,10 @@ import (
 // nodes that are smaller by what the parts before it took. For one part the look is exact
 // (see layout). For several it is packing of unlike things, for which no quick exact way is
 // known, so the order of the parts is varied: the most demanding first, then each of the
-// others first once. A placement that no such order finds is missed, now and on the empty
-// cluster alike: what was accepted at the submission, or kept by a backfill, was found this way, and a
-// gang starts on its backfill as soon as that is free, whatever else this way would find.
+// others first once. Where none of these fits, though each part would by itself, the parts are
+// dealt out in every way, for so many steps (see search). Without it a gang could be accepted
+// and wait for ever on an empty cluster: an order that fits on the nodes as they were bought may
+// fail on the same nodes with a card out of service, as other nodes then waste least.
 
 // mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
 // slots by rank; nil when no order of the parts fits, by whichever of their alternatives.
@@ -26,6 +27,12 @@ func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string)
 func mixedBy(choices [][]*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
 	for _, parts := range choices {
 		if slots := mixedParts(parts, nodes, list, avoid); slots != nil {
+			return slots
+		}
+	}
+	steps := searchSteps
+	for _, parts := range choices {
+		if slots := searchParts(parts, nodes, list, avoid, &steps); slots != nil {
 			return slots
 		}
 	}

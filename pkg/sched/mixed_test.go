@@ -99,7 +99,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 	})
 }
 
-// How often no order of the parts finds the placement that trying everything finds. Many
+// How often neither an order of the parts nor the search finds the placement that trying everything finds. Many
 // small nodes of unlike figures are the worst case: real ones have more room than that.
 func TestMixedMissesLittle(t *testing.T) {
 	missed, placeable := 0, 0

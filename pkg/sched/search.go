@@ -1,0 +1,79 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+)
+
+// searchSteps bounds a search: looks at a node for a part, all in all.
+const searchSteps = 5000
+
+// search deals the parts of a gang out to nodes in every way: part by part in the order of
+// need, each node given as many ranks of it as it holds, then one less, down to none.
+type search struct {
+	parts []*cluster.Need
+	order []int
+	nodes []*cluster.Node // smaller by what is dealt out
+	at    [][]int32       // by part: the nodes that have room for a rank of it when nothing is dealt out
+	slots []cluster.Slot
+	steps *int
+}
+
+// searchParts is nil where no way fits, or none was found within the steps.
+func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string, steps *int) []cluster.Slot {
+	if len(parts) < 2 {
+		return nil // the look at one part is exact
+	}
+	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), steps: steps}
+	for i, p := range parts {
+		if l := layoutOf(p); p.Counts != nil || l.perNode > 0 || l.lo > 1 || l.hi < l.size {
+			return nil // a role says nothing of nodes; what does has more to keep than room
+		}
+		room := 0
+		for _, at := range list {
+			if k := p.Ranks(nodes[at]); k > 0 && p.Admits(nodes[at]) && !slices.Contains(avoid, nodes[at].Name) {
+				s.at[i] = append(s.at[i], at)
+				room += k
+			}
+		}
+		if room < p.Size {
+			return nil
+		}
+	}
+	s.nodes, s.slots = slices.Clone(nodes), make([]cluster.Slot, firstRank(parts))
+	if !s.deal(0, 0, s.parts[s.order[0]].Size) {
+		return nil
+	}
+	return s.slots
+}
+
+// deal places the ranks that are left of the n-th part on its nodes from the i-th on, and all
+// parts after it.
+func (s *search) deal(n, i, left int) bool {
+	if left == 0 {
+		if n++; n == len(s.order) {
+			return true
+		}
+		return s.deal(n, 0, s.parts[s.order[n]].Size)
+	}
+	which := s.order[n]
+	if *s.steps--; *s.steps < 0 || i == len(s.at[which]) {
+		return false
+	}
+	part, at := s.parts[which], s.at[which][i]
+	before := s.nodes[at]
+	first := firstRank(s.parts[:which]) + part.Size - left
+	for k := min(left, part.Ranks(before)); k > 0; k-- {
+		got := part.Pick(before, k)
+		copy(s.slots[first:], got)
+		s.nodes[at] = before.Without(cluster.GrantFor(part.Ask, api.MemberKey{}, got, time.Time{}))
+		if s.deal(n, i+1, left-k) {
+			return true
+		}
+		s.nodes[at] = before
+	}
+	return s.deal(n, i+1, left)
+}
