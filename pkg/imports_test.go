@@ -72,7 +72,7 @@ var house = []floor{
 	{false, map[side]string{
 		controller: "rpc store/sqlitestore store/storetest",
 		node:       "noded step/launcher",
-		client:     "submit slurm/links grun",
+		client:     "jobs submit slurm/links grun",
 	}},
 	{false, map[side]string{
 		controller: "controller",

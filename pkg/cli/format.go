@@ -1,167 +1,109 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gangd/pkg/nearest"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
-// What is shown of a job is kept in pkg/table/jobfield, which squeue prints from too.
-type (
-	row   = jobfield.Row
-	field = jobfield.Field
-)
+// row is what is shown of a job, kept in pkg/table/jobfield, which squeue prints from too.
+type row = *jobfield.Row
 
-// The formats of squeue, each "%[[.]size]type[suffix]".
-const (
-	formatDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
-	formatLong    = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
-	formatStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
-)
-
-// shown is a field in a format: how wide, how justified, and what stands behind it.
-type shown struct {
-	*field
-	width  int
-	right  bool
-	suffix string
-}
-
-// parseFormat reads squeue's -o. Text before the first field stands before every line, in
-// squeue and here.
-func parseFormat(s string) (prefix string, out []shown, err error) {
-	if s == "%all" {
-		return "", everyField(), nil
-	}
-	for s != "" {
-		at := strings.IndexByte(s, '%')
-		if at < 0 || at > 0 {
-			text := s
-			if at > 0 {
-				text = s[:at]
-			}
-			if len(out) == 0 {
-				prefix += text
-			} else {
-				out[len(out)-1].suffix += text
-			}
-			s = s[len(text):]
-			continue
-		}
-		f, rest, err := parseFormatField(s)
-		if err != nil {
-			return "", nil, err
-		}
-		out = append(out, f)
-		s = rest
-	}
-	if len(out) == 0 {
-		return "", nil, Usagef("no field in the format %q: fields are letters behind a %%, as in '%%i %%t' (man gqueue lists them)", prefix)
-	}
-	return prefix, out, nil
-}
-
-// parseFormatField reads one "%.18i" at the head of s.
-func parseFormatField(s string) (shown, string, error) {
-	var f shown
-	i := 1
-	if i < len(s) && s[i] == '.' {
-		f.right = true
-		i++
-	}
-	from := i
-	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		i++
-	}
-	var err error
-	if f.width, err = parseWidth(s[from:i]); err != nil {
-		return f, "", err
-	}
-	if i == len(s) {
-		return f, "", Usagef("the format ends in %q: a letter must follow (man gqueue lists them)", s)
-	}
-	f.field, err = fieldByLetter(s[i])
-	return f, s[i+1:], err
-}
-
-// parseWidth bounds a column: a typo must not become a gigabyte of blanks.
-func parseWidth(s string) (int, error) {
-	if s == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n > 4096 {
-		return 0, Usagef("a column can't be %s wide: at most 4096", s)
-	}
-	return n, nil
-}
-
-func fieldByLetter(letter byte) (*field, error) {
-	if f := jobfield.Gqueue.Letter(letter); f != nil {
-		return f, nil
-	}
-	return nil, Usagef("unknown format letter %%%c: known are %s (man gqueue says what they are)", letter, knownLetters())
-}
-
-func knownLetters() string {
-	var b strings.Builder
-	for _, f := range everyField() {
-		b.WriteByte(f.Letter)
-	}
-	return b.String()
-}
-
-// everyField is squeue's %all: all fields with letters, a bar between them.
-func everyField() []shown {
-	var out []shown
-	for _, c := range jobfield.Gqueue.Letters("%all", nil).Columns {
-		out = append(out, shown{field: c.Field, suffix: c.Suffix})
-	}
-	return out
-}
-
-// parseLongFormat reads squeue's -O: "name[:[.][size][suffix]],...".
-func parseLongFormat(s string) ([]shown, error) {
-	var out []shown
-	for _, part := range strings.Split(s, ",") {
-		name, spec, _ := strings.Cut(strings.TrimSpace(part), ":")
-		f, err := fieldByName(name)
-		if err != nil {
-			return nil, err
-		}
-		sh := shown{field: f, width: 20}
-		spec, sh.right = strings.CutPrefix(spec, ".")
-		digits := len(spec) - len(strings.TrimLeft(spec, "0123456789"))
-		if digits > 0 {
-			if sh.width, err = parseWidth(spec[:digits]); err != nil {
-				return nil, err
+// readFormat reads squeue's -o, or its -O where long is given. What squeue passes over with a
+// word on stderr is refused.
+func readFormat[R any](set *column.Set[R], format, long string) (line column.Line[R], err error) {
+	wrong := func(explain func(what string) error) func(string) {
+		return func(what string) {
+			if err == nil {
+				err = explain(what)
 			}
 		}
-		sh.suffix = spec[digits:]
-		out = append(out, sh)
 	}
-	return out, nil
+	if long != "" {
+		parts := strings.Split(long, ",")
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+		line = set.Names(strings.Join(parts, ","), wrong(func(name string) error { return noField(set, name) }))
+		return line, cmp.Or(err, tooWide(&line))
+	}
+	line = set.Letters(format, wrong(func(letter string) error {
+		if letter == "" {
+			return noEnd(format)
+		}
+		return noLetter(set, letter)
+	}))
+	if err == nil && strings.HasSuffix(format, "%") { // which squeue takes for nothing
+		err = noEnd(format)
+	}
+	if err == nil && len(line.Columns) == 0 {
+		err = Usagef("no field in the format %q: fields are letters behind a %%, as in '%%i %%t' (man gqueue lists them)", line.Prefix)
+	}
+	return line, cmp.Or(err, tooWide(&line))
 }
 
-func fieldByName(name string) (*field, error) {
-	if f := jobfield.Gqueue.Name(name); f != nil {
-		return f, nil
+func noEnd(format string) error {
+	return Usagef("the format ends in %q: a letter must follow (man gqueue lists them)", format[strings.LastIndexByte(format, '%'):])
+}
+
+func tooWide[R any](line *column.Line[R]) error {
+	for _, c := range line.Columns {
+		if c.Width > column.MaxWidth {
+			return Usagef("a column can't be %d wide: at most %d", c.Width, column.MaxWidth)
+		}
 	}
-	lower := strings.ToLower(name)
+	return nil
+}
+
+func noLetter[R any](set *column.Set[R], letter string) error {
+	var known strings.Builder
+	for _, c := range set.Letters("%all", nil).Columns {
+		known.WriteByte(c.Letter)
+	}
+	return Usagef("unknown format letter %%%s: known are %s (man gqueue says what they are)", letter, known.String())
+}
+
+func noField[R any](set *column.Set[R], name string) error {
 	var names []string
-	for i := range jobfield.Gqueue.Fields {
-		names = append(names, jobfield.Gqueue.Fields[i].Names...)
+	for i := range set.Fields {
+		names = append(names, set.Fields[i].Names...)
 	}
-	if slices.Contains(refusedNames, lower) {
-		return nil, Usagef("%s can't be shown: gangd has nothing of the kind; fields are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
+	known := strings.Join(slices.Sorted(slices.Values(names)), ", ")
+	if slices.Contains(refusedNames, strings.ToLower(name)) {
+		return Usagef("%s can't be shown: gangd has nothing of the kind; fields are %s", name, known)
 	}
 	if near := nearest.Of(name, names); near != "" {
-		return nil, Usagef("unknown field %q: did you mean %s? (man gqueue lists them)", name, near)
+		return Usagef("unknown field %q: did you mean %s? (man gqueue lists them)", name, near)
 	}
-	return nil, Usagef("unknown field %q: fields are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
+	return Usagef("unknown field %q: fields are %s", name, known)
+}
+
+// readSort reads squeue's -S: letters of -o, and here long names too, each with + or - before it.
+func readSort[R any](set *column.Set[R], order string) ([]column.Key[R], error) {
+	var keys []column.Key[R]
+	for _, part := range strings.Split(order, ",") {
+		name, down := strings.CutPrefix(strings.TrimSpace(part), "-")
+		if !down {
+			name = strings.TrimPrefix(name, "+")
+		}
+		field := set.Name(name)
+		switch {
+		case name == "":
+			return nil, Usagef("an empty key in the sort order %q: give letters of -o, as in 'P,t,-p'", order)
+		case len(name) == 1:
+			if field = set.Letter(name[0]); field == nil {
+				return nil, noLetter(set, name)
+			}
+		case field == nil:
+			return nil, noField(set, name)
+		}
+		keys = append(keys, column.Key[R]{Field: field, Down: down})
+	}
+	return keys, nil
 }
 
 // refusedNames are squeue's long names that stand for something gangd does not have.

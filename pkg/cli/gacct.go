@@ -142,15 +142,7 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 	t := attemptTable(attempts, names)
 	t.noHeader = g.noHeader
 	if g.parsable {
-		var lines [][]string
-		if !g.noHeader {
-			var heads []string
-			for _, c := range t.cols {
-				heads = append(heads, c.head)
-			}
-			lines = append(lines, heads)
-		}
-		return writeBars(s.w, append(lines, t.rows...))
+		return t.bars(s.w)
 	}
 	return t.write(s)
 }
@@ -159,12 +151,12 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
 	t := &table{}
 	if jobs != nil {
-		t.cols = []column{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}}
+		t.cols = []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}}
 	}
 	cause := len(t.cols) + 1
-	t.cols = append(t.cols, column{head: "ATTEMPT", right: true, keep: true}, column{head: "CAUSE", width: 9, keep: true},
-		column{head: "TRIGGER", right: true}, column{head: "EXIT", right: true}, column{head: "CODE", right: true}, column{head: "START", width: 19}, column{head: "ELAPSED", right: true},
-		column{head: "GPUTIME", right: true}, column{head: "NODES"})
+	t.cols = append(t.cols, tableColumn{head: "ATTEMPT", right: true, keep: true}, tableColumn{head: "CAUSE", width: 9, keep: true},
+		tableColumn{head: "TRIGGER", right: true}, tableColumn{head: "EXIT", right: true}, tableColumn{head: "CODE", right: true}, tableColumn{head: "START", width: 19}, tableColumn{head: "ELAPSED", right: true},
+		tableColumn{head: "GPUTIME", right: true}, tableColumn{head: "NODES"})
 	for i := range attempts {
 		a := &attempts[i]
 		var line []string

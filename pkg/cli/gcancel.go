@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/jobs"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -141,17 +142,10 @@ func (g *gcancel) ask(cmd *cobra.Command, c *client.Client, q api.JobQuery) (api
 			return chosen, Usagef("--interactive needs an answer for job %s, and the input has ended", jobfield.IDText(j))
 		}
 		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y") {
-			chosen.Refs = append(chosen.Refs, refOf(j))
+			chosen.Refs = append(chosen.Refs, jobs.Ref(j))
 		}
 	}
 	return chosen, nil
-}
-
-func refOf(j *api.Job) api.JobRef {
-	if j.ArrayIndex != nil {
-		return api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}
-	}
-	return api.JobRef{ID: j.JobID, Index: -1}
 }
 
 // report says what became of each job. A cancel that worked is silent, as scancel's is; a

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/jobs"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -45,7 +46,7 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 			return err
 		}
 		for i := range reply.Jobs {
-			refs = append(refs, refOf(&reply.Jobs[i]))
+			refs = append(refs, jobs.Ref(&reply.Jobs[i]))
 		}
 	}
 	var failed []error
@@ -125,7 +126,7 @@ func switchesAsked(j *api.Job) string {
 
 // jobFields names what Slurm has as Slurm does, because scripts cut these lines.
 func jobFields(j *api.Job) []string {
-	r := &row{Job: j}
+	r := &jobfield.Row{Job: j}
 	id := "JobId=" + strconv.FormatInt(j.JobID, 10)
 	if j.ArrayIndex != nil {
 		id += " ArrayJobId=" + strconv.FormatInt(j.ArrayJobID, 10) + " ArrayTaskId=" + strconv.Itoa(*j.ArrayIndex)
@@ -293,16 +294,16 @@ func budgetText(b map[api.Cause]api.Budget) string {
 }
 
 func rankTable(ranks []api.Rank) *table {
-	t := &table{cols: []column{{head: "RANK", right: true, keep: true}, {head: "STATE", width: 10, keep: true}, {head: "NODE", width: 6},
+	t := &table{cols: []tableColumn{{head: "RANK", right: true, keep: true}, {head: "STATE", width: 10, keep: true}, {head: "NODE", width: 6},
 		{head: "PID", right: true}, {head: "EXIT", right: true}, {head: "START"}, {head: "CARDS"}}}
 	roles := slices.ContainsFunc(ranks, func(r api.Rank) bool { return r.Role != "" })
 	if roles {
-		t.cols = slices.Insert(t.cols, 1, column{head: "ROLE", width: 6, keep: true})
+		t.cols = slices.Insert(t.cols, 1, tableColumn{head: "ROLE", width: 6, keep: true})
 	}
-	state := slices.IndexFunc(t.cols, func(c column) bool { return c.head == "STATE" })
+	state := slices.IndexFunc(t.cols, func(c tableColumn) bool { return c.head == "STATE" })
 	said := slices.ContainsFunc(ranks, func(r api.Rank) bool { return !r.LastBeat.IsZero() || r.Status != "" })
 	if said { // most jobs never do
-		t.cols = append(t.cols, column{head: "BEAT", right: true}, column{head: "STATUS"})
+		t.cols = append(t.cols, tableColumn{head: "BEAT", right: true}, tableColumn{head: "STATUS"})
 	}
 	for i := range ranks {
 		r := &ranks[i]

@@ -187,7 +187,7 @@ func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 }
 
 func (g *ginfo) nodeTable(nodes []api.Node) *table {
-	t := &table{noHeader: g.noHeader, cols: []column{
+	t := &table{noHeader: g.noHeader, cols: []tableColumn{
 		{head: "NODE", width: 8, keep: true}, {head: "STATE", width: 8, keep: true}, {head: "CPUS(A/T)", right: true},
 		{head: "MEM(A/T)", right: true}, {head: "CARDS(F/T)", right: true}, {head: "VRAM(U/T)", right: true}, {head: "JOBS"}, {head: "REASON"},
 	}}
@@ -301,7 +301,7 @@ func jobList(ids []int64) string {
 }
 
 func (g *ginfo) cardTable(nodes []api.Node) *table {
-	t := &table{noHeader: g.noHeader, cols: []column{
+	t := &table{noHeader: g.noHeader, cols: []tableColumn{
 		{head: "NODE", width: 8, keep: true}, {head: "CARD", right: true, keep: true}, {head: "STATE", width: 5, keep: true}, {head: "MODEL"},
 		{head: "TOTAL", right: true}, {head: "RESERVED", right: true}, {head: "USED", right: true}, {head: "STRANGERS", right: true},
 		{head: "UTIL", right: true}, {head: "JOBS"}, {head: "REASON"},
@@ -379,7 +379,7 @@ func utilization(percent int) string {
 
 // partitionTable is sinfo -s: nodes allocated/idle/other/total for each partition.
 func (g *ginfo) partitionTable(reply *api.NodesReply) *table {
-	t := &table{noHeader: g.noHeader, cols: []column{
+	t := &table{noHeader: g.noHeader, cols: []tableColumn{
 		{head: "PARTITION", width: 9, keep: true}, {head: "AVAIL", width: 5, right: true}, {head: "TIMELIMIT", width: 10, right: true},
 		{head: "NODES(A/I/O/T)", width: 16, right: true}, {head: "CARDS(F/T)", right: true}, {head: "NODELIST"},
 	}}

@@ -9,12 +9,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
+	"gangd/pkg/jobs"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -33,13 +37,13 @@ type gqueue struct {
 	parsable   bool
 	watch      bool
 	why        string
-	iterate    string
-	steps      string
+	iterate    int
+	steps      []string
+	ofSteps    bool
 
-	query   api.JobQuery
-	prefix  string
-	columns []shown
-	keys    []sortKey
+	jobs.Look
+	stepLine column.Line[*jobs.StepRow]
+	stepKeys []column.Key[*jobs.StepRow]
 }
 
 // NewGqueue is the command gqueue.
@@ -77,12 +81,22 @@ func (g *gqueue) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
 	f.BoolVar(&g.watch, "watch", false, "show it again whenever something changes")
 	f.StringVar(&g.why, "why", "", "why this `JOB` waits, with the figures")
-	f.StringVarP(&g.iterate, "iterate", "i", "", "refused (`SECONDS`): use --watch, which is pushed")
-	f.StringVarP(&g.steps, "steps", "s", "", "refused (`STEPS`): a job's ranks are in --json and gctl show job")
-	f.Lookup("steps").NoOptDefVal = "all"
+	f.IntVarP(&g.iterate, "iterate", "i", 0, "show it again every so many `SECONDS`; --watch shows each change as it comes")
+	f.StringSliceVarP(&g.steps, "steps", "s", nil, "steps of running jobs, or these `STEPS` (12.0)")
+	f.Lookup("steps").NoOptDefVal = everyStep
 }
 
+// everyStep is --steps without a value.
+const everyStep = "all"
+
 func (g *gqueue) run(cmd *cobra.Command, args []string) error {
+	g.ofSteps = cmd.Flags().Changed("steps")
+	if g.ofSteps && slices.Equal(g.steps, []string{everyStep}) {
+		g.steps = nil
+		if len(args) > 0 && strings.Contains(args[0], ".") { // people write -s 12.0, and squeue reads it
+			g.steps, args = cmdline.Split(args[0]), args[1:]
+		}
+	}
 	g.sel.jobs = append(g.sel.jobs, args...)
 	if err := g.settle(cmd.Flags()); err != nil {
 		return err
@@ -95,16 +109,24 @@ func (g *gqueue) run(cmd *cobra.Command, args []string) error {
 	if g.watch {
 		return g.follow(cmd.Context(), c, s)
 	}
-	return g.show(cmd.Context(), c, s)
+	for {
+		if err := g.show(cmd.Context(), c, s); err != nil || g.iterate == 0 {
+			return err
+		}
+		time.Sleep(time.Duration(g.iterate) * time.Second)
+		fmt.Fprintln(s.w)
+	}
 }
 
 // settle checks the options against each other and reads the environment that squeue reads.
 func (g *gqueue) settle(f *pflag.FlagSet) error {
 	switch {
-	case f.Changed("iterate"):
-		return Usagef("--iterate is refused: it polls the controller; use gqueue --watch, which shows each change as it comes")
-	case f.Changed("steps"):
-		return Usagef("--steps is refused: gangd has ranks where Slurm has steps; use gctl show job ID, or gqueue --json -j ID")
+	case f.Changed("iterate") && g.iterate <= 0:
+		return Usagef("--iterate=%d: want a number of seconds from 1", g.iterate)
+	case f.Changed("iterate") && (g.watch || g.why != ""):
+		return Usagef("--iterate goes with neither --watch nor --why")
+	case g.ofSteps && (g.asJSON || g.start || g.why != ""):
+		return Usagef("--steps goes with neither --json, --start nor --why; steps are in gqueue --json too, within their jobs")
 	case g.asJSON && (g.parsable || g.watch):
 		return Usagef("--json goes with neither --parsable nor --watch; for a stream of changes: gctl events --follow --json")
 	case f.Changed("format") && f.Changed("Format"):
@@ -115,22 +137,37 @@ func (g *gqueue) settle(f *pflag.FlagSet) error {
 		g.sel.states = []string{"PD"}
 	}
 	var err error
-	if g.query, err = g.sel.query(); err != nil {
+	if g.Query, err = g.sel.query(); err != nil {
 		return err
 	}
-	if g.longFormat != "" {
-		g.columns, err = parseLongFormat(g.longFormat)
-	} else {
-		g.prefix, g.columns, err = parseFormat(cmp.Or(g.format, g.usualFormat()))
+	if g.ofSteps {
+		return g.settleSteps()
 	}
-	if err != nil {
+	g.Start, g.Ranks = g.start, g.asJSON
+	g.Fold = jobfield.Fold{Expand: g.array, ByReason: true}
+	if g.Line, err = readFormat(&jobfield.Gqueue, cmp.Or(g.format, g.usualFormat()), g.longFormat); err != nil {
 		return err
 	}
-	order := sortDefault
+	order := jobs.SortDefault
 	if g.start {
-		order = sortStart
+		order = jobs.SortStart
 	}
-	g.keys, err = parseSort(cmp.Or(g.sort, order))
+	g.Keys, err = readSort(&jobfield.Gqueue, cmp.Or(g.sort, order))
+	return err
+}
+
+// settleSteps is settle for --steps. Steps have no names, states and accounts to be chosen by,
+// and nodes of their own.
+func (g *gqueue) settleSteps() (err error) {
+	choice := jobs.StepChoice{IDs: g.steps}
+	if job, bad := choice.Bad(); bad {
+		return Usagef("%q is no step: want JOB.STEP, as in 12.0; all steps of a job: gqueue -s -j %s", job, job)
+	}
+	if g.stepLine, err = readFormat(&jobs.StepFields, cmp.Or(g.format, jobs.FormatSteps), g.longFormat); err != nil {
+		return err
+	}
+	g.stepKeys, err = readSort(&jobs.StepFields, cmp.Or(g.sort, jobs.SortSteps))
+	g.Whole = true
 	return err
 }
 
@@ -143,14 +180,10 @@ func (g *gqueue) environment(f *pflag.FlagSet) {
 		}
 	}
 	g.sort = cmp.Or(g.sort, os.Getenv("SQUEUE_SORT"))
-	for name, list := range map[string]*[]string{
+	jobs.Environment(map[string]*[]string{
 		"SQUEUE_USERS": &g.sel.users, "SQUEUE_STATES": &g.sel.states, "SQUEUE_PARTITION": &g.sel.partitions,
 		"SQUEUE_ACCOUNT": &g.sel.accounts, "SQUEUE_NAMES": &g.sel.names,
-	} {
-		if v := os.Getenv(name); v != "" && len(*list) == 0 {
-			*list = strings.Split(v, ",")
-		}
-	}
+	})
 	if os.Getenv("SQUEUE_ARRAY") != "" {
 		g.array = true
 	}
@@ -159,52 +192,22 @@ func (g *gqueue) environment(f *pflag.FlagSet) {
 func (g *gqueue) usualFormat() string {
 	switch {
 	case g.start:
-		return formatStart
+		return jobs.FormatStart
 	case g.long:
-		return formatLong
+		return jobs.FormatLong
 	}
-	return formatDefault
+	return jobs.FormatDefault
 }
 
-// fetch asks the controller for the jobs to show. Jobs named by id are asked for whatever
-// their state, so that one that has ended is told from one that never was; the table
-// leaves the ended ones out, as squeue does, and scripts wait for exactly that.
+// fetch asks the controller for the jobs to show; of ids alone at least one has to be there.
 func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, error) {
-	q := g.query
-	q.NoRanks, q.Lines, q.Start = !g.asJSON, g.lines() && !g.start, g.start
-	if len(q.Refs) > 0 && len(q.States) == 0 {
-		q.All = true
-	}
-	reply, err := c.Jobs(ctx, &q)
-	if err != nil {
-		return nil, err
-	}
-	if len(q.Refs) > 0 && len(reply.Jobs) == 0 && len(g.sel.users)+len(g.sel.names)+len(q.States) == 0 {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: "no job " + refsText(q.Refs) + " in the queue",
-			Hint: "one that ended long ago: gacct -j ID"}
-	}
-	if !g.asJSON && !g.query.All && len(q.States) == 0 {
-		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
-	}
-	return reply, nil
-}
-
-// lines reports whether the short form of each job is enough for what is shown.
-func (g *gqueue) lines() bool {
-	if g.asJSON {
-		return false
-	}
-	for _, c := range g.columns {
-		if c.Letter == 0 || !strings.ContainsRune(jobfield.LineLetters, rune(c.Letter)) {
-			return false
+	return g.Fetch(ctx, c, func() error {
+		if q := &g.Query; len(q.Refs) > 0 && len(g.sel.users)+len(g.sel.names)+len(q.States) == 0 {
+			return &api.Error{Code: api.CodeNotFound, Message: "no job " + refsText(q.Refs) + " in the queue",
+				Hint: "one that ended long ago: gacct -j ID"}
 		}
-	}
-	for _, k := range g.keys {
-		if k.Letter == 0 || !strings.ContainsRune(jobfield.LineLetters, rune(k.Letter)) {
-			return false
-		}
-	}
-	return true
+		return nil
+	})
 }
 
 // refsText names the references of a query, a few of them.
@@ -233,56 +236,56 @@ func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
 }
 
 // write prints jobs as the options say.
-func (g *gqueue) write(s *screen, jobs []api.Job) error {
-	rows := jobfield.Fold{Expand: g.array, ByReason: true}.Rows(jobs)
-	sortRows(rows, g.keys)
-	if g.long && !g.noHeader && !g.parsable {
+func (g *gqueue) write(s *screen, all []api.Job) error {
+	if (g.long || g.iterate > 0) && !g.noHeader && !g.parsable {
 		fmt.Fprintln(s.w, now().Local().Format("Mon Jan 02 15:04:05 2006"))
 	}
-	if g.parsable {
-		return g.writeParsable(s.w, rows)
+	own := g.format != "" || g.longFormat != ""
+	if g.ofSteps {
+		choice := jobs.StepChoice{IDs: g.steps, Nodes: g.Query.Nodes}
+		t := tableOf(&g.stepLine, choice.Rows(all, nil, g.stepKeys), own)
+		return g.print(s, t)
 	}
-	return g.table(rows).write(s)
+	rows := g.Rows(all, nil)
+	t := tableOf(&g.Line, rows, own)
+	if !own {
+		t.style = func(r, col int) style { return queueStyle(rows[r], g.Line.Columns[col].Field) }
+	}
+	return g.print(s, t)
 }
 
-// table lays rows out. A format of the person's own is followed to the letter, widths
+func (g *gqueue) print(s *screen, t *table) error {
+	t.noHeader = g.noHeader
+	if g.parsable {
+		return t.bars(s.w)
+	}
+	return t.write(s)
+}
+
+// tableOf lays rows out. A format of the person's own is followed to the letter, widths
 // included; of the usual ones squeue's widths are the least.
-func (g *gqueue) table(rows []row) *table {
-	own := g.format != "" || g.longFormat != ""
-	t := &table{noHeader: g.noHeader, cols: make([]column, len(g.columns)), rows: make([][]string, len(rows))}
-	for i, c := range g.columns {
-		t.cols[i] = column{head: c.Head, width: c.width, right: c.right, cut: own, suffix: c.suffix,
+func tableOf[R any](line *column.Line[R], rows []R, own bool) *table {
+	n := len(line.Columns)
+	t := &table{prefix: line.Prefix, cols: make([]tableColumn, n), rows: make([][]string, len(rows))}
+	for i, c := range line.Columns {
+		t.cols[i] = tableColumn{head: c.Head, width: c.Width, right: c.Right, cut: own, suffix: c.Suffix,
 			keep: c.Letter == 'i' || c.Letter == 't' || c.Letter == 'M'}
-		if !own && c.suffix == " " {
+		if !own && c.Suffix == " " {
 			t.cols[i].suffix = ""
 		}
 	}
-	cells := make([]string, len(rows)*len(g.columns))
+	cells := make([]string, len(rows)*n)
 	for r := range rows {
-		t.rows[r] = cells[r*len(g.columns) : (r+1)*len(g.columns)]
-		for i, c := range g.columns {
-			t.rows[r][i] = c.Text(&rows[r])
+		t.rows[r] = cells[r*n : (r+1)*n]
+		for i, c := range line.Columns {
+			t.rows[r][i] = c.Text(rows[r])
 		}
-	}
-	if g.prefix != "" {
-		t.addPrefix(g.prefix)
-	}
-	if !own {
-		t.style = func(r, col int) style { return queueStyle(&rows[r], g.columns[col].field) }
 	}
 	return t
 }
 
-// addPrefix puts the text before a format's first field in front of every line.
-func (t *table) addPrefix(text string) {
-	t.cols = append([]column{{head: text, cut: true}}, t.cols...)
-	for i := range t.rows {
-		t.rows[i] = append([]string{text}, t.rows[i]...)
-	}
-}
-
 // queueStyle colours the state, and the reason of what failed.
-func queueStyle(r *row, f *field) style {
+func queueStyle(r row, f *jobfield.Field) style {
 	if f.Letter != 't' && f.Letter != 'T' {
 		return plain
 	}
@@ -302,25 +305,6 @@ func stateStyle(st api.JobState) style {
 		return faint
 	}
 	return red
-}
-
-func (g *gqueue) writeParsable(w io.Writer, rows []row) error {
-	lines := make([][]string, 0, len(rows)+1)
-	if !g.noHeader {
-		var heads []string
-		for _, c := range g.columns {
-			heads = append(heads, c.Head)
-		}
-		lines = append(lines, heads)
-	}
-	for i := range rows {
-		var cells []string
-		for _, c := range g.columns {
-			cells = append(cells, c.Text(&rows[i]))
-		}
-		lines = append(lines, cells)
-	}
-	return writeBars(w, lines)
 }
 
 // explain prints why a job waits.
@@ -355,21 +339,4 @@ func writeJSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
-}
-
-// writeBars prints rows with a bar between the cells. A bar or a line end inside a cell
-// would shift every column behind it, so both become a question mark.
-func writeBars(w io.Writer, lines [][]string) error {
-	var b strings.Builder
-	for _, cells := range lines {
-		for i, cell := range cells {
-			if i > 0 {
-				b.WriteByte('|')
-			}
-			b.WriteString(strings.ReplaceAll(printable(cell), "|", "?"))
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

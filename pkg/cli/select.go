@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"os"
-	"os/user"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/jobs"
 	"gangd/pkg/nearest"
 )
 
@@ -41,7 +38,7 @@ func (s *selection) addFilters(f *pflag.FlagSet) {
 func (s *selection) query() (api.JobQuery, error) {
 	q := api.JobQuery{Users: withNames(s.users), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
 	if s.me {
-		q.Users = append(q.Users, myself()...)
+		q.Users = append(q.Users, jobs.Me()...)
 	}
 	var err error
 	if q.Refs, err = parseRefs(s.jobs); err != nil {
@@ -56,30 +53,18 @@ func (s *selection) query() (api.JobQuery, error) {
 	return q, err
 }
 
-// withNames adds the name of each user that is given by number; the controller compares
-// names.
+// withNames adds the name of each user that is given by number, and the other way round; the
+// controller compares names.
 func withNames(users []string) []string {
-	out := slices.Clone(users)
+	var out []string
 	for _, name := range users {
-		if _, err := strconv.Atoi(name); err != nil {
-			continue
+		names, ok := jobs.User(name)
+		if !ok {
+			names = []string{name}
 		}
-		if u, err := user.LookupId(name); err == nil {
-			out = append(out, u.Username)
-		}
+		out = append(out, names...)
 	}
 	return out
-}
-
-// myself is who runs the command, by name and by number: either may be what the
-// controller's host knows.
-func myself() []string {
-	uid := strconv.Itoa(os.Getuid())
-	u, err := user.LookupId(uid)
-	if err != nil {
-		return []string{uid}
-	}
-	return []string{u.Username, uid}
 }
 
 // parseRefs reads job references from arguments; each may be a list.
@@ -128,9 +113,8 @@ func parseState(name string) (api.JobState, bool) {
 			return st, true
 		}
 	}
-	// Slurm's name for what is RESERVED here; its short code is the same.
-	if strings.EqualFold(name, "CONFIGURING") {
-		return api.JobReserved, true
+	if st := jobs.StateOf(name); st != nil && st.Own != "" { // Slurm's name for it
+		return st.Own, true
 	}
 	return "", false
 }

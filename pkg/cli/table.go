@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"strings"
 	"unicode"
 
@@ -14,8 +15,8 @@ import (
 // 6, and nobody looks at more rows than this.
 const maxDrawnRows = 1000
 
-// column is one column of a table.
-type column struct {
+// tableColumn is one column of a table.
+type tableColumn struct {
 	head  string
 	width int  // at least so wide; 0: as its content
 	right bool // right-justified
@@ -27,7 +28,8 @@ type column struct {
 
 // table is rows of text under a header.
 type table struct {
-	cols     []column
+	prefix   string // stands before each line
+	cols     []tableColumn
 	rows     [][]string
 	noHeader bool
 	// style gives the colour of a cell; nil: none.
@@ -68,6 +70,9 @@ func printable(s string) string {
 
 // uniform reports whether one blank separates all columns, which is what draw does.
 func (t *table) uniform() bool {
+	if t.prefix != "" {
+		return false
+	}
 	for i, c := range t.cols {
 		if c.suffix != "" && c.suffix != " " || c.cut && c.suffix == "" && i < len(t.cols)-1 {
 			return false
@@ -145,7 +150,7 @@ func (t *table) print(s *screen, widths []int) error {
 	out := bufio.NewWriterSize(s.w, 64<<10)
 	line := make([]byte, 0, 256)
 	put := func(row int, cell func(int) string) {
-		line = line[:0]
+		line = append(line[:0], t.prefix...)
 		for i := range t.cols {
 			line = t.appendCell(s, line, row, i, cell(i), widths[i])
 		}
@@ -282,4 +287,27 @@ func shorten(s string, width int, ellipsis bool) string {
 		}
 	}
 	return s
+}
+
+// bars writes the table whole with a bar between the cells. A bar or a line end inside a cell
+// would shift every column behind it, so both become a question mark.
+func (t *table) bars(w io.Writer) error {
+	var b strings.Builder
+	line := func(n int, cell func(i int) string) {
+		for i := range n {
+			if i > 0 {
+				b.WriteByte('|')
+			}
+			b.WriteString(strings.ReplaceAll(printable(cell(i)), "|", "?"))
+		}
+		b.WriteByte('\n')
+	}
+	if !t.noHeader {
+		line(len(t.cols), func(i int) string { return t.cols[i].head })
+	}
+	for _, row := range t.rows {
+		line(len(row), func(i int) string { return row[i] })
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

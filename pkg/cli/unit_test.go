@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/client"
+	"gangd/pkg/jobs"
 	"gangd/pkg/lab/clitest"
 	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
@@ -102,7 +103,7 @@ func TestControlCharactersStayOut(t *testing.T) {
 
 // TestWideLetters: a column stays a column under letters that take two places.
 func TestWideLetters(t *testing.T) {
-	tab := &table{cols: []column{{head: "NAME", width: 8}, {head: "ST"}}, rows: [][]string{{"訓練", "R"}, {"train", "R"}}}
+	tab := &table{cols: []tableColumn{{head: "NAME", width: 8}, {head: "ST"}}, rows: [][]string{{"訓練", "R"}, {"train", "R"}}}
 	var b bytes.Buffer
 	if err := tab.write(&screen{w: &b}); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func TestWideLetters(t *testing.T) {
 func TestDrawnAndPrintedAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cell := rapid.StringMatching(`[ -~]{0,12}`)
-		tab := &table{cols: []column{{head: "A", right: true}, {head: "BB", width: 6}, {head: "C", right: true}, {head: "D"}}}
+		tab := &table{cols: []tableColumn{{head: "A", right: true}, {head: "BB", width: 6}, {head: "C", right: true}, {head: "D"}}}
 		for range rapid.IntRange(0, 6).Draw(t, "rows") {
 			tab.rows = append(tab.rows, []string{cell.Draw(t, "a"), cell.Draw(t, "b"), cell.Draw(t, "c"), cell.Draw(t, "d")})
 		}
@@ -268,17 +269,17 @@ func TestRefusalsKeepTheirStatus(t *testing.T) {
 
 // FuzzFormat: no format of any kind may crash or run away.
 func FuzzFormat(f *testing.F) {
-	for _, s := range []string{formatDefault, formatLong, formatStart, "%all", "%", "%.", "%9", "%.18", "x%iy", "%%", "é%.3ié"} {
+	for _, s := range []string{jobs.FormatDefault, jobs.FormatLong, jobs.FormatStart, "%all", "%", "%.", "%9", "%.18", "x%iy", "%%", "é%.3ié"} {
 		f.Add(s)
 	}
-	jobs := fake.Small().Jobs[:2] // enough to sort
+	all := fake.Small().Jobs[:2] // enough to sort
 	flags := NewGqueue().Flags()
 	f.Fuzz(func(t *testing.T, format string) {
 		for _, g := range []*gqueue{{format: format}, {longFormat: format}, {sort: format}} {
 			if g.settle(flags) != nil {
 				continue
 			}
-			if err := g.write(&screen{w: io.Discard}, append([]api.Job(nil), jobs...)); err != nil {
+			if err := g.write(&screen{w: io.Discard}, append([]api.Job(nil), all...)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -292,17 +293,14 @@ func TestLinesAreEnough(t *testing.T) {
 		t.Fatalf("only %d jobs to compare", len(c.Jobs))
 	}
 	for i := range c.Jobs {
-		whole := row{Job: &c.Jobs[i]}
+		whole := jobfield.Row{Job: &c.Jobs[i]}
 		read, err := api.ReadLines(bytes.NewReader(api.AppendLine(api.AppendLineHeader(nil), &c.Jobs[i])))
 		if err != nil {
 			t.Fatal(err)
 		}
-		short := row{Job: &read[0]}
+		short := jobfield.Row{Job: &read[0]}
 		for _, letter := range []byte(jobfield.LineLetters) {
-			f, err := fieldByLetter(letter)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := jobfield.Gqueue.Letter(letter)
 			if got, want := f.Text(&short), f.Text(&whole); got != want {
 				t.Errorf("job %d, %%%c: %q by its line, %q by the whole", c.Jobs[i].JobID, letter, got, want)
 			}

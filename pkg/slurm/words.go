@@ -2,8 +2,6 @@ package slurm
 
 import (
 	"errors"
-	"os/user"
-	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
@@ -45,23 +43,6 @@ func Words(err error) string {
 		return BadFeature
 	}
 	return refused.Error()
-}
-
-// User is the names under which a user's jobs may be known, of a name or a number; ok is false
-// when this host knows no such user.
-func User(name string) (names []string, ok bool) {
-	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
-		names = append(names, name)
-		if u, err := user.LookupId(name); err == nil {
-			names = append(names, u.Username)
-		}
-		return names, true
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return nil, false
-	}
-	return []string{u.Username}, true
 }
 
 // PreemptMode is Slurm's word for what becomes of gangs that give way: they run again. With

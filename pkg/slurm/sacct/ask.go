@@ -3,7 +3,6 @@ package sacct
 import (
 	"fmt"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +11,8 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/jobs"
 	"gangd/pkg/script"
-	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
 )
 
@@ -112,40 +111,23 @@ func parseStep(s, id string) (string, error) {
 	return s, nil
 }
 
-// slurmStates are the states of Slurm by their short codes.
-var slurmStates = []struct{ code, name string }{
-	{"PD", "PENDING"}, {"R", "RUNNING"}, {"S", "SUSPENDED"}, {"CD", "COMPLETED"}, {"CA", "CANCELLED"}, {"F", "FAILED"},
-	{"TO", "TIMEOUT"}, {"NF", "NODE_FAIL"}, {"PR", "PREEMPTED"}, {"BF", "BOOT_FAIL"}, {"DL", "DEADLINE"}, {"OOM", "OUT_OF_MEMORY"},
-	{"RQ", "REQUEUED"}, {"RS", "RESIZING"}, {"RV", "REVOKED"},
-}
-
-// transient are states of squeue that are not kept.
-var transient = []string{"CG", "COMPLETING", "CF", "CONFIGURING", "SO", "STAGE_OUT", "SE", "SPECIAL_EXIT", "SI", "SIGNALING", "ST", "STOPPED",
-	"RD", "RESV_DEL_HOLD", "RF", "REQUEUE_FED", "RH", "REQUEUE_HOLD"}
-
 func parseStates(s string) ([]string, error) {
 	var out []string
-	for _, part := range strings.Split(s, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		i := slices.IndexFunc(slurmStates, func(st struct{ code, name string }) bool {
-			return strings.EqualFold(part, st.code) || strings.EqualFold(part, st.name)
-		})
-		switch {
-		case i >= 0:
-			out = append(out, slurmStates[i].name)
-		case slices.ContainsFunc(transient, func(t string) bool { return strings.EqualFold(part, t) }):
+	for _, part := range cmdline.Split(s) {
+		switch st := jobs.StateOf(part); {
+		case st == nil:
+			return nil, fatalf("unrecognized job state value '%s'", part)
+		case !st.Kept:
 			return nil, fatalf("job state %s is not supported / accounted", part)
 		default:
-			return nil, fatalf("unrecognized job state value '%s'", part)
+			out = append(out, st.Name)
 		}
 	}
 	return out, nil
 }
 
 // userNames are the names of a user who is named or numbered, a variable for tests.
-var userNames = slurm.User
+var userNames = jobs.User
 
 func parseUsers(s string) ([]string, error) {
 	var out []string

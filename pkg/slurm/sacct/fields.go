@@ -8,8 +8,8 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
+	"gangd/pkg/table/jobfield"
 )
 
 // field is one column of sacct.
@@ -351,4 +351,4 @@ func totalCPU(r *record) string {
 }
 
 // groupName is a group's name, a variable for tests.
-var groupName = slurm.Group
+var groupName = jobfield.GroupName

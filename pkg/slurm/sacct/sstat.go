@@ -10,7 +10,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm"
+	"gangd/pkg/jobs"
 	"gangd/pkg/table/accttable"
 )
 
@@ -209,7 +209,7 @@ func (a *sstatAsk) steps(j *api.Job, step string) []running {
 	if j.State != api.JobRunning && j.State != api.JobCompleting {
 		return nil
 	}
-	all := []running{{j, slurm.BatchStep(j)}}
+	all := []running{{j, jobs.Batch(j)}}
 	for _, s := range j.Steps {
 		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
 			all = append(all, running{j, s})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +14,8 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/jobs"
 	"gangd/pkg/slurm"
-	"gangd/pkg/slurm/squeue"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -112,7 +111,7 @@ func (c *scancel) knownUser() error {
 	if c.user == "" {
 		return nil
 	}
-	if _, ok := slurm.User(c.user); !ok {
+	if _, ok := jobs.User(c.user); !ok {
 		return fmt.Errorf("Invalid user name: %s", c.user)
 	}
 	return nil
@@ -262,7 +261,7 @@ func (c *scancel) act(ctx context.Context, j *api.Job, id, step string) {
 		err = c.cancelStep(ctx, j, step)
 		id += "." + step
 	} else {
-		err = c.cancel(ctx, []api.JobRef{refOf(j)})
+		err = c.cancel(ctx, []api.JobRef{jobs.Ref(j)})
 	}
 	if err != nil && !c.passed(j, id, err) {
 		words := slurm.Words(err)
@@ -289,15 +288,8 @@ func (c *scancel) cancelStep(ctx context.Context, j *api.Job, step string) error
 	if signal == "KILL" {
 		signal = ""
 	}
-	_, err = c.client.SignalStep(ctx, refOf(j), number, signal)
+	_, err = c.client.SignalStep(ctx, jobs.Ref(j), number, signal)
 	return err
-}
-
-func refOf(j *api.Job) api.JobRef {
-	if j.ArrayIndex != nil {
-		return api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}
-	}
-	return api.JobRef{ID: j.JobID, Index: -1}
 }
 
 // agreed asks; the end of the input is a no.
@@ -323,24 +315,20 @@ func (c *scancel) agreed(j *api.Job, id, step string) bool {
 
 // stateOf is one of the three states that scancel knows.
 func stateOf(v string) (api.JobState, bool) {
-	states, _, err := squeue.States([]string{v})
-	if err != nil || len(states) != 1 {
+	st := jobs.StateOf(v)
+	if st == nil || st.Own == "" {
 		return "", strings.EqualFold(v, "SPECIAL_EXIT")
 	}
-	return states[0], true
+	return st.Own, true
 }
 
 func (c *scancel) users() []string {
 	var out []string
 	if c.user != "" {
-		out, _ = slurm.User(c.user)
+		out, _ = jobs.User(c.user)
 	}
 	if c.me {
-		uid := strconv.Itoa(os.Getuid())
-		out = append(out, uid)
-		if u, err := user.LookupId(uid); err == nil {
-			out = append(out, u.Username)
-		}
+		out = append(out, jobs.Me()...)
 	}
 	return out
 }

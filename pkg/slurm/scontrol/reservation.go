@@ -8,7 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm"
+	"gangd/pkg/jobs"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -189,7 +189,7 @@ func freeName(req *api.ReservationRequest, n int, taken func(string) bool) strin
 func (c *call) checkReservation(req *api.ReservationRequest) error {
 	if req.Users != nil {
 		for _, u := range *req.Users {
-			if _, ok := slurm.User(u); !ok {
+			if _, ok := jobs.User(u); !ok {
 				return &inSlurmsWords{badUser}
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
-	"gangd/pkg/slurm"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
 )
@@ -343,4 +342,4 @@ func (s *shownJob) file(pattern string) string {
 }
 
 // groupName is a group's name, a variable for tests.
-var groupName = slurm.Group
+var groupName = jobfield.GroupName

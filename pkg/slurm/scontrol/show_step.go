@@ -10,7 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm"
+	"gangd/pkg/jobs"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
 )
@@ -57,7 +57,7 @@ func (c *call) showStep(_, id string) int {
 
 // runningSteps are a job's script and the steps that it has started.
 func runningSteps(j *api.Job) []api.Step {
-	out := []api.Step{slurm.BatchStep(j)}
+	out := []api.Step{jobs.Batch(j)}
 	for _, s := range j.Steps {
 		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
 			out = append(out, s)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/cmdline"
+	"gangd/pkg/jobs"
 )
 
 // choices is what the command line and the environment say.
@@ -106,17 +107,8 @@ func leadingNumber(s string) int {
 // environment is squeue's variables, each with the choice it stands for where no option was
 // given.
 func (c *choices) environment(get func(string) string) {
-	for _, e := range []struct {
-		name string
-		list *[]string
-	}{
-		{"SQUEUE_ACCOUNT", &c.accounts}, {"SQUEUE_NAMES", &c.names}, {"SQUEUE_PARTITION", &c.partitions},
-		{"SQUEUE_QOS", &c.qos}, {"SQUEUE_STATES", &c.states}, {"SQUEUE_USERS", &c.users},
-	} {
-		if v := get(e.name); v != "" && *e.list == nil {
-			*e.list = cmdline.Split(v)
-		}
-	}
+	jobs.Environment(map[string]*[]string{"SQUEUE_ACCOUNT": &c.accounts, "SQUEUE_NAMES": &c.names, "SQUEUE_PARTITION": &c.partitions,
+		"SQUEUE_QOS": &c.qos, "SQUEUE_STATES": &c.states, "SQUEUE_USERS": &c.users})
 	for name, at := range map[string]*bool{"SQUEUE_ALL": &c.all, "SQUEUE_ARRAY": &c.array, "SQUEUE_ARRAY_UNIQUE": &c.unique,
 		"SQUEUE_FEDERATION": &c.federation, "SQUEUE_LOCAL": &c.local, "SQUEUE_PRIORITY": &c.priority, "SQUEUE_SIBLING": &c.sibling} {
 		if get(name) != "" {

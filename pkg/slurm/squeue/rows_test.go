@@ -2,11 +2,9 @@ package squeue
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -32,33 +30,5 @@ func TestEachPartition(t *testing.T) {
 	}
 	if rows[1].Partition != "big,short,main" {
 		t.Error("the job itself was changed")
-	}
-}
-
-// Steps are chosen by their own nodes, and batch stands behind the steps of its job.
-func TestStepsAreChosenAndOrdered(t *testing.T) {
-	row := func(id string, nodes ...string) *stepRow {
-		return &stepRow{&jobfield.Row{Job: &api.Job{JobID: 12, Partition: "main"}}, api.Step{StepID: id, Nodes: nodes}}
-	}
-	all := []*stepRow{row("batch", "n1"), row("10", "n2"), row("2", "n1", "n2")}
-	for _, c := range []struct {
-		nodes, steps []string
-		want         string
-	}{
-		{nil, nil, "[12.2 12.10 12.batch]"},
-		{[]string{"n2"}, nil, "[12.2 12.10]"},
-		{[]string{"n1"}, []string{"12.2", "12.10"}, "[12.2]"},
-	} {
-		q := &squeue{choices: choices{steps: c.steps}, onNodes: c.nodes}
-		kept := slices.DeleteFunc(slices.Clone(all), func(s *stepRow) bool { return !q.wantsStep(s) })
-		keys, _ := stepFields.Keys("P,i")
-		column.Sort(kept, keys)
-		var got []string
-		for _, s := range kept {
-			got = append(got, s.id())
-		}
-		if fmt.Sprint(got) != c.want {
-			t.Errorf("on %v, of %v: %v, want %s", c.nodes, c.steps, got, c.want)
-		}
 	}
 }

@@ -3,28 +3,25 @@ package squeue
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/slurm"
+	"gangd/pkg/jobs"
 )
 
 // select_ makes the query of the choices.
 func (q *squeue) select_(ctx context.Context, c *client.Client) error {
-	q.query = api.JobQuery{Accounts: q.accounts, Names: q.names}
+	q.Query = api.JobQuery{Accounts: q.accounts, Names: q.names}
 	var err error
-	if q.query.States, q.query.All, err = States(q.states); err != nil {
+	if q.Query.States, q.Query.All, err = States(q.states); err != nil {
 		return err
 	}
 	if q.start && len(q.states) == 0 {
-		q.query.States = []api.JobState{api.JobPending}
+		q.Query.States = []api.JobState{api.JobPending}
 	}
 	q.selectUsers()
 	for _, id := range q.jobs {
@@ -32,14 +29,14 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 		if err != nil || strings.HasPrefix(id, "@") {
 			return fmt.Errorf("Invalid job id: %s", id)
 		}
-		q.query.Refs = append(q.query.Refs, refs...)
+		q.Query.Refs = append(q.Query.Refs, refs...)
 	}
 	if q.nodes != "" {
-		q.query.Nodes, err = q.knownNodes(ctx, c)
+		q.Query.Nodes, err = q.knownNodes(ctx, c)
 	}
 	if q.stepFlag { // steps have no names, states and accounts to be chosen by, and nodes of their own
-		q.onNodes = q.query.Nodes
-		q.query = api.JobQuery{Refs: q.query.Refs, Users: q.query.Users}
+		q.onNodes = q.Query.Nodes
+		q.Query = api.JobQuery{Refs: q.Query.Refs, Users: q.Query.Users}
 	}
 	return err
 }
@@ -48,21 +45,15 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 // nothing is shown for it.
 func (q *squeue) selectUsers() {
 	for _, name := range q.users {
-		switch users, ok := slurm.User(name); {
-		case ok:
-			q.query.Users = append(q.query.Users, users...)
-		default:
+		users, ok := jobs.User(name)
+		if !ok {
 			q.Errorf("squeue", "Invalid user: %s\n", name)
-			q.query.Users = append(q.query.Users, name)
+			users = []string{name}
 		}
+		q.Query.Users = append(q.Query.Users, users...)
 	}
-	if !q.me {
-		return
-	}
-	uid := strconv.Itoa(os.Getuid())
-	q.query.Users = append(q.query.Users, uid)
-	if u, err := user.LookupId(uid); err == nil {
-		q.query.Users = append(q.query.Users, u.Username)
+	if q.me {
+		q.Query.Users = append(q.Query.Users, jobs.Me()...)
 	}
 }
 
@@ -84,21 +75,6 @@ func (q *squeue) knownNodes(ctx context.Context, c *client.Client) ([]string, er
 	return names, nil
 }
 
-// slurmStates is every state that squeue knows by name, with its short form; gangd has no job
-// in one that stands for nothing of its own.
-var slurmStates = []struct {
-	name, code string
-	own        api.JobState
-}{
-	{"PENDING", "PD", api.JobPending}, {"RUNNING", "R", api.JobRunning}, {"SUSPENDED", "S", api.JobSuspended},
-	{"COMPLETED", "CD", api.JobCompleted}, {"CANCELLED", "CA", api.JobCancelled}, {"FAILED", "F", api.JobFailed},
-	{"TIMEOUT", "TO", api.JobTimeout}, {"NODE_FAIL", "NF", api.JobNodeFail}, {"PREEMPTED", "PR", api.JobPreempted},
-	{"BOOT_FAIL", "BF", ""}, {"DEADLINE", "DL", api.JobDeadline}, {"OUT_OF_MEMORY", "OOM", api.JobOutOfMemory},
-	{"COMPLETING", "CG", api.JobCompleting}, {"CONFIGURING", "CF", api.JobReserved}, {"RESIZING", "RS", ""},
-	{"RESV_DEL_HOLD", "RD", ""}, {"REQUEUED", "RQ", ""}, {"REQUEUE_FED", "RF", ""}, {"REQUEUE_HOLD", "RH", ""},
-	{"REVOKED", "RV", ""}, {"SIGNALING", "SI", ""}, {"SPECIAL_EXIT", "SE", ""}, {"STAGE_OUT", "SO", ""}, {"STOPPED", "ST", ""},
-}
-
 // States reads Slurm's names and short forms of states, of any case; all is every state.
 func States(names []string) (states []api.JobState, all bool, err error) {
 	for _, name := range names {
@@ -106,21 +82,16 @@ func States(names []string) (states []api.JobState, all bool, err error) {
 			all = true
 			continue
 		}
-		i := slices.IndexFunc(slurmStates, func(s struct {
-			name, code string
-			own        api.JobState
-		}) bool {
-			return strings.EqualFold(name, s.name) || strings.EqualFold(name, s.code)
-		})
-		if i < 0 {
+		st := jobs.StateOf(name)
+		if st == nil {
 			var known []string
-			for _, s := range slurmStates {
-				known = append(known, s.name)
+			for _, s := range jobs.SlurmStates {
+				known = append(known, s.Name)
 			}
 			return nil, false, fmt.Errorf("Invalid job state specified: %s\nsqueue: error: Valid job states include: %s\n", name, strings.Join(known, ","))
 		}
-		if s := slurmStates[i].own; s != "" {
-			states = append(states, s)
+		if st.Own != "" {
+			states = append(states, st.Own)
 		}
 	}
 	if all {

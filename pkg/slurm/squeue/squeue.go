@@ -12,18 +12,10 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/jobs"
 	"gangd/pkg/slurm"
 	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
-)
-
-// The usual formats and orders.
-const (
-	formatDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
-	formatLong    = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
-	formatStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
-	sortDefault   = "P,t,-p"
-	sortStart     = "S"
 )
 
 // maxID is how long an id with a list of array elements may be: Slurm writes it into 32 bytes.
@@ -36,10 +28,8 @@ const maxIndices = 64
 type squeue struct {
 	choices
 	cmdline.Streams
-	query api.JobQuery
-	view  *jobfield.View
-	line  column.Line[*jobfield.Row]
-	keys  []column.Key[*jobfield.Row]
+	jobs.Look
+	view *jobfield.View
 	// onNodes are those of which steps are shown; none: of all.
 	onNodes []string
 }
@@ -89,6 +79,7 @@ func (q *squeue) settle(ctx context.Context, c *client.Client) error {
 	if err := q.select_(ctx, c); err != nil {
 		return err
 	}
+	q.Whole = q.stepFlag || q.reservation != ""
 	q.view = &jobfield.View{Stamp: slurm.Stamper(os.Getenv("SLURM_TIME_FORMAT"), jobfield.Now), NoConvert: q.noConvert,
 		BitLen: maxIndices, Cut: maxID}
 	if v := os.Getenv("SLURM_BITSTR_LEN"); v != "" {
@@ -99,32 +90,34 @@ func (q *squeue) settle(ctx context.Context, c *client.Client) error {
 	}
 	bad := func(what string) { q.Errorf("squeue", "Invalid job format specification: %s", what) }
 	if q.longFormat != nil {
-		q.line = jobfield.Squeue.Names(*q.longFormat, bad)
+		q.Line = jobfield.Squeue.Names(*q.longFormat, bad)
 	} else {
 		format := q.usualFormat()
 		if q.format != nil {
 			format = *q.format
 		}
-		q.line = jobfield.Squeue.Letters(format, bad)
+		q.Line = jobfield.Squeue.Letters(format, bad)
 	}
+	q.Start = q.longFormat != nil || q.Line.Has("SeY")
+	q.Fold = jobfield.Fold{Expand: q.array || q.elements(), View: q.view}
 	return nil
 }
 
 func (q *squeue) usualFormat() string {
 	switch {
 	case q.start:
-		return formatStart
+		return jobs.FormatStart
 	case q.long:
-		return formatLong
+		return jobs.FormatLong
 	}
-	return formatDefault
+	return jobs.FormatDefault
 }
 
 // order reads -S; a mistake in it is said after the heading, as squeue does.
 func (q *squeue) order() error {
-	order := sortDefault
+	order := jobs.SortDefault
 	if q.start {
-		order = sortStart
+		order = jobs.SortStart
 	}
 	if q.sort != nil {
 		order = *q.sort
@@ -136,7 +129,7 @@ func (q *squeue) order() error {
 	if bad != "" {
 		return fmt.Errorf("Invalid sort specification: %s", bad)
 	}
-	q.keys = keys
+	q.Keys = keys
 	return nil
 }
 
@@ -149,7 +142,7 @@ func (q *squeue) once(ctx context.Context, c *client.Client) error {
 	if !q.stepFlag {
 		sortErr = q.order()
 	}
-	jobs, err := q.fetch(ctx, c)
+	all, err := q.fetch(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -159,27 +152,21 @@ func (q *squeue) once(ctx context.Context, c *client.Client) error {
 		fmt.Fprintln(out, jobfield.Now().Local().Format("Mon Jan 02 15:04:05 2006"))
 	}
 	if q.stepFlag {
-		return q.writeSteps(out, jobs)
+		return q.writeSteps(out, all)
 	}
 	if !q.noHeader {
-		writeLine(out, q.line.AppendHead(nil))
+		writeLine(out, q.Line.AppendHead(nil))
 	}
 	if sortErr != nil {
 		return sortErr
 	}
-	rows := jobfield.Fold{Expand: q.array || q.elements(), View: q.view}.Rows(jobs)
-	records := make([]*jobfield.Row, len(rows))
-	for i := range rows {
-		records[i] = &rows[i]
-	}
-	slices.SortFunc(records, jobfield.CompareIDs)
+	var each func([]*jobfield.Row) []*jobfield.Row
 	if q.priority {
-		records = q.eachPartition(records)
+		each = q.eachPartition
 	}
-	column.Sort(records, q.keys)
 	b := make([]byte, 0, 256)
-	for _, r := range records {
-		b = q.line.Append(b[:0], r)
+	for _, r := range q.Rows(all, each) {
+		b = q.Line.Append(b[:0], r)
 		writeLine(out, b)
 	}
 	return nil
@@ -192,28 +179,17 @@ func writeLine(out *bufio.Writer, line []byte) {
 
 // elements reports whether single elements of arrays were named: these are shown one by one.
 func (q *squeue) elements() bool {
-	return slices.ContainsFunc(q.query.Refs, func(r api.JobRef) bool { return r.Index >= 0 })
+	return slices.ContainsFunc(q.Query.Refs, func(r api.JobRef) bool { return r.Index >= 0 })
 }
 
-// fetch asks for the jobs to show. Jobs named by id are asked for whatever their state, so
-// that one that has ended is told from one that never was: the first shows nothing.
+// fetch asks for the jobs to show.
 func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error) {
 	if q.nothing() {
 		return nil, nil
 	}
-	ask := q.query
-	ask.Start = q.line.Has("SeY") || q.longFormat != nil
-	ask.NoRanks = true
-	ask.Lines = !q.stepFlag && !ask.Start && q.reservation == "" && jobfield.InLines(&q.line, q.keys)
-	if len(ask.Refs) > 0 && len(ask.States) == 0 {
-		ask.All = true
-	}
-	reply, err := c.Jobs(ctx, &ask)
+	reply, err := q.Fetch(ctx, c, nil)
 	if err != nil {
 		return nil, q.notLoaded(err)
-	}
-	if !q.query.All && len(ask.States) == 0 {
-		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
 	}
 	if q.reservation != "" {
 		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.Reservation != q.reservation })
@@ -255,7 +231,7 @@ func (q *squeue) eachPartition(rows []*jobfield.Row) []*jobfield.Row {
 // nothing reports that what was asked for can't be had by any job.
 func (q *squeue) nothing() bool {
 	return !q.stepFlag && (len(q.qos) > 0 || q.licenses != "" ||
-		len(q.states) > 0 && len(q.query.States) == 0 && !q.query.All)
+		len(q.states) > 0 && len(q.Query.States) == 0 && !q.Query.All)
 }
 
 // notLoaded words an error of the controller's as slurm_load_jobs does. Of several jobs those
@@ -295,4 +271,37 @@ func (q *squeue) tellChoices() {
 		fmt.Fprintf(w, "%s = %v\n", line.name, line.value)
 	}
 	fmt.Fprint(w, "-----------------------------\n\n\n")
+}
+
+// writeSteps is --steps.
+func (q *squeue) writeSteps(out *bufio.Writer, all []api.Job) error {
+	choice := jobs.StepChoice{IDs: q.steps, Nodes: q.onNodes}
+	if job, bad := choice.Bad(); bad {
+		return fmt.Errorf("Invalid job_step id: %s.??", job)
+	}
+	bad := func(what string) { q.Errorf("squeue", "Invalid job step format specification: %s", what) }
+	var line column.Line[*jobs.StepRow]
+	switch {
+	case q.longFormat != nil:
+		line = jobs.StepFields.Names(*q.longFormat, bad)
+	case q.format != nil:
+		line = jobs.StepFields.Letters(*q.format, bad)
+	default:
+		line = jobs.StepFields.Letters(jobs.FormatSteps, bad)
+	}
+	order := jobs.SortSteps
+	if q.sort != nil {
+		order = *q.sort
+	}
+	keys, wrong := jobs.StepFields.Keys(order)
+	if !q.noHeader {
+		writeLine(out, line.AppendHead(nil))
+	}
+	if wrong != "" {
+		return cmdline.Status(1)
+	}
+	for _, s := range choice.Rows(all, q.view, keys) {
+		writeLine(out, line.Append(nil, s))
+	}
+	return nil
 }

@@ -71,6 +71,7 @@ func Cell(b []byte, text string, width int, right, wide bool) []byte {
 	if width == 0 {
 		return append(b, text...)
 	}
+	width = min(width, MaxWidth)
 	if len(text) > width && !(right && wide) {
 		n := width
 		for n > 0 && !utf8.RuneStart(text[n]) {

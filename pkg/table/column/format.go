@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// maxWidth bounds a column: a typo must not become a gigabyte of blanks.
-const maxWidth = 4096
+// MaxWidth bounds a column: a typo must not become a gigabyte of blanks. One that is asked for
+// wider is so wide.
+const MaxWidth = 4096
 
 // nameWidth is the width of a column of -O that does not say.
 const nameWidth = 20
@@ -97,7 +98,7 @@ func (s *Set[R]) letter(l *Line[R], format string, bad func(string)) int {
 		l.wrong(format[:i+1], format[i:i+1], bad)
 		return i + 1
 	}
-	l.Columns = append(l.Columns, Column[R]{Field: f, Width: min(width, maxWidth), Right: right})
+	l.Columns = append(l.Columns, Column[R]{Field: f, Width: width, Right: right})
 	return i + 1
 }
 
@@ -143,7 +144,7 @@ func (s *Set[R]) Names(format string, bad func(what string)) Line[R] {
 			spec, c.Right = strings.CutPrefix(spec, ".")
 			digits := len(spec) - len(strings.TrimLeft(spec, "0123456789"))
 			width, _ := strconv.Atoi(spec[:digits])
-			c.Width, c.Suffix = min(width, maxWidth), spec[digits:]
+			c.Width, c.Suffix = width, spec[digits:]
 		}
 		l.Columns = append(l.Columns, c)
 	}

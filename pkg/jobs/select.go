@@ -1,0 +1,70 @@
+package jobs
+
+import (
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gangd/pkg/api"
+)
+
+// User is the names under which a user's jobs may be known, of a name or a number; ok is false
+// when this host knows no such user.
+func User(name string) (names []string, ok bool) {
+	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+		names = append(names, name)
+		if u, err := user.LookupId(name); err == nil {
+			names = append(names, u.Username)
+		}
+		return names, true
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, false
+	}
+	return []string{u.Username}, true
+}
+
+// Me is who runs the command, by number and by name: either may be what the controller's host
+// knows.
+func Me() []string {
+	names, _ := User(strconv.Itoa(os.Getuid()))
+	return names
+}
+
+// Ref is how a job is named to the controller.
+func Ref(j *api.Job) api.JobRef {
+	if j.ArrayIndex != nil {
+		return api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}
+	}
+	return api.JobRef{ID: j.JobID, Index: -1}
+}
+
+// SlurmState is a state that Slurm knows by name.
+type SlurmState struct {
+	Name, Code string
+	Own        api.JobState // empty: no job of gangd's is ever in it
+	Kept       bool         // in the history too; the others pass
+}
+
+// SlurmStates is every state that squeue knows, in its order.
+var SlurmStates = []SlurmState{
+	{"PENDING", "PD", api.JobPending, true}, {"RUNNING", "R", api.JobRunning, true}, {"SUSPENDED", "S", api.JobSuspended, true},
+	{"COMPLETED", "CD", api.JobCompleted, true}, {"CANCELLED", "CA", api.JobCancelled, true}, {"FAILED", "F", api.JobFailed, true},
+	{"TIMEOUT", "TO", api.JobTimeout, true}, {"NODE_FAIL", "NF", api.JobNodeFail, true}, {"PREEMPTED", "PR", api.JobPreempted, true},
+	{"BOOT_FAIL", "BF", "", true}, {"DEADLINE", "DL", api.JobDeadline, true}, {"OUT_OF_MEMORY", "OOM", api.JobOutOfMemory, true},
+	{"COMPLETING", "CG", api.JobCompleting, false}, {"CONFIGURING", "CF", api.JobReserved, false}, {"RESIZING", "RS", "", true},
+	{"RESV_DEL_HOLD", "RD", "", false}, {"REQUEUED", "RQ", "", true}, {"REQUEUE_FED", "RF", "", false}, {"REQUEUE_HOLD", "RH", "", false},
+	{"REVOKED", "RV", "", true}, {"SIGNALING", "SI", "", false}, {"SPECIAL_EXIT", "SE", "", false}, {"STAGE_OUT", "SO", "", false}, {"STOPPED", "ST", "", false},
+}
+
+// StateOf finds a state by its name or short form, in any case; nil: there is none.
+func StateOf(name string) *SlurmState {
+	i := slices.IndexFunc(SlurmStates, func(s SlurmState) bool { return strings.EqualFold(name, s.Name) || strings.EqualFold(name, s.Code) })
+	if i < 0 {
+		return nil
+	}
+	return &SlurmStates[i]
+}
