@@ -247,17 +247,35 @@ type MemberActual struct {
 
 // Refusal says why a member can't be prepared.
 type Refusal struct {
-	// Job: the fault is the job's own (directory missing, output not writable) and would
-	// be the same on any node. Else it is the node's, which gets a strike.
-	Job bool `json:"job"`
-	// User: this node does not take the user (unknown here, uid below min_uid, in none of
-	// its groups). Another node may; and no strike, or anyone could drain every node.
-	User bool `json:"user,omitempty"`
-	// Card: a card of this node can't be given on now, as MemberActual.Cards says. The rest of
-	// the node is as good as before, so it gets no strike.
-	Card bool   `json:"card,omitempty"`
-	Text string `json:"text" bound:"any"`
+	Blame Blame  `json:"blame"`
+	Text  string `json:"text" bound:"any"` // for people
 }
+
+// Blame says whose fault it is, as far as the node can know, that a member can't be started
+// there. What the controller makes of it is in docs/decisions/0122.
+type Blame string
+
+// Whose fault a refusal is.
+const (
+	// BlameJob: it would be the same on every node (a path that is too long).
+	BlameJob Blame = "job"
+	// BlameFiles: the user's files as this node sees them (no such directory, a full quota). They
+	// may be the same elsewhere, or not be mounted here.
+	BlameFiles Blame = "files"
+	// BlameSite: what the site provides is not there on this node: the user's home directory, his
+	// entry in the user database. No user brings that about.
+	BlameSite Blame = "site"
+	// BlameUser: the node's own rules do not let the user in, or it knows him by another uid.
+	BlameUser Blame = "user"
+	// BlameCard: a card can't be given on now, as [MemberActual].Cards says. The rest of the
+	// node is as good as before.
+	BlameCard Blame = "card"
+	// BlameNode: it failed before anything of the user's was touched.
+	BlameNode Blame = "node"
+	// BlameUnknown: the user's processes and files and the node were all in it (the check as the
+	// user died, a file server does not answer).
+	BlameUnknown Blame = "unknown"
+)
 
 // RankActual is one started rank.
 type RankActual struct {

@@ -90,6 +90,7 @@ type Engine struct {
 	// accepted is the highest commit of another copy that a person has accepted.
 	accepted uint64
 	plan     planning
+	passed   int     // full batches that went before timers
 	driver   *Driver // nil: Run is the engine's goroutine
 }
 
@@ -172,12 +173,26 @@ func (e *Engine) Run(ctx context.Context) error {
 		case r := <-e.inboxUnlessKept():
 			batch = e.gather(append(batch, r))
 		case <-timer.C:
-			batch = e.gather(append(batch, request{ev: gang.Tick{}}))
+			batch = e.tickAfter(e.gather(batch))
 		}
 		if err := e.round(ctx, batch); err != nil {
 			return err
 		}
 	}
+}
+
+// mostPassed is how many full batches timers let pass.
+const mostPassed = 8
+
+// tickAfter lets timers fire behind what waits: an answer that has come is not late, however
+// long it lay here. What is still to be read after a full batch goes first as well, for a while.
+func (e *Engine) tickAfter(batch []request) []request {
+	if len(batch) >= maxBatch && e.passed < mostPassed {
+		e.passed++
+		return batch
+	}
+	e.passed = 0
+	return append(batch, request{ev: gang.Tick{}})
 }
 
 // gather takes what else is waiting, up to a batch.
@@ -234,6 +249,7 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 
 // underWay is a batch that was stepped and of which nothing has been told to anyone.
 type underWay struct {
+	began    time.Duration // on the clock that does not jump
 	batch    []request
 	outcomes []gang.Outcome
 	ch       gang.Changes
@@ -242,7 +258,7 @@ type underWay struct {
 // begin steps and plans.
 func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) {
 	now := e.opt.Clock.Now()
-	r := &underWay{batch: batch, outcomes: make([]gang.Outcome, len(batch))}
+	r := &underWay{began: now.Mono, batch: batch, outcomes: make([]gang.Outcome, len(batch))}
 	for i := range batch {
 		if batch[i].ev == nil {
 			continue
@@ -272,7 +288,14 @@ func (e *Engine) finish(r *underWay) {
 	if len(r.ch.Dirty) > 0 {
 		e.hub.Wake(r.ch.Dirty)
 	}
+	if took := e.opt.Clock.Now().Mono - r.began; took >= stoodStill {
+		e.kept = append([]request{{ev: gang.Stalled{For: took}}}, e.kept...)
+	}
 }
+
+// stoodStill is how long a round has to take for its length to be added to what nodes may
+// take: they were told nothing meanwhile. A slow disk's fsync is well below it.
+const stoodStill = time.Second
 
 // reply answers those who wait for a batch.
 func (e *Engine) reply(r *underWay) {

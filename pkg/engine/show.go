@@ -307,6 +307,10 @@ func showNode(n *gang.Node) api.Node {
 			showLeft(&out, r, &n.Left[i])
 		}
 	}
+	out.Strikes = len(n.Strikes)
+	if out.Reason == "" {
+		out.Reason = gang.StrikeText(n)
+	}
 	return out
 }
 

@@ -324,7 +324,7 @@ func (s *story) prepareAny(t *rapid.T) {
 	m.Phase = api.PhaseReady
 	s.prepared[fmt.Sprint(n.name, m.MemberKey)] = true
 	if k := rapid.IntRange(0, 9).Draw(t, "refuses"); k == 0 {
-		m.Phase, m.Refusal = api.PhaseRefused, &api.Refusal{Text: "no", Job: rapid.Bool().Draw(t, "own fault")}
+		m.Phase, m.Refusal = api.PhaseRefused, &api.Refusal{Text: "no", Blame: rapid.SampledFrom(blames).Draw(t, "whose fault")}
 	}
 	n.tell(m)
 }

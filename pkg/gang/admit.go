@@ -212,6 +212,7 @@ func (w *World) open(e *entry) {
 	w.retally(j, func() { j.Start = w.now.Wall })
 	j.ReadyAt, e.ready, j.Acked = time.Time{}, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
+	w.startedElsewhere(e)
 	w.armReady(j)
 	w.told(e)
 	for i := range j.Ranks {
@@ -269,7 +270,11 @@ func (w *World) block(e *entry, avoid []string) {
 		w.editRank(e, i).State = api.RankBlocked
 	}
 	j.Members, j.Ports, j.Drain, j.ReservedAt = nil, nil, nil, time.Time{}
-	j.Eligible, j.Avoid, j.CutTo = w.now.Wall, avoid, 0
+	for _, r := range j.Refusals {
+		avoid = append(slices.Clip(avoid), r.Node)
+	}
+	slices.Sort(avoid)
+	j.Eligible, j.Avoid, j.CutTo = w.now.Wall, slices.Compact(avoid), 0
 	j.NextStep = 0
 	w.armDeadline(e)
 	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
@@ -305,13 +310,13 @@ func (w *World) reserveTimeout(e *entry) {
 		}
 	}
 	text := fmt.Sprintf("not ready within %s: %s", w.set.StartTimeout, strings.Join(late, ", "))
-	w.rollback(e, text, late, func(int) bool { return false })
 	for _, name := range late {
 		// A node without a session was not slow, it was away: that is another story.
-		if h := w.nodes[name]; h.node.Connected {
-			w.strike(h, fmt.Sprintf("job %d not ready within %s", e.job.ID, w.set.StartTimeout))
+		if w.nodes[name].node.Connected {
+			w.remember(e, Refusal{name, blameLate, fmt.Sprintf("not ready within %s", w.set.StartTimeout)})
 		}
 	}
+	w.rollback(e, text, late, func(int) bool { return false })
 }
 
 // launchTimeout: the gate was opened and a member was not seen running since. Members on
@@ -332,7 +337,7 @@ func (w *World) launchTimeout(e *entry) {
 			continue
 		}
 		text := fmt.Sprintf("not running %s after the start on %s", w.set.StartTimeout, m.Node)
-		w.strike(h, fmt.Sprintf("job %d %s", e.job.ID, text))
+		w.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not running %s after the start", w.set.StartTimeout)})
 		w.drain(e, api.CauseLaunch, m.Ranks[0], text)
 		return
 	}

@@ -55,8 +55,8 @@ func TestACardGoesBad(t *testing.T) {
 	if j.Used[api.CauseNodeLost] != 1 || len(j.Used) != 1 || b.w.Candidate(id) == nil || j.Avoid[0] != "n2" {
 		t.Fatalf("used %v, avoids %v", j.Used, j.Avoid)
 	}
-	if n := b.w.Node("n2"); n.State != api.NodeUp || n.Strikes != 0 || n.Res.OpenCards() != 2 {
-		t.Fatalf("%s, %d strikes, %d open", n.State, n.Strikes, n.Res.OpenCards())
+	if n := b.w.Node("n2"); n.State != api.NodeUp || len(n.Strikes) != 0 || n.Res.OpenCards() != 2 {
+		t.Fatalf("%s, %d strikes, %d open", n.State, len(n.Strikes), n.Res.OpenCards())
 	}
 	out := b.step(Reserve{Job: id, Slots: []cluster.Slot{cardSlot("n1", "0"), cardSlot("n2", "3")}})
 	if out.Refused == nil || out.Refused.Message != "node n2 card 3 is quarantined: Xid 79" {
@@ -106,7 +106,7 @@ func TestRefusedBecauseOfACard(t *testing.T) {
 	for i := range 4 {
 		id := b.submit(s)
 		b.must(Reserve{Job: id, Slots: []cluster.Slot{cardSlot("n1", string(rune('0'+i)))}})
-		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Card: true, Text: "card holds VRAM"},
+		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameCard, Text: "card holds VRAM"},
 			Cards: []api.CardSample{{UUID: "GPU-n1-" + string(rune('0'+i)), Held: "30G held by pid 7 (python, ada)"}}})
 		b.state(id, api.JobPending)
 		if got := b.w.Job(id).Avoid; len(got) != 0 {
@@ -114,8 +114,8 @@ func TestRefusedBecauseOfACard(t *testing.T) {
 		}
 	}
 	n := b.w.Node("n1")
-	if n.State != api.NodeUp || n.Strikes != 0 || n.Res.OpenCards() != 0 || n.Res.Cards[2].Reason != "30G held by pid 7 (python, ada)" {
-		t.Fatalf("%s, %d strikes, %d open, %+v", n.State, n.Strikes, n.Res.OpenCards(), n.Res.Cards[2])
+	if n.State != api.NodeUp || len(n.Strikes) != 0 || n.Res.OpenCards() != 0 || n.Res.Cards[2].Reason != "30G held by pid 7 (python, ada)" {
+		t.Fatalf("%s, %d strikes, %d open, %+v", n.State, len(n.Strikes), n.Res.OpenCards(), n.Res.Cards[2])
 	}
 }
 

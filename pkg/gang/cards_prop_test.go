@@ -225,7 +225,7 @@ func (s *cardStory) member(forget bool) {
 	case forget && !current, s.IntN(3) == 0: // it ends, whatever was wanted of it
 		ma.Phase = api.PhaseStopped
 		if current && reserved(j) {
-			ma.Phase, ma.Refusal = api.PhaseRefused, &api.Refusal{Card: s.IntN(2) == 0, Text: "x"}
+			ma.Phase, ma.Refusal = api.PhaseRefused, &api.Refusal{Blame: []api.Blame{api.BlameCard, api.BlameNode}[s.IntN(2)], Text: "x"}
 		}
 		ma.Cards = s.someCards(node)
 		s.gone(k, node)

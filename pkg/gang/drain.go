@@ -254,6 +254,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
 	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
 	e.body, e.stuck, e.warned = nil, nil, nil
+	delete(w.refusedJobs, j.ID)
 	w.unlist(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})

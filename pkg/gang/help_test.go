@@ -174,4 +174,7 @@ func ranksOf(j *Job) string {
 	return s
 }
 
+// blames are all that a node may say.
+var blames = []api.Blame{api.BlameJob, api.BlameFiles, api.BlameSite, api.BlameUser, api.BlameCard, api.BlameNode, api.BlameUnknown}
+
 func intPtr(n int) *int { return &n }

@@ -55,7 +55,7 @@ func (w *World) settleLate(e *entry) {
 	var v *Verdict
 	cause := api.CauseCompleted
 	if i, failed := ownFailure(j); allDone(asDone(j)) {
-		v = &Verdict{State: api.JobCompleted, Cause: cause, Trigger: -1, Text: cmp.Or(endedText(j), lateText)}
+		v = &Verdict{State: api.JobCompleted, Cause: cause, Trigger: -1, Text: cmp.Or(endedText(asDone(j)), lateText)}
 	} else if failed {
 		cause = api.CauseCrash
 		j = w.edit(e)

@@ -119,7 +119,7 @@ func TestReservationTimeoutRollsTheWholeGangBack(t *testing.T) {
 	b.after(30 * time.Second)
 	b.state(id, api.JobPending)
 	j := b.w.Job(id)
-	if len(j.Used) != 0 || j.Avoid[0] != "n2" || b.w.Node("n2").Strikes != 1 || b.w.Node("n1").Strikes != 0 {
+	if len(j.Used) != 0 || j.Avoid[0] != "n2" || len(b.w.Node("n2").Strikes) != 0 {
 		t.Fatalf("used %v avoid %v", j.Used, j.Avoid)
 	}
 	for _, n := range []string{"n1", "n2", "n3"} {
@@ -149,7 +149,7 @@ func TestThreeFailedLaunchesDrainTheNode(t *testing.T) {
 	for range 3 {
 		id := b.submit(specOf(1))
 		b.must(b.spread(id))
-		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Text: "no cgroup"}})
+		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameNode, Text: "no cgroup"}})
 		b.must(Cancel{Job: id})
 	}
 	n := b.w.Node("n1")
@@ -157,7 +157,7 @@ func TestThreeFailedLaunchesDrainTheNode(t *testing.T) {
 		t.Fatalf("%s %q", n.State, n.Reason)
 	}
 	b.must(NodeResume{Node: "n1"})
-	if n := b.w.Node("n1"); n.State != api.NodeUp || n.Strikes != 0 {
+	if n := b.w.Node("n1"); n.State != api.NodeUp || len(n.Strikes) != 0 {
 		t.Fatalf("%+v", n)
 	}
 }
@@ -169,11 +169,11 @@ func TestJobsOwnFaultStrikesNobodyAndEnds(t *testing.T) {
 	for ; b.w.Job(id).Verdict == nil; runs++ {
 		b.after(5 * time.Minute)
 		b.must(b.spread(id))
-		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Job: true, Text: "no such directory: /x"}})
+		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameFiles, Text: "no such directory: /x"}})
 	}
 	b.state(id, api.JobFailed)
 	v := b.w.Job(id).Verdict
-	if runs != 4 || v.Cause != api.CauseLaunch || v.Text != "n1: no such directory: /x" || b.w.Node("n1").Strikes != 0 {
+	if runs != 5 || v.Cause != api.CauseLaunch || v.Text != "n1: no such directory: /x" || len(b.w.Node("n1").Strikes) != 0 {
 		t.Fatalf("%d runs, %+v", runs, v)
 	}
 }
@@ -188,18 +188,18 @@ func TestRefusedUserStrikesNobodyAndEnds(t *testing.T) {
 		b.must(b.spread(id))
 		node := b.w.Job(id).Members[0].Node
 		places = append(places, node)
-		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{User: true, Text: "user ada: uid 7 is below min_uid 1000 of this node"}})
+		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameUser, Text: "user ada: uid 7 is below min_uid 1000 of this node"}})
 		if j := b.w.Job(id); j.Verdict == nil && !slices.Equal(j.Avoid, []string{node}) {
 			t.Errorf("avoids %v after a refusal of %s", j.Avoid, node)
 		}
 	}
 	v := b.w.Job(id).Verdict
-	if len(places) != 4 || v.Cause != api.CauseLaunch || v.Text != places[3]+": user ada: uid 7 is below min_uid 1000 of this node" {
+	if len(places) != 5 || v.Cause != api.CauseLaunch || v.Text != places[4]+": user ada: uid 7 is below min_uid 1000 of this node" {
 		t.Errorf("%v, %+v", places, v)
 	}
 	for _, n := range []string{"n1", "n2"} {
-		if got := b.w.Node(n); got.Strikes != 0 || got.State != api.NodeUp {
-			t.Errorf("%s: %d strikes, %s", n, got.Strikes, got.State)
+		if got := b.w.Node(n); len(got.Strikes) != 0 || got.State != api.NodeUp {
+			t.Errorf("%s: %d strikes, %s", n, len(got.Strikes), got.State)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func (w *World) refresh(h *host) {
 	res.Ready, res.NotReady, res.Away = state == api.NodeUp, notReady, away
 	n.Res = &res
 	w.room = true
+	w.lookAgain()
 }
 
 // hello opens a session: what the node has is compared whole with what it should have.
@@ -328,22 +329,9 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 		return ignored("in service already")
 	}
 	n := w.editNode(h)
-	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Strikes = "", "", time.Time{}, time.Time{}, 0
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Strikes = "", "", time.Time{}, time.Time{}, nil
 	w.armClear(h)
 	w.refresh(h)
 	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
 	return applied()
-}
-
-// Breaker drains nodes after failed launches: gangd itself, by no person's word.
-const Breaker = "gangd"
-
-// strike counts a failed launch; so many in a row take the node out, or it would draw
-// gang after gang and fail them all.
-func (w *World) strike(h *host, text string) {
-	n := w.editNode(h)
-	n.Strikes++
-	if w.set.LaunchStrikes > 0 && n.Strikes >= w.set.LaunchStrikes && n.Admin == "" {
-		w.takeOut(h, Breaker, "launch failures: "+text, time.Time{})
-	}
 }

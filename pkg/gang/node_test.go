@@ -13,14 +13,14 @@ func TestStrikesAreInARow(t *testing.T) {
 	refuse := func() {
 		id := b.submit(specOf(1))
 		b.must(b.spread(id))
-		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Text: "no cgroup"}})
+		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameNode, Text: "no cgroup"}})
 		b.must(Cancel{Job: id})
 	}
 	refuse()
 	refuse()
 	good := b.submit(specOf(1))
 	b.start(good)
-	if got := b.w.Node("n1").Strikes; got != 0 {
+	if got := len(b.w.Node("n1").Strikes); got != 0 {
 		t.Fatalf("%d strikes after a start", got)
 	}
 	refuse()
@@ -49,7 +49,7 @@ func TestNoStrikeForANodeWithoutASession(t *testing.T) {
 	b.must(NodeGone{Node: "n2"})
 	b.after(25 * time.Second)
 	b.state(id, api.JobPending)
-	if got := b.w.Node("n2").Strikes; got != 0 {
+	if got := len(b.w.Node("n2").Strikes); got != 0 {
 		t.Fatalf("%d strikes", got)
 	}
 }
@@ -235,7 +235,7 @@ func TestPrematureMemberBarsTheGang(t *testing.T) {
 	b.must(b.spread(id))
 	b.phase(id, "n2", api.PhaseRunning, api.RankActual{Rank: 1, PID: 9})
 	b.state(id, api.JobPending)
-	if b.w.Candidate(id) != nil || b.w.Fenced(id)[0] != "n2" || b.w.Node("n2").Strikes != 1 {
+	if b.w.Candidate(id) != nil || b.w.Fenced(id)[0] != "n2" || len(b.w.Node("n2").Strikes) != 1 {
 		t.Fatal("not barred")
 	}
 }

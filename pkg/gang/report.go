@@ -145,21 +145,12 @@ func (w *World) stale(h *host, ma *api.MemberActual) Outcome {
 func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	r := ma.Refusal
 	if r == nil {
-		r = &api.Refusal{Text: "no reason given"}
+		r = &api.Refusal{Blame: api.BlameUnknown, Text: "no reason given"}
 	}
-	e, node := p.e, h.node.Name
-	text := node + ": " + r.Text
+	e, text := p.e, h.node.Name+": "+r.Text
 	switch m := &e.job.Members[p.i]; m.State {
 	case MemberPreparing, MemberReady:
-		id := e.job.ID
-		w.rollback(e, text, avoidUnless(r.Job || r.Card, node), func(i int) bool { return i == p.i })
-		switch {
-		case r.Job || r.User:
-			w.ownFault(e, text)
-		case r.Card: // the card is out of service already, alone
-		default:
-			w.strike(h, fmt.Sprintf("job %d: %s", id, r.Text))
-		}
+		w.refuse(h, e, p.i, r)
 	default:
 		// The gate was open: to its peers this is a member that vanished.
 		if first := w.lostUnlessDraining(e, p.i); first >= 0 {
@@ -170,15 +161,8 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	return applied()
 }
 
-func avoidUnless(elsewhere bool, node string) []string {
-	if elsewhere {
-		return nil
-	}
-	return []string{node}
-}
-
-// ownFault charges a gang that no node can prepare (its directory is missing ...), or whose
-// user this one does not take, to the launch budget: as a strike it would drain one good node after the other.
+// ownFault charges a gang that no node can prepare to the launch budget: as a strike it would
+// drain one good node after the other.
 func (w *World) ownFault(e *entry, text string) {
 	j := w.edit(e)
 	w.charge(j, api.CauseLaunch)
@@ -196,12 +180,18 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 	alive := ma.Phase == api.PhaseRunning || ma.Phase == api.PhaseStuck
 	key, node := p.e.job.key(), h.node.Name
 	text := fmt.Sprintf("%s: %s before the start", node, ma.Phase)
+	switch ma.Phase {
+	case api.PhaseStopped: // by a stop of ours, or of the node's own: nobody's fault
+	case api.PhaseLost:
+		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: "its supervisor died before the start"})
+		return applied()
+	}
 	w.rollback(p.e, text, []string{node}, func(i int) bool { return i == p.i && !alive })
 	if alive {
 		w.leftRan(h, key)
 		w.touch(p.e)
+		w.strike(h, Strike{Job: key.Job, User: p.e.job.User, Blame: api.BlameNode, Text: string(ma.Phase) + " before the start"})
 	}
-	w.strike(h, fmt.Sprintf("job %d %s before the start", key.Job, ma.Phase))
 	return applied()
 }
 
@@ -404,9 +394,7 @@ func (w *World) seen(h *host, e *entry, i int) bool {
 		return false
 	}
 	w.edit(e).Members[i].State = MemberRunning
-	if h.node.Strikes > 0 {
-		w.editNode(h).Strikes = 0
-	}
+	w.forgive(h, e.job.User)
 	return true
 }
 

@@ -75,6 +75,9 @@ func (w *World) restoreNode(saved *Node) {
 func (w *World) restoreJob(j *Job) {
 	e := &entry{job: j, ask: w.ask(j)}
 	w.jobs[j.ID] = e
+	if len(j.Refusals) > 0 {
+		w.refusedJobs[j.ID] = e
+	}
 	if j.Key != "" {
 		w.keys[j.Key] = j.ID
 	}

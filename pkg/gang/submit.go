@@ -182,11 +182,22 @@ func (w *World) ask(j *Job) *cluster.Ask {
 	k := keyOfAsk(j)
 	a := w.asks[k]
 	if a == nil {
-		a = &sharedAsk{ask: cluster.AskOf(SpecOf(j), strings.Split(j.Partition, ","))}
+		a = &sharedAsk{ask: cluster.AskOf(askSpec(j), strings.Split(j.Partition, ","))}
 		w.asks[k] = a
 	}
 	a.jobs++
 	return a.ask
+}
+
+// askSpec is what a job asks for now, without the nodes that it is kept off.
+func askSpec(j *Job) *api.Spec {
+	s := SpecOf(j)
+	if !j.Elsewhere {
+		return s
+	}
+	c := *s
+	c.Exclude = append(slices.Clip(c.Exclude), refusedBy(j)...)
+	return &c
 }
 
 // dropAsk is the other end of ask.

@@ -102,9 +102,9 @@ func happenings() map[string]func(b *bench) Outcome {
 			return b.say("n2", api.MemberActual{MemberKey: key(b), Phase: p, Ranks: ranks})
 		}
 	}
-	refuse := func(own bool) func(b *bench) Outcome {
+	refuse := func(whose api.Blame) func(b *bench) Outcome {
 		return func(b *bench) Outcome {
-			return b.say("n2", api.MemberActual{MemberKey: key(b), Phase: api.PhaseRefused, Refusal: &api.Refusal{Job: own, Text: "no"}})
+			return b.say("n2", api.MemberActual{MemberKey: key(b), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: whose, Text: "no"}})
 		}
 	}
 	send := func(ev Event) func(b *bench) Outcome { return func(b *bench) Outcome { return b.step(ev) } }
@@ -119,8 +119,8 @@ func happenings() map[string]func(b *bench) Outcome {
 		"reserve":                 send(Reserve{Job: 1, Slots: []cluster.Slot{{Node: "n1"}, {Node: "n3"}}}),
 		"member preparing":        member(api.PhasePreparing),
 		"member ready":            member(api.PhaseReady),
-		"member refused (node)":   refuse(false),
-		"member refused (job)":    refuse(true),
+		"member refused (node)":   refuse(api.BlameNode),
+		"member refused (job)":    refuse(api.BlameJob),
 		"member running":          member(api.PhaseRunning, api.RankActual{Rank: 1, PID: 101}),
 		"rank exits with 0":       member(api.PhaseRunning, exit(1, 0)),
 		"rank exits with 1":       member(api.PhaseRunning, exit(1, 1)),

@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -70,6 +71,16 @@ func (t *timers) compact() {
 		t.heap = append(t.heap, timerItem{at, k})
 	}
 	heap.Init(&t.heap) // Less is a total order: what the map's order was does not show
+}
+
+// delay moves all timers of these kinds.
+func (t *timers) delay(d time.Duration, kinds ...timerKind) {
+	for k, at := range t.due {
+		if slices.Contains(kinds, k.kind) {
+			t.due[k] = at + d
+		}
+	}
+	t.compact()
 }
 
 func (t *timers) next() (time.Duration, bool) {

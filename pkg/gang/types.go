@@ -52,6 +52,8 @@ type Job struct {
 	Used             map[api.Cause]int
 	BackoffUntil     time.Time // not a candidate before
 	Avoid            []string  // nodes that failed this gang last
+	Refusals         []Refusal // by nodes since its last start, each in its last form
+	Elsewhere        bool      // it is not placed on those, because others could hold it
 	Dependency       *api.Dependency
 	Waits            string        // the part of its dependency that is not met, as squeue writes it; empty: all is
 	Cancelled        bool          // an acknowledged cancel: no new epoch
@@ -235,6 +237,10 @@ type Preempt struct {
 	For string // whom, for the record: "job 12"
 }
 
+// Stalled: the controller itself stood still for so long (its disk did), told no node anything
+// and heard nothing. No member is late for that.
+type Stalled struct{ For time.Duration }
+
 // Tick: timers may be due.
 type Tick struct{}
 
@@ -254,6 +260,7 @@ func (Hold) event()       {}
 func (Release) event()    {}
 func (Requeue) event()    {}
 func (Preempt) event()    {}
+func (Stalled) event()    {}
 func (Tick) event()       {}
 
 // Outcome answers one event.
@@ -337,7 +344,7 @@ type Node struct {
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time
-	Strikes   int       // failed launches in a row
+	Strikes   []Strike  // failed launches, no good start since that speaks against them
 	Hello     api.Hello // last one, without Members
 	Connected bool
 	Left      []Left        // what is over here but not known gone; each holds its grant

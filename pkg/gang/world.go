@@ -31,7 +31,8 @@ type World struct {
 	timers       timers
 	nextID       int64
 	nextSeq      int64
-	away         int // nodes without a session
+	away         int              // nodes without a session
+	refusedJobs  map[int64]*entry // that have [Job.Refusals]
 
 	// What Take will give out.
 	dirtyJobs  []*entry
@@ -89,16 +90,20 @@ type askKey struct {
 	spec               *api.Spec
 	partition          string
 	constraint, prefer string // of now
+	without            string // nodes that are out of the question for now
 }
 
 func keyOfAsk(j *Job) askKey {
 	s := j.Spec
-	k := askKey{s, j.Partition, s.Constraint, s.Prefer}
+	k := askKey{spec: s, partition: j.Partition, constraint: s.Constraint, prefer: s.Prefer}
 	if j.Constraint != nil {
 		k.constraint = *j.Constraint
 	}
 	if j.Prefer != nil {
 		k.prefer = *j.Prefer
+	}
+	if j.Elsewhere {
+		k.without = strings.Join(refusedBy(j), ",")
 	}
 	return k
 }
@@ -115,6 +120,7 @@ func New(s api.Settings) *World {
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
 		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*booked{}, reserved: map[string]*api.Reservation{},
+		refusedJobs: map[int64]*entry{},
 	}
 }
 
@@ -174,6 +180,9 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.beginStep(ev)
 	case StepStop:
 		return w.stopStep(ev)
+	case Stalled:
+		w.timers.delay(ev.For, timerStart, timerLaunch, timerForce)
+		return applied()
 	case Tick:
 		return w.tick()
 	}

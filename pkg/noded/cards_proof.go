@@ -70,7 +70,7 @@ func (c *cards) give(ctx context.Context, k api.MemberKey, want []shim.Card) ([]
 		if err != nil {
 			return nil, nodeFault("%s", text)
 		}
-		return c.samples(want), &api.Refusal{Card: true, Text: text}
+		return c.samples(want), &api.Refusal{Blame: api.BlameCard, Text: text}
 	}
 }
 

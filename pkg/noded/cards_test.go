@@ -118,7 +118,7 @@ func TestHeldVRAMIsNamedAndHeals(t *testing.T) {
 		t.Fatalf("%+v\nwant %s", seen, want)
 	}
 	_, refusal := s.c.give(context.Background(), job(8), card0(10, false, 0))
-	if refusal == nil || !refusal.Card || refusal.Text != "card 0: "+want {
+	if refusal == nil || refusal.Blame != api.BlameCard || refusal.Text != "card 0: "+want {
 		t.Fatalf("%+v", refusal)
 	}
 	other := []shim.Card{{UUID: "GPU-sim-n1-1", Ranks: []int{0}}}
@@ -197,7 +197,7 @@ func TestGiveRefuses(t *testing.T) {
 		seen, refusal := s.c.give(context.Background(), job(2), c.want)
 		switch {
 		case c.text == "" && refusal == nil:
-		case refusal == nil || refusal.Text != c.text || !refusal.Card || len(seen) == 0 && !strings.HasPrefix(c.text, "there"):
+		case refusal == nil || refusal.Text != c.text || refusal.Blame != api.BlameCard || len(seen) == 0 && !strings.HasPrefix(c.text, "there"):
 			t.Errorf("%s: %+v %+v, want %s", c.steer, refusal, seen, c.text)
 		}
 		s.c.drop(job(2), c.want)

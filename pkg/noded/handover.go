@@ -53,7 +53,7 @@ func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *ap
 		h.ranks[r] = rankenv.Checkpoint{}
 	}
 	if err := group.Wait(); err != nil {
-		return h, nodeFault("checkpoint of epoch %d: %v", body.Checkpoint, err)
+		return h, refuse(api.BlameUnknown, "checkpoint of epoch %d: %v", body.Checkpoint, err)
 	}
 	for r := range h.ranks {
 		c, err := readSmall(h.path(r))

@@ -124,18 +124,18 @@ func TestRefusals(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(*api.Assignment, *api.Spec)
-		job    bool
+		whose  api.Blame
 		want   string
 	}{
-		{"missing directory", func(_ *api.Assignment, s *api.Spec) { s.WorkDir = "/nowhere/at/all" }, true, "/nowhere/at/all"},
-		{"another user", func(a *api.Assignment, _ *api.Spec) { a.Body.UID = 4242 }, false, fmt.Sprintf(
+		{"missing directory", func(_ *api.Assignment, s *api.Spec) { s.WorkDir = "/nowhere/at/all" }, api.BlameFiles, "/nowhere/at/all"},
+		{"another user", func(a *api.Assignment, _ *api.Spec) { a.Body.UID = 4242 }, api.BlameUser, fmt.Sprintf(
 			"this node runs everything as uid %d (single-user), the job is of someone (uid 4242)", os.Getuid())},
-		{"not placed here", func(a *api.Assignment, _ *api.Spec) { a.Body.Nodes[0].Name = "n9" }, false, "job 3 epoch 1 is not placed on node n1"},
+		{"not placed here", func(a *api.Assignment, _ *api.Spec) { a.Body.Nodes[0].Name = "n9" }, api.BlameNode, "job 3 epoch 1 is not placed on node n1"},
 	}
 	for i, x := range cases {
 		k := c.desire(int64(i+1), 1, 1, "#!/bin/sh\n", x.change)
 		a := c.untilPhase(k, api.PhaseRefused)
-		if a.Refusal == nil || a.Refusal.Job != x.job || !strings.Contains(a.Refusal.Text, x.want) {
+		if a.Refusal == nil || a.Refusal.Blame != x.whose || !strings.Contains(a.Refusal.Text, x.want) {
 			t.Errorf("%s: %+v", x.name, a.Refusal)
 		}
 		c.forget(k)

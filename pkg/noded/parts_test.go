@@ -87,20 +87,21 @@ func TestAccounts(t *testing.T) {
 		t.Errorf("%+v, %+v", acc, refusal)
 	}
 	cases := []struct {
-		a    *accounts
-		name string
-		uid  uint32
-		want string
+		a     *accounts
+		name  string
+		uid   uint32
+		want  string
+		whose api.Blame
 	}{
-		{&accounts{}, "root", 7, "user root is uid 0 here and uid 7 at the controller"},
-		{&accounts{minUID: 1000}, "root", 0, "user root: uid 0 is below min_uid 1000 of this node"},
-		{&accounts{}, "no-such-user", 7, "user no-such-user is not known on this node"},
-		{&accounts{allow: []string{"wizards"}}, "root", 0, "user root is in none of the groups [wizards] that may use this node"},
-		{&accounts{single: true}, "root", 4242, fmt.Sprintf("this node runs everything as uid %d (single-user), the job is of root (uid 4242)", os.Getuid())},
+		{&accounts{}, "root", 7, "user root is uid 0 here and uid 7 at the controller", api.BlameUser},
+		{&accounts{minUID: 1000}, "root", 0, "user root: uid 0 is below min_uid 1000 of this node", api.BlameUser},
+		{&accounts{}, "no-such-user", 7, "user no-such-user is not known on this node", api.BlameSite},
+		{&accounts{allow: []string{"wizards"}}, "root", 0, "user root is in none of the groups [wizards] that may use this node", api.BlameUser},
+		{&accounts{single: true}, "root", 4242, fmt.Sprintf("this node runs everything as uid %d (single-user), the job is of root (uid 4242)", os.Getuid()), api.BlameUser},
 	}
 	for _, c := range cases {
 		_, refusal := c.a.resolve(c.name, c.uid, 0)
-		if refusal == nil || refusal.Text != c.want || refusal.Job || !refusal.User {
+		if refusal == nil || refusal.Text != c.want || refusal.Blame != c.whose {
 			t.Errorf("%s: %+v, want %s", c.name, refusal, c.want)
 		}
 	}

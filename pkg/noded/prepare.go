@@ -2,11 +2,13 @@ package noded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"gangd/pkg/api"
@@ -53,10 +55,28 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		}
 	}
 	if err != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refuse(blameForFiles(err, body, spec), "%v", err)})
 		return
 	}
 	m.talk(conn)
+}
+
+// smallMember is what any node has room for.
+const smallMember = 64 << 10
+
+// blameForFiles judges why a member's own files could not be written: that a node has no room
+// for a small member is its fault, for a large one perhaps that of those who made it large.
+func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blame {
+	size := len(spec.Script) + 256*len(body.Ranks)
+	for _, list := range [][]string{spec.Env, spec.Args} {
+		for _, s := range list {
+			size += len(s)
+		}
+	}
+	if body.Checkpoint == 0 && size <= smallMember || !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return api.BlameNode
+	}
+	return api.BlameUnknown
 }
 
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
@@ -80,7 +100,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	// one epoch: a cgroup that was killed once kills what is later cloned into it.
 	name := fmt.Sprintf("%d.%d.%08x", k.Job, k.Epoch, rand.Uint32())
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir,
-		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups,
+		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
 		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
@@ -109,7 +129,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if body.Ranks[0].Node == node {
 		port, err := d.ports.take(k)
 		if err != nil {
-			return nil, nodeFault("%v", err)
+			return nil, refuse(api.BlameUnknown, "%v", err) // anybody can bind them
 		}
 		s.Port = port
 	}

@@ -68,7 +68,7 @@ func TestAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	k = c.desire(2, 1, 1, "#!/bin/sh\n", as(private))
-	if a := c.untilPhase(k, api.PhaseRefused); a.Refusal == nil || !a.Refusal.Job {
+	if a := c.untilPhase(k, api.PhaseRefused); a.Refusal == nil || a.Refusal.Blame != api.BlameFiles {
 		t.Errorf("a directory that the user may not enter: %+v", a.Refusal)
 	}
 }

@@ -45,7 +45,7 @@ type known struct {
 func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal) {
 	if a.single {
 		if own := uint32(os.Getuid()); uid != own {
-			return nil, userFault("this node runs everything as uid %d (single-user), the job is of %s (uid %d)", own, name, uid)
+			return nil, refuse(api.BlameUser, "this node runs everything as uid %d (single-user), the job is of %s (uid %d)", own, name, uid)
 		}
 		home, _ := os.UserHomeDir()
 		return &account{uid: uid, gid: gid, home: home}, nil
@@ -53,15 +53,15 @@ func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal
 	k := a.lookup(name)
 	switch {
 	case errors.As(k.err, new(user.UnknownUserError)):
-		return nil, userFault("user %s is not known on this node", name)
+		return nil, refuse(api.BlameSite, "user %s is not known on this node", name)
 	case k.err != nil:
-		return nil, nodeFault("user %s: %v", name, k.err) // its directory service is down, say
+		return nil, refuse(api.BlameSite, "user %s: %v", name, k.err) // its directory service is down, say
 	case k.account.uid != uid:
-		return nil, userFault("user %s is uid %d here and uid %d at the controller", name, k.account.uid, uid)
+		return nil, refuse(api.BlameUser, "user %s is uid %d here and uid %d at the controller", name, k.account.uid, uid)
 	case uid < a.minUID:
-		return nil, userFault("user %s: uid %d is below min_uid %d of this node", name, uid, a.minUID)
+		return nil, refuse(api.BlameUser, "user %s: uid %d is below min_uid %d of this node", name, uid, a.minUID)
 	case len(a.allow) > 0 && !slices.ContainsFunc(k.groups, func(g string) bool { return slices.Contains(a.allow, g) }):
-		return nil, userFault("user %s is in none of the groups %v that may use this node", name, a.allow)
+		return nil, refuse(api.BlameUser, "user %s is in none of the groups %v that may use this node", name, a.allow)
 	}
 	return k.account, nil
 }
@@ -117,11 +117,10 @@ func lookupAccount(name string) known {
 	return known{account: acc, groups: names}
 }
 
-// userFault is a refusal of the user, which another node may take.
-func userFault(format string, args ...any) *api.Refusal {
-	return &api.Refusal{User: true, Text: fmt.Sprintf(format, args...)}
+func refuse(whose api.Blame, format string, args ...any) *api.Refusal {
+	return &api.Refusal{Blame: whose, Text: fmt.Sprintf(format, args...)}
 }
 
 func nodeFault(format string, args ...any) *api.Refusal {
-	return &api.Refusal{Text: fmt.Sprintf(format, args...)}
+	return refuse(api.BlameNode, format, args...)
 }

@@ -24,7 +24,7 @@ func makeCgroup1(dir string, lim Limits) (Containment, error) {
 		err := writeFile(dir+"/pids.max", strconv.FormatInt(lim.PIDs, 10))
 		if err != nil && !os.IsNotExist(err) {
 			_ = syscall.Rmdir(dir)
-			return nil, err
+			return nil, &LimitError{err}
 		}
 	}
 	return &cgroup1{dir: dir}, nil

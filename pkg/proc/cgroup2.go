@@ -35,10 +35,10 @@ func makeCgroup2(dir string, lim Limits) (Containment, error) {
 func (c *cgroup2) limit(lim Limits) error {
 	set := func(name string, v int64) error {
 		err := writeFile(c.dir+"/"+name, strconv.FormatInt(v, 10))
-		if os.IsNotExist(err) {
+		if err == nil || os.IsNotExist(err) {
 			return nil
 		}
-		return err
+		return &LimitError{err}
 	}
 	if lim.Memory > 0 {
 		if err := set("memory.max", lim.Memory); err != nil {

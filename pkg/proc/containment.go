@@ -23,6 +23,11 @@ type Limits struct {
 	Deny   []Device // that processes inside must not open; cgroup v2 alone can hold them to that
 }
 
+// LimitError is a limit that the kernel did not take.
+type LimitError struct{ error }
+
+func (e *LimitError) Unwrap() error { return e.error }
+
 // Containment holds the processes of one member. It is used by one goroutine, which is
 // locked to its thread: the v1 kind moves that thread.
 type Containment interface {

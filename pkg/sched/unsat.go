@@ -48,6 +48,12 @@ func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Erro
 	return e
 }
 
+// CouldHold reports whether nodes would hold an ask with no gang on them.
+func CouldHold(nodes []*cluster.Node, ask *cluster.Ask) bool {
+	d, err := cluster.NewNeed(ask)
+	return err == nil && holdsEver(d, nodes)
+}
+
 // holdsEver reports whether the nodes would hold the ask with no gang on them.
 func holdsEver(d *cluster.Need, nodes []*cluster.Node) bool {
 	if d.Alternatives != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,18 +35,20 @@ type checkReply struct {
 
 // openAsUser runs [Check] as the user, inside the containment.
 func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
-	node := func(err error) ([]rankFiles, *api.Refusal) {
-		return nil, &api.Refusal{Text: fmt.Sprintf("check as user %s: %v", m.spec.User, err)}
+	// From here on the user's processes may have had a hand in it: they can end the check, which
+	// runs as the user in a containment of the size that was asked for.
+	unknown := func(err error) ([]rankFiles, *api.Refusal) {
+		return nil, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("check as user %s: %v", m.spec.User, err)}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return node(err)
+		return unknown(err)
 	}
 	defer unix.Close(pair[0])
 	pid, err := m.startCheck(pair[1])
 	_ = unix.Close(pair[1])
 	if err != nil {
-		return node(err)
+		return unknown(err)
 	}
 	defer endCheck(pid)
 	tv := unix.NsecToTimeval(int64(checkWait))
@@ -53,10 +57,13 @@ func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
 	fds, err := receiveCheck(pair[0], &reply)
 	switch {
 	case err == unix.EAGAIN:
-		return node(fmt.Errorf("no answer within %v: is a file server of %s or of the output hanging?", checkWait, m.spec.WorkDir))
+		return unknown(fmt.Errorf("no answer within %v: is a file server of %s or of the output hanging?", checkWait, m.spec.WorkDir))
 	case err != nil:
-		return node(err)
+		return unknown(err)
 	case reply.Refusal != nil:
+		if b := reply.Refusal.Blame; b != api.BlameJob && b != api.BlameFiles {
+			reply.Refusal.Blame = api.BlameUnknown // the user may have written the reply
+		}
 		return nil, reply.Refusal
 	}
 	files := make([]rankFiles, len(reply.Files))
@@ -90,6 +97,71 @@ func endCheck(pid int) {
 			return
 		}
 	}
+}
+
+// nobody is who looks for the home directory: the user could put words into the mouth of a
+// process of his own, and root looks at nothing that a user names.
+const nobody = 65534
+
+// homeWait bounds that look.
+const homeWait = 5 * time.Second
+
+// lookAtHome finds out whether the user's files are amiss because the home directory, which the
+// user database names, is not there on this node. No user can bring that about.
+func (m *member) lookAtHome(r *api.Refusal) {
+	home := m.spec.Home
+	if r.Blame != api.BlameFiles || home == "" || !m.spec.uses(home) || !m.noHome(home) {
+		return
+	}
+	r.Blame = api.BlameSite
+	r.Text += fmt.Sprintf(" (the home directory %s is not there on this node)", home)
+}
+
+// uses: one of the member's paths is in dir.
+func (s *Spec) uses(dir string) bool {
+	in := func(path string) bool {
+		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	}
+	return in(s.WorkDir) || slices.ContainsFunc(s.Ranks, func(r RankSpec) bool { return in(r.Output) || in(r.Error) || in(r.Input) })
+}
+
+func (m *member) noHome(home string) bool {
+	if !m.spec.SwitchUser {
+		return missing(home)
+	}
+	sys := &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"gshim", "missing", home}, &syscall.ProcAttr{Dir: "/", Files: []uintptr{2, 2, 2}, Sys: sys})
+	if err != nil {
+		return false
+	}
+	var ws unix.WaitStatus
+	for end := time.Now().Add(homeWait); ; time.Sleep(5 * time.Millisecond) {
+		switch got, err := unix.Wait4(pid, &ws, unix.WNOHANG, nil); {
+		case err == unix.EINTR:
+		case err != nil:
+			return false
+		case got == pid:
+			return ws.Exited() && ws.ExitStatus() == 0
+		}
+		if time.Now().After(end) {
+			endCheck(pid)
+			return false
+		}
+	}
+}
+
+// missing reports whether there is nothing at a path, and nothing else keeps it from being seen.
+func missing(path string) bool {
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == unix.ENOENT
+}
+
+// Missing is `gshim missing PATH`, started by a root shim: status 0 when there is nothing.
+func Missing(path string) int {
+	if missing(path) {
+		return 0
+	}
+	return 1
 }
 
 // receiveCheck reads the reply and the descriptors behind it.

@@ -21,11 +21,15 @@ type rankFiles struct{ in, out, err int }
 func (m *member) prepare() *api.Refusal {
 	s := m.spec
 	if err := proc.Subreaper(); err != nil {
-		return &api.Refusal{Text: err.Error()}
+		return &api.Refusal{Blame: api.BlameNode, Text: err.Error()}
 	}
 	box, err := proc.Make(s.Containment, s.CgroupDir, s.Marker, proc.Limits{Memory: s.MemoryMax, PIDs: s.PidsMax, Deny: s.Deny})
 	if err != nil {
-		return &api.Refusal{Text: err.Error()}
+		whose := api.BlameNode
+		if errors.As(err, new(*proc.LimitError)) {
+			whose = api.BlameUnknown // the figure is the job's
+		}
+		return &api.Refusal{Blame: whose, Text: err.Error()}
 	}
 	m.box = box
 	var refusal *api.Refusal
@@ -36,6 +40,7 @@ func (m *member) prepare() *api.Refusal {
 	}
 	if refusal != nil {
 		m.files = closeFiles(m.files)
+		m.lookAtHome(refusal)
 		if gone, err := box.Remove(); !gone || err != nil {
 			logf("containment of a refused member: gone %v, %v", gone, err)
 		}
@@ -73,7 +78,7 @@ func checkWorkDir(dir string) *api.Refusal {
 	case err != nil:
 		return refusal(fmt.Errorf("working directory: %w", plain(err)))
 	case !st.IsDir():
-		return &api.Refusal{Job: true, Text: fmt.Sprintf("working directory: %s is not a directory", dir)}
+		return &api.Refusal{Blame: api.BlameFiles, Text: fmt.Sprintf("working directory: %s is not a directory", dir)}
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return refusal(fmt.Errorf("working directory: %s: %w", dir, err))
@@ -81,16 +86,25 @@ func checkWorkDir(dir string) *api.Refusal {
 	return nil
 }
 
-// refusal judges whose fault an error is. What would be the same on any node that sees the
-// same files is the job's; a full, broken or unreachable disk is this node's.
+// refusal judges whose fault an error in opening the user's files is. It is never the node's
+// alone: full quotas, running programs, read-only and hanging mounts are easily made.
 func refusal(err error) *api.Refusal {
-	job := false
-	for _, e := range []error{fs.ErrNotExist, fs.ErrPermission, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR,
-		syscall.ENAMETOOLONG, syscall.ELOOP, syscall.ENXIO, syscall.EINVAL} {
-		job = job || errors.Is(err, e)
+	whose := api.BlameUnknown
+	if errors.Is(err, syscall.ENAMETOOLONG) {
+		whose = api.BlameJob
 	}
-	return &api.Refusal{Job: job, Text: err.Error()}
+	for _, e := range filesErrors {
+		if errors.Is(err, e) {
+			whose = api.BlameFiles
+		}
+	}
+	return &api.Refusal{Blame: whose, Text: err.Error()}
 }
+
+// filesErrors speak of the files themselves; others (EIO, ESTALE, ENOMEM ...) may speak of what they
+// are reached through.
+var filesErrors = []error{fs.ErrNotExist, fs.ErrPermission, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENXIO,
+	syscall.EINVAL, syscall.ETXTBSY, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 
 // plain drops the name of the system call, which says nothing to people.
 func plain(err error) error {

@@ -19,21 +19,27 @@ import (
 
 func TestRefusals(t *testing.T) {
 	cases := []struct {
-		name string
-		set  func(s *Spec)
-		job  bool
-		text string // @ is the work dir
+		name  string
+		set   func(s *Spec)
+		whose api.Blame
+		text  string // @ is the work dir
 	}{
-		{"no work dir", func(s *Spec) { s.WorkDir += "/missing" }, true, "working directory: @/missing: no such file or directory"},
-		{"work dir is a file", func(s *Spec) { s.WorkDir = "/dev/null" }, true, "working directory: /dev/null is not a directory"},
-		{"output is a directory", func(s *Spec) { s.Ranks[0].Output = s.WorkDir }, true, "output of rank 0: @: is a directory"},
-		{"output below a file", func(s *Spec) { s.Ranks[0].Output = "/dev/null/x/out" }, true, "output of rank 0: /dev/null/x/out: not a directory"},
+		{"no work dir", func(s *Spec) { s.WorkDir += "/missing" }, api.BlameFiles, "working directory: @/missing: no such file or directory"},
+		{"work dir is a file", func(s *Spec) { s.WorkDir = "/dev/null" }, api.BlameFiles, "working directory: /dev/null is not a directory"},
+		{"output is a directory", func(s *Spec) { s.Ranks[0].Output = s.WorkDir }, api.BlameFiles, "output of rank 0: @: is a directory"},
+		{"output below a file", func(s *Spec) { s.Ranks[0].Output = "/dev/null/x/out" }, api.BlameFiles, "output of rank 0: /dev/null/x/out: not a directory"},
 		{"fifo without a reader", func(s *Spec) {
 			_ = syscall.Mkfifo(s.WorkDir+"/fifo", 0o600)
 			s.Ranks[0].Output = s.WorkDir + "/fifo"
-		}, true, "output of rank 0: @/fifo: no such device or address"},
-		{"no input", func(s *Spec) { s.Ranks[0].Input = s.WorkDir + "/in" }, true, "input of rank 0: @/in: no such file or directory"},
-		{"containment taken", func(s *Spec) { s.Containment = "jail" }, false, `unknown containment "jail": want cgroup2, cgroup1 or group`},
+		}, api.BlameFiles, "output of rank 0: @/fifo: no such device or address"},
+		{"no input", func(s *Spec) { s.Ranks[0].Input = s.WorkDir + "/in" }, api.BlameFiles, "input of rank 0: @/in: no such file or directory"},
+		{"output is a running program", func(s *Spec) {
+			s.Ranks[0].Output = running(t)
+		}, api.BlameFiles, "output of rank 0: $: text file busy"},
+		{"home not mounted", func(s *Spec) { s.Home, s.WorkDir = "/no/home", "/no/home/w" }, api.BlameSite,
+			"working directory: /no/home/w: no such file or directory (the home directory /no/home is not there on this node)"},
+		{"path too long", func(s *Spec) { s.WorkDir = "/" + strings.Repeat("x", 300) }, api.BlameJob, "working directory: /" + strings.Repeat("x", 300) + ": file name too long"},
+		{"containment taken", func(s *Spec) { s.Containment = "jail" }, api.BlameNode, `unknown containment "jail": want cgroup2, cgroup1 or group`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -45,9 +51,9 @@ func TestRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 			st := until(t, conn, api.PhaseReady, api.PhaseRefused)
-			want := strings.ReplaceAll(c.text, "@", dir)
-			if st.Phase != api.PhaseRefused || st.Refusal.Text != want || st.Refusal.Job != c.job {
-				t.Errorf("%s %+v, want %q job %v", st.Phase, st.Refusal, want, c.job)
+			want := strings.NewReplacer("@", dir, "$", s.Ranks[0].Output).Replace(c.text)
+			if st.Phase != api.PhaseRefused || st.Refusal.Text != want || st.Refusal.Blame != c.whose {
+				t.Errorf("%s %+v, want %q %s", st.Phase, st.Refusal, want, c.whose)
 			}
 			for range conn.Answers() { // it exits by itself
 			}
@@ -56,6 +62,42 @@ func TestRefusals(t *testing.T) {
 			}
 			s.Containment = kind // for the clean-up
 		})
+	}
+}
+
+// running is a program that runs until the test is over.
+func running(t *testing.T) string {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	b, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "sleep")
+	if err := os.WriteFile(path, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path, "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return path
+}
+
+// What goes wrong with the user's own files is never the node's fault alone.
+func TestWhoseFaultAnErrorIs(t *testing.T) {
+	for err, want := range map[error]api.Blame{
+		syscall.ENOENT: api.BlameFiles, syscall.EACCES: api.BlameFiles, syscall.ETXTBSY: api.BlameFiles, syscall.EROFS: api.BlameFiles,
+		syscall.ENOSPC: api.BlameFiles, syscall.EDQUOT: api.BlameFiles, syscall.EIO: api.BlameUnknown, syscall.ESTALE: api.BlameUnknown,
+		syscall.ENOMEM: api.BlameUnknown, syscall.EMFILE: api.BlameUnknown, syscall.ENAMETOOLONG: api.BlameJob,
+	} {
+		if got := refusal(fmt.Errorf("output: %w", err)); got.Blame != want || got.Text != "output: "+err.Error() {
+			t.Errorf("%v: %+v, want %s", err, got, want)
+		}
 	}
 }
 
@@ -183,7 +225,7 @@ func TestSwitchUserTouchesNothingAsRoot(t *testing.T) {
 	}
 	st := until(t, conn, api.PhaseReady, api.PhaseRefused)
 	want := "output of rank 0: " + s.Ranks[0].Output + ": permission denied"
-	if st.Phase != api.PhaseRefused || !st.Refusal.Job || st.Refusal.Text != want {
+	if st.Phase != api.PhaseRefused || st.Refusal.Blame != api.BlameFiles || st.Refusal.Text != want {
 		t.Errorf("%s %+v, want %q", st.Phase, st.Refusal, want)
 	}
 	for range conn.Answers() {

@@ -30,6 +30,7 @@ type Spec struct {
 	UID        uint32   `json:"uid"`
 	GID        uint32   `json:"gid"`
 	Groups     []uint32 `json:"groups,omitempty"`
+	Home       string   `json:"home,omitempty"` // of the user, by this node's user database; empty: not known
 
 	WorkDir string `json:"work_dir"`
 	// CheckpointDir is made as the user, for all epochs of the job; empty: none.

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/gang"
 )
 
@@ -123,7 +124,7 @@ func (r *run) toNode(f *Fault) bool {
 	case Unkillable:
 		m.unkillableUntil = r.now + f.For
 	case Refuse:
-		m.refuseUntil, m.refuseJob = r.now+f.For, f.N == 1
+		m.refuseUntil, m.refuseBlame = r.now+f.For, blames[f.N%len(blames)]
 	case SlowLaunch:
 		m.slowLaunchUntil = r.now + f.For
 	default:
@@ -131,6 +132,9 @@ func (r *run) toNode(f *Fault) bool {
 	}
 	return true
 }
+
+// blames are what a machine refuses for, by the fault's number.
+var blames = []api.Blame{api.BlameNode, api.BlameJob, api.BlameFiles, api.BlameSite, api.BlameUser, api.BlameUnknown}
 
 func (d *daemon) thaw() {
 	if d.stops > 0 {

@@ -36,7 +36,7 @@ type machine struct {
 	slowUntil        time.Duration
 	twiceUntil       time.Duration
 	refuseUntil      time.Duration
-	refuseJob        bool
+	refuseBlame      api.Blame
 	slowLaunchUntil  time.Duration
 	unkillableUntil  time.Duration
 }

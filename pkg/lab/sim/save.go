@@ -113,5 +113,5 @@ func (x *member) fetchNext(s *memberSpec, missing []int, began time.Duration, th
 
 func (x *member) refuseFetch(text string) {
 	x.fetching = false
-	x.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: &api.Refusal{Text: "checkpoint: " + text}})
+	x.become(api.MemberActual{Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameUnknown, Text: "checkpoint: " + text}})
 }

@@ -141,7 +141,7 @@ const (
 	Reboot      Kind = "reboot"     // power off, on with a new boot id after For
 	Suspend     Kind = "suspend"    // the machine and all on it stand still for For
 	Unkillable  Kind = "unkillable" // what gets KILL on this node stays for For
-	Refuse      Kind = "refuse"     // launches on this node are refused for For; N 1: as the job's fault
+	Refuse      Kind = "refuse"     // launches on this node are refused for For; N says whose fault, see blames
 	SlowLaunch  Kind = "slow-launch"
 )
 

@@ -84,7 +84,7 @@ func (m *machine) startShim(k api.MemberKey, spec *memberSpec) *shimProc {
 func (s *shimProc) prepared() {
 	m := s.m
 	if m.r.now < m.refuseUntil {
-		s.state.Phase, s.state.Refusal = api.PhaseRefused, &api.Refusal{Job: m.refuseJob, Text: "simulated refusal"}
+		s.state.Phase, s.state.Refusal = api.PhaseRefused, &api.Refusal{Blame: m.refuseBlame, Text: "simulated refusal"}
 		s.over, s.dirty, s.durable, s.bye = true, true, true, true
 		s.flush()
 		s.leave()

@@ -183,6 +183,7 @@ func testJob(t *testing.T, p Place) {
 	ran.Drain = &gang.Drain{Cause: api.CauseCrash, Trigger: 1, Text: "rank 1 exited 3", Started: T0, Moved: 2, Later: []api.Cause{api.CauseTimeout}}
 	ran.Used = map[api.Cause]int{api.CauseCrash: 1}
 	ran.Avoid = []string{"n3"}
+	ran.Refusals, ran.Elsewhere = []gang.Refusal{{Node: "n3", Blame: api.BlameFiles, Text: "no such directory"}}, true
 	ran.Ranks = []gang.Rank{
 		{State: api.RankPreempting, Slot: cluster.Slot{Node: "n1", Cards: []string{"GPU-0", "GPU-1"}}, PID: 4711, Start: T0},
 		{State: api.RankFailed, Slot: cluster.Slot{Node: "n1"}, PID: 4712, Start: T0, End: T0.Add(time.Minute), Exited: true, ExitCode: 3},
@@ -221,7 +222,7 @@ func testReservations(t *testing.T, p Place) {
 
 func testNodes(t *testing.T, p Place) {
 	s := mustOpen(t, p)
-	b := &gang.Node{Name: "n2", State: api.NodeLost, LostSince: T0, Admin: "broken fan", DrainUser: "ada", DrainTime: T0, Strikes: 2, BootID: "b"}
+	b := &gang.Node{Name: "n2", State: api.NodeLost, LostSince: T0, Admin: "broken fan", DrainUser: "ada", DrainTime: T0, Strikes: []gang.Strike{{Time: T0, Job: 7, User: "ada", Blame: api.BlameSite, Text: "no home"}}, BootID: "b"}
 	a := &gang.Node{Name: "n1", State: api.NodeUp, LastSeen: T0, Connected: true, Hello: api.Hello{Node: "n1", Cards: []api.CardInfo{{Index: 0, UUID: "GPU-0", NUMA: -1}}}}
 	mustCommit(t, s, &gang.Changes{Nodes: []*gang.Node{b, a}})
 	up := *b

@@ -101,12 +101,20 @@ type node struct {
 	BootID    string        `json:"boot_id,omitempty"`
 	LastSeen  time.Time     `json:"last_seen,omitzero"`
 	LostSince time.Time     `json:"lost_since,omitzero"`
-	Strikes   int           `json:"strikes,omitempty"`
+	Strikes   []strike      `json:"launch_strikes,omitempty"`
 	Hello     api.Hello     `json:"hello"`
 	Connected bool          `json:"connected,omitempty"`
 	Sick      string        `json:"sick,omitempty"`
 	Left      []left        `json:"left,omitempty"`
 	Res       *resources    `json:"res,omitempty"`
+}
+
+type strike struct {
+	Time  time.Time `json:"time"`
+	Job   int64     `json:"job"`
+	User  string    `json:"user"`
+	Blame api.Blame `json:"blame"`
+	Text  string    `json:"text"`
 }
 
 type left struct {
@@ -161,7 +169,7 @@ type cardGrant struct {
 // Node encodes a node, all but its name.
 func Node(n *gang.Node) ([]byte, error) {
 	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, BootID: n.BootID, LastSeen: n.LastSeen,
-		LostSince: n.LostSince, Strikes: n.Strikes, Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
+		LostSince: n.LostSince, Strikes: each(n.Strikes, func(x gang.Strike) strike { return strike(x) }), Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
 	for _, l := range n.Left {
 		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
 	}
@@ -194,7 +202,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 		return nil, fmt.Errorf("row of node %s: %w", name, err)
 	}
 	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime, DrainBy: r.DrainBy, BootID: r.BootID, LastSeen: r.LastSeen,
-		LostSince: r.LostSince, Strikes: r.Strikes, Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
+		LostSince: r.LostSince, Strikes: each(r.Strikes, func(x strike) gang.Strike { return gang.Strike(x) }), Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
 		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
 	}

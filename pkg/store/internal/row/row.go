@@ -52,6 +52,8 @@ type job struct {
 	Used         map[api.Cause]int `json:"used,omitempty"`
 	BackoffUntil time.Time         `json:"backoff_until,omitzero"`
 	Avoid        []string          `json:"avoid,omitempty"`
+	Refusals     []refusal         `json:"refusals,omitempty"`
+	Elsewhere    bool              `json:"elsewhere,omitempty"`
 	Cancelled    bool              `json:"cancelled,omitempty"`
 	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
@@ -60,6 +62,20 @@ type job struct {
 	Steps        []step            `json:"steps,omitempty"`
 	Ports        []int             `json:"ports,omitempty"`
 	NextStep     int               `json:"next_step,omitempty"`
+}
+
+type refusal struct {
+	Node  string    `json:"node"`
+	Blame api.Blame `json:"blame"`
+	Text  string    `json:"text"`
+}
+
+// each converts a list; an empty one is nil.
+func each[A, B any](in []A, convert func(A) B) (out []B) {
+	for _, x := range in {
+		out = append(out, convert(x))
+	}
+	return out
 }
 
 type checkpoint struct {
@@ -118,7 +134,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Deadline: j.Deadline, CutTo: j.CutTo,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
-		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
+		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep,
 	}
 	if len(j.Members) > 0 {
@@ -144,7 +160,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Deadline: r.Deadline, CutTo: r.CutTo,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
-		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
+		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
 		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep,
 	}
 	if len(r.Members) > 0 {
