@@ -17,12 +17,18 @@ build: ## all programs, into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PURE)
 	CGO_ENABLED=$(CC_FOUND) CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
 
-test: check unit e2e demo ## all that CI runs
+# AGAIN=-again: what fails is run once more, and only what fails twice fails.
+GOTEST = go run ./scripts/gotest $(AGAIN) -skips=$(CURDIR)/bin/skipped.tsv
+
+test: ## all that CI runs; at its end what was skipped, and why
+	@rm -f bin/skipped.tsv
+	$(MAKE) check unit e2e demo
+	@go run ./scripts/gotest -report=bin/skipped.tsv
 
 TOOL = go tool -modfile=tools/go.mod
 
 check: ## formatting, vet, tidy modules, staticcheck, who may import whom
-	@test -z "$$(gofmt -l cmd pkg e2e bench examples man)" || { gofmt -l cmd pkg e2e bench examples man; echo "run gofmt -w on these"; exit 1; }
+	@test -z "$$(gofmt -l cmd pkg e2e bench examples man scripts)" || { gofmt -l cmd pkg e2e bench examples man scripts; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
@@ -33,13 +39,13 @@ size: ## lines of what the installed programs are made of, a row a package
 	scripts/size
 
 unit: build ## unit, property and command tests
-	go test ./cmd/... ./pkg/... ./man/... ./examples/...
+	$(GOTEST) ./cmd/... ./pkg/... ./man/... ./examples/... ./scripts/...
 
 race: ## the same under the race detector
 	CGO_ENABLED=1 go test -race ./cmd/... ./pkg/...
 
 e2e: build ## real daemons, real processes
-	go test -count=1 -p 1 -timeout 10m ./e2e/...
+	$(GOTEST) -count=1 -p=1 -timeout=10m ./e2e/...
 
 chaos: build ## hosts that really break, as root, minutes: all of e2e, and a table of what was found
 	@rm -f bin/chaos.tsv

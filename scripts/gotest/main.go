@@ -1,0 +1,252 @@
+// Command gotest runs go test and says what go test keeps to itself: which tests were skipped,
+// and why. What failed it can run once more, so that a test that a busy machine failed is told
+// from one that fails.
+//
+//	gotest [-again] [-skips=FILE] FLAG... PACKAGE...   go test's flags with "=" before their values
+//	gotest -report=FILE                                what all runs wrote to FILE, by reason
+//
+// It prints what go test prints without -v. With -again it fails for what fails twice alone, and
+// names both.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	os.Exit(gotest(os.Args[1:], os.Stdout))
+}
+
+func gotest(args []string, out io.Writer) int {
+	again, skips := false, ""
+	for len(args) > 0 {
+		name, value, _ := strings.Cut(args[0], "=")
+		switch name {
+		case "-again":
+			again = true
+		case "-skips":
+			skips = value
+		case "-report":
+			return report(value, out)
+		default:
+			name = ""
+		}
+		if name == "" {
+			break
+		}
+		args = args[1:]
+	}
+	first, err := run(args, out)
+	if err == nil && skips != "" {
+		err = first.write(skips)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		return 2
+	}
+	switch {
+	case first.ok:
+		return 0
+	case !again || len(first.failed) == 0:
+		return 1
+	}
+	return retry(args, first.failed, out)
+}
+
+// retry runs once more what failed, a package after the other.
+func retry(args []string, failed map[string][]string, out io.Writer) int {
+	var flags, once, twice []string
+	for _, a := range args {
+		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "-run=") {
+			flags = append(flags, a)
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(failed)) {
+		tests := failed[pkg]
+		fmt.Fprintf(out, "\n== once more: %s %s\n", pkg, strings.Join(tests, " "))
+		again := append(slices.Clone(flags), "-count=1")
+		if tests != nil {
+			again = append(again, "-run=^("+strings.Join(tests, "|")+")$")
+		}
+		second, err := run(append(again, pkg), out)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "gotest:", err)
+			return 2
+		}
+		if tests == nil {
+			tests = []string{"(all tests)"}
+		}
+		for _, t := range tests {
+			name := pkg + " " + t
+			if whole := second.failed[pkg]; !second.ok && (len(whole) == 0 || slices.Contains(whole, t) || t == "(all tests)") {
+				twice = append(twice, name)
+			} else {
+				once = append(once, name)
+			}
+		}
+	}
+	list(out, "failed once and passed the second time", once)
+	list(out, "failed twice", twice)
+	return min(1, len(twice))
+}
+
+func list(out io.Writer, what string, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(out, "\n%s:\n  %s\n", what, strings.Join(names, "\n  "))
+	}
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, Test, Output, ImportPath string
+}
+
+// result is what came of one call of go test.
+type result struct {
+	ok      bool
+	skipped []skip
+	failed  map[string][]string // top-level tests by package; nil: the whole package is in question
+}
+
+type skip struct{ why, pkg, test string }
+
+// run calls go test and prints what it would have printed.
+func run(args []string, out io.Writer) (*result, error) {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	r, err := read(pipe, out)
+	if err != nil {
+		return nil, err
+	}
+	r.ok = cmd.Wait() == nil
+	return r, nil
+}
+
+func read(in io.Reader, out io.Writer) (*result, error) {
+	r := &result{failed: map[string][]string{}}
+	said := map[[2]string][]string{} // what a test that has not ended printed
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && len(line) == 0 {
+			if err == io.EOF {
+				return r, nil
+			}
+			return nil, err
+		}
+		var e event
+		if json.Unmarshal(line, &e) != nil {
+			_, _ = out.Write(line) // not go test's: a program's own words
+			continue
+		}
+		key := [2]string{e.Package, e.Test}
+		switch {
+		case e.Action == "build-output":
+			fmt.Fprint(out, e.Output)
+		case e.Action == "output" && e.Test != "":
+			if !strings.HasPrefix(e.Output, "=== ") {
+				said[key] = append(said[key], e.Output)
+			}
+		case e.Action == "output":
+			if e.Output != "PASS\n" && !strings.HasPrefix(e.Output, "=== ") {
+				fmt.Fprint(out, e.Output)
+			}
+		case e.Test != "" && e.Action == "skip":
+			r.skipped = append(r.skipped, skip{reason(said[key]), e.Package, e.Test})
+			delete(said, key)
+		case e.Test != "" && e.Action == "fail":
+			fmt.Fprint(out, strings.Join(said[key], ""))
+			delete(said, key)
+			if top, _, sub := strings.Cut(e.Test, "/"); !sub {
+				r.failed[e.Package] = append(r.failed[e.Package], top)
+			}
+		case e.Test != "" && e.Action == "pass":
+			delete(said, key)
+		case e.Action == "fail" && e.Package != "":
+			r.packageFailed(e.Package, said, out)
+		}
+	}
+}
+
+// packageFailed: where a test did not come to its end, or none failed, the rest of the package was not
+// looked at either.
+func (r *result) packageFailed(pkg string, said map[[2]string][]string, out io.Writer) {
+	broken := len(r.failed[pkg]) == 0
+	for _, key := range slices.SortedFunc(maps.Keys(said), func(a, b [2]string) int { return cmp.Compare(a[1], b[1]) }) {
+		if key[0] == pkg {
+			fmt.Fprint(out, strings.Join(said[key], ""))
+			delete(said, key)
+			broken = true
+		}
+	}
+	if broken {
+		r.failed[pkg] = nil
+	}
+}
+
+var place = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
+
+// reason is what a test said as it skipped: the last thing that it said.
+func reason(said []string) string {
+	for i := len(said) - 1; i >= 0; i-- {
+		if m := place.FindString(said[i]); m != "" {
+			return strings.TrimSpace(said[i][len(m):])
+		}
+	}
+	return "(no reason given)"
+}
+
+func (r *result) write(path string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	for _, s := range r.skipped {
+		if _, err = fmt.Fprintf(f, "%s\t%s\t%s\n", s.why, s.pkg, s.test); err != nil {
+			break
+		}
+	}
+	return cmp.Or(err, f.Close())
+}
+
+// report prints what was skipped, by reason.
+func report(path string, out io.Writer) int {
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		return 2
+	}
+	by := map[string][]string{}
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 {
+			by[f[0]] = append(by[f[0]], f[1][strings.LastIndexByte(f[1], '/')+1:]+"."+f[2])
+			n++
+		}
+	}
+	if n == 0 {
+		fmt.Fprintln(out, "\nno test was skipped")
+		return 0
+	}
+	fmt.Fprintf(out, "\n%d tests were skipped:\n", n)
+	for _, why := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(out, "  %s\n      %s\n", why, strings.Join(by[why], " "))
+	}
+	return 0
+}

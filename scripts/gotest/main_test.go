@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A module of its own with a test of each kind: what is printed, what is run once more, what the
+// run ends with, and what is said of skipped tests.
+func TestGotest(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module m\n\ngo 1.26.0\n",
+		"a/a_test.go": `package a
+import ("os"; "testing")
+func TestGood(t *testing.T) { t.Log("not shown") }
+func TestFlaky(t *testing.T) {
+	if f, err := os.OpenFile("seen", os.O_CREATE|os.O_EXCL, 0o600); err == nil { f.Close(); t.Error("the first time") }
+}
+func TestSkips(t *testing.T) { t.Run("part", func(t *testing.T) { t.Skip("no such device: x") }) }
+`,
+		"b/b_test.go": `package b
+import "testing"
+func TestBad(t *testing.T) { t.Run("deep", func(t *testing.T) { t.Error("always") }) }
+func TestFine(t *testing.T) {}
+`,
+		"c/c_test.go": `package c
+import "testing"
+func TestPanics(t *testing.T) { panic("ouch") }
+`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	skips := filepath.Join(dir, "skips")
+	call := func(args ...string) (string, int) {
+		var out bytes.Buffer
+		code := gotest(args, &out)
+		return out.String(), code
+	}
+	out, code := call("-again", "-skips="+skips, "-count=1", "./a", "./b", "./c")
+	if code != 1 {
+		t.Errorf("status %d", code)
+	}
+	for _, want := range []string{"the first time", "== once more: m/a TestFlaky\n", "== once more: m/b TestBad\n", "panic: ouch",
+		"\nfailed once and passed the second time:\n  m/a TestFlaky\n", "\nfailed twice:\n  m/b TestBad\n  m/c "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q", want)
+		}
+	}
+	if strings.Contains(out, "not shown") || strings.Count(out, "always") != 2 {
+		t.Errorf("shows what passed, or not what failed:\n%s", out)
+	}
+	if out, code := call("-report=" + skips); code != 0 || out != "\n1 tests were skipped:\n  no such device: x\n      a.TestSkips/part\n" {
+		t.Errorf("%d %q", code, out)
+	}
+	// What fails once alone is no failure; without -again it is.
+	_ = os.Remove(filepath.Join(dir, "a", "seen"))
+	if out, code := call("-count=1", "./a"); code != 1 || strings.Contains(out, "once more") {
+		t.Errorf("without -again: %d\n%s", code, out)
+	}
+	_ = os.Remove(filepath.Join(dir, "a", "seen"))
+	if out, code := call("-again", "-count=1", "./a"); code != 0 {
+		t.Errorf("fails once: %d\n%s", code, out)
+	}
+}
