@@ -17,18 +17,21 @@ import (
 	"gangd/pkg/proc"
 )
 
-// program is gshim, built once for all tests.
-var program string
+// program is gshim, built once for all tests, or what GANG_TEST_GSHIM names: mutants are in a
+// gshim of their own.
+var program = os.Getenv("GANG_TEST_GSHIM")
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "gshim")
 	if err != nil {
 		panic(err)
 	}
-	program = filepath.Join(dir, "gshim")
-	if out, err := exec.Command("go", "build", "-o", program, "gangd/cmd/gshim").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build gshim: %v\n%s", err, out)
-		os.Exit(1)
+	if program == "" {
+		program = filepath.Join(dir, "gshim")
+		if out, err := exec.Command("go", "build", "-o", program, "gangd/cmd/gshim").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build gshim: %v\n%s", err, out)
+			os.Exit(1)
+		}
 	}
 	_ = os.Chmod(dir, 0o755)
 	code := m.Run()

@@ -23,6 +23,19 @@ import (
 // targets are the packages that mutants are drawn from.
 var targets = []string{"gang", "sched", "supervise", "engine", "shim", "session", "auth", "store/internal/row", "store/sqlitestore", "script"}
 
+// testsOf are the tests of a package: its own, but for what is only a part of another.
+func testsOf(short string) mutate.Tests {
+	switch short {
+	case "shim":
+		return mutate.Tests{Package: ours + short, Program: "gangd/cmd/gshim", Variable: "GANG_TEST_GSHIM"}
+	case "store/internal/row":
+		return mutate.Tests{Package: ours + "store/sqlitestore"}
+	}
+	return mutate.Tests{Package: ours + short}
+}
+
+const ours = "gangd/pkg/"
+
 // alone are those whose tests start processes and look at what is left of them.
 var alone = []string{"shim"}
 
@@ -43,7 +56,7 @@ func main() {
 func play(seed uint64, n int, only string, workers int, report, results string) error {
 	var paths []string
 	for _, t := range targets {
-		paths = append(paths, "gangd/pkg/"+t)
+		paths = append(paths, ours+t)
 	}
 	packages, err := mutate.Load(paths...)
 	if err != nil {
@@ -73,7 +86,7 @@ func play(seed uint64, n int, only string, workers int, report, results string) 
 		return err
 	}
 	for _, p := range packages {
-		short := strings.TrimPrefix(p.Path, "gangd/pkg/")
+		short := strings.TrimPrefix(p.Path, ours)
 		if only != "" && !slices.Contains(strings.Split(only, ","), path.Base(short)) {
 			continue
 		}
@@ -98,7 +111,7 @@ func play(seed uint64, n int, only string, workers int, report, results string) 
 // one tries the mutants of a package.
 func one(p *mutate.Package, mutants []*mutate.Mutant, dir string, workers int, book *mutate.Book, short string) error {
 	began := time.Now()
-	s, err := mutate.Build(p, mutants, dir, workers)
+	s, err := mutate.Build(p, testsOf(short), mutants, dir, workers)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func TestFates(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := packages[0]
-	s, err := Build(p, p.Mutants, t.TempDir(), 2)
+	s, err := Build(p, Tests{Package: fixture}, p.Mutants, t.TempDir(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

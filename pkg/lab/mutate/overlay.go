@@ -12,6 +12,11 @@ import (
 // tree, and files that the tree does not have. Source is by absolute path; dir is for the
 // other source, and binary is what is made.
 func TestBinary(pkg string, source map[string][]byte, dir, binary string) error {
+	return compile(pkg, source, dir, binary, "test", "-c")
+}
+
+// compile is go build, or go test -c, with an overlay.
+func compile(pkg string, source map[string][]byte, dir, binary string, command ...string) error {
 	replace := map[string]string{}
 	for i, path := range sorted(source) {
 		to := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(path)))
@@ -28,8 +33,8 @@ func TestBinary(pkg string, source map[string][]byte, dir, binary string) error 
 	if err := os.WriteFile(overlay, b, 0o644); err != nil {
 		return err
 	}
-	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary, pkg).CombinedOutput(); err != nil {
-		return fmt.Errorf("go test -c %s: %w\n%s", pkg, err, out)
+	if out, err := exec.Command("go", append(command, "-overlay", overlay, "-o", binary, pkg)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s %s: %w\n%s", command[0], pkg, err, out)
 	}
 	return nil
 }

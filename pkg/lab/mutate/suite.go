@@ -18,14 +18,24 @@ import (
 	"time"
 )
 
+// Tests are what notices the mutants of a package.
+type Tests struct {
+	Package string // import path
+	// Program, if any, is an import path of a program that the tests start. It has the mutants,
+	// too; the tests find it by the environment variable Variable.
+	Program, Variable string
+}
+
 // Suite is the test binary of a package with its mutants.
 type Suite struct {
 	Package *Package
+	Tests   Tests
 	Mutants []*Mutant
 	Broken  []string // tests that fail without any mutant: they are left out
 
 	patience time.Duration // on top of ten times what the tests need
 
+	cwd   string
 	dirs  []string // one for each run at a time, each with the binary
 	flags []string
 	tests []*test // those that pass, the fast ones first
@@ -39,8 +49,8 @@ type test struct {
 }
 
 // Build makes the test binary with some mutants of a package, for so many runs at a time.
-func Build(p *Package, mutants []*Mutant, dir string, workers int) (*Suite, error) {
-	s := &Suite{Package: p, Mutants: mutants, patience: 10 * time.Second}
+func Build(p *Package, tests Tests, mutants []*Mutant, dir string, workers int) (*Suite, error) {
+	s := &Suite{Package: p, Tests: tests, Mutants: mutants, patience: 10 * time.Second}
 	for i, m := range mutants {
 		m.ID = i + 1
 	}
@@ -49,17 +59,32 @@ func Build(p *Package, mutants []*Mutant, dir string, workers int) (*Suite, erro
 	if err := os.MkdirAll(src, 0o755); err != nil {
 		return nil, err
 	}
-	binary := filepath.Join(dir, filepath.Base(p.Path)+".test")
-	if err := TestBinary(p.Path, p.rewritten(mutants), src, binary); err != nil {
+	where, err := goList(tests.Package)
+	if err != nil {
 		return nil, err
+	}
+	s.cwd = where[0].Dir
+	source := p.rewritten(mutants)
+	binary := filepath.Join(dir, "mutants.test")
+	if err := TestBinary(tests.Package, source, src, binary); err != nil {
+		return nil, err
+	}
+	made := []string{binary}
+	if tests.Program != "" {
+		made = append(made, filepath.Join(dir, filepath.Base(tests.Program)))
+		if err := compile(tests.Program, source, src, made[1], "build"); err != nil {
+			return nil, err
+		}
 	}
 	for i := range workers {
 		d := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.Link(binary, filepath.Join(d, filepath.Base(binary))); err != nil {
-			return nil, err
+		for _, b := range made {
+			if err := os.Link(b, filepath.Join(d, filepath.Base(b))); err != nil {
+				return nil, err
+			}
 		}
 		s.dirs = append(s.dirs, d)
 	}
@@ -69,7 +94,8 @@ func Build(p *Package, mutants []*Mutant, dir string, workers int) (*Suite, erro
 // list asks the binary for its tests.
 func (s *Suite) list() error {
 	cmd := exec.Command(s.binary(0), "-test.list", ".")
-	cmd.Dir = s.Package.Dir
+	cmd.Dir = s.cwd
+	cmd.Env = s.environ(0)
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("tests of %s: %w", s.Package.Path, err)
@@ -81,7 +107,8 @@ func (s *Suite) list() error {
 	}
 	s.flags = []string{"-test.short", "-test.failfast"}
 	help := exec.Command(s.binary(0), "-help")
-	help.Dir = s.Package.Dir
+	help.Dir = s.cwd
+	help.Env = s.environ(0)
 	// It says what flags there are, and fails.
 	out, _ = help.CombinedOutput()
 	if bytes.Contains(out, []byte("-rapid.seed")) {
@@ -92,7 +119,14 @@ func (s *Suite) list() error {
 }
 
 func (s *Suite) binary(worker int) string {
-	return filepath.Join(s.dirs[worker], filepath.Base(s.Package.Path)+".test")
+	return filepath.Join(s.dirs[worker], "mutants.test")
+}
+
+func (s *Suite) environ(worker int) []string {
+	if s.Tests.Program == "" {
+		return os.Environ()
+	}
+	return append(os.Environ(), s.Tests.Variable+"="+filepath.Join(s.dirs[worker], filepath.Base(s.Tests.Program)))
 }
 
 // each calls f for all numbers below n, as many at a time as there are copies of the binary.
@@ -252,9 +286,10 @@ func (s *Suite) run(worker, id int, tests []*test, limit time.Duration) (by stri
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.binary(worker), append(s.flags, "-test.run=^("+strings.Join(names, "|")+")$")...)
-	cmd.Dir = s.Package.Dir
+	cmd.Dir = s.cwd
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Env = s.environ(worker)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
