@@ -159,3 +159,17 @@ func TestALimitOfAPartOfASecondIsNotCut(t *testing.T) {
 		}
 	}
 }
+
+// A plan that is carried out too late is refused, whatever the timers have seen.
+func TestDeadlineIsCheckedAtAdmission(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(due(2*time.Hour, time.Hour, 0))
+	b.now.Wall, b.now.Mono = b.now.Wall.Add(time.Hour+time.Second), b.now.Mono+time.Hour+time.Second
+	out := b.step(b.spread(id))
+	want := "job 1 can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1h0m0s"
+	if out.Refused == nil || out.Refused.Message != want {
+		t.Fatalf("%+v", out)
+	}
+	b.now.Wall, b.now.Mono = b.now.Wall.Add(-2*time.Second), b.now.Mono-2*time.Second
+	b.must(b.spread(id))
+}

@@ -362,3 +362,103 @@ func TestBackoffLimitAloneCountsCrashesAndLostNodesTogether(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+// A rank may extend its grace to what the spec allows: so long a drain waits before it gives
+// a member up.
+func TestTheMostGraceIsWaitedFor(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(1)
+	s.GraceMax = 10 * time.Minute
+	id := b.submit(s)
+	b.start(id)
+	b.must(Cancel{Job: id})
+	b.after(10*time.Minute + settings().DrainSlack - time.Second)
+	b.state(id, api.JobCompleting)
+	b.after(time.Second)
+	b.state(id, api.JobCancelled)
+}
+
+// How a rank took a stop of ours is not how the job ended.
+func TestAnExitClassStandsAlone(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	killed := api.RankActual{Rank: 0, PID: 100, Exited: true, ExitCode: 137, Signal: 9}
+	j := b.w.Job(id)
+	b.say("n1", api.MemberActual{MemberKey: j.key(), Phase: api.PhaseRunning, Stopping: api.CauseStalled, Ranks: []api.RankActual{killed}})
+	j = b.w.Job(id)
+	for cause, want := range map[api.Cause][2]int{api.CauseStalled: {76, 0}, api.CauseCrash: {137, 9}} {
+		if v := verdictOf(j, cause, 0, ""); v.ExitCode != want[0] || v.Signal != want[1] {
+			t.Errorf("%s: code %d, signal %d, want %v", cause, v.ExitCode, v.Signal, want)
+		}
+	}
+}
+
+// Of several failures in one word the first is blamed: by time, and at one time by rank.
+func TestTheFirstFailureIsBlamed(t *testing.T) {
+	for _, c := range []struct {
+		after [3]int // seconds until each rank fails
+		want  int
+	}{{[3]int{3, 1, 2}, 1}, {[3]int{3, 2, 1}, 2}, {[3]int{1, 1, 1}, 0}} {
+		b := newBench(t, 1)
+		id := b.submit(specOf(3))
+		b.start(id)
+		var ranks []api.RankActual
+		for r, s := range c.after {
+			ra := exit(r, 1)
+			ra.Ended = b.now.Wall.Add(time.Duration(s) * time.Second)
+			ranks = append(ranks, ra)
+		}
+		b.phase(id, "n1", api.PhaseStopped, ranks...)
+		b.state(id, api.JobFailed)
+		if got := b.w.Job(id).Verdict.Trigger; got != c.want {
+			t.Errorf("failures after %v: rank %d is blamed, want %d", c.after, got, c.want)
+		}
+	}
+}
+
+// A node on which a gang could not be launched is avoided the next time, one on which it
+// crashed is not.
+func TestANodeOfAFailedLaunchIsAvoided(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.MaxRetries = intPtr(1)
+	id := b.submit(s)
+	b.must(b.spread(id))
+	b.ready(id)
+	b.phase(id, "n1", api.PhaseRunning, api.RankActual{Rank: 0, PID: 5})
+	b.after(settings().StartTimeout)
+	b.ack(id)
+	b.state(id, api.JobPending)
+	if got := b.w.Job(id).Avoid; !slices.Equal(got, []string{"n2"}) {
+		t.Errorf("after a failed launch on n2 it avoids %v", got)
+	}
+	b.after(time.Minute)
+	b.start(id)
+	b.phase(id, "n1", api.PhaseRunning, exit(0, 1))
+	b.ack(id)
+	b.state(id, api.JobPending)
+	if got := b.w.Job(id).Avoid; got != nil {
+		t.Errorf("after a crash it avoids %v", got)
+	}
+}
+
+// What happens to a gang that is being stopped is on record, each cause once.
+func TestLaterCausesAreRecordedOnce(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.submit(specOf(3))
+	b.start(id)
+	b.must(Preempt{Job: id, For: "job 9"})
+	for _, n := range []string{"n1", "n2"} {
+		b.must(NodeGone{Node: n})
+	}
+	b.after(settings().NodeTimeout)
+	j := b.w.Job(id)
+	if j.Drain == nil || j.Drain.Cause != api.CausePreempted || !slices.Equal(j.Drain.Later, []api.Cause{api.CauseNodeLost}) {
+		t.Fatalf("%+v", j.Drain)
+	}
+	b.must(Cancel{Job: id})
+	b.must(NodeGone{Node: "n3"})
+	b.after(settings().NodeTimeout)
+	b.state(id, api.JobCancelled)
+}

@@ -437,3 +437,68 @@ func TestBeginTime(t *testing.T) {
 		t.Fatal("not a candidate at its begin time")
 	}
 }
+
+// The first time that a gang can't be prepared it may go elsewhere at once; from the second
+// on it waits, longer each time.
+func TestBackoffBeginsWithTheSecondRollback(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	for i, want := range []time.Duration{0, 1, 2, 4} {
+		b.must(b.spread(id))
+		b.phase(id, "n1", api.PhaseRefused)
+		j := b.w.Job(id)
+		if j.Rollbacks != i+1 {
+			t.Fatalf("%d rollbacks, want %d", j.Rollbacks, i+1)
+		}
+		wait := time.Duration(0)
+		if !j.BackoffUntil.IsZero() {
+			wait = j.BackoffUntil.Sub(b.now.Wall)
+		}
+		if wait != want*time.Second {
+			t.Errorf("after rollback %d it waits %v, want %v", i+1, wait, want*time.Second)
+		}
+		b.step(NodeResume{Node: "n1"}) // strikes are another story
+		b.after(wait)
+	}
+}
+
+// A node that has no session when the launch window ends is not judged; the window begins
+// again, so that a node that comes back and does not start its ranks is found.
+func TestLaunchWindowOfANodeThatWasAway(t *testing.T) {
+	s := settings()
+	s.NodeTimeout = time.Hour
+	b := benchWith(t, 2, s)
+	id := b.submit(specOf(2))
+	b.must(b.spread(id))
+	b.ready(id)
+	b.phase(id, "n1", api.PhaseRunning, api.RankActual{Rank: 0, PID: 5})
+	b.must(NodeGone{Node: "n2"})
+	b.after(s.StartTimeout)
+	if d := b.w.Job(id).Drain; d != nil {
+		t.Fatalf("judged while it was away: %+v", d)
+	}
+	b.hello("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady, Port: 4000})
+	b.after(s.StartTimeout)
+	if d := b.w.Job(id).Drain; d == nil || d.Cause != api.CauseLaunch || d.Trigger != 1 {
+		t.Fatalf("after another window: %+v", d)
+	}
+}
+
+// A plan is checked again when it is carried out: a node may be in other partitions by then.
+func TestPartitionIsCheckedAtAdmission(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	moved := helloOf("n2")
+	moved.Partitions = []string{"other"}
+	b.must(moved)
+	out := b.step(b.spread(id))
+	if out.Refused == nil || out.Refused.Message != "node n2 is not in partition main" {
+		t.Fatalf("%+v", out)
+	}
+	if b.w.Job(id).Epoch != 0 || len(b.w.Node("n1").Res.Grants) != 0 {
+		t.Error("part of it was admitted")
+	}
+	moved.Partitions = []string{"other", "main"}
+	b.must(moved)
+	b.must(b.spread(id))
+}

@@ -45,8 +45,9 @@ func TestSequences(t *testing.T) {
 	noticed.Notice = notice
 	leased.Lease = 600 * s
 	holder.Ranks = nil
-	extended := base
+	extended, longer := base, base
 	extended.GraceMax = 30 * s
+	longer.GraceMax = 60 * s
 	cases := []struct {
 		name   string
 		cfg    Config
@@ -174,6 +175,77 @@ func TestSequences(t *testing.T) {
 			{0, Go{}, []ActKind{Start, Tell}}, {s, order("preempted", 0, 3600*s), []ActKind{Stop, Tell}},
 			{500 * s, Renewed{600 * s}, nil}, {1114 * s, Tick{}, nil}, {1115 * s, Tick{}, []ActKind{Kill, Tell}},
 		}, Killing, "preempted", true},
+		{"a limit removed after the notice is taken back", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {50 * s, Tick{}, []ActKind{Notify, Tell}}, {55 * s, Limit{}, []ActKind{Recant, Tell}},
+			{99 * s, Tick{}, nil}, {99 * s, Limit{200 * s}, []ActKind{Tell}}, {190 * s, Tick{}, []ActKind{Notify, Tell}},
+		}, Running, "", false},
+		{"in a lead a later order gives no longer grace", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 10*s, 5*s), []ActKind{Tell}}, {s, order("preempted", 20*s, 15*s), nil},
+			{10 * s, Tick{}, []ActKind{Stop, Tell}}, {15*s - 1, Tick{}, nil}, {15 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"in a stop a later order raises no earlier one's grace", longer, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}}, {s, order("preempted", 20*s, 2*s), nil},
+			{2 * s, order("preempted", 0, 10*s), nil}, {3 * s, Extend{50 * s}, nil}, {4 * s, order("preempted", 20*s, 5*s), nil},
+			{5 * s, order("preempted", 5*s, 10*s), nil}, {30 * s, Tick{}, nil}, {53*s - 1, Tick{}, nil}, {53 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"while ranks live nobody looks whether all is empty", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}}, {s, Occupied{}, nil}, {2 * s, Tick{}, nil},
+		}, Stopping, "preempted", false},
+		{"what is stuck is looked at rarely", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("cancelled", 0, 0), []ActKind{Kill, Tell}}, {s, Occupied{}, []ActKind{Kill}},
+			{2 * s, Tick{}, []ActKind{Stuck, Tell}}, {2 * s, Tick{}, []ActKind{Prove}}, {2 * s, Occupied{}, []ActKind{Kill}},
+			{2*s + probeStuck - 1, Tick{}, nil}, {2*s + probeStuck, Tick{}, []ActKind{Prove}},
+		}, Killing, "cancelled", true},
+		{"a rank that was never started does not exit", base, []move{
+			{0, Exited{0}, nil}, {0, Go{}, []ActKind{Start, Tell}}, {s, Exited{1}, []ActKind{Tell}}, {2 * s, Exited{0}, []ActKind{Prove}},
+		}, Running, "", false},
+		{"in a lead a shorter grace counts", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 10*s, 15*s), []ActKind{Tell}}, {s, order("preempted", 10*s, 3*s), nil},
+			{10 * s, Tick{}, []ActKind{Stop, Tell}}, {13*s - 1, Tick{}, nil}, {13 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"a repeat takes back nothing that a rank was given on top", longer, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {5 * s, order("preempted", 0, 15*s), []ActKind{Stop, Tell}}, {10 * s, Extend{99 * s}, nil},
+			{11 * s, order("preempted", 0, 15*s), nil}, {65*s - 1, Tick{}, nil}, {65 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"who has no grace left can't extend it", longer, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}}, {s, order("cancelled", 20*s, 0), nil},
+			{2 * s, Extend{50 * s}, nil}, {15 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "preempted", true},
+		{"stacks of what was killed meanwhile", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, Dumped{}, nil}, {0, dumpOrder(5 * s), []ActKind{Dump, Tell}}, {s, Exited{0}, []ActKind{Tell}},
+			{s, Exited{1}, []ActKind{Prove}}, {s, Occupied{}, []ActKind{Kill, Tell}}, {2 * s, Dumped{}, nil},
+		}, Killing, "stalled", false},
+		{"nobody asked for stacks in this lead", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 10*s, 15*s), []ActKind{Tell}}, {s, Dumped{}, nil},
+		}, Leading, "preempted", false},
+		{"without a lease nothing is renewed", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, Renewed{s}, nil}, {99 * s, Tick{}, nil},
+		}, Running, "", false},
+		{"the lease ends before the gate opens", leased, []move{
+			{0, Empty{}, nil}, {600 * s, Tick{}, []ActKind{Prove}}, {600 * s, Tick{}, nil}, {600 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, api.CauseNodeLost, false},
+		{"a limit as far away as the lead is not taken back", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {50 * s, Tick{}, []ActKind{Notify, Tell}}, {55 * s, Limit{65 * s}, []ActKind{Tell}},
+		}, Running, "", false},
+		{"a limit as short as the lead gives no more than itself", limited, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {5 * s, Limit{10 * s}, []ActKind{Notify, Tell, Tell}}, {10 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, api.CauseTimeout, false},
+		{"leftovers that stay are stuck", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Occupied{}, nil}, {s, Exited{0}, []ActKind{Tell}}, {s, Exited{1}, []ActKind{Prove}},
+			{s, Occupied{}, []ActKind{Kill, Tell}}, {3 * s, Tick{}, []ActKind{Stuck, Tell}},
+		}, Killing, "", false},
+		{"leftovers that use up the grace are killed by force", base, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}}, {s, Exited{0}, []ActKind{Tell}},
+			{s, Exited{1}, []ActKind{Prove}}, {s + time.Millisecond, Tick{}, []ActKind{Prove}}, {s + time.Millisecond, Tick{}, nil},
+			{s + time.Millisecond, Occupied{}, nil}, {2 * s, Occupied{}, nil}, {3 * s, Occupied{}, nil}, {4 * s, Occupied{}, nil}, {5 * s, Occupied{}, nil},
+			{5*s + 25*time.Millisecond - 1, Tick{}, nil}, {5*s + 25*time.Millisecond, Tick{}, []ActKind{Prove}},
+			{15 * s, Tick{}, []ActKind{Kill, Tell}}, {15*s + time.Millisecond, Tick{}, []ActKind{Prove}}, {15*s + time.Millisecond, Occupied{}, []ActKind{Kill}},
+			{15*s + 3*time.Millisecond, Tick{}, []ActKind{Prove}},
+		}, Killing, "preempted", true},
+		{"a holder in its lead is not over, and nothing in it is a leftover", holder, []move{
+			{0, Empty{}, nil}, {0, Go{}, []ActKind{Start, Tell}}, {s, Occupied{}, nil}, {s, order("preempted", 10*s, 15*s), []ActKind{Tell}},
+			{2 * s, Empty{}, nil}, {2 * s, Occupied{}, nil}, {11 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, "preempted", false},
 		{"a holder is not over when nothing runs in it", holder, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, Empty{}, nil}, {2 * s, order("completed", 0, 15*s), []ActKind{Stop, Tell}},
 			{3 * s, Tick{}, []ActKind{Prove}}, {3 * s, Empty{}, []ActKind{Finish}},
@@ -192,6 +264,79 @@ func TestSequences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an order leaves open the spec says, and without one it is TERM.
+func TestStopSignal(t *testing.T) {
+	for _, c := range []struct{ ordered, spec, want string }{{"INT", "USR2", "INT"}, {"", "USR2", "USR2"}, {"", "", "TERM"}} {
+		m := New(Config{Ranks: []int{0}, StopSignal: c.spec, Grace: s}, at(0))
+		m.Step(at(0), Go{})
+		acts := m.Step(at(0), Order{api.Stop{Cause: "preempted", Text: "to make room", Signal: c.ordered, Grace: s}})
+		if acts[0].Kind != Stop || acts[0].Signal != c.want || m.Text() != "to make room" {
+			t.Errorf("ordered %q, spec %q: %v, for %q", c.ordered, c.spec, acts, m.Text())
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	m := New(Config{Ranks: []int{0}, Grace: 10 * s}, at(0))
+	if d, ok := m.Wait(at(0)); ok {
+		t.Errorf("nothing is armed, and it waits %v", d)
+	}
+	m = New(Config{Ranks: []int{0}, Grace: 10 * s, Lease: 60 * s, TimeLimit: 90 * s}, at(0))
+	m.Step(at(0), Go{})
+	if d, ok := m.Wait(at(20 * s)); !ok || d != 40*s {
+		t.Errorf("%v until the lease ends, want 40s", d)
+	}
+	m.Step(at(20*s), Renewed{100 * s})
+	if d, ok := m.Wait(at(20 * s)); !ok || d != 70*s {
+		t.Errorf("%v until the limit, want 70s", d)
+	}
+	if d, ok := m.Wait(at(95 * s)); !ok || d != 0 {
+		t.Errorf("%v for what is due", d)
+	}
+}
+
+func TestOutlook(t *testing.T) {
+	notice := &api.Notice{Signal: "USR1", Lead: 10 * s, Scope: api.ScopeRanks}
+	cfg := Config{Ranks: []int{0}, StopSignal: "TERM", Grace: 15 * s, TimeLimit: 60 * s, Notice: notice}
+	check := func(m *Machine, now time.Duration, want Outlook) {
+		t.Helper()
+		if got, ok := m.Outlook(at(now)); ok != (want != Outlook{}) || got != want {
+			t.Errorf("at %v: %+v, want %+v", now, got, want)
+		}
+	}
+	m := New(cfg, at(0))
+	m.Step(at(0), Go{})
+	check(m, 0, Outlook{})
+	m.Step(at(50*s), Tick{})
+	check(m, 51*s, Outlook{Leading, api.CauseTimeout, "the time limit of 1m0s comes near", "USR1", 9 * s})
+	m.Step(at(60*s), Tick{})
+	if !m.Noticed() {
+		t.Error("the notice is forgotten")
+	}
+	check(m, 61*s, Outlook{Stopping, api.CauseTimeout, "time limit of 1m0s reached", "TERM", 14 * s})
+	check(m, 99*s, Outlook{Stopping, api.CauseTimeout, "time limit of 1m0s reached", "TERM", 0})
+	m.Step(at(75*s), Tick{})
+	check(m, 75*s, Outlook{})
+
+	m = New(cfg, at(0))
+	m.Step(at(0), Go{})
+	m.Step(at(0), Order{api.Stop{Cause: "preempted", Text: "to make room", Lead: 10 * s, Grace: s}})
+	check(m, 3*s, Outlook{Leading, "preempted", "to make room", "USR1", 7 * s})
+	cfg.Notice = nil
+	m = New(cfg, at(0))
+	m.Step(at(0), Go{})
+	m.Step(at(0), Order{api.Stop{Cause: "preempted", Signal: "INT", Lead: 10 * s, Grace: s}})
+	check(m, 3*s, Outlook{Leading, "preempted", "", "INT", 7 * s})
+	if m.Noticed() {
+		t.Error("noticed without a notice")
+	}
+
+	m = New(Config{Ranks: []int{0}, Grace: s, Lease: 60 * s}, at(0))
+	m.Step(at(0), Go{})
+	m.Step(at(60*s), Tick{})
+	check(m, 60*s, Outlook{Stopping, api.CauseNodeLost, "no controller was reached until the lease ran out", "TERM", s})
 }
 
 func TestLeaseCountsSleep(t *testing.T) {
@@ -344,6 +489,9 @@ func TestDeferred(t *testing.T) {
 		{"shell that traps", Process{PID: 10, Rank: 0, Main: true, Shell: true, Catches: true}, []Process{shell, program}, false},
 		{"program itself", Process{PID: 10, Rank: 0, Main: true}, []Process{program}, false},
 		{"only another rank lives", shell, []Process{shell, {PID: 20, Rank: 1, Main: true, Shell: true}, {PID: 21, Rank: 1}}, false},
+		{"only the main process of another rank lives", shell, []Process{shell, {PID: 20, Rank: 1, Main: true}}, false},
+		{"a process of the first rank beside a shell of the second", Process{PID: 10, Rank: 1, Main: true, Shell: true}, []Process{{PID: 11, Rank: 0}}, false},
+		{"a main process of an unknown rank", shell, []Process{shell, {PID: 30, Rank: -1, Main: true}}, false},
 		{"a process of an unknown rank", shell, []Process{shell, {PID: 30, Rank: -1}}, true},
 		{"nested shell", Process{PID: 12, Rank: 0, Shell: true}, []Process{shell, program}, false},
 	}
@@ -355,9 +503,9 @@ func TestDeferred(t *testing.T) {
 }
 
 func TestNoticeTargets(t *testing.T) {
-	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}}
+	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}, {PID: 5, Rank: 1, Shell: true}}
 	for scope, want := range map[api.SignalScope][]int{
-		api.ScopeRanks: {2, 3, 4}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4},
+		api.ScopeRanks: {2, 3, 4, 5}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5},
 	} {
 		if got := NoticeTargets(scope, procs); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
@@ -369,9 +517,12 @@ func TestNoticeTargets(t *testing.T) {
 func TestAStartAfterTheLeaseIsItsEnd(t *testing.T) {
 	cfg := Config{Ranks: []int{0}, Grace: 5 * time.Second, Lease: 40 * time.Second}
 	m := New(cfg, Instant{})
-	for _, a := range m.Step(Instant{Mono: time.Second, Boot: 90 * time.Second}, Go{}) {
-		if a.Kind == Start {
-			t.Fatal("started after the lease")
+	for _, boot := range []time.Duration{40 * time.Second, 90 * time.Second} { // as it ends, and long after
+		m = New(cfg, Instant{})
+		for _, a := range m.Step(Instant{Mono: time.Second, Boot: boot}, Go{}) {
+			if a.Kind == Start {
+				t.Fatalf("started after the lease, at %v", boot)
+			}
 		}
 	}
 	m.Step(Instant{Mono: time.Second, Boot: 90 * time.Second}, Empty{})
