@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // me is who runs the test.
@@ -125,5 +127,33 @@ func TestUnverifiedCertificateIsNobody(t *testing.T) {
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}}
 	if id := new(Guard).certified(r); id != Nobody {
 		t.Errorf("%+v", id)
+	}
+}
+
+// A connection may outlive the certificate that it was opened with.
+func TestExpiredOnAnOpenConnection(t *testing.T) {
+	c := start(t)
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		age  time.Duration
+		want Identity
+	}{{nodeLife - time.Hour, Identity{Kind: KindNode, Node: "n1"}}, {nodeLife + time.Minute, Nobody}} {
+		der, err := c.CA.issue(subject{name: "n1"}, key.Public(), time.Now().Add(-tc.age))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("GET", "/", nil)
+		// As it was verified when the connection was opened.
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+		if id := new(Guard).certified(r); id != tc.want {
+			t.Errorf("%v after it was issued: %+v", tc.age, id)
+		}
 	}
 }

@@ -100,7 +100,7 @@ func (d *DrivenNode) Down(hungUp bool) {
 	d.hungUp = hungUp
 	var err error = errSilent
 	if hungUp {
-		err = errClosed
+		err = errDied
 	}
 	d.agent.Down(err)
 }

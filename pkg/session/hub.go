@@ -103,11 +103,12 @@ func (h *Hub) install(s *hubSession) error {
 		// new one, and its daemon holds the lock of the state directory no more.
 		old.link.end(errReplaced)
 		<-old.done
-		s.owed = s.owed || old.owed
 	}
 }
 
-// remove takes s out and tells the handler, unless a newer session has its place.
+// remove takes s out, which was installed, and tells the handler, unless a newer session has
+// its place. It is told also of one whose hello was not answered: a line that breaks while the
+// hello is being committed would leave the node connected for ever, with nobody behind it.
 func (h *Hub) remove(s *hubSession) {
 	h.mu.Lock()
 	replaced := s.replaced
@@ -115,7 +116,7 @@ func (h *Hub) remove(s *hubSession) {
 		delete(h.nodes, s.hello.Node)
 	}
 	h.mu.Unlock()
-	if s.owed && !replaced {
+	if !replaced {
 		h.handler.NodeGone(s.hello.Node)
 	}
 }

@@ -24,9 +24,6 @@ type hubSession struct {
 
 	// Under hub.mu: a newer session took the place of this one.
 	replaced bool
-	// The handler has heard of this node and is owed a NodeGone. Written before the
-	// session is reachable by a newer one or after that one waited for done.
-	owed bool
 
 	streams streams
 	calls   calls
@@ -101,9 +98,6 @@ func (s *hubSession) greet(node string) error {
 		return err
 	}
 	s.link.watchdog.Stop() // the commit may take its time
-	// Owed from the call on, not from its answer: a line that breaks while the hello is
-	// being committed would leave the node connected for ever, with nobody behind it.
-	s.owed = true
 	welcome, err := s.hub.handler.NodeHello(s.link.ctx, s.hello)
 	if err != nil {
 		return err
