@@ -158,6 +158,10 @@ func TestNotesAreShownAndCommitNothing(t *testing.T) {
 	if shown.Status != "step 1" || shown.Ranks[0].Status != "step 1" || time.Since(shown.Ranks[0].LastBeat) < time.Second || !shown.Ranks[1].LastBeat.IsZero() {
 		t.Errorf("%+v", shown)
 	}
+	note("n1", k, strings.Repeat("x", api.MaxStatusBytes+1))
+	if got := r.show(j, true).Status; len(got) != api.MaxStatusBytes {
+		t.Errorf("a status of %d bytes, the most is %d", len(got), api.MaxStatusBytes)
+	}
 	if r.store.Lineage() != before {
 		t.Error("a note was committed")
 	}

@@ -62,3 +62,34 @@ func TestRelearns(t *testing.T) {
 		}
 	}
 }
+
+// What was ended by its time limit is known to run that long, as what completed is; a failure
+// says nothing of how long the work takes.
+func TestTimeoutsAreLearnt(t *testing.T) {
+	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	const limit = 10 * time.Hour
+	expects := func(state api.JobState) time.Duration {
+		e := &Engine{}
+		e.plan.ledger = sched.NewLedger(0)
+		for i := range int64(40) {
+			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Verdict: &gang.Verdict{State: state}}
+			e.learn(j, begin, begin.Add(limit))
+		}
+		return e.plan.ledger.Mean(limit, 0, sched.Peer{})
+	}
+	completed, timeout, failed := expects(api.JobCompleted), expects(api.JobTimeout), expects(api.JobFailed)
+	if timeout != completed || timeout <= failed {
+		t.Errorf("expected after completions %v, time-outs %v, failures %v", completed, timeout, failed)
+	}
+}
+
+// A job for several partitions has the highest tier of them, in whatever order they come.
+func TestTierOfSeveralPartitions(t *testing.T) {
+	e := &Engine{}
+	e.opt.Policy.Partitions = []api.Partition{{Name: "high", Tier: 5}, {Name: "low", Tier: 1}, {Name: "least", Tier: -2}, {Name: "idle", Tier: -3}}
+	for partitions, want := range map[string]int64{"low": 1, "high": 5, "low,high": 5, "high,low": 5, "least,idle": -2, "idle,least": -2, "idle": -3} {
+		if got := e.tier(partitions); got != want {
+			t.Errorf("%s: tier %d, want %d", partitions, got, want)
+		}
+	}
+}
