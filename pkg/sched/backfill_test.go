@@ -188,6 +188,12 @@ func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
 	if got := claimed(plan); got != "[1@n1+90]" {
 		t.Errorf("equally early elsewhere: %s", got)
 	}
+	v.Nodes[1] = run(n2, 91, 150, 0, 1, 2, 3)
+	v.Backfills = plan.Backfills
+	plan = Make(epoch0, v, p)
+	if got := claimed(plan); got != "[1@n1+90]" {
+		t.Errorf("later elsewhere: %s", got)
+	}
 	v.Nodes[1] = run(n2, 91, 30, 0, 1, 2, 3)
 	v.Backfills = plan.Backfills
 	if got := claimed(Make(epoch0, v, p)); got != "[1@n2+30]" {
@@ -202,5 +208,23 @@ func TestStoredBackfillsAreRead(t *testing.T) {
 		"Victims":[{"Job":3,"Epoch":2,"At":"2026-11-22T11:30:00Z","Told":true}],"Until":"0001-01-01T00:00:00Z"}]`), &got)
 	if err != nil || len(got) != 1 || got[0].Job != 7 || got[0].SearchedAt.Hour() != 11 || len(got[0].Victims) != 1 || !got[0].Victims[0].Notified {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A move whose victim was not stopped after all waits for its places as any backfill does:
+// until they are free by the limits of what is there, not with the lead of a move.
+func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
+	n1 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)
+	v := &View{Nodes: []*cluster.Node{n1}, Queue: queueOf(lasting(1, 4, 600))}
+	v.Backfills = Make(epoch0, v, &Policy{}).Backfills
+	if got := claimed(Plan{Backfills: v.Backfills}); got != "[1@n1+60]" {
+		t.Fatal(got)
+	}
+	move := v.Backfills[0]
+	move.At, move.Until = epoch0.Add(time.Minute), epoch0.Add(601*time.Minute)
+	v.Backfills = []Backfill{move}
+	plan := Make(epoch0, v, &Policy{})
+	if got := claimed(plan); got != "[1@n1+60]" || !plan.Backfills[0].Until.IsZero() {
+		t.Errorf("%s, until %v", got, plan.Backfills[0].Until)
 	}
 }

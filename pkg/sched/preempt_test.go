@@ -341,3 +341,36 @@ func fitsOn(nodes []*cluster.Node, c *Candidate, slots []cluster.Slot) (fits boo
 type refuser struct{}
 
 func (refuser) Fatalf(string, ...any) { panic("refused") }
+
+// A place costs the cards' work that its victims lose, a minute for each of them so that of
+// equal ones the fewest go, and another for who would not run again; and no more victims than
+// the ranks there need.
+func TestPriceOfAPlace(t *testing.T) {
+	nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+	victim := func(job int64, lost time.Duration, places map[int][]int) *victimCandidate {
+		v := &victimCandidate{Running: ran(nodes, job, 60, places), lost: lost}
+		for at := range places {
+			v.at = append(v.at, at)
+		}
+		return v
+	}
+	half, other := victim(1, 10*time.Minute, map[int][]int{0: {0, 1}}), victim(2, 20*time.Minute, map[int][]int{0: {2, 3}})
+	wide := victim(3, 10*time.Minute, map[int][]int{1: {0, 1, 2, 3}})
+	wide.at = []int{0, 1} // of a gang on two nodes
+	c := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
+	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	sh := pl.askClass(c.Ask)
+	mv := &mover{d: sh.need, base: pl.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
+	for _, tt := range []struct {
+		at, ranks int
+		want      int64
+	}{{0, 0, 0}, {0, 1, 600*2 + 60}, {0, 2, 600*2 + 60}, {0, 3, 600*2 + 60 + 1200*2 + 60}, {1, 4, 600*4/2 + 60}} {
+		if got := mv.price(tt.at, tt.ranks); got != tt.want {
+			t.Errorf("%d ranks on node %d cost %d, want %d", tt.ranks, tt.at, got, tt.want)
+		}
+	}
+	half.Final = true
+	if got := mv.price(0, 1); got != 600*2+120 {
+		t.Errorf("of who may not run again: %d", got)
+	}
+}

@@ -81,12 +81,19 @@ func span(c *Candidate, limit time.Duration) time.Duration {
 	return limit + max(c.Stop, c.Ask.Spec.GraceMax)
 }
 
+// withGrace is when a gang has gone that is stopped by end, when it takes all the grace that
+// it may.
+func withGrace(c *Candidate, end time.Time) time.Time {
+	if end == never {
+		return end
+	}
+	return end.Add(max(0, c.Ask.Spec.GraceMax-c.Stop))
+}
+
 // closedTo marks the nodes on which a gang that starts now and has ended by then would be, or
 // come, into a reservation of others, and those that its own does not have.
 func (w *reservations) closedTo(c *Candidate, end time.Time) []bool {
-	if end != never {
-		end = end.Add(max(0, c.Ask.Spec.GraceMax-c.Stop))
-	}
+	end = withGrace(c, end)
 	k := maskKey{own: ownOf(c)}
 	for k.first < len(w.list) && w.list[k.first].ClearBy.Before(end) {
 		k.first++
@@ -402,7 +409,7 @@ func (pl *planner) holdsNow(c *Candidate, sh *askClass, l *nodeView) bool {
 // reservedText names the reservations in the way of a gang, the first to begin first, and how
 // long it could run before the first of them.
 func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
-	end := pl.end(c)
+	end := withGrace(c, pl.end(c))
 	var parts []string
 	var longest time.Duration
 	for i := range pl.reservations.list {

@@ -25,6 +25,8 @@ func limited(job int64, limit time.Duration, s api.Spec) *Candidate {
 func TestReservationsAreKept(t *testing.T) {
 	one := api.Spec{Size: 1, GPUsPerRank: 1}
 	in := func(name string) api.Spec { s := one; s.Reservation = name; return s }
+	graceful := one
+	graceful.GraceMax = 20 * time.Minute
 	talk := window("talk", time.Hour, time.Hour, "n00001")
 	daily := talk
 	daily.Every = 24 * time.Hour
@@ -40,6 +42,9 @@ func TestReservationsAreKept(t *testing.T) {
 		{"it ends before", []Reservation{talk}, limited(1, 59*time.Minute, one), "n00001", "", "", 0},
 		{"it would reach into it by its stop", []Reservation{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 59m30s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"it would reach into it by the most grace that it may take", []Reservation{talk}, limited(1, 50*time.Minute, graceful), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 50m0s, and its stop takes up to 20m0s: at most --time=39 would end before", 2 * time.Hour},
+		{"it ends before with the most grace that it may take", []Reservation{talk}, limited(1, 39*time.Minute, graceful), "n00001", "", "", 0},
 		{"without a limit", []Reservation{talk}, candidate(1, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it has no time limit, and its stop takes up to 0s: at most --time=59 would end before", 2 * time.Hour},
 		{"it goes on", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
