@@ -34,6 +34,9 @@ type Settings struct {
 	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
 	Ports                string        `json:"ports" mapstructure:"ports"`                           // "FIRST-LAST", see [PortRange]; empty: none
+	UserJobs             int           `json:"user_jobs" mapstructure:"user_jobs"`                   // of one user that have not ended; 0: no cap
+	UserBytes            int64         `json:"user_bytes" mapstructure:"user_bytes"`                 // their scripts and environments; 0: no cap
+	MaxJobs              int           `json:"max_jobs" mapstructure:"max_jobs"`                     // of everybody that have not ended; 0: no cap
 	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"`                 // ended jobs stay in memory (and in gqueue -t all) so long
 	HistoryKeep          time.Duration `json:"history_keep" mapstructure:"history_keep"`             // ended jobs stay in the store so long; 0: for ever
 	HistoryJobs          int           `json:"history_jobs" mapstructure:"history_jobs"`             // so many of those that ended last stay; 0: all
@@ -64,7 +67,10 @@ func DefaultSettings() Settings {
 		LaunchStrikes:        3,
 		SharedVRAMGrace:      30 * time.Second,
 		InvalidDependency:    InvalidCancel,
-		Ports:                "12000-12999",   // the example of Slurm's manual; below those of MASTER_PORT
+		Ports:                "12000-12999", // the example of Slurm's manual; below those of MASTER_PORT
+		UserJobs:             100_000,
+		UserBytes:            256 << 20,
+		MaxJobs:              1_000_000,
 		KeepEnded:            5 * time.Minute, // Slurm's MinJobAge
 		HistoryJobs:          1_000_000,       // about 4 GB
 	}

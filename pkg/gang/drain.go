@@ -256,6 +256,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	e.body, e.stuck, e.warned = nil, nil, nil
 	delete(w.refusedJobs, j.ID)
 	w.unlist(j)
+	w.uncountHeld(j)
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
 	code := v.ExitCode

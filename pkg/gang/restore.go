@@ -82,6 +82,9 @@ func (w *World) restoreJob(j *Job) {
 		w.keys[j.Key] = j.ID
 	}
 	w.enlist(e)
+	if j.Verdict == nil {
+		w.countHeld(j)
+	}
 	if !admitted(j) {
 		return
 	}

@@ -36,6 +36,9 @@ func (w *World) submit(ev Submit) Outcome {
 	if ev.Array != nil {
 		ids = make([]int64, len(ev.Array.Indices))
 	}
+	if e := w.mayHold(&ev, len(ids)); e != nil {
+		return refused(e)
+	}
 	info := arrayInfo(ev.Array)
 	for i := range ids {
 		ids[i] = w.nextID
@@ -120,6 +123,7 @@ func (w *World) queueNew(e *entry) {
 	w.jobs[j.ID] = e
 	w.dirtyJobs = append(w.dirtyJobs, e)
 	w.enlist(e)
+	w.countHeld(j)
 	w.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks)})
 	if j.Held != "" {
 		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})

@@ -25,6 +25,7 @@ func (w *World) Verify() []string {
 	}
 	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
 	v.arrays()
+	v.holdings()
 	v.dependencies()
 	return v.found
 }
@@ -168,6 +169,22 @@ func (v *verifier) node(h *host) {
 	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
 	v.ports(h)
 	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown, "node %s: %s without a session", n.Name, n.State)
+}
+
+// holdings recounts what users hold.
+func (v *verifier) holdings() {
+	again := &World{holdings: map[uint32]*holding{}}
+	for _, e := range v.w.jobs {
+		if e.job.Verdict == nil {
+			again.countHeld(e.job)
+		}
+	}
+	v.check(again.live == v.w.live, "%d jobs have not ended, counted %d", again.live, v.w.live)
+	for uid, h := range v.w.holdings {
+		is := again.holdings[uid]
+		v.check(is != nil && is.jobs == h.jobs && is.bytes == h.bytes && len(is.specs) == len(h.specs), "user %d holds %+v, counted %+v", uid, is, h)
+	}
+	v.check(len(again.holdings) == len(v.w.holdings), "%d users hold jobs, counted %d", len(again.holdings), len(v.w.holdings))
 }
 
 func (v *verifier) arrays() {

@@ -29,6 +29,8 @@ type World struct {
 	windows      []sched.Reservation
 	paths        map[string]string // the switches above each node, for the environment of ranks
 	timers       timers
+	holdings     map[uint32]*holding // by user, of jobs that have not ended
+	live         int                 // jobs that have not ended
 	nextID       int64
 	nextSeq      int64
 	away         int              // nodes without a session
@@ -117,7 +119,7 @@ type sharedAsk struct {
 // New is an empty world.
 func New(s api.Settings) *World {
 	return &World{
-		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{},
+		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*booked{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{},

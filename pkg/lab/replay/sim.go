@@ -102,6 +102,7 @@ func New(t *trace.Trace, c *Cluster, p Planner, opt Options) (*Sim, error) {
 	}
 	// Nobody asks about ended jobs here: they leave memory at once.
 	opt.Settings.KeepEnded = 0
+	opt.Settings.UserJobs, opt.Settings.UserBytes, opt.Settings.MaxJobs = 0, 0, 0 // a trace is taken whole
 	s := &Sim{opt: opt, trace: t, world: gang.New(opt.Settings), planner: p, start: t.Start, at: map[string]int{},
 		lives: make([]life, len(t.Jobs)), specs: map[specKey]*api.Spec{}}
 	if s.start.IsZero() {
