@@ -10,4 +10,6 @@
 //     event.go); between our own processes durations are nanoseconds (`_ns`).
 //   - Instants never cross the wire between daemons to arm a timer: only durations do.
 //     Times in reports are for display and for the record.
+//
+// Begin with job.go and session.go. It must not know anything of ours.
 package api

@@ -13,4 +13,6 @@
 //
 // A client's start-up is its speed: the import graph holds cobra, tablewriter, pkg/client
 // and the pure packages; a test refuses configuration, SQL, metrics and GPU libraries.
+//
+// Begin with a command: its file has its name. It must not know the daemons: all it has comes from client.
 package cli

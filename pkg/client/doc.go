@@ -8,4 +8,6 @@
 // Failure rules: an answer of the controller other than success is an [*api.Error]; a
 // controller that can't be reached is an [*UnreachableError], which commands turn into
 // exit status 4. Nothing is retried but a submission, whose key makes that safe.
+//
+// Begin with Client. It must not know what a command prints.
 package client

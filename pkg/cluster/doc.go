@@ -12,4 +12,6 @@
 //
 // Failure rules: every refusal is an error that names the node, what is short and by how
 // much. The package is pure.
+//
+// Begin with Node.Take and Need.Ranks. It must not know the queue, time or who asks.
 package cluster

@@ -16,4 +16,6 @@
 // exits): the state of the disk is unknown, and a restart reads what is there. A full disk
 // is the exception: nothing was written, so the batch waits and is tried again, while
 // submissions are refused.
+//
+// Begin with Engine.round. It must not know the network, SQL or files of the configuration.
 package engine

@@ -43,4 +43,7 @@
 //
 // An event costs what it touches: a rank's exit one rank, a reservation its members.
 // Timers are a heap; a Tick fires at most [maxFire] of them. Nothing walks the queue.
+//
+// Begin with types.go (what goes in and comes out) and World.Step. It must not know stores, sessions,
+// or how a plan is made: a plan comes in as an event.
 package gang

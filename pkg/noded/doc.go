@@ -29,4 +29,6 @@
 // Failure rules: a member that can't be prepared is refused, with whose fault it is. A shim
 // that dies leaves a containment that is killed until it is proven empty; only then the
 // member is lost. A second daemon on the same state directory is refused by a lock.
+//
+// Begin with Daemon and member.go. It must not know the scheduler, the store, or why something is desired.
 package noded

@@ -50,4 +50,7 @@
 //
 // Failure rules: an ask that can't be read waits with the reason BadConstraints; nothing
 // else can fail.
+//
+// Begin with sched.go (view, candidate, plan) and Planner.Make. It must not know how a gang lives:
+// it says what to start and to stop, and gang checks it again.
 package sched

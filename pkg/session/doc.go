@@ -25,4 +25,6 @@
 // Failure rules: silence in either direction for [SilentBeats] heartbeats ends the session; so does a
 // frame that is too large or makes no sense, with the reason sent first. A session that
 // breaks ends no job and drains nothing.
+//
+// Begin with Hub and Client. It must not know what a job is.
 package session

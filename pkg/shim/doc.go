@@ -32,4 +32,6 @@
 // written (full disk) is told all the same and tried again until it is: the ranks' end
 // must not wait for a disk. TERM, INT and HUP to the shim do nothing. A waiting process that
 // died or hangs costs its member a fresh one, never a refusal.
+//
+// Begin with Main. It must not know the controller, HTTP or other members.
 package shim

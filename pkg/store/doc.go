@@ -20,4 +20,6 @@
 // exception is [ErrFull]: nothing of the batch was written and the store stays usable.
 // When room gets short, batches with new jobs are refused first, so that the ends of
 // those already accepted can still be recorded.
+//
+// Begin with Store; sqlitestore is the one there is, storetest what each has to do.
 package store
