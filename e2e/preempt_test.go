@@ -162,6 +162,44 @@ while :; do sleep 0.05 & wait $!; done
 	}
 }
 
+// TestResumesAfterItsTimeLimit: a gang that saves and exits 0 in the lead of its limit goes on
+// in another run, behind who waits, charged nothing; when all its runs together took what it
+// asked for it ends TIMEOUT.
+func TestResumesAfterItsTimeLimit(t *testing.T) {
+	c := start(t, "--nodes=1", "--gpus=1x80G", "--set", "grace=1s")
+	script := c.script("resume.sh", `#!/bin/bash
+n=$(base64 -d <<< "$CHECKPOINT_DATA"); n=${n:-0}
+echo "$GANG_EPOCH $n" >> runs
+trap 'gckpt put - <<< $((n + 1)); exit 0' USR1
+while :; do sleep 0.05 & wait $!; done
+`)
+	args := []string{"--gpus-per-rank=1", "--time=3s", "--signal=B:USR1@1", "-o", "/dev/null"}
+	if _, errs, code := c.run("gsubmit", append(args, "--requeue=timeout", script)...); code != 2 || !strings.Contains(errs, "needs a bound on all its runs together") {
+		t.Errorf("without a bound: status %d, %s", code, errs)
+	}
+	id := c.submit(append(args, "--requeue=timeout", "--max-time-total=8s", script)...)
+	c.wait(id, api.JobRunning)
+	other := c.submit("--gpus-per-rank=1", "--time=1h", "-o", "/dev/null", "--wrap", "sleep 0.2")
+	job := c.wait(id, api.JobTimeout)
+	if job.Epoch != 3 && job.Epoch != 4 || job.RestartCount != job.Epoch-1 || !strings.Contains(job.Verdict, "of the 8s that it asked for (--max-time-total)") {
+		t.Errorf("epoch %d, %d restarts, %s", job.Epoch, job.RestartCount, job.Verdict)
+	}
+	for cause, b := range job.Budgets {
+		if b.Used != 0 {
+			t.Errorf("%s is charged %d", cause, b.Used)
+		}
+	}
+	for i, l := range lines(t, c.tmp+"/runs") {
+		if l != fmt.Sprintf("%d %d", i+1, i) {
+			t.Errorf("run %d began with %q", i+1, l)
+		}
+	}
+	between := c.job(other)
+	if second := c.eventsOf(id, api.EventStarted)[1]; between.State != api.JobCompleted || between.StartTime.After(second.Time) {
+		t.Errorf("who waited is %s since %s, the second run began at %s", between.State, between.StartTime, second.Time)
+	}
+}
+
 // configure adds to the configuration of gangd, and has it read anew.
 func (c *cluster) configure(text string) {
 	c.t.Helper()

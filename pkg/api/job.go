@@ -36,8 +36,10 @@ type Job struct {
 	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
 	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits; nobody may come before
 	EndTime          time.Time        `json:"end_time,omitzero"`
-	TimeLimitSeconds int64            `json:"time_limit_seconds"`         // of a started gang what its limit was cut to; 0: unlimited
-	TimeMinSeconds   int64            `json:"time_min_seconds,omitempty"` // down to this the limit may be cut at a start, 0: not
+	TimeLimitSeconds int64            `json:"time_limit_seconds"`               // of a started gang what its limit was cut to; 0: unlimited
+	MaxTimeTotal     int64            `json:"max_time_total_seconds,omitempty"` // of all runs together, where the limit of one is no end
+	RanSeconds       int64            `json:"ran_seconds,omitempty"`            // of that, used by runs that have ended
+	TimeMinSeconds   int64            `json:"time_min_seconds,omitempty"`       // down to this the limit may be cut at a start, 0: not
 	Deadline         time.Time        `json:"deadline,omitzero"`
 	SafeUntil        time.Time        `json:"safe_until,omitzero"` // of a running gang: it is not preempted before
 	SafeBy           string           `json:"safe_by,omitempty"`   // what says so: min-run, preempt_min_run, protect_done (until it ends)

@@ -74,6 +74,9 @@ type Spec struct {
 	MinRun        time.Duration `json:"min_run_ns,omitempty"` // not preempted before it has run so long
 	NoRequeue     bool          `json:"no_requeue,omitempty"`
 	RequeueCauses []Cause       `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
+	// MaxTimeTotal is how long all runs together may last, of a job that is run again after its
+	// time limit; 0: it is not.
+	MaxTimeTotal time.Duration `json:"max_time_total_ns,omitempty"`
 
 	// StallTimeout is how long a rank that has begun to beat may be silent; 0: the
 	// site's, [WatchdogOff]: for ever. The controller fills in what the partition says.

@@ -137,7 +137,7 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("Priority=%d Nice=%d", j.Priority, j.Nice),
 		fmt.Sprintf("JobState=%s Reason=%s%s", j.State, cmp.Or(r.Reason, "None"), optional(" Held=", j.Held)),
 		fmt.Sprintf("Restarts=%d Epoch=%d ExitCode=%s%s", j.RestartCount, j.Epoch, storyExit(j), optional(" Cause=", string(j.Cause))),
-		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", jobfield.Elapsed(jobfield.Used(r)), jobfield.TimeLimit(j.TimeLimitSeconds)+timeMin(j), jobfield.Elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", jobfield.Elapsed(jobfield.Used(r)), jobfield.TimeLimit(j.TimeLimitSeconds)+timeMin(j)+timeTotal(j), jobfield.Elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", jobfield.Stamp(j.SubmitTime), jobfield.Stamp(j.EligibleTime)),
 		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j) + safe(j),
 		fmt.Sprintf("Partition=%s SubmitHost=%s", jobfield.OrNull(j.Partition), jobfield.OrNull(j.SubmitHost)),
@@ -195,6 +195,14 @@ func timeMin(j *api.Job) string {
 		return ""
 	}
 	return " TimeMin=" + jobfield.TimeLimit(j.TimeMinSeconds)
+}
+
+// timeTotal is what all runs together may take, and took.
+func timeTotal(j *api.Job) string {
+	if j.MaxTimeTotal == 0 {
+		return ""
+	}
+	return " MaxTimeTotal=" + jobfield.TimeLimit(j.MaxTimeTotal) + " Ran=" + jobfield.Elapsed(time.Duration(j.RanSeconds)*time.Second)
 }
 
 func deadline(j *api.Job) string {

@@ -300,6 +300,9 @@ func checkWords(s *api.Spec) error {
 			errs = append(errs, api.Errorf(api.CodeInvalid, "requeue_causes: there is no cause %q", c))
 		}
 	}
+	if again := slices.Contains(s.RequeueCauses, api.CauseTimeout); again != (s.MaxTimeTotal > 0) {
+		errs = append(errs, api.Errorf(api.CodeInvalid, "requeue_causes with timeout and max_time_total_ns want each other: without a bound a job that never is done would run for ever"))
+	}
 	return firstError(errs)
 }
 

@@ -34,10 +34,11 @@ func runTimeFrom(j *Job, began time.Time) time.Duration {
 
 // baseLimit is the time limit without the deadline.
 func baseLimit(j *Job) time.Duration {
-	if blocked(j) {
-		return j.TimeLimit
+	limit := j.TimeLimit
+	if !blocked(j) {
+		limit = cmp.Or(j.CutTo, j.TimeLimit)
 	}
-	return cmp.Or(j.CutTo, j.TimeLimit)
+	return withinTotal(j, limit)
 }
 
 // begun is from when the time limit of an epoch counts, zero for a gang that waits.
@@ -60,8 +61,10 @@ func limitReached(j *Job) string {
 	if cutByDeadline(j) {
 		return fmt.Sprintf("deadline %s reached after %s", timeText(j.Deadline), RunTime(j))
 	}
-	return fmt.Sprintf("time limit of %s reached", RunTime(j))
+	return limitName(j) + " reached"
 }
+
+func limitName(j *Job) string { return "time limit of " + RunTime(j).String() }
 
 // cutText says why an epoch may run for less than its time limit; empty: it may not.
 func cutText(j *Job) string {
@@ -75,7 +78,7 @@ func cutText(j *Job) string {
 }
 
 // least is the shortest time limit that a job takes: without --time-min its own.
-func least(j *Job) time.Duration { return leastOf(j.Spec, j.TimeLimit) }
+func least(j *Job) time.Duration { return withinTotal(j, leastOf(j.Spec, j.TimeLimit)) }
 
 func leastOf(s *api.Spec, limit time.Duration) time.Duration {
 	if s.TimeMin > 0 && (limit == 0 || s.TimeMin < limit) {

@@ -221,7 +221,14 @@ func (w *World) maybeComplete(e *entry) {
 		w.end(e, v)
 		return
 	}
-	keep(j)
+	if keep(j); j.Spec.MaxTimeTotal > 0 {
+		j.Ran = ranInAll(j, w.now.Wall)
+	}
+	if d.Cause == api.CauseTimeout {
+		// It had its turn. Behind others it is what has just been submitted: what it did
+		// brings no end of it nearer that anybody knows of.
+		j.Kept, j.Queued = 0, w.now.Wall
+	}
 	w.block(e, w.failedNodes(j, &d))
 	if backsOff(d.Cause) {
 		w.backoff(e, j.Used[budgetOf(d.Cause)])

@@ -328,6 +328,88 @@ func TestRequeueOnTimeout(t *testing.T) {
 	b.state(id, api.JobPending)
 }
 
+// TestResumesAfterItsLimit: who saves and ends well in the lead of its limit, or is stopped by
+// it, is queued again behind others and charged nothing, until all runs together took as long
+// as it said. Then it ends TIMEOUT.
+func TestResumesAfterItsLimit(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.RequeueCauses, s.MaxTimeTotal, s.TimeLimit = []api.Cause{api.CauseTimeout}, 25*time.Minute, 10*time.Minute
+	s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: api.ScopeRanks}
+	id := b.submit(s)
+	run := func(limit, ran time.Duration) {
+		t.Helper()
+		b.start(id)
+		if got := RunTime(b.w.Job(id)); got != limit {
+			t.Fatalf("its limit is %s, want %s", got, limit)
+		}
+		b.after(ran)
+	}
+	noticed := func(phase api.MemberPhase, node string, ra api.RankActual) {
+		t.Helper()
+		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: phase, Noticed: true, Ranks: []api.RankActual{ra}})
+	}
+	submitted := b.w.Job(id).Submit
+
+	run(10*time.Minute, 9*time.Minute+30*time.Second)
+	noticed(api.PhaseStopped, "n1", exit(0, 0))
+	if j := b.w.Job(id); j.Ranks[0].State != api.RankPreempted || j.Drain != nil {
+		t.Fatalf("one saved: %s, %+v", ranksOf(j), j.Drain)
+	}
+	noticed(api.PhaseStopped, "n2", exit(1, 0))
+	b.state(id, api.JobPending)
+	j := b.w.Job(id)
+	if c := b.w.Candidate(id); j.Ran != 9*time.Minute+30*time.Second || len(j.Used) != 0 || j.Kept != 0 || !j.Submit.Equal(submitted) || !c.Submit.Equal(b.now.Wall) {
+		t.Fatalf("%+v, candidate %+v", j, c)
+	}
+
+	run(10*time.Minute, 10*time.Minute) // stopped by the limit, one saved just before
+	for i, n := range []string{"n1", "n2"} {
+		ra := exit(i, 143)
+		if i == 0 {
+			ra = exit(0, 0)
+			ra.Own = true
+		}
+		b.say(n, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Noticed: true, Stopping: api.CauseTimeout, Ranks: []api.RankActual{ra}})
+	}
+	b.state(id, api.JobPending)
+
+	run(5*time.Minute+30*time.Second, 5*time.Minute)
+	noticed(api.PhaseStopped, "n1", exit(0, 0))
+	noticed(api.PhaseStopped, "n2", exit(1, 0))
+	b.state(id, api.JobTimeout)
+	want := "ended in the lead of its time limit of 5m30s; all runs together took 24m30s of the 25m0s that it asked for (--max-time-total)"
+	if j := b.w.Job(id); j.Verdict.Text != want || len(j.Used) != 0 {
+		t.Fatalf("%q, want %q; used %v", j.Verdict.Text, want, j.Used)
+	}
+}
+
+// TestOnlyTheLeadOfTheLimitSaves: an exit status 0 is the end of the work where no notice of
+// the limit came before, where the notice was another's, and where nobody asked for another run.
+func TestOnlyTheLeadOfTheLimitSaves(t *testing.T) {
+	for name, tt := range map[string]struct {
+		again, noticed bool
+		want           api.JobState
+	}{
+		"before the notice": {true, false, api.JobCompleted},
+		"in the lead":       {true, true, api.JobPending},
+		"not asked for":     {false, true, api.JobCompleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 1)
+			s := specOf(1)
+			s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: api.ScopeRanks}
+			if tt.again {
+				s.RequeueCauses, s.MaxTimeTotal = []api.Cause{api.CauseTimeout}, time.Hour
+			}
+			id := b.submit(s)
+			b.start(id)
+			b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Noticed: tt.noticed, Ranks: []api.RankActual{exit(0, 0)}})
+			b.state(id, tt.want)
+		})
+	}
+}
+
 // A rank that could not be started at all is reported as a shell would: 126 or 127.
 func TestRankThatCouldNotBeStarted(t *testing.T) {
 	for _, ra := range []api.RankActual{

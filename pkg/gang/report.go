@@ -210,6 +210,8 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		w.drain(e, api.CauseCompleted, -1, "role "+endingRole(e.job)+" is done")
 	case failed != nil:
 		w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
+	case e.job.Drain == nil && e.open == 0 && count(e.job, api.RankPreempted) > 0:
+		w.drain(e, api.CauseTimeout, -1, "ended in the lead of its "+limitName(e.job))
 	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
 		w.drain(e, api.CauseCompleted, -1, "every rank is done")
 	}
@@ -306,7 +308,7 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		}
 		changed = true
 		// One word may carry both an end and the stop that came after it.
-		w.exited(e, ra, ownEnd(ma, ra))
+		w.exited(e, i, ra, ownEnd(ma, ra))
 		if ra.ExitCode != 0 && e.job.Drain == nil && (first == nil || earlier(ra, first)) {
 			first = ra
 		}
@@ -362,7 +364,7 @@ func (w *World) warned(e *entry, ra *api.RankActual) bool {
 	return true
 }
 
-func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
+func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
 	r := w.editRank(e, ra.Rank)
 	r.Exited, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak
 	if r.End.IsZero() {
@@ -371,7 +373,10 @@ func (w *World) exited(e *entry, ra *api.RankActual, byItself bool) {
 	e.open--
 	if byItself || r.State == api.RankRunning {
 		r.State = api.RankFailed
-		if ra.ExitCode == 0 {
+		switch {
+		case ra.ExitCode == 0 && w.savesInLead(e.job, i):
+			r.State = api.RankPreempted
+		case ra.ExitCode == 0:
 			r.State = api.RankDone
 			w.told(e)
 		}

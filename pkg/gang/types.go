@@ -62,6 +62,8 @@ type Job struct {
 	Checkpoint       *Checkpoint   // newest set; nil: none
 	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
 	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
+	Ran              time.Duration // run by past epochs of a job with a bound on all of them
+	Queued           time.Time     // since when it counts as submitted, after a run that its time limit ended; zero: Submit
 	Steps            []Step        // of the current epoch that have not ended, by id
 	Ports            []int         // of the current epoch, the same on all its nodes
 	NextStep         int           // the smallest step id of the current epoch never given out

@@ -158,6 +158,8 @@ func (w *World) verdict(j *Job) *Verdict {
 		return verdictOf(j, api.CauseCancelled, d.Trigger, text)
 	case done > 0:
 		return verdictOf(j, d.Cause, d.Trigger, fmt.Sprintf("%s; not run again: %d of %d ranks were done", d.Text, done, len(j.Ranks)))
+	case d.Cause == api.CauseTimeout && w.usedUp(j) != "":
+		return verdictOf(j, d.Cause, d.Trigger, d.Text+"; "+w.usedUp(j))
 	case w.spent(j, d.Cause):
 		text := d.Text
 		if limit := Limit(&w.set, j.Spec, d.Cause); limit > 0 {

@@ -61,7 +61,7 @@ func (v *verifier) job(e *entry) {
 	case reserved(j):
 		v.check(states[api.RankReserved] == n, "job %d: part of it is reserved: %v", j.ID, states)
 	case j.Drain == nil:
-		v.check(states[api.RankRunning]+states[api.RankDone] == n, "job %d: running, but ranks are %v", j.ID, states)
+		v.check(states[api.RankRunning]+states[api.RankDone]+states[api.RankPreempted] == n, "job %d: running, but ranks are %v", j.ID, states)
 		v.check(states[api.RankRunning] > 0, "job %d: running without a running rank", j.ID)
 	default:
 		v.check(states[api.RankRunning]+states[api.RankBlocked]+states[api.RankReserved] == 0, "job %d: draining, but ranks are %v", j.ID, states)
@@ -138,9 +138,9 @@ func memberFits(m MemberState, r api.RankState) bool {
 	case MemberStarting:
 		return r == api.RankRunning
 	case MemberRunning:
-		return r == api.RankRunning || r == api.RankDone
+		return r == api.RankRunning || r == api.RankDone || r == api.RankPreempted
 	case MemberStopping:
-		return r == api.RankPreempting || r == api.RankDone || r == api.RankFailed
+		return r == api.RankPreempting || r == api.RankPreempted || r == api.RankDone || r == api.RankFailed
 	}
 	return r == api.RankPreempted || r == api.RankDone || r == api.RankFailed
 }

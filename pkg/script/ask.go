@@ -259,7 +259,7 @@ func setRequeue(a *Ask, v string) error {
 	for _, c := range strings.Split(v, ",") {
 		cause := api.Cause(strings.TrimSpace(c))
 		if !requeueable(cause) {
-			hint := "causes are crash, oom, launch, node-lost, preempted, requeued, stalled, gpu-hang, idle"
+			hint := "causes are crash, oom, launch, node-lost, preempted, requeued, stalled, gpu-hang, idle, timeout"
 			return bad("unknown cause "+strconv.Quote(string(cause)), hint)
 		}
 		a.requeueCauses = append(a.requeueCauses, cause)
@@ -270,7 +270,7 @@ func setRequeue(a *Ask, v string) error {
 func requeueable(c api.Cause) bool {
 	switch c {
 	case api.CauseCrash, api.CauseOOM, api.CauseLaunch, api.CauseNodeLost, api.CausePreempted, api.CauseRequeued,
-		api.CauseStalled, api.CauseGPUHang, api.CauseIdle:
+		api.CauseStalled, api.CauseGPUHang, api.CauseIdle, api.CauseTimeout:
 		return true
 	}
 	return false

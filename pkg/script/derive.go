@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -261,6 +262,13 @@ func (a *Ask) memory() error {
 func (a *Ask) stop() error {
 	s := &a.Spec
 	s.NoRequeue, s.RequeueCauses = a.noRequeue, a.requeueCauses
+	if again := slices.Contains(s.RequeueCauses, api.CauseTimeout); again && s.MaxTimeTotal == 0 {
+		return a.Refuse("requeue", "a job that is run again after its time limit needs a bound on all its runs together", "add --max-time-total=3-00:00:00")
+	} else if s.MaxTimeTotal > 0 && !again {
+		return a.Refuse("max-time-total", "the job is not run again after its time limit", "add --requeue=timeout,preempted,node-lost")
+	} else if again && s.TimeLimit > s.MaxTimeTotal {
+		return a.Refuse("max-time-total", "it is shorter than the time limit of one run, "+a.By("time").where(), "write a longer one")
+	}
 	if s.GraceMax > 0 && s.GraceMax < s.Grace {
 		return a.Refuse("grace-max", "it is shorter than the grace ("+formatTime(s.Grace)+") of "+a.By("grace").where(),
 			"write a longer --grace-max, or leave it out")

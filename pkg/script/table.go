@@ -175,6 +175,15 @@ var asked = []Option{
 		Help: "run again after these causes (all that have a budget left)",
 		Note: "a list of causes may be given; without the option a gang is run again after node loss and preemption too",
 		Set:  setRequeue},
+	{Long: "max-time-total", Kind: Value, Arg: "TIME", Group: groupTime,
+		Help: "with --requeue=timeout: how long all runs together may last",
+		Set: func(a *Ask, v string) (err error) {
+			a.Spec.MaxTimeTotal, err = ParseTime(v)
+			if err == nil && a.Spec.MaxTimeTotal <= 0 {
+				return bad("want more than nothing", "write --max-time-total=3-00:00:00")
+			}
+			return err
+		}},
 	{Long: "no-requeue", Env: []string{"SBATCH_NO_REQUEUE"}, List: Exact, Group: groupTime,
 		Help: "never run again",
 		Set:  func(a *Ask, _ string) error { a.noRequeue = true; return nil }},

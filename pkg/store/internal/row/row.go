@@ -59,6 +59,8 @@ type job struct {
 	Verdict      *verdict          `json:"verdict,omitempty"`
 	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
 	Kept         time.Duration     `json:"kept,omitempty"`
+	Ran          time.Duration     `json:"ran,omitempty"`
+	Queued       time.Time         `json:"queued,omitzero"`
 	Steps        []step            `json:"steps,omitempty"`
 	Ports        []int             `json:"ports,omitempty"`
 	NextStep     int               `json:"next_step,omitempty"`
@@ -135,7 +137,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
-		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep,
+		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep,
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -161,7 +163,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
-		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep,
+		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep,
 	}
 	if len(r.Members) > 0 {
 		j.Members = make([]gang.Member, len(r.Members))
