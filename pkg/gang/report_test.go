@@ -1,0 +1,130 @@
+package gang
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// What makes no sense changes nothing.
+func TestReportsThatAreIgnored(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	if out := b.phase(id, "n1", "asleep"); out.Applied {
+		t.Errorf("an unknown phase: %+v", out)
+	}
+	b.state(id, api.JobRunning)
+	b.must(NodeGone{Node: "n1"})
+	if out := b.phase(id, "n1", api.PhaseStopped, exit(0, 1)); out.Ignored != "no session: a hello comes first" {
+		t.Errorf("of a node without a session: %+v", out)
+	}
+}
+
+// A node that says only the signal is told as a shell would tell it.
+func TestASignalIsAnExitCode(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.phase(id, "n1", api.PhaseStopped, api.RankActual{Rank: 0, PID: 100, Exited: true, Signal: 9})
+	if v := b.w.Job(id).Verdict; v == nil || v.ExitCode != 137 || v.Signal != 9 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Only a stop by the time limit is the deadline's, where that had cut the limit.
+func TestACrashBeforeADeadlineIsACrash(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(due(50*time.Minute, time.Hour, 10*time.Minute))
+	b.start(id)
+	b.phase(id, "n1", api.PhaseRunning, exit(0, 1))
+	b.ack(id)
+	b.state(id, api.JobFailed)
+}
+
+// --no-requeue refuses the owner's requeue, not the scheduler's preemption.
+func TestWhoMayNotBeRequeuedMayBePreempted(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(1)
+	s.NoRequeue = true
+	id := b.submit(s)
+	b.start(id)
+	if out := b.step(Requeue{Job: id}); out.Refused == nil {
+		t.Errorf("requeued: %+v", out)
+	}
+	b.must(Preempt{Job: id, For: "job 9"})
+	b.ack(id)
+	b.state(id, api.JobPreempted)
+}
+
+// Only who asked for a notice, and checkpoints, hands its work over.
+func TestKeepsWork(t *testing.T) {
+	notice := &api.Notice{Signal: "USR1", Lead: time.Minute}
+	set := &Checkpoint{Epoch: 1, Complete: true}
+	for _, c := range []struct {
+		name string
+		j    Job
+		want bool
+	}{
+		{"nothing", Job{Spec: &api.Spec{}}, false},
+		{"a notice alone", Job{Epoch: 2, Spec: &api.Spec{Notice: notice}}, false},
+		{"it says that it checkpoints", Job{Spec: &api.Spec{Notice: notice, Checkpoint: api.CheckpointDrain}}, true},
+		{"it has shown it", Job{Epoch: 2, Spec: &api.Spec{Notice: notice}, Checkpoint: set}, true},
+		{"without a notice", Job{Epoch: 2, Spec: &api.Spec{Checkpoint: api.CheckpointDrain}, Checkpoint: set}, false},
+	} {
+		if got := keepsWork(&c.j); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// What is kept of an attempt is the time from its start to its newest whole set.
+func TestKeep(t *testing.T) {
+	at := func(d time.Duration) time.Time { return epoch0.Add(d) }
+	for _, c := range []struct {
+		name string
+		c    *Checkpoint
+		want time.Duration
+	}{
+		{"no checkpoint", nil, time.Hour},
+		{"half of a set", &Checkpoint{Epoch: 2, Time: at(time.Minute)}, time.Hour},
+		{"a set of the attempt before", &Checkpoint{Epoch: 1, Complete: true, Time: at(time.Minute)}, time.Hour},
+		{"a set", &Checkpoint{Epoch: 2, Complete: true, Time: at(time.Minute)}, time.Hour + time.Minute},
+		{"a clock that was set back", &Checkpoint{Epoch: 2, Complete: true, Time: at(-time.Minute)}, time.Hour},
+	} {
+		j := Job{Epoch: 2, Start: epoch0, Kept: time.Hour, Checkpoint: c.c}
+		if keep(&j); j.Kept != c.want {
+			t.Errorf("%s: %v, want %v", c.name, j.Kept, c.want)
+		}
+	}
+}
+
+// A node may name ranks that the gang does not have.
+func TestSilentRanksThatAreNone(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(2))
+	b.start(id)
+	g := &guard{seen: map[string]*Watched{"n1": {Node: "n1", Silent: []int{-1, 2, 99}}}}
+	if rank, _ := g.silent(b.w.Job(id)); rank != -1 {
+		t.Errorf("rank %d", rank)
+	}
+	g.seen["n1"].Silent = []int{99, 1, 0}
+	if rank, node := g.silent(b.w.Job(id)); rank != 0 || node != "n1" {
+		t.Errorf("rank %d of %s, want the first", rank, node)
+	}
+}
+
+// A message alone is an update; what a gang is placed by can't change once it is placed.
+func TestUpdatesOfARunningGang(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.must(Update{Job: id, Message: new("look at the loss"), By: "ada"})
+	for what, ev := range map[string]Update{"constraint": {Job: id, Constraint: new("ib")}, "prefer": {Job: id, Prefer: new("ib")},
+		"partition": {Job: id, Partition: new("big")}, "begin": {Job: id, Begin: new(b.now.Wall.Add(time.Hour))}} {
+		if out := b.step(ev); out.Refused == nil || out.Refused.Code != api.CodeConflict {
+			t.Errorf("%s: %+v", what, out)
+		}
+	}
+}
