@@ -36,6 +36,8 @@ type Frame struct {
 	// Both ways: pieces of calls, which the node opens (see [CallPiece]).
 	Calls   []CallPiece `json:"calls,omitempty"`
 	Lineage uint64      `json:"lineage,omitempty"` // with a Beat of the controller and with assignments: its newest commit
+	// LineageProof is the controller's word for Lineage, see [Hello].
+	LineageProof string `json:"lineage_proof,omitempty"`
 	// Both ways. A beat is answered with an Echo of its number.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`
@@ -43,22 +45,24 @@ type Frame struct {
 
 // Hello opens a session: who the node is and all that it has.
 type Hello struct {
-	Protocol    int            `json:"protocol"`
-	Node        string         `json:"node" bound:"len=255"`
-	StateID     string         `json:"state_id,omitempty" bound:"len=255"` // of the node's state directory, made once: tells a restart from an impostor
-	Version     string         `json:"version" bound:"len=256"`
-	BootID      string         `json:"boot_id"`
-	Address     string         `json:"address"` // where ranks of other nodes reach this one
-	Containment string         `json:"containment"`
-	CPUs        int            `json:"cpus" bound:"..65536"`
-	MemoryBytes int64          `json:"memory_bytes" bound:"..1125899906842624"`
-	Features    []string       `json:"features,omitempty"`
-	Cards       []CardInfo     `json:"cards"`
-	LineageSeen uint64         `json:"lineage_seen"`                  // highest lineage any controller told this node
-	RunSeen     string         `json:"run_seen,omitempty"`            // [Welcome].Run of the controller that told it
-	Devices     string         `json:"devices,omitempty" bound:"any"` // [DevicesEnforced], or why a rank can open cards that are not its own
-	Health      NodeHealth     `json:"health,omitzero"`
-	Members     []MemberActual `json:"members"` // complete
+	Protocol    int        `json:"protocol"`
+	Node        string     `json:"node" bound:"len=255"`
+	StateID     string     `json:"state_id,omitempty" bound:"len=255"` // of the node's state directory, made once: tells a restart from an impostor
+	Version     string     `json:"version" bound:"len=256"`
+	BootID      string     `json:"boot_id"`
+	Address     string     `json:"address"` // where ranks of other nodes reach this one
+	Containment string     `json:"containment"`
+	CPUs        int        `json:"cpus" bound:"..65536"`
+	MemoryBytes int64      `json:"memory_bytes" bound:"..1125899906842624"`
+	Features    []string   `json:"features,omitempty"`
+	Cards       []CardInfo `json:"cards"`
+	LineageSeen uint64     `json:"lineage_seen"`       // highest lineage any controller told this node
+	RunSeen     string     `json:"run_seen,omitempty"` // [Welcome].Run of the controller that told it
+	// LineageProof came with LineageSeen: a node can repeat what it was told, and make up nothing.
+	LineageProof string         `json:"lineage_proof,omitempty"`
+	Devices      string         `json:"devices,omitempty" bound:"any"` // [DevicesEnforced], or why a rank can open cards that are not its own
+	Health       NodeHealth     `json:"health,omitzero"`
+	Members      []MemberActual `json:"members"` // complete
 }
 
 // DevicesEnforced: the kernel keeps a member from the cards of others.
@@ -72,8 +76,9 @@ type NodeHealth struct {
 
 // Welcome answers a Hello.
 type Welcome struct {
-	Version string `json:"version"`
-	Lineage uint64 `json:"lineage"` // 0: on hold
+	Version      string `json:"version"`
+	Lineage      uint64 `json:"lineage"` // 0: on hold
+	LineageProof string `json:"lineage_proof,omitempty"`
 	// Run names this process of the controller; the lineages of the session are of it.
 	Run      string   `json:"run,omitempty"`
 	Settings Settings `json:"settings"`

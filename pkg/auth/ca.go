@@ -4,6 +4,7 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
@@ -64,6 +65,16 @@ func OpenCA(dir string) (*CA, error) {
 		return nil, fmt.Errorf("certificate authority %s: %w", path, err)
 	}
 	return &CA{cert: cert, key: key}, nil
+}
+
+// Secret is a key for a purpose that only who has the CA's can make: it needs no file, and a
+// backup that has the CA has it too.
+func (c *CA) Secret(purpose string) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(c.key)
+	if err != nil {
+		return nil, err
+	}
+	return hkdf.Key(sha256.New, der, nil, purpose, sha256.Size)
 }
 
 func newCA() ([]byte, error) {

@@ -6,7 +6,7 @@
 // Every field has a range, also one that says nothing of it:
 //
 //	signed integers   0 to 2^53, the largest that JSON carries whole
-//	unsigned integers 0 to 2^63-1
+//	unsigned integers 0 to 2^62
 //	time.Duration     0 to 87600h (ten years): a sum of thirty still fits in 64 bits
 //	time.Time         zero, or from 1970 to 9999
 //	floats            finite, 0 to 2^53
@@ -29,7 +29,6 @@ package bound
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -40,6 +39,7 @@ import (
 
 const (
 	maxInt      = 1 << 53
+	maxUint     = 1 << 62 // a number that counts up from here has room
 	maxDuration = 87600 * time.Hour
 	maxString   = 4096
 	maxAny      = 1 << 20
@@ -239,8 +239,8 @@ func span(l limits, low, high int64, text func(int64) string) rule {
 }
 
 func unsigned(v reflect.Value) *Error {
-	if n := v.Uint(); n > math.MaxInt64 {
-		return &Error{Value: strconv.FormatUint(n, 10), Want: "0 to " + strconv.FormatInt(math.MaxInt64, 10)}
+	if n := v.Uint(); n > maxUint {
+		return &Error{Value: strconv.FormatUint(n, 10), Want: "0 to " + strconv.FormatInt(maxUint, 10)}
 	}
 	return nil
 }

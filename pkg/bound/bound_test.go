@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		want string // a part of the error, empty: none
 	}{
 		"zero":             {},
-		"ends":             {v: outer{Plain: maxInt, Signed: -1, Grace: maxDuration, Number: math.MaxInt64, Name: "abcd", Text: "a\n\tb", Env: []string{"abc", "a\nb"}}},
+		"ends":             {v: outer{Plain: maxInt, Signed: -1, Grace: maxDuration, Number: maxUint, Name: "abcd", Text: "a\n\tb", Env: []string{"abc", "a\nb"}}},
 		"embedded":         {outer{inner: inner{Epoch: -1}}, "epoch: -1 is out of range: want 0 to 9007199254740992"},
 		"any":              {v: outer{inner: inner{Any: "\x00\x1b\n" + strings.Repeat("x", 1<<16)}}},
 		"any too long":     {outer{inner: inner{Any: strings.Repeat("x", 1<<20+1)}}, "at most 1048576 bytes"},

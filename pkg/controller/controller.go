@@ -111,6 +111,10 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	if cfg.IdleHook != "" {
 		parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
 	}
+	issuer, err := openIssuer(cfg, &parts, log)
+	if err != nil {
+		return err
+	}
 	eng, err := engine.New(ctx, parts)
 	if err != nil {
 		return err
@@ -134,7 +138,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		}}
 	guard := auth.NewGuard(cfg.SingleUser, cfg.Admins)
 	guard.Vouches = eng.Vouches
-	listeners, err := listen(cfg, srv, guard, hub, log)
+	listeners, err := listen(cfg, issuer, srv, guard, hub, log)
 	if err != nil {
 		endEngine()
 		_ = group.Wait()
@@ -186,8 +190,22 @@ type listener struct {
 	stop  func(context.Context)
 }
 
+// openIssuer opens what makes certificates, nil where gangd takes no nodes over TLS. Its key also
+// proves the commits that nodes were told.
+func openIssuer(cfg *config.Controller, parts *engine.Options, log *slog.Logger) (*auth.Issuer, error) {
+	if cfg.Listen == "" {
+		return nil, nil
+	}
+	issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise, log)
+	if err != nil {
+		return nil, err
+	}
+	parts.LineageKey, err = issuer.CA.Secret("lineage")
+	return issuer, err
+}
+
 // listen opens every address of the configuration, or none.
-func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *session.Hub, log *slog.Logger) ([]listener, error) {
+func listen(cfg *config.Controller, issuer *auth.Issuer, srv *rpc.Server, guard *auth.Guard, hub *session.Hub, log *slog.Logger) ([]listener, error) {
 	var out []listener
 	fail := func(err error) ([]listener, error) {
 		for _, l := range out {
@@ -196,10 +214,6 @@ func listen(cfg *config.Controller, srv *rpc.Server, guard *auth.Guard, hub *ses
 		return nil, err
 	}
 	if cfg.Listen != "" {
-		issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise, log)
-		if err != nil {
-			return fail(err)
-		}
 		issuer.Revoked.OnRevoke(func(node string) {
 			hub.Kick(node)
 			guard.Cut(node)

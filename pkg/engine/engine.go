@@ -58,6 +58,9 @@ type Options struct {
 	Run string
 	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
 	AcceptStore bool
+	// LineageKey proves commit numbers to this controller that it told nodes; empty: nodes are
+	// believed, as on a unix socket with one user.
+	LineageKey []byte
 	// Fence makes sure that nothing runs on a lost node; nil: the site has no such means.
 	Fence      func(ctx context.Context, node string) error
 	FenceRetry time.Duration // pause after a failure
@@ -263,10 +266,11 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 		if batch[i].ev == nil {
 			continue
 		}
-		if err := e.checkLineage(ctx, batch[i].ev); err != nil {
+		ev, err := e.checkLineage(ctx, batch[i].ev)
+		if err != nil {
 			return nil, err
 		}
-		ev, err := e.recallAgain(context.WithoutCancel(ctx), batch[i].ev)
+		ev, err = e.recallAgain(context.WithoutCancel(ctx), ev)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -19,6 +22,9 @@ import (
 // idsPerCommit is how many ids are skipped for each commit that an accepted store lacks.
 // No bound is certain (one commit may hold arrays of ten thousand); ids are plentiful.
 const idsPerCommit = 1000
+
+// maxMissed commits are skipped for at most: ids stay far below what row ids hold (2^47).
+const maxMissed = 1 << 32
 
 // minSkip is skipped at least, for the one large array.
 const minSkip = 1_000_000
@@ -69,15 +75,33 @@ func (e *Engine) lastOf(run string) uint64 {
 	return max(e.runs[len(e.runs)-1].Began, e.accepted)
 }
 
-// checkLineage looks at a hello before it is applied. It says whether the event may be.
-func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) error {
+// prove is what nobody without the key can say of a commit of a run. Without a key (on a unix
+// socket with one user) it is empty, and a node is believed.
+func (e *Engine) prove(run string, lineage uint64) string {
+	if len(e.opt.LineageKey) == 0 {
+		return ""
+	}
+	mac := hmac.New(sha256.New, e.opt.LineageKey)
+	fmt.Fprintf(mac, "%s %d", run, lineage)
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// checkLineage looks at a hello before it is applied, and gives back the event to apply. What a
+// node claims and can't prove puts that node out of use, not the cluster on hold.
+func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) (gang.Event, error) {
 	hello, ok := ev.(gang.NodeHello)
 	if !ok {
-		return nil
+		return ev, nil
 	}
 	seen, have := hello.Hello.LineageSeen, e.lastOf(hello.Hello.RunSeen)
 	if seen <= have {
-		return nil
+		return ev, nil
+	}
+	if !hmac.Equal([]byte(hello.Hello.LineageProof), []byte(e.prove(hello.Hello.RunSeen, seen))) {
+		hello.Hello.Health.Sick = fmt.Sprintf("it claims commit %d, which no controller gave it: its record is damaged, or it lies", seen)
+		e.log.Error("a node's claim of a commit is not believed", "node", hello.Hello.Node, "claimed", seen, "commit", have,
+			"next", "look at the node; remove the file lineage in its state directory and start gnoded again")
+		return hello, nil
 	}
 	if !e.opt.AcceptStore {
 		text := fmt.Sprintf("HOLD: the store is at commit %d, but node %s has seen commit %d: an old copy was put back",
@@ -88,17 +112,17 @@ func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) error {
 		}
 		e.view.setHold(text)
 		e.log.Error(text, "next", "put the newest store back, or accept this one: gangd --accept-store")
-		return nil
+		return ev, nil
 	}
-	next := e.world.NextID() + max(minSkip, int64(seen-have)*idsPerCommit)
+	next := e.world.NextID() + max(minSkip, int64(min(seen-have, maxMissed))*idsPerCommit)
 	if err := e.store.Advance(ctx, seen, next); err != nil {
-		return err
+		return nil, err
 	}
 	e.world.SkipIDs(next)
 	e.accepted = max(e.accepted, seen)
 	e.view.setLineage(e.store.Lineage())
 	e.log.Warn("an older store was accepted", "commit", have, "seen", seen, "node", hello.Hello.Node, "next_id", next)
-	return nil
+	return ev, nil
 }
 
 func (v *view) setHold(text string) {

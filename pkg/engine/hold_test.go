@@ -40,14 +40,14 @@ func TestACopyThatLacksFewHolds(t *testing.T) {
 	}
 	copied := d.Copy(t)
 	r.submit("b", spec(1))
-	knows := r.Lineage() // told to n1 with a beat
+	knows, _ := r.Lineage() // told to n1 with a beat
 	stop(r)
 
 	r = start(copied, "two", false)
 	for range 5 {
 		r.submit("", spec(1))
 	}
-	if now := r.Lineage(); now <= knows {
+	if now, _ := r.Lineage(); now <= knows {
 		t.Fatalf("the copy is at %d, too few", now)
 	}
 	hello(r, "n2", 0, "")
@@ -57,7 +57,7 @@ func TestACopyThatLacksFewHolds(t *testing.T) {
 		if w := hello(r, "n2", 3, "two"); w.Run != run || r.view.onHold() != "" {
 			t.Fatalf("n2 knows nothing more: %+v, %q", w, r.view.onHold())
 		}
-		if w := hello(r, "n1", knows, "one"); w.Run != "" || w.Lineage != 0 || r.Lineage() != 0 {
+		if w := hello(r, "n1", knows, "one"); w.Run != "" || w.Lineage != 0 || r.Ping().Hold == "" {
 			t.Errorf("on hold a node is told of commits: %+v", w)
 		}
 		want := "HOLD: by this store an earlier start of the controller ended at commit 2, and it is at commit 9 now, but node n1 has seen commit 3 of that start: an old copy was put back"
@@ -86,4 +86,43 @@ func TestACopyThatLacksFewHolds(t *testing.T) {
 	if hello(r, "n3", 2, "seven"); r.view.onHold() != "" {
 		t.Errorf("a node of this very start: %s", r.view.onHold())
 	}
+}
+
+// With a key a node can repeat a number that it was told, and make up none: what it makes up
+// puts it out of use, and nobody else.
+func TestAClaimNeedsItsProof(t *testing.T) {
+	st := disk.New(t).Open(t)
+	opt := func(run string) func(*Options) {
+		return func(o *Options) { o.Run, o.LineageKey = run, []byte("key") }
+	}
+	r := newRigWith(t, st, opt("one"))
+	hello := func(seen uint64, run, proof string) *api.Welcome {
+		w, err := r.NodeHello(t.Context(), &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: "b", CPUs: 4,
+			LineageSeen: seen, RunSeen: run, LineageProof: proof})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w := hello(0, "", "")
+	for _, c := range []struct {
+		run, proof string
+	}{{w.Run, w.LineageProof}, {w.Run, ""}, {"two", w.LineageProof}, {"", ""}} {
+		hello(1<<50, c.run, c.proof)
+		if hold := r.Ping().Hold; hold != "" {
+			t.Fatalf("run %q, proof %q: %s", c.run, c.proof, hold)
+		}
+		if n := r.view.node("n1"); n.Sick == "" {
+			t.Errorf("run %q, proof %q: the node takes work", c.run, c.proof)
+		}
+	}
+	hello(w.Lineage, w.Run, w.LineageProof)
+	if n := r.view.node("n1"); n.Sick != "" {
+		t.Errorf("with what it was told it is out of use: %s", n.Sick)
+	}
+	hello(w.Lineage+1000, w.Run, r.prove(w.Run, w.Lineage+1000))
+	if r.Ping().Hold == "" {
+		t.Error("a proven claim is not believed")
+	}
+	r.end()
 }

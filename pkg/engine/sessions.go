@@ -31,6 +31,7 @@ func (e *Engine) welcome(err error) (*api.Welcome, error) {
 	w := &api.Welcome{Version: e.opt.Version, Settings: e.opt.Settings}
 	if e.view.hold == "" { // else the node keeps what it knows better
 		w.Lineage, w.Run = e.view.lineage, e.run()
+		w.LineageProof = e.prove(w.Run, w.Lineage)
 	}
 	return w, nil
 }
@@ -83,12 +84,12 @@ func (e *Engine) Desired(node string) (a []api.Assignment, specs map[string]*api
 	return d.assignments, d.specs, e.view.hold == ""
 }
 
-// Lineage is the number of the newest commit, 0 on hold.
-func (e *Engine) Lineage() uint64 {
+// Lineage is the number of the newest commit with its proof, 0 on hold.
+func (e *Engine) Lineage() (n uint64, proof string) {
 	e.view.mu.RLock()
 	defer e.view.mu.RUnlock()
 	if e.view.hold != "" {
-		return 0
+		return 0, ""
 	}
-	return e.view.lineage
+	return e.view.lineage, e.prove(e.run(), e.view.lineage)
 }

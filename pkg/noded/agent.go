@@ -35,13 +35,13 @@ func (d *Daemon) Hello() *api.Hello {
 	told := d.state.told.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
-		LineageSeen: told.lineage, RunSeen: told.run, Members: members}
+		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
 }
 
 // Welcome implements [session.Agent].
 func (d *Daemon) Welcome(w *api.Welcome) {
 	d.state.run = w.Run
-	d.Lineage(w.Lineage)
+	d.Lineage(w.Lineage, w.LineageProof)
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
 	}
@@ -55,8 +55,8 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 }
 
 // Lineage implements [session.Agent].
-func (d *Daemon) Lineage(n uint64) {
-	if err := d.state.sawLineage(n); err != nil {
+func (d *Daemon) Lineage(n uint64, proof string) {
+	if err := d.state.sawLineage(n, proof); err != nil {
 		d.log.Warn("lineage not kept", "err", err)
 	}
 }

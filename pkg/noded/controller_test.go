@@ -152,7 +152,7 @@ func (c *controller) NodeCall(_ context.Context, _ string, call *api.Call, in io
 
 func (c *controller) NodeGone(string) { c.update(func() { c.cut++ }) }
 
-func (c *controller) Lineage() uint64 { return 0 }
+func (c *controller) Lineage() (uint64, string) { return 0, "" }
 
 func (c *controller) Desired(string) ([]api.Assignment, map[string]*api.Spec, bool) {
 	c.mu.Lock()

@@ -213,9 +213,9 @@ func TestLineageIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, saw := range []told{{5, "a"}, {9, "a"}, {3, "b"}, {9, "b"}, {0, "c"}, {8, "c"}} {
+	for _, saw := range []told{{5, "a", "p1"}, {9, "a", "p2"}, {3, "b", "p3"}, {9, "b", "p4"}, {0, "c", ""}, {8, "c", "p5"}} {
 		s.run = saw.run
-		if err := s.sawLineage(saw.lineage); err != nil {
+		if err := s.sawLineage(saw.lineage, saw.proof); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,7 +226,7 @@ func TestLineageIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close()
-	if *again.told.Load() != (told{9, "b"}) || again.id != id || again.lastBoot != again.boot {
+	if *again.told.Load() != (told{9, "b", "p4"}) || again.id != id || again.lastBoot != again.boot {
 		t.Errorf("told %v, id %s, boots %s and %s", *again.told.Load(), again.id, again.lastBoot, again.boot)
 	}
 	// What a daemon wrote that did not know of runs.

@@ -86,9 +86,10 @@ func (s *stateDir) load() error {
 		}
 	}
 	s.lastBoot = s.read(bootFile)
-	number, run, _ := strings.Cut(s.read(lineageFile), " ")
+	number, rest, _ := strings.Cut(s.read(lineageFile), " ")
+	run, proof, _ := strings.Cut(rest, " ")
 	seen, _ := strconv.ParseUint(number, 10, 64) // absent or torn: nothing was seen
-	s.told.Store(&told{seen, run})
+	s.told.Store(&told{seen, run, proof})
 	s.lease = -1
 	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
 		s.lease = d
@@ -116,17 +117,18 @@ func (s *stateDir) write(name, text string) error {
 type told struct {
 	lineage uint64
 	run     string // empty: the controller did not say
+	proof   string // that it did; empty: it gave none
 }
 
 // sawLineage keeps the highest lineage with the run that told it: a controller whose store went
 // back in time is told.
-func (s *stateDir) sawLineage(n uint64) error {
+func (s *stateDir) sawLineage(n uint64, proof string) error {
 	have := s.told.Load()
 	if n < have.lineage || n == 0 || n == have.lineage && s.run == have.run {
 		return nil
 	}
-	s.told.Store(&told{n, s.run})
-	return s.write(lineageFile, strings.TrimSpace(fmt.Sprintf("%d %s", n, s.run)))
+	s.told.Store(&told{n, s.run, proof})
+	return s.write(lineageFile, strings.TrimSpace(fmt.Sprintf("%d %s %s", n, s.run, proof)))
 }
 
 // sawLease keeps the lease: a daemon that starts while no controller runs has to renew the

@@ -76,7 +76,7 @@ func TestAWakeUpIsServedOnce(t *testing.T) {
 	}
 	p.hub.Wake()
 	frames := p.hub.Due()
-	if len(frames) != 1 || frames[0].Lineage != p.handler.Lineage() {
+	if len(frames) != 1 || frames[0].Lineage != 11 || frames[0].LineageProof != "eleven" {
 		t.Fatalf("%+v", frames)
 	}
 	p.toNode(frames)

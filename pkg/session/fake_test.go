@@ -77,7 +77,7 @@ func (h *fakeHandler) set(specs map[string]*api.Spec, want ...api.Assignment) {
 	h.specs, h.want = specs, want
 }
 
-func (h *fakeHandler) Lineage() uint64 { return 11 }
+func (h *fakeHandler) Lineage() (uint64, string) { return 11, "eleven" }
 
 func (h *fakeHandler) Desired(string) ([]api.Assignment, map[string]*api.Spec, bool) {
 	h.mu.Lock()
@@ -112,7 +112,7 @@ func (a *fakeAgent) Hello() *api.Hello {
 }
 func (a *fakeAgent) Welcome(w *api.Welcome) { a.welcome <- w }
 func (a *fakeAgent) Desired(d *api.Desired) { a.desired <- d }
-func (a *fakeAgent) Lineage(n uint64) {
+func (a *fakeAgent) Lineage(n uint64, _ string) {
 	select {
 	case a.lineage <- n:
 	default: // a test that does not look

@@ -24,9 +24,9 @@ type Handler interface {
 	NodeCall(ctx context.Context, node string, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error)
 	// NodeGone says that the session of a node ended and no newer one replaced it.
 	NodeGone(node string)
-	// Lineage is the number of the newest commit. Nodes keep it, so that a store that went
+	// Lineage is the number of the newest commit and the proof of it. Nodes keep both, so that a store that went
 	// back in time is noticed.
-	Lineage() uint64
+	Lineage() (n uint64, proof string)
 	// Desired is the complete desired set of a node now; what it lists without a body the
 	// node shall say to be gone. ok false is "on hold": nothing is
 	// sent, and what was sent stays as it is. The result is not changed afterwards by
@@ -42,7 +42,7 @@ type Agent interface {
 	// Welcome opens the session.
 	Welcome(w *api.Welcome)
 	// Lineage is called with each beat and before each order that names the controller's newest commit.
-	Lineage(n uint64)
+	Lineage(n uint64, proof string)
 	// Desired must not block long: it queues. Specs holds every spec that a body in d
 	// names, also those sent in an earlier frame.
 	Desired(d *api.Desired)

@@ -40,7 +40,9 @@ func (h *hubHalf) welcome(w *api.Welcome) []*api.Frame {
 // beat is what goes out each heartbeat.
 func (h *hubHalf) beat() []*api.Frame {
 	h.beats++
-	return h.frames(&api.Frame{Beat: h.beats, Lineage: h.handler.Lineage()}, false)
+	f := &api.Frame{Beat: h.beats}
+	f.Lineage, f.LineageProof = h.handler.Lineage()
+	return h.frames(f, false)
 }
 
 // due is what goes out after a wake-up; nothing when that was served already.
@@ -76,7 +78,7 @@ func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
 		if len(d.Assignments) > 0 {
 			// With the orders and not with the next beat alone: a node whose members a store does
 			// not know must be able to tell that store that it is an old copy.
-			f.Lineage = h.handler.Lineage()
+			f.Lineage, f.LineageProof = h.handler.Lineage()
 		}
 	}
 	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {

@@ -39,7 +39,7 @@ func (h *nodeHalf) welcomed(w *api.Welcome) {
 // the caller's, between the two.
 func (h *nodeHalf) desired(f *api.Frame) error {
 	if f.Lineage != 0 { // kept before what it brings about
-		h.agent.Lineage(f.Lineage)
+		h.agent.Lineage(f.Lineage, f.LineageProof)
 	}
 	if f.Desired == nil {
 		return nil

@@ -113,21 +113,21 @@ func (d *daemon) Hello() *api.Hello {
 	m := d.m
 	d.noted = map[api.MemberKey]int{}
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
-		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, Members: d.board.All()}
+		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, LineageProof: m.disk.proof, Members: d.board.All()}
 }
 
 // Welcome implements [session.Agent].
 func (d *daemon) Welcome(w *api.Welcome) {
 	d.run = w.Run
-	d.Lineage(w.Lineage)
+	d.Lineage(w.Lineage, w.LineageProof)
 	d.m.disk.lease = w.Settings.Lease
 	d.settings = w.Settings
 }
 
 // Lineage implements [session.Agent].
-func (d *daemon) Lineage(n uint64) {
+func (d *daemon) Lineage(n uint64, proof string) {
 	if n > 0 && n >= d.m.disk.lineage {
-		d.m.disk.lineage, d.m.disk.run = n, d.run
+		d.m.disk.lineage, d.m.disk.run, d.m.disk.proof = n, d.run, proof
 	}
 }
 

@@ -47,6 +47,7 @@ type nodeDisk struct {
 	lastBoot string
 	lineage  uint64
 	run      string        // of the controller that told lineage
+	proof    string        // that it did
 	lease    time.Duration // -1: never told
 	hungUp   bool          // the controller ended the last session
 	members  map[api.MemberKey]*memberDir
