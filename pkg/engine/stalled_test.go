@@ -47,7 +47,11 @@ func TestACommitThatTookLongIsNobodysFault(t *testing.T) {
 	if _, err := r.Do(t.Context(), gang.Tick{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.state(id); got != api.JobReserved {
-		t.Errorf("the gang is %s", got)
+	j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gang.JobState(j); got != api.JobReserved || j.Epoch != 1 {
+		t.Errorf("the gang is %s in epoch %d", got, j.Epoch)
 	}
 }
