@@ -31,14 +31,25 @@ func (d *Daemon) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	holds := map[api.MemberKey]bool{}
+	for _, c := range d.inventory() {
+		holds[c.key] = true
+	}
 	var found []foundMember
 	for _, k := range keys {
 		dir := d.state.memberDir(k)
 		spec, state := readMember(dir)
-		if EndedWithBoot(state, d.state.lastBoot, d.state.boot) || spec == nil {
+		ended := EndedWithBoot(state, d.state.lastBoot, d.state.boot)
+		if !ended && spec == nil && holds[k] {
+			continue // its record is lost, and its processes are not: see [Daemon.takeFound]
+		}
+		if ended || spec == nil {
 			// No process of it can exist: the machine was started again, or its shim was
 			// never started, because the spec is written first. The controller learns it
 			// from the Hello, in which the member is not.
+			if spec == nil {
+				d.log.Warn("record of a member can't be read, nothing of it runs", "job", k.Job, "epoch", k.Epoch)
+			}
 			if err := os.RemoveAll(dir); err != nil {
 				return err
 			}
@@ -51,6 +62,7 @@ func (d *Daemon) adopt(ctx context.Context) error {
 	for i := range found {
 		d.adoptMember(ctx, &found[i])
 	}
+	d.takeFound()
 	return nil
 }
 

@@ -89,6 +89,7 @@ func Run(ctx context.Context, opts Options) error {
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
 	d.watchHealth(members)
+	d.watchFound(members)
 	stopJobs, err := d.serveJobs()
 	if err != nil {
 		return err

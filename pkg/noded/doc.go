@@ -22,6 +22,8 @@
 //   - A member that is desired with its gate open but is not known here is reported lost,
 //     never started: whatever ran is not there any more.
 //   - Gone is said when neither process nor file of the member is left.
+//   - What the containments of this daemon hold is a member, with a record or without; nothing is
+//     reported gone while they hold it (inventory.go).
 //   - Everything is idempotent: a repeated order finds its work done.
 //   - The daemon's end, however it comes, touches no member: shims live on, and the next daemon
 //     finds them by their directories.

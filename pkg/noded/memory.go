@@ -23,6 +23,8 @@ const minMemory = 256 << 20
 //
 // A place once chosen is kept for the boot, so that a restarted daemon finds its members.
 func (s *stateDir) placeMembers() error {
+	s.placing.Lock()
+	defer s.placing.Unlock()
 	link := filepath.Join(s.path, membersDir)
 	if info, err := os.Stat(link); err == nil && info.IsDir() {
 		// A directory of its own on disk, or a link that still leads somewhere.

@@ -23,6 +23,10 @@ import (
 // prepare starts the member's shim, which answers ready or refused. What the user owns
 // (working directory, output) is checked by the shim, as the user.
 func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) {
+	if err := m.d.state.placeMembers(); err != nil { // somebody may have tidied up
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
+		return
+	}
 	handed, refusal := m.d.fetchCheckpoints(ctx, m.key, body, spec)
 	defer handed.drop()
 	if refusal != nil {

@@ -151,6 +151,101 @@ func alive(pid int) bool {
 	return true
 }
 
+// TestRecordsLost: what a member's record was lost of lives, and is known: it is not reported
+// gone while it does, it obeys where its shim can be reached, and it is ended where not.
+func TestRecordsLost(t *testing.T) {
+	spec := func(change func(b []byte) []byte) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			path := filepath.Join(dir, shim.SpecFile)
+			b, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(path, change(b), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		lose func(t *testing.T, dir string)
+		want api.MemberPhase
+	}{
+		"spec empty":   {spec(func([]byte) []byte { return nil }), api.PhaseRunning},
+		"spec cut":     {spec(func(b []byte) []byte { return b[:len(b)/2] }), api.PhaseRunning},
+		"no directory": {func(t *testing.T, dir string) { _ = os.RemoveAll(dir) }, api.PhaseLost},
+		"no base": {func(t *testing.T, dir string) {
+			link := filepath.Dir(dir)
+			to, _ := filepath.EvalSymlinks(link)
+			_ = os.RemoveAll(to)
+		}, api.PhaseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c0 := newController(t)
+			o := c0.options(t.TempDir())
+			first := c0.spawn(o)
+			up := filepath.Join(t.TempDir(), "up") // its script is read
+			k := c0.desire(1, 1, 1, "#!/bin/bash\nsleep 1000 &\ntouch "+up+"\nexec sleep 1000\n")
+			a := c0.untilPhase(k, api.PhaseRunning)
+			waitFile(t, up)
+			kill(t, first)
+			c.lose(t, filepath.Join(o.StateDir, membersDir, "1.1"))
+			second := c0.spawn(o)
+			defer finish(t, c0, o, second)
+			c0.until("the second hello", func() bool { return len(c0.hellos) >= 2 })
+			c0.mu.Lock()
+			m := c0.hellos[1].Members
+			c0.mu.Unlock()
+			if len(m) != 1 || m[0].MemberKey != k || m[0].Phase != api.PhaseRunning {
+				t.Errorf("the hello has %+v", m)
+			}
+			if c.want == api.PhaseRunning {
+				if !alive(a.Ranks[0].PID) {
+					t.Error("it was ended")
+				}
+				c0.stop(k, time.Second)
+				c0.untilPhase(k, api.PhaseStopped)
+			} else {
+				c0.untilPhase(k, api.PhaseLost)
+			}
+			if alive(a.Ranks[0].PID) {
+				t.Errorf("process %d lives", a.Ranks[0].PID)
+			}
+			next := c0.desire(2, 1, 1, "#!/bin/sh\nexit 5\n")
+			if a := c0.untilPhase(next, api.PhaseStopped); a.Ranks[0].ExitCode != 5 {
+				t.Errorf("the next one: %+v", a)
+			}
+		})
+	}
+}
+
+// TestBaseRemoved: the members' base goes while the daemon runs: what runs goes on, and what
+// comes finds it made again.
+func TestBaseRemoved(t *testing.T) {
+	c := newController(t)
+	o := c.options(t.TempDir())
+	c.run(o)
+	up := filepath.Join(t.TempDir(), "up")
+	k := c.desire(1, 1, 1, "#!/bin/bash\ntouch "+up+"\nexec sleep 1000\n")
+	a := c.untilPhase(k, api.PhaseRunning)
+	waitFile(t, up)
+	to, err := filepath.EvalSymlinks(filepath.Join(o.StateDir, membersDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	next := c.desire(2, 1, 1, "#!/bin/sh\nexit 5\n")
+	if a := c.untilPhase(next, api.PhaseStopped); a.Ranks[0].ExitCode != 5 {
+		t.Errorf("the next one: %+v", a)
+	}
+	if !alive(a.Ranks[0].PID) {
+		t.Error("what ran was ended")
+	}
+	c.stop(k, time.Second)
+	c.untilPhase(k, api.PhaseStopped)
+}
+
 func TestMembersOfAnotherBoot(t *testing.T) {
 	c := newController(t)
 	o := c.options(t.TempDir())

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,7 @@ type stateDir struct {
 	lease    time.Duration        // -1: never told
 	hungUp   bool                 // the controller ended the last session
 	lock     *os.File
+	placing  sync.Mutex // of the members' directory
 }
 
 func openState(path string) (*stateDir, error) {

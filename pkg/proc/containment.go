@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -113,6 +114,16 @@ func KillContainment(kind, dir, marker string, wait time.Duration) error {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// Holds reports whether a process is in a group; what can't be read may hold one.
+func Holds(kind, dir string) bool {
+	c, err := open(kind, dir, "")
+	if err != nil {
+		return false
+	}
+	pids, err := c.PIDs()
+	return len(pids) > 0 || err != nil && !os.IsNotExist(err)
 }
 
 func describe(c Containment) string {
