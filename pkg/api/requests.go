@@ -62,6 +62,7 @@ type CancelResult struct {
 type ActionRequest struct {
 	JobQuery
 	Hold bool `json:"hold,omitempty"` // of a requeue: it waits, held, until it is released
+	Now  bool `json:"now,omitempty"`  // of a requeue: skip the notice
 	// As says whose the hold of a hold or requeue is: [HoldAdmin], which counts where the caller is
 	// one, or [HoldUser], which its owner may release and which takes the place of an admin's when
 	// an admin says so. Empty: an admin's on somebody else's job, else the owner's.

@@ -144,6 +144,9 @@ type Assignment struct {
 	Stop  *Stop           `json:"stop,omitempty"`  // nil: run
 	Check *Check          `json:"check,omitempty"` // look at its cards; nil: nobody asks
 	Steps []StepOrder     `json:"steps,omitempty"` // that it shall have, by id; counts while the gate is open
+	// Passed: the script of the job, on another node, does not take its notice, so what its steps
+	// run here shall have it.
+	Passed bool `json:"passed,omitempty"`
 }
 
 // AssignmentBody is what a node needs to prepare a member.
@@ -241,6 +244,7 @@ type MemberActual struct {
 	Text      string       `json:"text,omitempty" bound:"any"` // why it is being stopped, in words
 	Trigger   *int         `json:"trigger,omitempty"`          // the rank that a stop of the node's own is about
 	Noticed   bool         `json:"noticed,omitempty"`
+	Passed    bool         `json:"passed,omitempty"` // the notice was for the script alone, which does not take it: what its steps run shall have it
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`
 	Steps     []StepActual `json:"steps,omitempty"` // that it has and that are still ordered

@@ -126,7 +126,8 @@ type Asked struct {
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 }
 
-// Notice is the early signal of --signal=[B:]SIG@lead.
+// Notice is the early signal of --signal=[B:|A:]SIG@lead. It goes to those in its scope who have
+// a handler for it.
 type Notice struct {
 	Signal string        `json:"signal"` // "USR1": without SIG
 	Lead   time.Duration `json:"lead_ns"`

@@ -199,13 +199,13 @@ func joinFailures(cmd *cobra.Command, errs []error) error {
 }
 
 // act does "hold", "release" or "requeue" to the jobs named.
-func act(ctx context.Context, cmd *cobra.Command, verb string, args []string) error {
+func act(ctx context.Context, cmd *cobra.Command, verb string, args []string, now bool) error {
 	refs, err := parseRefs(args)
 	if err != nil {
 		return err
 	}
 	c := client.New()
-	reply, err := c.Act(ctx, verb, &api.ActionRequest{JobQuery: api.JobQuery{Refs: refs}})
+	reply, err := c.Act(ctx, verb, &api.ActionRequest{JobQuery: api.JobQuery{Refs: refs}, Now: now})
 	if err != nil {
 		return err
 	}

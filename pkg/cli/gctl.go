@@ -33,7 +33,7 @@ func NewGctl() *cobra.Command {
 	root.AddCommand(show, node, card, newReservation(), newCreate(), newDelete(),
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
-		newJobAction("requeue", "stop running jobs and queue them again"),
+		newRequeue(),
 		newUpdate(), newRerun(), newEvents(), newPing(), newVersion(), newCompletion())
 	return root
 }
@@ -75,10 +75,18 @@ func newJobAction(verb, short string) *cobra.Command {
 		Use: verb + " JOB...", Short: short, Args: someJobs,
 		Example: fmt.Sprintf("  gctl %[1]s 12 14-16   several jobs\n  gctl %[1]s 20_[1-3]   elements of an array\n  gctl %[1]s @          my last job", verb),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return act(cmd.Context(), cmd, verb, args)
+			return act(cmd.Context(), cmd, verb, args, false)
 		},
 		ValidArgsFunction: completeJobs,
 	}
+}
+
+func newRequeue() *cobra.Command {
+	var now bool
+	cmd := newJobAction("requeue", "stop running jobs and queue them again")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return act(cmd.Context(), cmd, "requeue", args, now) }
+	cmd.Flags().BoolVar(&now, "now", false, "skip the early notice of --signal")
+	return cmd
 }
 
 func newPing() *cobra.Command {

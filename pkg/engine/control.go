@@ -44,11 +44,11 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 		case "release":
 			ev = gang.Release{Job: j.ID, Admin: who.Admin}
 		case "requeue":
-			ev = gang.Requeue{Job: j.ID, By: who.User}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now}
 		case "requeue-hold":
-			ev = gang.Requeue{Job: j.ID, By: who.User, Hold: gang.HeldUser}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: gang.HeldUser}
 			if admin {
-				ev = gang.Requeue{Job: j.ID, By: who.User, Hold: gang.HeldAdmin}
+				ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: gang.HeldAdmin}
 			}
 		}
 		_, err := e.Do(ctx, ev)

@@ -133,7 +133,7 @@ func (w *World) release(ev Release) Outcome {
 }
 
 func (w *World) requeue(ev Requeue) Outcome {
-	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By))
+	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By), ev.Now)
 	if ev.Hold == "" || out.Refused != nil {
 		return out
 	}
@@ -151,12 +151,12 @@ func (w *World) requeue(ev Requeue) Outcome {
 }
 
 func (w *World) preempt(ev Preempt) Outcome {
-	return w.putBack(ev.Job, api.CausePreempted, "preempted for "+ev.For)
+	return w.putBack(ev.Job, api.CausePreempted, "preempted for "+ev.For, false)
 }
 
 // putBack stops a gang so that it runs again later; nobody is charged. Preempted it may also
 // be when it can't: it ends then. Who may be is for the scheduler to say.
-func (w *World) putBack(id int64, c api.Cause, text string) Outcome {
+func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	e, err := w.living(id)
 	if err != nil {
 		return refused(err)
@@ -175,7 +175,7 @@ func (w *World) putBack(id int64, c api.Cause, text string) Outcome {
 	case reserved(j):
 		w.rollback(e, text, nil, func(int) bool { return false })
 	default:
-		w.drainAfter(e, c, -1, text, lead(j, false))
+		w.drainAfter(e, c, -1, text, lead(j, now))
 	}
 	return applied()
 }

@@ -40,7 +40,8 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	a := api.Assignment{MemberKey: k, Body: w.bodyOf(e), Stop: w.stopOrder(e.job, m)}
 	// A member that has to stop is never told to start as well: where the gate had not been
 	// seen open before, it stays shut.
-	if a.Stop == nil && (m.State == MemberStarting || m.State == MemberRunning || m.State == MemberStopping) {
+	a.Passed = working(m.State) && !m.Passed && slices.ContainsFunc(e.job.Members, func(o Member) bool { return o.Passed })
+	if a.Stop == nil && working(m.State) {
 		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(RunTime(e.job), api.NoLimit)}
 		a.Check = w.checkOrder(e, m)
 	}

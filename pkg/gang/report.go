@@ -218,6 +218,9 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	if exits {
 		w.passReady(e)
 	}
+	if e.job.Drain != nil && scriptOver(e.job) {
+		w.hurry(e) // a notice that nobody is left to use: the end of the script is the end of its steps
+	}
 	switch ma.Phase {
 	case api.PhaseStopped:
 		if first := w.lostUnlessDraining(e, i); first >= 0 {
@@ -245,8 +248,9 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 // noticed puts the early signal on record, once for the gang however many members send it.
 func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
 	n := e.job.Spec.Notice
+	passed := w.passed(e, i, ma)
 	if !ma.Noticed || n == nil || e.job.Members[i].Noticed {
-		return false
+		return passed
 	}
 	first := !Noticed(e.job)
 	j := w.edit(e)
@@ -259,6 +263,26 @@ func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
 		w.emitJob(j, ev)
 	}
 	return true
+}
+
+// passed: the script does not take the notice that was for it alone. The other nodes are told.
+func (w *World) passed(e *entry, i int, ma *api.MemberActual) bool {
+	if !ma.Passed || e.job.Spec.Launch != api.LaunchBatch || e.job.Members[i].Passed {
+		return false
+	}
+	j := w.edit(e)
+	j.Members[i].Passed = true
+	for k := range j.Members {
+		if k != i && working(j.Members[k].State) {
+			w.desired = append(w.desired, j.Members[k].Node)
+		}
+	}
+	return true
+}
+
+// working: its gate was opened and it is not over.
+func working(s MemberState) bool {
+	return s == MemberStarting || s == MemberRunning || s == MemberStopping
 }
 
 // ownStop: the member stops by the node's own decision (its time limit, its lease, its

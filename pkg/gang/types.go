@@ -112,8 +112,9 @@ type Member struct {
 	Ranks  []int
 	Port   int
 	Forced bool
-	// Noticed: its ranks were sent the early signal.
-	Noticed bool
+	// Noticed: its ranks were sent the early signal. Passed: that was for the script alone, which
+	// does not take it, so that the tasks of its steps get it on all nodes.
+	Noticed, Passed bool
 }
 
 // Drain is the coordinated stop of one epoch.
@@ -230,6 +231,7 @@ type Release struct {
 type Requeue struct {
 	Job  int64
 	By   string
+	Now  bool   // skip the notice
 	Hold string // who holds it then, [HeldUser] or [HeldAdmin]; empty: nobody
 }
 

@@ -218,6 +218,9 @@ func batchDone(j *Job) bool {
 	return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].State == api.RankDone
 }
 
+// scriptOver: the script of a batch launch has ended, whatever it returned.
+func scriptOver(j *Job) bool { return j.Spec.Launch == api.LaunchBatch && j.Ranks[0].Exited }
+
 // endingRole names a role that ends the gang and whose ranks are all done; empty: none.
 func endingRole(j *Job) string {
 	first := 0

@@ -101,7 +101,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	m := d.lookup(a.MemberKey)
 	if m == nil {
 		m = d.newMember(a.MemberKey)
-		m.want = want{gate: a.Gate, stop: a.Stop, steps: a.Steps}
+		m.want = want{gate: a.Gate, stop: a.Stop, steps: a.Steps, passed: a.Passed}
 		phase := FirstPhase(a)
 		if phase == api.PhasePreparing {
 			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
@@ -111,7 +111,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 		return
 	}
 	d.mu.Unlock()
-	m.set(func(w *want) { w.gate, w.stop, w.steps = a.Gate, a.Stop, a.Steps })
+	m.set(func(w *want) { w.gate, w.stop, w.steps, w.passed = a.Gate, a.Stop, a.Steps, a.Passed })
 	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
 		s := d.site()
 		d.watch.ask(a.MemberKey, a.Check, &s)

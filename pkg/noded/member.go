@@ -58,6 +58,7 @@ type want struct {
 	gate   *api.Gate
 	stop   *api.Stop
 	steps  []api.StepOrder // with a gate
+	passed bool            // see [Orders]
 	lease  time.Duration   // not 0: renew until then, boot clock
 	own    *api.Stop       // this node's own decision
 	warn   *shim.Warning   // to be told
@@ -169,7 +170,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 			w = m.take() // that may have taken its time
 		}
 	}
-	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: w.steps},
+	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: w.steps, Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
 		m.send(c)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"gangd/pkg/outpath"
 	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
+	"gangd/pkg/script"
 	"gangd/pkg/session"
 	"gangd/pkg/shim"
 )
@@ -121,6 +123,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.StopSignal == "" {
 		s.StopSignal = "TERM"
 	}
+	s.Traps = trapped(spec, s.StopSignal)
 	if d.containment != proc.Group {
 		s.CgroupDir = filepath.Join(d.cgroups, d.state.id+"-"+name)
 	}
@@ -138,6 +141,20 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		s.Port = port
 	}
 	return s, nil
+}
+
+// trapped are the signals of the job's end that its script sets a trap for.
+func trapped(spec *api.Spec, stop string) (signals []string) {
+	ask := []string{"TERM", stop}
+	if spec.Notice != nil {
+		ask = append(ask, spec.Notice.Signal)
+	}
+	for _, sig := range ask {
+		if !slices.Contains(signals, sig) && script.Traps(string(spec.Script), sig) {
+			signals = append(signals, sig)
+		}
+	}
+	return signals
 }
 
 // leaseLeft is the lease of a member that starts now, counted from the last contact.

@@ -56,6 +56,7 @@ type Orders struct {
 	Lease  time.Duration // not 0: renew until then, boot clock
 	Forget bool
 	Steps  []api.StepOrder // counts while the gate is open
+	Passed bool            // the script does not take its notice: its steps' tasks here get it
 }
 
 // Told is what the shim of a member was told over the connection that is open.
@@ -66,6 +67,7 @@ type Told struct {
 	killed bool // the stop of a forget was sent
 	steps  []api.StepOrder
 	asked  bool // steps was sent
+	passed bool
 }
 
 // Todo is what a member's orders lead to.
@@ -99,9 +101,12 @@ func (t *Told) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpe
 			t.stop = o.Stop
 			do.Send = append(do.Send, shim.Command{Stop: o.Stop})
 		}
-		return do
 	}
-	if o.Gate == nil {
+	if o.Passed && !t.passed { // after the stop that the notice belongs to
+		t.passed = true
+		do.Send = append(do.Send, shim.Command{Passed: true})
+	}
+	if o.Stop != nil || o.Gate == nil {
 		return do
 	}
 	if l := o.Gate.TimeLimit; l != 0 && l != t.limit {

@@ -46,17 +46,42 @@ func atoi(b []byte) int {
 	return n
 }
 
-// Catches reports whether the process has its own handler for a signal.
-func Catches(pid int, sig syscall.Signal) bool {
+// Signals are what a process does about signals, each a mask by number less one.
+type Signals struct{ Blocked, Caught uint64 }
+
+// ReadSignals is zero where the process is gone.
+func ReadSignals(pid int) (s Signals) {
 	var buf [4096]byte
 	n := readFile("/proc/"+strconv.Itoa(pid)+"/status", buf[:])
-	_, rest, ok := bytes.Cut(buf[:n], []byte("\nSigCgt:\t"))
-	if !ok {
-		return false
+	mask := func(name string) uint64 {
+		_, rest, _ := bytes.Cut(buf[:n], []byte(name))
+		hex, _, _ := bytes.Cut(rest, []byte("\n"))
+		m, _ := strconv.ParseUint(string(hex), 16, 64)
+		return m
 	}
-	hex, _, _ := bytes.Cut(rest, []byte("\n"))
-	mask, err := strconv.ParseUint(string(hex), 16, 64)
-	return err == nil && sig > 0 && mask&(1<<(uint(sig)-1)) != 0
+	return Signals{Blocked: mask("\nSigBlk:\t"), Caught: mask("\nSigCgt:\t")}
+}
+
+func bit(sig syscall.Signal) uint64 {
+	if sig <= 0 {
+		return 0
+	}
+	return 1 << (uint(sig) - 1)
+}
+
+// Catches reports whether the process has its own handler for a signal.
+func (s Signals) Catches(sig syscall.Signal) bool { return s.Caught&bit(sig) != 0 }
+
+// Takes reports whether a signal comes to the program itself: caught, or blocked, which is how
+// programs wait for one (sigwait, signalfd).
+func (s Signals) Takes(sig syscall.Signal) bool { return (s.Caught|s.Blocked)&bit(sig) != 0 }
+
+// ToClean: the process is a bash with a trap on EXIT. That has a handler of bash's own for
+// every signal that would end it, also for those that nobody sends to a script, so that a
+// handler says nothing of what the script traps.
+func (s Signals) ToClean() bool {
+	own := bit(syscall.SIGTRAP) | bit(syscall.SIGFPE) | bit(syscall.SIGVTALRM)
+	return s.Caught&own == own
 }
 
 // Environ reports whether name=value stands in the environment that a process was started

@@ -176,6 +176,9 @@ func (s *Server) act(action string, op auth.Op) handler {
 			}
 			do = "requeue-hold"
 		}
+		if req.Now && action != "requeue" {
+			return api.Errorf(api.CodeInvalid, "now belongs to a requeue")
+		}
 		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser) {
 			return api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user", req.As)
 		}

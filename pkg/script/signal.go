@@ -13,7 +13,7 @@ import (
 // defaultLead is how early --signal=USR1 comes when no lead is given, as in Slurm.
 const defaultLead = 60 * time.Second
 
-const signalForms = "write --signal=USR1@120, --signal=B:TERM@2m or --signal=10@60"
+const signalForms = "write --signal=USR1@120, --signal=B:TERM@2m, --signal=A:USR1@120 or --signal=10@60"
 
 // ParseSignalName reads TERM, SIGTERM, term or 15 and gives TERM.
 func ParseSignalName(s string) (string, error) {
@@ -31,13 +31,15 @@ func ParseSignalName(s string) (string, error) {
 	return "", bad("there is no signal "+strconv.Quote(s), hint)
 }
 
-// ParseNotice reads [B:]SIG[@lead].
+// ParseNotice reads [B:|A:]SIG[@lead].
 func ParseNotice(s string) (*api.Notice, error) {
 	n := &api.Notice{Lead: defaultLead, Scope: api.ScopeRanks}
 	if scope, rest, ok := strings.Cut(s, ":"); ok && !strings.Contains(scope, "@") {
 		switch strings.ToUpper(scope) {
 		case "B":
 			n.Scope = api.ScopeBatch
+		case "A":
+			n.Scope = api.ScopeFull
 		case "R", "RB", "BR":
 			return nil, bad("there are no reservations that a job could overlap (R:)", signalForms)
 		default:

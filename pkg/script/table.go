@@ -125,8 +125,8 @@ var asked = []Option{
 		Help: "time limit: 90 (minutes), 90m, 12:00:00, 3-00:00:00",
 		Note: "kept to the second (sbatch rounds up to a minute); 0 and UNLIMITED take the partition's limit",
 		Set:  setTime},
-	{Long: "signal", Env: []string{"SBATCH_SIGNAL"}, Kind: Value, Arg: "[B:]SIG[@LEAD]", List: Partial, Group: groupTime,
-		Help: "early notice: SIG to the ranks' processes LEAD before the end (B: to the script's shell)",
+	{Long: "signal", Env: []string{"SBATCH_SIGNAL"}, Kind: Value, Arg: "[B:|A:]SIG[@LEAD]", List: Partial, Group: groupTime,
+		Help: "early notice: SIG to the ranks' processes LEAD before the end (B: to the script, A: to both)",
 		Note: "the notice also precedes preemption, requeue and cancel; on time, not up to a minute early; no R:",
 		Set: func(a *Ask, v string) (err error) {
 			a.Spec.Notice, err = ParseNotice(v)

@@ -22,11 +22,12 @@ type sent struct {
 }
 
 type sentMember struct {
-	gate  *api.Gate
-	stop  *api.Stop
-	check *api.Check
-	steps []api.StepOrder
-	spec  string
+	gate   *api.Gate
+	stop   *api.Stop
+	check  *api.Check
+	steps  []api.StepOrder
+	passed bool
+	spec   string
 }
 
 func newSent() *sent {
@@ -53,11 +54,11 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 		}
 		named[a.MemberKey] = true
 		old, known := s.members[a.MemberKey]
-		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) {
+		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) && old.passed == a.Passed {
 			continue
 		}
-		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check, Steps: a.Steps}
-		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, steps: a.Steps, spec: old.spec}
+		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check, Steps: a.Steps, Passed: a.Passed}
+		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, steps: a.Steps, passed: a.Passed, spec: old.spec}
 		if !known {
 			change.Body = a.Body
 			now.spec = a.Body.SpecHash

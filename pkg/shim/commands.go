@@ -65,6 +65,9 @@ func (m *member) command(c Command) {
 	if c.Signal != nil {
 		m.signalOrder(*c.Signal)
 	}
+	if c.Passed {
+		m.step(supervise.Passed{})
+	}
 	if c.Steps != nil {
 		m.takeSteps(*c.Steps)
 	}
@@ -100,7 +103,7 @@ func (m *member) signalOrder(o api.SignalOrder) {
 			if o.Step != nil {
 				n = m.signalStep(*o.Step, o.Signal)
 			} else {
-				n = m.notify(o.Signal, o.Scope)
+				n = m.signal(o.Signal, o.Scope)
 			}
 		}
 		m.orders.add(appliedOrder{number: o.Number, processes: n})
@@ -116,8 +119,8 @@ func (m *member) answerSignal(number uint64, processes int) {
 	m.conns.tell(append(b, '\n'))
 }
 
-// notify delivers a signal to a scope and counts who got it.
-func (m *member) notify(name string, scope api.SignalScope) int {
+// signal delivers a signal to a scope and counts who got it.
+func (m *member) signal(name string, scope api.SignalScope) int {
 	sig, ok := proc.Signal(name)
 	if !ok {
 		logf("signal %q is not known", name)
@@ -127,10 +130,27 @@ func (m *member) notify(name string, scope api.SignalScope) int {
 		scope = api.ScopeRanks
 	}
 	n := 0
-	for _, pid := range supervise.NoticeTargets(scope, m.processes(sig)) {
+	for _, pid := range supervise.SignalTargets(scope, m.processes(sig, m.ofShells)) {
 		if send(pid, sig) {
 			n++
 		}
 	}
 	return n
+}
+
+// notify delivers the notice. One that the script was to have and does not take is passed on,
+// on the other nodes as well: gnoded tells the controller, which tells them.
+func (m *member) notify(name string, scope api.SignalScope) {
+	sig, ok := proc.Signal(name)
+	if !ok {
+		logf("notice %q is not known", name)
+		return
+	}
+	pids, passed := supervise.NoticeTargets(scope, m.spec.Batch, m.processes(sig, m.ofAll))
+	for _, pid := range pids {
+		send(pid, sig)
+	}
+	if passed && m.spec.Batch && !m.state.Passed {
+		m.state.Passed, m.dirty = true, true
+	}
 }

@@ -53,7 +53,7 @@ func (m *member) takeStacks() {
 	m.odd = true
 	args := []string{"gshim", "dump"}
 	count := map[int]int{}
-	for _, p := range m.processes(unix.SIGTERM) {
+	for _, p := range m.processes(unix.SIGTERM, m.ofShells) {
 		if p.Rank >= 0 && count[p.Rank] < dumpProcesses {
 			count[p.Rank]++
 			args = append(args, strconv.Itoa(p.Rank)+":"+strconv.Itoa(p.PID))

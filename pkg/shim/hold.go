@@ -1,7 +1,9 @@
 package shim
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,8 +43,36 @@ func isShell(comm string) bool {
 	return false
 }
 
-// processes lists who lives in the containment, as far as signals are concerned.
-func (m *member) processes(sig unix.Signal) []supervise.Process {
+// handlers tell whether a process takes a signal.
+type handlers func(p *supervise.Process, sig unix.Signal) bool
+
+// ofShells asks the ranks' shells alone: who else has a handler does not matter to a stop.
+func (m *member) ofShells(p *supervise.Process, sig unix.Signal) bool {
+	return p.Shell && m.shellCatches(p.PID, sig)
+}
+
+// ofAll asks everybody.
+func (m *member) ofAll(p *supervise.Process, sig unix.Signal) bool {
+	if p.Shell {
+		return m.shellCatches(p.PID, sig)
+	}
+	return proc.ReadSignals(p.PID).Takes(sig)
+}
+
+// shellCatches: the script traps a signal. Where the process can't tell, its text does.
+func (m *member) shellCatches(pid int, sig unix.Signal) bool {
+	s := proc.ReadSignals(pid)
+	if !s.Catches(sig) || !s.ToClean() {
+		return s.Catches(sig)
+	}
+	return slices.ContainsFunc(m.spec.Traps, func(name string) bool {
+		trapped, ok := proc.Signal(name)
+		return ok && trapped == sig
+	})
+}
+
+// stats are all who live in the containment.
+func (m *member) stats() map[int]proc.Stat {
 	pids, err := m.box.PIDs()
 	if err != nil {
 		logf("list processes: %v", err)
@@ -53,17 +83,22 @@ func (m *member) processes(sig unix.Signal) []supervise.Process {
 			stats[pid] = s
 		}
 	}
+	return stats
+}
+
+// processes lists who lives in the containment, as far as signals are concerned.
+func (m *member) processes(sig unix.Signal, takes handlers) []supervise.Process {
+	stats := m.stats()
 	out := make([]supervise.Process, 0, len(stats))
-	for _, pid := range pids {
-		s, ok := stats[pid]
-		if !ok {
-			continue
-		}
+	for _, pid := range slices.Sorted(maps.Keys(stats)) {
+		s := stats[pid]
 		p := supervise.Process{PID: pid, Rank: m.rankOf(s, stats)}
 		p.Main = p.Rank >= 0 && m.mainOf(p.Rank) == pid
 		p.Shell = p.Main && isShell(s.Comm)
-		p.Catches = p.Shell && proc.Catches(pid, sig)
 		p.Client = !p.Main && m.isClient(s)
+		p.Catches = !p.Client && takes(&p, sig)
+		step := m.stepOf(s, stats)
+		p.Told = step != nil && step.told
 		out = append(out, p)
 	}
 	return out
@@ -112,18 +147,17 @@ func (m *member) stop(name string) {
 	if !frozen {
 		m.stopMains()
 	}
-	procs := m.processes(sig)
+	now, wait := supervise.StopTargets(m.processes(sig, m.ofShells))
 	at := clock(unix.CLOCK_MONOTONIC)
-	for _, p := range procs {
-		if supervise.Deferred(p, procs) {
-			_ = unix.Kill(p.PID, unix.SIGSTOP)
-			m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, sig: sig, at: at + heldFirst, step: heldFirst})
-		}
+	for _, p := range wait {
+		_ = unix.Kill(p.PID, unix.SIGSTOP)
+		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, sig: sig, at: at + heldFirst, step: heldFirst})
 	}
-	for _, p := range procs {
-		if !m.held(p.PID) && !p.Client {
-			deliver(p.PID, sig)
-		}
+	for _, p := range now {
+		deliver(p.PID, sig)
+	}
+	for _, p := range m.steps {
+		p.told = true
 	}
 	if frozen {
 		m.box.Thaw()
@@ -149,15 +183,6 @@ func (m *member) stopMains() {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
-}
-
-func (m *member) held(pid int) bool {
-	for _, h := range m.holding {
-		if h.pid == pid {
-			return true
-		}
-	}
-	return false
 }
 
 // deliver signals first and continues then: a stopped process must find the signal there
@@ -198,7 +223,7 @@ func (m *member) checkHeld() {
 	if !due {
 		return
 	}
-	procs := m.processes(m.holding[0].sig)
+	procs := m.processes(m.holding[0].sig, m.ofShells)
 	kept := m.holding[:0]
 	for _, h := range m.holding {
 		if m.mainOf(h.rank) != h.pid {

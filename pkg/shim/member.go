@@ -44,7 +44,8 @@ type member struct {
 	steps   []*stepProc
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
 	// recorded; this is what keeps them from being started again.
-	lastStep int
+	lastStep  int
+	stepsOver bool // the last step has ended, not yet fed to the stop sequence
 
 	dirty   bool // state has changed since it was last told
 	durable bool // the change is a result
@@ -238,6 +239,10 @@ func (m *member) takeExits() {
 		m.dump.over = false
 		m.step(supervise.Dumped{})
 	}
+	if m.stepsOver {
+		m.stepsOver = false
+		m.step(supervise.StepsOver{})
+	}
 	for len(m.exits) > 0 {
 		rank := m.exits[0]
 		m.exits = m.exits[1:]
@@ -254,7 +259,7 @@ func (m *member) prove() {
 	if gone {
 		m.step(supervise.Empty{})
 	} else {
-		m.step(supervise.Occupied{})
+		m.step(supervise.Occupied{Steps: m.stepsLive()})
 	}
 }
 

@@ -41,6 +41,15 @@ type LauncherStart struct {
 	Status  string `json:"status"` // GANG_STATUS_FILE
 }
 
+// LauncherWord is a line of a launcher: how the step ended, its last, or before that what
+// it wants.
+type LauncherWord struct {
+	// Stop: the tasks are to end, and are sent TERM unless they were told before. The shim does
+	// it: of several who end a step only one may tell its tasks, or they would take it for haste.
+	Stop bool `json:"stop,omitempty"`
+	api.StepActual
+}
+
 // LauncherOrder is what it is told later.
 type LauncherOrder struct {
 	Signal string        `json:"signal,omitempty"`   // to the tasks
@@ -51,8 +60,12 @@ type LauncherOrder struct {
 	Draining bool   `json:"draining,omitempty"` // the whole member is being stopped: what tasks leave may use the grace
 }
 
-// maxLauncherWord bounds the last word of a launcher.
-const maxLauncherWord = 16 << 10
+// maxLauncherWord bounds one word of a launcher, wordsPerPoll the pieces of them that are read
+// in one go: it is a process of the user.
+const (
+	maxLauncherWord = 16 << 10
+	wordsPerPoll    = 16
+)
 
 // stepMarker names the step in the environment of its processes.
 const stepMarker = "GANG_STEP_MARK="
@@ -62,7 +75,9 @@ type stepProc struct {
 	id, tasks int
 	pid, ctl  int
 	in        []byte
+	last      *api.StepActual // nil: not said yet
 	stopping  bool
+	told      bool // its tasks were sent their stop signal
 	mark      string
 }
 
@@ -178,19 +193,89 @@ func (m *member) forkLauncher(p *stepProc) error {
 	return nil
 }
 
-// hear takes in what a launcher says: its last word, which may come in pieces.
-func (p *stepProc) hear() {
+// hearStep takes in what a launcher says, which may come in pieces.
+func (m *member) hearStep(p *stepProc) {
 	var buf [4096]byte
-	for len(p.in) < maxLauncherWord {
+	for range wordsPerPoll {
 		n, err := unix.Read(p.ctl, buf[:])
 		if err == unix.EINTR {
 			continue
 		}
-		if n <= 0 || err != nil {
+		if n <= 0 || err != nil || len(p.in) > maxLauncherWord {
 			return
 		}
 		p.in = append(p.in, buf[:n]...)
+		for {
+			line, rest, whole := bytes.Cut(p.in, []byte("\n"))
+			if !whole {
+				break
+			}
+			m.stepSaid(p, line)
+			p.in = rest
+		}
 	}
+}
+
+func (m *member) stepSaid(p *stepProc, line []byte) {
+	var w LauncherWord
+	switch err := json.Unmarshal(line, &w); {
+	case err != nil || p.last != nil:
+	case w.Stop:
+		m.stopTasks(p)
+	default:
+		p.last = &w.StepActual
+	}
+}
+
+// stopTasks tells the tasks of a step to end, unless they were told already.
+func (m *member) stopTasks(p *stepProc) {
+	if p.told {
+		return
+	}
+	p.told = true
+	for _, pid := range m.tasksOf(p) {
+		deliver(pid, unix.SIGTERM)
+	}
+}
+
+// tasksOf lists what lives of a step, but not its launcher.
+func (m *member) tasksOf(p *stepProc) (pids []int) {
+	all := m.stats()
+	for pid, s := range all {
+		if pid != p.pid && m.stepOf(s, all) == p {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// stepOf is the step that a process belongs to: the launcher is an ancestor of all that its
+// tasks start. Nil: of none.
+func (m *member) stepOf(s proc.Stat, all map[int]proc.Stat) *stepProc {
+	if len(m.steps) == 0 {
+		return nil
+	}
+	for p, ok := s, true; ok; p, ok = all[p.PPID] {
+		for _, l := range m.steps {
+			if l.pid == p.PID {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
+// stepsLive: a step runs here, or a program that waits for one elsewhere.
+func (m *member) stepsLive() bool {
+	if len(m.steps) > 0 || !m.spec.Batch {
+		return len(m.steps) > 0
+	}
+	for _, s := range m.stats() {
+		if m.isClient(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // stepEnded takes the exit of a launcher. Without a last word it was killed: then what its
@@ -198,11 +283,13 @@ func (p *stepProc) hear() {
 func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 	p := m.steps[i]
 	m.steps = slices.Delete(m.steps, i, i+1)
-	p.hear()
+	m.hearStep(p)
 	_ = unix.Close(p.ctl)
+	m.stepsOver = m.stepsOver || len(m.steps) == 0
 	var word api.StepActual
-	line, _, whole := bytes.Cut(p.in, []byte("\n"))
-	if !whole || json.Unmarshal(line, &word) != nil {
+	if p.last != nil {
+		word = *p.last
+	} else {
 		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died"}
 		if ws.Signaled() {
 			word.Signal, word.ExitCode = int(ws.Signal()), 128+int(ws.Signal())
@@ -262,7 +349,7 @@ func (m *member) watchSteps(fds []unix.PollFd) []unix.PollFd {
 func (m *member) hearSteps(fds []unix.PollFd) {
 	for i, p := range m.steps {
 		if i < len(fds) && fds[i].Revents != 0 {
-			p.hear()
+			m.hearStep(p)
 		}
 	}
 }

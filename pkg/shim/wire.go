@@ -56,9 +56,11 @@ type Spec struct {
 	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // from the opening of the gate; 0: none
 	Notice     *api.Notice   `json:"notice,omitempty"`
 	StopSignal string        `json:"stop_signal"` // "TERM"
-	Grace      time.Duration `json:"grace_ns"`
-	GraceMax   time.Duration `json:"grace_max_ns,omitempty"` // how far ranks may extend it; 0: not at all
-	Lease      time.Duration `json:"lease_ns,omitempty"`     // 0: off
+	// Traps are those of the notice's and the stop's signals that the script's text sets a trap for.
+	Traps    []string      `json:"traps,omitempty"`
+	Grace    time.Duration `json:"grace_ns"`
+	GraceMax time.Duration `json:"grace_max_ns,omitempty"` // how far ranks may extend it; 0: not at all
+	Lease    time.Duration `json:"lease_ns,omitempty"`     // 0: off
 	// Watch is what its watchdogs go by. The shim itself watches the silence of the ranks;
 	// the cards are gnoded's to watch.
 	Watch api.Watch `json:"watch,omitzero"`
@@ -103,6 +105,7 @@ type Command struct {
 	Go     *Go              `json:"go,omitempty"`
 	Stop   *api.Stop        `json:"stop,omitempty"`
 	Signal *api.SignalOrder `json:"signal,omitempty"`   // applied once by Number; answered with Answer
+	Passed bool             `json:"passed,omitempty"`   // the script, on another node, does not take its notice: see [supervise.Passed]
 	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
 	Stacks string           `json:"stacks,omitempty"`   // [TakeStacks] or [DropStacks]
 	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for

@@ -120,6 +120,15 @@ func (s *submission) inform(flags []script.Setting) (done bool, err error) {
 	return false, nil
 }
 
+// unheard warns of a trap that the notice will not reach.
+func unheard(s *api.Spec, text []byte) []script.Warning {
+	n := s.Notice
+	if n == nil || s.Launch != api.LaunchBatch || n.Scope != api.ScopeRanks || !script.Traps(string(text), n.Signal) {
+		return nil
+	}
+	return []script.Warning{{Text: fmt.Sprintf("the script traps %[1]s, but --signal=%[1]s is for the tasks of its steps; write --signal=B:%[1]s for the script, or A:%[1]s for both", n.Signal)}}
+}
+
 // ask reads directives and environment and decides between all settings.
 func (s *submission) ask(flags []script.Setting, name string, text []byte) error {
 	directives, warn, err := script.Directives(name, text)
@@ -137,7 +146,7 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 	}
 	s.req, s.spec = req, &req.Spec
 	if !req.Quiet {
-		for _, w := range slices.Concat(warn, envWarn, askWarn) {
+		for _, w := range slices.Concat(warn, envWarn, askWarn, unheard(s.spec, text)) {
 			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)
 		}
 	}

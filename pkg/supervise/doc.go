@@ -10,6 +10,9 @@
 //	   |               +--every rank exited, containment occupied--------------|------------------------+
 //	   +--order: nothing runs yet, only the proof is missing-------------------+--Empty--> stopped
 //
+// The end of a batch script while steps run is a stop as well, without a cause: its result is
+// the script's. With the last step it is over, and what else is left gets KILL.
+//
 // An order with Dump has a lead of its own kind: it lasts until the ranks' stacks are
 // written, and no longer than it says.
 //
@@ -22,6 +25,8 @@
 //   - The first cause stays; a later order can only make the end come sooner.
 //   - Limits run on the monotonic clock. The lease runs on the boot clock, which goes on
 //     while the machine sleeps: the controller's clock did too.
+//   - A lead lasts as long as there is somebody to use it: a member ends with its last
+//     process.
 //
 // Failure rules: inputs that make no sense in a state (a second Go, an exit that was
 // reported before) change nothing. What KILL does not end is reported as Stuck after

@@ -23,7 +23,7 @@ type Instant struct {
 
 // Config is what is known before the gate opens.
 type Config struct {
-	Ranks      []int         // of this node; none: the member only holds its containment
+	Ranks      []int         // of this node; none: the member only holds its containment, for steps
 	TimeLimit  time.Duration // from Go; 0: none
 	Notice     *api.Notice
 	StopSignal string // of the ends that nobody ordered
@@ -62,22 +62,32 @@ type Dumped struct{}
 // Empty answers [Prove]: no process of the member is left.
 type Empty struct{}
 
-// Occupied answers [Prove]: processes are left.
-type Occupied struct{}
+// Occupied answers [Prove]: processes are left. Steps: what steps run, or who waits for it, is
+// among them.
+type Occupied struct{ Steps bool }
+
+// StepsOver: the last step that ran here has ended.
+type StepsOver struct{}
+
+// Passed: the notice is for the script alone, and the script has no handler for it, wherever
+// it runs: what its steps run gets it instead.
+type Passed struct{}
 
 // Tick: a timer may be due.
 type Tick struct{}
 
-func (Go) input()       {}
-func (Exited) input()   {}
-func (Order) input()    {}
-func (Renewed) input()  {}
-func (Extend) input()   {}
-func (Dumped) input()   {}
-func (Limit) input()    {}
-func (Empty) input()    {}
-func (Occupied) input() {}
-func (Tick) input()     {}
+func (Go) input()        {}
+func (Exited) input()    {}
+func (Order) input()     {}
+func (Renewed) input()   {}
+func (Extend) input()    {}
+func (Dumped) input()    {}
+func (Limit) input()     {}
+func (Empty) input()     {}
+func (Occupied) input()  {}
+func (StepsOver) input() {}
+func (Passed) input()    {}
+func (Tick) input()      {}
 
 // Act is what the shim must do, in order.
 type Act struct {

@@ -22,6 +22,7 @@ type Machine struct {
 	grace   time.Duration // of the stop to come
 	within  time.Duration // the least that an order left until the kill since the stop began
 	noticed bool
+	passed  bool // see [Passed]
 	forced  bool
 	stuck   bool
 
@@ -87,7 +88,11 @@ func (m *Machine) Step(now Instant, in Input) []Act {
 	case Empty:
 		return m.empty()
 	case Occupied:
-		return m.occupied(now)
+		return m.occupied(now, in.Steps)
+	case StepsOver:
+		return m.stepsOver()
+	case Passed:
+		return m.pass()
 	case Tick:
 		return m.tick(now)
 	}
@@ -184,12 +189,12 @@ func (m *Machine) order(now Instant, s api.Stop) []Act {
 		if s.Lead > 0 {
 			m.state = Leading
 			m.stopAt = now.Mono + s.Lead
-			return append(m.notify(), Act{Kind: Tell})
+			return append(append(m.notify(), Act{Kind: Tell}), m.stepsOver()...)
 		}
 		if s.Dump > 0 {
 			m.state, m.dumping = Leading, true
 			m.stopAt = now.Mono + s.Dump
-			return []Act{{Kind: Dump}, {Kind: Tell}}
+			return append([]Act{{Kind: Dump}, {Kind: Tell}}, m.stepsOver()...)
 		}
 		return m.stop(now)
 	case Leading:
@@ -243,7 +248,45 @@ func (m *Machine) notify() []Act {
 		return nil
 	}
 	m.noticed = true
-	return []Act{{Kind: Notify, Signal: m.cfg.Notice.Signal, Scope: m.cfg.Notice.Scope}}
+	scope := m.cfg.Notice.Scope
+	if m.passed {
+		scope = api.ScopeRanks
+	}
+	return []Act{{Kind: Notify, Signal: m.cfg.Notice.Signal, Scope: scope}}
+}
+
+// pass gives the notice to what steps run. Where it is still to come here, it goes to them
+// when it comes: the limits of two nodes differ by how fast the start reached them.
+func (m *Machine) pass() []Act {
+	if n := m.cfg.Notice; n == nil || n.Scope != api.ScopeBatch || !m.holder() || m.passed || m.state != Running && m.state != Leading {
+		return nil
+	}
+	m.passed = true
+	if !m.noticed {
+		return nil
+	}
+	return []Act{{Kind: Notify, Signal: m.cfg.Notice.Signal, Scope: api.ScopeRanks}}
+}
+
+// holder: no rank of the script is here, only what steps run.
+func (m *Machine) holder() bool { return len(m.cfg.Ranks) == 0 }
+
+// stepsOver: in a lead a holder without steps has nobody left who could use it, because none
+// is started any more.
+func (m *Machine) stepsOver() []Act {
+	if m.state != Leading || !m.holder() {
+		return nil
+	}
+	return []Act{{Kind: Prove}}
+}
+
+// scriptOver: the script has ended and its steps run on. That is a stop like any other, but
+// for its result, which is the script's: it has no cause of its own.
+func (m *Machine) scriptOver(now Instant) []Act {
+	if m.state == Running {
+		m.decide("", "the batch script has ended", "", m.cfg.Grace)
+	}
+	return m.stop(now)
 }
 
 // stop begins the grace.
@@ -294,8 +337,7 @@ func (m *Machine) probe(now Instant) {
 func (m *Machine) ranksLive() bool { return m.opened && len(m.alive) > 0 }
 
 func (m *Machine) empty() []Act {
-	holder := len(m.cfg.Ranks) == 0 && (m.state == Holding || m.state == Running || m.state == Leading)
-	if holder || m.ranksLive() || m.state == Holding {
+	if m.holder() && m.state == Running || m.ranksLive() || m.state == Holding {
 		return nil // nothing runs in it just now: that is not its end
 	}
 	m.disarm()
@@ -304,19 +346,31 @@ func (m *Machine) empty() []Act {
 }
 
 // occupied: while a stop is under way what is left may use the grace; after the ranks' own
-// end it is a leftover and gets KILL at once.
-func (m *Machine) occupied(now Instant) []Act {
+// end, or that of a script and of its steps, it is a leftover and gets KILL at once.
+func (m *Machine) occupied(now Instant, steps bool) []Act {
 	switch m.state {
 	case Running, Leading:
-		if m.ranksLive() || len(m.cfg.Ranks) == 0 {
+		switch {
+		case m.ranksLive() || m.holder() && m.state == Running:
 			return nil
+		case steps && m.holder():
+			// Their end is told. This look is for who only waits for others.
+			m.probeStep, m.probeAt = probeStuck, now.Mono+probeStuck
+			return nil
+		case steps:
+			return m.scriptOver(now)
 		}
 		m.killing(now)
 		return []Act{{Kind: Kill}, {Kind: Tell}}
 	case Stopping:
-		if m.probeAt != never { // else ranks live, and nobody asked
-			m.again(now)
+		if m.probeAt == never {
+			return nil // ranks live, and nobody asked
 		}
+		if m.cause == "" && !steps {
+			m.killing(now)
+			return []Act{{Kind: Kill}, {Kind: Tell}}
+		}
+		m.again(now)
 	case Killing:
 		m.again(now)
 		return []Act{{Kind: Kill}} // again: a fork may have raced with the first one

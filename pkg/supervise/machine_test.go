@@ -40,11 +40,14 @@ func dumpOrder(dump time.Duration) Order {
 func TestSequences(t *testing.T) {
 	notice := &api.Notice{Signal: "USR1", Lead: 10 * s, Scope: api.ScopeRanks}
 	base := Config{Ranks: []int{0, 1}, StopSignal: "TERM", Grace: 15 * s}
-	limited, noticed, leased, holder := base, base, base, base
+	limited, noticed, leased := base, base, base
 	limited.TimeLimit, limited.Notice = 60*s, notice
 	noticed.Notice = notice
 	leased.Lease = 600 * s
-	holder.Ranks = nil
+	script := noticed
+	script.Ranks = []int{0}
+	hasty, holder := script, script
+	hasty.Grace, holder.Ranks, holder.Notice = 0, nil, &api.Notice{Signal: "USR1", Lead: 10 * s, Scope: api.ScopeBatch}
 	extended, longer := base, base
 	extended.GraceMax = 30 * s
 	longer.GraceMax = 60 * s
@@ -242,10 +245,49 @@ func TestSequences(t *testing.T) {
 			{15 * s, Tick{}, []ActKind{Kill, Tell}}, {15*s + time.Millisecond, Tick{}, []ActKind{Prove}}, {15*s + time.Millisecond, Occupied{}, []ActKind{Kill}},
 			{15*s + 3*time.Millisecond, Tick{}, []ActKind{Prove}},
 		}, Killing, "preempted", true},
-		{"a holder in its lead is not over, and nothing in it is a leftover", holder, []move{
-			{0, Empty{}, nil}, {0, Go{}, []ActKind{Start, Tell}}, {s, Occupied{}, nil}, {s, order("preempted", 10*s, 15*s), []ActKind{Tell}},
-			{2 * s, Empty{}, nil}, {2 * s, Occupied{}, nil}, {11 * s, Tick{}, []ActKind{Stop, Tell}},
-		}, Stopping, "preempted", false},
+		{"a script ends before its steps", script, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Exited{0}, []ActKind{Prove}}, {s, Occupied{Steps: true}, []ActKind{Stop, Tell}},
+			{2 * s, Tick{}, []ActKind{Prove}}, {2 * s, Occupied{Steps: true}, nil}, {3 * s, order("crash", 0, 15*s), nil},
+			{16*s - 1, Tick{}, []ActKind{Prove}}, {16*s - 1, Occupied{Steps: true}, nil}, {16 * s, Tick{}, []ActKind{Kill, Tell}},
+			{17 * s, Tick{}, []ActKind{Prove}}, {17 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "", true},
+		{"a script ends before its steps: what else it leaves goes with the last of them", script, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Exited{0}, []ActKind{Prove}}, {s, Occupied{Steps: true}, []ActKind{Stop, Tell}},
+			{2 * s, Tick{}, []ActKind{Prove}}, {2 * s, Occupied{}, []ActKind{Kill, Tell}}, {3 * s, Tick{}, []ActKind{Prove}}, {3 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "", false},
+		{"a script ends in its lead, before its steps", script, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell}}, {2 * s, Exited{0}, []ActKind{Prove}},
+			{2 * s, Occupied{Steps: true}, []ActKind{Stop, Tell}}, {3 * s, Tick{}, []ActKind{Prove}}, {3 * s, Occupied{}, nil},
+			{7 * s, Tick{}, []ActKind{Kill, Tell}},
+		}, Killing, "requeued", true},
+		{"a script ends before its steps, and there is no grace", hasty, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Exited{0}, []ActKind{Prove}}, {s, Occupied{Steps: true}, []ActKind{Kill, Tell}},
+		}, Killing, "", false},
+		{"nobody is left to use a lead: no step ran", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}}, {s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "requeued", false},
+		{"nobody is left to use a lead: the last step ends", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, StepsOver{}, nil}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}},
+			{s, Occupied{Steps: true}, nil}, {2 * s, StepsOver{}, []ActKind{Prove}}, {2 * s, Empty{}, []ActKind{Finish}},
+		}, Stopped, "requeued", false},
+		{"nobody is left to use a lead: what a step left is a leftover", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}},
+			{s, Occupied{Steps: true}, nil}, {2 * s, Tick{}, []ActKind{Prove}}, {2 * s, Occupied{}, []ActKind{Kill, Tell}},
+		}, Killing, "requeued", false},
+		{"steps use their lead", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}}, {s, Occupied{Steps: true}, nil},
+			{60 * s, Tick{}, []ActKind{Prove}}, {60 * s, Occupied{Steps: true}, nil}, {61 * s, Tick{}, []ActKind{Stop, Tell}},
+		}, Stopping, "requeued", false},
+		{"the script ends on another node: the lead is cut there", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}}, {s, Occupied{Steps: true}, nil},
+			{2 * s, order("requeued", 0, 5*s), []ActKind{Stop, Tell}},
+		}, Stopping, "requeued", false},
+		{"a notice that the script does not take", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, Passed{}, nil}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}}, {s, Passed{}, nil},
+		}, Leading, "requeued", false},
+		{"a notice that the script did not take", holder, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {s, order("requeued", 60*s, 5*s), []ActKind{Notify, Tell, Prove}}, {s, Passed{}, []ActKind{Notify}}, {s, Passed{}, nil},
+		}, Leading, "requeued", false},
 		{"a holder is not over when nothing runs in it", holder, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {s, Empty{}, nil}, {2 * s, order("completed", 0, 15*s), []ActKind{Stop, Tell}},
 			{3 * s, Tick{}, []ActKind{Prove}}, {3 * s, Empty{}, []ActKind{Finish}},
@@ -274,6 +316,26 @@ func TestStopSignal(t *testing.T) {
 		acts := m.Step(at(0), Order{api.Stop{Cause: "preempted", Text: "to make room", Signal: c.ordered, Grace: s}})
 		if acts[0].Kind != Stop || acts[0].Signal != c.want || m.Text() != "to make room" {
 			t.Errorf("ordered %q, spec %q: %v, for %q", c.ordered, c.spec, acts, m.Text())
+		}
+	}
+}
+
+// Who is told of a notice that the script does not take does not depend on which node was
+// faster, and a limit that is moved does not make the script take the next one.
+func TestNoticePassed(t *testing.T) {
+	cfg := Config{TimeLimit: 60 * s, StopSignal: "TERM", Grace: 15 * s, Notice: &api.Notice{Signal: "USR1", Lead: 10 * s, Scope: api.ScopeBatch}}
+	for name, moves := range map[string][]move{
+		"after":  {{0, Go{}, nil}, {50 * s, Tick{}, nil}, {50 * s, Passed{}, nil}},
+		"before": {{0, Go{}, nil}, {49 * s, Passed{}, nil}, {50 * s, Tick{}, nil}},
+		"again":  {{0, Go{}, nil}, {50 * s, Tick{}, nil}, {50 * s, Passed{}, nil}, {51 * s, Limit{100 * s}, nil}, {90 * s, Tick{}, nil}},
+	} {
+		m := New(cfg, at(0))
+		var acts []Act
+		for _, mv := range moves {
+			acts = m.Step(at(mv.at), mv.in)
+		}
+		if len(acts) == 0 || acts[0] != (Act{Kind: Notify, Signal: "USR1", Scope: api.ScopeRanks}) {
+			t.Errorf("%s: %v", name, acts)
 		}
 	}
 }
@@ -378,7 +440,7 @@ func TestProperties(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			d.advance(draw(t, "pass"))
 			var in Input
-			switch rapid.IntRange(0, 5).Draw(t, "input") {
+			switch rapid.IntRange(0, 7).Draw(t, "input") {
 			case 0:
 				in = Go{}
 			case 1:
@@ -390,7 +452,11 @@ func TestProperties(t *testing.T) {
 			case 4:
 				in = Empty{}
 			case 5:
-				in = Occupied{}
+				in = Occupied{Steps: rapid.Bool().Draw(t, "steps")}
+			case 6:
+				in = StepsOver{}
+			case 7:
+				in = Passed{}
 			}
 			d.step(in)
 		}
@@ -502,14 +568,57 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-func TestNoticeTargets(t *testing.T) {
+func TestSignalTargets(t *testing.T) {
 	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}, {PID: 5, Rank: 1, Shell: true}}
 	for scope, want := range map[api.SignalScope][]int{
 		api.ScopeRanks: {2, 3, 4, 5}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5},
 	} {
-		if got := NoticeTargets(scope, procs); !slices.Equal(got, want) {
+		if got := SignalTargets(scope, procs); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
 		}
+	}
+}
+
+func TestNoticeTargets(t *testing.T) {
+	shell := Process{PID: 1, Main: true, Shell: true}
+	trap := shell
+	trap.Catches = true
+	saver, deaf, client := Process{PID: 2, Catches: true}, Process{PID: 3}, Process{PID: 4, Catches: true, Client: true}
+	main := Process{PID: 5, Rank: 1, Main: true, Catches: true}
+	cases := []struct {
+		name   string
+		scope  api.SignalScope
+		batch  bool
+		procs  []Process
+		want   []int
+		passed bool
+	}{
+		{"without a handler nobody", api.ScopeFull, false, []Process{shell, deaf}, nil, false},
+		{"programs", api.ScopeRanks, false, []Process{shell, saver, deaf}, []int{2}, false},
+		{"the shell of a rank that traps it", api.ScopeRanks, false, []Process{trap, saver}, []int{1, 2}, false},
+		{"not the script of an allocation", api.ScopeRanks, true, []Process{trap, saver, client}, []int{2}, false},
+		{"a program for a script", api.ScopeRanks, true, []Process{main}, []int{5}, false},
+		{"both, where both are asked for", api.ScopeFull, true, []Process{trap, saver, client}, []int{1, 2}, false},
+		{"the script alone", api.ScopeBatch, true, []Process{trap, saver, client}, []int{1}, false},
+		{"a script that does not take it", api.ScopeBatch, true, []Process{shell, saver, deaf, client}, []int{2}, true},
+		{"nobody who takes it", api.ScopeBatch, true, []Process{shell, deaf}, nil, true},
+		{"one rank does not take it", api.ScopeBatch, false, []Process{shell, saver, main}, []int{2, 5}, true},
+		{"no script here", api.ScopeBatch, true, []Process{{PID: 2, Rank: -1, Catches: true}}, nil, false},
+	}
+	for _, c := range cases {
+		if got, passed := NoticeTargets(c.scope, c.batch, c.procs); !slices.Equal(got, c.want) || passed != c.passed {
+			t.Errorf("%s: %v passed %v", c.name, got, passed)
+		}
+	}
+}
+
+// A process hears its stop signal once, and a shell that would die of it after its program.
+func TestStopTargets(t *testing.T) {
+	shell, task, told := Process{PID: 1, Main: true, Shell: true}, Process{PID: 2}, Process{PID: 3, Told: true}
+	client := Process{PID: 4, Client: true}
+	now, wait := StopTargets([]Process{shell, task, told, client})
+	if len(now) != 1 || now[0].PID != 2 || len(wait) != 1 || wait[0].PID != 1 {
+		t.Errorf("now %v wait %v", now, wait)
 	}
 }
 

@@ -33,6 +33,9 @@ func (m *Machine) Outlook(now Instant) (o Outlook, ok bool) {
 	if o.State == Leading && m.cfg.Notice != nil {
 		o.Signal = m.cfg.Notice.Signal
 	}
+	if o.Cause == "" {
+		o.Cause = api.CauseCompleted // of the script, which has ended
+	}
 	o.Left = max(o.Left, 0)
 	return o, true
 }

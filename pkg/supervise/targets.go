@@ -8,24 +8,67 @@ type Process struct {
 	Rank    int  // -1: it could not be told
 	Main    bool // the process that the shim started for the rank
 	Shell   bool // Main, and a shell just now: not after `exec python`
-	Catches bool // it has a handler for the stop signal
+	Catches bool // it has a handler for the signal; of a stop only a Shell is asked
 	Client  bool // it only waits for others: it is counted as alive, and gets no signal
+	Told    bool // of a step whose tasks were sent their stop signal
 }
 
-// NoticeTargets picks who gets a notice or a signal order of a scope.
-func NoticeTargets(scope api.SignalScope, procs []Process) []int {
+// SignalTargets picks who gets a signal that somebody sends, handler or not.
+func SignalTargets(scope api.SignalScope, procs []Process) []int {
 	var out []int
 	for _, p := range procs {
 		if p.Client {
 			continue
 		}
-		batch := p.Main
 		ranks := !p.Main || !p.Shell
-		if scope == api.ScopeFull || scope == api.ScopeBatch && batch || scope == api.ScopeRanks && ranks {
+		if scope == api.ScopeFull || scope == api.ScopeBatch && p.Main || scope == api.ScopeRanks && ranks {
 			out = append(out, p.PID)
 		}
 	}
 	return out
+}
+
+// NoticeTargets picks who gets a notice: of its scope those who have a handler. A notice tells
+// a program to save; one that can't would only die of it, and take the rank with it. With
+// batch the script's shell is in the scope only when it is named, as in Slurm; the script of a
+// rank is as much of the rank as its programs.
+//
+// A rank whose script alone is meant and does not take the notice passes it on to what runs in
+// it; passed says that there is one.
+func NoticeTargets(scope api.SignalScope, batch bool, procs []Process) (pids []int, passed bool) {
+	deaf := map[int]bool{}
+	for _, p := range procs {
+		if p.Main && !p.Catches {
+			deaf[p.Rank] = true
+		}
+	}
+	for _, p := range procs {
+		in := true
+		switch scope {
+		case api.ScopeBatch:
+			in = p.Main || deaf[p.Rank]
+		case api.ScopeRanks:
+			in = !batch || !p.Main || !p.Shell
+		}
+		if in && p.Catches && !p.Client {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids, scope == api.ScopeBatch && len(deaf) > 0
+}
+
+// StopTargets picks who gets the stop signal now. It comes once: what was told by its step is
+// left alone. Those who wait get it when the rest of their rank is gone, see [Deferred].
+func StopTargets(procs []Process) (now, wait []Process) {
+	for _, p := range procs {
+		switch {
+		case Deferred(p, procs):
+			wait = append(wait, p)
+		case !p.Client && !p.Told:
+			now = append(now, p)
+		}
+	}
+	return now, wait
 }
 
 // Deferred tells whether a rank's main process gets the stop signal only when the rest of

@@ -147,8 +147,8 @@ func (c *scancel) tell(format string, args ...any) {
 // cancel ends jobs, or signals them; the first error of several is given.
 func (c *scancel) cancel(ctx context.Context, refs []api.JobRef) error {
 	req := &api.CancelRequest{JobQuery: api.JobQuery{Refs: refs, NoRanks: true}, Scope: c.scope()}
-	if c.signal == "KILL" {
-		req.Now = true
+	if c.signal == "" || c.signal == "KILL" {
+		req.Now = true // the lead of a notice is the limit's and preemption's, as in Slurm
 	} else {
 		req.Signal = c.signal
 	}

@@ -145,7 +145,7 @@ func (c *call) requeueOne(job string, hold bool) error {
 	if !slices.ContainsFunc(reply.Jobs, func(j api.Job) bool { return j.State != api.JobPending }) {
 		return &inSlurmsWords{slurmErrors[errPending]}
 	}
-	how := api.ActionRequest{Hold: hold}
+	how := api.ActionRequest{Hold: hold, Now: true} // the lead of a notice is the limit's and preemption's, as in Slurm
 	if hold {
 		how.As = api.HoldUser // its owner may release it, whoever did it
 	}

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,13 +90,34 @@ func (n *nodes) launch(i int, r *api.StepRequest) {
 	_, _ = ours.Write(start)
 	n.procs, n.ctl, n.words = append(n.procs, c), append(n.ctl, ours), append(n.words, "")
 	n.done.Go(func() {
-		b, _ := io.ReadAll(ours)
+		b := n.hear(ours, c.Process.Pid)
 		_ = c.Wait()
 		_ = ours.Close()
 		n.mu.Lock()
 		n.words[i] = string(b)
 		n.mu.Unlock()
 	})
+}
+
+// hear takes what a launcher says up to its last word, and tells its tasks to end where it
+// asks for that, as the shim does.
+func (n *nodes) hear(r io.Reader, launcher int) string {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var w shim.LauncherWord
+		if json.Unmarshal(lines.Bytes(), &w) != nil || !w.Stop {
+			return lines.Text()
+		}
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", launcher))
+		for _, thread := range threads {
+			children, _ := os.ReadFile(thread)
+			for _, pid := range strings.Fields(string(children)) {
+				number, _ := strconv.Atoi(pid)
+				_ = syscall.Kill(number, syscall.SIGTERM)
+			}
+		}
+	}
+	return ""
 }
 
 func (n *nodes) AttachStep(context.Context, api.JobRef, int) (*api.StepAttachReply, error) {

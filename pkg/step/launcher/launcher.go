@@ -175,14 +175,18 @@ func (l *launcher) result() (a api.StepActual) {
 
 // last tells the shim how it ended, which is all that it believes.
 func (l *launcher) last(a api.StepActual) int {
-	b, err := json.Marshal(a)
-	if err == nil {
-		_, _ = l.shim.Write(append(b, '\n'))
-	}
+	l.say(shim.LauncherWord{StepActual: a})
 	if a.Error != "" {
 		return 1
 	}
 	return 0
+}
+
+// say writes a line to the shim.
+func (l *launcher) say(w shim.LauncherWord) {
+	if b, err := json.Marshal(w); err == nil {
+		_, _ = l.shim.Write(append(b, '\n'))
+	}
 }
 
 // listen does what the client says. Its end is the step's end.
@@ -230,8 +234,8 @@ func (l *launcher) stop(grace time.Duration) {
 	defer l.mu.Unlock()
 	first := !l.stopping
 	l.stopping = true
-	if l.over {
-		return
+	if l.over || l.draining && grace > 0 && len(l.tasks) > 0 {
+		return // of a member that is being stopped the end comes in its time
 	}
 	if len(l.tasks) == 0 && l.body == nil {
 		os.Exit(l.last(api.StepActual{ExitCode: 128 + 15, Signal: 15})) // before anything ran
@@ -241,10 +245,7 @@ func (l *launcher) stop(grace time.Duration) {
 		go func() { _ = l.conn.Send(wire.Say, 0, text) }()
 	}
 	if first && grace > 0 {
-		for _, pid := range descendants() {
-			_ = unix.Kill(pid, unix.SIGTERM)
-			_ = unix.Kill(pid, unix.SIGCONT)
-		}
+		l.say(shim.LauncherWord{Stop: true})
 	}
 	if l.killer == nil {
 		l.killer = time.AfterFunc(grace, l.kill)

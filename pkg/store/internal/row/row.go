@@ -104,6 +104,7 @@ type member struct {
 	Forced bool             `json:"forced,omitempty"`
 
 	Noticed bool `json:"noticed,omitempty"`
+	Passed  bool `json:"passed,omitempty"`
 }
 
 type drain struct {
