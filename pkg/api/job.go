@@ -68,6 +68,7 @@ type Job struct {
 	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
 	Ready            *Readiness       `json:"ready,omitempty"`
 	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
+	TaskCheckpoint   *Checkpoint      `json:"task_checkpoint,omitempty"` // of the tasks of a step, beside that of a batch script
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
 	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
@@ -224,6 +225,7 @@ type Event struct {
 	Nodes        []string      `json:"nodes,omitempty"`
 	Node         string        `json:"node,omitempty"`
 	Rank         *int          `json:"rank,omitempty"`
+	Task         *TaskKey      `json:"task,omitempty"` // of a step, in the place of a rank
 	Cause        Cause         `json:"cause,omitempty"`
 	Trigger      *int          `json:"trigger,omitempty"` // rank whose failure began the drain
 	Moved        int           `json:"moved,omitempty"`   // ranks that the drain stops

@@ -2,7 +2,8 @@ package api
 
 import "time"
 
-// What ranks say and ask while they run, on its way from the node to the controller.
+// What ranks say and ask while they run, on its way from the node to the controller. Each task
+// of a step is a rank in all of this, of its step and not of the gang.
 
 // MaxCheckpointBytes is the largest checkpoint of one rank. More belongs into files.
 const MaxCheckpointBytes = 16 << 20
@@ -40,20 +41,36 @@ type RankNote struct {
 	Saved    bool `json:"saved,omitempty"`
 }
 
-// MemberNote is what the ranks of one member have said, the newest of each.
+// TaskNote is what a task of a step has said; its number is [RankNote.Rank].
+type TaskNote struct {
+	Step int `json:"step"`
+	RankNote
+	Ended bool `json:"ended,omitempty"` // its process has: it says nothing more
+}
+
+// TaskKey names a task of the current epoch.
+type TaskKey struct {
+	Step int `json:"step"`
+	Task int `json:"task"`
+}
+
+// MemberNote is what the ranks of one member, and the tasks of its steps, have said: the
+// newest of each.
 type MemberNote struct {
 	MemberKey
 	Ranks []RankNote `json:"ranks"`
+	Tasks []TaskNote `json:"tasks,omitempty"`
 	Watch *WatchNote `json:"watch,omitempty"` // of its cards; added by gnoded
 }
 
-// Call is what a rank asks of the controller. The node vouches for the key and the rank.
-// Only one field besides them is set.
+// Call is what a rank, or a task of a step, asks of the controller. The node vouches for the
+// key, the step and the rank. Only one field besides them is set.
 type Call struct {
 	MemberKey
-	Rank    int            `json:"rank"`
-	Put     *CheckpointPut `json:"put,omitempty"` // the call's data is the checkpoint
-	Get     *CheckpointGet `json:"get,omitempty"` // the answer's data is
+	Step    *int           `json:"step,omitempty"` // of a task; nil: a rank of the gang
+	Rank    int            `json:"rank"`           // or the number of the task
+	Put     *CheckpointPut `json:"put,omitempty"`  // the call's data is the checkpoint
+	Get     *CheckpointGet `json:"get,omitempty"`  // the answer's data is
 	Barrier *Barrier       `json:"barrier,omitempty"`
 	Ready   *ReadyWait     `json:"ready,omitempty"`
 }
@@ -65,8 +82,11 @@ type CheckpointPut struct {
 
 // CheckpointGet reads the checkpoint of a rank from a set.
 type CheckpointGet struct {
-	Rank  int `json:"rank"`
-	Epoch int `json:"epoch,omitempty"` // 0: the newest complete set
+	Rank  int  `json:"rank"`
+	Own   bool `json:"own,omitempty"`   // the caller's, and not by number
+	Epoch int  `json:"epoch,omitempty"` // 0: the newest complete set
+	// From is the set, for a task that starts; nil: as Epoch says, or the newest complete one.
+	From *TaskSet `json:"from,omitempty"`
 }
 
 // Barrier waits until every rank of the epoch has come to the same name. A repeat with the
@@ -110,4 +130,7 @@ type Checkpoint struct {
 	Time     time.Time `json:"time"`
 	Bytes    int64     `json:"bytes"`    // of the newest of each rank
 	Complete bool      `json:"complete"` // every rank has put one in this epoch
+	// Of the tasks of a step: its name, and how many tasks it has.
+	StepID string `json:"step_id,omitempty"`
+	Tasks  int    `json:"tasks,omitempty"`
 }

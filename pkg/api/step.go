@@ -45,6 +45,20 @@ type Step struct {
 	Ports     string    `json:"ports,omitempty"`  // reserved on each of its nodes: "12000-12003"
 	MaxRSS    int64     `json:"max_rss_bytes"`    // of its largest process, 0: not known
 	CPUTime   float64   `json:"cpu_seconds"`      // user and system, of all its processes that were waited for
+	// TaskList is what tasks of a step that runs have said about themselves; who has said nothing
+	// is not in it.
+	TaskList []Task `json:"task_list,omitempty"`
+}
+
+// Task is a task of a running step as it is shown.
+type Task struct {
+	Task     int       `json:"task"`
+	Node     string    `json:"node"`
+	LastBeat time.Time `json:"last_beat,omitzero"`
+	Status   string    `json:"status,omitempty"`
+	Ready    bool      `json:"ready,omitempty"`
+	Stopping bool      `json:"stopping,omitempty"`
+	Ended    bool      `json:"ended,omitempty"` // its process has
 }
 
 // StepRef names a step as a person does: 12.0, 12_3.1, 12.batch.
@@ -222,11 +236,21 @@ type StepOrder struct {
 	Hosts       []string `json:"hosts"`
 	Fingerprint string   `json:"fingerprint"`
 	Secret      string   `json:"secret"`
-	Part        int      `json:"part"`           // index of the node in the step
-	Tasks       int      `json:"tasks"`          // there
-	Stop        bool     `json:"stop,omitempty"` // TERM, the grace, KILL
+	Part        int      `json:"part"`              // index of the node in the step
+	Tasks       int      `json:"tasks"`             // there
+	Numbers     []int    `json:"numbers,omitempty"` // of the tasks there
+	Size        int      `json:"size,omitempty"`    // tasks of the whole step
+	From        *TaskSet `json:"from,omitempty"`    // checkpoints that its tasks start from
+	Refused     string   `json:"refused,omitempty"` // the node's own: why it can't be started
+	Stop        bool     `json:"stop,omitempty"`    // TERM, the grace, KILL
 	// Grace is from TERM to KILL.
 	Grace time.Duration `json:"grace_ns,omitempty"`
+}
+
+// TaskSet names checkpoints that the tasks of a step have put.
+type TaskSet struct {
+	Epoch int `json:"epoch"`
+	Step  int `json:"step"`
 }
 
 // StepActual is what a node has of a step.

@@ -202,7 +202,10 @@ func closing(open bool) string {
 }
 
 func rankText(ev *api.Event) string {
-	if ev.Rank == nil {
+	switch {
+	case ev.Task != nil:
+		return "task " + strconv.Itoa(ev.Task.Task) + " of step " + api.StepText(ev.JobID, ev.Task.Step)
+	case ev.Rank == nil:
 		return "a rank"
 	}
 	return "rank " + strconv.Itoa(*ev.Rank)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
@@ -24,36 +23,37 @@ func (e *Engine) NodeCall(ctx context.Context, node string, c *api.Call, in io.R
 		e.log.Warn("stale epoch refused", "job", c.Job, "node", node, "claimed", c.Epoch)
 		return nil, err
 	}
-	if c.Rank < 0 || c.Rank >= len(j.Ranks) || j.Ranks[c.Rank].Slot.Node != node {
-		return nil, api.Errorf(api.CodePermission, "rank %d of job %d is not on node %s", c.Rank, c.Job, node)
+	p, refusal := partyOf(j, node, c)
+	if refusal != nil {
+		return nil, refusal
 	}
 	switch {
 	case c.Put != nil:
-		return e.putCheckpoint(ctx, j, c, in)
+		return e.putCheckpoint(ctx, j, p, c, in)
 	case c.Get != nil:
-		return e.getCheckpoint(ctx, j, c, out)
+		return e.getCheckpoint(ctx, j, p, c, out)
 	case c.Barrier != nil:
-		return e.meet.wait(ctx, j, c.Rank, c.Barrier)
+		return e.meet.wait(ctx, j, p, c.Rank, c.Barrier, e.said.ended)
 	case c.Ready != nil:
-		return e.waitReady(ctx, j, c.Ready)
+		return e.waitReady(ctx, j, p, c.Ready)
 	}
 	return nil, api.Errorf(api.CodeInvalid, "a call that asks for nothing this controller knows")
 }
 
 // putCheckpoint makes the bytes durable, then the fact that they are there. Between the two
 // the epoch may end: the second step decides, and nothing was answered before it.
-func (e *Engine) putCheckpoint(ctx context.Context, j *gang.Job, c *api.Call, in io.Reader) (*api.CallResult, error) {
-	if err := gang.MayCheckpoint(j, c.Epoch, c.Rank); err != nil {
+func (e *Engine) putCheckpoint(ctx context.Context, j *gang.Job, p party, c *api.Call, in io.Reader) (*api.CallResult, error) {
+	if err := p.mayPut(j, c); err != nil {
 		return nil, err
 	}
-	set, size, err := e.store.PutCheckpoint(ctx, c.MemberKey, c.Rank, c.Put.Key, in)
+	set, size, err := e.store.PutCheckpoint(ctx, setKey(j, c.Epoch, p.step), c.Rank, c.Put.Key, in)
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return nil, &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the checkpoint could not be kept", Hint: "try again when there is room on the controller"}
 	case err != nil:
 		return nil, err
 	}
-	_, err = e.Do(ctx, gang.CheckpointSaved{Job: c.Job, Epoch: c.Epoch, Rank: c.Rank, Bytes: size, SetRanks: set.Ranks, SetBytes: set.Bytes})
+	_, err = e.Do(ctx, gang.CheckpointSaved{Job: c.Job, Step: c.Step, Epoch: c.Epoch, Rank: c.Rank, Bytes: size, SetRanks: set.Ranks, SetBytes: set.Bytes})
 	now := e.view.job(c.Job)
 	if err != nil {
 		if now == nil || now.Verdict != nil {
@@ -61,34 +61,24 @@ func (e *Engine) putCheckpoint(ctx context.Context, j *gang.Job, c *api.Call, in
 		}
 		return nil, err
 	}
-	if old, cp := j.Checkpoint, now.Checkpoint; old == nil || cp == nil || old.Epoch != cp.Epoch {
-		e.pruneCheckpoints(ctx, now)
+	before, _ := p.kept(j)
+	kept, complete := p.kept(now)
+	if len(before) == 0 || len(kept) == 0 || before[0] != kept[0] {
+		if err := e.store.PruneCheckpoints(ctx, j.ID, p.ofStep(), kept); err != nil {
+			e.log.Warn("old checkpoints not removed", "job", j.ID, "err", err)
+		}
 	}
-	return &api.CallResult{Epoch: c.Epoch, Bytes: size, Complete: now.Checkpoint != nil && now.Checkpoint.Epoch == c.Epoch && now.Checkpoint.Complete}, nil
+	return &api.CallResult{Epoch: c.Epoch, Bytes: size, Complete: complete && kept[0] == setKey(j, c.Epoch, p.step)}, nil
 }
 
-// pruneCheckpoints drops the epochs that no restart will start from any more.
-func (e *Engine) pruneCheckpoints(ctx context.Context, j *gang.Job) {
-	if j.Checkpoint == nil {
-		return
+func (e *Engine) getCheckpoint(ctx context.Context, j *gang.Job, p party, c *api.Call, out io.Writer) (*api.CallResult, error) {
+	set, err := p.wanted(j, c.Get)
+	if err != nil {
+		return nil, err
 	}
-	if err := e.store.PruneCheckpoints(ctx, j.ID, []int{j.Checkpoint.Epoch, j.Checkpoint.Before}); err != nil {
-		e.log.Warn("old checkpoints not removed", "job", j.ID, "err", err)
-	}
-}
-
-func (e *Engine) getCheckpoint(ctx context.Context, j *gang.Job, c *api.Call, out io.Writer) (*api.CallResult, error) {
-	epoch := c.Get.Epoch
-	if epoch == 0 {
-		epoch = gang.NewestSet(j)
-	}
-	if epoch == 0 {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %d has no complete checkpoint", j.ID),
-			Hint: "one is complete when every rank has put its own in the same epoch"}
-	}
-	r, size, err := e.store.Checkpoint(ctx, api.MemberKey{Job: c.Job, Epoch: epoch}, c.Get.Rank)
+	r, size, err := e.store.Checkpoint(ctx, set, c.Get.Rank)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, api.Errorf(api.CodeNotFound, "job %d has no checkpoint of rank %d from epoch %d", j.ID, c.Get.Rank, epoch)
+		return nil, api.Errorf(api.CodeNotFound, "job %d has no checkpoint of %s %d from epoch %d", j.ID, p.word(), c.Get.Rank, set.Epoch)
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +87,7 @@ func (e *Engine) getCheckpoint(ctx context.Context, j *gang.Job, c *api.Call, ou
 	if _, err := io.Copy(out, r); err != nil {
 		return nil, err
 	}
-	return &api.CallResult{Epoch: epoch, Bytes: size}, nil
+	return &api.CallResult{Epoch: set.Epoch, Bytes: size}, nil
 }
 
 // forget asks the sweeper to drop what ranks of an ended job have left. What is asked for
@@ -144,7 +134,7 @@ func (e *Engine) leftovers(ctx context.Context) []int64 {
 }
 
 func (e *Engine) drop(ctx context.Context, job int64) {
-	if err := e.store.PruneCheckpoints(ctx, job, nil); err != nil && ctx.Err() == nil {
+	if err := e.store.DropCheckpoints(ctx, job); err != nil && ctx.Err() == nil {
 		e.log.Warn("checkpoints of an ended job not removed", "job", job, "err", err)
 	}
 	if err := e.store.DropReleases(ctx, job); err != nil && ctx.Err() == nil {

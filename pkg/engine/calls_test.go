@@ -236,7 +236,7 @@ func TestReleaseOutlivesTheController(t *testing.T) {
 		}
 	}
 	gone()
-	if err := st.PutRelease(t.Context(), store.Release{MemberKey: k, Name: "late", Keys: map[int]string{0: "k"}}); err != nil {
+	if err := st.PutRelease(t.Context(), store.Release{SetKey: store.SetKey{MemberKey: k, Step: store.OfRanks}, Name: "late", Keys: map[int]string{0: "k"}}); err != nil {
 		t.Fatal(err)
 	}
 	restart()

@@ -140,7 +140,7 @@ func (e *Engine) logEvents(evs []api.Event) {
 		case api.EventAcknowledged:
 			e.log.Info("notice acknowledged", "job", ev.JobID, "epoch", ev.Epoch, "ranks", ev.Acknowledged, "of", ev.Size)
 		case api.EventStallSuspected:
-			e.log.Info("stall suspected", "job", ev.JobID, "epoch", ev.Epoch, "rank", *ev.Rank, "node", ev.Node)
+			e.log.Info("stall suspected", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "why", ev.Text)
 		case api.EventStallDismissed:
 			e.log.Info("stall dismissed", "job", ev.JobID, "epoch", ev.Epoch, "why", ev.Text)
 		case api.EventIdleWarned:

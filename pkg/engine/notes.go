@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,8 +22,9 @@ type said struct {
 type saidJob struct {
 	epoch int
 	ranks map[int]saidRank
+	tasks map[api.TaskKey]saidTask // of steps that run
 	seen  map[string]*gang.Watched // by node, as handed to the core
-	ready int                      // ranks that said READY=1
+	ready int                      // ranks and tasks that said READY=1
 	told  int                      // so many of them the core knows of
 	more  chan struct{}            // closed when another rank is ready; nil: nobody waits
 }
@@ -28,6 +32,12 @@ type saidJob struct {
 type saidRank struct {
 	api.RankNote
 	beat time.Time // of the last beat, zero: none
+}
+
+type saidTask struct {
+	saidRank
+	ended bool
+	node  string
 }
 
 // NodeNotes takes in what ranks of a node said. A node is believed only about ranks that
@@ -40,12 +50,14 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 		if j == nil || j.Epoch != m.Epoch || j.Verdict != nil {
 			continue
 		}
-		e.said.put(j, node, m, now)
+		if e.said.put(j, node, m, now) {
+			e.meet.check(j, e.said.ended)
+		}
 		if seen := watchedOf(node, m); e.said.news(seen) {
 			e.post(*seen)
 		}
-		if ranks := e.said.newlyReady(j); ranks != nil {
-			e.post(gang.Ready{Job: j.ID, Epoch: j.Epoch, Ranks: ranks})
+		if ev, ok := e.said.newlyReady(j); ok {
+			e.post(ev)
 		}
 		if ev, ok := e.said.acknowledgement(j); ok {
 			e.post(ev)
@@ -59,6 +71,11 @@ func watchedOf(node string, m *api.MemberNote) *gang.Watched {
 	for i := range m.Ranks {
 		if m.Ranks[i].Silent {
 			w.Silent = append(w.Silent, m.Ranks[i].Rank)
+		}
+	}
+	for i := range m.Tasks {
+		if m.Tasks[i].Silent && !m.Tasks[i].Ended {
+			w.Tasks = append(w.Tasks, api.TaskKey{Step: m.Tasks[i].Step, Task: m.Tasks[i].Rank})
 		}
 	}
 	if m.Watch != nil {
@@ -81,7 +98,7 @@ func (s *said) news(w *gang.Watched) bool {
 		old = &gang.Watched{}
 	}
 	a, b := &old.Watch, &w.Watch
-	if slices.Equal(old.Silent, w.Silent) && a.Round == b.Round && a.Hung == b.Hung && a.Idle == b.Idle && a.Blind == b.Blind {
+	if slices.Equal(old.Silent, w.Silent) && slices.Equal(old.Tasks, w.Tasks) && a.Round == b.Round && a.Hung == b.Hung && a.Idle == b.Idle && a.Blind == b.Blind {
 		return false
 	}
 	x.seen[w.Node] = w
@@ -111,30 +128,74 @@ func (s *said) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
 	return ev, stopping > j.Drain.Acked || saved && j.Drain.Lead > 0
 }
 
-func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) {
+// put keeps what a node said; ended: that a task has, which others may wait for.
+func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) (ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.at(j)
 	if x.epoch != j.Epoch {
-		return // a newer one has begun meanwhile
+		return false // a newer one has begun meanwhile
 	}
 	for _, n := range m.Ranks {
 		if n.Rank < 0 || n.Rank >= len(j.Ranks) || j.Ranks[n.Rank].Slot.Node != node {
 			continue
 		}
-		if len(n.Status) > api.MaxStatusBytes {
-			n.Status = n.Status[:api.MaxStatusBytes]
+		x.hear(n.Ready && !x.ranks[n.Rank].Ready)
+		x.ranks[n.Rank] = saidOf(n, now)
+	}
+	for _, n := range m.Tasks {
+		k := api.TaskKey{Step: n.Step, Task: n.Rank}
+		if gang.TaskNode(j, k) != node {
+			continue
 		}
-		r := saidRank{RankNote: n}
-		if n.Beats > 0 {
-			r.beat = now.Add(-max(n.BeatAge, 0))
-		}
-		if n.Ready && !x.ranks[n.Rank].Ready {
-			x.ready++
+		was := x.tasks[k]
+		x.hear(n.Ready && !was.Ready)
+		if n.Ended && !was.ended {
+			ended = true
 			x.wake()
 		}
-		x.ranks[n.Rank] = r
+		x.tasks[k] = saidTask{saidRank: saidOf(n.RankNote, now), ended: n.Ended, node: node}
 	}
+	return ended
+}
+
+func saidOf(n api.RankNote, now time.Time) saidRank {
+	if len(n.Status) > api.MaxStatusBytes {
+		n.Status = n.Status[:api.MaxStatusBytes]
+	}
+	r := saidRank{RankNote: n}
+	if n.Beats > 0 {
+		r.beat = now.Add(-max(n.BeatAge, 0))
+	}
+	return r
+}
+
+// hear counts one more that is ready.
+func (x *saidJob) hear(ready bool) {
+	if ready {
+		x.ready++
+		x.wake()
+	}
+}
+
+// ended reports whether a task of the current epoch of a job has.
+func (s *said) ended(j *gang.Job, k api.TaskKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.jobs[j.ID]
+	return x != nil && x.epoch == j.Epoch && x.tasks[k].ended
+}
+
+// settle forgets what tasks of steps have said that are over.
+func (s *said) settle(j *gang.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.jobs[j.ID]
+	if x == nil {
+		return
+	}
+	maps.DeleteFunc(x.tasks, func(k api.TaskKey, _ saidTask) bool { return x.epoch == j.Epoch && gang.StepOf(j, k.Step) == nil })
+	x.wake()
 }
 
 // at is where what ranks say in the current epoch of a job is kept; s.mu is held.
@@ -147,7 +208,7 @@ func (s *said) at(j *gang.Job) *saidJob {
 		if x != nil {
 			x.wake() // who waits for the epoch before learns that it is over
 		}
-		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}, seen: map[string]*gang.Watched{}}
+		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}, tasks: map[api.TaskKey]saidTask{}, seen: map[string]*gang.Watched{}}
 		s.jobs[j.ID] = x
 	}
 	return x
@@ -161,22 +222,40 @@ func (s *said) of(j *gang.Job) map[int]saidRank {
 	return nil
 }
 
-// acknowledged counts the ranks that said they are stopping, in either word; saved: every
-// rank whose process lives has nothing left to save, and one at least said so. A rank whose
+// acknowledged counts the ranks, and tasks of steps, that said they are stopping, in either
+// word ([gang.Voices] of them); saved: every
+// one whose process lives has nothing left to save, and one at least said so. A rank whose
 // process has ended is past saving: what it left behind is killed with its member's end, or
 // ends with the lead of the others. STOPPING=1 alone says the opposite, that it still saves.
 func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ranks := s.of(j)
 	waits := false
-	for r := range gang.Processes(j) {
-		n := ranks[r]
+	take := func(n saidRank, over bool) {
 		if n.Stopping || n.Saved {
 			stopping++
 		}
 		saved = saved || n.Saved
-		waits = waits || !n.Saved && !j.Ranks[r].Exited
+		waits = waits || !n.Saved && !over
+	}
+	x := s.jobs[j.ID]
+	if x == nil || x.epoch != j.Epoch {
+		return 0, false
+	}
+	tasks := 0
+	for i := range j.Steps {
+		for p := range j.Steps[i].Parts {
+			for _, t := range j.Steps[i].Parts[p].Tasks {
+				n := x.tasks[api.TaskKey{Step: j.Steps[i].ID, Task: t}]
+				take(n.saidRank, n.ended || j.Steps[i].Parts[p].Over)
+				tasks++
+			}
+		}
+	}
+	if tasks == 0 || j.Spec.Launch != api.LaunchBatch {
+		for r := range gang.Processes(j) {
+			take(x.ranks[r], j.Ranks[r].Exited)
+		}
 	}
 	return stopping, saved && !waits
 }
@@ -196,12 +275,39 @@ func (s *said) show(j *gang.Job, out *api.Job) {
 			out.LastBeat = b
 		}
 	}
+	s.showTasks(j, out)
 	out.Ready = s.readiness(j)
 	for r := range out.Ranks {
 		if n, ok := ranks[r]; ok {
 			x := &out.Ranks[r]
 			x.LastBeat, x.Status, x.Ready, x.Stopping = n.beat, n.Status, n.Ready, n.Stopping
 		}
+	}
+}
+
+// showTasks adds what the tasks of steps said. The status of an allocation is its script's, or
+// that of the first task of its widest step; s.mu is held.
+func (s *said) showTasks(j *gang.Job, out *api.Job) {
+	x := s.jobs[j.ID]
+	if x == nil || x.epoch != j.Epoch || len(x.tasks) == 0 {
+		return
+	}
+	if w := gang.Widest(j); out.Status == "" && w.Tasks > 0 {
+		out.Status = x.tasks[api.TaskKey{Step: w.Step}].Status
+	}
+	for k, n := range x.tasks {
+		if !n.beat.IsZero() && !n.ended && (out.LastBeat.IsZero() || n.beat.Before(out.LastBeat)) {
+			out.LastBeat = n.beat
+		}
+		at := slices.IndexFunc(out.Steps, func(o api.Step) bool { return o.StepID == strconv.Itoa(k.Step) })
+		if at < 0 {
+			continue
+		}
+		out.Steps[at].TaskList = append(out.Steps[at].TaskList, api.Task{Task: k.Task, Node: n.node, LastBeat: n.beat, Status: n.Status,
+			Ready: n.Ready, Stopping: n.Stopping, Ended: n.ended})
+	}
+	for i := range out.Steps {
+		slices.SortFunc(out.Steps[i].TaskList, func(a, b api.Task) int { return cmp.Compare(a.Task, b.Task) })
 	}
 }
 
@@ -220,14 +326,14 @@ func (s *said) drop(jobs []int64) {
 func (e *Engine) settle(ch *gang.Changes) {
 	e.freed.wake(ch.Jobs)
 	for _, j := range ch.Jobs {
-		over := e.meet.check(j)
-		e.said.wake(j.ID)
+		e.said.settle(j)
+		over := e.meet.check(j, e.said.ended)
 		if ev, ok := e.said.acknowledgement(j); ok {
 			// A rank has ended that the others' lead was waiting for. This is the engine's own
 			// goroutine, which must not wait for room in its inbox.
 			e.kept = append(e.kept, request{ev: ev})
 		}
-		if over || j.Verdict != nil && j.Checkpoint != nil {
+		if over || j.Verdict != nil && (j.Checkpoint != nil || j.TaskCheckpoint != nil) {
 			e.forget(j.ID)
 		}
 	}

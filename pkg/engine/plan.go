@@ -78,8 +78,8 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 
 // keptIn is how much of what is kept of a job is of the attempt that began at start.
 func keptIn(j *gang.Job, start time.Time) time.Duration {
-	if c := j.Checkpoint; c != nil && c.Complete && c.Time.After(start) {
-		return min(j.Kept, c.Time.Sub(start).Round(time.Millisecond))
+	if saved := gang.LastSaved(j, 0); saved.After(start) {
+		return min(j.Kept, saved.Sub(start).Round(time.Millisecond))
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
 	"gangd/pkg/nearest"
+	"gangd/pkg/store"
 )
 
 // wake lets those look again who wait for ranks to be ready; the owner's mu is held.
@@ -17,32 +18,28 @@ func (x *saidJob) wake() {
 	}
 }
 
-// wake is for what changes without a word of a rank.
-func (s *said) wake(job int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if x := s.jobs[job]; x != nil {
-		x.wake()
-	}
-}
-
-// newlyReady gives all ranks that are ready when there is one that the core has not been
-// told of and its ready gate waits.
-func (s *said) newlyReady(j *gang.Job) []int {
+// newlyReady is all that are ready when there is one that the core has not been told of and
+// its ready gate waits.
+func (s *said) newlyReady(j *gang.Job) (ev gang.Ready, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.jobs[j.ID]
 	if x == nil || x.epoch != j.Epoch || x.told == x.ready || !gang.AwaitsReady(j) {
-		return nil
+		return ev, false
 	}
 	x.told = x.ready
-	var out []int
+	ev = gang.Ready{Job: j.ID, Epoch: j.Epoch}
 	for r := range gang.Processes(j) {
 		if x.ranks[r].Ready {
-			out = append(out, r)
+			ev.Ranks = append(ev.Ranks, r)
 		}
 	}
-	return out
+	for k, n := range x.tasks {
+		if n.Ready {
+			ev.Tasks = append(ev.Tasks, k)
+		}
+	}
+	return ev, true
 }
 
 // readiness is what is shown of it, nil where nobody speaks of it; s.mu is held.
@@ -50,7 +47,19 @@ func (s *said) readiness(j *gang.Job) *api.Readiness {
 	x := s.jobs[j.ID]
 	r := &api.Readiness{Size: gang.Processes(j), TimeoutSeconds: int64(j.Spec.ReadyTimeout.Seconds()), Time: j.ReadyAt}
 	if x != nil && x.epoch == j.Epoch {
-		r.Ranks = x.ready
+		for k, n := range x.ranks {
+			if n.Ready && k < r.Size {
+				r.Ranks++
+			}
+		}
+		if w := gang.Widest(j); r.Ranks == 0 && gang.StepOf(j, w.Step) != nil && w.Tasks > 0 && j.Spec.Launch == api.LaunchBatch {
+			r.Size = w.Tasks // the script has said nothing: its tasks answer for it
+			for k, n := range x.tasks {
+				if n.Ready && k.Step == w.Step {
+					r.Ranks++
+				}
+			}
+		}
 	}
 	if r.Ranks == 0 && (r.TimeoutSeconds == 0 || j.Epoch == 0) {
 		return nil
@@ -58,15 +67,16 @@ func (s *said) readiness(j *gang.Job) *api.Readiness {
 	return r
 }
 
-// waitReady waits until every rank of a role, or of the gang, has said READY=1.
-func (e *Engine) waitReady(ctx context.Context, j *gang.Job, ask *api.ReadyWait) (*api.CallResult, error) {
-	first, count, whom := 0, gang.Processes(j), "the gang"
+// waitReady waits until every rank of a role, or of the gang, has said READY=1; from a task
+// without a role, every task of its step.
+func (e *Engine) waitReady(ctx context.Context, j *gang.Job, p party, ask *api.ReadyWait) (*api.CallResult, error) {
+	first, count, whom := 0, p.size, p.text(j)
 	if ask.Role != "" {
 		var ok bool
 		if first, count, ok = j.Spec.RoleRanks(ask.Role); !ok {
 			return nil, noRole(j, ask.Role)
 		}
-		whom = "role " + ask.Role
+		p.step, whom = store.OfRanks, "role "+ask.Role
 	}
 	for {
 		more := e.said.watch(j) // before the look, or what happens in between is missed
@@ -77,12 +87,12 @@ func (e *Engine) waitReady(ctx context.Context, j *gang.Job, ask *api.ReadyWait)
 		case now.Drain != nil || now.Verdict != nil:
 			return nil, api.Errorf(api.CodeConflict, "job %d is being stopped", j.ID)
 		}
-		missing := e.said.unready(now, first, count)
+		missing, ended := e.said.unready(now, p, first, count)
 		if missing < 0 {
 			return &api.CallResult{Size: count}, nil
 		}
-		if now.Ranks[missing].Exited {
-			return nil, api.Errorf(api.CodeConflict, "%s will not be ready: rank %d of job %d has ended", whom, missing, j.ID)
+		if ended {
+			return nil, api.Errorf(api.CodeConflict, "%s will not be ready: %s has ended", whom, p.member(j, missing))
 		}
 		select {
 		case <-more:
@@ -103,18 +113,30 @@ func (s *said) watch(j *gang.Job) <-chan struct{} {
 	return x.more
 }
 
-// unready is a rank of those that has not said READY=1, one that has ended before others;
-// -1: none.
-func (s *said) unready(j *gang.Job, first, count int) int {
+// unready is one of those that has not said READY=1, one that has ended before others; -1:
+// none.
+func (s *said) unready(j *gang.Job, p party, first, count int) (missing int, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ranks, missing := s.of(j), -1
-	for r := first; r < first+count; r++ {
-		if !ranks[r].Ready && (missing < 0 || j.Ranks[r].Exited && !j.Ranks[missing].Exited) {
-			missing = r
+	missing = -1
+	x := s.jobs[j.ID]
+	if x == nil || x.epoch != j.Epoch {
+		return first, false
+	}
+	over := p.ofStep() && gang.StepOf(j, p.step) == nil
+	for r := first; r < first+count && !ended; r++ {
+		ready, gone := false, false
+		if p.ofStep() {
+			n := x.tasks[api.TaskKey{Step: p.step, Task: r}]
+			ready, gone = n.Ready, n.ended || over
+		} else {
+			ready, gone = x.ranks[r].Ready, j.Ranks[r].Exited
+		}
+		if !ready && (missing < 0 || gone) {
+			missing, ended = r, gone
 		}
 	}
-	return missing
+	return missing, ended
 }
 
 // noRole refuses a role that the gang does not have.

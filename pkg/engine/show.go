@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +58,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	}
 	if c := j.Checkpoint; c != nil {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
+	}
+	if c := j.TaskCheckpoint; c != nil {
+		out.TaskCheckpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete, StepID: strconv.Itoa(c.Step), Tasks: c.Tasks}
 	}
 	if ranks {
 		out.Ranks = showRanks(j)

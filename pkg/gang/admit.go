@@ -210,7 +210,7 @@ func (w *World) open(e *entry) {
 		j.Restarts++
 	}
 	w.retally(j, func() { j.Start = w.now.Wall })
-	j.ReadyAt, e.ready, j.Acked = time.Time{}, nil, 0
+	j.ReadyAt, e.ready, e.readyTasks, j.Acked = time.Time{}, nil, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
 	w.startedElsewhere(e)
 	w.armReady(j)

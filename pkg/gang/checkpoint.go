@@ -17,12 +17,23 @@ type Checkpoint struct {
 	Before   int       // the newest complete epoch before this one; 0: none
 }
 
-// CheckpointSaved: a checkpoint of a rank is durable in the store.
+// TaskCheckpoint is the newest set of checkpoints that the tasks of a step have put. It is beside
+// that of the batch script, which keeps its own.
+type TaskCheckpoint struct {
+	StepSet
+	Time     time.Time // of the newest
+	Bytes    int64     // of the newest of each task
+	Complete bool      // every task of the step has put one
+	Before   StepSet   // the newest complete set before this one
+}
+
+// CheckpointSaved: a checkpoint of a rank, or of a task, is durable in the store.
 type CheckpointSaved struct {
 	Job         int64
+	Step        *int // of a task; nil: a rank of the gang
 	Epoch, Rank int
 	Bytes       int64
-	SetRanks    int   // of this epoch that have put one now
+	SetRanks    int   // of this set that have put one now
 	SetBytes    int64 // the newest of each together
 }
 
@@ -40,6 +51,24 @@ func (Acknowledged) event()    {}
 
 // MayCheckpoint refuses a checkpoint that must not be stored.
 func MayCheckpoint(j *Job, epoch, rank int) *api.Error {
+	if err := staleEpoch(j, epoch); err != nil {
+		return err
+	}
+	if rank < 0 || rank >= len(j.Ranks) || !hasProcess(j, rank) {
+		return api.Errorf(api.CodeNotFound, "job %d has no rank %d that runs", j.ID, rank)
+	}
+	switch s := j.Ranks[rank].State; {
+	case s == api.RankRunning && j.Spec.Checkpoint == api.CheckpointDrain:
+		return notDraining(j)
+	case s == api.RankRunning || s == api.RankPreempting:
+		return nil
+	default:
+		return api.Errorf(api.CodeConflict, "rank %d of job %d is %s", rank, j.ID, s)
+	}
+}
+
+// staleEpoch refuses what an epoch keeps that is not the current one.
+func staleEpoch(j *Job, epoch int) *api.Error {
 	switch {
 	case j == nil || j.Verdict != nil:
 		return &api.Error{Code: api.CodeStaleEpoch, Message: fmt.Sprintf("epoch %d is over: the job has ended", epoch)}
@@ -47,18 +76,100 @@ func MayCheckpoint(j *Job, epoch, rank int) *api.Error {
 		e := api.Errorf(api.CodeStaleEpoch, "epoch %d of job %d is over", epoch, j.ID)
 		e.Hint = fmt.Sprintf("the current one is %d; what an earlier one saves must not replace it", j.Epoch)
 		return e
-	case rank < 0 || rank >= len(j.Ranks) || !hasProcess(j, rank):
-		return api.Errorf(api.CodeNotFound, "job %d has no rank %d that runs", j.ID, rank)
 	}
-	switch s := j.Ranks[rank].State; {
-	case s == api.RankRunning && j.Spec.Checkpoint == api.CheckpointDrain:
-		return conflict("put it when the job is told to stop, or submit without --checkpoint=drain",
-			"job %d was submitted with --checkpoint=drain and is not being stopped", j.ID)
-	case s == api.RankRunning || s == api.RankPreempting:
-		return nil
+	return nil
+}
+
+func notDraining(j *Job) *api.Error {
+	return conflict("put it when the job is told to stop, or submit without --checkpoint=drain",
+		"job %d was submitted with --checkpoint=drain and is not being stopped", j.ID)
+}
+
+// MayTaskCheckpoint refuses a checkpoint of a task that must not be stored. Kept are those of
+// the widest step alone: a set of fewer tasks would take the place of one that the others need.
+func MayTaskCheckpoint(j *Job, epoch int, k api.TaskKey) *api.Error {
+	if err := staleEpoch(j, epoch); err != nil {
+		return err
+	}
+	s := StepOf(j, k.Step)
+	if s == nil || TaskNode(j, k) == "" {
+		return api.Errorf(api.CodeAlreadyEnded, "%s has ended", TaskText(j.ID, k.Step, k.Task))
+	}
+	mine, widest, newest := s.Size(), Widest(j), NewestTaskSet(j)
+	const files = "write it to a file in $GANG_CHECKPOINT_DIR"
+	switch {
+	case j.Drain == nil && j.Spec.Checkpoint == api.CheckpointDrain:
+		return notDraining(j)
+	case mine < widest.Tasks:
+		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, step %s has %d", api.StepText(j.ID, s.ID),
+			plural(mine, "task"), api.StepText(j.ID, widest.Step), widest.Tasks)
+	case mine < newest.Tasks:
+		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, and attempt %d kept those of %d", api.StepText(j.ID, s.ID),
+			plural(mine, "task"), newest.Epoch, newest.Tasks)
+	case s.ID != widest.Step:
+		return conflict(files, "checkpoints are kept of one step at a time: those of step %s, which began before step %s and has as many tasks",
+			api.StepText(j.ID, widest.Step), api.StepText(j.ID, s.ID))
+	}
+	return nil
+}
+
+// NewestTaskSet is the newest complete set of tasks; the zero value: none.
+func NewestTaskSet(j *Job) StepSet {
+	switch c := j.TaskCheckpoint; {
+	case c == nil:
+		return StepSet{}
+	case c.Complete:
+		return c.StepSet
 	default:
-		return api.Errorf(api.CodeConflict, "rank %d of job %d is %s", rank, j.ID, s)
+		return c.Before
 	}
+}
+
+// StepFrom is the set that the tasks of a step which begins start from: the newest complete one
+// of as many tasks. The zero value: none.
+func StepFrom(j *Job, tasks int) StepSet {
+	if newest := NewestTaskSet(j); newest.Tasks == tasks {
+		return newest
+	}
+	return StepSet{}
+}
+
+func (w *World) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
+	k := api.TaskKey{Step: *ev.Step, Task: ev.Rank}
+	if err := MayTaskCheckpoint(e.job, ev.Epoch, k); err != nil {
+		return refused(err)
+	}
+	j := w.edit(e)
+	size := StepOf(j, k.Step).Size()
+	c := TaskCheckpoint{StepSet: StepSet{Epoch: ev.Epoch, Step: k.Step, Tasks: size}, Time: w.now.Wall, Bytes: ev.SetBytes,
+		Complete: ev.SetRanks >= size}
+	if old := j.TaskCheckpoint; old != nil {
+		c.Before = old.Before
+		switch {
+		case old.StepSet == c.StepSet: // two tasks may have counted in the other order
+			c.Complete = c.Complete || old.Complete
+		case old.Complete:
+			c.Before = old.StepSet
+		}
+	}
+	j.TaskCheckpoint = &c
+	if c.Complete {
+		w.told(e)
+	}
+	w.emitJob(j, api.Event{Type: api.EventCheckpoint, Task: &k, Bytes: ev.Bytes})
+	return applied()
+}
+
+// LastSaved is when the newest set was put, of the ranks or of the tasks of a step, where it is
+// complete and not of an epoch before the given one. Zero: there is none.
+func LastSaved(j *Job, epoch int) (at time.Time) {
+	if c := j.Checkpoint; c != nil && c.Complete && c.Epoch >= epoch {
+		at = c.Time
+	}
+	if c := j.TaskCheckpoint; c != nil && c.Complete && c.Epoch >= epoch && c.Time.After(at) {
+		at = c.Time
+	}
+	return at
 }
 
 // HandOver is the epoch whose checkpoints the current epoch of a job starts from; 0: none.
@@ -89,6 +200,9 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 	e := w.jobs[ev.Job]
 	if e == nil {
 		return refused(notFound(ev.Job))
+	}
+	if ev.Step != nil {
+		return w.taskCheckpointSaved(e, ev)
 	}
 	if err := MayCheckpoint(e.job, ev.Epoch, ev.Rank); err != nil {
 		return refused(err)
@@ -121,6 +235,18 @@ func Processes(j *Job) int {
 	return len(j.Ranks)
 }
 
+// Voices is how many a notice is for: the ranks that are processes and the tasks of steps that
+// run. A batch script with such steps waits for them and is none.
+func Voices(j *Job) (n int) {
+	for i := range j.Steps {
+		n += j.Steps[i].Size()
+	}
+	if n > 0 && j.Spec.Launch == api.LaunchBatch {
+		return n
+	}
+	return n + Processes(j)
+}
+
 func (w *World) acknowledged(ev Acknowledged) Outcome {
 	e := w.jobs[ev.Job]
 	if e == nil || e.job.Epoch != ev.Epoch || e.job.Drain == nil && !Noticed(e.job) {
@@ -133,7 +259,7 @@ func (w *World) acknowledged(ev Acknowledged) Outcome {
 	if more {
 		j := w.edit(e)
 		j.Drain.Acked = ev.Ranks
-		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: Processes(j)})
+		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: Voices(j)})
 	}
 	if hurried := ev.Saved && w.hurry(e); !more && !hurried {
 		return ignored("acknowledged before")
@@ -154,6 +280,6 @@ func (w *World) acknowledgedEarly(e *entry, ranks int) Outcome {
 	}
 	j := w.edit(e)
 	j.Acked = ranks
-	w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: Processes(j)})
+	w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: Voices(j)})
 	return applied()
 }

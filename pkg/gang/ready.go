@@ -10,15 +10,17 @@ import (
 )
 
 // The ready gate: a job that was submitted with a ready time-out has come up when each of its
-// ranks has said READY=1, or has ended well before it could. Until then it runs and is shown
+// ranks has said READY=1, or has ended well before it could. The rank of an allocation is its batch
+// script; every task of its widest step saying so is as good. Until then it runs and is shown
 // as not ready; what is not ready in time has failed to launch. Who has said so is not
 // stored, the nodes say it again to a new controller; that the gate was passed is.
 
-// Ready: these ranks of an epoch have said READY=1.
+// Ready: these ranks of an epoch, and tasks of its steps, have said READY=1.
 type Ready struct {
 	Job   int64
 	Epoch int
 	Ranks []int
+	Tasks []api.TaskKey
 }
 
 func (Ready) event() {}
@@ -46,6 +48,15 @@ func (w *World) saidReady(ev Ready) Outcome {
 			more = true
 		}
 	}
+	for _, k := range ev.Tasks {
+		if _, known := e.readyTasks[k]; !known && TaskNode(e.job, k) != "" {
+			if e.readyTasks == nil {
+				e.readyTasks = map[api.TaskKey]struct{}{}
+			}
+			e.readyTasks[k] = struct{}{}
+			more = true
+		}
+	}
 	if !more {
 		return ignored("known to be ready")
 	}
@@ -55,13 +66,38 @@ func (w *World) saidReady(ev Ready) Outcome {
 
 // passReady opens the ready gate when nobody is waited for any more.
 func (w *World) passReady(e *entry) {
-	if !AwaitsReady(e.job) || len(w.unready(e)) > 0 {
+	if !AwaitsReady(e.job) {
+		return
+	}
+	size := Processes(e.job)
+	if late, of := unreadyTasks(e); of > 0 && len(late) == 0 {
+		size = of
+	} else if len(w.unready(e)) > 0 {
 		return
 	}
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 	j.ReadyAt = w.now.Wall
-	w.emitJob(j, api.Event{Type: api.EventReady, Size: Processes(j), Seconds: seconds(w.now.Wall.Sub(j.Start))})
+	w.emitJob(j, api.Event{Type: api.EventReady, Size: size, Seconds: seconds(w.now.Wall.Sub(j.Start))})
+}
+
+// unreadyTasks lists the tasks that have not said READY=1 of the step that answers for an
+// allocation, of how many; none where no such step runs.
+func unreadyTasks(e *entry) (late []int, of int) {
+	s := StepOf(e.job, Widest(e.job).Step)
+	if Widest(e.job).Tasks == 0 || s == nil || e.job.Spec.Launch != api.LaunchBatch {
+		return nil, 0
+	}
+	for i := range s.Parts {
+		for _, t := range s.Parts[i].Tasks {
+			if _, ok := e.readyTasks[api.TaskKey{Step: s.ID, Task: t}]; !ok {
+				late = append(late, t)
+			}
+		}
+		of += len(s.Parts[i].Tasks)
+	}
+	slices.Sort(late)
+	return late, of
 }
 
 // unready lists the ranks that the ready gate waits for.
@@ -89,12 +125,18 @@ func (w *World) readyTimeout(e *entry) {
 	}
 	j, late := e.job, w.unready(e)
 	away := func(r int) bool { return !w.nodes[j.Ranks[r].Slot.Node].node.Connected }
-	if slices.ContainsFunc(late, away) {
+	if tasks, _ := unreadyTasks(e); slices.ContainsFunc(late, away) || slices.ContainsFunc(tasks, func(t int) bool {
+		h := w.nodes[TaskNode(j, api.TaskKey{Step: Widest(j).Step, Task: t})]
+		return h != nil && !h.node.Connected
+	}) {
 		w.in(w.set.NodeTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 		return
 	}
-	w.drain(e, api.CauseLaunch, late[0], fmt.Sprintf("%s not ready within %s (%d of %d were)", rankList(j, late), j.Spec.ReadyTimeout,
-		Processes(j)-len(late), Processes(j)))
+	who, were, of := rankList(j, late), Processes(j)-len(late), Processes(j)
+	if tasks, n := unreadyTasks(e); n > 0 {
+		who, were, of = numbers("task", tasks)+" of step "+api.StepText(j.ID, Widest(j).Step), n-len(tasks), n
+	}
+	w.drain(e, api.CauseLaunch, late[0], fmt.Sprintf("%s not ready within %s (%d of %d were)", who, j.Spec.ReadyTimeout, were, of))
 }
 
 // rankList names ranks for people: "rank 3 (worker)", "ranks 1, 2, 5 and 12 more".
@@ -102,13 +144,21 @@ func rankList(j *Job, ranks []int) string {
 	if len(ranks) == 1 {
 		return rankName(j, ranks[0])
 	}
+	return numbers("rank", ranks)
+}
+
+// numbers names some of a kind: "task 3", "ranks 1, 2, 5 and 12 more".
+func numbers(what string, all []int) string {
+	if len(all) == 1 {
+		return what + " " + strconv.Itoa(all[0])
+	}
 	const most = 8
-	names := make([]string, min(most, len(ranks)))
+	names := make([]string, min(most, len(all)))
 	for i := range names {
-		names[i] = strconv.Itoa(ranks[i])
+		names[i] = strconv.Itoa(all[i])
 	}
-	if more := len(ranks) - most; more > 0 {
-		return fmt.Sprintf("ranks %s and %d more", strings.Join(names, ", "), more)
+	if more := len(all) - most; more > 0 {
+		return fmt.Sprintf("%ss %s and %d more", what, strings.Join(names, ", "), more)
 	}
-	return fmt.Sprintf("ranks %s and %s", strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
+	return fmt.Sprintf("%ss %s and %s", what, strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
 }

@@ -106,12 +106,12 @@ func TestSilentRanksThatAreNone(t *testing.T) {
 	id := b.submit(specOf(2))
 	b.start(id)
 	g := &guard{seen: map[string]*Watched{"n1": {Node: "n1", Silent: []int{-1, 2, 99}}}}
-	if rank, _ := g.silent(b.w.Job(id)); rank != -1 {
-		t.Errorf("rank %d", rank)
+	if rank, node := g.silent(b.w.Job(id)); node != "" {
+		t.Errorf("%v", rank)
 	}
 	g.seen["n1"].Silent = []int{99, 1, 0}
-	if rank, node := g.silent(b.w.Job(id)); rank != 0 || node != "n1" {
-		t.Errorf("rank %d of %s, want the first", rank, node)
+	if rank, node := g.silent(b.w.Job(id)); rank != (speaker{step: -1}) || node != "n1" {
+		t.Errorf("%v of %s, want the first", rank, node)
 	}
 }
 

@@ -23,9 +23,7 @@ func (w *World) Running(id int64) *sched.Running {
 	if !reserved(j) {
 		r.Start = j.Start
 	}
-	if c := j.Checkpoint; c != nil && c.Complete && c.Epoch == j.Epoch {
-		r.Saved = c.Time
-	}
+	r.Saved = LastSaved(j, j.Epoch)
 	if d := j.Drain; d != nil {
 		r.Stopping, r.StopBy = true, d.Started.Add(w.drainTime(j))
 	}
@@ -49,16 +47,16 @@ func heldCards(j *Job) int {
 // keepsWork: told to stop, the gang hands its work over. It must have asked for the notice
 // in which to do so, and have said or shown that it checkpoints.
 func keepsWork(j *Job) bool {
-	return j.Spec.Notice != nil && (j.Spec.Checkpoint == api.CheckpointDrain || NewestSet(j) > 0)
+	return j.Spec.Notice != nil && (j.Spec.Checkpoint == api.CheckpointDrain || NewestSet(j) > 0 || NewestTaskSet(j).Tasks > 0)
 }
 
 // keep adds what the epoch that ends here worked and the next one will start from.
 func keep(j *Job) {
-	c := j.Checkpoint
-	if c == nil || !c.Complete || c.Epoch != j.Epoch || j.Start.IsZero() {
+	at := LastSaved(j, j.Epoch)
+	if at.IsZero() || j.Start.IsZero() {
 		return
 	}
-	if d := c.Time.Sub(j.Start); d > 0 {
+	if d := at.Sub(j.Start); d > 0 {
 		j.Kept += d.Round(time.Millisecond)
 	}
 }

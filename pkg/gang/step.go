@@ -17,7 +17,8 @@ type Step struct {
 	Ask    api.StepAsk
 	Secret string
 	Parts  []StepPart
-	Ports  []int // the same on all its nodes
+	Ports  []int   // the same on all its nodes
+	From   StepSet // checkpoints that its tasks start from
 	Start  time.Time
 	Stop   bool // it is being ended; By: who wanted it
 	By     string
@@ -38,6 +39,68 @@ type StepPart struct {
 	Text     string
 	MaxRSS   int64
 	CPUTime  float64
+}
+
+// StepSet names the checkpoints that the tasks of one step have put; the zero value is none.
+type StepSet struct {
+	Epoch, Step, Tasks int
+}
+
+// StepOf finds a step that runs; nil: none of that number does.
+func StepOf(j *Job, id int) *Step {
+	for i := range j.Steps {
+		if j.Steps[i].ID == id {
+			return &j.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Size is how many tasks a step has.
+func (s *Step) Size() (n int) {
+	for i := range s.Parts {
+		n += len(s.Parts[i].Tasks)
+	}
+	return n
+}
+
+// TaskNode is the node on which a task of a running step is; empty: on none, or not any more.
+func TaskNode(j *Job, k api.TaskKey) string {
+	s := StepOf(j, k.Step)
+	if s == nil {
+		return ""
+	}
+	for i := range s.Parts {
+		if p := &s.Parts[i]; !p.Over && p.Member < len(j.Members) && slices.Contains(p.Tasks, k.Task) {
+			return j.Members[p.Member].Node
+		}
+	}
+	return ""
+}
+
+// TaskText and RankText name one of a step and of a gang in messages.
+func TaskText(job int64, step, task int) string {
+	return fmt.Sprintf("task %d of step %s", task, api.StepText(job, step))
+}
+
+// RankText is described at TaskText.
+func RankText(job int64, rank int) string { return fmt.Sprintf("rank %d of job %d", rank, job) }
+
+// widen makes a step that begins the one whose checkpoints are kept and that answers for the
+// ready gate: it has more tasks than any before it in this epoch, or as many as one that is over.
+func widen(j *Job, s *Step) {
+	n, was := s.Size(), Widest(j)
+	if n > was.Tasks || n == was.Tasks && StepOf(j, was.Step) == nil {
+		j.Widest = StepSet{Epoch: j.Epoch, Step: s.ID, Tasks: n}
+	}
+}
+
+// Widest is the step with the most tasks of the current epoch, the first of several that run.
+func Widest(j *Job) StepSet {
+	if j.Widest.Epoch != j.Epoch {
+		return StepSet{}
+	}
+	return j.Widest
 }
 
 // StepBegin starts a step in the allocation of a job. It is refused with [api.CodeBusy]
@@ -85,6 +148,8 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 	j := w.edit(e)
 	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: w.now.Wall}
 	j.NextStep++
+	s.From = StepFrom(j, s.Size())
+	widen(j, &s)
 	j.Steps = append(j.Steps, s)
 	w.wakeStep(e, &s)
 	return Outcome{Applied: true, Step: &s}
@@ -142,8 +207,12 @@ func (w *World) stepOrders(j *Job, member int) []api.StepOrder {
 		s := &j.Steps[i]
 		for p := range s.Parts {
 			if s.Parts[p].Member == member && !s.Parts[p].Over {
-				out = append(out, api.StepOrder{ID: s.ID, Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret,
-					Part: p, Tasks: len(s.Parts[p].Tasks), Stop: s.Stop, Grace: w.grace(j)})
+				o := api.StepOrder{ID: s.ID, Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret,
+					Part: p, Tasks: len(s.Parts[p].Tasks), Numbers: s.Parts[p].Tasks, Size: s.Size(), Stop: s.Stop, Grace: w.grace(j)}
+				if f := s.From; f.Tasks > 0 {
+					o.From = &api.TaskSet{Epoch: f.Epoch, Step: f.Step}
+				}
+				out = append(out, o)
 			}
 		}
 	}

@@ -55,18 +55,20 @@ type Job struct {
 	Refusals         []Refusal // by nodes since its last start, each in its last form
 	Elsewhere        bool      // it is not placed on those, because others could hold it
 	Dependency       *api.Dependency
-	Waits            string        // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Cancelled        bool          // an acknowledged cancel: no new epoch
-	Rollbacks        int           // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict      // set once, at the end
-	Checkpoint       *Checkpoint   // newest set; nil: none
-	Acked            int           // ranks that said they heard of a notice of the current epoch before its drain
-	Kept             time.Duration // run by past epochs, as far as a checkpoint handed it over
-	Ran              time.Duration // run by past epochs of a job with a bound on all of them
-	Queued           time.Time     // since when it counts as submitted, after a run that its time limit ended; zero: Submit
-	Steps            []Step        // of the current epoch that have not ended, by id
-	Ports            []int         // of the current epoch, the same on all its nodes
-	NextStep         int           // the smallest step id of the current epoch never given out
+	Waits            string          // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Cancelled        bool            // an acknowledged cancel: no new epoch
+	Rollbacks        int             // admissions in a row that came to nothing; a start resets it
+	Verdict          *Verdict        // set once, at the end
+	Checkpoint       *Checkpoint     // newest set; nil: none
+	TaskCheckpoint   *TaskCheckpoint // newest set of the tasks of a step; nil: none
+	Acked            int             // ranks that said they heard of a notice of the current epoch before its drain
+	Kept             time.Duration   // run by past epochs, as far as a checkpoint handed it over
+	Ran              time.Duration   // run by past epochs of a job with a bound on all of them
+	Queued           time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
+	Steps            []Step          // of the current epoch that have not ended, by id
+	Ports            []int           // of the current epoch, the same on all its nodes
+	NextStep         int             // the smallest step id of the current epoch never given out
+	Widest           StepSet         // see [Widest]
 }
 
 // ArrayInfo is what the elements of an array share.

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,8 @@ type Watched struct {
 	Job    int64
 	Epoch  int
 	Node   string
-	Silent []int // ranks that have beaten, and not for the stall time-out
+	Silent []int         // ranks that have beaten, and not for the stall time-out
+	Tasks  []api.TaskKey // tasks of steps of which the same is true
 	Watch  api.WatchNote
 }
 
@@ -41,8 +43,39 @@ type guard struct {
 // check is the question to all members whether their cards are idle.
 type check struct {
 	round   int64
-	rank    int // that was silent
+	who     speaker // that was silent
 	answers map[string]*api.Finding
+}
+
+// speaker is who beats: a rank, or a task of a step.
+type speaker struct {
+	step int // -1: a rank
+	rank int // or the number of the task
+}
+
+func (s speaker) text(j *Job) string {
+	if s.step < 0 {
+		return fmt.Sprintf("rank %d", s.rank)
+	}
+	return TaskText(j.ID, s.step, s.rank)
+}
+
+// event names the speaker in an event.
+func (s speaker) event(ev api.Event) api.Event {
+	if s.step < 0 {
+		ev.Rank = rankPtr(s.rank)
+	} else {
+		ev.Task = &api.TaskKey{Step: s.step, Task: s.rank}
+	}
+	return ev
+}
+
+// trigger is the rank that a drain is charged to; -1: none.
+func (s speaker) trigger() int {
+	if s.step < 0 {
+		return s.rank
+	}
+	return -1
 }
 
 // WatchOf is which watchdogs a job is under.
@@ -107,21 +140,30 @@ func (w *World) guardJudge(e *entry) {
 	}
 }
 
-// silent is the first rank that is; -1: none.
-func (g *guard) silent(j *Job) (rank int, node string) {
-	rank = -1
+// silent is the first that is: ranks before tasks, then by number. Its node is empty: nobody is.
+func (g *guard) silent(j *Job) (who speaker, node string) {
+	take := func(s speaker, at string) {
+		if node == "" || cmp.Or(cmp.Compare(s.step, who.step), cmp.Compare(s.rank, who.rank)) < 0 {
+			who, node = s, at
+		}
+	}
 	for i := range j.Members {
 		s := g.seen[j.Members[i].Node]
 		if s == nil {
 			continue
 		}
 		for _, r := range s.Silent {
-			if r >= 0 && r < len(j.Ranks) && j.Ranks[r].State == api.RankRunning && (rank < 0 || r < rank) {
-				rank, node = r, s.Node
+			if r >= 0 && r < len(j.Ranks) && j.Ranks[r].State == api.RankRunning {
+				take(speaker{-1, r}, s.Node)
+			}
+		}
+		for _, k := range s.Tasks {
+			if TaskNode(j, k) == s.Node {
+				take(speaker{k.Step, k.Task}, s.Node)
 			}
 		}
 	}
-	return rank, node
+	return who, node
 }
 
 // carded are the nodes on which a gang has cards, in the order of its members.
@@ -149,25 +191,27 @@ func memberCards(j *Job, m *Member) []string {
 
 func (w *World) judgeSilence(e *entry) {
 	g := e.guard
-	rank, node := g.silent(e.job)
+	who, node := g.silent(e.job)
 	switch c := g.check; {
-	case rank < 0 && c != nil:
-		w.dismiss(e, nil, fmt.Sprintf("rank %d beats again", c.rank))
-	case rank < 0 || g.rests:
+	case node == "" && c != nil && c.who.step < 0:
+		w.dismiss(e, nil, c.who.text(e.job)+" beats again")
+	case node == "" && c != nil:
+		w.dismiss(e, nil, c.who.text(e.job)+" beats again, or has ended")
+	case node == "" || g.rests:
 	case c == nil:
-		w.suspect(e, rank, node)
+		w.suspect(e, who, node)
 	default:
 		w.weigh(e, c)
 	}
 }
 
 // suspect asks every member that has cards to look at them.
-func (w *World) suspect(e *entry, rank int, node string) {
+func (w *World) suspect(e *entry, who speaker, node string) {
 	j, g := e.job, e.guard
 	nodes := carded(j)
-	w.emitJob(j, api.Event{Type: api.EventStallSuspected, Rank: rankPtr(rank), Node: node, Samples: w.figures(j),
-		Text: fmt.Sprintf("rank %d has not beaten for %s", rank, WatchOf(&w.set, j).StallTimeout)})
-	g.check = &check{round: w.nextSeq, rank: rank, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
+	w.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: w.figures(j),
+		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), WatchOf(&w.set, j).StallTimeout)}))
+	g.check = &check{round: w.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
 	if len(nodes) == 0 {
 		w.dismiss(e, nil, "the gang has no cards that could show whether it works")
 		return
@@ -192,7 +236,7 @@ func (w *World) weigh(e *entry, c *check) {
 	case f.State != api.CardsQuiet:
 		w.dismiss(e, f, findingText(f))
 	case len(answered) == len(nodes):
-		w.trip(e, api.CauseStalled, c.rank, fmt.Sprintf("rank %d was silent for %s; %s", c.rank, WatchOf(&w.set, e.job).StallTimeout, findingText(f)))
+		w.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), WatchOf(&w.set, e.job).StallTimeout, findingText(f)))
 	}
 }
 
@@ -200,7 +244,7 @@ func (w *World) weigh(e *entry, c *check) {
 // silent for as long once more.
 func (w *World) dismiss(e *entry, f *api.Finding, why string) {
 	g := e.guard
-	ev := api.Event{Type: api.EventStallDismissed, Rank: rankPtr(g.check.rank), Text: why}
+	ev := g.check.who.event(api.Event{Type: api.EventStallDismissed, Text: why})
 	if f != nil {
 		ev.Samples = f.Cards
 	}

@@ -66,8 +66,10 @@ type entry struct {
 	stuck    map[int]string   // survivors by member
 	warned   map[int]string   // what ranks are warned of now
 	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
-	guard    *guard           // of its watchdogs; nil: nothing was seen yet
-	drainAt  time.Duration    // when the drain under way began, on the clock that does not jump
+	// readyTasks are tasks of its steps that did.
+	readyTasks map[api.TaskKey]struct{}
+	guard      *guard        // of its watchdogs; nil: nothing was seen yet
+	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
 }
 
 // host is a node with what is derived from it.

@@ -1,9 +1,12 @@
 package jobapi
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +27,37 @@ const NodeSocket = "jobs"
 // Name is a prefix with its rank.
 func Name(prefix string, rank int) string { return prefix + strconv.Itoa(rank) }
 
+// TaskName is a prefix with its step and task: n4.1 is task 1 of step 4.
+func TaskName(prefix string, step, task int) string {
+	return prefix + strconv.Itoa(step) + "." + strconv.Itoa(task)
+}
+
+// maxSocketPath is the longest path of a unix socket that a program can connect to.
+const maxSocketPath = 107
+
+// Reachable gives the path of a socket in a directory; empty where it is longer than any
+// program could connect to.
+func Reachable(dir, name string) string {
+	p := filepath.Join(dir, name)
+	if len(p) > maxSocketPath {
+		return ""
+	}
+	return p
+}
+
+// ReadSmall reads a checkpoint that fits an environment, nil where it does not.
+func ReadSmall(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	if err != nil || base64.StdEncoding.EncodedLen(int(st.Size())) > api.MaxCheckpointEnv {
+		return nil, err
+	}
+	b, err := os.ReadFile(path)
+	if b == nil {
+		b = []byte{} // an empty checkpoint is one
+	}
+	return b, err
+}
+
 // Unavailable is what a rank is answered when no gnoded takes its connection. It is the
 // same error that every refusal of the API is, with the status before it.
 var Unavailable = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: " +
@@ -34,8 +68,10 @@ const unavailable = `{"code":"unavailable","message":"the node daemon is restart
 // Caller is whose connection is being handed over.
 type Caller struct {
 	api.MemberKey
-	Rank int    `json:"rank"`
-	UID  uint32 `json:"uid"` // who opened it
+	Step *int   `json:"step,omitempty"` // of a task
+	Size int    `json:"size,omitempty"` // tasks of that step
+	Rank int    `json:"rank"`           // or the number of the task
+	UID  uint32 `json:"uid"`            // who opened it
 }
 
 // HandOver gives an open connection to the daemon that listens in the state directory of

@@ -2,7 +2,6 @@ package noded
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,18 +48,20 @@ func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *ap
 		if body.Nodes[p.Node].Name != d.opts.Name || spec.Launch == api.LaunchBatch && r != 0 {
 			continue
 		}
-		group.Go(func() error { return d.fetch(ctx, k, r, body.Checkpoint, h.path(r)) })
+		group.Go(func() error {
+			return d.fetch(ctx, &api.Call{MemberKey: k, Rank: r, Get: &api.CheckpointGet{Rank: r, Epoch: body.Checkpoint}}, h.path(r))
+		})
 		h.ranks[r] = rankenv.Checkpoint{}
 	}
 	if err := group.Wait(); err != nil {
 		return h, refuse(api.BlameUnknown, "checkpoint of epoch %d: %v", body.Checkpoint, err)
 	}
 	for r := range h.ranks {
-		c, err := readSmall(h.path(r))
+		data, err := jobapi.ReadSmall(h.path(r))
 		if err != nil {
 			return h, nodeFault("%v", err)
 		}
-		h.ranks[r] = c
+		h.ranks[r] = rankenv.Checkpoint{Data: data}
 	}
 	return h, nil
 }
@@ -70,9 +71,9 @@ func (h *handed) path(rank int) string {
 }
 
 // fetch copies one checkpoint into a file. It waits out a controller that is restarting.
-func (d *Daemon) fetch(ctx context.Context, k api.MemberKey, rank, epoch int, path string) error {
+func (d *Daemon) fetch(ctx context.Context, c *api.Call, path string) error {
 	for {
-		err := d.fetchOnce(ctx, k, rank, epoch, path)
+		err := d.fetchOnce(ctx, c, path)
 		if err == nil || api.CodeOf(err) != api.CodeUnavailable {
 			return err
 		}
@@ -84,31 +85,18 @@ func (d *Daemon) fetch(ctx context.Context, k api.MemberKey, rank, epoch int, pa
 	}
 }
 
-func (d *Daemon) fetchOnce(ctx context.Context, k api.MemberKey, rank, epoch int, path string) error {
+func (d *Daemon) fetchOnce(ctx context.Context, c *api.Call, path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o400)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, err = d.client.Call(ctx, &api.Call{MemberKey: k, Rank: rank, Get: &api.CheckpointGet{Rank: rank, Epoch: epoch}}, nil, f)
+	_, err = d.client.Call(ctx, c, nil, f)
 	if err != nil {
 		_ = os.Remove(path) // 0400: it could not be opened again
 		return err
 	}
 	return f.Close()
-}
-
-// readSmall reads a file that may fit an environment.
-func readSmall(path string) (rankenv.Checkpoint, error) {
-	st, err := os.Stat(path)
-	if err != nil || base64.StdEncoding.EncodedLen(int(st.Size())) > api.MaxCheckpointEnv {
-		return rankenv.Checkpoint{}, err
-	}
-	b, err := os.ReadFile(path)
-	if b == nil {
-		b = []byte{} // an empty checkpoint is one
-	}
-	return rankenv.Checkpoint{Data: b}, err
 }
 
 // env is what the ranks are told, of files in the member's directory.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,18 +22,11 @@ import (
 	"gangd/pkg/shim"
 )
 
-// maxSocketPath is the longest path of a unix socket that a program can connect to.
-const maxSocketPath = 107
-
 // rankSockets gives the paths that ranks are told. Where the state directory is too deep
 // for a socket's path they are told none.
 func rankSockets(dir string) func(rank int) (notify, http string) {
 	return func(rank int) (string, string) {
-		n := filepath.Join(dir, jobapi.Name(jobapi.NotifyPrefix, rank))
-		if len(n) > maxSocketPath {
-			return "", ""
-		}
-		return n, filepath.Join(dir, jobapi.Name(jobapi.SocketPrefix, rank))
+		return jobapi.Reachable(dir, jobapi.Name(jobapi.NotifyPrefix, rank)), jobapi.Reachable(dir, jobapi.Name(jobapi.SocketPrefix, rank))
 	}
 }
 
@@ -206,9 +198,12 @@ func (d *Daemon) Info(c jobapi.Caller) jobhttp.Info {
 	if s == nil {
 		return out
 	}
-	out.User = s.User
+	out.User, out.Step = s.User, c.Step
+	if c.Step != nil {
+		out.Size = c.Size
+	}
 	for _, r := range s.Ranks {
-		if r.Rank == c.Rank {
+		if c.Step == nil && r.Rank == c.Rank {
 			out.Name = envOf(r.Env, "GANG_JOB_NAME")
 			out.Size, _ = strconv.Atoi(envOf(r.Env, "GANG_SIZE"))
 			out.RestartCount, _ = strconv.Atoi(envOf(r.Env, "GANG_RESTART_COUNT"))

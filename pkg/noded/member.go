@@ -33,8 +33,9 @@ type member struct {
 	shimPID atomic.Int64
 	known   atomic.Pointer[shim.Spec]
 
-	mu   sync.Mutex
-	want want
+	mu    sync.Mutex
+	want  want
+	files map[int]*stepFile // by step
 
 	// Owned by run.
 	actual  api.MemberActual
@@ -170,7 +171,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 			w = m.take() // that may have taken its time
 		}
 	}
-	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: w.steps, Passed: w.passed},
+	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: m.startable(ctx, w.steps), Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
 		m.send(c)

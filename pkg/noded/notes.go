@@ -86,6 +86,12 @@ func (n *notes) news() []api.MemberNote {
 				m.Ranks[i].BeatAge += session.BootTime() - h.at
 			}
 		}
+		m.Tasks = slices.Clone(m.Tasks)
+		for i := range m.Tasks {
+			if m.Tasks[i].Beats > 0 {
+				m.Tasks[i].BeatAge += session.BootTime() - h.at
+			}
+		}
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b api.MemberNote) int {

@@ -82,6 +82,11 @@ func (w *watcher) beats(k api.MemberKey, n *api.MemberNote) {
 			m.window.Beats(mono())
 		}
 	}
+	for i := range n.Tasks {
+		if n.Tasks[i].Beats > 0 {
+			m.window.Beats(mono())
+		}
+	}
 }
 
 // ask begins a check, or takes one back. An order that is repeated begins nothing.

@@ -141,17 +141,17 @@ func (m *Member) cards(e *env, l *layout) {
 	}
 }
 
-// speak sets how a rank is heard, and what it starts from.
-func (m *Member) speak(e *env, r int) {
-	if m.Sockets != nil {
-		notify, http := m.Sockets(r)
-		if notify != "" && m.Watchdog > 0 {
-			e.set("WATCHDOG_USEC", strconv.FormatInt(m.Watchdog.Microseconds(), 10))
+// speak sets how a rank, or a task, is heard, and what it starts from.
+func speak(e *env, r int, sockets func(int) (notify, http string), watchdog time.Duration, checkpoints map[int]Checkpoint) {
+	if sockets != nil {
+		notify, http := sockets(r)
+		if notify != "" && watchdog > 0 {
+			e.set("WATCHDOG_USEC", strconv.FormatInt(watchdog.Microseconds(), 10))
 		}
 		e.setGiven("NOTIFY_SOCKET", notify)
 		e.setGiven("GANG_SOCKET", http)
 	}
-	c, ok := m.Checkpoints[r]
+	c, ok := checkpoints[r]
 	if !ok {
 		return
 	}
@@ -179,6 +179,6 @@ func (m *Member) rank(e *env, l *layout, r int) []string {
 		e.setInt("GANG_ROLE_SIZE", role.Count)
 		e.setInt("SLURM_CPUS_PER_TASK", role.CPUsPerRank)
 	}
-	m.speak(e, r)
+	speak(e, r, m.Sockets, m.Watchdog, m.Checkpoints)
 	return e.list
 }

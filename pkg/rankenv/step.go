@@ -3,6 +3,7 @@ package rankenv
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
@@ -19,11 +20,20 @@ type Step struct {
 	Extra  []string // NAME=value, of the client's options
 	Marker string   // NAME=value, for the scan
 	Status string   // GANG_STATUS_FILE
+	// Sockets gives the paths of a task's sockets, empty where it has none; nil: nobody has.
+	Sockets func(task int) (notify, http string)
+	// Watchdog is how long a task that has begun to beat may be silent; 0: for ever.
+	Watchdog time.Duration
+	// Checkpoints are what is handed over to the tasks on this node.
+	Checkpoints map[int]Checkpoint
+	// CheckpointDir is GANG_CHECKPOINT_DIR.
+	CheckpointDir string
 	// PerTask: each task sees so many cards of its own; 0: all of the step's on the node.
 	PerTask int
 }
 
-// notOfStep are variables of the client's own that mean something else, or nothing, to a task.
+// notOfStep are variables of the client's own that mean something else, or nothing, to a task:
+// the client runs in the batch script, say, and a task speaks for itself.
 var notOfStep = map[string]bool{"NOTIFY_SOCKET": true, "GANG_SOCKET": true, "WATCHDOG_USEC": true, "WATCHDOG_PID": true,
 	"GANG_CHECKPOINT_FILE": true, "CHECKPOINT_DATA": true, TaskPID: true}
 
@@ -37,8 +47,7 @@ func (s *Step) Environ() [][]string {
 	e := &env{at: make(map[string]int, len(s.Env)+64)}
 	for _, kv := range s.Env {
 		name, value, ok := strings.Cut(kv, "=")
-		// What the first node's rank is heard by stays with it.
-		if ok && name != "" && strings.IndexByte(kv, 0) < 0 && (n.Index == 0 || !notOfStep[name]) {
+		if ok && name != "" && strings.IndexByte(kv, 0) < 0 && !notOfStep[name] {
 			e.set(name, value)
 		}
 	}
@@ -54,6 +63,7 @@ func (s *Step) Environ() [][]string {
 		e.set(name, value)
 	}
 	e.setGiven("GANG_STATUS_FILE", s.Status)
+	e.setGiven("GANG_CHECKPOINT_DIR", s.CheckpointDir)
 	var out [][]string
 	for local, task := range n.Tasks {
 		out = append(out, s.task(e, local, task))
@@ -153,6 +163,7 @@ func (s *Step) task(e *env, local, task int) []string {
 	e.setInt("SLURM_LOCALID", local)
 	e.setInt("GANG_RANK", task)
 	e.setInt("GANG_LOCAL_RANK", local)
+	speak(e, task, s.Sockets, s.Watchdog, s.Checkpoints)
 	cards := s.Reply.Nodes[s.Part].Cards
 	if n := s.PerTask; n > 0 {
 		cards = cards[min(local*n, len(cards)):min((local+1)*n, len(cards))]

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,12 +30,15 @@ const (
 	// lingerMost bounds those connections: a program that asks in a loop must not use up the
 	// shim's descriptors. The oldest goes.
 	lingerMost = 64
+	// maxTaskSockets bounds the tasks of a member that have sockets at a time, two descriptors each.
+	maxTaskSockets = 1024
 )
 
-// jobSockets are what the ranks speak to. Each rank has its own pair, so that it is known
-// who speaks: systemd-notify, say, is gone before its process id could be looked up.
+// jobSockets are what the ranks speak to, and the tasks of steps, which are ranks in all of
+// this. Each has its own pair, so that it is known who speaks: systemd-notify, say, is gone
+// before its process id could be looked up.
 type jobSockets struct {
-	ranks  []rankSockets
+	ranks  []rankSockets // of the gang, then of the tasks of each step
 	uid    int
 	state  string        // gnoded's state directory
 	due    bool          // notes are to be told
@@ -43,8 +48,11 @@ type jobSockets struct {
 }
 
 type rankSockets struct {
-	rank         int
-	notify, http int // -1: none
+	step         int  // -1: a rank of the gang
+	rank         int  // or the number of the task
+	size         int  // tasks of the step
+	notify, http int  // -1: none
+	ended        bool // the task's process has
 	note         api.RankNote
 	beatAt       time.Duration    // CLOCK_BOOTTIME, of the last beat
 	silence      watchdog.Silence // on the monotonic clock: the ranks sleep with the machine
@@ -65,9 +73,73 @@ func (j *jobSockets) open(s *Spec) {
 		j.uid = int(s.UID)
 	}
 	for _, r := range s.Ranks {
-		j.ranks = append(j.ranks, rankSockets{rank: r.Rank, note: api.RankNote{Rank: r.Rank}, silence: watchdog.Silence{Timeout: s.Watch.StallTimeout},
+		j.ranks = append(j.ranks, rankSockets{step: -1, rank: r.Rank, note: api.RankNote{Rank: r.Rank}, silence: watchdog.Silence{Timeout: s.Watch.StallTimeout},
 			notify: rankSocket(s, unix.SOCK_DGRAM, jobapi.Name(jobapi.NotifyPrefix, r.Rank)),
 			http:   rankSocket(s, unix.SOCK_STREAM, jobapi.Name(jobapi.SocketPrefix, r.Rank))})
+	}
+}
+
+// openStep makes the sockets of the tasks of a step: for all of them, or for none and says why.
+func (j *jobSockets) openStep(s *Spec, o *api.StepOrder) (why string) {
+	have := 0
+	for i := range j.ranks {
+		if j.ranks[i].step >= 0 {
+			have++
+		}
+	}
+	longest := 0
+	for _, n := range o.Numbers {
+		longest = max(longest, n)
+	}
+	switch {
+	case len(o.Numbers) == 0:
+		return "the controller is older than this node"
+	case have+len(o.Numbers) > maxTaskSockets:
+		return "on one node " + strconv.Itoa(maxTaskSockets) + " tasks of a job have them at a time"
+	case jobapi.Reachable(s.Dir, jobapi.TaskName(jobapi.NotifyPrefix, o.ID, longest)) == "":
+		return "the path of the node's state directory is too long"
+	}
+	for _, n := range o.Numbers {
+		r := rankSockets{step: o.ID, rank: n, size: o.Size, note: api.RankNote{Rank: n}, silence: watchdog.Silence{Timeout: s.Watch.StallTimeout},
+			notify: rankSocket(s, unix.SOCK_DGRAM, jobapi.TaskName(jobapi.NotifyPrefix, o.ID, n)),
+			http:   rankSocket(s, unix.SOCK_STREAM, jobapi.TaskName(jobapi.SocketPrefix, o.ID, n))}
+		j.ranks = append(j.ranks, r)
+		if r.notify < 0 || r.http < 0 {
+			j.closeStep(o.ID)
+			return "they could not be made: see " + LogFile + " of the job on the node"
+		}
+	}
+	return ""
+}
+
+// closeStep ends the sockets of the tasks of a step.
+func (j *jobSockets) closeStep(id int) {
+	j.ranks = slices.DeleteFunc(j.ranks, func(r rankSockets) bool {
+		if r.step != id {
+			return false
+		}
+		r.close()
+		_ = unix.Unlink(jobapi.TaskName(jobapi.NotifyPrefix, id, r.rank))
+		_ = unix.Unlink(jobapi.TaskName(jobapi.SocketPrefix, id, r.rank))
+		return true
+	})
+}
+
+// taskEnded: the process of a task has ended. It is not waited for any more.
+func (j *jobSockets) taskEnded(step, task int) {
+	for i := range j.ranks {
+		if r := &j.ranks[i]; r.step == step && r.rank == task && !r.ended {
+			r.ended = true
+			j.due, j.urgent = true, true
+		}
+	}
+}
+
+func (r *rankSockets) close() {
+	for _, fd := range []int{r.notify, r.http} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
 	}
 }
 
@@ -96,12 +168,8 @@ func rankSocket(s *Spec, kind int, name string) int {
 }
 
 func (j *jobSockets) close() {
-	for _, r := range j.ranks {
-		for _, fd := range []int{r.notify, r.http} {
-			if fd >= 0 {
-				_ = unix.Close(fd)
-			}
-		}
+	for i := range j.ranks {
+		j.ranks[i].close()
 	}
 	for _, l := range j.linger {
 		_ = unix.Close(l.fd)
@@ -213,6 +281,7 @@ func (m *member) said(r *rankSockets, n jobapi.Notification) {
 	r.note.Saved = r.note.Saved || n.Saved
 	if n.Extend > 0 {
 		m.step(supervise.Extend{By: n.Extend})
+		m.extendStep(r.step, n.Extend)
 	}
 	now := r.note
 	m.jobs.due = m.jobs.due || now != before
@@ -224,7 +293,7 @@ func (m *member) listen() {
 	now := clock(unix.CLOCK_MONOTONIC)
 	for i := range m.jobs.ranks {
 		r := &m.jobs.ranks[i]
-		if i < len(m.ranks) && !m.ranks[i].live() {
+		if i < len(m.ranks) && !m.ranks[i].live() || r.ended {
 			r.silence.End()
 		}
 		if over := r.silence.Over(now); over != r.note.Silent {
@@ -247,16 +316,20 @@ func (m *member) tellNotes() {
 	notes := &api.MemberNote{MemberKey: m.spec.MemberKey}
 	for i := range j.ranks {
 		r := &j.ranks[i]
-		if r.note == (api.RankNote{Rank: r.rank}) {
+		if r.note == (api.RankNote{Rank: r.rank}) && !r.ended {
 			continue
 		}
 		n := r.note
 		if n.Beats > 0 {
 			n.BeatAge = clock(unix.CLOCK_BOOTTIME) - r.beatAt
 		}
-		notes.Ranks = append(notes.Ranks, n)
+		if r.step >= 0 {
+			notes.Tasks = append(notes.Tasks, api.TaskNote{Step: r.step, RankNote: n, Ended: r.ended})
+		} else {
+			notes.Ranks = append(notes.Ranks, n)
+		}
 	}
-	if len(notes.Ranks) == 0 {
+	if len(notes.Ranks) == 0 && len(notes.Tasks) == 0 {
 		return
 	}
 	b, err := json.Marshal(Answer{Notes: notes})
@@ -278,7 +351,11 @@ func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
 		_ = unix.Close(fd)
 		return
 	}
-	if err := j.handOver(jobapi.Caller{MemberKey: k, Rank: r.rank, UID: cred.Uid}, fd); err == nil {
+	caller := jobapi.Caller{MemberKey: k, Rank: r.rank, UID: cred.Uid}
+	if r.step >= 0 {
+		caller.Step, caller.Size = &r.step, r.size
+	}
+	if err := j.handOver(caller, fd); err == nil {
 		_ = unix.Close(fd) // gnoded has its own
 		return
 	}

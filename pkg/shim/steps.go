@@ -3,6 +3,7 @@ package shim
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/jobapi"
 	"gangd/pkg/proc"
 	"gangd/pkg/supervise"
 )
@@ -39,11 +41,20 @@ type LauncherStart struct {
 	Umask   int    `json:"umask"`
 	Marker  string `json:"marker"` // for the environment of every process: NAME=value
 	Status  string `json:"status"` // GANG_STATUS_FILE
+	// Dir is where each task has its own sockets ([jobapi.TaskName]), and the checkpoint that it
+	// starts from where the order has one. NoSockets is why there are none.
+	Dir       string `json:"dir,omitempty"`
+	NoSockets string `json:"no_sockets,omitempty"`
+	// CheckpointDir is GANG_CHECKPOINT_DIR.
+	CheckpointDir string        `json:"checkpoint_dir,omitempty"`
+	Watchdog      time.Duration `json:"watchdog_ns,omitempty"`  // a task that has begun to beat may be silent for so long
+	GraceMax      time.Duration `json:"grace_max_ns,omitempty"` // how far tasks may extend their grace
 }
 
-// LauncherWord is a line of a launcher: how the step ended, its last, or before that what
-// it wants.
+// LauncherWord is a line of a launcher: that a task has ended, any number of times, what it
+// wants, and how the step ended, its last.
 type LauncherWord struct {
+	TaskEnded *int `json:"task_ended,omitempty"`
 	// Stop: the tasks are to end, and are sent TERM unless they were told before. The shim does
 	// it: of several who end a step only one may tell its tasks, or they would take it for haste.
 	Stop bool `json:"stop,omitempty"`
@@ -55,6 +66,8 @@ type LauncherOrder struct {
 	Signal string        `json:"signal,omitempty"`   // to the tasks
 	Stop   bool          `json:"stop,omitempty"`     // TERM, Grace, KILL
 	Grace  time.Duration `json:"grace_ns,omitempty"` // of Stop
+	// Extend: while tasks are being stopped, KILL comes no sooner than so long from now.
+	Extend time.Duration `json:"extend_ns,omitempty"`
 	// EndLine is why, for the client of the step, where its job has [Spec.LastWords].
 	EndLine  string `json:"end_line,omitempty"`
 	Draining bool   `json:"draining,omitempty"` // the whole member is being stopped: what tasks leave may use the grace
@@ -78,6 +91,7 @@ type stepProc struct {
 	last      *api.StepActual // nil: not said yet
 	stopping  bool
 	told      bool // its tasks were sent their stop signal
+	from      bool // checkpoints were handed over to its tasks
 	mark      string
 }
 
@@ -148,17 +162,29 @@ func (p *stepProc) tell(o any) {
 
 // startStep forks a launcher. One that can't be started is a step that is over.
 func (m *member) startStep(o *api.StepOrder) {
-	p := &stepProc{id: o.ID, tasks: o.Tasks, mark: stepMarker + m.spec.Marker + "." + api.StepText(m.spec.Job, o.ID)}
+	p := &stepProc{id: o.ID, tasks: o.Tasks, from: o.From != nil, mark: stepMarker + m.spec.Marker + "." + api.StepText(m.spec.Job, o.ID)}
 	m.state.Steps = append(m.state.Steps, api.StepActual{ID: o.ID, Started: time.Now()})
 	m.dirty = true
+	switch {
+	case o.Refused != "":
+		m.stepOver(o.ID, api.StepActual{ExitCode: 1, Error: o.Refused})
+		return
+	case o.Stop: // before this node had heard of it
+		m.stepOver(o.ID, api.StepActual{ExitCode: 128 + int(unix.SIGTERM), Signal: int(unix.SIGTERM)})
+		return
+	}
 	if err := m.forkLauncher(p); err != nil {
 		m.stepOver(o.ID, api.StepActual{ExitCode: 1, Error: "start the launcher of the step: " + err.Error()})
 		return
 	}
 	m.steps = append(m.steps, p)
 	m.state.Steps[len(m.state.Steps)-1].PID = p.pid
-	p.tell(LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: m.spec.WorkDir, Umask: m.spec.Umask,
-		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, StatusFile)})
+	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: m.spec.WorkDir, Umask: m.spec.Umask,
+		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, StatusFile), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
+	start.Dir, start.CheckpointDir = m.spec.Dir, m.spec.CheckpointDir
+	start.NoSockets = m.jobs.openStep(m.spec, o)
+	start.Numbers = nil // its client tells it
+	p.tell(start)
 }
 
 func (m *member) forkLauncher(p *stepProc) error {
@@ -220,6 +246,8 @@ func (m *member) stepSaid(p *stepProc, line []byte) {
 	var w LauncherWord
 	switch err := json.Unmarshal(line, &w); {
 	case err != nil || p.last != nil:
+	case w.TaskEnded != nil:
+		m.jobs.taskEnded(p.id, *w.TaskEnded)
 	case w.Stop:
 		m.stopTasks(p)
 	default:
@@ -303,6 +331,17 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 	m.stepOver(p.id, word)
 }
 
+// dropHanded removes the checkpoints that the tasks of a step started from.
+func (m *member) dropHanded(id int) {
+	names, err := filepath.Glob(jobapi.CheckPrefix + strconv.Itoa(id) + ".*")
+	for _, name := range names {
+		err = errors.Join(err, os.Remove(name))
+	}
+	if err != nil {
+		logf("checkpoints of step %d not removed: %v", id, err)
+	}
+}
+
 // stepOver records the end of a step. It is a result as a rank's exit is.
 func (m *member) stepOver(id int, word api.StepActual) {
 	for i := range m.state.Steps {
@@ -322,6 +361,14 @@ func (m *member) signalStep(id int, signal string) int {
 	}
 	p.tell(LauncherOrder{Signal: signal})
 	return p.tasks
+}
+
+// extendStep passes on that a task asks for more grace. Where the whole member is being stopped
+// its own clock has heard of it as well.
+func (m *member) extendStep(id int, by time.Duration) {
+	if p := m.stepProc(id); p != nil {
+		p.tell(LauncherOrder{Extend: by})
+	}
 }
 
 // drainSteps tells the launchers that the member is being stopped.

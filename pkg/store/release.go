@@ -2,18 +2,19 @@ package store
 
 import (
 	"context"
-
-	"gangd/pkg/api"
 )
 
-// KeptReleases is how many released barriers of an epoch are kept. A rank that has not yet
+// KeptReleases is how many released barriers of the ranks of an epoch, or of a step, are kept. A rank that has not yet
 // heard of one holds up every later barrier that it belongs to, and it belongs to all: as
 // many can be released after it as the rank waits at the same time, which is one in most programs.
 const KeptReleases = 64
 
-// Release is a barrier that all ranks have come to.
+// MostReleases bounds those of all steps of an epoch together: the newest.
+const MostReleases = 16 * KeptReleases
+
+// Release is a barrier that all ranks, or all tasks of a step, have come to.
 type Release struct {
-	api.MemberKey
+	SetKey
 	Name string
 	Keys map[int]string // of each rank's arrival
 }
@@ -22,7 +23,7 @@ type Release struct {
 // the controller died finds out. Like checkpoints they are no part of a batch.
 type Releases interface {
 	// PutRelease keeps one; when it returns that is durable. It replaces the last of the same
-	// name, and what the job has of other epochs.
+	// step and name, and what the job has of other epochs.
 	PutRelease(ctx context.Context, r Release) error
 	// Releases gives what is kept, in the order in which it was put.
 	Releases(ctx context.Context) ([]Release, error)

@@ -25,7 +25,7 @@ func NewClient() (*Client, error) {
 	path := os.Getenv("GANG_SOCKET")
 	if path == "" {
 		return nil, &api.Error{Code: api.CodeInvalid, Message: "GANG_SOCKET is not set: this runs inside a job only",
-			Hint: "start it from the script that gsubmit is given"}
+			Hint: "start it from the script that gsubmit is given, or with srun"}
 	}
 	var d net.Dialer
 	return &Client{http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true,

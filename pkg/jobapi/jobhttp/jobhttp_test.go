@@ -240,7 +240,7 @@ func TestBarrierReadyAndJob(t *testing.T) {
 // Without a socket, or with nobody behind it, the error says which of the two.
 func TestNobodyThere(t *testing.T) {
 	t.Setenv("GANG_SOCKET", "")
-	if _, err := NewClient(); err == nil || err.Error() != "GANG_SOCKET is not set: this runs inside a job only; start it from the script that gsubmit is given" {
+	if _, err := NewClient(); err == nil || err.Error() != "GANG_SOCKET is not set: this runs inside a job only; start it from the script that gsubmit is given, or with srun" {
 		t.Errorf("err %v", err)
 	}
 	t.Setenv("GANG_SOCKET", filepath.Join(t.TempDir(), "none"))

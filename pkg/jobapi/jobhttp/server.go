@@ -32,6 +32,7 @@ type Info struct {
 	Node          string `json:"node"`
 	Epoch         int    `json:"epoch"`
 	RestartCount  int    `json:"restart_count"`
+	Step          *int   `json:"step,omitempty"` // of a task, which Rank and Size are of then
 	Rank          int    `json:"rank"`
 	Size          int    `json:"size"`
 }
@@ -68,7 +69,7 @@ type server struct {
 // call is a call of whoever sent the request.
 func (s *server) call(r *http.Request) *api.Call {
 	c := s.who(r.Context())
-	return &api.Call{MemberKey: c.MemberKey, Rank: c.Rank}
+	return &api.Call{MemberKey: c.MemberKey, Step: c.Step, Rank: c.Rank}
 }
 
 func (s *server) put(w http.ResponseWriter, r *http.Request) {
@@ -88,14 +89,14 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) get(w http.ResponseWriter, r *http.Request) {
 	c := s.call(r)
-	c.Get = &api.CheckpointGet{Rank: c.Rank}
+	c.Get = &api.CheckpointGet{Rank: c.Rank, Own: true}
 	if v := r.URL.Query().Get("rank"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
 			refuse(w, api.Errorf(api.CodeInvalid, "rank %q is not a number from 0", v))
 			return
 		}
-		c.Get.Rank = n
+		c.Get.Rank, c.Get.Own = n, false
 	}
 	begun := &begun{ResponseWriter: w}
 	w.Header().Set("Content-Type", "application/octet-stream")

@@ -42,6 +42,8 @@ type launcher struct {
 	stopping bool
 	draining bool
 	killer   *time.Timer
+	stopAt   time.Time // when its tasks were told to end
+	killAt   time.Time // when killer fires
 	over     bool
 
 	children chan struct{} // closed when no child is left
@@ -107,6 +109,8 @@ func (l *launcher) obey(r *bufio.Reader) {
 			}
 		case o.Stop:
 			l.stop(o.Grace)
+		case o.Extend > 0:
+			l.extend(o.Extend)
 		case o.Signal != "":
 			l.signal(o.Signal)
 		}
@@ -248,9 +252,30 @@ func (l *launcher) stop(grace time.Duration) {
 		l.say(shim.LauncherWord{Stop: true})
 	}
 	if l.killer == nil {
+		l.stopAt = time.Now()
+		l.killAt = l.stopAt.Add(grace)
 		l.killer = time.AfterFunc(grace, l.kill)
 	} else if grace == 0 {
+		l.killAt = time.Now()
 		l.killer.Reset(0)
+	}
+}
+
+// extend is a task's wish for more time before KILL, as far as its job may go.
+func (l *launcher) extend(by time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.stopAt.IsZero() || !now.Before(l.killAt) {
+		return
+	}
+	at := now.Add(by)
+	if most := l.stopAt.Add(l.start.GraceMax); at.After(most) {
+		at = most
+	}
+	if at.After(l.killAt) {
+		l.killAt = at
+		l.killer.Reset(at.Sub(now))
 	}
 }
 

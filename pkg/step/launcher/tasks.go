@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,8 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/jobapi"
 	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
+	"gangd/pkg/shim"
 	"gangd/pkg/step/wire"
 )
 
@@ -34,8 +37,12 @@ func (l *launcher) launch() {
 	b := l.body
 	node := &b.Reply.Nodes[b.Part]
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
-		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask}
+		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, Sockets: l.sockets, Watchdog: l.start.Watchdog,
+		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks)}
 	envs := env.Environ()
+	if why := l.start.NoSockets; why != "" {
+		_ = l.conn.Send(wire.Say, 0, fmt.Appendf(nil, "gstep: warning: the tasks on %s have no sockets: %s; beats, checkpoints and barriers fail there", l.start.Node, why))
+	}
 	unix.Umask(b.Umask)
 	dir := l.enter(b.Dir)
 	l.mu.Lock()
@@ -51,9 +58,45 @@ func (l *launcher) launch() {
 		}
 		if t.gone {
 			_ = l.conn.SendJSON(wire.Exit, uint32(number), t.ended)
+			l.tellEnded(number)
 		}
 	}
 	_ = l.conn.Send(wire.Started, 0, nil)
+}
+
+// sockets are those that the shim made for a task.
+func (l *launcher) sockets(task int) (notify, http string) {
+	if l.start.Dir == "" || l.start.NoSockets != "" {
+		return "", ""
+	}
+	return jobapi.Reachable(l.start.Dir, jobapi.TaskName(jobapi.NotifyPrefix, l.start.ID, task)),
+		jobapi.Reachable(l.start.Dir, jobapi.TaskName(jobapi.SocketPrefix, l.start.ID, task))
+}
+
+// handed are the checkpoints that tasks start from. The node has them before the step begins.
+func (l *launcher) handed(tasks []int) map[int]rankenv.Checkpoint {
+	if l.start.From == nil {
+		return nil
+	}
+	out := map[int]rankenv.Checkpoint{}
+	for _, t := range tasks {
+		c := rankenv.Checkpoint{File: filepath.Join(l.start.Dir, jobapi.TaskName(jobapi.CheckPrefix, l.start.ID, t))}
+		if data, err := jobapi.ReadSmall(c.File); err == nil {
+			c.Data = data
+		}
+		out[t] = c
+	}
+	return out
+}
+
+// tellEnded has the shim know that nobody is to wait for a word of a task any more.
+func (l *launcher) tellEnded(task int) {
+	if l.start.Dir == "" || l.start.NoSockets != "" {
+		return // also a shim that knows no such word
+	}
+	if b, err := json.Marshal(shim.LauncherWord{TaskEnded: &task}); err == nil {
+		_, _ = l.shim.Write(append(b, '\n'))
+	}
 }
 
 // stepMark is the mark that the shim gave: it finds what a killed launcher leaves.
@@ -256,6 +299,7 @@ func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 				t.in.close()
 			}
 			number, end := t.number, t.ended
+			l.tellEnded(number)
 			l.outputs.Go(func() { l.report(number, end) }) // the client may be slow to read
 		}
 		if !t.gone {

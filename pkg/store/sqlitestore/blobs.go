@@ -30,7 +30,7 @@ func (s *Store) startCheckpoints() error {
 
 // PutCheckpoint writes piece by piece, each in a transaction of its own: a commit that comes
 // meanwhile waits for one piece and not for sixteen megabytes.
-func (s *Store) PutCheckpoint(ctx context.Context, k api.MemberKey, rank int, key string, r io.Reader) (store.CheckpointSet, int64, error) {
+func (s *Store) PutCheckpoint(ctx context.Context, k store.SetKey, rank int, key string, r io.Reader) (store.CheckpointSet, int64, error) {
 	var none store.CheckpointSet
 	if err := s.Room(); err != nil {
 		return none, 0, err
@@ -109,8 +109,8 @@ func (s *Store) transaction(f func() error) error {
 }
 
 // finishPut makes the row that makes the pieces a checkpoint, and drops the last but two.
-func (s *Store) finishPut(id int64, k api.MemberKey, rank int, key string, size int64) (set store.CheckpointSet, err error) {
-	mine := fmt.Sprintf("job = %d AND epoch = %d AND rank = %d", k.Job, k.Epoch, rank)
+func (s *Store) finishPut(id int64, k store.SetKey, rank int, key string, size int64) (set store.CheckpointSet, err error) {
+	mine := fmt.Sprintf("job = %d AND epoch = %d AND step = %d AND rank = %d", k.Job, k.Epoch, k.Step, rank)
 	last, err := s.w.ints("SELECT coalesce(max(put), 0), coalesce(max(id), 0) FROM checkpoint WHERE "+mine, 2)
 	if err != nil {
 		return set, err
@@ -123,7 +123,7 @@ func (s *Store) finishPut(id int64, k api.MemberKey, rank int, key string, size 
 	if again { // the answer to the put before was lost
 		err = s.w.exec(fmt.Sprintf("DELETE FROM checkpoint_piece WHERE id >= %d AND id < %d", id*pieces, (id+1)*pieces))
 	} else {
-		err = s.st.checkpoint.run(id, k.Job, int64(k.Epoch), int64(rank), put, size, key)
+		err = s.st.checkpoint.run(id, k.Job, int64(k.Epoch), int64(k.Step), int64(rank), put, size, key)
 	}
 	if err != nil {
 		return set, err
@@ -132,7 +132,7 @@ func (s *Store) finishPut(id int64, k api.MemberKey, rank int, key string, size 
 		return set, err
 	}
 	sum, err := s.w.ints(fmt.Sprintf("SELECT count(*), coalesce(sum(bytes), 0) FROM (SELECT bytes, max(put) FROM checkpoint "+
-		"WHERE job = %d AND epoch = %d GROUP BY rank)", k.Job, k.Epoch), 2)
+		"WHERE job = %d AND epoch = %d AND step = %d GROUP BY rank)", k.Job, k.Epoch, k.Step), 2)
 	if err != nil {
 		return set, err
 	}
@@ -172,7 +172,7 @@ func (s *Store) dropPieces(id int64) error {
 }
 
 // Checkpoint opens one of the newest set.
-func (s *Store) Checkpoint(ctx context.Context, k api.MemberKey, rank int) (io.ReadCloser, int64, error) {
+func (s *Store) Checkpoint(ctx context.Context, k store.SetKey, rank int) (io.ReadCloser, int64, error) {
 	var id, size int64
 	err := s.reading(ctx, func(r *reader) error {
 		puts := map[int]int64{}
@@ -182,12 +182,12 @@ func (s *Store) Checkpoint(ctx context.Context, k api.MemberKey, rank int) (io.R
 			err := scan(&rank, &put)
 			puts[rank] = put
 			return err
-		}, "SELECT rank, max(put) FROM checkpoint WHERE job = ? AND epoch = ? GROUP BY rank", k.Job, k.Epoch)
+		}, "SELECT rank, max(put) FROM checkpoint WHERE job = ? AND epoch = ? AND step = ? GROUP BY rank", k.Job, k.Epoch, k.Step)
 		if err != nil {
 			return err
 		}
-		return r.tx.QueryRowContext(ctx, "SELECT id, bytes FROM checkpoint WHERE job = ? AND epoch = ? AND rank = ? AND put = ?",
-			k.Job, k.Epoch, rank, store.InStep(puts, rank)).Scan(&id, &size)
+		return r.tx.QueryRowContext(ctx, "SELECT id, bytes FROM checkpoint WHERE job = ? AND epoch = ? AND step = ? AND rank = ? AND put = ?",
+			k.Job, k.Epoch, k.Step, rank, store.InStep(puts, rank)).Scan(&id, &size)
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -232,14 +232,26 @@ func (p *pieceReader) Read(b []byte) (int, error) {
 
 func (p *pieceReader) Close() error { return nil }
 
-// PruneCheckpoints drops all epochs of a job but some.
-func (s *Store) PruneCheckpoints(ctx context.Context, job int64, keep []int) error {
+// PruneCheckpoints drops all sets of ranks, or of tasks, but some.
+func (s *Store) PruneCheckpoints(ctx context.Context, job int64, tasks bool, keep []store.SetKey) error {
+	where := fmt.Sprintf("job = %d AND step < 0", job)
+	if tasks {
+		where = fmt.Sprintf("job = %d AND step >= 0", job)
+	}
+	for _, k := range keep {
+		where += fmt.Sprintf(" AND NOT (epoch = %d AND step = %d)", k.Epoch, k.Step)
+	}
+	return s.dropSets(ctx, where)
+}
+
+// DropCheckpoints drops all of a job.
+func (s *Store) DropCheckpoints(ctx context.Context, job int64) error {
+	return s.dropSets(ctx, fmt.Sprintf("job = %d", job))
+}
+
+func (s *Store) dropSets(ctx context.Context, where string) error {
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	where := fmt.Sprintf("job = %d", job)
-	for _, epoch := range keep {
-		where += fmt.Sprintf(" AND epoch != %d", epoch)
 	}
 	return s.alone(func() error { return s.dropWhere(where) })
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/store"
 )
 
 // stream is a megabyte that is made while it is read, the same for each rank.
@@ -33,7 +34,7 @@ func TestLargeSetIsNotHeldInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	k := api.MemberKey{Job: 1, Epoch: 1}
+	k := store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Step: store.OfRanks}
 	var peak atomic.Uint64
 	watched := watchHeap(&peak)
 	began := time.Now()
@@ -73,7 +74,7 @@ func TestLargeSetIsNotHeldInMemory(t *testing.T) {
 	}
 }
 
-func checkStream(t *testing.T, s *Store, k api.MemberKey, rank int) {
+func checkStream(t *testing.T, s *Store, k store.SetKey, rank int) {
 	t.Helper()
 	r, _, err := s.Checkpoint(context.Background(), k, rank)
 	if err != nil {

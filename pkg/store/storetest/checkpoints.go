@@ -20,9 +20,14 @@ func noise(seed byte, n int) []byte {
 	return b
 }
 
+// ranksOf is the set of a gang's ranks.
+func ranksOf(job int64, epoch int) store.SetKey {
+	return store.SetKey{MemberKey: api.MemberKey{Job: job, Epoch: epoch}, Step: store.OfRanks}
+}
+
 func mustPut(t *testing.T, s store.Store, job int64, epoch, rank int, key string, data []byte) store.CheckpointSet {
 	t.Helper()
-	set, n, err := s.PutCheckpoint(context.Background(), api.MemberKey{Job: job, Epoch: epoch}, rank, key, bytes.NewReader(data))
+	set, n, err := s.PutCheckpoint(context.Background(), ranksOf(job, epoch), rank, key, bytes.NewReader(data))
 	if err != nil || n != int64(len(data)) {
 		t.Fatalf("put of %d bytes: %d, %v", len(data), n, err)
 	}
@@ -32,7 +37,7 @@ func mustPut(t *testing.T, s store.Store, job int64, epoch, rank int, key string
 // stored is the checkpoint that a rank would be handed, nil for none.
 func stored(t *testing.T, s store.Store, job int64, epoch, rank int) []byte {
 	t.Helper()
-	r, size, err := s.Checkpoint(context.Background(), api.MemberKey{Job: job, Epoch: epoch}, rank)
+	r, size, err := s.Checkpoint(context.Background(), ranksOf(job, epoch), rank)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -70,13 +75,13 @@ func testCheckpoints(t *testing.T, p Place) {
 		}
 	}
 	mustPut(t, s, 3, 4, 1, "", []byte("later"))
-	if err := s.PruneCheckpoints(context.Background(), 3, []int{4}); err != nil {
+	if err := s.PruneCheckpoints(context.Background(), 3, false, []store.SetKey{ranksOf(3, 4)}); err != nil {
 		t.Fatal(err)
 	}
 	if stored(t, s, 3, 1, 0) != nil || string(stored(t, s, 3, 4, 1)) != "later" || stored(t, s, 4, 1, 0) == nil {
 		t.Error("the wrong checkpoints were pruned")
 	}
-	if err := s.PruneCheckpoints(context.Background(), 3, nil); err != nil {
+	if err := s.DropCheckpoints(context.Background(), 3); err != nil {
 		t.Fatal(err)
 	}
 	jobs, err := s.CheckpointJobs(context.Background())
@@ -117,6 +122,66 @@ func testCheckpointsInStep(t *testing.T, p Place) {
 	}
 }
 
+// Sets of ranks and of the tasks of steps are apart: counted, handed out and pruned each alone.
+func testCheckpointsOfTasks(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	of := func(epoch, step int) store.SetKey {
+		return store.SetKey{MemberKey: api.MemberKey{Job: 5, Epoch: epoch}, Step: step}
+	}
+	put := func(k store.SetKey, rank int) store.CheckpointSet {
+		t.Helper()
+		set, _, err := s.PutCheckpoint(context.Background(), k, rank, "", strings.NewReader(fmt.Sprint(k.Epoch, k.Step, rank)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	want := func(k store.SetKey, rank int, text string) {
+		t.Helper()
+		r, _, err := s.Checkpoint(context.Background(), k, rank)
+		got := "none"
+		if err == nil {
+			b, _ := io.ReadAll(r)
+			got = string(b)
+		} else if !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if got != text {
+			t.Errorf("%+v rank %d: %q, want %q", k, rank, got, text)
+		}
+	}
+	put(of(1, 1), 7) // counts in no other set
+	for _, k := range []store.SetKey{of(1, store.OfRanks), of(1, 0), of(1, 3), of(2, 0)} {
+		put(k, 0)
+		if set := put(k, 1); set.Ranks != 2 {
+			t.Errorf("%+v has %d", k, set.Ranks)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, p)
+	want(of(1, 0), 1, "1 0 1")
+	want(of(1, 3), 1, "1 3 1")
+	if err := s.PruneCheckpoints(context.Background(), 5, true, []store.SetKey{of(1, 3), of(2, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	want(of(1, 0), 0, "none")
+	want(of(1, 3), 0, "1 3 0")
+	want(of(2, 0), 0, "2 0 0")
+	want(of(1, store.OfRanks), 0, "1 -1 0")
+	if err := s.PruneCheckpoints(context.Background(), 5, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	want(of(1, store.OfRanks), 0, "none")
+	want(of(2, 0), 1, "2 0 1")
+	if err := s.DropCheckpoints(context.Background(), 5); err != nil {
+		t.Fatal(err)
+	}
+	want(of(2, 0), 1, "none")
+	mustVerify(t, s)
+}
+
 // failing gives some bytes and then an error.
 type failing struct{ left int }
 
@@ -131,7 +196,7 @@ func (f *failing) Read(p []byte) (int, error) {
 
 func testCheckpointBroken(t *testing.T, p Place) {
 	s := mustOpen(t, p)
-	k := api.MemberKey{Job: 1, Epoch: 1}
+	k := ranksOf(1, 1)
 	mustPut(t, s, 1, 1, 0, "", []byte("good"))
 	if _, _, err := s.PutCheckpoint(context.Background(), k, 0, "", &failing{left: 2*store.CheckpointPiece + 5}); err == nil || !strings.Contains(err.Error(), "line cut") {
 		t.Errorf("err %v", err)

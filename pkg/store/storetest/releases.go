@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	"gangd/pkg/api"
 	"gangd/pkg/store"
 )
 
 func released(job int64, epoch int, name string, keys ...string) store.Release {
-	r := store.Release{MemberKey: api.MemberKey{Job: job, Epoch: epoch}, Name: name, Keys: map[int]string{}}
+	r := store.Release{SetKey: ranksOf(job, epoch), Name: name, Keys: map[int]string{}}
 	for rank, key := range keys {
 		r.Keys[rank] = key
 	}
@@ -76,5 +75,25 @@ func testReleasesBounded(t *testing.T, p Place) {
 			want = append(want, r)
 		}
 	}
+	wantReleases(t, s, want...)
+}
+
+// What one step releases takes no place of another's.
+func testReleasesOfSteps(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	of := func(step int, name string) store.Release {
+		r := released(6, 1, name, "k")
+		r.Step = step
+		return r
+	}
+	want := []store.Release{of(0, "a"), of(1, "a"), of(store.OfRanks, "a")}
+	mustRelease(t, s, want...)
+	wantReleases(t, s, want...)
+	for i := range store.KeptReleases + 3 {
+		r := of(1, fmt.Sprint("b", i))
+		mustRelease(t, s, r)
+		want = append(want, r)
+	}
+	want = append([]store.Release{want[0], want[2]}, want[len(want)-store.KeptReleases:]...)
 	wantReleases(t, s, want...)
 }

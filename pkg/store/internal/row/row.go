@@ -58,12 +58,14 @@ type job struct {
 	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
 	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
+	TaskSet      *taskCheckpoint   `json:"task_checkpoint,omitempty"`
 	Kept         time.Duration     `json:"kept,omitempty"`
 	Ran          time.Duration     `json:"ran,omitempty"`
 	Queued       time.Time         `json:"queued,omitzero"`
 	Steps        []step            `json:"steps,omitempty"`
 	Ports        []int             `json:"ports,omitempty"`
 	NextStep     int               `json:"next_step,omitempty"`
+	Widest       stepSet           `json:"widest,omitzero"`
 }
 
 type refusal struct {
@@ -86,6 +88,34 @@ type checkpoint struct {
 	Bytes    int64     `json:"bytes"`
 	Complete bool      `json:"complete,omitempty"`
 	Before   int       `json:"before,omitempty"`
+}
+
+type stepSet struct {
+	Epoch int `json:"epoch"`
+	Step  int `json:"step"`
+	Tasks int `json:"tasks"`
+}
+
+type taskCheckpoint struct {
+	Set      stepSet   `json:"set"`
+	Time     time.Time `json:"time"`
+	Bytes    int64     `json:"bytes"`
+	Complete bool      `json:"complete,omitempty"`
+	Before   stepSet   `json:"before,omitzero"`
+}
+
+func encodeTasks(c *gang.TaskCheckpoint) *taskCheckpoint {
+	if c == nil {
+		return nil
+	}
+	return &taskCheckpoint{Set: stepSet(c.StepSet), Time: c.Time, Bytes: c.Bytes, Complete: c.Complete, Before: stepSet(c.Before)}
+}
+
+func decodeTasks(c *taskCheckpoint) *gang.TaskCheckpoint {
+	if c == nil {
+		return nil
+	}
+	return &gang.TaskCheckpoint{StepSet: gang.StepSet(c.Set), Time: c.Time, Bytes: c.Bytes, Complete: c.Complete, Before: gang.StepSet(c.Before)}
 }
 
 type array struct {
@@ -138,7 +168,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
-		Checkpoint: (*checkpoint)(j.Checkpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep,
+		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest),
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -164,7 +194,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
-		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep,
+		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet), Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest),
 	}
 	if len(r.Members) > 0 {
 		j.Members = make([]gang.Member, len(r.Members))
