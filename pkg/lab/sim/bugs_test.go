@@ -25,7 +25,7 @@ func or(file, condition string) mutate.Change {
 }
 
 func except(file, condition string) mutate.Change {
-	return replace(file, condition, "("+condition+" && !bug())")
+	return replace(file, condition, "(("+condition+") && !bug())")
 }
 
 // bugs are all that are put back. What a bug changes is a rule of production code, never the
