@@ -56,7 +56,7 @@ var house = []floor{
 	{false, map[side]string{
 		shared: "bound proc dirlock sitehook jobapi table/jobfield",
 		node:   "gpu",
-		client: "slurm/document",
+		client: "slurm/document table/drawn",
 	}},
 	{false, map[side]string{
 		shared:     "auth session step/wire",
@@ -231,6 +231,17 @@ func folder(importPath string) string {
 		return parts[0] + "/" + parts[1]
 	}
 	return parts[0]
+}
+
+// tablewriter takes a millisecond to load: only what draws for people pays for it.
+func TestOnlyGtableCarriesTablewriter(t *testing.T) {
+	for _, p := range list(t, "gangd/cmd/...") {
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, "github.com/olekukonko/") && p.ImportPath != "gangd/cmd/gtable" {
+				t.Errorf("%s carries %s", p.ImportPath, dep)
+			}
+		}
+	}
 }
 
 func TestClientsAreLight(t *testing.T) {

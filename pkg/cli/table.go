@@ -3,12 +3,15 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"unicode"
 
 	"github.com/clipperhouse/displaywidth"
-	"github.com/olekukonko/tablewriter"
 )
 
 // maxDrawnRows is up to where tablewriter draws: it takes 20-27 us a row, the plain writer
@@ -204,29 +207,42 @@ func appendBlanks(b []byte, n int) []byte {
 	return append(b, blanks[:n]...)
 }
 
-// draw lets tablewriter draw the table, borderless, one blank between columns.
+// draw has gtable draw the table, borderless, one blank between columns. Where it is not
+// beside the command the same table is printed here.
 func (t *table) draw(s *screen, widths []int) error {
-	var buf bytes.Buffer
-	w := tablewriter.NewWriter(&buf)
-	w.SetAutoWrapText(false)
-	w.SetAutoFormatHeaders(false)
-	w.SetBorder(false)
-	w.SetHeaderLine(false)
-	w.SetCenterSeparator("")
-	w.SetColumnSeparator("")
-	w.SetRowSeparator("")
-	w.SetHeaderAlignment(tablewriter.ALIGN_LEFT)
-	w.SetAlignment(tablewriter.ALIGN_LEFT)
-	w.SetTablePadding(" ")
-	w.SetNoWhiteSpace(true)
+	self, err := os.Executable()
+	if err != nil {
+		return t.print(s, widths)
+	}
+	text, err := json.Marshal(t.cells(s, widths))
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(self), "gtable"))
+	cmd.Stdin = bytes.NewReader(text)
+	drawn, err := cmd.Output()
+	if err != nil {
+		return t.print(s, widths)
+	}
+	return writeTrimmed(s, drawn)
+}
+
+// drawing is what gtable takes, see pkg/table/drawn.
+type drawing struct {
+	Header []string   `json:"header,omitempty"`
+	Rows   [][]string `json:"rows"`
+}
+
+// cells is the table with every cell as wide as its column.
+func (t *table) cells(s *screen, widths []int) *drawing {
+	d := &drawing{Rows: make([][]string, len(t.rows))}
 	if !t.noHeader {
-		w.SetHeader(t.padded(s, -1, widths))
+		d.Header = t.padded(s, -1, widths)
 	}
 	for r := range t.rows {
-		w.Append(t.padded(s, r, widths))
+		d.Rows[r] = t.padded(s, r, widths)
 	}
-	w.Render()
-	return writeTrimmed(s, buf.Bytes())
+	return d
 }
 
 // padded is a row with every cell exactly as wide as its column, so that no later opinion

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"gangd/pkg/jobs"
 	"gangd/pkg/lab/clitest"
 	"gangd/pkg/program"
+	tabledrawn "gangd/pkg/table/drawn"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -125,7 +127,19 @@ func TestDrawnAndPrintedAgree(t *testing.T) {
 		s := &screen{terminal: true, width: 1000}
 		widths := tab.widths()
 		s.w = &drawn
-		if err := tab.draw(s, widths); err != nil {
+		var handed tabledrawn.Table
+		var text bytes.Buffer
+		b, err := json.Marshal(tab.cells(s, widths))
+		if err == nil {
+			err = json.Unmarshal(b, &handed)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := handed.Draw(&text); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeTrimmed(s, text.Bytes()); err != nil {
 			t.Fatal(err)
 		}
 		s.w = &printed

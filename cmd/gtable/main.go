@@ -1,0 +1,23 @@
+// Command gtable draws a table that another command hands it, as JSON on standard input; see
+// pkg/table/drawn for why it is a program of its own.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"gangd/pkg/table/drawn"
+)
+
+func main() {
+	var t drawn.Table
+	err := json.NewDecoder(os.Stdin).Decode(&t)
+	if err == nil {
+		err = t.Draw(os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gtable:", err)
+		os.Exit(1)
+	}
+}
