@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/nearest"
 )
 
@@ -25,6 +26,9 @@ func Main(cmd *cobra.Command) {
 // as "NAME: text".
 func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	Prepare(cmd)
+	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		Each(cmd, readHere)
+	}
 	cmd.SetArgs(append([]string{}, args...)) // nil would mean os.Args to cobra
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -172,12 +176,56 @@ func asUsage(c *cobra.Command, err error) error {
 	return Usagef("%w; run %s --help", err, c.CommandPath())
 }
 
-// flagError words what pflag found wrong with an option.
-func flagError(c *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
-		return unknownFlag(c, unknown)
+// readHere has pkg/cmdline read the options of a command, as of all others; cobra keeps them for
+// help and completion. A command that reads its own is left alone.
+func readHere(c *cobra.Command) {
+	if c.DisableFlagParsing || !c.Runnable() {
+		return
 	}
+	c.DisableFlagParsing = true
+	validate, run := c.Args, c.RunE
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := readOptions(c, args); err != nil {
+			return flagError(c, err)
+		}
+		if help, _ := c.Flags().GetBool("help"); help {
+			return pflag.ErrHelp
+		}
+		return validate(c, c.Flags().Args())
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return run(c, c.Flags().Args()) }
+}
+
+// readOptions sets the flags of a command, and its arguments.
+func readOptions(c *cobra.Command, args []string) error {
+	g := cmdline.Grammar[struct{}]{Equals: true, Switches: true}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		o := cmdline.Option[struct{}]{Long: f.Name, Kind: cmdline.Required, Arg: valueName(f), Default: f.NoOptDefVal}
+		switch {
+		case f.Value.Type() == "bool":
+			o.Kind = cmdline.None
+		case f.NoOptDefVal != "":
+			o.Kind = cmdline.Optional
+		}
+		if f.Shorthand != "" {
+			o.Short = f.Shorthand[0]
+		}
+		g.Options = append(g.Options, o)
+	})
+	settings, rest, wrong := g.Parse(args)
+	for _, s := range settings {
+		if err := c.Flags().Set(s.Option.Long, s.Value); err != nil {
+			return err
+		}
+	}
+	if wrong != nil {
+		return wrong
+	}
+	return c.Flags().Parse(append([]string{"--"}, rest...)) // the arguments
+}
+
+// flagError words what is wrong with an option.
+func flagError(c *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) {
 		var usage *UsageError
@@ -187,18 +235,21 @@ func flagError(c *cobra.Command, err error) error {
 		text := bad.Unwrap().Error()
 		return Usagef("invalid value %q for --%s: %s; run %s --help", bad.GetValue(), bad.GetFlag().Name, text, c.CommandPath())
 	}
-	var missing *pflag.ValueRequiredError
-	if errors.As(err, &missing) && missing.GetFlag() != nil {
-		return Usagef("--%s needs a value (%s); run %s --help", missing.GetFlag().Name, valueName(missing.GetFlag()), c.CommandPath())
+	var wrong *cmdline.Error
+	if errors.As(err, &wrong) {
+		switch wrong.Fault {
+		case cmdline.Unknown:
+			return unknownOption(c, wrong.Name)
+		case cmdline.NoLetter:
+			return Usagef("unknown option -%c; run %s --help", wrong.Letter, c.CommandPath())
+		case cmdline.Missing:
+			return Usagef("--%s needs a value (%s); run %s --help", wrong.Name, wrong.Arg, c.CommandPath())
+		}
 	}
 	return Usagef("%w; run %s --help", err, c.CommandPath())
 }
 
-func unknownFlag(c *cobra.Command, e *pflag.NotExistError) error {
-	name := e.GetSpecifiedName()
-	if short := e.GetSpecifiedShortnames(); short != "" {
-		return Usagef("unknown option -%s; run %s --help", name, c.CommandPath())
-	}
+func unknownOption(c *cobra.Command, name string) error {
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if near := nearest.Of(name, known); near != "" {
