@@ -176,8 +176,8 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 const idleHookTime = time.Minute
 
 // tellIdle makes a call of a program from a word about an idle gang.
-func tellIdle(p sitehook.Program) func(ctx context.Context, w engine.IdleWord) error {
-	return func(ctx context.Context, w engine.IdleWord) error {
+func tellIdle(p sitehook.Program) func(ctx context.Context, w engine.IdleEvent) error {
+	return func(ctx context.Context, w engine.IdleEvent) error {
 		return p.Run(ctx, []string{"GANG_JOB_ID=" + strconv.FormatInt(w.Job, 10), "GANG_USER=" + w.User, "GANG_TEXT=" + w.Text},
 			w.What, strconv.FormatInt(w.Job, 10), w.User)
 	}

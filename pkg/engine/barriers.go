@@ -17,12 +17,12 @@ import (
 // may belong to it, and the others will never come a second time.
 type barriers struct {
 	mu   sync.Mutex
-	jobs map[int64]*meeting
+	jobs map[int64]*epochBarriers
 	keep func(store.Release) error // makes a release durable
 }
 
-// meeting is the barriers of one epoch.
-type meeting struct {
+// epochBarriers is the barriers of one epoch.
+type epochBarriers struct {
 	epoch int
 	open  map[barrierKey]*barrier
 	past  map[barrierKey]*barrier // the last release of a name; it may still be on its way to the disk
@@ -47,7 +47,7 @@ type barrier struct {
 
 // restoreBarriers takes over what was released before the controller started.
 func (e *Engine) restoreBarriers(ctx context.Context) error {
-	e.meet.keep = func(r store.Release) error { return e.store.PutRelease(context.Background(), r) }
+	e.barriers.keep = func(r store.Release) error { return e.store.PutRelease(context.Background(), r) }
 	all, err := e.store.Releases(ctx)
 	if err != nil {
 		return err
@@ -58,18 +58,18 @@ func (e *Engine) restoreBarriers(ctx context.Context) error {
 		}
 		b := &barrier{arrived: r.Keys, done: make(chan struct{})}
 		close(b.done)
-		e.meet.meeting(r.Job, r.Epoch).remember(barrierKey{r.Step, r.Name}, b)
+		e.barriers.meeting(r.Job, r.Epoch).remember(barrierKey{r.Step, r.Name}, b)
 	}
 	return nil
 }
 
 // meeting gives that of an epoch, and forgets the job's of an epoch before; s.mu is held.
-func (s *barriers) meeting(job int64, epoch int) *meeting {
+func (s *barriers) meeting(job int64, epoch int) *epochBarriers {
 	m := s.jobs[job]
 	if m == nil || m.epoch < epoch {
-		m = &meeting{epoch: epoch, open: map[barrierKey]*barrier{}, past: map[barrierKey]*barrier{}}
+		m = &epochBarriers{epoch: epoch, open: map[barrierKey]*barrier{}, past: map[barrierKey]*barrier{}}
 		if s.jobs == nil {
-			s.jobs = map[int64]*meeting{}
+			s.jobs = map[int64]*epochBarriers{}
 		}
 		s.jobs[job] = m
 	}
@@ -77,7 +77,7 @@ func (s *barriers) meeting(job int64, epoch int) *meeting {
 }
 
 // remember keeps a release for those who ask again, as many as the store does.
-func (m *meeting) remember(at barrierKey, b *barrier) {
+func (m *epochBarriers) remember(at barrierKey, b *barrier) {
 	m.forget(at)
 	m.past[at] = b
 	m.order = append(m.order, at)
@@ -90,7 +90,7 @@ func (m *meeting) remember(at barrierKey, b *barrier) {
 	}
 }
 
-func (m *meeting) forget(at barrierKey) {
+func (m *epochBarriers) forget(at barrierKey) {
 	delete(m.past, at)
 	m.order = slices.DeleteFunc(m.order, func(p barrierKey) bool { return p == at })
 }

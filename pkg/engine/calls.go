@@ -33,7 +33,7 @@ func (e *Engine) NodeCall(ctx context.Context, node string, c *api.Call, in io.R
 	case c.Get != nil:
 		return e.getCheckpoint(ctx, j, p, c, out)
 	case c.Barrier != nil:
-		return e.meet.wait(ctx, j, p, c.Rank, c.Barrier, e.said.ended)
+		return e.barriers.wait(ctx, j, p, c.Rank, c.Barrier, e.notes.ended)
 	case c.Ready != nil:
 		return e.waitReady(ctx, j, p, c.Ready)
 	}
@@ -94,7 +94,7 @@ func (e *Engine) getCheckpoint(ctx context.Context, j *gang.Job, p party, c *api
 // while it is busy beyond measure is done at the next start.
 func (e *Engine) forget(job int64) {
 	select {
-	case e.swept <- job:
+	case e.sweepQueue <- job:
 	default:
 	}
 }
@@ -110,7 +110,7 @@ func (e *Engine) sweep(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case id := <-e.swept:
+		case id := <-e.sweepQueue:
 			e.drop(ctx, id)
 		}
 	}

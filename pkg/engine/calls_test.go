@@ -255,8 +255,8 @@ func TestReleaseNotKept(t *testing.T) {
 		r := newRig(t, disk.Open(t))
 		r.node("n1", 4)
 		_, k := r.running(1)
-		keep := r.meet.keep
-		r.meet.keep = func(store.Release) error { return c.fails }
+		keep := r.barriers.keep
+		r.barriers.keep = func(store.Release) error { return c.fails }
 		come := func(key string) string {
 			_, err := r.NodeCall(t.Context(), "n1", &api.Call{MemberKey: k, Barrier: &api.Barrier{Name: "x", Key: key}}, nil, nil)
 			if err != nil {
@@ -267,7 +267,7 @@ func TestReleaseNotKept(t *testing.T) {
 		if got := come("k"); got != c.want {
 			t.Errorf("%v: %q, want %q", c.fails, got, c.want)
 		}
-		r.meet.keep = keep
+		r.barriers.keep = keep
 		if got := come("k"); got != "" {
 			t.Errorf("%v: when there is room again: %q", c.fails, got)
 		}

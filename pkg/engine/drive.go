@@ -16,7 +16,7 @@ import (
 // the forgetting of history, which have goroutines of their own in Run, are done in the turn.
 type Driver struct {
 	e       *Engine
-	waiting *underWay // its commit found the disk full
+	waiting *openBatch // its commit found the disk full
 }
 
 // errUnanswered: what was handed in waits for room on the disk.
@@ -72,8 +72,8 @@ func (d *Driver) Turn(ctx context.Context) (full bool, err error) {
 	done := d.waiting
 	d.waiting = nil
 	e.finish(done)
-	for len(e.swept) > 0 {
-		e.drop(ctx, <-e.swept)
+	for len(e.sweepQueue) > 0 {
+		e.drop(ctx, <-e.sweepQueue)
 	}
 	e.historyTurn(ctx)
 	return false, nil

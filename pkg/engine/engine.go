@@ -65,31 +65,31 @@ type Options struct {
 	Fence      func(ctx context.Context, node string) error
 	FenceRetry time.Duration // pause after a failure
 	// TellIdle tells the site of idle gangs; nil: it does not want to know.
-	TellIdle func(ctx context.Context, w IdleWord) error
+	TellIdle func(ctx context.Context, w IdleEvent) error
 	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
 	Archive func(ctx context.Context, past []Past) error
 }
 
 // Engine runs the controller's state.
 type Engine struct {
-	opt    Options
-	store  store.Store
-	world  *gang.World
-	log    *slog.Logger
-	hub    Hub
-	inbox  chan request
-	kept   []request     // taken from the inbox while the disk was full, before all that is in it now
-	done   chan struct{} // closed when Run has returned
-	view   view
-	bus    bus
-	said   said
-	meet   barriers
-	freed  freed
-	swept  chan int64 // jobs whose checkpoints and releases nobody needs any more
-	fencer fencer
-	teller teller
-	past   history
-	runs   []store.Run // of this store, the last is this process; empty: it could not be noted
+	opt         Options
+	store       store.Store
+	world       *gang.World
+	log         *slog.Logger
+	hub         Hub
+	inbox       chan request
+	kept        []request     // taken from the inbox while the disk was full, before all that is in it now
+	done        chan struct{} // closed when Run has returned
+	view        view
+	bus         bus
+	notes       rankNotes
+	barriers    barriers
+	stepWaiters stepWaiters
+	sweepQueue  chan int64 // jobs whose checkpoints and releases nobody needs any more
+	fencer      fencer
+	idleHook    idleHook
+	past        history
+	runs        []store.Run // of this store, the last is this process; empty: it could not be noted
 	// accepted is the highest commit of another copy that a person has accepted.
 	accepted uint64
 	plan     planning
@@ -116,9 +116,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	}
 	e := &Engine{
 		opt: opt, store: opt.Store, log: opt.Log,
-		inbox: make(chan request, inboxSize),
-		done:  make(chan struct{}),
-		swept: make(chan int64, inboxSize),
+		inbox:      make(chan request, inboxSize),
+		done:       make(chan struct{}),
+		sweepQueue: make(chan int64, inboxSize),
 	}
 	e.assignPartitions(saved.Nodes)
 	e.world = gang.Restore(now, opt.Settings, saved)
@@ -127,7 +127,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
-	e.teller.hook = opt.TellIdle
+	e.idleHook.hook = opt.TellIdle
 	e.past.archive, e.past.more = opt.Archive, true // what a crash may have left
 	e.view.init(e.world, opt.Store.Lineage())
 	if err := e.beginRun(ctx); err != nil {
@@ -155,8 +155,8 @@ func (e *Engine) SetHub(h Hub) { e.hub = h }
 func (e *Engine) Run(ctx context.Context) error {
 	e.fencer.init(ctx)
 	defer e.fencer.close()
-	e.teller.init(ctx, e)
-	defer e.teller.close()
+	e.idleHook.init(ctx, e)
+	defer e.idleHook.close()
 	defer close(e.done) // first: a fencer may wait for an answer
 	sweeping, stop := context.WithCancel(ctx)
 	var sweeper sync.WaitGroup
@@ -250,8 +250,8 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 	return nil
 }
 
-// underWay is a batch that was stepped and of which nothing has been told to anyone.
-type underWay struct {
+// openBatch is a batch that was stepped and of which nothing has been told to anyone.
+type openBatch struct {
 	began    time.Duration // on the clock that does not jump
 	batch    []request
 	outcomes []gang.Outcome
@@ -259,9 +259,9 @@ type underWay struct {
 }
 
 // begin steps and plans.
-func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) {
+func (e *Engine) begin(ctx context.Context, batch []request) (*openBatch, error) {
 	now := e.opt.Clock.Now()
-	r := &underWay{began: now.Mono, batch: batch, outcomes: make([]gang.Outcome, len(batch))}
+	r := &openBatch{began: now.Mono, batch: batch, outcomes: make([]gang.Outcome, len(batch))}
 	for i := range batch {
 		if batch[i].ev == nil {
 			continue
@@ -284,7 +284,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*underWay, error) 
 }
 
 // finish tells what is on disk: readers first, then callers, then nodes.
-func (e *Engine) finish(r *underWay) {
+func (e *Engine) finish(r *openBatch) {
 	e.publish(&r.ch)
 	e.fenceLost(r.ch.Events)
 	e.tellIdle(r.ch.Events)
@@ -302,7 +302,7 @@ func (e *Engine) finish(r *underWay) {
 const stoodStill = time.Second
 
 // reply answers those who wait for a batch.
-func (e *Engine) reply(r *underWay) {
+func (e *Engine) reply(r *openBatch) {
 	for i := range r.batch {
 		if r.batch[i].inspect != nil {
 			r.batch[i].inspect()

@@ -63,7 +63,7 @@ func attemptLog(ctx context.Context, j *gang.Job, places []place, n int, q *api.
 		}
 		return r.ReadLog(ctx, at.node, at.read(j, from), w)
 	}
-	part := &limited{w: w, left: places[n+next].start - at.start}
+	part := &limitedWriter{w: w, left: places[n+next].start - at.start}
 	err := r.ReadLog(ctx, at.node, at.read(j, at.start), part)
 	if part.left == 0 {
 		return nil
@@ -71,13 +71,13 @@ func attemptLog(ctx context.Context, j *gang.Job, places []place, n int, q *api.
 	return err
 }
 
-// limited takes so many bytes and refuses the rest.
-type limited struct {
+// limitedWriter takes so many bytes and refuses the rest.
+type limitedWriter struct {
 	w    io.Writer
 	left int64
 }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedWriter) Write(p []byte) (int, error) {
 	n, err := l.w.Write(p[:min(int64(len(p)), l.left)])
 	if l.left -= int64(n); err == nil && n < len(p) {
 		err = io.ErrShortWrite
@@ -297,7 +297,7 @@ func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.L
 		}
 		cancel(ended)
 	}()
-	c := newCopied(w, at.epoch, read.Offset)
+	c := newCopyCounter(w, at.epoch, read.Offset)
 	for {
 		since := e.bus.lastSeq()
 		// A read that begins when the attempt is over gives all there is.
@@ -365,16 +365,16 @@ type PositionWriter interface {
 	At(api.LogPosition)
 }
 
-// copied counts what was copied of an attempt's file.
-type copied struct {
+// copyCounter counts what was copied of an attempt's file.
+type copyCounter struct {
 	w     io.Writer
 	epoch int
 	n     int64
 	next  int64 // offset of the next byte; from the end when negative and not told yet
 }
 
-func newCopied(w io.Writer, epoch int, offset int64) *copied {
-	c := &copied{w: w, epoch: epoch, next: offset}
+func newCopyCounter(w io.Writer, epoch int, offset int64) *copyCounter {
+	c := &copyCounter{w: w, epoch: epoch, next: offset}
 	if offset >= 0 {
 		c.Began(offset)
 	}
@@ -382,14 +382,14 @@ func newCopied(w io.Writer, epoch int, offset int64) *copied {
 }
 
 // Began is told by the node where its answer begins; see session.LogWriter.
-func (c *copied) Began(offset int64) {
+func (c *copyCounter) Began(offset int64) {
 	c.next = offset
 	if p, ok := c.w.(PositionWriter); ok {
 		p.At(api.LogPosition{Epoch: c.epoch, Offset: offset})
 	}
 }
 
-func (c *copied) Write(p []byte) (int, error) {
+func (c *copyCounter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	if c.next >= 0 {

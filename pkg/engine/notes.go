@@ -14,28 +14,28 @@ import (
 
 // said is what ranks have said about themselves in their current epochs. It is shown, not
 // stored: after a restart of the controller the nodes say it again.
-type said struct {
+type rankNotes struct {
 	mu   sync.Mutex
-	jobs map[int64]*saidJob
+	jobs map[int64]*jobNotes
 }
 
-type saidJob struct {
-	epoch int
-	ranks map[int]saidRank
-	tasks map[api.TaskKey]saidTask // of steps that run
-	seen  map[string]*gang.Watched // by node, as handed to the core
-	ready int                      // ranks and tasks that said READY=1
-	told  int                      // so many of them the core knows of
-	more  chan struct{}            // closed when another rank is ready; nil: nobody waits
+type jobNotes struct {
+	epoch     int
+	ranks     map[int]rankNote
+	tasks     map[api.TaskKey]taskNote // of steps that run
+	seen      map[string]*gang.Watched // by node, as handed to the core
+	ready     int                      // ranks and tasks that said READY=1
+	coreReady int                      // so many of them the core knows of
+	more      chan struct{}            // closed when another rank is ready; nil: nobody waits
 }
 
-type saidRank struct {
+type rankNote struct {
 	api.RankNote
 	beat time.Time // of the last beat, zero: none
 }
 
-type saidTask struct {
-	saidRank
+type taskNote struct {
+	rankNote
 	ended bool
 	node  string
 }
@@ -50,16 +50,16 @@ func (e *Engine) NodeNotes(node string, notes []api.MemberNote) {
 		if j == nil || j.Epoch != m.Epoch || j.Verdict != nil {
 			continue
 		}
-		if e.said.put(j, node, m, now) {
-			e.meet.check(j, e.said.ended)
+		if e.notes.put(j, node, m, now) {
+			e.barriers.check(j, e.notes.ended)
 		}
-		if seen := watchedOf(node, m); e.said.news(seen) {
+		if seen := watchedOf(node, m); e.notes.news(seen) {
 			e.post(*seen)
 		}
-		if ev, ok := e.said.newlyReady(j); ok {
+		if ev, ok := e.notes.newlyReady(j); ok {
 			e.post(ev)
 		}
-		if ev, ok := e.said.acknowledgement(j); ok {
+		if ev, ok := e.notes.acknowledgement(j); ok {
 			e.post(ev)
 		}
 	}
@@ -86,7 +86,7 @@ func watchedOf(node string, m *api.MemberNote) *gang.Watched {
 
 // news keeps what was seen and reports whether the core has not been told of it: a rank
 // that beats each second is no event each second.
-func (s *said) news(w *gang.Watched) bool {
+func (s *rankNotes) news(w *gang.Watched) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.jobs[w.Job]
@@ -106,7 +106,7 @@ func (s *said) news(w *gang.Watched) bool {
 }
 
 // cut forgets what was seen by a node whose session broke: the core has forgotten it too.
-func (s *said) cut(node string) {
+func (s *rankNotes) cut(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.jobs {
@@ -116,7 +116,7 @@ func (s *said) cut(node string) {
 
 // acknowledgement is what the core is to know of a stop under way: a count that rose, or that
 // nobody has anything left to save while the lead still runs.
-func (s *said) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
+func (s *rankNotes) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
 	if j.Drain == nil && !gang.Noticed(j) {
 		return ev, false
 	}
@@ -129,7 +129,7 @@ func (s *said) acknowledgement(j *gang.Job) (ev gang.Acknowledged, ok bool) {
 }
 
 // put keeps what a node said; ended: that a task has, which others may wait for.
-func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) (ended bool) {
+func (s *rankNotes) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) (ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.at(j)
@@ -154,16 +154,16 @@ func (s *said) put(j *gang.Job, node string, m *api.MemberNote, now time.Time) (
 			ended = true
 			x.wake()
 		}
-		x.tasks[k] = saidTask{saidRank: saidOf(n.RankNote, now), ended: n.Ended, node: node}
+		x.tasks[k] = taskNote{rankNote: saidOf(n.RankNote, now), ended: n.Ended, node: node}
 	}
 	return ended
 }
 
-func saidOf(n api.RankNote, now time.Time) saidRank {
+func saidOf(n api.RankNote, now time.Time) rankNote {
 	if len(n.Status) > api.MaxStatusBytes {
 		n.Status = n.Status[:api.MaxStatusBytes]
 	}
-	r := saidRank{RankNote: n}
+	r := rankNote{RankNote: n}
 	if n.Beats > 0 {
 		r.beat = now.Add(-max(n.BeatAge, 0))
 	}
@@ -171,7 +171,7 @@ func saidOf(n api.RankNote, now time.Time) saidRank {
 }
 
 // hear counts one more that is ready.
-func (x *saidJob) hear(ready bool) {
+func (x *jobNotes) hear(ready bool) {
 	if ready {
 		x.ready++
 		x.wake()
@@ -179,7 +179,7 @@ func (x *saidJob) hear(ready bool) {
 }
 
 // ended reports whether a task of the current epoch of a job has.
-func (s *said) ended(j *gang.Job, k api.TaskKey) bool {
+func (s *rankNotes) ended(j *gang.Job, k api.TaskKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.jobs[j.ID]
@@ -187,35 +187,35 @@ func (s *said) ended(j *gang.Job, k api.TaskKey) bool {
 }
 
 // settle forgets what tasks of steps have said that are over.
-func (s *said) settle(j *gang.Job) {
+func (s *rankNotes) settle(j *gang.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.jobs[j.ID]
 	if x == nil {
 		return
 	}
-	maps.DeleteFunc(x.tasks, func(k api.TaskKey, _ saidTask) bool { return x.epoch == j.Epoch && gang.StepOf(j, k.Step) == nil })
+	maps.DeleteFunc(x.tasks, func(k api.TaskKey, _ taskNote) bool { return x.epoch == j.Epoch && gang.StepOf(j, k.Step) == nil })
 	x.wake()
 }
 
 // at is where what ranks say in the current epoch of a job is kept; s.mu is held.
-func (s *said) at(j *gang.Job) *saidJob {
+func (s *rankNotes) at(j *gang.Job) *jobNotes {
 	if s.jobs == nil {
-		s.jobs = map[int64]*saidJob{}
+		s.jobs = map[int64]*jobNotes{}
 	}
 	x := s.jobs[j.ID]
 	if x == nil || x.epoch < j.Epoch {
 		if x != nil {
 			x.wake() // who waits for the epoch before learns that it is over
 		}
-		x = &saidJob{epoch: j.Epoch, ranks: map[int]saidRank{}, tasks: map[api.TaskKey]saidTask{}, seen: map[string]*gang.Watched{}}
+		x = &jobNotes{epoch: j.Epoch, ranks: map[int]rankNote{}, tasks: map[api.TaskKey]taskNote{}, seen: map[string]*gang.Watched{}}
 		s.jobs[j.ID] = x
 	}
 	return x
 }
 
 // of gives what was said in the current epoch of a job; s.mu is held.
-func (s *said) of(j *gang.Job) map[int]saidRank {
+func (s *rankNotes) of(j *gang.Job) map[int]rankNote {
 	if x := s.jobs[j.ID]; x != nil && x.epoch == j.Epoch {
 		return x.ranks
 	}
@@ -227,11 +227,11 @@ func (s *said) of(j *gang.Job) map[int]saidRank {
 // one whose process lives has nothing left to save, and one at least said so. A rank whose
 // process has ended is past saving: what it left behind is killed with its member's end, or
 // ends with the lead of the others. STOPPING=1 alone says the opposite, that it still saves.
-func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
+func (s *rankNotes) acknowledged(j *gang.Job) (stopping int, saved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waits := false
-	take := func(n saidRank, over bool) {
+	take := func(n rankNote, over bool) {
 		if n.Stopping || n.Saved {
 			stopping++
 		}
@@ -247,7 +247,7 @@ func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 		for p := range j.Steps[i].Parts {
 			for _, t := range j.Steps[i].Parts[p].Tasks {
 				n := x.tasks[api.TaskKey{Step: j.Steps[i].ID, Task: t}]
-				take(n.saidRank, n.ended || j.Steps[i].Parts[p].Over)
+				take(n.rankNote, n.ended || j.Steps[i].Parts[p].Over)
 				tasks++
 			}
 		}
@@ -261,7 +261,7 @@ func (s *said) acknowledged(j *gang.Job) (stopping int, saved bool) {
 }
 
 // show adds what was said to what is shown of a job.
-func (s *said) show(j *gang.Job, out *api.Job) {
+func (s *rankNotes) show(j *gang.Job, out *api.Job) {
 	if j.Drain != nil || gang.Noticed(j) && j.Verdict == nil {
 		out.Acknowledged, _ = s.acknowledged(j)
 	}
@@ -287,7 +287,7 @@ func (s *said) show(j *gang.Job, out *api.Job) {
 
 // showTasks adds what the tasks of steps said. The status of an allocation is its script's, or
 // that of the first task of its widest step; s.mu is held.
-func (s *said) showTasks(j *gang.Job, out *api.Job) {
+func (s *rankNotes) showTasks(j *gang.Job, out *api.Job) {
 	x := s.jobs[j.ID]
 	if x == nil || x.epoch != j.Epoch || len(x.tasks) == 0 {
 		return
@@ -311,7 +311,7 @@ func (s *said) showTasks(j *gang.Job, out *api.Job) {
 	}
 }
 
-func (s *said) drop(jobs []int64) {
+func (s *rankNotes) drop(jobs []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range jobs {
@@ -324,11 +324,11 @@ func (s *said) drop(jobs []int64) {
 
 // settle brings what hangs on a job up to date after a commit.
 func (e *Engine) settle(ch *gang.Changes) {
-	e.freed.wake(ch.Jobs)
+	e.stepWaiters.wake(ch.Jobs)
 	for _, j := range ch.Jobs {
-		e.said.settle(j)
-		over := e.meet.check(j, e.said.ended)
-		if ev, ok := e.said.acknowledgement(j); ok {
+		e.notes.settle(j)
+		over := e.barriers.check(j, e.notes.ended)
+		if ev, ok := e.notes.acknowledgement(j); ok {
 			// A rank has ended that the others' lead was waiting for. This is the engine's own
 			// goroutine, which must not wait for room in its inbox.
 			e.kept = append(e.kept, request{ev: ev})
@@ -338,6 +338,6 @@ func (e *Engine) settle(ch *gang.Changes) {
 		}
 	}
 	if len(ch.Purged) > 0 {
-		e.said.drop(ch.Purged)
+		e.notes.drop(ch.Purged)
 	}
 }

@@ -153,7 +153,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	e.opt.Record.Plan(time.Since(t), now.Wall)
 	e.plan.last = plan
 	for _, s := range plan.Starts {
-		e.world.Step(now, gang.Reserve{Job: s.Job, Slots: s.Slots, Limit: s.Limit})
+		e.world.Step(now, gang.Admit{Job: s.Job, Slots: s.Slots, TimeLimit: s.TimeLimit})
 	}
 	for _, s := range plan.Stops {
 		e.world.Step(now, gang.Preempt{Job: s.Job, For: fmt.Sprintf("job %d", s.For)})
@@ -185,7 +185,7 @@ func (e *Engine) deadline() (mono time.Duration, ok bool) {
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
 	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Backfills: e.plan.last.Backfills,
-		Reservations: e.world.Windows()}
+		Reservations: e.world.SchedReservations()}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}

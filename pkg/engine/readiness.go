@@ -11,7 +11,7 @@ import (
 )
 
 // wake lets those look again who wait for ranks to be ready; the owner's mu is held.
-func (x *saidJob) wake() {
+func (x *jobNotes) wake() {
 	if x.more != nil {
 		close(x.more)
 		x.more = nil
@@ -20,14 +20,14 @@ func (x *saidJob) wake() {
 
 // newlyReady is all that are ready when there is one that the core has not been told of and
 // its ready gate waits.
-func (s *said) newlyReady(j *gang.Job) (ev gang.Ready, ok bool) {
+func (s *rankNotes) newlyReady(j *gang.Job) (ev gang.Ready, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.jobs[j.ID]
-	if x == nil || x.epoch != j.Epoch || x.told == x.ready || !gang.AwaitsReady(j) {
+	if x == nil || x.epoch != j.Epoch || x.coreReady == x.ready || !gang.AwaitsReady(j) {
 		return ev, false
 	}
-	x.told = x.ready
+	x.coreReady = x.ready
 	ev = gang.Ready{Job: j.ID, Epoch: j.Epoch}
 	for r := range gang.Processes(j) {
 		if x.ranks[r].Ready {
@@ -43,7 +43,7 @@ func (s *said) newlyReady(j *gang.Job) (ev gang.Ready, ok bool) {
 }
 
 // readiness is what is shown of it, nil where nobody speaks of it; s.mu is held.
-func (s *said) readiness(j *gang.Job) *api.Readiness {
+func (s *rankNotes) readiness(j *gang.Job) *api.Readiness {
 	x := s.jobs[j.ID]
 	r := &api.Readiness{Size: gang.Processes(j), TimeoutSeconds: int64(j.Spec.ReadyTimeout.Seconds()), Time: j.ReadyAt}
 	if x != nil && x.epoch == j.Epoch {
@@ -79,7 +79,7 @@ func (e *Engine) waitReady(ctx context.Context, j *gang.Job, p party, ask *api.R
 		p.step, whom = store.OfRanks, "role "+ask.Role
 	}
 	for {
-		more := e.said.watch(j) // before the look, or what happens in between is missed
+		more := e.notes.watch(j) // before the look, or what happens in between is missed
 		now := e.view.job(j.ID)
 		switch {
 		case now == nil || now.Epoch != j.Epoch:
@@ -87,7 +87,7 @@ func (e *Engine) waitReady(ctx context.Context, j *gang.Job, p party, ask *api.R
 		case now.Drain != nil || now.Verdict != nil:
 			return nil, api.Errorf(api.CodeConflict, "job %d is being stopped", j.ID)
 		}
-		missing, ended := e.said.unready(now, p, first, count)
+		missing, ended := e.notes.unready(now, p, first, count)
 		if missing < 0 {
 			return &api.CallResult{Size: count}, nil
 		}
@@ -103,7 +103,7 @@ func (e *Engine) waitReady(ctx context.Context, j *gang.Job, p party, ask *api.R
 }
 
 // watch is closed at the next change that may make a wait for readiness end.
-func (s *said) watch(j *gang.Job) <-chan struct{} {
+func (s *rankNotes) watch(j *gang.Job) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.at(j)
@@ -115,7 +115,7 @@ func (s *said) watch(j *gang.Job) <-chan struct{} {
 
 // unready is one of those that has not said READY=1, one that has ended before others; -1:
 // none.
-func (s *said) unready(j *gang.Job, p party, first, count int) (missing int, ended bool) {
+func (s *rankNotes) unready(j *gang.Job, p party, first, count int) (missing int, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	missing = -1

@@ -87,7 +87,7 @@ func recallElements(ctx context.Context, st store.Store, first *gang.Job, have f
 }
 
 // recallSaved completes what was loaded at start by the jobs that waiting ones depend on.
-func recallSaved(ctx context.Context, st store.Store, saved *gang.Saved) error {
+func recallSaved(ctx context.Context, st store.Store, saved *gang.Snapshot) error {
 	have := make(map[int64]*gang.Job, len(saved.Jobs))
 	for _, j := range saved.Jobs {
 		have[j.ID] = j

@@ -72,7 +72,7 @@ func (e *Engine) NodeSample(node string, s []api.CardSample) {
 
 // NodeGone queues the end of a node's session.
 func (e *Engine) NodeGone(node string) {
-	e.said.cut(node)
+	e.notes.cut(node)
 	e.post(gang.NodeGone{Node: node})
 }
 

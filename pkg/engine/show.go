@@ -66,7 +66,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Ranks = showRanks(j)
 	}
 	out.Steps = e.liveSteps(j)
-	e.said.show(j, &out)
+	e.notes.show(j, &out)
 	return out
 }
 
@@ -85,7 +85,7 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 	*out = api.Job{
 		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: e.runsIn(j), State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
-		TimeLimitSeconds: int64(gang.RunTime(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
+		TimeLimitSeconds: int64(gang.TimeLimit(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
 		Reason: "None",
 	}
 	if j.ArrayIndex >= 0 {

@@ -33,10 +33,10 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 	until := time.NewTimer(min(max(r.Wait, 0), maxStepWait))
 	defer until.Stop()
 	for {
-		changed := e.freed.watch(j.ID)
+		changed := e.stepWaiters.watch(j.ID)
 		var others <-chan struct{} // ports are everybody's
 		if r.Ask.Ports != 0 {
-			others = e.freed.watch(anyJob)
+			others = e.stepWaiters.watch(anyJob)
 		}
 		out, err := e.Do(ctx, ev)
 		if err == nil {
@@ -125,7 +125,7 @@ func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
 	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: e.runsIn(j),
 		StartTime: j.Start, WorkDir: j.Spec.WorkDir, SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace}
-	if limit := gang.RunTime(j); limit > 0 && !j.Start.IsZero() {
+	if limit := gang.TimeLimit(j); limit > 0 && !j.Start.IsZero() {
 		a.EndTime = j.Start.Add(limit)
 	}
 	e.view.mu.RLock()
@@ -216,7 +216,7 @@ func (e *Engine) AttachStep(j *gang.Job, step int) (*api.StepAttachReply, error)
 // WaitStep returns when a step of the current epoch does not run (any more).
 func (e *Engine) WaitStep(ctx context.Context, j *gang.Job, step int) error {
 	for epoch := j.Epoch; ; {
-		changed := e.freed.watch(j.ID)
+		changed := e.stepWaiters.watch(j.ID)
 		now := e.view.job(j.ID)
 		if now == nil || now.Epoch != epoch {
 			return nil
@@ -366,8 +366,8 @@ func batchStep(s api.Step, r *gang.EpochRow, a *api.Attempt) api.Step {
 	return s
 }
 
-// freed wakes those who wait for resources of an allocation.
-type freed struct {
+// stepWaiters wakes those who wait for resources of an allocation.
+type stepWaiters struct {
 	mu sync.Mutex
 	on map[int64]chan struct{}
 }
@@ -376,7 +376,7 @@ type freed struct {
 const anyJob = 0
 
 // watch gives a channel that is closed at the next change of the job.
-func (f *freed) watch(job int64) <-chan struct{} {
+func (f *stepWaiters) watch(job int64) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.on == nil {
@@ -388,7 +388,7 @@ func (f *freed) watch(job int64) <-chan struct{} {
 	return f.on[job]
 }
 
-func (f *freed) wake(jobs []*gang.Job) {
+func (f *stepWaiters) wake(jobs []*gang.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wake := func(id int64) {

@@ -60,7 +60,7 @@ func standing(o *gang.Job) string {
 	if o.ArrayID == o.ID && o.Array != nil {
 		text = fmt.Sprintf("element %d of job %d is %s", o.ArrayIndex, o.ArrayID, gang.JobState(o))
 	}
-	switch limit := gang.RunTime(o); {
+	switch limit := gang.TimeLimit(o); {
 	case o.Verdict != nil || o.Start.IsZero() || len(o.Members) == 0:
 	case limit > 0:
 		text += "; it ends at the latest at " + o.Start.Add(limit).Format(time.RFC3339)

@@ -93,7 +93,7 @@ func TestNotesReachTheWatchdogs(t *testing.T) {
 		t.Errorf("shown: last beat %v ago, time-out %g", age, shown.StallTimeoutSeconds)
 	}
 	r.NodeGone("n1")
-	if r.said.news(&gang.Watched{Job: id, Epoch: 1, Node: "n1", Silent: []int{0}}) != true {
+	if r.notes.news(&gang.Watched{Job: id, Epoch: 1, Node: "n1", Silent: []int{0}}) != true {
 		t.Error("after the session broke it is news again")
 	}
 }
@@ -135,9 +135,9 @@ func TestAttemptCodes(t *testing.T) {
 
 // The idle hook is told of what was committed, and ends with the engine.
 func TestIdleHookIsTold(t *testing.T) {
-	told := make(chan IdleWord, 8)
+	told := make(chan IdleEvent, 8)
 	r := newRigWith(t, disk.Open(t), func(o *Options) {
-		o.TellIdle = func(_ context.Context, w IdleWord) error { told <- w; return nil }
+		o.TellIdle = func(_ context.Context, w IdleEvent) error { told <- w; return nil }
 	})
 	if err := r.inspect(t.Context(), func() {}); err != nil { // Run has begun
 		t.Fatal(err)

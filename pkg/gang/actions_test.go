@@ -126,13 +126,13 @@ func (s *story) reserveAny(t *rapid.T) {
 	if len(ids) == 0 || rapid.IntRange(0, 9).Draw(t, "any job") == 0 {
 		ids = []int64{s.job()}
 	}
-	r := Reserve{Job: rapid.SampledFrom(ids).Draw(t, "candidate")}
+	r := Admit{Job: rapid.SampledFrom(ids).Draw(t, "candidate")}
 	size := 1
 	if j := s.w.Job(r.Job); j != nil {
 		size = len(j.Ranks)
 	}
 	if rapid.IntRange(0, 4).Draw(t, "cut") == 0 {
-		r.Limit = time.Duration(rapid.IntRange(0, 30).Draw(t, "to minutes")) * time.Minute
+		r.TimeLimit = time.Duration(rapid.IntRange(0, 30).Draw(t, "to minutes")) * time.Minute
 	}
 	for range size {
 		r.Slots = append(r.Slots, cluster.Slot{Node: s.node().name})

@@ -15,9 +15,9 @@ func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: j
 
 func (j *Job) key() api.MemberKey { return memberKey(j.ID, j.Epoch) }
 
-// reserve admits a gang as it was planned, or changes nothing: the plan was made from a
+// admit admits a gang as it was planned, or changes nothing: the plan was made from a
 // snapshot, so everything is checked again here.
-func (w *World) reserve(ev Reserve) Outcome {
+func (w *World) admit(ev Admit) Outcome {
 	e := w.jobs[ev.Job]
 	if err := w.admissible(e, ev); err != nil {
 		return refused(err)
@@ -34,7 +34,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
 	j := w.edit(e)
 	j.Epoch++
-	j.ReservedAt, j.CutTo = w.now.Wall, ev.Limit
+	j.ReservedAt, j.CutTimeLimit = w.now.Wall, ev.TimeLimit
 	j.BackoffUntil = time.Time{}
 	j.Members, j.Ports = members, ports
 	for i := range j.Ranks {
@@ -56,7 +56,7 @@ func (w *World) reserve(ev Reserve) Outcome {
 	return applied()
 }
 
-func (w *World) admissible(e *entry, ev Reserve) *api.Error {
+func (w *World) admissible(e *entry, ev Admit) *api.Error {
 	switch {
 	case e == nil:
 		return notFound(ev.Job)
@@ -78,8 +78,8 @@ func (w *World) admissible(e *entry, ev Reserve) *api.Error {
 		return api.Errorf(api.CodeConflict, "array %d has %d elements admitted, its limit", e.job.ArrayID, w.arrays[e.job.ArrayID].active)
 	case tooLate(e.job, w.now.Wall):
 		return api.Errorf(api.CodeConflict, "job %d %s", ev.Job, missed(e.job))
-	case ev.Limit != 0 && (ev.Limit < least(e.job) || e.job.TimeLimit > 0 && ev.Limit >= e.job.TimeLimit):
-		return api.Errorf(api.CodeInvalid, "the time limit of job %d can't be cut to %s", ev.Job, ev.Limit)
+	case ev.TimeLimit != 0 && (ev.TimeLimit < least(e.job) || e.job.TimeLimit > 0 && ev.TimeLimit >= e.job.TimeLimit):
+		return api.Errorf(api.CodeInvalid, "the time limit of job %d can't be cut to %s", ev.Job, ev.TimeLimit)
 	case len(ev.Slots) != len(e.job.Ranks):
 		return api.Errorf(api.CodeInvalid, "%d slots for the %d ranks of job %d", len(ev.Slots), len(e.job.Ranks), ev.Job)
 	}
@@ -108,9 +108,9 @@ func group(slots []cluster.Slot) []Member {
 }
 
 // takeAll is the nodes with the gang's grants on them; one that can't be had refuses all.
-func (w *World) takeAll(e *entry, ev *Reserve, members []Member) ([]*cluster.Node, *api.Error) {
+func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node, *api.Error) {
 	key := memberKey(e.job.ID, e.job.Epoch+1)
-	until := w.until(e.job, cmp.Or(ev.Limit, e.job.TimeLimit), w.now.Wall)
+	until := w.until(e.job, cmp.Or(ev.TimeLimit, e.job.TimeLimit), w.now.Wall)
 	at := func(rank int) cluster.Slot { return ev.Slots[rank] }
 	res := make([]*cluster.Node, len(members))
 	for i := range members {
@@ -214,7 +214,7 @@ func (w *World) open(e *entry) {
 	j.Rollbacks, j.Avoid = 0, nil
 	w.startedElsewhere(e)
 	w.armReady(j)
-	w.told(e)
+	w.queueChanged(e)
 	for i := range j.Ranks {
 		r := w.editRank(e, i)
 		r.State, r.Start = api.RankRunning, w.now.Wall
@@ -274,7 +274,7 @@ func (w *World) block(e *entry, avoid []string) {
 		avoid = append(slices.Clip(avoid), r.Node)
 	}
 	slices.Sort(avoid)
-	j.Eligible, j.Avoid, j.CutTo = w.now.Wall, slices.Compact(avoid), 0
+	j.Eligible, j.Avoid, j.CutTimeLimit = w.now.Wall, slices.Compact(avoid), 0
 	j.NextStep = 0
 	w.armDeadline(e)
 	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
@@ -298,8 +298,8 @@ func (w *World) backoff(e *entry, n int) {
 	w.in(d, timer{kind: timerEligible, job: j.ID})
 }
 
-// reserveTimeout: not every member was ready in time.
-func (w *World) reserveTimeout(e *entry) {
+// startTimeout: not every member was ready in time.
+func (w *World) startTimeout(e *entry) {
 	if e == nil || !reserved(e.job) {
 		return
 	}

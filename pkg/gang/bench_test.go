@@ -46,7 +46,7 @@ func BenchmarkWideGang(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if out := w.Step(now, Reserve{Job: id, Slots: slotsOver(n)}); !out.Applied {
+		if out := w.Step(now, Admit{Job: id, Slots: slotsOver(n)}); !out.Applied {
 			b.Fatal(out.Refused)
 		}
 		for i := range n {
@@ -74,7 +74,7 @@ func BenchmarkSmallJob(b *testing.B) {
 	for b.Loop() {
 		id := w.Step(now, Submit{Spec: spec, Partition: "main"}).JobIDs[0]
 		w.Take()
-		w.Step(now, Reserve{Job: id, Slots: slotsOver(1)})
+		w.Step(now, Admit{Job: id, Slots: slotsOver(1)})
 		w.Take()
 		for _, p := range []api.MemberPhase{api.PhaseReady, api.PhaseRunning, api.PhaseStopped} {
 			ma := api.MemberActual{MemberKey: w.Job(id).key(), Phase: p}

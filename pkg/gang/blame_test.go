@@ -116,7 +116,7 @@ func TestARefusedGangIsPlacedElsewhere(t *testing.T) {
 		t.Errorf("remembered after the start: %+v", b.w.Job(id).Refusals)
 	}
 	b.w.Take()
-	if again := Restore(b.now, b.w.set, &Saved{Jobs: []*Job{b.w.Job(id)}, Nodes: b.w.Nodes(), NextID: 2, NextSeq: 1}); len(again.Verify()) != 0 {
+	if again := Restore(b.now, b.w.set, &Snapshot{Jobs: []*Job{b.w.Job(id)}, Nodes: b.w.Nodes(), NextID: 2, NextSeq: 1}); len(again.Verify()) != 0 {
 		t.Error(again.Verify())
 	}
 }

@@ -21,7 +21,7 @@ func (b *bench) onCards(s *api.Spec, slots ...cluster.Slot) int64 {
 	b.t.Helper()
 	s.Size, s.GPUsPerRank = len(slots), len(slots[0].Cards)
 	id := b.submit(s)
-	b.must(Reserve{Job: id, Slots: slots})
+	b.must(Admit{Job: id, Slots: slots})
 	b.ready(id)
 	for _, m := range b.w.Job(id).Members {
 		b.phase(id, m.Node, api.PhaseRunning)
@@ -58,7 +58,7 @@ func TestACardGoesBad(t *testing.T) {
 	if n := b.w.Node("n2"); n.State != api.NodeUp || len(n.Strikes) != 0 || n.Res.OpenCards() != 2 {
 		t.Fatalf("%s, %d strikes, %d open", n.State, len(n.Strikes), n.Res.OpenCards())
 	}
-	out := b.step(Reserve{Job: id, Slots: []cluster.Slot{cardSlot("n1", "0"), cardSlot("n2", "3")}})
+	out := b.step(Admit{Job: id, Slots: []cluster.Slot{cardSlot("n1", "0"), cardSlot("n2", "3")}})
 	if out.Refused == nil || out.Refused.Message != "node n2 card 3 is quarantined: Xid 79" {
 		t.Fatalf("%+v", out)
 	}
@@ -85,7 +85,7 @@ func TestABadCardBeforeTheStart(t *testing.T) {
 	s := specOf(1)
 	s.GPUsPerRank = 1
 	id := b.submit(s)
-	b.must(Reserve{Job: id, Slots: []cluster.Slot{cardSlot("n1", "0")}})
+	b.must(Admit{Job: id, Slots: []cluster.Slot{cardSlot("n1", "0")}})
 	key := b.key(id)
 	b.seen("n1", api.CardSample{UUID: "0", Unhealthy: "Xid 48"})
 	b.state(id, api.JobPending)
@@ -105,7 +105,7 @@ func TestRefusedBecauseOfACard(t *testing.T) {
 	s.GPUsPerRank = 1
 	for i := range 4 {
 		id := b.submit(s)
-		b.must(Reserve{Job: id, Slots: []cluster.Slot{cardSlot("n1", string(rune('0'+i)))}})
+		b.must(Admit{Job: id, Slots: []cluster.Slot{cardSlot("n1", string(rune('0'+i)))}})
 		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameCard, Text: "card holds VRAM"},
 			Cards: []api.CardSample{{UUID: "GPU-n1-" + string(rune('0'+i)), Held: "30G held by pid 7 (python, ada)"}}})
 		b.state(id, api.JobPending)
@@ -129,14 +129,14 @@ func TestWhatIsHeldEndsNobody(t *testing.T) {
 	b.seen("n1", api.CardSample{UUID: "0", Held: "9G held by pid 7"})
 	b.state(id, api.JobRunning)
 	other := b.submit(s)
-	if out := b.step(Reserve{Job: other, Slots: []cluster.Slot{cardSlot("n1", "0")}}); out.Refused == nil ||
+	if out := b.step(Admit{Job: other, Slots: []cluster.Slot{cardSlot("n1", "0")}}); out.Refused == nil ||
 		out.Refused.Message != "node n1 card 0 is quarantined: 9G held by pid 7" {
 		t.Fatalf("%+v", out)
 	}
 	b.seen("n1", api.CardSample{UUID: "0", Held: "9G held by pid 7", Unhealthy: "Xid 79"})
 	b.state(id, api.JobCompleting)
 	b.seen("n1", api.CardSample{UUID: "0"})
-	b.must(Reserve{Job: other, Slots: []cluster.Slot{cardSlot("n1", "0")}})
+	b.must(Admit{Job: other, Slots: []cluster.Slot{cardSlot("n1", "0")}})
 }
 
 func TestCardDrainAndResume(t *testing.T) {

@@ -108,7 +108,7 @@ func (s *cardStory) reserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Reserve{Job: id}
+	r := Admit{Job: id}
 	nodes := s.w.Nodes()
 	s.Shuffle(len(nodes), func(a, b int) { nodes[a], nodes[b] = nodes[b], nodes[a] })
 	for _, n := range nodes {

@@ -154,7 +154,7 @@ func (w *World) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
 	}
 	j.TaskCheckpoint = &c
 	if c.Complete {
-		w.told(e)
+		w.queueChanged(e)
 	}
 	w.emitJob(j, api.Event{Type: api.EventCheckpoint, Task: &k, Bytes: ev.Bytes})
 	return applied()
@@ -220,7 +220,7 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 	}
 	j.Checkpoint = &c
 	if c.Complete {
-		w.told(e)
+		w.queueChanged(e)
 	}
 	rank := ev.Rank
 	w.emitJob(j, api.Event{Type: api.EventCheckpoint, Rank: &rank, Bytes: ev.Bytes})
@@ -261,7 +261,7 @@ func (w *World) acknowledged(ev Acknowledged) Outcome {
 		j.Drain.Acked = ev.Ranks
 		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: Voices(j)})
 	}
-	if hurried := ev.Saved && w.hurry(e); !more && !hurried {
+	if hurried := ev.Saved && w.cancelLead(e); !more && !hurried {
 		return ignored("acknowledged before")
 	}
 	return applied()

@@ -76,7 +76,7 @@ func TestAnEmptyingSurvivesARestart(t *testing.T) {
 	ch := b.w.Take()
 	b.now.Wall = b.now.Wall.Add(50 * time.Second)
 	b.now.Mono = 0
-	b.w = Restore(b.now, b.w.set, &Saved{Jobs: ch.Jobs, Nodes: ch.Nodes, NextID: ch.NextID, NextSeq: ch.NextSeq})
+	b.w = Restore(b.now, b.w.set, &Snapshot{Jobs: ch.Jobs, Nodes: ch.Nodes, NextID: ch.NextID, NextSeq: ch.NextSeq})
 	b.must(Tick{})
 	if d := b.w.Job(id).Drain; d == nil || d.Lead != 10*time.Second {
 		t.Errorf("%+v", d)

@@ -71,7 +71,7 @@ func (w *World) cancelDraining(e *entry, now bool) Outcome {
 		}
 		return ignored("every rank has ended by itself")
 	}
-	hurried := now && w.hurry(e)
+	hurried := now && w.cancelLead(e)
 	if e.job.Cancelled {
 		if hurried {
 			return applied()

@@ -12,11 +12,11 @@ import (
 // kept in whole seconds.
 const shortest = time.Second
 
-// RunTime is how long the current or last epoch of a job may run: its time limit, or what
+// TimeLimit is how long the current or last epoch of a job may run: its time limit, or what
 // was left of it at its start. 0: as long as it likes.
-func RunTime(j *Job) time.Duration { return runTimeFrom(j, begun(j)) }
+func TimeLimit(j *Job) time.Duration { return timeLimitFrom(j, begun(j)) }
 
-func runTimeFrom(j *Job, began time.Time) time.Duration {
+func timeLimitFrom(j *Job, began time.Time) time.Duration {
 	limit := baseLimit(j)
 	if j.Deadline.IsZero() || began.IsZero() {
 		return limit
@@ -36,7 +36,7 @@ func runTimeFrom(j *Job, began time.Time) time.Duration {
 func baseLimit(j *Job) time.Duration {
 	limit := j.TimeLimit
 	if !blocked(j) {
-		limit = cmp.Or(j.CutTo, j.TimeLimit)
+		limit = cmp.Or(j.CutTimeLimit, j.TimeLimit)
 	}
 	return withinTotal(j, limit)
 }
@@ -54,25 +54,25 @@ func begun(j *Job) time.Time {
 
 // cutByDeadline: the epoch may not run as long as its time limit says.
 func cutByDeadline(j *Job) bool {
-	return !j.Deadline.IsZero() && RunTime(j) != baseLimit(j)
+	return !j.Deadline.IsZero() && TimeLimit(j) != baseLimit(j)
 }
 
 func limitReached(j *Job) string {
 	if cutByDeadline(j) {
-		return fmt.Sprintf("deadline %s reached after %s", timeText(j.Deadline), RunTime(j))
+		return fmt.Sprintf("deadline %s reached after %s", timeText(j.Deadline), TimeLimit(j))
 	}
 	return limitName(j) + " reached"
 }
 
-func limitName(j *Job) string { return "time limit of " + RunTime(j).String() }
+func limitName(j *Job) string { return "time limit of " + TimeLimit(j).String() }
 
 // cutText says why an epoch may run for less than its time limit; empty: it may not.
 func cutText(j *Job) string {
 	switch {
 	case cutByDeadline(j):
-		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", RunTime(j), limitText(j.TimeLimit), timeText(j.Deadline))
-	case j.CutTo > 0:
-		return fmt.Sprintf("time limit %s, cut from %s to end before others' turn", j.CutTo, limitText(j.TimeLimit))
+		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", TimeLimit(j), limitText(j.TimeLimit), timeText(j.Deadline))
+	case j.CutTimeLimit > 0:
+		return fmt.Sprintf("time limit %s, cut from %s to end before others' turn", j.CutTimeLimit, limitText(j.TimeLimit))
 	}
 	return ""
 }

@@ -109,12 +109,12 @@ func TestALimitThatAPlanCut(t *testing.T) {
 	id := b.submit(s)
 	r := b.spread(id)
 	for _, bad := range []time.Duration{time.Minute, time.Hour, -1} {
-		r.Limit = bad
+		r.TimeLimit = bad
 		if out := b.step(r); out.Refused == nil || out.Refused.Code != api.CodeInvalid {
 			t.Errorf("%s: %+v", bad, out)
 		}
 	}
-	r.Limit = 20 * time.Minute
+	r.TimeLimit = 20 * time.Minute
 	b.must(r)
 	b.ready(id)
 	if as, _ := b.w.Desired("n1"); as[0].Gate.TimeLimit != 20*time.Minute {
@@ -122,8 +122,8 @@ func TestALimitThatAPlanCut(t *testing.T) {
 	}
 	b.must(Requeue{Job: id})
 	b.ack(id)
-	b.must(Reserve{Job: id, Slots: []cluster.Slot{{Node: "n2"}}})
-	if got := RunTime(b.w.Job(id)); got != time.Hour {
+	b.must(Admit{Job: id, Slots: []cluster.Slot{{Node: "n2"}}})
+	if got := TimeLimit(b.w.Job(id)); got != time.Hour {
 		t.Errorf("the next attempt has %s", got)
 	}
 }
@@ -154,7 +154,7 @@ func TestALimitOfAPartOfASecondIsNotCut(t *testing.T) {
 	} {
 		start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 		j := &Job{Spec: &api.Spec{TimeMin: c.least}, TimeLimit: c.limit, Start: start, Deadline: start.Add(c.left), Epoch: 1, Ranks: []Rank{{State: api.RankRunning}}}
-		if got := RunTime(j); got != c.want {
+		if got := TimeLimit(j); got != c.want {
 			t.Errorf("limit %s, at least %s, %s left: may run for %s, want %s", c.limit, c.least, c.left, got, c.want)
 		}
 	}

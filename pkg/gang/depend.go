@@ -10,9 +10,9 @@ import (
 	"gangd/pkg/api"
 )
 
-// depends finds those who wait for a job, an array or a name. A job that somebody waits
+// dependencies finds those who wait for a job, an array or a name. A job that somebody waits
 // for stays in memory, so that a dependency is always judged by what really is.
-type depends struct {
+type dependencies struct {
 	on     map[int64]map[int64]struct{} // job or array -> who waits for it
 	arrays map[int64]int                // array -> jobs of it in on; it stays whole, to be searched
 	named  map[nameKey]*name
@@ -30,19 +30,19 @@ type name struct {
 	waiting int     // singletons
 }
 
-func newDepends() depends {
-	return depends{on: map[int64]map[int64]struct{}{}, arrays: map[int64]int{}, named: map[nameKey]*name{}}
+func newDepends() dependencies {
+	return dependencies{on: map[int64]map[int64]struct{}{}, arrays: map[int64]int{}, named: map[nameKey]*name{}}
 }
 
 func keyOf(j *Job) nameKey { return nameKey{j.UID, j.Name} }
 
 // watched: somebody waits for the job, for its array, or for another element of it.
-func (d *depends) watched(j *Job) bool {
+func (d *dependencies) watched(j *Job) bool {
 	return len(d.on[j.ID]) > 0 || j.ArrayID != 0 && d.arrays[j.ArrayID] > 0
 }
 
 // add has who wait for a target, of an array or 0.
-func (d *depends) add(target, array, who int64) {
+func (d *dependencies) add(target, array, who int64) {
 	if d.on[target] == nil {
 		d.on[target] = map[int64]struct{}{}
 		d.arrays[array]++
@@ -50,7 +50,7 @@ func (d *depends) add(target, array, who int64) {
 	d.on[target][who] = struct{}{}
 }
 
-func (d *depends) remove(target, array, who int64) {
+func (d *dependencies) remove(target, array, who int64) {
 	if d.on[target] == nil {
 		return // two conditions on one job
 	}

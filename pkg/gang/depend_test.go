@@ -333,7 +333,7 @@ func TestDependencyAfterARestart(t *testing.T) {
 	d.On = append(d.On, api.Condition{Kind: api.AfterSingle})
 	id := b.depending(d)
 	b.after(b.w.set.KeepEnded + time.Second)
-	saved := &Saved{NextID: b.w.NextID(), NextSeq: 1}
+	saved := &Snapshot{NextID: b.w.NextID(), NextSeq: 1}
 	for j := range b.w.Jobs() {
 		saved.Jobs = append(saved.Jobs, j)
 	}

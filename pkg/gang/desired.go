@@ -42,7 +42,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	// seen open before, it stays shut.
 	a.Passed = working(m.State) && !m.Passed && slices.ContainsFunc(e.job.Members, func(o Member) bool { return o.Passed })
 	if a.Stop == nil && working(m.State) {
-		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(RunTime(e.job), api.NoLimit)}
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(TimeLimit(e.job), api.NoLimit)}
 		a.Check = w.checkOrder(e, m)
 	}
 	return a
@@ -93,7 +93,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	j := e.job
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: w.RunsIn(j),
-		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: runTimeFrom(j, j.ReservedAt), Grace: w.grace(j),
+		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: w.grace(j),
 		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {

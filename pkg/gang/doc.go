@@ -12,7 +12,7 @@
 // derived from them by [JobState]. Every gang state against every event is a table in
 // statetable_test.go, which is printed in docs/state-table.md and walked by a test.
 //
-//	blocked --Reserve--> reserved --all ready--> running --last rank done, all stopped--> ended
+//	blocked --Admit----> reserved --all ready--> running --last rank done, all stopped--> ended
 //	   ^                    |                       |
 //	   |<-----roll back-----+                       +--trigger--> draining --last ack or force--> verdict
 //	   |<---------------------------------------------------------------------budget left-----------+

@@ -47,8 +47,8 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 	}
 	w.charge(j, cause)
 	w.armForce(e)
-	w.told(e)
-	if told(j) {
+	w.queueChanged(e)
+	if announces(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
 			LeadSeconds: int64(lead.Seconds()), Text: text})
 	}
@@ -58,7 +58,7 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 
 // told: the drain is an event of its own. The proof that follows ranks which ended by
 // themselves is none.
-func told(j *Job) bool {
+func announces(j *Job) bool {
 	return j.Drain.Cause != api.CauseCompleted || j.Drain.Moved > 0 && j.Spec.Launch != api.LaunchBatch
 }
 
@@ -81,8 +81,8 @@ func (w *World) drainTime(j *Job) time.Duration {
 	return j.Drain.Spent + j.Drain.Lead + max(w.grace(j), j.Spec.GraceMax) + w.set.DrainSlack
 }
 
-// hurry ends the notice of a drain now.
-func (w *World) hurry(e *entry) bool {
+// cancelLead ends the notice of a drain now.
+func (w *World) cancelLead(e *entry) bool {
 	d := e.job.Drain
 	spent := w.now.Mono - e.drainAt
 	if spent >= d.Lead {
@@ -213,7 +213,7 @@ func (w *World) maybeComplete(e *entry) {
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger
 	w.epochs[j.key()] = row
-	if told(j) {
+	if announces(j) {
 		w.emitJob(j, api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
 			Seconds: seconds(w.now.Mono - e.drainAt)})
 	}

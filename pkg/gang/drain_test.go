@@ -340,7 +340,7 @@ func TestResumesAfterItsLimit(t *testing.T) {
 	run := func(limit, ran time.Duration) {
 		t.Helper()
 		b.start(id)
-		if got := RunTime(b.w.Job(id)); got != limit {
+		if got := TimeLimit(b.w.Job(id)); got != limit {
 			t.Fatalf("its limit is %s, want %s", got, limit)
 		}
 		b.after(ran)

@@ -93,9 +93,9 @@ func (b *bench) submit(s *api.Spec) int64 {
 }
 
 // spread puts rank i on node i+1.
-func (b *bench) spread(id int64) Reserve {
+func (b *bench) spread(id int64) Admit {
 	n := len(b.w.Nodes())
-	r := Reserve{Job: id}
+	r := Admit{Job: id}
 	for i := range b.w.Job(id).Ranks {
 		r.Slots = append(r.Slots, cluster.Slot{Node: fmt.Sprintf("n%d", i%n+1)})
 	}

@@ -287,7 +287,7 @@ func TestLostNodeKeepsTheGangOutUntilItIsKnownGone(t *testing.T) {
 		if b.w.Candidate(id) != nil {
 			t.Fatal("candidate while its rank 1 may still run")
 		}
-		out := b.step(Reserve{Job: id, Slots: []cluster.Slot{{Node: "n1"}, {Node: "n3"}}})
+		out := b.step(Admit{Job: id, Slots: []cluster.Slot{{Node: "n1"}, {Node: "n3"}}})
 		if out.Refused == nil || out.Refused.Error() != "epoch 1 of job 1 may still run on n2" {
 			t.Fatalf("%+v", out)
 		}

@@ -98,7 +98,7 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Hello.Members, n.Hello.Health = nil, api.NodeHealth{}
 	n.Res = resources(n.Res, ev)
 	w.room = true
-	h.told, h.strays = nil, nil
+	h.staleLogged, h.strays = nil, nil
 	clear(h.expired)
 	w.timers.cancel(timer{kind: timerLost, node: n.Name})
 	for _, l := range n.Left {

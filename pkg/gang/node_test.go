@@ -270,7 +270,7 @@ func TestReserveIsCheckedWhole(t *testing.T) {
 	s.GPUsPerRank = 1
 	id := b.submit(s)
 	other := b.submit(s)
-	b.must(Reserve{Job: other, Slots: []cluster.Slot{card("n2", "GPU-n2-0"), card("n2", "GPU-n2-1")}})
+	b.must(Admit{Job: other, Slots: []cluster.Slot{card("n2", "GPU-n2-0"), card("n2", "GPU-n2-1")}})
 	b.must(NodeDrain{Node: "n2", Reason: "disk"})
 	b.w.Take()
 	for want, slots := range map[string][]cluster.Slot{
@@ -280,7 +280,7 @@ func TestReserveIsCheckedWhole(t *testing.T) {
 		"node n2 takes no new work: draining: disk":     {card("n1", "GPU-n1-0"), card("n2", "GPU-n2-3")},
 		"node n1 has no card GPU-n2-3":                  {card("n1", "GPU-n1-0"), card("n1", "GPU-n2-3")},
 	} {
-		out := b.step(Reserve{Job: id, Slots: slots})
+		out := b.step(Admit{Job: id, Slots: slots})
 		if out.Refused == nil || out.Refused.Error() != want {
 			t.Errorf("got %v, want %q", out.Refused, want)
 		}

@@ -193,8 +193,8 @@ func (s *story) rebase() {
 }
 
 // stored is what a store would give back: rows, not pointers of the old world.
-func (s *story) stored() *Saved {
-	out := &Saved{Keys: s.keys, NextID: max(s.nextID, 1), NextSeq: s.seq + 1}
+func (s *story) stored() *Snapshot {
+	out := &Snapshot{Keys: s.keys, NextID: max(s.nextID, 1), NextSeq: s.seq + 1}
 	for _, id := range slices.Sorted(maps.Keys(s.saved)) {
 		j := *s.saved[id]
 		j.Ranks = s.ranks[id]
@@ -206,8 +206,8 @@ func (s *story) stored() *Saved {
 	return out
 }
 
-func decode(data []byte) *Saved {
-	var out Saved
+func decode(data []byte) *Snapshot {
+	var out Snapshot
 	if err := json.Unmarshal(data, &out); err != nil {
 		panic(err)
 	}

@@ -124,13 +124,13 @@ func (w *World) outdated(k api.MemberKey) bool {
 func (w *World) stale(h *host, ma *api.MemberActual) Outcome {
 	e := w.jobs[ma.Job]
 	err := api.Errorf(api.CodeStaleEpoch, "stale epoch %d of job %d", ma.Epoch, ma.Job)
-	if _, told := h.told[ma.MemberKey]; told {
+	if _, told := h.staleLogged[ma.MemberKey]; told {
 		return refused(err)
 	}
-	if h.told == nil {
-		h.told = map[api.MemberKey]struct{}{}
+	if h.staleLogged == nil {
+		h.staleLogged = map[api.MemberKey]struct{}{}
 	}
-	h.told[ma.MemberKey] = struct{}{}
+	h.staleLogged[ma.MemberKey] = struct{}{}
 	ev := api.Event{Type: api.EventStaleRefused, Node: h.node.Name, ClaimedEpoch: ma.Epoch, Text: string(ma.Phase)}
 	if e != nil {
 		ev.JobID, ev.Epoch = e.job.ID, e.job.Epoch
@@ -219,7 +219,7 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		w.passReady(e)
 	}
 	if e.job.Drain != nil && scriptOver(e.job) {
-		w.hurry(e) // a notice that nobody is left to use: the end of the script is the end of its steps
+		w.cancelLead(e) // a notice that nobody is left to use: the end of the script is the end of its steps
 	}
 	switch ma.Phase {
 	case api.PhaseStopped:
@@ -402,7 +402,7 @@ func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
 			r.State = api.RankPreempted
 		case ra.ExitCode == 0:
 			r.State = api.RankDone
-			w.told(e)
+			w.queueChanged(e)
 		}
 	}
 	w.emitExit(e.job, ra)

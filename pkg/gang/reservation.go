@@ -32,8 +32,8 @@ type DropReservation struct{ Name, By string }
 func (PutReservation) event()  {}
 func (DropReservation) event() {}
 
-// booked is a reservation with what is derived from it.
-type booked struct {
+// reservation is a reservation with what is derived from it.
+type reservation struct {
 	r      *api.Reservation // immutable; its Active is not looked at
 	active bool             // it has begun; its end is an armed timer
 }
@@ -64,7 +64,7 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 	if old != nil {
 		what = api.EventReservationUpdated
 	}
-	w.setReservation(&booked{r: &r, active: !r.Start.After(w.now.Wall)})
+	w.setReservation(&reservation{r: &r, active: !r.Start.After(w.now.Wall)})
 	text := ReservationText(&r)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
@@ -79,7 +79,7 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 }
 
 // setReservation keeps one, and the moment at which something becomes of it.
-func (w *World) setReservation(b *booked) {
+func (w *World) setReservation(b *reservation) {
 	w.reservations[b.r.Name] = b
 	w.reserved[b.r.Name] = b.r
 	next := b.r.Start
@@ -92,7 +92,7 @@ func (w *World) setReservation(b *booked) {
 // reservationMoved says to all whom it concerns that a reservation is another.
 func (w *World) reservationMoved(name string, nodes []string) {
 	w.room = true
-	w.windows = nil
+	w.schedReservations = nil
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
 		if e := w.jobs[id]; e.job.Spec.Reservation == name && blocked(e.job) {
 			w.touch(e)
@@ -130,7 +130,7 @@ func ReservationText(r *api.Reservation) string {
 }
 
 // bookable refuses a reservation that can not be.
-func (w *World) bookable(r *api.Reservation, old *booked, ev *PutReservation) *api.Error {
+func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservation) *api.Error {
 	bad := func(hint, format string, args ...any) *api.Error {
 		e := api.Errorf(api.CodeInvalid, format, args...)
 		e.Hint = hint
@@ -191,7 +191,7 @@ func (w *World) overlaps(r *api.Reservation) *api.Error {
 		return nil
 	}
 	for _, o := range w.Reservations() {
-		if o.Name == r.Name || o.Has(api.FlagMaint) || !meet(o, r) {
+		if o.Name == r.Name || o.Has(api.FlagMaint) || !coincide(o, r) {
 			continue
 		}
 		var both []string
@@ -208,8 +208,8 @@ func (w *World) overlaps(r *api.Reservation) *api.Error {
 	return nil
 }
 
-// meet reports whether two reservations go on at a time, ever.
-func meet(a, b *api.Reservation) bool {
+// coincide reports whether two reservations go on at a time, ever.
+func coincide(a, b *api.Reservation) bool {
 	if a.Days() == 0 {
 		a, b = b, a
 	}
@@ -291,7 +291,7 @@ func (w *World) dropReservation(ev DropReservation) Outcome {
 	return applied()
 }
 
-func (w *World) removeReservation(b *booked) {
+func (w *World) removeReservation(b *reservation) {
 	delete(w.reservations, b.r.Name)
 	w.reserved[b.r.Name] = nil
 	w.timers.cancel(reservationTimer(b.r.Name))
@@ -304,17 +304,17 @@ func (w *World) reservationDue(name string) {
 	case b == nil:
 	case now.Before(b.r.Start):
 		// The wall clock was set back meanwhile: wait on.
-		w.setReservation(&booked{r: b.r})
+		w.setReservation(&reservation{r: b.r})
 	case now.Before(b.r.End):
 		if !b.active {
 			w.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
 		}
-		w.setReservation(&booked{r: b.r, active: true})
+		w.setReservation(&reservation{r: b.r, active: true})
 		w.reservationMoved(name, b.r.Nodes)
 	default:
 		w.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
 		if next := nextOccurrence(b.r, now); next != nil {
-			w.setReservation(&booked{r: next, active: !next.Start.After(now)})
+			w.setReservation(&reservation{r: next, active: !next.Start.After(now)})
 		} else {
 			w.removeReservation(b)
 		}
@@ -403,13 +403,13 @@ func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text 
 	return by, text
 }
 
-// Windows are the reservations as the scheduler sees them; not to be written to.
-func (w *World) Windows() []sched.Reservation {
-	if w.windows == nil && len(w.reservations) > 0 {
+// SchedReservations are the reservations as the scheduler sees them; not to be written to.
+func (w *World) SchedReservations() []sched.Reservation {
+	if w.schedReservations == nil && len(w.reservations) > 0 {
 		for _, r := range w.Reservations() {
-			w.windows = append(w.windows, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
+			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
 				ClearBy: r.Start.Add(-w.set.StartTimeout), Maint: r.Has(api.FlagMaint)})
 		}
 	}
-	return w.windows
+	return w.schedReservations
 }

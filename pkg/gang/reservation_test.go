@@ -172,7 +172,7 @@ func TestReservationsMeet(t *testing.T) {
 		{at(0, 22, 4, api.FlagDaily), at(5, 1, 1, api.FlagDaily), true},
 		{at(0, 22, 4, api.FlagDaily), at(5, 3, 1, api.FlagDaily), false},
 	} {
-		if meet(tt.a, tt.b) != tt.want || meet(tt.b, tt.a) != tt.want {
+		if coincide(tt.a, tt.b) != tt.want || coincide(tt.b, tt.a) != tt.want {
 			t.Errorf("%d: %+v and %+v: want %v", i, tt.a, tt.b, tt.want)
 		}
 	}

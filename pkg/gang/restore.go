@@ -14,7 +14,7 @@ import (
 // are armed in full, because while no controller ran nobody could be late: the silence of
 // nodes, the launch of gangs and their readiness, and the leases (a node that finds no controller at its
 // address renews them).
-func Restore(now Instant, s api.Settings, saved *Saved) *World {
+func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	w := New(s)
 	w.now = now
 	w.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
@@ -32,7 +32,7 @@ func Restore(now Instant, s api.Settings, saved *Saved) *World {
 		}
 	}
 	for _, r := range saved.Reservations {
-		w.setReservation(&booked{r: r, active: !r.Start.After(now.Wall)})
+		w.setReservation(&reservation{r: r, active: !r.Start.After(now.Wall)})
 	}
 	clear(w.reserved)
 	for _, h := range w.nodes {

@@ -11,7 +11,7 @@ import (
 // hello yet.
 func (b *bench) reborn(down time.Duration) {
 	b.t.Helper()
-	saved := &Saved{Keys: map[string]int64{}, NextID: b.w.nextID, NextSeq: b.w.nextSeq}
+	saved := &Snapshot{Keys: map[string]int64{}, NextID: b.w.nextID, NextSeq: b.w.nextSeq}
 	for j := range b.w.Jobs() {
 		saved.Jobs = append(saved.Jobs, j)
 	}

@@ -16,7 +16,7 @@ func (w *World) Running(id int64) *sched.Running {
 	j := e.job
 	done := AnyDone(j)
 	r := &sched.Running{Job: id, Epoch: j.Epoch, Priority: j.Priority, Nice: j.Spec.Nice, User: j.User, Account: j.Spec.Account,
-		Array: j.ArrayID, Size: len(j.Ranks), Cards: heldCards(j), Ask: e.ask, Submit: queuedAt(j), Eligible: j.Eligible, TimeLimit: RunTime(j),
+		Array: j.ArrayID, Size: len(j.Ranks), Cards: heldCards(j), Ask: e.ask, Submit: queuedAt(j), Eligible: j.Eligible, TimeLimit: TimeLimit(j),
 		Attained: j.Kept, KeepsWork: keepsWork(j), Done: done, MinRun: j.Spec.MinRun,
 		Final: done || Limit(&w.set, j.Spec, api.CausePreempted) == 0,
 		Lead:  lead(j, false), Stop: lead(j, false) + w.grace(j)}
@@ -62,4 +62,4 @@ func keep(j *Job) {
 }
 
 // told says that what the scheduler knows of an admitted gang has changed.
-func (w *World) told(e *entry) { w.queue = append(w.queue, e.job.ID) }
+func (w *World) queueChanged(e *entry) { w.queue = append(w.queue, e.job.ID) }

@@ -116,7 +116,7 @@ func happenings() map[string]func(b *bench) Outcome {
 	}
 	return map[string]func(b *bench) Outcome{
 		"submit again (same key)": send(Submit{Key: "k", Spec: specOf(2), SpecHash: "h", Partition: "main"}),
-		"reserve":                 send(Reserve{Job: 1, Slots: []cluster.Slot{{Node: "n1"}, {Node: "n3"}}}),
+		"reserve":                 send(Admit{Job: 1, Slots: []cluster.Slot{{Node: "n1"}, {Node: "n3"}}}),
 		"member preparing":        member(api.PhasePreparing),
 		"member ready":            member(api.PhaseReady),
 		"member refused (node)":   refuse(api.BlameNode),

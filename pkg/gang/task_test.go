@@ -28,7 +28,7 @@ func taskBench(t *testing.T, edit func(*api.Spec)) *bench {
 func (b *bench) startAllocation() {
 	b.t.Helper()
 	slot := func(n string) cluster.Slot { return cluster.Slot{Node: n, Cards: []string{"GPU-" + n + "-0"}} }
-	b.must(Reserve{Job: 1, Slots: []cluster.Slot{slot("n1"), slot("n1"), slot("n2"), slot("n2")}})
+	b.must(Admit{Job: 1, Slots: []cluster.Slot{slot("n1"), slot("n1"), slot("n2"), slot("n2")}})
 	b.ready(1)
 	b.phase(1, "n1", api.PhaseRunning, api.RankActual{Rank: 0, PID: 100, Started: b.now.Wall})
 	b.phase(1, "n2", api.PhaseRunning)

@@ -141,7 +141,7 @@ func (w *World) tick() Outcome {
 func (w *World) fire(t timer) {
 	switch t.kind {
 	case timerStart:
-		w.reserveTimeout(w.jobs[t.job])
+		w.startTimeout(w.jobs[t.job])
 	case timerLaunch:
 		w.launchTimeout(w.jobs[t.job])
 	case timerReady:

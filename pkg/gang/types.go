@@ -47,7 +47,7 @@ type Job struct {
 	Ranks            []Rank
 	Members          []Member // of the current epoch, in the order of their first rank; empty while blocked
 	ReservedAt       time.Time
-	CutTo            time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
+	CutTimeLimit     time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
 	Drain            *Drain        // the drain under way
 	Used             map[api.Cause]int
 	BackoffUntil     time.Time // not a candidate before
@@ -160,11 +160,11 @@ type Submit struct {
 	Recalled  []*Job        // jobs that it depends on and that had left memory
 }
 
-// Reserve asks to admit a gang as planned. It is re-checked whole.
-type Reserve struct {
-	Job   int64
-	Slots []cluster.Slot // by rank
-	Limit time.Duration  // the time limit that it is planned with, below its own; 0: its own
+// Admit asks to admit a gang as planned. It is re-checked whole.
+type Admit struct {
+	Job       int64
+	Slots     []cluster.Slot // by rank
+	TimeLimit time.Duration  // the time limit that it is planned with, below its own; 0: its own
 }
 
 // NodeHello: a node opened a session and said all that it has.
@@ -251,7 +251,7 @@ type Stalled struct{ For time.Duration }
 type Tick struct{}
 
 func (Submit) event()     {}
-func (Reserve) event()    {}
+func (Admit) event()      {}
 func (NodeHello) event()  {}
 func (NodeReport) event() {}
 func (NodeSample) event() {}
@@ -367,8 +367,8 @@ type Left struct {
 	Ports []int
 }
 
-// Saved is what a store gives back at start.
-type Saved struct {
+// Snapshot is what a store gives back at start.
+type Snapshot struct {
 	Jobs         []*Job // live, and ended ones young enough to be kept
 	Nodes        []*Node
 	Keys         map[string]int64 // submission keys still remembered

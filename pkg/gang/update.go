@@ -135,9 +135,9 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	return nil
 }
 
-type sayer func(format string, args ...any)
+type reportFunc func(format string, args ...any)
 
-func (w *World) rename(e *entry, name *string, say sayer) {
+func (w *World) rename(e *entry, name *string, say reportFunc) {
 	if name == nil || *name == e.job.Name {
 		return
 	}
@@ -154,7 +154,7 @@ func (w *World) rename(e *entry, name *string, say sayer) {
 
 // relimit moves the time limit and the deadline, of a running gang also on its nodes and in
 // its grants.
-func (w *World) relimit(e *entry, ev *Update, say sayer) {
+func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
 	limit, by := ev.TimeLimit, ev.Deadline
 	longer, later := limit != nil && *limit != e.job.TimeLimit, by != nil && !by.Equal(e.job.Deadline)
 	if !longer && !later {
@@ -164,7 +164,7 @@ func (w *World) relimit(e *entry, ev *Update, say sayer) {
 	if longer {
 		say("time limit %s, was %s", limitText(*limit), limitText(j.TimeLimit))
 		// A person's word: what a plan made of the old one does not count any more.
-		j.TimeLimit, j.CutTo = *limit, 0
+		j.TimeLimit, j.CutTimeLimit = *limit, 0
 	}
 	if later {
 		say("deadline %s, was %s", timeText(*by), timeText(j.Deadline))
@@ -193,7 +193,7 @@ func limitText(d time.Duration) string {
 	return d.String()
 }
 
-func (w *World) move(e *entry, partition *string, say sayer) {
+func (w *World) move(e *entry, partition *string, say reportFunc) {
 	if partition == nil || *partition == e.job.Partition {
 		return
 	}
@@ -206,7 +206,7 @@ func (w *World) move(e *entry, partition *string, say sayer) {
 
 // reconstrain changes which nodes a waiting gang may have. Its spec is shared: the change
 // stands in the job alone.
-func (w *World) reconstrain(e *entry, ev *Update, say sayer) {
+func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 	s := SpecOf(e.job)
 	constrained := ev.Constraint != nil && *ev.Constraint != s.Constraint
 	prefers := ev.Prefer != nil && *ev.Prefer != s.Prefer
@@ -247,7 +247,7 @@ func SpecOf(j *Job) *api.Spec {
 }
 
 // delay moves the begin time of a gang that was never admitted; one that was has begun.
-func (w *World) delay(e *entry, begin *time.Time, say sayer) {
+func (w *World) delay(e *entry, begin *time.Time, say reportFunc) {
 	if begin == nil || e.job.Epoch > 0 {
 		return
 	}
@@ -268,7 +268,7 @@ func (w *World) delay(e *entry, begin *time.Time, say sayer) {
 }
 
 // limitArray changes how many elements may be admitted at once. Those that are stay.
-func (w *World) limitArray(e *entry, limit *int, say sayer) {
+func (w *World) limitArray(e *entry, limit *int, say reportFunc) {
 	if limit == nil {
 		return
 	}
@@ -305,7 +305,7 @@ func (w *World) limitArray(e *entry, limit *int, say sayer) {
 
 // depend replaces the dependency of a waiting gang. What it waits for from now on stands in
 // the job alone: its spec is shared.
-func (w *World) depend(e *entry, d *api.Dependency, say sayer) {
+func (w *World) depend(e *entry, d *api.Dependency, say reportFunc) {
 	if d == nil {
 		return
 	}

@@ -87,13 +87,13 @@ func (v *verifier) deadline(j *Job) {
 	armed := v.w.timers.armed(timer{kind: timerDeadline, job: j.ID})
 	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
 	if blocked(j) {
-		v.check(j.CutTo == 0, "job %d: waits with a limit of %s", j.ID, j.CutTo)
+		v.check(j.CutTimeLimit == 0, "job %d: waits with a limit of %s", j.ID, j.CutTimeLimit)
 	}
-	if !admitted(j) || RunTime(j) == 0 {
+	if !admitted(j) || TimeLimit(j) == 0 {
 		return
 	}
-	v.check(RunTime(j) >= least(j), "job %d: may run for %s, takes %s", j.ID, RunTime(j), least(j))
-	v.check(j.Deadline.IsZero() || !begun(j).Add(RunTime(j)).After(j.Deadline), "job %d: may run until after its deadline", j.ID)
+	v.check(TimeLimit(j) >= least(j), "job %d: may run for %s, takes %s", j.ID, TimeLimit(j), least(j))
+	v.check(j.Deadline.IsZero() || !begun(j).Add(TimeLimit(j)).After(j.Deadline), "job %d: may run until after its deadline", j.ID)
 }
 
 // members checks an admitted gang.

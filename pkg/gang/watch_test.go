@@ -31,7 +31,7 @@ func watchBench(t testing.TB, edit func(*api.Settings, *api.Spec)) *bench {
 
 func (b *bench) startWithCards(id int64) {
 	b.t.Helper()
-	r := Reserve{Job: id, Slots: []cluster.Slot{{Node: "n1", Cards: []string{"GPU-n1-0"}}, {Node: "n2", Cards: []string{"GPU-n2-0"}}}}
+	r := Admit{Job: id, Slots: []cluster.Slot{{Node: "n1", Cards: []string{"GPU-n1-0"}}, {Node: "n2", Cards: []string{"GPU-n2-0"}}}}
 	b.must(r)
 	b.ready(id)
 	for _, m := range b.w.Job(id).Members {

@@ -23,18 +23,18 @@ type World struct {
 	arrays map[int64]*array
 	keys   map[string]int64 // submission key -> first job
 	asks   map[askKey]*sharedAsk
-	deps   depends
-	// reservations by name; windows is what the scheduler sees of them, nil: to be made.
-	reservations map[string]*booked
-	windows      []sched.Reservation
-	paths        map[string]string // the switches above each node, for the environment of ranks
-	timers       timers
-	holdings     map[uint32]*holding // by user, of jobs that have not ended
-	live         int                 // jobs that have not ended
-	nextID       int64
-	nextSeq      int64
-	away         int              // nodes without a session
-	refusedJobs  map[int64]*entry // that have [Job.Refusals]
+	deps   dependencies
+	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
+	reservations      map[string]*reservation
+	schedReservations []sched.Reservation
+	paths             map[string]string // the switches above each node, for the environment of ranks
+	timers            timers
+	holdings          map[uint32]*holding // by user, of jobs that have not ended
+	live              int                 // jobs that have not ended
+	nextID            int64
+	nextSeq           int64
+	away              int              // nodes without a session
+	refusedJobs       map[int64]*entry // that have [Job.Refusals]
 
 	// What Take will give out.
 	dirtyJobs  []*entry
@@ -74,14 +74,14 @@ type entry struct {
 
 // host is a node with what is derived from it.
 type host struct {
-	node    *Node
-	owned   bool // cloned since the last Take
-	stored  bool // something that the store keeps changed since the last Take
-	members map[api.MemberKey]place
-	contact time.Duration              // last time it was heard of, when it has no session now
-	told    map[api.MemberKey]struct{} // stale claims already put on record in this session
-	expired map[api.MemberKey]struct{} // leases that ran out while most nodes were away
-	strays  map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
+	node        *Node
+	owned       bool // cloned since the last Take
+	stored      bool // something that the store keeps changed since the last Take
+	members     map[api.MemberKey]place
+	contact     time.Duration              // last time it was heard of, when it has no session now
+	staleLogged map[api.MemberKey]struct{} // stale claims already put on record in this session
+	expired     map[api.MemberKey]struct{} // leases that ran out while most nodes were away
+	strays      map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
 }
 
 // place is where a live member is kept.
@@ -123,7 +123,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
-		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*booked{}, reserved: map[string]*api.Reservation{},
+		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{},
 	}
 }
@@ -136,8 +136,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 	switch ev := ev.(type) {
 	case Submit:
 		return w.submit(ev)
-	case Reserve:
-		return w.reserve(ev)
+	case Admit:
+		return w.admit(ev)
 	case NodeHello:
 		return w.hello(ev)
 	case NodeReport:

@@ -127,7 +127,7 @@ func (m *member) hungUp(ctx context.Context) {
 		return // refused: it exits by itself
 	}
 	if c := m.attach(ctx); c != nil {
-		m.told, m.sentOwn = Told{}, false // idempotent: say it again
+		m.lastSent, m.sentOwn = LastSent{}, false // idempotent: say it again
 		m.talk(c)
 		return
 	}

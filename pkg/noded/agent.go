@@ -32,7 +32,7 @@ func (d *Daemon) Hello() *api.Hello {
 	members := d.board.all()
 	health := d.board.healthNow()
 	d.cards.refresh(members)
-	told := d.state.told.Load()
+	told := d.state.lineage.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.containment, CPUs: cpus, MemoryBytes: memory, Features: d.opts.Features, Cards: d.cards.list(), Devices: d.devices, Health: health,
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
@@ -66,7 +66,7 @@ func (d *Daemon) Lineage(n uint64, proof string) {
 // because there is contact again, before the controller has said anew what it wants.
 func (d *Daemon) Down(err error) {
 	for _, m := range d.all() {
-		m.set(func(w *want) {
+		m.set(func(w *memberOrders) {
 			w.gate = nil
 		})
 	}
@@ -101,7 +101,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	m := d.lookup(a.MemberKey)
 	if m == nil {
 		m = d.newMember(a.MemberKey)
-		m.want = want{gate: a.Gate, stop: a.Stop, steps: a.Steps, passed: a.Passed}
+		m.want = memberOrders{gate: a.Gate, stop: a.Stop, steps: a.Steps, passed: a.Passed}
 		phase := FirstPhase(a)
 		if phase == api.PhasePreparing {
 			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
@@ -111,7 +111,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 		return
 	}
 	d.mu.Unlock()
-	m.set(func(w *want) { w.gate, w.stop, w.steps, w.passed = a.Gate, a.Stop, a.Steps, a.Passed })
+	m.set(func(w *memberOrders) { w.gate, w.stop, w.steps, w.passed = a.Gate, a.Stop, a.Steps, a.Passed })
 	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
 		s := d.site()
 		d.watch.ask(a.MemberKey, a.Check, &s)
@@ -120,7 +120,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 
 func (d *Daemon) forget(k api.MemberKey) {
 	if m := d.find(k); m != nil {
-		m.set(func(w *want) { w.forget = true })
+		m.set(func(w *memberOrders) { w.forget = true })
 		return
 	}
 	d.board.drop(k) // said before, perhaps in a session that broke
@@ -156,7 +156,7 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 		c.Args = append(c.Args, "--follow")
 	}
 	c.Dir, c.Env = "/", []string{}
-	c.Stdout, c.Stderr = &headed{w: w}, &stderr
+	c.Stdout, c.Stderr = &headReader{w: w}, &stderr
 	c.WaitDelay = time.Second // for the copy to w, which ends with ctx too
 	if !d.opts.SingleUser {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: acc.uid, Gid: acc.gid, Groups: acc.groups}}
@@ -168,13 +168,13 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 	return readError(err, strings.TrimSpace(stderr.String()))
 }
 
-// headed takes the offset off what the reading process writes, and passes the rest on.
-type headed struct {
+// headReader takes the offset off what the reading process writes, and passes the rest on.
+type headReader struct {
 	w    io.Writer
 	head []byte
 }
 
-func (h *headed) Write(p []byte) (int, error) {
+func (h *headReader) Write(p []byte) (int, error) {
 	take := min(len(p), 8-len(h.head))
 	if take > 0 {
 		if h.head = append(h.head, p[:take]...); len(h.head) == 8 {

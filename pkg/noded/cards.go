@@ -27,19 +27,19 @@ type cards struct {
 	log      *slog.Logger
 	keep     func(map[string]leftCard) // writes down what is held, for a daemon to come
 
-	turn    chan struct{} // holds the right to read; guards began and failed
-	began   time.Time     // when the newest reading began
-	failed  error
-	mu      sync.Mutex
-	infos   []api.CardInfo
-	index   map[string]int
-	card    map[string]*card
-	told    map[string]api.CardSample
-	over    map[overKey]*overrun
-	peaks   map[rankKey]int64
-	fresh   bool   // the figures are from the last try, and not from one before
-	bad     string // the last error, logged once
-	heldNow map[string]leftCard
+	turn     chan struct{} // holds the right to read; guards began and failed
+	began    time.Time     // when the newest reading began
+	failed   error
+	mu       sync.Mutex
+	infos    []api.CardInfo
+	index    map[string]int
+	card     map[string]*card
+	lastSent map[string]api.CardSample
+	over     map[overKey]*overrun
+	peaks    map[rankKey]int64
+	fresh    bool   // the figures are from the last try, and not from one before
+	bad      string // the last error, logged once
+	heldNow  map[string]leftCard
 }
 
 // card is one card of this node.
@@ -59,7 +59,7 @@ type card struct {
 
 func newCards(p gpu.Provider, o *owners, log *slog.Logger) *cards {
 	c := &cards{provider: p, owners: o, log: log, keep: func(map[string]leftCard) {}, turn: make(chan struct{}, 1), index: map[string]int{}, card: map[string]*card{},
-		told: map[string]api.CardSample{}, over: map[overKey]*overrun{}, peaks: map[rankKey]int64{}, heldNow: map[string]leftCard{}}
+		lastSent: map[string]api.CardSample{}, over: map[overKey]*overrun{}, peaks: map[rankKey]int64{}, heldNow: map[string]leftCard{}}
 	c.turn <- struct{}{}
 	return c
 }
@@ -134,7 +134,7 @@ func (c *cards) sample(ctx context.Context, within time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uuid, k := range c.card {
-		if k.known && c.told[uuid] != k.now {
+		if k.known && c.lastSent[uuid] != k.now {
 			return err == nil
 		}
 	}
@@ -269,7 +269,7 @@ func (c *cards) again(uuids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, u := range uuids {
-		delete(c.told, u)
+		delete(c.lastSent, u)
 	}
 }
 
@@ -279,8 +279,8 @@ func (c *cards) news() []api.CardSample {
 	defer c.mu.Unlock()
 	var out []api.CardSample
 	for _, i := range c.infos {
-		if k := c.card[i.UUID]; k.known && c.told[i.UUID] != k.now {
-			c.told[i.UUID] = k.now
+		if k := c.card[i.UUID]; k.known && c.lastSent[i.UUID] != k.now {
+			c.lastSent[i.UUID] = k.now
 			out = append(out, k.now)
 		}
 	}
@@ -291,7 +291,7 @@ func (c *cards) news() []api.CardSample {
 func (c *cards) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.told)
+	clear(c.lastSent)
 }
 
 // samples is how the cards of a member were seen last. c.mu is held.

@@ -145,7 +145,7 @@ const watchGap = 5
 
 func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
-		m.set(func(w *want) { w.lease = until })
+		m.set(func(w *memberOrders) { w.lease = until })
 	}
 }
 
@@ -248,7 +248,7 @@ func (d *Daemon) stacks(k api.MemberKey, take bool) {
 		word = shim.TakeStacks
 	}
 	if m := d.find(k); m != nil {
-		m.set(func(w *want) { w.stacks = word })
+		m.set(func(w *memberOrders) { w.stacks = word })
 	}
 }
 

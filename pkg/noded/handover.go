@@ -19,17 +19,17 @@ import (
 // line already, a few hide its latency.
 const fetchers = 4
 
-// handed are the checkpoints of an earlier epoch for the ranks of a member, fetched before
+// fetchedCheckpoints are the checkpoints of an earlier epoch for the ranks of a member, fetched before
 // its shim is started, because their content is part of the environment.
-type handed struct {
+type fetchedCheckpoints struct {
 	dir   string // temporary, beside the members'; empty: nothing is handed over
 	ranks map[int]rankenv.Checkpoint
 }
 
 // fetchCheckpoints gets what the member's ranks start from. A gang with a checkpoint never
 // starts without it: where it can't be had in time, the member is refused.
-func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *api.AssignmentBody, spec *api.Spec) (*handed, *api.Refusal) {
-	h := &handed{ranks: map[int]rankenv.Checkpoint{}}
+func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *api.AssignmentBody, spec *api.Spec) (*fetchedCheckpoints, *api.Refusal) {
+	h := &fetchedCheckpoints{ranks: map[int]rankenv.Checkpoint{}}
 	if body.Checkpoint == 0 {
 		return h, nil
 	}
@@ -66,7 +66,7 @@ func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *ap
 	return h, nil
 }
 
-func (h *handed) path(rank int) string {
+func (h *fetchedCheckpoints) path(rank int) string {
 	return filepath.Join(h.dir, jobapi.Name(jobapi.CheckPrefix, rank))
 }
 
@@ -100,7 +100,7 @@ func (d *Daemon) fetchOnce(ctx context.Context, c *api.Call, path string) error 
 }
 
 // env is what the ranks are told, of files in the member's directory.
-func (h *handed) env(dir string) map[int]rankenv.Checkpoint {
+func (h *fetchedCheckpoints) env(dir string) map[int]rankenv.Checkpoint {
 	out := map[int]rankenv.Checkpoint{}
 	for r, c := range h.ranks {
 		c.File = filepath.Join(dir, jobapi.Name(jobapi.CheckPrefix, r))
@@ -110,7 +110,7 @@ func (h *handed) env(dir string) map[int]rankenv.Checkpoint {
 }
 
 // place moves the files into the member's directory, for its user to read.
-func (h *handed) place(s *shim.Spec) error {
+func (h *fetchedCheckpoints) place(s *shim.Spec) error {
 	for r := range h.ranks {
 		if s.SwitchUser {
 			if err := os.Lchown(h.path(r), int(s.UID), int(s.GID)); err != nil {
@@ -125,7 +125,7 @@ func (h *handed) place(s *shim.Spec) error {
 }
 
 // drop removes what was not placed.
-func (h *handed) drop() {
+func (h *fetchedCheckpoints) drop() {
 	if h.dir != "" {
 		_ = os.RemoveAll(h.dir)
 	}

@@ -34,17 +34,17 @@ type member struct {
 	known   atomic.Pointer[shim.Spec]
 
 	mu    sync.Mutex
-	want  want
+	want  memberOrders
 	files map[int]*stepFile // by step
 
 	// Owned by run.
-	actual  api.MemberActual
-	spec    *shim.Spec // once there is a directory
-	conn    *shim.Conn // nil: no shim to talk to
-	answers <-chan shim.Answer
-	told    Told
-	waiting map[uint64]*order
-	gone    bool // nothing of it is left
+	actual   api.MemberActual
+	spec     *shim.Spec // once there is a directory
+	conn     *shim.Conn // nil: no shim to talk to
+	answers  <-chan shim.Answer
+	lastSent LastSent
+	waiting  map[uint64]*order
+	gone     bool // nothing of it is left
 
 	sentOwn  bool            // the stop that this node decided was sent
 	warnings map[int]string  // what ranks are warned of now
@@ -52,8 +52,8 @@ type member struct {
 	seen     []api.CardSample
 }
 
-// want is a member's mailbox: the newest orders.
-type want struct {
+// memberOrders is a member's mailbox: the newest orders.
+type memberOrders struct {
 	body   *api.AssignmentBody // of a member to be prepared
 	spec   *api.Spec
 	gate   *api.Gate
@@ -94,7 +94,7 @@ func (m *member) begin(a api.MemberActual) {
 }
 
 // set changes the mailbox and wakes the owner.
-func (m *member) set(f func(*want)) {
+func (m *member) set(f func(*memberOrders)) {
 	m.mu.Lock()
 	f(&m.want)
 	m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *member) poke() {
 }
 
 // take reads the mailbox.
-func (m *member) take() want {
+func (m *member) take() memberOrders {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
@@ -171,7 +171,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 			w = m.take() // that may have taken its time
 		}
 	}
-	todo := m.told.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: m.startable(ctx, w.steps), Passed: w.passed},
+	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: m.startable(ctx, w.steps), Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
 		m.send(c)

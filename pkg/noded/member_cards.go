@@ -225,7 +225,7 @@ func (c *cards) refresh(members []api.MemberActual) {
 
 // stopFor ends the member by this node's own decision; the first one counts.
 func (m *member) stopFor(s api.Stop) {
-	m.set(func(w *want) {
+	m.set(func(w *memberOrders) {
 		if w.own == nil {
 			w.own = &s
 		}
@@ -233,7 +233,7 @@ func (m *member) stopFor(s api.Stop) {
 }
 
 // ownWishes hands on what this node has decided by itself.
-func (m *member) ownWishes(w *want) {
+func (m *member) ownWishes(w *memberOrders) {
 	if w.warn != nil {
 		m.tellWarning(w.warn)
 	}
@@ -276,10 +276,12 @@ func (d *Daemon) checkOverruns() {
 			m.stopFor(api.Stop{Cause: api.CauseOOM, Text: o.last, Trigger: &o.rank, Grace: m.grace()})
 		case o.ended:
 			log.Info("rank within its VRAM again")
-			m.set(func(w *want) { w.warn = &shim.Warning{Rank: o.rank, Cause: api.CauseOOM} })
+			m.set(func(w *memberOrders) { w.warn = &shim.Warning{Rank: o.rank, Cause: api.CauseOOM} })
 		default:
 			log.Warn("rank over its VRAM", "reason", o.text, "stopped_in", grace)
-			m.set(func(w *want) { w.warn = &shim.Warning{Rank: o.rank, Cause: api.CauseOOM, Text: o.text, Left: grace} })
+			m.set(func(w *memberOrders) {
+				w.warn = &shim.Warning{Rank: o.rank, Cause: api.CauseOOM, Text: o.text, Left: grace}
+			})
 		}
 	}
 }

@@ -15,18 +15,18 @@ import (
 // not have to ask them.
 type notes struct {
 	mu      sync.Mutex
-	members map[api.MemberKey]*heardNote
+	members map[api.MemberKey]*latestNote
 	wake    func()
 }
 
-type heardNote struct {
+type latestNote struct {
 	api.MemberNote
 	at  time.Duration // CLOCK_BOOTTIME
 	new bool
 }
 
 func newNotes() *notes {
-	return &notes{members: map[api.MemberKey]*heardNote{}, wake: func() {}}
+	return &notes{members: map[api.MemberKey]*latestNote{}, wake: func() {}}
 }
 
 // put records what a shim passed on for its member.
@@ -36,7 +36,7 @@ func (n *notes) put(m api.MemberNote, k api.MemberKey) {
 	if old := n.members[k]; old != nil {
 		m.Watch = old.Watch // the shim knows nothing of cards
 	}
-	n.members[k] = &heardNote{MemberNote: m, at: session.BootTime(), new: true}
+	n.members[k] = &latestNote{MemberNote: m, at: session.BootTime(), new: true}
 	n.mu.Unlock()
 	n.wake()
 }
@@ -46,7 +46,7 @@ func (n *notes) putWatch(k api.MemberKey, w *api.WatchNote) {
 	n.mu.Lock()
 	h := n.members[k]
 	if h == nil {
-		h = &heardNote{MemberNote: api.MemberNote{MemberKey: k}, at: session.BootTime()}
+		h = &latestNote{MemberNote: api.MemberNote{MemberKey: k}, at: session.BootTime()}
 		n.members[k] = h
 	}
 	h.Watch, h.new = w, true

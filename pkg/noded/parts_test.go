@@ -213,7 +213,7 @@ func TestLineageIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, saw := range []told{{5, "a", "p1"}, {9, "a", "p2"}, {3, "b", "p3"}, {9, "b", "p4"}, {0, "c", ""}, {8, "c", "p5"}} {
+	for _, saw := range []lineageMark{{5, "a", "p1"}, {9, "a", "p2"}, {3, "b", "p3"}, {9, "b", "p4"}, {0, "c", ""}, {8, "c", "p5"}} {
 		s.run = saw.run
 		if err := s.sawLineage(saw.lineage, saw.proof); err != nil {
 			t.Fatal(err)
@@ -226,15 +226,15 @@ func TestLineageIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.close()
-	if *again.told.Load() != (told{9, "b", "p4"}) || again.id != id || again.lastBoot != again.boot {
-		t.Errorf("told %v, id %s, boots %s and %s", *again.told.Load(), again.id, again.lastBoot, again.boot)
+	if *again.lineage.Load() != (lineageMark{9, "b", "p4"}) || again.id != id || again.lastBoot != again.boot {
+		t.Errorf("told %v, id %s, boots %s and %s", *again.lineage.Load(), again.id, again.lastBoot, again.boot)
 	}
 	// What a daemon wrote that did not know of runs.
 	if err := again.write(lineageFile, "17"); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.load(); err != nil || *again.told.Load() != (told{lineage: 17}) {
-		t.Errorf("told %v, %v", *again.told.Load(), err)
+	if err := again.load(); err != nil || *again.lineage.Load() != (lineageMark{lineage: 17}) {
+		t.Errorf("told %v, %v", *again.lineage.Load(), err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestNoGateOutOfContact(t *testing.T) {
 func TestAGateEndsWithItsSession(t *testing.T) {
 	d := &Daemon{jobs: map[int64][]*member{}, state: &stateDir{}}
 	m := d.newMember(api.MemberKey{Job: 1, Epoch: 1})
-	m.set(func(w *want) { w.gate, w.stop = &api.Gate{}, &api.Stop{Signal: "TERM"} })
+	m.set(func(w *memberOrders) { w.gate, w.stop = &api.Gate{}, &api.Stop{Signal: "TERM"} })
 	d.Down(nil)
 	if w := m.take(); w.gate != nil || w.stop == nil {
 		t.Errorf("after the end of the session: gate %v, stop %v", w.gate, w.stop)

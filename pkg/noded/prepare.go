@@ -88,7 +88,7 @@ func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blam
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
 // shimSpec is what the shim of a member is started with.
-func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *handed) (*shim.Spec, *api.Refusal) {
+func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints) (*shim.Spec, *api.Refusal) {
 	node := -1
 	for i, p := range body.Nodes {
 		if p.Name == d.opts.Name {
@@ -163,7 +163,7 @@ func (d *Daemon) leaseLeft() time.Duration {
 }
 
 // fillRanks writes the ranks of this node that run a process: their environment and files.
-func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec, handed *handed) {
+func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints) {
 	names := make([]string, len(body.Nodes))
 	for i, p := range body.Nodes {
 		names[i] = p.Name

@@ -59,8 +59,8 @@ type Orders struct {
 	Passed bool            // the script does not take its notice: its steps' tasks here get it
 }
 
-// Told is what the shim of a member was told over the connection that is open.
-type Told struct {
+// LastSent is what the shim of a member was told over the connection that is open.
+type LastSent struct {
 	stop   *api.Stop
 	opened bool
 	limit  time.Duration
@@ -79,7 +79,7 @@ type Todo struct {
 
 // Next decides what is to be done: attached says whether there is a shim to talk to, over
 // whether the member has ended.
-func (t *Told) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpen func() bool) (do Todo) {
+func (t *LastSent) Next(o Orders, phase api.MemberPhase, attached, over bool, mayOpen func() bool) (do Todo) {
 	if o.Forget {
 		switch {
 		case over:

@@ -36,10 +36,10 @@ type stateDir struct {
 	boot string
 	// lastBoot is the boot id of the daemon before; members of it are gone with that boot.
 	lastBoot string
-	run      string               // of the controller in session, owned by the session's reader
-	told     atomic.Pointer[told] // written by the session's reader, read for the next hello
-	lease    time.Duration        // -1: never told
-	hungUp   bool                 // the controller ended the last session
+	run      string                      // of the controller in session, owned by the session's reader
+	lineage  atomic.Pointer[lineageMark] // written by the session's reader, read for the next hello
+	lease    time.Duration               // -1: never told
+	hungUp   bool                        // the controller ended the last session
 	lock     *os.File
 	placing  sync.Mutex // of the members' directory
 }
@@ -91,7 +91,7 @@ func (s *stateDir) load() error {
 	number, rest, _ := strings.Cut(s.read(lineageFile), " ")
 	run, proof, _ := strings.Cut(rest, " ")
 	seen, _ := strconv.ParseUint(number, 10, 64) // absent or torn: nothing was seen
-	s.told.Store(&told{seen, run, proof})
+	s.lineage.Store(&lineageMark{seen, run, proof})
 	s.lease = -1
 	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
 		s.lease = d
@@ -115,8 +115,8 @@ func (s *stateDir) write(name, text string) error {
 	return os.Rename(tmp, filepath.Join(s.path, name))
 }
 
-// told is the highest lineage that a controller told, and which process of it did.
-type told struct {
+// lineageMark is the highest lineage that a controller told, and which process of it did.
+type lineageMark struct {
 	lineage uint64
 	run     string // empty: the controller did not say
 	proof   string // that it did; empty: it gave none
@@ -125,11 +125,11 @@ type told struct {
 // sawLineage keeps the highest lineage with the run that told it: a controller whose store went
 // back in time is told.
 func (s *stateDir) sawLineage(n uint64, proof string) error {
-	have := s.told.Load()
+	have := s.lineage.Load()
 	if n < have.lineage || n == 0 || n == have.lineage && s.run == have.run {
 		return nil
 	}
-	s.told.Store(&told{n, s.run, proof})
+	s.lineage.Store(&lineageMark{n, s.run, proof})
 	return s.write(lineageFile, strings.TrimSpace(fmt.Sprintf("%d %s %s", n, s.run, proof)))
 }
 

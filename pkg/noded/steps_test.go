@@ -9,7 +9,7 @@ import (
 // TestStepsAreToldOnChange: the shim hears of steps when its member runs, when this daemon may
 // act, and once for each change; after a stop it hears of none.
 func TestStepsAreToldOnChange(t *testing.T) {
-	var told Told
+	var told LastSent
 	open := &api.Gate{}
 	yes, no := func() bool { return true }, func() bool { return false }
 	told.opened = true

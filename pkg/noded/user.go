@@ -30,10 +30,10 @@ type accounts struct {
 	minUID uint32
 	allow  []string // groups
 	mu     sync.Mutex
-	known  map[string]known
+	known  map[string]cachedUser
 }
 
-type known struct {
+type cachedUser struct {
 	account *account
 	groups  []string
 	err     error
@@ -66,7 +66,7 @@ func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal
 	return k.account, nil
 }
 
-func (a *accounts) lookup(name string) known {
+func (a *accounts) lookup(name string) cachedUser {
 	a.mu.Lock()
 	k, ok := a.known[name]
 	a.mu.Unlock()
@@ -78,43 +78,43 @@ func (a *accounts) lookup(name string) known {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known == nil {
-		a.known = map[string]known{}
+		a.known = map[string]cachedUser{}
 	}
 	a.known[name] = k
 	return k
 }
 
-func lookupAccount(name string) known {
+func lookupAccount(name string) cachedUser {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return known{err: err}
+		return cachedUser{err: err}
 	}
 	acc := &account{home: u.HomeDir}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
-		return known{err: err}
+		return cachedUser{err: err}
 	}
 	gid, err := strconv.ParseUint(u.Gid, 10, 32)
 	if err != nil {
-		return known{err: err}
+		return cachedUser{err: err}
 	}
 	acc.uid, acc.gid = uint32(uid), uint32(gid)
 	ids, err := u.GroupIds()
 	if err != nil {
-		return known{err: fmt.Errorf("groups: %w", err)}
+		return cachedUser{err: fmt.Errorf("groups: %w", err)}
 	}
 	var names []string
 	for _, id := range ids {
 		n, err := strconv.ParseUint(id, 10, 32)
 		if err != nil {
-			return known{err: err}
+			return cachedUser{err: err}
 		}
 		acc.groups = append(acc.groups, uint32(n))
 		if g, err := user.LookupGroupId(id); err == nil { // a gid without a name is in no group that could be allowed
 			names = append(names, g.Name)
 		}
 	}
-	return known{account: acc, groups: names}
+	return cachedUser{account: acc, groups: names}
 }
 
 func refuse(whose api.Blame, format string, args ...any) *api.Refusal {

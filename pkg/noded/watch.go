@@ -17,14 +17,14 @@ import (
 // next one is wanted.
 type watcher struct {
 	mu      sync.Mutex
-	members map[api.MemberKey]*watched
+	members map[api.MemberKey]*watchedMember
 	wake    chan struct{} // of capacity 1: a reading is wanted sooner
 	tell    func(k api.MemberKey, n *api.WatchNote)
 	stacks  func(k api.MemberKey, take bool) // a stop may come, or comes no more
 }
 
-// watched is one member.
-type watched struct {
+// watchedMember is one member.
+type watchedMember struct {
 	cards  []string
 	rules  api.Watch
 	window *watchdog.Window // nil: not running yet
@@ -35,7 +35,7 @@ type watched struct {
 }
 
 func newWatcher(tell func(api.MemberKey, *api.WatchNote), stacks func(api.MemberKey, bool)) *watcher {
-	return &watcher{members: map[api.MemberKey]*watched{}, wake: make(chan struct{}, 1), tell: tell, stacks: stacks}
+	return &watcher{members: map[api.MemberKey]*watchedMember{}, wake: make(chan struct{}, 1), tell: tell, stacks: stacks}
 }
 
 // mono is the clock of the watchdogs: it stands still while the machine sleeps, as the ranks do.
@@ -58,7 +58,7 @@ func (w *watcher) begin(k api.MemberKey, s *shim.Spec, site *api.Settings, age t
 		return
 	}
 	cards := s.CardUUIDs()
-	w.members[k] = &watched{cards: cards, rules: s.Watch,
+	w.members[k] = &watchedMember{cards: cards, rules: s.Watch,
 		window: watchdog.NewWindow(s.Watch, watchdog.IdleOf(site), cards, mono()-max(age, 0))}
 	w.poke()
 }

@@ -42,7 +42,7 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 			plan := Make(epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
 			got := []string{}
 			for _, s := range plan.Starts {
-				got = append(got, fmt.Sprintf("%d for %s", s.Job, s.Limit))
+				got = append(got, fmt.Sprintf("%d for %s", s.Job, s.TimeLimit))
 			}
 			if fmt.Sprint(got) != tt.want {
 				t.Errorf("got %v, want %s", got, tt.want)
@@ -86,12 +86,12 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 		var ends []end
 		for _, s := range plan.Starts {
 			c := q.Get(s.Job)
-			if s.Limit != 0 && (s.Limit < c.TimeMin || c.TimeMin == 0 || c.TimeLimit > 0 && s.Limit >= c.TimeLimit) {
-				t.Fatalf("job %d: %s cut to %s, takes %s", c.Job, c.TimeLimit, s.Limit, c.TimeMin)
+			if s.TimeLimit != 0 && (s.TimeLimit < c.TimeMin || c.TimeMin == 0 || c.TimeLimit > 0 && s.TimeLimit >= c.TimeLimit) {
+				t.Fatalf("job %d: %s cut to %s, takes %s", c.Job, c.TimeLimit, s.TimeLimit, c.TimeMin)
 			}
 			nodes = apply(t, nodes, c, 1, s.Slots)
 			at := never
-			for _, limit := range []time.Duration{c.TimeLimit, s.Limit} {
+			for _, limit := range []time.Duration{c.TimeLimit, s.TimeLimit} {
 				if by := epoch0.Add(limit + c.Stop); limit > 0 && by.Before(at) {
 					at = by
 				}

@@ -136,7 +136,7 @@ func (h *past) take(plan Plan) {
 	h.view.Backfills = plan.Backfills
 	for _, s := range plan.Starts {
 		c := h.view.Queue.Get(s.Job)
-		limit := cmp.Or(s.Limit, c.TimeLimit)
+		limit := cmp.Or(s.TimeLimit, c.TimeLimit)
 		until := time.Time{}
 		if limit > 0 {
 			until = h.now.Add(limit + c.Stop)

@@ -136,7 +136,7 @@ func TestLimitsAreCutForReservations(t *testing.T) {
 	c.TimeMin = 10 * time.Minute
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
 	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
-	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].Limit != want {
+	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].TimeLimit != want {
 		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
 	}
 }
@@ -171,7 +171,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			for _, s := range plan.Starts {
 				c := v.Queue.Get(s.Job)
 				end := never
-				if limit := max(s.Limit, 0); limit > 0 {
+				if limit := max(s.TimeLimit, 0); limit > 0 {
 					end = now.Add(limit)
 				} else if c.TimeLimit > 0 {
 					end = now.Add(c.TimeLimit)

@@ -180,9 +180,9 @@ type Victim struct {
 
 // Start is one gang with a place for each rank.
 type Start struct {
-	Job   int64
-	Slots []cluster.Slot // by rank
-	Limit time.Duration  // to what its time limit is cut; 0: it is not
+	Job       int64
+	Slots     []cluster.Slot // by rank
+	TimeLimit time.Duration  // to what its time limit is cut; 0: it is not
 }
 
 // Stop is one gang to be preempted.

@@ -18,7 +18,7 @@ func (pl *planner) startCut(c *Candidate, sh *askClass, least, end time.Time) bo
 		}
 		// Limits are shown and kept in whole seconds.
 		limit := by.Sub(pl.now) - c.Stop
-		pl.starts[len(pl.starts)-1].Limit = max(limit.Truncate(time.Second), c.TimeMin)
+		pl.starts[len(pl.starts)-1].TimeLimit = max(limit.Truncate(time.Second), c.TimeMin)
 		return true
 	}
 	return false

@@ -10,7 +10,7 @@ type hubHalf struct {
 	handler Handler
 	node    string // from the hello
 	out     outbox
-	told    *sent
+	told    *sentState
 	beats   uint64
 }
 

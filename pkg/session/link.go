@@ -91,13 +91,13 @@ func (l *link) write(f *api.Frame) error {
 	return nil
 }
 
-// goodbye is what the peer said as it closed the session.
-type goodbye struct {
+// closeReason is what the peer said as it closed the session.
+type closeReason struct {
 	text string
 	last bool // the peer itself was ending
 }
 
-func (g goodbye) Error() string { return g.text }
+func (g closeReason) Error() string { return g.text }
 
 // errDied ends a session whose peer's process ended: its kernel closed the connection, and
 // nobody said so in TLS.
@@ -107,7 +107,7 @@ var errDied = fmt.Errorf("%w without a word", errClosed)
 // words or by its kernel's when the process died. One that lives and drops a session closes
 // TLS; a line that is cut shows as silence, and a firewall that breaks a connection resets it.
 func HungUp(err error) bool {
-	var said goodbye
+	var said closeReason
 	return errors.Is(err, errDied) || errors.As(err, &said) && said.last
 }
 
@@ -117,7 +117,7 @@ func (l *link) why(err error) error {
 	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &closed) && closed.Reason != "":
-		return goodbye{closed.Reason, closed.Code == websocket.StatusGoingAway}
+		return closeReason{closed.Reason, closed.Code == websocket.StatusGoingAway}
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		// Without the layers of "failed to" that the library puts around it.
 		if l.ended != nil && l.ended() {

@@ -10,10 +10,10 @@ import (
 // of the largest scripts, a quarter of the frame limit after base64.
 const specChunk = 16 << 20
 
-// sent is what a session's peer has been told: the base of the next difference. Both
+// sentState is what a session's peer has been told: the base of the next difference. Both
 // halves keep the same rule for specs: one is dropped when the last assignment that names
 // it is forgotten, so that a node that runs for months does not keep every script it saw.
-type sent struct {
+type sentState struct {
 	revision uint64
 	full     bool // a Full set was sent
 	members  map[api.MemberKey]sentMember
@@ -30,13 +30,13 @@ type sentMember struct {
 	spec   string
 }
 
-func newSent() *sent {
-	return &sent{members: map[api.MemberKey]sentMember{}, specs: map[string]int{}}
+func newSent() *sentState {
+	return &sentState{members: map[api.MemberKey]sentMember{}, specs: map[string]int{}}
 }
 
 // diff gives the messages that bring the peer from what it was told to want; none when
 // nothing differs. All but the last carry only specs.
-func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.Desired {
+func (s *sentState) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.Desired {
 	d := &api.Desired{Full: !s.full}
 	asked := map[api.MemberKey]bool{}
 	named := make(map[api.MemberKey]bool, len(want))
@@ -86,7 +86,7 @@ func (s *sent) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.De
 }
 
 // forget drops what is not named any more, in any order.
-func (s *sent) forget(named map[api.MemberKey]bool) []api.MemberKey {
+func (s *sentState) forget(named map[api.MemberKey]bool) []api.MemberKey {
 	if len(named) == len(s.members) {
 		return nil // every member is named: each was just put there
 	}

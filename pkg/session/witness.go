@@ -52,7 +52,7 @@ func (c *Client) witness(ctx context.Context) *witness {
 // verdict is what ended the session: err, or what the witness saw where err leaves open who
 // it was.
 func (w *witness) verdict(err error) error {
-	var said goodbye
+	var said closeReason
 	if HungUp(err) || errors.As(err, &said) {
 		return err
 	}

@@ -93,7 +93,7 @@ func TestVerdictOfAWitness(t *testing.T) {
 		"alive":                {reset, reset, 50 * time.Millisecond, reset},
 		"silent for ever":      {reset, context.Canceled, time.Hour, reset},
 		"never there":          {reset, errDied, -1, reset},
-		"it said so":           {goodbye{"session ended by the controller", false}, errDied, 0, goodbye{"session ended by the controller", false}},
+		"it said so":           {closeReason{"session ended by the controller", false}, errDied, 0, closeReason{"session ended by the controller", false}},
 		"cut, and died since":  {errSilent, errDied, 0, errDied},
 		"cut":                  {errSilent, errDied, time.Hour, errSilent},
 	} {

@@ -18,10 +18,10 @@ import (
 
 // dumper is the process that takes the stacks. The zero value is none.
 type dumper struct {
-	pid  int
-	word int  // write end of a pipe: a byte is the word to write, its end to forget
-	told bool // that byte was sent
-	over bool // it has ended, or could not be started, and the stop waits for it
+	pid      int
+	word     int  // write end of a pipe: a byte is the word to write, its end to forget
+	released bool // that byte was sent
+	over     bool // it has ended, or could not be started, and the stop waits for it
 }
 
 // dumpProcesses bounds the processes of one rank that are looked at: data loaders come in
@@ -39,7 +39,7 @@ func (m *member) stacks(what string) {
 	case TakeStacks:
 		m.takeStacks()
 	case DropStacks:
-		if !m.dump.told {
+		if !m.dump.released {
 			m.endDump()
 		}
 	}
@@ -72,7 +72,7 @@ func (m *member) writeStacks() {
 		m.dump.over = true
 		return
 	}
-	m.dump.told = true
+	m.dump.released = true
 	_, _ = unix.Write(m.dump.word, []byte{1})
 }
 
@@ -114,5 +114,5 @@ func (m *member) endDump() {
 // dumpEnded takes the end of the process.
 func (m *member) dumpEnded() {
 	_ = unix.Close(m.dump.word)
-	m.dump = dumper{over: m.dump.told}
+	m.dump = dumper{over: m.dump.released}
 }

@@ -44,7 +44,7 @@ type jobSockets struct {
 	due    bool          // notes are to be told
 	urgent bool          // at once
 	next   time.Duration // not before, monotonic
-	linger []lingering
+	linger []lingeringConn
 }
 
 type rankSockets struct {
@@ -58,8 +58,8 @@ type rankSockets struct {
 	silence      watchdog.Silence // on the monotonic clock: the ranks sleep with the machine
 }
 
-// lingering is a connection that no gnoded took.
-type lingering struct {
+// lingeringConn is a connection that no gnoded took.
+type lingeringConn struct {
 	fd       int
 	answered bool
 	until    time.Duration // monotonic; in order
@@ -363,7 +363,7 @@ func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
 		_ = unix.Close(j.linger[0].fd)
 		j.linger = j.linger[1:]
 	}
-	j.linger = append(j.linger, lingering{fd: fd, until: clock(unix.CLOCK_MONOTONIC) + lingerFor})
+	j.linger = append(j.linger, lingeringConn{fd: fd, until: clock(unix.CLOCK_MONOTONIC) + lingerFor})
 }
 
 // answer says on the connections that have begun a request that nobody is there to serve it;
@@ -374,7 +374,7 @@ func (j *jobSockets) answer(fds []unix.PollFd) {
 		return // as in almost every poll
 	}
 	until := clock(unix.CLOCK_MONOTONIC) + lingerFor
-	var kept, answered []lingering
+	var kept, answered []lingeringConn
 	for i, l := range j.linger {
 		if l.answered || fds[i].Revents == 0 {
 			kept = append(kept, l)
@@ -382,7 +382,7 @@ func (j *jobSockets) answer(fds []unix.PollFd) {
 		}
 		_, _ = unix.SendmsgN(l.fd, jobapi.Unavailable, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		_ = unix.Shutdown(l.fd, unix.SHUT_WR)
-		answered = append(answered, lingering{fd: l.fd, answered: true, until: until})
+		answered = append(answered, lingeringConn{fd: l.fd, answered: true, until: until})
 	}
 	j.linger = append(kept, answered...)
 }

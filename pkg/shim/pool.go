@@ -74,7 +74,7 @@ func (p *Pool) Start(spec *Spec, script []byte) (*Conn, error) {
 			}
 		}
 		c := &Conn{Dir: spec.Dir, PID: proc.pid, file: proc.file, answers: make(chan Answer, 16), closed: make(chan struct{})}
-		c.patience = time.AfterFunc(takeWait, func() { proc.hurry(c) })
+		c.patience = time.AfterFunc(takeWait, func() { proc.killUnstarted(c) })
 		if proc.assign(c) {
 			// An error shows as the end of the answers to come.
 			_, _ = proc.file.Write(append(line, '\n'))
@@ -239,8 +239,8 @@ func (s *process) kill() {
 	}
 }
 
-// hurry kills a process that has not begun with its member.
-func (s *process) hurry(c *Conn) {
+// killUnstarted kills a process that has not begun with its member.
+func (s *process) killUnstarted(c *Conn) {
 	if s.serves() == c && !begun(c.Dir) {
 		s.kill()
 	}

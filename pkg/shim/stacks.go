@@ -25,8 +25,8 @@ const (
 	debuggerTime = 3 * time.Second
 )
 
-// dumped is one process with what only root could read of it.
-type dumped struct {
+// dumpTarget is one process with what only root could read of it.
+type dumpTarget struct {
 	rank, pid int
 	kernel    map[string]string // kernel stack by thread; empty without root
 }
@@ -39,7 +39,7 @@ func Dump(args []string) int {
 	if err != nil {
 		return fail(err)
 	}
-	var procs []dumped
+	var procs []dumpTarget
 	for _, a := range args {
 		rank, pid, ok := strings.Cut(a, ":")
 		r, err1 := strconv.Atoi(rank)
@@ -47,7 +47,7 @@ func Dump(args []string) int {
 		if !ok || err1 != nil || err2 != nil {
 			return fail(fmt.Errorf("dump: want RANK:PID, got %q", a))
 		}
-		d := dumped{rank: r, pid: p}
+		d := dumpTarget{rank: r, pid: p}
 		if os.Geteuid() == 0 {
 			d.kernel = kernelStacks(p)
 		}
@@ -61,7 +61,7 @@ func Dump(args []string) int {
 	var logs []*stackLog
 	var looking sync.WaitGroup
 	for i := range s.Ranks {
-		mine := slices.DeleteFunc(slices.Clone(procs), func(d dumped) bool { return d.rank != s.Ranks[i].Rank })
+		mine := slices.DeleteFunc(slices.Clone(procs), func(d dumpTarget) bool { return d.rank != s.Ranks[i].Rank })
 		if len(mine) == 0 {
 			continue
 		}
@@ -174,7 +174,7 @@ func taskFile(pid int, thread, name string) string {
 }
 
 // fromKernel is what /proc says of a process and its threads.
-func fromKernel(d *dumped) string {
+func fromKernel(d *dumpTarget) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---- process %d: %s\n", d.pid, commandLine(d.pid))
 	for _, t := range threads(d.pid) {

@@ -37,7 +37,7 @@ type Store interface {
 	Runs
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
 	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
-	Load(ctx context.Context, keep time.Time) (*gang.Saved, error)
+	Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error)
 	// Commit writes one batch durably and gives its lineage number. It is not interrupted
 	// by ctx once it has begun. A batch without anything to store is no commit and gives
 	// the number of the last one.

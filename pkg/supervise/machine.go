@@ -30,16 +30,16 @@ type Machine struct {
 	leaseOver bool // the stop under way is the lease's
 
 	// Deadlines on the monotonic clock, never when not armed.
-	noticeAt, limitAt, stopAt, killAt, probeAt, stuckAt time.Duration
-	probeStep                                           time.Duration
-	leaseAt, fenceAt                                    time.Duration // on the boot clock, see [Config.Lease]
-	wentAt, stoppedAt                                   time.Duration // when the gate was opened, when the grace began
+	noticeAt, timeLimitAt, stopAt, killAt, probeAt, stuckAt time.Duration
+	probeStep                                               time.Duration
+	leaseAt, fenceAt                                        time.Duration // on the boot clock, see [Config.Lease]
+	wentAt, stoppedAt                                       time.Duration // when the gate was opened, when the grace began
 }
 
 // New is a member that holds: prepared, its gate closed. The lease runs from now.
 func New(cfg Config, now Instant) *Machine {
 	m := &Machine{cfg: cfg, state: Holding, alive: make(map[int]bool, len(cfg.Ranks)), leaseAt: never, fenceAt: never,
-		noticeAt: never, limitAt: never, stopAt: never, killAt: never, probeAt: never, stuckAt: never}
+		noticeAt: never, timeLimitAt: never, stopAt: never, killAt: never, probeAt: never, stuckAt: never}
 	for _, r := range cfg.Ranks {
 		m.alive[r] = true
 	}
@@ -114,20 +114,20 @@ func (m *Machine) open(now Instant) []Act {
 
 // armLimit arms the time limit, and the notice before it unless that was given.
 func (m *Machine) armLimit(now Instant) {
-	m.limitAt, m.noticeAt = never, never
+	m.timeLimitAt, m.noticeAt = never, never
 	if m.cfg.TimeLimit <= 0 {
 		return
 	}
-	m.limitAt = max(m.wentAt+m.cfg.TimeLimit, now.Mono)
+	m.timeLimitAt = max(m.wentAt+m.cfg.TimeLimit, now.Mono)
 	n := m.cfg.Notice
 	if n == nil || m.noticed {
 		return
 	}
-	m.noticeAt = max(now.Mono, m.limitAt-n.Lead)
+	m.noticeAt = max(now.Mono, m.timeLimitAt-n.Lead)
 	// A limit cut so short that the notice would come late: the lead was promised, unless the
 	// whole limit is shorter, which was refused at the submission.
 	if m.cfg.TimeLimit > n.Lead {
-		m.limitAt = max(m.limitAt, m.noticeAt+n.Lead)
+		m.timeLimitAt = max(m.timeLimitAt, m.noticeAt+n.Lead)
 	}
 }
 
@@ -322,7 +322,7 @@ func (m *Machine) killing(now Instant) {
 }
 
 func (m *Machine) disarm() {
-	m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt = never, never, never, never, never, never
+	m.noticeAt, m.timeLimitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt = never, never, never, never, never, never
 	m.leaseAt, m.fenceAt = never, never
 }
 
@@ -395,7 +395,7 @@ func (m *Machine) tick(now Instant) []Act {
 		return m.fence(now)
 	case now.Mono >= m.stopAt:
 		return m.stop(now)
-	case now.Mono >= m.limitAt:
+	case now.Mono >= m.timeLimitAt:
 		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
 	case now.Boot >= m.leaseAt:
 		m.leaseOver = true
@@ -445,7 +445,7 @@ func (m *Machine) fence(now Instant) []Act {
 
 // Wait is how long until a tick has something to do; ok is false when no timer is armed.
 func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
-	at := min(m.noticeAt, m.limitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
+	at := min(m.noticeAt, m.timeLimitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
 	d = never
 	if at != never {
 		d = at - now.Mono

@@ -22,7 +22,7 @@ func (m *Machine) Outlook(now Instant) (o Outlook, ok bool) {
 	switch {
 	case m.state == Running && m.noticed:
 		o.State, o.Cause, o.Text = Leading, api.CauseTimeout, "the time limit of "+m.cfg.TimeLimit.String()+" comes near"
-		o.Left = m.limitAt - now.Mono
+		o.Left = m.timeLimitAt - now.Mono
 	case m.state == Leading:
 		o.Left = m.stopAt - now.Mono
 	case m.state == Stopping:

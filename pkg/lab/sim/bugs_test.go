@@ -81,7 +81,7 @@ var bugs = []bug{
 	}},
 	{"reservation-ignored", "gangs are admitted to nodes that are reserved for others", []mutate.Change{
 		replace("gang/admit.go", "w.barred(e.job, m.Node, until); err != nil {", "w.barred(e.job, m.Node, until); err != nil && !bug() {"),
-		except("gang/reservation.go", "w.windows == nil && len(w.reservations) > 0"),
+		except("gang/reservation.go", "w.schedReservations == nil && len(w.reservations) > 0"),
 	}},
 	{"array-limit-off-by-one", "one element more than its limit of an array is admitted", []mutate.Change{
 		replace("gang/queue.go", "\tlimit := a.limit\n", "\tlimit := a.limit\n\tif bug() {\n\t\tlimit++\n\t}\n"),
@@ -218,7 +218,7 @@ var bugs = []bug{
 		insert("supervise/machine.go", "\tat := min(m.noticeAt,", "\tif bug() {\n\t\tnow.Boot = now.Mono\n\t}\n"),
 	}},
 	{"limit-on-boot-clock", "the time limit runs on while the machine is suspended", []mutate.Change{
-		replace("supervise/machine.go", "\tcase now.Mono >= m.limitAt:", "\tcase now.Mono >= m.limitAt, bug() && now.Boot >= m.limitAt:"),
+		replace("supervise/machine.go", "\tcase now.Mono >= m.timeLimitAt:", "\tcase now.Mono >= m.timeLimitAt, bug() && now.Boot >= m.timeLimitAt:"),
 	}},
 	{"stop-resent-restarts", "a stop that is sent again restarts the clock of the grace", []mutate.Change{
 		insert("supervise/machine.go", "\t\tif s.Grace >= m.grace &&", "\t\tif bug() {\n\t\t\tm.killAt = now.Mono + s.Lead + s.Grace\n\t\t}\n"),

@@ -23,7 +23,7 @@ type member struct {
 	body     *api.AssignmentBody
 	bodySpec *api.Spec
 	want     noded.Orders
-	told     noded.Told
+	told     noded.LastSent
 	actual   api.MemberActual
 	conn     *shimConn
 	over     bool
@@ -205,7 +205,7 @@ func (x *member) look(began time.Duration) {
 	m := x.d.m
 	dir := m.disk.members[x.key]
 	if s := m.shimOf(x.key); s != nil && s.state.Phase != api.PhasePreparing {
-		x.told = noded.Told{}
+		x.told = noded.LastSent{}
 		x.talk(s)
 		word := copyState(&s.state)
 		m.r.send(s, func() { c := x.conn; x.d.after(m.hop(), func() { x.d.heard(c, word) }) })

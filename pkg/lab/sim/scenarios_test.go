@@ -105,7 +105,7 @@ func cancels() []directed {
 func reserveTaken(r *run) {
 	r.after(5*s1, func() {
 		w := r.world()
-		var ev gang.Reserve
+		var ev gang.Admit
 		ev.Job = r.ids[1]
 		ev.Slots = append(ev.Slots, w.Job(r.ids[0]).Ranks[0].Slot)
 		r.order(ev, func(gang.Outcome) { r.fail("I5", "a reservation of what is taken was accepted") })

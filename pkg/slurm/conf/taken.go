@@ -29,7 +29,7 @@ var takenRows = []global{
 	{name: "PreemptMode", take: (*site).preemptMode},
 	{name: "PreemptExemptTime", take: (*site).preemptExempt},
 	{name: "JobRequeue", take: (*site).requeue},
-	{name: "EnforcePartLimits", take: oneWord("ALL ANY YES NO", map[string]said{
+	{name: "EnforcePartLimits", take: oneWord("ALL ANY YES NO", map[string]answer{
 		"no": {Different, "what a partition does not allow is refused at submission, always"},
 		"":   {Taken, "what a partition does not allow is refused at submission"}})},
 	{name: "DependencyParameters", take: pieces(dependencyWords)},
@@ -48,21 +48,21 @@ var takenRows = []global{
 		s.say(i, Different, "order=service puts the least expected use of the cards first")
 	}},
 	{name: "PriorityDecayHalfLife", take: (*site).halfLife},
-	{name: "SchedulerType", take: oneWord("sched/backfill sched/builtin", map[string]said{
+	{name: "SchedulerType", take: oneWord("sched/backfill sched/builtin", map[string]answer{
 		"sched/builtin": {Different, "gangs that fit around those before them start all the same, and delay none of them"},
 		"":              {Taken, "backfill (backfill_depth = 8)"}})},
 	{name: "SchedulerParameters", take: pieces(schedulerWords)},
-	{name: "SelectType", take: oneWord("select/cons_res select/cons_tres select/linear select/cray_aries", map[string]said{
+	{name: "SelectType", take: oneWord("select/cons_res select/cons_tres select/linear select/cray_aries", map[string]answer{
 		"select/linear": {Different, "nodes are shared; a job that wants whole ones says --exclusive"},
 		"":              {Taken, "CPUs, memory and cards are given out one by one"}})},
 	{name: "SelectTypeParameters", take: pieces(selectWords)},
 	{name: "GresTypes", take: pieces(gresWords)},
-	{name: "ProctrackType", take: oneWord("proctrack/cgroup proctrack/linuxproc proctrack/pgid proctrack/cray_aries", map[string]said{
+	{name: "ProctrackType", take: oneWord("proctrack/cgroup proctrack/linuxproc proctrack/pgid proctrack/cray_aries", map[string]answer{
 		"proctrack/cgroup": {Taken, "each member has a cgroup of its own"},
 		"":                 {Different, "each member has a cgroup where the node has cgroups, else a process group and a search of /proc"}})},
 	{name: "TaskPlugin", take: pieces(taskWords)},
 	{name: "TaskPluginParam", take: func(s *site, i Item) { s.say(i, None, "CPUs are counted, not bound; numactl or taskset in the script") }},
-	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default", map[string]said{
+	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default", map[string]answer{
 		"topology/tree": {Taken, "topology.conf is read as it is (topology_file)"},
 		"":              {None, "no order of the nodes is assumed"}})},
 	retired("CacheGroups"), retired("CheckpointType"), retired("CryptoType"), retired("FastSchedule"), retired("JobCheckpointDir"),
@@ -75,14 +75,14 @@ func retired(name string) global {
 	return global{name: name, why: "Slurm 22.05 has dropped it, too"}
 }
 
-// said is an outcome with its text.
-type said struct {
+// answer is an outcome with its text.
+type answer struct {
 	outcome Outcome
 	text    string
 }
 
 // oneWord takes one word of a list; "" is what is said of those that the map does not name.
-func oneWord(known string, out map[string]said) func(*site, Item) {
+func oneWord(known string, out map[string]answer) func(*site, Item) {
 	return func(s *site, item Item) {
 		for _, w := range strings.Fields(known) {
 			if !strings.EqualFold(w, item.Value) {
@@ -100,7 +100,7 @@ func oneWord(known string, out map[string]said) func(*site, Item) {
 }
 
 // pieces says of each piece of a comma list what becomes of it.
-func pieces(of map[string]said) func(*site, Item) {
+func pieces(of map[string]answer) func(*site, Item) {
 	return func(s *site, item Item) {
 		for _, p := range strings.Split(item.Value, ",") {
 			name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(p)), "=")
@@ -130,14 +130,14 @@ func (s *site) switchWait(item Item) {
 	}
 }
 
-var dependencyWords = map[string]said{
+var dependencyWords = map[string]answer{
 	"kill_invalid_depend":      {Taken, `invalid_dependency = "cancel"`},
 	"disable_remote_singleton": {None, noFederation},
 	"max_depend_depth":         {None, "chains of dependencies have no limit, a circle of them can't be made"},
 	"":                         {None, "no such word is known"},
 }
 
-var selectWords = map[string]said{
+var selectWords = map[string]answer{
 	"cr_core_memory": {Taken, "memory is counted"}, "cr_cpu_memory": {Taken, "memory is counted"},
 	"cr_socket_memory": {Different, "memory and CPUs are counted, sockets are not told apart"}, "cr_memory": {Taken, "memory is counted"},
 	"cr_core": {Different, "memory is counted, too, for jobs that ask for some"}, "cr_cpu": {Different, "memory is counted, too, for jobs that ask for some"},
@@ -145,13 +145,13 @@ var selectWords = map[string]said{
 	"":          {None, "CPUs are counted, not placed"},
 }
 
-var gresWords = map[string]said{
+var gresWords = map[string]answer{
 	"gpu": {Taken, "gnoded finds the cards"},
 	"mps": {Different, "cards are shared by --share --vram=SIZE"}, "shard": {Different, "cards are shared by --share --vram=SIZE"},
 	"": {None, "only cards are known as generic resources; a feature with --constraint tells nodes apart"},
 }
 
-var taskWords = map[string]said{
+var taskWords = map[string]answer{
 	"task/cgroup":   {Taken, "memory and device files are limited by the member's cgroup"},
 	"task/affinity": {Different, "CPUs are counted, not bound; numactl or taskset in the script"},
 	"affinity":      {Different, "CPUs are counted, not bound; numactl or taskset in the script"},
@@ -161,8 +161,8 @@ var taskWords = map[string]said{
 }
 
 // schedulerWords are the pieces of SchedulerParameters of which there is more to say.
-var schedulerWords = func() map[string]said {
-	out := map[string]said{
+var schedulerWords = func() map[string]answer {
+	out := map[string]answer{
 		"preempt_youngest_first": {Different, "of those that may be stopped the ones that lose least are, the latest start first among equals"},
 		"preempt_strict_order":   {None, "a move is only made when the whole gang starts by it, and takes no more than needed"},
 		"max_switch_wait":        {Taken, "max_switch_wait"},
@@ -180,7 +180,7 @@ var schedulerWords = func() map[string]said {
 		"the first gangs of the queue have places kept, see backfill_depth": "bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve bf_one_resv_per_job bf_running_job_reserve",
 	} {
 		for _, n := range strings.Fields(names) {
-			out[n] = said{None, why}
+			out[n] = answer{None, why}
 		}
 	}
 	return out
@@ -260,7 +260,7 @@ func (s *site) healthInterval(item Item) {
 
 func (s *site) preemptType(item Item) {
 	kind, ok := strings.CutPrefix(strings.ToLower(item.Value), "preempt/")
-	text := map[string]said{
+	text := map[string]answer{
 		"none":           {Taken, `preempt = "off"`},
 		"partition_prio": {Taken, "PreemptMode says whether"},
 		"qos":            {Different, `there is no quality of service; with preempt = "tier" gangs take places of lower tiers and priorities`},

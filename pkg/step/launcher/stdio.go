@@ -306,19 +306,19 @@ func (c *credit) done() {
 // It holds no more than the window of the client.
 type feeder struct {
 	f  *os.File
-	ch chan fed
+	ch chan inputPiece
 
 	mu   sync.Mutex
 	over bool
 }
 
-type fed struct {
+type inputPiece struct {
 	data []byte // nil: the end
 	done func()
 }
 
 func newFeeder(f *os.File) *feeder {
-	in := &feeder{f: f, ch: make(chan fed, wire.InputWindow+1)}
+	in := &feeder{f: f, ch: make(chan inputPiece, wire.InputWindow+1)}
 	go in.run()
 	return in
 }
@@ -328,7 +328,7 @@ func (in *feeder) put(data []byte, done func()) {
 	defer in.mu.Unlock()
 	if !in.over {
 		select {
-		case in.ch <- fed{data, done}:
+		case in.ch <- inputPiece{data, done}:
 			if data == nil {
 				in.over = true
 				close(in.ch)

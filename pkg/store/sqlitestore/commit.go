@@ -79,12 +79,12 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 		return s.lineage.Load(), nil
 	}
 	newJobs := hasNewJobs(ch, s.nextID)
-	if err := s.reserve.admit(newJobs); err != nil {
+	if err := s.spare.admit(newJobs); err != nil {
 		return 0, err
 	}
 	lineage := s.lineage.Load() + 1
 	err := s.write(ch, lineage, nextID, nextSeq)
-	if isFull(err) && !newJobs && s.reserve.release() {
+	if isFull(err) && !newJobs && s.spare.release() {
 		s.log.Warn("state disk full: gave up the reserve file to record what ended", "dir", s.dir)
 		err = s.write(ch, lineage, nextID, nextSeq)
 	}

@@ -67,7 +67,7 @@ func TestNewJobsNeedTheFloor(t *testing.T) {
 	}
 	defer s.Close()
 	_, err = s.Commit(ctx, running(1, 1, 1))
-	want := fmt.Sprintf("state disk full: %d MiB free under %s, new jobs need %d MiB there", s.reserve.free()>>20, dir, int64(1<<62)>>20)
+	want := fmt.Sprintf("state disk full: %d MiB free under %s, new jobs need %d MiB there", s.spare.free()>>20, dir, int64(1<<62)>>20)
 	if !errors.Is(err, store.ErrFull) || len(err.Error()) != len(want) {
 		t.Errorf("commit: %v\nwant: %s", err, want)
 	}

@@ -50,8 +50,8 @@ func (r *reader) each(f func(scan func(...any) error) error, query string, args 
 }
 
 // Load reads what the controller keeps in memory.
-func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Saved, error) {
-	out := &gang.Saved{Keys: make(map[string]int64)}
+func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
+	out := &gang.Snapshot{Keys: make(map[string]int64)}
 	err := s.reading(ctx, func(r *reader) error {
 		if err := r.tx.QueryRowContext(ctx, "SELECT next_id, next_seq FROM meta").Scan(&out.NextID, &out.NextSeq); err != nil {
 			return err

@@ -35,11 +35,11 @@ const pragmas = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=f
 
 // Store keeps the state in one SQLite file, or in memory.
 type Store struct {
-	log     *slog.Logger
-	dir     string // empty: in memory
-	lock    *os.File
-	read    *sql.DB
-	reserve *reserve // nil: in memory
+	log   *slog.Logger
+	dir   string // empty: in memory
+	lock  *os.File
+	read  *sql.DB
+	spare *spareFile // nil: in memory
 
 	mu      sync.Mutex // one commit at a time; guards what follows
 	w       *writer
@@ -95,14 +95,14 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, dir: dir, lock: lock, reserve: newReserve(dir, o.NewJobFloor)}
+	s := &Store{log: o.Log, dir: dir, lock: lock, spare: newSpareFile(dir, o.NewJobFloor)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	name := filepath.Join(dir, DatabaseName)
 	dsn := fmt.Sprintf("file:%s?_pragma=journal_mode(WAL)&_pragma=journal_size_limit(%d)&%s", uriPath(name), walKeep, pragmas)
 	err = s.start(ctx, name, dsn, texts)
-	if err != nil && s.reserve.full() && s.reserve.release() {
+	if err != nil && s.spare.full() && s.spare.release() {
 		s.log.Warn("state disk full: gave up the reserve file to start", "dir", dir)
 		if s.w != nil {
 			_ = s.w.close()
@@ -110,7 +110,7 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 		err = s.start(ctx, name, dsn, texts)
 	}
 	if err != nil {
-		if s.reserve.full() {
+		if s.spare.full() {
 			err = fmt.Errorf("%w under %s: free some room there to start: %w", store.ErrFull, dir, err)
 		}
 		s.Close()
@@ -167,7 +167,7 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 }
 
 // Room is ErrFull while there is less space than new jobs need.
-func (s *Store) Room() error { return s.reserve.room() }
+func (s *Store) Room() error { return s.spare.room() }
 
 // Lineage is the number of the last commit.
 func (s *Store) Lineage() uint64 { return s.lineage.Load() }

@@ -127,12 +127,12 @@ func testForgetAll(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	history(t, s, 1, 2, 3)
 	mustForget(t, s, mustDue(t, s, hour(9), nil, 100)...)
-	same(t, "what is left", mustLoad(t, s, time.Time{}), &gang.Saved{NextID: 4, NextSeq: 32})
+	same(t, "what is left", mustLoad(t, s, time.Time{}), &gang.Snapshot{NextID: 4, NextSeq: 32})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, p)
-	same(t, "after reopening", mustLoad(t, s, time.Time{}), &gang.Saved{NextID: 4, NextSeq: 32})
+	same(t, "after reopening", mustLoad(t, s, time.Time{}), &gang.Snapshot{NextID: 4, NextSeq: 32})
 	mustForget(t, s) // with nothing to forget
 	history(t, s, 4)
 	mustVerify(t, s)

@@ -72,12 +72,12 @@ func testModel(t *testing.T, p Place) {
 	mustVerify(t, s)
 }
 
-func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*gang.Saved, error)) {
+func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*gang.Snapshot, error)) {
 	got, err := load(context.Background(), T0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &gang.Saved{Keys: map[string]int64{}, NextID: m.nextID, NextSeq: m.seq}
+	want := &gang.Snapshot{Keys: map[string]int64{}, NextID: m.nextID, NextSeq: m.seq}
 	for id := int64(1); id < m.nextID; id++ {
 		if j := m.jobs[id]; j != nil && (j.Verdict == nil || j.End.After(T0)) {
 			want.Jobs = append(want.Jobs, j)

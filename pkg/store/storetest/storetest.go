@@ -110,7 +110,7 @@ func mustCommit(t *testing.T, s store.Store, ch *gang.Changes) uint64 {
 	return n
 }
 
-func mustLoad(t *testing.T, s store.Store, keep time.Time) *gang.Saved {
+func mustLoad(t *testing.T, s store.Store, keep time.Time) *gang.Snapshot {
 	t.Helper()
 	saved, err := s.Load(context.Background(), keep)
 	if err != nil {
@@ -160,7 +160,7 @@ func end(j *gang.Job, at time.Time) *gang.Job {
 
 func testEmpty(t *testing.T, p Place) {
 	s := mustOpen(t, p)
-	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Saved{NextID: 1, NextSeq: 1})
+	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Snapshot{NextID: 1, NextSeq: 1})
 	if _, err := s.Job(context.Background(), 1); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("Job of nothing: %v", err)
 	}
@@ -197,7 +197,7 @@ func testJob(t *testing.T, p Place) {
 	}
 	mustCommit(t, s, ch)
 
-	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Saved{Jobs: []*gang.Job{&ran}, Keys: map[string]int64{"key-of-7": 7}, NextID: 8, NextSeq: 1})
+	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Snapshot{Jobs: []*gang.Job{&ran}, Keys: map[string]int64{"key-of-7": 7}, NextID: 8, NextSeq: 1})
 	got, err := s.Job(context.Background(), 7)
 	if err != nil {
 		t.Fatal(err)

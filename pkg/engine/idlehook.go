@@ -12,29 +12,29 @@ import (
 // helps nobody.
 const tellQueue = 256
 
-// teller runs the site's idle hook, one word at a time, in a goroutine that ends with the
+// idleHook runs the site's idle hook, one word at a time, in a goroutine that ends with the
 // engine.
-type teller struct {
-	hook  func(ctx context.Context, w IdleWord) error // nil: the site has none
-	words chan IdleWord
+type idleHook struct {
+	hook  func(ctx context.Context, w IdleEvent) error // nil: the site has none
+	words chan IdleEvent
 	end   context.CancelFunc
 	wg    sync.WaitGroup
 }
 
-// IdleWord is what the idle hook is told of a gang.
-type IdleWord struct {
+// IdleEvent is what the idle hook is told of a gang.
+type IdleEvent struct {
 	What string // "warn", "end", "over"
 	Job  int64
 	User string
 	Text string
 }
 
-func (t *teller) init(ctx context.Context, e *Engine) {
+func (t *idleHook) init(ctx context.Context, e *Engine) {
 	if t.hook == nil {
 		return
 	}
 	ctx, t.end = context.WithCancel(ctx)
-	t.words = make(chan IdleWord, tellQueue)
+	t.words = make(chan IdleEvent, tellQueue)
 	t.wg.Go(func() {
 		for {
 			select {
@@ -49,7 +49,7 @@ func (t *teller) init(ctx context.Context, e *Engine) {
 	})
 }
 
-func (t *teller) close() {
+func (t *idleHook) close() {
 	if t.hook != nil {
 		t.end()
 		t.wg.Wait()
@@ -58,7 +58,7 @@ func (t *teller) close() {
 
 // tellIdle passes on what committed events say of idle gangs.
 func (e *Engine) tellIdle(evs []api.Event) {
-	if e.teller.hook == nil {
+	if e.idleHook.hook == nil {
 		return
 	}
 	for i := range evs {
@@ -74,12 +74,12 @@ func (e *Engine) tellIdle(evs []api.Event) {
 		default:
 			continue
 		}
-		w := IdleWord{What: what, Job: ev.JobID, Text: ev.Text}
+		w := IdleEvent{What: what, Job: ev.JobID, Text: ev.Text}
 		if j := e.view.job(ev.JobID); j != nil {
 			w.User = j.User
 		}
 		select {
-		case e.teller.words <- w:
+		case e.idleHook.words <- w:
 		default:
 			e.log.Error("idle hook is too slow: left out", "job", w.Job, "what", w.What)
 		}

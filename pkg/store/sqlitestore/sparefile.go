@@ -15,28 +15,28 @@ import (
 // more beside the database.
 const DefaultNewJobFloor = 64 << 20
 
-// reserveBytes is held back in a file of its own and given up when a commit without new
+// spareBytes is held back in a file of its own and given up when a commit without new
 // jobs meets a full disk: room for about a thousand commits that record ends.
-const reserveBytes = 4 << 20
+const spareBytes = 4 << 20
 
 // reserve watches the room on the disk. It belongs to the committing goroutine.
-type reserve struct {
+type spareFile struct {
 	name  string
 	floor int64
 	held  bool
 }
 
-func newReserve(dir string, floor int64) *reserve {
+func newSpareFile(dir string, floor int64) *spareFile {
 	if floor == 0 {
 		floor = DefaultNewJobFloor
 	}
-	r := &reserve{name: filepath.Join(dir, "reserve"), floor: floor}
+	r := &spareFile{name: filepath.Join(dir, "reserve"), floor: floor}
 	r.hold()
 	return r
 }
 
 // free is the room that this process can use.
-func (r *reserve) free() int64 {
+func (r *spareFile) free() int64 {
 	var st unix.Statfs_t
 	if err := unix.Statfs(filepath.Dir(r.name), &st); err != nil {
 		return 0
@@ -49,7 +49,7 @@ func (r *reserve) free() int64 {
 const startBytes = 128 << 10
 
 // full: there is no room, or no inode, to open the database with.
-func (r *reserve) full() bool {
+func (r *spareFile) full() bool {
 	var st unix.Statfs_t
 	if err := unix.Statfs(filepath.Dir(r.name), &st); err != nil {
 		return false
@@ -59,11 +59,11 @@ func (r *reserve) full() bool {
 
 // admit refuses new jobs while room is short (a statfs is 0.5 us), and takes the reserve
 // again when there is room for it.
-func (r *reserve) admit(newJobs bool) error {
+func (r *spareFile) admit(newJobs bool) error {
 	if r == nil || (!newJobs && r.held) {
 		return nil
 	}
-	if !r.held && r.free() >= r.floor+reserveBytes {
+	if !r.held && r.free() >= r.floor+spareBytes {
 		r.hold()
 	}
 	if newJobs {
@@ -73,7 +73,7 @@ func (r *reserve) admit(newJobs bool) error {
 }
 
 // room is ErrFull while new jobs are refused.
-func (r *reserve) room() error {
+func (r *spareFile) room() error {
 	if r == nil {
 		return nil
 	}
@@ -85,13 +85,13 @@ func (r *reserve) room() error {
 }
 
 // hold takes the room. It is no error when there is none: commits go on as long as they can.
-func (r *reserve) hold() {
+func (r *spareFile) hold() {
 	f, err := os.OpenFile(r.name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if err := unix.Fallocate(int(f.Fd()), 0, 0, reserveBytes); err != nil {
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, spareBytes); err != nil {
 		_ = os.Remove(r.name)
 		return
 	}
@@ -99,7 +99,7 @@ func (r *reserve) hold() {
 }
 
 // release gives the room up; false: there was none to give.
-func (r *reserve) release() bool {
+func (r *spareFile) release() bool {
 	if r == nil || !r.held {
 		return false
 	}
