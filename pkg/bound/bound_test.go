@@ -14,21 +14,20 @@ type inner struct {
 
 type outer struct {
 	inner
-	Plain    int           `json:"plain"`
-	Signed   int64         `json:"signed" bound:"-1..65536"`
-	Grace    time.Duration `json:"grace_ns"`
-	Off      *time.Duration
-	Number   uint64            `json:"number"`
-	Share    float64           `json:"share"`
-	Begin    time.Time         `json:"begin"`
-	Name     string            `json:"name" bound:"len=4"`
-	Text     string            `json:"text" bound:"text"`
-	Env      []string          `json:"env" bound:"n=2 len=3 text"`
-	Members  []inner           `json:"members"`
-	Script   []byte            `json:"script" bound:"n=3"`
-	Specs    map[string]*inner `json:"specs"`
-	Skipped  func()            `json:"-"`
-	internal func()
+	Plain   int           `json:"plain"`
+	Signed  int64         `json:"signed" bound:"-1..65536"`
+	Grace   time.Duration `json:"grace_ns"`
+	Off     *time.Duration
+	Number  uint64            `json:"number"`
+	Share   float64           `json:"share"`
+	Begin   time.Time         `json:"begin"`
+	Name    string            `json:"name" bound:"len=4"`
+	Text    string            `json:"text" bound:"text"`
+	Env     []string          `json:"env" bound:"n=2 len=3 text"`
+	Members []inner           `json:"members"`
+	Script  []byte            `json:"script" bound:"n=3"`
+	Specs   map[string]*inner `json:"specs"`
+	Skipped func()            `json:"-"`
 }
 
 func TestCheck(t *testing.T) {
