@@ -32,6 +32,16 @@
 //
 // [World.Verify] recounts all of it.
 //
+// # Not proven dead
+//
+//	left      its epoch is over, its node has not said that it is gone; the grant stays
+//	fenced    left by force: a drain could not wait for it any longer
+//	lost      its shim died, its node killed what it ran
+//	vanished  known gone without a word about how it ended
+//	stray     counted gone, and alive on a node that came back: nothing new is placed there
+//
+// docs/glossary.md has who says each, and what becomes of cards and gang.
+//
 // # Failure rules
 //
 // Step is total: it never panics on an event, whatever a node claims; what makes no sense
