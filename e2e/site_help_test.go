@@ -45,8 +45,8 @@ func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site
 	}
 	s := &site{cluster: &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}, daemons: map[string]*exec.Cmd{}, opened: map[string]int{}, gangdAs: gangdAs, address: freeAddress(t)}
 	t.Cleanup(s.stop)
-	for _, d := range []string{"run", "gangd"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+	for d, mode := range map[string]os.FileMode{"run": 0o755, "gangd": 0o700} {
+		if err := os.Mkdir(filepath.Join(dir, d), mode); err != nil {
 			t.Fatal(err)
 		}
 		if gangdAs != nil {

@@ -126,7 +126,7 @@ func (s *setup) do() error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, opts+",mode=755"); err != nil {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, opts); err != nil {
 			return fmt.Errorf("tmpfs on %s: %w", dir, err)
 		}
 	}

@@ -147,9 +147,13 @@ func (l *lab) boot(name, ip string) {
 		l.t.Fatal(err)
 	}
 	memory := cmp.Or(l.opt.memory, "size=512m")
-	s := &setup{Name: name, Hosts: filepath.Join(l.dir, "hosts"), BootID: id, Tmpfs: map[string]string{"/run": memory, "/dev/shm": memory}}
+	s := &setup{Name: name, Hosts: filepath.Join(l.dir, "hosts"), BootID: id, Tmpfs: map[string]string{"/run": memory + ",mode=755", "/dev/shm": memory + ",mode=755"}}
 	if o := l.opt.tmpfs[name]; o != "" {
-		s.Tmpfs[l.state(name)] = o
+		mode := "755" // users pass through a node's
+		if name == "ctl" {
+			mode = "700"
+		}
+		s.Tmpfs[l.state(name)] = o + ",mode=" + mode
 	}
 	h := boot(l.t, name, ip, s)
 	l.hosts[name] = h
