@@ -153,7 +153,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	e.opt.Record.Plan(time.Since(t), now.Wall)
 	e.plan.last = plan
 	for _, s := range plan.Starts {
-		e.world.Step(now, gang.Admit{Job: s.Job, Slots: s.Slots, TimeLimit: s.TimeLimit})
+		e.world.Step(now, gang.Admit{Job: s.Job, Slots: s.Slots, TimeLimit: s.TimeLimit, Turn: s.Turn})
 	}
 	for _, s := range plan.Stops {
 		e.world.Step(now, gang.Preempt{Job: s.Job, For: fmt.Sprintf("job %d", s.For)})

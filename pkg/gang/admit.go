@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
+	"gangd/pkg/sched"
 )
 
 func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
@@ -34,7 +35,7 @@ func (w *World) admit(ev Admit) Outcome {
 	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
 	j := w.edit(e)
 	j.Epoch++
-	j.ReservedAt, j.CutTimeLimit = w.now.Wall, ev.TimeLimit
+	j.ReservedAt, j.CutTimeLimit, j.Turn = w.now.Wall, ev.TimeLimit, ev.Turn
 	j.BackoffUntil = time.Time{}
 	j.Members, j.Ports = members, ports
 	for i := range j.Ranks {
@@ -274,7 +275,7 @@ func (w *World) block(e *entry, avoid []string) {
 		avoid = append(slices.Clip(avoid), r.Node)
 	}
 	slices.Sort(avoid)
-	j.Eligible, j.Avoid, j.CutTimeLimit = w.now.Wall, slices.Compact(avoid), 0
+	j.Eligible, j.Avoid, j.CutTimeLimit, j.Turn = w.now.Wall, slices.Compact(avoid), 0, sched.NoTurn
 	j.NextStep = 0
 	w.armDeadline(e)
 	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil

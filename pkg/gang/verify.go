@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/sched"
 )
 
 // Verify recounts every cross reference of the world and names each disagreement. It
@@ -88,6 +89,7 @@ func (v *verifier) deadline(j *Job) {
 	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
 	if blocked(j) {
 		v.check(j.CutTimeLimit == 0, "job %d: waits with a limit of %s", j.ID, j.CutTimeLimit)
+		v.check(j.Turn == sched.NoTurn, "job %d: waits and has turn %d", j.ID, j.Turn)
 	}
 	if !admitted(j) || TimeLimit(j) == 0 {
 		return

@@ -300,13 +300,13 @@ func (pl *planner) viewWith(n int) *nodeView {
 // yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
 func (pl *planner) yields(c *Candidate) bool {
-	return pl.strictView != nil && c.KeepsWork && c.TimeLimit > 0 && pl.front[c.Job] == atItsPlace
+	return pl.strictView != nil && c.KeepsWork && c.TimeLimit > 0 && pl.front[c.Job] == NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
 // makes room for a gang of the same tier.
 func (pl *planner) isStrict(b *backfill) bool {
-	return b.isMove() || b.c.TimeLimit <= 0 || pl.front[b.Job] != atItsPlace
+	return b.isMove() || b.c.TimeLimit <= 0 || pl.front[b.Job] != NoTurn
 }
 
 func (pl *planner) removeBackfill(at int) {

@@ -70,6 +70,11 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	if pl.explainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.need, at)...)
 	}
+	if pl.explainedBackfill == nil || !pl.promises(pl.explainedBackfill) {
+		if text := pl.turnText(c); text != "" {
+			lines = append(lines, text)
+		}
+	}
 	if pl.explainedBackfill == nil || len(pl.explainedBackfill.Victims) == 0 {
 		lines = append(lines, pl.protectedLines(c, sh.need)...)
 	}

@@ -30,7 +30,7 @@ func (pl *planner) givesWay(b *backfill) bool {
 // it is not: gangs that need less may pass it, and those with a backfill of their own may move it
 // to its places. With preemption see [planner.isHard].
 func (pl *planner) promises(b *backfill) bool {
-	return pl.ranksLeft() || !pl.policy.byService() || b.isMove() || pl.front[b.Job] != atItsPlace
+	return pl.ranksLeft() || !pl.policy.byService() || b.isMove() || pl.front[b.Job] != NoTurn
 }
 
 // expects is how much longer a gang that waits is expected to run, on average.

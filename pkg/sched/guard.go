@@ -100,12 +100,6 @@ func (pl *planner) waited(r *Running) bool {
 	return pl.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= pl.patienceFor(max(1, r.Cards))
 }
 
-// hadTurn reports whether a running gang was let in after turnAt.
-func (pl *planner) hadTurn(r *Running) bool {
-	at := pl.policy.turnAt(r.Submit.Add(r.Attained), r.Eligible, r.TimeLimit)
-	return !at.IsZero() && !r.Start.Before(at)
-}
-
 // guard lists the gangs that waited too long, the longest wait first, as far as the part of
 // the cards reaches that may be given away so, what runs so already included. One is always
 // let in, however large, or a gang of more than that part would never be. What they leave of
@@ -126,11 +120,10 @@ func (pl *planner) guard() {
 	cards := int(pl.guardShare() * float64(pl.cards()))
 	long, own := guardPart{cards, true}, guardPart{cards, true}
 	for _, r := range pl.view.Running {
-		waited := pl.waited(r)
-		if waited {
+		if r.Turn >= TurnLong {
 			long.take(max(1, r.Cards))
 		}
-		if waited || pl.hadTurn(r) {
+		if r.Turn >= TurnOwn {
 			own.take(max(1, r.Cards))
 		}
 	}
@@ -151,13 +144,15 @@ func (pl *planner) guard() {
 	})
 }
 
-// standing is why a gang is let to the front of its tier.
-type standing int8
+// Turn is why a gang is let to the front of its tier. Who started so counts against the part of
+// the cards until it ends, and nobody else does: where all wait for long most of what runs has
+// waited too, and would keep the part from those who still do.
+type Turn int8
 
 const (
-	atItsPlace standing = iota // it is not
-	waitedTurn                 // long beside its own time limit
-	waitedLong                 // longer than any should
+	NoTurn   Turn = iota // it is not
+	TurnOwn              // it waited long beside its own time limit
+	TurnLong             // it waited longer than any should
 )
 
 // guardPart is the cards that may be given away to those who waited too long.
@@ -170,7 +165,7 @@ func (p *guardPart) take(cards int) { p.left, p.whole = p.left-cards, false }
 
 // letFront lets a gang to the front of its tier, and reports whether the part had room for it:
 // for one it always has.
-func (pl *planner) letFront(c *Candidate, why standing, p *guardPart) bool {
+func (pl *planner) letFront(c *Candidate, why Turn, p *guardPart) bool {
 	cards := weight(c.Ask)
 	if p.left < cards && !p.whole {
 		return false
@@ -200,7 +195,7 @@ func (pl *planner) guardLong(p *guardPart) (room bool) {
 			continue // larger than the part: smaller ones behind it may be due before
 		}
 		if pl.waitsForRoom(c) {
-			if !pl.letFront(c, waitedLong, p) {
+			if !pl.letFront(c, TurnLong, p) {
 				return false
 			}
 		} else if passed++; passed > maxPassed {
@@ -218,8 +213,8 @@ func (pl *planner) guardOwn(p *guardPart) {
 			pl.by(&pl.next, c.turnAt)
 			return
 		}
-		if pl.front[c.Job] == atItsPlace && pl.waitsForRoom(c) {
-			if !pl.letFront(c, waitedTurn, p) {
+		if pl.front[c.Job] == NoTurn && pl.waitsForRoom(c) {
+			if !pl.letFront(c, TurnOwn, p) {
 				return
 			}
 		} else if passed++; passed > maxPassed {

@@ -107,7 +107,7 @@ func TestTurnByOwnLimit(t *testing.T) {
 			if pl := at(tt.want - 1); len(pl.front) > 0 || !pl.next.Equal(epoch0.Add(tt.want)) {
 				t.Errorf("before its turn: at the front %v, next %s", pl.front, pl.next.Sub(epoch0))
 			}
-			if pl := at(tt.want); pl.front[1] == atItsPlace {
+			if pl := at(tt.want); pl.front[1] == NoTurn {
 				t.Error("it is not at the front when its turn has come")
 			}
 		})
@@ -122,15 +122,11 @@ func TestTurnsWithinThePart(t *testing.T) {
 		return ago(lasting(job, cards, 60), 4*time.Hour+time.Duration(job)*time.Minute)
 	}
 	long := func(job int64, cards int) *Candidate { return ago(lasting(job, cards, 60*24), 72*time.Hour) }
-	running := func(waited time.Duration, cards int) *Running {
-		return &Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: epoch0.Add(-waited - time.Hour), Start: epoch0.Add(-time.Hour)}
+	running := func(turn Turn, cards int) *Running { // it waited for three days, however it started
+		return &Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: epoch0.Add(-73 * time.Hour), Start: epoch0.Add(-time.Hour), Turn: turn}
 	}
-	large := running(72*time.Hour, 8)
-	large.TimeLimit = 24 * time.Hour // its turn was not come
 	across := func(c *Candidate) *Candidate { c.Ask = candidate(2, api.Spec{Size: 20, GPUsPerRank: 1}).Ask; return c }
 	capped := func(c *Candidate) *Candidate { c.Account = "small"; return c }
-	late := running(5*time.Hour, 8)
-	late.Eligible = late.Submit.Add(3 * time.Hour) // it waited for no more than two hours
 	for _, tt := range []struct {
 		name    string
 		waiting []*Candidate
@@ -140,18 +136,18 @@ func TestTurnsWithinThePart(t *testing.T) {
 		{"as far as the part reaches", []*Candidate{own(1, 4), own(2, 3), own(3, 1)}, nil, "3 2 1"},
 		{"the first beyond it", []*Candidate{own(1, 1), own(2, 5), own(3, 4)}, nil, "3"},
 		{"one is always let in", []*Candidate{own(1, 1), across(own(2, 20))}, nil, "2"},
-		{"none beside one that runs", []*Candidate{own(1, 1)}, []*Running{running(5*time.Hour, 8)}, ""},
-		{"beside one that runs", []*Candidate{own(1, 1), own(2, 3)}, []*Running{running(5*time.Hour, 5)}, "2"},
-		{"beside one that runs and could not have started", []*Candidate{own(1, 1), own(2, 3)}, []*Running{late}, "2 1"},
-		{"none beside one that waited too long for any", []*Candidate{own(1, 1)}, []*Running{large}, ""},
-		{"beside one that runs in its turn", []*Candidate{own(1, 8)}, []*Running{running(time.Hour, 8)}, "1"},
+		{"none beside one that runs", []*Candidate{own(1, 1)}, []*Running{running(TurnOwn, 8)}, ""},
+		{"beside one that runs", []*Candidate{own(1, 1), own(2, 3)}, []*Running{running(TurnOwn, 5)}, "2"},
+		{"none beside one that waited too long for any", []*Candidate{own(1, 1)}, []*Running{running(TurnLong, 8)}, ""},
+		{"beside one that started at its place", []*Candidate{own(1, 1), own(2, 8)}, []*Running{running(NoTurn, 80)}, "2"},
+		{"a large one beside one that started at its place", []*Candidate{across(own(1, 20))}, []*Running{running(NoTurn, 60)}, "1"},
 		{"too long for any first", []*Candidate{own(1, 4), own(2, 4), long(3, 4)}, nil, "3 2"},
 		{"too long in both ways", []*Candidate{ago(lasting(1, 4, 60), 72*time.Hour), own(2, 4)}, nil, "1 2"},
-		{"none while one of these waits for the part", []*Candidate{own(1, 1), long(2, 8)}, []*Running{running(71*time.Hour, 1)}, ""},
+		{"none while one of these waits for the part", []*Candidate{own(1, 1), long(2, 8)}, []*Running{running(TurnLong, 1)}, ""},
 		{"who is bound by a cap comes later", []*Candidate{own(1, 1), capped(own(2, 8))}, nil, "1"},
 		{"who asks for what there is not comes later", []*Candidate{own(1, 1), own(2, 9)}, nil, "1"},
 		{"also beside those too long for any", []*Candidate{own(1, 1), capped(long(2, 8)), long(3, 9)}, nil, "1"},
-		{"those do not wait for these", []*Candidate{own(1, 1), long(2, 8)}, []*Running{running(5*time.Hour, 8)}, "2"},
+		{"those do not wait for these", []*Candidate{own(1, 1), long(2, 8)}, []*Running{running(TurnOwn, 8)}, "2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &Policy{GuardAfter: 48 * time.Hour, Accounts: []Account{{Name: "small", Cards: 2}}}

@@ -95,7 +95,7 @@ type planner struct {
 	moved             map[int64]bool     // victims of moves
 	moveSearches      int                // moves looked for
 	guarded           []*Candidate       // who waited too long and is let to the front, longest first
-	front             map[int64]standing // these
+	front             map[int64]Turn     // these
 	patienceMemo      time.Duration      // how long that is; 0: not worked out yet
 	remainingOf       *Candidate         // of whom remaining was worked out last
 	remaining         time.Duration
@@ -156,7 +156,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.look(v.Nodes)
 	m.keepGrants(v.Backfills)
 	pl := &planner{mem: m, now: now, view: v, policy: p, backfillDepth: max(1, p.BackfillDepth), views: []*nodeView{m.pool.clone(m.base)},
-		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]standing{}, verdicts: make(verdictList, v.Queue.slots)}
+		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.slots)}
 	pl.reservations = newReservations(v, now)
 	if pl.ranksLeft() {
 		pl.strictView = m.pool.clone(m.base)
@@ -366,7 +366,7 @@ func (pl *planner) mayBackfill(c *Candidate) bool {
 	for i := range pl.backfills {
 		b := &pl.backfills[i]
 		switch its := pl.front[b.Job]; {
-		case b.isMove() || its < at || at == atItsPlace && its != atItsPlace:
+		case b.isMove() || its < at || at == NoTurn && its != NoTurn:
 		case pl.passes(c, b):
 			passed++
 		default:
@@ -375,7 +375,7 @@ func (pl *planner) mayBackfill(c *Candidate) bool {
 	}
 	// Who waited too long for any has one backfill beside the others', and who did for its own time
 	// limit one when there is no such.
-	return at == atItsPlace && n < pl.backfillDepth && n+passed < 2*pl.backfillDepth || n+passed == 0
+	return at == NoTurn && n < pl.backfillDepth && n+passed < 2*pl.backfillDepth || n+passed == 0
 }
 
 // barred: nothing of this ask class will start or be given a backfill in this plan.

@@ -115,7 +115,7 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *victimCandidate) bo
 	if hysteresis <= 0 {
 		hysteresis = 1.2
 	}
-	return pl.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
+	return pl.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
 }
 
 // preempt looks for gangs whose end would let c start, and books the move when there are

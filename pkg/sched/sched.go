@@ -89,6 +89,7 @@ type Running struct {
 	Stop      time.Duration // how long its end may take: lead and grace
 	Stopping  bool          // it is being stopped; nothing more can be taken from it
 	StopBy    time.Time     // and has ended at the latest then
+	Turn      Turn          // that its start was planned with: see [Start]
 }
 
 // View is the snapshot a plan is made from.
@@ -183,6 +184,7 @@ type Start struct {
 	Job       int64
 	Slots     []cluster.Slot // by rank
 	TimeLimit time.Duration  // to what its time limit is cut; 0: it is not
+	Turn      Turn           // why it was at the front of its tier
 }
 
 // Stop is one gang to be preempted.

@@ -73,7 +73,7 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 		}
 		pl.started = append(pl.started, g)
 	}
-	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots})
+	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots, Turn: pl.front[c.Job]})
 	if pl.holdings != nil {
 		pl.holdings.add(c.User, c.Account, CardsOf(c.Ask))
 	}

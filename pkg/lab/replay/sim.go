@@ -315,7 +315,7 @@ func (s *Sim) begin(st *sched.Start) {
 	if s.err != nil {
 		return
 	}
-	if out := s.step(gang.Admit{Job: st.Job, Slots: st.Slots}); !out.Applied {
+	if out := s.step(gang.Admit{Job: st.Job, Slots: st.Slots, Turn: st.Turn}); !out.Applied {
 		s.err = fmt.Errorf("at %v: start of job %s: %s", s.now, s.job(st.Job).ID, why(out))
 		return
 	}

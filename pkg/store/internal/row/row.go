@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/sched"
 )
 
 type job struct {
@@ -38,6 +39,7 @@ type job struct {
 	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
 	Deadline     time.Time         `json:"deadline,omitzero"`
 	CutTo        time.Duration     `json:"cut_to,omitempty"`
+	Turn         sched.Turn        `json:"turn,omitempty"`
 	Submit       time.Time         `json:"submit,omitzero"`
 	Eligible     time.Time         `json:"eligible,omitzero"`
 	Start        time.Time         `json:"start,omitzero"`
@@ -164,7 +166,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
 		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
-		Deadline: j.Deadline, CutTo: j.CutTimeLimit,
+		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, Rollbacks: j.Rollbacks, Verdict: (*verdict)(j.Verdict),
@@ -190,7 +192,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
 		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Constraint: r.Constraint, Prefer: r.Prefer, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
-		Deadline: r.Deadline, CutTimeLimit: r.CutTo,
+		Deadline: r.Deadline, CutTimeLimit: r.CutTo, Turn: r.Turn,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),

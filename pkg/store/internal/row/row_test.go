@@ -53,7 +53,7 @@ func fill(v reflect.Value, n *int) {
 		v.SetUint(uint64(*n % 256))
 	case reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(*n))
-	case reflect.Int, reflect.Int64:
+	case reflect.Int8, reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n))
 	case reflect.Float64:
 		v.SetFloat(float64(*n) / 4)

@@ -1,0 +1,88 @@
+package sched
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// turnText is when a gang that waits for room comes to the front of its tier, and by when it
+// starts then. Empty: it never does, or it is there.
+func (pl *planner) turnText(c *Candidate) string {
+	if pl.policy.GuardAfter <= 0 || pl.front[c.Job] != NoTurn || !pl.waitsForRoom(c) {
+		return ""
+	}
+	due, why := c.since().Add(pl.patienceFor(weight(c.Ask))), "guard_after"
+	if !c.turnAt.IsZero() && c.turnAt.Before(due) {
+		due, why = c.turnAt, fmt.Sprintf("%d times its time limit", ownPatience)
+	}
+	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", clock(pl.now, due), why)
+	if !due.After(pl.now) {
+		text = fmt.Sprintf("has waited for %s, and comes to the front of its tier when those who waited longer have started", why)
+	}
+	at, longest := pl.latestStart(c)
+	switch {
+	case pl.reservations != nil:
+		return text + ", if no reservation keeps its nodes"
+	case at.IsZero():
+		return text + "; gangs without a time limit may hold it up for as long as they run"
+	}
+	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, clock(pl.now, at), longest)
+}
+
+// latestStart is by when a gang starts at the latest, by its turn at the front and the time
+// limits of all that runs or waits, the longest of which is returned too. Zero: not known, for
+// somebody has no limit, or later than a [time.Time] can say.
+//
+// Those whose turn comes before go one after another. Each has places kept for it as soon as it is
+// at the front; they are free when all has ended that ran then, and who had places kept before it.
+// Who came to the front by its own limit stands behind all that waited too long for any, so that
+// this counts only where nobody will have by then.
+func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duration) {
+	q := pl.view.Queue
+	for _, r := range pl.view.Running {
+		if longest = max(longest, r.TimeLimit+r.Stop); r.TimeLimit <= 0 {
+			return time.Time{}, 0
+		}
+	}
+	for _, w := range q.order {
+		if longest = max(longest, w.TimeLimit+w.Stop); w.TimeLimit <= 0 {
+			return time.Time{}, 0
+		}
+	}
+	kept := time.Duration(1 + pl.backfillDepth)
+	if longest > math.MaxInt64/kept/2 {
+		return time.Time{}, 0
+	}
+	each := kept * longest
+	if !c.turnAt.IsZero() {
+		at := pl.after(c.turnAt, q.byTurn, c, each)
+		if first := q.byAge[0].since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
+			return at, longest
+		}
+	}
+	patience := pl.policy.GuardAfter
+	if pl.ranksLeft() {
+		patience *= mostPatience
+	}
+	return pl.after(c.since().Add(patience), q.byAge, c, each), longest
+}
+
+// after is when a gang has started that comes to the front then, behind those of a list that are
+// before it there.
+func (pl *planner) after(due time.Time, list []*Candidate, c *Candidate, each time.Duration) time.Time {
+	if due.Before(pl.now) {
+		due = pl.now
+	}
+	const century = 100 * 365 * 24 * time.Hour
+	sum := each
+	for _, w := range list {
+		if w.Job == c.Job {
+			return due.Add(sum)
+		}
+		if sum += each + w.TimeLimit + w.Stop; sum > century {
+			break
+		}
+	}
+	return time.Time{}
+}
