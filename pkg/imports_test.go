@@ -54,7 +54,7 @@ var house = []floor{
 		client:     "slurm/conf",
 	}},
 	{false, map[side]string{
-		shared: "bound proc dirlock sitehook jobapi table/jobfield",
+		shared: "bound proc dirlock sitehook lifesign jobapi table/jobfield",
 		node:   "gpu",
 		client: "slurm/document table/drawn",
 	}},

@@ -10,13 +10,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/cli"
 	"gangd/pkg/client"
 	"gangd/pkg/config"
 	"gangd/pkg/controller"
+	"gangd/pkg/lifesign"
 )
 
 func main() {
@@ -39,13 +39,16 @@ func command() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			signs, err := lifesign.New()
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			return controller.Run(ctx, cfg, controller.Options{
 				Log:         logger(os.Stderr, cfg.LogFormat),
 				AcceptStore: accept,
-				// Nobody listens when systemd did not start this; that is fine.
-				Ready: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) },
+				Signs:       signs,
 			})
 		},
 	}

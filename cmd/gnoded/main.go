@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +24,7 @@ import (
 	"gangd/pkg/gpu"
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
+	"gangd/pkg/lifesign"
 	"gangd/pkg/noded"
 	"gangd/pkg/proc"
 	"gangd/pkg/relay"
@@ -58,9 +58,14 @@ func command() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			signs, err := lifesign.New()
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
-			return serve(ctx, cfg, logger(os.Stderr, cfg.LogFormat))
+			defer context.AfterFunc(ctx, signs.Stopping)()
+			return serve(ctx, cfg, signs, logger(os.Stderr, cfg.LogFormat))
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gnoded.toml(5)")
@@ -86,10 +91,7 @@ func probeCommand() *cobra.Command {
 	}
 }
 
-// ready tells systemd; nobody listens when that did not start this, which is fine.
-func ready() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }
-
-func serve(ctx context.Context, cfg *config.Node, log *slog.Logger) error {
+func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *slog.Logger) error {
 	way, err := reach(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -97,18 +99,18 @@ func serve(ctx context.Context, cfg *config.Node, log *slog.Logger) error {
 	defer way.stop()
 	passOn := relay.Options{Socket: cfg.Socket, Controller: way.address, TLS: way.tls, Log: log}
 	if cfg.Login {
-		passOn.Ready = ready
+		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if cfg.Socket != "" {
 		group.Go(func() error { return relay.Run(ctx, passOn) })
 	}
-	group.Go(func() error { return serveNode(ctx, cfg, way, log) })
+	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log) })
 	return group.Wait()
 }
 
-func serveNode(ctx context.Context, cfg *config.Node, way *way, log *slog.Logger) error {
+func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.Signs, log *slog.Logger) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, log *slog.Logger
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
 		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
-		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Ready: ready,
+		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Signs: signs,
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)
 }

@@ -28,6 +28,7 @@ import (
 	"gangd/pkg/config"
 	"gangd/pkg/dirlock"
 	"gangd/pkg/engine"
+	"gangd/pkg/lifesign"
 	"gangd/pkg/metrics"
 	"gangd/pkg/rpc"
 	"gangd/pkg/session"
@@ -54,7 +55,7 @@ const maxStarts = 100
 // Options are what belongs to one start and not to the site.
 type Options struct {
 	Log   *slog.Logger
-	Ready func() // called once the controller answers
+	Signs *lifesign.Signs // to the service manager; nil: there is none
 	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
 	AcceptStore bool
 }
@@ -85,7 +86,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	if err := keepSecrets(cfg.StateDir); err != nil {
 		return err
 	}
-	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: log})
+	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: log, Progress: opt.Signs.Progress})
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	parts := engine.Options{
 		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
 		AcceptStore: opt.AcceptStore, Run: runName(),
-		Policy: cfg.Policy(),
+		Policy: cfg.Policy(), Sign: opt.Signs.Loop(),
 	}
 	parts.Policy.MaxStarts = maxStarts
 	if cfg.FenceHook != "" {
@@ -153,9 +154,10 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		})
 	}
 	log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
-	opt.Ready()
+	opt.Signs.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
+		opt.Signs.Stopping()
 		calls, sessions := shutdownPatience, sessionPatience
 		if asked.Err() == nil {
 			calls, sessions = 0, hastyPatience

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/lifesign"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
@@ -53,6 +54,8 @@ type Options struct {
 	Policy   sched.Policy
 	Record   Recorder
 	Version  string
+	// Sign is told of each round: of the one loop that commits. nil: nobody watches.
+	Sign *lifesign.Loop
 	// Run names this process, unlike any other that had this store or a copy of it; empty: it
 	// goes without, and an old copy is noticed by its commit number alone.
 	Run string
@@ -181,6 +184,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if err := e.round(ctx, batch); err != nil {
 			return err
 		}
+		e.opt.Sign.Round()
 	}
 }
 
@@ -225,11 +229,12 @@ func (e *Engine) inboxUnlessKept() <-chan request {
 	return e.inbox
 }
 
-// arm sets the timer to the core's next deadline, or to now when a plan is owed.
+// arm sets the timer to the core's next deadline, or to now when a plan is owed. On hold, or with
+// nothing to do, the loop goes round all the same for those who watch that it lives.
 func (e *Engine) arm(timer *time.Timer) {
-	wait := time.Hour
+	wait := e.opt.Sign.Pace()
 	if at, ok := e.deadline(); ok && e.view.onHold() == "" {
-		wait = max(0, at-e.opt.Clock.Now().Mono)
+		wait = min(wait, max(0, at-e.opt.Clock.Now().Mono))
 	}
 	if e.plan.again || len(e.kept) > 0 {
 		wait = 0
@@ -366,7 +371,8 @@ func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) er
 // not a submission is kept, in order and before anything that comes later; when as much is
 // kept as the inbox holds, senders are held back.
 func (e *Engine) refuseWhileFull(ctx context.Context) bool {
-	retry := time.NewTimer(fullRetry)
+	e.opt.Sign.Round() // the disk answers: waiting for room is no standstill
+	retry := time.NewTimer(min(fullRetry, e.opt.Sign.Pace()))
 	defer retry.Stop()
 	for {
 		inbox := e.inbox

@@ -60,6 +60,7 @@ func (d *Daemon) adopt(ctx context.Context) error {
 		found = append(found, f)
 	}
 	for i := range found {
+		d.opts.Signs.Progress()
 		d.adoptMember(ctx, &found[i])
 	}
 	d.takeFound()

@@ -69,7 +69,7 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.watch = newWatcher(d.notes.putWatch, d.stacks)
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
-	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp})
+	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp, Sign: opts.Signs.Loop()})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)
@@ -79,7 +79,9 @@ func Run(ctx context.Context, opts Options) error {
 	defer d.running.Wait()
 	defer stop()
 	d.cards = newCards(opts.GPU, newOwners(d.memberOf), d.log)
+	opts.Signs.Progress() // a driver may take half a minute to begin
 	d.cards.inventory(ctx)
+	opts.Signs.Progress()
 	d.devices = d.judgeDevices()
 	d.cards.wasHeld(d.state.heldCards())
 	d.cards.keep = d.state.keepHeldCards
@@ -97,9 +99,7 @@ func Run(ctx context.Context, opts Options) error {
 	defer stopJobs()
 	d.client.Start(ctx)
 	defer d.client.Close()
-	if opts.Ready != nil {
-		opts.Ready()
-	}
+	opts.Signs.Ready() // members are found again, and the session is being opened
 	d.tick(ctx)
 	return nil
 }
@@ -107,7 +107,9 @@ func Run(ctx context.Context, opts Options) error {
 // tick samples the cards and renews leases until ctx ends.
 func (d *Daemon) tick(ctx context.Context) {
 	var renewal Renewal
+	sign := d.opts.Signs.Loop()
 	for {
+		sign.Round()
 		s := d.site()
 		if d.cards.sample(ctx, s.Heartbeat) {
 			d.client.Wake()
@@ -117,7 +119,7 @@ func (d *Daemon) tick(ctx context.Context) {
 		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
 			d.renew(until)
 		}
-		pause := d.watch.wait(s.Heartbeat)
+		pause := min(d.watch.wait(s.Heartbeat), sign.Pace())
 		if d.cards.holding() {
 			pause = min(pause, heldPause)
 		}

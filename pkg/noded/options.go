@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"gangd/pkg/gpu"
+	"gangd/pkg/lifesign"
 )
 
 // Options are what a daemon is started with.
@@ -34,5 +35,5 @@ type Options struct {
 	BinDir     string // of all programs, for the ranks' PATH; empty: none
 	CgroupBase string // directory to make members' cgroups in; empty: found
 	Log        *slog.Logger
-	Ready      func() `json:"-"` // called once members are found again and the session is being opened; may be nil
+	Signs      *lifesign.Signs // to the service manager; nil: there is none
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"gangd/pkg/lifesign"
 )
 
 // Options say where the controller is and how to reach it.
@@ -15,6 +17,7 @@ type Options struct {
 	TLS     *tls.Config // with "tcp": both sides verified; nil: plain TCP, for tests
 	Agent   Agent
 	Log     *slog.Logger
+	Sign    *lifesign.Loop // told that the session's loop goes round; nil: nobody watches
 	// HungUp is how the last session of an earlier process of this node's ended, see [HungUp].
 	HungUp bool
 }

@@ -48,11 +48,19 @@ func (c *Client) run(ctx context.Context) {
 		if lasted >= steadySession {
 			said = ""
 		}
-		if !sleep(ctx, wait.next(lasted, c.lease, rand.N)) {
+		pause := wait.next(lasted, c.lease, rand.N)
+		c.away(pause)
+		if !sleep(ctx, pause) {
 			return
 		}
 	}
 }
+
+// away says to who watches that the loop waits for the network, which has a deadline of its own.
+func (c *Client) away(within time.Duration) { c.opts.Sign.Away(within + lateness) }
+
+// lateness is how long a loop whose wait is over may take to be given a processor.
+const lateness = time.Second
 
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
@@ -81,6 +89,7 @@ type clientSession struct {
 
 // session runs one session. It reports whether the controller welcomed the node.
 func (c *Client) session(ctx context.Context) (greeted bool, err error) {
+	c.away(helloTimeout)
 	ws, below, err := c.dial(ctx)
 	if err != nil {
 		return false, err
@@ -89,11 +98,13 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	s.link.ended = below.ended.Load
 	s.streams.open = map[uint64]*nodeStream{}
 	defer s.jobs.Wait()
+	c.away(helloTimeout)
 	welcome, err := s.greet()
 	if err != nil {
 		s.link.end(err)
 		return false, err
 	}
+	c.opts.Sign.Round()
 	if c.opts.TLS != nil {
 		s.beside = c.witness(ctx)
 		defer s.beside.end()
@@ -224,7 +235,10 @@ func (s *clientSession) greet() (*api.Welcome, error) {
 func (s *clientSession) read(err error) error {
 	for err == nil {
 		var f *api.Frame
-		if f, err = s.link.read(); err == nil {
+		s.c.away(s.link.patience)
+		f, err = s.link.read()
+		s.c.opts.Sign.Round()
+		if err == nil {
 			err = s.apply(f)
 		}
 	}

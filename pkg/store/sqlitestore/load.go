@@ -19,6 +19,7 @@ type reader struct {
 	ctx   context.Context
 	tx    *sql.Tx
 	specs map[string]*api.Spec // shared by all jobs that it reads
+	goes  func()               // called for each row; nil: not a start
 }
 
 // reading runs f in a read transaction.
@@ -42,6 +43,9 @@ func (r *reader) each(f func(scan func(...any) error) error, query string, args 
 	}
 	defer rows.Close()
 	for rows.Next() {
+		if r.goes != nil {
+			r.goes()
+		}
 		if err := f(rows.Scan); err != nil {
 			return err
 		}
@@ -53,6 +57,7 @@ func (r *reader) each(f func(scan func(...any) error) error, query string, args 
 func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
 	out := &gang.Snapshot{Keys: make(map[string]int64)}
 	err := s.reading(ctx, func(r *reader) error {
+		r.goes = s.goes
 		if err := r.tx.QueryRowContext(ctx, "SELECT next_id, next_seq FROM meta").Scan(&out.NextID, &out.NextSeq); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func migrations(files fs.FS) ([]string, error) {
 
 // migrate brings the schema up to date, one transaction a migration: a crash between two
 // leaves a file that the next start continues with.
-func migrate(w *writer, name string, texts []string) error {
+func migrate(w *writer, name string, texts []string, progress func()) error {
 	head, err := w.ints("SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), "+
 		"(SELECT count(*) FROM sqlite_schema)", 3)
 	if err != nil {
@@ -57,6 +57,7 @@ func migrate(w *writer, name string, texts []string) error {
 			name, version, len(texts), store.ErrNewerSchema)
 	}
 	for n := version + 1; n <= len(texts); n++ {
+		progress()
 		text := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", texts[n-1], applicationID, n)
 		if err := w.exec(text); err != nil {
 			return fmt.Errorf("%s: migration to schema %d: %w", name, n, err)

@@ -37,6 +37,7 @@ const pragmas = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=f
 type Store struct {
 	log   *slog.Logger
 	dir   string // empty: in memory
+	goes  func() // called while a start goes on; may be nil
 	lock  *os.File
 	read  *sql.DB
 	spare *spareFile // nil: in memory
@@ -64,6 +65,8 @@ type Options struct {
 	// NewJobFloor: batches with new jobs are refused with less free space than this.
 	// 0: DefaultNewJobFloor.
 	NewJobFloor int64
+	// Progress is called again and again while a start goes on; nil: nobody wants to know.
+	Progress func()
 }
 
 // Open opens or makes the store of a state directory and locks that for this process.
@@ -95,7 +98,7 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, dir: dir, lock: lock, spare: newSpareFile(dir, o.NewJobFloor)}
+	s := &Store{log: o.Log, dir: dir, goes: o.Progress, lock: lock, spare: newSpareFile(dir, o.NewJobFloor)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -132,7 +135,7 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	if s.w, err = connect(ctx, dsn); err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
-	if err := migrate(s.w, name, texts); err != nil {
+	if err := migrate(s.w, name, texts, s.progress); err != nil {
 		return err
 	}
 	if s.dir != "" {
@@ -164,6 +167,12 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	s.read.SetMaxOpenConns(4)
 	s.read.SetMaxIdleConns(2)
 	return nil
+}
+
+func (s *Store) progress() {
+	if s.goes != nil {
+		s.goes()
+	}
 }
 
 // Room is ErrFull while there is less space than new jobs need.
