@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -210,5 +211,40 @@ exec sleep 600
 				_ = os.Remove(filepath.Join(c.tmp, f))
 			}
 		})
+	}
+}
+
+// A step that is ended alone tells its own tasks why, and no others. Its sockets end with it.
+func TestStepEndedAlone(t *testing.T) {
+	c := start(t, "--nodes=2", "--set", "cpus=16")
+	slurmNames(t, c)
+	t.Setenv("PATH", c.bin+":"+os.Getenv("PATH"))
+	id := c.step(`srun --overlap -n2 $TASK one & srun --overlap -n1 $TASK two &
+until [ $(ls up.* 2> /dev/null | wc -l) = 3 ]; do sleep 0.05; done
+gcancel $SLURM_JOB_ID.$(cat up.one.0)
+wait %1
+ls $(dirname $GANG_SOCKET) > left
+touch done
+wait
+`, `
+trap 'grep -v -e time -e seconds_left $GANG_STATUS_FILE > why.$1.$SLURM_PROCID; exit 0' TERM
+echo $SLURM_STEP_ID > up.$1.$SLURM_PROCID
+while [ ! -e done ]; do sleep 0.05; done
+[ ! -e $GANG_STATUS_FILE ] && touch none.$1
+`, "-N2", "--ntasks-per-node=2")
+	c.wait(id, api.JobCompleted, api.JobFailed)
+	step := lines(t, filepath.Join(c.tmp, "up.one.0"))[0]
+	for task := range 2 {
+		want := fmt.Sprintf("state=stopping cause=cancelled text=step %d.%s is ended signal=TERM epoch=1", id, step)
+		if got := strings.Join(lines(t, filepath.Join(c.tmp, fmt.Sprintf("why.one.%d", task))), " "); got != want {
+			t.Errorf("task %d read %q, want %q", task, got, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(c.tmp, "none.two")); err != nil {
+		t.Error("the tasks of the other step read of an end, too")
+	}
+	left := lines(t, filepath.Join(c.tmp, "left"))
+	if of := func(l string) bool { return strings.Contains(l, step+".") }; slices.ContainsFunc(left, of) || !slices.Contains(left, "g0") {
+		t.Errorf("in the member's directory is left %q", left)
 	}
 }

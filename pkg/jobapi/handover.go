@@ -58,12 +58,27 @@ func ReadSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// Unavailable is what a rank is answered when no gnoded takes its connection. It is the
-// same error that every refusal of the API is, with the status before it.
-var Unavailable = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: " +
-	strconv.Itoa(len(unavailable)) + "\r\nConnection: close\r\n\r\n" + unavailable)
+// What is answered without a gnoded: the same error that every refusal of the API is, with the
+// status before it.
+var (
+	// Unavailable is for a rank whose connection no gnoded takes.
+	Unavailable = refusal("503 Service Unavailable", &api.Error{Code: api.CodeUnavailable, Message: "the node daemon is restarting", Hint: "try again in a second"})
+	// Foreign is for a process of another user than the job's.
+	Foreign = refusal("403 Forbidden", &ForeignUser)
+)
 
-const unavailable = `{"code":"unavailable","message":"the node daemon is restarting","hint":"try again in a second"}`
+// ForeignUser is what [Foreign] says, also for who is not let so far.
+var ForeignUser = api.Error{Code: api.CodePermission, Message: "GANG_SOCKET is for processes of the job's own user, and for root's",
+	Hint: "start it as the user who submitted the job, without sudo or su"}
+
+func refusal(status string, e *api.Error) []byte {
+	body, err := json.Marshal(e)
+	if err != nil {
+		panic("refusal does not marshal: " + err.Error())
+	}
+	return append([]byte("HTTP/1.1 "+status+"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+
+		"\r\nConnection: close\r\n\r\n"), body...)
+}
 
 // Caller is whose connection is being handed over.
 type Caller struct {

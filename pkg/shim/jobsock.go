@@ -20,9 +20,11 @@ const (
 	// noteEvery bounds how often what ranks say is passed on: a training loop may beat
 	// a thousand times a second, and people look once.
 	noteEvery = time.Second
-	// notesPerPoll bounds the datagrams of one rank in one go: a rank that floods its socket
-	// must not hold up the stop of the others.
-	notesPerPoll = 64
+	// perBreath bounds the datagrams and connections that are taken of one rank in so long. One
+	// that floods its sockets waits, as its kernel makes it; it neither holds up the stop of the others
+	// nor has the node spend its cores on listening.
+	perBreath = 64
+	breath    = 10 * time.Millisecond
 	// lingerFor is how long a connection that nobody takes may stay without a request, and how
 	// long it is kept after the answer: closed at once, a program that is still sending its
 	// checkpoint would see a broken pipe and never the reason.
@@ -56,11 +58,34 @@ type rankSockets struct {
 	note         api.RankNote
 	beatAt       time.Duration    // CLOCK_BOOTTIME, of the last beat
 	silence      watchdog.Silence // on the monotonic clock: the ranks sleep with the machine
+	taken        int              // since the breath began
+	breathAt     time.Duration    // monotonic
 }
 
-// lingeringConn is a connection that no gnoded took.
+// take counts one more that is taken of a rank; false: not now.
+func (r *rankSockets) take(now time.Duration) bool {
+	if now >= r.breathAt+breath {
+		r.breathAt, r.taken = now, 0
+	}
+	if r.taken == perBreath {
+		return false
+	}
+	r.taken++
+	return true
+}
+
+// rests is for how long nothing is taken of a rank.
+func (r *rankSockets) rests(now time.Duration) time.Duration {
+	if r.taken < perBreath {
+		return 0
+	}
+	return max(r.breathAt+breath-now, 0)
+}
+
+// lingeringConn is a connection that no gnoded took, or that is of another user.
 type lingeringConn struct {
 	fd       int
+	answer   []byte
 	answered bool
 	until    time.Duration // monotonic; in order
 }
@@ -180,8 +205,14 @@ func (j *jobSockets) close() {
 // watch adds the sockets to a poll, two for each rank, and the connections that are still to
 // be answered; the kernel skips -1.
 func (j *jobSockets) watch(fds []unix.PollFd) []unix.PollFd {
-	for _, r := range j.ranks {
-		fds = append(fds, unix.PollFd{Fd: int32(r.notify), Events: unix.POLLIN}, unix.PollFd{Fd: int32(r.http), Events: unix.POLLIN})
+	now := clock(unix.CLOCK_MONOTONIC)
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		notify, http := r.notify, r.http
+		if r.rests(now) > 0 {
+			notify, http = -1, -1
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(notify), Events: unix.POLLIN}, unix.PollFd{Fd: int32(http), Events: unix.POLLIN})
 	}
 	for _, l := range j.linger {
 		fd := int32(-1)
@@ -206,8 +237,12 @@ func (j *jobSockets) wait(now time.Duration) time.Duration {
 		d = min(d, max(j.linger[0].until-now, 0))
 	}
 	for i := range j.ranks {
-		if at, ok := j.ranks[i].silence.Due(); ok && !j.ranks[i].note.Silent {
+		r := &j.ranks[i]
+		if at, ok := r.silence.Due(); ok && !r.note.Silent {
 			d = min(d, max(at-now, 0))
+		}
+		if rest := r.rests(now); rest > 0 {
+			d = min(d, rest)
 		}
 	}
 	return d
@@ -232,14 +267,21 @@ func (m *member) serveRanks(fds []unix.PollFd) {
 // BARRIER=1 waits for.
 func (m *member) hear(r *rankSockets) {
 	buf, oob := make([]byte, jobapi.MaxDatagram), make([]byte, 512)
-	for range notesPerPoll {
+	var extend time.Duration // the longest wish of many is enough
+	for r.take(clock(unix.CLOCK_MONOTONIC)) {
 		n, oobn, _, _, err := unix.Recvmsg(r.notify, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		if err != nil {
-			return
+			break
 		}
 		if uid := sender(oob[:oobn]); uid == 0 || uid == m.jobs.uid {
-			m.said(r, jobapi.Parse(buf[:n]))
+			word := jobapi.Parse(buf[:n])
+			extend = max(extend, word.Extend)
+			m.said(r, word)
 		}
+	}
+	if extend > 0 {
+		m.step(supervise.Extend{By: extend})
+		m.extendStep(r.step, extend)
 	}
 }
 
@@ -279,10 +321,6 @@ func (m *member) said(r *rankSockets, n jobapi.Notification) {
 	r.note.Ready = r.note.Ready || n.Ready
 	r.note.Stopping = r.note.Stopping || n.Stopping
 	r.note.Saved = r.note.Saved || n.Saved
-	if n.Extend > 0 {
-		m.step(supervise.Extend{By: n.Extend})
-		m.extendStep(r.step, n.Extend)
-	}
 	now := r.note
 	m.jobs.due = m.jobs.due || now != before
 	m.jobs.urgent = m.jobs.urgent || now.Ready != before.Ready || now.Stopping != before.Stopping || now.Saved != before.Saved || now.Silent != before.Silent
@@ -342,31 +380,40 @@ func (m *member) tellNotes() {
 // accept takes a connection of a rank and hands it to gnoded, or keeps it for its answer.
 // Only the job's own user may speak for it, and root.
 func (j *jobSockets) accept(k api.MemberKey, r *rankSockets) {
+	now := clock(unix.CLOCK_MONOTONIC)
+	if !r.take(now) {
+		return
+	}
 	fd, _, err := unix.Accept4(r.http, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
 		return
 	}
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil || cred.Uid != 0 && int(cred.Uid) != j.uid {
+	if err != nil {
 		_ = unix.Close(fd)
 		return
 	}
-	caller := jobapi.Caller{MemberKey: k, Rank: r.rank, UID: cred.Uid}
-	if r.step >= 0 {
-		caller.Step, caller.Size = &r.step, r.size
-	}
-	if err := j.handOver(caller, fd); err == nil {
-		_ = unix.Close(fd) // gnoded has its own
-		return
+	answer := jobapi.Unavailable
+	if cred.Uid == 0 || int(cred.Uid) == j.uid {
+		caller := jobapi.Caller{MemberKey: k, Rank: r.rank, UID: cred.Uid}
+		if r.step >= 0 {
+			caller.Step, caller.Size = &r.step, r.size
+		}
+		if err := j.handOver(caller, fd); err == nil {
+			_ = unix.Close(fd) // gnoded has its own
+			return
+		}
+	} else {
+		answer = jobapi.Foreign
 	}
 	if len(j.linger) == lingerMost {
 		_ = unix.Close(j.linger[0].fd)
 		j.linger = j.linger[1:]
 	}
-	j.linger = append(j.linger, lingeringConn{fd: fd, until: clock(unix.CLOCK_MONOTONIC) + lingerFor})
+	j.linger = append(j.linger, lingeringConn{fd: fd, answer: answer, until: now + lingerFor})
 }
 
-// answer says on the connections that have begun a request that nobody is there to serve it;
+// answer says on the connections that have begun a request why nobody serves it;
 // fds are those of watch. Said before there is one, clients drop it: HTTP knows no answer
 // without a request.
 func (j *jobSockets) answer(fds []unix.PollFd) {
@@ -380,7 +427,7 @@ func (j *jobSockets) answer(fds []unix.PollFd) {
 			kept = append(kept, l)
 			continue
 		}
-		_, _ = unix.SendmsgN(l.fd, jobapi.Unavailable, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		_, _ = unix.SendmsgN(l.fd, l.answer, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		_ = unix.Shutdown(l.fd, unix.SHUT_WR)
 		answered = append(answered, lingeringConn{fd: l.fd, answered: true, until: until})
 	}

@@ -45,7 +45,8 @@ type member struct {
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
 	// recorded; this is what keeps them from being started again.
 	lastStep  int
-	stepsOver bool // the last step has ended, not yet fed to the stop sequence
+	stepsOver bool  // the last step has ended, not yet fed to the stop sequence
+	gone      []int // steps that are over, whose sockets are still there
 
 	dirty   bool // state has changed since it was last told
 	durable bool // the change is a result
@@ -235,6 +236,7 @@ func (m *member) kill() {
 // stop sequence is in the middle of a step.
 func (m *member) takeExits() {
 	m.reap()
+	m.dropSteps()
 	if m.dump.over {
 		m.dump.over = false
 		m.step(supervise.Dumped{})

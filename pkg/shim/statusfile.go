@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/supervise"
 )
 
@@ -22,8 +24,41 @@ func (m *member) announce() {
 	if !ok {
 		return
 	}
-	if err := m.writeStatus(statusText(o, m.spec.Epoch, time.Now())); err != nil {
+	if err := m.writeStatus(StatusFile, statusText(o, m.spec.Epoch, time.Now())); err != nil {
 		logf("write %s: %v", StatusFile, err)
+	}
+	for _, p := range m.steps {
+		if p.announced { // of its own end; that of all is the later news
+			p.announced = false
+			m.shareStatus(p.id)
+		}
+	}
+}
+
+// stepStatus is GANG_STATUS_FILE of the tasks of a step: a link to that of all, and a file of
+// its own when the step alone is to end.
+func stepStatus(id int) string { return StatusFile + "." + strconv.Itoa(id) }
+
+// shareStatus has the tasks of a step read what all do.
+func (m *member) shareStatus(id int) {
+	tmp := StatusFile + ".new"
+	_ = os.Remove(tmp)
+	err := os.Symlink(StatusFile, tmp)
+	if err == nil {
+		err = os.Rename(tmp, stepStatus(id))
+	}
+	if err != nil {
+		logf("link %s: %v", stepStatus(id), err)
+	}
+}
+
+// announceStep writes why the tasks of one step are to end.
+func (m *member) announceStep(p *stepProc, grace time.Duration) {
+	o := supervise.Outlook{State: supervise.Stopping, Cause: api.CauseCancelled, Signal: "TERM", Left: grace,
+		Text: "step " + api.StepText(m.spec.Job, p.id) + " is ended"}
+	p.announced = true
+	if err := m.writeStatus(stepStatus(p.id), statusText(o, m.spec.Epoch, time.Now())); err != nil {
+		logf("write %s: %v", stepStatus(p.id), err)
 	}
 }
 
@@ -37,7 +72,7 @@ func (m *member) warn(w *Warning) {
 		m.recant()
 		return
 	}
-	if err := m.writeStatus(warningText(w, m.spec.Epoch, time.Now())); err != nil {
+	if err := m.writeStatus(StatusFile, warningText(w, m.spec.Epoch, time.Now())); err != nil {
 		logf("write %s: %v", StatusFile, err)
 	}
 }
@@ -69,9 +104,9 @@ func statusText(o supervise.Outlook, epoch int, at time.Time) string {
 		oneLine.Replace(o.Text), o.Signal, o.Left.Seconds(), epoch, at.UTC().Format(statusTime))
 }
 
-// writeStatus replaces the file in one step: a reader finds the old text or the new one.
+// writeStatus replaces a file in one step: a reader finds the old text or the new one.
 // Names in the directory are root's alone, so that no user can have a link waiting here.
-func (m *member) writeStatus(text string) error {
+func (m *member) writeStatus(name, text string) error {
 	tmp := StatusFile + ".new"
 	if err := os.WriteFile(tmp, []byte(text), 0o400); err != nil {
 		return err
@@ -81,5 +116,5 @@ func (m *member) writeStatus(text string) error {
 			return err
 		}
 	}
-	return os.Rename(tmp, StatusFile)
+	return os.Rename(tmp, name)
 }

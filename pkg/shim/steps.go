@@ -57,7 +57,8 @@ type LauncherWord struct {
 	TaskEnded *int `json:"task_ended,omitempty"`
 	// Stop: the tasks are to end, and are sent TERM unless they were told before. The shim does
 	// it: of several who end a step only one may tell its tasks, or they would take it for haste.
-	Stop bool `json:"stop,omitempty"`
+	Stop  bool          `json:"stop,omitempty"`
+	Grace time.Duration `json:"grace_ns,omitempty"` // of Stop: KILL comes then
 	api.StepActual
 }
 
@@ -91,7 +92,7 @@ type stepProc struct {
 	last      *api.StepActual // nil: not said yet
 	stopping  bool
 	told      bool // its tasks were sent their stop signal
-	from      bool // checkpoints were handed over to its tasks
+	announced bool // its status file says that the step alone is to end
 	mark      string
 }
 
@@ -162,7 +163,7 @@ func (p *stepProc) tell(o any) {
 
 // startStep forks a launcher. One that can't be started is a step that is over.
 func (m *member) startStep(o *api.StepOrder) {
-	p := &stepProc{id: o.ID, tasks: o.Tasks, from: o.From != nil, mark: stepMarker + m.spec.Marker + "." + api.StepText(m.spec.Job, o.ID)}
+	p := &stepProc{id: o.ID, tasks: o.Tasks, mark: stepMarker + m.spec.Marker + "." + api.StepText(m.spec.Job, o.ID)}
 	m.state.Steps = append(m.state.Steps, api.StepActual{ID: o.ID, Started: time.Now()})
 	m.dirty = true
 	switch {
@@ -180,9 +181,10 @@ func (m *member) startStep(o *api.StepOrder) {
 	m.steps = append(m.steps, p)
 	m.state.Steps[len(m.state.Steps)-1].PID = p.pid
 	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: m.spec.WorkDir, Umask: m.spec.Umask,
-		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, StatusFile), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
+		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, stepStatus(o.ID)), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
 	start.Dir, start.CheckpointDir = m.spec.Dir, m.spec.CheckpointDir
 	start.NoSockets = m.jobs.openStep(m.spec, o)
+	m.shareStatus(o.ID)
 	start.Numbers = nil // its client tells it
 	p.tell(start)
 }
@@ -249,18 +251,19 @@ func (m *member) stepSaid(p *stepProc, line []byte) {
 	case w.TaskEnded != nil:
 		m.jobs.taskEnded(p.id, *w.TaskEnded)
 	case w.Stop:
-		m.stopTasks(p)
+		m.stopTasks(p, w.Grace)
 	default:
 		p.last = &w.StepActual
 	}
 }
 
 // stopTasks tells the tasks of a step to end, unless they were told already.
-func (m *member) stopTasks(p *stepProc) {
+func (m *member) stopTasks(p *stepProc, grace time.Duration) {
 	if p.told {
 		return
 	}
 	p.told = true
+	m.announceStep(p, grace)
 	for _, pid := range m.tasksOf(p) {
 		deliver(pid, unix.SIGTERM)
 	}
@@ -331,15 +334,22 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 	m.stepOver(p.id, word)
 }
 
-// dropHanded removes the checkpoints that the tasks of a step started from.
-func (m *member) dropHanded(id int) {
-	names, err := filepath.Glob(jobapi.CheckPrefix + strconv.Itoa(id) + ".*")
-	for _, name := range names {
-		err = errors.Join(err, os.Remove(name))
+// dropSteps lets go of what was made for the tasks of steps that are over: their sockets, the
+// checkpoints that they started from, and their status file.
+func (m *member) dropSteps() {
+	for _, id := range m.gone {
+		m.jobs.closeStep(id)
+		names, err := filepath.Glob(jobapi.CheckPrefix + strconv.Itoa(id) + ".*")
+		for _, name := range append(names, stepStatus(id)) {
+			if e := os.Remove(name); !errors.Is(e, os.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+		if err != nil {
+			logf("what step %d had is not removed: %v", id, err)
+		}
 	}
-	if err != nil {
-		logf("checkpoints of step %d not removed: %v", id, err)
-	}
+	m.gone = nil
 }
 
 // stepOver records the end of a step. It is a result as a rank's exit is.
@@ -350,6 +360,7 @@ func (m *member) stepOver(id int, word api.StepActual) {
 			*s = word
 		}
 	}
+	m.gone = append(m.gone, id)
 	m.dirty, m.durable = true, true
 }
 
@@ -363,10 +374,10 @@ func (m *member) signalStep(id int, signal string) int {
 	return p.tasks
 }
 
-// extendStep passes on that a task asks for more grace. Where the whole member is being stopped
-// its own clock has heard of it as well.
+// extendStep passes on that a task asks for more grace, while there is one. Where the whole member
+// is being stopped its own clock has heard of it as well.
 func (m *member) extendStep(id int, by time.Duration) {
-	if p := m.stepProc(id); p != nil {
+	if p := m.stepProc(id); p != nil && (p.told || p.stopping) {
 		p.tell(LauncherOrder{Extend: by})
 	}
 }

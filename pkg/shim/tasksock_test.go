@@ -4,14 +4,20 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/jobapi"
+	"gangd/pkg/supervise"
 )
 
 // Tasks of steps have sockets of their own, all of a step or none, as many as a node has room for;
@@ -102,9 +108,11 @@ func TestTaskSockets(t *testing.T) {
 	if err := os.WriteFile(jobapi.TaskName(jobapi.CheckPrefix, 3, 2), nil, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	m.dropHanded(3)
-	if got := names(); got != "g3.2 n3.2" {
-		t.Errorf("what was handed over is left: %s", got)
+	m.shareStatus(3)
+	m.stepOver(3, api.StepActual{})
+	m.dropSteps()
+	if got := names(); got != "" || len(j.ranks) != 0 {
+		t.Errorf("of a step that is over is left: %s, %d", got, len(j.ranks))
 	}
 }
 
@@ -129,5 +137,175 @@ func TestWordsOfALauncher(t *testing.T) {
 	ended := []bool{m.jobs.ranks[0].ended, m.jobs.ranks[1].ended, m.jobs.ranks[2].ended}
 	if !slices.Equal(ended, []bool{false, true, false}) || p.last == nil || p.last.ExitCode != 3 || p.last.CPUTime != 2 {
 		t.Errorf("ended %v, last word %+v", ended, p.last)
+	}
+}
+
+// A task asks for more time while its step alone is being ended; before, and of many wishes at
+// once, the launcher hears nothing that could crowd out its orders.
+func TestExtendOfATask(t *testing.T) {
+	t.Chdir(t.TempDir())
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	m := &member{spec: &Spec{Dir: "/m"}, mach: supervise.New(supervise.Config{}, now())}
+	m.jobs.open(m.spec)
+	defer m.jobs.close()
+	if why := m.jobs.openStep(m.spec, &api.StepOrder{ID: 1, Numbers: []int{0}, Size: 1}); why != "" {
+		t.Fatal(why)
+	}
+	p := &stepProc{id: 1, ctl: pair[0]}
+	m.steps = []*stepProc{p}
+	c, err := net.Dial("unixgram", "n1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ask := func() string {
+		for _, seconds := range []int{1, 7, 3} {
+			if _, err := fmt.Fprintf(c, "EXTEND_TIMEOUT_USEC=%d000000", seconds); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fds := m.jobs.watch(nil)
+		if _, err := unix.Poll(fds, 10000); err != nil {
+			t.Fatal(err)
+		}
+		m.serveRanks(fds)
+		var buf [4096]byte
+		n, err := unix.Read(pair[1], buf[:])
+		if err != nil {
+			return ""
+		}
+		return string(buf[:n])
+	}
+	if got := ask(); got != "" {
+		t.Errorf("a step that nobody ends was told %s", got)
+	}
+	for _, set := range []func(){func() { p.told = true }, func() { p.told, p.stopping = false, true }} {
+		set()
+		if got := ask(); got != "{\"extend_ns\":7000000000}\n" {
+			t.Errorf("told %q", got)
+		}
+	}
+}
+
+// Of a rank that floods its socket so much is taken in so long, and the others are heard meanwhile.
+func TestOneRankTakesNoMoreThanItsShare(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := &member{spec: &Spec{Dir: "/m", Ranks: []RankSpec{{Rank: 0}, {Rank: 1}}}, mach: supervise.New(supervise.Config{}, now())}
+	j := &m.jobs
+	j.open(m.spec)
+	defer j.close()
+	dial := func(name string) net.Conn {
+		c, err := net.Dial("unixgram", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	flood := dial("n0")
+	var flooding sync.WaitGroup
+	flooding.Go(func() {
+		for {
+			if _, err := flood.Write([]byte("WATCHDOG=1")); err != nil {
+				return
+			}
+		}
+	})
+	defer flooding.Wait()
+	defer flood.Close()
+	other := dial("n1")
+	began := clock(unix.CLOCK_MONOTONIC)
+	polls, rested := 0, 0
+	for sent := false; j.ranks[1].note.Beats == 0 || clock(unix.CLOCK_MONOTONIC) < began+20*breath; polls++ {
+		if r := &j.ranks[0]; r.rests(clock(unix.CLOCK_MONOTONIC)) > 0 {
+			rested++
+			if d := j.wait(clock(unix.CLOCK_MONOTONIC)); d > breath {
+				t.Fatalf("the shim would sleep for %s", d)
+			}
+			if !sent {
+				if _, err := other.Write([]byte("WATCHDOG=1")); err != nil {
+					t.Fatal(err)
+				}
+				sent = true
+			}
+		}
+		fds := j.watch(nil)
+		_, _ = unix.Poll(fds, 1)
+		m.serveRanks(fds)
+		if polls > 100000 {
+			t.Fatal("the other rank was not heard")
+		}
+	}
+	took := clock(unix.CLOCK_MONOTONIC) - began
+	if most := uint64(took/breath+2) * perBreath; j.ranks[0].note.Beats > most || rested == 0 {
+		t.Errorf("%d datagrams in %s, at most %d are taken; rested %d times", j.ranks[0].note.Beats, took, most, rested)
+	}
+}
+
+// What the tasks of a step read of their end: that of all, unless their step alone is ended,
+// and that of all again when it comes.
+func TestStatusFileOfAStep(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := &Spec{Dir: "/m", MemberKey: api.MemberKey{Job: 12, Epoch: 2}}
+	m := &member{spec: s, mach: supervise.New(supervise.Config{Ranks: []int{0}, Grace: time.Minute}, now())}
+	p := &stepProc{id: 3}
+	m.steps = []*stepProc{p}
+	m.shareStatus(3)
+	read := func(name string) string {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return ""
+		}
+		lines := strings.Split(string(b), "\n")
+		return strings.Join(slices.DeleteFunc(lines, func(l string) bool {
+			return l == "" || strings.HasPrefix(l, "time=") || strings.HasPrefix(l, "seconds_left=")
+		}), " ")
+	}
+	want := func(when, all, step string) {
+		t.Helper()
+		if a, b := read(StatusFile), read(stepStatus(3)); a != all || b != step {
+			t.Errorf("%s: %q and %q, want %q and %q", when, a, b, all, step)
+		}
+	}
+	want("at first", "", "")
+	m.announceStep(p, 5*time.Second)
+	want("the step is ended", "", "state=stopping cause=cancelled text=step 12.3 is ended signal=TERM epoch=2")
+	m.mach.Step(now(), supervise.Go{})
+	m.mach.Step(now(), supervise.Order{Stop: api.Stop{Cause: api.CausePreempted, Text: "preempted", Grace: time.Minute}})
+	m.announce()
+	const all = "state=stopping cause=preempted text=preempted signal=TERM epoch=2"
+	want("all are", all, all)
+}
+
+// A process of another user that reaches a rank's socket is told why it is not served.
+func TestSocketIsTheJobsUsers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: becomes another user")
+	}
+	s := asNobody(t, 1)
+	c := startShim(t, s, "#!/bin/sh\nchmod 666 $PWD/../m/g0; exec sleep 600\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	path := filepath.Join(s.Dir, jobapi.Name(jobapi.SocketPrefix, 0))
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if st, err := os.Stat(path); err == nil && st.Mode().Perm() == 0o666 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the user did not open the socket to others")
+		}
+	}
+	cmd := exec.Command("/usr/bin/python3", "-c", `import socket,sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b"GET /v1/job HTTP/1.1\r\n\r\n")
+print(s.makefile().read(), end="")`, path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65533, Gid: 65533}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != strings.ReplaceAll(string(jobapi.Foreign), "\r\n", "\n") {
+		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -13,7 +13,7 @@ const (
 	ScriptFile = "script"     // the user's script, readable by the user
 	StateFile  = "state.json" // written by the shim (temporary name, fsync, rename): a [State]
 	SocketFile = "s"          // unix socket; the name is short because paths end at 107 bytes
-	StatusFile = "status"     // GANG_STATUS_FILE: why the ranks are to end, from the notice on; for them to read
+	StatusFile = "status"     // GANG_STATUS_FILE: why the ranks are to end, from the notice on; for them to read. status.4 is that of step 4
 	LogFile    = "shim.log"   // what the shim itself had to say
 )
 
@@ -42,6 +42,9 @@ type Spec struct {
 	OpenMode string     `json:"open_mode"` // "append" or "truncate"
 	Args     []string   `json:"args,omitempty"`
 	Ranks    []RankSpec `json:"ranks"` // of this node; none: hold the containment only (LaunchBatch)
+	// JobName and Restarts are for who asks gnoded who it is.
+	JobName  string `json:"job_name,omitempty"`
+	Restarts int    `json:"restarts,omitempty"`
 
 	// Batch: its rank is a script that starts steps, and is told its pid.
 	Batch bool `json:"batch,omitempty"`

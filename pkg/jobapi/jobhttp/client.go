@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 
 	"gangd/pkg/api"
+	"gangd/pkg/jobapi"
 )
 
 // Client speaks to GANG_SOCKET. An error of code unavailable means: try again.
@@ -103,6 +105,10 @@ func (c *Client) do(ctx context.Context, method, path, key string, body io.Reade
 func broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		e := jobapi.ForeignUser
+		return &e
 	}
 	var u *url.Error
 	if errors.As(err, &u) {

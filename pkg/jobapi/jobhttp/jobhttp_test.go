@@ -9,8 +9,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -257,4 +261,48 @@ func TestNobodyThere(t *testing.T) {
 	if _, err := c.Job(ctx); !errors.Is(err, why) {
 		t.Errorf("err %v", err)
 	}
+}
+
+// A process of another user is told so, and does not try again.
+func TestForeignUser(t *testing.T) {
+	for name, err := range map[string]error{
+		"not let in": &url.Error{Op: "Put", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)}},
+		"answered":   answered(t, jobapi.Foreign),
+	} {
+		got := broken(t.Context(), err)
+		if e, ok := err.(*api.Error); ok { // as the answer says it
+			got = e
+		}
+		if api.CodeOf(got) != api.CodePermission || got.Error() != "GANG_SOCKET is for processes of the job's own user, and for root's; start it as the user who submitted the job, without sudo or su" {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// answered is what the client makes of a fixed answer.
+func answered(t *testing.T, answer []byte) error {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "g0")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = c.Read(make([]byte, 4096))
+		_, _ = c.Write(answer)
+	})
+	t.Cleanup(func() { l.Close(); served.Wait() })
+	t.Setenv("GANG_SOCKET", path)
+	c, err := NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Job(t.Context())
+	return err
 }

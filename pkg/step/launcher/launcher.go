@@ -249,7 +249,7 @@ func (l *launcher) stop(grace time.Duration) {
 		go func() { _ = l.conn.Send(wire.Say, 0, text) }()
 	}
 	if first && grace > 0 {
-		l.say(shim.LauncherWord{Stop: true})
+		l.say(shim.LauncherWord{Stop: true, Grace: grace})
 	}
 	if l.killer == nil {
 		l.stopAt = time.Now()
