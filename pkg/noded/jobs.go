@@ -39,7 +39,7 @@ func (d *Daemon) serveJobs() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("socket of the job API: %w", err)
 	}
-	l := &handedListener{d: d, fd: fd, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := &handedListener{d: d, fd: fd, conns: make(chan net.Conn), closed: make(chan struct{}), open: map[speaker]int{}}
 	srv := &http.Server{Handler: jobhttp.Handler(d, callerOf), ReadHeaderTimeout: 10 * time.Second,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, callerKey{}, c.(*handedConn).caller)
@@ -88,6 +88,10 @@ func callerOf(ctx context.Context) jobapi.Caller {
 	return c
 }
 
+// maxCallerConns bounds the connections of one rank that are open: this daemon's descriptors are
+// for all jobs of the node.
+const maxCallerConns = 64
+
 // handedListener turns connections that were handed over into accepted ones.
 type handedListener struct {
 	d      *Daemon
@@ -95,11 +99,53 @@ type handedListener struct {
 	conns  chan net.Conn
 	once   sync.Once
 	closed chan struct{}
+
+	mu   sync.Mutex
+	open map[speaker]int
+}
+
+// speaker is a rank, or a task of a step.
+type speaker struct {
+	api.MemberKey
+	step, rank int // step -1: a rank
+}
+
+func speakerOf(c jobapi.Caller) speaker {
+	s := speaker{MemberKey: c.MemberKey, step: -1, rank: c.Rank}
+	if c.Step != nil {
+		s.step = *c.Step
+	}
+	return s
 }
 
 type handedConn struct {
 	net.Conn
 	caller jobapi.Caller
+	l      *handedListener
+	once   sync.Once
+}
+
+// Close implements [net.Conn].
+func (c *handedConn) Close() error {
+	c.once.Do(func() { c.l.count(c.caller, -1) })
+	return c.Conn.Close()
+}
+
+// count counts a connection of a rank that is opened or closed; false: it has too many.
+func (l *handedListener) count(c jobapi.Caller, by int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := speakerOf(c)
+	n := l.open[who] + by
+	switch {
+	case n > maxCallerConns:
+		return false
+	case n == 0:
+		delete(l.open, who)
+	default:
+		l.open[who] = n
+	}
+	return true
 }
 
 // Accept implements [net.Listener].
@@ -175,11 +221,15 @@ func (l *handedListener) take(fd int) (net.Conn, error) {
 	if int(from.Uid) != os.Geteuid() || m == nil || m.shimPID.Load() != int64(from.Pid) {
 		return nil, fmt.Errorf("process %d of user %d is not the shim of job %d epoch %d", from.Pid, from.Uid, caller.Job, caller.Epoch)
 	}
+	if !l.count(caller, 1) {
+		return nil, fmt.Errorf("rank %d of job %d epoch %d has %d connections open", caller.Rank, caller.Job, caller.Epoch, maxCallerConns)
+	}
 	c, err := net.FileConn(f)
 	if err != nil {
+		l.count(caller, -1)
 		return nil, err
 	}
-	return &handedConn{Conn: c, caller: caller}, nil
+	return &handedConn{Conn: c, caller: caller, l: l}, nil
 }
 
 // Call implements [jobhttp.Backend].
@@ -198,15 +248,13 @@ func (d *Daemon) Info(c jobapi.Caller) jobhttp.Info {
 	if s == nil {
 		return out
 	}
-	out.User, out.Step = s.User, c.Step
+	out.User, out.Name, out.RestartCount, out.Step = s.User, s.JobName, s.Restarts, c.Step
 	if c.Step != nil {
 		out.Size = c.Size
 	}
 	for _, r := range s.Ranks {
 		if c.Step == nil && r.Rank == c.Rank {
-			out.Name = envOf(r.Env, "GANG_JOB_NAME")
 			out.Size, _ = strconv.Atoi(envOf(r.Env, "GANG_SIZE"))
-			out.RestartCount, _ = strconv.Atoi(envOf(r.Env, "GANG_RESTART_COUNT"))
 		}
 	}
 	return out

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/jobapi"
+	"gangd/pkg/jobapi/jobhttp"
+	"gangd/pkg/shim"
 )
 
 // A checkpoint goes from a rank to the controller, and is there as file and in the
@@ -80,4 +83,55 @@ func TestStrangerCantSpeakForAMember(t *testing.T) {
 	}
 	c.stop(k, 0)
 	c.untilPhase(k, api.PhaseStopped)
+}
+
+// Who a task is: of its step and of its job, also on a node where no rank of the script is.
+func TestWhoATaskIs(t *testing.T) {
+	k := api.MemberKey{Job: 12, Epoch: 3}
+	m := &member{key: k}
+	m.introduce(&shim.Spec{MemberKey: k, User: "ada", JobName: "train", Restarts: 2})
+	d := &Daemon{opts: Options{Name: "n2"}, jobs: map[int64][]*member{12: {m}}}
+	step := 4
+	got := d.Info(jobapi.Caller{MemberKey: k, Step: &step, Size: 8, Rank: 5})
+	want := jobhttp.Info{SchemaVersion: api.SchemaVersion, JobID: 12, Name: "train", User: "ada", Node: "n2", Epoch: 3, RestartCount: 2, Step: &step, Rank: 5, Size: 8}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if got := d.Info(jobapi.Caller{MemberKey: api.MemberKey{Job: 12, Epoch: 4}, Rank: 1}); got.Name != "" || got.Epoch != 4 {
+		t.Errorf("of another attempt: %+v", got)
+	}
+}
+
+// A rank has no more connections open than its share, whatever the others have; what it closes it
+// may open again.
+func TestConnectionsOfARank(t *testing.T) {
+	l := &handedListener{open: map[speaker]int{}}
+	step := 0
+	rank := jobapi.Caller{MemberKey: api.MemberKey{Job: 1, Epoch: 1}}
+	task := rank
+	task.Step = &step
+	var conns []*handedConn
+	for i := range maxCallerConns {
+		if !l.count(rank, 1) {
+			t.Fatalf("connection %d is refused", i+1)
+		}
+		a, b := net.Pipe()
+		defer b.Close()
+		conns = append(conns, &handedConn{Conn: a, caller: rank, l: l})
+	}
+	if l.count(rank, 1) || !l.count(task, 1) {
+		t.Error("one too many, or a task counted as the rank of its number")
+	}
+	_ = conns[0].Close()
+	_ = conns[0].Close()
+	if !l.count(rank, 1) || l.count(rank, 1) {
+		t.Error("one was closed, and not one may come")
+	}
+	l.count(rank, -1)
+	for _, c := range conns[1:] {
+		_ = c.Close()
+	}
+	if len(l.open) != 1 {
+		t.Errorf("left over: %v", l.open)
+	}
 }

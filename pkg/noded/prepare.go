@@ -105,7 +105,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	// The number at the end makes names fresh even when the daemon died between two tries of
 	// one epoch: a cgroup that was killed once kills what is later cloned into it.
 	name := fmt.Sprintf("%d.%d.%08x", k.Job, k.Epoch, rand.Uint32())
-	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir,
+	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir, JobName: body.Name, Restarts: body.RestartCount,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
 		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
