@@ -196,8 +196,15 @@ func endSavers(t *testing.T, c *cluster, nodes int, seconds float64, how, by str
 }
 
 // A lead lasts no longer than somebody uses it: with the last task the job is over, on one
-// node and on many.
+// node and on many. How soon is held against what is promised on a quiet machine only; the
+// lead is 120 s everywhere.
 func TestLeadEndsWithTheLastTask(t *testing.T) {
+	bound := map[string]time.Duration{"requeue": 500 * time.Millisecond, "cancel": 300 * time.Millisecond, "preemption": 500 * time.Millisecond}
+	if os.Getenv("GANG_E2E_CHAOS") == "" {
+		for by := range bound {
+			bound[by] = 5 * time.Second
+		}
+	}
 	for _, nodes := range []int{1, 2, 8} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			c := start(t, fmt.Sprintf("--nodes=%d", nodes), "--gpus=1x80G", "--set", "cpus=4", "--set", "preempt=tier")
@@ -225,8 +232,8 @@ func TestLeadEndsWithTheLastTask(t *testing.T) {
 						s.check(t, 15)
 						took := at.Sub(s.lastSave(t))
 						t.Logf("%s after the last task", took)
-						if took > 5*time.Second { // a tenth of that is usual, and the lead is 120
-							t.Errorf("%s after the last task", took)
+						if took > bound[by] {
+							t.Errorf("%s after the last task, want at most %s", took, bound[by])
 						}
 					})
 				}
