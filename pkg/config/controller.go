@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -60,6 +61,9 @@ type Account struct {
 	Cards int    `mapstructure:"cards"` // 0: no cap
 	Quota int    `mapstructure:"quota"`
 	Share int    `mapstructure:"share"` // 0: 1
+	// Users are those who may name it; empty: everybody.
+	Users   []string `mapstructure:"users"`
+	Default bool     `mapstructure:"default"`
 }
 
 // LoadController reads the configuration of gangd from the file at path ("" for none)
@@ -159,7 +163,7 @@ func (c *Controller) Policy() sched.Policy {
 		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax, ProtectDone: c.ProtectDone,
 		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait}
 	for _, a := range c.Accounts {
-		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share)})
+		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share), Users: a.Users, Default: a.Default})
 	}
 	return p
 }
@@ -189,6 +193,7 @@ func (c *Controller) check(src *source) []error {
 func checkAccounts(as []Account, src *source) []error {
 	var errs []error
 	seen := map[string]bool{}
+	defaults := 0
 	for i, a := range as {
 		key := func(field string) string { return fmt.Sprintf("account[%d].%s", i, field) }
 		switch {
@@ -198,6 +203,14 @@ func checkAccounts(as []Account, src *source) []error {
 			errs = append(errs, src.wrong(key("name"), "there is an account of that name above"))
 		case a.Cards > 0 && a.Quota > a.Cards:
 			errs = append(errs, src.wrong(key("quota"), fmt.Sprintf("want at most cards (%d): more is never given", a.Cards)))
+		}
+		if slices.Contains(a.Users, "") {
+			errs = append(errs, src.wrong(key("users"), "want names of users"))
+		}
+		if a.Default {
+			if defaults++; defaults == 2 {
+				errs = append(errs, src.wrong(key("default"), "want one default account, there is one above"))
+			}
 		}
 		seen[a.Name] = true
 	}

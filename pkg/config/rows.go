@@ -87,6 +87,8 @@ var accountRows = []row{
 	{"cards", between(0, 1<<20), "no cap", "Cards that its gangs may hold at a time."},
 	{"quota", between(0, 1<<20), "none", "Cards that are its own: lent to others while it does not use them, and taken back by preemption when it does."},
 	{"share", between(0, 1<<20), "1", "Weight in `order=fair`."},
+	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him."},
+	{"default", nil, "", "Jobs that name none, of users whom no account lists, belong to it. Without a default they belong to no account, and no account's `cards` bind them."},
 }
 
 var partitionRows = []row{

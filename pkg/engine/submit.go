@@ -64,6 +64,9 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if err != nil {
 		return nil, nil, err
 	}
+	if s.Account, err = e.account(s.Account, who.User); err != nil {
+		return nil, nil, err
+	}
 	if s.Priority != nil && *s.Priority > 0 && !who.Admin {
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
 	}
@@ -94,6 +97,9 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		ranks = min(ranks, s.RanksPerNode)
 	}
 	if err := gang.CheckPorts(&e.opt.Settings, s.Ports, ranks); err != nil {
+		return nil, nil, err
+	}
+	if err := e.opt.Policy.AboveCap(s.Account, cluster.AskOf(s, parts)); err != nil {
 		return nil, nil, err
 	}
 	nodes := e.resources()

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 )
 
 // The words for gangs that a bound of their user or account keeps, as Slurm spells them.
@@ -14,6 +17,22 @@ const (
 
 func (p *Policy) hasQuotas() bool {
 	return slices.ContainsFunc(p.Accounts, func(a Account) bool { return a.Quota > 0 })
+}
+
+// AboveCap says why an ask could never start for a cap alone, nil when it could.
+func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
+	cards := CardsOf(ask)
+	above := func(most int, whose string) *api.Error {
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", plural(cards, "card"), whose, most),
+			Hint: fmt.Sprintf("ask for %s or fewer", plural(most, "card"))}
+	}
+	if p.UserCards > 0 && cards > p.UserCards {
+		return above(p.UserCards, "a user")
+	}
+	if a := p.account(account); a != nil && a.Cards > 0 && cards > a.Cards {
+		return above(a.Cards, "account "+account)
+	}
+	return nil
 }
 
 func (p *Policy) account(name string) *Account {

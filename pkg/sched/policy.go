@@ -98,6 +98,10 @@ type Account struct {
 	Cards int     // cap on what its gangs may hold at a time; 0: none
 	Quota int     // cards that are its own: lent while it does not use them, and taken back
 	Share float64 // weight in fair share; 0: 1
+	// Users may name it, empty: everybody may; Default is for jobs that name none. Who submits
+	// asks for these, plans do not.
+	Users   []string
+	Default bool
 }
 
 // byService reports whether gangs of a tier follow each other by what they are expected to need.

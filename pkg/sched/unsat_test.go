@@ -154,3 +154,27 @@ func BenchmarkExplain(b *testing.B) {
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/explain")
 }
+
+// TestAboveCap: an ask that is above what its user or account may ever hold is refused at once.
+func TestAboveCap(t *testing.T) {
+	p := &Policy{UserCards: 6, Accounts: []Account{{Name: "small", Cards: 4}, {Name: "free"}}}
+	for _, tt := range []struct {
+		account string
+		size    int
+		want    string
+	}{
+		{"", 6, ""},
+		{"", 7, "7 cards are asked for, and a user may hold at most 6 at a time"},
+		{"free", 6, ""},
+		{"small", 4, ""},
+		{"small", 5, "5 cards are asked for, and account small may hold at most 4 at a time"},
+	} {
+		got := ""
+		if err := p.AboveCap(tt.account, candidate(1, api.Spec{Size: tt.size, GPUsPerRank: 1}).Ask); err != nil {
+			got = err.Message
+		}
+		if got != tt.want {
+			t.Errorf("%d cards under %q: %q, want %q", tt.size, tt.account, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/nearest"
+	"gangd/pkg/sched"
+)
+
+// account is the one that a user's job belongs to, when it asks for one or, "", for none. Where
+// the site names accounts there are no others: a slip of the fingers would be a way around caps.
+func (e *Engine) account(asked, user string) (string, error) {
+	all := e.opt.Policy.Accounts
+	if len(all) == 0 {
+		return asked, nil
+	}
+	open := func(a *sched.Account) bool { return len(a.Users) == 0 || slices.Contains(a.Users, user) }
+	if asked == "" {
+		for i := range all {
+			if slices.Contains(all[i].Users, user) {
+				return all[i].Name, nil
+			}
+		}
+		i := slices.IndexFunc(all, func(a sched.Account) bool { return a.Default })
+		if i < 0 {
+			return "", nil
+		}
+		if !open(&all[i]) {
+			return "", e.noAccount(user, "no account is open to %s, not even the default one, %s", user, all[i].Name)
+		}
+		return all[i].Name, nil
+	}
+	names := make([]string, len(all))
+	for i := range all {
+		if names[i] = all[i].Name; names[i] == asked {
+			if open(&all[i]) {
+				return asked, nil
+			}
+			return "", e.noAccount(user, "account %s is not open to %s", asked, user)
+		}
+	}
+	err := api.Errorf(api.CodeInvalid, "no account %q", asked)
+	if near := nearest.Of(asked, names); near != "" {
+		err.Hint = "did you mean " + near + "?"
+	} else {
+		err.Hint = "accounts here: " + strings.Join(names, ", ")
+	}
+	return "", err
+}
+
+// noAccount is a refusal with the accounts that are open to a user.
+func (e *Engine) noAccount(user, format string, args ...any) error {
+	err := api.Errorf(api.CodePermission, format, args...)
+	var mine []string
+	for i := range e.opt.Policy.Accounts {
+		if a := &e.opt.Policy.Accounts[i]; len(a.Users) == 0 || slices.Contains(a.Users, user) {
+			mine = append(mine, a.Name)
+		}
+	}
+	if len(mine) > 0 {
+		err.Hint = fmt.Sprintf("open to %s: %s", user, strings.Join(mine, ", "))
+	} else {
+		err.Hint = "an admin lists users in the [[account]] tables of gangd.toml"
+	}
+	return err
+}
