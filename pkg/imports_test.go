@@ -54,12 +54,12 @@ var house = []floor{
 		client:     "slurm/conf",
 	}},
 	{false, map[side]string{
-		shared: "bound proc dirlock sitehook lifesign jobapi table/jobfield",
+		shared: "bound proc dirlock trusted lifesign jobapi table/jobfield",
 		node:   "gpu",
 		client: "slurm/document table/drawn",
 	}},
 	{false, map[side]string{
-		shared:     "auth session step/wire",
+		shared:     "auth session sitehook step/wire",
 		controller: "config metrics store",
 		client:     "client",
 	}},

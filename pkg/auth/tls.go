@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"gangd/pkg/trusted"
 )
 
 // The files of a node that has joined, in its state directory.
@@ -92,16 +94,21 @@ func IsLogin(dir string) (bool, error) {
 }
 
 func readCA(dir string) (*x509.Certificate, error) {
-	data, err := os.ReadFile(filepath.Join(dir, caFile))
+	path := filepath.Join(dir, caFile)
+	err := trusted.File(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNotJoined
 	}
 	if err != nil {
 		return nil, err
 	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
 	ca, err := parseCert(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, caFile), err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return ca, nil
 }

@@ -179,7 +179,7 @@ func TestNodeRefusals(t *testing.T) {
 			t.Errorf("%s %s:\n got %v\nwant %s", tt.name, tt.set, err, tt.want)
 		}
 	}
-	if _, err := LoadNode("/nonexistent/c.toml", "n1", nil); err == nil || err.Error() != "configuration: open /nonexistent/c.toml: no such file or directory" {
+	if _, err := LoadNode("/nonexistent/c.toml", "n1", nil); err == nil || err.Error() != "configuration: lstat /nonexistent: no such file or directory" {
 		t.Errorf("missing file: %v", err)
 	}
 }

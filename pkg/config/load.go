@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/viper"
 
 	"gangd/pkg/nearest"
+	"gangd/pkg/trusted"
 )
 
 // source is where values came from, for messages.
@@ -70,6 +71,9 @@ type text struct {
 func readText(path string) (text, error) {
 	if path == "" {
 		return text{}, nil
+	}
+	if err := trusted.File(path); err != nil {
+		return text{}, fmt.Errorf("configuration: %w", err)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

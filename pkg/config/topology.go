@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
+	"gangd/pkg/trusted"
 )
 
 // ReadTopology reads a file of switches as Slurm's topology.conf has them:
@@ -21,6 +22,9 @@ import (
 //
 // The lowest come first in what it gives. LinkSpeed is not looked at. An error names the line.
 func ReadTopology(path string) ([]api.Switch, error) {
+	if err := trusted.File(path); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

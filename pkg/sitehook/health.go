@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"unicode"
+
+	"gangd/pkg/trusted"
 )
 
 const (
@@ -38,8 +39,8 @@ type Health struct {
 // machine that is not fit: one that hangs in a dead file system is the usual case. When ctx
 // ends nothing is known.
 func (p Program) Check(ctx context.Context, node string) Health {
-	if why := p.unsafe(); why != "" {
-		return Health{Sick: why, Known: true}
+	if err := trusted.File(p.Path); err != nil {
+		return Health{Sick: err.Error(), Known: true}
 	}
 	late, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
@@ -62,18 +63,6 @@ func (p Program) Check(ctx context.Context, node string) Health {
 		return Health{Sick: line, Known: true}
 	}
 	return Health{Sick: fmt.Sprintf("%s: %v", p.Path, err), Known: true}
-}
-
-// unsafe refuses a program that others than its owner may change: gnoded runs it as root.
-func (p Program) unsafe() string {
-	info, err := os.Stat(p.Path)
-	switch {
-	case err != nil:
-		return err.Error()
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Sprintf("%s may be changed by others than its owner (mode %04o): chmod go-w", p.Path, info.Mode().Perm())
-	}
-	return ""
 }
 
 // firstLine is the first line that says something, fit for anybody's terminal.

@@ -75,10 +75,10 @@ func TestUnfitPrograms(t *testing.T) {
 	if err := os.Chmod(p.Path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Check(context.Background(), "n1"); got.Sick != p.Path+" may be changed by others than its owner (mode 0777): chmod go-w" {
+	if got := p.Check(context.Background(), "n1"); got.Sick != p.Path+" may be changed by everybody (mode 0777): chmod o-w "+p.Path {
 		t.Errorf("%+v", got)
 	}
-	if got := (Program{Path: "/nonexistent/check", Timeout: time.Second}).Check(context.Background(), "n1"); got.Sick != "stat /nonexistent/check: no such file or directory" {
+	if got := (Program{Path: "/nonexistent/check", Timeout: time.Second}).Check(context.Background(), "n1"); got.Sick != "lstat /nonexistent: no such file or directory" {
 		t.Errorf("%+v", got)
 	}
 }

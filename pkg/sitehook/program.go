@@ -7,7 +7,8 @@
 // told, no input, and / as its directory. It is ended, with all of its process group, when
 // its time is over. What it wrote last is part of the error, because that is where its
 // reason is; a program that ended with 0 has succeeded, also when something that it left
-// behind still holds its output.
+// behind still holds its output. A program that others than root and the daemon's user can change
+// is not run.
 package sitehook
 
 import (
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gangd/pkg/trusted"
 )
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -38,6 +41,9 @@ type Program struct {
 
 // Run runs it with arguments and NAME=value pairs; nil is its exit status 0.
 func (p Program) Run(ctx context.Context, env []string, args ...string) error {
+	if err := trusted.File(p.Path); err != nil {
+		return fmt.Errorf("%s is not run: %w", p.Path, err)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("not done within %v", p.Timeout))
 	defer cancel()
 	cmd := Command(ctx, p.Path, env, args...)
