@@ -232,3 +232,26 @@ func TestNothingEscapes(t *testing.T) {
 		}
 	}
 }
+
+// TestHangup: SIGHUP, which people send to have a configuration read again, ends no daemon.
+func TestHangup(t *testing.T) {
+	c := start(t, "--nodes=1")
+	pids := map[string]int{"gangd": c.pid("gangd"), "n1": c.pid("n1")}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"gangd", "n1"} {
+		c.until(name+" says what it made of it", func() bool {
+			b, _ := os.ReadFile(filepath.Join(c.dir, "log", name+".log"))
+			return strings.Contains(string(b), "SIGHUP: the configuration is read at the start only")
+		})
+	}
+	c.wait(c.submit("-o", "/dev/null", "--wrap", "true"), api.JobCompleted)
+	for name, pid := range pids {
+		if c.pid(name) != pid || !running(pid) {
+			t.Errorf("%s was process %d, and is not any more", name, pid)
+		}
+	}
+}

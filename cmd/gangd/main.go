@@ -45,8 +45,10 @@ func command() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
+			log := logger(os.Stderr, cfg.LogFormat)
+			lifesign.OutliveHangup(log)
 			return controller.Run(ctx, cfg, controller.Options{
-				Log:         logger(os.Stderr, cfg.LogFormat),
+				Log:         log,
 				AcceptStore: accept,
 				Signs:       signs,
 			})

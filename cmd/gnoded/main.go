@@ -65,7 +65,9 @@ func command() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			defer context.AfterFunc(ctx, signs.Stopping)()
-			return serve(ctx, cfg, signs, logger(os.Stderr, cfg.LogFormat))
+			log := logger(os.Stderr, cfg.LogFormat)
+			lifesign.OutliveHangup(log)
+			return serve(ctx, cfg, signs, log)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gnoded.toml(5)")
