@@ -23,7 +23,7 @@ func devCommand() *cobra.Command {
 		Short: "a small cluster on this machine, without root",
 		Long: "Starts a controller and N node daemons with simulated cards as separate processes in one directory,\n" +
 			"waits until all nodes are up, and prints the line that points every command at them. Without --detach\n" +
-			"it stays in the foreground and stops all of them on Ctrl-C.",
+			"it stays in the foreground, starts a daemon again that died or hangs, and stops all of them on Ctrl-C.",
 		Example: `  eval "$(gangd dev --detach)"                a cluster of 4 nodes with 8 cards of 80G, in the background
   gangd dev --nodes=2 --gpus=2x24G --set grace=2s
   gangd dev --restart=n2                      after kill -9 of n2, say
@@ -48,6 +48,7 @@ func devCommand() *cobra.Command {
 			case restart != "":
 				return dev.Restart(ctx, o.Dir, o.Bin, restart)
 			}
+			o.Watch = !detach
 			c, err := dev.Start(ctx, o)
 			if err != nil {
 				_ = os.Remove(o.Dir) // goes only when it is empty: refused before anything was made
@@ -66,7 +67,7 @@ func devCommand() *cobra.Command {
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")
 	f.StringArrayVar(&o.Set, "set", nil, "a setting of gangd or of the nodes, `KEY=VALUE`; may be repeated")
-	f.BoolVar(&detach, "detach", false, "leave the daemons running and return")
+	f.BoolVar(&detach, "detach", false, "leave the daemons running, watched by nobody, and return")
 	f.BoolVar(&stop, "stop", false, "end the daemons and all that runs on their nodes")
 	f.StringVar(&restart, "restart", "", "start one daemon again, by `NAME`: gangd, n1 ...")
 	return cmd

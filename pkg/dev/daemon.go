@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -60,6 +61,11 @@ func (r record) alive() bool {
 
 // end sends TERM, and KILL when that was not enough within patience.
 func (r record) end(patience time.Duration) error {
+	return r.signal(patience, unix.SIGTERM, unix.SIGKILL)
+}
+
+// signal sends one signal after the other until the process has ended, with patience between.
+func (r record) signal(patience time.Duration, signals ...unix.Signal) error {
 	fd, err := unix.PidfdOpen(r.pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -71,7 +77,7 @@ func (r record) end(patience time.Duration) error {
 	if !r.alive() { // checked after the open: fd is the recorded process or nobody's
 		return nil
 	}
-	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+	for _, sig := range signals {
 		if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("pid %d: %w", r.pid, err)
 		}
@@ -116,7 +122,7 @@ func (l layout) spawn(bin, name string) (*daemon, error) {
 	}
 	cmd := exec.Command(filepath.Join(bin, program(name)), "--config="+l.config(name))
 	cmd.Dir = l.dir
-	cmd.Env = append(os.Environ(), "GANG_DIR="+l.dir)
+	cmd.Env = append(l.watched(name), "GANG_DIR="+l.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -131,6 +137,18 @@ func (l layout) spawn(bin, name string) (*daemon, error) {
 		close(d.done)
 	}()
 	return d, err
+}
+
+// watched is the environment of a daemon: with the socket on which it gives signs of life where
+// a gangd dev watches, and never with that of who watches gangd dev.
+func (l layout) watched(name string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "NOTIFY_SOCKET=") || strings.HasPrefix(kv, "WATCHDOG_")
+	})
+	if _, err := os.Stat(l.notify(name)); err != nil {
+		return env
+	}
+	return append(env, "NOTIFY_SOCKET="+l.notify(name), fmt.Sprintf("WATCHDOG_USEC=%d", l.silence().Microseconds()))
 }
 
 func program(name string) string {

@@ -1,7 +1,6 @@
 package dev
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/config"
+	"gangd/pkg/lifesign"
 	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
@@ -46,8 +46,19 @@ func configFlag() string {
 	return *path
 }
 
-// quit ends a player at TERM, as the daemons do.
+// quit plays on with signs of life, as the daemons do, and ends at TERM.
 func quit() {
+	signs, err := lifesign.New()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	signs.Ready()
+	go func() {
+		for loop := signs.Loop(); ; time.Sleep(loop.Pace()) {
+			loop.Round()
+		}
+	}()
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGTERM)
 	<-c
@@ -90,6 +101,10 @@ func playNode() {
 		os.Exit(1)
 	}
 	os.MkdirAll(cfg.StateDir, 0o755)
+	if _, err := os.Stat(filepath.Join(cfg.StateDir, "broken")); err == nil { // how a test breaks a node later
+		fmt.Fprintln(os.Stderr, "broken")
+		os.Exit(1)
+	}
 	up := filepath.Join(cfg.StateDir, "up")
 	os.WriteFile(up, nil, 0o644)
 	// File systems stamp with the last tick, which may lie before this process's start.
@@ -372,28 +387,6 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 	if gone(foreign.Process.Pid) {
 		t.Error("someone else's process was killed")
-	}
-}
-
-func TestWatchEnds(t *testing.T) {
-	dir, bin := short(t), programs(t)
-	c, l := start(t, Options{Dir: dir, Bin: bin, Nodes: 1, GPUs: "1x1G"})
-	var out bytes.Buffer
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := c.Watch(ctx, &out); err != nil { // as on Ctrl-C
-		t.Fatal(err)
-	}
-	if left := l.list("run", ".pid"); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-	// Stopped from another terminal.
-	c, _ = start(t, Options{Dir: dir, Bin: bin, Nodes: 1, GPUs: "1x1G"})
-	if err := Stop(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Watch(context.Background(), &out); err != nil || out.Len() != 0 {
-		t.Errorf("%v %s", err, out.String())
 	}
 }
 

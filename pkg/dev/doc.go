@@ -3,6 +3,7 @@
 //
 //	DIR/etc/NAME.toml   configuration of each daemon: gangd, n1, n2 ...
 //	DIR/run/NAME.pid    "pid start boot": which process it is
+//	DIR/run/NAME.notify where it gives signs of life, while a gangd dev stays with it
 //	DIR/run/gangd.sock  where every command finds it with GANG_DIR=DIR
 //	DIR/log/NAME.log    what each daemon said
 //	DIR/sim/NODE.json   steers the node's simulated cards
@@ -16,6 +17,8 @@
 //     Signals go through a pidfd that was opened before the check, so they can't meet a
 //     later process.
 //   - One gangd dev at a time changes a directory (a lock in it).
+//   - A daemon is watched by the gangd dev that started it in the foreground, and by nobody
+//     when that was --detach. One that died or is silent is started again, by one gangd dev at a time.
 //   - After Stop nothing of the cluster runs: no daemon, no shim, no rank.
 //
 // Failure rules: a start that does not bring every node up stops what it started and

@@ -30,6 +30,7 @@ type layout struct{ dir string }
 func (l layout) config(name string) string { return filepath.Join(l.dir, "etc", name+".toml") }
 func (l layout) pid(name string) string    { return filepath.Join(l.dir, "run", name+".pid") }
 func (l layout) id(name string) string     { return filepath.Join(l.dir, "run", name+".id") }
+func (l layout) notify(name string) string { return filepath.Join(l.dir, "run", name+".notify") }
 func (l layout) log(name string) string    { return filepath.Join(l.dir, "log", name+".log") }
 func (l layout) sim(name string) string    { return filepath.Join(l.dir, "sim", name+".json") }
 func (l layout) state(name string) string  { return filepath.Join(l.dir, "state", name) }

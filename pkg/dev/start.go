@@ -42,12 +42,15 @@ type Options struct {
 	GPUs  string   // of each node: "8x80G"; or of one node after the other: "4x24G,4x40G,8x80G"
 	CPUs  int      // of each node, 0: what the machine has, at least 8
 	Set   []string // key=value, of gangd or of gnoded
+	Watch bool     // its daemons are to be kept, see [Cluster.Watch]
 }
 
 // Cluster is a running one that this process started.
 type Cluster struct {
 	layout
+	bin     string
 	daemons []*daemon
+	keepers []*keeper // none: nobody watches
 }
 
 // Dir is the cluster's directory, absolute: the GANG_DIR of its users.
@@ -89,8 +92,14 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := l.writeFiles(files); err != nil {
 		return nil, err
 	}
-	c := &Cluster{layout: l}
-	if err := c.bringUp(ctx, o.Bin); err != nil {
+	c := &Cluster{layout: l, bin: o.Bin}
+	if o.Watch {
+		if err := c.listen(); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.bringUp(ctx); err != nil {
+		c.deaf()
 		return nil, errors.Join(err, l.stop())
 	}
 	return c, nil
@@ -242,12 +251,12 @@ func (l layout) writeFiles(files map[string]string) error {
 }
 
 // bringUp starts all daemons at once: nodes wait for their controller by themselves.
-func (c *Cluster) bringUp(ctx context.Context, bin string) error {
+func (c *Cluster) bringUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
 	defer cancel()
 	names := c.names()
 	for _, name := range names {
-		d, err := c.spawn(bin, name)
+		d, err := c.spawn(c.bin, name)
 		if d != nil {
 			c.daemons = append(c.daemons, d)
 		}
