@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/api"
 	"gangd/pkg/store"
 	"gangd/pkg/store/storetest"
 )
@@ -99,6 +103,71 @@ func TestMigration(t *testing.T) {
 	}
 	if saved, err := s.Load(ctx, time.Time{}); err != nil || len(saved.Jobs) != 1 {
 		t.Errorf("load: %+v, %v", saved, err)
+	}
+}
+
+// TestTaskSetsMigration: checkpoints and barriers of a store from before steps had their own are those
+// of the gang, and sets of tasks go beside them.
+func TestTaskSetsMigration(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	texts, err := migrations(migrationFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := connect(ctx, "file:"+filepath.Join(dir, DatabaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(w, "old", texts[:8], func() {}); err != nil {
+		t.Fatal(err)
+	}
+	rows := fmt.Sprintf(`
+INSERT INTO checkpoint VALUES (7, 1, 2, 0, 1, 3, 'k0'), (8, 1, 2, 1, 1, 4, 'k1');
+INSERT INTO checkpoint_piece VALUES (7*%[1]d, CAST('one' AS BLOB)), (8*%[1]d, CAST('twoo' AS BLOB));
+INSERT INTO release VALUES (5, 1, 2, 'meet', '{"0":"a","1":"b"}')`, pieces)
+	if err := w.exec(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	s := openDir(t, dir)
+	read := func(k store.SetKey, rank int) string {
+		t.Helper()
+		r, size, err := s.Checkpoint(ctx, k, rank)
+		if err != nil {
+			return err.Error()
+		}
+		defer r.Close()
+		b, err := io.ReadAll(r)
+		if err != nil || int64(len(b)) != size {
+			t.Errorf("%d bytes of %d, %v", len(b), size, err)
+		}
+		return string(b)
+	}
+	gangs, tasks := store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 2}, Step: store.OfRanks}, store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 2}}
+	if a, b := read(gangs, 0), read(gangs, 1); a != "one" || b != "twoo" {
+		t.Errorf("ranks read %q and %q", a, b)
+	}
+	if _, _, err := s.Checkpoint(ctx, tasks, 0); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("step 0 had none, and reads %v", err)
+	}
+	set, _, err := s.PutCheckpoint(ctx, tasks, 0, "", strings.NewReader("of a task"))
+	if err != nil || set != (store.CheckpointSet{Ranks: 1, Bytes: 9}) {
+		t.Errorf("a task's put: %+v, %v", set, err)
+	}
+	set, _, err = s.PutCheckpoint(ctx, gangs, 0, "", strings.NewReader("again"))
+	if err != nil || set != (store.CheckpointSet{Ranks: 2, Bytes: 9}) {
+		t.Errorf("a rank's next put: %+v, %v", set, err)
+	}
+	if a, b := read(gangs, 1), read(tasks, 0); a != "twoo" || b != "of a task" { // rank 0 is a put ahead
+		t.Errorf("then they read %q and %q", a, b)
+	}
+	all, err := s.Releases(ctx)
+	want := []store.Release{{SetKey: gangs, Name: "meet", Keys: map[int]string{0: "a", 1: "b"}}}
+	if diff := cmp.Diff(want, all); err != nil || diff != "" {
+		t.Errorf("releases: %v, -want +got\n%s", err, diff)
 	}
 }
 
