@@ -88,6 +88,12 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 			return err
 		}
 	}
+	if t := taskTable(d.Job.Steps); len(t.rows) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Tasks"))
+		if err := t.write(s); err != nil {
+			return err
+		}
+	}
 	if len(d.Attempts) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Attempts"))
 		if err := attemptTable(d.Attempts, nil).write(s); err != nil {
@@ -183,6 +189,9 @@ func jobFields(j *api.Job) []string {
 	}
 	if k := j.Checkpoint; k != nil {
 		lines = append(lines, fmt.Sprintf("Checkpoint=%s Epoch=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch, jobfield.Stamp(k.Time), k.Complete))
+	}
+	if k := j.TaskCheckpoint; k != nil {
+		lines = append(lines, fmt.Sprintf("TaskCheckpoint=%s Epoch=%d Step=%s Tasks=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch, k.StepID, k.Tasks, jobfield.Stamp(k.Time), k.Complete))
 	}
 	if j.Why != "" {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
@@ -337,6 +346,27 @@ func rankTable(ranks []api.Rank) *table {
 			return plain
 		}
 		return rankStyle(ranks[row].State)
+	}
+	return t
+}
+
+// taskTable is what tasks of the steps that run have said; who has said nothing is not in it.
+func taskTable(steps []api.Step) *table {
+	t := &table{cols: []tableColumn{{head: "TASK", right: true, keep: true}, {head: "PHASE", width: 8, keep: true}, {head: "NODE", width: 6},
+		{head: "BEAT", right: true}, {head: "STATUS"}}}
+	for i := range steps {
+		for _, k := range steps[i].TaskList {
+			phase := "running"
+			switch {
+			case k.Ended:
+				phase = "ended"
+			case k.Stopping:
+				phase = "stopping"
+			case k.Ready:
+				phase = "ready"
+			}
+			t.rows = append(t.rows, []string{steps[i].StepID + "." + strconv.Itoa(k.Task), phase, cmp.Or(k.Node, "-"), jobfield.BeatAge(k.LastBeat), cmp.Or(printable(k.Status), "-")})
+		}
 	}
 	return t
 }

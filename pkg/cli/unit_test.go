@@ -333,3 +333,28 @@ func TestReasonOfADrainedNode(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// What tasks of steps say stands beside what ranks say, and only what was said.
+func TestStoryOfTasks(t *testing.T) {
+	d := &api.JobDetail{Job: api.Job{JobID: 12, Size: 2, TaskCheckpoint: &api.Checkpoint{Epoch: 3, Bytes: 2048, Complete: true, StepID: "1", Tasks: 2},
+		Steps: []api.Step{{StepID: "0", Tasks: 1}, {StepID: "1", Tasks: 4, TaskList: []api.Task{{Task: 0, Node: "n1", Status: "loss 2\n.3", Ready: true},
+			{Task: 1, Node: "n1", Stopping: true, Ready: true}, {Task: 2, Node: "n2", Ended: true, Stopping: true}, {Task: 3, Node: "n2", LastBeat: jobfield.Now().Add(time.Hour)}}}}}}
+	var out bytes.Buffer
+	if err := writeStory(&screen{w: &out}, d, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+Tasks
+TASK PHASE    NODE   BEAT STATUS
+ 1.0 ready    n1      N/A loss 2?.3
+ 1.1 stopping n1      N/A -
+ 1.2 ended    n2      N/A -
+ 1.3 running  n2     0:00 -
+`
+	if got := out.String(); !strings.Contains(got, want) || !strings.Contains(got, "   TaskCheckpoint=2K Epoch=3 Step=1 Tasks=2 Time=N/A Complete=true\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if d.Job.Steps = d.Job.Steps[:1]; taskTable(d.Job.Steps).rows != nil {
+		t.Error("a table of nothing")
+	}
+}
