@@ -141,6 +141,10 @@ func (c *client) request() *api.SubmitRequest {
 	if j.Lead > 0 {
 		s.Notice = &api.Notice{Signal: "USR1", Lead: j.Lead, Scope: api.ScopeRanks}
 	}
+	if j.TotalTime > 0 {
+		s.RequeueCauses = []api.Cause{api.CauseTimeout, api.CausePreempted, api.CauseRequeued, api.CauseNodeLost}
+		s.MaxTimeTotal = j.TotalTime
+	}
 	if j.MaxRetries > 0 {
 		n := j.MaxRetries
 		s.MaxRetries = &n

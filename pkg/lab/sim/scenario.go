@@ -65,6 +65,7 @@ type Job struct {
 	// Reserved: it runs only where a fault has reserved a node.
 	Reserved   bool
 	TimeLimit  time.Duration
+	TotalTime  time.Duration // of all runs, of a job that is run again after its time limit; 0: it is not
 	Grace      time.Duration // 0: the site's
 	Lead       time.Duration // of a notice by USR1, 0: none
 	MaxRetries int

@@ -391,6 +391,21 @@ var scenarios = append([]directed{
 	{name: "nodes thaw after their gang was admitted again", seeds: 5,
 		sc: Scenario{Nodes: nodes(4, 1), Calm: 120 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * s1, OnTerm: TermIgnored}}},
 			Faults: []Fault{on(api.EventStarted, 1, s1, Fault{Do: FreezeNoded, Node: "n1", For: 70 * s1}), on(api.EventStarted, 1, 2*s1, Fault{Do: FreezeNoded, Node: "n2", For: 72 * s1})}}},
+	{name: "who ends well in the lead of its limit goes on, behind others, until its time is used up", seeds: 3,
+		sc: Scenario{Nodes: nodes(1, 2), Calm: 60 * s1, Jobs: []Job{{At: s1, Ranks: 2, TimeLimit: 10 * s1, Lead: 3 * s1, TotalTime: 25 * s1, Runs: Behaviour{For: 8 * s1}},
+			{At: 4 * s1, Ranks: 2, TimeLimit: 60 * s1, Runs: Behaviour{For: 3 * s1}}}},
+		want: func(s *seen) string {
+			between := s.when(api.EventReserved, 1, 1)
+			return firstOf(s.ended(0, api.JobTimeout, 3), unless(len(s.jobs[0].Used) == 0, "charged %v", s.jobs[0].Used),
+				unless(s.count(api.EventNotice, 0) == 3, "%d notices", s.count(api.EventNotice, 0)),
+				unless(between > 0 && between < s.when(api.EventReserved, 0, 2), "who waited did not go first"))
+		}},
+	{name: "who is stopped by its limit goes on, who is done before its notice is done",
+		sc: Scenario{Nodes: nodes(1, 2), Calm: 60 * s1, Jobs: []Job{{At: s1, TimeLimit: 6 * s1, Lead: 2 * s1, TotalTime: 14 * s1, Runs: Behaviour{For: 60 * s1}},
+			{At: s1, TimeLimit: 10 * s1, Lead: 2 * s1, TotalTime: 40 * s1, Runs: Behaviour{For: 5 * s1}}}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobTimeout, 2), unless(len(s.jobs[0].Used) == 0, "charged %v", s.jobs[0].Used), s.ended(1, api.JobCompleted, 1))
+		}},
 	{name: "the leading role ends the gang",
 		sc:   Scenario{Nodes: nodes(2, 2), Jobs: []Job{{At: s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: 3 * s1, Skew: 20 * s1, OnTerm: TermSaves}}}},
 		want: func(s *seen) string { return s.ended(0, api.JobCompleted, 1) }},
