@@ -165,7 +165,7 @@ func (c *cluster) frameworkRounds(names, directives string, nodes, n int, again 
 #SBATCH --gpus-per-node=1
 #SBATCH --output=%s/out
 %sexport PATH=%s:$PATH
-srun python3 %s %s
+srun /usr/bin/python3 %s %s
 `, nodes, size/nodes, dir, directives, names, c.script("framework.py", framework), dir))
 	rel, err := filepath.Rel(c.bin, filepath.Join(names, "sbatch"))
 	if err != nil {
