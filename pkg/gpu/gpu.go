@@ -32,6 +32,10 @@ type Sample struct {
 	ECCErrors   int64  // uncorrected ones since the driver was loaded, -1 unknown
 	// Processes hold VRAM here, as far as the driver lists them.
 	Processes []Process
+	// Users are the processes that used the card since the sample before. UsersKnown is false
+	// where the driver does not say, and then Users is empty.
+	Users      []User
+	UsersKnown bool
 	// StrangersBytes is part of UsedBytes. It is set by providers that know it outright
 	// (simgpu), and then Processes are those of gangs alone; -1: derive it from Processes.
 	StrangersBytes int64
@@ -48,4 +52,10 @@ type Resumer interface {
 type Process struct {
 	PID       int
 	VRAMBytes int64 // -1 unknown
+}
+
+// User is a process that used a card.
+type User struct {
+	PID         int
+	Utilization int // percent
 }

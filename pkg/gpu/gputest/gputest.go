@@ -87,6 +87,14 @@ func testSamples(t *testing.T, p gpu.Provider) {
 				t.Errorf("card %d: process %+v", i, p)
 			}
 		}
+		if len(s.Users) > 0 && !s.UsersKnown {
+			t.Errorf("card %d: %d users of a driver that does not say", i, len(s.Users))
+		}
+		for _, u := range s.Users {
+			if u.PID <= 0 || u.Utilization < 0 || u.Utilization > 100 {
+				t.Errorf("card %d: user %+v", i, u)
+			}
+		}
 		if s.Utilization < -1 || s.Utilization > 100 || s.PowerWatts < -1 || s.Temperature < -1 || s.ECCErrors < -1 {
 			t.Errorf("card %d: utilization %d, %d W, %d degrees, %d ECC errors", i, s.Utilization, s.PowerWatts, s.Temperature, s.ECCErrors)
 		}

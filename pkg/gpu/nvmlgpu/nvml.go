@@ -5,11 +5,14 @@ package nvmlgpu
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -25,6 +28,7 @@ type nvmlSource struct {
 
 	cards   []api.CardInfo
 	devices []device // parallel to cards
+	use     []use    // parallel too
 	faults  *faults
 }
 
@@ -59,6 +63,7 @@ func initialise(lib nvml.Interface, sysfs string) (source, error) {
 		lib.Shutdown()
 		return nil, err
 	}
+	s.use = make([]use, len(s.devices))
 	s.faults = watchFaults(lib, s.devices)
 	return s, nil
 }
@@ -260,6 +265,7 @@ func (s *nvmlSource) read(i int) gpu.Sample {
 		if u, ret := d.GetUtilizationRates(); ret == nvml.SUCCESS {
 			out.Utilization = int(u.Gpu)
 		}
+		out.Users, out.UsersKnown = s.users(i)
 	}
 	if mw, ret := d.gpu.GetPowerUsage(); ret == nvml.SUCCESS {
 		out.PowerWatts = int(mw / 1000)
@@ -313,6 +319,55 @@ func processes(d nvml.Device) []gpu.Process {
 		out = append(out, gpu.Process{PID: int(p.Pid), VRAMBytes: vram})
 	}
 	return out
+}
+
+// use is which processes used a card, by the newest figures that the driver had.
+type use struct {
+	newest uint64 // the driver's time of them, 0: none was asked for yet
+	taken  time.Time
+	users  []gpu.User
+}
+
+// useStands is how long figures of use stand when there are no newer ones: the driver takes
+// them at most a second apart.
+const useStands = 2 * time.Second
+
+// users lists which processes used a card since it was last asked. What the driver kept from
+// before the first question is as old as it likes, and says nothing of now. That there is
+// nothing newer does not mean that nobody used it.
+func (s *nvmlSource) users(i int) (users []gpu.User, known bool) {
+	was := &s.use[i]
+	samples, ret := s.devices[i].GetProcessUtilization(was.newest)
+	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_FOUND {
+		return nil, false
+	}
+	first, newest, at := was.newest == 0, was.newest, map[uint32]int{}
+	for _, p := range samples {
+		if p.Pid == 0 || p.TimeStamp <= was.newest { // an entry that was not filled in
+			continue
+		}
+		newest = max(newest, p.TimeStamp)
+		u := max(p.SmUtil, p.MemUtil, p.EncUtil, p.DecUtil)
+		if u > 100 { // drivers were seen to give such figures: none of these is to be believed
+			return nil, false
+		}
+		at[p.Pid] = max(at[p.Pid], int(u))
+	}
+	if newest == was.newest {
+		if time.Since(was.taken) > useStands {
+			was.users = nil
+			return nil, false
+		}
+		return was.users, true
+	}
+	if was.newest = newest; first {
+		return nil, false
+	}
+	for _, pid := range slices.Sorted(maps.Keys(at)) {
+		users = append(users, gpu.User{PID: int(pid), Utilization: at[pid]})
+	}
+	was.taken, was.users = time.Now(), users
+	return users, true
 }
 
 // faults remembers the last fatal Xid of each GPU. It owns one goroutine that waits for

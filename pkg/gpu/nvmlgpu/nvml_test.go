@@ -65,6 +65,7 @@ func complete(d *server.Device, i int) {
 	}
 	d.GetNvLinkRemotePciInfoFunc = func(int) (nvml.PciInfo, nvml.Return) { return pci("00000000:C7:00.0"), nvml.SUCCESS } // a switch
 	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 97, Memory: 30}, nvml.SUCCESS }
+	d.GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return nil, nvml.ERROR_NOT_FOUND }
 	d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 412_345, nvml.SUCCESS }
 	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 61, nvml.SUCCESS }
 	d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 0, nvml.SUCCESS }
@@ -268,6 +269,65 @@ func TestSample(t *testing.T) {
 		if !reflect.DeepEqual(got[i], w) {
 			t.Errorf("card %d:\n got %+v\nwant %+v", i, got[i], w)
 		}
+	}
+}
+
+// using is the driver's answer to which processes used a card after a time.
+func using(samples ...nvml.ProcessUtilizationSample) func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) {
+	return func(since uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) {
+		newer := slices.DeleteFunc(slices.Clone(samples), func(s nvml.ProcessUtilizationSample) bool { return s.TimeStamp <= since })
+		if len(newer) == 0 {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return append(newer, nvml.ProcessUtilizationSample{}), nvml.SUCCESS // the driver leaves entries empty
+	}
+}
+
+// TestUsers: who used a card is known from the second reading on, stands while the driver has
+// nothing newer for a while, and is unknown where it does not say or says what can't be.
+func TestUsers(t *testing.T) {
+	m := h100s()
+	s := start(t, m)
+	d := m.devices[0]
+	look := func() string {
+		t.Helper()
+		got, err := s.sample()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !got[0].UsersKnown {
+			return "unknown"
+		}
+		return fmt.Sprint(got[0].Users)
+	}
+	at := func(pid uint32, time uint64, sm, dec uint32) nvml.ProcessUtilizationSample {
+		return nvml.ProcessUtilizationSample{Pid: pid, TimeStamp: time, SmUtil: sm, DecUtil: dec}
+	}
+	old := []nvml.ProcessUtilizationSample{at(7, 1000, 90, 0), at(8, 900, 80, 0)}
+	if got := look(); got != "unknown" {
+		t.Errorf("before any figure: %s", got)
+	}
+	d.GetProcessUtilizationFunc = using(old...)
+	if got := look(); got != "unknown" {
+		t.Errorf("what the driver had kept: %s", got)
+	}
+	d.GetProcessUtilizationFunc = using(append(old, at(8, 2000, 60, 0), at(7, 1500, 0, 0), at(8, 2500, 40, 0), at(7, 2500, 0, 12))...)
+	for range 2 { // there is nothing newer the second time
+		if got := look(); got != "[{7 12} {8 60}]" {
+			t.Errorf("used %s", got)
+		}
+	}
+	s.use[0].taken = time.Now().Add(-useStands - time.Second)
+	if got := look(); got != "unknown" {
+		t.Errorf("nothing newer for long: %s", got)
+	}
+	d.GetProcessUtilizationFunc = using(at(7, 3000, 1<<30, 0), at(8, 3000, 60, 0))
+	if got := look(); got != "unknown" {
+		t.Errorf("more than all of it: %s", got)
+	}
+	d.GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
+	if got := look(); got != "unknown" {
+		t.Errorf("not supported: %s", got)
 	}
 }
 

@@ -175,10 +175,11 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 	for i, c := range p.cards {
 		s := &p.state[i]
 		strangers := min(int64(s.Strangers), c.VRAMBytes)
-		processes, held := alive(s.Processes)
+		living := alive(s.Processes)
+		processes, held := holders(living)
 		out[i] = gpu.Sample{
 			UUID: c.UUID, UsedBytes: min(max(int64(s.Used), held)+strangers, c.VRAMBytes), StrangersBytes: strangers,
-			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), ECCErrors: 0, Processes: processes,
+			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), ECCErrors: 0, Processes: processes, Users: users(living), UsersKnown: slices.ContainsFunc(s.Processes, told),
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
 			PowerWatts: 70 + max(s.Utilization, 0)*63/10, Temperature: 30 + max(s.Utilization, 0)/2,
 		}
@@ -190,12 +191,31 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 }
 
 // alive leaves out the processes that are gone: the driver takes back what they had.
-func alive(all []Process) (out []gpu.Process, held int64) {
+func alive(all []Process) []Process {
+	return slices.DeleteFunc(slices.Clone(all), func(p Process) bool {
+		s, ok := proc.ReadStat(p.PID)
+		return !ok || s.Dead()
+	})
+}
+
+// holders are the processes that hold VRAM, and how much of it.
+func holders(all []Process) (out []gpu.Process, held int64) {
 	for _, p := range all {
-		if s, ok := proc.ReadStat(p.PID); ok && !s.Dead() {
-			out = append(out, gpu.Process{PID: p.PID, VRAMBytes: int64(p.Used)})
-			held += int64(p.Used)
-		}
+		out = append(out, gpu.Process{PID: p.PID, VRAMBytes: int64(p.Used)})
+		held += int64(p.Used)
 	}
 	return out, held
 }
+
+// users are the processes that are said to use the card.
+func users(all []Process) (out []gpu.User) {
+	for _, p := range all {
+		if p.Utilization != nil && *p.Utilization > 0 {
+			out = append(out, gpu.User{PID: p.PID, Utilization: *p.Utilization})
+		}
+	}
+	return out
+}
+
+// told: the file says of a process how much it uses the card.
+func told(p Process) bool { return p.Utilization != nil }

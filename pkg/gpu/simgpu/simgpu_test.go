@@ -133,6 +133,7 @@ func TestSteering(t *testing.T) {
 		{`{"0":{"utilization":101}}`, file + `: card "0": utilization 101 is not in 0..100, nor -1 for unknown`},
 		{`{"0":{"used":"lots"}}`, file + `: "lots" is not a size such as 40G`},
 		{`{"0":{"used":-5}}`, file + `: "-5" is not a size such as 40G`},
+		{`{"0":{"processes":[{"pid":1,"utilization":101}]}}`, file + `: card "0": utilization 101 of process 1 is not in 0..100`},
 		{`{}`, idle},
 	} {
 		good := line(t, p)
@@ -258,5 +259,23 @@ func TestXids(t *testing.T) {
 		if got := line(t, p); got != step.want {
 			t.Errorf("%s: %q, want %q", step.text, got, step.want)
 		}
+	}
+}
+
+// Who uses a card is said once one process has a figure; one that is gone uses nothing.
+func TestUsers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n1.json")
+	p, err := New("2x80G", "n1", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	write(t, file, `{"0":{"utilization":60,"processes":[{"pid":1,"utilization":60},{"pid":4194399,"utilization":9}]},"1":{"processes":[{"pid":1,"used":"1G"}]}}`)
+	s, err := p.Sample(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(s[0].UsersKnown, s[0].Users, s[1].UsersKnown, s[1].Users); got != "true [{1 60}] false []" {
+		t.Error(got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 //
 //	{"0": {"used_by_strangers": "40G"}, "GPU-sim-n1-3": {"xid": 79}, "*": {"utilization": 90}}
 //	{"2": {"processes": [{"pid": 4711, "used": "43.1G"}]}}
+//	{"3": {"utilization": 60, "used_by_strangers": "9G", "processes": [{"pid": 4712, "utilization": 60}]}}
 //
 // The same object may stand under "cards", which may also be a list whose entries carry
 // "index" or "uuid". Sizes are bytes or texts such as "40G".
@@ -25,14 +26,16 @@ type Steering struct {
 	Xid         int    `json:"xid"`               // last fatal Xid
 	Unhealthy   Reason `json:"unhealthy"`         // why the card must not be used
 	// Processes share Used out: each is a real process on this machine, and what it holds is
-	// free when it is gone. What they hold beyond Used counts as well.
+	// free when it is gone. What they hold beyond Used counts as well. Once one of them has a
+	// utilization, the simulated driver says which processes use the card, and the others do not.
 	Processes []Process `json:"processes"`
 }
 
-// Process is a process of this machine that is said to hold VRAM.
+// Process is a process of this machine that is said to hold VRAM, or to use the card.
 type Process struct {
-	PID  int  `json:"pid"`
-	Used Size `json:"used"`
+	PID         int  `json:"pid"`
+	Used        Size `json:"used"`
+	Utilization *int `json:"utilization"` // percent; not given: the driver does not say
 }
 
 // Size is a number of bytes, or a text such as "40G".
@@ -101,6 +104,9 @@ func parseSteering(data []byte, cards []api.CardInfo) ([]Steering, error) {
 		for _, p := range s.Processes {
 			if p.PID <= 0 {
 				return nil, fmt.Errorf("card %q: %d is not the number of a process", name, p.PID)
+			}
+			if u := p.Utilization; u != nil && (*u < 0 || *u > 100) {
+				return nil, fmt.Errorf("card %q: utilization %d of process %d is not in 0..100", name, *u, p.PID)
 			}
 		}
 	}
