@@ -189,7 +189,7 @@ const (
 	EventStallDismissed EventType = "stall_dismissed" // they were not idle, or could not be read
 	EventIdleWarned     EventType = "idle_warned"     // the cards have been idle for the site's limit
 	EventIdleOver       EventType = "idle_over"       // a warned gang works again
-	EventWatchBlind     EventType = "watchdog_blind"  // the cards' figures have been missing for too long
+	EventWatchBlind     EventType = "watchdog_blind"  // for too long nothing could be told of the cards, or of a silent rank
 )
 
 // The event types of a node's story; their JobID is 0.
@@ -244,6 +244,7 @@ type Event struct {
 	Bytes        int64         `json:"bytes,omitempty"`        // of a checkpoint
 	Acknowledged int           `json:"acknowledged,omitempty"` // ranks that said STOPPING=1, of Size
 	Samples      []CardFinding `json:"samples,omitempty"`      // what a watchdog saw of the cards, the least idle first
+	Hosts        []HostFinding `json:"hosts,omitempty"`        // and of the gang's processes, by node
 	Reservation  string        `json:"reservation,omitempty"`  // whose story this is
 	Text         string        `json:"text,omitempty"`
 }

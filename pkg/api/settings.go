@@ -19,6 +19,7 @@ type Settings struct {
 	StallConfirmInterval time.Duration `json:"stall_confirm_interval" mapstructure:"stall_confirm_interval"`
 	GPUIdlePercent       int           `json:"gpu_idle_percent" mapstructure:"gpu_idle_percent"`
 	MemoryStaticBytes    int64         `json:"memory_static_bytes" mapstructure:"memory_static_bytes"`
+	HostStaticBytes      int64         `json:"host_static_bytes" mapstructure:"host_static_bytes"` // in a second
 	GPUHangWindow        time.Duration `json:"gpu_hang_window" mapstructure:"gpu_hang_window"`
 	GPUHangLoadGrace     time.Duration `json:"gpu_hang_load_grace" mapstructure:"gpu_hang_load_grace"`
 	StallRetries         int           `json:"stall_retries" mapstructure:"stall_retries"`
@@ -58,6 +59,7 @@ func DefaultSettings() Settings {
 		StallConfirmInterval: time.Second,
 		GPUIdlePercent:       5,
 		MemoryStaticBytes:    5 << 30,
+		HostStaticBytes:      4 << 20,
 		GPUHangWindow:        300 * time.Second,
 		GPUHangLoadGrace:     600 * time.Second,
 		StallRetries:         3,

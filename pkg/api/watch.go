@@ -18,27 +18,28 @@ type Watch struct {
 	IdleEnd      time.Duration `json:"idle_end_ns,omitempty"`   // from the warning to the end
 }
 
-// CardsState is what readings of cards say together.
+// CardsState is what readings of cards, or of the processes that have them, say together.
 type CardsState string
 
 // The states, strongest first: what was seen for certain on one card outweighs what could
 // not be seen on another. Only quiet ever ends anything.
 const (
-	CardsBusy    CardsState = "busy"    // a card was used above the site's idle percentage
-	CardsMoving  CardsState = "moving"  // a card's memory moved by the site's static bytes or more
-	CardsUnknown CardsState = "unknown" // a figure was missing
-	CardsQuiet   CardsState = "quiet"   // every card idle and its memory static in every reading
+	CardsBusy    CardsState = "busy"    // the gang used a card above the site's idle percentage
+	CardsMoving  CardsState = "moving"  // memory moved, or bytes were read and written, by more than the site calls static
+	CardsUnknown CardsState = "unknown" // a figure was missing, or it can't be told whose it is
+	CardsQuiet   CardsState = "quiet"   // every card idle and everything static in every reading
 )
 
-// MaxFindingCards bounds the cards that a finding names, the least quiet first.
+// MaxFindingCards bounds the cards that a finding names, and its hosts, the least quiet first.
 const MaxFindingCards = 16
 
-// Finding is what a series of readings of some cards showed.
+// Finding is what a series of readings of a member, or of a gang, showed.
 type Finding struct {
 	State    CardsState    `json:"state"`
 	Count    int           `json:"count"`    // cards looked at
 	Readings int           `json:"readings"` // of each
 	Cards    []CardFinding `json:"cards,omitempty"`
+	Hosts    []HostFinding `json:"hosts,omitempty"` // none: a card was not quiet, or the rule is about cards alone
 }
 
 // CardFinding is the part of one card.
@@ -46,11 +47,21 @@ type CardFinding struct {
 	Node        string     `json:"node,omitempty"`
 	UUID        string     `json:"uuid"`
 	State       CardsState `json:"state"`
-	Utilization int        `json:"utilization" bound:"-1.."` // the highest, percent; -1: unknown
-	MovedBytes  int64      `json:"moved_bytes" bound:"-1.."` // of its memory, highest less lowest; -1: unknown
+	Utilization int        `json:"utilization" bound:"-1.."`              // by the gang's own processes, the highest, percent; -1: unknown
+	MovedBytes  int64      `json:"moved_bytes" bound:"-1.."`              // of its memory, highest less lowest; -1: unknown
+	AtMost      int        `json:"at_most,omitempty"`                     // of an unknown utilization
+	Others      string     `json:"others,omitempty" bound:"len=256 text"` // who else is on a card whose use can't be told apart
 }
 
-// Check asks a node to look at the cards of a member: so many readings, so far apart. The
+// HostFinding is the part of the processes on one node.
+type HostFinding struct {
+	Node        string     `json:"node,omitempty"`
+	State       CardsState `json:"state"`
+	MemoryBytes int64      `json:"memory_bytes" bound:"-1.."` // that moved, either way; -1: unknown
+	IOBytes     int64      `json:"io_bytes" bound:"-1.."`     // read and written; -1: unknown
+}
+
+// Check asks a node to look at a member and its cards: so many readings, so far apart. The
 // first is taken at once. A Round is carried out once.
 type Check struct {
 	Round    int64         `json:"round"`
@@ -58,7 +69,7 @@ type Check struct {
 	Interval time.Duration `json:"interval_ns"`
 }
 
-// WatchNote is what a node sees of the cards of a member, beside what its ranks say.
+// WatchNote is what a node sees of a member and its cards, beside what its ranks say.
 type WatchNote struct {
 	// Round, when not 0, is the check that Finding answers.
 	Round   int64    `json:"round,omitempty"`
@@ -70,6 +81,8 @@ type WatchNote struct {
 	// long the cards had been quiet then.
 	Idle    int           `json:"idle,omitempty"`
 	IdleFor time.Duration `json:"idle_for_ns,omitempty"`
-	// Blind is set once no figure could be had for so long, which is too long for a watchdog.
-	Blind time.Duration `json:"blind_ns,omitempty"`
+	// Blind is set once nothing could be told of a card for so long, which is too long for a
+	// watchdog. Unseen is what was seen instead.
+	Blind  time.Duration `json:"blind_ns,omitempty"`
+	Unseen *Finding      `json:"unseen,omitempty"`
 }

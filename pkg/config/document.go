@@ -132,6 +132,9 @@ func shown(f reflect.Value) string {
 		if v > 0 && v%(1<<30) == 0 {
 			return fmt.Sprintf("%dGiB", v>>30)
 		}
+		if v > 0 && v%(1<<20) == 0 {
+			return fmt.Sprintf("%dMiB", v>>20)
+		}
 	case []string:
 		return ""
 	}

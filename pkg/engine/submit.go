@@ -481,7 +481,11 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		if shown.Verdict != "" {
 			out.Why += ": " + shown.Verdict
 		}
-		return out, nil
+		said, err := e.newestText(ctx, j, func(ev *api.Event) bool { return ev.Epoch == j.Epoch && watchdogSaid[ev.Type] })
+		if said != "" && j.Verdict == nil {
+			out.Why += "\nwatchdog: " + said
+		}
+		return out, err
 	}
 	var v *sched.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
@@ -508,15 +512,27 @@ func (e *Engine) lastTry(ctx context.Context, j *gang.Job, out *api.WhyReply) er
 	if j.Rollbacks == 0 {
 		return nil
 	}
+	said, err := e.newestText(ctx, j, func(ev *api.Event) bool { return ev.Type == api.EventRolledBack })
+	if said != "" {
+		out.Why += "\nlast try: " + said
+	}
+	return err
+}
+
+// watchdogSaid are the events that tell what a watchdog thinks of a gang that runs.
+var watchdogSaid = map[api.EventType]bool{api.EventStallSuspected: true, api.EventStallDismissed: true, api.EventWatchBlind: true,
+	api.EventIdleWarned: true, api.EventIdleOver: true}
+
+// newestText is what the newest event of a job of some kind says, empty without one.
+func (e *Engine) newestText(ctx context.Context, j *gang.Job, wanted func(*api.Event) bool) (string, error) {
 	evs, err := e.store.Events(ctx, j.ID, 0, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
-	for _, ev := range slices.Backward(evs) {
-		if ev.Type == api.EventRolledBack {
-			out.Why += "\nlast try: " + ev.Text
-			break
+	for i := range slices.Backward(evs) {
+		if wanted(&evs[i]) {
+			return evs[i].Text, nil
 		}
 	}
-	return nil
+	return "", nil
 }

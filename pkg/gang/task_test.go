@@ -181,6 +181,32 @@ func TestSilentTask(t *testing.T) {
 	}
 }
 
+// A row of dismissals is a task's own too, and ends with its step.
+func TestTaskSparedInARow(t *testing.T) {
+	b := taskBench(t, nil)
+	s := b.srun(4)
+	mute := []api.TaskKey{{Step: s, Task: 3}}
+	b.must(Watched{Job: 1, Epoch: 1, Node: "n2", Tasks: mute})
+	for i := range 20 {
+		w := b.answer("n2", nil, api.CardsUnknown)
+		w.Tasks = mute
+		b.must(w)
+		b.after(2 * time.Minute)
+		evs := b.took(api.EventWatchBlind)
+		if told := i == 9; (len(evs) == 1) != told || told && (evs[0].Rank != nil || *evs[0].Task != mute[0] || !strings.HasPrefix(evs[0].Text, "task 3 of step 1.0: silent, and spared 10 times")) {
+			t.Fatalf("after %d dismissals: %+v", i+1, evs)
+		}
+	}
+	b.stepOver(s)
+	if n := len(b.w.jobs[1].guard.spared); n != 1 {
+		t.Fatalf("%d rows", n)
+	}
+	b.must(Watched{Job: 1, Epoch: 1, Node: "n1"})
+	if n := len(b.w.jobs[1].guard.spared); n != 0 {
+		t.Errorf("%d rows of a step that is over", n)
+	}
+}
+
 func TestSilentTaskWhoseStepIsOver(t *testing.T) {
 	b := taskBench(t, nil)
 	s := b.srun(4)

@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,8 @@ type guard struct {
 	check  *check
 	rests  bool // a suspicion was dismissed a moment ago: not again before the timer
 	warned bool // of idling
+	// spared counts the dismissals in a row of each that is silent now.
+	spared map[speaker]int
 }
 
 // check is the question to all members whether their cards are idle.
@@ -66,6 +69,14 @@ func (s speaker) event(ev api.Event) api.Event {
 		ev.Rank = rankPtr(s.rank)
 	} else {
 		ev.Task = &api.TaskKey{Step: s.step, Task: s.rank}
+	}
+	return ev
+}
+
+// seen puts into an event what was found, if anything was.
+func seen(f *api.Finding, ev api.Event) api.Event {
+	if f != nil {
+		ev.Samples, ev.Hosts = f.Cards, f.Hosts
 	}
 	return ev
 }
@@ -114,12 +125,12 @@ func (w *World) watched(ev Watched) Outcome {
 	}
 	e := p.e
 	if e.guard == nil {
-		e.guard = &guard{seen: map[string]*Watched{}}
+		e.guard = &guard{seen: map[string]*Watched{}, spared: map[speaker]int{}}
 	}
 	g := e.guard
 	if was := g.seen[ev.Node]; ev.Watch.Blind > 0 && (was == nil || was.Watch.Blind == 0) {
 		w.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
-			Text: fmt.Sprintf("%s: the cards could not be read for %s: no watchdog can act there", ev.Node, ev.Watch.Blind)})
+			Text: fmt.Sprintf("%s: %s for %s: no watchdog can act there", ev.Node, unseenText(ev.Watch.Unseen), ev.Watch.Blind)})
 	}
 	g.seen[ev.Node] = &ev
 	if c := g.check; c != nil && c.round == ev.Watch.Round && ev.Watch.Finding != nil {
@@ -140,13 +151,14 @@ func (w *World) guardJudge(e *entry) {
 	}
 }
 
-// silent is the first that is: ranks before tasks, then by number. Its node is empty: nobody is.
-func (g *guard) silent(j *Job) (who speaker, node string) {
-	take := func(s speaker, at string) {
-		if node == "" || cmp.Or(cmp.Compare(s.step, who.step), cmp.Compare(s.rank, who.rank)) < 0 {
-			who, node = s, at
-		}
-	}
+// quietVoice is a speaker that is silent, and where.
+type quietVoice struct {
+	speaker
+	node string
+}
+
+// silent are those that are: ranks before tasks, then by number.
+func (g *guard) silent(j *Job) (all []quietVoice) {
 	for i := range j.Members {
 		s := g.seen[j.Members[i].Node]
 		if s == nil {
@@ -154,16 +166,19 @@ func (g *guard) silent(j *Job) (who speaker, node string) {
 		}
 		for _, r := range s.Silent {
 			if r >= 0 && r < len(j.Ranks) && j.Ranks[r].State == api.RankRunning {
-				take(speaker{-1, r}, s.Node)
+				all = append(all, quietVoice{speaker{-1, r}, s.Node})
 			}
 		}
 		for _, k := range s.Tasks {
 			if TaskNode(j, k) == s.Node {
-				take(speaker{k.Step, k.Task}, s.Node)
+				all = append(all, quietVoice{speaker{k.Step, k.Task}, s.Node})
 			}
 		}
 	}
-	return who, node
+	slices.SortFunc(all, func(a, b quietVoice) int {
+		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.rank, b.rank))
+	})
+	return slices.CompactFunc(all, func(a, b quietVoice) bool { return a.speaker == b.speaker })
 }
 
 // carded are the nodes on which a gang has cards, in the order of its members.
@@ -191,15 +206,18 @@ func memberCards(j *Job, m *Member) []string {
 
 func (w *World) judgeSilence(e *entry) {
 	g := e.guard
-	who, node := g.silent(e.job)
+	silent := g.silent(e.job)
+	maps.DeleteFunc(g.spared, func(s speaker, _ int) bool {
+		return !slices.ContainsFunc(silent, func(v quietVoice) bool { return v.speaker == s })
+	})
 	switch c := g.check; {
-	case node == "" && c != nil && c.who.step < 0:
+	case len(silent) == 0 && c != nil && c.who.step < 0:
 		w.dismiss(e, nil, c.who.text(e.job)+" beats again")
-	case node == "" && c != nil:
+	case len(silent) == 0 && c != nil:
 		w.dismiss(e, nil, c.who.text(e.job)+" beats again, or has ended")
-	case node == "" || g.rests:
+	case len(silent) == 0 || g.rests:
 	case c == nil:
-		w.suspect(e, who, node)
+		w.suspect(e, silent[0].speaker, silent[0].node)
 	default:
 		w.weigh(e, c)
 	}
@@ -213,7 +231,7 @@ func (w *World) suspect(e *entry, who speaker, node string) {
 		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), WatchOf(&w.set, j).StallTimeout)}))
 	g.check = &check{round: w.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
 	if len(nodes) == 0 {
-		w.dismiss(e, nil, "the gang has no cards that could show whether it works")
+		w.spare(e, nil, "the gang has no cards that could show whether it works")
 		return
 	}
 	w.desired = append(w.desired, nodes...)
@@ -234,21 +252,39 @@ func (w *World) weigh(e *entry, c *check) {
 	f := watchdog.Merge(answered, func(n string) *api.Finding { return c.answers[n] })
 	switch {
 	case f.State != api.CardsQuiet:
-		w.dismiss(e, f, findingText(f))
+		w.spare(e, f, findingText(f))
 	case len(answered) == len(nodes):
 		w.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), WatchOf(&w.set, e.job).StallTimeout, findingText(f)))
 	}
+}
+
+// spare dismisses a suspicion for what was seen, or could not be. Whoever stays silent through
+// so many of them in a row is told of once: nobody else will find a rank that hangs behind that.
+func (w *World) spare(e *entry, f *api.Finding, why string) {
+	j, g := e.job, e.guard
+	var blind []quietVoice
+	for _, v := range g.silent(j) {
+		if g.spared[v.speaker]++; g.spared[v.speaker] == watchdog.BlindWindows {
+			blind = append(blind, v)
+		}
+	}
+	w.dismiss(e, f, why)
+	if len(blind) == 0 {
+		return
+	}
+	who := blind[0].text(j)
+	if n := len(blind) - 1; n > 0 {
+		who += fmt.Sprintf(" and %d more", n)
+	}
+	w.emitJob(j, blind[0].event(seen(f, api.Event{Type: api.EventWatchBlind, Node: blind[0].node,
+		Text: fmt.Sprintf("%s: silent, and spared %d times in a row: %s", who, watchdog.BlindWindows, why)})))
 }
 
 // dismiss puts on record why a silent gang goes on. It is looked at again when it has been
 // silent for as long once more.
 func (w *World) dismiss(e *entry, f *api.Finding, why string) {
 	g := e.guard
-	ev := g.check.who.event(api.Event{Type: api.EventStallDismissed, Text: why})
-	if f != nil {
-		ev.Samples = f.Cards
-	}
-	w.emitJob(e.job, ev)
+	w.emitJob(e.job, g.check.who.event(seen(f, api.Event{Type: api.EventStallDismissed, Text: why})))
 	w.desired = append(w.desired, carded(e.job)...) // the question is taken back
 	g.check, g.rests = nil, true
 	w.in(WatchOf(&w.set, e.job).StallTimeout, watchTimer(e.job))
@@ -267,7 +303,7 @@ func (w *World) watchTimeout(e *entry, epoch int) {
 				mute = append(mute, n)
 			}
 		}
-		w.dismiss(e, nil, "no answer from "+strings.Join(mute, ", "))
+		w.spare(e, nil, "no answer from "+strings.Join(mute, ", "))
 		return
 	}
 	g.rests = false
@@ -381,7 +417,7 @@ func (w *World) figures(j *Job) []api.CardFinding {
 	f := watchdog.Merge(carded(j), func(node string) *api.Finding {
 		i := slices.IndexFunc(j.Members, func(m Member) bool { return m.Node == node })
 		s := watchdog.NewSeries(watchdog.IdleOf(&w.set), memberCards(j, &j.Members[i]))
-		s.Add(func(uuid string) watchdog.Reading { return lastFigure(w.nodes[node].node.Res, uuid) })
+		s.Add(0, watchdog.Sight{Card: func(uuid string) watchdog.Reading { return lastFigure(w.nodes[node].node.Res, uuid) }})
 		return s.Finding()
 	})
 	return f.Cards
@@ -397,27 +433,75 @@ func lastFigure(n *cluster.Node, uuid string) watchdog.Reading {
 // findingText says what was measured.
 func findingText(f *api.Finding) string {
 	what := fmt.Sprintf("%s in %s", plural(f.Count, "card"), plural(f.Readings, "reading"))
-	if len(f.Cards) == 0 {
-		return what
+	var c api.CardFinding
+	if len(f.Cards) > 0 {
+		c = f.Cards[0]
 	}
-	c := &f.Cards[0]
-	name := c.UUID
-	if c.Node != "" {
-		name = c.Node + " " + c.UUID
-	}
-	switch f.State {
-	case api.CardsBusy:
-		return fmt.Sprintf("not idle: %s was used at %d%% (%s)", name, c.Utilization, what)
-	case api.CardsMoving:
-		return fmt.Sprintf("not still: the memory of %s moved by %s (%s)", name, sizeText(c.MovedBytes), what)
-	case api.CardsQuiet:
+	switch {
+	case f.State == api.CardsQuiet && len(f.Cards) > 0:
 		var moved int64
 		for i := range f.Cards {
 			moved = max(moved, f.Cards[i].MovedBytes)
 		}
-		return fmt.Sprintf("%s idle, used at most at %d%%, memory moved by at most %s", what, c.Utilization, sizeText(moved))
+		return fmt.Sprintf("%s idle, used at most at %d%%, memory moved by at most %s%s", what, c.Utilization, sizeText(moved), hostsText(f.Hosts))
+	case f.State == api.CardsQuiet:
+		return what
+	case c.State == api.CardsBusy:
+		return fmt.Sprintf("not idle: %s was used at %d%% (%s)", cardText(&c), c.Utilization, what)
+	case c.State == api.CardsMoving:
+		return fmt.Sprintf("not still: the memory of %s moved by %s (%s)", cardText(&c), sizeText(c.MovedBytes), what)
+	case len(f.Hosts) > 0 && f.Hosts[0].State == api.CardsMoving:
+		h := &f.Hosts[0]
+		return fmt.Sprintf("not still: the processes on %s moved %s of memory, and read and wrote %s (%s)", h.Node, sizeText(h.MemoryBytes), sizeText(h.IOBytes), what)
+	case c.State == api.CardsUnknown:
+		return fmt.Sprintf("not known: %s (%s)", unknownText(&c), what)
+	case len(f.Hosts) > 0 && f.Hosts[0].State == api.CardsUnknown:
+		return fmt.Sprintf("not known: what the processes on %s move could not be read (%s)", f.Hosts[0].Node, what)
 	}
-	return fmt.Sprintf("not known: %s could not be read (%s)", name, what)
+	return fmt.Sprintf("not known: no word of the cards (%s)", what)
+}
+
+// hostsText is the most that processes on one node did.
+func hostsText(hosts []api.HostFinding) string {
+	if len(hosts) == 0 {
+		return ""
+	}
+	var memory, io int64
+	for i := range hosts {
+		memory, io = max(memory, hosts[i].MemoryBytes), max(io, hosts[i].IOBytes)
+	}
+	return fmt.Sprintf("; processes moved at most %s of memory, and read and wrote %s", sizeText(memory), sizeText(io))
+}
+
+func cardText(c *api.CardFinding) string {
+	if c.Node == "" {
+		return c.UUID
+	}
+	return c.Node + " " + c.UUID
+}
+
+// unknownText is why nothing can be told of a card.
+func unknownText(c *api.CardFinding) string {
+	if c.AtMost <= 0 {
+		return cardText(c) + " could not be read"
+	}
+	others := c.Others
+	if others == "" {
+		others = "a process that the driver does not name"
+	}
+	return fmt.Sprintf("%s was used at up to %d%%, how much of it by this gang the driver does not say; also there is %s", cardText(c), c.AtMost, others)
+}
+
+// unseenText is why a node has seen nothing for long.
+func unseenText(f *api.Finding) string {
+	if f != nil {
+		for i := range f.Cards {
+			if c := &f.Cards[i]; c.State == api.CardsUnknown && c.AtMost > 0 {
+				return "it can't be told what the gang does on its cards, " + unknownText(c) + ","
+			}
+		}
+	}
+	return "the cards could not be read"
 }
 
 func plural(n int, what string) string {
@@ -427,4 +511,12 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func sizeText(n int64) string { return fmt.Sprintf("%.1fG", float64(n)/(1<<30)) }
+func sizeText(n int64) string {
+	if n < 0 {
+		return "an unknown size"
+	}
+	if n > 0 && n < 1<<29 {
+		return fmt.Sprintf("%.1fM", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1fG", float64(n)/(1<<30))
+}

@@ -281,6 +281,109 @@ func TestIdleIsWarnedAndEnded(t *testing.T) {
 	}
 }
 
+// Ten dismissals in a row of one that stays silent are told of once, with what was seen last;
+// a beat in between begins the row anew, whoever else is silent.
+func TestSparedInARow(t *testing.T) {
+	b := watchBench(t, nil)
+	window := func() {
+		t.Helper()
+		b.must(b.answer("n2", b.mute("n2"), api.CardsBusy))
+		b.after(WatchOf(&b.w.set, b.w.Job(1)).StallTimeout)
+	}
+	blind := func() []api.Event { return b.took(api.EventWatchBlind) }
+	b.must(b.silent(1))
+	for range 9 {
+		window()
+	}
+	w := b.silent(1)
+	w.Silent = nil
+	b.must(w) // the tenth is asked for, and it beats
+	b.must(b.silent(1))
+	b.after(2 * time.Minute)
+	for range 9 {
+		window()
+	}
+	if evs := blind(); len(evs) != 0 {
+		t.Fatalf("its row was broken: %+v", evs)
+	}
+	window()
+	evs := blind()
+	want := "rank 1: silent, and spared 10 times in a row: not idle: n2 GPU-n2-0 was used at 1% (1 card in 3 readings)"
+	if len(evs) != 1 || evs[0].Text != want || *evs[0].Rank != 1 || evs[0].Node != "n2" || len(evs[0].Samples) != 1 {
+		t.Fatalf("told %+v", evs)
+	}
+	for range 15 {
+		window()
+	}
+	if evs := blind(); len(evs) != 0 {
+		t.Errorf("told again: %+v", evs)
+	}
+	b.must(b.silent(0)) // its row is its own
+	for range 10 {
+		window()
+	}
+	if evs := blind(); len(evs) != 1 || *evs[0].Rank != 0 {
+		t.Errorf("of the other rank: %+v", evs)
+	}
+	b.state(1, api.JobRunning)
+}
+
+// mute are the ranks that a node has said are silent.
+func (b *bench) mute(node string) []int {
+	if s := b.w.jobs[1].guard.seen[node]; s != nil {
+		return s.Silent
+	}
+	return nil
+}
+
+// Whatever it is that spares a silent rank, the row is counted, and a row of several is one event.
+func TestWhatBlinds(t *testing.T) {
+	others := api.Finding{State: api.CardsUnknown, Count: 1, Readings: 1, Cards: []api.CardFinding{
+		{UUID: "GPU-n1-0", State: api.CardsUnknown, Utilization: -1, AtMost: 60, Others: "python, user bob (pid 77)"}}}
+	moving := api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Cards: []api.CardFinding{{UUID: "GPU-n1-0", State: api.CardsQuiet}},
+		Hosts: []api.HostFinding{{State: api.CardsMoving, MemoryBytes: 100 << 20, IOBytes: 3 << 30}}}
+	unread := api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: []api.CardFinding{{UUID: "GPU-n1-0", State: api.CardsQuiet}},
+		Hosts: []api.HostFinding{{State: api.CardsUnknown, MemoryBytes: 1, IOBytes: -1}}}
+	say := func(f api.Finding) func(*bench) {
+		return func(b *bench) {
+			w := b.answer("n1", b.mute("n1"), f.State)
+			w.Watch.Finding = &f
+			b.must(w)
+			b.after(2 * time.Minute)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		silent []int
+		window func(b *bench)
+		want   string
+	}{
+		{"others on the card", []int{1}, say(others), "rank 1: silent, and spared 10 times in a row: not known: n1 GPU-n1-0 was used at up to 60%, " +
+			"how much of it by this gang the driver does not say; also there is python, user bob (pid 77) (1 card in 1 reading)"},
+		{"processes that move", []int{1}, say(moving), "rank 1: silent, and spared 10 times in a row: not still: the processes on n1 moved 100.0M of memory, " +
+			"and read and wrote 3.0G (1 card in 2 readings)"},
+		{"processes that can't be read", []int{0, 1}, say(unread), "rank 0 and 1 more: silent, and spared 10 times in a row: not known: what the processes on n1 move " +
+			"could not be read (1 card in 2 readings)"},
+		{"a node that does not answer", []int{1}, func(b *bench) { b.after(2*time.Minute + 8*time.Second) }, "rank 1: silent, and spared 10 times in a row: no answer from n1, n2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := watchBench(t, nil)
+			for _, r := range c.silent {
+				b.must(b.silent(r))
+			}
+			for range 10 {
+				if evs := b.took(api.EventWatchBlind); len(evs) != 0 {
+					t.Fatalf("too soon: %+v", evs)
+				}
+				c.window(b)
+			}
+			if evs := b.took(api.EventWatchBlind); len(evs) != 1 || evs[0].Text != c.want {
+				t.Errorf("told %+v", evs)
+			}
+		})
+	}
+}
+
 func TestBlindIsToldOnce(t *testing.T) {
 	b := watchBench(t, nil)
 	blind := Watched{Job: 1, Epoch: 1, Node: "n2", Watch: api.WatchNote{Blind: 20 * time.Minute}}
@@ -288,6 +391,15 @@ func TestBlindIsToldOnce(t *testing.T) {
 	b.must(blind)
 	evs := b.took(api.EventWatchBlind)
 	if len(evs) != 1 || evs[0].Text != "n2: the cards could not be read for 20m0s: no watchdog can act there" {
+		t.Errorf("%+v", evs)
+	}
+	blind.Node, blind.Watch.Unseen = "n1", &api.Finding{Cards: []api.CardFinding{{UUID: "a", State: api.CardsBusy, Utilization: 9},
+		{UUID: "b", State: api.CardsUnknown, Utilization: -1, AtMost: 60, Others: "python, user bob (pid 77)"}}}
+	b.must(blind)
+	evs = b.took(api.EventWatchBlind)
+	want := "n1: it can't be told what the gang does on its cards, b was used at up to 60%, how much of it by this gang the driver does not say; " +
+		"also there is python, user bob (pid 77), for 20m0s: no watchdog can act there"
+	if len(evs) != 1 || evs[0].Text != want {
 		t.Errorf("%+v", evs)
 	}
 }

@@ -2,6 +2,7 @@ package noded
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -178,6 +179,9 @@ func (c *cards) read(ctx context.Context, within time.Duration) error {
 		for _, p := range s.Processes {
 			seen[p.PID] = true
 		}
+		for _, u := range s.Users {
+			seen[u.PID] = true
+		}
 		c.judge(k)
 		c.peak(k)
 	}
@@ -253,15 +257,38 @@ func (c *cards) strangers(k *card) int64 {
 	return sum
 }
 
-// reading is the newest of one card, for watchdogs: what was not seen this time is unknown.
-func (c *cards) reading(uuid string) watchdog.Reading {
+// reading is the newest of one card, for the watchdogs of a member: what was not seen this
+// time is unknown, and what others do on the card is not the member's.
+func (c *cards) reading(key api.MemberKey, uuid string) watchdog.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.card[uuid]
 	if k == nil || !k.known || !c.fresh {
 		return watchdog.Unknown
 	}
-	return watchdog.Reading{Utilization: k.now.Utilization, UsedBytes: k.now.UsedBytes}
+	share := k.last.Share(len(k.users) > 1 || k.now.StrangersBytes > 0, func(pid int) gpu.Whose { return c.owners.of(pid).whose(key) })
+	r := watchdog.Reading{Utilization: share.Low, AtMost: share.High, UsedBytes: k.now.UsedBytes, Others: c.others(k, key, &share)}
+	if len(k.users) > 1 {
+		r.UsedBytes = c.usedBy(k, key, -1)
+	}
+	return r
+}
+
+// others names who else is on a card. c.mu is held.
+func (c *cards) others(k *card, key api.MemberKey, s *gpu.Share) string {
+	if s.Other > 0 {
+		o := c.owners.of(s.Other)
+		if o.ours {
+			return fmt.Sprintf("job %d (%s, pid %d)", o.key.Job, o.comm, s.Other)
+		}
+		return fmt.Sprintf("%s (pid %d)", o.who(), s.Other)
+	}
+	for other := range k.users {
+		if other != key {
+			return fmt.Sprintf("job %d", other.Job)
+		}
+	}
+	return ""
 }
 
 // again makes the figures of some cards news: the controller has cleared them.

@@ -35,6 +35,7 @@ type Daemon struct {
 	cards       *cards
 	devices     string // whether members are kept from the cards of others
 	watch       *watcher
+	hosts       *hostReader
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
 	shims       *shim.Pool
@@ -67,7 +68,7 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(opts.Shim); err != nil {
 		return fmt.Errorf("gshim: %w", err)
 	}
-	d.watch = newWatcher(d.notes.putWatch, d.stacks)
+	d.watch, d.hosts = newWatcher(d.notes.putWatch, d.stacks), newHostReader()
 	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
 	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp, Sign: opts.Signs.Loop()})
 	d.board.onWake(d.client.Wake)
@@ -115,7 +116,7 @@ func (d *Daemon) tick(ctx context.Context) {
 			d.client.Wake()
 		}
 		d.checkOverruns()
-		d.watch.feed(d.cards.reading, watchGap*s.Heartbeat)
+		d.watch.feed(d.sight, watchGap*s.Heartbeat)
 		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
 			d.renew(until)
 		}
@@ -259,5 +260,29 @@ func (d *Daemon) memberOf(pid int) (api.MemberKey, bool) {
 	if d.cgroups != "" {
 		return inCgroup(pid, filepath.Base(d.cgroups)+"/"+d.state.id+"-")
 	}
-	return hasMarker(pid, d.state.id+".")
+	return d.markedAbove(pid)
+}
+
+// ancestors bounds the way up from a process.
+const ancestors = 64
+
+// markedAbove looks at a process and those that it descends from: one that was started with
+// an environment of its own carries no mark, and below its shim it stays, whoever dies.
+func (d *Daemon) markedAbove(pid int) (api.MemberKey, bool) {
+	for range ancestors {
+		if k, ok := hasMarker(pid, d.state.id+"."); ok {
+			return k, true
+		}
+		for _, m := range d.all() {
+			if m.shimPID.Load() == int64(pid) && !m.over.Load() {
+				return m.key, true
+			}
+		}
+		s, ok := proc.ReadStat(pid)
+		if !ok || s.PPID <= 1 {
+			break
+		}
+		pid = s.PPID
+	}
+	return api.MemberKey{}, false
 }

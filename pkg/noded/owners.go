@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"gangd/pkg/api"
+	"gangd/pkg/gpu"
 	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
 )
@@ -43,6 +44,21 @@ func (o owner) who() string {
 		return o.comm
 	}
 	return o.comm + ", user " + o.user
+}
+
+// mpsServer is how the kernel names the process that works on a card for the programs of
+// several others (CUDA MPS): whose work it does can't be told.
+const mpsServer = "nvidia-cuda-mps"
+
+// whose says who a process belongs to, as a member sees it.
+func (o owner) whose(key api.MemberKey) gpu.Whose {
+	switch {
+	case o.ours && o.key == key:
+		return gpu.Own
+	case o.start == 0 || o.comm == mpsServer && !o.ours: // not to be seen from here, or gone before it was
+		return gpu.Hidden
+	}
+	return gpu.Other
 }
 
 func newOwners(member func(int) (api.MemberKey, bool)) *owners {

@@ -11,7 +11,7 @@ import (
 	"gangd/pkg/watchdog"
 )
 
-// watcher looks at the cards of the members that run here, for their watchdogs. It judges
+// watcher looks at the members that run here and their cards, for their watchdogs. It judges
 // nothing: what it finds goes to the controller, where the members of a gang come together.
 // It has no goroutine of its own; [Daemon.tick] gives it every reading and asks when the
 // next one is wanted.
@@ -116,16 +116,17 @@ func (w *watcher) poke() {
 	}
 }
 
-// feed takes one reading of every card.
-func (w *watcher) feed(read func(uuid string) watchdog.Reading, gap time.Duration) {
+// feed takes one reading of every member.
+func (w *watcher) feed(sight func(api.MemberKey) watchdog.Sight, gap time.Duration) {
 	now := mono()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for k, m := range w.members {
-		m.window.Add(now, gap, read)
+		see := sight(k)
+		m.window.Add(now, gap, see)
 		n := m.window.Note()
 		n.Round, n.Finding = m.note.Round, m.note.Finding
-		if m.check != nil && m.check.Add(now, read) {
+		if m.check != nil && m.check.Add(now, see) {
 			n.Round, n.Finding = m.check.Note()
 			m.check = nil
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/gpu"
 	"gangd/pkg/shim"
 	"gangd/pkg/watchdog"
 )
@@ -25,8 +26,10 @@ func watchTest(rules api.Watch) (*watcher, *spy, api.MemberKey) {
 	return w, s, k
 }
 
-func reads(utilization int) func(string) watchdog.Reading {
-	return func(string) watchdog.Reading { return watchdog.Reading{Utilization: utilization} }
+func reads(utilization int) func(api.MemberKey) watchdog.Sight {
+	return func(api.MemberKey) watchdog.Sight {
+		return watchdog.Sight{Card: func(string) watchdog.Reading { return watchdog.Reading{Utilization: utilization} }}
+	}
 }
 
 // A check is carried out once, however often it is ordered; the stacks are begun before its
@@ -113,15 +116,15 @@ func TestNotesKeepWhatWasSeen(t *testing.T) {
 // Figures that the last try did not bring are unknown to a watchdog, though they are still shown.
 func TestReadingIsFresh(t *testing.T) {
 	c := newCards(nil, nil, nil)
-	c.card["a"] = &card{known: true, now: api.CardSample{UUID: "a", Utilization: 7, UsedBytes: 5}}
-	if r := c.reading("a"); r != watchdog.Unknown {
+	c.card["a"] = &card{known: true, last: gpu.Sample{Utilization: 7}, now: api.CardSample{UUID: "a", Utilization: 7, UsedBytes: 5}}
+	if r := c.reading(job(1), "a"); r != watchdog.Unknown {
 		t.Errorf("%+v of a try that failed", r)
 	}
 	c.fresh = true
-	if r := c.reading("a"); r != (watchdog.Reading{Utilization: 7, UsedBytes: 5}) {
+	if r := c.reading(job(1), "a"); r != (watchdog.Reading{Utilization: 7, AtMost: 7, UsedBytes: 5}) {
 		t.Errorf("%+v", r)
 	}
-	if r := c.reading("b"); r != watchdog.Unknown {
+	if r := c.reading(job(1), "b"); r != watchdog.Unknown {
 		t.Errorf("%+v of a card that is not there", r)
 	}
 }

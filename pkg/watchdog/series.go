@@ -3,6 +3,7 @@ package watchdog
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -10,27 +11,43 @@ import (
 // Idle is the site's definition of it.
 type Idle struct {
 	Percent     int   // a card used at most so much is idle
-	StaticBytes int64 // memory that moved less is static
+	StaticBytes int64 // a card's memory that moved less is static
+	HostBytes   int64 // what processes move on their machine in a second without doing anything
 }
 
-// IdleOf takes it from the settings.
+// IdleOf takes it from the settings. A controller of an older release says nothing of hosts.
 func IdleOf(s *api.Settings) Idle {
-	return Idle{Percent: s.GPUIdlePercent, StaticBytes: s.MemoryStaticBytes}
+	return Idle{Percent: s.GPUIdlePercent, StaticBytes: s.MemoryStaticBytes,
+		HostBytes: cmp.Or(s.HostStaticBytes, api.DefaultSettings().HostStaticBytes)}
 }
 
-// Reading is one card at one instant; -1 is unknown.
+// Sight is how a rule looks at a member at one instant.
+type Sight struct {
+	Card func(uuid string) Reading
+	Host func() Host // nil: the rule is about cards alone
+}
+
+// Reading is one card at one instant, as far as the gang uses it; -1 is unknown.
 type Reading struct {
-	Utilization int
+	Utilization int // percent that the gang's own processes use, at least
 	UsedBytes   int64
+	AtMost      int    // the same at most, where it can't be told from the use of others
+	Others      string // who else is on the card
 }
 
 // Unknown is a reading that could not be had.
 var Unknown = Reading{Utilization: -1, UsedBytes: -1}
 
-// Series is readings of some cards, one after the other.
+// known reports whether a reading shows the card idle or not.
+func (r Reading) known(idle Idle) bool {
+	return r.Utilization >= 0 && r.UsedBytes >= 0 && (r.Utilization > idle.Percent || r.AtMost <= idle.Percent)
+}
+
+// Series is readings of a member, one after the other.
 type Series struct {
 	idle     Idle
 	cards    []span
+	host     host
 	readings int
 }
 
@@ -38,6 +55,8 @@ type Series struct {
 type span struct {
 	uuid      string
 	peak      int
+	most      int // that could have been the gang's
+	others    string
 	low, high int64
 	sized     bool // low and high were seen
 	unknown   bool
@@ -52,17 +71,24 @@ func NewSeries(idle Idle, uuids []string) *Series {
 	return s
 }
 
-// Add takes one reading of every card; read gives it by UUID.
-func (s *Series) Add(read func(uuid string) Reading) {
+// Add takes one reading of every card, and of the processes while the cards are quiet: with
+// one that is not there is nothing left to find out.
+func (s *Series) Add(now time.Duration, see Sight) {
 	for i := range s.cards {
-		s.cards[i].add(read(s.cards[i].uuid))
+		s.cards[i].add(see.Card(s.cards[i].uuid))
 	}
 	s.readings++
+	if see.Host != nil && s.State() == api.CardsQuiet {
+		s.host.add(now, see.Host(), s.idle.HostBytes)
+	}
 }
 
 func (c *span) add(r Reading) {
 	c.unknown = c.unknown || r.Utilization < 0 || r.UsedBytes < 0
 	c.peak = max(c.peak, r.Utilization)
+	if r.AtMost > c.most {
+		c.most, c.others = r.AtMost, r.Others
+	}
 	switch {
 	case r.UsedBytes < 0:
 	case !c.sized:
@@ -77,7 +103,7 @@ func (s *Series) State() api.CardsState {
 	if s.readings == 0 || len(s.cards) == 0 {
 		return api.CardsUnknown
 	}
-	worst := api.CardsQuiet
+	worst := s.host.state()
 	for i := range s.cards {
 		worst = stronger(worst, s.cards[i].state(s.idle))
 	}
@@ -90,7 +116,7 @@ func (c *span) state(idle Idle) api.CardsState {
 		return api.CardsBusy
 	case c.high-c.low > 0 && c.high-c.low >= idle.StaticBytes:
 		return api.CardsMoving
-	case c.unknown:
+	case c.unknown || c.most > idle.Percent:
 		return api.CardsUnknown
 	}
 	return api.CardsQuiet
@@ -102,12 +128,18 @@ func (s *Series) Finding() *api.Finding {
 	for i := range s.cards {
 		c := &s.cards[i]
 		one := api.CardFinding{UUID: c.uuid, State: c.state(s.idle), Utilization: c.peak, MovedBytes: c.high - c.low}
-		if c.unknown && one.State == api.CardsUnknown {
-			one.Utilization, one.MovedBytes = -1, -1
+		if one.State == api.CardsUnknown {
+			one.Utilization, one.AtMost, one.Others = -1, c.most, c.others
+			if c.unknown {
+				one.MovedBytes = -1
+			}
 		}
 		f.Cards = append(f.Cards, one)
 	}
 	f.Cards = worstFirst(f.Cards)
+	if s.host.looked {
+		f.Hosts = []api.HostFinding{s.host.finding()}
+	}
 	return f
 }
 
@@ -130,11 +162,19 @@ func Merge(nodes []string, of func(node string) *api.Finding) *api.Finding {
 			c.Node = n
 			out.Cards = append(out.Cards, c)
 		}
+		for _, h := range f.Hosts {
+			h.Node = n
+			out.Hosts = append(out.Hosts, h)
+		}
 	}
 	if out.Count == 0 {
 		out.State = stronger(out.State, api.CardsUnknown)
 	}
 	out.Cards = worstFirst(out.Cards)
+	slices.SortStableFunc(out.Hosts, func(a, b api.HostFinding) int {
+		return cmp.Or(cmp.Compare(strength(b.State), strength(a.State)), cmp.Compare(b.MemoryBytes+b.IOBytes, a.MemoryBytes+a.IOBytes))
+	})
+	out.Hosts = out.Hosts[:min(len(out.Hosts), api.MaxFindingCards)]
 	return out
 }
 

@@ -10,17 +10,25 @@ import (
 	"gangd/pkg/api"
 )
 
-var idle = Idle{Percent: 5, StaticBytes: 5 << 30}
+var idle = Idle{Percent: 5, StaticBytes: 5 << 30, HostBytes: 4 << 20}
 
 const gib = int64(1) << 30
 
 // same gives every card the same reading.
-func same(utilization int, bytes int64) func(string) Reading {
-	return func(string) Reading { return Reading{Utilization: utilization, UsedBytes: bytes} }
+func same(utilization int, bytes int64) Sight { return all(used(utilization, bytes)) }
+
+func all(r Reading) Sight { return Sight{Card: func(string) Reading { return r }} }
+
+func used(utilization int, bytes int64) Reading {
+	return Reading{Utilization: utilization, UsedBytes: bytes}
 }
 
 func TestSeries(t *testing.T) {
-	type reading map[string]Reading
+	type pair struct {
+		utilization int
+		bytes       int64
+	}
+	type reading map[string]pair
 	for _, c := range []struct {
 		name     string
 		readings []reading
@@ -42,7 +50,7 @@ func TestSeries(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := NewSeries(idle, []string{"a", "b"})
 			for _, r := range c.readings {
-				s.Add(func(uuid string) Reading { return r[uuid] })
+				s.Add(0, Sight{Card: func(uuid string) Reading { return used(r[uuid].utilization, r[uuid].bytes) }})
 			}
 			if got := s.State(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
@@ -53,7 +61,7 @@ func TestSeries(t *testing.T) {
 		})
 	}
 	none := NewSeries(idle, nil)
-	none.Add(same(0, 0))
+	none.Add(0, same(0, 0))
 	if none.State() != api.CardsUnknown {
 		t.Error("no cards show nothing")
 	}
@@ -81,7 +89,7 @@ func TestQuietIsAll(t *testing.T) {
 				}
 				low[c], high[c] = min(low[c], x.UsedBytes), max(high[c], x.UsedBytes)
 			}
-			s.Add(func(uuid string) Reading { return r[uuid] })
+			s.Add(0, Sight{Card: func(uuid string) Reading { return r[uuid] }})
 		}
 		for _, c := range cards {
 			quiet = quiet && high[c]-low[c] < idle.StaticBytes
@@ -149,7 +157,7 @@ func TestCheck(t *testing.T) {
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	type step struct {
 		at   float64
-		read func(string) Reading
+		read Sight
 		done bool
 	}
 	for _, c := range []struct {
@@ -190,7 +198,7 @@ func TestCheck(t *testing.T) {
 // for never.
 func drive(w *Window, from, to int, read func(second int) Reading) int {
 	for s := from; s <= to; s++ {
-		w.Add(time.Duration(s)*time.Second, 3*time.Second, func(string) Reading { return read(s) })
+		w.Add(time.Duration(s)*time.Second, 3*time.Second, all(read(s)))
 		if w.Note().Hung {
 			return s
 		}
@@ -201,29 +209,29 @@ func drive(w *Window, from, to int, read func(second int) Reading) int {
 // The window of gpu-hang and its load grace are exact.
 func TestHang(t *testing.T) {
 	rules := api.Watch{HangWindow: 300 * time.Second, HangGrace: 600 * time.Second}
-	quiet := Reading{0, 40 * gib}
+	quiet := used(0, 40*gib)
 	for _, c := range []struct {
 		name string
 		read func(second int) Reading
 		want int
 	}{
 		{"never works", func(int) Reading { return quiet }, 1000 + 600 + 300},
-		{"works to the end", func(int) Reading { return Reading{50, 40 * gib} }, -1},
+		{"works to the end", func(int) Reading { return used(50, 40*gib) }, -1},
 		{"works now and then", func(s int) Reading {
 			if s%299 == 0 {
-				return Reading{50, 40 * gib}
+				return used(50, 40*gib)
 			}
 			return quiet
 		}, -1},
 		{"hangs after it worked", func(s int) Reading {
 			if s < 3000 {
-				return Reading{90, 40 * gib}
+				return used(90, 40*gib)
 			}
 			return quiet
 		}, 3000 + 300},
 		{"memory moved in the middle", func(s int) Reading {
 			if s < 1800 {
-				return Reading{0, 10 * gib}
+				return used(0, 10*gib)
 			}
 			return quiet
 		}, 1800 + 300},
@@ -233,7 +241,7 @@ func TestHang(t *testing.T) {
 			}
 			return quiet
 		}, 1751 + 300},
-		{"memory creeps", func(s int) Reading { return Reading{0, int64(s) * gib / 30} }, -1}, // 5 GiB in 150 s
+		{"memory creeps", func(s int) Reading { return used(0, int64(s)*gib/30) }, -1}, // 5 GiB in 150 s
 		{"the figures are missing", func(int) Reading { return Unknown }, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -324,7 +332,7 @@ func TestBlind(t *testing.T) {
 			w := NewWindow(c.rules, idle, []string{"a"}, 0)
 			got := -1
 			for s := range 400 {
-				w.Add(time.Duration(s)*time.Second, 3*time.Second, func(string) Reading { return Unknown })
+				w.Add(time.Duration(s)*time.Second, 3*time.Second, all(Unknown))
 				if s == c.beatAt {
 					w.Beats(time.Duration(s) * time.Second)
 				}
@@ -358,7 +366,7 @@ func TestHangNeedsAWindow(t *testing.T) {
 			now += step
 			r := Reading{Utilization: rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 5, 6, -1}).Draw(t, "utilization"),
 				UsedBytes: rapid.SampledFrom([]int64{0, 0, 0, gib, 4 * gib, 5 * gib, -1}).Draw(t, "used")}
-			w.Add(now, 3*time.Second, func(string) Reading { return r })
+			w.Add(now, 3*time.Second, all(r))
 			if step > 3*time.Second || r.Utilization > 5 || r.Utilization < 0 || r.UsedBytes < 0 || now < rules.HangGrace {
 				since = -1
 			}
@@ -379,7 +387,7 @@ func TestHangNeedsAWindow(t *testing.T) {
 func ExampleSeries() {
 	s := NewSeries(Idle{Percent: 5, StaticBytes: 5 << 30}, []string{"GPU-0", "GPU-1"})
 	for range 3 {
-		s.Add(func(uuid string) Reading { return Reading{Utilization: 2, UsedBytes: 40 << 30} })
+		s.Add(0, Sight{Card: func(uuid string) Reading { return Reading{Utilization: 2, UsedBytes: 40 << 30} }})
 	}
 	fmt.Println(s.State())
 	// Output: quiet

@@ -6,10 +6,10 @@ import (
 	"gangd/pkg/api"
 )
 
-// BlindWindows is how many windows without a single figure are reported.
+// BlindWindows is how many windows in which nothing can be told are reported.
 const BlindWindows = 10
 
-// Window watches the cards of a member for as long as it runs, for the rules that need no
+// Window watches a member for as long as it runs, for the rules that need no
 // beat (gpu-hang, idle) and for whether they, and stall, can see at all.
 type Window struct {
 	rules api.Watch
@@ -19,6 +19,7 @@ type Window struct {
 	// Of the figures that are missing now.
 	blindSince time.Duration
 	blind      bool
+	unseen     *api.Finding // while blind, what the last reading showed
 	last       time.Duration
 	read       bool // last is set
 }
@@ -47,9 +48,9 @@ func (w *Window) Beats(now time.Duration) {
 	w.beats = true
 }
 
-// Add takes a reading of every card. Readings that are further apart than gap left out
+// Add takes a reading of the member. Readings that are further apart than gap left out
 // something that was not seen.
-func (w *Window) Add(now, gap time.Duration, read func(uuid string) Reading) {
+func (w *Window) Add(now, gap time.Duration, see Sight) {
 	if len(w.hang.uuids) == 0 {
 		return
 	}
@@ -57,40 +58,45 @@ func (w *Window) Add(now, gap time.Duration, read func(uuid string) Reading) {
 		w.hang.series, w.idle.series = nil, nil
 	}
 	w.last, w.read = now, true
-	w.see(now, read)
+	cards := Sight{Card: see.Card}
+	w.look(now, cards)
 	if w.rules.HangWindow > 0 {
-		w.hang.add(now, read)
+		w.hang.add(now, see)
 	}
 	if w.rules.IdleLimit > 0 {
-		w.idle.add(now, read)
+		w.idle.add(now, cards) // cards that nobody uses are idle whatever their job does elsewhere
 	}
 }
 
-// see keeps how long the figures have been missing.
-func (w *Window) see(now time.Duration, read func(uuid string) Reading) {
+// look keeps how long the figures have been missing.
+func (w *Window) look(now time.Duration, see Sight) {
 	blind := false
 	for _, u := range w.hang.uuids {
-		r := read(u)
-		blind = blind || r.Utilization < 0 || r.UsedBytes < 0
+		blind = blind || !see.Card(u).known(w.hang.idle)
 	}
 	if blind && !w.blind {
 		w.blindSince = now
 	}
-	w.blind = blind
+	w.blind, w.unseen = blind, nil
+	if blind {
+		s := NewSeries(w.hang.idle, w.hang.uuids)
+		s.Add(now, see)
+		w.unseen = s.Finding()
+	}
 }
 
 // add goes on with the series, or begins it anew with this reading where it ends one.
-func (q *quiet) add(now time.Duration, read func(uuid string) Reading) {
+func (q *quiet) add(now time.Duration, see Sight) {
 	if now < q.from {
 		return
 	}
 	if q.series != nil {
-		if q.series.Add(read); q.series.State() == api.CardsQuiet {
+		if q.series.Add(now, see); q.series.State() == api.CardsQuiet {
 			return
 		}
 	}
 	q.series, q.since = NewSeries(q.idle, q.uuids), now
-	if q.series.Add(read); q.series.State() != api.CardsQuiet {
+	if q.series.Add(now, see); q.series.State() != api.CardsQuiet {
 		q.series = nil
 	}
 }
@@ -122,7 +128,7 @@ func (w *Window) Note() api.WatchNote {
 		missing := w.last - w.blindSince
 		for _, x := range []time.Duration{w.rules.HangWindow, w.stallWindow()} {
 			if x > 0 && missing > BlindWindows*x {
-				n.Blind = BlindWindows * x
+				n.Blind, n.Unseen = BlindWindows*x, w.unseen
 			}
 		}
 	}

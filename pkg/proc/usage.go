@@ -1,0 +1,105 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// Usage is what processes hold and have moved; -1 is a figure that can't be read.
+type Usage struct {
+	MemoryBytes int64 // by their group's account, page cache included; else the sum of what is resident
+	// IOBytes are those of all reads and writes, by the system calls and by the devices: a byte
+	// that came from a disk counts as both. recv and send are not among the system calls; read
+	// and write of a socket are.
+	IOBytes int64
+}
+
+// UsageOf reads it for all processes of a containment. Root is its shim, whose descendants
+// they are where there is no group; apart are children of the shim that are none of them.
+func UsageOf(kind, dir string, root int, apart func(Stat) bool) Usage {
+	pids, err := inside(kind, dir, root, apart)
+	if err != nil {
+		return Usage{-1, -1}
+	}
+	var u Usage
+	for _, pid := range pids {
+		if pid == root { // its thread is inside a group of v1 for as long as it starts something
+			continue
+		}
+		u.add(pid)
+	}
+	if n, ok := groupMemory(dir); ok {
+		u.MemoryBytes = n
+	}
+	return u
+}
+
+func inside(kind, dir string, root int, apart func(Stat) bool) ([]int, error) {
+	if kind != Group {
+		c, err := open(kind, dir, "")
+		if err != nil {
+			return nil, err
+		}
+		return c.PIDs()
+	}
+	if s, alive := ReadStat(root); root <= 0 || !alive || s.Dead() {
+		return nil, os.ErrNotExist
+	}
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{}
+	for _, pid := range all {
+		if s, ok := ReadStat(pid); ok && (s.PPID != root || !apart(s)) {
+			children[s.PPID] = append(children[s.PPID], pid)
+		}
+	}
+	todo := children[root]
+	for i := 0; i < len(todo); i++ {
+		todo = append(todo, children[todo[i]]...)
+	}
+	return todo, nil
+}
+
+// groupMemory is what the kernel counts for a group, where it does.
+func groupMemory(dir string) (int64, bool) {
+	if dir == "" {
+		return 0, false
+	}
+	for _, name := range []string{"/memory.current", "/memory.usage_in_bytes"} {
+		var buf [32]byte
+		if n := readFile(dir+name, buf[:]); n > 0 {
+			v, err := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
+			return v, err == nil
+		}
+	}
+	return 0, false
+}
+
+// add counts one process. One that has gone is nothing; one that is there and can't be read
+// leaves the sum unknown.
+func (u *Usage) add(pid int) {
+	proc := "/proc/" + strconv.Itoa(pid)
+	var buf [512]byte
+	if f := bytes.Fields(buf[:readFile(proc+"/statm", buf[:])]); len(f) > 1 && u.MemoryBytes >= 0 {
+		u.MemoryBytes += int64(atoi(f[1])) * int64(syscall.Getpagesize())
+	} else if len(f) <= 1 && lives(pid) {
+		u.MemoryBytes = -1
+	}
+	n := readFile(proc+"/io", buf[:])
+	if n > 0 && u.IOBytes >= 0 {
+		for _, name := range []string{"rchar: ", "wchar: ", "read_bytes: ", "write_bytes: "} {
+			u.IOBytes += int64(eventCount(buf[:n], name))
+		}
+	} else if n == 0 && lives(pid) {
+		u.IOBytes = -1
+	}
+}
+
+func lives(pid int) bool {
+	s, ok := ReadStat(pid)
+	return ok && !s.Dead()
+}
