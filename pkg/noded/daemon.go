@@ -108,6 +108,7 @@ func Run(ctx context.Context, opts Options) error {
 // tick samples the cards and renews leases until ctx ends.
 func (d *Daemon) tick(ctx context.Context) {
 	var renewal Renewal
+	began := session.BootTime()
 	sign := d.opts.Signs.Loop()
 	for {
 		sign.Round()
@@ -120,6 +121,7 @@ func (d *Daemon) tick(ctx context.Context) {
 		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
 			d.renew(until)
 		}
+		d.fence(&s, max(began, d.client.LastContact()))
 		pause := min(d.watch.wait(s.Heartbeat), sign.Pace())
 		if d.cards.holding() {
 			pause = min(pause, heldPause)
@@ -149,6 +151,17 @@ const watchGap = 5
 func (d *Daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
 		m.set(func(w *memberOrders) { w.lease = until })
+	}
+}
+
+// fence ends what outlives its lease because its shim does not end it: one that hangs in the
+// kernel or was stopped. A daemon that was started meanwhile does not know of the contact before.
+func (d *Daemon) fence(s *api.Settings, contact time.Duration) {
+	now := session.BootTime()
+	for _, m := range d.all() {
+		if !m.over.Load() && FenceDue(s, contact, now, m.grace()) {
+			m.set(func(w *memberOrders) { w.fence = true })
+		}
 	}
 }
 

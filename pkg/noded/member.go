@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
 
@@ -64,6 +65,7 @@ type memberOrders struct {
 	own    *api.Stop       // this node's own decision
 	warn   *shim.Warning   // to be told
 	stacks string          // not empty: a word to the shim
+	fence  bool // its lease is over, and its shim has not ended it
 	forget bool
 }
 
@@ -113,7 +115,7 @@ func (m *member) take() memberOrders {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
-	m.want.stacks = ""
+	m.want.stacks, m.want.fence = "", false
 	m.want.lease, m.want.body, m.want.spec, m.want.warn = 0, nil, nil, nil // used once
 	return w
 }
@@ -171,6 +173,9 @@ func (m *member) step(ctx context.Context) (again bool) {
 			w = m.take() // that may have taken its time
 		}
 	}
+	if w.fence && !m.over.Load() {
+		m.fence()
+	}
 	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: m.startable(ctx, w.steps), Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
@@ -186,6 +191,18 @@ func (m *member) step(ctx context.Context) (again bool) {
 		}
 	}
 	return todo.Again
+}
+
+// fence kills what the containment holds. The shim reports it when it goes on, and finds the
+// containment gone.
+func (m *member) fence() {
+	if m.spec == nil || !proc.Holds(m.spec.Containment, m.spec.CgroupDir) && m.spec.Containment != proc.Group {
+		return
+	}
+	m.d.log.Warn("lease over and shim silent: killed", "job", m.key.Job, "epoch", m.key.Epoch)
+	if err := proc.KillContainment(m.spec.Containment, m.spec.CgroupDir, m.spec.Marker, killFor); err != nil {
+		m.d.log.Warn("not empty after its lease", "job", m.key.Job, "epoch", m.key.Epoch, "err", err)
+	}
 }
 
 // send gives a command to the shim. A shim that is not there any more shows as the end of

@@ -195,6 +195,17 @@ func LeaseLeft(lease, contact, now time.Duration) time.Duration {
 	return max(lease-(now-contact), 1)
 }
 
+// maxFenceMargin is how long a shim gets, beyond the end of the lease's grace, to have done by
+// itself what it is there for.
+const maxFenceMargin = 5 * time.Second
+
+// FenceDue says whether a member with this grace must be gone by now (all on the boot clock),
+// whatever its shim does: its lease, counted from the last contact, and the grace after it
+// are over. The controller gives the cards on a slack after that; half of it is kept.
+func FenceDue(s *api.Settings, contact, now, grace time.Duration) bool {
+	return s.Lease > 0 && now-contact >= s.Lease+grace+min(maxFenceMargin, s.DrainSlack/2)
+}
+
 // Board is what a node has to say, see [board]. It is for a simulator; a daemon has its own.
 type Board struct{ b *board }
 
