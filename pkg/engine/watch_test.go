@@ -92,6 +92,10 @@ func TestNotesReachTheWatchdogs(t *testing.T) {
 	if age := time.Since(shown.LastBeat); age < time.Second || age > time.Minute || shown.StallTimeoutSeconds != 120 {
 		t.Errorf("shown: last beat %v ago, time-out %g", age, shown.StallTimeoutSeconds)
 	}
+	why, err := r.Explain(t.Context(), j)
+	if want := "not waiting: RUNNING\nwatchdog: the gang has no cards that could show whether it works"; err != nil || why.Why != want {
+		t.Errorf("why %q, %v", why.Why, err)
+	}
 	r.NodeGone("n1")
 	if r.notes.news(&gang.Watched{Job: id, Epoch: 1, Node: "n1", Silent: []int{0}}) != true {
 		t.Error("after the session broke it is news again")

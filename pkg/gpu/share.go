@@ -57,12 +57,11 @@ func (s *Sample) Share(shared bool, whose func(pid int) Whose) Share {
 		out.Low, out.High = total, total
 	case !s.UsersKnown && s.Utilization < 0:
 		out.Low, out.High = -1, -1
-	case !s.UsersKnown:
-		out.High = total
 	default:
 		out.Low, out.High = own, own+hidden
-		// What no listed process accounts for may be the gang's where the driver does not see
-		// its processes at all, or where its figures disagree by more than their sampling does.
+		// What no process is said to have used may be the gang's where the driver does not see
+		// its processes at all, or where its figures disagree by more than their sampling does
+		// (all of it, where nothing is said of processes).
 		if rest := total - all; rest > 0 && (!listed || rest > total/2) {
 			out.High += rest
 		}

@@ -23,8 +23,10 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 
+	"gangd/pkg/api"
 	"gangd/pkg/gpu"
 	"gangd/pkg/gpu/gputest"
+	"gangd/pkg/watchdog"
 )
 
 // machine is a mock server whose cards also have what go-nvml's mock leaves out.
@@ -328,6 +330,55 @@ func TestUsers(t *testing.T) {
 	d.GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 	if got := look(); got != "unknown" {
 		t.Errorf("not supported: %s", got)
+	}
+}
+
+// TestStrangerOnTheCard: a gang that does nothing is found beside a stranger who keeps its card
+// busy, where the driver says who used it; where it does not, nothing is known, and a gang that
+// works is seen to.
+func TestStrangerOnTheCard(t *testing.T) {
+	const mine, theirs = 7, 8
+	m := h100s()
+	s := start(t, m)
+	d := m.devices[3]
+	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 60}, nvml.SUCCESS }
+	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+		return []nvml.ProcessInfo{{Pid: mine, UsedGpuMemory: 1 << 30}, {Pid: theirs, UsedGpuMemory: 1 << 30}}, nvml.SUCCESS
+	}
+	whose := func(pid int) gpu.Whose { return map[int]gpu.Whose{mine: gpu.Own, theirs: gpu.Other}[pid] }
+	check := func(used func(now uint64) []nvml.ProcessUtilizationSample) api.CardsState {
+		t.Helper()
+		k := watchdog.NewCheck(api.Check{Readings: 3, Interval: time.Second}, watchdog.Idle{Percent: 5, StaticBytes: 1 << 30, HostBytes: 1 << 20}, []string{d.UUID}, 0)
+		s.use[3] = use{newest: 1} // it has been asked before
+		for n := uint64(0); ; n++ {
+			d.GetProcessUtilizationFunc = using(used(1000 + n)...)
+			got, err := s.sample()
+			if err != nil {
+				t.Fatal(err)
+			}
+			share := got[3].Share(false, whose)
+			see := watchdog.Sight{Card: func(string) watchdog.Reading {
+				return watchdog.Reading{Utilization: share.Low, AtMost: share.High, UsedBytes: got[3].UsedBytes}
+			}}
+			if k.Add(time.Duration(n)*time.Second, see) {
+				_, f := k.Note()
+				return f.State
+			}
+		}
+	}
+	both := func(own uint32) func(uint64) []nvml.ProcessUtilizationSample {
+		return func(now uint64) []nvml.ProcessUtilizationSample {
+			return []nvml.ProcessUtilizationSample{{Pid: mine, TimeStamp: now, SmUtil: own}, {Pid: theirs, TimeStamp: now, SmUtil: 60 - own}}
+		}
+	}
+	if got := check(both(0)); got != api.CardsQuiet {
+		t.Errorf("it does nothing, and its card is %s", got)
+	}
+	if got := check(both(20)); got != api.CardsBusy {
+		t.Errorf("it works, and its card is %s", got)
+	}
+	if got := check(func(uint64) []nvml.ProcessUtilizationSample { return nil }); got != api.CardsUnknown {
+		t.Errorf("nobody says who works, and its card is %s", got)
 	}
 }
 
