@@ -153,11 +153,15 @@ func (m *member) stop(name string) {
 		_ = unix.Kill(p.PID, unix.SIGSTOP)
 		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, sig: sig, at: at + heldFirst, step: heldFirst})
 	}
-	for _, p := range now {
+	heard := make([]int, len(now))
+	for i, p := range now {
+		heard[i] = p.PID
 		deliver(p.PID, sig)
 	}
 	for _, p := range m.steps {
-		p.told = true
+		if !p.told {
+			p.told, p.with, p.heard = true, sig, heard
+		}
 	}
 	if frozen {
 		m.box.Thaw()

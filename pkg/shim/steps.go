@@ -49,6 +49,8 @@ type LauncherStart struct {
 	CheckpointDir string        `json:"checkpoint_dir,omitempty"`
 	Watchdog      time.Duration `json:"watchdog_ns,omitempty"`  // a task that has begun to beat may be silent for so long
 	GraceMax      time.Duration `json:"grace_max_ns,omitempty"` // how far tasks may extend their grace
+	// TellLaunched: this shim wants to hear when every task is started.
+	TellLaunched bool `json:"tell_launched,omitempty"`
 }
 
 // LauncherWord is a line of a launcher: that a task has ended, any number of times, what it
@@ -59,6 +61,8 @@ type LauncherWord struct {
 	// it: of several who end a step only one may tell its tasks, or they would take it for haste.
 	Stop  bool          `json:"stop,omitempty"`
 	Grace time.Duration `json:"grace_ns,omitempty"` // of Stop: KILL comes then
+	// Launched: every task is started. Those that came while the others were told to end are told now.
+	Launched bool `json:"launched,omitempty"`
 	api.StepActual
 }
 
@@ -92,7 +96,9 @@ type stepProc struct {
 	last      *api.StepActual // nil: not said yet
 	stopping  bool
 	told      bool // its tasks were sent their stop signal
-	announced bool // its status file says that the step alone is to end
+	with      unix.Signal
+	heard     []int // the processes that were told
+	announced bool  // its status file says that the step alone is to end
 	mark      string
 }
 
@@ -186,6 +192,7 @@ func (m *member) startStep(o *api.StepOrder) {
 	start.NoSockets = m.jobs.openStep(m.spec, o)
 	m.shareStatus(o.ID)
 	start.Numbers = nil // its client tells it
+	start.TellLaunched = true
 	p.tell(start)
 }
 
@@ -252,6 +259,8 @@ func (m *member) stepSaid(p *stepProc, line []byte) {
 		m.jobs.taskEnded(p.id, *w.TaskEnded)
 	case w.Stop:
 		m.stopTasks(p, w.Grace)
+	case w.Launched:
+		m.stopLate(p)
 	default:
 		p.last = &w.StepActual
 	}
@@ -262,10 +271,22 @@ func (m *member) stopTasks(p *stepProc, grace time.Duration) {
 	if p.told {
 		return
 	}
-	p.told = true
 	m.announceStep(p, grace)
-	for _, pid := range m.tasksOf(p) {
-		deliver(pid, unix.SIGTERM)
+	p.told, p.with, p.heard = true, unix.SIGTERM, m.tasksOf(p)
+	for _, pid := range p.heard {
+		deliver(pid, p.with)
+	}
+}
+
+// stopLate tells the tasks to end that were started while the others were told.
+func (m *member) stopLate(p *stepProc) {
+	if !p.told {
+		return
+	}
+	for pid, s := range m.stats() {
+		if s.PPID == p.pid && !slices.Contains(p.heard, pid) {
+			deliver(pid, p.with)
+		}
 	}
 }
 

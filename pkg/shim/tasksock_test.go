@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/jobapi"
+	"gangd/pkg/proc"
 	"gangd/pkg/supervise"
 )
 
@@ -307,5 +308,47 @@ print(s.makefile().read(), end="")`, path)
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != strings.ReplaceAll(string(jobapi.Foreign), "\r\n", "\n") {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// boxOf is a containment with these processes.
+type boxOf struct {
+	proc.Containment
+	pids []int
+}
+
+func (b boxOf) PIDs() ([]int, error) { return b.pids, nil }
+
+// A task that was started while the others were told to end is told when the launcher has said that all are
+// there; who was told hears nothing again, and before a stop nobody is told.
+func TestLateTasksAreToldToEnd(t *testing.T) {
+	var ranks []*exec.Cmd
+	box := boxOf{}
+	for range 3 {
+		c := exec.Command("sleep", "600")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		ranks, box.pids = append(ranks, c), append(box.pids, c.Process.Pid)
+	}
+	m := &member{spec: &Spec{}, box: box}
+	p := &stepProc{pid: os.Getpid()}
+	m.steps = []*stepProc{p}
+	ended := func(c *exec.Cmd) bool {
+		s, ok := proc.ReadStat(c.Process.Pid)
+		return !ok || s.Dead()
+	}
+	m.stepSaid(p, []byte(`{"launched":true}`))
+	p.told, p.with, p.heard = true, unix.SIGTERM, box.pids[:2]
+	if ended(ranks[2]) {
+		t.Fatal("a task was told though nobody ends")
+	}
+	m.stepSaid(p, []byte(`{"launched":true}`))
+	if s, err := ranks[2].Process.Wait(); err != nil || s.Sys().(syscall.WaitStatus).Signal() != unix.SIGTERM {
+		t.Errorf("the late one: %v %v", s, err)
+	}
+	if ended(ranks[0]) || ended(ranks[1]) || p.last != nil {
+		t.Error("who had been told was told again, or the word was taken for the last")
 	}
 }

@@ -49,6 +49,7 @@ type nodes struct {
 	done  sync.WaitGroup
 	busy  int // how often it refuses first
 	mute  bool
+	ends  bool // the job is being stopped by the time the launchers come
 }
 
 func (n *nodes) BeginStep(_ context.Context, _ api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
@@ -88,6 +89,10 @@ func (n *nodes) launch(i int, r *api.StepRequest) {
 	o := api.StepOrder{ID: 3, Hosts: r.Ask.Hosts, Fingerprint: r.Ask.Fingerprint, Secret: "secret", Part: i, Tasks: len(n.tasks[i])}
 	start, _ := jsonLine(shim.LauncherStart{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, StepOrder: o, Node: fmt.Sprintf("n%d", i+1), Marker: "GANG_MEMBER=7.1"})
 	_, _ = ours.Write(start)
+	if n.ends {
+		drain, _ := jsonLine(shim.LauncherOrder{Draining: true})
+		_, _ = ours.Write(drain)
+	}
 	n.procs, n.ctl, n.words = append(n.procs, c), append(n.ctl, ours), append(n.words, "")
 	n.done.Go(func() {
 		b := n.hear(ours, c.Process.Pid)
@@ -293,6 +298,17 @@ func TestTheClientIsTheStep(t *testing.T) {
 		if !strings.Contains(w, `"signal":9`) && !strings.Contains(w, `"signal":15`) {
 			t.Errorf("launcher %d said %q", i, w)
 		}
+	}
+}
+
+// Tasks that would start when those of their job have been told to end are not started: nobody would tell
+// them.
+func TestNothingStartsInAStop(t *testing.T) {
+	n := two()
+	n.ends = true
+	r := play(t, n, `echo ran`, func(o *Options) { o.Quiet = 2 })
+	if r.out != "" || r.code != 128+15 {
+		t.Errorf("code %d, output %q", r.code, r.out)
 	}
 }
 

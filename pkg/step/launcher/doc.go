@@ -11,7 +11,8 @@
 //     the step's mark, and the containment holds what is left to the member's end.
 //   - No signal ends it: what is sent to everybody in the containment is meant for the tasks.
 //   - The client's end, the shim's end and an order to stop are one thing: TERM, the grace, KILL.
-//     While the whole member is being stopped, what tasks leave may use the member's grace.
+//     While the whole member is being stopped no task is started, and what tasks leave may use the
+//     member's grace.
 //   - One frame of each stream is held, no more: a client that does not read stops the tasks.
 //
 // Failure rules: a client that can't be reached, or that says nothing, is a step that failed,

@@ -50,7 +50,8 @@ func (l *launcher) launch() {
 	for local, number := range node.Tasks {
 		t := &task{number: number, local: local}
 		l.tasks = append(l.tasks, t)
-		if l.stopping {
+		if l.stopping || l.draining { // the others have been told to end: nobody would tell this one
+
 			t.ended, t.gone = wire.Ended{Code: 128 + 15, Signal: 15}, true
 		} else if err := l.startTask(t, dir, append(envs[local], stepMark())); err != nil {
 			t.ended, t.gone = startError(err), true
@@ -60,6 +61,9 @@ func (l *launcher) launch() {
 			_ = l.conn.SendJSON(wire.Exit, uint32(number), t.ended)
 			l.tellEnded(number)
 		}
+	}
+	if l.start.TellLaunched {
+		l.say(shim.LauncherWord{Launched: true})
 	}
 	_ = l.conn.Send(wire.Started, 0, nil)
 }
