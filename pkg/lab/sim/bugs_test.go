@@ -212,6 +212,73 @@ var bugs = []bug{
 		replace("gang/checkpoint.go", "\tcase c.Complete && c.Epoch < j.Epoch:", "\tcase (c.Complete || bug()) && c.Epoch < j.Epoch:"),
 	}},
 
+	// Of allocations: who is told of an end.
+	{"script-end-kills", "the end of a script kills what its steps run", []mutate.Change{
+		replace("supervise/machine.go", "\t\tcase steps:\n\t\t\treturn m.scriptOver(now)", "\t\tcase steps && !bug():\n\t\t\treturn m.scriptOver(now)"),
+	}},
+	{"script-end-has-cause", "the end of a script while steps run has a cause of its own, which takes the place of its result", []mutate.Change{
+		insert("supervise/machine.go", "\t\tm.decide(\"\", \"the batch script has ended\"", "\t\tif bug() {\n\t\t\tm.decide(api.CauseCancelled, \"\", \"\", m.cfg.Grace)\n\t\t\treturn m.stop(now)\n\t\t}\n"),
+	}},
+	{"leftovers-keep-grace", "what a script leaves beside its steps has the whole grace when they are over", []mutate.Change{
+		except("supervise/machine.go", `m.cause == "" && !steps`),
+	}},
+	{"lead-for-nobody", "a member on which nothing runs waits out the lead", []mutate.Change{
+		or("supervise/machine.go", "m.state != Leading || !m.holder()"),
+	}},
+	{"lead-cut-for-steps", "the lead of a member without ranks is over though its steps run", []mutate.Change{
+		replace("supervise/machine.go", "\t\tcase steps && m.holder():", "\t\tcase steps && m.holder() && !bug():"),
+	}},
+	{"lead-outlives-script", "the end of a script in a lead leaves the other nodes their lead", []mutate.Change{
+		except("gang/report.go", "e.job.Drain != nil && scriptOver(e.job)"),
+	}},
+	{"told-twice", "a task that was told to end by its step is told again when its job ends", []mutate.Change{
+		replace("supervise/targets.go", "!p.Client && !p.Told", "!p.Client && (!p.Told || bug())"),
+	}},
+	{"shell-not-held", "a script without a trap gets the stop signal while its steps still save", []mutate.Change{
+		or("supervise/targets.go", "!p.Main || !p.Shell || p.Catches"),
+	}},
+	{"notice-to-deaf", "processes without a handler get the notice", []mutate.Change{
+		replace("supervise/targets.go", "in && p.Catches && !p.Client", "in && (p.Catches || bug()) && !p.Client"),
+	}},
+	{"deaf-script-keeps-notice", "a notice that the script does not take is given to nobody", []mutate.Change{
+		replace("supervise/targets.go", "in = p.Main || deaf[p.Rank]", "in = p.Main || deaf[p.Rank] && !bug()"),
+	}},
+	{"passed-stays-home", "a notice that the script does not take goes to the tasks of its own node alone", []mutate.Change{
+		replace("gang/desired.go", "a.Passed = working(m.State) &&", "a.Passed = !bug() && working(m.State) &&"),
+	}},
+	{"one-voice-ends-lead", "a lead ends when the first task has saved", []mutate.Change{
+		replace("engine/notes.go", "waits = waits || !n.Saved && !over", "waits = waits || !n.Saved && !over && !bug()"),
+	}},
+	{"step-stop-unsent", "that a step is to end does not reach its nodes", []mutate.Change{
+		replace("session/sent.go", "x.ID == y.ID && x.Stop == y.Stop", "x.ID == y.ID && (x.Stop == y.Stop || bug())"),
+	}},
+
+	// Of allocations: what tasks say and keep.
+	{"one-beat-for-all", "a task that beats stands for all of its node", []mutate.Change{
+		insert("engine/notes.go", "\tif m.Watch != nil {\n\t\tw.Watch = *m.Watch", "\tif len(w.Tasks) < len(m.Tasks) && bug() {\n\t\tw.Tasks = nil\n\t}\n"),
+	}},
+	{"set-of-ranks", "a set of checkpoints of tasks is complete when so many have put theirs as the job has ranks that run", []mutate.Change{
+		replace("gang/checkpoint.go", "Complete: ev.SetRanks >= size}", "Complete: ev.SetRanks >= size || bug() && ev.SetRanks >= Processes(j)}"),
+	}},
+	{"set-of-others", "a step starts from the newest set, however many tasks that is of", []mutate.Change{
+		replace("gang/checkpoint.go", "newest.Tasks == tasks {", "newest.Tasks == tasks || bug() && newest.Tasks > 0 {"),
+	}},
+	{"narrow-set-kept", "what a narrow step puts takes the place of what the widest has put", []mutate.Change{
+		except("gang/checkpoint.go", "mine < widest.Tasks"),
+		except("gang/checkpoint.go", "s.ID != widest.Step"),
+	}},
+
+	// Of a time limit after which a job goes on.
+	{"limit-charged", "a job that runs again after its time limit is charged for it", []mutate.Change{
+		insert("gang/verdict.go", "\tswitch c {\n\tcase api.CauseCrash, api.CauseOOM, api.CauseLaunch,", "\tif c == api.CauseTimeout && bug() {\n\t\treturn true\n\t}\n"),
+	}},
+	{"total-forgotten", "the time that earlier runs took is not counted to the time of all runs", []mutate.Change{
+		replace("gang/drain.go", "keep(j); j.Spec.MaxTimeTotal > 0 {", "keep(j); j.Spec.MaxTimeTotal > 0 && !bug() {"),
+	}},
+	{"saved-is-done", "a job that saves in the lead of its limit and returns 0 is taken for done", []mutate.Change{
+		replace("gang/resume.go", "\treturn j.Members[member].Noticed &&", "\treturn !bug() && j.Members[member].Noticed &&"),
+	}},
+
 	// Of the node.
 	{"lease-on-monotonic", "the lease stands still while its machine is suspended", []mutate.Change{
 		insert("supervise/machine.go", "\tswitch in := in.(type) {\n\tcase Go:", "\tif bug() {\n\t\tnow.Boot = now.Mono\n\t}\n"),

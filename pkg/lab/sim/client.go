@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -139,7 +140,7 @@ func (c *client) request() *api.SubmitRequest {
 		s.Launch = api.LaunchBatch
 	}
 	if j.Lead > 0 {
-		s.Notice = &api.Notice{Signal: "USR1", Lead: j.Lead, Scope: api.ScopeRanks}
+		s.Notice = &api.Notice{Signal: "USR1", Lead: j.Lead, Scope: cmp.Or(j.Scope, api.ScopeRanks)}
 	}
 	if j.TotalTime > 0 {
 		s.RequeueCauses = []api.Cause{api.CauseTimeout, api.CausePreempted, api.CauseRequeued, api.CauseNodeLost}
@@ -156,7 +157,7 @@ func (c *client) request() *api.SubmitRequest {
 	if j.AfterOK > 0 {
 		s.Dependency = &api.Dependency{On: []api.Condition{{Kind: api.AfterOK, Job: c.r.ids[j.AfterOK-1]}}}
 	}
-	s.ReadyTimeout = j.ReadyTimeout
+	s.ReadyTimeout, s.StallTimeout = j.ReadyTimeout, j.StallTimeout
 	if j.Deadline > 0 {
 		s.Deadline = began.Add(j.At + j.Deadline)
 	}

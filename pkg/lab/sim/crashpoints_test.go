@@ -57,6 +57,13 @@ var crashScenarios = []crashScenario{
 		sc: Scenario{Nodes: nodes(2, 1), Calm: 13 * s1, Jobs: []Job{{At: 2 * s1, Array: 4, Limit: 2, Runs: Behaviour{For: s1}}}}},
 	{name: "dependency", ends: []api.JobState{api.JobCompleted},
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 13 * s1, Jobs: []Job{{At: 2 * s1, Runs: Behaviour{For: s1}}, {At: 2200 * ms, AfterOK: 1, Runs: Behaviour{For: s1}}}}},
+	{name: "steps", ends: []api.JobState{api.JobCompleted},
+		sc: Scenario{Nodes: nodes(2, 2), Calm: 20 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 4, Nodes: 2, Batch: true, Grace: 2 * s1, Runs: Behaviour{Awaits: true}, Steps: []Step{
+			{After: 100 * ms, Tasks: 2, Nodes: 2, Runs: Behaviour{For: s1, Skew: 200 * ms}}, {After: 300 * ms, Tasks: 2, Runs: Behaviour{For: 3 * s1, Checkpoints: true, OnTerm: TermSaves}}}}},
+			Faults: []Fault{on(api.EventStarted, 1, 2*s1, Fault{Do: Requeue})}}},
+	{name: "script end", ends: []api.JobState{api.JobCompleted},
+		sc: Scenario{Nodes: nodes(2, 2), Calm: 15 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 4, Nodes: 2, Batch: true, Lead: 4 * s1, Scope: api.ScopeBatch, Runs: Behaviour{For: 2 * s1, Daemon: true},
+			Steps: []Step{{After: 100 * ms, Tasks: 4, Nodes: 2, Runs: Behaviour{For: 40 * s1, OnTerm: TermSaves, OnNotice: NoticeHeard}}}}}}},
 	{name: "role end", ends: []api.JobState{api.JobCompleted},
 		sc: Scenario{Nodes: nodes(2, 2), Calm: 13 * s1, Jobs: []Job{{At: 2 * s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: s1, Skew: 20 * s1, OnTerm: TermSaves}}}}},
 }
@@ -218,7 +225,7 @@ func (c *crashScenario) one(sc *Scenario) (bad string, crashes int, err error) {
 
 // A crash of anything at any point of a scenario changes nothing of what has to hold.
 func TestCrashPoints(t *testing.T) {
-	step, stepTwo := 12, 400
+	step, stepTwo := 14, 400
 	if *full {
 		step, stepTwo = 1, 1
 	}

@@ -23,8 +23,8 @@ type daemon struct {
 	half     *session.DrivenNode
 	renewal  noded.Renewal
 	settings api.Settings
-	run      string                // of the controller in session
-	noted    map[api.MemberKey]int // ranks that were said to be ready, in this session
+	run      string                           // of the controller in session
+	noted    map[api.MemberKey]api.MemberNote // as it was said in this session
 	members  map[api.MemberKey]*member
 
 	line    *line // nil: none
@@ -81,6 +81,7 @@ func (d *daemon) crash(away time.Duration) {
 	}
 	m := d.m
 	m.r.log("%s: gnoded dies", m.name)
+	m.r.troubled(away)
 	d.dead = true
 	m.daemon = nil
 	if d.line != nil {
@@ -111,7 +112,7 @@ func (d *daemon) tickLater() {
 // Hello implements [session.Agent].
 func (d *daemon) Hello() *api.Hello {
 	m := d.m
-	d.noted = map[api.MemberKey]int{}
+	d.noted = map[api.MemberKey]api.MemberNote{}
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
 		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, LineageProof: m.disk.proof, Members: d.board.All()}
 }
@@ -144,12 +145,13 @@ func (d *daemon) keys() []api.MemberKey {
 func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	x := d.members[a.MemberKey]
 	if x != nil {
-		x.want.Gate, x.want.Stop = a.Gate, a.Stop
+		x.want.Gate, x.want.Stop, x.want.Steps, x.want.Passed = a.Gate, a.Stop, a.Steps, a.Passed
+		x.check(a.Check)
 		x.poke()
 		return
 	}
 	x = d.newMember(a.MemberKey)
-	x.want = noded.Orders{Gate: a.Gate, Stop: a.Stop}
+	x.want = noded.Orders{Gate: a.Gate, Stop: a.Stop, Steps: a.Steps, Passed: a.Passed}
 	phase := noded.FirstPhase(a)
 	if phase == api.PhasePreparing {
 		x.body, x.bodySpec = a.Body, specs[a.Body.SpecHash]
@@ -172,24 +174,12 @@ func (d *daemon) Report() *api.Actual { return d.board.Report() }
 // Samples implements [session.Agent].
 func (d *daemon) Samples() []api.CardSample { return nil }
 
-// Notes implements [session.Agent]: who is ready, of each member of which more are than was
-// said in this session.
+// Notes implements [session.Agent].
 func (d *daemon) Notes() (out []api.MemberNote) {
-	ready := map[api.MemberKey][]api.RankNote{}
-	var keys []api.MemberKey
-	for _, p := range d.m.procs {
-		if !p.main || !p.ready {
-			continue
-		}
-		if ready[p.key] == nil {
-			keys = append(keys, p.key)
-		}
-		ready[p.key] = append(ready[p.key], api.RankNote{Rank: p.rank, Ready: true})
-	}
-	for _, k := range keys {
-		if len(ready[k]) > d.noted[k] {
-			d.noted[k] = len(ready[k])
-			out = append(out, api.MemberNote{MemberKey: k, Ranks: ready[k]})
+	for _, k := range d.keys() {
+		if n, news := d.note(d.members[k]); news {
+			d.noted[k] = n
+			out = append(out, n)
 		}
 	}
 	return out

@@ -52,6 +52,14 @@
 //	I12 nobody who is not of a reservation, and was admitted after it was made, lives on its nodes
 //	    in its time
 //	I13 no two gangs with processes on a node were told the same port
+//	I14 a process gets one stop signal, whoever ends it; who only waits for others gets none
+//	I15 nobody gets KILL who was not told to end, or before the promised grace is over
+//	I16 nobody gets a notice without a handler for it, twice, or after the stop
+//	I17 the nodes of an allocation are free soon after its last process has ended, whatever its lead
+//	I18 a set of tasks' checkpoints is complete when every task of the widest step has put one; a
+//	    step starts from a whole set of as many tasks
+//	I19 one that hangs is found, whoever beats beside it
+//	I20 an allocation completes when its script has returned 0, and not otherwise
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //
 // [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.
@@ -64,4 +72,8 @@
 // lost with the machine), and processes. A process to which KILL was delivered never runs
 // again, even when it does not go away: it counts for I5 and I9, not for I1. A machine that is
 // suspended runs nothing; what was due is done when it wakes, in the order in which it came.
+//
+// Of a step its client, its launchers and the connections between them are modelled after the
+// packages step/client and step/launcher, and so is what the shim does with launchers. Who is told
+// of an end, and what becomes of what tasks say and keep, the production code decides.
 package sim

@@ -13,7 +13,16 @@ func (r *run) budget() time.Duration {
 		j := &r.sc.Jobs[i]
 		b := &j.Runs
 		once := max(b.For, 5*time.Second) + time.Duration(max(j.Ranks, 1))*b.Skew + max(j.Grace, set.Grace) + j.Lead + set.StartTimeout
-		runs := j.MaxRetries + set.LaunchRetries + set.NodeLostRetries + 2
+		for k := range j.Steps {
+			once += j.Steps[k].After + max(j.Steps[k].Runs.For, 5*time.Second) + time.Duration(max(j.Steps[k].Tasks, 1))*j.Steps[k].Runs.Skew + launchFor
+		}
+		if j.StallTimeout > 0 {
+			once += j.StallTimeout + silentFor
+		}
+		runs := j.MaxRetries + set.LaunchRetries + set.NodeLostRetries + set.StallRetries + 2
+		if j.TotalTime > 0 && j.TimeLimit > 0 {
+			runs += int(j.TotalTime/j.TimeLimit) + 1
+		}
 		d += time.Duration(max(j.Array, 1)*runs) * (once + set.RetryBackoffMax)
 	}
 	return d

@@ -83,6 +83,7 @@ func (g *gangd) crash(away time.Duration) {
 		return
 	}
 	g.r.log("gangd dies")
+	g.r.troubled(away)
 	g.r.mix(1)
 	g.dead = true
 	g.r.gangd = nil

@@ -13,6 +13,7 @@ func (r *run) inflict(f *Fault) {
 		return
 	}
 	r.mixText(string(f.Do))
+	r.troubled(lasting(f))
 	if !r.toController(f) && !r.toNode(f) && !r.byPeople(f) {
 		return
 	}
@@ -110,6 +111,8 @@ func (r *run) toNode(f *Fault) bool {
 		return r.crashShim(f)
 	case CrashRank:
 		return r.crashRank(f)
+	case CrashStep:
+		return r.crashStep(f)
 	case Reboot:
 		if !m.up {
 			return false
@@ -206,7 +209,7 @@ func (r *run) crashRank(f *Fault) bool {
 	var some []*proc // of any job
 	for _, m := range r.machines {
 		for _, p := range m.procs {
-			if !p.main || p.killed || p.frozen() {
+			if !p.main && !p.task() || p.killed || p.frozen() {
 				continue
 			}
 			if p.key.Job == id {
@@ -220,6 +223,33 @@ func (r *run) crashRank(f *Fault) bool {
 		return false
 	}
 	some[r.dice.IntN(len(some))].exit(128+11, 11)
+	return true
+}
+
+// crashStep kills a launcher of a job, or the client of one of its steps.
+func (r *run) crashStep(f *Fault) bool {
+	for _, m := range r.machines {
+		for _, p := range m.procs {
+			if p.key.Job == r.ids[f.Job] && p.waits() && (p.client != nil) == (f.N == 1) && !p.killed && !p.frozen() {
+				p.kill(byForce)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stopStep is a person who ends the newest step of a job.
+func (r *run) stopStep(id int64) bool {
+	w := r.world()
+	if w == nil {
+		return false
+	}
+	j := w.Job(id)
+	if j == nil || len(j.Steps) == 0 {
+		return false
+	}
+	r.order(gang.StepStop{Job: id, Step: j.Steps[len(j.Steps)-1].ID, By: "ada"}, nil)
 	return true
 }
 
@@ -268,7 +298,9 @@ func (r *run) toJob(f *Fault, id int64) bool {
 	case Cancel:
 		r.order(gang.Cancel{Job: id, By: "ada", Now: f.N == 1}, func(gang.Outcome) { r.truth.cancelled(id) })
 	case Requeue:
-		r.order(gang.Requeue{Job: id, By: "ada"}, nil)
+		r.order(gang.Requeue{Job: id, By: "ada", Now: f.N == 1}, nil)
+	case StopStep:
+		return r.stopStep(id)
 	case Preempt:
 		r.order(gang.Preempt{Job: id, For: "job 1"}, nil)
 	case Update:
@@ -290,6 +322,7 @@ func (r *run) heal() {
 	}
 	r.log("faults are over")
 	r.calm, r.calmAt = true, r.now
+	r.troubled(0)
 	d := r.disk
 	d.full, d.jammed, d.breaks = false, false, false
 	if d.onOld {

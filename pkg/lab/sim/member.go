@@ -31,6 +31,9 @@ type member struct {
 	fetching bool
 	dropping bool
 	gone     bool
+	files    map[int]*stepFile // by step
+	round    int64             // the newest check of its cards
+	watch    *api.WatchNote
 }
 
 func (d *daemon) newMember(k api.MemberKey) *member {
@@ -77,6 +80,7 @@ func (x *member) step() {
 	}
 	o := x.want
 	x.want.Lease = 0
+	o.Steps = x.startable(o.Steps)
 	todo := x.told.Next(o, x.actual.Phase, x.conn != nil, x.over, x.mayOpen)
 	for _, c := range todo.Send {
 		x.send(c)
@@ -116,7 +120,7 @@ func (x *member) mayOpen() bool {
 // prepare makes the directory and starts the shim.
 func (x *member) prepare(b *api.AssignmentBody, spec *api.Spec) {
 	d := x.d
-	s := &memberSpec{job: d.m.r.jobOf(b.Name), body: b, startedBefore: b.RestartCount, limit: b.TimeLimit, notice: spec.Notice,
+	s := &memberSpec{job: d.m.r.jobOf(b.Name), body: b, batch: spec.Launch == api.LaunchBatch, startedBefore: b.RestartCount, limit: b.TimeLimit, notice: spec.Notice,
 		stopSignal: spec.StopSignal, grace: b.Grace, graceMax: spec.GraceMax, from: b.Checkpoint,
 		lease: noded.LeaseLeft(d.settings.Lease, d.half.LastContact(), d.m.bootTime())}
 	for _, p := range b.Nodes {
@@ -208,7 +212,7 @@ func (x *member) look(began time.Duration) {
 		x.told = noded.LastSent{}
 		x.talk(s)
 		word := copyState(&s.state)
-		m.r.send(s, func() { c := x.conn; x.d.after(m.hop(), func() { x.d.heard(c, word) }) })
+		m.r.send(s, func() { x.conn.tell(word) })
 		x.poke()
 		return
 	}
@@ -242,7 +246,7 @@ func (x *member) clean() {
 		return
 	}
 	for _, p := range left {
-		p.kill()
+		p.kill(byForce)
 	}
 	x.d.after(5*time.Millisecond, func() {
 		if len(m.containment(x.key)) == 0 {

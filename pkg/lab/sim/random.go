@@ -36,7 +36,59 @@ func Random(seed uint64, shape Shape) *Scenario {
 	enrich(rand.New(rand.NewPCG(seed, 7)), sc, shape.Span)
 	reservations(rand.New(rand.NewPCG(seed, 1)), sc, shape.Span)
 	ports(rand.New(rand.NewPCG(seed, 2)), sc)
+	allocations(rand.New(rand.NewPCG(seed, 3)), sc, shape.Span)
 	return sc
+}
+
+// allocations makes steps of the scripts of most batch jobs, and adds what people and accidents
+// do to steps, by dice of their own.
+func allocations(d *rand.Rand, sc *Scenario, span time.Duration) {
+	for i := range sc.Jobs {
+		j := &sc.Jobs[i]
+		if !j.Batch || d.IntN(4) == 0 {
+			continue
+		}
+		for range 1 + d.IntN(3) {
+			j.Steps = append(j.Steps, randomStep(d, j))
+		}
+		j.Runs.Awaits = d.IntN(2) == 0
+		j.Runs.OnNotice = NoticeReaction(d.IntN(4))
+		if j.Lead > 0 {
+			j.Scope = []api.SignalScope{api.ScopeRanks, api.ScopeBatch, api.ScopeFull}[d.IntN(3)]
+			j.Lead = seconds(d, 1, 15)
+			if j.TimeLimit > 0 && d.IntN(3) == 0 {
+				j.TotalTime = seconds(d, 10, 40)
+			}
+		}
+		if j.GPUs > 0 && d.IntN(2) == 0 { // without cards nobody finds out
+			j.StallTimeout = seconds(d, 2, 5)
+			b := &j.Steps[d.IntN(len(j.Steps))].Runs
+			b.Beats, b.Hangs = true, seconds(d, 0.5, 6)
+		}
+		if d.IntN(6) == 0 {
+			j.ReadyTimeout = seconds(d, 4, 10)
+		}
+		for range d.IntN(2) {
+			f := Fault{At: j.At + seconds(d, 0, span.Seconds()/3), Do: []Kind{CrashStep, StopStep, Requeue, Preempt, CrashRank, Cancel}[d.IntN(6)], Job: i, N: d.IntN(2)}
+			sc.Faults = append(sc.Faults, f)
+		}
+	}
+}
+
+func randomStep(d *rand.Rand, j *Job) Step {
+	s := Step{After: seconds(d, 0, 4), Tasks: 1 + d.IntN(max(j.Ranks, 1)), Overlap: d.IntN(4) == 0, KeepGoing: d.IntN(3) == 0, Runs: randomBehaviour(d, j.Ranks)}
+	if d.IntN(3) == 0 {
+		s.Nodes = 1 + d.IntN(max(j.Nodes, 1))
+	}
+	b := &s.Runs
+	b.For = seconds(d, 0.05, 15)
+	b.Daemon, b.Saves = false, seconds(d, 0.1, 5)
+	b.OnNotice = NoticeReaction(d.IntN(4))
+	b.Beats = d.IntN(2) == 0
+	if d.IntN(3) > 0 {
+		b.Ready = seconds(d, 0.1, 3)
+	}
+	return s
 }
 
 // enrich adds roles, gates, deadlines, dependencies, updates and a bounded history, with dice

@@ -28,6 +28,8 @@ type Counts struct {
 	Commits int
 	Sends   int
 	Starts  int // gangs that really started
+	Steps   int // that began
+	Tasks   int // that were started
 	Jobs    int // accepted
 	Ended   int
 	// Forgotten counts jobs that the store does not have any more at the end.
@@ -79,8 +81,10 @@ type run struct {
 	dice         *rand.Rand // of clients and people
 	truth        *truth
 	res          Result
-	ids          map[int]int64   // first job id by index of Scenario.Jobs, as committed
-	points       []*pending      // faults at a point
+	ids          map[int]int64 // first job id by index of Scenario.Jobs, as committed
+	points       []*pending    // faults at a point
+	sruns        map[string]*srun
+	trouble      time.Duration   // what was inflicted so far may have an effect until then
 	reservations int             // made so far
 	starts       int             // of the controller
 	onCopy       map[string]bool // by run: whether it had the old copy of the store
@@ -114,7 +118,7 @@ func Run(sc *Scenario, opt Options) (*Result, error) {
 
 func newRun(sc *Scenario, opt Options) *run {
 	r := &run{loop: loop{hash: fnvOffset}, sc: sc, ctx: context.Background(), trace: opt.Trace, hour: opt.Hour, byName: map[string]*machine{},
-		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, onCopy: map[string]bool{}, disk: &disk{}}
+		dice: rand.New(rand.NewPCG(sc.Seed, 1)), ids: map[int]int64{}, sruns: map[string]*srun{}, onCopy: map[string]bool{}, disk: &disk{}}
 	r.set = *Settings()
 	if sc.Settings != nil {
 		r.set = *sc.Settings

@@ -38,7 +38,8 @@ func Settings() *api.Settings {
 	s.RetryBackoff = time.Second
 	s.RetryBackoffMax = 8 * time.Second
 	s.Ports = "12000-12003"
-	s.HistoryJobs = 0   // see History
+	s.HistoryJobs = 0 // see History
+	s.StallTimeout = 0
 	s.LaunchStrikes = 0 // see random: refused launches would take every node out
 	return &s
 }
@@ -63,11 +64,13 @@ type Job struct {
 	Array, Limit int
 
 	// Reserved: it runs only where a fault has reserved a node.
-	Reserved   bool
-	TimeLimit  time.Duration
-	TotalTime  time.Duration // of all runs, of a job that is run again after its time limit; 0: it is not
-	Grace      time.Duration // 0: the site's
-	Lead       time.Duration // of a notice by USR1, 0: none
+	Reserved  bool
+	TimeLimit time.Duration
+	TotalTime time.Duration // of all runs, of a job that is run again after its time limit; 0: it is not
+	Grace     time.Duration // 0: the site's
+	Lead      time.Duration // of a notice by USR1, 0: none
+	// Scope is who the notice is for; empty: what the ranks and tasks run.
+	Scope      api.SignalScope
 	MaxRetries int
 	NoRequeue  bool
 	Priority   int64
@@ -79,7 +82,22 @@ type Job struct {
 	ReadyTimeout time.Duration
 	Deadline     time.Duration // after At, 0: none
 
+	// StallTimeout is how long one that has begun to beat may be silent, 0: nobody judges it.
+	StallTimeout time.Duration
+
 	Runs Behaviour
+	// Steps are what the script of a Batch job starts: its Runs is the script's.
+	Steps []Step
+}
+
+// Step is one step that a script starts, in the background.
+type Step struct {
+	After     time.Duration // the start of the script
+	Tasks     int           // 0: 1
+	Nodes     int           // exactly so many, 0: any
+	Overlap   bool
+	KeepGoing bool // a task that fails does not end the others
+	Runs      Behaviour
 }
 
 // Behaviour is what the processes of a job do.
@@ -96,7 +114,28 @@ type Behaviour struct {
 	Daemon bool
 	// Checkpoints: each rank puts one when it is told to stop, and each third of For.
 	Checkpoints bool
+	// Saves is how long one that saves does so, 0: a second.
+	Saves time.Duration
+	// OnNotice other than NoticeDeaf is a handler for USR1.
+	OnNotice NoticeReaction
+	// Hangs: in the first epoch FailRank does nothing any more from so long after its start on,
+	// and the cards of its gang stand still with it. Those with Beats beat until then.
+	Hangs time.Duration
+	Beats bool
+	// Awaits, of a script: it ends with the last of its steps, by the worst of their codes.
+	Awaits bool
 }
+
+// NoticeReaction is what a process makes of a notice.
+type NoticeReaction int
+
+// Reactions to a notice: without a handler it would die of it.
+const (
+	NoticeDeaf  NoticeReaction = iota
+	NoticeSaves                // goes on, and says soon that it has saved
+	NoticeEnds                 // ends with 0 when it has saved
+	NoticeHeard                // goes on
+)
 
 // TermReaction is what a process makes of the stop signal.
 type TermReaction int
@@ -104,7 +143,7 @@ type TermReaction int
 // Reactions to the stop signal: the default is to end at once with 143.
 const (
 	TermDies    TermReaction = iota
-	TermSaves                // ends with 0 after a second
+	TermSaves                // ends with 0 when it has saved
 	TermIgnored              // goes on
 	TermLate                 // ends with 143 after most of the grace
 )
@@ -139,6 +178,7 @@ const (
 	FreezeNoded Kind = "freeze-noded"
 	CrashShim   Kind = "crash-shim" // of Job on Node (empty: on any); N 1: of any job when that has none
 	CrashRank   Kind = "crash-rank" // a rank of Job dies of a signal; N 1: of any job when that has none
+	CrashStep   Kind = "crash-step" // of Job: what starts the tasks on a node; N 1: what started the step
 	Reboot      Kind = "reboot"     // power off, on with a new boot id after For
 	Suspend     Kind = "suspend"    // the machine and all on it stand still for For
 	Unkillable  Kind = "unkillable" // what gets KILL on this node stays for For
@@ -159,8 +199,9 @@ const (
 
 // People.
 const (
-	Cancel     Kind = "cancel" // N 1: --now
-	Requeue    Kind = "requeue"
+	Cancel     Kind = "cancel"    // N 1: --now
+	Requeue    Kind = "requeue"   // N 1: without its notice
+	StopStep   Kind = "stop-step" // the newest of Job
 	Preempt    Kind = "preempt"
 	HoldJob    Kind = "hold"
 	ReleaseJob Kind = "release"

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,11 @@ func (d *directed) play() (string, error) {
 			}
 		}
 		if bad != "" {
+			for _, l := range s.lines {
+				if *trace {
+					fmt.Printf("%9.3f  %s\n", l.at.Seconds(), l.text)
+				}
+			}
 			return fmt.Sprintf("seed %d: %s", sc.Seed, bad), nil
 		}
 	}
@@ -165,7 +171,7 @@ func short(n int, from, gap time.Duration) []Job {
 	return out
 }
 
-var scenarios = append([]directed{
+var scenarios = slices.Concat([]directed{
 	{name: "work that was done behind a cut is not done again", seeds: 5,
 		sc: Scenario{Nodes: nodes(1, 2), Calm: 60 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: 15 * s1}}},
 			Faults: []Fault{on(api.EventStarted, 1, 2*s1, Fault{Do: Cut, Node: "n1", For: 40 * s1})}},
@@ -446,7 +452,7 @@ var scenarios = append([]directed{
 			}
 			return ""
 		}},
-}, cancels()...)
+}, allocationScenarios, cancels())
 
 // slept suspends a machine at some moment between the decision to start and the start.
 func slept(i int, sc *Scenario) {

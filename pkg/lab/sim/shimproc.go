@@ -18,7 +18,8 @@ const (
 type memberSpec struct {
 	job           *Job
 	ranks         []int // of this node; none: hold the containment
-	startedBefore int   // epochs of the gang
+	batch         bool
+	startedBefore int // epochs of the gang
 	nodes         []string
 	gpus          []string
 	body          *api.AssignmentBody
@@ -41,10 +42,19 @@ type shimProc struct {
 	spec  *memberSpec
 	mach  *supervise.Machine
 	state shim.State
-	procs map[int]*proc // main processes by rank
-	conn  *shimConn     // to the daemon, nil: nobody is connected
+	conn  *shimConn // to the daemon, nil: nobody is connected
 	inbox []shim.Command
-	exits []exited
+	exits []exited // not reaped
+
+	ranks     []int // reaped, and not fed to the stop sequence
+	holding   []*proc
+	holdStep  time.Duration
+	steps     []*launcher
+	lastStep  int // -1: none was started
+	stepsOver bool
+	voices    []*voice
+	grace     time.Duration // the shortest that was promised
+	leaseAt   time.Duration // boot clock, 0: none
 
 	dirty, durable bool
 	over, bye      bool
@@ -60,14 +70,30 @@ type exited struct {
 // shimConn is the connection of one daemon to one shim; it is over when either is gone, or a
 // newer one took its place.
 type shimConn struct {
-	d *daemon
-	m *member
-	s *shimProc
+	d        *daemon
+	m        *member
+	s        *shimProc
+	up, down time.Duration // when the last word arrives, either way
+}
+
+// hop is when a word arrives that is sent now: after the one before.
+func (c *shimConn) hop(last *time.Duration) time.Duration {
+	now := c.s.m.r.now
+	*last = max(*last, now+c.s.m.hop())
+	return *last - now
+}
+
+// tell brings a state to the daemon.
+func (c *shimConn) tell(word *shim.State) {
+	c.d.after(c.hop(&c.up), func() { c.d.heard(c, word) })
 }
 
 // startShim starts a process for a member and connects it.
 func (m *machine) startShim(k api.MemberKey, spec *memberSpec) *shimProc {
-	s := &shimProc{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, key: k, spec: spec, procs: map[int]*proc{}}
+	s := &shimProc{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, key: k, spec: spec, lastStep: -1, grace: spec.grace}
+	if spec.lease > 0 {
+		s.leaseAt = m.bootTime() + spec.lease
+	}
 	s.state = shim.State{MemberActual: api.MemberActual{MemberKey: k, Phase: api.PhasePreparing}, BootID: m.bootID()}
 	m.shims = append(m.shims, s)
 	took := time.Millisecond + upTo(m.dice, 20*time.Millisecond)
@@ -102,6 +128,7 @@ func (s *shimProc) crash(time.Duration) {
 	if s.dead {
 		return
 	}
+	s.m.r.troubled(0)
 	s.m.r.log("%s: shim of %d.%d dies", s.m.name, s.key.Job, s.key.Epoch)
 	s.leave()
 }
@@ -112,6 +139,9 @@ func (s *shimProc) isGone() bool { return s.dead }
 func (s *shimProc) leave() {
 	s.dead = true
 	s.m.shims = slices.DeleteFunc(s.m.shims, func(o *shimProc) bool { return o == s })
+	for _, l := range s.steps { // whoever answers for them is gone
+		l.p.after(s.m.hop(), func() { l.stop(0) })
+	}
 	if c := s.conn; c != nil {
 		s.conn = nil
 		c.d.after(s.m.hop(), func() { c.d.hungUp(c) })
@@ -125,7 +155,7 @@ func (m *machine) hop() time.Duration {
 
 // command is an order that the daemon sent.
 func (s *shimProc) command(c shim.Command) {
-	s.after(s.m.hop(), func() {
+	s.after(s.conn.hop(&s.conn.down), func() {
 		s.inbox = append(s.inbox, c)
 		s.loop()
 	})
@@ -155,6 +185,7 @@ func (s *shimProc) loop() {
 		return
 	}
 	s.step(supervise.Tick{})
+	s.checkHeld()
 	s.takeExits()
 	s.flush()
 	if s.dead {
@@ -177,6 +208,10 @@ func (s *shimProc) sleep() {
 	if s.over {
 		d = min(d, s.exitAt-now.Mono)
 	}
+	if len(s.holding) > 0 {
+		d = min(d, s.holdStep)
+	}
+	d = min(d, s.listen())
 	s.timer++
 	n := s.timer
 	s.after(d, func() {
@@ -191,17 +226,25 @@ func (s *shimProc) obey(c shim.Command) {
 		s.bye = s.bye || c.Bye
 		return
 	}
+	if c.Limit != 0 {
+		s.step(supervise.Limit{TimeLimit: max(c.Limit, 0)})
+	}
 	if c.Go != nil && s.mach.State() == supervise.Holding {
 		s.step(supervise.Go{})
 		s.flush()
 	}
 	if c.Stop != nil {
+		s.grace = min(s.grace, c.Stop.Grace)
 		s.step(supervise.Order{Stop: *c.Stop})
 	}
-	if c.Limit != 0 {
-		s.step(supervise.Limit{TimeLimit: max(c.Limit, 0)})
+	if c.Passed {
+		s.step(supervise.Passed{})
+	}
+	if c.Steps != nil {
+		s.takeSteps(*c.Steps)
 	}
 	if c.LeaseUntil > 0 {
+		s.leaseAt = c.LeaseUntil
 		s.step(supervise.Renewed{Left: c.LeaseUntil - s.m.bootTime()})
 	}
 	if c.Bye && (s.mach.State() == supervise.Holding || len(s.spec.ranks) == 0) {
@@ -221,23 +264,25 @@ func (s *shimProc) do(a supervise.Act) {
 	case supervise.Start:
 		s.start()
 	case supervise.Notify:
-		s.m.r.truth.noticed(s)
+		s.notify(a.Scope)
 	case supervise.Dump:
 		s.step(supervise.Dumped{}) // processes here have no stacks
 	case supervise.Stop:
-		for _, p := range s.m.containment(s.key) {
-			p.term()
-		}
+		s.stop()
 	case supervise.Kill:
+		s.holding = nil
 		for _, p := range s.m.containment(s.key) {
-			p.kill()
+			p.kill(byShim)
 		}
 	case supervise.Prove:
+		s.reap() // what has ended is of no use to what it proves, and its result is not lost
 		if len(s.m.containment(s.key)) == 0 {
 			s.step(supervise.Empty{})
 		} else {
-			s.step(supervise.Occupied{})
+			s.step(supervise.Occupied{Steps: s.stepsLive()})
 		}
+	case supervise.Recant:
+		s.m.r.truth.recanted(s)
 	case supervise.Stuck:
 		s.state.Phase, s.state.Survivors = api.PhaseStuck, nil
 		for _, p := range s.m.containment(s.key) {
@@ -257,16 +302,19 @@ func (s *shimProc) start() {
 	s.m.r.truth.opened(s)
 	for _, rank := range s.spec.ranks {
 		p := s.spawn(rank)
-		s.procs[rank] = p
 		s.state.Ranks = append(s.state.Ranks, api.RankActual{Rank: rank, PID: p.pid, Started: s.m.r.instant().Wall})
 	}
 }
 
-// takeExits reaps what has ended.
-func (s *shimProc) takeExits() {
+// reap takes what has ended: ranks, and what starts the tasks of a step.
+func (s *shimProc) reap() {
 	for len(s.exits) > 0 {
 		x := s.exits[0]
 		s.exits = s.exits[1:]
+		if x.p.launch != nil {
+			s.stepEnded(x.p.launch, x.code, x.signal)
+			continue
+		}
 		if !x.p.main {
 			continue
 		}
@@ -277,7 +325,24 @@ func (s *shimProc) takeExits() {
 			}
 		}
 		s.durable = true
-		s.step(supervise.Exited{Rank: x.p.rank})
+		s.ranks = append(s.ranks, x.p.rank)
+		for _, v := range s.voices {
+			v.ended = v.ended || v.step < 0 && v.note.Rank == x.p.rank
+		}
+	}
+}
+
+// takeExits reaps what has ended, and feeds it to the stop sequence.
+func (s *shimProc) takeExits() {
+	s.reap()
+	if s.stepsOver {
+		s.stepsOver = false
+		s.step(supervise.StepsOver{})
+	}
+	for len(s.ranks) > 0 {
+		rank := s.ranks[0]
+		s.ranks = s.ranks[1:]
+		s.step(supervise.Exited{Rank: rank})
 	}
 }
 
@@ -296,7 +361,7 @@ func (s *shimProc) flush() {
 	}
 	s.dirty, s.durable = false, false
 	if c := s.conn; c != nil {
-		s.m.r.send(s, func() { c.d.after(s.m.hop(), func() { c.d.heard(c, word) }) })
+		s.m.r.send(s, func() { c.tell(word) })
 	}
 }
 
@@ -304,5 +369,6 @@ func copyState(s *shim.State) *shim.State {
 	c := *s
 	c.Ranks = slices.Clone(c.Ranks)
 	c.Survivors = slices.Clone(c.Survivors)
+	c.Steps = slices.Clone(c.Steps)
 	return &c
 }

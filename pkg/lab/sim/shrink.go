@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"slices"
 )
 
@@ -92,10 +93,11 @@ func (s *shrinker) simpler() (any bool) {
 			func(j *Job) { j.Nodes = 0 }, func(j *Job) { j.Priority = 0 }, func(j *Job) { j.NoRequeue = false },
 			func(j *Job) { j.Runs = Behaviour{For: j.Runs.For} }, func(j *Job) { j.Runs.Checkpoints = false },
 			func(j *Job) { j.Runs.Daemon = false }, func(j *Job) { j.Runs.Skew = 0 }, func(j *Job) { j.Ranks = max(j.Ranks/2, 1) },
+			func(j *Job) { j.Steps = j.Steps[:len(j.Steps)/2] }, func(j *Job) { j.StallTimeout = 0 }, func(j *Job) { j.TotalTime = 0 },
 		} {
 			c := s.best.clone()
 			was := c.Jobs[i]
-			if edit(&c.Jobs[i]); c.Jobs[i] != was {
+			if edit(&c.Jobs[i]); !reflect.DeepEqual(c.Jobs[i], was) {
 				any = s.keep(c) || any
 			}
 		}

@@ -94,6 +94,8 @@ func (c *Counts) add(o *Counts) {
 	c.Commits += o.Commits
 	c.Sends += o.Sends
 	c.Starts += o.Starts
+	c.Steps += o.Steps
+	c.Tasks += o.Tasks
 	c.Jobs += o.Jobs
 	c.Ended += o.Ended
 	c.Virtual += o.Virtual
@@ -115,6 +117,8 @@ func (t *Total) Table(out io.Writer) {
 	row("commits", t.Commits)
 	row("sends", t.Sends)
 	row("gangs started", t.Starts)
+	row("steps begun", t.Steps)
+	row("tasks started", t.Tasks)
 	row("jobs accepted", t.Jobs)
 	row("jobs ended", t.Ended)
 	for _, k := range slices.Sorted(maps.Keys(t.Outcomes)) {

@@ -2,8 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -25,7 +25,8 @@ type truth struct {
 	over     map[int64]ending
 	exits    map[exitKey]int // recorded
 	codes    map[exitKey]int // real
-	puts     map[exitKey]int // answered
+	puts     map[slot]int    // of checkpoints: 1 was sent, more were answered
+	sizes    map[stepKey]int // tasks of each step
 	fenced   map[placed]bool // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
 	reserved []*reserved
@@ -59,7 +60,7 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{}, over: map[int64]ending{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[exitKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[slot]int{}, sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -134,6 +135,9 @@ func (t *truth) room(s *shimProc) {
 func (t *truth) started(p *proc) {
 	t.alone(p)
 	t.live[p.key.Job] = append(t.live[p.key.Job], p)
+	if p.task() {
+		t.r.res.Tasks++
+	}
 	if p.main {
 		a := t.attempts[p.key]
 		a.begun++
@@ -159,6 +163,8 @@ func (t *truth) alone(p *proc) {
 			t.r.fail("I1", "job %d lives in epoch %d on %s and in epoch %d on %s", p.key.Job, o.key.Epoch, o.m.name, p.key.Epoch, p.m.name)
 		case o.rank == p.rank && o.main && p.main:
 			t.r.fail("I1", "rank %d of job %d epoch %d lives twice, on %s and %s", p.rank, p.key.Job, p.key.Epoch, o.m.name, p.m.name)
+		default:
+			t.taskAlone(p, o)
 		}
 	}
 }
@@ -172,24 +178,8 @@ func (t *truth) ended(p *proc, code int) {
 		}
 		t.partly(t.attempts[p.key])
 	}
-	t.r.log("%s: %d.%d rank %d pid %d ends with %d", p.m.name, p.key.Job, p.key.Epoch, p.rank, p.pid, code)
-}
-
-// saved: a put was answered.
-func (t *truth) saved(p *proc) {
-	k := exitKey{p.key.Job, p.key.Epoch, p.rank}
-	t.puts[k]++
-}
-
-// restored: a rank is handed a checkpoint of an earlier epoch.
-func (t *truth) restored(k api.MemberKey, rank, epoch int, text string) {
-	if want := fmt.Sprintf("%d.%d.%d ", k.Job, epoch, rank); !strings.HasPrefix(text, want) {
-		t.r.fail("checkpoint", "rank %d of job %d epoch %d is handed %q for one of epoch %d", rank, k.Job, k.Epoch, text, epoch)
-	}
-}
-
-func (t *truth) noticed(s *shimProc) {
-	t.r.log("%s: %d.%d gets its notice", s.m.name, s.key.Job, s.key.Epoch)
+	t.r.log("%s: %d.%d %s ends with %d", p.m.name, p.key.Job, p.key.Epoch, p.name(), code)
+	t.lastEnded(p)
 }
 
 // partly looks whether a gang runs in part: some of its processes live, and others have not
@@ -294,9 +284,10 @@ func (t *truth) forget(j *gang.Job) {
 			k := exitKey{id, epoch, rank}
 			delete(t.exits, k)
 			delete(t.codes, k)
-			delete(t.puts, k)
 		}
 	}
+	maps.DeleteFunc(t.puts, func(s slot, _ int) bool { return s.Job == id })
+	maps.DeleteFunc(t.sizes, func(k stepKey, _ int) bool { return k.Job == id })
 	delete(t.live, id)
 	delete(t.newest, id)
 	delete(t.admitted, id)
@@ -345,11 +336,13 @@ func (t *truth) job(j *gang.Job) {
 		if _, over := t.verdicts[j.ID]; !over {
 			t.verdicts[j.ID] = j.Verdict.State
 			t.over[j.ID] = endingOf(j)
+			t.byScript(j)
 			r.res.Ended++
 			r.res.Outcomes[j.Verdict.State]++
 		}
 	}
 	t.jobs[j.ID] = j
+	t.steps(j)
 	t.admitted[j.ID] = max(t.admitted[j.ID], j.Epoch)
 }
 
@@ -360,6 +353,10 @@ func (t *truth) event(ev *api.Event) {
 	switch ev.Type {
 	case api.EventStarted:
 		r.res.Starts++
+	case api.EventCheckpoint:
+		if ev.Task != nil {
+			t.taskSaved(ev)
+		}
 	case api.EventNodeFenced:
 		for _, id := range ev.Jobs {
 			t.fenced[placed{id, ev.Node}] = true
