@@ -65,7 +65,7 @@ type memberOrders struct {
 	own    *api.Stop       // this node's own decision
 	warn   *shim.Warning   // to be told
 	stacks string          // not empty: a word to the shim
-	fence  bool // its lease is over, and its shim has not ended it
+	fence  bool            // its lease is over, and its shim has not ended it
 	forget bool
 }
 
