@@ -194,14 +194,15 @@ const (
 
 // The event types of a node's story; their JobID is 0.
 const (
-	EventNodeUp      EventType = "node_up"      // first contact, or contact again
-	EventNodeSuspect EventType = "node_suspect" // its session was cut
-	EventNodeLost    EventType = "node_lost"    // silent for node_timeout: the DEAD NODE line
-	EventNodeDrained EventType = "node_drained" // taken out of service, by a person or after failed launches
-	EventNodeResumed EventType = "node_resumed"
-	EventNodeFenced  EventType = "node_fenced" // a person's word, or the lease: nothing runs there any more
-	EventCardState   EventType = "card_state"  // a card was quarantined, or is fine again
-	EventNodeHealth  EventType = "node_health" // the site's health program took the node out of service, or put it back
+	EventNodeUp        EventType = "node_up"      // first contact, or contact again
+	EventNodeSuspect   EventType = "node_suspect" // its session was cut
+	EventNodeLost      EventType = "node_lost"    // silent for node_timeout: the DEAD NODE line
+	EventNodeDrained   EventType = "node_drained" // taken out of service, by a person or after failed launches
+	EventNodeResumed   EventType = "node_resumed"
+	EventNodeForgotten EventType = "node_forgotten" // a person took a lost node out of the cluster
+	EventNodeFenced    EventType = "node_fenced"    // a person's word, or the lease: nothing runs there any more
+	EventCardState     EventType = "card_state"     // a card was quarantined, or is fine again
+	EventNodeHealth    EventType = "node_health"    // the site's health program took the node out of service, or put it back
 )
 
 // The event types of a reservation's story; their JobID is 0, and Text says the rest.

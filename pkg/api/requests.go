@@ -75,7 +75,7 @@ const (
 	HoldUser  = "user"
 )
 
-// NodeAction is the body of POST /v1/nodes/{name}/drain, /resume and /fence.
+// NodeAction is the body of POST /v1/nodes/{name}/drain, /resume, /fence and /forget.
 type NodeAction struct {
 	Reason   string    `json:"reason,omitempty" bound:"len=1024 text"`
 	Deadline time.Time `json:"deadline,omitzero"` // of a drain: what is still there is stopped then, to run elsewhere

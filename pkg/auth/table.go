@@ -25,6 +25,7 @@ const (
 	OpNodeDrain  Op = "node-drain"
 	OpNodeResume Op = "node-resume"
 	OpNodeFence  Op = "node-fence"
+	OpNodeForget Op = "node-forget"
 	OpCardDrain  Op = "card-drain"
 	OpCardResume Op = "card-resume"
 	OpReserve    Op = "reserve" // make, change and delete reservations
@@ -90,6 +91,7 @@ var table = map[Op]roles{
 	OpNodeDrain:  admins,
 	OpNodeResume: admins,
 	OpNodeFence:  admins,
+	OpNodeForget: admins,
 	OpCardDrain:  admins,
 	OpCardResume: admins,
 	OpReserve:    admins,

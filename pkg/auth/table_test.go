@@ -53,6 +53,7 @@ var expected = map[Op]string{
 	OpNodeDrain:  ". y y y . . . . . . . . . . . .",
 	OpNodeResume: ". y y y . . . . . . . . . . . .",
 	OpNodeFence:  ". y y y . . . . . . . . . . . .",
+	OpNodeForget: ". y y y . . . . . . . . . . . .",
 	OpCardDrain:  ". y y y . . . . . . . . . . . .",
 	OpCardResume: ". y y y . . . . . . . . . . . .",
 	OpToken:      ". y y y . . . . . . . . . . . .",

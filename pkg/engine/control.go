@@ -147,7 +147,7 @@ func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Erro
 	return api.AlreadyEnded(m.ref, gang.JobState(j))
 }
 
-// NodeDrain, NodeResume and NodeFence hand a person's word on a node to the core.
+// NodeAction hands a person's word on a node to the core.
 func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.NodeAction, who Caller) error {
 	var ev gang.Event
 	switch action {
@@ -161,8 +161,10 @@ func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.Nod
 		ev = gang.NodeResume{Node: node}
 	case "fence":
 		ev = gang.NodeFence{Node: node}
+	case "forget":
+		ev = gang.NodeForget{Node: node, By: who.User}
 	default:
-		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume or fence", action)
+		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume, fence or forget", action)
 	}
 	_, err := e.Do(ctx, ev)
 	return err

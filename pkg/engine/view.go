@@ -64,6 +64,14 @@ func (v *view) putNode(n *gang.Node) {
 	v.nodes[n.Name] = n
 }
 
+func (v *view) dropNode(name string) {
+	if i, known := slices.BinarySearch(v.names, name); known {
+		v.names = slices.Delete(v.names, i, i+1)
+	}
+	delete(v.nodes, name)
+	delete(v.desired, name)
+}
+
 func (v *view) putJob(j *gang.Job) {
 	if _, known := v.jobs[j.ID]; !known {
 		// Ids grow, so this is an append in all but a replayed order.
@@ -99,6 +107,9 @@ func (e *Engine) publish(ch *gang.Changes) {
 	v.mu.Lock()
 	for _, j := range ch.Jobs {
 		v.putJob(j)
+	}
+	for _, name := range ch.Forgot {
+		v.dropNode(name)
 	}
 	for _, n := range ch.Nodes {
 		v.putNode(n)

@@ -250,6 +250,15 @@ func (s *story) actions() map[string]func(*rapid.T) {
 				s.do(NodeFence{Node: n.name})
 			}
 		},
+		"forget node": func(t *rapid.T) {
+			n := s.node()
+			if w := s.w.Node(n.name); w != nil && w.State == api.NodeLost && len(w.Left) == 0 && len(n.members) == 0 {
+				s.do(NodeForget{Node: n.name})
+				if s.w.Node(n.name) == nil {
+					s.connect(n) // the property speaks of nodes that are known
+				}
+			}
+		},
 		"sample": func(t *rapid.T) {
 			n := s.node()
 			s.do(NodeSample{Node: n.name, Cards: []api.CardSample{{UUID: "GPU-" + n.name + "-0", StrangersBytes: int64(rapid.IntRange(0, 2).Draw(t, "gib")) << 30,

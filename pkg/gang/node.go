@@ -276,6 +276,68 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 	return applied()
 }
 
+// forgetNode drops a lost node: a machine that was scrapped is neither in tables nor an alarm for
+// ever. Nothing of it may be waited for, or what lives there would be forgotten with it.
+func (w *World) forgetNode(ev NodeForget) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(noNode(ev.Node))
+	}
+	if h.node.State != api.NodeLost {
+		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
+		err.Hint = "stop its gnoded, and wait for node_timeout; with TLS, gangd token revoke " + ev.Node + " keeps it out"
+		return refused(err)
+	}
+	if len(h.members)+len(h.node.Left) > 0 {
+		err := conflict("", "node %s may still run something of %s", ev.Node, jobsOn(h))
+		err.Hint = "when it is switched off: gctl node fence " + ev.Node
+		return refused(err)
+	}
+	for j := range w.Jobs() {
+		if admitted(j) && slices.ContainsFunc(j.Members, func(m Member) bool { return m.Node == ev.Node }) {
+			err := conflict("", "job %d, which has not ended, has a part on node %s", j.ID, ev.Node)
+			err.Hint = fmt.Sprintf("it goes with its other parts: gqueue -j %d", j.ID)
+			return refused(err)
+		}
+	}
+	for _, r := range w.Reservations() {
+		if slices.Contains(r.Nodes, ev.Node) {
+			err := conflict("", "node %s is of reservation %s", ev.Node, r.Name)
+			err.Hint = "gctl delete reservation " + r.Name + ", or give it other nodes"
+			return refused(err)
+		}
+	}
+	for _, kind := range []timerKind{timerLost, timerClear} {
+		w.timers.cancel(timer{kind: kind, node: ev.Node})
+	}
+	delete(w.nodes, ev.Node)
+	w.away--
+	w.dirtyNodes = slices.DeleteFunc(w.dirtyNodes, func(d *host) bool { return d == h })
+	w.forgot = append(w.forgot, ev.Node)
+	w.room = true
+	w.lookAgain()
+	w.emit(api.Event{Type: api.EventNodeForgotten, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")})
+	return applied()
+}
+
+// jobsOn names the jobs of which something is on a node.
+func jobsOn(h *host) string {
+	var ids []int64
+	for k := range h.members {
+		ids = append(ids, k.Job)
+	}
+	for _, l := range h.node.Left {
+		ids = append(ids, l.Job)
+	}
+	text := "job"
+	for i, id := range unique(ids) {
+		if text += fmt.Sprintf(" %d", id); i == 9 {
+			return text + " and others"
+		}
+	}
+	return text
+}
+
 // Fenceable names the lost nodes on which ranks that keep their gangs waiting may still
 // run, for the site's fence hook. None while most nodes are away: this controller is the
 // likely victim then, and the hook would cut the power of all that it can not see.

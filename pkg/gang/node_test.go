@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -287,5 +289,40 @@ func TestReserveIsCheckedWhole(t *testing.T) {
 	}
 	if ch := b.w.Take(); len(ch.Jobs)+len(ch.Nodes)+len(ch.Dirty)+len(ch.Events) != 0 {
 		t.Fatalf("a refused reservation changed %+v", ch)
+	}
+}
+
+// TestForgetNode: a lost node of which nothing is waited for can be dropped, and is a new one when
+// it comes back.
+func TestForgetNode(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	refused := func(want string) {
+		t.Helper()
+		if out := b.step(NodeForget{Node: "n2"}); out.Refused == nil || !strings.HasPrefix(out.Refused.Message, want) {
+			t.Fatalf("%+v, want %q", out.Refused, want)
+		}
+	}
+	refused("node n2 is up: only a lost node can be forgotten")
+	b.must(NodeGone{Node: "n2"})
+	b.after(time.Minute)
+	refused("node n2 may still run something of job 1")
+	b.must(NodeFence{Node: "n2"})
+	refused("job 1, which has not ended, has a part on node n2")
+	b.ack(id)
+	b.must(NodeForget{Node: "n2", By: "root"})
+	if b.w.Node("n2") != nil {
+		t.Fatal("it is known still")
+	}
+	if ch := b.w.Take(); !slices.Equal(ch.Forgot, []string{"n2"}) || slices.ContainsFunc(ch.Nodes, func(n *Node) bool { return n.Name == "n2" }) {
+		t.Fatalf("to be written: forgotten %v, nodes %v", ch.Forgot, ch.Nodes)
+	}
+	if out := b.step(NodeForget{Node: "n2"}); out.Refused == nil || out.Refused.Code != api.CodeNotFound {
+		t.Fatalf("%+v", out)
+	}
+	b.hello("n2")
+	if n := b.w.Node("n2"); n == nil || n.State != api.NodeUp {
+		t.Fatalf("after it came back: %+v", n)
 	}
 }

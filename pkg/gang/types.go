@@ -212,6 +212,9 @@ type NodeResume struct{ Node string }
 // NodeFence is the word of a person, or of the site's fence hook (By), that nothing runs on a lost node any more.
 type NodeFence struct{ Node, By string }
 
+// NodeForget takes a lost node that is not coming back out of the cluster's memory.
+type NodeForget struct{ Node, By string }
+
 // Cancel ends a job.
 type Cancel struct {
 	Job int64
@@ -264,6 +267,7 @@ func (NodeGone) event()   {}
 func (NodeDrain) event()  {}
 func (NodeResume) event() {}
 func (NodeFence) event()  {}
+func (NodeForget) event() {}
 func (Cancel) event()     {}
 func (Hold) event()       {}
 func (Release) event()    {}
@@ -289,6 +293,7 @@ type Changes struct {
 	Epochs []EpochRow // attempts, newest form
 	Steps  []api.Step // that have ended
 	Nodes  []*Node
+	Forgot []string // nodes that are known no more; one may be in Nodes again
 	// Reservations that changed, by name; a nil one is gone.
 	Reservations []ReservationRow
 
@@ -305,7 +310,7 @@ type Changes struct {
 
 // Rows counts what a store has to write; beside them there may be counters to raise.
 func (ch *Changes) Rows() int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Nodes) + len(ch.Reservations) + len(ch.Events)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Events)
 	if ch.Claims != nil {
 		n++
 	}

@@ -39,6 +39,7 @@ type World struct {
 	// What Take will give out.
 	dirtyJobs  []*entry
 	dirtyNodes []*host
+	forgot     []string // nodes
 	epochs     map[api.MemberKey]EpochRow
 	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	events     []api.Event
@@ -156,6 +157,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.resumeNode(ev)
 	case NodeFence:
 		return w.fenceNode(ev)
+	case NodeForget:
+		return w.forgetNode(ev)
 	case Cancel:
 		return w.cancel(ev)
 	case Hold:
@@ -269,7 +272,7 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Events: w.events, Steps: w.steps, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		// One that has left memory since is here too: its end must reach the store.
@@ -296,7 +299,7 @@ func (w *World) Take() Changes {
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
-	w.dirtyJobs, w.dirtyNodes, w.events, w.steps, w.purged = nil, nil, nil, nil, nil
+	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.purged = nil, nil, nil, nil, nil, nil
 	if len(w.epochs) > 0 {
 		w.epochs = map[api.MemberKey]EpochRow{}
 	}

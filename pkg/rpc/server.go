@@ -82,6 +82,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain")},
 		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
 		{"POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence")},
+		{"POST /v1/nodes/{name}/forget", auth.OpNodeForget, s.nodeAction("forget")},
 		{"POST /v1/nodes/{name}/cards/{card}/drain", auth.OpCardDrain, s.cardAction("drain")},
 		{"POST /v1/nodes/{name}/cards/{card}/resume", auth.OpCardResume, s.cardAction("resume")},
 		{"GET /v1/reservations", auth.OpNodes, s.reservations},

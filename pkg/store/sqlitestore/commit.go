@@ -16,7 +16,8 @@ type statements struct {
 	meta, spec              *statement
 	jobLive, jobEnded       *statement
 	rank, rankGone          *statement
-	epoch, node, event      *statement
+	epoch, node, nodeGone   *statement
+	event                   *statement
 	piece, checkpoint       *statement
 	reservation             *statement
 	reservationGone         *statement
@@ -43,6 +44,7 @@ func prepareStatements(w *writer) (statements, error) {
 		{&st.rank, 2, "INSERT INTO rank (id, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.rankGone, 1, "DELETE FROM rank WHERE id = ?"},
 		{&st.epoch, 3, "INSERT INTO epoch (job, epoch, data) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
+		{&st.nodeGone, 1, "DELETE FROM node WHERE name = ?"},
 		{&st.node, 2, "INSERT INTO node (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
 		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
 		{&st.checkpoint, 8, "INSERT INTO checkpoint (id, job, epoch, step, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
@@ -179,6 +181,11 @@ func (s *Store) batch(ch *gang.Changes) error {
 	}
 	if err := s.steps(ch.Steps); err != nil {
 		return err
+	}
+	for _, name := range ch.Forgot {
+		if err := s.st.nodeGone.run(name); err != nil {
+			return err
+		}
 	}
 	for _, n := range ch.Nodes {
 		data, err := row.Node(n)

@@ -231,6 +231,11 @@ func testNodes(t *testing.T, p Place) {
 	up.State, up.LostSince = api.NodeUp, time.Time{}
 	mustCommit(t, s, &gang.Changes{Nodes: []*gang.Node{&up}})
 	same(t, "nodes", mustLoad(t, s, time.Time{}).Nodes, []*gang.Node{a, &up})
+	mustCommit(t, s, &gang.Changes{Forgot: []string{"n2"}})
+	same(t, "nodes, one forgotten", mustLoad(t, s, time.Time{}).Nodes, []*gang.Node{a})
+	// Forgotten and back in one commit: it is there.
+	mustCommit(t, s, &gang.Changes{Forgot: []string{"n1"}, Nodes: []*gang.Node{a}})
+	same(t, "nodes, one back", mustLoad(t, s, time.Time{}).Nodes, []*gang.Node{a})
 }
 
 func testSharedSpec(t *testing.T, p Place) {
