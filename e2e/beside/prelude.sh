@@ -36,3 +36,56 @@ recorded() {
   settle "$J"
   accounted "$J"
 }
+
+# savers HOW OPTION...: a job with two tasks on each of two nodes, in a directory of its own ($S), which
+# write down what they are sent and save for two seconds. Its script does HOW when it gets TERM, and when
+# there is a file go; "-": it takes no signal. Its id is $J; it runs once.
+savers() {
+  local how=$1; shift
+  S=s$(ls -d s[0-9]* 2>/dev/null | wc -l)
+  mkdir "$S"
+  cat >"$S/task.py" <<'EOF'
+import os, signal, time
+log = open("log." + os.environ["SLURM_PROCID"], "a", 1)
+told = []
+def hear(sig, frame):
+    told.append(sig)
+    log.write("signal %d\n" % sig)
+signal.signal(signal.SIGTERM, hear)
+log.write("up\n")
+while not told: time.sleep(0.02)
+for i in range(4): time.sleep(0.5)
+log.write("saved\n")
+EOF
+  {
+    echo '#!/bin/bash'
+    echo '[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || exit 0'
+    [ "$how" = - ] || echo "trap 'trap - TERM; $how' TERM"
+    echo 'srun -Q /usr/bin/python3 task.py &'
+    echo 'until [ -e go ]; do sleep .1 & wait $!; done'
+    [ "$how" = - ] || echo "$how"
+  } >"$S/job.sh"
+  J=$(cd "$S" && sbatch --parsable -N2 --ntasks-per-node=2 --requeue -o out.txt "$@" job.sh) || return
+  await "$S"/log.{0,1,2,3}
+}
+
+# tale NAME DIR ID: what each task was told and kept, and how the job ended.
+tale() {
+  settle "$3"
+  ended "$3"
+  echo "== $1"
+  scontrol show job "$3" | grep -oE '(JobState|ExitCode)=[A-Z0-9:]+'
+  local t; for t in 0 1 2 3; do
+    echo "heard by $t: $(grep -o '[0-9]*$' "$2/log.$t" | paste -sd' ')"
+    echo "kept by $t: $(grep -v signal "$2/log.$t" | paste -sd' ')"
+  done
+}
+
+# ends COMMAND OPTION...: savers whose scripts end in each way, at the same time. COMMAND is run with each $J and $S when
+# all are up.
+ends() {
+  local command=$1 how i names=('exit 0' 'exit 3' 'kill -TERM $$' 'kill -KILL $$') jobs=() dirs=(); shift
+  for how in "${names[@]}"; do savers "$how" "$@"; jobs+=("$J"); dirs+=("$S"); done
+  for i in 0 1 2 3; do J=${jobs[i]} S=${dirs[i]}; eval "$command"; done
+  for i in 0 1 2 3; do tale "${names[i]}" "${dirs[i]}" "${jobs[i]}"; done
+}

@@ -23,8 +23,8 @@ const (
 	// firstJob is the id of the first job of both, of more digits than what else is
 	// printed, so that an id can be told from a count.
 	firstJob = 1001
-	// limit is for one case; the slowest takes 5 s on two quiet cores.
-	limit = 60 * time.Second
+	// limit is for one case; the slowest wait for a time limit, which Slurm keeps to the minute.
+	limit = 200 * time.Second
 )
 
 // system is one of the two, running.
