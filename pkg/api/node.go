@@ -43,29 +43,30 @@ type Card struct {
 
 // Node is a node as `ginfo --json` prints it.
 type Node struct {
-	Name        string    `json:"name"`
-	State       NodeState `json:"state"`
-	Reason      string    `json:"reason"`
-	Strikes     int       `json:"strikes,omitempty"`    // launches that failed there and speak against it; Reason names the last one where nothing else is wrong
-	DrainUser   string    `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
-	DrainTime   time.Time `json:"drain_time,omitzero"`
-	DrainBy     time.Time `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
-	Address     string    `json:"address"`
-	BootID      string    `json:"boot_id"`
-	LostSince   time.Time `json:"lost_since,omitzero"`
-	LastSeen    time.Time `json:"last_seen,omitzero"`
-	Containment string    `json:"containment"`
-	Devices     string    `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards
-	Version     string    `json:"version"`
-	Partitions  []string  `json:"partitions"`
-	Features    []string  `json:"features"`
-	CPUs        int       `json:"cpus"`
-	CPUsUsed    int       `json:"cpus_used"`
-	Exclusive   bool      `json:"exclusive,omitempty"` // a gang has it to itself, whatever it uses of it
-	MemoryBytes int64     `json:"memory_bytes"`
-	MemoryUsed  int64     `json:"memory_used_bytes"` // reserved by gangs
-	Cards       []Card    `json:"cards"`
-	Jobs        []int64   `json:"jobs"`
+	Name        string     `json:"name"`
+	State       NodeState  `json:"state"`
+	Reason      string     `json:"reason"`
+	Strikes     int        `json:"strikes,omitempty"`    // launches that failed there and speak against it; Reason names the last one where nothing else is wrong
+	DrainUser   string     `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
+	DrainTime   time.Time  `json:"drain_time,omitzero"`
+	DrainBy     time.Time  `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
+	Address     string     `json:"address"`
+	BootID      string     `json:"boot_id"`
+	LostSince   time.Time  `json:"lost_since,omitzero"`
+	LastSeen    time.Time  `json:"last_seen,omitzero"`
+	Containment string     `json:"containment"`
+	Devices     string     `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards
+	Limits      NodeLimits `json:"limits,omitzero"`
+	Version     string     `json:"version"`
+	Partitions  []string   `json:"partitions"`
+	Features    []string   `json:"features"`
+	CPUs        int        `json:"cpus"`
+	CPUsUsed    int        `json:"cpus_used"`
+	Exclusive   bool       `json:"exclusive,omitempty"` // a gang has it to itself, whatever it uses of it
+	MemoryBytes int64      `json:"memory_bytes"`
+	MemoryUsed  int64      `json:"memory_used_bytes"` // reserved by gangs
+	Cards       []Card     `json:"cards"`
+	Jobs        []int64    `json:"jobs"`
 	// Reservation is the one that is on the node now, nil: none.
 	Reservation *NodeReservation `json:"reservation,omitempty"`
 }

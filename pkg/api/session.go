@@ -61,12 +61,29 @@ type Hello struct {
 	// LineageProof came with LineageSeen: a node can repeat what it was told, and make up nothing.
 	LineageProof string         `json:"lineage_proof,omitempty"`
 	Devices      string         `json:"devices,omitempty" bound:"any"` // [DevicesEnforced], or why a rank can open cards that are not its own
+	Limits       NodeLimits     `json:"limits,omitzero"`
 	Health       NodeHealth     `json:"health,omitzero"`
 	Members      []MemberActual `json:"members"` // complete
 }
 
 // DevicesEnforced: the kernel keeps a member from the cards of others.
 const DevicesEnforced = "enforced"
+
+// NodeLimits says how far a member is held to what it asked for on a node: [LimitEnforced],
+// [LimitSampled] or [LimitNone]. Empty: the node does not say.
+type NodeLimits struct {
+	Memory    string `json:"memory,omitempty" bound:"any"`
+	Processes string `json:"processes,omitempty" bound:"any"`
+	CPUs      string `json:"cpus,omitempty" bound:"any"`   // a weight: who asked for more gets more where there are not enough
+	Reason    string `json:"reason,omitempty" bound:"any"` // why not all are enforced
+}
+
+// How a limit holds on a node.
+const (
+	LimitEnforced = "enforced" // by the kernel
+	LimitSampled  = "sampled"  // by looking at what is used: who is above it is ended
+	LimitNone     = "none"     // not at all
+)
 
 // NodeHealth is what the site's health program said last. The zero value is a node that is
 // well, or has no such program.
@@ -295,12 +312,20 @@ type RankActual struct {
 	ExitCode int       `json:"exit_code,omitempty"` // 128+signal when a signal ended it
 	Signal   int       `json:"signal,omitempty"`
 	OOM      bool      `json:"oom,omitempty"`
-	CUDAOOM  bool      `json:"cuda_oom,omitempty"`            // it ended because a card had no memory left for it, by the last lines of its output
-	Warning  string    `json:"warning,omitempty" bound:"any"` // what it was warned of and still does
-	VRAMPeak int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
-	Ended    time.Time `json:"ended,omitzero"`
-	Own      bool      `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
-	Error    string    `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
+	// With OOM: what its member had asked for on this node (0: nothing), what it was seen using at most (0: not
+	// known), in bytes, and that not its own limit ended it but the memory of the machine.
+	MemoryAsked int64 `json:"memory_asked,omitempty"`
+	MemoryUsed  int64 `json:"memory_used,omitempty"`
+	HostOOM     bool  `json:"host_oom,omitempty"`
+	// ForksRefused: so many forks of its member were refused, because it had ProcessesMax.
+	ForksRefused int       `json:"forks_refused,omitempty"`
+	ProcessesMax int64     `json:"processes_max,omitempty"`
+	CUDAOOM      bool      `json:"cuda_oom,omitempty"`            // it ended because a card had no memory left for it, by the last lines of its output
+	Warning      string    `json:"warning,omitempty" bound:"any"` // what it was warned of and still does
+	VRAMPeak     int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
+	Ended        time.Time `json:"ended,omitzero"`
+	Own          bool      `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
+	Error        string    `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
 	// OutStart, ErrStart: how much the files already had when the attempt began.
 	OutStart int64 `json:"out_start,omitempty"`
 	ErrStart int64 `json:"err_start,omitempty"`

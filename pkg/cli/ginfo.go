@@ -200,7 +200,7 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 			jobfield.BytesText(n.MemoryUsed) + "/" + jobfield.BytesText(n.MemoryBytes),
 			fmt.Sprintf("%d/%d", free, len(n.Cards)),
 			jobfield.BytesText(used) + "/" + jobfield.BytesText(total),
-			jobList(n.Jobs), nodeReason(n),
+			jobList(n.Jobs), strings.TrimPrefix(nodeReason(n)+limitsText(n), "; "),
 		})
 	}
 	t.style = func(row, col int) style {
@@ -275,6 +275,27 @@ func nodeReason(n *api.Node) string {
 		return silent
 	}
 	return reason + " (" + silent + ")"
+}
+
+// limitsText warns of a node that takes work, and on which a job is not kept from using more memory
+// or processes than it may.
+func limitsText(n *api.Node) string {
+	l := &n.Limits
+	loose := func(how string) bool { return how != "" && how != api.LimitEnforced }
+	what := ""
+	switch {
+	case n.State != api.NodeUp:
+		return ""
+	case loose(l.Memory) && loose(l.Processes):
+		what = "; memory and processes are " + l.Memory
+	case loose(l.Memory):
+		what = "; memory is " + l.Memory
+	case loose(l.Processes):
+		what = "; processes are " + l.Processes
+	default:
+		return ""
+	}
+	return what + ", not enforced: " + l.Reason
 }
 
 func nodeStyle(st api.NodeState) style {

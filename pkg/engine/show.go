@@ -292,7 +292,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
 	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Address: r.Address, BootID: n.BootID,
-		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Version: n.Hello.Version,
+		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Limits: n.Hello.Limits, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes,
 		Cards: []api.Card{}, Jobs: []int64{}}
 	for i := range r.Grants {

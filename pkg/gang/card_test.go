@@ -233,3 +233,33 @@ func TestCUDAOutOfMemoryIsACause(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 }
+
+// TestWhoRanOutOfMemory: above what it asked for it is the job's own failure; within it, on a
+// machine that others had filled, the job has lost its node. Both figures are said.
+func TestWhoRanOutOfMemory(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ra    api.RankActual
+		cause api.Cause
+		text  string
+	}{
+		"its own limit": {api.RankActual{OOM: true, MemoryAsked: 100 << 20, MemoryUsed: 100 << 20}, api.CauseOOM,
+			"rank 0 ran out of memory: used 100M of 100M asked there"},
+		"the machine's, within its own": {api.RankActual{OOM: true, HostOOM: true, MemoryAsked: 100 << 20, MemoryUsed: 40 << 20}, api.CauseNodeLost,
+			"rank 0 was killed because the memory of its node had run out: used 40M of 100M asked there"},
+		"the machine's, with nothing asked": {api.RankActual{OOM: true, HostOOM: true, MemoryUsed: 3 << 30}, api.CauseOOM,
+			"rank 0 ran out of memory: used 3G there, and had asked for no figure"},
+		"figures not known": {api.RankActual{OOM: true}, api.CauseOOM, "rank 0 ran out of memory"},
+		"forks refused": {api.RankActual{ForksRefused: 7, ProcessesMax: 100}, api.CauseCrash,
+			"rank 0 exited with code 137 (7 forks were refused: its node allows a job 100 processes)"},
+	} {
+		b := newBench(t, 1)
+		id := b.onCards(specOf(1), cardSlot("n1", "0"))
+		ra := exit(0, 137)
+		ra.OOM, ra.HostOOM, ra.MemoryAsked, ra.MemoryUsed = tt.ra.OOM, tt.ra.HostOOM, tt.ra.MemoryAsked, tt.ra.MemoryUsed
+		ra.ForksRefused, ra.ProcessesMax = tt.ra.ForksRefused, tt.ra.ProcessesMax
+		b.phase(id, "n1", api.PhaseRunning, ra)
+		if d := b.w.Job(id).Drain; d == nil || d.Cause != tt.cause || d.Text != tt.text || d.Trigger != 0 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}

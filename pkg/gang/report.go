@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 )
 
 // report takes what changed on a node. It is compared with what is known: a repeat
@@ -410,7 +411,7 @@ func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
 
 func (w *World) emitExit(j *Job, ra *api.RankActual) {
 	code := ra.ExitCode
-	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: ra.Error}
+	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
 	if ra.Signal != 0 {
 		ev.Signal = fmt.Sprint(ra.Signal)
 	}
@@ -427,12 +428,20 @@ func (w *World) seen(h *host, e *entry, i int) bool {
 	return true
 }
 
+// crashCause: a rank that kept to what it had asked for, and was killed because others had used
+// up the machine, has lost its node as with bad hardware. One that asked for nothing is one of
+// those others.
 func crashCause(ra *api.RankActual) api.Cause {
-	if ra.OOM || ra.CUDAOOM {
+	switch {
+	case hostOOM(ra):
+		return api.CauseNodeLost
+	case ra.OOM || ra.CUDAOOM:
 		return api.CauseOOM
 	}
 	return api.CauseCrash
 }
+
+func hostOOM(ra *api.RankActual) bool { return ra.OOM && ra.HostOOM && ra.MemoryAsked > 0 }
 
 func exitText(j *Job, ra *api.RankActual) string {
 	who := rankName(j, ra.Rank)
@@ -441,12 +450,33 @@ func exitText(j *Job, ra *api.RankActual) string {
 		return fmt.Sprintf("%s could not be started: %s", who, ra.Error)
 	case ra.CUDAOOM:
 		return fmt.Sprintf("%s ran out of VRAM (exit code %d, and its output ends with a CUDA out of memory)", who, ra.ExitCode)
+	case hostOOM(ra):
+		return fmt.Sprintf("%s was killed because the memory of its node had run out%s", who, memoryText(ra))
 	case ra.OOM:
-		return fmt.Sprintf("%s ran out of memory", who)
+		return fmt.Sprintf("%s ran out of memory%s", who, memoryText(ra))
 	case ra.Signal != 0:
-		return fmt.Sprintf("%s was ended by signal %d", who, ra.Signal)
+		return fmt.Sprintf("%s was ended by signal %d%s", who, ra.Signal, forksText(ra))
 	}
-	return fmt.Sprintf("%s exited with code %d", who, ra.ExitCode)
+	return fmt.Sprintf("%s exited with code %d%s", who, ra.ExitCode, forksText(ra))
+}
+
+// memoryText is what the ranks of a node used of what they may.
+func memoryText(ra *api.RankActual) string {
+	if ra.MemoryUsed == 0 {
+		return ""
+	}
+	if ra.MemoryAsked == 0 {
+		return ": used " + cluster.Size(ra.MemoryUsed) + " there, and had asked for no figure"
+	}
+	return fmt.Sprintf(": used %s of %s asked there", cluster.Size(ra.MemoryUsed), cluster.Size(ra.MemoryAsked))
+}
+
+// forksText is whether processes had run out.
+func forksText(ra *api.RankActual) string {
+	if ra.ForksRefused == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d forks were refused: its node allows a job %d processes)", ra.ForksRefused, ra.ProcessesMax)
 }
 
 // rankName names a rank for people, with its role where it has one.
