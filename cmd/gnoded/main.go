@@ -132,6 +132,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
 		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
 		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Signs: signs,
+		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)
 }

@@ -50,6 +50,11 @@ func TestForkBomb(t *testing.T) {
 	}
 	l := build(t, options{nodes: 2, gangd: []string{`grace = "1s"`, `drain_slack = "5s"`}})
 	l.limitTasks("n1", 400)
+	// A job may have all of it: what one is kept to by itself is another matter.
+	node := l.program("n1", "gnoded", "--config", l.conf("n1"), "--set", "job_processes=400")
+	l.kill9("n1")
+	l.gnodedWith("n1", node)
+	l.untilNode("n1", api.NodeUp)
 	other := l.submit("--nodelist=n2", "--wrap", l.rank("done", 5))
 	// One process of one thread: it needs no more than it has.
 	beside := l.submit("--nodelist=n1", "--wrap", `exec perl -e 'select undef, undef, undef, 0.05 until -e "done"; exit 6'`)
@@ -65,7 +70,7 @@ func TestForkBomb(t *testing.T) {
 		// starts it again, as often as it takes.
 		if d := l.daemon("n1"); !d.running() {
 			t.Logf("gnoded ended with %d", d.code)
-			if d, err := l.hosts["n1"].start(l.program("n1", "gnoded", "--config", l.conf("n1"))); err == nil {
+			if d, err := l.hosts["n1"].start(node); err == nil {
 				l.setDaemon("n1", d)
 			}
 		}

@@ -21,6 +21,8 @@ type Node struct {
 	CPUs       int      `mapstructure:"cpus"`   // 0: detect
 	Memory     int64    `mapstructure:"memory"` // bytes, 0: detect
 	Features   []string `mapstructure:"features"`
+	Cgroup     string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
+	Processes  int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
 	MinUID     uint32   `mapstructure:"min_uid"`
 	Groups     []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
 	Socket     string   `mapstructure:"socket"` // the relay's; empty: no relay

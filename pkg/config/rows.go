@@ -153,6 +153,8 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"cpus", between(0, 1<<20), "detected", "CPU slots offered."},
 	{"memory", atLeastBytes(0), "detected", "Memory offered."},
 	{"features", nil, "none", "Words that `--constraint` matches."},
+	{"cgroup", cgroupDir, "found", "Directory of a control group hierarchy, which may be written, to make jobs' groups in; `none`: jobs are held without groups, and what they use is sampled."},
+	{"job_processes", between(0, 1<<22), "a quarter of what the machine can have", "Processes and threads that the ranks of one job may have here together."},
 	{"min_uid", nil, "", "Users with a lower uid are refused, whatever gangd says."},
 	{"groups", nil, "none", "When set, only members of one of these groups may run here, whatever gangd says."},
 	{"health_program", absolute, "none", "The site's own check of this node, run with its name. Exit status 0: fit; 75: can't tell; any other, or too late: the node is drained with the first line of its output, and comes back when the program is content."},

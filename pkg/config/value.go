@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 )
 
 // check says what is wanted of a value that converted; nil accepts all.
@@ -211,6 +212,17 @@ func notEmpty(v any) error {
 func absolute(v any) error {
 	if s := v.(string); s != "" && !filepath.IsAbs(s) {
 		return errors.New("want an absolute path")
+	}
+	return nil
+}
+
+// cgroupDir is a directory of a control group hierarchy, or the word for none.
+func cgroupDir(v any) error {
+	if v.(string) == proc.NoCgroups {
+		return nil
+	}
+	if absolute(v) != nil {
+		return errors.New("want an absolute path, or none")
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (l layout) killMembers() error {
 			// Written in one go before the shim starts: without a readable one no process was.
 			continue
 		}
-		if err := proc.KillContainment(s.Containment, s.CgroupDir, s.Marker, killPatience); err != nil {
+		if err := proc.KillContainment(s.Place(), killPatience); err != nil {
 			errs = append(errs, fmt.Errorf("job %d on %s: %w", s.Job, s.Node, err))
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
 )
 
 // unit is a file of systemd: the values of each key, in their order.
@@ -84,7 +85,7 @@ func TestUnitsForbidWhatTheyCan(t *testing.T) {
 	}
 	name := "gnoded.service"
 	u := readUnit(t, name)
-	u.want(t, name, "KillMode=process", "OOMPolicy=continue", "Delegate=yes")
+	u.want(t, name, "KillMode=process", "OOMPolicy=continue", "Delegate=yes", "DelegateSubgroup="+proc.LeafName)
 	for key := range u {
 		for _, inherited := range []string{"NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "DevicePolicy", "ProtectClock",
 			"ProtectControlGroups", "RestrictNamespaces", "RestrictAddressFamilies", "SystemCallFilter", "MemoryDenyWriteExecute", "LimitCORE", "UMask"} {

@@ -161,7 +161,7 @@ func (m *member) attach(ctx context.Context) *shim.Conn {
 func (m *member) lost(ctx context.Context) {
 	m.d.log.Warn("shim died without a result", "job", m.key.Job, "epoch", m.key.Epoch, "phase", m.actual.Phase)
 	for ctx.Err() == nil {
-		err := proc.KillContainment(m.spec.Containment, m.spec.CgroupDir, m.spec.Marker, killFor)
+		err := proc.KillContainment(m.spec.Place(), killFor)
 		if err == nil {
 			a := m.actual
 			a.Phase, a.Survivors = api.PhaseLost, nil

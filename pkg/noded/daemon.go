@@ -23,22 +23,22 @@ func maxStarts() int { return 2*runtime.NumCPU() + 2 }
 
 // Daemon is a running node daemon.
 type Daemon struct {
-	opts        Options
-	log         *slog.Logger
-	state       *stateDir
-	containment string // kind
-	cgroups     string // directory of the members' cgroups; empty with kind "group"
-	board       *board
-	notes       *notes
-	ports       *ports
-	accounts    *accounts
-	cards       *cards
-	devices     string // whether members are kept from the cards of others
-	watch       *watcher
-	hosts       *hostReader
-	starts      chan struct{} // holds a token for each start under way
-	client      *session.Client
-	shims       *shim.Pool
+	opts      Options
+	log       *slog.Logger
+	state     *stateDir
+	cgroups   proc.Cgroups // what members are held by
+	processes int64        // that a member may have, 0: any number
+	board     *board
+	notes     *notes
+	ports     *ports
+	accounts  *accounts
+	cards     *cards
+	devices   string // whether members are kept from the cards of others
+	watch     *watcher
+	hosts     *hostReader
+	starts    chan struct{} // holds a token for each start under way
+	client    *session.Client
+	shims     *shim.Pool
 
 	ctx     context.Context // ends the members' goroutines, not the members
 	running sync.WaitGroup
@@ -69,7 +69,8 @@ func Run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("gshim: %w", err)
 	}
 	d.watch, d.hosts = newWatcher(d.notes.putWatch, d.stacks), newHostReader()
-	d.containment, d.cgroups = proc.Detect(opts.CgroupBase)
+	d.cgroups = proc.Detect(opts.CgroupBase)
+	d.processes = processesOf(&opts)
 	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, HungUp: d.state.hungUp, Sign: opts.Signs.Loop()})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake
@@ -90,7 +91,10 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	d.shims.Warm()
-	d.log.Info("gnoded started", "node", opts.Name, "containment", d.containment, "members", len(d.all()), "controller", opts.Controller)
+	d.log.Info("gnoded started", "node", opts.Name, "containment", d.cgroups.Kind, "members", len(d.all()), "controller", opts.Controller)
+	if l := d.limits(); l.Reason != "" {
+		d.log.Warn("not every limit of jobs is enforced here", "memory", l.Memory, "processes", l.Processes, "cpus", l.CPUs, "reason", l.Reason)
+	}
 	d.watchHealth(members)
 	d.watchFound(members)
 	stopJobs, err := d.serveJobs()
@@ -270,8 +274,8 @@ func (d *Daemon) stacks(k api.MemberKey, take bool) {
 
 // memberOf gives the member of this node that a process belongs to.
 func (d *Daemon) memberOf(pid int) (api.MemberKey, bool) {
-	if d.cgroups != "" {
-		return inCgroup(pid, filepath.Base(d.cgroups)+"/"+d.state.id+"-")
+	if d.cgroups.Dir != "" {
+		return inCgroup(pid, filepath.Base(d.cgroups.Dir)+"/"+d.state.id+"-")
 	}
 	return d.markedAbove(pid)
 }

@@ -30,7 +30,7 @@ func (d *Daemon) judgeDevices() string {
 			return "not enforced: " + err.Error()
 		}
 	}
-	if err := proc.DevicesDeniable(d.containment, d.cgroups); err != nil {
+	if err := proc.DevicesDeniable(d.cgroups.Kind, d.cgroups.Dir); err != nil {
 		return "not enforced: " + err.Error()
 	}
 	return api.DevicesEnforced + mig

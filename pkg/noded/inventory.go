@@ -3,7 +3,6 @@ package noded
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,17 +23,16 @@ const inventoryEvery = 30 * time.Second
 
 // containment is one that was found by its name.
 type containment struct {
-	key    api.MemberKey
-	dir    string // of its cgroup; empty: without
-	marker string
+	key   api.MemberKey
+	place proc.Place
 }
 
 // inventory lists the containments of this daemon's members that hold processes.
 func (d *Daemon) inventory() []containment {
-	if d.containment == proc.Group {
+	if d.cgroups.Kind == proc.Group {
 		return d.marked()
 	}
-	entries, err := os.ReadDir(d.cgroups)
+	entries, err := os.ReadDir(d.cgroups.Dir)
 	if err != nil {
 		return nil
 	}
@@ -45,9 +43,8 @@ func (d *Daemon) inventory() []containment {
 		if !ours || !ok || !e.IsDir() {
 			continue
 		}
-		dir := filepath.Join(d.cgroups, e.Name())
-		if proc.Holds(d.containment, dir) {
-			found = append(found, containment{k, dir, d.marker(name)})
+		if p := d.cgroups.Place(e.Name(), d.marker(name)); proc.Holds(p.Kind, p.Dir) {
+			found = append(found, containment{k, p})
 		}
 	}
 	return found
@@ -74,7 +71,7 @@ func (d *Daemon) marked() []containment {
 			continue
 		}
 		seen[name] = true
-		found = append(found, containment{key: k, marker: d.marker(name)})
+		found = append(found, containment{k, proc.Place{Kind: proc.Group, Marker: d.marker(name)}})
 	}
 	return found
 }
@@ -85,10 +82,11 @@ func (d *Daemon) takeFound() (n int) {
 		d.mu.Lock()
 		if d.lookup(c.key) == nil {
 			n++
-			d.log.Error("processes of a member without a record were found", "job", c.key.Job, "epoch", c.key.Epoch, "cgroup", c.dir)
+			d.log.Error("processes of a member without a record were found", "job", c.key.Job, "epoch", c.key.Epoch, "cgroup", c.place.Dir)
 			m := d.newMember(c.key)
 			m.spec = &shim.Spec{MemberKey: c.key, Node: d.opts.Name, Dir: m.dir, SwitchUser: !d.opts.SingleUser,
-				Containment: d.containment, CgroupDir: c.dir, Marker: c.marker, Grace: d.settings.Grace}
+				Grace: d.settings.Grace}
+			m.spec.SetPlace(c.place)
 			m.answers = closedAnswers
 			m.introduce(m.spec)
 			m.begin(api.MemberActual{MemberKey: c.key, Phase: api.PhaseRunning, Text: "found without its record"})

@@ -200,7 +200,7 @@ func (m *member) fence() {
 		return
 	}
 	m.d.log.Warn("lease over and shim silent: killed", "job", m.key.Job, "epoch", m.key.Epoch)
-	if err := proc.KillContainment(m.spec.Containment, m.spec.CgroupDir, m.spec.Marker, killFor); err != nil {
+	if err := proc.KillContainment(m.spec.Place(), killFor); err != nil {
 		m.d.log.Warn("not empty after its lease", "job", m.key.Job, "epoch", m.key.Epoch, "err", err)
 	}
 }

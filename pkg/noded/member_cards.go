@@ -87,7 +87,7 @@ func (m *member) lookInto(ctx context.Context, a *api.MemberActual) {
 		was, done := m.judged[r.Rank]
 		if !done {
 			fresh = true
-			was.oom = m.killedForMemory(r)
+			was.kill, was.oom = m.killedForMemory(r)
 			was.cudaOOM = !was.oom && len(m.spec.Cards) > 0 && m.cudaOOM(ctx, r)
 			if m.judged == nil {
 				m.judged = map[int]failure{}
@@ -95,6 +95,10 @@ func (m *member) lookInto(ctx context.Context, a *api.MemberActual) {
 			m.judged[r.Rank] = was
 		}
 		r.OOM, r.CUDAOOM = was.oom, was.cudaOOM
+		if was.oom {
+			r.MemoryAsked, r.MemoryUsed = m.spec.MemoryMax, was.kill.Used
+			r.HostOOM = was.kill.Used <= m.spec.MemoryMax
+		}
 	}
 	if len(m.spec.Cards) == 0 {
 		return
@@ -106,7 +110,10 @@ func (m *member) lookInto(ctx context.Context, a *api.MemberActual) {
 }
 
 // failure is what was found out about the end of a rank.
-type failure struct{ oom, cudaOOM bool }
+type failure struct {
+	oom, cudaOOM bool
+	kill         proc.OOMKill
+}
 
 // oomAge bounds how old the kernel's word on a killed process may be: its number may be that
 // of another one later.
@@ -114,9 +121,9 @@ const oomAge = time.Minute
 
 // killedForMemory asks the kernel's log about a rank that KILL ended, by itself or below its
 // shell. Without a cgroup that counts, nothing else knows why.
-func (m *member) killedForMemory(r *api.RankActual) bool {
+func (m *member) killedForMemory(r *api.RankActual) (proc.OOMKill, bool) {
 	if r.ExitCode != 128+9 {
-		return false
+		return proc.OOMKill{}, false
 	}
 	pids := append(m.d.cards.pidsOf(m.key), r.PID)
 	return proc.OOMKilled(pids, min(oomAge, time.Since(r.Started)+time.Second))

@@ -33,7 +33,8 @@ type Options struct {
 
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none
-	CgroupBase string // directory to make members' cgroups in; empty: found
+	CgroupBase string // directory to make members' cgroups in; empty: found; [proc.NoCgroups]: none
+	Processes  int64  // that a member may have; 0: a part of what the machine can have
 	Log        *slog.Logger
 	Signs      *lifesign.Signs // to the service manager; nil: there is none
 }

@@ -15,7 +15,6 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
-	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
 	"gangd/pkg/script"
 	"gangd/pkg/session"
@@ -108,7 +107,6 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir, JobName: body.Name, Restarts: body.RestartCount,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
-		Containment: d.containment, Marker: rankenv.MarkerName + "=" + d.state.id + "." + name,
 		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
 		Watch: body.Watch}
 	if spec.WorkDir != "" {
@@ -124,9 +122,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		s.StopSignal = "TERM"
 	}
 	s.Traps = trapped(spec, s.StopSignal)
-	if d.containment != proc.Group {
-		s.CgroupDir = filepath.Join(d.cgroups, d.state.id+"-"+name)
-	}
+	s.SetPlace(d.cgroups.Place(d.state.id+"-"+name, d.marker(name)))
 	d.fillRanks(s, node, acc, body, spec, handed)
 	s.Cards = cardsOf(node, body, spec)
 	var err error
@@ -178,6 +174,7 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 		s.Ranks = append(s.Ranks, shim.RankSpec{Rank: r, Env: environ[i],
 			Output: outpath.Output(spec, v), Error: outpath.Error(spec, v), Input: input(spec, v)})
 	}
+	s.PidsMax, s.CPUs = d.processes, cpusOf(spec, body, node)
 	s.MemoryMax = spec.MemoryPerNode
 	if s.MemoryMax == 0 {
 		s.MemoryMax = memoryOf(spec, body, node)

@@ -3,9 +3,6 @@ package proc
 import (
 	"bytes"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -14,61 +11,35 @@ import (
 type cgroup1 struct {
 	dir  string
 	home string // where the thread came from, while it is inside
+	held Held
 }
 
 func makeCgroup1(dir string, lim Limits) (Containment, error) {
 	if err := mkdirGroup(dir); err != nil {
 		return nil, err
 	}
-	if lim.PIDs > 0 {
-		err := writeFile(dir+"/pids.max", strconv.FormatInt(lim.PIDs, 10))
-		if err != nil && !os.IsNotExist(err) {
+	c := &cgroup1{dir: dir}
+	if exists(dir + "/pids.max") { // without a freezer it is a group of this hierarchy
+		if err := limitSide(dir, sidePIDs, lim); err != nil {
 			_ = syscall.Rmdir(dir)
-			return nil, &LimitError{err}
+			return nil, err
 		}
+		c.held.PIDs = true
 	}
-	return &cgroup1{dir: dir}, nil
+	return c, nil
 }
 
 func (c *cgroup1) Enter(*syscall.SysProcAttr) error {
-	home, err := homeCgroup1(c.dir)
-	if err != nil {
-		return err
+	homes, err := enterV1(c.dir)
+	if err == nil {
+		c.home = homes[0]
 	}
-	if err := writeFile(c.dir+"/tasks", strconv.Itoa(syscall.Gettid())); err != nil {
-		return err
-	}
-	c.home = home
-	return nil
-}
-
-// homeCgroup1 is where this thread is now in the hierarchy that dir belongs to.
-func homeCgroup1(dir string) (string, error) {
-	mounts, err := mounts()
-	if err != nil {
-		return "", err
-	}
-	b, err := readAll("/proc/thread-self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	for _, m := range mounts {
-		if m.fs != "cgroup" || !strings.HasPrefix(dir, m.point+"/") {
-			continue
-		}
-		for _, line := range strings.Split(string(b), "\n") {
-			f := strings.SplitN(line, ":", 3)
-			if len(f) == 3 && f[1] != "" && m.has(strings.Split(f[1], ",")[0]) {
-				return m.path(f[2]), nil
-			}
-		}
-	}
-	return filepath.Dir(dir), nil
+	return err
 }
 
 func (c *cgroup1) Leave() {
 	if c.home != "" {
-		_ = writeFile(c.home+"/tasks", strconv.Itoa(syscall.Gettid()))
+		leaveV1(c.home)
 		c.home = ""
 	}
 }
@@ -129,4 +100,11 @@ func (c *cgroup1) Remove() (bool, error) {
 	})
 }
 
-func (c *cgroup1) OOMKills() int { return 0 }
+func (c *cgroup1) Held() Held { return c.held }
+
+func (c *cgroup1) Shortage() (s Shortage) {
+	if c.held.PIDs {
+		s.Forks = forksRefused(c.dir)
+	}
+	return s
+}

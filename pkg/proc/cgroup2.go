@@ -10,8 +10,9 @@ import (
 )
 
 type cgroup2 struct {
-	dir string
-	fd  int // of dir, for clone into it; -1 when not open
+	dir  string
+	fd   int // of dir, for clone into it; -1 when not open
+	held Held
 }
 
 func makeCgroup2(dir string, lim Limits) (Containment, error) {
@@ -30,26 +31,39 @@ func makeCgroup2(dir string, lim Limits) (Containment, error) {
 	return c, nil
 }
 
-// limit writes the limits whose controllers are there. Without the controller the file
-// does not exist, and the limit is the scheduler's arithmetic only.
+// limit writes the limits whose controllers are there. What has none is held by a side in a
+// hierarchy of v1, or by who looks at what is used.
 func (c *cgroup2) limit(lim Limits) error {
-	set := func(name string, v int64) error {
+	var failed error
+	set := func(name string, v int64) (ok bool) {
 		err := writeFile(c.dir+"/"+name, strconv.FormatInt(v, 10))
-		if err == nil || os.IsNotExist(err) {
-			return nil
+		if err != nil && !os.IsNotExist(err) && failed == nil {
+			failed = &LimitError{err}
 		}
-		return &LimitError{err}
+		return err == nil
 	}
 	if lim.Memory > 0 {
-		if err := set("memory.max", lim.Memory); err != nil {
-			return err
-		}
+		// Without swap: what was asked for is what is used, and a full node does not slow down first.
+		c.held.Memory = set("memory.max", lim.Memory)
+		set("memory.swap.max", 0)
+	}
+	if lim.Whole {
+		set("memory.oom.group", 1)
 	}
 	if lim.PIDs > 0 {
-		return set("pids.max", lim.PIDs)
+		c.held.PIDs = set("pids.max", lim.PIDs)
 	}
-	return nil
+	if lim.CPUs > 0 {
+		set("cpu.weight", min(int64(lim.CPUs)*weightOfCPU, weightMax))
+	}
+	return failed
 }
+
+// Weights of cgroup v2 go to 10,000: members with up to 1,000 CPUs are told apart.
+const (
+	weightOfCPU = 10
+	weightMax   = 10_000
+)
 
 func (c *cgroup2) Enter(attr *syscall.SysProcAttr) error {
 	if c.fd < 0 {
@@ -165,12 +179,37 @@ func removeTree(dir string, empty func() bool) (bool, error) {
 	return false, fmt.Errorf("remove cgroup %s: %w", dir, err)
 }
 
-func (c *cgroup2) OOMKills() int {
-	b, err := readAll(c.dir + "/memory.events")
+func (c *cgroup2) Held() Held { return c.held }
+
+// Shortage: the kernel counts a kill for the machine's sake here too, but a limit that was
+// reached only in the group that has it.
+func (c *cgroup2) Shortage() (s Shortage) {
+	if b, err := readAll(c.dir + "/memory.events"); err == nil {
+		s.Kills, s.Own = eventCount(b, "oom_kill "), eventCount(b, "oom ") > 0
+		s.Peak = numberIn(c.dir + "/memory.peak")
+	}
+	s.Forks = forksRefused(c.dir)
+	return s
+}
+
+// forksRefused reads pids.events, which v1 and v2 have alike.
+func forksRefused(dir string) int {
+	b, err := readAll(dir + "/pids.events")
 	if err != nil {
 		return 0
 	}
-	return eventCount(b, "oom_kill ")
+	return eventCount(b, "max ")
+}
+
+// numberIn reads a file that is one number; 0: it is not there, or says "max".
+func numberIn(path string) int64 {
+	var buf [32]byte
+	n := readFile(path, buf[:])
+	v, err := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
 }
 
 // eventCount finds "name N" at the beginning of a line.

@@ -17,11 +17,32 @@ const (
 	Group   = "group"
 )
 
+// Place says where the processes of one member are held.
+type Place struct {
+	Kind   string
+	Dir    string            // of its group, fresh for one epoch; empty with [Group]
+	Sides  map[string]string // its groups in hierarchies of cgroup v1 that limit what Dir can't, by controller
+	Marker string            // NAME=value in the environment of every process
+}
+
 // Limits are what a containment can hold its processes to; 0 is no limit.
 type Limits struct {
 	Memory int64 // bytes
 	PIDs   int64
+	CPUs   int      // asked for: the weight against other members where there are not enough
+	Whole  bool     // when memory runs out all of it ends, not the one process that the kernel picks
 	Deny   []Device // that processes inside must not open; cgroup v2 alone can hold them to that
+}
+
+// Held says which limits a containment holds by itself.
+type Held struct{ Memory, PIDs bool }
+
+// Shortage is what the kernel has counted of limits that were reached.
+type Shortage struct {
+	Kills int   // processes that the kernel killed for want of memory
+	Own   bool  // the containment's own memory limit was reached: otherwise it was the machine's memory, or a limit around it
+	Peak  int64 // the most memory in use at a time, 0: not known
+	Forks int   // that were refused for the limit of processes
 }
 
 // LimitError is a limit that the kernel did not take.
@@ -47,22 +68,39 @@ type Containment interface {
 	// Remove proves that nothing is left and removes the containment. It is false, without
 	// an error, while something is inside.
 	Remove() (bool, error)
-	// OOMKills counts the processes that the kernel killed for the memory limit.
-	OOMKills() int
+	Held() Held
+	Shortage() Shortage
 }
 
 // Make builds a fresh containment for processes that the caller is going to start. For
 // [Group] the caller must be their child subreaper, see [Subreaper].
-func Make(kind, dir, marker string, lim Limits) (Containment, error) {
-	switch kind {
-	case Cgroup2:
-		return makeCgroup2(dir, lim)
-	case Cgroup1:
-		return makeCgroup1(dir, lim)
-	case Group:
-		return &group{root: syscall.Getpid(), marker: marker}, nil
+func Make(p Place, lim Limits) (Containment, error) {
+	c, err := makePrimary(p, lim)
+	if err != nil || len(p.Sides) == 0 {
+		return c, err
 	}
-	return nil, fmt.Errorf("unknown containment %q: want %s, %s or %s", kind, Cgroup2, Cgroup1, Group)
+	sides, err := makeSides(p.Sides, p.Dir, lim)
+	if err != nil {
+		_, _ = c.Remove()
+		return nil, err
+	}
+	return &sided{Containment: c, sides: sides}, nil
+}
+
+func makePrimary(p Place, lim Limits) (Containment, error) {
+	switch p.Kind {
+	case Cgroup2:
+		return makeCgroup2(p.Dir, lim)
+	case Cgroup1:
+		return makeCgroup1(p.Dir, lim)
+	case Group:
+		return &group{root: syscall.Getpid(), marker: p.Marker}, nil
+	}
+	return nil, unknownKind(p.Kind)
+}
+
+func unknownKind(kind string) error {
+	return fmt.Errorf("unknown containment %q: want %s, %s or %s", kind, Cgroup2, Cgroup1, Group)
 }
 
 // mkdirGroup makes a fresh group, and the directory it is in when that has gone: an empty
@@ -72,6 +110,7 @@ func mkdirGroup(dir string) error {
 	err := syscall.Mkdir(dir, 0o755)
 	if err == syscall.ENOENT {
 		_ = syscall.Mkdir(filepath.Dir(dir), 0o755)
+		enable(filepath.Dir(dir))
 		err = syscall.Mkdir(dir, 0o755)
 	}
 	if err != nil {
@@ -81,23 +120,29 @@ func mkdirGroup(dir string) error {
 }
 
 // open takes over a containment whose shim is dead.
-func open(kind, dir, marker string) (Containment, error) {
-	switch kind {
+func open(p Place) (Containment, error) {
+	var c Containment
+	switch p.Kind {
 	case Cgroup2:
-		return &cgroup2{dir: dir, fd: -1}, nil
+		c = &cgroup2{dir: p.Dir, fd: -1}
 	case Cgroup1:
-		return &cgroup1{dir: dir}, nil
+		c = &cgroup1{dir: p.Dir}
 	case Group:
-		return &group{marker: marker}, nil
+		c = &group{marker: p.Marker}
+	default:
+		return nil, unknownKind(p.Kind)
 	}
-	return nil, fmt.Errorf("unknown containment %q: want %s, %s or %s", kind, Cgroup2, Cgroup1, Group)
+	if len(p.Sides) > 0 {
+		c = &sided{Containment: c, sides: p.Sides}
+	}
+	return c, nil
 }
 
 // KillContainment ends what a dead shim left: KILL, again and again, until the containment
 // is proven empty and removed. A containment that is not there is empty. It gives up after
 // wait and names what is left; a later call goes on.
-func KillContainment(kind, dir, marker string, wait time.Duration) error {
-	c, err := open(kind, dir, marker)
+func KillContainment(p Place, wait time.Duration) error {
+	c, err := open(p)
 	if err != nil {
 		return err
 	}
@@ -118,7 +163,7 @@ func KillContainment(kind, dir, marker string, wait time.Duration) error {
 
 // Holds reports whether a process is in a group; what can't be read may hold one.
 func Holds(kind, dir string) bool {
-	c, err := open(kind, dir, "")
+	c, err := open(Place{Kind: kind, Dir: dir})
 	if err != nil {
 		return false
 	}

@@ -10,54 +10,164 @@ import (
 	"time"
 )
 
-// Detect tries what this process may use and answers the best kind and the directory below
-// which the groups of members are made ("" for [Group]). base, when not empty, is tried
-// before the places found by itself. It has really made, killed and removed a group there.
-func Detect(base string) (kind, dir string) {
-	mounts, err := mounts()
-	if err != nil {
-		return Group, ""
-	}
-	self, _ := readAll("/proc/self/cgroup")
-	for _, d := range candidates(mounts, string(self), base, "cgroup2") {
-		if usable(Cgroup2, d) {
-			return Cgroup2, d
-		}
-	}
-	for _, d := range candidates(mounts, string(self), base, "cgroup") {
-		if usable(Cgroup1, d) {
-			return Cgroup1, d
-		}
-	}
-	return Group, ""
+// groupsName is the directory that members' groups are made in.
+const groupsName = "gangd"
+
+// Cgroups is what a machine lets members be held by.
+type Cgroups struct {
+	Kind  string
+	Dir   string            // below which groups of members are made; empty with [Group]
+	Sides map[string]string // likewise in hierarchies of cgroup v1, by controller
+	// What the kernel limits.
+	Memory, PIDs, CPUs bool
+	// Why is why not all of them; empty: all are.
+	Why string
 }
 
-// candidates lists places for a file system type: the given one, below our own group (which
-// a service manager may have delegated to us), below the root.
-func candidates(ms []mount, self, base, fs string) []string {
+// Place is where the member of a name is held.
+func (c *Cgroups) Place(name, marker string) Place {
+	p := Place{Kind: c.Kind, Marker: marker}
+	if c.Kind != Group {
+		p.Dir = filepath.Join(c.Dir, name)
+	}
+	for controller, dir := range c.Sides {
+		if p.Sides == nil {
+			p.Sides = map[string]string{}
+		}
+		p.Sides[controller] = filepath.Join(dir, name)
+	}
+	return p
+}
+
+// NoCgroups as a base asks for [Group] alone.
+const NoCgroups = "none"
+
+// Detect tries what this process may use and answers the best. base, when not empty, is a
+// directory that is tried before the places found by itself, or [NoCgroups]. It has really made, killed and
+// removed groups there. On cgroup v2 the process may find itself in a leaf of its group afterwards.
+func Detect(base string) Cgroups {
+	ms, err := mounts()
+	if err != nil || base == NoCgroups {
+		why := "gnoded was told to use no cgroups"
+		if err != nil {
+			why = err.Error()
+		}
+		return Cgroups{Kind: Group, Why: why}
+	}
+	self, _ := readAll("/proc/self/cgroup")
+	if isV1(ms, base) {
+		if c := detectV1(ms, string(self), base); c.Kind == Cgroup1 {
+			return c
+		}
+	}
+	if c := detectV2(ms, string(self), base); c.Kind == Cgroup2 {
+		return c
+	}
+	return detectV1(ms, string(self), base)
+}
+
+func isV1(ms []mount, dir string) bool {
+	for _, m := range ms {
+		if m.fs == "cgroup" && below(m.point, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func below(point, dir string) bool { return dir == point || strings.HasPrefix(dir, point+"/") }
+
+// detectV2 takes the first place with the memory controller, else the first that can be used
+// at all: what is killed there is killed at once, and sides in v1 may hold the limits.
+func detectV2(ms []mount, self, base string) (best Cgroups) {
+	for _, p := range placesV2(ms, self, base) {
+		p.open()
+		c := Cgroups{Kind: Cgroup2, Dir: p.dir}
+		made, ok := usable(&c)
+		switch {
+		case !ok:
+			continue
+		case c.Memory || p.given:
+			best.forget()
+			best = c
+		case best.Kind == "":
+			best, best.Why = c, p.why
+		case made:
+			c.forget()
+		}
+		if best.Memory || p.given {
+			break
+		}
+	}
+	if best.Kind != "" {
+		best.addSides(ms, self)
+	}
+	return best
+}
+
+// forget removes the directory of groups that are not going to be made.
+func (c *Cgroups) forget() {
+	if c.Dir != "" {
+		_ = syscall.Rmdir(c.Dir)
+	}
+}
+
+func detectV1(ms []mount, self, base string) Cgroups {
+	for _, d := range primariesV1(ms, self, base) {
+		c := Cgroups{Kind: Cgroup1, Dir: d}
+		if _, ok := usable(&c); ok {
+			c.addSides(ms, self)
+			return c
+		}
+	}
+	return Cgroups{Kind: Group, Why: "no cgroup may be written"}
+}
+
+// addSides has hierarchies of v1 limit what the containment can't.
+func (c *Cgroups) addSides(ms []mount, self string) {
+	var want []string
+	if !c.Memory {
+		want = append(want, sideMemory)
+	}
+	if !c.PIDs {
+		want = append(want, sidePIDs)
+	}
+	c.Sides = sidesUsable(ms, self, want...)
+	c.Memory = c.Memory || c.Sides[sideMemory] != ""
+	c.PIDs = c.PIDs || c.Sides[sidePIDs] != ""
+	switch {
+	case c.Memory && c.PIDs && c.CPUs:
+		c.Why = ""
+	case c.Memory && c.PIDs:
+		c.Why = "no cpu controller of cgroup v2"
+	case c.Why == "":
+		c.Why = "no controller for it may be used"
+	}
+}
+
+// primariesV1 are the places for groups that hold processes in v1: in the freezer's hierarchy,
+// else in that of pids.
+func primariesV1(ms []mount, self, base string) []string {
 	var out []string
 	for _, m := range ms {
-		if m.fs != fs || m.readOnly {
+		if m.fs != "cgroup" || m.readOnly {
 			continue
 		}
-		controller := ""
-		if fs == "cgroup" {
-			switch {
-			case m.has("freezer"):
-				controller = "freezer"
-			case m.has("pids"):
-				controller = "pids"
-			default:
-				continue
-			}
+		controller := sidePIDs
+		if m.has("freezer") {
+			controller = "freezer"
+		} else if !m.has(sidePIDs) {
+			continue
 		}
-		if base != "" && (base == m.point || strings.HasPrefix(base, m.point+"/")) {
-			out = append(out, base)
+		dirs := placesV1(m, self, controller)
+		if base != "" && below(m.point, base) {
+			dirs = append([]string{base}, dirs...)
 		}
-		if own := ownGroup(self, controller); own != "" && own != "/" {
-			out = append(out, filepath.Join(m.path(own), "gangd"))
+		if controller == "freezer" {
+			out = append(dirs, out...)
+		} else {
+			out = append(out, dirs...)
 		}
-		out = append(out, filepath.Join(m.point, "gangd"))
 	}
 	return out
 }
@@ -81,33 +191,40 @@ func ownGroup(self, controller string) string {
 	return ""
 }
 
-// usable does with a probe group what will be done with a member's.
-func usable(kind, dir string) bool {
-	made := syscall.Mkdir(dir, 0o755) == nil
-	if !made && !exists(dir) {
-		return false
+// usable does with a probe group what will be done with a member's, and notes what it is
+// limited by. made: the directory was not there before.
+func usable(c *Cgroups) (made, ok bool) {
+	made = syscall.Mkdir(c.Dir, 0o755) == nil
+	if !made && !exists(c.Dir) {
+		return false, false
 	}
-	ok := try(kind, filepath.Join(dir, "probe."+strconv.Itoa(os.Getpid())))
+	if c.Kind == Cgroup2 {
+		enable(c.Dir)
+	}
+	ok = try(c)
 	if !ok && made {
-		_ = syscall.Rmdir(dir)
+		_ = syscall.Rmdir(c.Dir)
 	}
-	return ok
+	return made, ok
 }
 
 // probeWait bounds the wait for a probe to be empty: an ended process leaves its group a
 // moment after it was waited for.
 const probeWait = time.Second
 
-func try(kind, probe string) bool {
+func try(found *Cgroups) bool {
 	runtime.LockOSThread() // the v1 kind moves the thread in and out again
 	defer runtime.UnlockOSThread()
+	probe := filepath.Join(found.Dir, "probe."+strconv.Itoa(os.Getpid()))
 	_ = syscall.Rmdir(probe) // of a process that had our pid and died here
-	c, err := Make(kind, probe, "", Limits{})
+	p := Place{Kind: found.Kind, Dir: probe}
+	c, err := Make(p, Limits{})
 	if err != nil {
 		return false
 	}
 	started := tryStart(c)
-	return KillContainment(kind, probe, "", probeWait) == nil && started
+	found.Memory, found.PIDs, found.CPUs = exists(probe+"/memory.max"), exists(probe+"/pids.max"), exists(probe+"/cpu.weight")
+	return KillContainment(p, probeWait) == nil && started
 }
 
 // tryStart shows that processes can be born inside: a delegated tree may allow mkdir and
@@ -130,21 +247,18 @@ func tryStart(c Containment) bool {
 	}
 }
 
-// DetectAll answers every usable kind but [Group] with its directory: for tests and for
-// an operator who wants to see what there is.
-func DetectAll() map[string]string {
-	out := map[string]string{}
-	mounts, err := mounts()
+// DetectAll answers every usable kind but [Group]: for tests and for an operator who wants to
+// see what there is.
+func DetectAll() map[string]Cgroups {
+	out := map[string]Cgroups{}
+	ms, err := mounts()
 	if err != nil {
 		return out
 	}
 	self, _ := readAll("/proc/self/cgroup")
-	for kind, fs := range map[string]string{Cgroup2: "cgroup2", Cgroup1: "cgroup"} {
-		for _, d := range candidates(mounts, string(self), "", fs) {
-			if usable(kind, d) {
-				out[kind] = d
-				break
-			}
+	for _, c := range []Cgroups{detectV2(ms, string(self), ""), detectV1(ms, string(self), "")} {
+		if c.Dir != "" {
+			out[c.Kind] = c
 		}
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 // TestDenyDevices: a process born into the group can't open what is kept from it, and can all
 // else; outside nothing changes.
 func TestDenyDevices(t *testing.T) {
-	dir := DetectAll()[Cgroup2]
+	dir := DetectAll()[Cgroup2].Dir
 	if dir == "" {
 		t.Skip("no cgroup v2 that may be written")
 	}
@@ -32,11 +32,11 @@ func TestDenyDevices(t *testing.T) {
 	group := filepath.Join(dir, "test.devices")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	c, err := Make(Cgroup2, group, "", Limits{Deny: []Device{random, full}})
+	c, err := Make(Place{Kind: Cgroup2, Dir: group}, Limits{Deny: []Device{random, full}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer KillContainment(Cgroup2, group, "", 5*time.Second)
+	defer KillContainment(Place{Kind: Cgroup2, Dir: group}, 5*time.Second)
 	attr := &syscall.SysProcAttr{}
 	if err := c.Enter(attr); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ func (g *group) Enter(*syscall.SysProcAttr) error { return nil }
 func (g *group) Leave()                           {}
 func (g *group) Freeze() bool                     { return false }
 func (g *group) Thaw()                            {}
-func (g *group) OOMKills() int                    { return 0 }
+func (g *group) Held() Held                       { return Held{} }
+func (g *group) Shortage() Shortage               { return Shortage{} }
 
 func (g *group) PIDs() ([]int, error) {
 	stats, err := g.members()

@@ -2,9 +2,11 @@ package proc
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,11 +57,14 @@ short line
 	if m := ms[2]; m.point != "/mnt/with blank" || m.path("/a") != "/mnt/with blank/a" {
 		t.Errorf("%+v", m)
 	}
-	got := fmt.Sprint(candidates(ms, "0::/user.slice\n6:freezer:/docker/x\n", "/mnt/with blank/base", "cgroup2"))
-	if want := "[/mnt/with blank/base /mnt/with blank/user.slice/gangd /mnt/with blank/gangd]"; got != want {
-		t.Errorf("candidates %s, want %s", got, want)
+	var got []string
+	for _, p := range placesV2(ms, "0::/user.slice\n6:freezer:/docker/x\n", "/mnt/with blank/base") {
+		got = append(got, p.dir)
 	}
-	if got := candidates(ms, "", "", "cgroup"); len(got) != 0 {
+	if want := []string{"/mnt/with blank/base", "/mnt/with blank/user.slice/gangd", "/mnt/with blank/gangd"}; !slices.Equal(got, want) {
+		t.Errorf("places %q, want %q", got, want)
+	}
+	if got := primariesV1(ms, "", ""); len(got) != 0 {
 		t.Errorf("a read-only hierarchy: %v", got)
 	}
 }
@@ -78,17 +83,27 @@ func TestSignal(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
-	kind, dir := Detect("")
-	t.Logf("%s %s", kind, dir)
-	if (kind == Group) != (dir == "") {
-		t.Errorf("%s in %q", kind, dir)
+	c := Detect("")
+	t.Logf("%+v", c)
+	if (c.Kind == Group) != (c.Dir == "") {
+		t.Errorf("%+v", c)
 	}
-	if dir != "" {
-		left, _ := filepath.Glob(fmt.Sprintf("%s/probe.%d", dir, os.Getpid())) // other daemons may be trying too
-		if len(left) != 0 {
-			t.Errorf("left: %v", left)
+	nothingLeft(t, &c)
+	if c := Detect(NoCgroups); c.Kind != Group || c.Memory || c.Why == "" {
+		t.Errorf("without cgroups: %+v", c)
+	}
+}
+
+// nothingLeft looks for probe groups; other daemons may be trying too.
+func nothingLeft(t *testing.T, c *Cgroups) {
+	t.Helper()
+	for _, dir := range append(slices.Collect(maps.Values(c.Sides)), c.Dir) {
+		if left, _ := filepath.Glob(fmt.Sprintf("%s/probe.%d", dir, os.Getpid())); dir != "" && len(left) != 0 {
+			t.Fatalf("%s: left %v", c.Kind, left)
 		}
-		_ = os.Remove(dir)
+		if dir != "" {
+			_ = os.Remove(dir)
+		}
 	}
 }
 
@@ -96,12 +111,8 @@ func TestDetect(t *testing.T) {
 // goroutine may change its thread.
 func TestDetectLeavesNothing(t *testing.T) {
 	for range 30 {
-		for kind, dir := range DetectAll() {
-			left, _ := filepath.Glob(fmt.Sprintf("%s/probe.%d", dir, os.Getpid()))
-			if len(left) != 0 {
-				t.Fatalf("%s: left %v", kind, left)
-			}
-			_ = os.Remove(dir)
+		for _, c := range DetectAll() {
+			nothingLeft(t, &c)
 		}
 	}
 }
@@ -109,9 +120,9 @@ func TestDetectLeavesNothing(t *testing.T) {
 // TestBaseTidiedAway: the directory of the groups may go while it is empty; the next member
 // must start all the same. On one machine it took every node out of service.
 func TestBaseTidiedAway(t *testing.T) {
-	for kind, dir := range DetectAll() {
-		base := filepath.Join(dir, fmt.Sprintf("tidied.%d", os.Getpid())) // never made
-		c, err := Make(kind, filepath.Join(base, "1.1.x"), "", Limits{})
+	for kind, found := range DetectAll() {
+		base := filepath.Join(found.Dir, fmt.Sprintf("tidied.%d", os.Getpid())) // never made
+		c, err := Make(Place{Kind: kind, Dir: filepath.Join(base, "1.1.x")}, Limits{})
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)
 			continue
@@ -120,30 +131,30 @@ func TestBaseTidiedAway(t *testing.T) {
 			t.Errorf("%s: removed %v, %v", kind, gone, err)
 		}
 		_ = os.Remove(base)
-		_ = os.Remove(dir)
+		_ = os.Remove(found.Dir)
 	}
 }
 
 func TestFreshOnly(t *testing.T) {
-	kind, base := Detect("")
-	if kind == Group {
+	found := Detect("")
+	if found.Kind == Group {
 		t.Skip("no cgroup that may be written")
 	}
-	dir := filepath.Join(base, fmt.Sprintf("fresh.%d", os.Getpid()))
-	c, err := Make(kind, dir, "", Limits{})
+	p := found.Place(fmt.Sprintf("fresh.%d", os.Getpid()), "")
+	c, err := Make(p, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Make(kind, dir, "", Limits{}); err == nil {
+	if _, err := Make(p, Limits{}); err == nil {
 		t.Error("a group that exists was taken for a fresh one")
 	}
 	if gone, err := c.Remove(); !gone || err != nil {
 		t.Errorf("%v %v", gone, err)
 	}
-	if err := KillContainment(kind, dir, "", time.Second); err != nil {
+	if err := KillContainment(p, time.Second); err != nil {
 		t.Errorf("a group that is not there: %v", err)
 	}
-	_ = os.Remove(base)
+	nothingLeft(t, &found)
 }
 
 // TestForkBomb: chains of processes, each of which starts the next in a session of its own
@@ -163,7 +174,7 @@ func TestForkBomb(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := KillContainment(Group, "", marker, 20*time.Second); err != nil {
+	if err := KillContainment(Place{Kind: Group, Marker: marker}, 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(script + ".end"); err == nil {
@@ -179,12 +190,12 @@ func TestForkBomb(t *testing.T) {
 }
 
 func BenchmarkCgroup2(b *testing.B) {
-	kind, base := Detect("")
-	if kind != Cgroup2 {
+	found := Detect("")
+	if found.Kind != Cgroup2 {
 		b.Skip("no cgroup2")
 	}
 	for b.Loop() {
-		c, err := Make(kind, base+"/bench", "", Limits{})
+		c, err := Make(found.Place("bench", ""), Limits{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -192,7 +203,7 @@ func BenchmarkCgroup2(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	_ = os.Remove(base)
+	_ = os.Remove(found.Dir)
 }
 
 func BenchmarkScan(b *testing.B) {

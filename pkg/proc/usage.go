@@ -38,7 +38,7 @@ func UsageOf(kind, dir string, root int, apart func(Stat) bool) Usage {
 
 func inside(kind, dir string, root int, apart func(Stat) bool) ([]int, error) {
 	if kind != Group {
-		c, err := open(kind, dir, "")
+		c, err := open(Place{Kind: kind, Dir: dir})
 		if err != nil {
 			return nil, err
 		}

@@ -68,14 +68,12 @@ func (c *copier) end() {
 // their shim does beside them is not.
 func TestUsageOf(t *testing.T) {
 	kinds := DetectAll()
-	kinds[Group] = ""
+	kinds[Group] = Cgroups{Kind: Group}
 	for kind, base := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			dir := ""
-			if base != "" {
-				dir = filepath.Join(base, "usage."+filepath.Base(t.TempDir()))
-			}
-			c, err := Make(kind, dir, "", Limits{})
+			p := base.Place("usage."+filepath.Base(t.TempDir()), "")
+			dir := p.Dir
+			c, err := Make(p, Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}

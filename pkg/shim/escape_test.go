@@ -58,15 +58,15 @@ func TestNothingEscapes(t *testing.T) {
 				p := testPool(t) // what comes next in a shim meets what was left before
 				for i := range n {
 					// Half of them end by themselves, half are cancelled.
-					escapeOnce(t, p, kind, base, how, i%2 == 0)
+					escapeOnce(t, p, base, how, i%2 == 0)
 				}
 			})
 		}
 	}
 }
 
-func escapeOnce(t *testing.T, p *Pool, kind, base, how string, cancel bool) {
-	s := specIn(t, kind, base, 1)
+func escapeOnce(t *testing.T, p *Pool, base proc.Cgroups, how string, cancel bool) {
+	s := specIn(t, base, 1)
 	w := filepath.Join(s.WorkDir, "witness")
 	script := "#!/bin/sh\n" + strings.ReplaceAll(how, "W", w) + "\nwhile [ ! -e " + w + ".up ]; do sleep 0.005; done\n"
 	if cancel {
@@ -113,7 +113,7 @@ func TestKilledShim(t *testing.T) {
 			}
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				s := specIn(t, kind, base, 1)
+				s := specIn(t, base, 1)
 				w := filepath.Join(s.WorkDir, "witness")
 				c := startShim(t, s, "#!/bin/sh\n"+strings.ReplaceAll(how, "W", w)+"\nsleep 1000; : W\n")
 				_ = c.Send(Command{Go: &Go{}})
@@ -125,7 +125,7 @@ func TestKilledShim(t *testing.T) {
 				if err := syscall.Kill(st.Ranks[0].PID, 0); err != nil {
 					t.Errorf("the rank died with its shim: %v", err)
 				}
-				if err := proc.KillContainment(s.Containment, s.CgroupDir, s.Marker, 10*time.Second); err != nil {
+				if err := proc.KillContainment(s.Place(), 10*time.Second); err != nil {
 					t.Fatal(err)
 				}
 				if left := survivors(t, w); len(left) > 0 {

@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	for _, base := range proc.DetectAll() {
-		_ = os.Remove(base)
+	for _, c := range proc.DetectAll() {
+		_ = os.Remove(c.Dir)
 	}
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
@@ -50,39 +50,33 @@ func TestMain(m *testing.M) {
 
 var serial atomic.Int64
 
-// kinds are the containments that this machine allows, with the directory for each.
-func kinds(t testing.TB) map[string]string {
-	out := map[string]string{proc.Group: ""}
-	for kind, dir := range proc.DetectAll() {
-		out[kind] = dir
-	}
+// kinds are the containments that this machine allows.
+func kinds(t testing.TB) map[string]proc.Cgroups {
+	out := proc.DetectAll()
+	out[proc.Group] = proc.Cgroups{Kind: proc.Group}
 	return out
 }
 
-var detect = sync.OnceValues(func() (string, string) { return proc.Detect("") })
+var detect = sync.OnceValue(func() proc.Cgroups { return proc.Detect("") })
 
 // testSpec is a member of n ranks in the best containment of the machine.
-func testSpec(t testing.TB, n int) *Spec {
-	kind, base := detect()
-	return specIn(t, kind, base, n)
-}
+func testSpec(t testing.TB, n int) *Spec { return specIn(t, detect(), n) }
 
-func specIn(t testing.TB, kind, base string, n int) *Spec {
+func specIn(t testing.TB, base proc.Cgroups, n int) *Spec {
 	dir := t.TempDir()
 	id := serial.Add(1)
 	s := &Spec{MemberKey: api.MemberKey{Job: id, Epoch: 1}, Node: "n1", Dir: filepath.Join(dir, "m"), WorkDir: dir, Umask: 0o022,
-		OpenMode: "append", Containment: kind, StopSignal: "TERM", Grace: 15 * time.Second,
-		Marker: fmt.Sprintf("GANG_MEMBER=%d.1.n1.%d", id, os.Getpid())}
-	if kind != proc.Group {
-		_ = os.Mkdir(base, 0o755)
-		s.CgroupDir = filepath.Join(base, fmt.Sprintf("test.%d.%d", os.Getpid(), id))
+		OpenMode: "append", StopSignal: "TERM", Grace: 15 * time.Second}
+	if base.Dir != "" {
+		_ = os.Mkdir(base.Dir, 0o755)
 	}
+	s.SetPlace(base.Place(fmt.Sprintf("test.%d.%d", os.Getpid(), id), fmt.Sprintf("GANG_MEMBER=%d.1.n1.%d", id, os.Getpid())))
 	for i := range n {
 		s.Ranks = append(s.Ranks, RankSpec{Rank: i, Env: []string{"PATH=" + os.Getenv("PATH"), s.Marker, "GANG_RANK=" + strconv.Itoa(i)},
 			Output: filepath.Join(dir, fmt.Sprintf("out.%d", i))})
 	}
 	t.Cleanup(func() {
-		if err := proc.KillContainment(s.Containment, s.CgroupDir, s.Marker, 10*time.Second); err != nil {
+		if err := proc.KillContainment(s.Place(), 10*time.Second); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})

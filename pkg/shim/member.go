@@ -39,6 +39,7 @@ type member struct {
 	orders  orders
 	jobs    jobSockets
 	dump    dumper
+	look    limitLook
 	log     int   // where the script's errors go, kept for its last line; 0: nowhere
 	exits   []int // reaped, not yet fed to the stop sequence
 	steps   []*stepProc
@@ -146,6 +147,7 @@ func (m *member) loop() {
 		}
 		m.step(supervise.Tick{})
 		m.checkHeld()
+		m.lookAtLimits()
 		m.takeExits()
 		m.flush()
 		m.listen()
@@ -174,6 +176,7 @@ func (m *member) wait() time.Duration {
 		d = min(d, m.heldWait(t.Mono))
 	}
 	d = min(d, m.jobs.wait(t.Mono))
+	d = min(d, m.look.wait(m, t.Mono))
 	if m.file.unsaved {
 		d = min(d, stateRetry)
 	}

@@ -248,8 +248,8 @@ func TestStuck(t *testing.T) {
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
-			s := specIn(t, kind, dir, 1)
-			ice := filepath.Join(base, fmt.Sprintf("ice.%d", os.Getpid()))
+			s := specIn(t, dir, 1)
+			ice := filepath.Join(base.Dir, fmt.Sprintf("ice.%d", os.Getpid()))
 			if err := os.MkdirAll(ice, 0o755); err != nil {
 				t.Fatal(err)
 			}

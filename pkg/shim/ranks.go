@@ -49,7 +49,7 @@ func (m *member) start() {
 	m.truncate()
 	starts := m.outputStarts()
 	unix.Umask(m.spec.Umask)
-	restore := defaultForFork()
+	restore := m.forFork()
 	for i := range m.spec.Ranks {
 		m.startRank(i, argv, *sys, err)
 		m.state.Ranks[i].OutStart, m.state.Ranks[i].ErrStart = starts[i][0], starts[i][1]
@@ -215,7 +215,7 @@ func (m *member) ended(i int, ws syscall.WaitStatus) {
 	}
 	// A worker that the kernel killed shows in its parent as any failure: python ends with 1.
 	// The count is of this containment alone, whether its own limit or the machine ran out.
-	rec.OOM = rec.ExitCode != 0 && m.mach.Cause() == "" && m.box.OOMKills() > 0
+	m.shortage(rec)
 	rec.Own = m.mach.Cause() == ""
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)

@@ -2,9 +2,11 @@ package shim
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,8 +78,10 @@ exit 3
 // plainLook drops from it what must differ between members.
 func plainLook(s *Spec, text string) string {
 	text = strings.NewReplacer(s.WorkDir, "WORK", s.Dir, "DIR", s.Marker, "MARKER").Replace(text)
-	if s.CgroupDir != "" {
-		text = strings.ReplaceAll(text, filepath.Base(s.CgroupDir), "GROUP")
+	for _, dir := range append(slices.Collect(maps.Values(s.Sides)), s.CgroupDir) {
+		if dir != "" {
+			text = strings.ReplaceAll(text, filepath.Base(dir), "GROUP")
+		}
 	}
 	text = regexp.MustCompile(`SLURM_JOB_START_TIME=\d+`).ReplaceAllString(text, "SLURM_JOB_START_TIME=NOW")
 	return regexp.MustCompile(`\s+\n`).ReplaceAllString(text, "\n")
@@ -92,13 +96,10 @@ func TestOneAfterTheOther(t *testing.T) {
 				var seen []string
 				shim, fds := 0, 0
 				for i := range 3 {
-					s := specIn(t, kind, base, 1)
+					s := specIn(t, base, 1)
 					if user {
 						s = asNobody(t, 1)
-						s.Containment, s.CgroupDir = kind, ""
-						if kind != proc.Group {
-							s.CgroupDir = filepath.Join(base, fmt.Sprintf("user.%d.%d", os.Getpid(), s.Job))
-						}
+						s.SetPlace(base.Place(fmt.Sprintf("user.%d.%d", os.Getpid(), s.Job), s.Marker))
 					}
 					s.Umask = 0o027
 					pid, st := whole(t, p, s, look)
@@ -190,7 +191,7 @@ func TestBadEnds(t *testing.T) {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				p := testPool(t)
 				for range 3 {
-					s := specIn(t, kind, base, 1)
+					s := specIn(t, base, 1)
 					s.TimeLimit, s.Grace = end.limit, 50*time.Millisecond
 					head := "#!/bin/sh\n"
 					if end.script == "" {
@@ -208,7 +209,7 @@ func TestBadEnds(t *testing.T) {
 						t.Errorf("%+v", st)
 					}
 					bye(c)
-					next := specIn(t, kind, base, 1)
+					next := specIn(t, base, 1)
 					if _, st := whole(t, p, next, look); st.Ranks[0].ExitCode != 3 || st.Forced || st.Stopping != "" || st.Ranks[0].Signal != 0 {
 						t.Errorf("the next one: %+v", st)
 					}
@@ -221,12 +222,13 @@ func TestBadEnds(t *testing.T) {
 // TestNotReused: processes that could not be proven to be as before are not used again.
 func TestNotReused(t *testing.T) {
 	t.Run("a child outside the containment", func(t *testing.T) {
-		kind, base := detect()
-		if kind != proc.Cgroup2 || os.Getuid() != 0 {
+		base := detect()
+		base.Sides = nil // what has left the group is still in those, and ended there
+		if base.Kind != proc.Cgroup2 || os.Getuid() != 0 {
 			t.Skip("needs root and cgroup v2: the test moves a process out of its group")
 		}
-		p, s := testPool(t), specIn(t, kind, base, 1)
-		root := filepath.Dir(base) + "/cgroup.procs"
+		p, s := testPool(t), specIn(t, base, 1)
+		root := filepath.Dir(base.Dir) + "/cgroup.procs"
 		pid, st := whole(t, p, s, "#!/bin/sh\nsetsid sh -c 'echo $$ > "+root+"; echo $$; exec sleep 1000' &\nwhile [ ! -s "+s.Ranks[0].Output+" ]; do sleep 0.01; done\n")
 		var child int
 		if _, err := fmt.Sscan(output(t, s, 0), &child); err != nil || child == 0 {

@@ -208,7 +208,7 @@ func (m *member) forkLauncher(p *stepProc) error {
 		sys := &syscall.SysProcAttr{Setsid: true}
 		if err = m.box.Enter(sys); err == nil {
 			m.credential(sys)
-			restore := defaultForFork()
+			restore := m.forFork()
 			env := []string{"GOMAXPROCS=4", "GOGC=50", "PATH=/usr/local/bin:/usr/bin:/bin", p.mark}
 			if m.spec.Marker != "" {
 				env = append(env, m.spec.Marker)
@@ -348,10 +348,10 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 		}
 		m.odd = true
 		if m.mach.Cause() == "" {
-			_ = proc.KillContainment(proc.Group, "", p.mark, 0)
+			_ = proc.KillContainment(proc.Place{Kind: proc.Group, Marker: p.mark}, 0)
 		}
 	}
-	word.OOM = word.ExitCode != 0 && m.mach.Cause() == "" && m.box.OOMKills() > 0
+	word.OOM = word.ExitCode != 0 && m.mach.Cause() == "" && m.box.Shortage().Kills > 0
 	m.stepOver(p.id, word)
 }
 

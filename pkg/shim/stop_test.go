@@ -43,7 +43,7 @@ func TestShellWaitsForItsProgram(t *testing.T) {
 				}
 				t.Run(kind+"/"+name+shell, func(t *testing.T) {
 					t.Parallel()
-					s := specIn(t, kind, base, 1)
+					s := specIn(t, base, 1)
 					write(t, filepath.Join(s.WorkDir, "saver.py"), saver)
 					c := startShim(t, s, "#!"+shell+"\n"+form+"echo next line\n")
 					_ = c.Send(Command{Go: &Go{}})
@@ -105,7 +105,7 @@ func TestGraceThenKill(t *testing.T) {
 	const grace = 500 * time.Millisecond
 	for kind, base := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
-			s := specIn(t, kind, base, 2)
+			s := specIn(t, base, 2)
 			c := startShim(t, s, "#!/bin/bash\ntrap '' TERM\ntouch up.$GANG_RANK\nwhile :; do sleep 0.05; done\n")
 			_ = c.Send(Command{Go: &Go{}})
 			await(t, filepath.Join(s.WorkDir, "up.0"))

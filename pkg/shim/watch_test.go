@@ -59,7 +59,7 @@ func TestEndedRankIsNotSilent(t *testing.T) {
 func TestStacksBeforeTheStop(t *testing.T) {
 	for kind, base := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
-			s := specIn(t, kind, base, 2)
+			s := specIn(t, base, 2)
 			c := startShim(t, s, `#!/bin/bash
 trap 'echo stopped; kill $!; exit 3' TERM
 [ $GANG_RANK = 0 ] || (until grep -q '^State:.T' /proc/$$/status; do sleep 0.02; done; echo halted) &

@@ -53,8 +53,10 @@ type Spec struct {
 
 	Containment string `json:"containment"`          // "cgroup2", "cgroup1", "group"
 	CgroupDir   string `json:"cgroup_dir,omitempty"` // absolute path of the cgroup to make, fresh for this epoch
-	Port        int    `json:"port,omitempty"`       // rendezvous port chosen here, kept for gnoded; 0: rank 0 is elsewhere
-	Marker      string `json:"marker"`               // GANG_MEMBER=...: in the environment of every process, for the scan
+	// Sides are its groups in hierarchies of cgroup v1 that limit what that one can't, by controller.
+	Sides  map[string]string `json:"sides,omitempty"`
+	Port   int               `json:"port,omitempty"` // rendezvous port chosen here, kept for gnoded; 0: rank 0 is elsewhere
+	Marker string            `json:"marker"`         // GANG_MEMBER=...: in the environment of every process, for the scan
 
 	TimeLimit  time.Duration `json:"time_limit_ns,omitempty"` // from the opening of the gate; 0: none
 	Notice     *api.Notice   `json:"notice,omitempty"`
@@ -67,13 +69,25 @@ type Spec struct {
 	// Watch is what its watchdogs go by. The shim itself watches the silence of the ranks;
 	// the cards are gnoded's to watch.
 	Watch api.Watch `json:"watch,omitzero"`
-	// MemoryMax and PidsMax are limits of the containment where it can hold them; 0: none.
+	// MemoryMax and PidsMax are limits of the containment; 0: none. Those that it can't hold are
+	// held by looking.
 	MemoryMax int64 `json:"memory_max,omitempty"`
+	PidsMax   int64 `json:"pids_max,omitempty"`
+	CPUs      int   `json:"cpus,omitempty"` // asked for: its weight against other members
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
 	Cards []Card `json:"cards,omitempty"`
 	// Deny are the device files of other cards, which no process of the member may open.
-	Deny    []proc.Device `json:"deny,omitempty"`
-	PidsMax int64         `json:"pids_max,omitempty"`
+	Deny []proc.Device `json:"deny,omitempty"`
+}
+
+// Place is where the member's processes are held.
+func (s *Spec) Place() proc.Place {
+	return proc.Place{Kind: s.Containment, Dir: s.CgroupDir, Sides: s.Sides, Marker: s.Marker}
+}
+
+// SetPlace is [Spec.Place] written.
+func (s *Spec) SetPlace(p proc.Place) {
+	s.Containment, s.CgroupDir, s.Sides, s.Marker = p.Kind, p.Dir, p.Sides, p.Marker
 }
 
 // CardUUIDs names the member's cards.

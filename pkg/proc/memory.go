@@ -1,0 +1,86 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// MemoryUsed is what processes have in memory together, in bytes. Pages that several of them
+// share are counted once where that decides whether they are above the limit: looking costs the
+// kernel a walk through all of their pages.
+func MemoryUsed(pids []int, limit int64) int64 {
+	var sum int64
+	for _, pid := range pids {
+		sum += residentOf(pid)
+	}
+	if sum <= limit {
+		return sum
+	}
+	sum = 0
+	for _, pid := range pids {
+		sum += shareOf(pid)
+	}
+	return sum
+}
+
+var pageSize = int64(os.Getpagesize())
+
+// residentOf reads the second figure of statm; 0 for a process that is gone.
+func residentOf(pid int) int64 {
+	var buf [128]byte
+	n := readFile("/proc/"+strconv.Itoa(pid)+"/statm", buf[:])
+	f := bytes.Fields(buf[:n])
+	if len(f) < 2 {
+		return 0
+	}
+	v, err := strconv.ParseInt(string(f[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v * pageSize
+}
+
+// shareOf is a process's own pages and its share of others: "Pss:  1234 kB". What may not be
+// read counts in full.
+func shareOf(pid int) int64 {
+	b, err := readAll("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		return residentOf(pid)
+	}
+	for _, line := range bytes.Split(b, []byte("\n")) {
+		if f := bytes.Fields(line); len(f) == 3 && string(f[0]) == "Pss:" {
+			if kb, err := strconv.ParseInt(string(f[1]), 10, 64); err == nil {
+				return kb << 10
+			}
+		}
+	}
+	return 0 // it has ended
+}
+
+// ProcessRoom is how many processes and threads this machine can have, as far as its kernel and
+// the groups around us say; 0: not known.
+func ProcessRoom() int64 {
+	room := int64(0)
+	note := func(n int64) {
+		if n > 0 && (room == 0 || n < room) {
+			room = n
+		}
+	}
+	note(numberIn("/proc/sys/kernel/pid_max"))
+	note(numberIn("/proc/sys/kernel/threads-max"))
+	ms, err := mounts()
+	if err != nil {
+		return room
+	}
+	self, _ := readAll("/proc/self/cgroup")
+	for _, m := range ms {
+		switch {
+		case m.fs == "cgroup2":
+			note(numberIn(m.path(ownGroup(string(self), "")) + "/pids.max"))
+		case m.fs == "cgroup" && m.has(sidePIDs):
+			note(numberIn(m.path(ownGroup(string(self), sidePIDs)) + "/pids.max"))
+		}
+	}
+	return room
+}

@@ -1,0 +1,267 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The controllers of cgroup v1 that limit members.
+const (
+	sideMemory = "memory"
+	sidePIDs   = "pids"
+)
+
+// sided is a containment whose limits are held by groups of cgroup v1 beside it: a machine
+// may have its controllers there and hold processes best in v2, or in the freezer's hierarchy.
+// What is forked is born in all of them.
+type sided struct {
+	Containment
+	sides map[string]string
+	homes []string // where the thread came from, while it is inside
+}
+
+// makeSides makes them all or none. primary is there already: a controller may be mounted with
+// the freezer.
+func makeSides(sides map[string]string, primary string, lim Limits) (map[string]string, error) {
+	var made []string
+	undo := func(err error) (map[string]string, error) {
+		for _, dir := range made {
+			_ = syscall.Rmdir(dir)
+		}
+		return nil, err
+	}
+	for _, dir := range dirsOf(sides) {
+		if dir == primary {
+			continue
+		}
+		if err := mkdirGroup(dir); err != nil {
+			return undo(err)
+		}
+		made = append(made, dir)
+	}
+	for controller, dir := range sides {
+		if err := limitSide(dir, controller, lim); err != nil {
+			return undo(err)
+		}
+	}
+	return sides, nil
+}
+
+// dirsOf lists each directory once: controllers may be mounted together.
+func dirsOf(sides map[string]string) []string {
+	var dirs []string
+	for _, dir := range sides {
+		dirs = append(dirs, dir)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// limitSide writes a limit of v1.
+func limitSide(dir, controller string, lim Limits) error {
+	set := func(name string, v int64) error {
+		if v <= 0 {
+			return nil
+		}
+		if err := writeFile(dir+"/"+name, strconv.FormatInt(v, 10)); err != nil {
+			return &LimitError{err}
+		}
+		return nil
+	}
+	if controller == sidePIDs {
+		return set("pids.max", lim.PIDs)
+	}
+	if err := set("memory.limit_in_bytes", lim.Memory); err != nil {
+		return err
+	}
+	// With swap together no more than without; not there where the kernel does not count swap.
+	if err := set("memory.memsw.limit_in_bytes", lim.Memory); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+func (s *sided) Enter(attr *syscall.SysProcAttr) error {
+	if err := s.Containment.Enter(attr); err != nil {
+		return err
+	}
+	homes, err := enterV1(dirsOf(s.sides)...)
+	s.homes = homes
+	return err
+}
+
+func (s *sided) Leave() {
+	leaveV1(s.homes...)
+	s.homes = nil
+	s.Containment.Leave()
+}
+
+// Kill also ends what has left the containment, as only root can, but is in a side.
+func (s *sided) Kill() error {
+	if err := s.Containment.Kill(); err != nil {
+		return err
+	}
+	for _, pid := range s.aside() {
+		if err := signal(pid, syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aside are the processes in the sides, but for this one.
+func (s *sided) aside() (pids []int) {
+	for _, dir := range dirsOf(s.sides) {
+		in, _ := treePIDs(dir)
+		pids = append(pids, in...)
+	}
+	slices.Sort(pids)
+	return slices.DeleteFunc(slices.Compact(pids), func(pid int) bool { return pid == syscall.Getpid() })
+}
+
+// PIDs are those of the containment, and when it is empty those that keep a side from going.
+func (s *sided) PIDs() ([]int, error) {
+	pids, err := s.Containment.PIDs()
+	if len(pids) == 0 && (err == nil || os.IsNotExist(err)) {
+		return s.aside(), nil
+	}
+	return pids, err
+}
+
+func (s *sided) Remove() (bool, error) {
+	leaveV1(s.homes...)
+	s.homes = nil
+	gone, err := s.Containment.Remove()
+	for _, dir := range dirsOf(s.sides) {
+		if !gone || err != nil {
+			break
+		}
+		gone, err = removeTree(dir, func() bool { return len(s.aside()) == 0 })
+	}
+	return gone, err
+}
+
+func (s *sided) Held() Held {
+	h := s.Containment.Held()
+	return Held{Memory: h.Memory || s.sides[sideMemory] != "", PIDs: h.PIDs || s.sides[sidePIDs] != ""}
+}
+
+// Shortage: v1 does not tell kills for the group's own limit from others, only that the limit
+// was reached at some time.
+func (s *sided) Shortage() Shortage {
+	out := s.Containment.Shortage()
+	if dir := s.sides[sideMemory]; dir != "" {
+		b, _ := readAll(dir + "/memory.oom_control")
+		out.Kills, out.Peak = eventCount(b, "oom_kill "), numberIn(dir+"/memory.max_usage_in_bytes")
+		out.Own = out.Peak >= numberIn(dir+"/memory.limit_in_bytes")
+	}
+	if dir := s.sides[sidePIDs]; dir != "" {
+		out.Forks = forksRefused(dir)
+	}
+	return out
+}
+
+// enterV1 moves this thread into groups of v1 and gives where it came from, in the same order.
+func enterV1(dirs ...string) (homes []string, err error) {
+	ms, err := mounts()
+	if err != nil {
+		return nil, err
+	}
+	self, err := readAll("/proc/thread-self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		home := homeV1(ms, string(self), dir)
+		if err := writeFile(dir+"/tasks", strconv.Itoa(syscall.Gettid())); err != nil {
+			leaveV1(homes...)
+			return nil, err
+		}
+		homes = append(homes, home)
+	}
+	return homes, nil
+}
+
+// homeV1 is where a thread is in the hierarchy that dir belongs to.
+func homeV1(ms []mount, self, dir string) string {
+	for _, m := range ms {
+		if m.fs != "cgroup" || !strings.HasPrefix(dir, m.point+"/") {
+			continue
+		}
+		for line := range strings.Lines(self) {
+			f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+			if len(f) == 3 && f[1] != "" && m.has(strings.Split(f[1], ",")[0]) {
+				return m.path(f[2])
+			}
+		}
+	}
+	return filepath.Dir(dir)
+}
+
+func leaveV1(homes ...string) {
+	for _, home := range homes {
+		_ = writeFile(home+"/tasks", strconv.Itoa(syscall.Gettid()))
+	}
+}
+
+// sidesUsable finds, for each controller that is wanted, where groups of v1 can be made.
+func sidesUsable(ms []mount, self string, want ...string) map[string]string {
+	out := map[string]string{}
+	for _, controller := range want {
+		for _, m := range ms {
+			if m.fs != "cgroup" || m.readOnly || !m.has(controller) {
+				continue
+			}
+			for _, dir := range placesV1(m, self, controller) {
+				if sideUsable(dir, controller) {
+					out[controller] = dir
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// placesV1 are the directories for members' groups in a hierarchy of v1, best first.
+func placesV1(m mount, self, controller string) []string {
+	var dirs []string
+	if own := ownGroup(self, controller); own != "" && own != "/" {
+		dirs = append(dirs, filepath.Join(m.path(own), groupsName))
+	}
+	return append(dirs, filepath.Join(m.point, groupsName))
+}
+
+// sideUsable does with a probe group what will be done with a member's.
+func sideUsable(dir, controller string) bool {
+	runtime.LockOSThread() // which is moved in and out
+	defer runtime.UnlockOSThread()
+	made := syscall.Mkdir(dir, 0o755) == nil
+	if !made && !exists(dir) {
+		return false
+	}
+	// Old kernels count a group that a job makes in its own only with this.
+	_ = writeFile(dir+"/memory.use_hierarchy", "1")
+	probe := filepath.Join(dir, fmt.Sprintf("probe.%d", os.Getpid()))
+	_ = syscall.Rmdir(probe)
+	err := syscall.Mkdir(probe, 0o755)
+	if err == nil {
+		err = limitSide(probe, controller, Limits{Memory: 1 << 30, PIDs: 1 << 10})
+		if err == nil {
+			var homes []string
+			homes, err = enterV1(probe)
+			leaveV1(homes...)
+		}
+		_ = syscall.Rmdir(probe)
+	}
+	if err != nil && made {
+		_ = syscall.Rmdir(dir)
+	}
+	return err == nil
+}

@@ -1,0 +1,84 @@
+package shim
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"gangd/pkg/api"
+)
+
+// hog takes 600 MB and keeps them: nobody reads what it writes.
+const hog = "#!/bin/sh\ndd bs=600M count=1 if=/dev/zero 2>/dev/null | sleep 1000\n"
+
+// TestMemoryLimit: in each kind a member above its memory ends of that and says both figures.
+// Whether the kernel holds it to that or looking does is the machine's matter.
+func TestMemoryLimit(t *testing.T) {
+	for kind, base := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := specIn(t, base, 1)
+			s.MemoryMax, s.PidsMax = 100<<20, 50
+			script := hog
+			if base.Memory {
+				script = strings.Replace(hog, " | sleep 1000", " >/dev/null", 1)
+			}
+			c := startShim(t, s, script)
+			_ = c.Send(Command{Go: &Go{}})
+			st := until(t, c, api.PhaseStopped)
+			r := st.Ranks[0]
+			if base.Memory {
+				if !r.OOM || r.HostOOM || r.MemoryAsked != 100<<20 || r.MemoryUsed < 90<<20 || r.MemoryUsed > 100<<20 || st.Stopping != "" {
+					t.Errorf("%+v, stopping %q", r, st.Stopping)
+				}
+				return
+			}
+			if st.Stopping != api.CauseOOM || !strings.HasPrefix(st.Text, "used ") || !strings.HasSuffix(st.Text, "M of 100M of memory asked") || r.Own {
+				t.Errorf("stopping %q, %q, %+v", st.Stopping, st.Text, r)
+			}
+		})
+	}
+}
+
+// TestProcessLimit: a member with too many processes is refused more of them, or ended.
+func TestProcessLimit(t *testing.T) {
+	for kind, base := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := specIn(t, base, 1)
+			s.PidsMax = 30
+			c := startShim(t, s, "#!/bin/sh\nfor i in $(seq 60); do sleep 1000 & done\nwait\n")
+			_ = c.Send(Command{Go: &Go{}})
+			st := until(t, c, api.PhaseStopped)
+			if r := st.Ranks[0]; base.PIDs && (r.ForksRefused == 0 || r.ProcessesMax != 30 || r.ExitCode == 0 || st.Stopping != "") {
+				t.Errorf("%+v, stopping %q", r, st.Stopping)
+			}
+			if !base.PIDs && (st.Stopping != api.CauseOOM || !strings.HasSuffix(st.Text, " processes of 30 allowed")) {
+				t.Errorf("stopping %q, %q", st.Stopping, st.Text)
+			}
+		})
+	}
+}
+
+// TestWithinLimits: nobody is ended who keeps to what he asked for, and no group is left behind
+// in any hierarchy.
+func TestWithinLimits(t *testing.T) {
+	for kind, base := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := specIn(t, base, 1)
+			s.MemoryMax, s.PidsMax, s.CPUs = 100<<20, 20, 2
+			c := startShim(t, s, "#!/bin/sh\ndd bs=30M count=1 if=/dev/zero of=/dev/null 2>/dev/null\nexit 7\n")
+			_ = c.Send(Command{Go: &Go{}})
+			st := until(t, c, api.PhaseStopped)
+			if r := st.Ranks[0]; r.ExitCode != 7 || r.OOM || r.ForksRefused != 0 || st.Stopping != "" {
+				t.Errorf("%+v, stopping %q", r, st.Stopping)
+			}
+			for controller, dir := range s.Sides {
+				if _, err := os.Stat(dir); err == nil {
+					t.Errorf("its group of %s is left", controller)
+				}
+			}
+		})
+	}
+}
