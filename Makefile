@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check size unit race e2e chaos properties fuzz sim mutants bench compare traces uplot demo clean
+.PHONY: help build test check size unit race e2e chaos vm properties fuzz sim mutants bench compare traces uplot demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -51,6 +51,11 @@ chaos: build ## hosts that really break, as root, minutes: all of e2e, and a tab
 	@rm -f bin/chaos.tsv
 	@GANG_E2E_CHAOS=1 GANG_E2E_TABLE=$(CURDIR)/bin/chaos.tsv go test -count=1 -p 1 -timeout 60m ./e2e/...; \
 	  rc=$$?; [ ! -e bin/chaos.tsv ] || scripts/chaos-table bin/chaos.tsv; exit $$rc
+
+VM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gangd/vm
+vm: ## jobs' limits on kernels of their own (qemu-system-x86; Debian's kernel is downloaded to VM): cgroup v2, v1, both, none
+	scripts/vm-kernel $(VM)
+	GANG_VM=$(VM) go test -count=1 -timeout 60m ./e2e/limits -run TestVM
 
 CHECKS ?= 10000
 properties: ## the property tests with CHECKS (10000) draws each in place of 100
