@@ -175,6 +175,7 @@ const (
 	EventMemberStopped  EventType = "member_stopped"
 	EventDrainCompleted EventType = "drain_completed"
 	EventStaleRefused   EventType = "stale_refused"
+	EventMemberFound    EventType = "member_found" // its node's record of it is missing or damaged, as Text says; what lives of it is held to be it
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
 	EventUpdated        EventType = "updated" // Text: what is different

@@ -134,7 +134,7 @@ func gapText(d time.Duration) string {
 
 func eventStyle(ev *api.Event) style {
 	switch ev.Type {
-	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventNotice,
+	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventNotice,
 		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind:
 		return yellow
 	case api.EventEnded:
@@ -163,6 +163,8 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("drain completed in %.3g s: %s%s", ev.Seconds, ev.Outcome, because(ev))
 	case api.EventStaleRefused:
 		return fmt.Sprintf("refused stale epoch %d%s", ev.ClaimedEpoch, onNode(ev))
+	case api.EventMemberFound:
+		return fmt.Sprintf("found epoch %d%s%s", ev.ClaimedEpoch, onNode(ev), because(ev))
 	case api.EventCheckpoint:
 		return fmt.Sprintf("%s saved a checkpoint of %d bytes", rankText(ev), ev.Bytes)
 	case api.EventReady:

@@ -2,7 +2,6 @@ package dev
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,16 +71,12 @@ func (l layout) killMembers() error {
 	specs, _ := filepath.Glob(filepath.Join(l.state("*"), "m", "*", shim.SpecFile)) // well formed
 	var errs []error
 	for _, path := range specs {
-		b, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		var s shim.Spec
-		if err == nil {
-			err = json.Unmarshal(b, &s)
+		s, err := shim.ReadSpec(filepath.Dir(path))
+		if errors.Is(err, fs.ErrNotExist) || err != nil && !shim.Begun(filepath.Dir(path)) {
+			continue // written before a shim takes it on: no process was
 		}
 		if err != nil {
-			// Written in one go before the shim starts: without a readable one no process was.
+			errs = append(errs, fmt.Errorf("%s: %w: start the cluster again, its node finds what runs there", filepath.Dir(path), err))
 			continue
 		}
 		if err := proc.KillContainment(s.Place(), killPatience); err != nil {

@@ -137,6 +137,8 @@ func (e *Engine) logEvents(evs []api.Event) {
 			e.log.Info("gang drain completed", "job", ev.JobID, "epoch", ev.Epoch, "outcome", ev.Outcome, "cause", ev.Cause, "seconds", ev.Seconds)
 		case api.EventStaleRefused:
 			e.log.Warn("stale epoch refused", "job", ev.JobID, "epoch", ev.Epoch, "node", ev.Node, "claimed", ev.ClaimedEpoch)
+		case api.EventMemberFound:
+			e.log.Warn("record of a member not whole", "job", ev.JobID, "epoch", ev.ClaimedEpoch, "node", ev.Node, "why", ev.Text)
 		case api.EventAcknowledged:
 			e.log.Info("notice acknowledged", "job", ev.JobID, "epoch", ev.Epoch, "ranks", ev.Acknowledged, "of", ev.Size)
 		case api.EventStallSuspected:

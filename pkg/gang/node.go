@@ -147,6 +147,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	if rebooted {
 		why = "the node rebooted"
 	}
+	maps.DeleteFunc(h.found, func(k api.MemberKey, _ struct{}) bool { return !listed[k] })
 	for _, l := range slices.Clone(h.node.Left) {
 		if !listed[l.MemberKey] {
 			w.leftGone(h, l.MemberKey)

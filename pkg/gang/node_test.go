@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,41 @@ func TestAStrayKeepsItsNodeOutOfService(t *testing.T) {
 		if n := b.w.Node("n2"); n.State != api.NodeUp || !n.Res.Ready {
 			t.Fatalf("%s %q after it is gone", n.State, n.Reason)
 		}
+	}
+}
+
+// TestUnreadRecordIsTold: that a node can't read its own record of a member is in the story of the
+// job and of the node once, whatever is said of the member.
+func TestUnreadRecordIsTold(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	b.w.Take()
+	run := api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Found: "spec.json: damaged"}
+	b.hello("n1", run)
+	b.say("n1", run)
+	b.hello("n1", run)
+	unknown := api.MemberActual{MemberKey: api.MemberKey{Job: 77, Epoch: 3}, Phase: api.PhaseRunning, Found: "its record is missing"}
+	b.hello("n1", run, unknown)
+	lost := run
+	lost.Phase = api.PhaseLost
+	b.say("n1", lost)
+	var texts []string
+	for _, ev := range b.w.Take().Events {
+		if ev.Type == api.EventMemberFound {
+			texts = append(texts, fmt.Sprintf("%d.%d %s: %s", ev.JobID, ev.ClaimedEpoch, ev.Node, ev.Text))
+		}
+	}
+	want := []string{"1.1 n1: running, spec.json: damaged", "0.3 n1: running, its record is missing, of job 77 which is not known"}
+	if !slices.Equal(texts, want) {
+		t.Errorf("%q\nwant %q", texts, want)
+	}
+	if d := b.w.Job(id).Drain; d == nil || d.Cause != api.CauseNodeLost || d.Text != "n1: spec.json: damaged" {
+		t.Errorf("%+v", d)
+	}
+	b.step(NodeReport{Node: "n1", Actual: api.Actual{Gone: []api.MemberKey{b.key(id)}}})
+	if n := len(b.w.nodes["n1"].found); n != 1 {
+		t.Errorf("%d are remembered", n)
 	}
 }
 

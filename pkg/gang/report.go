@@ -41,12 +41,31 @@ func merge(a, b Outcome) Outcome {
 
 // member compares one member with what is known of it.
 func (w *World) member(h *host, ma *api.MemberActual) Outcome {
+	w.found(h, ma)
 	seen := w.cardsSeen(h, ma.Cards) // may have begun the drain that the rest belongs to
 	out := w.memberSays(h, ma)
 	if seen && out.Refused == nil {
 		return applied()
 	}
 	return out
+}
+
+// found puts on record, once, that a node's own record of a member is not whole.
+func (w *World) found(h *host, ma *api.MemberActual) {
+	if _, told := h.found[ma.MemberKey]; told || ma.Found == "" {
+		return
+	}
+	if h.found == nil {
+		h.found = map[api.MemberKey]struct{}{}
+	}
+	h.found[ma.MemberKey] = struct{}{}
+	ev := api.Event{Type: api.EventMemberFound, Node: h.node.Name, ClaimedEpoch: ma.Epoch, Text: fmt.Sprintf("%s, %s", ma.Phase, ma.Found)}
+	if e := w.jobs[ma.Job]; e != nil {
+		ev.JobID, ev.Epoch = e.job.ID, e.job.Epoch
+	} else {
+		ev.Text = fmt.Sprintf("%s, of job %d which is not known", ev.Text, ma.Job)
+	}
+	w.emit(ev)
 }
 
 func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
@@ -230,7 +249,7 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		w.stopped(e, i, ma.Forced, "")
 		return applied()
 	case api.PhaseLost:
-		return w.vanished(h, p, "its supervisor died, its processes were killed")
+		return w.vanished(h, p, cmp.Or(ma.Found, "its supervisor died, its processes were killed"))
 	case api.PhaseStuck:
 		if text := survivors(ma); e.stuck[i] != text {
 			if e.stuck == nil {
@@ -519,6 +538,7 @@ func (w *World) vanished(h *host, p place, text string) Outcome {
 
 // gone: the node has nothing of a member any more.
 func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
+	delete(h.found, k)
 	p, ok := h.members[k]
 	if !ok {
 		w.strayGone(h, k)

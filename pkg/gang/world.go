@@ -83,6 +83,7 @@ type host struct {
 	staleLogged map[api.MemberKey]struct{} // stale claims already put on record in this session
 	expired     map[api.MemberKey]struct{} // leases that ran out while most nodes were away
 	strays      map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
+	found       map[api.MemberKey]struct{} // members whose records are not whole there, already put on record
 }
 
 // place is where a live member is kept.

@@ -1,12 +1,12 @@
 package noded
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
 
@@ -31,37 +31,22 @@ func (d *Daemon) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holds := map[api.MemberKey]bool{}
-	for _, c := range d.inventory() {
-		holds[c.key] = true
-	}
-	var found []foundMember
+	held := d.inventory()
+	var found []*foundMember
 	for _, k := range keys {
-		dir := d.state.memberDir(k)
-		spec, state := readMember(dir)
-		ended := EndedWithBoot(state, d.state.lastBoot, d.state.boot)
-		if !ended && spec == nil && holds[k] {
-			continue // its record is lost, and its processes are not: see [Daemon.takeFound]
-		}
-		if ended || spec == nil {
-			// No process of it can exist: the machine was started again, or its shim was
-			// never started, because the spec is written first. The controller learns it
-			// from the Hello, in which the member is not.
-			if spec == nil {
-				d.log.Warn("record of a member can't be read, nothing of it runs", "job", k.Job, "epoch", k.Epoch)
-			}
-			if err := os.RemoveAll(dir); err != nil {
+		f := d.findMember(k, held[k])
+		if f == nil {
+			if err := os.RemoveAll(d.state.memberDir(k)); err != nil {
 				return err
 			}
 			continue
 		}
-		f := foundMember{k, spec, state}
-		d.cards.found(k, spec.Cards, f.over())
+		d.cards.found(k, f.spec.Cards, f.over())
 		found = append(found, f)
 	}
-	for i := range found {
+	for _, f := range found {
 		d.opts.Signs.Progress()
-		d.adoptMember(ctx, &found[i])
+		d.adoptMember(ctx, f)
 	}
 	d.takeFound()
 	return nil
@@ -69,32 +54,77 @@ func (d *Daemon) adopt(ctx context.Context) error {
 
 // foundMember is what a daemon before has left of a member.
 type foundMember struct {
-	key   api.MemberKey
-	spec  *shim.Spec
-	state *shim.State
+	spec   *shim.Spec
+	actual api.MemberActual
+	bare   bool // spec is made up: only who it is, and where its processes are, is known
 }
 
-func (f *foundMember) over() bool { return f.state != nil && Ended(f.state.Phase) }
+func (f *foundMember) over() bool { return Ended(f.actual.Phase) }
+
+// findMember judges what is left of a member that has a directory; nil: nothing that counts, and it
+// has to be gone for the controller, in whose hello it is not.
+func (d *Daemon) findMember(k api.MemberKey, c *containment) *foundMember {
+	r := readMember(d.state.memberDir(k), k)
+	if c != nil && r.state != nil && Ended(r.state.Phase) {
+		// It was about to end as we looked, or the record is not true.
+		if c = d.inventory()[k]; c != nil {
+			r.contradicted()
+		}
+	}
+	alive := c != nil
+	if !alive && r.uncertain(d.state.lastBoot != d.state.boot) {
+		alive = answers(r.dir)
+	}
+	f := &foundMember{spec: r.spec}
+	if f.spec == nil {
+		f.spec, f.bare = d.bareSpec(k, c), true
+	}
+	switch judge(r, alive, shim.Begun(r.dir), d.state.lastBoot, d.state.boot) {
+	case remainsNothing:
+		if r.damaged() != "" {
+			d.log.Warn("record of a member that never began is not whole", "job", k.Job, "epoch", k.Epoch, "why", r.damaged())
+		}
+		return nil
+	case remainsMember:
+		f.actual.Phase = api.PhasePreparing
+		if f.bare {
+			f.actual.Phase = api.PhaseRunning
+		}
+		if r.state != nil {
+			f.actual = r.state.MemberActual
+		}
+	case remainsName:
+		f.actual.Phase = api.PhaseLost
+	}
+	f.actual.MemberKey, f.actual.Port, f.actual.Found = k, f.spec.Port, r.damaged()
+	if f.bare && r.damaged() == "" {
+		f.actual.Found = recordMissing
+	}
+	if f.actual.Found != "" {
+		d.log.Error("record of a member is not whole", "job", k.Job, "epoch", k.Epoch, "why", f.actual.Found, "phase", f.actual.Phase)
+	}
+	return f
+}
+
+// recordMissing is said of a member of which only processes, or a shim, are there.
+const recordMissing = "its record is missing"
 
 // adoptMember makes a member known. One that ended while no daemon was here has its cards
 // proven empty now, once: what is not empty by now heals later.
 func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
+	k := f.actual.MemberKey
 	d.mu.Lock()
-	m := d.newMember(f.key)
+	m := d.newMember(k)
 	d.mu.Unlock()
-	m.spec, m.answers = f.spec, closedAnswers
+	m.spec, m.bare, m.found, m.answers = f.spec, f.bare, f.actual.Found, closedAnswers
 	m.introduce(f.spec)
-	a := api.MemberActual{Phase: api.PhasePreparing}
-	if f.state != nil {
-		a = f.state.MemberActual
-	}
-	a.MemberKey, a.Port = f.key, f.spec.Port
-	if f.spec.Port != 0 && !Ended(a.Phase) {
-		d.ports.keep(f.spec.Port, f.key)
+	a := f.actual
+	if f.spec.Port != 0 && !f.over() {
+		d.ports.keep(f.spec.Port, k)
 	}
 	if f.over() {
 		m.lookInto(ctx, &a)
-		m.seen = d.cards.takeBack(ctx, f.key, f.spec.Cards, 0)
+		m.seen = d.cards.takeBack(ctx, k, f.spec.Cards, 0)
 		a.Cards = m.seen
 	}
 	d.mu.Lock()
@@ -102,17 +132,14 @@ func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
 	m.begin(a)
 }
 
-// readMember reads what is there; nil for what is not, or is torn.
-func readMember(dir string) (*shim.Spec, *shim.State) {
-	spec, err := shim.ReadSpec(dir)
+// answers reports whether a shim serves the directory. It is asked for nothing.
+func answers(dir string) bool {
+	c, err := shim.Attach(dir)
 	if err != nil {
-		spec = nil
+		return false
 	}
-	state, err := shim.ReadState(dir)
-	if err != nil {
-		state = nil
-	}
-	return spec, state
+	_ = c.Close()
+	return true
 }
 
 // hungUp: the shim is gone, or the connection to it. A shim that can be reached again goes
@@ -135,10 +162,15 @@ func (m *member) hungUp(ctx context.Context) {
 	if m.over.Load() || ctx.Err() != nil {
 		return
 	}
-	if _, s := readMember(m.dir); LastWord(s) {
-		m.become(ctx, s.MemberActual)
-		return
+	r := readMember(m.dir, m.key)
+	if LastWord(r.state) {
+		if m.d.inventory()[m.key] == nil {
+			m.become(ctx, r.state.MemberActual)
+			return
+		}
+		r.contradicted()
 	}
+	m.found = cmp.Or(m.found, r.damaged())
 	m.lost(ctx)
 }
 
@@ -150,7 +182,7 @@ func (m *member) attach(ctx context.Context) *shim.Conn {
 		if err == nil {
 			return c
 		}
-		if _, s := readMember(m.dir); s != nil || time.Now().After(until) || ctx.Err() != nil {
+		if _, unread := shim.ReadState(m.dir); unread == nil || time.Now().After(until) || ctx.Err() != nil {
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -159,9 +191,9 @@ func (m *member) attach(ctx context.Context) *shim.Conn {
 
 // lost ends what a dead shim left and says so when it is proven gone.
 func (m *member) lost(ctx context.Context) {
-	m.d.log.Warn("shim died without a result", "job", m.key.Job, "epoch", m.key.Epoch, "phase", m.actual.Phase)
+	m.d.log.Warn("shim died without a result", "job", m.key.Job, "epoch", m.key.Epoch, "phase", m.actual.Phase, "record", m.found)
 	for ctx.Err() == nil {
-		err := proc.KillContainment(m.spec.Place(), killFor)
+		err := m.killContainment()
 		if err == nil {
 			a := m.actual
 			a.Phase, a.Survivors = api.PhaseLost, nil

@@ -56,12 +56,7 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer state.close()
-	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
-		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
-		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
-	if state.lease >= 0 {
-		d.settings.Lease = state.lease
-	}
+	d := newDaemon(opts, state)
 	if opts.Shim == "" {
 		return errors.New("gshim not found: it belongs beside gnoded")
 	}
@@ -87,6 +82,9 @@ func Run(ctx context.Context, opts Options) error {
 	d.devices = d.judgeDevices()
 	d.cards.wasHeld(d.state.heldCards())
 	d.cards.keep = d.state.keepHeldCards
+	for _, why := range state.lost {
+		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)
+	}
 	if err := d.adopt(ctx); err != nil {
 		return err
 	}
@@ -107,6 +105,20 @@ func Run(ctx context.Context, opts Options) error {
 	opts.Signs.Ready() // members are found again, and the session is being opened
 	d.tick(ctx)
 	return nil
+}
+
+// newDaemon is a daemon on its state directory that has looked at nothing else yet.
+func newDaemon(opts Options, state *stateDir) *Daemon {
+	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
+		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
+		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+	if state.lease >= 0 {
+		d.settings.Lease = state.lease
+	}
+	if state.leaseLost {
+		d.settings.Lease = 0
+	}
+	return d
 }
 
 // tick samples the cards and renews leases until ctx ends.

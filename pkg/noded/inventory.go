@@ -27,8 +27,19 @@ type containment struct {
 	place proc.Place
 }
 
-// inventory lists the containments of this daemon's members that hold processes.
-func (d *Daemon) inventory() []containment {
+// inventory is the containments of this daemon's members that hold processes, one of each member.
+func (d *Daemon) inventory() map[api.MemberKey]*containment {
+	held := map[api.MemberKey]*containment{}
+	for _, c := range d.containments() {
+		if d.cgroups.Kind == proc.Group || proc.Holds(c.place.Kind, c.place.Dir) {
+			held[c.key] = &c
+		}
+	}
+	return held
+}
+
+// containments lists those of this daemon's members, with processes in them or without.
+func (d *Daemon) containments() []containment {
 	if d.cgroups.Kind == proc.Group {
 		return d.marked()
 	}
@@ -39,12 +50,8 @@ func (d *Daemon) inventory() []containment {
 	var found []containment
 	for _, e := range entries {
 		name, ours := strings.CutPrefix(e.Name(), d.state.id+"-")
-		k, ok := memberKey(name)
-		if !ours || !ok || !e.IsDir() {
-			continue
-		}
-		if p := d.cgroups.Place(e.Name(), d.marker(name)); proc.Holds(p.Kind, p.Dir) {
-			found = append(found, containment{k, p})
+		if k, ok := memberKey(name); ours && ok && e.IsDir() {
+			found = append(found, containment{k, d.cgroups.Place(e.Name(), d.marker(name))})
 		}
 	}
 	return found
@@ -55,7 +62,7 @@ func (d *Daemon) marker(name string) string {
 	return rankenv.MarkerName + "=" + d.state.id + "." + name
 }
 
-// marked is inventory by the marks in the environment of processes.
+// marked is containments by the marks in the environment of processes.
 func (d *Daemon) marked() []containment {
 	pids, err := proc.All()
 	if err != nil {
@@ -76,24 +83,48 @@ func (d *Daemon) marked() []containment {
 	return found
 }
 
-// takeFound makes members of what has no record, and gives how many there were.
-func (d *Daemon) takeFound() (n int) {
-	for _, c := range d.inventory() {
+// bareSpec is what is known of a member without its record: who it is, and where its processes
+// are; c is nil where it holds none.
+func (d *Daemon) bareSpec(k api.MemberKey, c *containment) *shim.Spec {
+	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: d.state.memberDir(k), SwitchUser: !d.opts.SingleUser, Grace: d.settings.Grace}
+	if c != nil {
+		s.SetPlace(c.place)
+	}
+	return s
+}
+
+// killContainment ends what the processes of a member are held by: what its record names, and
+// what bears its name.
+func (m *member) killContainment() error {
+	if !m.bare {
+		if err := proc.KillContainment(m.spec.Place(), killFor); err != nil {
+			return err
+		}
+	}
+	for _, c := range m.d.containments() {
+		if c.key != m.key {
+			continue
+		}
+		if err := proc.KillContainment(c.place, killFor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeFound makes members of what has no directory either.
+func (d *Daemon) takeFound() {
+	for k, c := range d.inventory() {
 		d.mu.Lock()
-		if d.lookup(c.key) == nil {
-			n++
-			d.log.Error("processes of a member without a record were found", "job", c.key.Job, "epoch", c.key.Epoch, "cgroup", c.place.Dir)
-			m := d.newMember(c.key)
-			m.spec = &shim.Spec{MemberKey: c.key, Node: d.opts.Name, Dir: m.dir, SwitchUser: !d.opts.SingleUser,
-				Grace: d.settings.Grace}
-			m.spec.SetPlace(c.place)
-			m.answers = closedAnswers
+		if d.lookup(k) == nil {
+			d.log.Error("processes of a member without a record were found", "job", k.Job, "epoch", k.Epoch, "cgroup", c.place.Dir)
+			m := d.newMember(k)
+			m.spec, m.bare, m.found, m.answers = d.bareSpec(k, c), true, recordMissing, closedAnswers
 			m.introduce(m.spec)
-			m.begin(api.MemberActual{MemberKey: c.key, Phase: api.PhaseRunning, Text: "found without its record"})
+			m.begin(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning, Found: m.found})
 		}
 		d.mu.Unlock()
 	}
-	return n
 }
 
 // watchFound looks for them until ctx ends.

@@ -41,6 +41,8 @@ type member struct {
 	// Owned by run.
 	actual   api.MemberActual
 	spec     *shim.Spec // once there is a directory
+	bare     bool       // spec is made up, see [Daemon.bareSpec]
+	found    string     // what of its record was missing or damaged as this daemon found it
 	conn     *shim.Conn // nil: no shim to talk to
 	answers  <-chan shim.Answer
 	lastSent LastSent
@@ -229,7 +231,7 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 // become publishes a new state of the member. An end is told with the proof that its cards are
 // empty, or which of them are not.
 func (m *member) become(ctx context.Context, a api.MemberActual) {
-	a.MemberKey, a.Port = m.key, m.port()
+	a.MemberKey, a.Port, a.Found = m.key, m.port(), m.found
 	m.settleCards(ctx, &a)
 	m.actual = a
 	if a.Phase == api.PhaseRefused {

@@ -195,7 +195,7 @@ func TestRecordsLost(t *testing.T) {
 			c0.mu.Lock()
 			m := c0.hellos[1].Members
 			c0.mu.Unlock()
-			if len(m) != 1 || m[0].MemberKey != k || m[0].Phase != api.PhaseRunning {
+			if len(m) != 1 || m[0].MemberKey != k || m[0].Phase != api.PhaseRunning || m[0].Found == "" {
 				t.Errorf("the hello has %+v", m)
 			}
 			if c.want == api.PhaseRunning {

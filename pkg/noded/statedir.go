@@ -15,13 +15,15 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/checksum"
 	"gangd/pkg/dirlock"
 	"gangd/pkg/proc"
 )
 
 const (
 	membersDir  = "m"       // short: sockets lie below it
-	idFile      = "id"      // made once; names this state directory to the controller
+	idFile      = "id"      // made once; names this state directory to the controller, and its members' containments
+	idCopyFile  = "id.copy" // the same with a checksum: without it nothing is known of what runs here
 	bootFile    = "boot"    // boot id of the daemon that wrote here last
 	leaseFile   = "lease"   // the site's, as a controller told last
 	cardsFile   = "cards"   // cards that are held, see cards_proof.go
@@ -38,10 +40,13 @@ type stateDir struct {
 	lastBoot string
 	run      string                      // of the controller in session, owned by the session's reader
 	lineage  atomic.Pointer[lineageMark] // written by the session's reader, read for the next hello
-	lease    time.Duration               // -1: never told
-	hungUp   bool                        // the controller ended the last session
-	lock     *os.File
-	placing  sync.Mutex // of the members' directory
+	lease    time.Duration               // -1: never told, or lost
+	// leaseLost: there was one, and what it was can't be read.
+	leaseLost bool
+	lost      []string // what could not be read, for the log
+	hungUp    bool     // the controller ended the last session
+	lock      *os.File
+	placing   sync.Mutex // of the members' directory
 }
 
 func openState(path string) (*stateDir, error) {
@@ -78,26 +83,112 @@ func (s *stateDir) take() error {
 }
 
 func (s *stateDir) load() error {
-	s.id = s.read(idFile)
-	if s.id == "" {
-		b := make([]byte, 8)
-		_, _ = rand.Read(b) // never fails
-		s.id = hex.EncodeToString(b)
-		if err := s.write(idFile, s.id); err != nil {
-			return err
-		}
+	if err := s.loadID(); err != nil {
+		return err
 	}
 	s.lastBoot = s.read(bootFile)
 	number, rest, _ := strings.Cut(s.read(lineageFile), " ")
 	run, proof, _ := strings.Cut(rest, " ")
 	seen, _ := strconv.ParseUint(number, 10, 64) // absent or torn: nothing was seen
 	s.lineage.Store(&lineageMark{seen, run, proof})
-	s.lease = -1
-	if d, err := time.ParseDuration(s.read(leaseFile)); err == nil {
-		s.lease = d
-	}
+	s.loadLease()
 	s.hungUp = s.read(hungUpFile) != ""
 	return s.write(bootFile, s.boot)
+}
+
+// loadID finds the id of this directory: as it is written, as its copy says where the two differ,
+// or as the members' place in memory is called. A new one is made for a new directory.
+func (s *stateDir) loadID() error {
+	var kept keptID
+	if _, err := s.readRecord(idCopyFile, &kept); err != nil {
+		s.lost = append(s.lost, err.Error())
+	}
+	written := s.read(idFile)
+	switch in := s.idOfMembers(); {
+	case isID(kept.ID):
+		s.id = kept.ID
+	case in != "":
+		s.id = in
+	case isID(written):
+		s.id = written
+	default:
+		b := make([]byte, idBytes)
+		_, _ = rand.Read(b) // never fails
+		s.id = hex.EncodeToString(b)
+	}
+	if written != "" && written != s.id {
+		s.lost = append(s.lost, fmt.Sprintf("%s: it says %.40q, its copy or the members' directory %s", idFile, written, s.id))
+	}
+	return errors.Join(s.write(idFile, s.id), s.writeRecord(idCopyFile, keptID{s.id}))
+}
+
+// keptID is the content of the copy.
+type keptID struct {
+	ID string `json:"id"`
+}
+
+// idBytes are in an id.
+const idBytes = 8
+
+func isID(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == idBytes
+}
+
+// idOfMembers is the id that the members' directory in memory is called by; empty: there is none.
+func (s *stateDir) idOfMembers() string {
+	to, err := os.Readlink(filepath.Join(s.path, membersDir))
+	if err != nil {
+		return ""
+	}
+	if id := filepath.Base(to); isID(id) {
+		return id
+	}
+	return ""
+}
+
+// keptLease is the content of the lease's file.
+type keptLease struct {
+	Lease string `json:"lease"`
+}
+
+// loadLease reads the lease.
+func (s *stateDir) loadLease() {
+	s.lease = -1
+	var kept keptLease
+	whole, err := s.readRecord(leaseFile, &kept)
+	d, bad := time.ParseDuration(kept.Lease)
+	if !whole { // of a version before
+		d, bad = time.ParseDuration(s.read(leaseFile))
+	}
+	switch {
+	case bad == nil && err == nil:
+		s.lease = d
+	case s.read(leaseFile) != "":
+		s.leaseLost = true
+		s.lost = append(s.lost, leaseFile+": damaged: no lease is renewed before a controller says by what it reckons")
+	}
+}
+
+// readRecord reads a file that has a checksum; false: it is not there, or is of a version before and
+// has none.
+func (s *stateDir) readRecord(name string, into any) (bool, error) {
+	text := []byte(s.read(name))
+	if len(text) == 0 {
+		return false, nil
+	}
+	if err := checksum.Check(text, name); err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	return json.Unmarshal(text, into) == nil, nil
+}
+
+func (s *stateDir) writeRecord(name string, record any) error {
+	b, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return s.write(name, string(checksum.Add(b, name)))
 }
 
 func (s *stateDir) close() { _ = s.lock.Close() }
@@ -140,26 +231,39 @@ func (s *stateDir) sawLease(d time.Duration) error {
 		return nil
 	}
 	s.lease = d
-	return s.write(leaseFile, d.String())
+	return s.writeRecord(leaseFile, keptLease{d.String()})
 }
 
 // heldCards are the cards that the daemon before did not give on. With the machine's next start
 // every process that held them is gone.
 func (s *stateDir) heldCards() map[string]leftCard {
-	out := map[string]leftCard{}
-	if s.lastBoot != s.boot || json.Unmarshal([]byte(s.read(cardsFile)), &out) != nil {
+	if s.lastBoot != s.boot {
+		return map[string]leftCard{}
+	}
+	var kept keptCards
+	_, err := s.readRecord(cardsFile, &kept)
+	if err != nil {
+		s.lost = append(s.lost, err.Error()+": a card is given on by what is found on it")
+	}
+	out := kept.Cards
+	if out == nil && err == nil { // of a version before
+		err = json.Unmarshal([]byte(s.read(cardsFile)), &out)
+	}
+	if out == nil || err != nil {
 		return map[string]leftCard{}
 	}
 	return out
 }
 
+// keptCards is the content of the cards' file.
+type keptCards struct {
+	Cards map[string]leftCard `json:"cards"`
+}
+
 // keepHeldCards writes them down for a daemon to come. When that fails it gives a card on only
 // after a look of its own, by what it finds then.
 func (s *stateDir) keepHeldCards(cards map[string]leftCard) {
-	b, err := json.Marshal(cards)
-	if err == nil {
-		_ = s.write(cardsFile, string(b))
-	}
+	_ = s.writeRecord(cardsFile, keptCards{cards})
 }
 
 // sawEnd keeps whether the controller ended the last session: a daemon that starts while no

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/checksum"
 )
 
 // Conn is the node daemon's end of a connection to a shim. Send and Close may be called
@@ -72,7 +74,7 @@ func makeDir(spec *Spec, script []byte) error {
 	if err := os.Chmod(spec.Dir, dirMode); err != nil { // whatever the umask
 		return err
 	}
-	if err := writeFile(filepath.Join(spec.Dir, SpecFile), b, 0o600); err != nil {
+	if err := writeFile(filepath.Join(spec.Dir, SpecFile), checksum.Add(b, SpecFile), 0o600); err != nil {
 		return err
 	}
 	path := filepath.Join(spec.Dir, ScriptFile)

@@ -85,7 +85,7 @@ func serve(dir string, first *conn) (*member, error) {
 	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
 		return nil, err
 	}
-	m, err := load(first)
+	m, err := load(dir, first)
 	if err != nil {
 		return nil, err
 	}
@@ -104,16 +104,17 @@ func fail(err error) int {
 	return 1
 }
 
-func load(first *conn) (*member, error) {
-	b, err := readFile(SpecFile)
+// load makes the member of dir, which the process is in. A record that is damaged, or that of another
+// member, is not obeyed: gnoded finds that nobody serves the member.
+func load(dir string, first *conn) (*member, error) {
+	s, err := ReadSpec(".")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	m := &member{spec: &Spec{}, conns: newConns(first), lastStep: -1}
-	if err := json.Unmarshal(b, m.spec); err != nil {
-		return nil, fmt.Errorf("%s: %w", SpecFile, err)
+	if s.Dir != dir {
+		return nil, fmt.Errorf("%s: %s is that of %s", dir, SpecFile, s.Dir)
 	}
-	s := m.spec
+	m := &member{spec: s, conns: newConns(first), lastStep: -1}
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
 		ShimPID: os.Getpid(), BootID: bootID()}
 	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}

@@ -241,13 +241,13 @@ func (s *process) kill() {
 
 // killUnstarted kills a process that has not begun with its member.
 func (s *process) killUnstarted(c *Conn) {
-	if s.serves() == c && !begun(c.Dir) {
+	if s.serves() == c && !Begun(c.Dir) {
 		s.kill()
 	}
 }
 
-// begun tells whether a shim has touched the member.
-func begun(dir string) bool {
+// Begun tells whether a shim has touched the member.
+func Begun(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, SocketFile))
 	return err == nil
 }
@@ -328,7 +328,7 @@ func (s *process) reap() {
 // again starts a shim of its own for a member whose process ended before it began with it.
 func (p *Pool) again(c *Conn) {
 	c.detach()
-	if c.heard || begun(c.Dir) {
+	if c.heard || Begun(c.Dir) {
 		close(c.answers)
 		return
 	}
