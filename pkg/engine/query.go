@@ -118,7 +118,7 @@ func (e *Engine) byRef(ref api.JobRef, uid uint32) []*gang.Job {
 func (v *view) last(n int, uid uint32) *gang.Job {
 	for _, id := range slices.Backward(v.ids) {
 		j := v.jobs[id]
-		if j.UID != uid || j.ArrayID != 0 && j.ArrayID != j.ID {
+		if j == nil || j.UID != uid || j.ArrayID != 0 && j.ArrayID != j.ID {
 			continue
 		}
 		if n--; n == 0 {
@@ -139,9 +139,7 @@ func (v *view) element(id int64, index int) []*gang.Job {
 	// The elements of an array have consecutive ids from the array's own on; some may
 	// have left memory.
 	var out []*gang.Job
-	i, _ := slices.BinarySearch(v.ids, id)
-	for ; i < len(v.ids); i++ {
-		j := v.jobs[v.ids[i]]
+	for j := range v.from(id) {
 		if j.ArrayID != id {
 			break
 		}

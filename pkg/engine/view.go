@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"slices"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 type view struct {
 	mu      sync.RWMutex
 	jobs    map[int64]*gang.Job
-	ids     []int64 // ascending
+	ids     []int64 // ascending; those of purged jobs are still in it until they are half of all: read it by from
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string]desired
@@ -75,8 +76,9 @@ func (v *view) dropNode(name string) {
 func (v *view) putJob(j *gang.Job) {
 	if _, known := v.jobs[j.ID]; !known {
 		// Ids grow, so this is an append in all but a replayed order.
-		i, _ := slices.BinarySearch(v.ids, j.ID)
-		v.ids = slices.Insert(v.ids, i, j.ID)
+		if i, there := slices.BinarySearch(v.ids, j.ID); !there {
+			v.ids = slices.Insert(v.ids, i, j.ID)
+		}
 	}
 	v.jobs[j.ID] = j
 	if j.Verdict != nil {
@@ -140,15 +142,27 @@ func (e *Engine) publish(ch *gang.Changes) {
 	}
 }
 
-// drop forgets purged jobs, in one pass over the ids however many there are.
+// drop forgets purged jobs. Their ids are taken out when they are half of all: a pass over a million
+// for each commit that purges some would cost as much as all else of it.
 func (v *view) drop(ids []int64) {
-	if len(ids) == 0 {
-		return
-	}
 	for _, id := range ids {
 		delete(v.jobs, id)
 	}
-	v.ids = slices.DeleteFunc(v.ids, func(id int64) bool { return v.jobs[id] == nil })
+	if len(v.ids) > 2*len(v.jobs) {
+		v.ids = slices.DeleteFunc(v.ids, func(id int64) bool { return v.jobs[id] == nil })
+	}
+}
+
+// from walks the jobs with that id and larger ones, by id.
+func (v *view) from(id int64) iter.Seq[*gang.Job] {
+	return func(yield func(*gang.Job) bool) {
+		i, _ := slices.BinarySearch(v.ids, id)
+		for ; i < len(v.ids); i++ {
+			if j := v.jobs[v.ids[i]]; j != nil && !yield(j) {
+				return
+			}
+		}
+	}
 }
 
 // setClass notes with which others a waiting job is planned; nil: it does not wait.
@@ -181,8 +195,8 @@ func (v *view) snapshot(keep func(*gang.Job) bool) []*gang.Job {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var out []*gang.Job
-	for _, id := range v.ids {
-		if j := v.jobs[id]; keep(j) {
+	for j := range v.from(0) {
+		if keep(j) {
 			out = append(out, j)
 		}
 	}

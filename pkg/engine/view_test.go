@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"gangd/pkg/gang"
+)
+
+// TestDrop: purged jobs are in no answer, and what is kept of their ids never outgrows the jobs.
+func TestDrop(t *testing.T) {
+	v := &view{jobs: map[int64]*gang.Job{}}
+	for id := range int64(100) {
+		v.putJob(&gang.Job{ID: id + 1, ArrayIndex: -1, UID: 7})
+	}
+	for id := int64(2); id <= 100; id++ {
+		v.drop([]int64{id})
+		var got []int64
+		for _, j := range v.snapshot(func(*gang.Job) bool { return true }) {
+			got = append(got, j.ID)
+		}
+		if len(got) != 100-int(id)+1 || got[0] != 1 || slices.Contains(got, id) || !slices.IsSorted(got) {
+			t.Fatalf("%d dropped: %v", id, got)
+		}
+		if len(v.ids) > 2*len(v.jobs)+1 {
+			t.Fatalf("%d ids for %d jobs", len(v.ids), len(v.jobs))
+		}
+	}
+	if j := v.last(1, 7); j == nil || j.ID != 1 {
+		t.Errorf("the newest is %+v", j)
+	}
+	if len(v.element(50, -1)) != 0 {
+		t.Error("a purged job is found")
+	}
+	v.putJob(&gang.Job{ID: 101})
+	v.drop([]int64{101})
+	v.putJob(&gang.Job{ID: 101})
+	if !slices.Equal(v.ids, []int64{1, 101}) {
+		t.Errorf("ids %v", v.ids)
+	}
+}
+
+func BenchmarkDrop(b *testing.B) {
+	v := &view{jobs: map[int64]*gang.Job{}}
+	for id := range int64(b.N + 1_000_000) {
+		v.putJob(&gang.Job{ID: id + 1})
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		v.drop([]int64{int64(i + 1)})
+	}
+}
