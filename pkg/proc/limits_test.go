@@ -179,3 +179,26 @@ func TestMemoryUsed(t *testing.T) {
 		t.Errorf("room for %d processes", n)
 	}
 }
+
+// TestControllersAreTaken: where v1 has a controller that root may use, no kind of containment goes without.
+func TestControllersAreTaken(t *testing.T) {
+	ms, err := mounts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, m := range ms {
+		for _, c := range []string{sideMemory, sidePIDs} {
+			there[c] = there[c] || m.fs == "cgroup" && !m.readOnly && m.has(c)
+		}
+	}
+	if os.Getuid() != 0 || !there[sideMemory] && !there[sidePIDs] {
+		t.Skip("needs root and controllers of cgroup v1")
+	}
+	for kind, found := range DetectAll() {
+		if there[sideMemory] && !found.Memory || there[sidePIDs] && !found.PIDs {
+			t.Errorf("%s: %+v, and v1 has %v", kind, found, there)
+		}
+		nothingLeft(t, &found)
+	}
+}
