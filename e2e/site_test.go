@@ -131,8 +131,12 @@ func TestSiteLoginHost(t *testing.T) {
 	}
 	ada.refused(api.ExitRefused, "gctl: not allowed: node-drain", "gctl", "node", "drain", "n1", "--reason=x")
 	admin := s.person("games").at(login)
-	admin.refused(api.ExitRefused, "gqueue: not allowed: list; no relay speaks for games, who is an admin; use the controller's host", "gqueue")
-	admin.at(s.dir).must("gqueue") // on the controller's host
+	admin.must("gqueue")
+	// Here an ordinary user, on the controller's host an admin.
+	held := ada.submit("-H", "--wrap", "true")
+	admin.refused(api.ExitRefused, fmt.Sprintf("gcancel: job %d belongs to nobody: only its owner or an admin may cancel it", held), "gcancel", fmt.Sprint(held))
+	admin.refused(api.ExitRefused, "gctl: not allowed: node-drain; through a relay an admin is an ordinary user; use the controller's host", "gctl", "node", "drain", "n1", "--reason=x")
+	admin.at(s.dir).must("gcancel", fmt.Sprint(held))
 	root := &person{s: s, name: "root", cred: &syscall.Credential{}, dir: login, home: s.tmp}
 	root.refused(api.ExitRefused, "gqueue: no relay speaks for root; run this on the controller's host, or as a user", "gqueue")
 

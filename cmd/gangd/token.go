@@ -56,7 +56,7 @@ func tokenNewCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&ask.Node, "node", "", "only the node `NAME` may use it")
-	f.BoolVar(&ask.Login, "login", false, "for a login host: it vouches for all its users but root and admins, and runs nothing")
+	f.BoolVar(&ask.Login, "login", false, "for a login host: it vouches for all its users but root, and runs nothing")
 	f.IntVar(&ask.Uses, "uses", 1, "how many nodes may use it")
 	f.DurationVar(&ttl, "ttl", ttl, "how long it may be used, at most 168h")
 	return cmd

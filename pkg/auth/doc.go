@@ -7,9 +7,9 @@
 // Invariants:
 //   - Identity comes from the kernel (peer credentials of a unix socket) or from a
 //     certificate of this cluster's CA, never from a request's body. The one claim that
-//     is read from a request, a relay's word for its user, is never believed for root,
-//     for an admin, or without [Guard.Vouches]; a login host's, which its certificate
-//     marks as one, is believed for all others.
+//     is read from a request, a relay's word for its user, is never believed for root
+//     or without [Guard.Vouches]; a login host's, which its certificate marks as one, is
+//     believed for all others. It makes nobody an admin.
 //   - [Allow] is one table of operation and role, default deny; a test walks all of it.
 //   - TLS 1.3 only, both sides verified. The controller's certificate can't serve as a
 //     node's or the other way round (extended key usage).

@@ -24,7 +24,7 @@ type Guard struct {
 	SingleUser bool
 	// Owner is who runs the controller.
 	Owner uint32
-	// Admins are names of users.
+	// Admins are names of users, who are admins by the kernel's word on this host alone.
 	Admins []string
 	// Revoked is asked about each certificate; nil where the controller has no TLS.
 	Revoked *Revocations
@@ -146,21 +146,24 @@ func (g *Guard) vouched(by subject, claim string) Identity {
 		return Nobody
 	}
 	// Where the controller has a name for the uid too they must agree: a node that maps
-	// an admin's uid to another name must gain nothing.
+	// somebody's uid to another name must gain nothing. An admin is a user like any other here:
+	// a host's word gives nobody more than its users have.
 	known := UserName(uint32(uid))
 	switch {
 	case g.SingleUser:
 		return refused("this controller serves the person who started it alone (single_user), on its own host")
 	case uid == 0 || name == "root":
 		return refused("no relay speaks for root; use the controller's host")
-	case slices.Contains(g.Admins, name):
-		return refused("no relay speaks for %s, who is an admin; use the controller's host", name)
 	case known != digits && known != name:
 		return refused("uid %d is %s on %s and %s at the controller", uid, name, by.name, known)
 	case !by.login && (g.Vouches == nil || !g.Vouches(by.name, uint32(uid))):
 		return refused("%s is a compute node: it speaks only for users with a job on it; use a login host", by.name)
 	}
-	return Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name}
+	id := Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name}
+	if slices.Contains(g.Admins, name) {
+		id.Why = "through a relay an admin is an ordinary user; use the controller's host"
+	}
+	return id
 }
 
 // refused is nobody, with the reason that a person behind a relay needs.

@@ -30,8 +30,8 @@ type Identity struct {
 	// started it in single-user mode. They alone may open a node's session without a
 	// certificate, in any node's name.
 	Host bool
-	// Why tells nobody what would have made them somebody; empty where a reason would help
-	// only who guesses.
+	// Why tells nobody what would have made them somebody, and an admin behind a relay why
+	// not all is allowed; empty where a reason would help only who guesses.
 	Why string
 }
 

@@ -47,7 +47,7 @@ const (
 	roleOther // a user, and the thing is someone else's
 	roleNode
 	roleLogin // a login host for itself
-	roleRelay // the owner, by a relay's word
+	roleRelay // the owner, by a relay's word; an admin is no more than that there
 )
 
 // roles is a set of them.
@@ -123,8 +123,8 @@ func roleOf(op Op, id Identity, owner uint32) role {
 		return roleOther
 	case KindRelay:
 		switch {
-		// Neither should get this far; a relay's word is still not enough for them.
-		case id.UID == 0 || id.Admin:
+		// It should not get this far; a relay's word is still not enough for root.
+		case id.UID == 0:
 			return roleNone
 		case id.UID == owner:
 			return roleRelay

@@ -58,7 +58,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"listen", listenAddr, "none", "TCP address for nodes and login relays (TLS), such as `:7420`."},
 	{"advertise", dialAddr, "this host's name with the port of `listen`", "Address that the lines of `gangd token new` tell nodes to dial."},
 	{"single_user", nil, "", "Only the person who started gangd may use it, as admin; nodes on the unix socket are trusted by name. For one's own cluster without root."},
-	{"admins", nil, "none", "Users who may act on everyone's jobs, drain nodes and make tokens. Besides them only root and, with `single_user`, the person who started gangd."},
+	{"admins", nil, "none", "Users who may act on everyone's jobs, drain nodes and make tokens, on this host; through a relay they are users like any other. Besides them only root and, with `single_user`, the person who started gangd."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
 	{"metrics_listen", listenAddr, "none", "TCP address for `/metrics` without authentication; they are always on `socket`."},
 	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},

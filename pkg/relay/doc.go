@@ -8,8 +8,9 @@
 //   - Whose call it is comes from the socket's peer credentials. What a client writes of
 //     that is overwritten, also when it names the header as one to be dropped on the way:
 //     a call that arrived without it would count as the host's own.
-//   - Root is refused here already. Admins, and on a compute node users without a job on
-//     it, are refused by the controller, which knows them.
+//   - Root is refused here already. On a compute node users without a job on it are refused
+//     by the controller, which knows them; admins are ordinary users to it when they call
+//     through a relay.
 //   - Bytes are passed on as they come, both ways: events, logs and waits are streams.
 //   - It speaks TLS or not at all: on the controller's own socket every call would be
 //     root's, whoever made it.
