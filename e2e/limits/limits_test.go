@@ -22,7 +22,10 @@ const (
 // beside them does not notice.
 func TestLimits(t *testing.T) {
 	for name, base := range bases(t) {
-		t.Run(name, func(t *testing.T) { hold(t, base) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hold(t, base)
+		})
 	}
 }
 
