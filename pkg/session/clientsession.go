@@ -96,7 +96,7 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	}
 	s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c, link: newLink(ctx, ws, maxControllerFrame)}
 	s.link.ended = below.ended.Load
-	s.streams.open = map[uint64]*nodeStream{}
+	s.streams = newNodeStreams()
 	defer s.jobs.Wait()
 	c.away(helloTimeout)
 	welcome, err := s.greet()

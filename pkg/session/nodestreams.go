@@ -3,22 +3,60 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"gangd/pkg/api"
 )
 
-// maxNodeStreams bounds what one controller asks of a node at a time; each may hold a
-// window of 256 KiB.
-const maxNodeStreams = 64
+const (
+	// nodeReaders is how many logs a node reads out at a time: each is a process, and may hold a
+	// window of 256 KiB.
+	nodeReaders = 256
+	// nodeOrders is how many signals and words on cards may wait for their answers. They have
+	// room of their own: whoever reads keeps nobody from signalling.
+	nodeOrders = 256
+)
 
 // pieceBytes is the most that one StreamReply carries.
 const pieceBytes = 32 << 10
 
 // nodeStreams are the questions that a node is answering.
 type nodeStreams struct {
-	mu   sync.Mutex
-	open map[uint64]*nodeStream
+	mu      sync.Mutex
+	open    map[uint64]*nodeStream
+	readers shares[uint32] // by the user as whom a log is read
+	orders  shares[int64]  // by the job that is signalled; 0: cards
+}
+
+func newNodeStreams() nodeStreams {
+	return nodeStreams{open: map[uint64]*nodeStream{}, readers: newShares[uint32](nodeReaders), orders: newShares[int64](nodeOrders)}
+}
+
+// shares divide room among those who ask. Each may have up to a quarter of what is left: one
+// alone gets a fifth of the room, and each who comes later finds some, less the more there are.
+type shares[K comparable] struct {
+	room int // left
+	held map[K]int
+}
+
+func newShares[K comparable](room int) shares[K] { return shares[K]{room: room, held: map[K]int{}} }
+
+// take reports whether there was room for who.
+func (s *shares[K]) take(who K) bool {
+	if 4*s.held[who] >= s.room {
+		return false
+	}
+	s.held[who]++
+	s.room--
+	return true
+}
+
+func (s *shares[K]) giveBack(who K) {
+	if s.held[who]--; s.held[who] == 0 {
+		delete(s.held, who)
+	}
+	s.room++
 }
 
 // nodeStream is the writer that an answer goes to. It blocks while the window is full.
@@ -55,25 +93,57 @@ func (n *nodeStreams) request(s *clientSession, r api.StreamRequest) {
 // start answers a question in a goroutine of its own.
 func (n *nodeStreams) start(s *clientSession, r api.StreamRequest) {
 	st := &nodeStream{out: &s.c.out, id: r.ID, credit: api.StreamWindow, more: make(chan struct{}, 1)}
-	n.mu.Lock()
-	if len(n.open) >= maxNodeStreams {
-		n.mu.Unlock()
-		st.send(api.StreamReply{EOF: true, Error: api.Errorf(api.CodeUnavailable, "the node is answering %d readers already", maxNodeStreams)})
+	st.ctx, st.cancel = context.WithCancel(s.link.ctx)
+	if refusal := n.enter(st, &r); refusal != nil {
+		st.cancel()
+		st.send(api.StreamReply{EOF: true, Error: refusal})
 		return
 	}
-	st.ctx, st.cancel = context.WithCancel(s.link.ctx)
-	n.open[r.ID] = st
-	n.mu.Unlock()
 	s.jobs.Add(1)
 	go func() {
 		defer s.jobs.Done()
 		defer st.cancel()
 		last := st.answer(s.c.opts.Agent, r)
-		n.mu.Lock()
-		delete(n.open, r.ID)
-		n.mu.Unlock()
+		n.leave(&r)
 		st.send(last)
 	}()
+}
+
+// enter takes room for a question.
+func (n *nodeStreams) enter(st *nodeStream, r *api.StreamRequest) *api.Error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case r.Log != nil && !n.readers.take(r.Log.UID):
+		return &api.Error{Code: api.CodeTooMany, Hint: "end some of glog -f",
+			Message: fmt.Sprintf("the node reads out %d logs of %s already; a user may have a quarter of the room that is left, which is %d",
+				n.readers.held[r.Log.UID], r.Log.User, n.readers.room)}
+	case r.Log == nil && !n.orders.take(orderOf(r)):
+		return &api.Error{Code: api.CodeTooMany, Hint: "wait until they are answered",
+			Message: fmt.Sprintf("%d signals of the same job wait on the node already; a job may have a quarter of the room that is left, which is %d",
+				n.orders.held[orderOf(r)], n.orders.room)}
+	}
+	n.open[r.ID] = st
+	return nil
+}
+
+func (n *nodeStreams) leave(r *api.StreamRequest) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.open, r.ID)
+	if r.Log != nil {
+		n.readers.giveBack(r.Log.UID)
+	} else {
+		n.orders.giveBack(orderOf(r))
+	}
+}
+
+// orderOf is the job that an order goes to.
+func orderOf(r *api.StreamRequest) int64 {
+	if r.Signal == nil {
+		return 0
+	}
+	return r.Signal.Job
 }
 
 func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {

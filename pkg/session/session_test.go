@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -404,6 +406,71 @@ func TestSlowLogReader(t *testing.T) {
 	}
 }
 
+// TestReadersLeaveRoom: whoever follows as many logs as he can keeps nobody on that node from
+// reading, and nobody from signalling.
+func TestReadersLeaveRoom(t *testing.T) {
+	r := newRig(t, "")
+	a := newFakeAgent("n1", "x")
+	reading := make(chan uint32, nodeReaders)
+	a.readLog = func(ctx context.Context, q api.LogRead, _ io.Writer) error {
+		reading <- q.UID
+		if q.Follow {
+			<-ctx.Done()
+		}
+		return nil
+	}
+	r.dial(a)
+	get(t, "full set", a.desired)
+	ctx, hangUp := context.WithCancel(context.Background())
+	var followers sync.WaitGroup
+	for uid, most := range map[uint32]int{7: 44, 9: 18, 10: 18} {
+		for range most {
+			followers.Go(func() { _ = r.hub.ReadLog(ctx, "n1", api.LogRead{UID: uid, Follow: true}, io.Discard) })
+			get(t, "a follower", reading)
+		}
+	}
+	err := r.hub.ReadLog(context.Background(), "n1", api.LogRead{UID: 7, User: "mallory"}, io.Discard)
+	const want = "the node reads out 44 logs of mallory already; a user may have a quarter of the room that is left, which is 176; end some of glog -f"
+	if api.CodeOf(err) != api.CodeTooMany || err.Error() != want {
+		t.Errorf("one more: %v", err)
+	}
+	if err := r.hub.ReadLog(context.Background(), "n1", api.LogRead{UID: 8, User: "bob"}, io.Discard); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	if n, err := r.hub.Signal(context.Background(), "n1", api.SignalOrder{MemberKey: key(4, 2), Signal: "USR1"}); n != 3 || err != nil {
+		t.Errorf("a signal: %d, %v", n, err)
+	}
+	hangUp()
+	followers.Wait()
+	get(t, "bob", reading)
+	waitFor(t, "room again", func() bool {
+		return r.hub.ReadLog(context.Background(), "n1", api.LogRead{UID: 7, User: "mallory"}, io.Discard) == nil
+	})
+}
+
+// TestShares: when some hold all that they can get the next one finds room, and what is given
+// back can be had again.
+func TestShares(t *testing.T) {
+	s := newShares[int](nodeReaders)
+	for who := range 20 {
+		got := 0
+		for s.take(who) {
+			got++
+		}
+		if got == 0 {
+			t.Fatalf("nothing is left for number %d", who)
+		}
+	}
+	for who, n := range maps.Clone(s.held) {
+		for range n {
+			s.giveBack(who)
+		}
+	}
+	if s.room != nodeReaders || len(s.held) != 0 {
+		t.Errorf("all is given back: room %d, %v", s.room, s.held)
+	}
+}
+
 func TestLogCancelAndSessionEnd(t *testing.T) {
 	r := newRig(t, "")
 	a := newFakeAgent("n1", "x")
@@ -450,7 +517,7 @@ func FuzzFrame(f *testing.F) {
 		c := &Client{opts: Options{Agent: newFakeAgent("n1", "x"), Log: quiet()}}
 		c.out.init()
 		s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c}
-		s.streams.open = map[uint64]*nodeStream{}
+		s.streams = newNodeStreams()
 		frame.Signals = nil
 		for i := range frame.Streams {
 			frame.Streams[i].Log, frame.Streams[i].Signal = nil, nil // would start goroutines
