@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/config"
 	"gangd/pkg/controller"
 	"gangd/pkg/lifesign"
+	"gangd/pkg/proc"
 )
 
 func main() {
@@ -35,6 +36,9 @@ func command() *cobra.Command {
   gangd token new                             one line with which a node joins`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := proc.KeepFiles(); err != nil {
+				return err
+			}
 			cfg, err := config.LoadController(file, set)
 			if err != nil {
 				return err

@@ -51,6 +51,9 @@ func command() *cobra.Command {
   gnoded --name=n1 --set cards=8x80G --set dir=/tmp/c  a node with simulated cards`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := proc.KeepFiles(); err != nil {
+				return err
+			}
 			if login {
 				set = append(set, "login=true")
 			}

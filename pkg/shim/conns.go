@@ -35,7 +35,6 @@ func firstConn() *conn {
 	if _, err := unix.GetsockoptInt(commandFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return nil
 	}
-	unix.CloseOnExec(commandFD)
 	_ = unix.SetNonblock(commandFD, true)
 	return &conn{fd: commandFD}
 }

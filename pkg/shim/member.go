@@ -59,7 +59,9 @@ type member struct {
 
 // Main runs the shim of the one member in dir and returns its exit status.
 func Main(dir string) int {
-	begin()
+	if err := begin(); err != nil {
+		return fail(err)
+	}
 	if _, err := serve(dir, firstConn()); err != nil {
 		return fail(err)
 	}
@@ -68,13 +70,14 @@ func Main(dir string) int {
 
 // begin makes this process a shim. It happens once: what it finds of the starter's signals
 // is its own setting the second time.
-func begin() {
+func begin() error {
 	// The main thread forks and polls: SIGCHLD goes first to the thread that forked, and so
 	// ends the poll of the one that has to know.
 	runtime.LockOSThread()
 	ignoreSignals()
 	_, _ = syscall.Setsid() // fails when the starter did it already
 	unix.Umask(0o077)
+	return proc.KeepFiles() // the connection of the daemon above all
 }
 
 // bootID does not change while this process lives.

@@ -20,7 +20,9 @@ var spareLine = []byte("{\"spare\":true}\n")
 // Spare runs a shim that waits for members on its first connection and holds one after the
 // other. It ends with that connection, at the latest when the member it holds is over.
 func Spare() int {
-	begin()
+	if err := begin(); err != nil {
+		return fail(err)
+	}
 	first := firstConn()
 	files := openFDs()
 	if first == nil || files <= 0 {
