@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/cli"
-	"gangd/pkg/client"
 	"gangd/pkg/config"
 	"gangd/pkg/controller"
 	"gangd/pkg/lifesign"
@@ -71,27 +69,4 @@ func logger(w io.Writer, format string) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, nil))
 	}
 	return slog.New(slog.NewTextHandler(w, nil))
-}
-
-func verifyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "recount memory and store of the running controller",
-		Long:  "Recounts every cross reference of the running controller and its store and prints each disagreement. Exit status 1 when there is one.",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, err := client.New().Verify(cmd.Context())
-			if err != nil {
-				return err
-			}
-			for _, f := range found.Findings {
-				fmt.Fprintln(cmd.OutOrStdout(), f)
-			}
-			if n := len(found.Findings); n > 0 {
-				return fmt.Errorf("%d disagreements", n)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), "all counts agree")
-			return nil
-		},
-	}
 }

@@ -188,6 +188,9 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("row of job %d: %w", id, err)
 	}
+	if r.Size > api.MaxGangSize {
+		return nil, fmt.Errorf("row of job %d: size %d: want at most %d", id, r.Size, api.MaxGangSize)
+	}
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
