@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -117,8 +118,12 @@ func (s *site) untilUp(daemon string, command ...string) {
 	}
 }
 
-// node writes the configuration of a gnoded; state and socket are its own.
+// node writes the configuration of a gnoded; state and socket are its own, no socket where
+// none is given: all nodes are on this one host.
 func (s *site) node(name string, lines ...string) string {
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "socket = ") }) {
+		lines = append(lines, `socket = "none"`)
+	}
 	return s.write(name+".toml", append([]string{fmt.Sprintf("name = %q", name), fmt.Sprintf("controller = %q", s.address),
 		fmt.Sprintf("state_dir = %q", filepath.Join(s.dir, name)), `address = "127.0.0.1"`}, lines...)...)
 }

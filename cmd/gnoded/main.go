@@ -102,7 +102,7 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 		return err
 	}
 	defer way.stop()
-	passOn := relay.Options{Socket: cfg.Socket, Controller: way.address, TLS: way.tls, Log: log}
+	passOn := relay.Options{Socket: cfg.Socket, Controller: way.address, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked}
 	if cfg.Login {
 		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)
@@ -134,7 +134,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
 		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
-		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Log: log, Signs: signs,
+		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)

@@ -97,7 +97,7 @@ func TestRelayNeverRootNorAdmin(t *testing.T) {
 		{"40001 ada", Guard{}, false},
 		{"40001 ada", Guard{Vouches: func(n string, uid uint32) bool { return n == "n2" || uid != 40001 }}, false},
 		{"40001 ada", Guard{Vouches: anyone, SingleUser: true}, false},
-		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"ada"}}, true}, // a user like any other: see below
+		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"ada"}}, true},   // a user like any other: see below
 		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"40001"}}, true}, // a name of digits is not this uid's
 		{"40001 root", Guard{Vouches: anyone}, false},
 		{"0 ada", Guard{Vouches: anyone}, false},

@@ -4,16 +4,21 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 )
 
 // ListenUnix opens the socket on which the kernel tells who calls. It takes the socket's
 // place in one step: bound under another name, then renamed over what a daemon before
 // left. So there is always a socket at path, and a client that comes between two daemons
 // is refused by the kernel, which it tells from "there is no cluster" and tries again. For
-// the same reason it stays when this one ends. Everyone may connect; who they are decides.
+// the same reason it stays when this one ends. Everyone may connect, and enter the directory
+// where that is made here, whatever the umask; who they are decides.
 //
 // Nothing here keeps a second daemon from the path: the caller holds a lock.
 func ListenUnix(path string) (net.Listener, error) {
+	if err := openDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -31,4 +36,22 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// openDir makes a directory that everybody may enter, and those above it; one that is there is
+// left as it is.
+func openDir(dir string) error {
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = openDir(filepath.Dir(dir)); err == nil {
+			err = os.Mkdir(dir, 0o755)
+		}
+	}
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Chmod(dir, 0o755)
 }

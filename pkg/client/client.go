@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -26,12 +27,13 @@ const DefaultSocket = "/run/gangd/gangd.sock"
 // (a restart takes well under a second, a fail-over a few).
 const submitPatience = 15 * time.Second
 
-// SocketPath is the controller's socket as the environment names it.
+// SocketPath is the controller's socket as the environment names it: GANG_DIR is a person's,
+// GANG_CONTROLLER the node's for its jobs.
 func SocketPath() string {
 	if dir := os.Getenv("GANG_DIR"); dir != "" {
 		return filepath.Join(dir, "run", "gangd.sock")
 	}
-	return DefaultSocket
+	return cmp.Or(os.Getenv("GANG_CONTROLLER"), DefaultSocket)
 }
 
 // UnreachableError says that no controller answered at Socket.
@@ -46,11 +48,19 @@ func (e *UnreachableError) Error() string {
 	if errors.As(e.Err, &op) {
 		cause = op.Err.Error()
 	}
-	hint := "is gangd running? (gctl ping, gangd dev)"
-	if os.Getenv("GANG_DIR") == "" {
-		hint = "set GANG_DIR to the directory of your cluster, or start one: gangd dev"
+	return fmt.Sprintf("can't reach the controller at %s: %s; %s", e.Socket, cause, hint())
+}
+
+// hint is what there is to do, for whoever reads it: in a job that is an admin.
+func hint() string {
+	switch {
+	case os.Getenv("GANG_DIR") != "":
+		return "is gangd running? (gctl ping, gangd dev)"
+	case os.Getenv("GANG_JOB_ID") != "":
+		return fmt.Sprintf("in a job the relay of its node answers there: ask an admin to see on %s that gnoded runs (systemctl status gnoded) and that /etc/gangd/gnoded.toml does not say socket = \"none\"",
+			cmp.Or(os.Getenv("SLURMD_NODENAME"), "this node"))
 	}
-	return fmt.Sprintf("can't reach the controller at %s: %s; %s", e.Socket, cause, hint)
+	return "set GANG_DIR to the directory of your cluster, or start one: gangd dev"
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }

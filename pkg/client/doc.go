@@ -1,8 +1,8 @@
 // Package client calls the controller: HTTP/1.1 and JSON over a unix socket, as
 // docs/openapi.yaml describes it. Every command is built on it.
 //
-// It finds the cluster by itself: $GANG_DIR/run/gangd.sock when GANG_DIR is set, else
-// /run/gangd/gangd.sock. On a node or login host that socket belongs to gnoded's relay,
+// It finds the cluster by itself: $GANG_DIR/run/gangd.sock when GANG_DIR is set, else what a
+// node told its job (GANG_CONTROLLER), else /run/gangd/gangd.sock. On a node or login host that socket belongs to gnoded's relay,
 // which passes the call on.
 //
 // Failure rules: an answer of the controller other than success is an [*api.Error]; a

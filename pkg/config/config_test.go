@@ -167,14 +167,12 @@ func TestNodeRefusals(t *testing.T) {
 		{"n1", "controller=unix:run/s", "--set controller=unix:run/s: want unix:/absolute/path of at most 107 bytes, or host:port"},
 		{"n1", "controller=login1", "--set controller=login1: want unix:/absolute/path, or host:port"},
 		{"n1", "socket=/run/r.sock", `--set socket=/run/r.sock: want controller = "host:port" with it: a relay on the controller's own host would make every user root to it`},
+		{"n1", "login=true socket=none controller=head:7420", `--set socket=none: a login host is its relay: want a path`},
 		{"n1", "login=true", `--set login=true: want controller = "host:port" with it: a relay on the controller's own host would make every user root to it`},
 		{"n1", "cards=", "--set cards=: want a value"},
 		{"n1", "grace=1s", "--set grace=1s: grace is a key of gangd, not of gnoded"},
 	} {
-		var set []string
-		if tt.set != "" {
-			set = []string{tt.set}
-		}
+		set := strings.Fields(tt.set)
 		if _, err := LoadNode("", tt.name, set); err == nil || err.Error() != tt.want {
 			t.Errorf("%s %s:\n got %v\nwant %s", tt.name, tt.set, err, tt.want)
 		}
@@ -259,7 +257,14 @@ func TestLoginHost(t *testing.T) {
 	if err != nil || n.Socket != "/run/gangd/gangd.sock" {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if n, err = LoadNode("", "n1", []string{"controller=head:7420"}); err != nil || n.Socket != "" {
+	// So has a node that reaches the controller over the network, for its jobs; it may go without.
+	if n, err = LoadNode("", "n1", []string{"controller=head:7420"}); err != nil || n.Socket != "/run/gangd/gangd.sock" || n.SocketAsked {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if n, err = LoadNode("", "n1", []string{"controller=head:7420", "socket=/run/other.sock"}); err != nil || n.Socket != "/run/other.sock" || !n.SocketAsked {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if n, err = LoadNode("", "n1", []string{"controller=head:7420", "socket=none"}); err != nil || n.Socket != "" {
 		t.Errorf("%+v, %v", n, err)
 	}
 }

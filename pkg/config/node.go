@@ -12,27 +12,31 @@ type Node struct {
 	Name string `mapstructure:"name"`
 	// Dir, when set, is the root of a cluster in one directory (gangd dev), as in
 	// [Controller].
-	Dir        string   `mapstructure:"dir"`
-	StateDir   string   `mapstructure:"state_dir"`
-	Controller string   `mapstructure:"controller"` // "unix:/path" or "host:port"
-	Address    string   `mapstructure:"address"`    // where ranks of other nodes reach this one
-	Cards      string   `mapstructure:"cards"`      // "auto", "nvml", "none", or simulated: "8x80G"
-	SimGPUFile string   `mapstructure:"sim_gpu_file"`
-	CPUs       int      `mapstructure:"cpus"`   // 0: detect
-	Memory     int64    `mapstructure:"memory"` // bytes, 0: detect
-	Features   []string `mapstructure:"features"`
-	Cgroup     string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
-	Processes  int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
-	MinUID     uint32   `mapstructure:"min_uid"`
-	Groups     []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
-	Socket     string   `mapstructure:"socket"` // the relay's; empty: no relay
-	Login      bool     `mapstructure:"login"`  // the relay alone
-	LogFormat  string   `mapstructure:"log_format"`
+	Dir         string   `mapstructure:"dir"`
+	StateDir    string   `mapstructure:"state_dir"`
+	Controller  string   `mapstructure:"controller"` // "unix:/path" or "host:port"
+	Address     string   `mapstructure:"address"`    // where ranks of other nodes reach this one
+	Cards       string   `mapstructure:"cards"`      // "auto", "nvml", "none", or simulated: "8x80G"
+	SimGPUFile  string   `mapstructure:"sim_gpu_file"`
+	CPUs        int      `mapstructure:"cpus"`   // 0: detect
+	Memory      int64    `mapstructure:"memory"` // bytes, 0: detect
+	Features    []string `mapstructure:"features"`
+	Cgroup      string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
+	Processes   int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
+	MinUID      uint32   `mapstructure:"min_uid"`
+	Groups      []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
+	Socket      string   `mapstructure:"socket"` // the relay's; empty: no relay
+	SocketAsked bool     // the site named Socket: the daemon does not go without it
+	Login       bool     `mapstructure:"login"` // the relay alone
+	LogFormat   string   `mapstructure:"log_format"`
 
 	HealthProgram  string        `mapstructure:"health_program"` // empty: none
 	HealthInterval time.Duration `mapstructure:"health_interval"`
 	HealthTimeout  time.Duration `mapstructure:"health_timeout"`
 }
+
+// noRelay is the value of socket of a node on which jobs do not reach the controller.
+const noRelay = "none"
 
 // LoadNode reads the configuration of gnoded from the file at path ("" for none), applies
 // the overrides in set, each key=value, and name over both when it is not empty.
@@ -53,8 +57,11 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.fill()
 	var errs []error
+	if n.Login && n.Socket == noRelay {
+		errs = append(errs, src.wrong("socket", "a login host is its relay: want a path"))
+	}
+	n.fill()
 	if !nameOK(n.Name) {
 		errs = append(errs, src.wrong("name", wantName))
 	}
@@ -95,10 +102,14 @@ func (n *Node) fill() {
 	if n.StateDir == "" {
 		n.StateDir = state
 	}
-	if n.Login && n.Socket == "" {
-		n.Socket = socket
-	}
 	if n.Controller == "" {
 		n.Controller = "unix:" + socket
+	}
+	n.SocketAsked = n.Login || n.Socket != ""
+	switch {
+	case n.Socket == noRelay:
+		n.Socket = ""
+	case n.Socket == "" && (n.Login || !strings.HasPrefix(n.Controller, "unix:")):
+		n.Socket = socket // the place where commands look
 	}
 }

@@ -160,7 +160,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"health_program", absolute, "none", "The site's own check of this node, run with its name. Exit status 0: fit; 75: can't tell; any other, or too late: the node is drained with the first line of its output, and comes back when the program is content."},
 	{"health_interval", atLeast(100 * time.Millisecond), "", "Between two runs of it; at most 10 s while the node is out of service."},
 	{"health_timeout", atLeast(100 * time.Millisecond), "", "It is ended after so long, which counts as not fit."},
-	{"socket", socketPath, "none, with `login` `/run/gangd/gangd.sock`", "Unix socket of the relay, through which commands on this host reach gangd. Needs `controller` over TLS."},
+	{"socket", relaySocket, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`; with `controller` on a unix socket none", "Unix socket of the relay, through which commands on this host, those of jobs above all, reach gangd. Needs `controller` as host:port. `none`: no relay, so that `srun`, `squeue` and `sbatch` fail in jobs. A node that was not told a path goes on without a relay where it can't have this one."},
 	{"login", nil, "", "A login host: the relay alone, no ranks and no cards. Needs a certificate from `gangd token new --login`."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
 }}

@@ -227,6 +227,13 @@ func cgroupDir(v any) error {
 	return nil
 }
 
+func relaySocket(v any) error {
+	if v == noRelay {
+		return nil
+	}
+	return socketPath(v)
+}
+
 func socketPath(v any) error {
 	if err := absolute(v); err != nil {
 		return err

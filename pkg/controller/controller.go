@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -80,9 +79,6 @@ func keepSecrets(stateDir string) error {
 // Run is the controller until ctx ends.
 func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	log := opt.Log
-	if err := os.MkdirAll(filepath.Dir(cfg.Socket), 0o755); err != nil { // everybody calls there
-		return err
-	}
 	if err := keepSecrets(cfg.StateDir); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type Options struct {
 
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none
+	Commands   string // socket on which this host's relay answers the commands of jobs; empty: no relay
 	CgroupBase string // directory to make members' cgroups in; empty: found; [proc.NoCgroups]: none
 	Processes  int64  // that a member may have; 0: a part of what the machine can have
 	Log        *slog.Logger

@@ -165,7 +165,7 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 		names[i] = p.Name
 	}
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
-		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Home: acc.home, CardIndex: d.cards.indexes(),
+		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Commands: d.opts.Commands, Home: acc.home, CardIndex: d.cards.indexes(),
 		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	for i, r := range env.Ranks() {

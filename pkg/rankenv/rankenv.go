@@ -28,6 +28,7 @@ type Member struct {
 	NodeList string // compressed names of Body.Nodes: "n[1-4]"
 	Marker   string // value of MarkerName
 	BinDir   string // of gangd's programs: goes to the end of PATH
+	Commands string // socket on which a relay of this node answers gangd's commands; empty: it has none
 	Home     string // from the password file, for a submit environment without it
 	Shell    string
 	// CardIndex gives a card's index on this node; nil or a miss leaves SLURM_JOB_GPUS out.
@@ -114,6 +115,10 @@ func (m *Member) gang(e *env, l *layout) {
 		e.set("GANG_PEERS", l.peers)
 	}
 	e.setGiven("GANG_PORTS", b.Ports)
+	if m.Commands != "" {
+		e.set("GANG_CONTROLLER", m.Commands)
+		e.drop("GANG_DIR") // how the controller was found on another host
+	}
 	m.roles(e, l)
 	e.set("MASTER_ADDR", l.master)
 	if m.Spec.Launch == api.LaunchBatch {

@@ -123,6 +123,12 @@ func TestEnvironment(t *testing.T) {
 				"CUDA_VISIBLE_DEVICES=GPU-z", "SLURM_ARRAY_TASK_ID=1", "OLDPWD=/x", "NOTIFY_SOCKET=@a")
 		}, map[string]string{"SLURM_STEP_ID": "-", "SLURM_JOB_ID": "12", "GANG_ROLE": "-", "GANG_DIR": "/d", "RANK": "0", "MASTER_PORT": "-",
 			"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a", "SLURM_ARRAY_TASK_ID": "-", "OLDPWD": "-", "NOTIFY_SOCKET": "-", "PWD": "/work"}},
+		{"a node with a relay", func(m *Member) {
+			m.Commands = "/r/s"
+			m.Spec.Env = append(m.Spec.Env, "GANG_DIR=/of/login1", "GANG_CONTROLLER=/outer")
+		},
+			map[string]string{"GANG_CONTROLLER": "/r/s", "GANG_DIR": "-"}},
+		{"a node without", func(m *Member) { m.Spec.Env = append(m.Spec.Env, "GANG_CONTROLLER=/outer") }, map[string]string{"GANG_CONTROLLER": "-"}},
 		{"an empty submit environment", func(m *Member) { m.Spec.Env = nil; m.Home = "/root" }, map[string]string{"HOME": "/root", "USER": "ann",
 			"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/lib/gangd/bin", "SLURM_SUBMIT_DIR": "/work", "PYTHONUNBUFFERED": "1"}},
 		{"what the person set", func(m *Member) {

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -37,8 +35,11 @@ type Options struct {
 	Socket     string // where commands call
 	Controller string // host:port
 	TLS        *tls.Config
-	Log        *slog.Logger
-	Ready      func() // called once it listens; may be nil
+	// Optional: where the socket can't be had, the host's own or another relay's perhaps, there
+	// is no relay and no error.
+	Optional bool
+	Log      *slog.Logger
+	Ready    func() // called once it listens; may be nil
 }
 
 // Run passes calls on until ctx ends.
@@ -47,6 +48,10 @@ func Run(ctx context.Context, o Options) error {
 		return errors.New("relay: the controller must be reached over TLS (controller = \"host:port\"): on its own socket every call would be root's")
 	}
 	l, err := listen(ctx, o.Socket)
+	if err != nil && o.Optional {
+		o.Log.Warn("no relay on this host: commands, also in jobs, reach the controller only if somebody else answers there", "socket", o.Socket, "err", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
@@ -86,9 +91,6 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err == nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("%s is in use: another gnoded, or gangd itself, answers there; a host that runs gangd needs no relay", path)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
 	}
 	return auth.ListenUnix(path)
 }

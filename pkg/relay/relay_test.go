@@ -3,6 +3,7 @@ package relay
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -430,6 +431,11 @@ func TestSocketOfAnother(t *testing.T) {
 	want := "relay: " + s.socket + " is in use: another gnoded, or gangd itself, answers there; a host that runs gangd needs no relay"
 	if _, err := listen(t.Context(), s.socket); err == nil || "relay: "+err.Error() != want {
 		t.Errorf("%v", err)
+	}
+	// A node that was not told the place goes on without.
+	o.TLS, o.Optional = &tls.Config{}, true
+	if err := Run(t.Context(), o); err != nil {
+		t.Errorf("optional: %v", err)
 	}
 	// A socket whose owner was killed is taken over.
 	path := filepath.Join(filepath.Dir(s.socket), "stale.sock")

@@ -19,13 +19,12 @@ const (
 )
 
 // Words is what Slurm says of an error, as slurm_strerror does; gangd's own words where Slurm
-// has none for it.
+// has none for it. Where no controller answers a second line says in gangd's what is to be done.
 func Words(err error) string {
-	var unreachable *client.UnreachableError
 	var refused *api.Error
 	switch {
-	case errors.As(err, &unreachable):
-		return NoController
+	case Away(err):
+		return NoController + "\ngangd: " + err.Error()
 	case !errors.As(err, &refused):
 		return err.Error()
 	}
@@ -36,13 +35,17 @@ func Words(err error) string {
 		return AccessDenied
 	case api.CodeAlreadyEnded:
 		return AlreadyEnded
-	case api.CodeUnavailable:
-		return NoController
 	}
 	if strings.HasPrefix(refused.Message, "unknown feature ") || strings.HasPrefix(refused.Message, "constraint ") {
 		return BadFeature
 	}
 	return refused.Error()
+}
+
+// Away reports that no controller answered.
+func Away(err error) bool {
+	var unreachable *client.UnreachableError
+	return errors.As(err, &unreachable) || api.CodeOf(err) == api.CodeUnavailable
 }
 
 // PreemptMode is Slurm's word for what becomes of gangs that give way: they run again. With

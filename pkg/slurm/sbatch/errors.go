@@ -117,7 +117,7 @@ var refusals = []struct{ begins, why string }{
 func words(err error) (why, before, detail string) {
 	var refused *api.Error
 	if !errors.As(err, &refused) {
-		return slurm.Words(err), "", ""
+		return slurm.NoController, "", err.Error()
 	}
 	detail = refused.Error()
 	for _, r := range refusals {

@@ -124,7 +124,7 @@ func (c *scancel) cancelAll(ctx context.Context, targets []target) error {
 		err := c.cancel(ctx, t.refs)
 		switch {
 		case err == nil:
-		case slurm.Words(err) == slurm.NoController:
+		case slurm.Away(err):
 			return c.unreachable(t, err)
 		case c.verbose > 0 && !c.quiet:
 			c.Errorf("scancel", "Kill job error on job id %s: %s", t.text, slurm.Words(err))
