@@ -56,6 +56,8 @@ type Error struct {
 	Code    Code   `json:"code" bound:"any"`
 	Message string `json:"message" bound:"any"`
 	Hint    string `json:"hint,omitempty" bound:"any"` // the nearest valid choice or the command to run
+	// RetryAfter, in seconds, is when the same request may be taken; it did nothing. 0: that can't be told.
+	RetryAfter int `json:"retry_after,omitempty"`
 }
 
 func (e *Error) Error() string {

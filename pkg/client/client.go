@@ -287,8 +287,35 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
-// send gives the response of a call that succeeded.
+// turnPatience is how long a call is made again that was refused because too many came at once.
+const turnPatience = 15 * time.Second
+
+// send gives the response of a call that succeeded. One that was refused for the moment did
+// nothing, and is made again when the controller says.
 func (c *Client) send(ctx context.Context, method, path string, in any) (*response, error) {
+	give := time.Now().Add(turnPatience)
+	if end, ok := ctx.Deadline(); ok && end.Before(give) {
+		give = end
+	}
+	for {
+		res, err := c.try(ctx, method, path, in)
+		var e *api.Error
+		if !errors.As(err, &e) || e.RetryAfter <= 0 {
+			return res, err
+		}
+		wait := time.Duration(min(e.RetryAfter, 3600)) * time.Second
+		if time.Now().Add(wait).After(give) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (c *Client) try(ctx context.Context, method, path string, in any) (*response, error) {
 	var body []byte
 	if in != nil {
 		var err error

@@ -7,7 +7,8 @@
 //
 // Failure rules: an answer of the controller other than success is an [*api.Error]; a
 // controller that can't be reached is an [*UnreachableError], which commands turn into
-// exit status 4. Nothing is retried but a submission, whose key makes that safe.
+// exit status 4. Retried is a submission, whose key makes that safe, and what the controller
+// refused for the moment.
 //
 // Begin with Client. It must not know what a command prints.
 package client

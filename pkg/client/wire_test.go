@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,5 +155,43 @@ func TestNoController(t *testing.T) {
 	began := time.Now()
 	if _, err := NewAt("/nonexistent/s").Submit(t.Context(), &api.SubmitRequest{}); err == nil || time.Since(began) > submitPatience/2 {
 		t.Errorf("got %v after %s", err, time.Since(began))
+	}
+}
+
+// TestComesAgainWhenTold: a call that was refused for the moment is made again when the answer
+// says, and within the caller's patience; one that was refused for good is not.
+func TestComesAgainWhenTold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after, refused int // seconds, times
+		patience       time.Duration
+		made           int
+	}{
+		"once more":          {after: 1, refused: 1, patience: time.Minute, made: 2},
+		"no time to wait":    {after: 3, refused: 1, patience: 50 * time.Millisecond, made: 1},
+		"longer than we try": {after: 1 << 40, refused: 1, patience: time.Minute, made: 1},
+		"refused for good":   {after: 0, refused: 1, patience: time.Minute, made: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var made atomic.Int64
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if made.Add(1) <= int64(tt.refused) {
+					w.WriteHeader(http.StatusTooManyRequests)
+					_ = json.NewEncoder(w).Encode(api.Error{Code: api.CodeTooMany, Message: "no", RetryAfter: tt.after})
+					return
+				}
+				_, _ = io.WriteString(w, "{}")
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), tt.patience)
+			defer cancel()
+			began := time.Now()
+			_, err := c.Ping(ctx)
+			if (err == nil) != (tt.made > tt.refused) || err != nil && api.CodeOf(err) != api.CodeTooMany || made.Load() != int64(tt.made) {
+				t.Errorf("made %d times, want %d: %v", made.Load(), tt.made, err)
+			}
+			if took := time.Since(began); err == nil && took < time.Duration(tt.after)*time.Second {
+				t.Errorf("made again after %v", took)
+			}
+		})
 	}
 }

@@ -45,7 +45,7 @@ func (t *listTurns) take(ctx context.Context, uid uint32) (done func(), err erro
 	waiting := t.queue[uid]
 	if len(waiting) >= listsWaiting {
 		t.mu.Unlock()
-		return nil, &api.Error{Code: api.CodeTooMany, Message: fmt.Sprintf("%d lists of yours wait already, the most that may", listsWaiting),
+		return nil, &api.Error{Code: api.CodeTooMany, RetryAfter: 1, Message: fmt.Sprintf("%d lists of yours wait already, the most that may", listsWaiting),
 			Hint: "ask once and for less: gqueue -j ID, gqueue --me, or follow with gqueue --watch"}
 	}
 	turn := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"gangd/pkg/api"
@@ -41,6 +42,7 @@ type Server struct {
 	Renew    http.Handler // POST /v1/renew
 	Revoke   http.Handler // POST /v1/revoke
 	Backup   func(ctx context.Context, path string) (*api.BackupReply, error)
+	Rates    *Rates // nil: users may call as often as they like
 
 	lists listTurns
 }
@@ -133,6 +135,10 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ auth.Identity) 
 func (s *Server) guard(op auth.Op, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, ok := auth.From(r.Context())
+		if e := s.Rates.admit(id); e != nil {
+			s.fail(w, r, e)
+			return
+		}
 		if !ok || !auth.Allow(op, id, id.UID) {
 			e := api.Errorf(api.CodePermission, "not allowed: %s", op)
 			e.Hint = id.Why
@@ -172,8 +178,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = api.Errorf(api.CodeInternal, "%v", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if e.Code == api.CodeTooMany {
-		w.Header().Set("Retry-After", "1")
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	}
 	w.WriteHeader(e.Code.HTTPStatus())
 	_ = json.NewEncoder(w).Encode(e)
