@@ -203,7 +203,7 @@ const (
 	EventNodeForgotten EventType = "node_forgotten" // a person took a lost node out of the cluster
 	EventNodeFenced    EventType = "node_fenced"    // a person's word, or the lease: nothing runs there any more
 	EventCardState     EventType = "card_state"     // a card was quarantined, or is fine again
-	EventNodeHealth    EventType = "node_health"    // the site's health program took the node out of service, or put it back
+	EventNodeHealth    EventType = "node_health"    // its health program, or what it lacks, took the node out of service; without Text: it is back
 )
 
 // The event types of a reservation's story; their JobID is 0, and Text says the rest.

@@ -85,8 +85,8 @@ const (
 	LimitNone     = "none"     // not at all
 )
 
-// NodeHealth is what the site's health program said last. The zero value is a node that is
-// well, or has no such program.
+// NodeHealth is what the site's health program said last, and what lacks of that which the node must
+// have. The zero value is a node that is well.
 type NodeHealth struct {
 	Sick string `json:"sick,omitempty" bound:"any"` // why the node takes no new work, in the program's words
 }
@@ -297,6 +297,9 @@ const (
 	// BlameCard: a card can't be given on now, as [MemberActual].Cards says. The rest of the
 	// node is as good as before.
 	BlameCard Blame = "card"
+	// BlameUnfit: the node lacks what it must have, and says so as its health. It counts against
+	// nobody: the node is out of service with the same word.
+	BlameUnfit Blame = "unfit"
 	// BlameNode: it failed before anything of the user's was touched.
 	BlameNode Blame = "node"
 	// BlameUnknown: the user's processes and files and the node were all in it (the check as the

@@ -33,6 +33,10 @@ type Node struct {
 	HealthProgram  string        `mapstructure:"health_program"` // empty: none
 	HealthInterval time.Duration `mapstructure:"health_interval"`
 	HealthTimeout  time.Duration `mapstructure:"health_timeout"`
+
+	ExpectCards   int      `mapstructure:"expect_cards"`  // 0: any
+	ExpectMemory  int64    `mapstructure:"expect_memory"` // bytes, 0: any
+	RequireMounts []string `mapstructure:"require_mounts"`
 }
 
 // noRelay is the value of socket of a node on which jobs do not reach the controller.

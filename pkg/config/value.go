@@ -234,6 +234,15 @@ func relaySocket(v any) error {
 	return socketPath(v)
 }
 
+func absolutePaths(v any) error {
+	for _, s := range v.([]string) {
+		if !filepath.IsAbs(s) {
+			return fmt.Errorf("%q: want absolute paths", s)
+		}
+	}
+	return nil
+}
+
 func socketPath(v any) error {
 	if err := absolute(v); err != nil {
 		return err

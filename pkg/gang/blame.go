@@ -49,7 +49,7 @@ const (
 
 // againstJob: a second node that says so makes it the job's fault.
 func againstJob(b api.Blame) bool {
-	return b != blameLate && b != api.BlameJob && b != api.BlameNode && b != api.BlameCard
+	return b != blameLate && b != api.BlameJob && b != api.BlameNode && b != api.BlameCard && b != api.BlameUnfit
 }
 
 // refuse rolls back a gang that node i can't start, and says who pays for it.

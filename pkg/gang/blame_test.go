@@ -88,6 +88,42 @@ func TestOneUserDrainsNoNode(t *testing.T) {
 	}
 }
 
+// A node that lost what it must have refuses all that is just being started there, in the report in which
+// it says so: the gangs run elsewhere uncharged, the node is out of service, and back when it says so, without a
+// person: a hundred refusals are no strike.
+func TestANodeThatLacksSomethingFailsNobody(t *testing.T) {
+	b := newBench(t, 2)
+	const lacks = "nothing is mounted at /home"
+	var ids []int64
+	unfit := api.Actual{Health: &api.NodeHealth{Sick: lacks}}
+	for range 8 {
+		id := b.by("ada")
+		b.on(id, "n1")
+		ids = append(ids, id)
+		unfit.Members = append(unfit.Members, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameUnfit, Text: lacks}})
+	}
+	b.must(NodeReport{Node: "n1", Actual: unfit})
+	n := b.w.Node("n1")
+	if n.State != api.NodeDrained || n.Reason != "health: "+lacks || n.Admin != "" || len(n.Strikes) > 0 {
+		t.Errorf("%s %q, strikes %v", n.State, n.Reason, n.Strikes)
+	}
+	for _, id := range ids {
+		j := b.w.Job(id)
+		if !blocked(j) || len(j.Used) > 0 || len(j.Refusals) > 0 || !j.BackoffUntil.IsZero() && j.BackoffUntil.After(b.now.Wall.Add(time.Second)) {
+			t.Errorf("job %d: %v used, %v, waits until %v", id, j.Used, j.Refusals, j.BackoffUntil)
+		}
+		b.after(time.Second)
+		b.on(id, "n2")
+		b.ready(id)
+		b.phase(id, "n2", api.PhaseStopped, exit(0, 0))
+		b.state(id, api.JobCompleted)
+	}
+	b.must(NodeReport{Node: "n1", Actual: api.Actual{Health: &api.NodeHealth{}}})
+	if n := b.w.Node("n1"); n.State != api.NodeUp || len(n.Strikes) > 0 {
+		t.Errorf("%s %q, strikes %v after it is whole", n.State, n.Reason, n.Strikes)
+	}
+}
+
 // While another node could hold the gang, busy as it may be, the one that refused it is not
 // tried again.
 func TestARefusedGangIsPlacedElsewhere(t *testing.T) {

@@ -184,7 +184,7 @@ func TestHealthProgram(t *testing.T) {
 	b.state(id, api.JobRunning)
 	reason("draining health: /scratch is full")
 	if out := b.step(NodeResume{Node: "n1"}); out.Refused == nil || out.Refused.Error() !=
-		"node n1 is out of service by its health program: /scratch is full; it comes back by itself when that program is content" {
+		"node n1 is out of service by its own check: /scratch is full; it comes back by itself when that is mended" {
 		t.Fatalf("%+v", out)
 	}
 	b.must(NodeDrain{Node: "n1", Reason: "disk"})

@@ -175,6 +175,6 @@ func ranksOf(j *Job) string {
 }
 
 // blames are all that a node may say.
-var blames = []api.Blame{api.BlameJob, api.BlameFiles, api.BlameSite, api.BlameUser, api.BlameCard, api.BlameNode, api.BlameUnknown}
+var blames = []api.Blame{api.BlameJob, api.BlameFiles, api.BlameSite, api.BlameUser, api.BlameCard, api.BlameUnfit, api.BlameNode, api.BlameUnknown}
 
 func intPtr(n int) *int { return &n }

@@ -386,8 +386,8 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 	case h == nil:
 		return refused(noNode(ev.Node))
 	case h.node.Admin == "" && h.node.Sick != "":
-		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its health program: %s", ev.Node, h.node.Sick),
-			Hint: "it comes back by itself when that program is content"})
+		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node, h.node.Sick),
+			Hint: "it comes back by itself when that is mended"})
 	case h.node.Admin == "":
 		return ignored("in service already")
 	}

@@ -354,7 +354,7 @@ type Node struct {
 	DrainUser string    // who drained it, [Breaker] after failed launches; empty: in service, or not recorded
 	DrainTime time.Time // when
 	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
-	Sick      string    // what the site's health program says is wrong; empty: nothing
+	Sick      string    // what the node's own checks say is wrong; empty: nothing
 	BootID    string
 	LastSeen  time.Time
 	LostSince time.Time

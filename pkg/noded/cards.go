@@ -38,8 +38,9 @@ type cards struct {
 	lastSent map[string]api.CardSample
 	over     map[overKey]*overrun
 	peaks    map[rankKey]int64
-	fresh    bool   // the figures are from the last try, and not from one before
-	bad      string // the last error, logged once
+	fresh    bool      // the figures are from the last try, and not from one before
+	bad      string    // the last error, logged once
+	readAt   time.Time // when the newest reading that succeeded began
 	heldNow  map[string]leftCard
 }
 
@@ -47,9 +48,11 @@ type cards struct {
 type card struct {
 	info  api.CardInfo
 	known bool // it has been read
-	last  gpu.Sample
-	now   api.CardSample
-	users map[api.MemberKey]shim.Card // who it is given to, until it is proven empty of them
+	// absent: the driver listed it and does so no more.
+	absent bool
+	last   gpu.Sample
+	now    api.CardSample
+	users  map[api.MemberKey]shim.Card // who it is given to, until it is proven empty of them
 
 	// base is the VRAM in use without any gang on it, strangers' apart, -1: not known; idle
 	// is what it was at the last reading without a gang, by whose changes base moves.
@@ -111,6 +114,22 @@ func (c *cards) list() []api.CardInfo {
 	return slices.Clone(c.infos)
 }
 
+// present counts the cards that the driver lists. What it says is old when it has not answered for
+// longer than a start waits for it; why is its last error then.
+func (c *cards) present() (n int, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.infos {
+		if !c.card[i.UUID].absent {
+			n++
+		}
+	}
+	if c.bad != "" && time.Since(c.readAt) > probeWait {
+		why = c.bad
+	}
+	return n, why
+}
+
 // indexes is shared and not changed.
 func (c *cards) indexes() map[string]int {
 	c.mu.Lock()
@@ -169,13 +188,13 @@ func (c *cards) read(ctx context.Context, within time.Duration) error {
 		}
 		return err
 	}
-	c.bad = ""
+	c.bad, c.readAt = "", c.began
 	seen := map[int]bool{}
 	missing := maps.Clone(c.index)
 	for _, s := range samples {
 		delete(missing, s.UUID)
 		k := c.at(s.UUID)
-		k.last, k.known = s, true
+		k.last, k.known, k.absent = s, true, false
 		for _, p := range s.Processes {
 			seen[p.PID] = true
 		}
@@ -187,7 +206,7 @@ func (c *cards) read(ctx context.Context, within time.Duration) error {
 	}
 	for uuid := range missing { // a driver that was started again lists what is left
 		k := c.at(uuid)
-		k.last.Unhealthy, k.known = "the driver does not list it any more", true
+		k.last.Unhealthy, k.known, k.absent = "the driver does not list it any more", true, true
 		c.judge(k)
 	}
 	c.owners.only(seen)

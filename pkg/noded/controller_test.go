@@ -47,6 +47,7 @@ type controller struct {
 	notes    []api.MemberNote
 	blob     []byte
 	frames   int
+	health   *api.NodeHealth // as reported last
 }
 
 func newController(t testing.TB) *controller {
@@ -94,6 +95,9 @@ func (c *controller) NodeHello(_ context.Context, h *api.Hello) (*api.Welcome, e
 func (c *controller) NodeReport(_ string, a *api.Actual) {
 	c.update(func() {
 		c.frames++
+		if a.Health != nil {
+			c.health = a.Health
+		}
 		for _, m := range a.Members {
 			c.hear(m)
 		}

@@ -35,6 +35,7 @@ type Daemon struct {
 	cards     *cards
 	devices   string // whether members are kept from the cards of others
 	watch     *watcher
+	fitness   fitness
 	hosts     *hostReader
 	starts    chan struct{} // holds a token for each start under way
 	client    *session.Client
@@ -94,6 +95,7 @@ func Run(ctx context.Context, opts Options) error {
 		d.log.Warn("not every limit of jobs is enforced here", "memory", l.Memory, "processes", l.Processes, "cpus", l.CPUs, "reason", l.Reason)
 	}
 	d.watchHealth(members)
+	d.watchNeeds(members)
 	d.watchFound(members)
 	stopJobs, err := d.serveJobs()
 	if err != nil {

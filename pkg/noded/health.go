@@ -2,6 +2,7 @@ package noded
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"gangd/pkg/api"
@@ -21,17 +22,39 @@ const sickInterval = 10 * time.Second
 // checkHealth runs the health program once and tells what has changed.
 func (d *Daemon) checkHealth(ctx context.Context) (sick bool) {
 	v := d.opts.Health.Check(ctx, d.opts.Name)
-	was := d.board.healthNow()
-	if !v.Known || v.Sick == was.Sick {
-		return was.Sick != ""
+	return d.fitness.say(d, func(f *fitness) {
+		if v.Known {
+			f.program = v.Sick
+		}
+	})
+}
+
+// fitness is why this node is not fit for work, by whom; empty: it is.
+type fitness struct {
+	mu             sync.Mutex
+	program, needs string
+}
+
+// say changes it, and tells what has changed of the whole.
+func (f *fitness) say(d *Daemon, change func(*fitness)) (sick bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+	text := f.needs
+	if text != "" && f.program != "" {
+		text += "; "
 	}
-	if v.Sick != "" {
-		d.log.Warn("health program: out of service", "reason", v.Sick)
+	text += f.program
+	if text == d.board.healthNow().Sick {
+		return text != ""
+	}
+	if text != "" {
+		d.log.Warn("out of service", "reason", text)
 	} else {
-		d.log.Info("health program: fit again")
+		d.log.Info("fit again")
 	}
-	d.board.setHealth(api.NodeHealth{Sick: v.Sick})
-	return v.Sick != ""
+	d.board.setHealth(api.NodeHealth{Sick: text})
+	return text != ""
 }
 
 // watchHealth runs the health program until ctx ends. The first look comes before the first

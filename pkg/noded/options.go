@@ -30,6 +30,7 @@ type Options struct {
 	GPU      gpu.Provider // nil: no cards
 
 	Health Health // without a path: none
+	Needs  Needs
 
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none

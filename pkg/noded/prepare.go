@@ -28,6 +28,10 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return
 	}
+	if refusal := m.d.refuseUnfit(); refusal != nil {
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		return
+	}
 	handed, refusal := m.d.fetchCheckpoints(ctx, m.key, body, spec)
 	defer handed.drop()
 	if refusal != nil {

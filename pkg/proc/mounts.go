@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -20,6 +21,23 @@ func mounts() ([]mount, error) {
 		return nil, err
 	}
 	return parseMounts(string(b)), nil
+}
+
+// NotMounted gives those of some paths where nothing is mounted, by this process's mounts or, where a
+// path is given, by a file of the form of /proc/self/mountinfo. It touches none of them: a file
+// system that hangs holds up nobody.
+func NotMounted(points []string, mountinfo string) ([]string, error) {
+	if mountinfo == "" {
+		mountinfo = "/proc/self/mountinfo"
+	}
+	b, err := os.ReadFile(mountinfo)
+	if err != nil {
+		return nil, err
+	}
+	all := parseMounts(string(b))
+	return slices.DeleteFunc(slices.Clone(points), func(p string) bool {
+		return slices.ContainsFunc(all, func(m mount) bool { return m.point == path.Clean(p) })
+	}), nil
 }
 
 // parseMounts reads "id parent dev root point options tags... - fs source superoptions".
