@@ -28,6 +28,7 @@ type Job struct {
 	Cause            Cause            `json:"cause"`
 	TriggerRank      *int             `json:"trigger_rank,omitempty"`
 	Verdict          string           `json:"verdict,omitempty"` // one sentence about how it ended
+	CancelledBy      string           `json:"cancelled_by,omitempty"`
 	ExitCode         *int             `json:"exit_code"`
 	Signal           int              `json:"signal,omitempty"` // that ended it, 0: none
 	SubmitTime       time.Time        `json:"submit_time"`
@@ -147,7 +148,8 @@ type Attempt struct {
 	VRAMPeak    int64     `json:"vram_peak_bytes"` // the most that a rank used on one card, 0: not known
 	// Code is how the attempt ended as one number: 0 completed, 75 time limit, 76 stalled,
 	// 77 idle, 78 gpu-hang, else the exit code of the trigger rank; -1 where there is none.
-	Code int `json:"code"`
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"` // that ended the trigger rank, where Code is its exit code; 0: none
 	// Steps are all of the attempt, and its batch script and allocation as steps of their own.
 	Steps []Step `json:"steps,omitempty"`
 }

@@ -49,7 +49,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Notice = &api.NoticeView{Signal: n.Signal, LeadSeconds: int64(n.Lead / time.Second), Scope: n.Scope}
 	}
 	if v := j.Verdict; v != nil {
-		out.Verdict, out.ExitCode, out.Signal = v.Text, &v.ExitCode, v.Signal
+		out.Verdict, out.ExitCode, out.Signal, out.CancelledBy = v.Text, &v.ExitCode, v.Signal, j.CancelledBy
 		if v.Trigger >= 0 {
 			out.TriggerRank = &v.Trigger
 		}
@@ -248,6 +248,9 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 		a.ExitCodes = []int{}
 	}
 	a.Code = attemptCode(r)
+	if r.Trigger >= 0 && r.Trigger < len(r.Signals) && r.Cause.ExitClass() == 0 {
+		a.Signal = r.Signals[r.Trigger]
+	}
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}

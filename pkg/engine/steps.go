@@ -359,8 +359,8 @@ func batchStep(s api.Step, r *gang.EpochRow, a *api.Attempt) api.Step {
 	}
 	if code >= 0 {
 		s.ExitCode = &code
-		if code > 128 && code < 128+65 {
-			s.Signal = code - 128
+		if len(r.Signals) > 0 {
+			s.Signal = r.Signals[0]
 		}
 	}
 	return s

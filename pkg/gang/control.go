@@ -49,38 +49,43 @@ func (w *World) cancel(ev Cancel) Outcome {
 	text := by("cancelled", ev.By)
 	switch {
 	case e.job.Drain != nil:
-		return w.cancelDraining(e, ev.Now)
+		return w.cancelDraining(e, ev)
 	case reserved(e.job):
-		w.edit(e).Cancelled = true
+		w.markCancelled(e, ev.By)
 		w.rollback(e, text, nil, func(int) bool { return false })
 		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
 	case blocked(e.job):
-		w.edit(e).Cancelled = true
+		w.markCancelled(e, ev.By)
 		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
 	default:
-		w.edit(e).Cancelled = true
+		w.markCancelled(e, ev.By)
 		w.drainAfter(e, api.CauseCancelled, -1, text, lead(e.job, ev.Now))
 	}
 	return applied()
 }
 
-func (w *World) cancelDraining(e *entry, now bool) Outcome {
+func (w *World) cancelDraining(e *entry, ev Cancel) Outcome {
 	if e.job.Drain.Cause == api.CauseCompleted {
 		if role := endingRole(e.job); role != "" {
 			return ignored("the work is done: role " + role + " is")
 		}
 		return ignored("every rank has ended by itself")
 	}
-	hurried := now && w.cancelLead(e)
+	hurried := ev.Now && w.cancelLead(e)
 	if e.job.Cancelled {
 		if hurried {
 			return applied()
 		}
 		return ignored("already being cancelled")
 	}
-	w.edit(e).Cancelled = true
+	w.markCancelled(e, ev.By)
 	w.drain(e, api.CauseCancelled, -1, "") // recorded as a later cause
 	return applied()
+}
+
+func (w *World) markCancelled(e *entry, by string) {
+	j := w.edit(e)
+	j.Cancelled, j.CancelledBy = true, by
 }
 
 // lead is the notice that a job asked for before it is stopped for others' reasons.

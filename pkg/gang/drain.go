@@ -294,17 +294,18 @@ func epochRow(j *Job) EpochRow {
 	for i := range j.Ranks {
 		row.Slots = append(row.Slots, j.Ranks[i].Slot)
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
+		row.Signals = append(row.Signals, j.Ranks[i].Signal)
 		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
 		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
 		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
 	}
-	row.OutStarts, row.ErrStarts = unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
+	row.Signals, row.OutStarts, row.ErrStarts = unlessZero(row.Signals), unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
 	return row
 }
 
-// unlessZero leaves out what says nothing: most gangs write files of their own.
-func unlessZero(all []int64) []int64 {
-	if slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
+// unlessZero leaves out what says nothing: most ranks end by themselves and write files of their own.
+func unlessZero[T int | int64](all []T) []T {
+	if slices.ContainsFunc(all, func(n T) bool { return n != 0 }) {
 		return all
 	}
 	return nil

@@ -544,3 +544,43 @@ func TestLaterCausesAreRecordedOnce(t *testing.T) {
 	b.after(settings().NodeTimeout)
 	b.state(id, api.JobCancelled)
 }
+
+// TestASignalIsNoExitCode: an attempt says which signal ended each rank: `exit 137` and KILL are two things.
+func TestASignalIsNoExitCode(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(2)
+	s.BackoffLimit = intPtr(1)
+	id := b.submit(s)
+	b.start(id)
+	b.w.Take()
+	b.phase(id, "n1", api.PhaseStopped, api.RankActual{Rank: 0, PID: 100, Exited: true, ExitCode: 137, Signal: 9}, exit(1, 137))
+	row := b.w.Take().Epochs[0]
+	if !slices.Equal(row.ExitCodes, []int{137, 137}) || !slices.Equal(row.Signals, []int{9, 0}) {
+		t.Errorf("codes %v, signals %v", row.ExitCodes, row.Signals)
+	}
+	b.after(time.Hour)
+	b.start(id)
+	b.w.Take()
+	b.phase(id, "n1", api.PhaseStopped, exit(0, 137), exit(1, 0))
+	if row := b.w.Take().Epochs[0]; row.Signals != nil {
+		t.Errorf("signals %v of ranks that exited", row.Signals)
+	}
+}
+
+// TestWhoCancelled: the first who cancels a job is kept, whatever the job was at.
+func TestWhoCancelled(t *testing.T) {
+	b := newBench(t, 1)
+	waiting, running := b.submit(specOf(1)), b.submit(specOf(1))
+	b.start(running)
+	for _, by := range []string{"ada", "root"} {
+		b.step(Cancel{Job: waiting, By: by})
+		b.step(Cancel{Job: running, By: by})
+	}
+	b.ack(running)
+	for _, id := range []int64{waiting, running} {
+		b.state(id, api.JobCancelled)
+		if got := b.w.Job(id).CancelledBy; got != "ada" {
+			t.Errorf("job %d was cancelled by %q", id, got)
+		}
+	}
+}

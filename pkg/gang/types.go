@@ -59,6 +59,7 @@ type Job struct {
 	Dependency       *api.Dependency
 	Waits            string          // the part of its dependency that is not met, as squeue writes it; empty: all is
 	Cancelled        bool            // an acknowledged cancel: no new epoch
+	CancelledBy      string          // the user who first did, empty: nobody, or not known
 	Rollbacks        int             // admissions in a row that came to nothing; a start resets it
 	Verdict          *Verdict        // set once, at the end
 	Checkpoint       *Checkpoint     // newest set; nil: none
@@ -340,6 +341,7 @@ type EpochRow struct {
 	Cause     api.Cause
 	Trigger   int
 	ExitCodes []int   // by rank; -1: unknown
+	Signals   []int   // by rank, that ended it, 0: none; none: of no rank
 	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
 	ErrStarts []int64
 	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known

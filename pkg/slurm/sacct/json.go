@@ -185,7 +185,7 @@ func stepTimes(r *record) object {
 
 // killer is the name of who cancelled.
 func killer(r *record) any {
-	if name := r.canceller(); name != "" && r.plainState() == string(api.JobCancelled) {
+	if name := r.job.CancelledBy; name != "" && r.plainState() == string(api.JobCancelled) {
 		return name
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os/user"
 	"strconv"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -180,19 +179,9 @@ func pastState(a *api.Attempt) string {
 	return string(api.JobFailed)
 }
 
-// canceller is the name of who cancelled, where the verdict says it.
-func (r *record) canceller() string {
-	_, name, ok := strings.Cut(r.job.Verdict, "cancelled by ")
-	if !ok {
-		return ""
-	}
-	name, _, _ = strings.Cut(name, " ")
-	return strings.TrimRight(name, ";,.")
-}
-
-// cancelledBy is that user's number.
+// cancelledBy is the number of the user who cancelled.
 func (r *record) cancelledBy() (uint32, bool) {
-	name := r.canceller()
+	name := r.job.CancelledBy
 	if name == "" || name == r.job.User {
 		return r.job.UID, name != ""
 	}
@@ -240,17 +229,12 @@ func (r *record) exitOf() (code, signal int) {
 	case r.last && r.job.ExitCode != nil:
 		return max(0, *r.job.ExitCode), 0
 	case r.attempt != nil:
-		return bySignal(max(0, r.attempt.Code))
+		if r.attempt.Signal != 0 {
+			return 0, r.attempt.Signal
+		}
+		return max(0, r.attempt.Code), 0
 	}
 	return 0, 0
-}
-
-// bySignal reads 128+N, as an attempt keeps the end of a rank by a signal.
-func bySignal(code int) (int, int) {
-	if code > 128 && code <= 128+64 {
-		return 0, code - 128
-	}
-	return max(0, code), 0
 }
 
 // derived is the highest exit code of the steps of the script.

@@ -44,29 +44,30 @@ func history() *fake.Controller {
 		state   api.JobState
 		cause   api.Cause
 		verdict string
+		by      string
 		exit    *int
 		signal  int
 		steps   func(id int64) []api.Step
 	}{
-		{"okjob", api.JobCompleted, api.CauseCompleted, "", code(0), 0, func(id int64) []api.Step {
+		{"okjob", api.JobCompleted, api.CauseCompleted, "", "", code(0), 0, func(id int64) []api.Step {
 			batch, first := step(id, "batch", "batch", api.JobCompleted, -50, -40, code(0), 0), step(id, "0", "true", api.JobFailed, -49, -48, code(2), 0)
 			batch.MaxRSS, batch.CPUTime, first.Tasks, first.CPUTime = 3289088, 61.5, 2, 0.014
 			return []api.Step{batch, step(id, "extern", "extern", api.JobCompleted, -50, -40, code(0), 0), first}
 		}},
-		{"killed", api.JobFailed, api.CauseCrash, "rank 0 was killed by signal 9", code(137), 9, func(id int64) []api.Step {
+		{"killed", api.JobFailed, api.CauseCrash, "rank 0 was killed by signal 9", "", code(137), 9, func(id int64) []api.Step {
 			return []api.Step{step(id, "batch", "batch", api.JobFailed, -50, -40, code(137), 9)}
 		}},
-		{"cancelled", api.JobCancelled, api.CauseCancelled, "cancelled by ada", code(1), 15, func(id int64) []api.Step {
+		{"cancelled", api.JobCancelled, api.CauseCancelled, "cancelled by ada", "ada", code(1), 15, func(id int64) []api.Step {
 			return []api.Step{step(id, "batch", "batch", api.JobCancelled, -50, -40, nil, 0)}
 		}},
-		{"late", api.JobTimeout, api.CauseTimeout, "", code(75), 0, nil},
-		{"oom", api.JobOutOfMemory, api.CauseOOM, "", code(137), 9, nil},
-		{"lost", api.JobNodeFail, api.CauseNodeLost, "", code(1), 0, nil},
-		{"never", api.JobCancelled, api.CauseCancelled, "cancelled by ada", code(1), 0, nil},
+		{"late", api.JobTimeout, api.CauseTimeout, "", "", code(75), 0, nil},
+		{"oom", api.JobOutOfMemory, api.CauseOOM, "", "", code(137), 9, nil},
+		{"lost", api.JobNodeFail, api.CauseNodeLost, "", "", code(1), 0, nil},
+		{"never", api.JobCancelled, api.CauseCancelled, "cancelled by ada", "ada", code(1), 0, nil},
 	} {
 		id := int64(30 + i)
 		j := api.Job{JobID: id, Name: x.name, User: "ada", UID: 1000, GID: 1000, Account: "lab", Partition: "gpu", State: x.state, StateCode: x.state.Code(),
-			Cause: x.cause, Verdict: x.verdict, ExitCode: x.exit, Signal: x.signal, Size: 1, CPUsPerRank: 2, GPUsPerRank: 1, MemoryBytes: 2 << 30,
+			Cause: x.cause, Verdict: x.verdict, CancelledBy: x.by, ExitCode: x.exit, Signal: x.signal, Size: 1, CPUsPerRank: 2, GPUsPerRank: 1, MemoryBytes: 2 << 30,
 			SubmitTime: at(-60), EligibleTime: at(-60), TimeLimitSeconds: 600, WorkDir: "/home/ada/run", Command: "train.sh", Nodes: []string{"n1"},
 			Constraint: "ib", Comment: "hello there"}
 		if x.name != "never" {
@@ -153,4 +154,22 @@ func TestWindow(t *testing.T) {
 
 func TestManual(t *testing.T) {
 	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Columns(), SstatLists(), SstatColumns())
+}
+
+// TestExitOfAnAttempt: an attempt that is not the last one has its signal from itself, and a code above
+// 128 stays one.
+func TestExitOfAnAttempt(t *testing.T) {
+	job := &api.Job{State: api.JobCompleted}
+	for _, x := range []struct {
+		a    api.Attempt
+		want string
+	}{
+		{api.Attempt{Cause: api.CauseCrash, Code: 137, Signal: 9}, "0:9"},
+		{api.Attempt{Cause: api.CauseCrash, Code: 137}, "137:0"},
+		{api.Attempt{Cause: api.CauseCrash, Code: 3}, "3:0"},
+	} {
+		if got := (&record{job: job, attempt: &x.a}).exit(); got != x.want {
+			t.Errorf("%+v: %s, want %s", x.a, got, x.want)
+		}
+	}
 }

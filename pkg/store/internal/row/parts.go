@@ -62,6 +62,7 @@ type epoch struct {
 	Cause     api.Cause `json:"cause,omitempty"`
 	Trigger   int       `json:"trigger"`
 	ExitCodes []int     `json:"exit_codes,omitempty"`
+	Signals   []int     `json:"signals,omitempty"`
 	OutStarts []int64   `json:"out_starts,omitempty"`
 	ErrStarts []int64   `json:"err_starts,omitempty"`
 	VRAMPeak  int64     `json:"vram_peak,omitempty"`
@@ -69,7 +70,7 @@ type epoch struct {
 
 // Epoch encodes an attempt, all but its job and number.
 func Epoch(e *gang.EpochRow) ([]byte, error) {
-	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes,
+	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes, Signals: e.Signals,
 		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
@@ -84,7 +85,7 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}
