@@ -75,8 +75,8 @@ func readLog(args []string) int {
 		}
 	}
 	if err := shim.ReadLog(os.Stdout, path, offset, follow, head); err != nil {
-		fmt.Fprintf(os.Stderr, "gshim: %v\n", err)
-		return 1
+		fmt.Fprintln(os.Stderr, strings.TrimPrefix(err.Error(), "open "))
+		return shim.ReadStatus(err)
 	}
 	return 0
 }

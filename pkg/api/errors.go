@@ -51,6 +51,24 @@ func (c Code) HTTPStatus() int {
 	return 500
 }
 
+// Reason is what a refusal is about, where a program has to tell refusals of one code apart.
+type Reason string
+
+// The reasons; Subject of the [Error] is the name that it is about.
+const (
+	ReasonPartition        Reason = "partition"         // there is no such; subject "": none was asked for, and there is no default
+	ReasonNode             Reason = "node"              // there is no such
+	ReasonFeature          Reason = "feature"           // no node has it, or the constraint can't be read
+	ReasonPreferredFeature Reason = "preferred_feature" // no node has it
+	ReasonDependency       Reason = "dependency"        // can't be read, or on a job that there is not
+	ReasonMemory           Reason = "memory"            // more than any node has
+	ReasonOwner            Reason = "owner"             // the job is somebody else's
+	ReasonReserved         Reason = "reserved"          // a reservation has the nodes, or the name
+	ReasonAllocation       Reason = "allocation"        // fewer nodes are allocated than a step asks for
+	ReasonOutside          Reason = "outside"           // a node that a step names is not in its allocation
+	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them
+)
+
 // Error is a refusal as it crosses the wire: what, why with the numbers, and what to do.
 type Error struct {
 	Code    Code   `json:"code" bound:"any"`
@@ -58,6 +76,14 @@ type Error struct {
 	Hint    string `json:"hint,omitempty" bound:"any"` // the nearest valid choice or the command to run
 	// RetryAfter, in seconds, is when the same request may be taken; it did nothing. 0: that can't be told.
 	RetryAfter int `json:"retry_after,omitempty"`
+	Reason  Reason `json:"reason,omitempty" bound:"any"`
+	Subject string `json:"subject,omitempty" bound:"any"`
+}
+
+// About says what a refusal is about, and gives it back.
+func (e *Error) About(r Reason, subject string) *Error {
+	e.Reason, e.Subject = r, subject
+	return e
 }
 
 func (e *Error) Error() string {
@@ -79,6 +105,15 @@ func CodeOf(err error) Code {
 		return e.Code
 	}
 	return CodeInternal
+}
+
+// ReasonOf is the reason of the first [Error] in err's chain, "" when there is none.
+func ReasonOf(err error) Reason {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
 }
 
 // The exit codes of the commands, see man pages; --wait and grun give the job's own.

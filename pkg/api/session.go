@@ -265,7 +265,7 @@ type MemberActual struct {
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`
 	Found     string       `json:"found,omitempty" bound:"any"` // what of its node's record of it is missing or damaged; empty: nothing
-	Steps     []StepActual `json:"steps,omitempty"` // that it has and that are still ordered
+	Steps     []StepActual `json:"steps,omitempty"`             // that it has and that are still ordered
 	// Cards is how its cards were seen at its end, when it was refused because of one, and when
 	// a rank failed. It counts before everything else that is said here: a card that is bad
 	// explains an exit, and a card is free only as it is said to be.

@@ -165,8 +165,9 @@ type SubmitRequest struct {
 // SubmitReply answers it.
 type SubmitReply struct {
 	SchemaVersion int      `json:"schema_version"`
-	JobID         int64    `json:"job_id"`        // of an array: its first element's, which is the array's id
-	Count         int      `json:"count"`         // jobs queued by this submission
-	Why           string   `json:"why,omitempty"` // with test_only: when and where it would start
+	JobID         int64    `json:"job_id"`              // of an array: its first element's, which is the array's id
+	Count         int      `json:"count"`               // jobs queued by this submission
+	Why           string   `json:"why,omitempty"`       // with test_only: when and where it would start
+	StartsOn      []string `json:"starts_on,omitempty"` // with test_only: the nodes on which it would start now
 	Warnings      []string `json:"warnings,omitempty"`
 }

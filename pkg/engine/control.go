@@ -114,7 +114,7 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	for i, j := range jobs {
 		if !may(j.UID) {
 			if named {
-				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner or an admin may %s it", j.ID, j.User, verb)}
+				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner or an admin may %s it", j.ID, j.User, verb).About(api.ReasonOwner, j.User)}
 			}
 			continue // a selection by name or state means "of mine"
 		}

@@ -80,7 +80,7 @@ func (e *Engine) known(q *api.JobQuery) error {
 	}
 	for _, p := range q.Partitions {
 		if !slices.Contains(parts, p) {
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", ")}
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", "), Reason: api.ReasonPartition, Subject: p}
 		}
 	}
 	e.view.mu.RLock()

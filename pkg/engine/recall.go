@@ -21,15 +21,15 @@ func checkDependency(d *api.Dependency) error {
 		return nil
 	}
 	if n := len(d.On); n == 0 || n > maxConditions {
-		return api.Errorf(api.CodeInvalid, "a dependency on %d conditions: want 1 to %d", n, maxConditions)
+		return api.Errorf(api.CodeInvalid, "a dependency on %d conditions: want 1 to %d", n, maxConditions).About(api.ReasonDependency, "")
 	}
 	for i := range d.On {
 		c := &d.On[i]
 		switch {
 		case !slices.Contains(api.DependencyKinds, c.Kind):
-			return api.Errorf(api.CodeInvalid, "dependency kind %q is not known", c.Kind)
+			return api.Errorf(api.CodeInvalid, "dependency kind %q is not known", c.Kind).About(api.ReasonDependency, c.String())
 		case (c.Kind == api.AfterSingle) != (c.Job == 0), c.Job < 0, c.Index != nil && *c.Index < 0, c.Delay < 0:
-			return api.Errorf(api.CodeInvalid, "dependency %s: want a kind and a job, for singleton none", c)
+			return api.Errorf(api.CodeInvalid, "dependency %s: want a kind and a job, for singleton none", c).About(api.ReasonDependency, c.String())
 		}
 	}
 	return nil

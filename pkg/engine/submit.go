@@ -37,7 +37,7 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 	}
 	reply := &api.SubmitReply{SchemaVersion: api.SchemaVersion, Count: count, Warnings: warnings}
 	if r.TestOnly {
-		reply.Why, err = e.wouldStart(ctx, ev)
+		reply.Why, reply.StartsOn, err = e.wouldStart(ctx, ev)
 		return reply, err
 	}
 	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job); err != nil {
@@ -200,7 +200,7 @@ func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
 		i := slices.IndexFunc(all, func(p api.Partition) bool { return p.Default })
 		if i < 0 {
 			return nil, nil, &api.Error{Code: api.CodeInvalid, Message: "no partition was asked for and the site has no default one",
-				Hint: "name one with --partition; ginfo -s lists them"}
+				Hint: "name one with --partition; ginfo -s lists them", Reason: api.ReasonPartition}
 		}
 		return &all[i], []string{all[i].Name}, nil
 	}
@@ -214,7 +214,7 @@ func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
 				have[k] = all[k].Name
 			}
 			return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("no partition %q", name),
-				Hint: "partitions here: " + strings.Join(have, ", ")}
+				Hint: "partitions here: " + strings.Join(have, ", "), Reason: api.ReasonPartition, Subject: name}
 		}
 		if first == nil {
 			first = &all[i]
@@ -422,10 +422,10 @@ func (e *Engine) resources() []*cluster.Node {
 }
 
 // wouldStart answers --test-only by planning with the job at its place in the queue.
-func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error) {
+func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, on []string, err error) {
 	var v *sched.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	parts := strings.Split(ev.Partition, ",")
 	c := &sched.Candidate{Job: 1 << 62, Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
@@ -437,13 +437,16 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (string, error
 	plan := sched.Make(now, v, &e.opt.Policy)
 	for _, s := range plan.Starts {
 		if s.Job == c.Job {
-			return first + "would start now on " + strings.Join(cluster.NodesOf(s.Slots), ","), nil
+			if on = cluster.NodesOf(s.Slots); first != "" {
+				return first + "would start now on " + strings.Join(on, ","), nil, nil
+			}
+			return "would start now on " + strings.Join(on, ","), on, nil
 		}
 	}
 	if victims := plan.WouldPreempt(c.Job); victims != nil {
-		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
+		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil, nil
 	}
-	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil
+	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil, nil
 }
 
 func jobNames(ids []int64) string {

@@ -129,7 +129,7 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 		return nil, err
 	}
 	if j.UID != who.UID {
-		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User)
+		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User).About(api.ReasonOwner, j.User)
 	}
 	s := *gang.SpecOf(j)
 	// What it waited for is over, and so is the moment it was to begin at; a deadline may be.

@@ -113,7 +113,7 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 	}
 	for i := range d.On {
 		if c := &d.On[i]; c.Kind != api.AfterSingle && w.jobs[c.Job] == nil {
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs"}
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
 		}
 	}
 	return nil

@@ -141,7 +141,7 @@ func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservatio
 	case old == nil && ev.Old:
 		return w.noReservation(r.Name)
 	case old != nil && !ev.Old:
-		return conflict("gctl show reservation "+r.Name+" shows it, gctl update reservationname="+r.Name+" changes it", "there is a reservation %s already", r.Name)
+		return conflict("gctl show reservation "+r.Name+" shows it, gctl update reservationname="+r.Name+" changes it", "there is a reservation %s already", r.Name).About(api.ReasonReserved, r.Name)
 	case length <= 0:
 		return bad("give a later endtime, or a duration", "reservation %s would end at %s, which is not after its start at %s", r.Name, timeText(r.End), timeText(r.Start))
 	case !r.End.After(w.now.Wall):
@@ -202,7 +202,7 @@ func (w *World) overlaps(r *api.Reservation) *api.Error {
 		}
 		if both != nil {
 			return conflict("take other nodes or another time; flags=maint may overlap", "reservation %s has %s from %s to %s already",
-				o.Name, hostlist.Compress(both), timeText(o.Start), timeText(o.End))
+				o.Name, hostlist.Compress(both), timeText(o.Start), timeText(o.End)).About(api.ReasonReserved, o.Name)
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func chooseRooms(j *Job, a *api.StepAsk, all []room) ([]room, *api.Error) {
 	for _, name := range a.NodeList {
 		at := slices.IndexFunc(all, func(r room) bool { return r.node == name })
 		if at < 0 {
-			return nil, api.Errorf(api.CodeUnsatisfiable, "node %s is not in the allocation of job %d", name, j.ID)
+			return nil, api.Errorf(api.CodeUnsatisfiable, "node %s is not in the allocation of job %d", name, j.ID).About(api.ReasonOutside, name)
 		}
 		if !slices.ContainsFunc(first, func(r room) bool { return r.node == name }) {
 			first = append(first, all[at])
@@ -140,7 +140,7 @@ func layStep(a *api.StepAsk, all []room) ([]StepPart, *api.Error) {
 		most = len(all)
 	}
 	if least > len(all) {
-		return nil, api.Errorf(api.CodeUnsatisfiable, "Only allocated %d nodes asked for %d", len(all), least)
+		return nil, api.Errorf(api.CodeUnsatisfiable, "Only allocated %d nodes asked for %d", len(all), least).About(api.ReasonAllocation, "")
 	}
 	var used []room
 	capacity := 0

@@ -55,20 +55,20 @@ func (r *run) step(job api.JobRef, epoch int) error {
 func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 	switch api.CodeOf(err) {
 	case api.CodeUnsatisfiable:
-		if strings.HasPrefix(err.Error(), "Only allocated") {
+		if api.ReasonOf(err) == api.ReasonAllocation {
 			return err
 		}
 		word := "More processors requested than permitted"
-		if strings.Contains(err.Error(), "not in the allocation") {
+		if api.ReasonOf(err) == api.ReasonOutside {
 			word = "Requested node configuration is not available"
 		}
-		if r.ask.step.Ports != 0 && strings.Contains(err.Error(), "ports") {
+		if api.ReasonOf(err) == api.ReasonPorts {
 			word = "Requires more ports than can be reserved"
 		}
 		return fmt.Errorf("Unable to create step for job %s: %s (%w)", job, word, err)
 	case api.CodeBusy:
 		word := "Requested nodes are busy"
-		if r.ask.step.Ports != 0 && strings.Contains(err.Error(), "ports asked") {
+		if api.ReasonOf(err) == api.ReasonPorts {
 			word = "Required ports are in use"
 		}
 		return fmt.Errorf("Unable to create step for job %s: %s: %w", job, word, err)

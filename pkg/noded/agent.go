@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/session"
+	"gangd/pkg/shim"
 )
 
 // Hello implements [session.Agent].
@@ -188,18 +190,21 @@ func (h *headReader) Write(p []byte) (int, error) {
 	return take + n, err
 }
 
-// readError gives what the reading process said the code it has among ours.
+// readError gives what the reading process said, with the code that its exit status has among ours.
 func readError(err error, said string) *api.Error {
-	said = strings.TrimPrefix(strings.TrimPrefix(said, "gshim: "), "open ")
-	switch {
-	case said == "":
-		return api.Errorf(api.CodeInternal, "read log: %v", err)
-	case strings.HasSuffix(said, syscall.ENOENT.Error()):
-		return api.Errorf(api.CodeNotFound, "%s", said)
-	case strings.HasSuffix(said, syscall.EACCES.Error()):
-		return api.Errorf(api.CodePermission, "%s", said)
+	if said == "" {
+		said = fmt.Sprintf("read log: %v", err)
 	}
-	return api.Errorf(api.CodeInternal, "%s", said)
+	code, exit := api.CodeInternal, new(exec.ExitError)
+	if errors.As(err, &exit) {
+		switch exit.ExitCode() {
+		case shim.ReadNoFile:
+			code = api.CodeNotFound
+		case shim.ReadDenied:
+			code = api.CodePermission
+		}
+	}
+	return api.Errorf(code, "%s", said)
 }
 
 // memTotal is the machine's memory in bytes, 0 when /proc can't tell.

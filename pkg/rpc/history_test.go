@@ -52,7 +52,7 @@ func TestScriptIsItsOwners(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	for target, want := range map[string]string{
-		"/v1/jobs/1/script":  `{"code":"permission","message":"job 1 belongs to ada: only its owner or an admin may read its script"}`,
+		"/v1/jobs/1/script":  `{"code":"permission","message":"job 1 belongs to ada: only its owner or an admin may read its script","reason":"owner","subject":"ada"}`,
 		"/v1/jobs/99/script": `{"code":"not_found","message":"no job 99","hint":"list jobs with gqueue, ended ones with gqueue -t all"}`,
 	} {
 		if w := ask(t, "GET", target, "", "bob", 3000); strings.TrimSpace(w.Body.String()) != want {

@@ -28,15 +28,15 @@ func checkFeatures(nodes []*cluster.Node, d *cluster.Need) *api.Error {
 		return out
 	}
 	required, preferred := d.Names()
-	if err := checkKnown("feature", required, known, commas); err != nil {
+	if err := checkKnown("feature", api.ReasonFeature, required, known, commas); err != nil {
 		return err
 	}
-	if err := checkKnown("preferred feature", preferred, known, commas); err != nil {
+	if err := checkKnown("preferred feature", api.ReasonPreferredFeature, preferred, known, commas); err != nil {
 		return err
 	}
 	for i, part := range d.Parts {
 		if required, _ := part.Names(); required != nil {
-			if err := checkKnown("feature", required, known, commas); err != nil {
+			if err := checkKnown("feature", api.ReasonFeature, required, known, commas); err != nil {
 				err.Message = roleTitle(d, i) + err.Message
 				return err
 			}

@@ -13,14 +13,14 @@ import (
 
 // checkNames refuses partitions and nodes that do not exist, with the nearest that do.
 func checkNames(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
-	if err := checkKnown("partition", ask.Partitions, func() []string { return partitionNames(nodes, p) }, commas); err != nil {
+	if err := checkKnown("partition", api.ReasonPartition, ask.Partitions, func() []string { return partitionNames(nodes, p) }, commas); err != nil {
 		return err
 	}
 	names := func() []string { return nodeNames(nodes) }
-	if err := checkKnown("node", ask.Spec.NodeList, names, hostlist.Compress); err != nil {
+	if err := checkKnown("node", api.ReasonNode, ask.Spec.NodeList, names, hostlist.Compress); err != nil {
 		return err
 	}
-	return checkKnown("node", ask.Spec.Exclude, names, hostlist.Compress)
+	return checkKnown("node", api.ReasonNode, ask.Spec.Exclude, names, hostlist.Compress)
 }
 
 func commas(names []string) string { return strings.Join(names, ", ") }
@@ -41,7 +41,7 @@ func partitionNames(nodes []*cluster.Node, p *Policy) []string {
 	return out
 }
 
-func checkKnown(what string, asked []string, names func() []string, list func([]string) string) *api.Error {
+func checkKnown(what string, reason api.Reason, asked []string, names func() []string, list func([]string) string) *api.Error {
 	if len(asked) == 0 {
 		return nil
 	}
@@ -53,7 +53,7 @@ func checkKnown(what string, asked []string, names func() []string, list func([]
 		all := slices.Clone(known)
 		slices.SortFunc(all, hostlist.Compare)
 		all = slices.Compact(all)
-		e := api.Errorf(api.CodeInvalid, "unknown %s %q", what, name)
+		e := api.Errorf(api.CodeInvalid, "unknown %s %q", what, name).About(reason, name)
 		switch near := nearest.Of(name, all); {
 		case len(all) == 0:
 			e.Hint = fmt.Sprintf("there is no %s yet", what)

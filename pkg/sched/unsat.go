@@ -153,10 +153,11 @@ func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
 
 // stage narrows the nodes down by one thing that the ask needs.
 type stage struct {
-	most func(n *cluster.Node) int64 // of it on a node
-	need int64
-	say  func(largest int64, where string) string
-	hint func(pool []*cluster.Node) string // nil: the nearest ask
+	most   func(n *cluster.Node) int64 // of it on a node
+	need   int64
+	say    func(largest int64, where string) string
+	hint   func(pool []*cluster.Node) string // nil: the nearest ask
+	reason api.Reason
 }
 
 // diagnose finds the first thing that no node has enough of, in the order in which people
@@ -181,7 +182,7 @@ func diagnose(d *cluster.Need, nodes []*cluster.Node) *api.Error {
 				names = append(names, n.Name)
 			}
 		}
-		e := &api.Error{Code: api.CodeUnsatisfiable, Message: st.say(largest, hosts(names))}
+		e := &api.Error{Code: api.CodeUnsatisfiable, Message: st.say(largest, hosts(names)), Reason: st.reason}
 		if st.hint != nil {
 			e.Hint = st.hint(pool)
 		}
@@ -215,6 +216,9 @@ func stages(d *cluster.Need) []stage {
 	add(d.Memory+d.NodeMemory, func(n *cluster.Node) int64 { return n.MemoryBytes }, func(v int64, where string) string {
 		return fmt.Sprintf("no node has %s memory for a rank: the most is %s on %s", cluster.Size(d.Memory+d.NodeMemory), cluster.Size(v), where)
 	})
+	if d.Memory+d.NodeMemory > 0 {
+		out[len(out)-1].reason = api.ReasonMemory
+	}
 	return out
 }
 

@@ -286,7 +286,7 @@ func TestReadLog(t *testing.T) {
 		}
 	}
 	out, err := exec.Command(program, "readlog", "--path=/nonexistent").CombinedOutput()
-	if err == nil || string(out) != "gshim: open /nonexistent: no such file or directory\n" {
+	if err == nil || string(out) != "/nonexistent: no such file or directory\n" {
 		t.Errorf("%q %v", out, err)
 	}
 }

@@ -15,6 +15,25 @@ import (
 // hosts write to a shared disk, which is where most logs are.
 const followPoll = 50 * time.Millisecond
 
+// The exit status of a process that reads a log for a user, where it could not.
+const (
+	ReadFailed = 1 + iota
+	_          // the usage
+	ReadNoFile
+	ReadDenied
+)
+
+// ReadStatus is that status for an error of [ReadLog].
+func ReadStatus(err error) int {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return ReadNoFile
+	case errors.Is(err, os.ErrPermission):
+		return ReadDenied
+	}
+	return ReadFailed
+}
+
 // ReadLog copies a file to w from an offset (from the end when negative), and with follow
 // goes on with what is appended, until w is gone. A file that is not there yet is waited
 // for when followed; one that was truncated is read from its beginning again. With head, eight

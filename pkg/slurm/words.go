@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"errors"
-	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -36,7 +35,7 @@ func Words(err error) string {
 	case api.CodeAlreadyEnded:
 		return AlreadyEnded
 	}
-	if strings.HasPrefix(refused.Message, "unknown feature ") || strings.HasPrefix(refused.Message, "constraint ") {
+	if refused.Reason == api.ReasonFeature {
 		return BadFeature
 	}
 	return refused.Error()

@@ -3,7 +3,6 @@ package sbatch
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -101,15 +100,13 @@ func failed(s cmdline.Streams, why string) error {
 	return cmdline.Status(1)
 }
 
-// refusals is what Slurm says of what gangd's controller refuses, by how its sentence begins.
-var refusals = []struct{ begins, why string }{
-	{"no partition ", "Invalid partition name specified"},
-	{"unknown node ", "Invalid node name specified"},
-	{"unknown feature ", slurm.BadFeature},
-	{"unknown preferred feature ", "Invalid preferred feature specification"},
-	{"constraint ", slurm.BadFeature},
-	{"dependency ", "Job dependency problem"},
-	{"only an admin may", slurm.AccessDenied},
+// refusals is what Slurm says of what gangd's controller refuses.
+var refusals = map[api.Reason]string{
+	api.ReasonPartition:        "Invalid partition name specified",
+	api.ReasonNode:             "Invalid node name specified",
+	api.ReasonFeature:          slurm.BadFeature,
+	api.ReasonPreferredFeature: "Invalid preferred feature specification",
+	api.ReasonDependency:       "Job dependency problem",
 }
 
 // words is Slurm's line about an error of the controller's, what Slurm says before it, and what
@@ -120,19 +117,18 @@ func words(err error) (why, before, detail string) {
 		return slurm.NoController, "", err.Error()
 	}
 	detail = refused.Error()
-	for _, r := range refusals {
-		if !strings.HasPrefix(refused.Message, r.begins) {
-			continue
+	if refused.Reason == api.ReasonPartition {
+		if refused.Subject == "" {
+			return "No partition specified or system default partition", "", detail
 		}
-		if name, ok := strings.CutPrefix(refused.Message, "no partition "); ok {
-			name, _, _ = strings.Cut(strings.TrimPrefix(name, `"`), `"`)
-			before = "invalid partition specified: " + name
-		}
-		return r.why, before, detail
+		before = "invalid partition specified: " + refused.Subject
+	}
+	if why, ok := refusals[refused.Reason]; ok {
+		return why, before, detail
 	}
 	switch {
 	case refused.Code == api.CodeUnsatisfiable:
-		if strings.Contains(refused.Message, " memory for a rank") {
+		if refused.Reason == api.ReasonMemory {
 			before = "Memory specification can not be satisfied"
 		}
 		return slurm.NotSatisfied, before, detail

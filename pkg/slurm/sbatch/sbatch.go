@@ -196,14 +196,13 @@ func test(ctx context.Context, p *submit.Prepared, req *script.Request, s cmdlin
 		beside(s, detail)
 		return cmdline.Status(1)
 	}
-	nodes, now := strings.CutPrefix(strings.TrimSpace(reply.Why), "would start now on ")
-	if !now {
+	if reply.StartsOn == nil {
 		fmt.Fprintf(s.Err, "sbatch: %s\n", strings.ReplaceAll(strings.TrimSpace(reply.Why), "\n", "\nsbatch: "))
 		return nil
 	}
 	row := &jobfield.Row{Job: &api.Job{Size: req.Spec.Size, CPUsPerRank: req.Spec.CPUsPerRank, Roles: req.Spec.Roles}}
 	fmt.Fprintf(s.Err, "sbatch: Job %d to start at %s using %s processors on nodes %s in partition %s\n", reply.JobID,
-		jobfield.Stamp(jobfield.Now()), strconv.FormatInt(jobfield.CPUs(row), 10), nodes, partition(ctx, req))
+		jobfield.Stamp(jobfield.Now()), strconv.FormatInt(jobfield.CPUs(row), 10), strings.Join(reply.StartsOn, ","), partition(ctx, req))
 	return nil
 }
 

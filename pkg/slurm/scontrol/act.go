@@ -69,7 +69,7 @@ func (c *call) saySuspended(job string, err error) {
 		return
 	}
 	text := words(err)
-	if api.CodeOf(err) == api.CodePermission && strings.Contains(err.Error(), " belongs to ") {
+	if api.ReasonOf(err) == api.ReasonOwner {
 		text = notOwner
 	}
 	if strings.Contains(job, "_") {

@@ -210,7 +210,7 @@ func reservationWords(err error) string {
 	case api.CodeNotFound:
 		return badReservation
 	case api.CodeConflict:
-		if strings.Contains(err.Error(), "already") { // another one has these nodes then
+		if api.ReasonOf(err) == api.ReasonReserved {
 			return overlapping
 		}
 		return busyNodes

@@ -12,7 +12,7 @@ func TestReservationWords(t *testing.T) {
 		err  error
 		want string
 	}{
-		{api.Errorf(api.CodeConflict, "reservation talk has n2 from 10:00 to 11:00 already"), overlapping},
+		{api.Errorf(api.CodeConflict, "reservation talk has n2 from 10:00 to 11:00 already").About(api.ReasonReserved, "talk"), overlapping},
 		{api.Errorf(api.CodeConflict, "job 1 is on these nodes and may run without a limit"), busyNodes},
 		{api.Errorf(api.CodeInvalid, "the start time 10:00 has passed"), badTime},
 		{api.Errorf(api.CodeNotFound, "no reservation %q", "talk"), badReservation},
