@@ -75,9 +75,9 @@ type Error struct {
 	Message string `json:"message" bound:"any"`
 	Hint    string `json:"hint,omitempty" bound:"any"` // the nearest valid choice or the command to run
 	// RetryAfter, in seconds, is when the same request may be taken; it did nothing. 0: that can't be told.
-	RetryAfter int `json:"retry_after,omitempty"`
-	Reason  Reason `json:"reason,omitempty" bound:"any"`
-	Subject string `json:"subject,omitempty" bound:"any"`
+	RetryAfter int    `json:"retry_after,omitempty"`
+	Reason     Reason `json:"reason,omitempty" bound:"any"`
+	Subject    string `json:"subject,omitempty" bound:"any"`
 }
 
 // About says what a refusal is about, and gives it back.
