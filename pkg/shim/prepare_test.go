@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -288,6 +289,26 @@ func TestReadLog(t *testing.T) {
 	out, err := exec.Command(program, "readlog", "--path=/nonexistent").CombinedOutput()
 	if err == nil || string(out) != "/nonexistent: no such file or directory\n" {
 		t.Errorf("%q %v", out, err)
+	}
+}
+
+// An output that its user has replaced by a FIFO keeps nobody waiting, followed or not.
+func TestReadLogOfAFIFO(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, follow := range []bool{false, true} {
+		done := make(chan error, 1)
+		go func() { done <- ReadLog(io.Discard, path, 0, follow, false) }()
+		select {
+		case err := <-done:
+			if want := path + " is not a regular file"; err == nil || err.Error() != want {
+				t.Errorf("follow %t: %v, want %s", follow, err, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("follow %t: it hangs", follow)
+		}
 	}
 }
 

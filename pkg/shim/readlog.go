@@ -80,7 +80,8 @@ func ReadLog(w io.Writer, path string, offset int64, follow, head bool) error {
 
 func openLog(w io.Writer, path string, follow bool) (*os.File, error) {
 	for {
-		f, err := os.Open(path)
+		// A FIFO that nobody writes to would be waited for; what is no file is refused by the caller.
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err == nil || !follow || !errors.Is(err, os.ErrNotExist) {
 			return f, err
 		}
