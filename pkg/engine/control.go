@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,10 +59,10 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 
 // Signal delivers a signal to the processes of running jobs and changes no state.
 func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed, s Signaller) (*api.CancelReply, error) {
-	scope := r.Scope
-	if scope == "" {
-		scope = api.ScopeRanks
+	if err := firstError([]error{knownSignal("signal", r.Signal), knownScope("scope", r.Scope)}); err != nil {
+		return nil, err
 	}
+	scope := cmp.Or(r.Scope, api.ScopeRanks)
 	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		if gang.JobState(j) != api.JobRunning {
 			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %d is %s: only a running job can be signalled", j.ID, gang.JobState(j))}

@@ -174,6 +174,9 @@ func (e *Engine) StopStep(ctx context.Context, j *gang.Job, step int, by string)
 
 // SignalStep delivers a signal to the tasks of a step and changes no state.
 func (e *Engine) SignalStep(ctx context.Context, j *gang.Job, step int, signal string, s Signaller) (*api.StepSignalReply, error) {
+	if err := knownSignal("signal", signal); err != nil {
+		return nil, err
+	}
 	live, err := liveStep(j, step)
 	if err != nil {
 		return nil, err

@@ -282,16 +282,10 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 
 // checkWords refuses words that stand for one of few things and for none of them.
 func checkWords(s *api.Spec) error {
-	one := func(field, word string, of ...string) error {
-		if slices.Contains(of, word) {
-			return nil
-		}
-		return api.Errorf(api.CodeInvalid, "%s %q: want %s", field, word, strings.Join(of[1:], " or ")+", or nothing")
-	}
 	errs := []error{
-		one("open_mode", s.OpenMode, "", "append", "truncate"),
-		one("checkpoint", s.Checkpoint, "", api.CheckpointDrain),
-		one("invalid_dependency", s.InvalidDependency, "", api.InvalidCancel, api.InvalidWait),
+		oneOf("open_mode", s.OpenMode, "append", "truncate"),
+		oneOf("checkpoint", s.Checkpoint, api.CheckpointDrain),
+		oneOf("invalid_dependency", s.InvalidDependency, api.InvalidCancel, api.InvalidWait),
 		knownSignal("stop_signal", s.StopSignal),
 	}
 	if n := s.Notice; n != nil {
@@ -299,7 +293,7 @@ func checkWords(s *api.Spec) error {
 			return api.Errorf(api.CodeInvalid, "notice.signal is empty")
 		}
 		errs = append(errs, knownSignal("notice.signal", n.Signal),
-			one("notice.scope", string(n.Scope), "", string(api.ScopeRanks), string(api.ScopeBatch), string(api.ScopeFull)))
+			knownScope("notice.scope", n.Scope))
 	}
 	for _, c := range s.RequeueCauses {
 		if !slices.Contains(api.Causes, c) {
@@ -310,6 +304,18 @@ func checkWords(s *api.Spec) error {
 		errs = append(errs, api.Errorf(api.CodeInvalid, "requeue_causes with timeout and max_time_total_ns want each other: without a bound a job that never is done would run for ever"))
 	}
 	return firstError(errs)
+}
+
+// oneOf takes one of few words, or nothing.
+func oneOf(field, word string, of ...string) error {
+	if word == "" || slices.Contains(of, word) {
+		return nil
+	}
+	return api.Errorf(api.CodeInvalid, "%s %q: want %s, or nothing", field, word, strings.Join(of, " or "))
+}
+
+func knownScope(field string, s api.SignalScope) error {
+	return oneOf(field, string(s), string(api.ScopeRanks), string(api.ScopeBatch), string(api.ScopeFull))
 }
 
 func firstError(errs []error) error {

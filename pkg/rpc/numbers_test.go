@@ -96,6 +96,26 @@ func TestRefusedAtTheBorder(t *testing.T) {
 	}
 }
 
+// A signal that is none is refused before anybody's jobs are looked at.
+func TestSignalsThatAreNone(t *testing.T) {
+	h, _, end := small(t)
+	defer end()
+	for call, want := range map[string]string{
+		`/v1/cancel {"users":["ada"],"signal":"NUKE"}`:                 `signal "NUKE" is no signal: want a name as TERM or USR1`,
+		`/v1/cancel {"users":["ada"],"signal":"TERM","scope":"world"}`: `scope "world": want ranks or batch or full, or nothing`,
+		`/v1/jobs/1/steps/0/signal {"signal":"NUKE"}`:                  `signal "NUKE" is no signal: want a name as TERM or USR1`,
+	} {
+		path, body, _ := strings.Cut(call, " ")
+		r := httptest.NewRequest("POST", path, strings.NewReader(body))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(auth.With(t.Context(), auth.Identity{Kind: auth.KindUser, UID: 1000, GID: 1000, User: "ada", Admin: true})))
+		var e api.Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Message != want {
+			t.Errorf("%s: %d %.300s", call, w.Code, w.Body)
+		}
+	}
+}
+
 // A key is a user's own: who uses somebody else's gets a job of his own.
 func TestKeysAreAUsersOwn(t *testing.T) {
 	h, _, end := small(t)
