@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -44,7 +42,7 @@ func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{cluster: &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}, daemons: map[string]*exec.Cmd{}, opened: map[string]int{}, gangdAs: gangdAs, address: freeAddress(t)}
+	s := &site{cluster: &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}, daemons: map[string]*exec.Cmd{}, opened: map[string]int{}, gangdAs: gangdAs, address: trial.FreeAddress(t)}
 	t.Cleanup(s.stop)
 	for d, mode := range map[string]os.FileMode{"run": 0o755, "gangd": 0o700} {
 		if err := os.Mkdir(filepath.Join(dir, d), mode); err != nil {
@@ -61,15 +59,6 @@ func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site
 		fmt.Sprintf("listen = %q", s.address), `start_timeout = "10s"`}, lines...)...)
 	s.gangd()
 	return s
-}
-
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (s *site) write(name string, lines ...string) string {
@@ -202,17 +191,8 @@ type person struct {
 // person finds an account and gives it a directory of its own.
 func (s *site) person(name string) *person {
 	s.t.Helper()
-	u, err := user.Lookup(name)
-	if err != nil {
-		s.t.Skip(err)
-	}
-	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	p := &person{s: s, name: name, cred: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, dir: s.dir, home: filepath.Join(s.dir, "home-"+name)}
-	if err := errors.Join(os.Mkdir(p.home, 0o700), os.Chown(p.home, int(uid), int(gid))); err != nil {
-		s.t.Fatal(err)
-	}
-	return p
+	cred := trial.Account(s.t, name)
+	return &person{s: s, name: name, cred: cred, dir: s.dir, home: trial.Home(s.t, filepath.Join(s.dir, "home-"+name), cred)}
 }
 
 // at is the same person with the commands pointed at another socket's directory.
@@ -278,16 +258,4 @@ func me(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return u.Username
-}
-
-// asUser is what makes a daemon another user's process.
-func asUser(t *testing.T, name string) *syscall.Credential {
-	t.Helper()
-	u, err := user.Lookup(name)
-	if err != nil {
-		t.Skip(err)
-	}
-	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
-	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -106,7 +107,7 @@ func TestSiteRevokes(t *testing.T) {
 // The commands of a login host's users, through its relay.
 func TestSiteLoginHost(t *testing.T) {
 	needRoot(t)
-	s := startSite(t, asUser(t, "bin"), `admins = ["games"]`)
+	s := startSite(t, trial.Account(t, "bin"), `admins = ["games"]`)
 	s.node("n1", `cards = "none"`, "cpus = 4", "min_uid = 2")
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
 	s.up("n1")
@@ -174,7 +175,7 @@ func TestSiteLoginHost(t *testing.T) {
 // Several users on one site: each job is its owner's, in what it may do and who may touch it.
 func TestSiteUsers(t *testing.T) {
 	needRoot(t)
-	s := startSite(t, asUser(t, "bin"), `retry_backoff = "300ms"`)
+	s := startSite(t, trial.Account(t, "bin"), `retry_backoff = "300ms"`)
 	s.node("n1", `cards = "none"`, "cpus = 4", "min_uid = 2", fmt.Sprintf("socket = %q", filepath.Join(s.dir, "c", "run", "gangd.sock")))
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
 	s.up("n1")

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +43,41 @@ func Logs(t *testing.T, pattern string) {
 		b, _ := os.ReadFile(l)
 		t.Logf("== %s\n%s", filepath.Base(l), b[max(0, len(b)-most):])
 	}
+}
+
+// Account finds a user of this machine.
+func Account(t *testing.T, name string) *syscall.Credential {
+	t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+// Home makes a directory that only its owner can enter.
+func Home(t *testing.T, path string, owner *syscall.Credential) string {
+	t.Helper()
+	if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, int(owner.Uid), int(owner.Gid))); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// FreeAddress is one on this machine at which nobody listens.
+func FreeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // Client is a person at a shell.
