@@ -51,6 +51,7 @@ chaos: build ## hosts that really break, as root, minutes: all of e2e, and a tab
 	@rm -f bin/chaos.tsv
 	@GANG_E2E_CHAOS=1 GANG_E2E_TABLE=$(CURDIR)/bin/chaos.tsv go test -count=1 -p 1 -timeout 60m ./e2e/...; \
 	  rc=$$?; [ ! -e bin/chaos.tsv ] || scripts/chaos-table bin/chaos.tsv; exit $$rc
+	go test -count=1 -v ./pkg/noded ./pkg/store/sqlitestore -run '^TestDamage$$' -damage.places=500
 
 VM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gangd/vm
 vm: ## jobs' limits on kernels of their own (qemu-system-x86; Debian's kernel is downloaded to VM): cgroup v2, v1, both, none

@@ -175,7 +175,7 @@ func (s *Store) batch(ch *gang.Changes) error {
 		if err != nil {
 			return err
 		}
-		if err := s.st.epoch.run(e.Job, int64(e.Epoch), string(data)); err != nil {
+		if err := s.st.epoch.run(e.Job, int64(e.Epoch), sealed(data, rowName("epoch", e.Job, int64(e.Epoch)))); err != nil {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func (s *Store) batch(ch *gang.Changes) error {
 		if err != nil {
 			return err
 		}
-		if err := s.st.node.run(n.Name, string(data)); err != nil {
+		if err := s.st.node.run(n.Name, sealed(data, "node "+n.Name)); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Store) batch(ch *gang.Changes) error {
 		if err != nil {
 			return err
 		}
-		if err := s.st.event.run(e.Seq, e.JobID, string(data)); err != nil {
+		if err := s.st.event.run(e.Seq, e.JobID, sealed(data, rowName("event", e.Seq))); err != nil {
 			return err
 		}
 	}
@@ -229,7 +229,7 @@ func (s *Store) reservations(ch *gang.Changes) error {
 		if err != nil {
 			return err
 		}
-		if err := s.st.reservation.run(r.Name, string(data)); err != nil {
+		if err := s.st.reservation.run(r.Name, sealed(data, "reservation "+r.Name)); err != nil {
 			return err
 		}
 	}
@@ -248,10 +248,11 @@ func (s *Store) job(j *gang.Job) error {
 	if err != nil {
 		return err
 	}
+	text := sealed(data, jobName(j.ID, j.SpecHash))
 	if ended, ok := row.Ended(j); ok {
-		return s.st.jobEnded.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), string(data), nanos(ended))
+		return s.st.jobEnded.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), text, nanos(ended))
 	}
-	return s.st.jobLive.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), string(data))
+	return s.st.jobLive.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), text)
 }
 
 // spec stores the spec of a new job; that of an old one is there since its first commit.
@@ -266,7 +267,7 @@ func (s *Store) spec(j *gang.Job) error {
 	if err != nil {
 		return err
 	}
-	if err := s.st.spec.run(j.SpecHash, string(data)); err != nil {
+	if err := s.st.spec.run(j.SpecHash, sealed(data, "spec "+j.SpecHash)); err != nil {
 		return err
 	}
 	if len(s.specs) >= maxSpecs {
@@ -298,7 +299,7 @@ func (s *Store) ranks(ch *gang.Changes) error {
 		if err != nil {
 			return err
 		}
-		if err := s.st.rank.run(rankID(r.Job, r.Index), string(data)); err != nil {
+		if err := s.st.rank.run(rankID(r.Job, r.Index), sealed(data, rowName("rank", rankID(r.Job, r.Index)))); err != nil {
 			return err
 		}
 	}

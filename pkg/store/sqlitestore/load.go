@@ -80,6 +80,9 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error
 			}
 		}
 		if err := r.named(func(name string, data []byte) error {
+			if err := intact(data, "node "+name); err != nil {
+				return err
+			}
 			n, err := row.DecodeNode(name, data)
 			out.Nodes = append(out.Nodes, n)
 			return err
@@ -87,6 +90,9 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error
 			return err
 		}
 		return r.named(func(name string, data []byte) error {
+			if err := intact(data, "reservation "+name); err != nil {
+				return err
+			}
 			one, err := row.DecodeReservation(name, data)
 			out.Reservations = append(out.Reservations, one)
 			return err
@@ -124,6 +130,9 @@ func (r *reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		if r.specs[hash] != nil {
 			return nil
 		}
+		if err := intact(data, "spec "+hash); err != nil {
+			return err
+		}
 		spec, err := row.DecodeSpec(hash, data)
 		r.specs[hash] = spec
 		return err
@@ -139,6 +148,9 @@ func (r *reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		var hash string
 		var data sql.RawBytes
 		if err := scan(&id, &hash, &data); err != nil {
+			return err
+		}
+		if err := intact(data, jobName(id, hash)); err != nil {
 			return err
 		}
 		j, err := row.DecodeJob(id, hash, data)
@@ -170,6 +182,9 @@ func setRank(j *gang.Job, id int64, data []byte) error {
 	index := int(id & (1<<rankBits - 1))
 	if j == nil || index >= len(j.Ranks) {
 		return fmt.Errorf("rank %d of job %d has a row, but the job has no such rank", index, id>>rankBits)
+	}
+	if err := intact(data, rowName("rank", id)); err != nil {
+		return err
 	}
 	rank, err := row.DecodeRank(j.ID, index, data)
 	j.Ranks[index] = rank
@@ -238,6 +253,9 @@ func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) 
 			if err := scan(&number, &data); err != nil {
 				return err
 			}
+			if err := intact(data, rowName("epoch", job, int64(number))); err != nil {
+				return err
+			}
 			e, err := row.DecodeEpoch(job, number, data)
 			out = append(out, e)
 			return err
@@ -267,6 +285,9 @@ func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.
 			var seq int64
 			var data sql.RawBytes
 			if err := scan(&seq, &data); err != nil {
+				return err
+			}
+			if err := intact(data, rowName("event", seq)); err != nil {
 				return err
 			}
 			e, err := row.DecodeEvent(seq, data)

@@ -177,7 +177,7 @@ func (r *repair) keyed(query string, look func(id int64, data []byte)) error {
 // specs that can't be read take their jobs with them.
 func (r *repair) specs() error {
 	return r.named(func(hash string, data []byte) error {
-		if err := row.CheckSpec(data); err != nil {
+		if err := readable(data, "spec "+hash, row.CheckSpec); err != nil {
 			r.find("spec", hash, err, "hash = ?", hash)
 			return r.ids("SELECT id FROM job WHERE spec = ?", func(id int64) { r.bad[id] = "its spec " + hash + " can't be read" }, hash)
 		}
@@ -209,7 +209,7 @@ func (r *repair) rowsOfJobs() error {
 			r.specOf[id] = hash
 		}
 		why := ""
-		if err := row.CheckJob(data); err != nil {
+		if err := readable(data, jobName(id, hash), row.CheckJob); err != nil {
 			why = err.Error()
 		} else if size, epoch, over := row.JobSize(data); over != (ended != nil) {
 			why = "it has an end and no verdict, or a verdict and no end"
@@ -235,7 +235,7 @@ func (r *repair) ranks() error {
 		job, index := id>>rankBits, int(id&(1<<rankBits-1))
 		name := fmt.Sprintf("%d of job %d", index, job)
 		j, known := r.jobs[job]
-		switch err := row.CheckRank(data); {
+		switch err := readable(data, rowName("rank", id), row.CheckRank); {
 		case known && index >= j.size:
 			r.find("rank", name, fmt.Errorf("its job has %d ranks", j.size), "id = ?", id)
 		case known && err != nil && r.bad[job] == "":
@@ -271,8 +271,12 @@ func (r *repair) parts() error {
 			if step >= 0 {
 				name, where, args = fmt.Sprintf("%d of job %d epoch %d", step, job, epoch), where+" AND step = ?", append(args, step)
 			}
+			keys := []int64{job, epoch}
+			if step >= 0 {
+				keys = append(keys, step)
+			}
 			j, known := r.jobs[job]
-			switch err := t.check(data); {
+			switch err := readable(data, rowName(t.table, keys...), t.check); {
 			case r.bad[job] != "": // goes with it
 			case err != nil:
 				r.find(t.table, name, err, where, args...)
@@ -292,7 +296,7 @@ func (r *repair) parts() error {
 // others are rows of no job.
 func (r *repair) others() error {
 	if err := r.keyed("SELECT seq, data FROM event", func(seq int64, data []byte) {
-		err := row.CheckEvent(data)
+		err := readable(data, rowName("event", seq), row.CheckEvent)
 		if err == nil && (seq < 1 || seq > mostID) {
 			err = errors.New("its number is out of range")
 		}
@@ -318,7 +322,7 @@ func (r *repair) others() error {
 	}
 	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation} {
 		if err := r.named(func(name string, data []byte) error {
-			if err := check(data); err != nil {
+			if err := readable(data, table+" "+name, check); err != nil {
 				r.find(table, name, err, "name = ?", name)
 			}
 			return nil

@@ -59,14 +59,16 @@ func TestRepair(t *testing.T) {
 		jobs string // that are left
 	}{
 		"job no JSON":       {"UPDATE job SET data = '{' WHERE id = 2", "job 2: unexpected end of JSON input", "[1 3]"},
-		"job size":          {"UPDATE job SET data = json_set(data, '$.size', 70000) WHERE id = 2", "job 2: size 70000: want 1 to 65536", "[1 3]"},
-		"job huge size":     {"UPDATE job SET data = json_set(data, '$.size', 1099511627776) WHERE id = 2", "job 2: size 1099511627776: want 1 to 65536", "[1 3]"},
+		"job size":          {"UPDATE job SET data = json_remove(json_set(data, '$.size', 70000), '$.sum') WHERE id = 2", "job 2: size 70000: want 1 to 65536", "[1 3]"},
+		"job huge size":     {"UPDATE job SET data = json_remove(json_set(data, '$.size', 1099511627776), '$.sum') WHERE id = 2", "job 2: size 1099511627776: want 1 to 65536", "[1 3]"},
+		"flipped":           {"UPDATE job SET data = replace(data, 'train', 'trail') WHERE id = 2", "", "[1 3]"},
+		"another's":         {"UPDATE rank SET data = (SELECT data FROM rank WHERE id = 1 << 16) WHERE id = 2 << 16", "", "[1 3]"},
 		"job id":            {"UPDATE job SET id = 1 << 50 WHERE id = 2", "job 1125899906842624: its id is out of range", "[1 3]"},
 		"job id below":      {"UPDATE job SET id = -2 WHERE id = 2", "job -2: its id is out of range", "[1 3]"},
-		"duration":          {"UPDATE job SET data = json_set(data, '$.time_limit', 9223372036854775807) WHERE id = 2", "job 2: .TimeLimit: 2562047h47m16.854775807s", "[1 3]"},
-		"time limit":        {"UPDATE job SET data = json_set(data, '$.time_limit', -5) WHERE id = 2", "job 2: time_limit -5ns", "[1 3]"},
-		"priority":          {"UPDATE job SET data = json_set(data, '$.priority', -9223372036854775807) WHERE id = 2", "job 2: .Priority: -9223372036854775807", "[1 3]"},
-		"time":              {"UPDATE job SET data = json_set(data, '$.submit', '0999-01-01T00:00:00Z') WHERE id = 2", "job 2: .Submit: 0999-01-01 00:00:00 +0000 UTC", "[1 3]"},
+		"duration":          {"UPDATE job SET data = json_remove(json_set(data, '$.time_limit', 9223372036854775807), '$.sum') WHERE id = 2", "job 2: .TimeLimit: 2562047h47m16.854775807s", "[1 3]"},
+		"time limit":        {"UPDATE job SET data = json_remove(json_set(data, '$.time_limit', -5), '$.sum') WHERE id = 2", "job 2: time_limit -5ns", "[1 3]"},
+		"priority":          {"UPDATE job SET data = json_remove(json_set(data, '$.priority', -9223372036854775807), '$.sum') WHERE id = 2", "job 2: .Priority: -9223372036854775807", "[1 3]"},
+		"time":              {"UPDATE job SET data = json_remove(json_set(data, '$.submit', '0999-01-01T00:00:00Z'), '$.sum') WHERE id = 2", "job 2: .Submit: 0999-01-01 00:00:00 +0000 UTC", "[1 3]"},
 		"verdict":           {"UPDATE job SET ended = 7 WHERE id = 2", "job 2: it has an end and no verdict, or a verdict and no end", "[1 3]"},
 		"spec gone":         {"DELETE FROM spec WHERE hash = 'hash2'", "job 2: its spec is missing", "[1 3]"},
 		"spec no JSON":      {"UPDATE spec SET data = '[' WHERE hash = 'hash2'", "spec hash2: unexpected end of JSON input", "[1 3]"},
@@ -76,12 +78,12 @@ func TestRepair(t *testing.T) {
 		"rank overflowed":   {"INSERT INTO rank VALUES (-5, '{}')", "rank 65531 of job -1: there is no such job", "[1 2 3]"},
 		"job row gone":      {"DELETE FROM job WHERE id = 2", "epoch 1 of job 2: there is no such job", "[1 3]"},
 		"epoch no JSON":     {"UPDATE epoch SET data = '' WHERE job = 2", "epoch 1 of job 2: unexpected end of JSON input", "[1 2 3]"},
-		"epoch to come":     {"UPDATE epoch SET epoch = 5 WHERE job = 2", "epoch 5 of job 2: its job is at epoch 1", "[1 2 3]"},
+		"epoch to come":     {"UPDATE epoch SET epoch = 5, data = json_remove(data, '$.sum') WHERE job = 2", "epoch 5 of job 2: its job is at epoch 1", "[1 2 3]"},
 		"step no JSON":      {"UPDATE step SET data = '' WHERE job = 2", "step 0 of job 2 epoch 1: unexpected end of JSON input", "[1 2 3]"},
 		"node no JSON":      {"UPDATE node SET data = '{\"hello\":3}' WHERE name = 'n2'", "node n2: json: cannot unmarshal number into Go struct field node.hello of type api.Hello", "[1 2 3]"},
-		"node number":       {"UPDATE node SET data = json_set(data, '$.hello.memory_bytes', 9223372036854775807) WHERE name = 'n2'", "node n2: .Hello.MemoryBytes: 9223372036854775807", "[1 2 3]"},
+		"node number":       {"UPDATE node SET data = json_remove(json_set(data, '$.hello.memory_bytes', 9223372036854775807), '$.sum') WHERE name = 'n2'", "node n2: .Hello.MemoryBytes: 9223372036854775807", "[1 2 3]"},
 		"event no JSON":     {"UPDATE event SET data = '' WHERE seq = 2", "event 2: unexpected end of JSON input", "[1 2 3]"},
-		"event number":      {"UPDATE event SET seq = 1 << 60 WHERE seq = 2", "event 1152921504606846976: its number is out of range", "[1 2 3]"},
+		"event number":      {"UPDATE event SET seq = 1 << 60, data = json_remove(data, '$.sum') WHERE seq = 2", "event 1152921504606846976: its number is out of range", "[1 2 3]"},
 		"reservation":       {"UPDATE reservation SET data = ''", "reservation r1: unexpected end of JSON input", "[1 2 3]"},
 		"claims":            {"UPDATE claims SET data = '{'", "claims 1: it is no JSON", "[1 2 3]"},
 		"release":           {"INSERT INTO release (job, epoch, step, name, keys) VALUES (1, 1, -1, 'a', '{')", "release 1: its keys are no JSON", "[1 2 3]"},
@@ -116,7 +118,7 @@ func TestRepair(t *testing.T) {
 			named := false
 			for i := range found {
 				said = append(said, found[i].String())
-				named = named || found[i].String() == c.want
+				named = named || found[i].String() == c.want || c.want == "" && strings.Contains(found[i].Why, "damaged: its checksum is ")
 			}
 			if !named {
 				t.Errorf("said\n%s\nwant\n%s", strings.Join(said, "\n"), c.want)

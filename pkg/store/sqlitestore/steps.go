@@ -21,7 +21,7 @@ func (s *Store) steps(all []api.Step) error {
 		if err != nil {
 			return err
 		}
-		if err := s.st.step.run(st.JobID, int64(st.Epoch), number, string(data)); err != nil {
+		if err := s.st.step.run(st.JobID, int64(st.Epoch), number, sealed(data, rowName("step", st.JobID, int64(st.Epoch), number))); err != nil {
 			return err
 		}
 	}
@@ -33,14 +33,18 @@ func (s *Store) Steps(ctx context.Context, job int64) ([]api.Step, error) {
 	var out []api.Step
 	err := s.reading(ctx, func(r *reader) error {
 		return r.each(func(scan func(...any) error) error {
+			var epoch, number int64
 			var data sql.RawBytes
-			if err := scan(&data); err != nil {
+			if err := scan(&epoch, &number, &data); err != nil {
+				return err
+			}
+			if err := intact(data, rowName("step", job, epoch, number)); err != nil {
 				return err
 			}
 			st, err := row.DecodeStep(job, data)
 			out = append(out, st)
 			return err
-		}, "SELECT data FROM step WHERE job = ?1 ORDER BY epoch, step", job)
+		}, "SELECT epoch, step, data FROM step WHERE job = ?1 ORDER BY epoch, step", job)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("steps of job %d: %w", job, err)

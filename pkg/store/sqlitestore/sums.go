@@ -1,0 +1,44 @@
+package sqlitestore
+
+import (
+	"fmt"
+	"strconv"
+
+	"gangd/pkg/checksum"
+)
+
+// SQLite has no checksum of what is in its file, but in its log: a bit that flips within a row gives
+// another row. So each row's text has one, which covers what row it is. Rows of a version before have
+// none, and are taken.
+
+// rowName says what row a text is of.
+func rowName(table string, keys ...int64) string {
+	b := make([]byte, 0, 48)
+	b = append(b, table...)
+	for _, k := range keys {
+		b = strconv.AppendInt(append(b, ' '), k, 10)
+	}
+	return string(b)
+}
+
+// jobName is rowName of a job, which has a spec.
+func jobName(id int64, spec string) string { return rowName("job", id) + " " + spec }
+
+// sealed is the text of a row with its checksum.
+func sealed(data []byte, name string) string { return string(checksum.Add(data, name)) }
+
+// intact says what is wrong with the text of a row; nil: nothing that a checksum finds.
+func intact(data []byte, name string) error {
+	if err := checksum.Check(data, name); err != nil {
+		return fmt.Errorf("row %s: %w", name, err)
+	}
+	return nil
+}
+
+// readable says why the text of a row can't be what gangd wrote there.
+func readable(data []byte, name string, check func([]byte) error) error {
+	if err := checksum.Check(data, name); err != nil {
+		return err
+	}
+	return check(data)
+}
