@@ -31,7 +31,8 @@ type Controller struct {
 	Archive       string          `mapstructure:"history_archive"`
 	UserRate      int             `mapstructure:"user_rate"` // requests a second; 0: no bound
 	UserBurst     int             `mapstructure:"user_burst"`
-	Nodes         []string        `mapstructure:"nodes"` // expected by name before they are seen
+	UserStreams   int             `mapstructure:"user_streams"` // 0: no bound
+	Nodes         []string        `mapstructure:"nodes"`        // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
 	Accounts      []Account       `mapstructure:"account"`
 	Scheduler     `mapstructure:",squash"`
@@ -95,7 +96,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, Settings: api.DefaultSettings(),
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, Settings: api.DefaultSettings(),
 		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120, MinRunMax: time.Hour,
 			HalfLife: sched.DefaultHalfLife}}
 }

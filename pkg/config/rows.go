@@ -80,6 +80,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"user_cards", between(0, 1<<20), "no cap", "Cards that the gangs of one user may hold at a time."},
 	{"user_rate", between(0, 1<<20), "", "Requests that one user may make in a second for long; a submission of an array is one. What comes earlier is refused with the time when it may come again, which our commands wait for. Admins and nodes are not counted. `0`: no bound."},
 	{"user_burst", between(1, 1<<20), "", "Requests that he may make at once on top of that."},
+	{"user_streams", between(0, 1<<20), "", "Streams that one user may follow at a time: events, and output (`glog -f`). Admins are not counted. `0`: no bound."},
 }, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows},
 	"account": {reflect.TypeFor[Account](), accountRows}},
 	renamed: map[string]string{"reservations": "backfill_depth", "reservation_timeout": "start_timeout"}}

@@ -129,7 +129,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	group.Go(func() error { return eng.Run(engCtx) })
 
 	srv := &rpc.Server{Engine: eng, Sessions: hub, Log: log, Version: api.Version, Started: time.Now(),
-		Metrics: m.Handler(), Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst),
+		Metrics: m.Handler(), Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams,
 		Backup: func(ctx context.Context, path string) (*api.BackupReply, error) {
 			return backup(ctx, st, cfg.StateDir, path)
 		}}

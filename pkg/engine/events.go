@@ -15,11 +15,14 @@ import (
 // reads them from the store.
 const busKeep = 8192
 
+// followPage is how many events a follower is given at a time: it may stop reading and keep them.
+const followPage = 100
+
 // bus hands committed events to followers. A slow follower costs nothing: it is woken and
 // reads at its own pace.
 type bus struct {
 	mu     sync.Mutex
-	recent []api.Event   // newest last, at most 2*busKeep
+	recent []api.Event   // newest last, at most 2*busKeep; followers read in it, so what is there never changes
 	last   int64         // Seq of the newest committed event
 	wake   chan struct{} // closed and replaced at each publish
 }
@@ -41,8 +44,8 @@ func (b *bus) publish(evs []api.Event) {
 	b.wake = make(chan struct{})
 }
 
-// after gives the events in memory behind since, what to wait on when there are none, and
-// whether memory reaches back that far.
+// after gives a page of the events in memory behind since, which nobody may change, what to wait
+// on when there are none, and whether memory reaches back that far.
 func (b *bus) after(since int64) (evs []api.Event, wake <-chan struct{}, complete bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +56,8 @@ func (b *bus) after(since int64) (evs []api.Event, wake <-chan struct{}, complet
 		return nil, b.wake, false
 	}
 	i, _ := slices.BinarySearchFunc(b.recent, since+1, func(e api.Event, s int64) int { return int(e.Seq - s) })
-	return slices.Clone(b.recent[i:]), b.wake, true
+	end := min(i+followPage, len(b.recent))
+	return b.recent[i:end:end], b.wake, true
 }
 
 func (b *bus) lastSeq() int64 {
@@ -84,18 +88,22 @@ func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Eve
 	if since < 0 {
 		since = e.bus.lastSeq()
 	}
+	page := followPage
+	if job != 0 {
+		page = api.EventsPage // few of them are kept
+	}
 	for {
 		evs, wake, complete := e.bus.after(since)
 		if !complete {
 			var err error
-			if evs, err = e.store.Events(ctx, 0, since, api.EventsPage); err != nil {
+			if evs, err = e.store.Events(ctx, 0, since, page); err != nil {
 				return err
 			}
 		}
 		if len(evs) > 0 {
 			since = evs[len(evs)-1].Seq
 			if job != 0 {
-				evs = slices.DeleteFunc(evs, func(ev api.Event) bool { return ev.JobID != job })
+				evs = ofJob(evs, job)
 			}
 			if len(evs) > 0 {
 				if err := fn(evs); err != nil {
@@ -112,6 +120,17 @@ func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Eve
 			return ErrStopped
 		}
 	}
+}
+
+// ofJob gives the events of one job.
+func ofJob(evs []api.Event, job int64) []api.Event {
+	var out []api.Event
+	for i := range evs {
+		if evs[i].JobID == job {
+			out = append(out, evs[i])
+		}
+	}
+	return out
 }
 
 // logEvents writes the lines of the outside contract: one grep on the job id tells its story.

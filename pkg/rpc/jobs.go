@@ -305,6 +305,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 		}
 		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...), More: more})
 	}
+	done, err := s.stream(id)
+	if err != nil {
+		return err
+	}
+	defer done()
 	return s.followEvents(w, r, job, since)
 }
 
@@ -346,6 +351,13 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, id auth.Identity) 
 	j, err := s.job(r, q.Ref.String(), auth.OpLog, id)
 	if err != nil {
 		return err
+	}
+	if q.Follow {
+		done, err := s.stream(id)
+		if err != nil {
+			return err
+		}
+		defer done()
 	}
 	w.Header().Set("Trailer", "Gang-Error")
 	out := &flusher{w: w, out: http.NewResponseController(w)}

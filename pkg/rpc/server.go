@@ -43,8 +43,11 @@ type Server struct {
 	Revoke   http.Handler // POST /v1/revoke
 	Backup   func(ctx context.Context, path string) (*api.BackupReply, error)
 	Rates    *Rates // nil: users may call as often as they like
+	// UserStreams is how many streams a user may follow at a time. 0: no bound.
+	UserStreams int
 
-	lists listTurns
+	lists   listTurns
+	streams streams
 }
 
 // handler answers one authenticated call.
