@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli"
 	"gangd/pkg/client"
+	"gangd/pkg/program"
 )
 
 // tokenCommand is `gangd token`: who may become a node.
@@ -23,7 +24,7 @@ func tokenCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(tokenNewCommand(), tokenRevokeCommand())
+	cmd.AddCommand(program.Timeout(tokenNewCommand()), program.Timeout(tokenRevokeCommand()))
 	return cmd
 }
 

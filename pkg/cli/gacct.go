@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -59,6 +60,7 @@ choice says otherwise; -j finds older ones too.`,
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	completeFlags(cmd)
+	program.Timeout(cmd)
 	return cmd
 }
 

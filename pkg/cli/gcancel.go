@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/jobs"
+	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -67,6 +68,7 @@ then TERM, then after its grace KILL. Nothing is printed when all went well.`,
 	f.BoolVarP(&g.quiet, "quiet", "Q", false, "no error for a job that has already ended")
 	completeFlags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("signal", completeWith(func() []string { return cmdline.SignalNames }))
+	program.Timeout(cmd)
 	return cmd
 }
 

@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/nearest"
+	"gangd/pkg/program"
 )
 
 // NewGctl is the command gctl.
@@ -35,7 +36,13 @@ func NewGctl() *cobra.Command {
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
 		newRequeue(),
-		newUpdate(), newRerun(), newEvents(), newPing(), newVersion(), newCompletion())
+		newUpdate(), newRerun(), newEvents(), newPing(), newVersion())
+	program.Each(root, func(c *cobra.Command) {
+		if !c.HasSubCommands() {
+			program.Timeout(c)
+		}
+	})
+	root.AddCommand(newCompletion())
 	return root
 }
 

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
+	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -54,6 +55,7 @@ func NewGinfo() *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	completeFlags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("states", completeWith(nodeStateNames))
+	program.Timeout(cmd)
 	return cmd
 }
 

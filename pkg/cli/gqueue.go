@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/jobs"
+	"gangd/pkg/program"
 	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
@@ -62,6 +63,7 @@ func NewGqueue() *cobra.Command {
 	}
 	g.addFlags(cmd.Flags())
 	completeFlags(cmd)
+	program.Timeout(cmd)
 	return cmd
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 )
 
 // DefaultSocket is where a controller that was installed listens.
@@ -43,6 +44,10 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
+	var s *SilentError
+	if errors.As(e.Err, &s) {
+		return fmt.Sprintf("the controller at %s gave no answer within %s: it hangs or is overloaded (gctl ping); --timeout=TIME or %s=TIME waits longer", e.Socket, s.For, cmdline.TimeoutEnv)
+	}
 	cause := e.Err.Error()
 	var op *net.OpError
 	if errors.As(e.Err, &op) {
@@ -80,7 +85,8 @@ func NewAt(socket string) *Client { return &Client{socket: socket} }
 func (c *Client) Socket() string { return c.socket }
 
 // Submit queues a job. While no controller answers it tries again with the same key, for
-// at most 15 s, so that a restart of gangd neither loses nor doubles the job.
+// at most 15 s, so that a restart of gangd neither loses nor doubles the job. One that is silent is not
+// asked again: [Silent] tells, and the key makes it safe that somebody does.
 func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitReply, error) {
 	give := time.Now().Add(submitPatience)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
@@ -89,7 +95,7 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 		if err == nil {
 			return out, nil
 		}
-		if !restarting(err) || time.Now().After(give) {
+		if !restarting(err) || silent(err) || time.Now().After(give) {
 			return nil, err
 		}
 		select {
@@ -112,9 +118,9 @@ func restarting(err error) bool {
 func (c *Client) Jobs(ctx context.Context, q *api.JobQuery) (*api.JobsReply, error) {
 	out := &api.JobsReply{SchemaVersion: api.SchemaVersion}
 	if !q.Lines {
-		return out, c.call(ctx, "POST", "/v1/query", q, out)
+		return out, c.last(ctx, "POST", "/v1/query", q, out)
 	}
-	res, err := c.send(ctx, "POST", "/v1/query", q)
+	res, err := c.send(ctx, lasting, "POST", "/v1/query", q)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +140,7 @@ func (c *Client) Job(ctx context.Context, ref api.JobRef) (*api.JobDetail, error
 // Wait returns a job when it has ended.
 func (c *Client) Wait(ctx context.Context, ref api.JobRef) (*api.JobDetail, error) {
 	out := new(api.JobDetail)
-	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String()+"/wait", nil, out)
+	return out, c.last(ctx, "GET", "/v1/jobs/"+ref.String()+"/wait", nil, out)
 }
 
 // Explain gives the arithmetic of why a job waits, fresh from the newest state.
@@ -271,9 +277,29 @@ func (c *Client) Revoke(ctx context.Context, node string) error {
 	return c.call(ctx, "POST", "/v1/revoke", &api.RevokeRequest{Node: node}, nil)
 }
 
+// manner is how a call counts the controller's silence.
+type manner int
+
+const (
+	// brief: an answer is due; every silence counts.
+	brief manner = iota
+	// lasting: of something that takes its time (a wait, a stream, a long list), so the
+	// controller is asked beside it whether it lives.
+	lasting
+)
+
 // call sends one request and decodes the answer into out, when there is one to decode.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
-	res, err := c.send(ctx, method, path, in)
+	return c.decode(ctx, brief, method, path, in, out)
+}
+
+// last is call for what takes its time.
+func (c *Client) last(ctx context.Context, method, path string, in, out any) error {
+	return c.decode(ctx, lasting, method, path, in, out)
+}
+
+func (c *Client) decode(ctx context.Context, m manner, method, path string, in, out any) error {
+	res, err := c.send(ctx, m, method, path, in)
 	if err != nil {
 		return err
 	}
@@ -292,13 +318,13 @@ const turnPatience = 15 * time.Second
 
 // send gives the response of a call that succeeded. One that was refused for the moment did
 // nothing, and is made again when the controller says.
-func (c *Client) send(ctx context.Context, method, path string, in any) (*response, error) {
+func (c *Client) send(ctx context.Context, m manner, method, path string, in any) (*response, error) {
 	give := time.Now().Add(turnPatience)
 	if end, ok := ctx.Deadline(); ok && end.Before(give) {
 		give = end
 	}
 	for {
-		res, err := c.try(ctx, method, path, in)
+		res, err := c.try(ctx, m, method, path, in)
 		var e *api.Error
 		if !errors.As(err, &e) || e.RetryAfter <= 0 {
 			return res, err
@@ -315,15 +341,22 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*respon
 	}
 }
 
-func (c *Client) try(ctx context.Context, method, path string, in any) (*response, error) {
+func (c *Client) try(ctx context.Context, m manner, method, path string, in any) (*response, error) {
+	limit, err := timeoutOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var alive func(time.Duration) error
+	if m == lasting && limit > 0 {
+		alive = c.lives(ctx, limit)
+	}
 	var body []byte
 	if in != nil {
-		var err error
 		if body, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
 	}
-	res, err := exchange(ctx, c.socket, method, path, body)
+	res, err := exchange(ctx, c.socket, method, path, body, limit, alive)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -334,7 +367,10 @@ func (c *Client) try(ctx context.Context, method, path string, in any) (*respons
 		return res, nil
 	}
 	defer res.Close()
-	b, _ := io.ReadAll(io.LimitReader(res, 1<<20))
+	b, err := io.ReadAll(io.LimitReader(res, 1<<20))
+	if silent(err) {
+		return nil, &UnreachableError{Socket: c.socket, Err: err}
+	}
 	e := new(api.Error)
 	if json.Unmarshal(b, e) != nil || e.Code == "" {
 		return nil, api.Errorf(api.CodeInternal, "%s %s: the controller answered %s: %s", method, path, res.text, bytes.TrimSpace(b))
@@ -345,19 +381,19 @@ func (c *Client) try(ctx context.Context, method, path string, in any) (*respons
 // Verify has the controller recount its memory and its store.
 func (c *Client) Verify(ctx context.Context) (*api.VerifyReply, error) {
 	out := new(api.VerifyReply)
-	return out, c.call(ctx, "GET", "/v1/verify", nil, out)
+	return out, c.last(ctx, "GET", "/v1/verify", nil, out)
 }
 
 // Backup has the controller copy its state to a new directory on its host.
 func (c *Client) Backup(ctx context.Context, r *api.BackupRequest) (*api.BackupReply, error) {
 	out := new(api.BackupReply)
-	return out, c.call(ctx, "POST", "/v1/backup", r, out)
+	return out, c.last(ctx, "POST", "/v1/backup", r, out)
 }
 
 // BeginStep starts a step in the allocation of a job.
 func (c *Client) BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
 	out := new(api.StepReply)
-	return out, c.call(ctx, "POST", "/v1/jobs/"+job.String()+"/steps", r, out)
+	return out, c.last(ctx, "POST", "/v1/jobs/"+job.String()+"/steps", r, out) // it waits for room
 }
 
 // Steps lists all steps of all attempts of a job.
@@ -374,7 +410,7 @@ func (c *Client) AttachStep(ctx context.Context, job api.JobRef, step int) (*api
 
 // WaitStep returns when a step has ended, also when there is no such step.
 func (c *Client) WaitStep(ctx context.Context, job api.JobRef, step int) error {
-	return c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/wait", nil, nil)
+	return c.last(ctx, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/wait", nil, nil)
 }
 
 // SignalStep signals the tasks of a step, or (signal empty) ends it.

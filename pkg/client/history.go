@@ -12,7 +12,7 @@ import (
 
 // History calls fn with each job that a query selects, by id, with its attempts.
 func (c *Client) History(ctx context.Context, q *api.HistoryQuery, fn func(*api.JobDetail) error) error {
-	res, err := c.send(ctx, "POST", "/v1/history", q)
+	res, err := c.send(ctx, lasting, "POST", "/v1/history", q)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ const maxScript = api.MaxScriptBytes + 1
 
 // Script is what was submitted as a job.
 func (c *Client) Script(ctx context.Context, ref api.JobRef) ([]byte, error) {
-	res, err := c.send(ctx, "GET", "/v1/jobs/"+ref.String()+"/script", nil)
+	res, err := c.send(ctx, brief, "GET", "/v1/jobs/"+ref.String()+"/script", nil)
 	if err != nil {
 		return nil, err
 	}

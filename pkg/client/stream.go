@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,7 @@ func (c *Client) followEvents(ctx context.Context, ref api.JobRef, since int64, 
 	if ref != (api.JobRef{}) {
 		v.Set("job", ref.String())
 	}
-	res, err := c.send(ctx, "GET", "/v1/events?"+v.Encode(), nil)
+	res, err := c.send(ctx, lasting, "GET", "/v1/events?"+v.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (c *Client) followEvents(ctx context.Context, ref api.JobRef, since int64, 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &UnreachableError{Socket: c.socket, Err: io.ErrUnexpectedEOF}
+	return &UnreachableError{Socket: c.socket, Err: cmp.Or(sc.Err(), io.ErrUnexpectedEOF)}
 }
 
 // followPatience is how long a follower bears a controller that does not answer: an upgrade
@@ -118,7 +119,7 @@ func (c *Client) FollowLog(ctx context.Context, q api.LogQuery, w io.Writer, kno
 	return insist(ctx, known, lost, func() (began bool, err error) {
 		v := logValues(&q)
 		v.Set("positions", "1")
-		res, err := c.send(ctx, "GET", "/v1/log?"+v.Encode(), nil)
+		res, err := c.send(ctx, lasting, "GET", "/v1/log?"+v.Encode(), nil)
 		if err != nil {
 			return false, err
 		}
@@ -180,12 +181,15 @@ func copyPieces(w io.Writer, r *bufio.Reader, at *api.LogPosition) error {
 
 // Log copies the output of a job to w.
 func (c *Client) Log(ctx context.Context, q *api.LogQuery, w io.Writer) error {
-	res, err := c.send(ctx, "GET", "/v1/log?"+logValues(q).Encode(), nil)
+	res, err := c.send(ctx, lasting, "GET", "/v1/log?"+logValues(q).Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer res.Close()
-	if _, err = io.Copy(w, res); err != nil {
+	if _, err = io.Copy(w, res); silent(err) {
+		return &UnreachableError{Socket: c.socket, Err: err}
+	}
+	if err != nil {
 		return err
 	}
 	return trailerError(res)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/textproto"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,65 @@ const maxChunk = 1 << 30
 // maxTrusted bounds what is made room for on the answer's word alone.
 const maxTrusted = 64 << 20
 
+// maxWrite is as much of a request as has a time of its own to be taken.
+const maxWrite = 64 << 10
+
 var past = time.Unix(1, 0)
+
+// line is a connection with a controller that may fall silent.
+type line struct {
+	net.Conn
+	ctx   context.Context
+	limit time.Duration // of silence; 0: none
+	// alive asks whether the controller lives, of a call that may rightly be silent; it is asked
+	// after half the limit. Nil: silence ends the call.
+	alive func(within time.Duration) error
+}
+
+// Read waits for the next bytes, for as long as the controller is known to live.
+func (l *line) Read(p []byte) (int, error) {
+	for {
+		step := l.limit
+		if l.alive != nil {
+			step /= 2
+		}
+		n, err := l.within(step, l.Conn.SetReadDeadline, func() (int, error) { return l.Conn.Read(p) })
+		if n > 0 || l.alive == nil || !silent(err) {
+			return n, err
+		}
+		if err := l.alive(l.limit - step); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (l *line) Write(p []byte) (written int, err error) {
+	for written < len(p) && err == nil {
+		var n int
+		piece := p[written:min(written+maxWrite, len(p))]
+		n, err = l.within(l.limit, l.Conn.SetWriteDeadline, func() (int, error) { return l.Conn.Write(piece) })
+		written += n
+	}
+	return written, err
+}
+
+// within does what may take so long.
+func (l *line) within(limit time.Duration, deadline func(time.Time) error, do func() (int, error)) (int, error) {
+	if limit > 0 {
+		if err := deadline(time.Now().Add(limit)); err != nil {
+			return 0, err
+		}
+	}
+	// After the deadline was set: the end of ctx, which puts it into the past, may have come before.
+	if l.ctx.Err() != nil {
+		return 0, context.Cause(l.ctx)
+	}
+	n, err := do()
+	if errors.Is(err, os.ErrDeadlineExceeded) && l.ctx.Err() == nil {
+		err = &SilentError{For: l.limit}
+	}
+	return n, err
+}
 
 // response is an answer whose body is being read.
 type response struct {
@@ -40,14 +99,14 @@ type response struct {
 	stop    func() bool
 }
 
-// exchange sends one request and reads the head of its answer.
-func exchange(ctx context.Context, socket, method, path string, body []byte) (*response, error) {
-	var d net.Dialer
+// exchange sends one request and reads the head of its answer. What limit and alive are: see [line].
+func exchange(ctx context.Context, socket, method, path string, body []byte, limit time.Duration, alive func(time.Duration) error) (*response, error) {
+	d := net.Dialer{Timeout: limit}
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	r := &response{ctx: ctx, conn: conn}
+	r := &response{ctx: ctx, conn: &line{Conn: conn, ctx: ctx, limit: limit, alive: alive}}
 	// A deadline that has passed wakes whoever reads or writes.
 	r.stop = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	if err := r.start(method, path, body); err != nil {

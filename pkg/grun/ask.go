@@ -40,6 +40,7 @@ type ask struct {
 	noBind                bool
 	bindCards             int
 	idle                  time.Duration
+	timeout               *time.Duration // nil: not given
 	noShell               bool
 	extra                 []string // NAME=value, for the tasks
 	quit                  bool

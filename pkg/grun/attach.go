@@ -59,6 +59,7 @@ func NewAttach() *cobra.Command {
 	f.StringVar(&v.input, "input-filter", "", "pass standard input on to `TASK`, or all; without it nothing is")
 	f.StringVar(&v.output, "output-filter", "all", "show standard output of `TASK`, all or none")
 	f.StringVar(&v.errs, "error-filter", "all", "show standard error of `TASK`, all or none")
+	program.Timeout(cmd)
 	return cmd
 }
 

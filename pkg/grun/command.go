@@ -79,6 +79,9 @@ func (r *run) main(args []string) error {
 		return nil
 	}
 	r.client = client.New()
+	if r.timeout != nil {
+		r.ctx = client.WithTimeout(r.ctx, *r.timeout)
+	}
 	salloc := r.name == "salloc" || r.noShell
 	switch {
 	case salloc:

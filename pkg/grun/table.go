@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"gangd/pkg/cmdline"
 	"gangd/pkg/script"
 )
 
@@ -140,6 +141,12 @@ var asked = []Option{
 		Set: func(a *ask, _ string) error { a.noShell = true; return nil }},
 	{Long: "idle-timeout", Kind: value, Arg: "TIME", Group: groupOwn, Help: "end a --pty step when nobody has typed, and nothing was shown, for so long",
 		Set: func(a *ask, v string) (err error) { a.idle, err = script.ParseTime(v); return err }},
+	{Long: "timeout", Kind: value, Arg: "TIME", Group: groupOwn, Help: cmdline.TimeoutHelp,
+		Set: func(a *ask, v string) error {
+			d, err := cmdline.ParseTimeout(v)
+			a.timeout = &d
+			return err
+		}},
 
 	{Long: "quiet", Short: 'Q', Kind: noValue, List: exact, Group: groupInfo, Env: []string{"SLURM_QUIET"}, Help: "errors only; twice: nothing", Set: func(a *ask, _ string) error { a.quiet++; return nil }},
 	{Long: "verbose", Short: 'v', Kind: noValue, List: partial, Group: groupInfo, Help: "say what the step got", Note: "one level", Set: func(a *ask, _ string) error { a.verbose++; return nil }},

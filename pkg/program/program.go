@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -157,6 +158,36 @@ func addCommonFlags(c *cobra.Command) {
 		}
 	}
 }
+
+// Timeout gives a command that asks the controller its --timeout.
+func Timeout(c *cobra.Command) *cobra.Command {
+	var limit timeout
+	c.Flags().Var(&limit, "timeout", cmdline.TimeoutHelp[:strings.LastIndex(cmdline.TimeoutHelp, " (")])
+	f := c.Flags().Lookup("timeout")
+	f.DefValue = client.DefaultTimeout.String()
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if f.Changed {
+			c.SetContext(client.WithTimeout(c.Context(), time.Duration(limit)))
+		}
+		return run(c, args)
+	}
+	return c
+}
+
+// timeout is the value of --timeout.
+type timeout time.Duration
+
+func (t *timeout) Set(text string) error {
+	d, err := cmdline.ParseTimeout(text)
+	*t = timeout(d)
+	return err
+}
+
+func (t *timeout) String() string { return time.Duration(*t).String() }
+
+// Type is the value's name in the help.
+func (t *timeout) Type() string { return "TIME" }
 
 // Each calls fn for cmd and everything below it.
 func Each(cmd *cobra.Command, fn func(*cobra.Command)) {

@@ -16,6 +16,9 @@ type Request struct {
 	Chdir  string // --chdir as written
 	Export string // --export as written, empty: ALL
 	Wrap   string // --wrap
+	Key    string // --key
+	// Timeout is --timeout, 0 for off; nil: not given.
+	Timeout *time.Duration
 
 	Wait, Follow, Parsable, TestOnly, Quiet, Verbose bool
 	Help, HelpSlurm, Usage, Version                  bool

@@ -1,6 +1,14 @@
 package script
 
-import "gangd/pkg/api"
+import (
+	"fmt"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
+)
+
+// maxKey is what the controller takes of a key.
+const maxKey = 256
 
 // The groups of the help, in its order.
 const (
@@ -325,6 +333,25 @@ var asked = []Option{
 		Help: "say where each setting comes from",
 		Note: "shows each setting with its place; there is one level",
 		Set:  func(a *Ask, _ string) error { a.Verbose = true; return nil }},
+	{Long: "timeout", OnLine: true, Kind: Value, Arg: "TIME", Group: groupSubmit,
+		Help: cmdline.TimeoutHelp,
+		Set: func(a *Ask, v string) error {
+			d, err := cmdline.ParseTimeout(v)
+			if err != nil {
+				return bad(err.Error(), "")
+			}
+			a.Timeout = &d
+			return nil
+		}},
+	{Long: "key", OnLine: true, Kind: Value, Arg: "KEY", Group: groupSubmit,
+		Help: "queue at most one job by this key: a repeat gives the id of the first",
+		Set: func(a *Ask, v string) error {
+			if v == "" || len(v) > maxKey {
+				return bad(fmt.Sprintf("want 1 to %d bytes", maxKey), "")
+			}
+			a.Key = v
+			return nil
+		}},
 	{Long: "help", OnLine: true, Short: 'h', Kind: MayValue, Arg: "slurm", List: Exact, Group: groupSubmit,
 		Help: "show this help; --help=slurm lists what became of sbatch's options",
 		Set:  setHelp},

@@ -45,7 +45,7 @@ func (p *Prepared) Test(ctx context.Context) (*api.SubmitReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *p.s.spec, Array: p.s.req.Array, TestOnly: true})
+	return p.s.client.Submit(p.s.timed(ctx), &api.SubmitRequest{Key: key, Spec: *p.s.spec, Array: p.s.req.Array, TestOnly: true})
 }
 
 // Submit queues what [Prepared.Ask] found, says so, and with --wait stays until the end; the

@@ -254,12 +254,19 @@ func umask() int {
 
 // submit queues the job and says so; with --wait and --follow it stays until the end.
 func (s *submission) submit(ctx context.Context) error {
-	key, err := client.NewKey()
-	if err != nil {
-		return err
+	key := s.req.Key
+	if key == "" {
+		var err error
+		if key, err = client.NewKey(); err != nil {
+			return err
+		}
 	}
+	ctx = s.timed(ctx)
 	s.client = client.New()
 	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly})
+	if client.Silent(err) && !s.req.TestOnly {
+		return fmt.Errorf("%w; the job may have been queued all the same: repeat the command with --key=%s, which queues it once", err, key)
+	}
 	if err != nil {
 		return err
 	}
@@ -279,6 +286,14 @@ func (s *submission) submit(ctx context.Context) error {
 		return s.attend(ctx, reply.JobID)
 	}
 	return nil
+}
+
+// timed is ctx with the time-out that was asked for.
+func (s *submission) timed(ctx context.Context) context.Context {
+	if s.req.Timeout == nil {
+		return ctx
+	}
+	return client.WithTimeout(ctx, *s.req.Timeout)
 }
 
 // completeSubmit offers option names; everything else is a file name.

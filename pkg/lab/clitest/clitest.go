@@ -1,6 +1,8 @@
 package clitest
 
 import (
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,11 +40,25 @@ func Scripts(t *testing.T, dir string, update bool) {
 			env.Defer(c.Stop)
 			env.Setenv("GANG_DIR", dir)
 			env.Setenv("NOWHERE", filepath.Join(env.WorkDir, "nowhere"))
+			frozen, err := freeze(filepath.Join(env.WorkDir, "frozen"))
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = frozen.Close() })
+			env.Setenv("FROZEN", filepath.Join(env.WorkDir, "frozen"))
 			env.Values["controller"] = c
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "asked": asked},
 	})
+}
+
+// freeze is a controller that was stopped: calls reach its socket, and nobody answers.
+func freeze(dir string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o755); err != nil {
+		return nil, err
+	}
+	return net.Listen("unix", filepath.Join(dir, "run", "gangd.sock"))
 }
 
 // Serve starts a controller that commands of this process find, until the end of the test.

@@ -156,7 +156,7 @@ func (s *Step) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	started, said := time.Now(), false
+	started, said, away := time.Now(), false, false
 	wait := busyWait
 	if !s.o.Patience {
 		wait = s.o.Immediate
@@ -189,6 +189,10 @@ func (s *Step) begin(ctx context.Context) error {
 			}
 			said, wait = true, 30*time.Second
 		case transient(err) && time.Since(started) < reachFor:
+			if !away && time.Since(started) > tellAfter {
+				s.say("the controller does not answer; waiting for it")
+				away = true
+			}
 			select {
 			case <-time.After(200 * time.Millisecond):
 			case <-ctx.Done():
@@ -199,6 +203,9 @@ func (s *Step) begin(ctx context.Context) error {
 		}
 	}
 }
+
+// tellAfter is longer than a restart of the controller takes.
+const tellAfter = 2 * time.Second
 
 // reachFor is how long a controller that is being restarted is waited for.
 const reachFor = 30 * time.Second

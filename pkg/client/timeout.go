@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
+)
+
+// DefaultTimeout is how long a controller may be silent.
+const DefaultTimeout = 10 * time.Second
+
+type timeoutKey struct{}
+
+// WithTimeout has the calls of ctx bear so much silence of the controller, 0: any.
+func WithTimeout(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, timeoutKey{}, d)
+}
+
+func timeoutOf(ctx context.Context) (time.Duration, error) {
+	if d, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
+		return d, nil
+	}
+	text := os.Getenv(cmdline.TimeoutEnv)
+	if text == "" {
+		return DefaultTimeout, nil
+	}
+	d, err := cmdline.ParseTimeout(text)
+	if err != nil {
+		return 0, api.Errorf(api.CodeInvalid, "%s=%q: %v", cmdline.TimeoutEnv, text, err)
+	}
+	return d, nil
+}
+
+// SilentError is a controller that took a call and said nothing for so long.
+type SilentError struct {
+	For time.Duration
+}
+
+func (e *SilentError) Error() string { return fmt.Sprintf("no answer within %s", e.For) }
+
+// silent reports that an error is the controller's silence.
+func silent(err error) bool {
+	var s *SilentError
+	return errors.As(err, &s)
+}
+
+// Silent reports that a call ended for the controller's silence: what was asked may have been
+// done all the same.
+func Silent(err error) bool { return silent(err) }
+
+// lives gives for a call of ctx that may last what asks whether the controller lives, by a call
+// of its own: any answer will do but that of a relay that can't reach it.
+func (c *Client) lives(ctx context.Context, limit time.Duration) func(time.Duration) error {
+	return func(within time.Duration) error {
+		res, err := c.try(WithTimeout(ctx, within), brief, "GET", "/v1/ping", nil)
+		var u *UnreachableError
+		switch {
+		case err == nil:
+			res.Close()
+		case silent(err):
+			return &SilentError{For: limit}
+		case errors.As(err, &u):
+			return u.Err
+		case api.CodeOf(err) == api.CodeUnavailable, ctx.Err() != nil:
+			return err
+		}
+		return nil
+	}
+}
