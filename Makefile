@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check size unit race e2e chaos vm properties fuzz sim mutants bench compare traces uplot demo clean
+.PHONY: help build test check vuln size unit race e2e chaos vm properties fuzz sim mutants bench compare traces uplot demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -34,6 +34,9 @@ check: ## formatting, vet, tidy modules, staticcheck, who may import whom
 	cd tools && go mod tidy -diff
 	$(TOOL) staticcheck ./...
 	go test -count=1 ./pkg
+
+vuln: ## known vulnerabilities in what our code calls; needs vuln.go.dev, or GOVULNDB=file:///COPY (docs/security.md)
+	$(TOOL) govulncheck -test ./...
 
 size: ## lines of what the installed programs are made of, a row a package
 	scripts/size
