@@ -39,9 +39,17 @@ var escapes = map[string]string{
 	"nohup":       `nohup sh -c 'echo > W.up; sleep 1000; : W' >/dev/null 2>&1 &`,
 	"env -i":      `env -i setsid /bin/sh -c '/bin/echo > W.up; ( /bin/sleep 1000; : W ) & exec /bin/sh -c "trap \"\" TERM; /bin/sleep 1000; : W"' &`,
 	"stopped":     `setsid sh -c 'echo > W.up; kill -STOP $$; : W' &`,
-	"daemon": `python3 -c 'import os,time,signal
+	"daemon": python() + ` -c 'import os,time,signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.posix_spawn("/bin/sh", ["sh","-c","setsid sh -c \"echo > W.up; sleep 1000; : W\" &"], {}): os._exit(0)' &`,
+}
+
+// python is the system's: one that is found by PATH may be a script that takes ten times as long to start.
+func python() string {
+	if _, err := os.Stat("/usr/bin/python3"); err == nil {
+		return "/usr/bin/python3"
+	}
+	return "python3"
 }
 
 const tries = 50

@@ -30,10 +30,10 @@ while True: time.sleep(1000)
 // died of the signal, after its program.
 func TestShellWaitsForItsProgram(t *testing.T) {
 	forms := map[string]string{
-		"foreground": "python3 saver.py\n",
-		"pipeline":   "python3 saver.py | cat\n",
-		"subshell":   "( cd .; python3 saver.py; echo next line )\n",
-		"nested":     "sh -c 'python3 saver.py; echo next line'\n",
+		"foreground": python() + " saver.py\n",
+		"pipeline":   python() + " saver.py | cat\n",
+		"subshell":   "( cd .; " + python() + " saver.py; echo next line )\n",
+		"nested":     "sh -c '" + python() + " saver.py; echo next line'\n",
 	}
 	for kind, base := range kinds(t) {
 		for name, form := range forms {
