@@ -241,36 +241,51 @@ func (e *Engine) selected(q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
 
 // List answers a query with what people see.
 func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
-	jobs, err := e.selected(q, uid)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]api.Job, len(jobs))
-	for i, j := range jobs {
-		out[i] = e.show(j, !q.NoRanks)
-	}
-	return out, nil
+	var out []api.Job
+	err := e.EachListed(q, uid, func(j *api.Job) error {
+		out = append(out, *j)
+		return nil
+	})
+	return out, err
 }
 
-// Expect fills in when waiting jobs are expected to start.
-func (e *Engine) Expect(ctx context.Context, jobs []api.Job) error {
-	var v *sched.View
-	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
+// EachListed calls fn with each job of such an answer: 100,000 of them at a time are more than
+// one caller should have in memory.
+func (e *Engine) EachListed(q *api.JobQuery, uid uint32, fn func(*api.Job) error) error {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
 		return err
 	}
-	expected := sched.Forecast(e.opt.Clock.Now().Wall, v, &e.opt.Policy)
-	for i := range jobs {
-		if x := expected[jobs[i].JobID]; jobs[i].State == api.JobPending {
-			jobs[i].ExpectedStart, jobs[i].ExpectedSure = x.At, x.Sure
-			// Nothing but its reservation keeps it: then it starts when that does.
-			if r := jobs[i].Reservation; x.At.IsZero() && r != "" && jobs[i].Reason == "Reservation" {
-				if b, err := e.view.reservation(r); err == nil && b.Start.After(e.opt.Clock.Now().Wall) {
-					jobs[i].ExpectedStart = b.Start
-				}
-			}
+	for _, j := range jobs {
+		shown := e.show(j, !q.NoRanks)
+		if err := fn(&shown); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// Expect looks ahead, and gives what fills in when a waiting job is expected to start.
+func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
+	var v *sched.View
+	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
+		return nil, err
+	}
+	now := e.opt.Clock.Now().Wall
+	expected := sched.Forecast(now, v, &e.opt.Policy)
+	return func(j *api.Job) {
+		if j.State != api.JobPending {
+			return
+		}
+		x := expected[j.JobID]
+		j.ExpectedStart, j.ExpectedSure = x.At, x.Sure
+		// Nothing but its reservation keeps it: then it starts when that does.
+		if r := j.Reservation; x.At.IsZero() && r != "" && j.Reason == "Reservation" {
+			if b, err := e.view.reservation(r); err == nil && b.Start.After(now) {
+				j.ExpectedStart = b.Start
+			}
+		}
+	}, nil
 }
 
 // Detail shows a job with its attempts.

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,16 +40,59 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 		_, err = w.Write(lines)
 		return err
 	}
-	jobs, err := s.Engine.List(&q, id.UID)
-	if err != nil {
-		return err
-	}
+	fill := func(*api.Job) {}
 	if q.Start {
-		if err := s.Engine.Expect(r.Context(), jobs); err != nil {
+		var err error
+		if fill, err = s.Engine.Expect(r.Context()); err != nil {
 			return err
 		}
 	}
-	return reply(w, api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs})
+	out := newJobsWriter(w)
+	err := s.Engine.EachListed(&q, id.UID, func(j *api.Job) error {
+		fill(j)
+		return out.put(j)
+	})
+	if err != nil {
+		return err
+	}
+	return out.end()
+}
+
+// jobsWriter writes an [api.JobsReply] job by job.
+type jobsWriter struct {
+	w     http.ResponseWriter
+	buf   *bufio.Writer
+	out   *json.Encoder
+	begun bool
+}
+
+func newJobsWriter(w http.ResponseWriter) *jobsWriter {
+	buf := bufio.NewWriterSize(w, 64<<10)
+	return &jobsWriter{w: w, buf: buf, out: json.NewEncoder(buf)}
+}
+
+// next writes what stands before a job, or before the end of a list of none.
+func (l *jobsWriter) next() {
+	if l.begun {
+		_ = l.buf.WriteByte(',') // the writer keeps its error
+		return
+	}
+	l.begun = true
+	l.w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(l.buf, `{"schema_version":%d,"jobs":[`, api.SchemaVersion)
+}
+
+func (l *jobsWriter) put(j *api.Job) error {
+	l.next()
+	return l.out.Encode(j)
+}
+
+func (l *jobsWriter) end() error {
+	if !l.begun {
+		l.next()
+	}
+	_, _ = l.buf.WriteString("]}\n")
+	return l.buf.Flush()
 }
 
 // history streams jobs with their attempts, one a line: a site's year does not have to fit

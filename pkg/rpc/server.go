@@ -101,7 +101,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
 		{"GET " + api.SessionPath, auth.OpSession, s.session},
 		{"GET " + api.WitnessPath, auth.OpSession, s.witness},
-		{"GET /metrics", auth.OpMetrics, wrap(s.Metrics)},
+		{"GET /metrics", auth.OpMetrics, s.listing(wrap(s.Metrics))}, // counts all jobs
 		{"GET /readyz", auth.OpPing, s.ready},
 	}
 }
