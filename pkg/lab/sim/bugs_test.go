@@ -119,7 +119,7 @@ var bugs = []bug{
 		replace("gang/verdict.go", "\tcase j.Cancelled:\n", "\tcase j.Cancelled && !bug():\n"),
 	}},
 	{"cancel-in-drain-forgotten", "a cancel that comes while the gang is being stopped is answered and forgotten", []mutate.Change{
-		replace("gang/control.go", "\tw.edit(e).Cancelled = true\n\tw.drain(", "\tif !bug() {\n\t\tw.edit(e).Cancelled = true\n\t}\n\tw.drain("),
+		replace("gang/control.go", "\tw.markCancelled(e, ev.By)\n\tw.drain(", "\tif !bug() {\n\t\tw.markCancelled(e, ev.By)\n\t}\n\tw.drain("),
 	}},
 	{"done-overwritten", "a gang of which a rank is done runs again and overwrites its work", []mutate.Change{
 		except("gang/control.go", "done >= 0"),
