@@ -28,6 +28,7 @@ type setup struct {
 	Hosts  string            // file to show as /etc/hosts
 	BootID string            // file to show as the kernel's boot id
 	Tmpfs  map[string]string // directory -> mount options
+	Binds  map[string]string // directory -> what is seen there
 }
 
 // start starts a program; it becomes a child of the host's first process.
@@ -116,6 +117,11 @@ func (s *setup) do() error {
 	}
 	if err := unix.Sethostname([]byte(s.Name)); err != nil {
 		return fmt.Errorf("host name: %w", err)
+	}
+	for over, dir := range s.Binds {
+		if err := unix.Mount(dir, over, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("%s: %w", over, err)
+		}
 	}
 	for over, file := range map[string]string{"/etc/hosts": s.Hosts, "/proc/sys/kernel/random/boot_id": s.BootID} {
 		if err := unix.Mount(file, over, "", unix.MS_BIND, ""); err != nil {

@@ -54,6 +54,8 @@ type options struct {
 	node   []string          // lines of each gnoded's
 	tmpfs  map[string]string // state directory of "ctl" or a node -> mount options
 	memory string            // mount options of each host's /run and /dev/shm
+	state  string            // of the daemon, the same on every host; empty: one for each
+	dress  func(host string, s *setup)
 }
 
 const port = "7420"
@@ -118,8 +120,11 @@ func (l *lab) names() []string {
 	return out
 }
 
-func (l *lab) state(host string) string { return filepath.Join(l.dir, "state", host) }
-func (l *lab) conf(host string) string  { return filepath.Join(l.dir, host+".toml") }
+func (l *lab) state(host string) string {
+	return cmp.Or(l.opt.state, filepath.Join(l.dir, "state", host))
+}
+
+func (l *lab) conf(host string) string { return filepath.Join(l.dir, host+".toml") }
 
 // wire makes the switch and puts every host on it.
 func (l *lab) wire() {
@@ -154,6 +159,9 @@ func (l *lab) boot(name, ip string) {
 			mode = "700"
 		}
 		s.Tmpfs[l.state(name)] = o + ",mode=" + mode
+	}
+	if l.opt.dress != nil {
+		l.opt.dress(name, s)
 	}
 	h := boot(l.t, name, ip, s)
 	l.hosts[name] = h

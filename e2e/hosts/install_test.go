@@ -1,0 +1,242 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gangd/e2e/tally"
+)
+
+// The people of the site, the same on all its hosts: ada is the admin whom the documented
+// configuration names.
+const people = "ada:x:20001:20001::/home/ada:/bin/bash\nbob:x:20002:20002::/home/bob:/bin/bash\n"
+
+// TestInstall does what docs/operations.md says, line by line, on a controller's host, two nodes
+// and a login host, with systemd's part done by the words of the units. Then commands under
+// Slurm's names work in jobs, and nobody else can read what is kept of them.
+func TestInstall(t *testing.T) {
+	if os.Geteuid() != 0 {
+		tally.Skip(t, "needs root: it makes hosts of namespaces")
+	}
+	for _, prog := range []string{"ip", "nsenter", "useradd", "setpriv"} {
+		if _, err := exec.LookPath(prog); err != nil {
+			tally.Skip(t, "needs %s", prog)
+		}
+	}
+	root, err1 := filepath.Abs("../..")
+	dir, err2 := os.MkdirTemp("", "gi")
+	if err := errors.Join(err1, err2, os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	s := &installed{lab: &lab{t: t, dir: dir, tmp: dir, bin: filepath.Join(root, "bin"), hosts: map[string]*host{}, up: map[string]*daemon{},
+		opt: options{state: "/var/lib/gnoded"}}, root: root}
+	t.Cleanup(s.stop)
+	s.opt.dress = s.dress
+	for _, name := range []string{"ada", "bob"} {
+		home := filepath.Join(dir, "home", name)
+		id := map[string]int{"ada": 20001, "bob": 20002}[name]
+		if err := errors.Join(os.MkdirAll(filepath.Dir(home), 0o755), os.Mkdir(home, 0o700), os.Chown(home, id, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "log"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.sw = boot(t, "switch", "", nil)
+	if err := errors.Join(s.sw.inside("ip", "link", "add", "br0", "type", "bridge"), s.sw.inside("ip", "link", "set", "br0", "up")); err != nil {
+		tally.Skip(t, "no bridge between hosts on this machine: %v", err)
+	}
+	s.write("hosts", "127.0.0.1 localhost", "10.77.0.1 head", "10.77.0.2 n1", "10.77.0.3 n2", "10.77.0.4 login1")
+	for i, name := range []string{"head", "n1", "n2", "login1"} {
+		s.boot(name, fmt.Sprintf("10.77.0.%d", i+1))
+	}
+
+	blocks := s.blocks("Install")
+	if len(blocks) != 3 {
+		t.Fatalf("the installation has %d blocks: want the controller's, a node's, and the links'", len(blocks))
+	}
+	s.follow("head", blocks[0])
+	s.until("gangd answers", func() bool { return s.sh("head", "root", "gctl ping").code == 0 })
+	for _, n := range []string{"n1", "n2"} {
+		s.follow(n, blocks[1])
+		s.follow(n, blocks[2])
+	}
+	s.follow("login1", s.blocks("Login hosts")[0])
+	s.follow("login1", blocks[2])
+	s.until("both nodes are up", func() bool { return s.sh("login1", "ada", "gctl ping").has("2 of 2 nodes up") })
+
+	s.write("home/ada/job.sh", `#!/bin/bash
+#SBATCH -N2 --ntasks-per-node=1 --requeue -o job.out
+set -e
+srun hostname | sort | xargs > srun.out
+squeue -h -j $SLURM_JOB_ID -o '%T %R' > squeue.out
+if [ ! -e again ]; then
+	touch again
+	sbatch --parsable --wrap='echo $SLURM_JOB_ID > inner.out' > sbatch.out
+	scontrol requeue $SLURM_JOB_ID
+	sleep 600
+fi
+echo $SLURM_RESTART_COUNT > done.out
+`)
+	if r := s.sh("login1", "ada", "sbatch job.sh"); !r.has("Submitted batch job ") {
+		t.Fatalf("sbatch: %+v", r)
+	}
+	file := func(name string) string {
+		b, _ := os.ReadFile(filepath.Join(dir, "home/ada", name))
+		return strings.TrimSpace(string(b))
+	}
+	s.until("the job has run twice and its own submission once", func() bool { return file("done.out") != "" && file("inner.out") != "" })
+	if got := []string{file("srun.out"), file("squeue.out"), file("done.out")}; strings.Join(got, "|") != "n1 n2|RUNNING n[1-2]|1" || file("inner.out") != file("sbatch.out") {
+		t.Errorf("%q, %s in %s; %s", got, file("inner.out"), file("sbatch.out"), file("job.out"))
+	}
+
+	if r := s.sh("login1", "ada", "sbatch --parsable --export=ALL,SECRET=s3cret --wrap='touch here; sleep 600'"); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	s.until("it runs", func() bool { return s.sh("login1", "ada", "ls here").code == 0 })
+	for name := range s.hosts {
+		if r := s.sh(name, "bob", "find /var/lib/gangd /var/lib/gnoded /run /dev/shm /var/log/gangd -type f -readable 2>/dev/null"); r.out != "" {
+			t.Errorf("on %s others can read\n%s", name, r.out)
+		}
+	}
+	if r := s.sh("n1", "bob", "squeue"); r.code == 0 {
+		t.Errorf("bob has no job, and his call from n1 is passed on: %+v", r)
+	}
+	if r := s.sh("login1", "ada", "gctl node drain n1 --reason=x"); !r.has("through a relay an admin is an ordinary user") {
+		t.Errorf("an admin on a login host: %+v", r)
+	}
+	s.sh("login1", "ada", "scancel -u ada")
+	s.until("nothing runs", func() bool { return s.sh("login1", "ada", "squeue -h").out == "" })
+}
+
+// installed is a site that is installed by the book.
+type installed struct {
+	*lab
+	root string // of the tree
+}
+
+// dress gives a host an /etc of its own, room for state, the programs and the homes.
+func (s *installed) dress(name string, u *setup) {
+	s.t.Helper()
+	etc := filepath.Join(s.dir, "etc-"+name)
+	if out, err := exec.Command("cp", "-a", "/etc", etc).CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	_ = os.RemoveAll(filepath.Join(etc, "gangd"))
+	for file, lines := range map[string]string{"passwd": people, "group": "ada:x:20001:\nbob:x:20002:\n"} {
+		f, err := os.OpenFile(filepath.Join(etc, file), os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(lines)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	u.Binds = map[string]string{"/etc": etc, "/usr/local/bin": s.bin, "/home": filepath.Join(s.dir, "home")}
+	u.Tmpfs["/var/lib"], u.Tmpfs["/opt"] = "mode=755", "mode=755"
+}
+
+// blocks are the commands of a section of the manual.
+func (s *installed) blocks(section string) (blocks [][]string) {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.root, "docs/operations.md"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "\n## "+section+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	for _, m := range regexp.MustCompile("(?s)```\n(.*?)\n```").FindAllStringSubmatch(text, -1) {
+		blocks = append(blocks, strings.Split(m[1], "\n"))
+	}
+	return blocks
+}
+
+var (
+	remote = regexp.MustCompile(`^ssh head (.*?) \|`)
+	enable = regexp.MustCompile(`^systemctl daemon-reload && systemctl enable --now (\S+)$`)
+)
+
+// follow types the lines of a block at root's shell of a host.
+func (s *installed) follow(host string, lines []string) {
+	s.t.Helper()
+	for _, l := range lines {
+		if strings.HasPrefix(l, "install -m 755 bin/* ") {
+			continue // they are seen there already
+		}
+		if m := enable.FindStringSubmatch(l); m != nil {
+			s.enable(host, m[1])
+			continue
+		}
+		if m := remote.FindStringSubmatch(l); m != nil {
+			line := strings.TrimSpace(s.sh("head", "root", m[1]).out)
+			l = "echo '" + line + "' |" + l[len(m[0]):]
+		}
+		if r := s.sh(host, "root", "cd "+s.root+" && "+l); r.code != 0 {
+			s.t.Fatalf("%s: %s: %+v", host, l, r)
+		}
+	}
+}
+
+// enable starts a unit as systemd would: its directories, its user, its mask.
+func (s *installed) enable(host, unit string) {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, "etc-"+host, "systemd/system", unit+".service"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	says := func(key, usual string) string {
+		if m := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindStringSubmatch(string(b)); m != nil {
+			return m[1]
+		}
+		return usual
+	}
+	user := says("User", "root")
+	text := "umask " + says("UMask", "0022") + "\n"
+	for kind, at := range map[string]string{"State": "/var/lib/", "Runtime": "/run/"} {
+		if d := says(kind+"Directory", ""); d != "" {
+			text += fmt.Sprintf("install -d -o %s -g %s -m %s %s%s\n", user, user, says(kind+"DirectoryMode", "0755"), at, d)
+		}
+	}
+	text += fmt.Sprintf("exec setpriv --reuid=%s --regid=%s --clear-groups %s", user, user, says("ExecStart", "false"))
+	d, err := s.hosts[host].start(&start{Args: []string{"/bin/sh", "-c", text}, Env: []string{"PATH=" + path}, Log: filepath.Join(s.dir, "log", host+".log")})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.setDaemon(host, d)
+}
+
+const path = "/opt/gangd/slurm:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+type result struct {
+	out  string // and errors
+	code int
+}
+
+func (r result) has(text string) bool { return strings.Contains(r.out, text) }
+
+// sh runs a line in the shell of somebody on a host, at home.
+func (s *installed) sh(host, user, line string) result {
+	s.t.Helper()
+	log := filepath.Join(s.dir, "sh.out")
+	_ = os.Remove(log)
+	args := []string{"/bin/bash", "-c", line}
+	home := "/"
+	if user != "root" {
+		home = "/home/" + user
+		args = []string{"/usr/bin/setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "/bin/bash", "-c", "cd && " + line}
+	}
+	d, err := s.hosts[host].start(&start{Args: args, Env: []string{"PATH=" + path, "HOME=" + home, "USER=" + user}, Log: log})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	<-d.gone
+	b, _ := os.ReadFile(log)
+	return result{string(b), d.code}
+}
