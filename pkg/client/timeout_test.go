@@ -135,6 +135,13 @@ func TestRelayWithoutController(t *testing.T) {
 	}
 }
 
+// A connection that is not made in time is silence too.
+func TestDialThatTakesTooLong(t *testing.T) {
+	if _, err := frozen(t).Ping(WithTimeout(t.Context(), time.Nanosecond)); !Silent(err) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTimeoutOfEnvironment(t *testing.T) {
 	c := frozen(t)
 	t.Setenv("GANG_TIMEOUT", "1ms")

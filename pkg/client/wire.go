@@ -103,6 +103,9 @@ type response struct {
 func exchange(ctx context.Context, socket, method, path string, body []byte, limit time.Duration, alive func(time.Duration) error) (*response, error) {
 	d := net.Dialer{Timeout: limit}
 	conn, err := d.DialContext(ctx, "unix", socket)
+	if op := net.Error(nil); errors.As(err, &op) && op.Timeout() && ctx.Err() == nil {
+		return nil, &SilentError{For: limit}
+	}
 	if err != nil {
 		return nil, err
 	}
