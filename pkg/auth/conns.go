@@ -156,15 +156,16 @@ func connOf(ctx context.Context) net.Conn {
 type body struct {
 	io.ReadCloser
 	conn  *http.ResponseController
-	begun bool
 	ended bool
 }
 
+// newBody begins at once: what no handler reads is read by the server, which would wait for ever.
+func newBody(b io.ReadCloser, conn *http.ResponseController) *body {
+	_ = conn.SetReadDeadline(time.Now().Add(bodyPatience))
+	return &body{ReadCloser: b, conn: conn}
+}
+
 func (b *body) Read(p []byte) (int, error) {
-	if !b.begun {
-		b.begun = true
-		_ = b.conn.SetReadDeadline(time.Now().Add(bodyPatience))
-	}
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
 		b.ended = true

@@ -105,7 +105,7 @@ func TestABodysDeadlineEndsWithIt(t *testing.T) {
 	var deadlines []bool // whether one was set, in order
 	synctest.Test(t, func(t *testing.T) {
 		conn := &deadlineConn{set: func(at time.Time) { deadlines = append(deadlines, !at.IsZero()) }}
-		b := &body{ReadCloser: io.NopCloser(strings.NewReader("abc")), conn: http.NewResponseController(conn)}
+		b := newBody(io.NopCloser(strings.NewReader("abc")), http.NewResponseController(conn))
 		if _, err := io.ReadAll(b); err != nil {
 			t.Fatal(err)
 		}
@@ -118,9 +118,9 @@ func TestABodysDeadlineEndsWithIt(t *testing.T) {
 	conn := &deadlineConn{set: func(at time.Time) {
 		deadlines = append(deadlines, !at.IsZero() && time.Until(at) <= leftPatience)
 	}}
-	b := &body{ReadCloser: io.NopCloser(strings.NewReader("abc")), conn: http.NewResponseController(conn)}
+	b := newBody(io.NopCloser(strings.NewReader("abc")), http.NewResponseController(conn))
 	_ = b.Close() // of what nobody read
-	if fmt.Sprint(deadlines) != "[true]" {
+	if fmt.Sprint(deadlines) != "[false true]" {
 		t.Errorf("deadlines %v", deadlines)
 	}
 }
@@ -131,6 +131,24 @@ type deadlineConn struct {
 }
 
 func (c *deadlineConn) SetReadDeadline(at time.Time) error { c.set(at); return nil }
+
+// TestABodyThatNobodyReadsIsCut: who is refused before his body was read, and never sends it, has
+// his answer and is gone.
+func TestABodyThatNobodyReadsIsCut(t *testing.T) {
+	path := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetReadDeadline(time.Now().Add(30 * leftPatience))
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 1000\r\n\r\nhi"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 403 ") {
+		t.Errorf("%q, %v", b, err)
+	}
+}
 
 // A second call on the same connection is served: the body of the first left no deadline.
 func TestCallsFollowEachOther(t *testing.T) {

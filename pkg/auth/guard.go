@@ -98,7 +98,11 @@ func UserName(uid uint32) string {
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = &body{ReadCloser: r.Body, conn: http.NewResponseController(w)}
+			// In a copy: by its own body the server sees that one was left unread, and that what
+			// comes behind it is no next call.
+			r = r.WithContext(r.Context())
+			r.Body = newBody(r.Body, http.NewResponseController(w))
+			defer r.Body.Close()
 		}
 		if r.TLS == nil {
 			next.ServeHTTP(w, r)
