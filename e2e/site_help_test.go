@@ -70,7 +70,7 @@ func (s *site) write(name string, lines ...string) string {
 	return path
 }
 
-// spawn starts a daemon with its log beside the others.
+// spawn starts a daemon, of bin/ or by its path, with its log beside the others.
 func (s *site) spawn(name, program string, as *syscall.Credential, args ...string) {
 	s.t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.dir, name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
@@ -78,7 +78,10 @@ func (s *site) spawn(name, program string, as *syscall.Credential, args ...strin
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(s.bin, program)
+	}
+	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as}
 	if err := cmd.Start(); err != nil {
