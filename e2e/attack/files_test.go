@@ -214,12 +214,20 @@ func (s *site) mount(name, options string, fill bool) string {
 	return dir
 }
 
-// draining: what eve can bring about where her jobs start, six times each, which is twice what drains a node.
-func draining(s *site) (out []try) {
-	full, inodes, sealed := s.mount("full", "size=4k", true), s.mount("inodes", "nr_inodes=1", false), s.mount("sealed", "size=64k", false)
+// disks are a file system of eve's that is full, and one that is read-only.
+func (s *site) disks() (full, sealed string) {
+	s.t.Helper()
+	full, sealed = s.mount("full", "size=4k", true), s.mount("sealed", "size=64k", false)
 	if err := unix.Mount("", sealed, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		s.t.Fatal(err)
 	}
+	return full, sealed
+}
+
+// draining: what eve can bring about where her jobs start, six times each, which is twice what drains a node.
+func draining(s *site) (out []try) {
+	full, sealed := s.disks()
+	inodes := s.mount("inodes", "nr_inodes=1", false)
 	prog := s.eve.home + "/prog"
 	six := func(change map[string]any) func() error {
 		return func() error {
