@@ -159,7 +159,7 @@ func TestManyConnectionsFewDescriptors(t *testing.T) {
 	for i := range 750 {
 		conn, err := net.Dial("tcp", s.address)
 		keep(conn, err, "") // says nothing
-		conn, err = c.dial(nil, "", "")
+		conn, err = c.dial(context.Background(), "", "")
 		keep(conn, err, []string{"", slow, "GET /v1/ping HTTP/1.1\r\nHost: gangd\r\n\r\n", "GET /v1/pi"}[i%4])
 	}
 	for _, send := range []string{"GET /v1/ping HTTP/1.1\r\nHost: gangd\r\n\r\n", slow} {
