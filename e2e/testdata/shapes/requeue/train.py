@@ -7,6 +7,10 @@ state = "state-" + rank
 def save(signum, frame):
     with open(state, "a") as f:
         f.write("saved\n")
+    # All have saved before the first asks, as a checkpoint of all ranks is made: what they are stopped
+    # by comes at once.
+    while not all(os.path.exists("state-%d" % r) for r in range(int(os.environ["SLURM_NTASKS"]))):
+        time.sleep(0.01)
     # Every rank asks: it comes back once all the same.
     subprocess.call(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]])
 
