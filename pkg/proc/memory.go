@@ -12,7 +12,8 @@ import (
 func MemoryUsed(pids []int, limit int64) int64 {
 	var sum int64
 	for _, pid := range pids {
-		sum += residentOf(pid)
+		n, _ := residentOf(pid)
+		sum += n
 	}
 	if sum <= limit {
 		return sum
@@ -26,19 +27,14 @@ func MemoryUsed(pids []int, limit int64) int64 {
 
 var pageSize = int64(os.Getpagesize())
 
-// residentOf reads the second figure of statm; 0 for a process that is gone.
-func residentOf(pid int) int64 {
+// residentOf reads the second figure of statm; ok is false where there is none to read.
+func residentOf(pid int) (n int64, ok bool) {
 	var buf [128]byte
-	n := readFile("/proc/"+strconv.Itoa(pid)+"/statm", buf[:])
-	f := bytes.Fields(buf[:n])
+	f := bytes.Fields(buf[:readFile("/proc/"+strconv.Itoa(pid)+"/statm", buf[:])])
 	if len(f) < 2 {
-		return 0
+		return 0, false
 	}
-	v, err := strconv.ParseInt(string(f[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v * pageSize
+	return int64(atoi(f[1])) * pageSize, true
 }
 
 // shareOf is a process's own pages and its share of others: "Pss:  1234 kB". What may not be
@@ -46,7 +42,8 @@ func residentOf(pid int) int64 {
 func shareOf(pid int) int64 {
 	b, err := readAll("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 	if err != nil {
-		return residentOf(pid)
+		n, _ := residentOf(pid)
+		return n
 	}
 	for _, line := range bytes.Split(b, []byte("\n")) {
 		if f := bytes.Fields(line); len(f) == 3 && string(f[0]) == "Pss:" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-	"syscall"
 )
 
 // Usage is what processes hold and have moved; -1 is a figure that can't be read.
@@ -82,14 +81,13 @@ func groupMemory(dir string) (int64, bool) {
 // add counts one process. One that has gone is nothing; one that is there and can't be read
 // leaves the sum unknown.
 func (u *Usage) add(pid int) {
-	proc := "/proc/" + strconv.Itoa(pid)
 	var buf [512]byte
-	if f := bytes.Fields(buf[:readFile(proc+"/statm", buf[:])]); len(f) > 1 && u.MemoryBytes >= 0 {
-		u.MemoryBytes += int64(atoi(f[1])) * int64(syscall.Getpagesize())
-	} else if len(f) <= 1 && lives(pid) {
+	if held, ok := residentOf(pid); ok && u.MemoryBytes >= 0 {
+		u.MemoryBytes += held
+	} else if !ok && lives(pid) {
 		u.MemoryBytes = -1
 	}
-	n := readFile(proc+"/io", buf[:])
+	n := readFile("/proc/"+strconv.Itoa(pid)+"/io", buf[:])
 	if n > 0 && u.IOBytes >= 0 {
 		for _, name := range []string{"rchar: ", "wchar: ", "read_bytes: ", "write_bytes: "} {
 			u.IOBytes += int64(eventCount(buf[:n], name))
