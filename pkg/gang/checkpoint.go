@@ -134,6 +134,18 @@ func StepFrom(j *Job, tasks int) StepSet {
 	return StepSet{}
 }
 
+// follow is what a set is when one more has put its own, beside what the one before said of itself: the
+// newest complete set before it, and whether it is complete.
+func follow[K comparable](old, now, before K, wasComplete, isComplete bool) (K, bool) {
+	switch {
+	case old == now: // two of it may have counted in the other order
+		return before, isComplete || wasComplete
+	case wasComplete:
+		return old, isComplete
+	}
+	return before, isComplete
+}
+
 func (w *World) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
 	k := api.TaskKey{Step: *ev.Step, Task: ev.Rank}
 	if err := MayTaskCheckpoint(e.job, ev.Epoch, k); err != nil {
@@ -144,13 +156,7 @@ func (w *World) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
 	c := TaskCheckpoint{StepSet: StepSet{Epoch: ev.Epoch, Step: k.Step, Tasks: size}, Time: w.now.Wall, Bytes: ev.SetBytes,
 		Complete: ev.SetRanks >= size}
 	if old := j.TaskCheckpoint; old != nil {
-		c.Before = old.Before
-		switch {
-		case old.StepSet == c.StepSet: // two tasks may have counted in the other order
-			c.Complete = c.Complete || old.Complete
-		case old.Complete:
-			c.Before = old.StepSet
-		}
+		c.Before, c.Complete = follow(old.StepSet, c.StepSet, old.Before, old.Complete, c.Complete)
 	}
 	j.TaskCheckpoint = &c
 	if c.Complete {
@@ -210,13 +216,7 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 	j := w.edit(e)
 	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
 	if old := j.Checkpoint; old != nil {
-		c.Before = old.Before
-		switch {
-		case old.Epoch == ev.Epoch: // two ranks may have counted in the other order
-			c.Complete = c.Complete || old.Complete
-		case old.Complete:
-			c.Before = old.Epoch
-		}
+		c.Before, c.Complete = follow(old.Epoch, c.Epoch, old.Before, old.Complete, c.Complete)
 	}
 	j.Checkpoint = &c
 	if c.Complete {
