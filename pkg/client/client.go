@@ -95,7 +95,7 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 		if err == nil {
 			return out, nil
 		}
-		if !restarting(err) || silent(err) || time.Now().After(give) {
+		if !restarting(err) || Silent(err) || time.Now().After(give) {
 			return nil, err
 		}
 		select {
@@ -368,7 +368,7 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 	}
 	defer res.Close()
 	b, err := io.ReadAll(io.LimitReader(res, 1<<20))
-	if silent(err) {
+	if Silent(err) {
 		return nil, &UnreachableError{Socket: c.socket, Err: err}
 	}
 	e := new(api.Error)

@@ -186,7 +186,7 @@ func (c *Client) Log(ctx context.Context, q *api.LogQuery, w io.Writer) error {
 		return err
 	}
 	defer res.Close()
-	if _, err = io.Copy(w, res); silent(err) {
+	if _, err = io.Copy(w, res); Silent(err) {
 		return &UnreachableError{Socket: c.socket, Err: err}
 	}
 	if err != nil {

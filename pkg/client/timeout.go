@@ -43,15 +43,12 @@ type SilentError struct {
 
 func (e *SilentError) Error() string { return fmt.Sprintf("no answer within %s", e.For) }
 
-// silent reports that an error is the controller's silence.
-func silent(err error) bool {
+// Silent reports that a call ended for the controller's silence: what was asked may have been
+// done all the same.
+func Silent(err error) bool {
 	var s *SilentError
 	return errors.As(err, &s)
 }
-
-// Silent reports that a call ended for the controller's silence: what was asked may have been
-// done all the same.
-func Silent(err error) bool { return silent(err) }
 
 // lives gives for a call of ctx that may last what asks whether the controller lives, by a call
 // of its own: any answer will do but that of a relay that can't reach it.
@@ -62,7 +59,7 @@ func (c *Client) lives(ctx context.Context, limit time.Duration) func(time.Durat
 		switch {
 		case err == nil:
 			res.Close()
-		case silent(err):
+		case Silent(err):
 			return &SilentError{For: limit}
 		case errors.As(err, &u):
 			return u.Err

@@ -51,7 +51,7 @@ func (l *line) Read(p []byte) (int, error) {
 			step /= 2
 		}
 		n, err := l.within(step, l.Conn.SetReadDeadline, func() (int, error) { return l.Conn.Read(p) })
-		if n > 0 || l.alive == nil || !silent(err) {
+		if n > 0 || l.alive == nil || !Silent(err) {
 			return n, err
 		}
 		if err := l.alive(l.limit - step); err != nil {
