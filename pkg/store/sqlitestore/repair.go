@@ -38,7 +38,7 @@ type Finding struct {
 
 	where string
 	args  []any
-	set   string // not empty: what it is changed to instead of being set aside
+	set   string // not empty: what it is changed to, without args, instead of being set aside
 }
 
 func (f *Finding) String() string { return fmt.Sprintf("%s %s: %s", f.Table, f.Row, f.Why) }
@@ -267,13 +267,10 @@ func (r *repair) parts() error {
 			if err := scan(&job, &epoch, &step, &data); err != nil {
 				return err
 			}
-			name, where, args := fmt.Sprintf("%d of job %d", epoch, job), "job = ? AND epoch = ?", []any{job, epoch}
+			name, where, args, keys := fmt.Sprintf("%d of job %d", epoch, job), "job = ? AND epoch = ?", []any{job, epoch}, []int64{job, epoch}
 			if step >= 0 {
-				name, where, args = fmt.Sprintf("%d of job %d epoch %d", step, job, epoch), where+" AND step = ?", append(args, step)
-			}
-			keys := []int64{job, epoch}
-			if step >= 0 {
-				keys = append(keys, step)
+				name, where = fmt.Sprintf("%d of job %d epoch %d", step, job, epoch), where+" AND step = ?"
+				args, keys = append(args, step), append(keys, step)
 			}
 			j, known := r.jobs[job]
 			switch err := readable(data, rowName(t.table, keys...), t.check); {
@@ -451,18 +448,11 @@ func (r *repair) setAside(path string) error {
 		if text == "" {
 			text = fmt.Sprintf("DELETE FROM %s WHERE %s", x.Table, x.where)
 		}
-		if _, err := r.tx.ExecContext(r.ctx, text, argsOf(x)...); err != nil {
+		if _, err := r.tx.ExecContext(r.ctx, text, x.args...); err != nil {
 			return err
 		}
 	}
 	return r.tx.Commit()
-}
-
-func argsOf(x *Finding) []any {
-	if x.set != "" {
-		return nil
-	}
-	return x.args
 }
 
 // content is a row by its columns.
