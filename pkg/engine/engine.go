@@ -132,10 +132,12 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.idleHook.hook = opt.TellIdle
 	e.past.archive, e.past.more = opt.Archive, true // what a crash may have left
-	e.view.init(e.world, opt.Store.Lineage())
+	e.view.init(e.world)
+	lineage := opt.Store.Lineage()
 	if err := e.beginRun(ctx); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
+	e.setLineage(lineage)
 	if err := e.restoreBarriers(ctx); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
@@ -360,7 +362,7 @@ func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) er
 		return fmt.Errorf("commit: %w", err)
 	}
 	e.opt.Record.Commit(time.Since(t), len(ch.Events))
-	e.view.setLineage(lineage)
+	e.setLineage(lineage)
 	if again {
 		e.log.Info("state disk has room again")
 	}

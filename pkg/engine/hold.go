@@ -120,7 +120,7 @@ func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) (gang.Event, e
 	}
 	e.world.SkipIDs(next)
 	e.accepted = max(e.accepted, seen)
-	e.view.setLineage(e.store.Lineage())
+	e.setLineage(e.store.Lineage())
 	e.log.Warn("an older store was accepted", "commit", have, "seen", seen, "node", hello.Hello.Node, "next_id", next)
 	return ev, nil
 }

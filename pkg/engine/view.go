@@ -26,6 +26,7 @@ type view struct {
 	classes map[int64]*sched.JobClass // of the jobs that wait
 	ended   map[int64]chan struct{}   // closed at the end of a job that somebody waits for
 	lineage uint64
+	proof   string // of lineage
 	nextID  int64  // the smallest id that no job has had
 	hold    string // why the controller neither starts nor stops anything; empty: it does
 }
@@ -35,13 +36,13 @@ type desired struct {
 	specs       map[string]*api.Spec
 }
 
-func (v *view) init(w *gang.World, lineage uint64) {
+func (v *view) init(w *gang.World) {
 	v.jobs = map[int64]*gang.Job{}
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string]desired{}
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.JobClass{}
-	v.lineage, v.nextID = lineage, w.NextID()
+	v.nextID = w.NextID()
 	v.reservations = map[string]*api.Reservation{}
 	for _, r := range w.Reservations() {
 		v.reservations[r.Name] = r
@@ -89,10 +90,12 @@ func (v *view) putJob(j *gang.Job) {
 	}
 }
 
-func (v *view) setLineage(l uint64) {
-	v.mu.Lock()
-	v.lineage = l
-	v.mu.Unlock()
+// setLineage makes the newest commit known, with the proof of it: nodes are told both in each beat.
+func (e *Engine) setLineage(l uint64) {
+	proof := e.prove(e.run(), l)
+	e.view.mu.Lock()
+	e.view.lineage, e.view.proof = l, proof
+	e.view.mu.Unlock()
 }
 
 // next is the smallest id that no job has had.
