@@ -35,7 +35,7 @@ type barrierKey struct {
 	name string
 }
 
-// ended says whether a task has; see [said.ended].
+// ended says whether a task has; see [rankNotes.ended].
 type ended func(j *gang.Job, k api.TaskKey) bool
 
 type barrier struct {
