@@ -17,7 +17,6 @@ func (e *Engine) account(asked, user string) (string, error) {
 	if len(all) == 0 {
 		return asked, nil
 	}
-	open := func(a *sched.Account) bool { return len(a.Users) == 0 || slices.Contains(a.Users, user) }
 	if asked == "" {
 		for i := range all {
 			if slices.Contains(all[i].Users, user) {
@@ -28,7 +27,7 @@ func (e *Engine) account(asked, user string) (string, error) {
 		if i < 0 {
 			return "", nil
 		}
-		if !open(&all[i]) {
+		if !all[i].OpenTo(user) {
 			return "", e.noAccount(user, "no account is open to %s, not even the default one, %s", user, all[i].Name)
 		}
 		return all[i].Name, nil
@@ -36,18 +35,14 @@ func (e *Engine) account(asked, user string) (string, error) {
 	names := make([]string, len(all))
 	for i := range all {
 		if names[i] = all[i].Name; names[i] == asked {
-			if open(&all[i]) {
+			if all[i].OpenTo(user) {
 				return asked, nil
 			}
 			return "", e.noAccount(user, "account %s is not open to %s", asked, user)
 		}
 	}
 	err := api.Errorf(api.CodeInvalid, "no account %q", asked)
-	if near := nearest.Of(asked, names); near != "" {
-		err.Hint = "did you mean " + near + "?"
-	} else {
-		err.Hint = "accounts here: " + strings.Join(names, ", ")
-	}
+	err.Hint = nearest.Hint(asked, names, "accounts here: "+strings.Join(names, ", "))
 	return "", err
 }
 
@@ -56,7 +51,7 @@ func (e *Engine) noAccount(user, format string, args ...any) error {
 	err := api.Errorf(api.CodePermission, format, args...)
 	var mine []string
 	for i := range e.opt.Policy.Accounts {
-		if a := &e.opt.Policy.Accounts[i]; len(a.Users) == 0 || slices.Contains(a.Users, user) {
+		if a := &e.opt.Policy.Accounts[i]; a.OpenTo(user) {
 			mine = append(mine, a.Name)
 		}
 	}

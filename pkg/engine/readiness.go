@@ -146,13 +146,8 @@ func noRole(j *gang.Job, role string) *api.Error {
 	for i := range j.Spec.Roles {
 		names = append(names, j.Spec.Roles[i].Name)
 	}
-	switch near := nearest.Of(role, names); {
-	case len(names) == 0:
+	if e.Hint = nearest.Hint(role, names, "it has "+strings.Join(names, ", ")); len(names) == 0 {
 		e.Hint = "roles are given at the submission: gsubmit --role=" + role + ":N"
-	case near != "":
-		e.Hint = "did you mean " + near + "?"
-	default:
-		e.Hint = "it has " + strings.Join(names, ", ")
 	}
 	return e
 }

@@ -155,11 +155,7 @@ func (e *Engine) nodesOf(r *api.Reservation, asked []string) error {
 			continue
 		}
 		err := api.Errorf(api.CodeNotFound, "no node %q", n)
-		if near := nearest.Of(n, known); near != "" {
-			err.Hint = "did you mean " + near + "?"
-		} else {
-			err.Hint = "nodes are " + hostlist.Compress(known)
-		}
+		err.Hint = nearest.Hint(n, known, "nodes are "+hostlist.Compress(known))
 		return err
 	}
 	r.Nodes = sortedNames(asked)

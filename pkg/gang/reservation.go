@@ -173,13 +173,8 @@ func (w *World) noReservation(name string) *api.Error {
 // NoReservation says that there is none of a name, and which there are.
 func NoReservation(name string, known []string) *api.Error {
 	e := api.Errorf(api.CodeNotFound, "no reservation %q", name)
-	switch near := nearest.Of(name, known); {
-	case len(known) == 0:
+	if e.Hint = nearest.Hint(name, known, "reservations are "+strings.Join(known, ", ")); len(known) == 0 {
 		e.Hint = "there are none"
-	case near != "":
-		e.Hint = fmt.Sprintf("did you mean %s?", near)
-	default:
-		e.Hint = "reservations are " + strings.Join(known, ", ")
 	}
 	return e
 }

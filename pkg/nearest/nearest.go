@@ -21,6 +21,15 @@ func Of(typed string, choices []string) string {
 	return best
 }
 
+// Hint asks whether the choice closest to what was typed was meant; otherwise is what to say where none
+// is close.
+func Hint(typed string, choices []string, otherwise string) string {
+	if near := Of(typed, choices); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return otherwise
+}
+
 // slips is how many wrong letters still count as close: one for every three, but two in
 // what is about as long as an option's name. In two letters any slip makes another word.
 func slips(typed string) int {

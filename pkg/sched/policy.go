@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -102,6 +103,11 @@ type Account struct {
 	// asks for these, plans do not.
 	Users   []string
 	Default bool
+}
+
+// OpenTo reports whether a user may name the account.
+func (a *Account) OpenTo(user string) bool {
+	return len(a.Users) == 0 || slices.Contains(a.Users, user)
 }
 
 // byService reports whether gangs of a tier follow each other by what they are expected to need.

@@ -70,10 +70,7 @@ func nearestKind(word string) string {
 	for i, k := range api.DependencyKinds {
 		names[i] = string(k)
 	}
-	if n := nearest.Of(word, names); n != "" {
-		return "did you mean " + n + "?"
-	}
-	return dependencyForms
+	return nearest.Hint(word, names, dependencyForms)
 }
 
 func parseCondition(kind api.DependencyKind, ref string) (api.Condition, error) {

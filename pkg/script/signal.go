@@ -24,11 +24,7 @@ func ParseSignalName(s string) (string, error) {
 	case digits(s):
 		return "", bad("there is no signal "+s, "signals are 1 to 31, or names as in kill -l")
 	}
-	hint := "names are as in kill -l"
-	if n := nearest.Of(name, cmdline.SignalNames); n != "" {
-		hint = "did you mean " + n + "?"
-	}
-	return "", bad("there is no signal "+strconv.Quote(s), hint)
+	return "", bad("there is no signal "+strconv.Quote(s), nearest.Hint(name, cmdline.SignalNames, "names are as in kill -l"))
 }
 
 // ParseNotice reads [B:|A:]SIG[@lead].
