@@ -105,6 +105,9 @@ func TestAClaimNeedsItsProof(t *testing.T) {
 		return w
 	}
 	w := hello(0, "", "")
+	if n, proof := r.Lineage(); n < w.Lineage || proof != r.prove("one", n) {
+		t.Errorf("a beat tells of commit %d with proof %q", n, proof)
+	}
 	for _, c := range []struct {
 		run, proof string
 	}{{w.Run, w.LineageProof}, {w.Run, ""}, {"two", w.LineageProof}, {"", ""}} {

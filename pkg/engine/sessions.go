@@ -31,7 +31,7 @@ func (e *Engine) welcome(err error) (*api.Welcome, error) {
 	w := &api.Welcome{Version: e.opt.Version, Settings: e.opt.Settings}
 	if e.view.hold == "" { // else the node keeps what it knows better
 		w.Lineage, w.Run = e.view.lineage, e.run()
-		w.LineageProof = e.prove(w.Run, w.Lineage)
+		w.LineageProof = e.view.proof
 	}
 	return w, nil
 }
