@@ -40,15 +40,21 @@ type cluster struct {
 // start brings up a cluster and takes it down, with everything it left, at the test's end.
 func start(t *testing.T, args ...string) *cluster {
 	t.Helper()
+	return startIn(t, built(t), args...)
+}
+
+// built is the directory of the programs of this tree.
+func built(t *testing.T) string {
+	t.Helper()
 	bin, err := filepath.Abs("../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startIn(t, bin, args...)
+	return bin
 }
 
-// startIn is start with the programs of another directory.
-func startIn(t *testing.T, bin string, args ...string) *cluster {
+// unstarted is a cluster that the test begins itself, and that is taken down at its end.
+func unstarted(t *testing.T, bin string) *cluster {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
 		t.Fatalf("%v: build the programs first (make e2e does)", err)
@@ -59,7 +65,14 @@ func startIn(t *testing.T, bin string, args ...string) *cluster {
 	}
 	c := &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}
 	t.Cleanup(c.stop)
-	out, errs, code := c.run("gangd", append([]string{"dev", "--detach", "--dir=" + dir}, args...)...)
+	return c
+}
+
+// startIn is start with the programs of another directory.
+func startIn(t *testing.T, bin string, args ...string) *cluster {
+	t.Helper()
+	c := unstarted(t, bin)
+	out, errs, code := c.run("gangd", append([]string{"dev", "--detach", "--dir=" + c.dir}, args...)...)
 	if code != 0 {
 		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
 	}

@@ -35,21 +35,12 @@ func (s *spoken) String() string {
 // attended is a `gangd dev` in the foreground, which watches its daemons.
 func attended(t *testing.T, args ...string) (*cluster, *spoken) {
 	t.Helper()
-	bin, err := filepath.Abs("../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "ge")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, out := &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}, &spoken{}
-	cmd := exec.Command(filepath.Join(bin, "gangd"), append([]string{"dev", "--dir=" + dir}, args...)...)
+	c, out := unstarted(t, built(t)), &spoken{}
+	cmd := exec.Command(filepath.Join(c.bin, "gangd"), append([]string{"dev", "--dir=" + c.dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v: build the programs first (make e2e does)", err)
+		t.Fatal(err)
 	}
-	t.Cleanup(c.stop)
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); err != nil {

@@ -18,22 +18,13 @@ import (
 // jobs, and neither daemon would give it to a hook.
 func TestInheritedFilesReachNoJob(t *testing.T) {
 	t.Parallel()
-	bin, err := filepath.Abs("../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "ge")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{t: t, bin: bin, dir: dir, tmp: t.TempDir()}
+	c := unstarted(t, built(t))
 	secret := filepath.Join(c.tmp, "secret")
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.stop)
 	const left = 77
-	begin := exec.Command("bash", "-c", fmt.Sprintf(`exec %d<"$1"; exec "$2" dev --detach --dir="$3" --nodes=1`, left), "bash", secret, filepath.Join(bin, "gangd"), dir)
+	begin := exec.Command("bash", "-c", fmt.Sprintf(`exec %d<"$1"; exec "$2" dev --detach --dir="$3" --nodes=1`, left), "bash", secret, filepath.Join(c.bin, "gangd"), c.dir)
 	if out, err := begin.CombinedOutput(); err != nil {
 		t.Fatalf("gangd dev: %v\n%s", err, out)
 	}
