@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gpu/simgpu"
+	"gangd/pkg/rankenv"
 	"gangd/pkg/shim"
 )
 
@@ -70,6 +71,13 @@ func process(t *testing.T, k api.MemberKey, rank int) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { end(p) })
+	// Start returns when the kernel has closed what the old program had, a moment before the new
+	// one's environment can be read.
+	for give := time.Now().Add(10 * time.Second); k.Job != 0 && environment(p.Process.Pid, rankenv.MarkerName) == ""; {
+		if time.Now().After(give) {
+			t.Fatal("the environment of a process can't be read")
+		}
+	}
 	return p
 }
 
