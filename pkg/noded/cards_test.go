@@ -13,7 +13,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gpu/simgpu"
-	"gangd/pkg/rankenv"
 	"gangd/pkg/shim"
 )
 
@@ -71,14 +70,25 @@ func process(t *testing.T, k api.MemberKey, rank int) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { end(p) })
-	// Start returns when the kernel has closed what the old program had, a moment before the new
-	// one's environment can be read.
-	for give := time.Now().Add(10 * time.Second); k.Job != 0 && environment(p.Process.Pid, rankenv.MarkerName) == ""; {
-		if time.Now().After(give) {
-			t.Fatal("the environment of a process can't be read")
-		}
+	if k.Job != 0 {
+		shows(t, p, "environ")
 	}
 	return p
+}
+
+// shows waits until a file of a process that was just started can be read: Start returns when the kernel
+// has closed what the program before had open, a moment before the arguments of the new one are there.
+func shows(t *testing.T, p *exec.Cmd, file string) {
+	t.Helper()
+	for give := time.Now().Add(10 * time.Second); ; {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.Process.Pid, file))
+		if len(b) > 0 {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatalf("process %d shows no %s: %v", p.Process.Pid, file, err)
+		}
+	}
 }
 
 func end(p *exec.Cmd) {

@@ -211,6 +211,7 @@ func TestTakesStacks(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer end(p)
+		shows(t, p, "cmdline")
 		if got := takesStacks(proc.Stat{PID: p.Process.Pid}); got != want {
 			t.Errorf("%v: %v", args, got)
 		}

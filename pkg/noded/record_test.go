@@ -138,6 +138,7 @@ func (w *wreck) member(job int64, phase api.MemberPhase) {
 		if err := cmd.Start(); err != nil {
 			w.t.Fatal(err)
 		}
+		shows(w.t, cmd, "environ")
 		w.procs[job] = cmd
 		state.Ranks = []api.RankActual{{Rank: 0, PID: cmd.Process.Pid}}
 	}
