@@ -18,12 +18,12 @@ build: ## all programs, into bin/
 	CGO_ENABLED=$(CC_FOUND) CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
 
 # AGAIN=-again: what fails is run once more, and only what fails twice fails.
-GOTEST = go run ./scripts/gotest $(AGAIN) -skips=$(CURDIR)/bin/skipped.tsv
+GOTEST = go run ./scripts/gotest $(AGAIN) -notes=$(CURDIR)/bin/tests.tsv
 
-test: ## all that CI runs; at its end what was skipped, and why
-	@rm -f bin/skipped.tsv
+test: ## all that CI runs; at its end the slowest tests, and what was skipped, and why
+	@rm -f bin/tests.tsv
 	$(MAKE) check unit e2e demo
-	@go run ./scripts/gotest -report=bin/skipped.tsv
+	@go run ./scripts/gotest -report=bin/tests.tsv
 
 TOOL = go tool -modfile=tools/go.mod
 

@@ -1,9 +1,9 @@
 // Command gotest runs go test and says what go test keeps to itself: which tests were skipped,
-// and why. What failed it can run once more, so that a test that a busy machine failed is told
-// from one that fails.
+// and why, and which took long. What failed it can run once more, so that a test that a busy
+// machine failed is told from one that fails.
 //
-//	gotest [-again] [-skips=FILE] FLAG... PACKAGE...   go test's flags with "=" before their values
-//	gotest -report=FILE                                what all runs wrote to FILE, by reason
+//	gotest [-again] [-notes=FILE] FLAG... PACKAGE...   go test's flags with "=" before their values
+//	gotest -report=FILE                                what all runs wrote to FILE: skips by reason, the slowest
 //
 // It prints what go test prints without -v. With -again it fails for what fails twice alone, and
 // names both.
@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -28,14 +29,14 @@ func main() {
 }
 
 func gotest(args []string, out io.Writer) int {
-	again, skips := false, ""
+	again, notes := false, ""
 	for len(args) > 0 {
 		name, value, _ := strings.Cut(args[0], "=")
 		switch name {
 		case "-again":
 			again = true
-		case "-skips":
-			skips = value
+		case "-notes":
+			notes = value
 		case "-report":
 			return report(value, out)
 		default:
@@ -47,8 +48,8 @@ func gotest(args []string, out io.Writer) int {
 		args = args[1:]
 	}
 	first, err := run(args, out)
-	if err == nil && skips != "" {
-		err = first.write(skips)
+	if err == nil && notes != "" {
+		err = first.write(notes)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
@@ -109,16 +110,21 @@ func list(out io.Writer, what string, names []string) {
 // event is a line of go test -json.
 type event struct {
 	Action, Package, Test, Output, ImportPath string
+	Elapsed                                   float64 // seconds
 }
 
 // result is what came of one call of go test.
 type result struct {
 	ok      bool
 	skipped []skip
+	slow    []event
 	failed  map[string][]string // top-level tests by package; nil: the whole package is in question
 }
 
 type skip struct{ why, pkg, test string }
+
+// Tests that take slowFrom seconds are noted, and report names the slowest.
+const slowFrom, slowest = 2, 25
 
 // run calls go test and prints what it would have printed.
 func run(args []string, out io.Writer) (*result, error) {
@@ -156,6 +162,9 @@ func read(in io.Reader, out io.Writer) (*result, error) {
 			continue
 		}
 		key := [2]string{e.Package, e.Test}
+		if e.Elapsed >= slowFrom && e.Test != "" && !strings.Contains(e.Test, "/") {
+			r.slow = append(r.slow, e)
+		}
 		switch {
 		case e.Action == "build-output":
 			fmt.Fprint(out, e.Output)
@@ -222,22 +231,38 @@ func (r *result) write(path string) error {
 			break
 		}
 	}
+	for _, e := range r.slow {
+		if err == nil {
+			_, err = fmt.Fprintf(f, "%s\t%s\t%.0f\tseconds\n", e.Package, e.Test, e.Elapsed)
+		}
+	}
 	return cmp.Or(err, f.Close())
 }
 
-// report prints what was skipped, by reason.
+// report prints the tests that took longest, and what was skipped, by reason.
 func report(path string, out io.Writer) int {
 	b, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		return 2
 	}
-	by := map[string][]string{}
+	by, took := map[string][]string{}, map[string]int{}
 	n := 0
 	for line := range strings.Lines(string(b)) {
-		if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) == 4 {
+			took[f[0][strings.LastIndexByte(f[0], '/')+1:]+"."+f[1]], _ = strconv.Atoi(f[2])
+		}
+		if len(f) == 3 {
 			by[f[0]] = append(by[f[0]], f[1][strings.LastIndexByte(f[1], '/')+1:]+"."+f[2])
 			n++
+		}
+	}
+	if len(took) > 0 {
+		fmt.Fprintln(out, "\nthe slowest tests, seconds:")
+		names := slices.SortedFunc(maps.Keys(took), func(a, b string) int { return cmp.Or(cmp.Compare(took[b], took[a]), cmp.Compare(a, b)) })
+		for _, name := range names[:min(slowest, len(names))] {
+			fmt.Fprintf(out, "  %4d %s\n", took[name], name)
 		}
 	}
 	if n == 0 {

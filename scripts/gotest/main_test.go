@@ -4,19 +4,20 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 // A module of its own with a test of each kind: what is printed, what is run once more, what the
-// run ends with, and what is said of skipped tests.
+// run ends with, and what is said of skipped and of slow tests.
 func TestGotest(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module m\n\ngo 1.26.0\n",
 		"a/a_test.go": `package a
-import ("os"; "testing")
-func TestGood(t *testing.T) { t.Log("not shown") }
+import ("os"; "testing"; "time")
+func TestGood(t *testing.T) { t.Log("not shown"); time.Sleep(2 * time.Second) }
 func TestFlaky(t *testing.T) {
 	if f, err := os.OpenFile("seen", os.O_CREATE|os.O_EXCL, 0o600); err == nil { f.Close(); t.Error("the first time") }
 }
@@ -41,13 +42,13 @@ func TestPanics(t *testing.T) { panic("ouch") }
 		}
 	}
 	t.Chdir(dir)
-	skips := filepath.Join(dir, "skips")
+	notes := filepath.Join(dir, "notes")
 	call := func(args ...string) (string, int) {
 		var out bytes.Buffer
 		code := gotest(args, &out)
 		return out.String(), code
 	}
-	out, code := call("-again", "-skips="+skips, "-count=1", "./a", "./b", "./c")
+	out, code := call("-again", "-notes="+notes, "-count=1", "./a", "./b", "./c")
 	if code != 1 {
 		t.Errorf("status %d", code)
 	}
@@ -60,7 +61,8 @@ func TestPanics(t *testing.T) { panic("ouch") }
 	if strings.Contains(out, "not shown") || strings.Count(out, "always") != 2 {
 		t.Errorf("shows what passed, or not what failed:\n%s", out)
 	}
-	if out, code := call("-report=" + skips); code != 0 || out != "\n1 tests were skipped:\n  no such device: x\n      a.TestSkips/part\n" {
+	want := regexp.MustCompile(`^\nthe slowest tests, seconds:\n +\d+ a\.TestGood\n\n1 tests were skipped:\n  no such device: x\n      a\.TestSkips/part\n$`)
+	if out, code := call("-report=" + notes); code != 0 || !want.MatchString(out) {
 		t.Errorf("%d %q", code, out)
 	}
 	// What fails once alone is no failure; without -again it is.
