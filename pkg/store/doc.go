@@ -21,5 +21,5 @@
 // When room gets short, batches with new jobs are refused first, so that the ends of
 // those already accepted can still be recorded.
 //
-// Begin with Store; sqlitestore is the one there is, storetest what each has to do.
+// Begin with Store; sqlitestore is for one controller, Shared for several on one database, storetest what each has to do.
 package store

@@ -249,7 +249,7 @@ func (s *Store) job(j *gang.Job) error {
 		return err
 	}
 	text := sealed(data, jobName(j.ID, j.SpecHash))
-	if ended, ok := row.Ended(j); ok {
+	if ended, ok := store.EndOf(j); ok {
 		return s.st.jobEnded.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), text, nanos(ended))
 	}
 	return s.st.jobLive.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), text)

@@ -211,18 +211,6 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	return j, nil
 }
 
-// Ended is when a job ended as the history counts it, and whether it has: an end without
-// a time (a job that never started) counts from its submission.
-func Ended(j *gang.Job) (time.Time, bool) {
-	switch {
-	case j.Verdict == nil:
-		return time.Time{}, false
-	case j.End.IsZero():
-		return j.Submit, true
-	}
-	return j.End, true
-}
-
 func blockedRanks(size int) []gang.Rank {
 	if size <= 0 {
 		return nil

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/gang"
+)
+
+func TestKnownIsASnapshot(t *testing.T) {
+	t0 := time.Unix(1e9, 0)
+	over := &gang.Verdict{State: api.JobCompleted}
+	k := KnownOf(&gang.Snapshot{
+		Jobs: []*gang.Job{
+			{ID: 3, Key: "c"}, {ID: 2, Key: "b", Verdict: over, End: t0.Add(time.Second)},
+			{ID: 1, Key: "a", Verdict: over, End: t0}, {ID: 4, Verdict: over, Submit: t0}, // it never started
+		},
+		Nodes:        []*gang.Node{{Name: "n2"}, {Name: "n1"}},
+		Reservations: []*api.Reservation{{Name: "r"}},
+		Claims:       []byte("[]"), NextID: 5, NextSeq: 9,
+	}, 7, 2)
+	s := k.Snapshot(t0)
+	var ids []int64
+	for _, j := range s.Jobs {
+		ids = append(ids, j.ID)
+	}
+	if !slices.Equal(ids, []int64{2, 3}) || len(s.Keys) != 2 || s.Keys["b"] != 2 || s.Keys["c"] != 3 {
+		t.Errorf("jobs %v, keys %v", ids, s.Keys)
+	}
+	if len(s.Nodes) != 2 || s.Nodes[0].Name != "n1" || len(s.Reservations) != 1 || string(s.Claims) != "[]" || s.NextID != 5 || s.NextSeq != 9 {
+		t.Errorf("snapshot %+v", s)
+	}
+	if k.Lineage != 7 || k.Term != 2 || len(k.Jobs) != 2 {
+		t.Errorf("known %+v", k)
+	}
+}
