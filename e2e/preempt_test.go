@@ -102,6 +102,7 @@ func TestNobodyOptsOutOfPreemption(t *testing.T) {
 			script := c.script("victim.sh", `#!/bin/bash
 [ "$GANG_RANK$1" = 0done ] && exit 0
 trap 'echo told >> told.$GANG_JOB_ID.$GANG_RANK; exit 0' USR1
+echo up > up.$GANG_JOB_ID.$GANG_RANK
 while :; do sleep 0.05 & wait $!; done
 `)
 			submit := func(args ...string) int64 {
@@ -128,6 +129,10 @@ while :; do sleep 0.05 & wait $!; done
 					told = 1
 					c.until("rank 0 is done", func() bool { return c.job(id).Ranks[0].State == api.RankDone })
 				}
+				c.until("the others can hear the notice", func() bool {
+					up, err := filepath.Glob(c.tmp + fmt.Sprintf("/up.%d.*", id))
+					return err == nil && len(up) == told
+				})
 				taker := c.submit(append(append([]string{"--size=2", "--gpus-per-rank=1", "-o", "/dev/null"}, by.taker...), "--wrap", "sleep 0.5")...)
 				if !tt.ends { // protected for a while, and said so
 					num := strconv.FormatInt(id, 10)
