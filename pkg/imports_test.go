@@ -39,7 +39,7 @@ const (
 // house is all packages, from the ground up.
 var house = []floor{
 	{true, map[side]string{
-		shared: "api nearest checksum cmdline/when table/column table/accttable",
+		shared: "api nearest checksum cpus cmdline/when table/column table/accttable",
 	}},
 	{true, map[side]string{
 		shared: "cmdline hostlist outpath cluster watchdog table/tres",

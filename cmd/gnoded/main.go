@@ -21,6 +21,7 @@ import (
 	"gangd/pkg/auth"
 	"gangd/pkg/cli"
 	"gangd/pkg/config"
+	"gangd/pkg/cpus"
 	"gangd/pkg/gpu"
 	"gangd/pkg/gpu/nvmlgpu"
 	"gangd/pkg/gpu/simgpu"
@@ -128,6 +129,10 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		defer provider.Close()
 	}
 	bin := filepath.Dir(self)
+	only, err := cpus.Parse(cfg.CPUList)
+	if err != nil {
+		return err
+	}
 	o := noded.Options{Name: cfg.Name, StateDir: cfg.StateDir, Address: cfg.Address, Version: api.Version,
 		// A cluster in one directory is one person's, whoever that is; without root there is
 		// no other user to become.
@@ -136,6 +141,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
 		Needs:  noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts},
 		Shim:   filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
+		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Only: only},
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
 		Network: way.network, Controller: way.address, TLS: way.tls}
 	return noded.Run(ctx, o)

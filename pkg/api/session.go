@@ -76,12 +76,15 @@ type NodeLimits struct {
 	Processes string `json:"processes,omitempty" bound:"any"`
 	CPUs      string `json:"cpus,omitempty" bound:"any"`   // a weight: who asked for more gets more where there are not enough
 	Reason    string `json:"reason,omitempty" bound:"any"` // why not all are enforced
+	// CPUSets is whether each member has CPUs of its own: enforced, [LimitAdvised] or none.
+	CPUSets string `json:"cpu_sets,omitempty" bound:"any"`
 }
 
 // How a limit holds on a node.
 const (
 	LimitEnforced = "enforced" // by the kernel
 	LimitSampled  = "sampled"  // by looking at what is used: who is above it is ended
+	LimitAdvised  = "advised"  // it is started so, and may change it
 	LimitNone     = "none"     // not at all
 )
 

@@ -35,6 +35,11 @@ type Spec struct {
 	VRAMBytes     int64  `json:"vram_bytes,omitempty" bound:"..70368744177664"` // per card, 0: no figure
 	Share         bool   `json:"share,omitempty"`                               // may share a card while VRAM fits; needs VRAMBytes
 
+	// CPUBind is which of its member's CPUs a rank may use: "" or [BindCores], its own; [BindNUMA],
+	// those at the same NUMA nodes; [BindNone], all. ThreadsPerCore 1: one thread of each core, 0: all.
+	CPUBind        string `json:"cpu_bind,omitempty"`
+	ThreadsPerCore int    `json:"threads_per_core,omitempty" bound:"..65536"`
+
 	// Asked repeats figures of a batch job in the words they were asked for in, nil: nobody
 	// asked in such words. The figures above are what counts.
 	Asked *Asked `json:"asked,omitempty"`
@@ -125,6 +130,13 @@ type Asked struct {
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 }
+
+// What a rank is bound to ([Spec.CPUBind]).
+const (
+	BindNone  = "none"
+	BindCores = "cores"
+	BindNUMA  = "ldoms"
+)
 
 // Notice is the early signal of --signal=[B:|A:]SIG@lead. It goes to those in its scope who have
 // a handler for it.

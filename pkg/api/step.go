@@ -238,6 +238,7 @@ type StepOrder struct {
 	Secret      string   `json:"secret"`
 	Part        int      `json:"part"`              // index of the node in the step
 	Tasks       int      `json:"tasks"`             // there
+	CPUs        int      `json:"cpus,omitempty"`    // that it has for itself there; 0: all of the member's, with others
 	Numbers     []int    `json:"numbers,omitempty"` // of the tasks there
 	Size        int      `json:"size,omitempty"`    // tasks of the whole step
 	From        *TaskSet `json:"from,omitempty"`    // checkpoints that its tasks start from

@@ -427,7 +427,7 @@ func writeNodes(s *screen, nodes []api.Node) error {
 		writeFields(s.w, []string{
 			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
 			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", jobfield.OrNull(n.Address), jobfield.OrNull(n.Version), jobfield.OrNull(n.Containment), jobfield.OrNull(n.Devices)),
-			fmt.Sprintf("LimitMem=%s LimitProcesses=%s LimitCPU=%s", jobfield.OrNull(n.Limits.Memory), jobfield.OrNull(n.Limits.Processes), jobfield.OrNull(n.Limits.CPUs)) +
+			fmt.Sprintf("LimitMem=%s LimitProcesses=%s LimitCPU=%s CPUSets=%s", jobfield.OrNull(n.Limits.Memory), jobfield.OrNull(n.Limits.Processes), jobfield.OrNull(n.Limits.CPUs), jobfield.OrNull(n.Limits.CPUSets)) +
 				optional(" LimitReason=", n.Limits.Reason),
 			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s", n.CPUsUsed, n.CPUs, jobfield.BytesText(n.MemoryUsed), jobfield.BytesText(n.MemoryBytes)),
 			fmt.Sprintf("Partitions=%s Features=%s", jobfield.OrNull(strings.Join(n.Partitions, ",")), jobfield.OrNull(strings.Join(n.Features, ","))),

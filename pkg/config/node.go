@@ -18,8 +18,10 @@ type Node struct {
 	Address     string   `mapstructure:"address"`    // where ranks of other nodes reach this one
 	Cards       string   `mapstructure:"cards"`      // "auto", "nvml", "none", or simulated: "8x80G"
 	SimGPUFile  string   `mapstructure:"sim_gpu_file"`
-	CPUs        int      `mapstructure:"cpus"`   // 0: detect
-	Memory      int64    `mapstructure:"memory"` // bytes, 0: detect
+	CPUs        int      `mapstructure:"cpus"`     // 0: detect
+	CPUBind     string   `mapstructure:"cpu_bind"` // "auto", "cores", "none"
+	CPUList     string   `mapstructure:"cpu_list"` // "0-63"; empty: all
+	Memory      int64    `mapstructure:"memory"`   // bytes, 0: detect
 	Features    []string `mapstructure:"features"`
 	Cgroup      string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
 	Processes   int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
@@ -84,7 +86,7 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 
 // nodeDefaults are the values that do not depend on the host or on other keys.
 func nodeDefaults() *Node {
-	return &Node{Cards: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second}
+	return &Node{Cards: "auto", CPUBind: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second}
 }
 
 func (n *Node) fill() {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cpus"
 	"gangd/pkg/proc"
 )
 
@@ -232,6 +233,11 @@ func relaySocket(v any) error {
 		return nil
 	}
 	return socketPath(v)
+}
+
+func cpuList(v any) error {
+	_, err := cpus.Parse(v.(string))
+	return err
 }
 
 func absolutePaths(v any) error {

@@ -209,6 +209,9 @@ func (w *World) stepOrders(j *Job, member int) []api.StepOrder {
 			if s.Parts[p].Member == member && !s.Parts[p].Over {
 				o := api.StepOrder{ID: s.ID, Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret,
 					Part: p, Tasks: len(s.Parts[p].Tasks), Numbers: s.Parts[p].Tasks, Size: s.Size(), Stop: s.Stop, Grace: w.grace(j)}
+				if !s.Ask.Overlap {
+					o.CPUs = s.Parts[p].CPUs
+				}
 				if f := s.From; f.Tasks > 0 {
 					o.From = &api.TaskSet{Epoch: f.Epoch, Step: f.Step}
 				}

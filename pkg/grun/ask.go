@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/cpus"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
@@ -39,6 +40,7 @@ type ask struct {
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
 	bindCards             int
+	bind                  cpus.Binding
 	idle                  time.Duration
 	timeout               *time.Duration // nil: not given
 	noShell               bool
@@ -71,7 +73,7 @@ func take(name string, cmd []given) (*ask, error) {
 			continue
 		}
 		for _, name := range o.Env {
-			if v, ok := os.LookupEnv(name); ok && v != "" {
+			if v, ok := os.LookupEnv(name); ok && v != "" && !toldOnly(name, v) {
 				all = append(all, given{o: o, value: v, env: name})
 				break
 			}
@@ -83,6 +85,12 @@ func take(name string, cmd []given) (*ask, error) {
 		}
 	}
 	return a, nil
+}
+
+// toldOnly: a task has been told what it may use in the words in which its shell could ask for it. A
+// step that it starts is not bound to that task's CPUs.
+func toldOnly(name, value string) bool {
+	return name == "SLURM_CPU_BIND" && strings.Contains(value, ","+cpus.ByMask+":") && os.Getenv("SLURM_STEP_ID") != ""
 }
 
 func (a *ask) apply(g given) error {

@@ -64,7 +64,21 @@ var asked = []Option{
 		}},
 
 	{Long: "cpus-per-task", Short: 'c', Kind: value, Arg: "N", List: partial, Group: groupRes, Env: []string{"SRUN_CPUS_PER_TASK"}, Alloc: true,
-		Help: "CPUs of each task", Note: "CPUs are counted, not bound", Set: func(a *ask, v string) error { a.cpusSet = true; return number(&a.step.CPUsPerTask, v, 1) }},
+		Help: "CPUs of each task", Note: "they are its own where the node binds CPUs", Set: func(a *ask, v string) error { a.cpusSet = true; return number(&a.step.CPUsPerTask, v, 1) }},
+	{Long: "cpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_CPU_BIND"},
+		Help: "which of the step's CPUs a task may use: none, cores, threads, ldoms, map_cpu:LIST, mask_cpu:LIST",
+		Note: "sockets, boards, rank_ldom lists, map_ldom and mask_ldom are refused; CPUs of a list have to be the step's; without effect, with a warning, where the node binds no CPUs",
+		Set:  setCPUBind},
+	{Long: "hint", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_HINT"},
+		Help: "multithread, or nomultithread: one thread of each core",
+		Note: "compute_bound and memory_bound are as no hint: cores are packed as they are near the cards", Set: setHint},
+	{Long: "threads-per-core", Kind: value, Arg: "N", List: partial, Group: groupRes, Env: []string{"SLURM_THREADS_PER_CORE"},
+		Help: "1: tasks use one thread of each core", Note: "from 2 on as without it", Set: func(a *ask, v string) error {
+			var n int
+			err := number(&n, v, 1)
+			a.bind.OneThread = a.bind.OneThread || n == 1
+			return err
+		}},
 	{Long: "overlap", Kind: noValue, List: exact, Group: groupRes, Help: "share everything with other steps",
 		Set: func(a *ask, _ string) error { a.step.Overlap = true; return nil }},
 	{Long: "exact", Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_EXACT"}, Help: "take only the CPUs that the tasks ask for, not all of the nodes'",

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gangd/pkg/cmdline"
+	"gangd/pkg/cpus"
 )
 
 // hint is an option of srun that changes nothing about what is run here.
@@ -12,16 +13,13 @@ func hint(long string, short byte, kind cmdline.Kind, arg, note string) Option {
 	return Option{Long: long, Short: short, Kind: kind, Arg: arg, List: partial, Group: groupHints, Note: note}
 }
 
-const notBound = "accepted without effect: CPUs are counted, not bound"
+const notBound = "accepted without effect: the node chooses among sockets and cores"
 
 var hints = []Option{
-	hint("cpu-bind", 0, value, "TYPE", notBound),
 	hint("mem-bind", 0, value, "TYPE", "accepted without effect: memory is not bound; use numactl"),
-	hint("hint", 0, value, "TYPE", notBound),
 	hint("extra-node-info", 'B', value, "S[:C[:T]]", notBound),
 	hint("cores-per-socket", 0, value, "N", notBound),
 	hint("sockets-per-node", 0, value, "N", notBound),
-	hint("threads-per-core", 0, value, "N", notBound),
 	hint("ntasks-per-core", 0, value, "N", notBound),
 	hint("ntasks-per-socket", 0, value, "N", notBound),
 	hint("accel-bind", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
@@ -95,6 +93,24 @@ var refused = []Option{
 	no("gid", 0, value, "nobody runs jobs as another group", "newgrp before it"),
 	no("x11", 0, mayValue, "X11 is not forwarded", "ssh -X"),
 	no("test-only", 0, noValue, "a step is not tried without running it", "gsubmit --test-only for a job"),
+}
+
+func setCPUBind(a *ask, v string) error {
+	b, err := cpus.ParseBinding(v)
+	b.OneThread = a.bind.OneThread
+	a.bind = b
+	return err
+}
+
+func setHint(a *ask, v string) error {
+	switch v {
+	case "nomultithread":
+		a.bind.OneThread = true
+	case "multithread", "compute_bound", "memory_bound":
+	default:
+		return fmt.Errorf("%q: want nomultithread, multithread, compute_bound or memory_bound", v)
+	}
+	return nil
 }
 
 // setGPUBind: every task sees all cards of the step on its node, or its own.

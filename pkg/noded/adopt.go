@@ -122,6 +122,9 @@ func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
 	if f.spec.Port != 0 && !f.over() {
 		d.ports.keep(f.spec.Port, k)
 	}
+	if !f.over() {
+		m.keepCPUs()
+	}
 	if f.over() {
 		m.lookInto(ctx, &a)
 		m.seen = d.cards.takeBack(ctx, k, f.spec.Cards, 0)

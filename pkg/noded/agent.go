@@ -26,6 +26,9 @@ func (d *Daemon) Hello() *api.Hello {
 	d.notes.again()
 	cpus, memory := d.opts.CPUs, d.opts.Memory
 	if cpus == 0 {
+		cpus = d.cpus.count()
+	}
+	if cpus == 0 {
 		cpus = runtime.NumCPU()
 	}
 	if memory == 0 {

@@ -33,6 +33,7 @@ type Daemon struct {
 	ports     *ports
 	accounts  *accounts
 	cards     *cards
+	cpus      *cpuPool
 	devices   string // whether members are kept from the cards of others
 	watch     *watcher
 	fitness   fitness
@@ -81,6 +82,12 @@ func Run(ctx context.Context, opts Options) error {
 	d.cards.inventory(ctx)
 	opts.Signs.Progress()
 	d.devices = d.judgeDevices()
+	if d.cpus, err = openCPUs(opts.CPUSets, opts.CPUs, d.cards.list()); err != nil {
+		return err
+	}
+	if d.cpus.pool != nil {
+		d.cgroups.UseCPUSets()
+	}
 	d.cards.wasHeld(d.state.heldCards())
 	d.cards.keep = d.state.keepHeldCards
 	for _, why := range state.lost {
@@ -91,6 +98,9 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.cgroups.Kind, "members", len(d.all()), "controller", opts.Controller)
+	if d.cpus.why != "" {
+		d.log.Info("jobs share the CPUs", "reason", d.cpus.why)
+	}
 	if l := d.limits(); l.Reason != "" {
 		d.log.Warn("not every limit of jobs is enforced here", "memory", l.Memory, "processes", l.Processes, "cpus", l.CPUs, "reason", l.Reason)
 	}
@@ -113,7 +123,7 @@ func Run(ctx context.Context, opts Options) error {
 func newDaemon(opts Options, state *stateDir) *Daemon {
 	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
-		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+		cpus: &cpuPool{}, accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
 	if state.lease >= 0 {
 		d.settings.Lease = state.lease
 	}

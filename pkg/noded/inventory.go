@@ -121,6 +121,7 @@ func (d *Daemon) takeFound() {
 			m := d.newMember(k)
 			m.spec, m.bare, m.found, m.answers = d.bareSpec(k, c), true, recordMissing, closedAnswers
 			m.introduce(m.spec)
+			m.keepCPUs()
 			m.begin(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning, Found: m.found})
 		}
 		d.mu.Unlock()

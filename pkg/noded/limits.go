@@ -26,7 +26,11 @@ func (d *Daemon) limits() api.NodeLimits {
 		return otherwise
 	}
 	c := &d.cgroups
-	return api.NodeLimits{Memory: how(c.Memory, api.LimitSampled), Processes: how(c.PIDs, api.LimitSampled), CPUs: how(c.CPUs, api.LimitNone), Reason: c.Why}
+	sets := api.LimitNone
+	if d.cpus.pool != nil {
+		sets = how(c.CPUSet, api.LimitAdvised)
+	}
+	return api.NodeLimits{CPUSets: sets, Memory: how(c.Memory, api.LimitSampled), Processes: how(c.PIDs, api.LimitSampled), CPUs: how(c.CPUs, api.LimitNone), Reason: c.Why}
 }
 
 // cpusOf is what the ranks of a node asked for together.

@@ -259,6 +259,7 @@ func (m *member) publish() {
 			m.d.cards.again(m.spec.CardUUIDs())
 		}
 		m.d.ports.release(m.port(), m.key)
+		m.d.cpus.takeBack(m.key)
 	}
 	m.d.board.put(m.actual)
 	if first {

@@ -25,6 +25,7 @@ type Options struct {
 	Groups     []string // users outside all of these are refused; empty: anyone
 
 	CPUs     int   // 0: detect
+	CPUSets  CPUs  // which of them are whose
 	Memory   int64 // bytes, 0: detect
 	Features []string
 	GPU      gpu.Provider // nil: no cards

@@ -35,12 +35,16 @@ func makeCgroup2(dir string, lim Limits) (Containment, error) {
 // hierarchy of v1, or by who looks at what is used.
 func (c *cgroup2) limit(lim Limits) error {
 	var failed error
-	set := func(name string, v int64) (ok bool) {
-		err := writeFile(c.dir+"/"+name, strconv.FormatInt(v, 10))
+	write := func(name, text string) (ok bool) {
+		err := writeFile(c.dir+"/"+name, text)
 		if err != nil && !os.IsNotExist(err) && failed == nil {
 			failed = &LimitError{err}
 		}
 		return err == nil
+	}
+	set := func(name string, v int64) bool { return write(name, strconv.FormatInt(v, 10)) }
+	if len(lim.CPUSet) > 0 {
+		c.held.CPUSet = write("cpuset.cpus", lim.CPUSet.String())
 	}
 	if lim.Memory > 0 {
 		// Without swap: what was asked for is what is used, and a full node does not slow down first.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gangd/pkg/cpus"
 )
 
 // The kinds of containment, best first, as ginfo shows them.
@@ -30,12 +32,13 @@ type Limits struct {
 	Memory int64 // bytes
 	PIDs   int64
 	CPUs   int      // asked for: the weight against other members where there are not enough
+	CPUSet cpus.Set // that processes inside may use; empty: all
 	Whole  bool     // when memory runs out all of it ends, not the one process that the kernel picks
 	Deny   []Device // that processes inside must not open; cgroup v2 alone can hold them to that
 }
 
 // Held says which limits a containment holds by itself.
-type Held struct{ Memory, PIDs bool }
+type Held struct{ Memory, PIDs, CPUSet bool }
 
 // Shortage is what the kernel has counted of limits that were reached.
 type Shortage struct {

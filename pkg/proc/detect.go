@@ -19,7 +19,7 @@ type Cgroups struct {
 	Dir   string            // below which groups of members are made; empty with [Group]
 	Sides map[string]string // likewise in hierarchies of cgroup v1, by controller
 	// What the kernel limits.
-	Memory, PIDs, CPUs bool
+	Memory, PIDs, CPUs, CPUSet bool
 	// Why is why not all of them; empty: all are.
 	Why string
 }
@@ -145,6 +145,25 @@ func (c *Cgroups) addSides(ms []mount, self string) {
 	}
 }
 
+// UseCPUSets has members' groups hold their CPUs, where v2 does not do it by cpuset of v1. Each
+// fork costs a move more then, so that it is asked for.
+func (c *Cgroups) UseCPUSets() {
+	if c.CPUSet || c.Kind == Group {
+		return
+	}
+	ms, err := mounts()
+	if err != nil {
+		return
+	}
+	self, _ := readAll("/proc/self/cgroup")
+	if dir := sidesUsable(ms, string(self), sideCPUSet)[sideCPUSet]; dir != "" {
+		if c.Sides == nil {
+			c.Sides = map[string]string{}
+		}
+		c.Sides[sideCPUSet], c.CPUSet = dir, true
+	}
+}
+
 // primariesV1 are the places for groups that hold processes in v1: in the freezer's hierarchy,
 // else in that of pids.
 func primariesV1(ms []mount, self, base string) []string {
@@ -224,6 +243,7 @@ func try(found *Cgroups) bool {
 	}
 	started := tryStart(c)
 	found.Memory, found.PIDs, found.CPUs = exists(probe+"/memory.max"), exists(probe+"/pids.max"), exists(probe+"/cpu.weight")
+	found.CPUSet = found.Kind == Cgroup2 && exists(probe+"/cpuset.cpus")
 	return KillContainment(p, probeWait) == nil && started
 }
 

@@ -9,12 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"gangd/pkg/cpus"
 )
 
 // The controllers of cgroup v1 that limit members.
 const (
 	sideMemory = "memory"
 	sidePIDs   = "pids"
+	sideCPUSet = "cpuset"
 )
 
 // sided is a containment whose limits are held by groups of cgroup v1 beside it: a machine
@@ -74,8 +77,11 @@ func limitSide(dir, controller string, lim Limits) error {
 		}
 		return nil
 	}
-	if controller == sidePIDs {
+	switch controller {
+	case sidePIDs:
 		return set("pids.max", lim.PIDs)
+	case sideCPUSet:
+		return limitCPUs(dir, lim.CPUSet)
 	}
 	if err := set("memory.limit_in_bytes", lim.Memory); err != nil {
 		return err
@@ -83,6 +89,50 @@ func limitSide(dir, controller string, lim Limits) error {
 	// With swap together no more than without; not there where the kernel does not count swap.
 	if err := set("memory.memsw.limit_in_bytes", lim.Memory); err != nil && !os.IsNotExist(err) {
 		return err
+	}
+	return nil
+}
+
+// The files of a v1 group of cpuset: both have to be there before a process may enter.
+const (
+	fileCPUs = "cpuset.cpus"
+	fileMems = "cpuset.mems"
+)
+
+// limitCPUs fills in a group of cpuset; an empty set is all that the group above has.
+func limitCPUs(dir string, s cpus.Set) error {
+	above := filepath.Dir(dir)
+	if err := fillCPUs(above); err != nil { // a fresh one has none to give on
+		return &LimitError{err}
+	}
+	if err := fillCPUs(dir); err != nil {
+		return &LimitError{err}
+	}
+	if len(s) == 0 {
+		return nil
+	}
+	if err := writeFile(dir+"/"+fileCPUs, s.String()); err != nil {
+		return &LimitError{err}
+	}
+	return nil
+}
+
+// fillCPUs gives a group that has no CPUs, or no memory, what the one above has.
+func fillCPUs(dir string) error {
+	for _, name := range []string{fileCPUs, fileMems} {
+		b, err := readAll(dir + "/" + name)
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(b)) != "" {
+			continue
+		}
+		if b, err = readAll(filepath.Dir(dir) + "/" + name); err != nil {
+			return err
+		}
+		if err := writeFile(dir+"/"+name, strings.TrimSpace(string(b))); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -149,7 +199,7 @@ func (s *sided) Remove() (bool, error) {
 
 func (s *sided) Held() Held {
 	h := s.Containment.Held()
-	return Held{Memory: h.Memory || s.sides[sideMemory] != "", PIDs: h.PIDs || s.sides[sidePIDs] != ""}
+	return Held{Memory: h.Memory || s.sides[sideMemory] != "", PIDs: h.PIDs || s.sides[sidePIDs] != "", CPUSet: h.CPUSet || s.sides[sideCPUSet] != ""}
 }
 
 // Shortage: v1 does not tell kills for the group's own limit from others, only that the limit

@@ -304,6 +304,26 @@ func setExclusive(a *Ask, v string) error {
 	return bad("unknown value", "write --exclusive alone: no other gang on the nodes")
 }
 
+func setCPUBind(a *Ask, v string) error {
+	switch v {
+	case api.BindNone, api.BindCores, api.BindNUMA:
+		a.Spec.CPUBind = v
+		return nil
+	}
+	return bad("want none, cores or ldoms", "lists of CPUs are for steps: srun --cpu-bind=map_cpu:0,1")
+}
+
+func setHint(a *Ask, v string) error {
+	switch v {
+	case "nomultithread":
+		a.Spec.ThreadsPerCore = 1
+	case "multithread", "compute_bound", "memory_bound":
+	default:
+		return bad("want nomultithread, multithread, compute_bound or memory_bound", "")
+	}
+	return nil
+}
+
 func setGPUBind(_ *Ask, v string) error {
 	if strings.TrimPrefix(strings.ToLower(v), "verbose,") == "none" {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cpus"
 	"gangd/pkg/proc"
 	"gangd/pkg/supervise"
 )
@@ -43,6 +44,7 @@ type member struct {
 	log     int   // where the script's errors go, kept for its last line; 0: nowhere
 	exits   []int // reaped, not yet fed to the stop sequence
 	steps   []*stepProc
+	cpus    *cpus.Pool[int] // of steps that have a part of the member's CPUs; nil: none had yet
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
 	// recorded; this is what keeps them from being started again.
 	lastStep  int

@@ -73,12 +73,15 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
+		unbind := m.bind(spec.CPUs)
 		attr := &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
 		if m.spec.Batch {
 			r.pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID)
 		} else {
 			r.pid, err = syscall.ForkExec(argv[0], argv, attr)
 		}
+		unbind()
+		m.bindAgain(r.pid, spec.CPUs, err)
 	}
 	rec.Started = time.Now()
 	if err == nil {

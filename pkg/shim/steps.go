@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cpus"
 	"gangd/pkg/jobapi"
 	"gangd/pkg/proc"
 	"gangd/pkg/supervise"
@@ -49,6 +50,8 @@ type LauncherStart struct {
 	CheckpointDir string        `json:"checkpoint_dir,omitempty"`
 	Watchdog      time.Duration `json:"watchdog_ns,omitempty"`  // a task that has begun to beat may be silent for so long
 	GraceMax      time.Duration `json:"grace_max_ns,omitempty"` // how far tasks may extend their grace
+	// Machine is the CPUs of the step here, and where they are; nil: they are not bound.
+	Machine *cpus.Topology `json:"machine,omitempty"`
 	// TellLaunched: this shim wants to hear when every task is started.
 	TellLaunched bool `json:"tell_launched,omitempty"`
 }
@@ -190,6 +193,7 @@ func (m *member) startStep(o *api.StepOrder) {
 		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, stepStatus(o.ID)), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
 	start.Dir, start.CheckpointDir = m.spec.Dir, m.spec.CheckpointDir
 	start.NoSockets = m.jobs.openStep(m.spec, o)
+	start.Machine = m.shareCPUs(o.ID, o.Tasks, o.CPUs)
 	m.shareStatus(o.ID)
 	start.Numbers = nil // its client tells it
 	start.TellLaunched = true
@@ -208,13 +212,14 @@ func (m *member) forkLauncher(p *stepProc) error {
 		sys := &syscall.SysProcAttr{Setsid: true}
 		if err = m.box.Enter(sys); err == nil {
 			m.credential(sys)
-			restore := m.forFork()
+			restore, unbind := m.forFork(), m.bind(nil)
 			env := []string{"GOMAXPROCS=4", "GOGC=50", "PATH=/usr/local/bin:/usr/bin:/bin", p.mark}
 			if m.spec.Marker != "" {
 				env = append(env, m.spec.Marker)
 			}
 			p.pid, err = syscall.ForkExec(filepath.Join(selfDir(), LauncherName), []string{LauncherName}, &syscall.ProcAttr{Dir: "/",
 				Env: env, Files: []uintptr{uintptr(null), uintptr(null), 2, uintptr(pair[1])}, Sys: sys})
+			unbind()
 			restore()
 			m.box.Leave()
 		}
@@ -382,6 +387,7 @@ func (m *member) stepOver(id int, word api.StepActual) {
 		}
 	}
 	m.gone = append(m.gone, id)
+	m.giveCPUs(id)
 	m.dirty, m.durable = true, true
 }
 

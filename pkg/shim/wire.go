@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cpus"
 	"gangd/pkg/proc"
 )
 
@@ -74,6 +75,9 @@ type Spec struct {
 	MemoryMax int64 `json:"memory_max,omitempty"`
 	PidsMax   int64 `json:"pids_max,omitempty"`
 	CPUs      int   `json:"cpus,omitempty"` // asked for: its weight against other members
+	// Machine is the CPUs that gnoded has given to the member, and where they are, kept here for a
+	// gnoded to come; nil: it may use all.
+	Machine *cpus.Topology `json:"machine,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
 	Cards []Card `json:"cards,omitempty"`
 	// Deny are the device files of other cards, which no process of the member may open.
@@ -88,6 +92,14 @@ func (s *Spec) Place() proc.Place {
 // SetPlace is [Spec.Place] written.
 func (s *Spec) SetPlace(p proc.Place) {
 	s.Containment, s.CgroupDir, s.Sides, s.Marker = p.Kind, p.Dir, p.Sides, p.Marker
+}
+
+// CPUSet is the CPUs that the member was given; empty: it may use all.
+func (s *Spec) CPUSet() cpus.Set {
+	if s.Machine == nil {
+		return nil
+	}
+	return s.Machine.All()
 }
 
 // CardUUIDs names the member's cards.
@@ -115,6 +127,7 @@ type RankSpec struct {
 	Output string   `json:"output"`          // absolute path
 	Error  string   `json:"error,omitempty"` // empty: with the output
 	Input  string   `json:"input,omitempty"` // empty: /dev/null
+	CPUs   cpus.Set `json:"cpus,omitempty"`  // of the member's, that it may use; empty: all
 }
 
 // Command is one line (JSON) from gnoded to the shim over its socket. All are idempotent.

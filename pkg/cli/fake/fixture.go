@@ -117,9 +117,9 @@ func smallNodes() []api.Node {
 		}
 	}
 	for i := range nodes {
-		nodes[i].Limits = api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced}
+		nodes[i].Limits = api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced, CPUSets: api.LimitEnforced}
 	}
-	nodes[1].Limits = api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, CPUs: api.LimitNone, Reason: "no cgroup may be written"}
+	nodes[1].Limits = api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, CPUs: api.LimitNone, CPUSets: api.LimitAdvised, Reason: "no cgroup may be written"}
 	nodes[1].Jobs = []int64{12, 20, 21}
 	nodes[1].Cards[3].StrangersBytes = 3 * gib
 	nodes[2].State, nodes[2].Reason = api.NodeDrained, "new driver"

@@ -11,8 +11,8 @@ import (
 // gresKeys is every key of gres.conf; as nodeKeys.
 var gresKeys = map[string]string{
 	"nodename": "", "name": "", "count": "", "file": "", "multiplefiles": "", "type": "", "autodetect": "",
-	"cores": "CPUs are counted, not bound to cards; near cards and CPUs are taken where it can be",
-	"cpus":  "CPUs are counted, not bound to cards; near cards and CPUs are taken where it can be",
+	"cores": "the kernel says which CPUs are near which card",
+	"cpus":  "the kernel says which CPUs are near which card",
 	"links": "gnoded asks the driver how cards are linked",
 	"flags": "gnoded asks the driver what cards can",
 }

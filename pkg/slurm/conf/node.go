@@ -24,7 +24,7 @@ var nodeKeys = map[string]string{
 	"corespersocket": "", "threadspercore": "", "realmemory": "", "corespeccount": "", "cpuspeclist": "", "memspeclimit": "",
 	"features": "", "feature": "", "gres": "", "state": "",
 	"bcastaddr": noBcast,
-	"cpubind":   "CPUs are counted, not bound",
+	"cpubind":   "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
 	"port":      "no daemon on a node listens on the network",
 	"reason":    "gctl node drain NODE --reason=TEXT says it",
 	"tmpdisk":   "disk space is not counted",

@@ -30,7 +30,7 @@ var partitionKeys = map[string]string{
 	"allowaccounts": noAccess, "allowgroups": noAccess, "allowqos": noAccess, "denyaccounts": noAccess, "denyqos": noAccess,
 	"allowusers": noAccess, "denyusers": noAccess, "rootonly": noAccess, "disablerootjobs": "gnoded's min_uid (1000) refuses root's jobs anyway",
 	"alternate":      "jobs name several partitions (-p a,b) instead",
-	"cpubind":        "CPUs are counted, not bound",
+	"cpubind":        "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
 	"defcpupergpu":   "a job gets the CPUs that it asks for",
 	"defmempercpu":   "a job that asks for no memory gets no share of its own counted",
 	"defmempergpu":   "a job that asks for no memory gets no share of its own counted",

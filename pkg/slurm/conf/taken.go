@@ -61,7 +61,9 @@ var takenRows = []global{
 		"proctrack/cgroup": {Taken, "each member has a cgroup of its own"},
 		"":                 {Different, "each member has a cgroup where the node has cgroups, else a process group and a search of /proc"}})},
 	{name: "TaskPlugin", take: pieces(taskWords)},
-	{name: "TaskPluginParam", take: func(s *site, i Item) { s.say(i, None, "CPUs are counted, not bound; numactl or taskset in the script") }},
+	{name: "TaskPluginParam", take: func(s *site, i Item) {
+		s.say(i, None, "the node binds each job to CPUs of its own (cpu_bind in gnoded.toml), and srun --cpu-bind tasks")
+	}},
 	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default", map[string]answer{
 		"topology/tree": {Taken, "topology.conf is read as it is (topology_file)"},
 		"":              {None, "no order of the nodes is assumed"}})},
@@ -153,8 +155,8 @@ var gresWords = map[string]answer{
 
 var taskWords = map[string]answer{
 	"task/cgroup":   {Taken, "memory and device files are limited by the member's cgroup"},
-	"task/affinity": {Different, "CPUs are counted, not bound; numactl or taskset in the script"},
-	"affinity":      {Different, "CPUs are counted, not bound; numactl or taskset in the script"},
+	"task/affinity": {Different, "each job has CPUs of its own (cpu_bind in gnoded.toml), and its processes can use no others"},
+	"affinity":      {Different, "each job has CPUs of its own (cpu_bind in gnoded.toml), and its processes can use no others"},
 	"cgroup":        {Taken, "memory and device files are limited by the member's cgroup"},
 	"task/none":     {Different, "memory and device files are limited by the member's cgroup, where the node has cgroups"},
 	"":              {None, "it is not known"},

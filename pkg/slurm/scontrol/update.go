@@ -375,7 +375,7 @@ var nodeParameters = []parameter[setJob]{
 	{"ActiveFeatures", 2, cmdline.Refused, "features are the node's own configuration, gnoded.toml", nil},
 	{"AvailableFeatures", 2, cmdline.Refused, "features are the node's own configuration, gnoded.toml", nil},
 	{"Comment", 1, cmdline.Refused, "use Reason=", nil},
-	{"CpuBind", 3, cmdline.Refused, "CPUs are counted, not bound", nil},
+	{"CpuBind", 3, cmdline.Refused, "which CPUs a node gives to jobs is set on the node", nil},
 	{"Extra", 1, cmdline.Refused, "use Reason=", nil},
 	{"Gres", 1, cmdline.Refused, "cards are what the node finds; gctl card drain takes one out of service", nil},
 	{"NodeAddr", 5, cmdline.Refused, "nodes call the controller; their address is not needed", nil},

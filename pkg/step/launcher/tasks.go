@@ -39,6 +39,8 @@ func (l *launcher) launch() {
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
 		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, Sockets: l.sockets, Watchdog: l.start.Watchdog,
 		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks)}
+	sets, bindEnv, bad := l.bindings(len(node.Tasks))
+	env.Extra = append(slices.Clone(env.Extra), bindEnv...)
 	envs := env.Environ()
 	if why := l.start.NoSockets; why != "" {
 		_ = l.conn.Send(wire.Say, 0, fmt.Appendf(nil, "gstep: warning: the tasks on %s have no sockets: %s; beats, checkpoints and barriers fail there", l.start.Node, why))
@@ -53,7 +55,7 @@ func (l *launcher) launch() {
 		if l.stopping || l.draining { // the others have been told to end: nobody would tell this one
 
 			t.ended, t.gone = wire.Ended{Code: 128 + 15, Signal: 15}, true
-		} else if err := l.startTask(t, dir, append(envs[local], stepMark())); err != nil {
+		} else if err := l.startBound(t, sets, bad, dir, append(envs[local], stepMark())); err != nil {
 			t.ended, t.gone = startError(err), true
 			_ = l.conn.Send(wire.Errors, uint32(number), []byte("slurmstepd: error: "+t.ended.Error+"\n"))
 		}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cpus"
 )
 
 // The types of frames. Capitals speak of the step, others of a task.
@@ -99,6 +100,8 @@ type Body struct {
 	Lines      bool `json:"lines,omitempty"`
 	Unbuffered bool `json:"unbuffered,omitempty"`
 	PerTask    int  `json:"gpus_per_task,omitempty"` // each task sees so many cards of its own
+	// Bind is which of the step's CPUs each task may use.
+	Bind cpus.Binding `json:"cpu_bind,omitzero"`
 }
 
 // ClientInfo is what tasks are told of the client.
