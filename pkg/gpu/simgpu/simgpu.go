@@ -37,8 +37,9 @@ type Provider struct {
 	mu    sync.Mutex
 	seen  stamp
 	state []Steering
-	acked []int // by card: the Xid that somebody has seen to, until the file names another
-	err   error // of the newest version of the file, until a Sample has given it
+	down  string // why the driver answers nothing; empty: it does
+	acked []int  // by card: the Xid that somebody has seen to, until the file names another
+	err   error  // of the newest version of the file, until a Sample has given it
 }
 
 var (
@@ -69,7 +70,41 @@ func New(text, node, file string) (*Provider, error) {
 
 // Inventory lists the cards.
 func (p *Provider) Inventory(ctx context.Context) ([]api.CardInfo, error) {
-	return slices.Clone(p.cards), ctx.Err()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != "" {
+		p.look()
+	}
+	if p.down != "" {
+		return nil, errors.New(p.down)
+	}
+	return p.listed(), ctx.Err()
+}
+
+// listed are the cards that the driver lists, numbered anew, as drivers do. The caller holds mu.
+func (p *Provider) listed() (out []api.CardInfo) {
+	number := map[int]int{}
+	for i, c := range p.cards {
+		if p.state[i].Gone {
+			continue
+		}
+		number[c.Index] = len(out)
+		c.Index = len(out)
+		out = append(out, c)
+	}
+	if len(out) == len(p.cards) {
+		return out
+	}
+	for i := range out {
+		var peers []int
+		for _, peer := range out[i].Peers {
+			if n, ok := number[peer]; ok {
+				peers = append(peers, n)
+			}
+		}
+		out[i].Peers = peers
+	}
+	return out
 }
 
 // Changed gives a value soon after the file has changed.
@@ -109,7 +144,7 @@ func (p *Provider) look() bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		news := p.seen.info != nil
 		p.seen = stamp{}
-		p.steer(make([]Steering, len(p.cards)))
+		p.steer(make([]Steering, len(p.cards)), "")
 		return news
 	}
 	if err != nil || p.seen.same(info) {
@@ -118,26 +153,27 @@ func (p *Provider) look() bool {
 	p.seen = stamp{mtime: info.ModTime(), size: info.Size(), info: info, read: time.Now()}
 	data, err := os.ReadFile(p.file)
 	var state []Steering
+	var down string
 	if err == nil {
-		state, err = parseSteering(data, p.cards)
+		state, down, err = parseSteering(data, p.cards)
 	}
 	if err != nil {
 		p.err = fmt.Errorf("%s: %w", p.file, err)
 		return true
 	}
-	news := p.err != nil || !reflect.DeepEqual(state, p.state)
+	news := p.err != nil || down != p.down || !reflect.DeepEqual(state, p.state)
 	p.err = nil
-	p.steer(state)
+	p.steer(state, down)
 	return news
 }
 
-func (p *Provider) steer(state []Steering) {
+func (p *Provider) steer(state []Steering, down string) {
 	for i := range state {
 		if state[i].Xid != p.acked[i] {
 			p.acked[i] = 0
 		}
 	}
-	p.state = state
+	p.state, p.down = state, down
 }
 
 // Resume counts the Xid that a card shows now as seen to.
@@ -171,21 +207,28 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 		p.err = nil // said once; the last good state stands
 		return nil, err
 	}
-	out := make([]gpu.Sample, len(p.cards))
+	if p.down != "" {
+		return nil, errors.New(p.down)
+	}
+	out := make([]gpu.Sample, 0, len(p.cards))
 	for i, c := range p.cards {
 		s := &p.state[i]
+		if s.Gone {
+			continue
+		}
 		strangers := min(int64(s.Strangers), c.VRAMBytes)
 		living := alive(s.Processes)
 		processes, held := holders(living)
-		out[i] = gpu.Sample{
+		sample := gpu.Sample{
 			UUID: c.UUID, UsedBytes: min(max(int64(s.Used), held)+strangers, c.VRAMBytes), StrangersBytes: strangers,
 			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), ECCErrors: 0, Processes: processes, Users: users(living), UsersKnown: slices.ContainsFunc(s.Processes, told),
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
 			PowerWatts: 70 + max(s.Utilization, 0)*63/10, Temperature: 30 + max(s.Utilization, 0)/2,
 		}
 		if s.Xid != p.acked[i] && gpu.FatalXid(s.Xid) {
-			out[i].Xid = s.Xid
+			sample.Xid = s.Xid
 		}
+		out = append(out, sample)
 	}
 	return out, nil
 }

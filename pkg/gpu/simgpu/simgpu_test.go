@@ -125,6 +125,9 @@ func TestSteering(t *testing.T) {
 		{`{"cards":[{"index":1,"used":"1G"},{"uuid":"GPU-sim-n1-0","used":"2G"}]}`, "2 0 0 0 |1 0 0 0 "},
 		{`[{"used":"3G"},{"used":"900G"}]`, "3 0 0 0 |80 0 0 0 "},
 		{`{"*":{"utilization":50},"1":{"unhealthy":false}}`, "0 0 50 0 |0 0 0 0 "},
+		{`{"0":{"gone":true},"1":{"xid":79}}`, "0 0 0 79 "},
+		{`{"driver":"driver not loaded","cards":{}}`, "driver not loaded"},
+		{`{"driver":"driver not loaded","cards":{"1":{"xid":79}}}`, "driver not loaded"},
 		// Not understood: said once, then what was known stands.
 		{"{\n \"0\": {\n", file + ": line 3: unexpected end of JSON input"},
 		{"", file + ": line 1: unexpected end of JSON input"},
@@ -156,6 +159,41 @@ func TestSteering(t *testing.T) {
 	}
 	if got := line(t, p); got != idle {
 		t.Errorf("after the file went: %s", got)
+	}
+}
+
+// TestGoneCards: what is left is listed, numbered and linked without the gaps.
+func TestGoneCards(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n1.json")
+	write(t, file, `{"0":{"gone":true},"2":{"gone":true}}`)
+	p, err := New("4x80G", "n1", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	list := func() string {
+		infos, err := p.Inventory(context.Background())
+		if err != nil {
+			return err.Error()
+		}
+		var out []string
+		for _, c := range infos {
+			out = append(out, fmt.Sprint(c.UUID, " ", c.Index, " ", c.Peers))
+		}
+		return strings.Join(out, "|")
+	}
+	if got, want := list(), "GPU-sim-n1-1 0 [1]|GPU-sim-n1-3 1 [0]"; got != want {
+		t.Errorf("two are gone: %s, want %s", got, want)
+	}
+	write(t, file, `{"driver":"driver not loaded","cards":{}}`)
+	if got := list(); got != "driver not loaded" {
+		t.Errorf("without a driver: %s", got)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := list(), "GPU-sim-n1-0 0 [1 2 3]|GPU-sim-n1-1 1 [0 2 3]|GPU-sim-n1-2 2 [0 1 3]|GPU-sim-n1-3 3 [0 1 2]"; got != want {
+		t.Errorf("all are back: %s, want %s", got, want)
 	}
 }
 

@@ -18,13 +18,19 @@ import (
 //	{"3": {"utilization": 60, "used_by_strangers": "9G", "processes": [{"pid": 4712, "utilization": 60}]}}
 //
 // The same object may stand under "cards", which may also be a list whose entries carry
-// "index" or "uuid". Sizes are bytes or texts such as "40G".
+// "index" or "uuid"; beside it "driver" may say why nothing can be read of any card:
+//
+//	{"driver": "driver not loaded", "cards": {}}
+//	{"5": {"gone": true}}
+//
+// Sizes are bytes or texts such as "40G".
 type Steering struct {
 	Strangers   Size   `json:"used_by_strangers"` // VRAM held by processes of nobody's gang
 	Used        Size   `json:"used"`              // VRAM held by gangs
 	Utilization int    `json:"utilization"`       // percent, -1: it can't be read
 	Xid         int    `json:"xid"`               // last fatal Xid
 	Unhealthy   Reason `json:"unhealthy"`         // why the card must not be used
+	Gone        bool   `json:"gone"`              // the driver does not list it
 	// Processes share Used out: each is a real process on this machine, and what it holds is
 	// free when it is gone. What they hold beyond Used counts as well. Once one of them has a
 	// utilization, the simulated driver says which processes use the card, and the others do not.
@@ -77,17 +83,18 @@ type entry struct {
 	Steering
 }
 
-// parseSteering gives what a file says of each card of the list.
-func parseSteering(data []byte, cards []api.CardInfo) ([]Steering, error) {
+// parseSteering gives what a file says of each card of the list, and of their driver.
+func parseSteering(data []byte, cards []api.CardInfo) (states []Steering, driver string, err error) {
 	var whole struct {
-		Cards json.RawMessage `json:"cards"`
+		Driver string          `json:"driver"`
+		Cards  json.RawMessage `json:"cards"`
 	}
 	// An object without "cards" is itself the object of cards, a list the list.
 	if err := json.Unmarshal(data, &whole); err != nil && whole.Cards == nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line := 1 + bytes.Count(data[:min(syntax.Offset, int64(len(data)))], []byte("\n"))
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			return nil, "", fmt.Errorf("line %d: %w", line, err)
 		}
 	}
 	if whole.Cards != nil {
@@ -95,18 +102,18 @@ func parseSteering(data []byte, cards []api.CardInfo) ([]Steering, error) {
 	}
 	named, err := byName(bytes.TrimSpace(data))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for name, s := range named {
 		if s.Utilization < -1 || s.Utilization > 100 {
-			return nil, fmt.Errorf("card %q: utilization %d is not in 0..100, nor -1 for unknown", name, s.Utilization)
+			return nil, "", fmt.Errorf("card %q: utilization %d is not in 0..100, nor -1 for unknown", name, s.Utilization)
 		}
 		for _, p := range s.Processes {
 			if p.PID <= 0 {
-				return nil, fmt.Errorf("card %q: %d is not the number of a process", name, p.PID)
+				return nil, "", fmt.Errorf("card %q: %d is not the number of a process", name, p.PID)
 			}
 			if u := p.Utilization; u != nil && (*u < 0 || *u > 100) {
-				return nil, fmt.Errorf("card %q: utilization %d of process %d is not in 0..100", name, *u, p.PID)
+				return nil, "", fmt.Errorf("card %q: utilization %d of process %d is not in 0..100", name, *u, p.PID)
 			}
 		}
 	}
@@ -118,11 +125,11 @@ func parseSteering(data []byte, cards []api.CardInfo) ([]Steering, error) {
 	for name, s := range named {
 		i := find(cards, name)
 		if i < 0 {
-			return nil, fmt.Errorf("there is no card %q; there are %d, by index from 0 or by UUID", name, len(cards))
+			return nil, "", fmt.Errorf("there is no card %q; there are %d, by index from 0 or by UUID", name, len(cards))
 		}
 		out[i] = s
 	}
-	return out, nil
+	return out, whole.Driver, nil
 }
 
 func byName(data []byte) (map[string]Steering, error) {
