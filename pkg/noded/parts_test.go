@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/user"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +107,44 @@ func TestAccounts(t *testing.T) {
 		if refusal == nil || refusal.Text != c.want || refusal.Blame != c.whose {
 			t.Errorf("%s: %+v, want %s", c.name, refusal, c.want)
 		}
+	}
+}
+
+// TestAnUserIsAskedForAgain: an answer from before the question counts for nobody, and those who ask while
+// one is being found share the next.
+func TestAnUserIsAskedForAgain(t *testing.T) {
+	var finds atomic.Int32
+	hold := make(chan struct{})
+	here := foundUser{account: &account{uid: 7}}
+	a := &accounts{find: func(string, bool) foundUser {
+		if finds.Add(1) == 1 {
+			<-hold
+			return here
+		}
+		return foundUser{err: user.UnknownUserError("ada")}
+	}}
+	first := make(chan *api.Refusal)
+	go func() { _, refusal := a.resolve("ada", 7, 7); first <- refusal }()
+	for end := time.Now().Add(patience); finds.Load() == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	const many = 50
+	var others sync.WaitGroup
+	var known atomic.Int32
+	for range many {
+		others.Go(func() {
+			if _, refusal := a.resolve("ada", 7, 7); refusal == nil || refusal.Blame != api.BlameSite {
+				known.Add(1)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond) // most of them wait
+	close(hold)
+	others.Wait()
+	if refusal := <-first; refusal != nil {
+		t.Errorf("who was there is refused: %+v", refusal)
+	}
+	if known.Load() > 0 || finds.Load() > many/2 {
+		t.Errorf("%d of %d were told of a user who had gone; the database was asked %d times", known.Load(), many, finds.Load())
 	}
 }
 

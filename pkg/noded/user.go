@@ -20,24 +20,28 @@ type account struct {
 	home     string
 }
 
-// accountTTL is how long an answer of the user database is believed: gangs of many
-// members arrive together, and a database over the network answers in milliseconds.
-const accountTTL = 5 * time.Second
-
 // accounts looks users up, and decides whether they may run here.
 type accounts struct {
 	single bool
 	minUID uint32
-	allow  []string // groups
+	allow  []string                                 // groups
+	find   func(name string, groups bool) foundUser // for tests; nil: in this machine's database
 	mu     sync.Mutex
-	known  map[string]cachedUser
+	asked  map[string]*question
 }
 
-type cachedUser struct {
+// question is what the user database is asked about one user: a database over the network takes
+// milliseconds, and jobs of one user arrive by the hundred.
+type question struct {
+	mu     sync.Mutex // held while it is asked
+	began  time.Time
+	answer foundUser
+}
+
+type foundUser struct {
 	account *account
-	groups  []string
+	groups  []string // names of those that have one, where they were asked for
 	err     error
-	at      time.Time
 }
 
 // resolve finds the user of a member. The node's own answer counts: a controller can't make
@@ -66,55 +70,68 @@ func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal
 	return k.account, nil
 }
 
-func (a *accounts) lookup(name string) cachedUser {
+// lookup gives an answer that was begun after the call: an older one may be of a user whom the
+// database has lost since. Calls that come together share one.
+func (a *accounts) lookup(name string) foundUser {
+	came := time.Now()
 	a.mu.Lock()
-	k, ok := a.known[name]
-	a.mu.Unlock()
-	if ok && time.Since(k.at) < accountTTL {
-		return k
+	q := a.asked[name]
+	if q == nil {
+		if a.asked == nil {
+			a.asked = map[string]*question{}
+		}
+		q = &question{}
+		a.asked[name] = q
 	}
-	k = lookupAccount(name) // without the lock: one user's slow directory must not hold up another's start
-	k.at = time.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.known == nil {
-		a.known = map[string]cachedUser{}
+	a.mu.Unlock() // one user's slow directory must not hold up another's start
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.began.After(came) {
+		return q.answer
 	}
-	a.known[name] = k
-	return k
+	find := a.find
+	if find == nil {
+		find = lookupAccount
+	}
+	q.began = time.Now()
+	q.answer = find(name, len(a.allow) > 0)
+	return q.answer
 }
 
-func lookupAccount(name string) cachedUser {
+func lookupAccount(name string, groups bool) foundUser {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return cachedUser{err: err}
+		return foundUser{err: err}
 	}
 	acc := &account{home: u.HomeDir}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
-		return cachedUser{err: err}
+		return foundUser{err: err}
 	}
 	gid, err := strconv.ParseUint(u.Gid, 10, 32)
 	if err != nil {
-		return cachedUser{err: err}
+		return foundUser{err: err}
 	}
 	acc.uid, acc.gid = uint32(uid), uint32(gid)
 	ids, err := u.GroupIds()
 	if err != nil {
-		return cachedUser{err: fmt.Errorf("groups: %w", err)}
+		return foundUser{err: fmt.Errorf("groups: %w", err)}
 	}
 	var names []string
 	for _, id := range ids {
 		n, err := strconv.ParseUint(id, 10, 32)
 		if err != nil {
-			return cachedUser{err: err}
+			return foundUser{err: err}
 		}
 		acc.groups = append(acc.groups, uint32(n))
+		if !groups {
+			continue
+		}
 		if g, err := user.LookupGroupId(id); err == nil { // a gid without a name is in no group that could be allowed
 			names = append(names, g.Name)
 		}
 	}
-	return cachedUser{account: acc, groups: names}
+	return foundUser{account: acc, groups: names}
 }
 
 func refuse(whose api.Blame, format string, args ...any) *api.Refusal {
