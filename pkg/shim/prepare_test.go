@@ -9,10 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/proc"
@@ -234,6 +237,57 @@ func TestSwitchUserTouchesNothingAsRoot(t *testing.T) {
 	if _, err := os.Stat(s.Ranks[0].Output); err == nil {
 		t.Error("root made the file")
 	}
+}
+
+// TestCheckIsKilled: the stage that is the user's waits in a file system of the user's own, and the user
+// ends it. That is never the node's fault.
+func TestCheckIsKilled(t *testing.T) {
+	s := asNobody(t, 1)
+	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(fuse)
+		s.WorkDir = filepath.Join(filepath.Dir(s.Dir), "hangs")
+		_ = os.Mkdir(s.WorkDir, 0o755)
+		err = unix.Mount("hangs", s.WorkDir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=65534,group_id=65534,allow_other", fuse))
+	}
+	if err != nil {
+		t.Skipf("needs FUSE, for a file system that answers nothing: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(s.WorkDir, unix.MNT_DETACH) })
+	conn, err := start(program, s, []byte("#!/bin/sh\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := false
+	for end := time.Now().Add(20 * time.Second); !killed && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		killed = killCheck()
+	}
+	if !killed {
+		t.Fatal("there is no stage that waits")
+	}
+	st := until(t, conn, api.PhaseReady, api.PhaseRefused)
+	if want := "check as user nobody: unexpected EOF"; st.Phase != api.PhaseRefused || st.Refusal.Blame != api.BlameUnknown || st.Refusal.Text != want {
+		t.Errorf("%s %+v, want %q and nobody's fault", st.Phase, st.Refusal, want)
+	}
+	for range conn.Answers() {
+	}
+}
+
+// killCheck ends a check of nobody's, as nobody.
+func killCheck() bool {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		b, _ := os.ReadFile(path)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		st, err := os.Stat(filepath.Dir(path))
+		if string(b) != "gshim\x00check\x00" || err != nil || st.Sys().(*syscall.Stat_t).Uid != 65534 {
+			continue
+		}
+		kill := exec.Command("kill", "-KILL", strconv.Itoa(pid))
+		kill.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		return kill.Run() == nil
+	}
+	return false
 }
 
 // TestStuck: a process in a frozen v1 group takes its KILL only when thawed, which is how a
