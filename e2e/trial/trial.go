@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,6 +87,9 @@ type Client struct {
 	Bin string // of the programs
 	Dir string // GANG_DIR, which says who is asked
 	Tmp string // where the person is
+	// How long something may take, and between two looks for it, which start programs; 0: Patience, and
+	// a moment.
+	Patience, Pause time.Duration
 }
 
 // Run runs a program; the code is -1 where it could not be started.
@@ -154,7 +158,7 @@ func (c *Client) Job(id int64) api.Job {
 func (c *Client) Wait(id int64, states ...api.JobState) api.Job {
 	c.T.Helper()
 	var j api.Job
-	c.Until(Patience, fmt.Sprintf("job %d is %v", id, states), func() bool {
+	c.Until(cmp.Or(c.Patience, Patience), fmt.Sprintf("job %d is %v", id, states), func() bool {
 		j = c.Job(id)
 		if j.State.Ended() && !slices.Contains(states, j.State) {
 			c.T.Fatalf("job %d ended %s (%s: %s), want %v\n%s", id, j.State, j.Cause, j.Verdict, states, c.Story(id))
@@ -167,7 +171,7 @@ func (c *Client) Wait(id int64, states ...api.JobState) api.Job {
 // Until polls a condition that something else brings about.
 func (c *Client) Until(limit time.Duration, what string, ok func() bool) {
 	c.T.Helper()
-	for give := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
+	for give := time.Now().Add(limit); !ok(); time.Sleep(cmp.Or(c.Pause, 20*time.Millisecond)) {
 		if time.Now().After(give) {
 			out, _, _ := c.Run("gqueue", "-t", "all")
 			c.T.Fatalf("after %s still not: %s\n%s", limit, what, out)
