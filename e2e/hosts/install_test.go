@@ -13,10 +13,6 @@ import (
 	"gangd/e2e/tally"
 )
 
-// The people of the site, the same on all its hosts: ada is the admin whom the documented
-// configuration names.
-const people = "ada:x:20001:20001::/home/ada:/bin/bash\nbob:x:20002:20002::/home/bob:/bin/bash\n"
-
 // TestInstall does what docs/operations.md says, line by line, on a controller's host, two nodes
 // and a login host, with systemd's part done by the words of the units. Then commands under
 // Slurm's names work in jobs, and nobody else can read what is kept of them.
@@ -38,13 +34,7 @@ func TestInstall(t *testing.T) {
 		opt: options{state: "/var/lib/gnoded"}}, root: root}
 	t.Cleanup(s.stop)
 	s.opt.dress = s.dress
-	for _, name := range []string{"ada", "bob"} {
-		home := filepath.Join(dir, "home", name)
-		id := map[string]int{"ada": 20001, "bob": 20002}[name]
-		if err := errors.Join(os.MkdirAll(filepath.Dir(home), 0o755), os.Mkdir(home, 0o700), os.Chown(home, id, id)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.homes()
 	if err := os.Mkdir(filepath.Join(dir, "log"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +119,7 @@ func (s *installed) dress(name string, u *setup) {
 		s.t.Fatalf("%v: %s", err, out)
 	}
 	_ = os.RemoveAll(filepath.Join(etc, "gangd"))
-	for file, lines := range map[string]string{"passwd": people, "group": "ada:x:20001:\nbob:x:20002:\n"} {
+	for file, lines := range people {
 		f, err := os.OpenFile(filepath.Join(etc, file), os.O_APPEND|os.O_WRONLY, 0)
 		if err == nil {
 			_, err = f.WriteString(lines)
@@ -210,33 +200,4 @@ func (s *installed) enable(host, unit string) {
 		s.t.Fatal(err)
 	}
 	s.setDaemon(host, d)
-}
-
-const path = "/opt/gangd/slurm:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-type result struct {
-	out  string // and errors
-	code int
-}
-
-func (r result) has(text string) bool { return strings.Contains(r.out, text) }
-
-// sh runs a line in the shell of somebody on a host, at home.
-func (s *installed) sh(host, user, line string) result {
-	s.t.Helper()
-	log := filepath.Join(s.dir, "sh.out")
-	_ = os.Remove(log)
-	args := []string{"/bin/bash", "-c", line}
-	home := "/"
-	if user != "root" {
-		home = "/home/" + user
-		args = []string{"/usr/bin/setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "/bin/bash", "-c", "cd && " + line}
-	}
-	d, err := s.hosts[host].start(&start{Args: args, Env: []string{"PATH=" + path, "HOME=" + home, "USER=" + user}, Log: log})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	<-d.gone
-	b, _ := os.ReadFile(log)
-	return result{string(b), d.code}
 }

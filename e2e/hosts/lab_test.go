@@ -29,6 +29,9 @@ type lab struct {
 	hosts map[string]*host
 	boots int
 	opt   options
+	etc   string // files that hosts have of their own, where a test gives them some
+
+	killing *daemon // of checks
 
 	mu sync.Mutex
 	up map[string]*daemon // by host
@@ -51,11 +54,25 @@ func (l *lab) setDaemon(host string, d *daemon) {
 type options struct {
 	nodes  int
 	gangd  []string          // lines of its configuration
-	node   []string          // lines of each gnoded's
+	node   []string          // lines of each gnoded's; @ is its name
 	tmpfs  map[string]string // state directory of "ctl" or a node -> mount options
 	memory string            // mount options of each host's /run and /dev/shm
 	state  string            // of the daemon, the same on every host; empty: one for each
 	dress  func(host string, s *setup)
+}
+
+// nodeLines are those of one gnoded.
+func (o *options) nodeLines(name string) []string {
+	lines := []string{`cards = "none"`}
+	for _, line := range o.node {
+		if strings.HasPrefix(line, "cards = ") {
+			lines = nil
+		}
+	}
+	for _, line := range o.node {
+		lines = append(lines, strings.ReplaceAll(line, "@", name))
+	}
+	return lines
 }
 
 const port = "7420"
@@ -94,7 +111,7 @@ func build(t *testing.T, o options) *lab {
 	l.gangd()
 	for _, n := range l.names() {
 		l.write(n+".toml", append([]string{fmt.Sprintf("name = %q", n), `controller = "10.77.0.1:` + port + `"`,
-			fmt.Sprintf("state_dir = %q", l.state(n)), fmt.Sprintf("address = %q", n), `cards = "none"`, "min_uid = 0", "cpus = 64"}, o.node...)...)
+			fmt.Sprintf("state_dir = %q", l.state(n)), fmt.Sprintf("address = %q", n), "min_uid = 0", "cpus = 64"}, o.nodeLines(n)...)...)
 		line := strings.TrimSpace(l.must("gangd", "token", "new", "--node="+n))
 		d, err := l.hosts[n].start(l.program(n, "gnoded", "join", "--config="+l.conf(n), line))
 		if err != nil {

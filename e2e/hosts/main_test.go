@@ -18,6 +18,8 @@ func TestMain(m *testing.M) {
 		meetMain()
 	case "rank":
 		rankMain()
+	case "killer":
+		killerMain()
 	}
 	os.Exit(m.Run())
 }

@@ -39,6 +39,7 @@ type Node struct {
 	ExpectCards   int      `mapstructure:"expect_cards"`  // 0: any
 	ExpectMemory  int64    `mapstructure:"expect_memory"` // bytes, 0: any
 	RequireMounts []string `mapstructure:"require_mounts"`
+	RequireNames  []string `mapstructure:"require_names"`
 }
 
 // noRelay is the value of socket of a node on which jobs do not reach the controller.

@@ -168,6 +168,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"expect_cards", between(0, 1<<16), "any", "Cards that the driver has to list. With fewer the node is drained, with what lacks as the reason in `ginfo`, and comes back by itself when they are there. A card that is listed and bad is out alone."},
 	{"expect_memory", atLeastBytes(0), "any", "Memory that the machine has to have, likewise."},
 	{"require_mounts", absolutePaths, "none", "Directories at which something has to be mounted, such as `/home`, likewise. They are looked up in `/proc/self/mountinfo` each 2 s and before each start; that a mounted file system answers is for `health_program` to try."},
+	{"require_names", nil, "none", "Hosts whose names have to have an address here, such as the node of another rank or a file server, likewise: without its resolver a node fails what others would run. Each is asked for within 2 s."},
 	{"socket", relaySocket, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`; with `controller` on a unix socket none", "Unix socket of the relay, through which commands on this host, those of jobs above all, reach gangd. Needs `controller` as host:port. `none`: no relay, so that `srun`, `squeue` and `sbatch` fail in jobs. A node that was not told a path goes on without a relay where it can't have this one."},
 	{"login", nil, "", "A login host: the relay alone, no ranks and no cards. Needs a certificate from `gangd token new --login`."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},

@@ -3,7 +3,10 @@ package noded
 import (
 	"context"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gangd/pkg/api"
@@ -12,22 +15,24 @@ import (
 )
 
 // Needs are what this node must have to take work; without it the node is out of service, and back
-// by itself when it has it again.
+// by itself when it has it again. So it is without a controller of cgroups that it had at its start.
 type Needs struct {
 	Cards     int      // that the driver lists
 	Memory    int64    // of the machine, bytes
 	Mounts    []string // where something must be mounted
+	Names     []string // of hosts, that must have an address
 	MountInfo string   // read instead of /proc/self/mountinfo; for tests
 }
 
-func (n *Needs) none() bool { return n.Cards == 0 && n.Memory == 0 && len(n.Mounts) == 0 }
+// nameWait bounds the look for a name: programs give up later, and a start is not held up for longer.
+const nameWait = 2 * time.Second
 
-// needsEvery is between two looks. They cost a fraction of a millisecond, and each start of a
-// member looks too.
+// needsEvery is between two looks. They cost a fraction of a millisecond where no names are
+// asked for, and each start of a member looks too.
 const needsEvery = 2 * time.Second
 
 // lacks says what of it is not there; empty: all is.
-func (n *Needs) lacks(cards int, why string, memory int64) string {
+func (n *Needs) lacks(ctx context.Context, cards int, why string, memory int64) string {
 	var out []string
 	if n.Cards > 0 && why != "" {
 		out = append(out, "its cards can't be read: "+why)
@@ -45,38 +50,55 @@ func (n *Needs) lacks(cards int, why string, memory int64) string {
 			out = append(out, "nothing is mounted at "+strings.Join(missing, ", "))
 		}
 	}
-	return strings.Join(out, "; ")
+	return strings.Join(append(out, n.unresolved(ctx)...), "; ")
+}
+
+// unresolved asks for all names at a time.
+func (n *Needs) unresolved(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, nameWait)
+	defer cancel()
+	out := make([]string, len(n.Names))
+	var asked sync.WaitGroup
+	for i, name := range n.Names {
+		asked.Go(func() {
+			if _, err := net.DefaultResolver.LookupHost(ctx, name); err != nil {
+				out[i] = fmt.Sprintf("%s has no address here: %v", name, err)
+			}
+		})
+	}
+	asked.Wait()
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
 // checkNeeds looks now, and tells what has changed.
-func (d *Daemon) checkNeeds() (lacks string) {
+func (d *Daemon) checkNeeds(ctx context.Context) (lacks string) {
 	cards, why := d.cards.present()
-	lacks = d.opts.Needs.lacks(cards, why, memTotal())
+	lacks = d.opts.Needs.lacks(ctx, cards, why, memTotal())
+	if gone := d.cgroups.Gone(); gone != "" {
+		lacks = strings.TrimPrefix(lacks+"; "+gone+": limits of jobs do not hold any more", "; ")
+	}
+	if ctx.Err() != nil {
+		return "" // nobody waits for it any longer
+	}
 	d.fitness.say(d, func(f *fitness) { f.needs = lacks })
 	return lacks
 }
 
 // watchNeeds looks until ctx ends, first before the first session.
 func (d *Daemon) watchNeeds(ctx context.Context) {
-	if d.opts.Needs.none() {
-		return
-	}
-	d.checkNeeds()
+	d.checkNeeds(ctx)
 	d.running.Go(func() {
 		for ctx.Err() == nil {
 			sleep(ctx, needsEvery)
-			d.checkNeeds()
+			d.checkNeeds(ctx)
 		}
 	})
 }
 
 // refuseUnfit refuses a member while something lacks. Its gang goes elsewhere: the controller hears in
 // the same report that the node is out of service.
-func (d *Daemon) refuseUnfit() *api.Refusal {
-	if d.opts.Needs.none() {
-		return nil
-	}
-	if lacks := d.checkNeeds(); lacks != "" {
+func (d *Daemon) refuseUnfit(ctx context.Context) *api.Refusal {
+	if lacks := d.checkNeeds(ctx); lacks != "" {
 		return refuse(api.BlameUnfit, "%s", lacks)
 	}
 	return nil

@@ -36,9 +36,12 @@ func TestLacks(t *testing.T) {
 		{Needs{Mounts: []string{"/home/ada", "/home", "/scratch"}, MountInfo: info}, 0, "", 1, "nothing is mounted at /home/ada, /scratch"},
 		{Needs{Cards: 2, Mounts: []string{"/scratch"}, MountInfo: info}, 1, "", 1, "1 of 2 cards; nothing is mounted at /scratch"},
 		{Needs{Mounts: []string{"/proc"}}, 0, "", 1, ""},
+		{Needs{Names: []string{"localhost"}}, 0, "", 1, ""},
+		{Needs{Names: []string{"localhost", "not a name", "nor.this..one"}}, 0, "", 1,
+			"not a name has no address here: lookup not a name: no such host; nor.this..one has no address here: lookup nor.this..one: no such host"},
 		{Needs{Mounts: []string{"/home"}, MountInfo: "/nowhere"}, 0, "", 1, "its mounts can't be read: open /nowhere: no such file or directory"},
 	} {
-		if got := c.needs.lacks(c.cards, c.why, c.memory); got != c.want {
+		if got := c.needs.lacks(t.Context(), c.cards, c.why, c.memory); got != c.want {
 			t.Errorf("%+v: %q, want %q", c, got, c.want)
 		}
 	}

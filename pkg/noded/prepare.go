@@ -28,7 +28,7 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return
 	}
-	if refusal := m.d.refuseUnfit(); refusal != nil {
+	if refusal := m.d.refuseUnfit(ctx); refusal != nil {
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
 	}

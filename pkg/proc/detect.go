@@ -1,9 +1,11 @@
 package proc
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -283,3 +285,38 @@ func DetectAll() map[string]Cgroups {
 	}
 	return out
 }
+
+// Gone says which controller that was to limit members has been taken away since; empty: none.
+// A directory for groups that was removed is not: it is made again with the next group.
+func (c *Cgroups) Gone() string {
+	for _, want := range []struct {
+		controller string
+		held       bool
+	}{{sideMemory, c.Memory}, {sidePIDs, c.PIDs}} {
+		side, controller := c.Sides[want.controller], want.controller
+		switch {
+		case !want.held:
+		case side != "":
+			if !isGroup(side) && !isGroup(filepath.Dir(side)) {
+				return fmt.Sprintf("nothing is mounted for the %s controller of cgroup v1", controller)
+			}
+		case c.Kind == Cgroup2 && exists(c.Dir):
+			if on := c.Dir + "/cgroup.subtree_control"; !lists(on, controller) {
+				enable(c.Dir) // made again by a member this moment, or switched off by somebody
+				if lists(on, controller) {
+					continue
+				}
+				return fmt.Sprintf("the %s controller of cgroup v2 is not enabled in %s", controller, c.Dir)
+			}
+		}
+	}
+	return ""
+}
+
+func lists(file, word string) bool {
+	b, err := readAll(file)
+	return err == nil && slices.Contains(strings.Fields(string(b)), word)
+}
+
+// isGroup: the directory is a group of v1 and not one that is left where a hierarchy was.
+func isGroup(dir string) bool { return exists(dir + "/tasks") }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -133,6 +134,46 @@ func TestBaseTidiedAway(t *testing.T) {
 		_ = os.Remove(base)
 		_ = os.Remove(found.Dir)
 	}
+}
+
+// TestGone: a controller that was there is missed, a directory that was tidied away is not.
+func TestGone(t *testing.T) {
+	if found := Detect(""); found.Gone() != "" {
+		t.Errorf("%+v: %s", found, found.Gone())
+	}
+	root := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("v2/gangd/cgroup.subtree_control", "cpu memory pids\n")
+	put("memory/tasks", "")
+	put("memory/gangd/tasks", "")
+	v2 := Cgroups{Kind: Cgroup2, Dir: filepath.Join(root, "v2/gangd"), Memory: true, PIDs: true}
+	v1 := Cgroups{Kind: Cgroup1, Dir: filepath.Join(root, "freezer/gangd"), Memory: true, Sides: map[string]string{sideMemory: filepath.Join(root, "memory/gangd")}}
+	says := func(c *Cgroups, want string) {
+		t.Helper()
+		if got := c.Gone(); got != strings.ReplaceAll(want, "@", root) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	says(&v2, "")
+	says(&v1, "")
+	put("v2/gangd/cgroup.subtree_control", "cpu pids\n")
+	says(&v2, "the memory controller of cgroup v2 is not enabled in @/v2/gangd")
+	says(&Cgroups{Kind: Cgroup2, Dir: v2.Dir, PIDs: true}, "") // it never had one
+	if err := errors.Join(os.RemoveAll(v2.Dir), os.RemoveAll(filepath.Join(root, "memory/gangd"))); err != nil {
+		t.Fatal(err)
+	}
+	says(&v2, "")
+	says(&v1, "")
+	if err := os.Remove(filepath.Join(root, "memory/tasks")); err != nil {
+		t.Fatal(err)
+	}
+	says(&v1, "nothing is mounted for the memory controller of cgroup v1")
 }
 
 func TestFreshOnly(t *testing.T) {
