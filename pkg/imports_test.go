@@ -60,12 +60,12 @@ var house = []floor{
 	}},
 	{false, map[side]string{
 		shared:     "auth session sitehook step/wire",
-		controller: "config metrics store",
+		controller: "config metrics store store/internal/row",
 		client:     "client",
 	}},
 	{false, map[side]string{
 		shared:     "jobapi/jobhttp step/hold",
-		controller: "engine store/internal/row",
+		controller: "engine store/internal/sqlstore",
 		node:       "relay shim gpu/gputest gpu/simgpu gpu/nvmlgpu",
 		client:     "program slurm step/client",
 	}},

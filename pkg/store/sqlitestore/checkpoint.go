@@ -107,7 +107,7 @@ func (c *checkpointer) look() error {
 // pass gives the length of the log in pages. A full disk only means that the log stays
 // at present; any other error leaves the database unknown.
 func (c *checkpointer) pass(mode string) (pages int64, err error) {
-	r, err := c.w.ints("PRAGMA wal_checkpoint("+mode+")", 3) // busy, pages in the log, pages copied
+	r, err := c.w.Ints("PRAGMA wal_checkpoint("+mode+")", 3) // busy, pages in the log, pages copied
 	switch {
 	case isFull(err):
 		c.s.log.Warn("state disk full: the log can't be copied into the database yet", "dir", c.s.dir, "error", store.ErrFull)

@@ -3,68 +3,59 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
-	"time"
+	"strings"
 
 	"gangd/pkg/gang"
 	"gangd/pkg/store"
-	"gangd/pkg/store/internal/row"
+	"gangd/pkg/store/internal/sqlstore"
 )
 
 // statements of a commit. Each is prepared once.
 type statements struct {
-	begin, commit, rollback *statement
-	meta, spec              *statement
-	jobLive, jobEnded       *statement
-	rank, rankGone          *statement
-	epoch, node, nodeGone   *statement
-	event                   *statement
-	piece, checkpoint       *statement
-	reservation             *statement
-	reservationGone         *statement
-	release, specGone       *statement
-	step, run, claims       *statement
+	begin, commit, rollback, meta *statement
+	put, drop                     map[*sqlstore.Table]*statement
+	jobLive                       *statement // leaves ended alone, and so all indexes
 }
 
-func prepareStatements(w *writer) (statements, error) {
-	var st statements
-	for _, p := range []struct {
-		to   **statement
-		args int
-		text string
-	}{
-		{&st.begin, 0, "BEGIN IMMEDIATE"},
-		{&st.commit, 0, "COMMIT"},
-		{&st.rollback, 0, "ROLLBACK"},
-		{&st.meta, 3, "UPDATE meta SET lineage = ?, next_id = ?, next_seq = ?"},
-		{&st.spec, 2, "INSERT INTO spec (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING"},
-		{&st.jobLive, 6, "INSERT INTO job (id, array_id, user, spec, submit, data) VALUES (?, ?, ?, ?, ?, ?) " +
-			"ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.jobEnded, 7, "INSERT INTO job (id, array_id, user, spec, submit, data, ended) VALUES (?, ?, ?, ?, ?, ?, ?) " +
-			"ON CONFLICT DO UPDATE SET data = excluded.data, ended = excluded.ended"},
-		{&st.rank, 2, "INSERT INTO rank (id, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.rankGone, 1, "DELETE FROM rank WHERE id = ?"},
-		{&st.epoch, 3, "INSERT INTO epoch (job, epoch, data) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.nodeGone, 1, "DELETE FROM node WHERE name = ?"},
-		{&st.node, 2, "INSERT INTO node (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.piece, 2, "INSERT INTO checkpoint_piece (id, data) VALUES (?, ?)"},
-		{&st.checkpoint, 8, "INSERT INTO checkpoint (id, job, epoch, step, rank, put, bytes, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&st.release, 5, "INSERT OR REPLACE INTO release (job, epoch, step, name, keys) VALUES (?, ?, ?, ?, ?)"},
-		{&st.reservation, 2, "INSERT INTO reservation (name, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.reservationGone, 1, "DELETE FROM reservation WHERE name = ?"},
-		{&st.specGone, 1, "DELETE FROM spec WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr(?1, 1, 8) AND spec = ?1)"},
-		{&st.step, 4, "INSERT INTO step (job, epoch, step, data) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.run, 2, "INSERT INTO run (name, began) VALUES (?, ?)"},
-		{&st.claims, 1, "INSERT INTO claims (one, data) VALUES (1, ?) ON CONFLICT DO UPDATE SET data = excluded.data"},
-		{&st.event, 3, "INSERT INTO event (seq, job, data) VALUES (?, ?, ?)"},
-	} {
-		s, err := w.prepare(p.text, p.args)
+func prepareStatements(w *writer) (*statements, error) {
+	st := &statements{put: map[*sqlstore.Table]*statement{}, drop: map[*sqlstore.Table]*statement{}}
+	var err error
+	prepare := func(text string, n int) *statement {
 		if err != nil {
-			return st, err
+			return nil
 		}
-		*p.to = s
+		var s *statement
+		s, err = w.prepare(text, n)
+		return s
 	}
-	return st, nil
+	st.begin, st.commit, st.rollback = prepare("BEGIN IMMEDIATE", 0), prepare("COMMIT", 0), prepare("ROLLBACK", 0)
+	st.meta = prepare("UPDATE meta SET lineage = ?, next_id = ?, next_seq = ?", 3)
+	for _, t := range sqlstore.Batched {
+		st.put[t] = prepare(t.Put(values(t)), len(t.Columns))
+	}
+	for _, t := range []*sqlstore.Table{sqlstore.Rank, sqlstore.Node, sqlstore.Reservation} {
+		st.drop[t] = prepare(fmt.Sprintf("DELETE FROM %s WHERE %s = ?", t.Name, t.KeyNames()), 1)
+	}
+	live := *sqlstore.Job
+	live.Columns, live.Changed = live.Columns[:len(live.Columns)-1], []string{"data"}
+	st.jobLive = prepare(live.Put(values(&live)), len(live.Columns))
+	return st, err
 }
+
+func values(t *sqlstore.Table) string {
+	return "VALUES (?" + strings.Repeat(", ?", len(t.Columns)-1) + ")"
+}
+
+// Put writes a row at once.
+func (st *statements) Put(t *sqlstore.Table, values ...any) error {
+	if last := len(values) - 1; t == sqlstore.Job && values[last] == nil {
+		return st.jobLive.run(values[:last]...)
+	}
+	return st.put[t].run(values...)
+}
+
+// Drop removes one at once.
+func (st *statements) Drop(t *sqlstore.Table, key any) error { return st.drop[t].run(key) }
 
 // Commit writes one batch in one transaction.
 func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
@@ -80,7 +71,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 	if ch.Rows() == 0 && nextID == s.nextID && nextSeq == s.nextSeq {
 		return s.lineage.Load(), nil
 	}
-	newJobs := hasNewJobs(ch, s.nextID)
+	newJobs := sqlstore.NewJobs(ch, s.nextID)
 	if err := s.spare.admit(newJobs); err != nil {
 		return 0, err
 	}
@@ -107,16 +98,16 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// In a transaction of its own: a crash between the two leaves a copy that has to be accepted again.
+	if err := s.ForgetRuns(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return err
 	}
 	lineage, nextID = max(s.lineage.Load(), lineage), max(s.nextID, nextID)
-	// In a transaction of its own: a crash between the two leaves a copy that has to be accepted again.
-	if err := s.transaction(func() error { return s.w.exec("DELETE FROM run WHERE id < (SELECT max(id) FROM run)") }); err != nil {
-		return err
-	}
 	if err := s.write(&gang.Changes{}, lineage, nextID, s.nextSeq); err != nil {
 		return s.fail(fmt.Errorf("advance to commit %d: %w", lineage, err))
 	}
@@ -125,23 +116,13 @@ func (s *Store) Advance(ctx context.Context, lineage uint64, nextID int64) error
 	return nil
 }
 
-// hasNewJobs: ids are given out in order, so a job is new when no commit has covered its id.
-func hasNewJobs(ch *gang.Changes, nextID int64) bool {
-	for _, j := range ch.Jobs {
-		if j.ID >= nextID {
-			return true
-		}
-	}
-	return false
-}
-
 // write does one transaction. After an error it is rolled back; when even that can't be
 // done, the error is not one of a full disk any more.
 func (s *Store) write(ch *gang.Changes, lineage uint64, nextID, nextSeq int64) error {
 	if err := s.st.begin.run(); err != nil {
 		return err
 	}
-	err := s.batch(ch)
+	err := sqlstore.Batch(ch, s.nextID, s.specs, s.st)
 	if err == nil {
 		err = s.st.meta.run(int64(lineage), nextID, nextSeq)
 	}
@@ -158,163 +139,4 @@ func (s *Store) write(ch *gang.Changes, lineage uint64, nextID, nextSeq int64) e
 		return fmt.Errorf("roll back: %v; after: %v", rb, err)
 	}
 	return err
-}
-
-func (s *Store) batch(ch *gang.Changes) error {
-	for _, j := range ch.Jobs {
-		if err := s.job(j); err != nil {
-			return err
-		}
-	}
-	if err := s.ranks(ch); err != nil {
-		return err
-	}
-	for i := range ch.Epochs {
-		e := &ch.Epochs[i]
-		data, err := row.Epoch(e)
-		if err != nil {
-			return err
-		}
-		if err := s.st.epoch.run(e.Job, int64(e.Epoch), sealed(data, rowName("epoch", e.Job, int64(e.Epoch)))); err != nil {
-			return err
-		}
-	}
-	if err := s.steps(ch.Steps); err != nil {
-		return err
-	}
-	for _, name := range ch.Forgot {
-		if err := s.st.nodeGone.run(name); err != nil {
-			return err
-		}
-	}
-	for _, n := range ch.Nodes {
-		data, err := row.Node(n)
-		if err != nil {
-			return err
-		}
-		if err := s.st.node.run(n.Name, sealed(data, "node "+n.Name)); err != nil {
-			return err
-		}
-	}
-	if err := s.reservations(ch); err != nil {
-		return err
-	}
-	if ch.Claims != nil {
-		if err := s.st.claims.run(string(ch.Claims)); err != nil {
-			return err
-		}
-	}
-	for i := range ch.Events {
-		e := &ch.Events[i]
-		data, err := row.Event(e)
-		if err != nil {
-			return err
-		}
-		if err := s.st.event.run(e.Seq, e.JobID, sealed(data, rowName("event", e.Seq))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Store) reservations(ch *gang.Changes) error {
-	for _, r := range ch.Reservations {
-		if r.R == nil {
-			if err := s.st.reservationGone.run(r.Name); err != nil {
-				return err
-			}
-			continue
-		}
-		data, err := row.Reservation(r.R)
-		if err != nil {
-			return err
-		}
-		if err := s.st.reservation.run(r.Name, sealed(data, "reservation "+r.Name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxSpecs bounds the hashes remembered as stored: 4,096 of 64 letters are half a
-// megabyte, and forgetting one costs an insert that does nothing.
-const maxSpecs = 4096
-
-func (s *Store) job(j *gang.Job) error {
-	if err := s.spec(j); err != nil {
-		return err
-	}
-	data, err := row.Job(j)
-	if err != nil {
-		return err
-	}
-	text := sealed(data, jobName(j.ID, j.SpecHash))
-	if ended, ok := store.EndOf(j); ok {
-		return s.st.jobEnded.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), text, nanos(ended))
-	}
-	return s.st.jobLive.run(j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), text)
-}
-
-// spec stores the spec of a new job; that of an old one is there since its first commit.
-func (s *Store) spec(j *gang.Job) error {
-	if _, ok := s.specs[j.SpecHash]; ok || j.ID < s.nextID {
-		return nil
-	}
-	if j.Spec == nil {
-		return fmt.Errorf("job %d has no spec", j.ID)
-	}
-	data, err := row.Spec(j.Spec)
-	if err != nil {
-		return err
-	}
-	if err := s.st.spec.run(j.SpecHash, sealed(data, "spec "+j.SpecHash)); err != nil {
-		return err
-	}
-	if len(s.specs) >= maxSpecs {
-		clear(s.specs)
-	}
-	s.specs[j.SpecHash] = struct{}{}
-	return nil
-}
-
-// ranks writes the changed ranks. One that is blank needs no row: it is deleted where it
-// may have one, which is never before the first admission of its gang.
-func (s *Store) ranks(ch *gang.Changes) error {
-	fresh := make(map[int64]bool, len(ch.Jobs))
-	for _, j := range ch.Jobs {
-		fresh[j.ID] = j.Epoch == 0
-	}
-	for i := range ch.Ranks {
-		r := &ch.Ranks[i]
-		if row.Blank(&r.Rank) {
-			if fresh[r.Job] {
-				continue
-			}
-			if err := s.st.rankGone.run(rankID(r.Job, r.Index)); err != nil {
-				return err
-			}
-			continue
-		}
-		data, err := row.Rank(&r.Rank)
-		if err != nil {
-			return err
-		}
-		if err := s.st.rank.run(rankID(r.Job, r.Index), sealed(data, rowName("rank", rankID(r.Job, r.Index)))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rankBits: api.MaxGangSize ranks fit.
-const rankBits = 16
-
-func rankID(job int64, index int) int64 { return job<<rankBits | int64(index) }
-
-// nanos is a time as a column holds it; the zero time is 0, so that it sorts first.
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
 }

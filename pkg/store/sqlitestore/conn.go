@@ -60,15 +60,36 @@ func (w *writer) prepare(text string, n int) (*statement, error) {
 	return s, nil
 }
 
-// exec runs a statement without arguments that is not worth preparing.
+// exec runs statements without arguments.
 func (w *writer) exec(text string) error {
 	_, err := w.conn.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
 	return err
 }
 
-// ints reads one row of integers.
-func (w *writer) ints(text string, n int) ([]int64, error) {
-	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, nil)
+// Exec runs a statement that is not worth preparing.
+func (w *writer) Exec(text string, args ...any) (int64, error) {
+	res, err := w.conn.(driver.ExecerContext).ExecContext(context.Background(), text, named(args))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", text, err)
+	}
+	return res.RowsAffected()
+}
+
+// named are arguments as the driver takes them.
+func named(args []any) []driver.NamedValue {
+	out := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		if n, ok := a.(int); ok {
+			a = int64(n)
+		}
+		out[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return out
+}
+
+// Ints reads one row of integers.
+func (w *writer) Ints(text string, n int, args ...any) ([]int64, error) {
+	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, named(args))
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +105,9 @@ func (w *writer) ints(text string, n int) ([]int64, error) {
 	return out, nil
 }
 
-// texts reads one column of texts.
-func (w *writer) texts(text string) (out []string, err error) {
-	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, nil)
+// Texts reads one column of texts.
+func (w *writer) Texts(text string, args ...any) (out []string, err error) {
+	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, named(args))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +123,7 @@ func (w *writer) texts(text string) (out []string, err error) {
 	}
 }
 
-func (s *statement) run(args ...driver.Value) error {
+func (s *statement) run(args ...any) error {
 	for i, a := range args {
 		s.args[i].Value = a
 	}

@@ -26,7 +26,7 @@ func TestFullRollsBack(t *testing.T) {
 	if _, err := s.Commit(ctx, running(1, 10, 1)); err != nil {
 		t.Fatal(err)
 	}
-	pages, err := s.w.ints("PRAGMA page_count", 1)
+	pages, err := s.w.Ints("PRAGMA page_count", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func (m *Memory) Copy(ctx context.Context) (*Memory, error) {
 
 // Pages is the size of the database in its pages and the size of one in bytes.
 func (m *Memory) Pages() (pages, bytes int64, err error) {
-	n, err := m.keep.ints("SELECT page_count, page_size FROM pragma_page_count, pragma_page_size", 2)
+	n, err := m.keep.Ints("SELECT page_count, page_size FROM pragma_page_count, pragma_page_size", 2)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -66,7 +66,7 @@ func (m *Memory) Pages() (pages, bytes int64, err error) {
 
 // Ended counts the ended jobs in it, and the pages that wait to be used again.
 func (m *Memory) Ended() (jobs, free int64, err error) {
-	n, err := m.keep.ints("SELECT (SELECT count(*) FROM job WHERE ended IS NOT NULL), freelist_count FROM pragma_freelist_count", 2)
+	n, err := m.keep.Ints("SELECT (SELECT count(*) FROM job WHERE ended IS NOT NULL), freelist_count FROM pragma_freelist_count", 2)
 	if err != nil {
 		return 0, 0, err
 	}

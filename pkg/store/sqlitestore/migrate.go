@@ -43,7 +43,7 @@ func migrations(files fs.FS) ([]string, error) {
 // migrate brings the schema up to date, one transaction a migration: a crash between two
 // leaves a file that the next start continues with.
 func migrate(w *writer, name string, texts []string, progress func()) error {
-	head, err := w.ints("SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), "+
+	head, err := w.Ints("SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id), "+
 		"(SELECT count(*) FROM sqlite_schema)", 3)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -97,7 +97,7 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	got, err := s.w.ints("SELECT (SELECT count(*) FROM more), (SELECT user_version FROM pragma_user_version)", 2)
+	got, err := s.w.Ints("SELECT (SELECT count(*) FROM more), (SELECT user_version FROM pragma_user_version)", 2)
 	if err != nil || got[0] != 1 || got[1] != int64(len(more)) {
 		t.Errorf("rows and schema: %v, %v", got, err)
 	}
@@ -125,7 +125,7 @@ func TestTaskSetsMigration(t *testing.T) {
 	rows := fmt.Sprintf(`
 INSERT INTO checkpoint VALUES (7, 1, 2, 0, 1, 3, 'k0'), (8, 1, 2, 1, 1, 4, 'k1');
 INSERT INTO checkpoint_piece VALUES (7*%[1]d, CAST('one' AS BLOB)), (8*%[1]d, CAST('twoo' AS BLOB));
-INSERT INTO release VALUES (5, 1, 2, 'meet', '{"0":"a","1":"b"}')`, pieces)
+INSERT INTO release VALUES (5, 1, 2, 'meet', '{"0":"a","1":"b"}')`, 1024)
 	if err := w.exec(rows); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"modernc.org/sqlite"
 
 	"gangd/pkg/store"
+	"gangd/pkg/store/internal/sqlstore"
 )
 
 // DatabaseName is the file of the state directory that holds everything.
@@ -35,21 +36,19 @@ const pragmas = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=f
 
 // Store keeps the state in one SQLite file, or in memory.
 type Store struct {
+	*sqlstore.Store
 	log   *slog.Logger
 	dir   string // empty: in memory
-	goes  func() // called while a start goes on; may be nil
 	lock  *os.File
 	read  *sql.DB
 	spare *spareFile // nil: in memory
 
-	mu      sync.Mutex // one commit at a time; guards what follows
+	mu      sync.Mutex // one transaction of the writer at a time; guards what follows
 	w       *writer
-	st      statements
+	st      *statements
 	nextID  int64
 	nextSeq int64
-	// lastBlob is the number of the newest checkpoint, finished or not.
-	lastBlob int64
-	specs    map[string]struct{} // hashes known to be stored
+	specs   sqlstore.Specs
 
 	lineage atomic.Uint64
 	failed  atomic.Pointer[error] // set once: every call but Close gives it
@@ -98,7 +97,9 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, dir: dir, goes: o.Progress, lock: lock, spare: newSpareFile(dir, o.NewJobFloor)}
+	s := &Store{log: o.Log, dir: dir, lock: lock, spare: newSpareFile(dir, o.NewJobFloor)}
+	s.Store = sqlstore.New(database{s})
+	s.Progress = o.Progress
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -131,7 +132,10 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.specs = make(map[string]struct{})
+	if s.Store == nil {
+		s.Store = sqlstore.New(database{s})
+	}
+	s.specs = sqlstore.Specs{}
 	if s.w, err = connect(ctx, dsn); err != nil {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
@@ -147,11 +151,11 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	if s.st, err = prepareStatements(s.w); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	meta, err := s.w.ints("SELECT lineage, next_id, next_seq FROM meta", 3)
+	meta, err := s.w.Ints("SELECT lineage, next_id, next_seq FROM meta", 3)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if err := s.startCheckpoints(); err != nil {
+	if err := s.Start(s.w); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	s.lineage.Store(uint64(meta[0]))
@@ -170,8 +174,8 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 }
 
 func (s *Store) progress() {
-	if s.goes != nil {
-		s.goes()
+	if s.Progress != nil {
+		s.Progress()
 	}
 }
 

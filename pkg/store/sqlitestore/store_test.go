@@ -174,7 +174,7 @@ func TestLogStaysShort(t *testing.T) {
 		written++
 		if n%50 == 49 { // let it catch up, as it does between bursts
 			waitFor(t, func() bool {
-				pages, err := s.w.ints("PRAGMA wal_checkpoint(NOOP)", 3)
+				pages, err := s.w.Ints("PRAGMA wal_checkpoint(NOOP)", 3)
 				return err == nil && (pages[1] < walSoft || pages[1] == pages[2])
 			})
 		}
@@ -205,7 +205,7 @@ func TestQueueingWritesNoRanks(t *testing.T) {
 	if _, err := s.Commit(context.Background(), ch); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.w.ints("SELECT count(*) FROM rank", 1); err != nil || n[0] != 0 {
+	if n, err := s.w.Ints("SELECT count(*) FROM rank", 1); err != nil || n[0] != 0 {
 		t.Errorf("%d rows, %v", n, err)
 	}
 	got, err := s.Job(context.Background(), 1)

@@ -3,6 +3,8 @@ package sqlitestore
 import (
 	"context"
 	"fmt"
+
+	"gangd/pkg/store/internal/sqlstore"
 )
 
 // checks are counted by SQL and each row they give is one disagreement, as a sentence.
@@ -33,7 +35,7 @@ const maxFindings = 100
 // Verify asks SQLite for the integrity of the file and recounts what rows say of each other.
 func (s *Store) Verify(ctx context.Context) ([]string, error) {
 	var out []string
-	err := s.reading(ctx, func(r *reader) error {
+	err := database{s}.Reading(ctx, func(r *sqlstore.Reader) error {
 		collect := func(scan func(...any) error) error {
 			var text string
 			if err := scan(&text); err != nil {
@@ -44,11 +46,11 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 			}
 			return nil
 		}
-		if err := r.each(collect, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFindings)); err != nil {
+		if err := r.Each(collect, fmt.Sprintf("PRAGMA integrity_check(%d)", maxFindings)); err != nil {
 			return err
 		}
 		for _, q := range checks {
-			if err := r.each(collect, fmt.Sprintf("%s LIMIT %d", q, maxFindings)); err != nil {
+			if err := r.Each(collect, fmt.Sprintf("%s LIMIT %d", q, maxFindings)); err != nil {
 				return err
 			}
 		}

@@ -1,14 +1,15 @@
-package sqlitestore
+package sqlstore
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
+	"math"
+	"strconv"
 	"time"
 
-	"gangd/pkg/store"
+	"gangd/pkg/store/internal/row"
 )
 
 // forgetRows is how many rows one transaction deletes of what forgotten jobs have left. A
@@ -18,8 +19,8 @@ const forgetRows = 256
 // EndedNth walks the index of ends: 40 ns a job, no row is read.
 func (s *Store) EndedNth(ctx context.Context, n int) (time.Time, error) {
 	var at int64
-	err := s.reading(ctx, func(r *reader) error {
-		return r.tx.QueryRowContext(ctx, "SELECT ended FROM job WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1 OFFSET ?1", n-1).Scan(&at)
+	err := s.db.Reading(ctx, func(r *Reader) error {
+		return r.One("SELECT ended FROM job WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1 OFFSET $1", []any{n - 1}, &at)
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows) || err == nil && at == 0:
@@ -31,29 +32,32 @@ func (s *Store) EndedNth(ctx context.Context, n int) (time.Time, error) {
 }
 
 // ended is one line of the index of ends.
-type ended struct{ id, array int64 }
+type ended struct{ at, id, array int64 }
+
+// dueLines is how many lines are read at a time.
+const dueLines = 512
 
 // Due reads the ended jobs by their end, in one snapshot, until it has enough of them.
 func (s *Store) Due(ctx context.Context, before time.Time, keep func(id int64) bool, limit int) ([]int64, error) {
 	var out []int64
-	err := s.reading(ctx, func(r *reader) error {
+	err := s.db.Reading(ctx, func(r *Reader) error {
 		d := &due{r: r, before: nanos(before), keep: keep, arrays: map[int64]bool{}, taken: map[int64]bool{}}
-		enough := errors.New("enough")
-		err := r.each(func(scan func(...any) error) error {
-			var e ended
-			if err := scan(&e.id, &e.array); err != nil {
+		last := ended{at: math.MinInt64}
+		for more := true; more && len(d.out) < limit; {
+			lines, err := d.lines(last)
+			if err != nil {
 				return err
 			}
-			if len(d.out) >= limit {
-				return enough
+			for _, e := range lines {
+				if err := d.take(e); err != nil {
+					return err
+				}
+				last = e
 			}
-			return d.take(e)
-		}, "SELECT id, array_id FROM job WHERE ended < ?1 AND ended IS NOT NULL ORDER BY ended, id", d.before)
-		out = d.out[:min(limit, len(d.out))]
-		if errors.Is(err, enough) {
-			err = nil
+			more = len(lines) == dueLines
 		}
-		return err
+		out = d.out[:min(limit, len(d.out))]
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
@@ -63,12 +67,24 @@ func (s *Store) Due(ctx context.Context, before time.Time, keep func(id int64) b
 
 // due gathers who is to be forgotten.
 type due struct {
-	r      *reader
+	r      *Reader
 	before int64
 	keep   func(id int64) bool
 	arrays map[int64]bool // whether all elements may go
 	taken  map[int64]bool
 	out    []int64
+}
+
+// lines are the next of the index of ends.
+func (d *due) lines(last ended) (lines []ended, err error) {
+	err = d.r.Each(func(scan func(...any) error) error {
+		var e ended
+		err := scan(&e.at, &e.id, &e.array)
+		lines = append(lines, e)
+		return err
+	}, "SELECT ended, id, array_id FROM job WHERE ended < $1 AND ended >= $2 AND (ended > $2 OR id > $3) AND ended IS NOT NULL ORDER BY ended, id LIMIT $4",
+		d.before, last.at, last.id, dueLines)
+	return lines, err
 }
 
 func (d *due) take(e ended) error {
@@ -101,7 +117,7 @@ func (d *due) add(id int64) {
 // whole reports whether all of an array may go, and takes the first when it does.
 func (d *due) whole(array int64) (bool, error) {
 	stays, first := false, false
-	err := d.r.each(func(scan func(...any) error) error {
+	err := d.r.Each(func(scan func(...any) error) error {
 		var id int64
 		var at sql.NullInt64
 		if err := scan(&id, &at); err != nil {
@@ -110,7 +126,7 @@ func (d *due) whole(array int64) (bool, error) {
 		first = first || id == array
 		stays = stays || !at.Valid || at.Int64 >= d.before || d.keep != nil && d.keep(id)
 		return nil
-	}, "SELECT id, ended FROM job WHERE array_id = ?1 AND array_id != 0", array)
+	}, "SELECT id, ended FROM job WHERE array_id = $1 AND array_id != 0", array)
 	if err == nil && !stays && first {
 		d.add(array)
 	}
@@ -123,12 +139,12 @@ func (s *Store) Forget(ctx context.Context, jobs []int64) (more bool, err error)
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	err = s.lazily(func() (err error) {
+	err = s.db.Alone(ctx, true, func(w Writer) (err error) {
 		if len(jobs) > 0 {
 			more = true
-			return s.hide(jobs)
+			return s.hide(w, jobs)
 		}
-		more, err = s.sweepGone()
+		more, err = sweepGone(w)
 		return err
 	})
 	if err != nil {
@@ -138,13 +154,9 @@ func (s *Store) Forget(ctx context.Context, jobs []int64) (more bool, err error)
 }
 
 // hide moves jobs that have ended from job to gone, and drops the specs nobody else has.
-func (s *Store) hide(jobs []int64) error {
-	list := make([]string, len(jobs))
-	for i, id := range jobs {
-		list[i] = fmt.Sprint(id)
-	}
-	these := "id IN (" + strings.Join(list, ",") + ") AND ended IS NOT NULL"
-	hashes, err := s.w.texts("SELECT DISTINCT spec FROM job WHERE " + these)
+func (s *Store) hide(w Writer, jobs []int64) error {
+	these := "id IN (" + list(jobs) + ") AND ended IS NOT NULL"
+	hashes, err := w.Texts("SELECT DISTINCT spec FROM job WHERE " + these)
 	if err != nil {
 		return err
 	}
@@ -152,107 +164,99 @@ func (s *Store) hide(jobs []int64) error {
 		"INSERT INTO gone (job) SELECT id FROM job WHERE " + these,
 		"DELETE FROM job WHERE " + these,
 	} {
-		if err := s.w.exec(text); err != nil {
+		if _, err := w.Exec(text); err != nil {
 			return err
 		}
 	}
 	for _, h := range hashes {
-		if err := s.st.specGone.run(h); err != nil {
+		_, err := w.Exec("DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND spec = $1)", h)
+		if err != nil {
 			return err
 		}
-		delete(s.specs, h) // stored again with the next job that has it
 	}
+	s.db.Forgotten(hashes) // stored again with the next job that has one
 	return nil
+}
+
+// list is what stands in an IN of ids.
+func list(ids []int64) string {
+	var b []byte
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, id, 10)
+	}
+	return string(b)
 }
 
 // parts are what hangs on a job, each with the condition that finds it by gone.job.
 var parts = []string{
-	"DELETE FROM event WHERE seq IN (SELECT event.seq FROM gone CROSS JOIN event ON event.job = gone.job LIMIT %d)",
-	"DELETE FROM rank WHERE id IN (SELECT rank.id FROM gone CROSS JOIN rank ON rank.id >= gone.job << 16 AND rank.id < (gone.job + 1) << 16 LIMIT %d)",
-	"DELETE FROM epoch WHERE (job, epoch) IN (SELECT epoch.job, epoch.epoch FROM gone CROSS JOIN epoch ON epoch.job = gone.job LIMIT %d)",
-	"DELETE FROM step WHERE (job, epoch, step) IN (SELECT step.job, step.epoch, step.step FROM gone CROSS JOIN step ON step.job = gone.job LIMIT %d)",
-	"DELETE FROM release WHERE id IN (SELECT release.id FROM gone CROSS JOIN release ON release.job = gone.job LIMIT %d)",
+	"DELETE FROM event WHERE seq IN (SELECT event.seq FROM gone CROSS JOIN event WHERE event.job = gone.job LIMIT %d)",
+	"DELETE FROM rank WHERE id IN (SELECT rank.id FROM gone CROSS JOIN rank WHERE rank.id >= gone.job << 16 AND rank.id < (gone.job + 1) << 16 LIMIT %d)",
+	"DELETE FROM epoch WHERE (job, epoch) IN (SELECT epoch.job, epoch.epoch FROM gone CROSS JOIN epoch WHERE epoch.job = gone.job LIMIT %d)",
+	"DELETE FROM step WHERE (job, epoch, step) IN (SELECT step.job, step.epoch, step.step FROM gone CROSS JOIN step WHERE step.job = gone.job LIMIT %d)",
+	"DELETE FROM release WHERE id IN (SELECT release.id FROM gone CROSS JOIN release WHERE release.job = gone.job LIMIT %d)",
 }
 
 // sweepGone deletes up to forgetRows rows of jobs that are gone, a checkpoint with its pieces
 // as one; left says that there may be more.
-func (s *Store) sweepGone() (left bool, err error) {
+func sweepGone(w Writer) (left bool, err error) {
 	room := int64(forgetRows)
 	for _, text := range parts {
-		if err := s.w.exec(fmt.Sprintf(text, room)); err != nil {
-			return false, err
-		}
-		n, err := s.w.ints("SELECT changes()", 1)
+		n, err := w.Exec(fmt.Sprintf(text, room))
 		if err != nil {
 			return false, err
 		}
-		if room -= n[0]; room <= 0 {
+		if room -= n; room <= 0 {
 			return true, nil
 		}
 	}
-	const one = "SELECT count(*), coalesce(max(job), 0), coalesce(max(epoch), 0), coalesce(max(rank), 0), coalesce(max(put), 0) FROM " +
-		"(SELECT checkpoint.* FROM gone CROSS JOIN checkpoint ON checkpoint.job = gone.job LIMIT 1)"
-	blob, err := s.w.ints(one, 5)
+	blob, err := w.Ints("SELECT coalesce(min(checkpoint.id), 0) FROM gone CROSS JOIN checkpoint WHERE checkpoint.job = gone.job", 1)
 	if err != nil {
 		return false, err
 	}
 	if blob[0] != 0 {
-		return true, s.dropWhere(fmt.Sprintf("job = %d AND epoch = %d AND rank = %d AND put = %d", blob[1], blob[2], blob[3], blob[4]))
+		return true, dropBlobs(w, "id = $1", blob[0])
 	}
-	return false, s.w.exec("DELETE FROM gone")
+	_, err = w.Exec("DELETE FROM gone")
+	return false, err
 }
 
 // ForgetNodeEvents reads the oldest beside the writer and deletes them in one transaction.
 func (s *Store) ForgetNodeEvents(ctx context.Context, before time.Time, limit int) (int, error) {
-	var seqs []string
+	var seqs []int64
 	young := errors.New("young")
-	err := s.reading(ctx, func(r *reader) error {
-		err := r.each(func(scan func(...any) error) error {
+	err := s.db.Reading(ctx, func(r *Reader) error {
+		err := r.Each(func(scan func(...any) error) error {
 			var seq int64
-			var at string
-			if err := scan(&seq, &at); err != nil {
+			var data sql.RawBytes
+			if err := scan(&seq, &data); err != nil {
 				return err
 			}
-			t, err := time.Parse(time.RFC3339Nano, at)
+			e, err := row.DecodeEvent(seq, data)
 			if err != nil {
-				return fmt.Errorf("row of event %d: %w", seq, err)
+				return err
 			}
-			if !t.Before(before) {
+			if !e.Time.Before(before) {
 				return young
 			}
-			seqs = append(seqs, fmt.Sprint(seq))
+			seqs = append(seqs, seq)
 			return nil
-		}, "SELECT seq, data ->> 'time' FROM event WHERE job = 0 ORDER BY seq LIMIT ?1", min(limit, forgetRows))
+		}, "SELECT seq, data FROM event WHERE job = 0 ORDER BY seq LIMIT $1", min(limit, forgetRows))
 		if errors.Is(err, young) {
 			err = nil
 		}
 		return err
 	})
 	if err == nil && len(seqs) > 0 {
-		err = s.lazily(func() error { return s.w.exec("DELETE FROM event WHERE seq IN (" + strings.Join(seqs, ",") + ")") })
+		err = s.db.Alone(ctx, true, func(w Writer) error {
+			_, err := w.Exec("DELETE FROM event WHERE seq IN (" + list(seqs) + ")")
+			return err
+		})
 	}
 	if err != nil {
 		return 0, fmt.Errorf("forget events of nodes: %w", err)
 	}
 	return len(seqs), nil
 }
-
-// lazily runs a transaction that need not survive a power cut and so waits for no disk. The
-// next commit makes it durable with itself, as the log has one order.
-func (s *Store) lazily(f func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return err
-	}
-	if err := s.w.exec("PRAGMA synchronous = NORMAL"); err != nil {
-		return s.fail(err)
-	}
-	err := s.transaction(f)
-	if back := s.w.exec("PRAGMA synchronous = FULL"); back != nil {
-		return s.fail(back)
-	}
-	return err
-}
-
-var _ store.History = (*Store)(nil)

@@ -1,4 +1,4 @@
-package sqlitestore
+package sqlstore
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"gangd/pkg/checksum"
 )
 
-// SQLite has no checksum of what is in its file, but in its log: a bit that flips within a row gives
+// Databases have no checksum of what is in their files (SQLite only in its log, PostgreSQL only where initdb was told so): a bit that flips within a row gives
 // another row. So each row's text has one, which covers what row it is. Rows of a version before have
 // none, and are taken.
 

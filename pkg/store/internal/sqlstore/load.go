@@ -1,4 +1,4 @@
-package sqlitestore
+package sqlstore
 
 import (
 	"context"
@@ -14,61 +14,22 @@ import (
 	"gangd/pkg/store/internal/row"
 )
 
-// reader is one read transaction: everything it reads is of one commit.
-type reader struct {
-	ctx   context.Context
-	tx    *sql.Tx
-	specs map[string]*api.Spec // shared by all jobs that it reads
-	goes  func()               // called for each row; nil: not a start
-}
-
-// reading runs f in a read transaction.
-func (s *Store) reading(ctx context.Context, f func(r *reader) error) error {
-	if err := s.usable(); err != nil {
-		return err
-	}
-	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	return f(&reader{ctx: ctx, tx: tx, specs: make(map[string]*api.Spec)})
-}
-
-// each runs a query and gives every row to f, which scans it.
-func (r *reader) each(f func(scan func(...any) error) error, query string, args ...any) error {
-	rows, err := r.tx.QueryContext(r.ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if r.goes != nil {
-			r.goes()
-		}
-		if err := f(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // Load reads what the controller keeps in memory.
 func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
 	out := &gang.Snapshot{Keys: make(map[string]int64)}
-	err := s.reading(ctx, func(r *reader) error {
-		r.goes = s.goes
-		if err := r.tx.QueryRowContext(ctx, "SELECT next_id, next_seq FROM meta").Scan(&out.NextID, &out.NextSeq); err != nil {
+	err := s.db.Reading(ctx, func(r *Reader) error {
+		r.goes = s.Progress
+		if err := r.One("SELECT next_id, next_seq FROM meta", nil, &out.NextID, &out.NextSeq); err != nil {
 			return err
 		}
-		if err := r.each(func(scan func(...any) error) error { return scan(&out.Claims) }, "SELECT data FROM claims"); err != nil {
+		if err := r.Each(func(scan func(...any) error) error { return scan(&out.Claims) }, "SELECT data FROM claims"); err != nil {
 			return err
 		}
 		live, err := r.jobs("ended IS NULL", "")
 		if err != nil {
 			return err
 		}
-		ended, err := r.jobs("ended > ?1 AND ended IS NOT NULL", "", nanos(keep))
+		ended, err := r.jobs("ended > $1 AND ended IS NOT NULL", "", nanos(keep))
 		if err != nil {
 			return err
 		}
@@ -104,24 +65,12 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error
 	return out, nil
 }
 
-// named is each for rows of a name and what is stored under it.
-func (r *reader) named(f func(name string, data []byte) error, query string) error {
-	return r.each(func(scan func(...any) error) error {
-		var name string
-		var data sql.RawBytes
-		if err := scan(&name, &data); err != nil {
-			return err
-		}
-		return f(name, data)
-	}, query)
-}
-
 // jobs reads jobs whole. The condition and the tail are ours, never a caller's text. The
 // three statements see one commit, so that a join needs no more than the same condition.
-func (r *reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
+func (r *Reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 	// The tail may cut (LIMIT), so that it goes into the sub-select of each statement.
 	chosen := "SELECT id FROM job WHERE " + where + " " + tail
-	err := r.each(func(scan func(...any) error) error {
+	err := r.Each(func(scan func(...any) error) error {
 		var hash string
 		var data sql.RawBytes
 		if err := scan(&hash, &data); err != nil {
@@ -143,7 +92,7 @@ func (r *reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 
 	var out []*gang.Job
 	byID := make(map[int64]*gang.Job)
-	err = r.each(func(scan func(...any) error) error {
+	err = r.Each(func(scan func(...any) error) error {
 		var id int64
 		var hash string
 		var data sql.RawBytes
@@ -167,14 +116,14 @@ func (r *reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		return nil, err
 	}
 
-	err = r.each(func(scan func(...any) error) error {
+	err = r.Each(func(scan func(...any) error) error {
 		var id int64
 		var data sql.RawBytes
 		if err := scan(&id, &data); err != nil {
 			return err
 		}
 		return setRank(byID[id>>rankBits], id, data)
-	}, "SELECT r.id, r.data FROM ("+chosen+") AS j CROSS JOIN rank AS r ON r.id >= j.id << 16 AND r.id < (j.id + 1) << 16", args...)
+	}, "SELECT r.id, r.data FROM ("+chosen+") AS j CROSS JOIN rank AS r WHERE r.id >= j.id << 16 AND r.id < (j.id + 1) << 16", args...)
 	return out, err
 }
 
@@ -194,8 +143,8 @@ func setRank(j *gang.Job, id int64, data []byte) error {
 // Job reads one job, in memory of the controller or not.
 func (s *Store) Job(ctx context.Context, id int64) (*gang.Job, error) {
 	var found []*gang.Job
-	err := s.reading(ctx, func(r *reader) (err error) {
-		found, err = r.jobs("id = ?1", "", id)
+	err := s.db.Reading(ctx, func(r *Reader) (err error) {
+		found, err = r.jobs("id = $1", "", id)
 		return err
 	})
 	if err == nil && len(found) == 0 {
@@ -216,24 +165,24 @@ func (s *Store) Jobs(ctx context.Context, f store.HistoryFilter) ([]*gang.Job, e
 		where += fmt.Sprintf(" AND "+cond, len(args))
 	}
 	if f.User != "" {
-		and("user = ?%d", f.User)
+		and(`"user" = $%d`, f.User)
 	}
 	if f.ArrayID != 0 {
-		and("array_id = ?%d AND array_id != 0", f.ArrayID)
+		and("array_id = $%d AND array_id != 0", f.ArrayID)
 	}
 	// What was submitted after a time has ended after it, which an index knows.
 	if after := max(nanos(f.EndedAfter), nanos(f.SubmittedAfter)); after != 0 {
-		and("ended > ?%d", after)
+		and("ended > $%d", after)
 	}
 	if !f.SubmittedAfter.IsZero() {
-		and("submit > ?%d", nanos(f.SubmittedAfter))
+		and("submit > $%d", nanos(f.SubmittedAfter))
 	}
 	tail := "ORDER BY ended DESC, id DESC"
 	if f.Limit > 0 {
 		tail += fmt.Sprintf(" LIMIT %d", f.Limit)
 	}
 	var found []*gang.Job
-	err := s.reading(ctx, func(r *reader) (err error) {
+	err := s.db.Reading(ctx, func(r *Reader) (err error) {
 		found, err = r.jobs(where, tail, args...)
 		return err
 	})
@@ -246,8 +195,8 @@ func (s *Store) Jobs(ctx context.Context, f store.HistoryFilter) ([]*gang.Job, e
 // Epochs reads the attempts of a job.
 func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) {
 	var out []gang.EpochRow
-	err := s.reading(ctx, func(r *reader) error {
-		return r.each(func(scan func(...any) error) error {
+	err := s.db.Reading(ctx, func(r *Reader) error {
+		return r.Each(func(scan func(...any) error) error {
 			var number int
 			var data sql.RawBytes
 			if err := scan(&number, &data); err != nil {
@@ -259,7 +208,7 @@ func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) 
 			e, err := row.DecodeEpoch(job, number, data)
 			out = append(out, e)
 			return err
-		}, "SELECT epoch, data FROM epoch WHERE job = ?1 AND job NOT IN (SELECT job FROM gone) ORDER BY epoch", job)
+		}, "SELECT epoch, data FROM epoch WHERE job = $1 AND job NOT IN (SELECT job FROM gone) ORDER BY epoch", job)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("attempts of job %d: %w", job, err)
@@ -270,18 +219,18 @@ func (s *Store) Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error) 
 // Events reads events in their order. Those of forgotten jobs are only filtered where one job
 // is asked about: who follows all is behind them soon.
 func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error) {
-	if limit <= 0 {
-		limit = -1 // SQLite's "no limit"
-	}
-	where := "seq > ?1"
-	args := []any{since, limit}
+	where, tail := "seq > $1", ""
+	args := []any{since}
 	if job != 0 {
-		where += " AND job = ?3 AND ?3 NOT IN (SELECT job FROM gone)"
+		where += " AND job = $2 AND $2 NOT IN (SELECT job FROM gone)"
 		args = append(args, job)
 	}
+	if limit > 0 {
+		tail = fmt.Sprintf(" LIMIT %d", limit)
+	}
 	var out []api.Event
-	err := s.reading(ctx, func(r *reader) error {
-		return r.each(func(scan func(...any) error) error {
+	err := s.db.Reading(ctx, func(r *Reader) error {
+		return r.Each(func(scan func(...any) error) error {
 			var seq int64
 			var data sql.RawBytes
 			if err := scan(&seq, &data); err != nil {
@@ -293,7 +242,7 @@ func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.
 			e, err := row.DecodeEvent(seq, data)
 			out = append(out, e)
 			return err
-		}, "SELECT seq, data FROM event WHERE "+where+" ORDER BY seq LIMIT ?2", args...)
+		}, "SELECT seq, data FROM event WHERE "+where+" ORDER BY seq"+tail, args...)
 	})
 	if err != nil && !errors.Is(err, store.ErrClosed) {
 		err = fmt.Errorf("events: %w", err)

@@ -1,0 +1,106 @@
+package sqlstore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind is what a column holds.
+type Kind int
+
+const (
+	Int Kind = iota
+	Text
+	Bytes
+)
+
+// Column of a table.
+type Column struct {
+	Name string
+	Kind Kind
+}
+
+// Table says what a row of a table is.
+type Table struct {
+	Name    string
+	Columns []Column
+	Key     int // how many of the first columns make the key
+	// Changed are the columns that a row put over another changes; none: there is no other, or it
+	// is the same.
+	Changed []string
+	// Same: a row that is put again is what it was.
+	Same bool
+}
+
+// The tables of a commit.
+var (
+	Spec = &Table{Name: "spec", Columns: columns("hash", "data"), Key: 1, Same: true}
+	// Only ended and data of a job ever change, so that updates of one that lives touch no index.
+	Job         = &Table{Name: "job", Columns: columns("id#", "array_id#", `"user"`, "spec", "submit#", "data", "ended#"), Key: 1, Changed: []string{"data", "ended"}}
+	Rank        = &Table{Name: "rank", Columns: columns("id#", "data"), Key: 1, Changed: data}
+	Epoch       = &Table{Name: "epoch", Columns: columns("job#", "epoch#", "data"), Key: 2, Changed: data}
+	Step        = &Table{Name: "step", Columns: columns("job#", "epoch#", "step#", "data"), Key: 3, Changed: data}
+	Node        = &Table{Name: "node", Columns: columns("name", "data"), Key: 1, Changed: data}
+	Reservation = &Table{Name: "reservation", Columns: columns("name", "data"), Key: 1, Changed: data}
+	Claims      = &Table{Name: "claims", Columns: columns("one#", "data"), Key: 1, Changed: data}
+	Event       = &Table{Name: "event", Columns: columns("seq#", "job#", "data"), Key: 1}
+)
+
+var data = []string{"data"}
+
+// Batched are the tables that a commit writes.
+var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Node, Reservation, Claims, Event}
+
+// Beside are those that are written beside commits.
+var Beside = []*Table{
+	{Name: "checkpoint", Columns: columns("id#", "job#", "epoch#", "step#", "rank#", "put#", "bytes#", "key"), Key: 1},
+	{Name: "checkpoint_piece", Columns: columns("id#", "data*"), Key: 1},
+	{Name: "release", Columns: columns("id#", "job#", "epoch#", "step#", "name", "keys"), Key: 1},
+	{Name: "gone", Columns: columns("job#"), Key: 1},
+	{Name: "run", Columns: columns("id#", "name", "began#"), Key: 1},
+}
+
+// columns of texts, those with a # of integers, with a * of bytes.
+func columns(names ...string) (all []Column) {
+	for _, n := range names {
+		c := Column{Name: strings.TrimRight(n, "#*")}
+		switch {
+		case strings.HasSuffix(n, "*"):
+			c.Kind = Bytes
+		case !strings.HasSuffix(n, "#"):
+			c.Kind = Text
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// Names are the columns as SQL lists them.
+func (t *Table) Names() string {
+	var names []string
+	for _, c := range t.Columns {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// KeyNames are those of the key.
+func (t *Table) KeyNames() string {
+	return (&Table{Columns: t.Columns[:t.Key]}).Names()
+}
+
+// Put is the statement that puts rows, from what stands for them: "VALUES (...)" or a SELECT.
+func (t *Table) Put(rows string) string {
+	text := fmt.Sprintf("INSERT INTO %s (%s) %s", t.Name, t.Names(), rows)
+	switch {
+	case t.Same:
+		text += " ON CONFLICT DO NOTHING"
+	case len(t.Changed) > 0:
+		var set []string
+		for _, c := range t.Changed {
+			set = append(set, c+" = excluded."+c)
+		}
+		text += fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", t.KeyNames(), strings.Join(set, ", "))
+	}
+	return text
+}
