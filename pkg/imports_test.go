@@ -60,12 +60,12 @@ var house = []floor{
 	}},
 	{false, map[side]string{
 		shared:     "auth session sitehook step/wire",
-		controller: "config metrics store store/internal/row",
+		controller: "config metrics store store/internal/row store/pgserver",
 		client:     "client",
 	}},
 	{false, map[side]string{
 		shared:     "jobapi/jobhttp step/hold",
-		controller: "engine store/internal/sqlstore",
+		controller: "engine store/internal/sqlstore store/pgserver/pgtest",
 		node:       "relay shim gpu/gputest gpu/simgpu gpu/nvmlgpu",
 		client:     "program slurm step/client",
 	}},
@@ -74,6 +74,7 @@ var house = []floor{
 		node:       "noded step/launcher",
 		client:     "jobs submit slurm/links grun",
 	}},
+	{false, map[side]string{controller: "store/pgstore"}},
 	{false, map[side]string{
 		controller: "controller",
 		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/scontrol slurm/sacct slurm/sacctmgr",
@@ -114,7 +115,7 @@ func places(t *testing.T) map[string]place {
 var impure = []string{"os", "net", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "sync", "sync/atomic", "context", "io/fs", "syscall", "unsafe"}
 
 // daemons' modules that no client may carry: its start-up time is its speed.
-var heavy = []string{"github.com/spf13/viper", "modernc.org/sqlite", "github.com/prometheus/client_golang/prometheus",
+var heavy = []string{"github.com/spf13/viper", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/prometheus/client_golang/prometheus",
 	"github.com/NVIDIA/go-nvml/pkg/nvml", "github.com/coder/websocket"}
 
 var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier", "grun", "gattach", "gstep"}

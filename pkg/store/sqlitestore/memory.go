@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+
+	"gangd/pkg/store/internal/sqlstore"
 )
 
 var memories atomic.Int64
@@ -18,7 +20,7 @@ type Memory struct {
 
 // NewMemory makes an empty one. It lives until Close.
 func NewMemory(ctx context.Context) (*Memory, error) {
-	texts, err := migrations(migrationFiles)
+	texts, err := sqlstore.Migrations(migrationFiles)
 	if err != nil {
 		return nil, err
 	}

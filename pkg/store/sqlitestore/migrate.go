@@ -3,10 +3,6 @@ package sqlitestore
 import (
 	"embed"
 	"fmt"
-	"io/fs"
-	"path"
-	"strconv"
-	"strings"
 
 	"gangd/pkg/store"
 )
@@ -17,28 +13,6 @@ var migrationFiles embed.FS
 // applicationID marks a file as gangd's own ("gang" in ASCII), so that another program's
 // database is never migrated.
 const applicationID = 0x67616e67
-
-// migrations gives the texts in order. Their numbers are 1, 2, 3 ... without a gap; a
-// migration that was released is never edited.
-func migrations(files fs.FS) ([]string, error) {
-	names, err := fs.Glob(files, "migrations/*.sql") // sorted
-	if err != nil {
-		return nil, err
-	}
-	var texts []string
-	for i, name := range names {
-		number, _, _ := strings.Cut(path.Base(name), "_")
-		if n, err := strconv.Atoi(number); err != nil || n != i+1 {
-			return nil, fmt.Errorf("migration %s stands at place %d", name, i+1)
-		}
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts, string(text))
-	}
-	return texts, nil
-}
 
 // migrate brings the schema up to date, one transaction a migration: a crash between two
 // leaves a file that the next start continues with.

@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/store"
+	"gangd/pkg/store/internal/sqlstore"
 	"gangd/pkg/store/storetest"
 )
 
@@ -83,7 +84,7 @@ func TestMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	texts, err := migrations(migrationFiles)
+	texts, err := sqlstore.Migrations(migrationFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestMigration(t *testing.T) {
 func TestTaskSetsMigration(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	texts, err := migrations(migrationFiles)
+	texts, err := sqlstore.Migrations(migrationFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ INSERT INTO release VALUES (5, 1, 2, 'meet', '{"0":"a","1":"b"}')`, 1024)
 
 func TestMigrationNumbers(t *testing.T) {
 	files := fstest.MapFS{"migrations/0001_a.sql": {}, "migrations/0003_b.sql": {}}
-	_, err := migrations(files)
+	_, err := sqlstore.Migrations(files)
 	if err == nil || err.Error() != "migration migrations/0003_b.sql stands at place 2" {
 		t.Errorf("a gap: %v", err)
 	}

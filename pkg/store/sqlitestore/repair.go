@@ -102,7 +102,7 @@ func malformed(name string, err error) error {
 
 // whole looks at the file below its rows.
 func whole(ctx context.Context, tx *sql.Tx, r *sqlstore.Reader) error {
-	texts, err := migrations(migrationFiles)
+	texts, err := sqlstore.Migrations(migrationFiles)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ type Options struct {
 
 // Open opens or makes the store of a state directory and locks that for this process.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
-	texts, err := migrations(migrationFiles)
+	texts, err := sqlstore.Migrations(migrationFiles)
 	if err != nil {
 		return nil, err
 	}

@@ -15,54 +15,98 @@ import (
 )
 
 // Load reads what the controller keeps in memory.
-func (s *Store) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
-	out := &gang.Snapshot{Keys: make(map[string]int64)}
-	err := s.db.Reading(ctx, func(r *Reader) error {
+func (s *Store) Load(ctx context.Context, keep time.Time) (out *gang.Snapshot, err error) {
+	err = s.db.Reading(ctx, func(r *Reader) (err error) {
 		r.goes = s.Progress
-		if err := r.One("SELECT next_id, next_seq FROM meta", nil, &out.NextID, &out.NextSeq); err != nil {
-			return err
-		}
-		if err := r.Each(func(scan func(...any) error) error { return scan(&out.Claims) }, "SELECT data FROM claims"); err != nil {
-			return err
-		}
-		live, err := r.jobs("ended IS NULL", "")
-		if err != nil {
-			return err
-		}
-		ended, err := r.jobs("ended > $1 AND ended IS NOT NULL", "", nanos(keep))
-		if err != nil {
-			return err
-		}
-		out.Jobs = append(live, ended...)
-		slices.SortFunc(out.Jobs, func(a, b *gang.Job) int { return int(a.ID - b.ID) })
-		for _, j := range out.Jobs {
-			if j.Key != "" {
-				out.Keys[j.Key] = j.ID
-			}
-		}
-		if err := r.named(func(name string, data []byte) error {
-			if err := intact(data, "node "+name); err != nil {
-				return err
-			}
-			n, err := row.DecodeNode(name, data)
-			out.Nodes = append(out.Nodes, n)
-			return err
-		}, "SELECT name, data FROM node ORDER BY name"); err != nil {
-			return err
-		}
-		return r.named(func(name string, data []byte) error {
-			if err := intact(data, "reservation "+name); err != nil {
-				return err
-			}
-			one, err := row.DecodeReservation(name, data)
-			out.Reservations = append(out.Reservations, one)
-			return err
-		}, "SELECT name, data FROM reservation ORDER BY name")
+		out, err = r.Load(keep)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	return out, nil
+}
+
+// Load is [Store.Load] within a transaction.
+func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
+	out := &gang.Snapshot{Keys: make(map[string]int64)}
+	if err := r.One("SELECT next_id, next_seq FROM meta", nil, &out.NextID, &out.NextSeq); err != nil {
+		return nil, err
+	}
+	var err error
+	if out.Claims, err = r.Claims(); err != nil {
+		return nil, err
+	}
+	live, err := r.jobs("ended IS NULL", "")
+	if err != nil {
+		return nil, err
+	}
+	ended, err := r.jobs("ended > $1 AND ended IS NOT NULL", "", nanos(keep))
+	if err != nil {
+		return nil, err
+	}
+	out.Jobs = append(live, ended...)
+	slices.SortFunc(out.Jobs, func(a, b *gang.Job) int { return int(a.ID - b.ID) })
+	for _, j := range out.Jobs {
+		if j.Key != "" {
+			out.Keys[j.Key] = j.ID
+		}
+	}
+	if out.Nodes, err = r.Nodes(nil); err != nil {
+		return nil, err
+	}
+	out.Reservations, err = r.Reservations(nil)
+	return out, err
+}
+
+// Claims reads what the planner keeps; nil: nothing yet.
+func (r *Reader) Claims() (claims []byte, err error) {
+	err = r.Each(func(scan func(...any) error) error { return scan(&claims) }, "SELECT data FROM claims")
+	return claims, err
+}
+
+// Jobs reads those of some ids that there are.
+func (r *Reader) Jobs(ids []int64) ([]*gang.Job, error) { return r.jobs("id IN ("+list(ids)+")", "") }
+
+// Share makes jobs that are read with a hash have this spec, as the caller has it already.
+func (r *Reader) Share(hash string, spec *api.Spec) { r.specs[hash] = spec }
+
+// Nodes reads nodes by their names; no names: all.
+func (r *Reader) Nodes(names []string) (all []*gang.Node, err error) {
+	err = r.sealed(func(name string, data []byte) error {
+		n, err := row.DecodeNode(name, data)
+		all = append(all, n)
+		return err
+	}, "node", names)
+	return all, err
+}
+
+// Reservations reads reservations by their names; no names: all.
+func (r *Reader) Reservations(names []string) (all []*api.Reservation, err error) {
+	err = r.sealed(func(name string, data []byte) error {
+		one, err := row.DecodeReservation(name, data)
+		all = append(all, one)
+		return err
+	}, "reservation", names)
+	return all, err
+}
+
+// sealed reads a table of names.
+func (r *Reader) sealed(f func(name string, data []byte) error, table string, names []string) error {
+	where, args := "", make([]any, len(names))
+	for i, n := range names {
+		args[i] = n
+		where += fmt.Sprintf(", $%d", i+1)
+	}
+	if where != "" {
+		where = " WHERE name IN (" + where[2:] + ")"
+	}
+	return r.named(func(name string, data []byte) error {
+		if err := intact(data, table+" "+name); err != nil {
+			return err
+		}
+		return f(name, data)
+	}, "SELECT name, data FROM "+table+where+" ORDER BY name", args...)
 }
 
 // jobs reads jobs whole. The condition and the tail are ours, never a caller's text. The

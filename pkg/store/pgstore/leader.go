@@ -1,0 +1,231 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gangd/pkg/store"
+)
+
+// Leader reads the row of who leads.
+func (s *Store) Leader(ctx context.Context) (l store.Leader, err error) {
+	if err := s.readable(); err != nil {
+		return l, err
+	}
+	l, _, err = leaderRow(ctx, s.write, "")
+	s.note(err)
+	return l, said(err)
+}
+
+// querier is a transaction or the database itself.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func leaderRow(ctx context.Context, q querier, lock string) (l store.Leader, session string, err error) {
+	var term int64
+	var who []byte
+	var left float64
+	err = q.QueryRowContext(ctx, "SELECT term, session, controller, extract(epoch FROM until - clock_timestamp())::float8 FROM leader "+lock).
+		Scan(&term, &session, &who, &left)
+	if err != nil {
+		return l, "", err
+	}
+	l.Term, l.Left = uint64(term), time.Duration(left*float64(time.Second))
+	return l, session, json.Unmarshal(who, &l.Controller)
+}
+
+// TakeOver makes this process the leader.
+func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Duration, least uint64) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return 0, err
+	}
+	term, err := s.takeOver(ctx, who, ttl, least)
+	s.note(err)
+	if err != nil {
+		return 0, fmt.Errorf("take over: %w", said(err))
+	}
+	s.term.Store(term)
+	return term, nil
+}
+
+func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, least uint64) (uint64, error) {
+	name, err := json.Marshal(who)
+	if err != nil {
+		return 0, err
+	}
+	before, session, err := leaderRow(ctx, s.write, "")
+	if err == nil {
+		err = s.free(before, session)
+	}
+	if err != nil {
+		return 0, err
+	}
+	// First, and not within the transaction: one that was frozen amid a write holds locks that the
+	// transaction would wait for.
+	if session != s.session {
+		if _, err := s.write.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+			"WHERE usename = current_user AND datname = current_database() AND application_name = $1 AND pid != pg_backend_pid()", session); err != nil {
+			return 0, err
+		}
+	}
+	tx, err := begin(ctx, s.write, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if before, session, err = leaderRow(ctx, tx, "FOR UPDATE"); err == nil {
+		err = s.free(before, session)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := migrate(ctx, tx); err != nil {
+		return 0, err
+	}
+	term := max(before.Term, least) + 1
+	if _, err := tx.ExecContext(ctx, "UPDATE leader SET term = $1, session = $2, controller = $3, until = clock_timestamp() + make_interval(secs => $4)",
+		int64(term), s.session, string(name), ttl.Seconds()); err != nil {
+		return 0, err
+	}
+	// These wait for a write of the leader before that is under way.
+	var lineage, nextID, nextSeq, beside int64
+	if err := tx.QueryRowContext(ctx, "UPDATE meta SET term = $1 RETURNING lineage, next_id, next_seq", int64(term)).Scan(&lineage, &nextID, &nextSeq); err != nil {
+		return 0, err
+	}
+	if err := tx.QueryRowContext(ctx, "UPDATE beside SET term = $1 RETURNING lineage", int64(term)).Scan(&beside); err != nil {
+		return 0, err
+	}
+	if err := s.Start(writer{ctx, tx}); err != nil {
+		return 0, err
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	s.meta.number, s.nextID, s.nextSeq, s.beside.number = lineage, nextID, nextSeq, beside
+	s.lineage.Store(uint64(lineage))
+	clear(s.specs)
+	return term, nil
+}
+
+// free gives ErrLocked while somebody else leads.
+func (s *Store) free(l store.Leader, session string) error {
+	if l.Left > 0 && session != s.session {
+		return fmt.Errorf("%w: controller %q leads, for %v more", store.ErrLocked, l.Name, l.Left.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// Renew gives the leader its ttl again.
+func (s *Store) Renew(ctx context.Context, ttl time.Duration) error {
+	return s.until(ctx, ttl)
+}
+
+// Resign ends it. What is under way may still be written, by the term that nobody else has.
+func (s *Store) Resign(ctx context.Context) error {
+	if err := s.until(ctx, 0); err != nil {
+		return err
+	}
+	resigned := fmt.Errorf("this controller has resigned: %w", store.ErrFenced)
+	s.failed.CompareAndSwap(nil, &resigned)
+	return nil
+}
+
+func (s *Store) until(ctx context.Context, ttl time.Duration) error {
+	if err := s.leads(); err != nil {
+		return err
+	}
+	res, err := s.write.ExecContext(ctx, "UPDATE leader SET until = clock_timestamp() + make_interval(secs => $1) WHERE term = $2 AND session = $3",
+		ttl.Seconds(), int64(s.term.Load()), s.session)
+	s.note(err)
+	if err != nil {
+		return said(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, s.fail(store.ErrFenced))
+	}
+	return nil
+}
+
+// Controllers reads the list.
+func (s *Store) Controllers(ctx context.Context) (c store.Controllers, err error) {
+	if err := s.readable(); err != nil {
+		return c, err
+	}
+	var data []byte
+	var age float64
+	err = s.write.QueryRowContext(ctx, "SELECT version, data, extract(epoch FROM clock_timestamp() - since)::float8 FROM controllers").Scan(&c.Version, &data, &age)
+	s.note(err)
+	if err != nil {
+		return c, said(err)
+	}
+	c.Age = time.Duration(age * float64(time.Second))
+	return c, json.Unmarshal(data, &c.All)
+}
+
+// SetControllers replaces the list by the next.
+func (s *Store) SetControllers(ctx context.Context, c store.Controllers) error {
+	data, err := json.Marshal(c.All)
+	if err != nil {
+		return err
+	}
+	return s.changed(ctx, "UPDATE controllers SET version = $1, data = $2, since = clock_timestamp() WHERE version = $1 - 1", c.Version, string(data))
+}
+
+// Sealed reads all that is sealed.
+func (s *Store) Sealed(ctx context.Context) (map[string][]byte, error) {
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	rows, err := s.write.QueryContext(ctx, "SELECT name, data FROM sealed")
+	s.note(err)
+	if err != nil {
+		return nil, said(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var data []byte
+		if err := rows.Scan(&name, &data); err != nil {
+			return nil, err
+		}
+		all[name] = data
+	}
+	return all, said(rows.Err())
+}
+
+// PutSealed replaces one.
+func (s *Store) PutSealed(ctx context.Context, name string, old, sealed []byte) error {
+	if bytes.Equal(old, sealed) && old != nil {
+		return nil
+	}
+	if old == nil {
+		return s.changed(ctx, "INSERT INTO sealed (name, data) VALUES ($1, $2) ON CONFLICT DO NOTHING", name, sealed)
+	}
+	return s.changed(ctx, "UPDATE sealed SET data = $2 WHERE name = $1 AND data = $3", name, sealed, old)
+}
+
+// changed runs a statement that changes one row, or none where somebody else was faster.
+func (s *Store) changed(ctx context.Context, text string, args ...any) error {
+	if err := s.readable(); err != nil {
+		return err
+	}
+	res, err := s.write.ExecContext(ctx, text, args...)
+	s.note(err)
+	if err != nil {
+		return said(err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, store.ErrConflict)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"gangd/pkg/store"
+)
+
+// counter is a row that every write of a kind raises.
+type counter struct {
+	table  string
+	number int64 // as of the last write whose outcome is known
+}
+
+// once makes a write exactly once. The write is a transaction that raises the counter from number to next
+// as its last statement, and may be tried again as long as that is not known to have
+// happened. It does not return while the database is away, unless the store is closed.
+func (s *Store) once(c *counter, next int64, write func(ctx context.Context) error) error {
+	for refused := 0; ; {
+		err := s.try(write)
+		switch {
+		case err == nil:
+			c.number = next
+			return nil
+		case codeOf(err) == codeDivision:
+			refused++
+		case !away(err) && !again(err):
+			return said(err) // the database has said no: nothing was written
+		}
+		number, settled := s.settle(c)
+		switch {
+		case settled != nil:
+			return settled
+		case number == next:
+			c.number = next
+			return nil
+		case number != c.number:
+			return s.fail(fmt.Errorf("%w: %s is at %d, this process has written %d", store.ErrWentBack, c.table, number, c.number))
+		case refused > 1:
+			return s.fail(fmt.Errorf("%s stays at %d: %w", c.table, number, err))
+		}
+		s.log.Warn("write was lost on the way and is made again", "error", err)
+	}
+}
+
+// try does one try.
+func (s *Store) try(write func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	defer cancel()
+	err := write(ctx)
+	s.note(err)
+	return err
+}
+
+// settle reads a counter once nobody writes it any more: it waits for the row. It writes, and so is
+// durable: what it has seen is, too.
+func (s *Store) settle(c *counter) (number int64, err error) {
+	const shortest, longest = 20 * time.Millisecond, 500 * time.Millisecond
+	for wait := shortest; ; wait = min(2*wait, longest) {
+		dropIdle(s.write, writers)
+		err := s.try(func(ctx context.Context) error {
+			return s.write.QueryRowContext(ctx, "UPDATE "+c.table+" SET settled = settled + 1 WHERE term = $1 RETURNING lineage", int64(s.term.Load())).Scan(&number)
+		})
+		switch {
+		case err == nil:
+			return number, nil
+		case errors.Is(err, sql.ErrNoRows):
+			return 0, s.fail(store.ErrFenced)
+		case !away(err) && !again(err):
+			return 0, s.fail(err)
+		}
+		select {
+		case <-s.quit:
+			return 0, fmt.Errorf("%w while it waited for the database: %w", store.ErrClosed, err)
+		case <-time.After(wait):
+			s.goes()
+		}
+	}
+}
