@@ -36,6 +36,10 @@ type Node struct {
 	HealthInterval time.Duration `mapstructure:"health_interval"`
 	HealthTimeout  time.Duration `mapstructure:"health_timeout"`
 
+	Prolog      string        `mapstructure:"prolog"` // a file or a directory; empty: none
+	Epilog      string        `mapstructure:"epilog"`
+	HookTimeout time.Duration `mapstructure:"hook_timeout"`
+
 	ExpectCards   int      `mapstructure:"expect_cards"`  // 0: any
 	ExpectMemory  int64    `mapstructure:"expect_memory"` // bytes, 0: any
 	RequireMounts []string `mapstructure:"require_mounts"`
@@ -87,7 +91,7 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 
 // nodeDefaults are the values that do not depend on the host or on other keys.
 func nodeDefaults() *Node {
-	return &Node{Cards: "auto", CPUBind: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second}
+	return &Node{Cards: "auto", CPUBind: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second}
 }
 
 func (n *Node) fill() {

@@ -41,6 +41,9 @@ func (d *Daemon) adopt(ctx context.Context) error {
 			}
 			continue
 		}
+		if f.over() && d.epilogDue(k) {
+			f.reopen()
+		}
 		d.cards.found(k, f.spec.Cards, f.over())
 		found = append(found, f)
 	}
@@ -60,6 +63,14 @@ type foundMember struct {
 }
 
 func (f *foundMember) over() bool { return Ended(f.actual.Phase) }
+
+// reopen takes the end of a member back, whose epilog has not run: it is told again after that.
+func (f *foundMember) reopen() {
+	f.actual.Phase = api.PhasePreparing
+	if len(f.actual.Ranks) > 0 {
+		f.actual.Phase = api.PhaseRunning
+	}
+}
 
 // findMember judges what is left of a member that has a directory; nil: nothing that counts, and it
 // has to be gone for the controller, in whose hello it is not.
@@ -168,6 +179,7 @@ func (m *member) hungUp(ctx context.Context) {
 	r := readMember(m.dir, m.key)
 	if LastWord(r.state) {
 		if m.d.inventory()[m.key] == nil {
+			m.lookInto(ctx, &r.state.MemberActual)
 			m.become(ctx, r.state.MemberActual)
 			return
 		}

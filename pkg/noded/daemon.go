@@ -37,6 +37,7 @@ type Daemon struct {
 	devices   string // whether members are kept from the cards of others
 	watch     *watcher
 	fitness   fitness
+	owed      owed
 	hosts     *hostReader
 	starts    chan struct{} // holds a token for each start under way
 	client    *session.Client
@@ -93,9 +94,13 @@ func Run(ctx context.Context, opts Options) error {
 	for _, why := range state.lost {
 		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)
 	}
+	if err := d.openHooks(); err != nil {
+		return err
+	}
 	if err := d.adopt(ctx); err != nil {
 		return err
 	}
+	d.payDebts(members)
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.cgroups.Kind, "members", len(d.all()), "controller", opts.Controller)
 	if d.cpus.why != "" {
@@ -123,7 +128,8 @@ func Run(ctx context.Context, opts Options) error {
 func newDaemon(opts Options, state *stateDir) *Daemon {
 	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
-		cpus: &cpuPool{}, accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+		cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
+		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
 	if state.lease >= 0 {
 		d.settings.Lease = state.lease
 	}

@@ -2,6 +2,8 @@ package noded
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +35,7 @@ func (d *Daemon) checkHealth(ctx context.Context) (sick bool) {
 type fitness struct {
 	mu             sync.Mutex
 	program, needs string
+	epilog         string // those that have failed
 }
 
 // say changes it, and tells what has changed of the whole.
@@ -40,11 +43,7 @@ func (f *fitness) say(d *Daemon, change func(*fitness)) (sick bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
-	text := f.needs
-	if text != "" && f.program != "" {
-		text += "; "
-	}
-	text += f.program
+	text := strings.Join(slices.DeleteFunc([]string{f.needs, f.program, f.epilog}, func(s string) bool { return s == "" }), "; ")
 	if text == d.board.healthNow().Sick {
 		return text != ""
 	}

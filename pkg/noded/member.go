@@ -233,6 +233,9 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 func (m *member) become(ctx context.Context, a api.MemberActual) {
 	a.MemberKey, a.Port, a.Found = m.key, m.port(), m.found
 	m.settleCards(ctx, &a)
+	if Ended(a.Phase) && !m.over.Load() && !m.d.epilog(ctx, m.key) {
+		return // the next daemon begins here again
+	}
 	m.actual = a
 	if a.Phase == api.PhaseRefused {
 		m.clear() // "nothing of it is left" is part of the word

@@ -32,6 +32,7 @@ type Options struct {
 
 	Health Health // without a path: none
 	Needs  Needs
+	Hooks  Hooks
 
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none

@@ -48,6 +48,13 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal, Cards: seen})
 		return
 	}
+	if refusal, ok := m.prolog(ctx, s, body); refusal != nil || !ok {
+		m.spec = s // its cards go back
+		if ok {
+			m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		}
+		return
+	}
 	select {
 	case m.d.starts <- struct{}{}:
 		defer func() { <-m.d.starts }()

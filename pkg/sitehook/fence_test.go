@@ -20,7 +20,7 @@ func hookProgram(t *testing.T, body string) string {
 func TestHook(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	out := filepath.Join(t.TempDir(), "out")
-	h := Program{hookProgram(t, "echo $# $1 $GANG_NODE > "+out+"; env | sort | cut -d= -f1 | tr '\\n' ' ' >> "+out), time.Minute}
+	h := Program{hookProgram(t, "echo $# $1 $GANG_NODE > "+out+"; env | sort | cut -d= -f1 | tr '\\n' ' ' >> "+out), time.Minute, nil}
 	if err := h.Fence(context.Background(), "n7"); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestFailures(t *testing.T) {
 		{"exit 1", "exit status 1"},
 		{"echo waiting; sleep 1000 & sleep 1000", "not done within 300ms: waiting"},
 	} {
-		h := Program{hookProgram(t, c.body), 300 * time.Millisecond}
+		h := Program{hookProgram(t, c.body), 300 * time.Millisecond, nil}
 		if c.want[0] == 'e' {
 			h.Timeout = time.Minute
 		}

@@ -68,21 +68,34 @@ func (p Program) Check(ctx context.Context, node string) Health {
 // firstLine is the first line that says something, fit for anybody's terminal.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) || r == unicode.ReplacementChar {
-				return ' '
-			}
-			return r
-		}, line))
-		if line == "" {
-			continue
+		if line = plainLine(line); line != "" {
+			return line
 		}
-		if r := []rune(line); len(r) > maxReason {
-			line = string(r[:maxReason-1]) + "…"
-		}
-		return line
 	}
 	return ""
+}
+
+// lastLine is the last one that does.
+func lastLine(text string) (last string) {
+	for line := range strings.Lines(text) {
+		if line = plainLine(line); line != "" {
+			last = line
+		}
+	}
+	return last
+}
+
+func plainLine(line string) string {
+	line = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, line))
+	if r := []rune(line); len(r) > maxReason {
+		line = string(r[:maxReason-1]) + "…"
+	}
+	return line
 }
 
 // head keeps the beginning of what is written.

@@ -1,5 +1,5 @@
 // Package sitehook runs programs of the site: the fence hook and the idle hook on the
-// controller's host, the health program on a node. It knows nothing of jobs and nodes but
+// controller's host, the health program, prolog and epilog on a node. It knows nothing of jobs and nodes but
 // the words that it passes on; what follows from an answer is decided by who asked. Begin
 // with Program.
 //
@@ -37,33 +37,60 @@ const (
 type Program struct {
 	Path    string
 	Timeout time.Duration
+	// Start starts it in a place of its own, and gives what ends all that it has left there; nil: it is
+	// started as any command, and its process group is ended with it when its time is over.
+	Start func(*exec.Cmd) (end func(), err error) `json:"-"`
 }
 
 // Run runs it with arguments and NAME=value pairs; nil is its exit status 0.
 func (p Program) Run(ctx context.Context, env []string, args ...string) error {
+	word, err := p.run(ctx, env, args)
+	if err == nil || word == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, word)
+}
+
+// RunHook is Run for what is said in a table: of the output, the last line alone.
+func (p Program) RunHook(ctx context.Context, env []string) error {
+	word, err := p.run(ctx, env, nil)
+	if line := lastLine(word); err != nil && line != "" {
+		return fmt.Errorf("%w: %s", err, line)
+	}
+	return err
+}
+
+// run gives what it wrote last, which may be cut at its beginning, and why it failed.
+func (p Program) run(ctx context.Context, env, args []string) (word string, err error) {
 	if err := trusted.File(p.Path); err != nil {
-		return fmt.Errorf("%s is not run: %w", p.Path, err)
+		return "", fmt.Errorf("%s is not run: %w", p.Path, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("not done within %v", p.Timeout))
 	defer cancel()
 	cmd := Command(ctx, p.Path, env, args...)
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
+	end := func() {}
+	if p.Start != nil {
+		end, err = p.Start(cmd)
+	} else {
+		err = cmd.Start()
+	}
+	if err == nil {
+		err = cmd.Wait()
+		end()
+	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended with 0, something of it holds the pipe
 	}
 	if err == nil {
-		return nil
+		return "", nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	line := strings.Join(append([]string{p.Path}, args...), " ")
-	if word := strings.TrimSpace(out.String()); word != "" {
-		return fmt.Errorf("%s: %w: %s", line, err, word)
-	}
-	return fmt.Errorf("%s: %w", line, err)
+	return strings.TrimSpace(out.String()), fmt.Errorf("%s: %w", line, err)
 }
 
 // Command prepares a program of the site: an environment that is fixed but for env

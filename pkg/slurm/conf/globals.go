@@ -26,7 +26,7 @@ const (
 	noBackup     = "there is one controller; running ranks outlive its restart, and nodes go on without it"
 	noLog        = "daemons log to standard error, in the journal under systemd; see log_format"
 	noPidFile    = "systemd knows the daemons' processes"
-	noJobHook    = "no hook runs before or after a job; put checks of the node into health_program, and set-up into the script or the user's shell start-up"
+	noJobHook    = "hooks run on the nodes of a job alone, around each attempt (prolog, epilog of gnoded.toml)"
 	noTaskHook   = "no hook runs before or after a task; put it into the script"
 	noMail       = "no mail is sent; gctl events --follow and gsubmit --wait tell of ends"
 	noCray       = "Cray's hardware is not known"
@@ -61,7 +61,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noLog, `SlurmctldLogFile SlurmdLogFile SlurmSchedLogFile LogTimeFormat SlurmctldSyslogDebug SlurmdSyslogDebug`),
 	whyRows(noDebug, `SlurmctldDebug SlurmdDebug DebugFlags SlurmSchedLogLevel`),
 	whyRows(noPidFile, `SlurmctldPidFile SlurmdPidFile`),
-	whyRows(noJobHook, `Prolog Epilog PrologSlurmctld EpilogSlurmctld PrologFlags PrologEpilogTimeout EpilogMsgTime ResvProlog ResvEpilog SrunProlog SrunEpilog`),
+	whyRows(noJobHook, `PrologSlurmctld EpilogSlurmctld PrologFlags EpilogMsgTime ResvProlog ResvEpilog SrunProlog SrunEpilog`),
 	whyRows(noTaskHook, `TaskProlog TaskEpilog`),
 	whyRows(noMail, `MailProg MailDomain`),
 	whyRows(noCray, `CoreSpecPlugin`),

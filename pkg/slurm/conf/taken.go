@@ -23,6 +23,9 @@ var takenRows = []global{
 	{name: "MpiParams", take: (*site).mpiPorts},
 	{name: "UnkillableStepTimeout", take: seconds("drain_slack", Different,
 		"counted from the forced exit; what is not gone then is named, its cards are kept out of use and the gang goes on without it")},
+	{name: "Prolog", take: nodeHook("prolog", "it is part of the start of each attempt; where it fails the job goes elsewhere, and the node is drained at the third time")},
+	{name: "Epilog", take: nodeHook("epilog", "it ends before the cards are given on; where it fails the node is drained until it succeeds")},
+	{name: "PrologEpilogTimeout", take: (*site).hookTimeout},
 	{name: "HealthCheckProgram", take: (*site).healthProgram},
 	{name: "HealthCheckInterval", take: (*site).healthInterval},
 	{name: "PreemptType", take: (*site).preemptType},
@@ -237,6 +240,31 @@ func (s *site) keepEnded(item Item) {
 		s.say(item, None, "ended jobs always leave the queue at last, gacct shows them; keep_ended keeps its default")
 	case n > 0:
 		seconds("keep_ended", Taken, "gacct shows jobs for longer")(s, item)
+	}
+}
+
+// nodeHook takes a hook of the nodes: a file, or all files of a directory.
+func nodeHook(key, how string) func(*site, Item) {
+	return func(s *site, item Item) {
+		path := strings.TrimSuffix(item.Value, "/*")
+		switch {
+		case !strings.HasPrefix(path, "/"):
+			s.wrong(item, "want an absolute path")
+		case strings.ContainsAny(path, "*?[,"):
+			s.say(item, None, key+" takes a file or a directory of files, no pattern")
+		default:
+			s.node[key] = quote(path)
+			s.say(item, Different, says(key, s.node[key], how))
+		}
+	}
+}
+
+func (s *site) hookTimeout(item Item) {
+	if n := s.number(item); n > 0 && n < 65534 { // Slurm's word for none
+		s.node["hook_timeout"] = duration(time.Duration(n) * time.Second)
+		s.say(item, Different, says("hook_timeout", s.node["hook_timeout"], "of each program"))
+	} else if n >= 0 {
+		s.say(item, None, "each program of a hook has 20s (hook_timeout)")
 	}
 }
 
