@@ -16,6 +16,13 @@ const SessionPath = "/v1/session"
 // that stays silent. Only its end tells something: whether the controller's process ended.
 const WitnessPath = "/v1/session/witness"
 
+// LinePath is where a node opens a silent WebSocket with each other controller of its site, and
+// WordPath where it asks one for its [Word].
+const (
+	LinePath = "/v1/session/line"
+	WordPath = "/v1/session/word"
+)
+
 // SessionProtocol is the version of the frames; another one is refused by name.
 const SessionProtocol = 1
 
@@ -41,6 +48,31 @@ type Frame struct {
 	// Both ways. A beat is answered with an Echo of its number.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`
+	// Controllers is the site's list: from its controller with the welcome and when it has changed.
+	// Listed is the version that the node keeps, with each of its beats once it has one.
+	Controllers *Controllers `json:"controllers,omitempty"`
+	Listed      uint64       `json:"listed,omitempty"`
+}
+
+// Controllers are those of a site that has several. A higher version replaces a lower one.
+type Controllers struct {
+	Version uint64       `json:"version"`
+	List    []Controller `json:"list"`
+}
+
+// Controller is one of a site's: its name, unlike those of the others, and where it is reached, by
+// "host:port" or "unix:/path".
+type Controller struct {
+	Name      string   `json:"name" bound:"len=255"`
+	Addresses []string `json:"addresses"`
+}
+
+// Word is what one of several controllers says of itself and of who leads.
+type Word struct {
+	Name   string      `json:"name"`             // of the controller that was asked
+	Leads  bool        `json:"leads,omitempty"`  // it leads, in Term
+	Term   uint64      `json:"term"`             // the highest that it knows of
+	Leader *Controller `json:"leader,omitempty"` // of that term; nil: nobody that it knows of
 }
 
 // Hello opens a session: who the node is and all that it has.
@@ -102,6 +134,9 @@ type Welcome struct {
 	// Run names this process of the controller; the lineages of the session are of it.
 	Run      string   `json:"run,omitempty"`
 	Settings Settings `json:"settings"`
+	// Term is that in which this controller leads, Name its name among several; 0 and empty: it is the only one.
+	Term uint64 `json:"term,omitempty"`
+	Name string `json:"name,omitempty"`
 }
 
 // CardInfo is the inventory of one card: what does not change while the node is up.

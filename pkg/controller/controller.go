@@ -117,7 +117,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		return err
 	}
 	m.Attach(eng)
-	hub := session.NewHub(eng, log)
+	hub := session.NewHub(eng, nil, log)
 	eng.SetHub(hub)
 
 	asked := ctx // ends when somebody asks gangd to end

@@ -15,8 +15,9 @@ import (
 // same begin, commit and finish. The site's fence hook, the sweeping of checkpoints and
 // the forgetting of history, which have goroutines of their own in Run, are done in the turn.
 type Driver struct {
-	e       *Engine
-	waiting *openBatch // its commit found the disk full
+	e         *Engine
+	waiting   *openBatch // its commit found the disk full, or was made and is not told yet
+	committed bool
 }
 
 // errUnanswered: what was handed in waits for room on the disk.
@@ -49,6 +50,17 @@ func (d *Driver) Deadline() (mono time.Duration, ok bool) {
 // says that the disk has no room: the batch waits, and a turn after [FullRetry] tries again.
 // An error ends the engine as it ends Run.
 func (d *Driver) Turn(ctx context.Context) (full bool, err error) {
+	if !d.committed {
+		if full, err = d.Commit(ctx); full || err != nil {
+			return full, err
+		}
+	}
+	return false, d.Finish(ctx)
+}
+
+// Commit is the first half of a turn, to the end of the commit; [Driver.Finish] is the other, which
+// tells it. What is handed in between waits for the next turn.
+func (d *Driver) Commit(ctx context.Context) (full bool, err error) {
 	e := d.e
 	again := d.waiting != nil
 	if again {
@@ -69,14 +81,27 @@ func (d *Driver) Turn(ctx context.Context) (full bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
+	d.committed = true
+	return false, nil
+}
+
+// Finish is described at Commit.
+func (d *Driver) Finish(ctx context.Context) error {
+	e := d.e
+	if !d.committed { // another turn has told it
+		return nil
+	}
+	if err := e.seated(); err != nil {
+		return err
+	}
 	done := d.waiting
-	d.waiting = nil
+	d.waiting, d.committed = nil, false
 	e.finish(done)
 	for len(e.sweepQueue) > 0 {
 		e.drop(ctx, <-e.sweepQueue)
 	}
 	e.historyTurn(ctx)
-	return false, nil
+	return nil
 }
 
 // FullRetry is how long a batch that found the disk full waits.

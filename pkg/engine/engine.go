@@ -28,6 +28,17 @@ const fullRetry = time.Second
 // ErrStopped is the answer to a request that came when the engine had ended.
 var ErrStopped = api.Errorf(api.CodeUnavailable, "the controller is shutting down")
 
+// ErrUnseated ends an engine whose controller does not lead any more.
+var ErrUnseated = errors.New("this controller does not lead any more")
+
+// seated is ErrUnseated when this controller does not lead.
+func (e *Engine) seated() error {
+	if e.opt.Leads != nil && !e.opt.Leads() {
+		return ErrUnseated
+	}
+	return nil
+}
+
 // Clock reads the time for a step.
 type Clock interface{ Now() gang.Instant }
 
@@ -69,6 +80,9 @@ type Options struct {
 	FenceRetry time.Duration // pause after a failure
 	// TellIdle tells the site of idle gangs; nil: it does not want to know.
 	TellIdle func(ctx context.Context, w IdleEvent) error
+	// Leads says whether this controller leads at this moment, where it is one of several; nil: it is
+	// the only one. One that does not any more commits nothing, tells nothing and ends.
+	Leads func() bool
 	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
 	Archive func(ctx context.Context, past []Past) error
 }
@@ -253,6 +267,9 @@ func (e *Engine) round(ctx context.Context, batch []request) error {
 	if err := e.commit(ctx, &r.ch); err != nil {
 		return err
 	}
+	if err := e.seated(); err != nil {
+		return err
+	}
 	e.finish(r)
 	return nil
 }
@@ -267,6 +284,9 @@ type openBatch struct {
 
 // begin steps and plans.
 func (e *Engine) begin(ctx context.Context, batch []request) (*openBatch, error) {
+	if err := e.seated(); err != nil {
+		return nil, err
+	}
 	now := e.opt.Clock.Now()
 	r := &openBatch{began: now.Mono, batch: batch, outcomes: make([]gang.Outcome, len(batch))}
 	for i := range batch {

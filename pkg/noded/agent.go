@@ -50,9 +50,6 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
 		d.log.Warn("lease not kept", "err", err)
 	}
-	if err := d.state.sawEnd(false); err != nil {
-		d.log.Warn("session not kept", "err", err)
-	}
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
@@ -69,16 +66,16 @@ func (d *Daemon) Lineage(n uint64, proof string) {
 // Down implements [session.Agent]. An order to start counts only in the session in which it
 // came: what a daemon that was cut off (or frozen) still holds of one must not be carried out
 // because there is contact again, before the controller has said anew what it wants.
-func (d *Daemon) Down(err error) {
+func (d *Daemon) Down(error) {
 	for _, m := range d.all() {
 		m.set(func(w *memberOrders) {
 			w.gate = nil
 		})
 	}
-	if err := d.state.sawEnd(session.HungUp(err)); err != nil {
-		d.log.Warn("end of the session not kept", "err", err)
-	}
 }
+
+// Keep implements [session.Agent].
+func (d *Daemon) Keep(k session.Kept) error { return d.state.keepControllers(k) }
 
 // Report implements [session.Agent].
 func (d *Daemon) Report() *api.Actual {

@@ -55,7 +55,7 @@ func newController(t testing.TB) *controller {
 		settings: api.DefaultSettings(), autoGo: true, latest: map[api.MemberKey]api.MemberActual{}, phases: map[api.MemberKey][]api.MemberPhase{},
 		gone: map[api.MemberKey]int{}, samples: map[string]api.CardSample{}}
 	c.settings.Heartbeat = 200 * time.Millisecond
-	c.hub = session.NewHub(c, slog.New(slog.DiscardHandler))
+	c.hub = session.NewHub(c, nil, slog.New(slog.DiscardHandler))
 	c.path = filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", c.path)
 	if err != nil {

@@ -18,17 +18,18 @@ import (
 	"gangd/pkg/checksum"
 	"gangd/pkg/dirlock"
 	"gangd/pkg/proc"
+	"gangd/pkg/session"
 )
 
 const (
-	membersDir  = "m"       // short: sockets lie below it
-	idFile      = "id"      // made once; names this state directory to the controller, and its members' containments
-	idCopyFile  = "id.copy" // the same with a checksum: without it nothing is known of what runs here
-	bootFile    = "boot"    // boot id of the daemon that wrote here last
-	leaseFile   = "lease"   // the site's, as a controller told last
-	cardsFile   = "cards"   // cards that are held, see cards_proof.go
-	lineageFile = "lineage" // highest commit number that a controller told
-	hungUpFile  = "hungup"  // there while the last session is one that the controller ended
+	membersDir      = "m"           // short: sockets lie below it
+	idFile          = "id"          // made once; names this state directory to the controller, and its members' containments
+	idCopyFile      = "id.copy"     // the same with a checksum: without it nothing is known of what runs here
+	bootFile        = "boot"        // boot id of the daemon that wrote here last
+	leaseFile       = "lease"       // the site's, as a controller told last
+	cardsFile       = "cards"       // cards that are held, see cards_proof.go
+	lineageFile     = "lineage"     // highest commit number that a controller told
+	controllersFile = "controllers" // those of the site, and which of them have ended
 )
 
 // stateDir is the daemon's directory. One daemon has it at a time.
@@ -44,7 +45,7 @@ type stateDir struct {
 	// leaseLost: there was one, and what it was can't be read.
 	leaseLost bool
 	lost      []string // what could not be read, for the log
-	hungUp    bool     // the controller ended the last session
+	kept      session.Kept
 	lock      *os.File
 	placing   sync.Mutex // of the members' directory
 }
@@ -92,7 +93,7 @@ func (s *stateDir) load() error {
 	seen, _ := strconv.ParseUint(number, 10, 64) // absent or torn: nothing was seen
 	s.lineage.Store(&lineageMark{seen, run, proof})
 	s.loadLease()
-	s.hungUp = s.read(hungUpFile) != ""
+	s.loadControllers()
 	return s.write(bootFile, s.boot)
 }
 
@@ -266,18 +267,18 @@ func (s *stateDir) keepHeldCards(cards map[string]leftCard) {
 	_ = s.writeRecord(cardsFile, keptCards{cards})
 }
 
-// sawEnd keeps whether the controller ended the last session: a daemon that starts while no
-// controller runs has to know whether to believe that nobody listens there.
-func (s *stateDir) sawEnd(hungUp bool) error {
-	if hungUp == s.hungUp {
-		return nil
+// loadControllers reads what was kept of the site's controllers. Where that is damaged none of them is
+// known to have ended, and there is a list without anybody's word: leases run until a leader says more.
+func (s *stateDir) loadControllers() {
+	if _, err := s.readRecord(controllersFile, &s.kept); err != nil {
+		s.lost = append(s.lost, err.Error())
+		s.kept = session.Kept{Controllers: api.Controllers{Version: 1, List: []api.Controller{{Name: "?"}}}}
 	}
-	s.hungUp = hungUp
-	if hungUp {
-		return s.write(hungUpFile, "the controller ended the last session")
-	}
-	return os.Remove(filepath.Join(s.path, hungUpFile))
 }
+
+// keepControllers keeps it: a daemon that starts while no controller runs has to know whose word it
+// needs, and whether to believe that nobody listens there.
+func (s *stateDir) keepControllers(k session.Kept) error { return s.writeRecord(controllersFile, k) }
 
 // memberDir is the directory of a member.
 func (s *stateDir) memberDir(k api.MemberKey) string {

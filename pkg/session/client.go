@@ -18,8 +18,7 @@ type Options struct {
 	Agent   Agent
 	Log     *slog.Logger
 	Sign    *lifesign.Loop // told that the session's loop goes round; nil: nobody watches
-	// HungUp is how the last session of an earlier process of this node's ended, see [HungUp].
-	HungUp bool
+	Kept    Kept           // what an earlier process of this node's has kept
 }
 
 // Client keeps one session of a node up: it reconnects until it is closed.
@@ -32,12 +31,12 @@ type Client struct {
 	now     atomic.Pointer[clientSession] // the session that is open; nil: none
 	calls   atomic.Uint64                 // number of the last call: across sessions, so that a late piece meets no other call
 	lease   time.Duration                 // of the last Welcome; owned by run
-	hungUp  bool                          // the controller ended the last session; owned by run
+	name    string                        // of the controller that was met last; owned by run
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.
 func NewClient(opts Options) *Client {
-	c := &Client{opts: opts, done: make(chan struct{}), hungUp: opts.HungUp}
+	c := &Client{opts: opts, done: make(chan struct{}), contact: contact{site: opts.Kept}}
 	c.out.init()
 	return c
 }
@@ -65,4 +64,14 @@ func (c *Client) LastContact() time.Duration { return time.Duration(c.contact.la
 func (c *Client) Close() {
 	c.cancel()
 	<-c.done
+}
+
+// ended takes in how a line with a controller came to its end.
+func (c *Client) ended(controller string, died bool) {
+	if !c.contact.ended(controller, died) {
+		return
+	}
+	if err := c.opts.Agent.Keep(c.contact.kept()); err != nil {
+		c.opts.Log.Warn("end of the session not kept", "err", err)
+	}
 }

@@ -34,7 +34,7 @@ func (c *Client) run(ctx context.Context) {
 			return
 		}
 		if greeted {
-			c.hungUp = HungUp(err)
+			c.ended(c.name, HungUp(err))
 			c.opts.Agent.Down(err)
 		}
 		if greeted || err.Error() != said { // one line for each thing that is wrong, not one for each try
@@ -136,7 +136,7 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, *line, error) {
 	switch {
 	case err == nil:
 	case c.nobodyListens(err):
-		c.contact.at(asked)
+		c.contact.word(c.name, asked)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		err = errDoubted
 	}
@@ -198,7 +198,7 @@ func (c *Client) nobodyListens(err error) bool {
 	if c.opts.Network == "unix" {
 		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
 	}
-	return errors.Is(err, syscall.ECONNREFUSED) && c.hungUp
+	return errors.Is(err, syscall.ECONNREFUSED) && c.contact.hasEnded(c.name)
 }
 
 // dialError leaves out the layers of "failed to" that the libraries put around a cause.
@@ -226,7 +226,10 @@ func (s *clientSession) greet() (*api.Welcome, error) {
 	if f.Welcome == nil {
 		return nil, errors.New("controller did not answer the hello with a welcome")
 	}
-	s.welcomed(f.Welcome)
+	if err := s.welcomed(f.Welcome, f.Controllers); err != nil {
+		return nil, err
+	}
+	c.name = f.Welcome.Name
 	s.link.greeted(f.Welcome.Settings.Heartbeat)
 	c.lease = f.Welcome.Settings.Lease
 	return f.Welcome, s.apply(f)

@@ -13,9 +13,10 @@ import (
 // DrivenHub is the controller's half of one session.
 type DrivenHub struct{ half hubHalf }
 
-// NewDrivenHub makes the half of a node whose hello was answered.
-func NewDrivenHub(h Handler, node string) *DrivenHub {
-	d := &DrivenHub{half: newHubHalf(h)}
+// NewDrivenHub makes the half of a node whose hello was answered. o is nil where there is one
+// controller.
+func NewDrivenHub(h Handler, o Office, node string) *DrivenHub {
+	d := &DrivenHub{half: newHubHalf(h, o)}
 	d.half.node = node
 	d.half.out.init()
 	return d
@@ -45,14 +46,14 @@ type DrivenNode struct {
 	contact contact
 	wait    backoff
 	lease   time.Duration
-	hungUp  bool // the controller ended the last session
 	half    nodeHalf
+	name    string // of the controller in session
 }
 
 // NewDrivenNode makes the half of a node daemon that was just started. boot is
-// CLOCK_BOOTTIME of its machine, hungUp how the last session of the daemon before ended.
-func NewDrivenNode(a Agent, boot func() time.Duration, hungUp bool) *DrivenNode {
-	d := &DrivenNode{agent: a, contact: contact{clock: boot}, hungUp: hungUp}
+// CLOCK_BOOTTIME of its machine, kept what the daemon before has kept.
+func NewDrivenNode(a Agent, boot func() time.Duration, kept Kept) *DrivenNode {
+	d := &DrivenNode{agent: a, contact: contact{clock: boot, site: kept}}
 	d.out.init()
 	return d
 }
@@ -66,7 +67,10 @@ func (d *DrivenNode) Hello() *api.Frame {
 // Take takes in a frame of the controller. Its error ends the session.
 func (d *DrivenNode) Take(f *api.Frame) error {
 	if f.Welcome != nil {
-		d.half.welcomed(f.Welcome)
+		if err := d.half.welcomed(f.Welcome, f.Controllers); err != nil {
+			return err
+		}
+		d.name = f.Welcome.Name
 		d.lease = f.Welcome.Settings.Lease
 	}
 	if err := d.half.desired(f); err != nil {
@@ -97,7 +101,7 @@ func (d *DrivenNode) Wake() { d.out.changed() }
 
 // Down is the end of a session that was greeted, by the controller or by the line.
 func (d *DrivenNode) Down(hungUp bool) {
-	d.hungUp = hungUp
+	d.Ended(d.name, hungUp)
 	var err error = errSilent
 	if hungUp {
 		err = errDied
@@ -105,12 +109,29 @@ func (d *DrivenNode) Down(hungUp bool) {
 	d.agent.Down(err)
 }
 
-// Refused: at the boot time asked a connection was tried, and refused over the network.
-func (d *DrivenNode) Refused(asked time.Duration) {
-	if d.hungUp {
-		d.contact.at(asked)
+// Ended is the end of a line with a controller: because its process ended, or not known.
+func (d *DrivenNode) Ended(controller string, died bool) {
+	if d.contact.ended(controller, died) {
+		_ = d.agent.Keep(d.contact.kept())
 	}
 }
+
+// Refused: at the boot time asked a connection was tried, and refused over the network.
+func (d *DrivenNode) Refused(controller string, asked time.Duration) {
+	if d.contact.hasEnded(controller) {
+		d.contact.word(controller, asked)
+	}
+}
+
+// Word is what a controller said that was asked at the boot time asked. It reports whether the
+// session has to be with another one.
+func (d *DrivenNode) Word(w *api.Word, asked time.Duration) (elsewhere bool) {
+	elsewhere, err := d.contact.said(d.agent, w, asked)
+	return elsewhere && err == nil
+}
+
+// Controllers is the site's list as the node keeps it.
+func (d *DrivenNode) Controllers() api.Controllers { return d.contact.kept().Controllers }
 
 // LastContact is [Client.LastContact].
 func (d *DrivenNode) LastContact() time.Duration { return time.Duration(d.contact.last.Load()) }

@@ -20,7 +20,7 @@ type halves struct {
 
 func newHalves(t *testing.T) *halves {
 	p := &halves{t: t, now: time.Hour, handler: newFakeHandler(), agent: newFakeAgent("n1", "x")}
-	p.node = NewDrivenNode(p.agent, func() time.Duration { return p.now }, false)
+	p.node = NewDrivenNode(p.agent, func() time.Duration { return p.now }, Kept{})
 	p.open()
 	return p
 }
@@ -32,7 +32,7 @@ func (p *halves) open() {
 	if hello.Hello.Node != "n1" || hello.Hello.Protocol != api.SessionProtocol {
 		p.t.Fatalf("hello %+v", hello.Hello)
 	}
-	p.hub = NewDrivenHub(p.handler, "n1")
+	p.hub = NewDrivenHub(p.handler, nil, "n1")
 	s := api.DefaultSettings()
 	p.toNode(p.hub.Welcome(&api.Welcome{Settings: s}))
 }
@@ -157,12 +157,12 @@ func TestRefusedConnections(t *testing.T) {
 			t.Errorf("down with %v, hung up %v", err, hungUp)
 		}
 		p.now += time.Minute
-		p.node.Refused(p.now)
+		p.node.Refused("", p.now)
 		if counts := p.node.LastContact() == p.now; counts != hungUp {
 			t.Errorf("hung up %v, and a refused connection counts: %v", hungUp, counts)
 		}
 	}
-	p.node.Refused(p.now - time.Second)
+	p.node.Refused("", p.now-time.Second)
 	if got := p.node.LastContact(); got != p.now {
 		t.Errorf("contact went back to %v", got)
 	}

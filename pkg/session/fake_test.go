@@ -99,6 +99,7 @@ type fakeAgent struct {
 	down    chan error
 	signals chan api.SignalOrder
 	lineage chan uint64
+	kept    Kept
 	readLog func(ctx context.Context, q api.LogRead, w io.Writer) error
 }
 
@@ -106,6 +107,8 @@ func newFakeAgent(node, state string) *fakeAgent {
 	return &fakeAgent{node: node, stateID: state, welcome: make(chan *api.Welcome, 1024), desired: make(chan *api.Desired, 1024),
 		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16), lineage: make(chan uint64, 1024)}
 }
+
+func (a *fakeAgent) Keep(k Kept) error { a.mu.Lock(); defer a.mu.Unlock(); a.kept = k; return nil }
 
 func (a *fakeAgent) Hello() *api.Hello {
 	return &api.Hello{Node: a.node, StateID: a.stateID, Version: "test", BootID: "b"}
@@ -170,7 +173,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func newRig(t testing.TB, authenticated string) *rig {
 	r := &rig{t: t, handler: newFakeHandler(), path: filepath.Join(t.TempDir(), "s")}
-	r.hub = NewHub(r.handler, quiet())
+	r.hub = NewHub(r.handler, nil, quiet())
 	l, err := net.Listen("unix", r.path)
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,17 @@ type Handler interface {
 	Desired(node string) (assignments []api.Assignment, specs map[string]*api.Spec, ok bool)
 }
 
+// Office is what a controller that is one of several knows of its place. Its methods must not block.
+type Office interface {
+	// Leads says whether this controller leads at this moment. While it does not it sends nodes
+	// nothing, neither an echo nor an order.
+	Leads() bool
+	// Controllers is the site's list now.
+	Controllers() *api.Controllers
+	// Listed: a node keeps this version of the list.
+	Listed(node string, version uint64)
+}
+
 // Agent is the node behind a [Client] (the node daemon).
 type Agent interface {
 	// Hello says all that the node has. It is called once for each session, before
@@ -60,6 +71,8 @@ type Agent interface {
 	ResumeCard(ctx context.Context, uuid string) error
 	// ReadLog writes a file to w until its end, or until ctx ends when it is followed.
 	ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error
+	// Keep keeps what the node knows of its site's controllers, before anything is done that rests on it.
+	Keep(k Kept) error
 	// Down says that the session is over, and why. The client reconnects by itself.
 	Down(err error)
 }

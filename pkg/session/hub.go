@@ -16,6 +16,7 @@ import (
 // Hub is the controller's half of every node's session.
 type Hub struct {
 	handler Handler
+	office  Office
 	log     *slog.Logger
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -30,9 +31,9 @@ type Hub struct {
 // errReplaced ends a session for a newer one of the same node.
 var errReplaced = errors.New("replaced by a newer session of this node")
 
-// NewHub makes a hub without sessions.
-func NewHub(h Handler, log *slog.Logger) *Hub {
-	hub := &Hub{handler: h, log: log, nodes: map[string]*hubSession{}}
+// NewHub makes a hub without sessions. o is nil where there is one controller.
+func NewHub(h Handler, o Office, log *slog.Logger) *Hub {
+	hub := &Hub{handler: h, office: o, log: log, nodes: map[string]*hubSession{}}
 	// Orders are numbered from the clock, so that the numbers of the next controller
 	// are higher than those of this one: a node applies each number once.
 	hub.number = uint64(time.Now().UnixMicro())
@@ -52,7 +53,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, node string) {
 	if l == nil {
 		return
 	}
-	s := &hubSession{hubHalf: newHubHalf(h.handler), hub: h, link: l, done: make(chan struct{})}
+	s := &hubSession{hubHalf: newHubHalf(h.handler, h.office), hub: h, link: l, done: make(chan struct{})}
 	s.out.init()
 	s.serve(node)
 }

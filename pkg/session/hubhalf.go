@@ -12,14 +12,21 @@ type hubHalf struct {
 	out     outbox
 	told    *sentState
 	beats   uint64
+	office  Office // nil: the only controller
+	listed  uint64 // version of the list of controllers that was told
 }
 
-func newHubHalf(h Handler) hubHalf { return hubHalf{handler: h, told: newSent()} }
+func newHubHalf(h Handler, o Office) hubHalf {
+	return hubHalf{handler: h, office: o, told: newSent()}
+}
 
 // take hands on what a frame says of the node. Streams and calls are the caller's.
 func (h *hubHalf) take(f *api.Frame) {
 	if f.Beat != 0 {
 		h.out.put(func() { h.out.echo = f.Beat })
+	}
+	if f.Listed != 0 && h.office != nil {
+		h.office.Listed(h.node, f.Listed)
 	}
 	if f.Actual != nil {
 		h.handler.NodeReport(h.node, f.Actual)
@@ -50,6 +57,14 @@ func (h *hubHalf) due() []*api.Frame { return h.frames(&api.Frame{}, false) }
 
 // frames fills f with what is due; large sets of specs become frames before it.
 func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
+	if h.office != nil {
+		if !h.office.Leads() {
+			return nil
+		}
+		if l := h.office.Controllers(); l.Version > h.listed {
+			f.Controllers, h.listed = l, l.Version
+		}
+	}
 	o := &h.out
 	o.mu.Lock()
 	dirty := o.dirty || force
@@ -81,7 +96,7 @@ func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
 			f.Lineage, f.LineageProof = h.handler.Lineage()
 		}
 	}
-	if len(frames) == 1 && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {
+	if len(frames) == 1 && f.Controllers == nil && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {
 		return nil // woken for a change that was sent already
 	}
 	return frames

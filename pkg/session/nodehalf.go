@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"time"
 
 	"gangd/pkg/api"
@@ -13,7 +14,11 @@ type nodeHalf struct {
 	contact *contact
 	specs   specCache
 	asked   time.Duration // when the hello was made
+	term    uint64        // of the controller in session
 }
+
+// errOldTerm ends a session with a controller that led before another that this node has met.
+var errOldTerm = errors.New("the controller's term is over: another one leads")
 
 func newNodeHalf(a Agent, out *outbox, c *contact) nodeHalf {
 	out.put(func() { out.echo, out.replies, out.calls = 0, nil, nil }) // the last session's
@@ -30,14 +35,36 @@ func (h *nodeHalf) hello() *api.Frame {
 }
 
 // welcomed: the controller has heard the hello, at the earliest when it was made.
-func (h *nodeHalf) welcomed(w *api.Welcome) {
+func (h *nodeHalf) welcomed(w *api.Welcome, l *api.Controllers) error {
+	h.term = w.Term
+	if err := h.keep(l); err != nil {
+		return err
+	}
+	h.contact.ended(w.Name, false)
 	h.contact.at(h.asked)
 	h.agent.Welcome(w)
+	return nil
+}
+
+// keep takes in which controllers there are, and that the one in session leads. Nothing else of a
+// frame counts before that is kept; what is not kept ends the session, and the lease with it.
+func (h *nodeHalf) keep(l *api.Controllers) error {
+	news, ok := h.contact.leads(h.term)
+	if !ok {
+		return errOldTerm
+	}
+	if h.contact.listed(l) || news {
+		return h.agent.Keep(h.contact.kept())
+	}
+	return nil
 }
 
 // desired takes in the orders of a frame, heard the rest; signals, streams and calls are
 // the caller's, between the two.
 func (h *nodeHalf) desired(f *api.Frame) error {
+	if err := h.keep(f.Controllers); err != nil {
+		return err
+	}
 	if f.Lineage != 0 { // kept before what it brings about
 		h.agent.Lineage(f.Lineage, f.LineageProof)
 	}
@@ -56,7 +83,7 @@ func (h *nodeHalf) heard(f *api.Frame) {
 		h.out.put(func() { h.out.echo = f.Beat })
 	}
 	if f.Echo != 0 {
-		h.contact.echo(f.Echo)
+		h.contact.echo(f.Echo, h.term)
 	}
 }
 
@@ -73,6 +100,9 @@ func (h *nodeHalf) fill(f *api.Frame) bool {
 	o.mu.Unlock()
 	if more {
 		o.poke()
+	}
+	if f.Beat != 0 {
+		f.Listed = h.contact.kept().Version
 	}
 	if dirty || f.Beat != 0 {
 		f.Actual = h.agent.Report()

@@ -34,7 +34,7 @@ func TestWhoRefuses(t *testing.T) {
 		"lives and refuses":       {func(_, _ *tls.Conn, h *Hub) { h.Kick("n1") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub := NewHub(newFakeHandler(), quiet())
+			hub := NewHub(newFakeHandler(), nil, quiet())
 			conns := make(chan *tls.Conn, 2)
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == api.WitnessPath {

@@ -40,8 +40,9 @@ type Shared interface {
 	// TakeOver makes the caller the leader for ttl, by the database's clock, under a term above the
 	// last one and above a least that the caller names (the highest that it has heard of: a
 	// replica that was promoted may know a lower one). What the leader before had begun in the
-	// database is ended first. [ErrLocked]: another leads, and its ttl is not over.
-	TakeOver(ctx context.Context, who Controller, ttl time.Duration, least uint64) (term uint64, err error)
+	// database is ended first. [ErrLocked]: the row is not as the caller has seen it any more (its Term
+	// and Mark), or the list does not have the caller, or has it as one that is joining.
+	TakeOver(ctx context.Context, who Controller, ttl time.Duration, seen Leader, least uint64) (term uint64, err error)
 	// Renew gives the leader ttl again, counted from some moment between the call and its return.
 	// [ErrFenced]: another has taken over. After ErrAway it may have been renewed, or not.
 	Renew(ctx context.Context, ttl time.Duration) error
@@ -76,13 +77,17 @@ var ErrConflict = errors.New("changed by somebody else meanwhile")
 type Leader struct {
 	Controller
 	Term uint64
-	Left time.Duration // of its ttl, by the database's clock; not above zero: anybody may take over
+	Left time.Duration // of its ttl, by the database's clock, which may be another one than when it was renewed
+	Mark string        // another with each renewal
+	Free bool          // nobody holds it: nobody ever did, or its holder has resigned
 }
 
 // Controller is one that may lead.
 type Controller struct {
 	Name    string   `json:"name"`
 	Address []string `json:"address,omitempty"` // where it is reached, best first
+	// Joining: it may not lead yet, for there may be nodes that do not know of it.
+	Joining bool `json:"joining,omitempty"`
 }
 
 // Controllers are those that may lead, by name.

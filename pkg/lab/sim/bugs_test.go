@@ -299,4 +299,45 @@ var bugs = []bug{
 	{"dead-shim-believed", "the last words of a shim that died are taken for what is so", []mutate.Change{
 		or("noded/rules.go", "s.Phase == api.PhaseStopped"),
 	}},
+
+	// Of several controllers: each clause of what renews a lease, and of the seat.
+	{"one-word", "the word of one controller that it does not lead renews leases", []mutate.Change{
+		insert("session/contact.go", "\toldest := asked\n", "\tif bug() {\n\t\tc.at(asked)\n\t\treturn\n\t}\n"),
+	}},
+	{"newest-word", "the newest word of all controllers counts, not the oldest", []mutate.Change{
+		replace("session/contact.go", "\t\toldest = min(oldest, at)\n", "\t\tif !bug() {\n\t\t\toldest = min(oldest, at)\n\t\t}\n"),
+	}},
+	{"word-from-receipt", "a controller's word counts from when it came, not from when it was asked for", []mutate.Change{
+		insert("session/contact.go", "\tc.words[name] = max(c.words[name], asked)\n", "\tif bug() {\n\t\tasked = c.now()\n\t}\n"),
+	}},
+	{"leads-at-once", "a controller that was added may lead before nodes know of it", []mutate.Change{
+		replace("leader/roster.go", "\tif r.version == 0 {\n\t\treturn false", "\tif r.version == 0 || bug() {\n\t\treturn bug()"),
+	}},
+	{"old-list", "a node keeps the first list of controllers that it was told", []mutate.Change{
+		replace("session/contact.go", "l.Version <= c.site.Version {", "l.Version <= c.site.Version || c.site.Version > 0 && bug() {"),
+	}},
+	{"trust-for-ever", "a leader speaks as one until it is refused, whenever it renewed its seat last", []mutate.Change{
+		replace("leader/seat.go", "s.term != 0 && now < s.trusted", "s.term != 0 && (now < s.trusted || bug())"),
+	}},
+	{"trust-too-long", "a leader trusts its seat for longer than it lasts", []mutate.Change{
+		replace("leader/seat.go", "max(s.trusted, sent+TTL-margin)\n", "max(s.trusted, sent+TTL-margin)\n\tif bug() {\n\t\ts.trusted += TTL\n\t}\n"),
+	}},
+	{"takes-too-early", "a seat is taken while its holder may still trust it", []mutate.Change{
+		replace("leader/seat.go", "(row.Free || now >= s.since+TTL)", "(row.Free || now >= s.since+TTL || bug() && now >= s.since+TTL/2)"),
+	}},
+	{"renewal-overlooked", "a seat that was renewed between two looks is taken as if it was not", []mutate.Change{
+		replace("leader/seat.go", "!s.met || row != s.row {", "!s.met || row != s.row && (!bug() || row.Term != s.row.Term) {"),
+	}},
+	{"word-while-asking", "a controller that has asked for the seat still says that it does not lead", []mutate.Change{
+		replace("leader/seat.go", "s.term == 0 && !s.trying", "s.term == 0 && (!s.trying || bug())"),
+	}},
+	{"silence-is-kept", "who takes over counts a silent node's lease from before", []mutate.Change{
+		replace("gang/restore.go", "\th.node, h.contact = &n, w.now.Mono\n", "\th.node, h.contact = &n, w.now.Mono\n\tif bug() {\n\t\th.contact -= w.set.Lease\n\t}\n"),
+	}},
+	{"unfenced", "a controller that was replaced goes on to write", []mutate.Change{ // the database's check, which SQL does in truth
+		replace("lab/sim/disk.go", "db.term != s.g.term {", "db.term != s.g.term && !bug() {"),
+	}},
+	{"answers-after-the-seat", "what was committed is told after the trust has ended", []mutate.Change{
+		replace("engine/engine.go", "e.opt.Leads != nil && !e.opt.Leads() {", "e.opt.Leads != nil && !e.opt.Leads() && !bug() {"),
+	}},
 }

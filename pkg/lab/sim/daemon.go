@@ -29,16 +29,20 @@ type daemon struct {
 
 	line    *line // nil: none
 	greeted bool
-	opened  time.Duration // when the session was greeted
-	heardAt time.Duration // the last frame
-	tries   uint64        // the try to connect that counts
-	soon    bool          // a frame is planned
+	opened  time.Duration    // when the session was greeted
+	heardAt time.Duration    // the last frame
+	tries   uint64           // the try to connect that counts
+	turn    int              // of the host that is tried
+	next    *host            // that is said to lead; nil: nobody said
+	met     map[*host]*gangd // processes with which a line is open
+	contact time.Duration    // as it was last seen
+	soon    bool             // a frame is planned
 }
 
 func newDaemon(m *machine) *daemon {
-	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}}
+	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}, met: map[*host]*gangd{}}
 	d.board = noded.NewBoard(d.wakeSession)
-	d.half = session.NewDrivenNode(d, m.bootTime, m.disk.hungUp)
+	d.half = session.NewDrivenNode(d, m.bootTime, m.disk.kept)
 	if m.disk.lease >= 0 {
 		d.settings.Lease = m.disk.lease
 	}
@@ -60,6 +64,9 @@ func (d *daemon) begin() {
 	d.m.disk.lastBoot = boot
 	d.connect()
 	d.tickLater()
+	if m := d.m; m.r.db != nil {
+		d.askLater()
+	}
 }
 
 func (d *daemon) adopt(k api.MemberKey, dir *memberDir) {
@@ -194,9 +201,14 @@ func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return
 // ResumeCard implements [session.Agent].
 func (d *daemon) ResumeCard(context.Context, string) error { return nil }
 
+// Keep implements [session.Agent].
+func (d *daemon) Keep(k session.Kept) error {
+	d.m.disk.kept = k
+	return nil
+}
+
 // Down implements [session.Agent].
-func (d *daemon) Down(err error) {
-	d.m.disk.hungUp = session.HungUp(err)
+func (d *daemon) Down(error) {
 	for _, x := range d.members {
 		x.want.Gate = nil
 	}

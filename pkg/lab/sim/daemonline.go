@@ -20,26 +20,33 @@ func (d *daemon) connect() {
 // dialling gives up.
 func (d *daemon) knock(n uint64, asked, began time.Duration) {
 	m := d.m
+	h := d.target()
 	d.after(m.delay()+m.delay(), func() {
 		switch {
 		case n != d.tries:
-		case m.isCut(true) || m.isCut(false):
-			if m.r.now-began >= helloTimeout {
+		case m.isCut(true) || m.isCut(false) || m.cutOff(h):
+			if m.r.now-began >= d.dialTime() {
 				d.failed()
 				return
 			}
-			d.after(time.Second, func() { d.knock(n, asked, began) })
-		case m.r.gangd == nil:
+			d.after(min(time.Second, d.dialTime()), func() { d.knock(n, asked, began) })
+		case h.proc == nil:
 			// Refused by a host on which no controller runs: that is contact.
-			d.half.Refused(asked)
+			d.refused(h, asked)
 			d.failed()
+		case h.proc.drv == nil:
+			d.elsewhere(n, h.proc, asked)
 		default:
-			d.open()
+			d.open(h.proc)
 		}
 	})
 }
 
-func (d *daemon) failed() { d.retry(0) }
+func (d *daemon) failed() {
+	d.turn++
+	d.next = nil
+	d.retry(0)
+}
 
 // retry connects again after a session that lasted so long.
 func (d *daemon) retry(lasted time.Duration) {
@@ -56,10 +63,11 @@ func (d *daemon) retry(lasted time.Duration) {
 }
 
 // open is a line that was accepted; the first word is the hello.
-func (d *daemon) open() {
+func (d *daemon) open(g *gangd) {
 	m := d.m
 	l := &line{m: m, node: d}
-	l.hub = m.r.gangd.accept(l)
+	l.hub = g.accept(l)
+	d.met[g.host] = g
 	d.line, d.greeted, d.heardAt = l, false, m.r.now
 	m.prune()
 	m.lines = append(m.lines, l)
@@ -104,7 +112,14 @@ func (d *daemon) take(f *api.Frame) {
 	if f.Welcome != nil {
 		d.greeted, d.opened = true, d.m.r.now
 	}
-	if err := d.half.Take(f); err != nil {
+	err := d.half.Take(f)
+	d.renewed(d.line.hub.g)
+	if err != nil && d.m.r.db != nil { // of an older term
+		d.greeted = d.greeted && f.Welcome == nil
+		d.hangUp(false)
+		return
+	}
+	if err != nil {
 		d.m.r.fail("I6", "%s can't take a frame: %v", d.m.name, err)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -86,6 +87,9 @@ func (s *diskStore) Room() error {
 func (s *diskStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 	r := s.g.r
 	d := r.disk
+	if err := s.fence(); err != nil {
+		return 0, err
+	}
 	if d.jammed || d.full && hasNewJobs(ch) {
 		return 0, fmt.Errorf("simulated disk: %w", store.ErrFull)
 	}
@@ -106,6 +110,7 @@ func (s *diskStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error
 		return 0, err
 	}
 	r.mix(lineage)
+	r.truth.wrote(s.g)
 	if d.onOld {
 		d.forked = true
 	} else {
@@ -120,6 +125,22 @@ func (s *diskStore) Commit(ctx context.Context, ch *gang.Changes) (uint64, error
 		return 0, errCrash
 	}
 	return lineage, nil
+}
+
+// fence refuses what a controller writes that was replaced, as the database does.
+func (s *diskStore) fence() error {
+	if db := s.g.r.db; db != nil && db.term != s.g.term {
+		return store.ErrFenced
+	}
+	return nil
+}
+
+// PutCheckpoint implements [store.Store].
+func (s *diskStore) PutCheckpoint(ctx context.Context, k store.SetKey, rank int, key string, r io.Reader) (store.CheckpointSet, int64, error) {
+	if err := s.fence(); err != nil {
+		return store.CheckpointSet{}, 0, err
+	}
+	return s.Store.PutCheckpoint(ctx, k, rank, key, r)
 }
 
 func hasNewJobs(ch *gang.Changes) bool {

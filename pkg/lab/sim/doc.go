@@ -33,6 +33,13 @@
 // running, disks empty, nodes back in service, held jobs released. From then on all jobs have to
 // come to their end within a bound, whatever was done to them.
 //
+// # Several controllers
+//
+// With Scenario.Controllers above 1 as many processes share the store, the row of who leads and the
+// list of controllers, over a network of its own. What they decide is package leader's. A leader's
+// commit is a turn in two halves, with the ways to the database and back between them. What a node
+// asks the others, and what it learns from their ends, is modelled after package session's client.
+//
 // # Invariants
 //
 // The truth is what simulated processes do, not what the controller believes. After every
@@ -60,6 +67,8 @@
 //	    step starts from a whole set of as many tasks
 //	I19 one that hangs is found, whoever beats beside it
 //	I20 an allocation completes when its script has returned 0, and not otherwise
+//	I21 what was committed under a term is followed by nothing of a lower one
+//	I22 no renewal of a lease dates from after a take-over, unless that leader gave it
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //
 // [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.

@@ -9,7 +9,9 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/engine"
 	"gangd/pkg/gang"
+	"gangd/pkg/leader"
 	"gangd/pkg/sched"
+	"gangd/pkg/session"
 )
 
 // policy is the site's.
@@ -28,6 +30,15 @@ type gangd struct {
 	soon     bool       // a turn is planned
 	tick     uint64     // of the tick that counts
 	full     bool       // the last turn found the disk full
+	host     *host
+
+	// Where there are several controllers:
+	seat    leader.Seat
+	roster  leader.Roster
+	list    *api.Controllers
+	leader  *gangd // as the row said last
+	term    uint64
+	turning bool // a commit is under way
 }
 
 // question is what a turn will answer.
@@ -46,9 +57,34 @@ type clock struct{ r *run }
 
 func (c clock) Now() gang.Instant { return c.r.instant() }
 
-// startGangd begins a process on what was committed.
+// startGangd begins a process on each host that has none.
 func (r *run) startGangd() {
-	if r.gangd != nil {
+	for _, h := range r.hosts {
+		h.start()
+	}
+}
+
+// start begins a process, which leads at once where it is the only one.
+func (h *host) start() {
+	if h.proc != nil {
+		return
+	}
+	r := h.r
+	g := &gangd{owner: owner{l: &r.loop}, r: r, host: h, dice: rand.New(rand.NewPCG(r.sc.Seed, 2)), sessions: map[string]*hubSession{}}
+	h.proc = g
+	if !g.several() {
+		g.lead()
+		return
+	}
+	r.log("%s starts", h.name)
+	g.campaign()
+}
+
+// lead begins to be the controller, on what was committed.
+func (g *gangd) lead() {
+	r := g.r
+	if r.db != nil && r.db.term != g.term { // somebody else has the seat by now
+		g.crash(time.Second)
 		return
 	}
 	st, err := r.disk.current().Open(r.ctx)
@@ -56,7 +92,6 @@ func (r *run) startGangd() {
 		r.fail("I3", "the store does not open: %v", err)
 		return
 	}
-	g := &gangd{owner: owner{l: &r.loop}, r: r, dice: rand.New(rand.NewPCG(r.sc.Seed, 2)), sessions: map[string]*hubSession{}}
 	g.store = &diskStore{Store: st, g: g}
 	r.starts++
 	name := fmt.Sprintf("run-%d", r.starts)
@@ -64,7 +99,7 @@ func (r *run) startGangd() {
 	g.eng, err = engine.New(r.ctx, engine.Options{Store: g.store, Clock: clock{r}, Log: slog.New(slog.DiscardHandler), Settings: r.set,
 		Policy: policy, Record: noRecord{}, Version: "sim", Run: name,
 		// Who puts the newest store back after a copy was written to says that it is that one.
-		AcceptStore: !r.disk.onOld && r.disk.forked})
+		AcceptStore: !r.disk.onOld && r.disk.forked, Leads: g.leads()})
 	if err != nil {
 		r.fail("I3", "the controller does not start: %v", err)
 		return
@@ -77,6 +112,22 @@ func (r *run) startGangd() {
 	g.turnSoon()
 }
 
+// leads is how the engine asks; nil: it need not.
+func (g *gangd) leads() func() bool {
+	if !g.several() {
+		return nil
+	}
+	return g.Leads
+}
+
+// office is how sessions ask; nil: they need not.
+func (g *gangd) office() session.Office {
+	if !g.several() {
+		return nil
+	}
+	return g
+}
+
 // crash ends the process as kill -9 does; its lines break, as far as the network tells.
 func (g *gangd) crash(away time.Duration) {
 	if g.dead {
@@ -86,8 +137,15 @@ func (g *gangd) crash(away time.Duration) {
 	g.r.troubled(away)
 	g.r.mix(1)
 	g.dead = true
-	g.r.gangd = nil
-	g.r.after(away, g.r.startGangd)
+	if g.r.gangd == g {
+		g.r.gangd = nil
+	}
+	g.host.proc = nil
+	g.r.after(away, g.host.start)
+	g.r.tellEnd(g)
+	if g.drv == nil {
+		return
+	}
 	for _, m := range g.r.machines {
 		if s := g.sessions[m.name]; s != nil {
 			s.line.fin(false)
@@ -114,7 +172,7 @@ func (g *gangd) ask(out <-chan gang.Outcome, answer func(gang.Outcome)) {
 
 // turnSoon plans a turn, a little later: what comes until then is in one batch.
 func (g *gangd) turnSoon() {
-	if g.soon || g.full {
+	if g.soon || g.full || g.drv == nil {
 		return
 	}
 	g.soon = true
@@ -130,7 +188,46 @@ func upTo(dice *rand.Rand, d time.Duration) time.Duration {
 }
 
 func (g *gangd) turn() {
-	full, err := g.drv.Turn(g.r.ctx)
+	if !g.several() {
+		g.turned(g.drv.Turn(g.r.ctx))
+		return
+	}
+	if !g.turning {
+		g.turning = true
+		g.commit()
+	}
+}
+
+// commit is a turn with the database: its commit is done there, later the answer comes, as soon as
+// there is one; and only then it is told.
+func (g *gangd) commit() {
+	done := false
+	var full bool
+	var err error
+	var try func()
+	try = func() {
+		g.query(func() {
+			if !done && !g.dead {
+				done = true
+				full, err = g.drv.Commit(g.r.ctx)
+			}
+		}, func(lost bool) {
+			if lost {
+				try()
+				return
+			}
+			g.turning = false
+			if !full && err == nil {
+				err = g.drv.Finish(g.r.ctx)
+			}
+			g.turned(full, err)
+		})
+	}
+	try()
+}
+
+// turned goes on after a turn.
+func (g *gangd) turned(full bool, err error) {
 	if g.dead {
 		return
 	}

@@ -14,7 +14,7 @@ func (r *run) inflict(f *Fault) {
 	}
 	r.mixText(string(f.Do))
 	r.troubled(lasting(f))
-	if !r.toController(f) && !r.toNode(f) && !r.byPeople(f) {
+	if !r.toController(f) && !r.toControllers(f) && !r.toNode(f) && !r.byPeople(f) {
 		return
 	}
 	r.log("fault: %s %s job %d for %s n %d", f.Do, f.Node, f.Job, f.For, f.N)
@@ -33,8 +33,7 @@ func (r *run) toController(f *Fault) bool {
 		if g == nil {
 			return false
 		}
-		g.stops++
-		r.after(f.For, func() { g.thaw() })
+		g.freeze(f.For)
 	case DiskFull:
 		r.disk.full = true
 		if f.N == 1 {
@@ -75,9 +74,7 @@ func (r *run) oldStore(d time.Duration, some bool) bool {
 			return
 		}
 		r.truth.copied(old)
-		if r.gangd != nil {
-			r.gangd.crash(100 * time.Millisecond)
-		}
+		r.crashAll(100 * time.Millisecond)
 		r.disk.onOld = old
 		r.truth.swapped(old)
 	}
@@ -326,16 +323,11 @@ func (r *run) heal() {
 	d := r.disk
 	d.full, d.jammed, d.breaks = false, false, false
 	if d.onOld {
-		if r.gangd != nil {
-			r.gangd.crash(0)
-		}
+		r.crashAll(0)
 		d.onOld = false
 		r.truth.swapped(false)
 	}
-	if g := r.gangd; g != nil {
-		g.stops = 0
-		g.wake()
-	}
+	r.healControllers()
 	for _, m := range r.machines {
 		m.heal()
 	}
@@ -344,6 +336,7 @@ func (r *run) heal() {
 }
 
 func (m *machine) heal() {
+	clear(m.cutsTo)
 	m.cutsUp, m.cutsDown, m.slowUntil, m.twiceUntil, m.refuseUntil, m.slowLaunchUntil = 0, 0, 0, 0, 0, 0
 	m.unkillableUntil = min(m.unkillableUntil, m.r.now)
 	m.free()

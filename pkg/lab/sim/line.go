@@ -83,12 +83,15 @@ func (l *line) arrive(up bool, x parcel) {
 	if l.dead {
 		return
 	}
-	if l.m.isCut(up) || len(p.stuck) > 0 {
+	if l.isCut(up) || len(p.stuck) > 0 {
 		p.stuck = append(p.stuck, x)
 		return
 	}
 	l.deliver(up, x)
 }
+
+// isCut says whether nothing comes that way: from or to the node, or the controller.
+func (l *line) isCut(up bool) bool { return l.m.isCut(up) || l.hub != nil && l.m.cutOff(l.hub.g.host) }
 
 // freed goes on with what was stuck in a cut.
 func (l *line) freed(up bool) {
@@ -155,11 +158,11 @@ func (l *line) reset() {
 	}
 	l.dead = true
 	r := l.m.r
-	if l.hub != nil && !l.m.isCut(true) {
+	if l.hub != nil && !l.isCut(true) {
 		s := l.hub
 		r.after(l.m.delay(), func() { s.g.do(s.end) })
 	}
-	if !l.m.isCut(false) {
+	if !l.isCut(false) {
 		d := l.node
 		d.after(l.m.delay(), func() {
 			if d.line == l {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/session"
 	"gangd/pkg/shim"
 	"gangd/pkg/supervise"
 )
@@ -33,6 +34,7 @@ type machine struct {
 	lines       []*line
 
 	cutsUp, cutsDown int
+	cutsTo           map[*host]int
 	slowUntil        time.Duration
 	twiceUntil       time.Duration
 	refuseUntil      time.Duration
@@ -49,7 +51,7 @@ type nodeDisk struct {
 	run      string        // of the controller that told lineage
 	proof    string        // that it did
 	lease    time.Duration // -1: never told
-	hungUp   bool          // the controller ended the last session
+	kept     session.Kept
 	members  map[api.MemberKey]*memberDir
 }
 
@@ -65,7 +67,7 @@ func newMachine(r *run, i int) *machine {
 	if spec.CPUs == 0 {
 		spec.CPUs = 8
 	}
-	m := &machine{r: r, name: spec.Name, spec: spec, dice: rand.New(rand.NewPCG(r.sc.Seed, 100+uint64(i)))}
+	m := &machine{r: r, cutsTo: map[*host]int{}, name: spec.Name, spec: spec, dice: rand.New(rand.NewPCG(r.sc.Seed, 100+uint64(i)))}
 	m.owner = owner{l: &r.loop, dead: true}
 	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}}
 	return m
@@ -73,9 +75,12 @@ func newMachine(r *run, i int) *machine {
 
 func (m *machine) bootID() string { return fmt.Sprintf("boot-%s-%d", m.name, m.boot) }
 
+// bootOffset is what machines' boot clocks are ahead of the run.
+const bootOffset = 1000 * time.Second
+
 // now is the two clocks of the machine: only the boot clock goes on in a suspend.
 func (m *machine) clocks() supervise.Instant {
-	boot := 1000*time.Second + m.r.now
+	boot := bootOffset + m.r.now
 	mono := boot - m.asleep
 	if m.stops > 0 {
 		mono -= m.r.now - m.since
@@ -187,6 +192,9 @@ func (m *machine) isCut(up bool) bool {
 	return m.cutsDown > 0
 }
 
+// cutOff says whether the way to a host is cut, at whichever end.
+func (m *machine) cutOff(h *host) bool { return h.cuts > 0 || m.cutsTo[h] > 0 }
+
 // cut takes directions away for d.
 func (m *machine) cut(up, down bool, d time.Duration) {
 	if up {
@@ -211,10 +219,10 @@ func (m *machine) mend(up, down bool) {
 // free lets go on what was stuck where nothing is cut any more.
 func (m *machine) free() {
 	for _, l := range m.lines {
-		if m.cutsUp == 0 {
+		if !l.isCut(true) {
 			l.freed(true)
 		}
-		if m.cutsDown == 0 {
+		if !l.isCut(false) {
 			l.freed(false)
 		}
 	}

@@ -43,11 +43,14 @@ func hunt() (catch, error) {
 		}
 	}
 	total, err := Sweep(*schedules, *workers, 1, func(i int) *Scenario { return Random(*first+uint64(i), DefaultShape) })
+	if err == nil && len(total.Failures) == 0 {
+		total, err = Sweep(*schedules, *workers, 1, func(i int) *Scenario { return Several(*first+uint64(i), DefaultShape) })
+	}
 	if err != nil || len(total.Failures) == 0 {
 		return catch{}, err
 	}
 	f := total.Failures[0]
-	return catch{"seed " + strings.TrimPrefix(f.Scenario.Name, "random "), f.Violation.Error()}, nil
+	return catch{"seed of " + f.Scenario.Name, f.Violation.Error()}, nil
 }
 
 // Run by TestBugs, with one bug on.

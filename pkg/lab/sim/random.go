@@ -40,6 +40,41 @@ func Random(seed uint64, shape Shape) *Scenario {
 	return sc
 }
 
+// Several makes of the scenario of a seed one of two or three controllers, and adds what can happen
+// to them and to their database.
+func Several(seed uint64, shape Shape) *Scenario {
+	sc := Random(seed, shape)
+	sc.Name = fmt.Sprintf("several %d", seed)
+	d := rand.New(rand.NewPCG(seed, 4))
+	sc.Controllers = 2 + d.IntN(2)
+	sc.Faults = slices.DeleteFunc(sc.Faults, func(f Fault) bool { return f.Do == DiskFull || f.Do == DiskBroken })
+	total := 0
+	for i := range severalMix {
+		total += severalMix[i].weight
+	}
+	for range 3 + d.IntN(12) {
+		x, i := d.IntN(total), 0
+		for ; x >= severalMix[i].weight; i++ {
+			x -= severalMix[i].weight
+		}
+		k := &severalMix[i]
+		sc.Faults = append(sc.Faults, Fault{At: seconds(d, 0, shape.Span.Seconds()), Do: k.kind, For: seconds(d, k.from, k.to), N: d.IntN(5),
+			Node: sc.Nodes[d.IntN(len(sc.Nodes))].Name})
+	}
+	return sc
+}
+
+// severalMix is mix, of several controllers.
+var severalMix = []struct {
+	kind     Kind
+	weight   int
+	from, to float64
+}{
+	{CrashController, 6, 0.1, 90}, {FreezeController, 6, 0.3, 30}, {Term, 3, 0.1, 30}, {CrashAll, 2, 0.5, 130},
+	{CutNodes, 4, 1, 90}, {CutNode, 8, 1, 120}, {CutDatabase, 5, 0.3, 60}, {DatabaseDown, 3, 0.3, 130}, {DatabaseSlow, 2, 2, 20},
+	{AddController, 2, 0, 0}, {DropController, 1, 0, 0},
+}
+
 // allocations makes steps of the scripts of most batch jobs, and adds what people and accidents
 // do to steps, by dice of their own.
 func allocations(d *rand.Rand, sc *Scenario, span time.Duration) {

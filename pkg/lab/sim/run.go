@@ -34,6 +34,7 @@ type Counts struct {
 	Ended   int
 	// Forgotten counts jobs that the store does not have any more at the end.
 	Forgotten int
+	TakeOvers int
 	Holds     int // of a controller on an old copy of the store
 	Virtual   time.Duration
 	Faults    map[Kind]int // that happened, by kind
@@ -74,7 +75,9 @@ type run struct {
 	ctx          context.Context
 	trace        io.Writer
 	disk         *disk
-	gangd        *gangd
+	gangd        *gangd    // that leads; nil: none does
+	hosts        []*host   // of controllers
+	db           *database // nil: there is one controller
 	machines     []*machine
 	byName       map[string]*machine
 	clients      []*client
@@ -144,6 +147,7 @@ func (r *run) begin() error {
 			return err
 		}
 	}
+	r.makeControllers()
 	r.startGangd()
 	for _, m := range r.machines {
 		m.powerOn()

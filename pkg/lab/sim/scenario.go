@@ -13,6 +13,8 @@ type Scenario struct {
 	Nodes  []Node
 	Jobs   []Job
 	Faults []Fault
+	// Controllers are how many there are on one database; 0 and 1: one, without.
+	Controllers int
 	// Calm is when everything is healed; 0: when the last fault is over.
 	Calm time.Duration
 	// Lean is for runs of days: what has left the controller's memory is forgotten here too, and
@@ -195,6 +197,21 @@ const (
 	Reset   Kind = "reset"    // the connection breaks
 	Slow    Kind = "slow"     // a second and more each way
 	Twice   Kind = "twice"    // what the node says is taken in twice
+)
+
+// Faults of several controllers, and of their database. N is the controller, from 1 on; 0: the leader.
+const (
+	CrashController  Kind = "crash-controller"  // kill -9, started again after For
+	FreezeController Kind = "freeze-controller" // SIGSTOP for For
+	Term             Kind = "term"              // it resigns and ends, and is started again after For
+	CrashAll         Kind = "crash-all"         // all are away for For
+	CutNodes         Kind = "cut-nodes"         // it from all nodes
+	CutNode          Kind = "cut-node"          // it from Node
+	CutDatabase      Kind = "cut-database"      // it from the database
+	DatabaseDown     Kind = "database-down"
+	DatabaseSlow     Kind = "database-slow"
+	AddController    Kind = "add-controller"
+	DropController   Kind = "drop-controller" // the last of the list; its process is ended later
 )
 
 // People.

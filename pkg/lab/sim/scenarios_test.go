@@ -452,7 +452,7 @@ var scenarios = slices.Concat([]directed{
 			}
 			return ""
 		}},
-}, allocationScenarios, cancels())
+}, allocationScenarios, cancels(), controllerScenarios)
 
 // slept suspends a machine at some moment between the decision to start and the start.
 func slept(i int, sc *Scenario) {

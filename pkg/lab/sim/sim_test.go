@@ -18,23 +18,28 @@ var (
 	tries     = flag.Int("sim.shrink", 300, "runs to make a failing schedule smaller")
 )
 
-func TestRandomSchedules(t *testing.T) {
+func TestRandomSchedules(t *testing.T) { sweepRandom(t, *schedules, Random) }
+
+// The same with two to four controllers on one database.
+func TestRandomControllers(t *testing.T) { sweepRandom(t, max(*schedules/2, 1), Several) }
+
+func sweepRandom(t *testing.T, n int, scenario func(uint64, Shape) *Scenario) {
 	if *trace {
-		res, err := Run(Random(*first, DefaultShape), Options{Trace: os.Stdout})
+		res, err := Run(scenario(*first, DefaultShape), Options{Trace: os.Stdout})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%+v", res)
 		if v := res.Violation; v != nil && *tries > 0 {
-			t.Logf("reduced:\n%s", Shrink(Random(*first, DefaultShape), v.Invariant, *tries).Literal())
+			t.Logf("reduced:\n%s", Shrink(scenario(*first, DefaultShape), v.Invariant, *tries).Literal())
 		}
 		return
 	}
-	total, err := Sweep(*schedules, *workers, *failures, func(i int) *Scenario {
+	total, err := Sweep(n, *workers, *failures, func(i int) *Scenario {
 		if i > 0 && i%1000 == 0 {
 			t.Logf("%d begun", i)
 		}
-		return Random(*first+uint64(i), DefaultShape)
+		return scenario(*first+uint64(i), DefaultShape)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -94,6 +94,7 @@ func (c *Counts) add(o *Counts) {
 	c.Commits += o.Commits
 	c.Sends += o.Sends
 	c.Starts += o.Starts
+	c.TakeOvers += o.TakeOvers
 	c.Steps += o.Steps
 	c.Tasks += o.Tasks
 	c.Jobs += o.Jobs
@@ -117,6 +118,7 @@ func (t *Total) Table(out io.Writer) {
 	row("commits", t.Commits)
 	row("sends", t.Sends)
 	row("gangs started", t.Starts)
+	row("take-overs", t.TakeOvers)
 	row("steps begun", t.Steps)
 	row("tasks started", t.Tasks)
 	row("jobs accepted", t.Jobs)

@@ -29,9 +29,12 @@ type truth struct {
 	sizes    map[stepKey]int // tasks of each step
 	fenced   map[placed]bool // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
+	before   map[int64]*gang.Job // as they were one commit earlier, of several controllers
 	reserved []*reserved
 	places   map[api.MemberKey]int64 // number of the event by which an epoch was admitted
 	onOld    bool
+	seats    []seated // take-overs, oldest first
+	wroteIn  uint64   // the highest term that committed
 	turns    int
 	settled  bool // a turn was done since the last start
 }
@@ -60,7 +63,7 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{}, over: map[int64]ending{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[slot]int{}, sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[slot]int{}, sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -194,8 +197,9 @@ func (t *truth) partly(a *attempt) {
 	if a.since >= 0 {
 		return
 	}
-	a.since = t.r.now
-	t.r.after(t.limit(a), func() { t.stillPartly(a, a.since) })
+	since := t.r.now
+	a.since = since
+	t.r.after(t.limit(a), func() { t.stillPartly(a, since) })
 }
 
 func (t *truth) failed(a *attempt) bool {
@@ -228,6 +232,10 @@ func (t *truth) limit(a *attempt) time.Duration {
 // stillPartly is asked when that time is over. What a suspend took is given back.
 func (t *truth) stillPartly(a *attempt, since time.Duration) {
 	if a.since != since || since < 0 {
+		return
+	}
+	if left := t.led(t.limit(a)); left > 0 {
+		t.r.after(left, func() { t.stillPartly(a, since) })
 		return
 	}
 	for _, p := range t.live[a.key.Job] {
@@ -323,6 +331,9 @@ func (t *truth) job(j *gang.Job) {
 		}
 	}
 	was := t.jobs[j.ID]
+	if r.db != nil {
+		t.before[j.ID] = was
+	}
 	if was != nil && j.Epoch < was.Epoch {
 		r.fail("I6", "job %d goes from epoch %d back to %d", j.ID, was.Epoch, j.Epoch)
 	}
@@ -402,17 +413,28 @@ func (t *truth) told(node string, d *api.Desired) {
 	}
 	for i := range d.Assignments {
 		a := &d.Assignments[i]
-		j := t.jobs[a.Job]
-		switch {
-		case j == nil || j.Epoch < a.Epoch:
-			t.r.fail("uncommitted", "%s is told of job %d epoch %d, which is not committed", node, a.Job, a.Epoch)
-		case j.Epoch > a.Epoch: // in the queue behind a newer one
-		case a.Gate != nil && (j.Ranks[0].State == api.RankReserved || j.Ranks[0].State == api.RankBlocked):
-			t.r.fail("uncommitted", "%s is told to start job %d epoch %d, which is committed as %s", node, a.Job, a.Epoch, j.Ranks[0].State)
-		case a.Stop != nil && j.Drain == nil && j.Verdict == nil:
-			t.r.fail("uncommitted", "%s is told to stop job %d epoch %d, of which no drain is committed", node, a.Job, a.Epoch)
+		why := news(t.jobs[a.Job], a)
+		if was := t.before[a.Job]; why != "" && was != nil { // of a commit whose answer is under way
+			why = news(was, a)
+		}
+		if why != "" {
+			t.r.fail("uncommitted", "%s is told of job %d epoch %d: %s", node, a.Job, a.Epoch, why)
 		}
 	}
+}
+
+// news is what of an order is not in a job as it was committed; empty: nothing.
+func news(j *gang.Job, a *api.Assignment) string {
+	switch {
+	case j == nil || j.Epoch < a.Epoch:
+		return "that is not committed"
+	case j.Epoch > a.Epoch: // in the queue behind a newer one
+	case a.Gate != nil && (j.Ranks[0].State == api.RankReserved || j.Ranks[0].State == api.RankBlocked):
+		return "to start, and it is committed as " + string(j.Ranks[0].State)
+	case a.Stop != nil && j.Drain == nil && j.Verdict == nil:
+		return "to stop, and no drain is committed"
+	}
+	return ""
 }
 
 func (t *truth) cancelled(id int64) {

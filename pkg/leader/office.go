@@ -1,0 +1,262 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/store"
+)
+
+// ErrLost ends a process that does not lead any more.
+var ErrLost = errors.New("this controller does not lead any more")
+
+// Options are what an office is made of.
+type Options struct {
+	Store store.Shared
+	Me    store.Controller
+	Log   *slog.Logger
+	Lease time.Duration        // the site's
+	Now   func() time.Duration // CLOCK_BOOTTIME
+	// Away is called after each look at the seat, and says that the loop waits for the database.
+	Round func()
+}
+
+// Office is one process's place among the controllers of its site. It implements [session.Office].
+type Office struct {
+	Options
+	seat   Seat
+	roster Roster
+	list   atomic.Pointer[api.Controllers]
+	joins  bool // somebody on the list may not lead yet; owned by the loop
+	row    atomic.Pointer[store.Leader]
+	looked atomic.Int64 // when row was read
+}
+
+// New makes an office that waits.
+func New(o Options) *Office {
+	if o.Round == nil {
+		o.Round = func() {}
+	}
+	f := &Office{Options: o}
+	f.list.Store(&api.Controllers{})
+	return f
+}
+
+// Leads implements [session.Office].
+func (f *Office) Leads() bool {
+	_, ok := f.seat.Leads(f.Now())
+	return ok
+}
+
+// Term is that in which this controller leads or led, 0: none.
+func (f *Office) Term() uint64 {
+	term, _ := f.seat.Leads(f.Now())
+	return term
+}
+
+// Controllers implements [session.Office].
+func (f *Office) Controllers() *api.Controllers { return f.list.Load() }
+
+// Listed implements [session.Office].
+func (f *Office) Listed(node string, version uint64) { f.roster.Listed(node, version) }
+
+// Leader is who leads as far as this controller knows, nil: nobody.
+func (f *Office) Leader() *api.Controller {
+	if f.Leads() {
+		return wire(f.Me)
+	}
+	row := f.row.Load()
+	if row == nil || row.Free || f.Now()-time.Duration(f.looked.Load()) > TTL {
+		return nil
+	}
+	return wire(row.Controller)
+}
+
+// Word is what this controller says of itself; nil: it may lead, or has led, and says nothing.
+func (f *Office) Word() *api.Word {
+	leads := f.Leads()
+	if !leads && !f.seat.Waits() {
+		return nil
+	}
+	return &api.Word{Name: f.Me.Name, Leads: leads, Term: f.seat.Known(), Leader: f.Leader()}
+}
+
+func wire(c store.Controller) *api.Controller {
+	return &api.Controller{Name: c.Name, Addresses: c.Address}
+}
+
+// Enlist puts this controller on the site's list, where it may not lead before nodes know of it, unless
+// it is the first. Its addresses are brought up to date.
+func (f *Office) Enlist(ctx context.Context) error {
+	for {
+		l, err := f.Store.Controllers(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(l.All, func(c store.Controller) bool { return c.Name == f.Me.Name })
+		me := f.Me
+		switch {
+		case i < 0:
+			me.Joining = l.Version > 0
+			l.All = append(slices.Clone(l.All), me)
+		case slices.Equal(l.All[i].Address, me.Address):
+			return nil
+		default:
+			me.Joining = l.All[i].Joining
+			l.All = slices.Clone(l.All)
+			l.All[i] = me
+		}
+		l.Version++
+		if err := f.Store.SetControllers(ctx, l); err == nil || !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// look reads the row and the list.
+func (f *Office) look(ctx context.Context) (row store.Leader, may bool, err error) {
+	if row, err = f.Store.Leader(ctx); err != nil {
+		return row, false, err
+	}
+	f.row.Store(&row)
+	f.looked.Store(int64(f.Now()))
+	l, err := f.readList(ctx)
+	return row, slices.ContainsFunc(l.All, func(c store.Controller) bool { return c.Name == f.Me.Name && !c.Joining }), err
+}
+
+func (f *Office) readList(ctx context.Context) (store.Controllers, error) {
+	l, err := f.Store.Controllers(ctx)
+	if err != nil {
+		return l, err
+	}
+	f.joins = slices.ContainsFunc(l.All, func(c store.Controller) bool { return c.Joining })
+	if uint64(l.Version) != f.list.Load().Version {
+		out := &api.Controllers{Version: uint64(l.Version)}
+		for _, c := range l.All {
+			out.List = append(out.List, *wire(c))
+		}
+		f.list.Store(out)
+	}
+	return l, nil
+}
+
+// Campaign looks at the seat until this controller leads. ready is asked then whether it is able
+// to, and is called with each look. It gives nil with the seat, else why it can't go on.
+func (f *Office) Campaign(ctx context.Context, follow func(context.Context) error) error {
+	said := ""
+	for {
+		row, may, err := f.look(ctx)
+		if err == nil {
+			err = follow(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && !errors.Is(err, store.ErrAway):
+			return err
+		case err != nil && said != err.Error():
+			said = err.Error()
+			f.Log.Warn("standing by without the database", "err", err)
+		case err == nil:
+			said = ""
+			if f.seat.MayTake(f.Now(), Seen{Term: row.Term, Mark: row.Mark, Free: row.Free}) && may {
+				if ok, err := f.take(ctx, row); ok || err != nil {
+					return err
+				}
+			}
+		}
+		f.Round()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(Look):
+		}
+	}
+}
+
+// take asks for the seat. When it is not known who has it then, the process has to end.
+func (f *Office) take(ctx context.Context, seen store.Leader) (bool, error) {
+	f.seat.Try()
+	sent := f.Now()
+	// A term by the clock is above those of which a database that was put back knows nothing.
+	term, err := f.Store.TakeOver(ctx, f.Me, TTL, seen, max(f.seat.Known(), uint64(time.Now().UnixMilli())))
+	switch {
+	case err == nil:
+		f.seat.Took(term, sent)
+		_, err := f.readList(ctx)
+		f.roster.Tell(f.list.Load().Version, f.Now())
+		f.Log.Info("this controller leads", "name", f.Me.Name, "term", term)
+		return true, err
+	case errors.Is(err, store.ErrLocked):
+		f.seat.Failed()
+		return false, nil
+	}
+	return false, fmt.Errorf("take over: %w", err)
+}
+
+// Hold renews the seat until ctx ends (nil) or it is lost. nodes are those that the controller knows.
+func (f *Office) Hold(ctx context.Context, nodes func() []string) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(Renew, max(0, f.seat.Until()-f.Now()))):
+		}
+		if err := f.renew(ctx, nodes); err != nil && ctx.Err() == nil {
+			f.seat.Leave()
+			return err
+		}
+	}
+}
+
+// renew renews the seat once, and sees to the list.
+func (f *Office) renew(ctx context.Context, nodes func() []string) error {
+	left := f.seat.Until() - f.Now()
+	if left <= 0 {
+		return fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, TTL)
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	sent := f.Now()
+	switch err := f.Store.Renew(ctx, TTL); {
+	case err == nil:
+		f.seat.Renewed(sent)
+	case errors.Is(err, store.ErrFenced):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	default:
+		return nil // while the trust lasts it may be had again
+	}
+	l, err := f.readList(ctx)
+	if err != nil {
+		return nil
+	}
+	f.roster.Tell(uint64(l.Version), f.Now())
+	if f.joins && f.roster.Settled(sent, f.Lease, nodes()) {
+		f.admit(ctx, l)
+	}
+	return nil
+}
+
+// admit lets all of a list lead, which every node goes by.
+func (f *Office) admit(ctx context.Context, l store.Controllers) {
+	l.All = slices.Clone(l.All)
+	for i := range l.All {
+		l.All[i].Joining = false
+	}
+	l.Version++
+	if err := f.Store.SetControllers(ctx, l); err != nil {
+		f.Log.Warn("controllers that have joined may not lead yet", "err", err)
+	}
+}
+
+// Resign gives the seat up, so that another takes over at once.
+func (f *Office) Resign(ctx context.Context) error {
+	f.seat.Leave()
+	return f.Store.Resign(ctx)
+}

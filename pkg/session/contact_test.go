@@ -1,0 +1,123 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// kept is what the agent was given to keep last.
+func (a *fakeAgent) keeps() Kept {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kept
+}
+
+func controllers(version uint64, names ...string) *api.Controllers {
+	l := &api.Controllers{Version: version}
+	for _, n := range names {
+		l.List = append(l.List, api.Controller{Name: n, Addresses: []string{n + ":7420"}})
+	}
+	return l
+}
+
+func TestWordsRenewALease(t *testing.T) {
+	c := &contact{site: Kept{Controllers: *controllers(3, "a", "b", "c")}}
+	last := func() time.Duration { return time.Duration(c.last.Load()) }
+	expect := func(what string, want time.Duration) {
+		t.Helper()
+		if last() != want {
+			t.Errorf("%s: leases run from %s, want %s", what, last(), want)
+		}
+	}
+	c.word("a", 10*time.Second)
+	c.word("b", 11*time.Second)
+	expect("one has said nothing", 0)
+	c.word("", 12*time.Second)
+	c.word("d", 12*time.Second)
+	expect("a stranger has spoken", 0)
+	c.word("c", 7*time.Second)
+	expect("all have spoken", 7*time.Second)
+	c.word("c", 20*time.Second)
+	expect("the oldest has spoken again", 10*time.Second)
+	c.word("a", 5*time.Second)
+	expect("an old word came late", 10*time.Second)
+	if c.listed(controllers(3, "a")) || c.listed(controllers(2, "a")) || c.listed(nil) {
+		t.Error("a list that is no newer one was taken")
+	}
+	if !c.listed(controllers(4, "a", "b", "c", "d")) {
+		t.Error("a newer list was not taken")
+	}
+	c.word("a", 30*time.Second)
+	c.word("b", 30*time.Second)
+	expect("a newcomer has said nothing since it is on the list", 12*time.Second)
+}
+
+// A frame of a leader that was replaced changes nothing and ends the session.
+func TestOldTerm(t *testing.T) {
+	p := newHalves(t)
+	welcome := func(term uint64) *api.Frame {
+		return &api.Frame{Welcome: &api.Welcome{Settings: api.DefaultSettings(), Term: term, Name: "a"}, Controllers: controllers(1, "a", "b")}
+	}
+	p.node.Hello()
+	if err := p.node.Take(welcome(4)); err != nil {
+		t.Fatal(err)
+	}
+	if k := p.agent.keeps(); k.Term != 4 || k.Version != 1 || k.of("b") == nil || k.of("c") != nil {
+		t.Errorf("kept %+v", k)
+	}
+	beat := p.node.Beat()
+	if beat.Listed != 1 {
+		t.Errorf("the beat says list %d", beat.Listed)
+	}
+	p.now += time.Second
+	before := p.node.LastContact()
+	if !p.node.Word(&api.Word{Name: "b", Leads: true, Term: 5}, p.now) {
+		t.Error("a higher term is no reason to go elsewhere")
+	}
+	if err := p.node.Take(&api.Frame{Echo: beat.Beat}); err == nil || p.node.LastContact() != before {
+		t.Errorf("an echo of an older leader counts, %v", err)
+	}
+	if p.node.Word(&api.Word{Name: "a", Term: 5}, p.now) {
+		t.Error("the same term is a reason to go elsewhere")
+	}
+	p.node.Hello()
+	if err := p.node.Take(welcome(4)); err == nil || p.agent.keeps().Term != 5 {
+		t.Errorf("welcomed by an older leader, %v", err)
+	}
+}
+
+// office is a controller that may not lead any more.
+type office struct {
+	leads  bool
+	list   *api.Controllers
+	listed uint64
+}
+
+func (o *office) Leads() bool                   { return o.leads }
+func (o *office) Controllers() *api.Controllers { return o.list }
+func (o *office) Listed(_ string, v uint64)     { o.listed = v }
+
+func TestOffice(t *testing.T) {
+	o := &office{leads: true, list: controllers(1, "a", "b")}
+	h := NewDrivenHub(newFakeHandler(), o, "n1")
+	if f := h.Welcome(&api.Welcome{}); f[0].Controllers != o.list {
+		t.Errorf("the welcome tells %+v", f[0].Controllers)
+	}
+	h.Take(&api.Frame{Beat: 7, Listed: 1})
+	if o.listed != 1 {
+		t.Errorf("listed %d", o.listed)
+	}
+	o.leads = false
+	if f := h.Due(); f != nil {
+		t.Errorf("who does not lead sends %+v", f)
+	}
+	o.leads, o.list = true, controllers(2, "a")
+	if f := h.Due(); len(f) != 1 || f[0].Echo != 7 || f[0].Controllers != o.list {
+		t.Errorf("sent %+v", f)
+	}
+	if f := h.Due(); f != nil {
+		t.Errorf("the list is sent again: %+v", f)
+	}
+}
