@@ -41,7 +41,7 @@ type Shared interface {
 	// last one and above a least that the caller names (the highest that it has heard of: a
 	// replica that was promoted may know a lower one). What the leader before had begun in the
 	// database is ended first. [ErrLocked]: the row is not as the caller has seen it any more (its Term
-	// and Mark), or the list does not have the caller, or has it as one that is joining.
+	// and Mark; a zero Leader: its ttl is not over), or the list does not have the caller, or has it as one that is joining.
 	TakeOver(ctx context.Context, who Controller, ttl time.Duration, seen Leader, least uint64) (term uint64, err error)
 	// Renew gives the leader ttl again, counted from some moment between the call and its return.
 	// [ErrFenced]: another has taken over. After ErrAway it may have been renewed, or not.

@@ -32,8 +32,8 @@ func leaderRow(ctx context.Context, q querier, lock string) (l store.Leader, ses
 	var term int64
 	var who []byte
 	var left float64
-	err = q.QueryRowContext(ctx, "SELECT term, session, controller, extract(epoch FROM until - clock_timestamp())::float8 FROM leader "+lock).
-		Scan(&term, &session, &who, &left)
+	err = q.QueryRowContext(ctx, "SELECT term, session, controller, extract(epoch FROM until - clock_timestamp())::float8, extract(epoch FROM until)::text, until = 'epoch' FROM leader "+lock).
+		Scan(&term, &session, &who, &left, &l.Mark, &l.Free)
 	if err != nil {
 		return l, "", err
 	}
@@ -42,13 +42,13 @@ func leaderRow(ctx context.Context, q querier, lock string) (l store.Leader, ses
 }
 
 // TakeOver makes this process the leader.
-func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Duration, least uint64) (uint64, error) {
+func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return 0, err
 	}
-	term, err := s.takeOver(ctx, who, ttl, least)
+	term, err := s.takeOver(ctx, who, ttl, seen, least)
 	s.note(err)
 	if err != nil {
 		return 0, fmt.Errorf("take over: %w", said(err))
@@ -57,14 +57,14 @@ func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	return term, nil
 }
 
-func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, least uint64) (uint64, error) {
+func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64) (uint64, error) {
 	name, err := json.Marshal(who)
 	if err != nil {
 		return 0, err
 	}
 	before, session, err := leaderRow(ctx, s.write, "")
 	if err == nil {
-		err = s.free(before, session)
+		err = s.free(before, session, seen)
 	}
 	if err != nil {
 		return 0, err
@@ -83,12 +83,15 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	}
 	defer func() { _ = tx.Rollback() }()
 	if before, session, err = leaderRow(ctx, tx, "FOR UPDATE"); err == nil {
-		err = s.free(before, session)
+		err = s.free(before, session, seen)
 	}
 	if err != nil {
 		return 0, err
 	}
 	if err := migrate(ctx, tx); err != nil {
+		return 0, err
+	}
+	if err := listed(ctx, tx, who.Name); err != nil {
 		return 0, err
 	}
 	term := max(before.Term, least) + 1
@@ -116,22 +119,45 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	return term, nil
 }
 
-// free gives ErrLocked while somebody else leads.
-func (s *Store) free(l store.Leader, session string) error {
-	if l.Left > 0 && session != s.session {
+// free gives ErrLocked where the row is not as it was seen, or, seen by nobody, somebody else leads.
+func (s *Store) free(l store.Leader, session string, seen store.Leader) error {
+	switch {
+	case seen.Mark != "" && (l.Term != seen.Term || l.Mark != seen.Mark):
+		return fmt.Errorf("%w: controller %q has the seat by now, in term %d", store.ErrLocked, l.Name, l.Term)
+	case seen.Mark == "" && l.Left > 0 && session != s.session:
 		return fmt.Errorf("%w: controller %q leads, for %v more", store.ErrLocked, l.Name, l.Left.Round(time.Millisecond))
 	}
 	return nil
 }
 
+// listed gives ErrLocked to who is not on the list, or is joining. The list stays as it is until the
+// transaction is over; where there is none, everybody may lead.
+func listed(ctx context.Context, q querier, name string) error {
+	var version int64
+	var data []byte
+	if err := q.QueryRowContext(ctx, "SELECT version, data FROM controllers FOR UPDATE").Scan(&version, &data); err != nil || version == 0 {
+		return err
+	}
+	var all []store.Controller
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Name == name && !c.Joining {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: controller %q is not on version %d of the list, or is joining", store.ErrLocked, name, version)
+}
+
 // Renew gives the leader its ttl again.
 func (s *Store) Renew(ctx context.Context, ttl time.Duration) error {
-	return s.until(ctx, ttl)
+	return s.until(ctx, "clock_timestamp() + make_interval(secs => $1)", ttl)
 }
 
 // Resign ends it. What is under way may still be written, by the term that nobody else has.
 func (s *Store) Resign(ctx context.Context) error {
-	if err := s.until(ctx, 0); err != nil {
+	if err := s.until(ctx, "'epoch'::timestamptz + make_interval(secs => $1)", 0); err != nil {
 		return err
 	}
 	resigned := fmt.Errorf("this controller has resigned: %w", store.ErrFenced)
@@ -139,11 +165,12 @@ func (s *Store) Resign(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) until(ctx context.Context, ttl time.Duration) error {
+// until sets when the seat has run out: to what SQL makes of ttl in seconds.
+func (s *Store) until(ctx context.Context, to string, ttl time.Duration) error {
 	if err := s.leads(); err != nil {
 		return err
 	}
-	res, err := s.write.ExecContext(ctx, "UPDATE leader SET until = clock_timestamp() + make_interval(secs => $1) WHERE term = $2 AND session = $3",
+	res, err := s.write.ExecContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3",
 		ttl.Seconds(), int64(s.term.Load()), s.session)
 	s.note(err)
 	if err != nil {

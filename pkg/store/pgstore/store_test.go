@@ -90,7 +90,7 @@ const long = time.Minute
 func leading(t testing.TB, url, name string) *Store {
 	t.Helper()
 	s := open(t, url)
-	if _, err := s.TakeOver(context.Background(), store.Controller{Name: name}, long, 0); err != nil {
+	if _, err := s.TakeOver(context.Background(), store.Controller{Name: name}, long, store.Leader{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -117,7 +117,7 @@ func (p place) Open() (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.TakeOver(context.Background(), store.Controller{Name: "a"}, long, 0); err != nil {
+	if _, err := s.TakeOver(context.Background(), store.Controller{Name: "a"}, long, store.Leader{}, 0); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return resigning{s}, nil
