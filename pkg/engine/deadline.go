@@ -17,8 +17,6 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 	switch {
 	case limit > 0 && s.TimeMin > limit:
 		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", s.TimeMin, limit)
-	case s.TimeMin > 0 && s.Notice != nil && s.Notice.Lead >= s.TimeMin:
-		return api.Errorf(api.CodeInvalid, "the notice comes %s before the end, but the time limit may be cut to %s", s.Notice.Lead, s.TimeMin)
 	case s.Deadline.IsZero():
 		return nil
 	}

@@ -264,8 +264,6 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("work_dir %q is not absolute", s.WorkDir)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return bad("name %q has control characters", s.Name)
-	case s.Notice != nil && s.TimeLimit > 0 && s.Notice.Lead >= s.TimeLimit:
-		return bad("the notice comes %s before the end, but the time limit is %s", s.Notice.Lead, s.TimeLimit)
 	}
 	if err := checkWords(s); err != nil {
 		return err

@@ -102,9 +102,6 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 		if limit, err = timeLimit(part, limit); err != nil {
 			return nil, err
 		}
-		if n := s.Notice; n != nil && limit > 0 && n.Lead >= limit {
-			return nil, api.Errorf(api.CodeInvalid, "the notice of job %d comes %s before the end, but the time limit would be %s", j.ID, n.Lead, limit)
-		}
 		ev.TimeLimit = &limit
 	}
 	if r.Partition != nil {

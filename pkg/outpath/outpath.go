@@ -20,14 +20,17 @@ const (
 	DefaultMany = "gang-%j.%t.out" // each rank has its own file
 )
 
+// Letters are those that stand for something behind a percent sign.
+const Letters = "jJxAabsuNntr"
+
 // maxWidth is Slurm's: %10j is the widest that pads.
 const maxWidth = 10
 
 // Vars is what a pattern may speak of.
 type Vars struct {
-	Job        int64  // %j
+	Job        int64  // %j %J
 	ArrayJob   int64  // %A, 0: not of an array, then %A is %j
-	ArrayIndex *int   // %a, nil: 0
+	ArrayIndex *int   // %a, nil: 0; %b is its last figure
 	Name       string // %x
 	User       string // %u
 	Node       string // %N, up to its first dot
@@ -68,9 +71,14 @@ func absolute(dir, p string) string {
 	return path.Join(dir, p)
 }
 
-// Expand replaces %j %x %A %a %u %N %n %t %r and %%. A number between the percent sign
-// and the letter pads figures with zeros: %4t is 0003.
+// Expand replaces [Letters] and %%. A number between the percent sign and the letter pads
+// figures with zeros: %4t is 0003. A letter that means nothing stays as it is, and without the
+// percent sign where a number is before it, as in Slurm. A pattern with a backslash is a name
+// as it was written, without its backslashes.
 func Expand(pattern string, v Vars) string {
+	if strings.ContainsRune(pattern, '\\') {
+		return unescape(pattern)
+	}
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '%' {
@@ -85,12 +93,30 @@ func Expand(pattern string, v Vars) string {
 		if end < len(pattern) {
 			text, ok = v.letter(pattern[end], pattern[i+1:end])
 		}
-		if !ok {
+		switch {
+		case ok:
+			b.WriteString(text)
+			i = end
+		case end == i+1:
 			b.WriteByte('%') // what follows is copied as it is
-			continue
+		default:
+			b.WriteString(pattern[i+1 : end])
+			i = end - 1
 		}
-		b.WriteString(text)
-		i = end
+	}
+	return b.String()
+}
+
+// unescape takes the backslashes away; one behind another stays.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' {
+			if i++; i == len(s) {
+				break
+			}
+		}
+		b.WriteByte(s[i])
 	}
 	return b.String()
 }
@@ -99,7 +125,7 @@ func (v Vars) letter(c byte, width string) (string, bool) {
 	switch c {
 	case '%':
 		return "%", width == ""
-	case 'j':
+	case 'j', 'J': // %J has the step behind it, which no output of a job's own has
 		return pad(v.Job, width), true
 	case 'A':
 		if v.ArrayJob == 0 {
@@ -111,6 +137,13 @@ func (v Vars) letter(c byte, width string) (string, bool) {
 			return pad(0, width), true
 		}
 		return pad(int64(*v.ArrayIndex), width), true
+	case 'b':
+		if v.ArrayIndex == nil {
+			return pad(0, width), true
+		}
+		return pad(int64(*v.ArrayIndex%10), width), true
+	case 's':
+		return "batch", true // what a step is called in srun's patterns
 	case 'n':
 		return pad(int64(v.NodeIndex), width), true
 	case 't':

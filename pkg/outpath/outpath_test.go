@@ -27,11 +27,16 @@ func TestExpand(t *testing.T) {
 		{"%8x", "train"},
 		{"100%%", "100%"},
 		{"%%j", "%j"},
-		{"%3%", "%3%"},
+		{"%3%", "3%"},
+		{"f-%3%x", "f-3train"},
 		{"%q", "%q"},
-		{"%4q", "%4q"},
+		{"%4q", "4q"},
+		{"%.out", "%.out"},
 		{"%", "%"},
-		{"x%4", "x%4"},
+		{"x%4", "x4"},
+		{"%J-%s-%b-%3b", "15-batch-3-003"},
+		{`cli\(0\).%j.log`, "cli(0).%j.log"},
+		{`a\\b\`, `a\b`},
 	}
 	for _, c := range cases {
 		if got := Expand(c.pattern, v); got != c.want {

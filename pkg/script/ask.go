@@ -27,7 +27,11 @@ type Ask struct {
 	requeueCauses           []api.Cause
 	roles                   []askedRole
 	setting                 *Setting // that is being set, for errors found later
+	warned                  []string // what is to be known of the setting that is being set
 }
+
+// warn tells something of a value that is taken.
+func (a *Ask) warn(text string) { a.warned = append(a.warned, text) }
 
 // number reads a whole number from lo to hi.
 func number(s string, lo, hi int) (int, error) {
@@ -103,14 +107,12 @@ func nameListInto(dst *string, s string) error {
 }
 
 // pathInto is a setter of an output pattern.
-func pathInto(dst *string, s string) error {
+func (a *Ask) pathInto(dst *string, s string) error {
 	var p string
 	if err := textInto(&p, s); err != nil {
 		return err
 	}
-	if err := CheckPattern(p); err != nil {
-		return err
-	}
+	a.warnPattern(p)
 	if strings.HasSuffix(p, "/") {
 		return bad("names a directory, not a file", "write "+p+"gang-%j.out")
 	}

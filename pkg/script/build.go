@@ -101,7 +101,12 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 			return nil, s.refuse(s.String()+": "+o.Note, o.Use)
 		}
 		if o.Set != nil {
-			if err := o.Set(&Ask{now: now}, s.Value); err != nil {
+			a := &Ask{now: now}
+			err := o.Set(a, s.Value)
+			for _, text := range a.warned {
+				warn = append(warn, Warning{s.Pos, s.String() + ": " + text})
+			}
+			if err != nil {
 				v, _ := err.(*valueError)
 				e := s.refuse(s.String()+": "+v.msg, v.hint)
 				e.Bad = s

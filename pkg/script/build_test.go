@@ -167,6 +167,12 @@ func TestBuildWarns(t *testing.T) {
 		{"#SBATCH --mail-type=END --mail-type=ALL\n", "", "job.sh:1:9: --mail-type has no effect: no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
 		{"", "-N4 -n2", "--nodes=4: 2 ranks can't fill 4 nodes, 2 nodes are asked for"},
 		{"#SBATCH -t 10 (ten minutes)\n", "", `job.sh:1:15: not read: "(ten" and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)`},
+		{"#GANG --time=1\n#SBATCH --signal=TERM@120\n", "", "job.sh:2:9: --signal=TERM@120: the lead (2m) is not shorter than the time limit, --time=1 (job.sh:1:7): " +
+			"the notice comes at the start; write a shorter lead, --signal=TERM@6, or a longer --time"},
+		{"#SBATCH --signal=R:USR1\n", "", "job.sh:1:9: --signal=R:USR1: R: has no effect: there are no reservations that a job could overlap"},
+		{"", "--signal=KILL", "--signal=KILL: KILL can't be caught: it is no notice, it comes over the processes that early"},
+		{"#SBATCH -o 100%\n", "", `job.sh:1:9: --output=100%: "%" stands for nothing and stays in the name; ` +
+			`there are %j job, %x name, %A array, %a index, %u user, %N node, %n node number, %t rank, %r restart, %%`},
 	} {
 		_, warn, err := buildOf(c.text, strings.Fields(c.args)...)
 		if err != nil || len(warn) != 1 || warn[0].String() != c.want {

@@ -15,19 +15,23 @@ func (a *Ask) derive() ([]Warning, error) {
 		if err := a.deriveRoles(); err != nil {
 			return nil, err
 		}
-		return nil, a.stop()
+		return a.stop()
 	}
 	warn, err := a.ranks()
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{a.cards, a.cpus, a.memory, a.stop} {
+	for _, step := range []func() error{a.cards, a.cpus, a.memory} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
+	late, err := a.stop()
+	if err != nil {
+		return nil, err
+	}
 	a.asked()
-	return warn, nil
+	return append(warn, late...), nil
 }
 
 // asked keeps the words in which a batch job asked for memory and cards, which deriving
@@ -259,41 +263,38 @@ func (a *Ask) memory() error {
 }
 
 // stop checks notice, grace and time limit against each other.
-func (a *Ask) stop() error {
+func (a *Ask) stop() (warn []Warning, err error) {
 	s := &a.Spec
 	s.NoRequeue, s.RequeueCauses = a.noRequeue, a.requeueCauses
 	if again := slices.Contains(s.RequeueCauses, api.CauseTimeout); again && s.MaxTimeTotal == 0 {
-		return a.Refuse("requeue", "a job that is run again after its time limit needs a bound on all its runs together", "add --max-time-total=3-00:00:00")
+		return nil, a.Refuse("requeue", "a job that is run again after its time limit needs a bound on all its runs together", "add --max-time-total=3-00:00:00")
 	} else if s.MaxTimeTotal > 0 && !again {
-		return a.Refuse("max-time-total", "the job is not run again after its time limit", "add --requeue=timeout,preempted,node-lost")
+		return nil, a.Refuse("max-time-total", "the job is not run again after its time limit", "add --requeue=timeout,preempted,node-lost")
 	} else if again && s.TimeLimit > s.MaxTimeTotal {
-		return a.Refuse("max-time-total", "it is shorter than the time limit of one run, "+a.By("time").where(), "write a longer one")
+		return nil, a.Refuse("max-time-total", "it is shorter than the time limit of one run, "+a.By("time").where(), "write a longer one")
 	}
 	if s.GraceMax > 0 && s.GraceMax < s.Grace {
-		return a.Refuse("grace-max", "it is shorter than the grace ("+formatTime(s.Grace)+") of "+a.By("grace").where(),
+		return nil, a.Refuse("grace-max", "it is shorter than the grace ("+formatTime(s.Grace)+") of "+a.By("grace").where(),
 			"write a longer --grace-max, or leave it out")
 	}
 	if s.TimeLimit > 0 && s.ReadyTimeout >= s.TimeLimit {
-		return a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
+		return nil, a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
 	}
 	if s.TimeLimit > 0 && s.TimeMin > s.TimeLimit {
-		return a.Refuse("time-min", "it is longer than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
+		return nil, a.Refuse("time-min", "it is longer than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
 	}
 	n := s.Notice
 	if n == nil {
-		return nil
-	}
-	if s.TimeMin > 0 && n.Lead >= s.TimeMin {
-		return a.Refuse("signal", "the lead ("+formatTime(n.Lead)+") is not shorter than the least time limit, "+a.By("time-min").where(),
-			"write a shorter lead, or a longer --time-min")
+		return nil, nil
 	}
 	if s.TimeLimit > 0 && n.Lead >= s.TimeLimit {
-		return a.Refuse("signal", "the lead ("+formatTime(n.Lead)+") is not shorter than the time limit, "+a.By("time").where(),
-			"write a shorter lead, --signal="+n.Signal+"@"+strconv.Itoa(int(s.TimeLimit.Seconds()/10))+", or a longer --time")
+		by := a.By("signal")
+		warn = append(warn, Warning{by.Pos, by.String() + ": the lead (" + formatTime(n.Lead) + ") is not shorter than the time limit, " + a.By("time").where() + ": the notice comes at the start; " +
+			"write a shorter lead, --signal=" + n.Signal + "@" + strconv.Itoa(int(s.TimeLimit.Seconds()/10)) + ", or a longer --time"})
 	}
 	if s.Grace > n.Lead {
-		return a.Refuse("grace", "the grace is longer than the lead ("+formatTime(n.Lead)+") of "+a.By("signal").where(),
+		return nil, a.Refuse("grace", "the grace is longer than the lead ("+formatTime(n.Lead)+") of "+a.By("signal").where(),
 			"saving belongs before the stop signal: write --signal="+n.Signal+"@"+strconv.Itoa(int(s.Grace.Seconds()))+" or a shorter --grace")
 	}
-	return nil
+	return warn, nil
 }

@@ -16,9 +16,10 @@ func TestDirectives(t *testing.T) {
 	}{
 		{"several on a line, a blank or =", "#!/bin/sh\n#SBATCH --nodes=2 -t 10 -p a,b --mem 4G\n", []string{"--nodes=2", "--time=10", "--partition=a,b", "--mem=4G"}, nil},
 		{"short forms", "#SBATCH -N2 -n 4 -J x -ofile -c=8 -HQ\n", []string{"--nodes=2", "--ntasks=4", "--job-name=x", "--output=file", "--cpus-per-task=8", "--hold", "--quiet"}, nil},
-		{"comment behind", "#GANG --size=4 # four\n#SBATCH -t 1 #two\n#SBATCH --comment=a#b\n", []string{"--size=4", "--time=1", "--comment=a#b"}, nil},
-		{"quotes", `#SBATCH --comment="two words" -J 'a "b"' --comment=a\ b --comment="a\"b"` + "\n",
-			[]string{"--comment=two words", `--job-name=a "b"`, "--comment=a b", `--comment=a"b`}, nil},
+		{"comment behind", "#GANG --size=4 # four\n#SBATCH -t 1 #two\n#SBATCH --comment=a#b -n2\n#SBATCH --comment='a#b' -J a\\#b\n",
+			[]string{"--size=4", "--time=1", "--comment=a", "--comment=a#b", "--job-name=a#b"}, nil},
+		{"quotes", `#SBATCH --comment="two words" -J 'a "b"' --comment=a\ b --comment="a\"b" -o "sp\(0\)\ x" --comment='it\'s' -J abc\` + "\n",
+			[]string{"--comment=two words", `--job-name=a "b"`, "--comment=a b", `--comment=a"b`, "--output=sp(0) x", "--comment=it's", "--job-name=abc"}, nil},
 		{"off", "##SBATCH -N1\n# SBATCH -N2\n#SBATCHED -N3\n#sbatch -N4\n#SBATCH\n#GANG \t\n", nil, nil},
 		{"tab and nothing between", "#SBATCH\t-N1\n#SBATCH-n2\n", []string{"--nodes=1", "--ntasks=2"}, nil},
 		{"comments and blank lines do not end it", "#!/bin/sh\n\n# a comment\n   \n#GANG --size=2\n", []string{"--size=2"}, nil},
@@ -106,13 +107,13 @@ func FuzzValues(f *testing.F) {
 		if a, err := ParseArray(s); err == nil && (len(a.Indices) < 1 || len(a.Indices) > 10000 || a.Limit < 0) {
 			t.Fatalf("array %v", a)
 		}
-		if n, err := ParseNotice(s); err == nil && (n.Signal == "" || n.Lead < 0) {
+		if n, err := new(Ask).parseNotice(s); err == nil && (n.Signal == "" || n.Lead < 0) {
 			t.Fatalf("notice %v", n)
 		}
 		if g, err := parseGRES(s); err == nil && (g.gpus < 0 || g.vram < 0) {
 			t.Fatalf("gres %v", g)
 		}
 		ParseExport(s)
-		CheckPattern(s)
+		strange(s)
 	})
 }

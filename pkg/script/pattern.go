@@ -1,33 +1,40 @@
 package script
 
-import "strings"
+import (
+	"strconv"
+	"strings"
 
-// patternLetters are what a file pattern may hold behind %, with a width in between.
-const patternLetters = "jxAauNntr%"
+	"gangd/pkg/outpath"
+)
 
-// CheckPattern refuses a letter behind % that means nothing here.
-func CheckPattern(s string) error {
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
+// strange is the first letter behind % that stands for nothing, as it is written, empty: there is
+// none. Slurm takes it for itself, and so do people who write 100%.
+func strange(pattern string) string {
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
 			continue
 		}
+		from := i
 		i++
-		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		for i < len(pattern) && pattern[i] >= '0' && pattern[i] <= '9' {
 			i++
 		}
-		if i == len(s) {
-			return bad("the % at the end stands for nothing", "write %% for a percent sign")
-		}
-		if strings.IndexByte(patternLetters, s[i]) < 0 {
-			hint := "there are %j job, %x name, %A array, %a index, %u user, %N node, %n node number, %t rank, %r restart, %%"
-			switch s[i] {
-			case 'J', 's', 'b':
-				hint = "that one is srun's; " + hint
-			}
-			return bad("%"+string(rune(s[i]))+" stands for nothing", hint)
+		if i == len(pattern) || pattern[i] != '%' && strings.IndexByte(outpath.Letters, pattern[i]) < 0 {
+			return pattern[from:min(i+1, len(pattern))]
 		}
 	}
-	return nil
+	return ""
+}
+
+// warnPattern warns of letters that will stand in the name of the file.
+func (a *Ask) warnPattern(pattern string) {
+	if strings.ContainsRune(pattern, '\\') {
+		return // nothing is replaced
+	}
+	if what := strange(pattern); what != "" {
+		a.warn(strconv.Quote(what) + " stands for nothing and stays in the name; " +
+			"there are %j job, %x name, %A array, %a index, %u user, %N node, %n node number, %t rank, %r restart, %%")
+	}
 }
 
 // FixedDir is the longest leading directory of a path pattern that is the same for every

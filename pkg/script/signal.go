@@ -27,17 +27,20 @@ func ParseSignalName(s string) (string, error) {
 	return "", bad("there is no signal "+strconv.Quote(s), nearest.Hint(name, cmdline.SignalNames, "names are as in kill -l"))
 }
 
-// ParseNotice reads [B:|A:]SIG[@lead].
-func ParseNotice(s string) (*api.Notice, error) {
+// parseNotice reads [B:|A:]SIG[@lead]. What has no effect here, or another than is hoped for, is warned of.
+func (a *Ask) parseNotice(s string) (*api.Notice, error) {
 	n := &api.Notice{Lead: defaultLead, Scope: api.ScopeRanks}
 	if scope, rest, ok := strings.Cut(s, ":"); ok && !strings.Contains(scope, "@") {
-		switch strings.ToUpper(scope) {
-		case "B":
+		scope = strings.ToUpper(scope)
+		if strings.Contains(scope, "R") {
+			a.warn("R: has no effect: there are no reservations that a job could overlap")
+		}
+		switch scope {
+		case "R":
+		case "B", "RB", "BR":
 			n.Scope = api.ScopeBatch
 		case "A":
 			n.Scope = api.ScopeFull
-		case "R", "RB", "BR":
-			return nil, bad("there are no reservations that a job could overlap (R:)", signalForms)
 		default:
 			return nil, bad("unknown scope "+strconv.Quote(scope+":"), signalForms)
 		}
@@ -49,7 +52,7 @@ func ParseNotice(s string) (*api.Notice, error) {
 		return nil, err
 	}
 	if n.Signal == "KILL" || n.Signal == "STOP" {
-		return nil, bad(n.Signal+" can't be caught, so it is no notice", signalForms)
+		a.warn(n.Signal + " can't be caught: it is no notice, it comes over the processes that early")
 	}
 	if hasLead {
 		if n.Lead, err = ParseSeconds(lead); err != nil {

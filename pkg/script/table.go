@@ -146,9 +146,9 @@ var asked = []Option{
 		Set:  setTime},
 	{Long: "signal", Env: []string{"SBATCH_SIGNAL"}, Kind: Value, Arg: "[B:|A:]SIG[@LEAD]", List: Partial, Group: groupTime,
 		Help: "early notice: SIG to the ranks' processes LEAD before the end (B: to the script, A: to both)",
-		Note: "the notice also precedes preemption, requeue and cancel; on time, not up to a minute early; no R:",
+		Note: "the notice also precedes preemption, requeue and cancel; on time, not up to a minute early; R: has no effect",
 		Set: func(a *Ask, v string) (err error) {
-			a.Spec.Notice, err = ParseNotice(v)
+			a.Spec.Notice, err = a.parseNotice(v)
 			return err
 		}},
 	{Long: "grace", Kind: Value, Arg: "TIME", Group: groupTime,
@@ -291,12 +291,12 @@ var asked = []Option{
 		Set:  func(a *Ask, v string) error { return textInto(&a.Chdir, v) }},
 	{Long: "output", Short: 'o', Env: []string{"SBATCH_OUTPUT"}, Kind: Value, Arg: "PATTERN", List: Partial, Group: groupFiles,
 		Help: "output file: %j job, %x name, %A_%a array, %t rank, %N node, %r restart (gang-%j.out)",
-		Note: "directories are made; the default is gang-%j.out; no %J %s %b; %t is the rank, %r the restart",
-		Set:  func(a *Ask, v string) error { return pathInto(&a.Spec.Output, v) }},
+		Note: "directories are made; the default is gang-%j.out; %t is the rank, %r the restart",
+		Set:  func(a *Ask, v string) error { return a.pathInto(&a.Spec.Output, v) }},
 	{Long: "error", Short: 'e', Env: []string{"SBATCH_ERROR"}, Kind: Value, Arg: "PATTERN", List: Partial, Group: groupFiles,
 		Help: "file for errors (with the output)",
 		Note: "as --output",
-		Set:  func(a *Ask, v string) error { return pathInto(&a.Spec.Error, v) }},
+		Set:  func(a *Ask, v string) error { return a.pathInto(&a.Spec.Error, v) }},
 	{Long: "input", Short: 'i', Env: []string{"SBATCH_INPUT"}, Kind: Value, Arg: "FILE", List: Partial, Group: groupFiles,
 		Help: "file to read as standard input (/dev/null)",
 		Note: "one path, no pattern",

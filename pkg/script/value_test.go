@@ -2,6 +2,9 @@ package script
 
 import (
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,8 +110,9 @@ func TestParseNotice(t *testing.T) {
 		"12@0":          {Signal: "USR2", Scope: api.ScopeRanks},
 		"SIGUSR2@3600s": {Signal: "USR2", Lead: time.Hour, Scope: api.ScopeRanks},
 	} {
-		if got, err := ParseNotice(in); err != nil || *got != want {
-			t.Errorf("ParseNotice(%q) = %v, %v; want %v", in, got, err, want)
+		a := new(Ask)
+		if got, err := a.parseNotice(in); err != nil || *got != want || len(a.warned) > 0 {
+			t.Errorf("parseNotice(%q) = %v, %v, %q; want %v", in, got, err, a.warned, want)
 		}
 	}
 	for in, want := range map[string]string{
@@ -116,13 +120,45 @@ func TestParseNotice(t *testing.T) {
 		"99":       "there is no signal 99; signals are 1 to 31, or names as in kill -l",
 		"":         `there is no signal ""; names are as in kill -l`,
 		"X:TERM":   `unknown scope "X:"; ` + signalForms,
-		"R:TERM":   "there are no reservations that a job could overlap (R:); " + signalForms,
-		"KILL@10":  "KILL can't be caught, so it is no notice; " + signalForms,
 		"TERM@":    `the lead "" is not a time; ` + signalForms,
 		"TERM@now": `the lead "now" is not a time; ` + signalForms,
 	} {
-		if got, err := ParseNotice(in); err == nil || err.Error() != want {
-			t.Errorf("ParseNotice(%q) = %v, %v; want %q", in, got, err, want)
+		if got, err := new(Ask).parseNotice(in); err == nil || err.Error() != want {
+			t.Errorf("parseNotice(%q) = %v, %v; want %q", in, got, err, want)
+		}
+	}
+}
+
+// TestNoticesThatWarn: sbatch takes them, so scripts have them.
+func TestNoticesThatWarn(t *testing.T) {
+	const overlap, uncaught = "R: has no effect: there are no reservations that a job could overlap", " can't be caught: it is no notice, it comes over the processes that early"
+	for _, c := range []struct {
+		in   string
+		want api.Notice
+		warn []string
+	}{
+		{"R:TERM", api.Notice{Signal: "TERM", Lead: time.Minute, Scope: api.ScopeRanks}, []string{overlap}},
+		{"rb:TERM@5", api.Notice{Signal: "TERM", Lead: 5 * time.Second, Scope: api.ScopeBatch}, []string{overlap}},
+		{"BR:STOP", api.Notice{Signal: "STOP", Lead: time.Minute, Scope: api.ScopeBatch}, []string{overlap, "STOP" + uncaught}},
+		{"KILL@10", api.Notice{Signal: "KILL", Lead: 10 * time.Second, Scope: api.ScopeRanks}, []string{"KILL" + uncaught}},
+		{"SIGKILL", api.Notice{Signal: "KILL", Lead: time.Minute, Scope: api.ScopeRanks}, []string{"KILL" + uncaught}},
+	} {
+		a := new(Ask)
+		if got, err := a.parseNotice(c.in); err != nil || *got != c.want || !slices.Equal(a.warned, c.warn) {
+			t.Errorf("parseNotice(%q) = %v, %v, %q; want %v, %q", c.in, got, err, a.warned, c.want, c.warn)
+		}
+	}
+}
+
+// TestStrangeLetters: what stays in a name is warned of, and what is replaced is not.
+func TestStrangeLetters(t *testing.T) {
+	for in, want := range map[string]string{
+		"x-%J.%s.%b.out": "", "%A_%a": "", "%10j%%": "", "100%": "%", "%q": "%q", "%j-%4q": "%4q", "%5": "%5", "%.out": "%.", `%q\q`: "",
+	} {
+		a := new(Ask)
+		a.warnPattern(in)
+		if (want == "") != (len(a.warned) == 0) || want != "" && !strings.HasPrefix(a.warned[0], strconv.Quote(want)+" stands for nothing") {
+			t.Errorf("of %q is warned %q, want of %q", in, a.warned, want)
 		}
 	}
 }
@@ -201,26 +237,12 @@ func TestParseExport(t *testing.T) {
 	}
 }
 
-func TestPattern(t *testing.T) {
+func TestFixedDir(t *testing.T) {
 	for in, want := range map[string]string{
 		"logs/%x-%j.%4t.out": "logs", "/a/b/c.out": "/a/b", "%u/x": "", "x": "", "/x": "/", "/a/%u/b": "/a", "a%%b/c": "",
 	} {
-		if err := CheckPattern(in); err != nil {
-			t.Errorf("CheckPattern(%q): %v", in, err)
-		}
 		if got := FixedDir(in); got != want {
 			t.Errorf("FixedDir(%q) = %q, want %q", in, got, want)
-		}
-	}
-	known := "there are %j job, %x name, %A array, %a index, %u user, %N node, %n node number, %t rank, %r restart, %%"
-	for in, want := range map[string]string{
-		"%q.out": "%q stands for nothing; " + known,
-		"%J.out": "%J stands for nothing; that one is srun's; " + known,
-		"x%":     "the % at the end stands for nothing; write %% for a percent sign",
-		"x%4":    "the % at the end stands for nothing; write %% for a percent sign",
-	} {
-		if err := CheckPattern(in); err == nil || err.Error() != want {
-			t.Errorf("CheckPattern(%q) = %v, want %q", in, err, want)
 		}
 	}
 }

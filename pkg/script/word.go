@@ -3,8 +3,8 @@ package script
 import "strings"
 
 // splitWords cuts a directive into words as sbatch does: blanks separate, single and
-// double quotes group, a backslash takes the next byte as it is, and a # at the start of a
-// word begins a comment. col is the column of line[0], cols those of the words. badCol names
+// double quotes group, a backslash takes the next byte as it is, in quotes too, and a # begins a
+// comment, also in a word ("--time=5#minutes"). In quotes it does not, though sbatch reads it so. col is the column of line[0], cols those of the words. badCol names
 // the quote that is never closed, 0 when all are.
 func splitWords(line string, col int) (words []string, cols []int, badCol int) {
 	var b strings.Builder
@@ -16,9 +16,10 @@ func splitWords(line string, col int) (words []string, cols []int, badCol int) {
 		case quote != 0:
 			if c == quote {
 				quote = 0
-			} else if c == '\\' && quote == '"' && i+1 < len(line) && (line[i+1] == '"' || line[i+1] == '\\') {
-				i++
-				b.WriteByte(line[i])
+			} else if c == '\\' {
+				if i++; i < len(line) {
+					b.WriteByte(line[i])
+				}
 			} else {
 				b.WriteByte(c)
 			}
@@ -28,7 +29,10 @@ func splitWords(line string, col int) (words []string, cols []int, badCol int) {
 				b.Reset()
 				start = -1
 			}
-		case c == '#' && start < 0:
+		case c == '#':
+			if start >= 0 {
+				words, cols = append(words, b.String()), append(cols, col+start)
+			}
 			return words, cols, 0
 		default:
 			if start < 0 {
@@ -37,9 +41,10 @@ func splitWords(line string, col int) (words []string, cols []int, badCol int) {
 			switch {
 			case c == '"' || c == '\'':
 				quote, quoteAt = c, col+i
-			case c == '\\' && i+1 < len(line):
-				i++
-				b.WriteByte(line[i])
+			case c == '\\':
+				if i++; i < len(line) {
+					b.WriteByte(line[i])
+				}
 			default:
 				b.WriteByte(c)
 			}

@@ -125,7 +125,7 @@ func (m *Machine) armLimit(now Instant) {
 	}
 	m.noticeAt = max(now.Mono, m.timeLimitAt-n.Lead)
 	// A limit cut so short that the notice would come late: the lead was promised, unless the
-	// whole limit is shorter, which was refused at the submission.
+	// whole limit is shorter: then the notice comes at the start.
 	if m.cfg.TimeLimit > n.Lead {
 		m.timeLimitAt = max(m.timeLimitAt, m.noticeAt+n.Lead)
 	}
