@@ -43,7 +43,8 @@ type ask struct {
 	batchScript      bool
 	json, yaml       bool
 	noHeader         bool
-	format           string
+	columns          []string // of -o
+	format           string   // of -b and -l: stands behind
 	style            accttable.Style
 	delimiter        string
 	units            byte

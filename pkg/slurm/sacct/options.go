@@ -17,7 +17,7 @@ const (
 // command is sacct. Columns are listed with the options; their table refers to it by its notes.
 var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: sacct [options]\n\tUse --help for help\n",
 	Does: "the history of jobs, by the name and in the columns of Slurm's sacct", More: func() []cmdline.Lists { return []cmdline.Lists{Columns()} }, Options: []cmdline.Option[ask]{
-		{Long: "accounts", Short: 'A', Names: "accounts account", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts", Set: cmdline.Words(func(a *ask) *[]string { return &a.accounts })},
+		{Long: "accounts", Short: 'A', Names: "accounts account", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.accounts })},
 		{Long: "allclusters", Short: 'L', List: cmdline.Exact, Help: oneCluster},
 		{Long: "allocations", Short: 'X', List: cmdline.Exact, Help: "jobs without their steps", Set: cmdline.Flag(func(a *ask) *bool { return &a.allocations })},
 		{Long: "allusers", Short: 'a', List: cmdline.Exact, Help: "jobs of everybody", Set: cmdline.Flag(func(a *ask) *bool { return &a.everybody })},
@@ -26,7 +26,7 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "brief", Short: 'b', List: cmdline.Exact, Help: "-o jobid,state,exitcode", Set: func(a *ask, _ string) error { a.format = formatBrief; return nil }},
 		{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name selects nothing", Set: func(a *ask, v string) error { a.nothing = v != cmdline.Cluster && v != "all" && v != "-1"; return nil }},
 		{Long: "completion", Short: 'c', List: cmdline.Exact, Help: "refused as by a Slurm without a completion log", Set: func(*ask, string) error { return cmdline.Bare("Slurm job completion is disabled") }},
-		{Long: "constraints", Short: 'C', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that asked for these features", Set: cmdline.Words(func(a *ask) *[]string { return &a.features })},
+		{Long: "constraints", Short: 'C', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that asked for these features", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.features })},
 		{Long: "delimiter", Kind: cmdline.Required, List: cmdline.Exact, Help: "what stands between columns with -p and -P", Set: cmdline.Word(func(a *ask) *string { return &a.delimiter })},
 		{Long: "duplicates", Short: 'D', List: cmdline.Exact, Help: "every attempt of a job, not only the last", Set: cmdline.Flag(func(a *ask) *bool { return &a.duplicates })},
 		{Long: "endtime", Short: 'E', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in any state before this time", Set: setEnd},
@@ -34,19 +34,19 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "federation", List: cmdline.Exact, Help: oneCluster},
 		{Long: "file", Short: 'f', Kind: cmdline.Required, List: cmdline.Refused, Help: "there is no accounting file; the controller has the history"},
 		{Long: "flags", Short: 'F', Kind: cmdline.Required, List: cmdline.Refused, Help: "how the scheduler came to start a job is not kept; gctl events JOB tells its story"},
-		{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns, each kept as the list of columns says", Set: cmdline.Word(func(a *ask) *string { return &a.format })},
-		{Long: "gid", Short: 'g', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these groups", Set: func(a *ask, v string) (err error) { a.groups, err = parseGroups(v); return err }},
+		{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns, each kept as the list of columns says", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.columns })},
+		{Long: "gid", Short: 'g', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these groups", Set: cmdline.More(func(a *ask) *[]uint32 { return &a.groups }, parseGroups)},
 		{Long: "group", As: "gid", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --gid"},
 		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(a *ask, _ string) error {
 			fmt.Fprint(a.Out, accttable.Names(fieldColumns()))
 			return cmdline.ErrDone
 		}},
-		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch", Set: func(a *ask, v string) (err error) { a.jobs, err = parseJobs(v); return err }},
+		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch", Set: cmdline.More(func(a *ask) *[]jobRef { return &a.jobs }, parseJobs)},
 		{Long: "json", List: cmdline.Partial, Help: "in Slurm's shape; what gangd does not know is null or 0", Set: func(a *ask, _ string) error { a.json, a.duplicates = true, true; return nil }},
 		{Long: "local", List: cmdline.Exact, Help: oneCluster},
 		{Long: "long", Short: 'l', List: cmdline.Exact, Help: "many columns", Set: func(a *ask, _ string) error { a.format = formatLong; return nil }},
-		{Long: "name", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.Words(func(a *ask) *[]string { return &a.names })},
+		{Long: "name", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.names })},
 		{Long: "ncpus", Short: 'I', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs with so many CPUs: 4 or 2-8", Set: func(a *ask, v string) (err error) { a.cpus, err = parseSpan(v, "cpu"); return err }},
 		{Long: "noconvert", List: cmdline.Exact, Help: "sizes as they are", Set: cmdline.Flag(func(a *ask) *bool { return &a.plain })},
 		{Long: "nodelist", Short: 'N', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that ran on one of these nodes", Set: func(a *ask, v string) (err error) { a.nodes, err = parseNodes(v); return err }},
@@ -54,11 +54,11 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "nnodes", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on so many nodes: 2 or 1-4", Set: func(a *ask, v string) (err error) { a.nodeCount, err = parseSpan(v, "node"); return err }},
 		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(a *ask, _ string) error { a.style = accttable.Parsable; return nil }},
 		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(a *ask, _ string) error { a.style = accttable.Parsable2; return nil }},
-		{Long: "partition", Short: 'r', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these partitions", Set: cmdline.Words(func(a *ask) *[]string { return &a.partitions })},
+		{Long: "partition", Short: 'r', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these partitions", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.partitions })},
 		{Long: "qos", Short: 'q', Kind: cmdline.Required, List: cmdline.Refused, Help: "gangd has no quality of service; -r selects partitions, -A accounts"},
 		{Long: "reason", Short: 'R', Kind: cmdline.Required, List: cmdline.Refused, Help: "not kept: why a job once waited; 22.05's sacct does not know it either"},
 		{Long: "starttime", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in any state after this time", Set: setStart},
-		{Long: "state", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states in the window", Set: func(a *ask, v string) (err error) { a.states, err = parseStates(v); return err }},
+		{Long: "state", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states in the window", Set: cmdline.More(func(a *ask) *[]string { return &a.states }, parseStates)},
 		{Long: "timelimit-max", Short: 'K', Kind: cmdline.Required, List: cmdline.Exact, Help: "with -k: time limits up to this", Set: func(a *ask, v string) (err error) { a.limit.max, err = parseMinutes(v); return err }},
 		{Long: "timelimit-min", Short: 'k', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs with this time limit, or from this on", Set: func(a *ask, v string) (err error) { a.limit.min, err = parseMinutes(v); return err }},
 		{Long: "truncate", Short: 'T', List: cmdline.Exact, Help: "times within the window", Set: cmdline.Flag(func(a *ask) *bool { return &a.truncated })},
@@ -89,12 +89,13 @@ func setEnd(a *ask, v string) (err error) {
 	return err
 }
 
-func setUser(a *ask, v string) (err error) {
+func setUser(a *ask, v string) error {
 	if v == "-1" {
 		a.everybody = true
 		return nil
 	}
-	a.users, err = parseUsers(v)
+	users, err := parseUsers(v)
+	a.users = append(a.users, users...)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package sacct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,8 @@ func longTime(t time.Time) string {
 }
 
 func (a *ask) table() (*accttable.Table, error) {
-	chosen, err := chooseColumns(a.format, formatDefault, fieldColumns())
+	format := cmp.Or(strings.Join(append(a.columns, cmdline.Split(a.format)...), ","), os.Getenv("SACCT_FORMAT"))
+	chosen, err := chooseColumns(format, formatDefault, fieldColumns())
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +146,6 @@ func (a *ask) writeScripts(details []*api.JobDetail, s cmdline.Streams) error {
 
 // read takes the command line.
 func (a *ask) read(args []string) error {
-	if v := os.Getenv("SACCT_FORMAT"); v != "" {
-		a.format = v
-	}
 	rest, err := command.Parse(a, args, a.Streams)
 	if err != nil {
 		return err

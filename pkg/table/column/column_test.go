@@ -63,6 +63,7 @@ func TestNames(t *testing.T) {
 		{"name:,number", "run112                  ", ""},
 		{"name ,number", "12                  ", "name "},
 		{"name:5x:6,nosuch,num:0", "run1 x:612", "nosuch"},
+		{"nosuch:9#,num:3#,this:.8", "#12 #", "nosuch,this"}, // its place is kept
 		{"", "", ""},
 	} {
 		var bad []string

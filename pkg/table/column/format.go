@@ -124,7 +124,7 @@ func (s *Set[R]) every() Line[R] {
 }
 
 // Names reads a format of -O: "type[:[.][size][suffix]],...". A name that is not known is
-// told to bad and left out.
+// told to bad; its column is empty, so that what is behind it stays in its place.
 func (s *Set[R]) Names(format string, bad func(what string)) Line[R] {
 	var l Line[R]
 	for _, part := range strings.Split(format, ",") {
@@ -133,18 +133,18 @@ func (s *Set[R]) Names(format string, bad func(what string)) Line[R] {
 		}
 		name, spec, given := strings.Cut(part, ":")
 		f := s.Name(name)
-		if f == nil {
-			if bad != nil {
-				bad(name)
-			}
-			continue
-		}
 		c := Column[R]{Field: f, Width: nameWidth}
 		if given {
 			spec, c.Right = strings.CutPrefix(spec, ".")
 			digits := len(spec) - len(strings.TrimLeft(spec, "0123456789"))
 			width, _ := strconv.Atoi(spec[:digits])
 			c.Width, c.Suffix = width, spec[digits:]
+		}
+		if f == nil {
+			c.Field, c.Width = &Field[R]{Names: []string{""}, Text: func(R) string { return "" }}, 0
+			if bad != nil {
+				bad(name)
+			}
 		}
 		l.Columns = append(l.Columns, c)
 	}

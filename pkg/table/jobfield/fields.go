@@ -105,7 +105,7 @@ var common = []Field{
 	at('V', names("submittime"), "SUBMIT_TIME", func(r *Row) time.Time { return r.SubmitTime }),
 	constant('w', names("wckey"), "WCKEY", "(null)"),
 	constant('W', names("licenses"), "LICENSES", "(null)"),
-	text('x', nil, "EXC_NODES", func(r *Row) string { return hostlist.Compress(r.Exclude) }),
+	text('x', names("excnodes"), "EXC_NODES", func(r *Row) string { return hostlist.Compress(r.Exclude) }),
 	constant('X', names("corespec"), "CORE_SPEC", "N/A"),
 	value('y', names("nice"), "NICE", func(r *Row) int64 { return r.Nice }),
 	nodes('Y', names("schednodes"), "SCHEDNODES", func(*Row) string { return "(null)" }),
