@@ -103,6 +103,7 @@ type Controllers struct {
 type Known struct {
 	Lineage uint64 // of the newest commit in it
 	Term    uint64 // under which that was made
+	Beside  uint64 // counts what was written beside commits, forgetting above all
 
 	Jobs         map[int64]*gang.Job
 	Nodes        map[string]*gang.Node

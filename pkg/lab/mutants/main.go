@@ -21,14 +21,14 @@ import (
 )
 
 // targets are the packages that mutants are drawn from.
-var targets = []string{"gang", "sched", "supervise", "engine", "shim", "session", "auth", "store/internal/row", "store/sqlitestore", "script"}
+var targets = []string{"gang", "sched", "supervise", "engine", "shim", "session", "auth", "store/internal/row", "store/internal/sqlstore", "store/sqlitestore", "script"}
 
 // testsOf are the tests of a package: its own, but for what is only a part of another.
 func testsOf(short string) mutate.Tests {
 	switch short {
 	case "shim":
 		return mutate.Tests{Package: ours + short, Program: "gangd/cmd/gshim", Variable: "GANG_TEST_GSHIM"}
-	case "store/internal/row":
+	case "store/internal/row", "store/internal/sqlstore":
 		return mutate.Tests{Package: ours + "store/sqlitestore"}
 	}
 	return mutate.Tests{Package: ours + short}

@@ -150,8 +150,8 @@ func again(err error) bool {
 // said makes an error of the database one of package store where it is.
 func said(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || errors.Is(err, store.ErrAway):
+		return err
 	case away(err):
 		return fmt.Errorf("%w: %w", store.ErrAway, err)
 	case codeOf(err) == codeDiskFull:

@@ -18,14 +18,15 @@ func (d database) Reading(ctx context.Context, f func(*sqlstore.Reader) error) e
 	if err := d.readable(); err != nil {
 		return err
 	}
-	tx, err := begin(ctx, d.read, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
+	tx, err := d.begin(ctx, d.read, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
-		d.note(err)
-		return said(err)
+		return err
 	}
 	defer func() { _ = tx.Rollback() }()
 	err = f(sqlstore.NewReader(ctx, tx))
-	d.note(err)
+	if ctx.Err() == nil { // else the caller has no time
+		d.note(err)
+	}
 	return said(err)
 }
 
@@ -37,14 +38,25 @@ func (s *Store) readable() error {
 	return nil
 }
 
-// begin tries connections that may have died since they were used last.
-func begin(ctx context.Context, db *sql.DB, o *sql.TxOptions) (*sql.Tx, error) {
-	tx, err := db.BeginTx(ctx, o)
-	if err == nil || !away(err) || ctx.Err() != nil {
-		return tx, err
+// twice asks again where a connection has died since it was used last; what it asks may be asked twice.
+func (s *Store) twice(ctx context.Context, ask func() error) error {
+	err := ask()
+	if away(err) && ctx.Err() == nil {
+		dropIdle(s.write, writers)
+		dropIdle(s.read, readers)
+		err = ask()
 	}
-	dropIdle(db, readers)
-	return db.BeginTx(ctx, o)
+	s.note(err)
+	return said(err)
+}
+
+// begin begins a transaction.
+func (s *Store) begin(ctx context.Context, db *sql.DB, o *sql.TxOptions) (tx *sql.Tx, err error) {
+	err = s.twice(ctx, func() error {
+		tx, err = db.BeginTx(ctx, o)
+		return err
+	})
+	return tx, err
 }
 
 // Alone runs a write beside commits, exactly once. It waits while the database is away: a caller who
@@ -60,7 +72,7 @@ func (d database) Alone(ctx context.Context, lazy bool, f func(sqlstore.Writer) 
 		return err
 	}
 	return s.once(&s.beside, s.beside.number+1, func(ctx context.Context) error {
-		tx, err := begin(ctx, s.write, nil)
+		tx, err := s.begin(ctx, s.write, nil)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,50 +22,60 @@ const followPiece = 500
 // than the piece ends with, which the next pieces bring up to. Once there is no more, k is what the
 // newest commit left.
 func (s *Store) Follow(ctx context.Context, k *store.Known, keep time.Time) (more bool, err error) {
-	var news *store.Known
 	err = database{s}.Reading(ctx, func(r *sqlstore.Reader) error {
-		var lineage, id, seq int64
-		if err := r.One("SELECT lineage, next_id, next_seq FROM meta", nil, &lineage, &id, &seq); err != nil {
+		var now place
+		if err := r.One("SELECT meta.lineage, coalesce(commit_log.term, 0), next_id, next_seq, beside.lineage FROM beside, meta LEFT JOIN commit_log USING (lineage)", nil,
+			&now.lineage, &now.term, &now.nextID, &now.nextSeq, &now.beside); err != nil {
 			return err
 		}
-		if uint64(lineage) == k.Lineage && k.Term != 0 {
-			var same int
-			if err := r.One("SELECT count(*) FROM commit_log WHERE lineage = $1 AND term = $2", []any{lineage, int64(k.Term)}, &same); err != nil || same == 1 {
-				return err
-			}
-		}
-		since, err := piece(r, k)
-		switch {
-		case err != nil:
-			return err
-		case since == nil || k.Lineage > uint64(lineage):
-			news, err = afresh(r, lineage, keep)
-			return err
-		}
-		more = since.lineage < lineage
-		if news, err = since.read(r, k); err == nil {
-			news.NextID, news.NextSeq = id, seq
-		}
+		more, err = now.reach(r, k, keep)
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("follow: %w", err)
 	}
-	if news != nil {
-		*k = *news
-	}
 	return more, nil
 }
 
-// afresh loads all.
-func afresh(r *sqlstore.Reader, lineage int64, keep time.Time) (*store.Known, error) {
-	saved, err := r.Load(keep)
-	if err != nil {
-		return nil, err
+// place is where a store is.
+type place struct{ lineage, term, nextID, nextSeq, beside int64 }
+
+// reach brings k to a place, or nearer. It changes k as the last thing it does.
+func (now place) reach(r *sqlstore.Reader, k *store.Known, keep time.Time) (more bool, err error) {
+	if k.Lineage != uint64(now.lineage) || k.Term != uint64(now.term) || k.Term == 0 {
+		since, err := piece(r, k)
+		switch {
+		case err != nil:
+			return false, err
+		case since == nil || k.Lineage > uint64(now.lineage):
+			saved, err := r.Load(keep)
+			if err != nil {
+				return false, err
+			}
+			*k = *store.KnownOf(saved, uint64(now.lineage), uint64(now.term))
+			k.Beside = uint64(now.beside)
+			return false, nil
+		}
+		if err := since.read(r, k); err != nil {
+			return false, err
+		}
+		k.NextID, k.NextSeq = now.nextID, now.nextSeq
+		if since.lineage < now.lineage {
+			return true, nil
+		}
 	}
-	var term int64
-	err = r.One("SELECT coalesce(max(term), 0) FROM commit_log WHERE lineage = $1", []any{lineage}, &term)
-	return store.KnownOf(saved, uint64(lineage), uint64(term)), err
+	if k.Beside == uint64(now.beside) {
+		return false, nil
+	}
+	left, err := r.EndedAfter(keep)
+	if err != nil {
+		return false, err
+	}
+	maps.DeleteFunc(k.Jobs, func(id int64, j *gang.Job) bool { // forgotten, or too old
+		return j.Verdict != nil && !left[id]
+	})
+	k.Beside = uint64(now.beside)
+	return false, nil
 }
 
 // changes are the keys of what some commits changed.
@@ -101,10 +112,8 @@ func piece(r *sqlstore.Reader, k *store.Known) (*changes, error) {
 	return c, nil
 }
 
-// read reads the rows and puts them over those of k, in new maps' places: k itself is not touched.
-func (c *changes) read(r *sqlstore.Reader, k *store.Known) (*store.Known, error) {
-	news := *k
-	news.Lineage, news.Term = uint64(c.lineage), uint64(c.term)
+// read reads the rows and puts them over those of k.
+func (c *changes) read(r *sqlstore.Reader, k *store.Known) error {
 	slices.Sort(c.jobs)
 	ids := slices.Compact(c.jobs)
 	for _, id := range ids {
@@ -118,23 +127,25 @@ func (c *changes) read(r *sqlstore.Reader, k *store.Known) (*store.Known, error)
 	var err error
 	if len(ids) > 0 {
 		if jobs, err = r.Jobs(ids); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(c.nodes) > 0 {
 		if nodes, err = r.Nodes(unique(c.nodes)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(c.reservations) > 0 {
 		if reservations, err = r.Reservations(unique(c.reservations)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if news.Claims, err = r.Claims(); err != nil {
-		return nil, err
+	claims, err := r.Claims()
+	if err != nil {
+		return err
 	}
 	// From here on nothing fails.
+	k.Lineage, k.Term, k.Claims = uint64(c.lineage), uint64(c.term), claims
 	for _, id := range ids {
 		delete(k.Jobs, id)
 	}
@@ -153,7 +164,7 @@ func (c *changes) read(r *sqlstore.Reader, k *store.Known) (*store.Known, error)
 	for _, x := range reservations {
 		k.Reservations[x.Name] = x
 	}
-	return &news, nil
+	return nil
 }
 
 func unique(names []string) []string {

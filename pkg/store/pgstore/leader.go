@@ -17,9 +17,11 @@ func (s *Store) Leader(ctx context.Context) (l store.Leader, err error) {
 	if err := s.readable(); err != nil {
 		return l, err
 	}
-	l, _, err = leaderRow(ctx, s.write, "")
-	s.note(err)
-	return l, said(err)
+	err = s.twice(ctx, func() error {
+		l, _, err = leaderRow(ctx, s.write, "")
+		return err
+	})
+	return l, err
 }
 
 // querier is a transaction or the database itself.
@@ -62,11 +64,15 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	if err != nil {
 		return 0, err
 	}
-	before, session, err := leaderRow(ctx, s.write, "")
-	if err == nil {
-		err = s.free(before, session, seen)
+	var before store.Leader
+	var session string
+	if err := s.twice(ctx, func() error {
+		before, session, err = leaderRow(ctx, s.write, "")
+		return err
+	}); err != nil {
+		return 0, err
 	}
-	if err != nil {
+	if err := s.free(before, session, seen); err != nil {
 		return 0, err
 	}
 	// First, and not within the transaction: one that was frozen amid a write holds locks that the
@@ -77,7 +83,7 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 			return 0, err
 		}
 	}
-	tx, err := begin(ctx, s.write, nil)
+	tx, err := s.begin(ctx, s.write, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -170,11 +176,13 @@ func (s *Store) until(ctx context.Context, to string, ttl time.Duration) error {
 	if err := s.leads(); err != nil {
 		return err
 	}
-	res, err := s.write.ExecContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3",
-		ttl.Seconds(), int64(s.term.Load()), s.session)
-	s.note(err)
-	if err != nil {
-		return said(err)
+	var res sql.Result
+	if err := s.twice(ctx, func() (err error) {
+		res, err = s.write.ExecContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3",
+			ttl.Seconds(), int64(s.term.Load()), s.session)
+		return err
+	}); err != nil {
+		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, s.fail(store.ErrFenced))
@@ -189,10 +197,10 @@ func (s *Store) Controllers(ctx context.Context) (c store.Controllers, err error
 	}
 	var data []byte
 	var age float64
-	err = s.write.QueryRowContext(ctx, "SELECT version, data, extract(epoch FROM clock_timestamp() - since)::float8 FROM controllers").Scan(&c.Version, &data, &age)
-	s.note(err)
-	if err != nil {
-		return c, said(err)
+	if err := s.twice(ctx, func() error {
+		return s.write.QueryRowContext(ctx, "SELECT version, data, extract(epoch FROM clock_timestamp() - since)::float8 FROM controllers").Scan(&c.Version, &data, &age)
+	}); err != nil {
+		return c, err
 	}
 	c.Age = time.Duration(age * float64(time.Second))
 	return c, json.Unmarshal(data, &c.All)
@@ -213,10 +221,12 @@ func (s *Store) Sealed(ctx context.Context) (map[string][]byte, error) {
 		return nil, err
 	}
 	all := map[string][]byte{}
-	rows, err := s.write.QueryContext(ctx, "SELECT name, data FROM sealed")
-	s.note(err)
-	if err != nil {
-		return nil, said(err)
+	var rows *sql.Rows
+	if err := s.twice(ctx, func() (err error) {
+		rows, err = s.write.QueryContext(ctx, "SELECT name, data FROM sealed")
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {

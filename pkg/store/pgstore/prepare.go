@@ -19,7 +19,7 @@ const marker = "gangd_schema"
 // prepare looks at the database and makes its tables where there are none. Those of an older gangd are
 // changed by whoever takes over: the leader may still be that older one.
 func (s *Store) prepare(ctx context.Context) error {
-	tx, err := begin(ctx, s.write, nil)
+	tx, err := s.begin(ctx, s.write, nil)
 	if err != nil {
 		return err
 	}

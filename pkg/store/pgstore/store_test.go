@@ -96,8 +96,8 @@ func leading(t testing.TB, url, name string) *Store {
 	return s
 }
 
-// place is a database, on which whoever opens it leads.
-type place struct{ url string }
+// testPlace is a database, on which whoever opens it leads.
+type testPlace struct{ url string }
 
 // resigning lets the next lead once it is closed.
 type resigning struct{ *Store }
@@ -112,7 +112,7 @@ func (r resigning) Close() error {
 	return r.Store.Close()
 }
 
-func (p place) Open() (store.Store, error) {
+func (p testPlace) Open() (store.Store, error) {
 	s, err := Open(context.Background(), Options{URL: p.url})
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (p place) Open() (store.Store, error) {
 	return resigning{s}, nil
 }
 
-func (p place) FromBackup(t *testing.T, path string) storetest.Place {
+func (p testPlace) FromBackup(t *testing.T, path string) storetest.Place {
 	dir := t.TempDir()
 	if err := os.Link(path, dir+"/"+sqlitestore.DatabaseName); err != nil {
 		t.Fatal(err)
@@ -141,9 +141,9 @@ func (p place) FromBackup(t *testing.T, path string) storetest.Place {
 	if err := (resigning{to}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	return place{url}
+	return testPlace{url}
 }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Place { return place{newDatabase(t)} })
+	storetest.Run(t, func(t *testing.T) storetest.Place { return testPlace{newDatabase(t)} })
 }

@@ -28,6 +28,7 @@ type model struct {
 func testModel(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	m := &model{jobs: map[int64]*gang.Job{}, nodes: map[string]*gang.Node{}, epochs: map[int64][]gang.EpochRow{}, nextID: 1, seq: 1}
+	var known store.Known // by one that follows, where the store can be followed
 	// One store for all checks: a disk is slow, and what is left over from one check is
 	// what the next has to cope with.
 	rapid.Check(t, func(rt *rapid.T) {
@@ -48,6 +49,11 @@ func testModel(t *testing.T, p Place) {
 			m.forget(rt, t, s)
 		}
 		m.compare(t, s.Load)
+		if sh, ok := s.(store.Shared); ok && rapid.Bool().Draw(rt, "follow") {
+			m.compare(t, func(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
+				return followed(ctx, sh, &known, keep)
+			})
+		}
 		if id := rapid.Int64Range(1, m.nextID).Draw(rt, "look at"); m.jobs[id] != nil {
 			got, err := s.Job(context.Background(), id)
 			if err != nil {
@@ -70,6 +76,15 @@ func testModel(t *testing.T, p Place) {
 		}
 	})
 	mustVerify(t, s)
+}
+
+// followed is what one that follows has once there is no more.
+func followed(ctx context.Context, s store.Shared, k *store.Known, keep time.Time) (*gang.Snapshot, error) {
+	for {
+		if more, err := s.Follow(ctx, k, keep); err != nil || !more {
+			return k.Snapshot(keep), err
+		}
+	}
 }
 
 func (m *model) compare(t *testing.T, load func(context.Context, time.Time) (*gang.Snapshot, error)) {

@@ -68,6 +68,12 @@ func (r *Reader) Claims() (claims []byte, err error) {
 // Jobs reads those of some ids that there are.
 func (r *Reader) Jobs(ids []int64) ([]*gang.Job, error) { return r.jobs("id IN ("+list(ids)+")", "") }
 
+// EndedAfter gives the ids of jobs that ended after a time.
+func (r *Reader) EndedAfter(keep time.Time) (map[int64]bool, error) {
+	all := map[int64]bool{}
+	return all, r.ids("SELECT id FROM job WHERE ended > $1 AND ended IS NOT NULL", func(id int64) { all[id] = true }, nanos(keep))
+}
+
 // Share makes jobs that are read with a hash have this spec, as the caller has it already.
 func (r *Reader) Share(hash string, spec *api.Spec) { r.specs[hash] = spec }
 
