@@ -14,6 +14,7 @@ const usage = `usage: gshim DIR                                        hold the 
        gshim spare STATEDIR                             hold members below STATEDIR, one after the other
        gshim readlog --path=P [--offset=N] [--follow] [--head]   write a file to standard output
        gshim check                                      second stage, started by gshim itself
+       gshim mounts                                     make private directories, started by gshim itself
        gshim missing PATH                               is nothing there, started by gshim itself
        gshim dump RANK:PID...                           write stacks to logs, started by gshim itself
 `
@@ -27,6 +28,8 @@ func run(args []string) int {
 	switch {
 	case len(args) == 1 && args[0] == "check":
 		return shim.Check()
+	case len(args) == 1 && args[0] == "mounts":
+		return shim.Mounts()
 	case len(args) == 2 && args[0] == "missing":
 		return shim.Missing(args[1])
 	case len(args) >= 1 && args[0] == "dump":

@@ -36,6 +36,9 @@ type Node struct {
 	HealthInterval time.Duration `mapstructure:"health_interval"`
 	HealthTimeout  time.Duration `mapstructure:"health_timeout"`
 
+	PrivateDirs []string `mapstructure:"private_dirs"`
+	PrivateSize int64    `mapstructure:"private_size"` // bytes, 0: a part of the memory
+
 	Prolog      string        `mapstructure:"prolog"` // a file or a directory; empty: none
 	Epilog      string        `mapstructure:"epilog"`
 	HookTimeout time.Duration `mapstructure:"hook_timeout"`

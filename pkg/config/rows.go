@@ -165,6 +165,8 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"health_program", absolute, "none", "The site's own check of this node, run with its name. Exit status 0: fit; 75: can't tell; any other, or too late: the node is drained with the first line of its output, and comes back when the program is content."},
 	{"health_interval", atLeast(100 * time.Millisecond), "", "Between two runs of it; at most 10 s while the node is out of service."},
 	{"health_timeout", atLeast(100 * time.Millisecond), "", "It is ended after so long, which counts as not fit."},
+	{"private_dirs", absolutePaths, "none", "Directories of which each job has its own on this node, empty at its start and gone with it: `[\"/tmp\", \"/var/tmp\", \"/dev/shm\"]`. They lie in memory, which counts as the job's. Needs root."},
+	{"private_size", atLeastBytes(0), "a quarter of the machine's memory", "What a job may have in them together."},
 	{"prolog", absolute, "none", "A program of the site, or a directory of them, that runs as gnoded's user before anything of a job does on this node. Where one fails the job is started elsewhere, and the node gets a strike with its last line."},
 	{"epilog", absolute, "none", "Likewise when nothing of a job is left on this node, before its cards and CPUs are given on. Where one fails the node is drained with its last line; it is tried again each 10 s, and the node comes back when it succeeds."},
 	{"hook_timeout", atLeast(100 * time.Millisecond), "", "Each program of them is ended after so long, which counts as a failure. Longer than `start_timeout` of gangd it can't be waited for."},

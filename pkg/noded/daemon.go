@@ -38,6 +38,7 @@ type Daemon struct {
 	watch     *watcher
 	fitness   fitness
 	owed      owed
+	private   *shim.Private // of each member; nil: none
 	hosts     *hostReader
 	starts    chan struct{} // holds a token for each start under way
 	client    *session.Client
@@ -93,6 +94,9 @@ func Run(ctx context.Context, opts Options) error {
 	d.cards.keep = d.state.keepHeldCards
 	for _, why := range state.lost {
 		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)
+	}
+	if err := d.openPrivate(); err != nil {
+		return err
 	}
 	if err := d.openHooks(); err != nil {
 		return err

@@ -30,9 +30,10 @@ type Options struct {
 	Features []string
 	GPU      gpu.Provider // nil: no cards
 
-	Health Health // without a path: none
-	Needs  Needs
-	Hooks  Hooks
+	Health  Health // without a path: none
+	Needs   Needs
+	Hooks   Hooks
+	Private Private
 
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none

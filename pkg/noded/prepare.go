@@ -135,6 +135,9 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	s.Traps = trapped(spec, s.StopSignal)
 	s.SetPlace(d.cgroups.Place(d.state.id+"-"+name, d.marker(name)))
 	d.fillRanks(s, node, acc, body, spec, handed)
+	if s.Private, refusal = d.privateOf(spec.WorkDir); refusal != nil {
+		return nil, refusal
+	}
 	if refusal := d.cpus.give(s, node, body, spec, d.cards.list()); refusal != nil {
 		return nil, refusal
 	}

@@ -27,24 +27,25 @@ const (
 
 // member is the whole of a running shim.
 type member struct {
-	spec    *Spec
-	mach    *supervise.Machine
-	box     proc.Containment
-	files   []rankFiles
-	ranks   []rank
-	port    int
-	conns   conns
-	state   State
-	file    stateFile
-	holding []heldShell
-	orders  orders
-	jobs    jobSockets
-	dump    dumper
-	look    limitLook
-	log     int   // where the script's errors go, kept for its last line; 0: nowhere
-	exits   []int // reaped, not yet fed to the stop sequence
-	steps   []*stepProc
-	cpus    *cpus.Pool[int] // of steps that have a part of the member's CPUs; nil: none had yet
+	spec      *Spec
+	mach      *supervise.Machine
+	box       proc.Containment
+	files     []rankFiles
+	ranks     []rank
+	port      int
+	conns     conns
+	state     State
+	file      stateFile
+	holding   []heldShell
+	orders    orders
+	jobs      jobSockets
+	dump      dumper
+	look      limitLook
+	log       int   // where the script's errors go, kept for its last line; 0: nowhere
+	exits     []int // reaped, not yet fed to the stop sequence
+	steps     []*stepProc
+	namespace int             // open, of [Spec.Private]; -1: not
+	cpus      *cpus.Pool[int] // of steps that have a part of the member's CPUs; nil: none had yet
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
 	// recorded; this is what keeps them from being started again.
 	lastStep  int
@@ -293,6 +294,7 @@ func (m *member) finish() {
 	m.over, m.dirty, m.durable = true, true, true
 	m.exitAt = clock(unix.CLOCK_MONOTONIC) + byeWait
 	m.files = closeFiles(m.files)
+	m.closePrivate()
 	m.dropLog()
 	m.tellNotes()
 	m.jobs.close()

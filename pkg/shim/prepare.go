@@ -32,14 +32,17 @@ func (m *member) prepare() *api.Refusal {
 		return &api.Refusal{Blame: whose, Text: err.Error()}
 	}
 	m.box = box
-	var refusal *api.Refusal
-	if s.SwitchUser {
+	refusal := m.openPrivate()
+	switch {
+	case refusal != nil:
+	case s.SwitchUser:
 		m.files, refusal = m.openAsUser()
-	} else {
+	default:
 		m.files, refusal = openFiles(s)
 	}
 	if refusal != nil {
 		m.files = closeFiles(m.files)
+		m.closePrivate()
 		m.lookAtHome(refusal)
 		if gone, err := box.Remove(); !gone || err != nil {
 			logf("containment of a refused member: gone %v, %v", gone, err)

@@ -50,10 +50,15 @@ func (m *member) start() {
 	starts := m.outputStarts()
 	unix.Umask(m.spec.Umask)
 	restore := m.forFork()
+	back, inErr := m.inPrivate()
+	if err == nil {
+		err = inErr
+	}
 	for i := range m.spec.Ranks {
 		m.startRank(i, argv, *sys, err)
 		m.state.Ranks[i].OutStart, m.state.Ranks[i].ErrStart = starts[i][0], starts[i][1]
 	}
+	back()
 	restore()
 	unix.Umask(0o077)
 	m.box.Leave()

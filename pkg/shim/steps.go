@@ -217,8 +217,13 @@ func (m *member) forkLauncher(p *stepProc) error {
 			if m.spec.Marker != "" {
 				env = append(env, m.spec.Marker)
 			}
-			p.pid, err = syscall.ForkExec(filepath.Join(selfDir(), LauncherName), []string{LauncherName}, &syscall.ProcAttr{Dir: "/",
-				Env: env, Files: []uintptr{uintptr(null), uintptr(null), 2, uintptr(pair[1])}, Sys: sys})
+			launcher := filepath.Join(selfDir(), LauncherName)
+			var back func()
+			if back, err = m.inPrivate(); err == nil {
+				p.pid, err = syscall.ForkExec(launcher, []string{LauncherName}, &syscall.ProcAttr{Dir: "/",
+					Env: env, Files: []uintptr{uintptr(null), uintptr(null), 2, uintptr(pair[1])}, Sys: sys})
+			}
+			back()
 			unbind()
 			restore()
 			m.box.Leave()

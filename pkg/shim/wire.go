@@ -78,6 +78,8 @@ type Spec struct {
 	// Machine is the CPUs that gnoded has given to the member, and where they are, kept here for a
 	// gnoded to come; nil: it may use all.
 	Machine *cpus.Topology `json:"machine,omitempty"`
+	// Private are directories that the member alone sees; nil: none.
+	Private *Private `json:"private,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
 	Cards []Card `json:"cards,omitempty"`
 	// Deny are the device files of other cards, which no process of the member may open.

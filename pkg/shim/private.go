@@ -1,0 +1,193 @@
+package shim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+)
+
+// Private directories are mounts in a mount namespace of the member's own: they are nowhere else, and are
+// gone with its last process, whoever dies before. A process of root's makes them (`gshim mounts`) and
+// goes; the shim holds the namespace open, and its thread is in it for the moment of a fork.
+
+// Private is the directories of a member that nobody else sees.
+type Private struct {
+	Dirs []string `json:"dirs"`       // absolute, without symbolic links
+	Size int64    `json:"size_bytes"` // of all of them together
+	// Keep are directories of ours below them, which are seen all the same.
+	Keep []string `json:"keep,omitempty"`
+}
+
+// Hides gives the private directory that a path is below; empty: none.
+func (p *Private) Hides(path string) string {
+	for _, dir := range p.Dirs {
+		if strings.HasPrefix(filepath.Clean(path), strings.TrimSuffix(dir, "/")+"/") {
+			return dir
+		}
+	}
+	return ""
+}
+
+const (
+	mountsFD   = 3
+	mountsWait = 20 * time.Second
+	mountsWord = 1024 // the longest answer
+)
+
+// openPrivate makes the namespace.
+func (m *member) openPrivate() *api.Refusal {
+	m.namespace = -1
+	if m.spec.Private == nil {
+		return nil
+	}
+	fd, err := m.makeNamespace()
+	if err != nil {
+		return &api.Refusal{Blame: api.BlameNode, Text: fmt.Sprintf("private directories %s: %v", strings.Join(m.spec.Private.Dirs, ", "), err)}
+	}
+	m.namespace = fd
+	return nil
+}
+
+// makeNamespace starts who makes the mounts, and takes the namespace over.
+func (m *member) makeNamespace() (int, error) {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a thread that shares its directory may not change namespaces
+		return -1, fmt.Errorf("unshare: %w", err)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(pair[0])
+	spec, err := os.Open(SpecFile)
+	if err != nil {
+		_ = unix.Close(pair[1])
+		return -1, err
+	}
+	defer spec.Close()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"gshim", "mounts"}, &syscall.ProcAttr{Dir: "/",
+		Files: []uintptr{spec.Fd(), 2, 2, uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}})
+	_ = unix.Close(pair[1])
+	if err != nil {
+		return -1, err
+	}
+	defer endCheck(pid)
+	tv := unix.NsecToTimeval(int64(mountsWait))
+	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+	word := make([]byte, mountsWord)
+	n, err := unix.Read(pair[0], word)
+	switch {
+	case err == unix.EAGAIN:
+		return -1, fmt.Errorf("not mounted within %v", mountsWait)
+	case err != nil:
+		return -1, err
+	case n == 0:
+		return -1, io.ErrUnexpectedEOF
+	case !bytes.Equal(word[:n], mountsDone):
+		return -1, errors.New(string(word[:n]))
+	}
+	return unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// inPrivate has this thread see what the member sees, until back. There is none of that without
+// private directories. An error is one that nothing may be started with.
+func (m *member) inPrivate() (back func(), err error) {
+	if m.spec.Private == nil {
+		return func() {}, nil
+	}
+	home, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return func() {}, err
+	}
+	if err := unix.Setns(m.namespace, unix.CLONE_NEWNS); err != nil {
+		_ = unix.Close(home)
+		return func() {}, fmt.Errorf("enter the member's mounts: %w", err)
+	}
+	return func() {
+		err := unix.Setns(home, unix.CLONE_NEWNS)
+		_ = unix.Close(home)
+		if err == nil {
+			err = os.Chdir(m.spec.Dir) // a change of namespace leads to its root
+		}
+		if err != nil { // it would write its results where nobody finds them
+			panic("gshim: back from the member's mounts: " + err.Error())
+		}
+	}, nil
+}
+
+// closePrivate lets go of the namespace: nothing of the member is in it any more.
+func (m *member) closePrivate() {
+	if m.spec.Private != nil && m.namespace >= 0 {
+		_ = unix.Close(m.namespace)
+		m.namespace = -1
+	}
+}
+
+var mountsDone = []byte("mounted")
+
+// Mounts is `gshim mounts`, started by a root shim in a mount namespace of its own, the spec on its
+// standard input. It says how it went, and stays until it is ended: the namespace is taken from it.
+func Mounts() int {
+	s, err := specFromInput()
+	if err == nil {
+		err = s.Private.mount()
+	}
+	word := mountsDone
+	if err != nil {
+		word = []byte(err.Error())
+	}
+	if err := unix.Sendto(mountsFD, word[:min(len(word), mountsWord)], unix.MSG_NOSIGNAL, nil); err != nil {
+		return fail(err)
+	}
+	_, _ = unix.Read(mountsFD, make([]byte, 1)) // its end
+	return 0
+}
+
+// mount makes the directories: parts of one file system in memory, which has the size.
+func (p *Private) mount() error {
+	// What the machine mounts later is seen, what is mounted here is not seen there.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("leave the machine's mounts: %w", err)
+	}
+	unix.Umask(0)
+	kept := make([]int, len(p.Keep))
+	for i, dir := range p.Keep {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+		kept[i] = fd
+	}
+	base := p.Dirs[0]
+	if err := unix.Mount("gangd", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size="+strconv.FormatInt(p.Size, 10)); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", "tmpfs", base, err)
+	}
+	for i := len(p.Dirs) - 1; i >= 0; i-- { // the base last: it hides the others' parts
+		part := filepath.Join(base, strconv.Itoa(i))
+		if err := os.Mkdir(part, 0o777|os.ModeSticky); err != nil {
+			return err
+		}
+		if err := unix.Mount(part, p.Dirs[i], "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount on %s: %w", p.Dirs[i], err)
+		}
+	}
+	for i, dir := range p.Keep {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(kept[i]), dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("keep %s: %w", dir, err)
+		}
+	}
+	return nil
+}
