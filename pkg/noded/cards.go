@@ -59,6 +59,9 @@ type card struct {
 	base, idle int64
 	after      api.MemberKey // the member that left it last
 	held       string        // why it is not given on
+	// unsure: whether it was held is not known. Until it was seen with next to nothing in use, a
+	// driver's share counts as its base.
+	unsure bool
 }
 
 func newCards(p gpu.Provider, o *owners, log *slog.Logger) *cards {
@@ -227,6 +230,7 @@ func (c *cards) judge(k *card) {
 	}
 	if len(k.users) == 0 && k.held == "" && out.UsedBytes >= 0 {
 		// Nobody of ours is on it and it is proven empty: what moves now is not of any gang.
+		k.unsure = false
 		switch {
 		case k.base < 0:
 			k.base = out.UsedBytes

@@ -226,9 +226,12 @@ func (c *cards) left(k *card) string {
 		who = append(who, holder(p, o))
 		known += max(0, p.VRAMBytes)
 	}
-	extra := int64(0)
-	if len(k.users) == 0 && k.base >= 0 && k.now.UsedBytes >= 0 {
-		extra = k.now.UsedBytes - k.base
+	base, extra := k.base, int64(0)
+	if base < 0 && k.unsure {
+		base = max(0, k.info.VRAMBytes/driversShare-baseSlack)
+	}
+	if len(k.users) == 0 && base >= 0 && k.now.UsedBytes >= 0 {
+		extra = k.now.UsedBytes - base
 	}
 	if len(who) == 0 && extra <= baseSlack {
 		return ""
@@ -271,16 +274,25 @@ func (c *cards) keepHeld() {
 	}
 }
 
-// wasHeld takes over what a daemon before held. The next reading decides.
-func (c *cards) wasHeld(cards map[string]leftCard) {
+// restore takes over what a daemon before held, and keeps what this one holds. The next reading decides.
+func (c *cards) restore(s *stateDir) {
+	held, lost := s.heldCards()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for uuid, l := range cards {
+	for uuid, l := range held {
 		k := c.at(uuid)
-		k.after, k.base, k.held = l.After, l.Base, "not proven empty yet"
+		k.after, k.base, k.held = l.After, l.Base, notYet
 	}
-	c.heldNow = cards
+	if lost {
+		for _, k := range c.card {
+			k.unsure, k.held = true, notYet
+		}
+	}
+	c.heldNow, c.keep = held, s.keepHeldCards
+	c.keep(held) // so that a record which is missing is one that was lost
 }
+
+const notYet = "not proven empty yet"
 
 // holding reports whether a card waits to be empty, so that it is looked at more often.
 func (c *cards) holding() bool {
@@ -305,7 +317,7 @@ func (c *cards) resume(ctx context.Context, uuid string) error {
 		}
 	}
 	c.mu.Lock()
-	k.base, k.idle = -1, -1
+	k.base, k.idle, k.unsure = -1, -1, false
 	c.mu.Unlock()
 	if err := c.read(ctx, readWait); err != nil {
 		return api.Errorf(api.CodeConflict, "card %d can't be read: %v", k.info.Index, err)

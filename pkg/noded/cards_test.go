@@ -349,7 +349,7 @@ func TestHeldOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := simulate(t, "1x80G")
-	s.c.keep = st.keepHeldCards
+	s.c.restore(st)
 	had := card0(0, false, 0)
 	s.mustGive(job(1), had)
 	s.steer(`{"0":{"used":"9G"}}`)
@@ -361,7 +361,7 @@ func TestHeldOverARestart(t *testing.T) {
 	defer st.close()
 	next := simulate(t, "1x80G")
 	next.steer(`{"0":{"used":"9G"}}`)
-	next.c.wasHeld(st.heldCards())
+	next.c.restore(st)
 	next.read()
 	if h := next.held("GPU-sim-n1-0"); h != "9G of its VRAM not given back after job 1 epoch 1, by no process that can be seen" {
 		t.Error(h)
@@ -372,7 +372,7 @@ func TestHeldOverARestart(t *testing.T) {
 		t.Error(h)
 	}
 	st.boot = "another"
-	if len(st.heldCards()) != 0 {
+	if held, lost := st.heldCards(); len(held) != 0 || lost {
 		t.Error("held over a boot, which ended every process")
 	}
 }

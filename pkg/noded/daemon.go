@@ -90,8 +90,7 @@ func Run(ctx context.Context, opts Options) error {
 	if d.cpus.pool != nil {
 		d.cgroups.UseCPUSets()
 	}
-	d.cards.wasHeld(d.state.heldCards())
-	d.cards.keep = d.state.keepHeldCards
+	d.cards.restore(d.state)
 	for _, why := range state.lost {
 		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/checksum"
+	"gangd/pkg/gpu/simgpu"
 	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
 	"gangd/pkg/shim"
@@ -87,13 +88,14 @@ func TestSwapped(t *testing.T) {
 }
 
 // wreck is a state directory whose daemon is dead, with four members: 1 runs and its shim is dead too, 2 runs,
-// 3 has stopped with 7, 4 is ready.
+// 3 has stopped with 7, 4 is ready. Three of them have a card each, and a fourth card is held.
 type wreck struct {
-	t     *testing.T
-	dir   string
-	id    string
-	procs map[int64]*exec.Cmd
-	shims map[int64]net.Listener
+	steering string // of the cards
+	t        *testing.T
+	dir      string
+	id       string
+	procs    map[int64]*exec.Cmd
+	shims    map[int64]net.Listener
 }
 
 func newWreck(t *testing.T) *wreck {
@@ -106,12 +108,17 @@ func newWreck(t *testing.T) *wreck {
 		t.Fatal(err)
 	}
 	_ = s.sawLineage(41, "proof")
-	s.keepHeldCards(map[string]leftCard{"GPU-1": {After: api.MemberKey{Job: 9, Epoch: 1}, Base: 5 << 20}})
+	s.keepHeldCards(map[string]leftCard{simCard(3): {After: api.MemberKey{Job: 9, Epoch: 1}, Base: 5 << 20}})
 	w.id = s.id
 	s.close()
 	for job, phase := range map[int64]api.MemberPhase{1: api.PhaseRunning, 2: api.PhaseRunning, 3: api.PhaseStopped, 4: api.PhaseReady} {
 		w.member(job, phase)
 	}
+	// Cards 0 and 1 are in use by the processes of 1 and 2, card 2 is that of 3 and empty, and on card 3
+	// job 9 left what no process shows.
+	w.steering = filepath.Join(t.TempDir(), "n1.json")
+	write(t, filepath.Dir(w.steering), "n1.json", fmt.Sprintf(`{"0": {"processes": [{"pid": %d, "used": "20G"}]}, "1": {"processes": [{"pid": %d, "used": "20G"}]}, "3": {"used": "30G"}}`,
+		w.procs[1].Process.Pid, w.procs[2].Process.Pid))
 	t.Cleanup(func() {
 		for _, l := range w.shims {
 			_ = l.Close()
@@ -123,6 +130,8 @@ func newWreck(t *testing.T) *wreck {
 	return w
 }
 
+func simCard(n int64) string { return fmt.Sprint("GPU-sim-n1-", n) }
+
 func (w *wreck) memberDir(job int64) string {
 	return filepath.Join(w.dir, membersDir, fmt.Sprintf("%d.1", job))
 }
@@ -131,6 +140,9 @@ func (w *wreck) member(job int64, phase api.MemberPhase) {
 	k, dir := api.MemberKey{Job: job, Epoch: 1}, w.memberDir(job)
 	marker := fmt.Sprintf("%s=%s.%d.1.0000000%d", rankenv.MarkerName, w.id, job, job)
 	spec := shim.Spec{MemberKey: k, Node: "n1", Dir: dir, Containment: proc.Group, Marker: marker, Grace: time.Minute, Ranks: []shim.RankSpec{{Rank: 0}}}
+	if job != 4 {
+		spec.Cards = []shim.Card{{UUID: simCard(job - 1), VRAMBytes: 80 << 30, Base: -1}}
+	}
 	state := shim.State{MemberActual: api.MemberActual{MemberKey: k, Phase: phase}, BootID: proc.BootID()}
 	if phase == api.PhaseRunning {
 		cmd := exec.Command("sleep", "1000")
@@ -203,7 +215,14 @@ func (w *wreck) restart(then func(d *Daemon, hello map[int64]api.MemberActual)) 
 	ctx, stop := context.WithCancel(context.Background())
 	d.ctx, d.cgroups.Kind = ctx, proc.Group
 	d.watch = newWatcher(d.notes.putWatch, d.stacks)
-	d.cards = newCards(nil, newOwners(d.memberOf), d.log)
+	cards, err := simgpu.New("4x80G", "n1", w.steering)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer cards.Close()
+	d.cards = newCards(cards, newOwners(d.memberOf), d.log)
+	d.cards.inventory(ctx)
+	d.cards.restore(state)
 	defer d.running.Wait()
 	defer stop()
 	if err := d.adopt(ctx); err != nil {
@@ -287,8 +306,13 @@ func (w *wreck) check(d *Daemon, hello map[int64]api.MemberActual, lived []int64
 	if l := d.state.lease; l != 10*time.Minute && l != -1 {
 		bad("the lease is %v", l)
 	}
-	if c, ok := d.state.heldCards()["GPU-1"]; ok && c.Base != 5<<20 {
-		bad("a card's base is %d", c.Base)
+	if err := d.cards.read(context.Background(), patience); err != nil {
+		bad("%v", err)
+	}
+	for card, holds := range []func() bool{func() bool { return w.lives(1) }, func() bool { return w.lives(2) }, nil, func() bool { return true }} {
+		if given := w.givesOn(d, int64(card)); given && holds != nil && holds() {
+			bad("card %d is given on while it is held", card)
+		}
 	}
 	for _, job := range lived {
 		a, listed := hello[job]
@@ -309,6 +333,52 @@ func (w *wreck) check(d *Daemon, hello map[int64]api.MemberActual, lived []int64
 	}
 	if four, listed := hello[4]; (!listed || Ended(four.Phase)) && b.gone != 4 && b.gone != -1 && !strings.HasSuffix(b.what, "4.1/s removed") {
 		bad("job 4 is ready and not told")
+	}
+}
+
+// givesOn: another gang would get a card.
+func (w *wreck) givesOn(d *Daemon, card int64) bool {
+	d.cards.mu.Lock()
+	defer d.cards.mu.Unlock()
+	why, _ := d.cards.fit(api.MemberKey{Job: 77, Epoch: 1}, []shim.Card{{UUID: simCard(card), VRAMBytes: 80 << 30}})
+	return why == ""
+}
+
+// TestHeldWithoutItsRecord: a card whose record is gone or damaged is not given on while somebody's VRAM is
+// in use on it, and heals when it is given back; one that has next to nothing in use is given on.
+func TestHeldWithoutItsRecord(t *testing.T) {
+	for what, damage := range map[string]func(path string){
+		"gone":  func(path string) { _ = os.Remove(path) },
+		"cut":   func(path string) { _ = os.Truncate(path, 20) },
+		"empty": func(path string) { _ = os.Truncate(path, 0) },
+	} {
+		w := newWreck(t)
+		damage(filepath.Join(w.dir, cardsFile))
+		_ = os.RemoveAll(w.memberDir(3))
+		w.restart(func(d *Daemon, _ map[int64]api.MemberActual) {
+			look := func() (two, three bool) {
+				t.Helper()
+				if err := d.cards.read(context.Background(), patience); err != nil {
+					t.Fatal(err)
+				}
+				return w.givesOn(d, 2), w.givesOn(d, 3)
+			}
+			if two, three := look(); !two || three {
+				t.Errorf("%s: an empty card is given on: %t, one with 30G in use: %t", what, two, three)
+			}
+			if len(d.state.lost) == 0 || !strings.HasPrefix(d.state.lost[0], "cards: ") {
+				t.Errorf("%s: said is %q", what, d.state.lost)
+			}
+			write(t, filepath.Dir(w.steering), "n1.json", "{}")
+			for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+				if _, three := look(); three {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s: it is not given on when nothing is in use on it", what)
+				}
+			}
+		})
 	}
 }
 

@@ -235,36 +235,42 @@ func (s *stateDir) sawLease(d time.Duration) error {
 	return s.writeRecord(leaseFile, keptLease{d.String()})
 }
 
-// heldCards are the cards that the daemon before did not give on. With the machine's next start
-// every process that held them is gone.
-func (s *stateDir) heldCards() map[string]leftCard {
-	if s.lastBoot != s.boot {
-		return map[string]leftCard{}
-	}
+// heldCards are the cards that the daemon before did not give on; lost: there was such a record, and
+// what it said is not known. With the machine's next start every process that held them is gone.
+func (s *stateDir) heldCards() (held map[string]leftCard, lost bool) {
 	var kept keptCards
-	_, err := s.readRecord(cardsFile, &kept)
+	whole, err := s.readRecord(cardsFile, &kept)
+	if !whole && err == nil && s.lastBoot == s.boot { // gone, or of a version before
+		kept.Boot = s.boot
+		if text := s.read(cardsFile); text == "" {
+			err = errors.New("it is missing")
+		} else {
+			err = json.Unmarshal([]byte(text), &kept.Cards)
+		}
+	}
+	if kept.Boot == "" {
+		kept.Boot = s.lastBoot
+	}
 	if err != nil {
-		s.lost = append(s.lost, err.Error()+": a card is given on by what is found on it")
+		s.lost = append(s.lost, fmt.Sprintf("%s: %v: a card is given on when next to nothing is in use on it", cardsFile, err))
+		return map[string]leftCard{}, true
 	}
-	out := kept.Cards
-	if out == nil && err == nil { // of a version before
-		err = json.Unmarshal([]byte(s.read(cardsFile)), &out)
+	if kept.Boot != s.boot || kept.Cards == nil {
+		return map[string]leftCard{}, false
 	}
-	if out == nil || err != nil {
-		return map[string]leftCard{}
-	}
-	return out
+	return kept.Cards, false
 }
 
-// keptCards is the content of the cards' file.
+// keptCards is the content of the cards' file, and which run of the machine it speaks of.
 type keptCards struct {
+	Boot  string              `json:"boot"`
 	Cards map[string]leftCard `json:"cards"`
 }
 
 // keepHeldCards writes them down for a daemon to come. When that fails it gives a card on only
 // after a look of its own, by what it finds then.
 func (s *stateDir) keepHeldCards(cards map[string]leftCard) {
-	_ = s.writeRecord(cardsFile, keptCards{cards})
+	_ = s.writeRecord(cardsFile, keptCards{s.boot, cards})
 }
 
 // loadControllers reads what was kept of the site's controllers. Where that is damaged none of them is
