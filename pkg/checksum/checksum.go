@@ -53,6 +53,9 @@ func Check(b []byte, what string) error {
 	return nil
 }
 
+// Of is the checksum of what has no text but its words.
+func Of(what string) uint32 { return sum(nil, what) }
+
 // split gives the checksum and what follows its field.
 func split(b []byte) (written uint32, fields []byte, has bool) {
 	rest, has := bytes.CutPrefix(bytes.TrimRight(b, "\n"), []byte(head))

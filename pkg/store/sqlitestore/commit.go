@@ -29,7 +29,7 @@ func prepareStatements(w *writer) (*statements, error) {
 		return s
 	}
 	st.begin, st.commit, st.rollback = prepare("BEGIN IMMEDIATE", 0), prepare("COMMIT", 0), prepare("ROLLBACK", 0)
-	st.meta = prepare("UPDATE meta SET lineage = ?, next_id = ?, next_seq = ?", 3)
+	st.meta = prepare("UPDATE meta SET lineage = ?, next_id = ?, next_seq = ?, sum = ?", 4)
 	for _, t := range sqlstore.Batched {
 		st.put[t] = prepare(t.Put(values(t)), len(t.Columns))
 	}
@@ -124,7 +124,8 @@ func (s *Store) write(ch *gang.Changes, lineage uint64, nextID, nextSeq int64) e
 	}
 	err := sqlstore.Batch(ch, s.nextID, s.specs, s.st)
 	if err == nil {
-		err = s.st.meta.run(int64(lineage), nextID, nextSeq)
+		c := counters{lineage: int64(lineage), nextID: nextID, nextSeq: nextSeq}
+		err = s.st.meta.run(c.lineage, c.nextID, c.nextSeq, c.check())
 	}
 	if err == nil {
 		err = s.st.commit.run()

@@ -83,6 +83,9 @@ func repairing(ctx context.Context, name, mode string, then func(*sql.Tx, *sqlst
 		return err
 	}
 	found, err := sqlstore.Examine(r)
+	if err == nil {
+		found, err = examineCounters(r, found)
+	}
 	if err != nil {
 		return err
 	}
@@ -149,6 +152,11 @@ func setAside(tx *sql.Tx, r *sqlstore.Reader, found []Finding, path string) erro
 	for i := range found {
 		if err := r.Remove(&found[i]); err != nil {
 			return err
+		}
+		if found[i].Table == "meta" {
+			if _, err := tx.Exec("UPDATE meta SET sum = NULL"); err != nil {
+				return err
+			}
 		}
 	}
 	return tx.Commit()

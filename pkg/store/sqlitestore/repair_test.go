@@ -85,13 +85,15 @@ func TestRepair(t *testing.T) {
 		"event no JSON":     {"UPDATE event SET data = '' WHERE seq = 2", "event 2: unexpected end of JSON input", "[1 2 3]"},
 		"event number":      {"UPDATE event SET seq = 1 << 60, data = json_remove(data, '$.sum') WHERE seq = 2", "event 1152921504606846976: its number is out of range", "[1 2 3]"},
 		"reservation":       {"UPDATE reservation SET data = ''", "reservation r1: unexpected end of JSON input", "[1 2 3]"},
-		"claims":            {"UPDATE claims SET data = '{'", "claims 1: it is no JSON", "[1 2 3]"},
+		"claims":            {"UPDATE claims SET data = '{'", "claims 1: row claims: it is no list", "[1 2 3]"},
+		"claims damaged":    {`UPDATE claims SET data = replace(data, '"a"', '"b"')`, "", "[1 2 3]"},
 		"release":           {"INSERT INTO release (job, epoch, step, name, keys) VALUES (1, 1, -1, 'a', '{')", "release 1: its keys are no JSON", "[1 2 3]"},
 		"forgotten":         {"INSERT INTO gone VALUES (2)", "gone 2: it was forgotten and is there", "[1 2 3]"},
 		"next id":           {"UPDATE meta SET next_id = 1 << 60", "meta next_id: 1152921504606846976 is impossible: 4 is put in its place", "[1 2 3]"},
 		"next id behind":    {"UPDATE meta SET next_id = 2", "meta next_id: 2 is impossible: 4 is put in its place", "[1 2 3]"},
 		"next event behind": {"UPDATE meta SET next_seq = 0", "meta next_seq: 0 is impossible: 4 is put in its place", "[1 2 3]"},
 		"lineage":           {"UPDATE meta SET lineage = -1", "meta lineage: -1 is impossible: 1 is put in its place", "[1 2 3]"},
+		"counters damaged":  {"UPDATE meta SET next_seq = next_seq + 64", "meta 1: its checksum is that of other counters: ids go on behind 3, events behind 67", "[1 2 3]"},
 		"counters gone":     {"DELETE FROM meta", "meta 1: it is missing: ids go on behind those of the jobs that are here; nodes that have seen more commits put gangd on HOLD", "[1 2 3]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -151,15 +151,15 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	if s.st, err = prepareStatements(s.w); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	meta, err := s.w.Ints("SELECT lineage, next_id, next_seq FROM meta", 3)
+	c, err := s.counters()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if err := s.Start(s.w); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	s.lineage.Store(uint64(meta[0]))
-	s.nextID, s.nextSeq = meta[1], meta[2]
+	s.lineage.Store(uint64(c.lineage))
+	s.nextID, s.nextSeq = c.nextID, c.nextSeq
 
 	connector, err := sqlite.NewConnector(dsn + "&_pragma=query_only(1)")
 	if err != nil {

@@ -55,7 +55,7 @@ func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 		return err
 	}
 	if ch.Claims != nil {
-		if err := to.Put(Claims, int64(1), string(ch.Claims)); err != nil {
+		if err := to.Put(Claims, int64(1), sealedClaims(ch.Claims)); err != nil {
 			return err
 		}
 	}

@@ -199,8 +199,12 @@ func (r *examination) others() error {
 		return err
 	}
 	if err := r.keyed("SELECT one, CAST(data AS TEXT) FROM claims", func(_ int64, data []byte) {
-		if !json.Valid(data) {
-			r.find("claims", "1", errors.New("it is no JSON"), "one = 1")
+		claims, err := openClaims(data)
+		if err == nil && !json.Valid(claims) {
+			err = errors.New("it is no JSON")
+		}
+		if err != nil {
+			r.find("claims", "1", err, "one = 1")
 		}
 	}); err != nil {
 		return err
@@ -346,6 +350,9 @@ func (r *Reader) Read(f *Finding) error {
 
 // Remove takes the row of a finding away, or puts it right, in a transaction that may write.
 func (r *Reader) Remove(f *Finding) error {
+	if f.where == "" && f.set == "" {
+		return nil // its store mends it
+	}
 	text := f.set
 	if text == "" {
 		text = fmt.Sprintf("DELETE FROM %s WHERE %s", f.Table, f.where)

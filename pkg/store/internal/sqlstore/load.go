@@ -61,7 +61,13 @@ func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
 
 // Claims reads what the planner keeps; nil: nothing yet.
 func (r *Reader) Claims() (claims []byte, err error) {
-	err = r.Each(func(scan func(...any) error) error { return scan(&claims) }, "SELECT data FROM claims")
+	err = r.Each(func(scan func(...any) error) (err error) {
+		var text []byte
+		if err = scan(&text); err == nil {
+			claims, err = openClaims(text)
+		}
+		return err
+	}, "SELECT data FROM claims")
 	return claims, err
 }
 

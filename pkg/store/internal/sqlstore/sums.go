@@ -1,7 +1,11 @@
 package sqlstore
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"gangd/pkg/checksum"
@@ -33,6 +37,30 @@ func intact(data []byte, name string) error {
 		return fmt.Errorf("row %s: %w", name, err)
 	}
 	return nil
+}
+
+// keptClaims makes an object of claims, which are a list.
+type keptClaims struct {
+	Claims json.RawMessage `json:"claims"`
+}
+
+func sealedClaims(claims []byte) string {
+	return sealed(slices.Concat([]byte(`{"claims":`), claims, []byte("}")), "claims")
+}
+
+// openClaims gives what was sealed; the list of a version before is as it is.
+func openClaims(text []byte) ([]byte, error) {
+	if bytes.HasPrefix(text, []byte("[")) {
+		return text, nil
+	}
+	if err := intact(text, "claims"); err != nil {
+		return nil, err
+	}
+	var kept keptClaims
+	if json.Unmarshal(text, &kept) != nil || kept.Claims == nil {
+		return nil, errors.New("row claims: it is no list")
+	}
+	return kept.Claims, nil
 }
 
 // readable says why the text of a row can't be what gangd wrote there.
