@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/e2e/tally"
 	"gangd/pkg/api"
 )
 
@@ -271,6 +272,24 @@ func draining(s *site) (out []try) {
 	add("ENOSPC", false, map[string]any{"output": full + "/new/out"})
 	add("no inodes", true, map[string]any{"output": inodes + "/out"})
 	add("EROFS", false, map[string]any{"output": sealed + "/out"})
+	if dir := s.failing(); dir == "" {
+		tally.Lacks(s.t, "no FUSE for a file system of a user's own: quotas and file servers that fail are not tried")
+	} else {
+		for _, e := range []syscall.Errno{syscall.EDQUOT, syscall.EIO, syscall.ESTALE, syscall.ENOTCONN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE,
+			syscall.ETIMEDOUT, syscall.EHOSTDOWN, syscall.EBUSY, syscall.EAGAIN, syscall.ENODEV, syscall.EACCES, syscall.EUCLEAN} {
+			change := map[string]any{"output": fmt.Sprintf("%s/%d", dir, e)}
+			out = append(out, try{"draining nodes", "an output's file system says: " + e.Error(), "six jobs of eve's", "no node is drained, and the next job is told so", e != syscall.EDQUOT, func() error {
+				if err := six(change)(); err != nil {
+					return err
+				}
+				j, err := s.ended(s.eve.submit(change))
+				if err == nil && !strings.Contains(j.Verdict, e.Error()) {
+					err = fmt.Errorf("job %d ended %s: %s", j.JobID, j.State, j.Verdict)
+				}
+				return err
+			}})
+		}
+	}
 	add("EROFS of the error file", true, map[string]any{"error": sealed + "/err"})
 	add("input not there", true, map[string]any{"input": "/nonexistent"})
 	add("a script that is no program", false, map[string]any{"script": []byte("#!/nonexistent/shell\n")})

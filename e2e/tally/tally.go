@@ -37,6 +37,14 @@ func Skip(t *testing.T, format string, args ...any) {
 	t.Skip(why)
 }
 
+// Lacks says in the table what a test that goes on can't do on this machine.
+func Lacks(t *testing.T, format string, args ...any) {
+	t.Helper()
+	why := fmt.Sprintf(format, args...)
+	line("skipped", t.Name()+": "+why, 1)
+	t.Log(why)
+}
+
 func line(kind, what string, n int) {
 	path := os.Getenv("GANG_E2E_TABLE")
 	if path == "" {
