@@ -159,9 +159,9 @@ func (s *Server) Set(settings ...string) error {
 	return err
 }
 
-// command is a program of PostgreSQL's, as its user.
-func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+// Command is a program, as the server's user and in its directory. It ends with this process.
+func (s *Server) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGTZ=UTC")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Pdeathsig: syscall.SIGQUIT}
@@ -170,7 +170,7 @@ func (s *Server) command(ctx context.Context, name string, args ...string) *exec
 
 // run gives what a program prints, which is in its error too.
 func (s *Server) run(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := s.command(ctx, name, args...).CombinedOutput()
+	out, err := s.Command(ctx, filepath.Join(s.bin, name), args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", name, err, bytes.TrimSpace(out))
 	}
@@ -184,7 +184,7 @@ func (s *Server) Restart(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	cmd := s.command(context.WithoutCancel(ctx), "postgres", "-D", s.data())
+	cmd := s.Command(context.WithoutCancel(ctx), filepath.Join(s.bin, "postgres"), "-D", s.data())
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return err

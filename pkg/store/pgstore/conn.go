@@ -25,8 +25,6 @@ const (
 	dialTime = 2 * time.Second
 	// deadPeer is how long a server may leave bytes unconfirmed: one that lost its power says nothing.
 	deadPeer = 3 * time.Second
-	// tryTime bounds one try of a write. It is longer than a large batch takes on a busy disk.
-	tryTime = 15 * time.Second
 )
 
 // configOf reads a connection string. session is how the database names our connections.

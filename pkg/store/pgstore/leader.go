@@ -45,12 +45,17 @@ func leaderRow(ctx context.Context, q querier, lock string) (l store.Leader, ses
 
 // TakeOver makes this process the leader.
 func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64) (uint64, error) {
+	return s.seize(ctx, who, ttl, seen, least, listed)
+}
+
+// seize is TakeOver by whoever is allowed; nil: anybody is.
+func (s *Store) seize(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64, allowed func(context.Context, querier, string) error) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
 		return 0, err
 	}
-	term, err := s.takeOver(ctx, who, ttl, seen, least)
+	term, err := s.takeOver(ctx, who, ttl, seen, least, allowed)
 	s.note(err)
 	if err != nil {
 		return 0, fmt.Errorf("take over: %w", said(err))
@@ -59,7 +64,7 @@ func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	return term, nil
 }
 
-func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64) (uint64, error) {
+func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64, allowed func(context.Context, querier, string) error) (uint64, error) {
 	name, err := json.Marshal(who)
 	if err != nil {
 		return 0, err
@@ -97,8 +102,10 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	if err := migrate(ctx, tx); err != nil {
 		return 0, err
 	}
-	if err := listed(ctx, tx, who.Name); err != nil {
-		return 0, err
+	if allowed != nil {
+		if err := allowed(ctx, tx, who.Name); err != nil {
+			return 0, err
+		}
 	}
 	term := max(before.Term, least) + 1
 	if _, err := tx.ExecContext(ctx, "UPDATE leader SET term = $1, session = $2, controller = $3, until = clock_timestamp() + make_interval(secs => $4)",

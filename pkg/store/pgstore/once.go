@@ -49,7 +49,7 @@ func (s *Store) once(c *counter, next int64, write func(ctx context.Context) err
 
 // try does one try.
 func (s *Store) try(write func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	ctx, cancel := context.WithTimeout(context.Background(), s.tryTime)
 	defer cancel()
 	err := write(ctx)
 	s.note(err)

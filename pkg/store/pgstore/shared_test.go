@@ -188,6 +188,44 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestCopyByName: as gangd store copy does it, between a state directory and a database; a store in use
+// is refused, and the seat is given back.
+func TestCopyByName(t *testing.T) {
+	ctx := context.Background()
+	dir, url := t.TempDir(), newDatabase(t)
+	from, err := sqlitestore.Open(ctx, dir, sqlitestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, from)
+	if _, err := Copy(ctx, dir, url); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a state directory in use: %v", err)
+	}
+	lineage := from.Lineage()
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := leading(t, url, "a")
+	if _, err := Copy(ctx, dir, url); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a database in use: %v", err)
+	}
+	if err := a.Resign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}} {
+		copied, err := Copy(ctx, c[0], c[1])
+		if err != nil || len(copied) != 14 {
+			t.Fatalf("%v, %v", copied, err)
+		}
+	}
+	if got := leading(t, url, "b").Lineage(); got != lineage {
+		t.Errorf("commit %d, want %d", got, lineage)
+	}
+	if _, err := Copy(ctx, t.TempDir(), url); err == nil {
+		t.Error("a directory without a store was copied")
+	}
+}
+
 // fill uses each table.
 func fill(t *testing.T, s store.Store) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -30,6 +31,7 @@ type Store struct {
 	session string
 	write   *sql.DB
 	read    *sql.DB
+	tryTime time.Duration
 	quit    chan struct{} // closed by Close: whoever waits for the database gives up
 
 	mu      sync.Mutex // one write at a time; guards what follows
@@ -63,13 +65,18 @@ type Options struct {
 	// Progress is called again and again while the store waits for the database or reads much; nil: nobody
 	// wants to know.
 	Progress func()
+	// tryTime bounds one try of a write; 0: usual.
+	tryTime time.Duration
 }
+
+// usualTry is longer than a large batch takes on a busy disk.
+const usualTry = 15 * time.Second
 
 // Open connects as a follower, and makes the tables in a database that has none.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
-	s := &Store{log: o.Log, goes: o.Progress, session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}), specs: sqlstore.Specs{}}
+	s := &Store{log: o.Log, goes: o.Progress, tryTime: cmp.Or(o.tryTime, usualTry), session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}), specs: sqlstore.Specs{}}
 	s.meta, s.beside = counter{table: "meta"}, counter{table: "beside"}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
