@@ -102,37 +102,34 @@ func migrate(ctx context.Context, tx querier) error {
 // them; times that people read would disagree.
 const maxSkew = 2 * time.Second
 
-// Doctor says, a sentence each, what of the database makes it lose commits or disagree.
+// Doctor says, a sentence each, what of the database makes it lose commits or disagree. Open logs them.
 func (s *Store) Doctor(ctx context.Context) (all []string, err error) {
-	set := map[string]string{}
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	var fsync, whole, sync, names string
 	var now float64
-	sent := time.Now()
-	err = s.read.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8").Scan(&now)
-	took := time.Since(sent)
-	if err != nil {
-		return nil, said(err)
-	}
-	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names"} {
-		var v string
-		if err := s.read.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&v); err != nil {
-			return nil, said(err)
-		}
-		set[name] = v
-	}
 	var standbys int
-	if err := s.read.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_replication").Scan(&standbys); err != nil {
-		return nil, said(err)
+	var sent time.Time
+	if err := s.twice(ctx, func() error {
+		sent = time.Now()
+		return s.read.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8, current_setting('fsync'), current_setting('full_page_writes'), "+
+			"current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication)").
+			Scan(&now, &fsync, &whole, &sync, &names, &standbys)
+	}); err != nil {
+		return nil, err
 	}
-	if set["fsync"] != "on" {
+	took := time.Since(sent)
+	if fsync != "on" {
 		all = append(all, "fsync is off: a power cut can destroy the database; set fsync = on")
 	}
-	if set["full_page_writes"] != "on" {
+	if whole != "on" {
 		all = append(all, "full_page_writes is off: a power cut can destroy the database; set full_page_writes = on")
 	}
-	switch sync := set["synchronous_commit"]; {
+	switch {
 	case sync == "off":
 		all = append(all, "synchronous_commit is off: jobs that were acknowledged are lost when the server dies; set synchronous_commit = on")
-	case standbys > 0 && (set["synchronous_standby_names"] == "" || sync == "local"):
+	case standbys > 0 && (names == "" || sync == "local"):
 		all = append(all, fmt.Sprintf("%d standbys follow asynchronously: promoting one loses what it lacks, and gangd will HOLD; set synchronous_standby_names", standbys))
 	case sync == "remote_write":
 		all = append(all, "synchronous_commit is remote_write: a standby that loses its power loses what was acknowledged; set synchronous_commit = on")

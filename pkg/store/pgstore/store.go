@@ -94,6 +94,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(said(err), s.Close())
 	}
+	warnings, err := s.Doctor(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	for _, w := range warnings {
+		s.log.Warn("database: " + w)
+	}
 	return s, nil
 }
 
