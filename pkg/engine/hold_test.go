@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -85,6 +86,32 @@ func TestACopyThatLacksFewHolds(t *testing.T) {
 	}
 	if hello(r, "n3", 2, "seven"); r.view.onHold() != "" {
 		t.Errorf("a node of this very start: %s", r.view.onHold())
+	}
+}
+
+// Where a claim of 2^50 is believed (there is no key) and the store accepted, ids and their ranks stay within what a row's
+// id holds, and the store loads again.
+func TestAnAcceptedClaimIsBounded(t *testing.T) {
+	d := disk.New(t)
+	for _, run := range []string{"one", "two"} {
+		st := d.Open(t)
+		r := newRigWith(t, st, func(o *Options) { o.Run, o.AcceptStore = run, true })
+		if _, err := r.NodeHello(t.Context(), &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: run, CPUs: 4, LineageSeen: 1 << 50, RunSeen: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		id := r.submit("", spec(2))
+		if now, _ := r.Lineage(); now < 1<<50 || id >= 1<<46 || id < minSkip {
+			t.Errorf("%s: commit %d, id %d", run, now, id)
+		}
+		if s := r.state(id); run == "one" && s == api.JobPending { // else its ranks have no rows
+			t.Errorf("job %d is %s", id, s)
+		}
+		if found, err := r.Verify(t.Context()); err != nil || len(found) > 0 {
+			t.Errorf("%s: %q, %v", run, found, err)
+		}
+		if err := errors.Join(r.end(), st.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
