@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gangd/pkg/auth"
+	"gangd/pkg/rpc"
+)
+
+// pipes is a listener whose connections a test makes.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "test"} }
+
+// Who says nothing, not all of a header, or nothing more, is cut in a time that is known, also without a limit of descriptors
+// that is near.
+func TestSilentCallersAreCut(t *testing.T) {
+	for say, want := range map[string]time.Duration{
+		"":                                   10 * time.Second,
+		"GET /x HTTP/1.1\r\nHost: g\r\nX: ":  10 * time.Second,
+		"GET /x HTTP/1.1\r\nHost: g\r\n\r\n": 2 * time.Minute,
+	} {
+		t.Run(fmt.Sprintf("%.20q", say), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hs := server(&rpc.Server{}, &auth.Guard{}, slog.New(slog.DiscardHandler))
+				hs.ConnContext, hs.ConnState = nil, nil // pipes have no user
+				hs.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+				l := make(pipes)
+				go func() { _ = hs.Serve(l) }()
+				here, there := net.Pipe()
+				l <- there
+				go func() { _, _ = io.WriteString(here, say) }()
+				began := time.Now()
+				b, _ := io.ReadAll(here)
+				if took := time.Since(began); took > want || strings.HasSuffix(string(b), "ok") != (want > time.Minute) {
+					t.Errorf("cut after %s with %q, want %s at most", took, b, want)
+				}
+				close(l)
+				_ = hs.Close()
+			})
+		})
+	}
+}
