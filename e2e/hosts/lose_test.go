@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -61,7 +62,7 @@ var declared = []loss{
 	{name: "driver at its start", reason: "its cards can't be read: driver not loaded", drained: true, asks: "--gpus=1", long: true,
 		take: func(l *lab) { l.steer("n1", noDriver); l.again("n1", musts...) },
 		back: func(l *lab) { l.steer("n1", "{}"); l.again("n1", musts...) }},
-	{name: "3 of 8 cards", reason: "5 of 8 cards", drained: true, asks: "--gpus-per-node=8",
+	{name: "3 of 8 cards", reason: "5 of 8 cards", drained: true, long: true, asks: "--gpus-per-node=8",
 		take: func(l *lab) { l.steer("n1", threeGone) },
 		back: func(l *lab) { l.steer("n1", "{}") }},
 	{name: "memory controller", reason: "the memory controller of cgroup", drained: true, asks: "--mem=100M",
@@ -82,9 +83,11 @@ var declared = []loss{
 // waits there.
 var killed = loss{name: "check, killed by its user", stays: true, reason: "check as user bob: unexpected EOF",
 	unless: func(*lab) string {
-		if _, err := os.Stat("/dev/fuse"); err != nil {
-			return "no /dev/fuse for a file system that answers nothing"
+		fd, err := unix.Open("/dev/fuse", unix.O_RDWR, 0)
+		if err != nil {
+			return "no FUSE for a file system that answers nothing: " + err.Error()
 		}
+		_ = unix.Close(fd)
 		return ""
 	},
 	take: func(l *lab) {
@@ -191,6 +194,9 @@ func TestNodeCantFindItsController(t *testing.T) {
 // losing is a site of two nodes with cards and people.
 func losing(t *testing.T) *lab {
 	t.Helper()
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		tally.Skip(t, "needs setpriv to act as somebody")
+	}
 	var l *lab
 	dir := t.TempDir() // of what hosts are dressed with, before there is a lab
 	l = build(t, options{nodes: 2, gangd: []string{`retry_backoff = "30s"`, `heartbeat = "200ms"`},
