@@ -119,6 +119,25 @@ type Spec struct {
 	SubmitHost string `json:"submit_host,omitempty"`
 }
 
+// TextBytes is what its script, arguments and environment come to.
+func (s *Spec) TextBytes() int64 {
+	n := len(s.Script)
+	for _, list := range [][]string{s.Args, s.Env} {
+		for _, v := range list {
+			n += len(v)
+		}
+	}
+	return int64(n)
+}
+
+// WithoutTexts is the specification without its script, arguments and environment: they are
+// nearly all of its size, and nobody but the nodes that run it looks at them.
+func (s *Spec) WithoutTexts() *Spec {
+	c := *s
+	c.Script, c.Args, c.Env = nil, nil, nil
+	return &c
+}
+
 // Asked is how sbatch's options counted memory, cards and CPUs: the environment of the script
 // says it so, whatever the figures were derived to.
 type Asked struct {

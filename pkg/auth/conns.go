@@ -17,9 +17,9 @@ const (
 	// shareOfUser and shareOfAnonymous are the parts of the process's descriptors that one user,
 	// and all who have shown no certificate together, may hold as connections.
 	shareOfUser, shareOfAnonymous = 4, 8
-	// bodyPatience is how long a request may take to arrive: the largest (16 MiB) over a link
+	// BodyPatience is how long a request may take to arrive: the largest (16 MiB) over a link
 	// of 2 Mbit/s. leftPatience bounds what nobody wants to read any more of it.
-	bodyPatience = time.Minute
+	BodyPatience = time.Minute
 	leftPatience = time.Second
 )
 
@@ -161,7 +161,7 @@ type body struct {
 
 // newBody begins at once: what no handler reads is read by the server, which would wait for ever.
 func newBody(b io.ReadCloser, conn *http.ResponseController) *body {
-	_ = conn.SetReadDeadline(time.Now().Add(bodyPatience))
+	_ = conn.SetReadDeadline(time.Now().Add(BodyPatience))
 	return &body{ReadCloser: b, conn: conn}
 }
 

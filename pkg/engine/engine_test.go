@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,16 @@ func TestSubmissionAndReservationAreOneCommit(t *testing.T) {
 	if n := r.store.Lineage() - before; n != 1 {
 		t.Errorf("%d commits for a submission that can start at once, want 1", n)
 	}
-	a, specs, ok := r.Desired("n1")
-	if !ok || len(a) != 1 || a[0].Gate != nil || specs[a[0].Body.SpecHash] == nil {
-		t.Errorf("desired set %+v, want the member with a closed gate and its spec", a)
+	a, ok := r.Desired("n1")
+	if !ok || len(a) != 1 || a[0].Gate != nil {
+		t.Fatalf("desired set %+v, want the member with a closed gate", a)
+	}
+	want := spec(2)
+	if got, err := r.Spec(a[0].Body.SpecHash); err != nil || !bytes.Equal(got.Script, want.Script) || got.Size != 2 {
+		t.Errorf("its spec for the node: %+v, %v", got, err)
+	}
+	if j := r.view.job(id); j.Spec.Script != nil || j.TextBytes != int64(len(want.Script)) {
+		t.Errorf("the engine holds %d of %d bytes of the script", len(j.Spec.Script), j.TextBytes)
 	}
 }
 
@@ -341,7 +349,7 @@ func TestOldStorePutBackHolds(t *testing.T) {
 	if err := r.inspect(t.Context(), func() {}); err != nil || r.store.Lineage() != lineage {
 		t.Errorf("the lineage grew on hold from %d to %d: a restart would not notice any more", lineage, r.store.Lineage())
 	}
-	if _, _, ok := r.Desired("n1"); ok {
+	if _, ok := r.Desired("n1"); ok {
 		t.Error("on hold a desired set is given out: it could stop what the old store does not know")
 	}
 }

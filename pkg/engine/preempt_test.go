@@ -60,7 +60,7 @@ func (f *farm) settled() {
 // obey lets one node come to what it shall have, and say so.
 func (f *farm) obey(node string) {
 	f.t.Helper()
-	as, _, _ := f.Desired(node)
+	as, _ := f.Desired(node)
 	m := f.has[node]
 	var gone []api.MemberKey
 	if m != nil && (len(as) == 0 || as[0].MemberKey != m.MemberKey) {

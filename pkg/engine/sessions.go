@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/store"
 )
 
 // The engine is the handler behind the node sessions (session.Handler).
@@ -77,11 +79,24 @@ func (e *Engine) NodeGone(node string) {
 }
 
 // Desired is the newest committed desired set of a node; ok is false on hold.
-func (e *Engine) Desired(node string) (a []api.Assignment, specs map[string]*api.Spec, ok bool) {
+func (e *Engine) Desired(node string) (a []api.Assignment, ok bool) {
 	e.view.mu.RLock()
 	defer e.view.mu.RUnlock()
-	d := e.view.desired[node]
-	return d.assignments, d.specs, e.view.hold == ""
+	return e.view.desired[node], e.view.hold == ""
+}
+
+// Spec reads a specification for a node that shall run it. Of one whose row is damaged it is
+// without a script, and the node refuses it as the job's own fault: no node could run it.
+func (e *Engine) Spec(hash string) (*api.Spec, error) {
+	s, err := e.store.Spec(context.Background(), hash)
+	switch {
+	case errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrFailed) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrAway):
+		return nil, err
+	case err != nil:
+		e.log.Error("a script can't be read from the store", "spec", hash, "err", err, "next", "gangd verify names what is damaged")
+		return &api.Spec{}, nil
+	}
+	return s, nil
 }
 
 // Lineage is the number of the newest commit with its proof, 0 on hold.

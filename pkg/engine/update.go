@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,7 +129,12 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 	if j.UID != who.UID {
 		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User).About(api.ReasonOwner, j.User)
 	}
+	whole, err := e.whole(ctx, j)
+	if err != nil {
+		return nil, err
+	}
 	s := *gang.SpecOf(j)
+	s.Script, s.Args, s.Env = whole.Script, whole.Args, whole.Env
 	// What it waited for is over, and so is the moment it was to begin at; a deadline may be.
 	s.Dependency, s.Hold, s.Name, s.Partition = nil, false, j.Name, j.Partition
 	s.Begin, s.Deadline = time.Time{}, j.Deadline
@@ -145,6 +151,27 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 		}
 	}
 	return e.Submit(ctx, req, who)
+}
+
+// whole is the spec of a job with its texts. One that was forgotten meanwhile is not there any more.
+func (e *Engine) whole(ctx context.Context, j *gang.Job) (*api.Spec, error) {
+	s, err := e.store.Spec(ctx, j.SpecHash)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, e.notFound(api.JobRef{ID: j.ID, Index: -1})
+	case err != nil:
+		return nil, fmt.Errorf("read the script of job %s: %w", refOf(j), err)
+	}
+	return s, nil
+}
+
+// Script is what was submitted, byte for byte.
+func (e *Engine) Script(ctx context.Context, j *gang.Job) ([]byte, error) {
+	s, err := e.whole(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return s.Script, nil
 }
 
 // again chooses the elements of an array that run once more.

@@ -18,7 +18,7 @@ type view struct {
 	ids     []int64 // ascending; those of purged jobs are still in it until they are half of all: read it by from
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
-	desired map[string]desired
+	desired map[string][]api.Assignment
 	// reservations by name; the values are immutable.
 	reservations map[string]*api.Reservation
 
@@ -31,15 +31,10 @@ type view struct {
 	hold    string // why the controller neither starts nor stops anything; empty: it does
 }
 
-type desired struct {
-	assignments []api.Assignment
-	specs       map[string]*api.Spec
-}
-
 func (v *view) init(w *gang.World) {
 	v.jobs = map[int64]*gang.Job{}
 	v.nodes = map[string]*gang.Node{}
-	v.desired = map[string]desired{}
+	v.desired = map[string][]api.Assignment{}
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.JobClass{}
 	v.nextID = w.NextID()
@@ -53,8 +48,7 @@ func (v *view) init(w *gang.World) {
 	}
 	for _, n := range w.Nodes() {
 		v.putNode(n)
-		a, s := w.Desired(n.Name)
-		v.desired[n.Name] = desired{a, s}
+		v.desired[n.Name] = w.Desired(n.Name)
 	}
 }
 
@@ -130,8 +124,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 		}
 	}
 	for _, name := range ch.Dirty {
-		a, s := e.world.Desired(name)
-		v.desired[name] = desired{a, s}
+		v.desired[name] = e.world.Desired(name)
 	}
 	v.drop(ch.Purged)
 	v.nextID = max(v.nextID, ch.NextID)

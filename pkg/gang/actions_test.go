@@ -146,7 +146,7 @@ func (s *story) watchAny(t *rapid.T) {
 	n := s.node()
 	m := s.member(n)
 	ev := Watched{Job: m.Job, Epoch: m.Epoch, Node: n.name}
-	as, _ := s.w.Desired(n.name)
+	as := s.w.Desired(n.name)
 	for _, a := range as {
 		if a.MemberKey == m.MemberKey && a.Check != nil {
 			ev.Watch.Round = a.Check.Round

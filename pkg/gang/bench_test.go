@@ -16,10 +16,10 @@ func crowd(b *testing.B, nodes, waiting int) (*World, Instant, int64) {
 	for i := range nodes {
 		w.Step(now, helloOf(fmt.Sprintf("n%d", i)))
 	}
-	id := w.Step(now, Submit{Spec: specOf(nodes), Partition: "main"}).JobIDs[0]
+	id := w.Step(now, Submit{Spec: specOf(nodes), SpecHash: hashOf(specOf(nodes)), Partition: "main"}).JobIDs[0]
 	one := specOf(1)
 	for range waiting {
-		w.Step(now, Submit{Spec: one, Partition: "main"})
+		w.Step(now, Submit{Spec: one, SpecHash: hashOf(one), Partition: "main"})
 	}
 	w.Take()
 	return w, now, id
@@ -72,7 +72,7 @@ func BenchmarkSmallJob(b *testing.B) {
 	w, now, _ := crowd(b, 10, 100_000)
 	spec := specOf(1)
 	for b.Loop() {
-		id := w.Step(now, Submit{Spec: spec, Partition: "main"}).JobIDs[0]
+		id := w.Step(now, Submit{Spec: spec, SpecHash: hashOf(spec), Partition: "main"}).JobIDs[0]
 		w.Take()
 		w.Step(now, Admit{Job: id, Slots: slotsOver(1)})
 		w.Take()
@@ -96,7 +96,7 @@ func BenchmarkSubmit(b *testing.B) {
 	spec := specOf(1)
 	for b.Loop() {
 		for range 100 {
-			w.Step(now, Submit{Spec: spec, Partition: "main"})
+			w.Step(now, Submit{Spec: spec, SpecHash: hashOf(spec), Partition: "main"})
 		}
 		w.Take()
 	}

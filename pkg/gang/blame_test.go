@@ -27,7 +27,7 @@ func (b *bench) refuse(id int64, whose api.Blame, text string) {
 // by submits a one-rank gang of a user.
 func (b *bench) by(user string) int64 {
 	b.t.Helper()
-	return b.must(Submit{Spec: specOf(1), SpecHash: "h", User: user, Partition: "main"}).JobIDs[0]
+	return b.must(Submit{Spec: specOf(1), SpecHash: hashOf(specOf(1)), User: user, Partition: "main"}).JobIDs[0]
 }
 
 // triedElsewhere lets n1 refuse a gang of a user and n2 start it.

@@ -88,7 +88,7 @@ func (s *cardStory) submit() {
 		spec.VRAMBytes = []int64{5, 10, 16, 24, 40, 41, 80}[s.IntN(7)] * gib
 		spec.Share = s.IntN(3) > 0
 	}
-	s.step(Submit{Spec: spec, SpecHash: "h", User: "ada", Partition: "main"})
+	s.step(Submit{Spec: spec, SpecHash: hashOf(spec), User: "ada", Partition: "main"})
 }
 
 // reserve admits a gang as a planner would, or as a broken one might.

@@ -49,7 +49,7 @@ func TestCheckpointSets(t *testing.T) {
 	check("a new set", 1, 3, true)
 	b.again()
 	check("the epoch after it", 3, 3, true)
-	a, _ := b.w.Desired("n1")
+	a := b.w.Desired("n1")
 	if len(a) != 1 || a[0].Body.Checkpoint != 3 {
 		t.Errorf("desired %+v", a)
 	}
@@ -101,7 +101,7 @@ func TestAcknowledged(t *testing.T) {
 	if d := b.w.Job(1).Drain; d.Lead != 0 || d.Acked != 2 {
 		t.Errorf("drain %+v, want its lead ended after 3 s", d)
 	}
-	a, _ := b.w.Desired("n1")
+	a := b.w.Desired("n1")
 	if len(a) != 1 || a[0].Stop == nil || a[0].Stop.Lead != 0 {
 		t.Errorf("desired %+v", a)
 	}

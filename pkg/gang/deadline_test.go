@@ -62,7 +62,7 @@ func TestADeadlineCutsTheLimit(t *testing.T) {
 		b.phase(id, n, api.PhaseRunning, api.RankActual{Rank: i, PID: 100 + i})
 	}
 	want := 40*time.Minute - 5*time.Second
-	if as, _ := b.w.Desired("n2"); as[0].Gate.TimeLimit != want {
+	if as := b.w.Desired("n2"); as[0].Gate.TimeLimit != want {
 		t.Errorf("told %s, want %s", as[0].Gate.TimeLimit, want)
 	}
 	if g, _ := b.w.Node("n2").Res.Grant(b.key(id)); !g.Until.Equal(epoch0.Add(50*time.Minute + b.w.set.Grace)) {
@@ -78,7 +78,7 @@ func TestADeadlineCutsTheLimit(t *testing.T) {
 		t.Errorf("%v", out.Refused)
 	}
 	b.must(Update{Job: id, Deadline: new(time.Time{})})
-	if as, _ := b.w.Desired("n1"); as[0].Gate.TimeLimit != time.Hour {
+	if as := b.w.Desired("n1"); as[0].Gate.TimeLimit != time.Hour {
 		t.Errorf("told %s without a deadline", as[0].Gate.TimeLimit)
 	}
 	b.must(Update{Job: id, Deadline: new(epoch0.Add(30 * time.Minute))})
@@ -117,7 +117,7 @@ func TestALimitThatAPlanCut(t *testing.T) {
 	r.TimeLimit = 20 * time.Minute
 	b.must(r)
 	b.ready(id)
-	if as, _ := b.w.Desired("n1"); as[0].Gate.TimeLimit != 20*time.Minute {
+	if as := b.w.Desired("n1"); as[0].Gate.TimeLimit != 20*time.Minute {
 		t.Errorf("told %s", as[0].Gate.TimeLimit)
 	}
 	b.must(Requeue{Job: id})

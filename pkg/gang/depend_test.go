@@ -32,7 +32,7 @@ func (b *bench) array(n int, d *api.Dependency) (first int64) {
 	for i := range n {
 		a.Indices = append(a.Indices, i)
 	}
-	return b.must(Submit{Spec: s, SpecHash: "a", Partition: "main", Array: a}).JobIDs[0]
+	return b.must(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main", Array: a}).JobIDs[0]
 }
 
 // run takes a job of one rank to an exit with code.
@@ -231,7 +231,7 @@ func TestSingletons(t *testing.T) {
 	named := func(name string, uid uint32, d *api.Dependency) int64 {
 		s := specOf(1)
 		s.Name, s.Dependency = name, d
-		return b.must(Submit{Spec: s, SpecHash: name, Partition: "main", UID: uid}).JobIDs[0]
+		return b.must(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main", UID: uid}).JobIDs[0]
 	}
 	x := named("a", 1, nil)
 	single := named("a", 1, on(api.AfterSingle))
@@ -270,7 +270,7 @@ func TestRecalledJobKnowsWhatItLeft(t *testing.T) {
 	}
 	d := specOf(1)
 	d.Dependency = on(api.AfterAny, id)
-	b.must(Submit{Spec: d, SpecHash: "d", Partition: "main", Recalled: []*Job{gone}}) // the bench verifies
+	b.must(Submit{Spec: d, SpecHash: hashOf(d), Partition: "main", Recalled: []*Job{gone}}) // the bench verifies
 }
 
 // A singleton waits for a later job of its name that runs, also when that one does not end but
@@ -280,7 +280,7 @@ func TestSingletonGoesWhenALaterOneIsRequeued(t *testing.T) {
 	named := func(d *api.Dependency) int64 {
 		s := specOf(1)
 		s.Name, s.Dependency = "a", d
-		return b.must(Submit{Spec: s, SpecHash: "a", Partition: "main", UID: 1}).JobIDs[0]
+		return b.must(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main", UID: 1}).JobIDs[0]
 	}
 	first := named(nil)
 	single := named(on(api.AfterSingle))
@@ -354,9 +354,9 @@ func TestDependencyAfterARestart(t *testing.T) {
 	}
 	s := specOf(1)
 	s.Dependency = on(api.AfterOK, x)
-	if out := b.step(Submit{Spec: s, SpecHash: "h", Partition: "main"}); out.Refused == nil ||
+	if out := b.step(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main"}); out.Refused == nil ||
 		out.Refused.Error() != "dependency afterok:1: no job 1; gqueue and gacct list your jobs" {
 		t.Fatalf("%v", out.Refused)
 	}
-	b.waits(b.must(Submit{Spec: s, SpecHash: "h", Partition: "main", Recalled: []*Job{gone}}).JobIDs[0], "")
+	b.waits(b.must(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main", Recalled: []*Job{gone}}).JobIDs[0], "")
 }

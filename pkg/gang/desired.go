@@ -9,17 +9,15 @@ import (
 	"gangd/pkg/hostlist"
 )
 
-// Desired is all that a node shall have, with the specs named in it: what is not in here
-// must go. What is left of epochs that are over is listed too, without a body: the node may
+// Desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too, without a body: the node may
 // never have been told of it, and then nothing but a question makes it say that it has
 // nothing. Its cost is that of the node's members. Nothing in it is changed later.
-func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
+func (w *World) Desired(node string) []api.Assignment {
 	h := w.nodes[node]
 	if h == nil {
-		return nil, nil
+		return nil
 	}
 	var out []api.Assignment
-	specs := map[string]*api.Spec{}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p := h.members[k]
 		j := p.e.job
@@ -28,12 +26,11 @@ func (w *World) Desired(node string) ([]api.Assignment, map[string]*api.Spec) {
 			a.Steps = w.stepOrders(j, p.i)
 		}
 		out = append(out, a)
-		specs[j.SpecHash] = j.Spec
 	}
 	for _, l := range h.node.Left {
 		out = append(out, api.Assignment{MemberKey: l.MemberKey})
 	}
-	return out, specs
+	return out
 }
 
 func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment {

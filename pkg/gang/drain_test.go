@@ -172,7 +172,7 @@ func TestNoticeBeforeACancel(t *testing.T) {
 	id := b.submit(s)
 	b.start(id)
 	b.must(Cancel{Job: id})
-	stop := func() *api.Stop { as, _ := b.w.Desired("n1"); return as[0].Stop }
+	stop := func() *api.Stop { as := b.w.Desired("n1"); return as[0].Stop }
 	if got := stop(); got.Lead != time.Minute || got.Grace != 15*time.Second || got.Signal != "TERM" {
 		t.Fatalf("%+v", got)
 	}
@@ -206,7 +206,7 @@ func TestWallClockJumps(t *testing.T) {
 		b.after(10 * time.Second)
 		b.now.Wall = b.now.Wall.Add(jump)
 		b.must(Cancel{Job: id, Now: true})
-		if as, _ := b.w.Desired("n1"); as[0].Stop.Lead != 0 {
+		if as := b.w.Desired("n1"); as[0].Stop.Lead != 0 {
 			t.Errorf("jump %v: still %v of notice", jump, as[0].Stop.Lead)
 		}
 		b.after(45*time.Second - 1)

@@ -37,7 +37,7 @@ func TestEligibleSince(t *testing.T) {
 		},
 		"limit of its array": {
 			submit: func(b *bench) int64 {
-				ids := b.must(Submit{Spec: specOf(1), Partition: "main", Array: &api.Array{Indices: []int{0, 1}, Limit: 1}}).JobIDs
+				ids := b.must(Submit{Spec: specOf(1), SpecHash: hashOf(specOf(1)), Partition: "main", Array: &api.Array{Indices: []int{0, 1}, Limit: 1}}).JobIDs
 				b.start(ids[0])
 				return ids[1]
 			},
@@ -114,7 +114,7 @@ func TestEligibleOfAnArray(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 4)
 			came := b.now.Wall
-			ids := b.must(Submit{Spec: specOf(1), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2, 3}, Limit: tt.limit}}).JobIDs
+			ids := b.must(Submit{Spec: specOf(1), SpecHash: hashOf(specOf(1)), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2, 3}, Limit: tt.limit}}).JobIDs
 			b.after(2 * time.Hour)
 			tt.then(b)
 			b.after(time.Hour)

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -87,9 +88,18 @@ func specOf(size int) *api.Spec {
 	return &api.Spec{Name: "job", Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, Script: []byte("#!/bin/sh\n")}
 }
 
+// hashOf is a hash as the engine makes one: of equal specs the same.
+func hashOf(s *api.Spec) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
 func (b *bench) submit(s *api.Spec) int64 {
 	b.t.Helper()
-	return b.must(Submit{Spec: s, SpecHash: "h", User: "ada", Partition: "main", TimeLimit: s.TimeLimit}).JobIDs[0]
+	return b.must(Submit{Spec: s, SpecHash: hashOf(s), User: "ada", Partition: "main", TimeLimit: s.TimeLimit}).JobIDs[0]
 }
 
 // spread puts rank i on node i+1.

@@ -8,7 +8,7 @@ import (
 
 // holding is what the jobs of one user that have not ended take of the controller's memory
 // and disk. A specification that several of them have, as the elements of an array do, is
-// kept once and counts once.
+// kept once and counts once. Its texts are on the disk alone.
 type holding struct {
 	jobs  int
 	bytes int64
@@ -22,16 +22,6 @@ type heldSpec struct {
 
 // specOverhead is about what a specification takes beside its texts.
 const specOverhead = 1 << 10
-
-func specBytes(s *api.Spec) int64 {
-	n := int64(specOverhead + len(s.Script))
-	for _, list := range [][]string{s.Env, s.Args} {
-		for _, v := range list {
-			n += int64(len(v))
-		}
-	}
-	return n
-}
 
 // mayHold refuses a submission with which its user, or all of them, would hold more than the site
 // allows.
@@ -48,7 +38,7 @@ func (w *World) mayHold(ev *Submit, count int) *api.Error {
 		return &api.Error{Code: api.CodeTooMany, Hint: "submit again when some have ended",
 			Message: fmt.Sprintf("%s has %d jobs that have not ended, %d more are asked for, and a user may have %d (user_jobs)", ev.User, h.jobs, count, most)}
 	}
-	if bytes := specBytes(ev.Spec); w.set.UserBytes > 0 && h.specs[ev.SpecHash] == nil && h.bytes+bytes > w.set.UserBytes {
+	if bytes := specOverhead + ev.Spec.TextBytes(); w.set.UserBytes > 0 && h.specs[ev.SpecHash] == nil && h.bytes+bytes > w.set.UserBytes {
 		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make them one array, which counts once",
 			Message: fmt.Sprintf("scripts and environments of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, w.set.UserBytes)}
 	}
@@ -66,7 +56,7 @@ func (w *World) countHeld(j *Job) {
 	h.jobs++
 	s := h.specs[j.SpecHash]
 	if s == nil {
-		s = &heldSpec{bytes: specBytes(j.Spec)}
+		s = &heldSpec{bytes: specOverhead + j.TextBytes}
 		h.specs[j.SpecHash] = s
 		h.bytes += s.bytes
 	}

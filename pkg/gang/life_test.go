@@ -23,15 +23,15 @@ func TestLifeOfAGang(t *testing.T) {
 	}
 	for i, n := range []string{"n1", "n2", "n3"} {
 		b.phase(id, n, api.PhaseReady)
-		if as, _ := b.w.Desired("n1"); as[0].Gate != nil {
+		if as := b.w.Desired("n1"); as[0].Gate != nil {
 			t.Fatalf("gate open with %d of 4 ready", i+1)
 		}
 	}
 	b.phase(id, "n4", api.PhaseReady)
 	b.state(id, api.JobRunning)
-	as, specs := b.w.Desired("n3")
-	if len(as) != 1 || as[0].Gate == nil || as[0].Gate.MasterPort != 4000 || as[0].Body.Nodes[0].Address != "10.0.0.1" || specs["h"] == nil {
-		t.Fatalf("desired of n3: %+v %v", as, specs)
+	as := b.w.Desired("n3")
+	if len(as) != 1 || as[0].Gate == nil || as[0].Gate.MasterPort != 4000 || as[0].Body.Nodes[0].Address != "10.0.0.1" || as[0].Body.SpecHash != b.w.Job(id).SpecHash {
+		t.Fatalf("desired of n3: %+v", as)
 	}
 	for r, n := range []string{"n1", "n2", "n3", "n4"} {
 		b.phase(id, n, api.PhaseRunning, api.RankActual{Rank: r, PID: 10 + r})
@@ -60,7 +60,7 @@ func TestCompletingNeedsProof(t *testing.T) {
 	b.phase(id, "n1", api.PhaseStopped, exit(0, 0))
 	b.phase(id, "n2", api.PhaseRunning, exit(1, 0))
 	b.state(id, api.JobCompleting)
-	if as, _ := b.w.Desired("n2"); len(as) != 1 || as[0].Stop != nil {
+	if as := b.w.Desired("n2"); len(as) != 1 || as[0].Stop != nil {
 		t.Fatalf("a member that ends by itself is sent %+v", as)
 	}
 	b.phase(id, "n2", api.PhaseStopped, exit(1, 0))
@@ -97,7 +97,7 @@ func TestBatchEndsWithRankZero(t *testing.T) {
 		b.start(id)
 		b.phase(id, "n1", api.PhaseStopped, exit(0, tc.code))
 		b.state(id, api.JobCompleting)
-		if as, _ := b.w.Desired("n2"); as[0].Stop == nil {
+		if as := b.w.Desired("n2"); as[0].Stop == nil {
 			t.Fatal("the rest of the allocation is not stopped")
 		}
 		b.phase(id, "n2", api.PhaseStopped)
@@ -127,7 +127,7 @@ func TestReservationTimeoutRollsTheWholeGangBack(t *testing.T) {
 			t.Fatalf("%s: the grant went before the member", n)
 		}
 		// It is asked to say that nothing is left, also where it was never told.
-		if as, _ := b.w.Desired(n); len(as) != 1 || as[0].Body != nil || as[0].Stop != nil || as[0].Gate != nil {
+		if as := b.w.Desired(n); len(as) != 1 || as[0].Body != nil || as[0].Stop != nil || as[0].Gate != nil {
 			t.Fatalf("%s still desires %v", n, as)
 		}
 	}
@@ -377,7 +377,7 @@ func TestLaunchWindow(t *testing.T) {
 
 func TestSameKeyGivesTheSameIDs(t *testing.T) {
 	b := newBench(t, 0)
-	ev := Submit{Key: "k", Spec: specOf(1), Partition: "main", Array: &api.Array{Indices: []int{2, 4, 6}}}
+	ev := Submit{Key: "k", Spec: specOf(1), SpecHash: hashOf(specOf(1)), Partition: "main", Array: &api.Array{Indices: []int{2, 4, 6}}}
 	first := b.must(ev)
 	again := b.step(ev)
 	if again.Ignored != "already submitted" || len(again.JobIDs) != 3 || again.JobIDs[2] != first.JobIDs[2] {
@@ -391,7 +391,7 @@ func TestSameKeyGivesTheSameIDs(t *testing.T) {
 
 func TestArrayLimit(t *testing.T) {
 	b := newBench(t, 4)
-	ids := b.must(Submit{Spec: specOf(1), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2, 3}, Limit: 2}}).JobIDs
+	ids := b.must(Submit{Spec: specOf(1), SpecHash: hashOf(specOf(1)), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2, 3}, Limit: 2}}).JobIDs
 	candidates := func() (out []int64) {
 		for _, id := range ids {
 			if b.w.Candidate(id) != nil {

@@ -261,7 +261,7 @@ func TestStopShutsTheGate(t *testing.T) {
 	b.must(b.spread(id))
 	b.ready(id)
 	b.must(Cancel{Job: id})
-	if as, _ := b.w.Desired("n1"); as[0].Stop == nil || as[0].Gate != nil {
+	if as := b.w.Desired("n1"); as[0].Stop == nil || as[0].Gate != nil {
 		t.Fatalf("%+v", as[0])
 	}
 }

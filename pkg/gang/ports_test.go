@@ -17,9 +17,9 @@ func TestStepsGetPortsOfTheirOwn(t *testing.T) {
 	b := benchWith(t, 2, fivePorts())
 	spec := specOf(2)
 	spec.Launch, spec.Ports = api.LaunchBatch, 1
-	b.must(Submit{Key: "k", Spec: spec, SpecHash: "h", Partition: "main"})
+	b.must(Submit{Key: "k", Spec: spec, SpecHash: hashOf(spec), Partition: "main"})
 	b.start(1)
-	body, _ := b.w.Desired("n2")
+	body := b.w.Desired("n2")
 	if got := body[0].Body.Ports; got != hostlist.Ranges(b.w.Job(1).Ports) || len(b.w.Job(1).Ports) != 1 {
 		t.Errorf("ports of the gang %v, told %q", b.w.Job(1).Ports, got)
 	}

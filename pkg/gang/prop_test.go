@@ -243,7 +243,7 @@ func observable(w *World) []string {
 	}
 	for _, n := range w.Nodes() {
 		out = append(out, n.Name, text(n.Left), text(n.Res.Grants), n.Admin, fmt.Sprint(n.Strikes, n.LostSince, n.DrainBy.Unix(), n.DrainUser, n.DrainTime.Unix()))
-		as, _ := w.Desired(n.Name)
+		as := w.Desired(n.Name)
 		for i := range as {
 			as[i].Check = nil // asked anew when the nodes have said again what they see
 		}

@@ -145,6 +145,7 @@ func (w *World) forget(e *entry) {
 		a.tally(j, -1)
 	}
 	w.dropAsk(j)
+	w.dropSpec(j)
 	w.purged = append(w.purged, j.ID)
 }
 

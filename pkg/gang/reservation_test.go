@@ -46,7 +46,7 @@ func TestWaitingForAReservation(t *testing.T) {
 	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"}, api.FlagDaily)})
 	s := specOf(1)
 	s.Reservation = "talk"
-	mine := b.must(Submit{Spec: s, SpecHash: "h", User: "bob", Partition: "main"}).JobIDs[0]
+	mine := b.must(Submit{Spec: s, SpecHash: hashOf(s), User: "bob", Partition: "main"}).JobIDs[0]
 	other := b.submit(s)
 	if b.w.Candidate(mine) != nil {
 		t.Error("a candidate before its reservation begins")

@@ -73,6 +73,7 @@ func (w *World) restoreNode(saved *Node) {
 }
 
 func (w *World) restoreJob(j *Job) {
+	w.keepSpec(j)
 	e := &entry{job: j, ask: w.ask(j)}
 	w.jobs[j.ID] = e
 	if len(j.Refusals) > 0 {

@@ -54,7 +54,7 @@ func TestRestartInTheLaunchWindow(t *testing.T) {
 	b.after(20 * time.Second)
 	for i, n := range []string{"n1", "n2"} {
 		b.hello(n, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady})
-		if as, _ := b.w.Desired(n); as[0].Gate == nil {
+		if as := b.w.Desired(n); as[0].Gate == nil {
 			t.Fatal("the gate is told again, or nobody starts")
 		}
 		b.phase(id, n, api.PhaseRunning, api.RankActual{Rank: i, PID: 7})
@@ -149,7 +149,7 @@ func TestRestartKeepsAGangBarred(t *testing.T) {
 
 func TestRestartRemembersKeys(t *testing.T) {
 	b := newBench(t, 0)
-	ev := Submit{Key: "k", Spec: specOf(1), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2}}}
+	ev := Submit{Key: "k", Spec: specOf(1), SpecHash: hashOf(specOf(1)), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2}}}
 	ids := b.must(ev).JobIDs
 	b.reborn(time.Minute)
 	if out := b.step(ev); out.Ignored != "already submitted" || len(out.JobIDs) != 3 || out.JobIDs[2] != ids[2] {

@@ -46,12 +46,12 @@ func TestRoleEndsTheGang(t *testing.T) {
 		{"the coordinator is done", func(b *bench, id int64) {
 			b.exits(id, exit(0, 0))
 			for _, node := range []string{"n2", "n3"} {
-				as, _ := b.w.Desired(node)
+				as := b.w.Desired(node)
 				if s := as[0].Stop; s == nil || s.Cause != api.CauseCompleted || s.Text != "role coordinator is done" || s.Signal != "TERM" || s.Lead != 0 {
 					t.Errorf("%s is told %+v", node, s)
 				}
 			}
-			if as, _ := b.w.Desired("n1"); as[0].Stop != nil {
+			if as := b.w.Desired("n1"); as[0].Stop != nil {
 				t.Errorf("n1 is told to stop what has ended: %+v", as[0].Stop)
 			}
 			if out := b.step(Cancel{Job: id}); out.Ignored != "the work is done: role coordinator is" {

@@ -67,7 +67,7 @@ func (s *story) obey(n *simNode) {
 	if !n.session {
 		return
 	}
-	as, _ := s.w.Desired(n.name)
+	as := s.w.Desired(n.name)
 	want := map[api.MemberKey]bool{}
 	for _, a := range as {
 		m := n.members[a.MemberKey]
@@ -204,7 +204,7 @@ func (s *story) calm() {
 }
 
 func (s *story) calmNode(n *simNode) {
-	as, _ := s.w.Desired(n.name)
+	as := s.w.Desired(n.name)
 	stop := map[api.MemberKey]*api.Stop{}
 	for _, a := range as {
 		stop[a.MemberKey] = a.Stop
@@ -230,7 +230,7 @@ func (s *story) calmNode(n *simNode) {
 
 // obeyCalmly is obey of a node on which a stop works.
 func (s *story) obeyCalmly(n *simNode) {
-	as, _ := s.w.Desired(n.name)
+	as := s.w.Desired(n.name)
 	for _, a := range as {
 		if m := n.members[a.MemberKey]; m != nil && a.Stop != nil {
 			m.end(143, a.Stop.Cause)

@@ -76,7 +76,7 @@ func stepBench(t *testing.T) *bench {
 	b := newBench(t, 2)
 	spec := specOf(2)
 	spec.Launch = api.LaunchBatch
-	b.must(Submit{Key: "k", Spec: spec, SpecHash: "h", Partition: "main"})
+	b.must(Submit{Key: "k", Spec: spec, SpecHash: hashOf(spec), Partition: "main"})
 	b.start(1)
 	return b
 }
@@ -94,7 +94,7 @@ func TestStepLife(t *testing.T) {
 	if again := b.step(StepBegin{Job: 1, Key: out.Step.Key}); again.Ignored == "" || again.Step.ID != 0 {
 		t.Errorf("a repeat: %+v", again)
 	}
-	a, _ := b.w.Desired("n2")
+	a := b.w.Desired("n2")
 	if len(a) != 1 || len(a[0].Steps) != 1 || a[0].Steps[0].Part != 1 || a[0].Steps[0].Secret != "s" || a[0].Steps[0].Tasks != 1 {
 		t.Fatalf("desired of n2: %+v", a)
 	}
@@ -127,7 +127,7 @@ func TestDrainEndsSteps(t *testing.T) {
 	b := stepBench(t)
 	begin(b, api.StepAsk{})
 	b.must(Requeue{Job: 1})
-	a, _ := b.w.Desired("n2")
+	a := b.w.Desired("n2")
 	if len(a[0].Steps) != 0 || a[0].Stop == nil {
 		t.Errorf("a stopping member is to have %+v", a[0])
 	}

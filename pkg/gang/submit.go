@@ -40,10 +40,15 @@ func (w *World) submit(ev Submit) Outcome {
 		return refused(e)
 	}
 	info := arrayInfo(ev.Array)
+	spec := ev.Spec.WithoutTexts()
+	if w.whole == nil {
+		w.whole = map[string]*api.Spec{}
+	}
+	w.whole[ev.SpecHash] = ev.Spec
 	for i := range ids {
 		ids[i] = w.nextID
 		w.nextID++
-		j := w.newJob(&ev, ids[i])
+		j := w.newJob(&ev, spec, ids[i])
 		if info != nil {
 			j.ArrayID, j.ArrayIndex, j.Array = ids[0], ev.Array.Indices[i], info
 		}
@@ -51,6 +56,7 @@ func (w *World) submit(ev Submit) Outcome {
 			j.Key = ev.Key
 			w.keys[ev.Key] = j.ID
 		}
+		w.keepSpec(j)
 		w.queueNew(&entry{job: j, ask: w.ask(j), owned: true, allDirty: true})
 	}
 	return Outcome{Applied: true, JobIDs: ids}
@@ -95,10 +101,9 @@ func roleRanks(s *api.Spec) (n int) {
 	return n
 }
 
-func (w *World) newJob(ev *Submit, id int64) *Job {
-	s := ev.Spec
+func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	j := &Job{
-		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash,
+		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash, TextBytes: ev.Spec.TextBytes(),
 		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit, Deadline: s.Deadline,
 		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: make([]Rank, s.Size),
 	}

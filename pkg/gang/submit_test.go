@@ -12,7 +12,7 @@ func TestASubmissionIsAnEvent(t *testing.T) {
 	b.w.Take()
 	held := specOf(3)
 	held.Hold = true
-	id := b.must(Submit{Spec: held, User: "ada", Partition: "main"}).JobIDs[0]
+	id := b.must(Submit{Spec: held, SpecHash: hashOf(held), User: "ada", Partition: "main"}).JobIDs[0]
 	evs := b.w.Take().Events
 	if len(evs) != 2 || evs[0].Type != api.EventSubmitted || evs[0].JobID != id || evs[0].Size != 3 || evs[1].Type != api.EventHeld || evs[1].Text != HeldUser {
 		t.Errorf("%+v", evs)

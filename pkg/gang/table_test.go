@@ -56,7 +56,7 @@ func scene(t *testing.T, s GangState) *bench {
 	}
 	spec.Hold = s == GangHeld
 	if s != GangNone {
-		b.must(Submit{Key: "k", Spec: spec, SpecHash: "h", Partition: "main"})
+		b.must(Submit{Key: "k", Spec: spec, SpecHash: hashOf(spec), Partition: "main"})
 	}
 	switch s {
 	case GangReserved:
@@ -115,7 +115,7 @@ func happenings() map[string]func(b *bench) Outcome {
 		}
 	}
 	return map[string]func(b *bench) Outcome{
-		"submit again (same key)": send(Submit{Key: "k", Spec: specOf(2), SpecHash: "h", Partition: "main"}),
+		"submit again (same key)": send(Submit{Key: "k", Spec: specOf(2), SpecHash: hashOf(specOf(2)), Partition: "main"}),
 		"reserve":                 send(Admit{Job: 1, Slots: []cluster.Slot{{Node: "n1"}, {Node: "n3"}}}),
 		"member preparing":        member(api.PhasePreparing),
 		"member ready":            member(api.PhaseReady),

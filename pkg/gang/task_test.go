@@ -20,7 +20,7 @@ func taskBench(t *testing.T, edit func(*api.Spec)) *bench {
 	if edit != nil {
 		edit(s)
 	}
-	b.must(Submit{Key: "k", Spec: s, SpecHash: "h", Partition: "main"})
+	b.must(Submit{Key: "k", Spec: s, SpecHash: hashOf(s), Partition: "main"})
 	b.startAllocation()
 	return b
 }
@@ -122,7 +122,7 @@ func TestTaskSets(t *testing.T) {
 	if from(one) != (StepSet{}) || from(four) != (StepSet{1, train, 4}) {
 		t.Errorf("the second attempt starts from %+v and %+v", from(one), from(four))
 	}
-	a, _ := b.w.Desired("n2")
+	a := b.w.Desired("n2")
 	if i := slices.IndexFunc(a[0].Steps, func(o api.StepOrder) bool { return o.ID == four }); i < 0 || *a[0].Steps[i].From != (api.TaskSet{Epoch: 1, Step: train}) ||
 		fmt.Sprint(a[0].Steps[i].Numbers, a[0].Steps[i].Size) != "[2 3] 4" {
 		t.Errorf("orders %+v", a[0].Steps)

@@ -24,9 +24,10 @@ type Job struct {
 	Array      *ArrayInfo
 	User       string
 	UID, GID   uint32
-	Spec       *api.Spec // shared, immutable
-	SpecHash   string
-	Key        string // submission key, on the first job of a submission
+	Spec       *api.Spec // shared, immutable, without texts: see [api.Spec.WithoutTexts]
+	SpecHash   string    // of it whole, as the store has it
+	TextBytes  int64     // of its texts
+	Key        string    // submission key, on the first job of a submission
 
 	// What may change after the submission.
 	Name      string
@@ -289,10 +290,11 @@ type Outcome struct {
 // Changes is what steps changed since they were last taken: one commit's worth. Each
 // list holds each object once, in its newest form, in a deterministic order.
 type Changes struct {
-	Jobs   []*Job     // header and members
-	Ranks  []RankRow  // only the ranks that changed
-	Epochs []EpochRow // attempts, newest form
-	Steps  []api.Step // that have ended
+	Jobs   []*Job               // header and members
+	Ranks  []RankRow            // only the ranks that changed
+	Epochs []EpochRow           // attempts, newest form
+	Steps  []api.Step           // that have ended
+	Specs  map[string]*api.Spec // of new jobs by hash, whole
 	Nodes  []*Node
 	Forgot []string // nodes that are known no more; one may be in Nodes again
 	// Reservations that changed, by name; a nil one is gone.

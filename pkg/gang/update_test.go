@@ -61,7 +61,7 @@ func TestUpdateOfARunningGangsTimeLimit(t *testing.T) {
 	gate := func(want time.Duration) {
 		t.Helper()
 		for _, n := range []string{"n1", "n2"} {
-			as, _ := b.w.Desired(n)
+			as := b.w.Desired(n)
 			if as[0].Gate.TimeLimit != want {
 				t.Errorf("%s is told %s, want %s", n, as[0].Gate.TimeLimit, want)
 			}

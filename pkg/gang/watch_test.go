@@ -50,7 +50,7 @@ func (b *bench) silent(ranks ...int) Watched {
 
 // round is the number of the check that a node is asked for, 0: none.
 func (b *bench) round(node string) int64 {
-	a, _ := b.w.Desired(node)
+	a := b.w.Desired(node)
 	if len(a) != 1 || a[0].Check == nil {
 		return 0
 	}
@@ -78,7 +78,7 @@ func TestStallIsConfirmedByAll(t *testing.T) {
 	if len(evs) != 1 || *evs[0].Rank != 1 || evs[0].Node != "n2" || evs[0].Text != "rank 1 has not beaten for 2m0s" || len(evs[0].Samples) != 2 {
 		t.Fatalf("suspected: %+v", evs)
 	}
-	a, _ := b.w.Desired("n1")
+	a := b.w.Desired("n1")
 	if c := a[0].Check; c == nil || *c != (api.Check{Round: b.round("n2"), Readings: 3, Interval: time.Second}) || a[0].Stop != nil {
 		t.Fatalf("n1 is asked %+v", c)
 	}
@@ -91,7 +91,7 @@ func TestStallIsConfirmedByAll(t *testing.T) {
 	if d.Cause != api.CauseStalled || d.Trigger != 1 || d.Text != want {
 		t.Errorf("drain %+v", d)
 	}
-	a, _ = b.w.Desired("n1")
+	a = b.w.Desired("n1")
 	if s := a[0].Stop; s == nil || s.Cause != api.CauseStalled || s.Dump != 300*time.Millisecond || a[0].Check != nil {
 		t.Errorf("n1 shall %+v", a[0])
 	}

@@ -21,7 +21,8 @@ type World struct {
 	jobs   map[int64]*entry
 	nodes  map[string]*host
 	arrays map[int64]*array
-	keys   map[string]int64 // submission key -> first job
+	keys   map[string]int64       // submission key -> first job
+	specs  map[string]*sharedSpec // by hash
 	asks   map[askKey]*sharedAsk
 	deps   dependencies
 	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
@@ -44,6 +45,7 @@ type World struct {
 	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	events     []api.Event
 	steps      []api.Step
+	whole      map[string]*api.Spec // specs of new jobs by hash; nil: there are none
 	purged     []int64
 	desired    []string // with repeats: a map that was once large stays slow to walk
 	queue      []int64  // with repeats
@@ -114,6 +116,31 @@ func keyOfAsk(j *Job) askKey {
 	return k
 }
 
+// sharedSpec counts the jobs in memory that have a spec: whoever submits the same once more, a
+// hundred thousand times perhaps, takes no more memory for it.
+type sharedSpec struct {
+	spec *api.Spec
+	jobs int
+}
+
+// keepSpec counts a job in, and gives it the spec that others of its hash have.
+func (w *World) keepSpec(j *Job) {
+	s := w.specs[j.SpecHash]
+	if s == nil {
+		s = &sharedSpec{spec: j.Spec}
+		w.specs[j.SpecHash] = s
+	}
+	s.jobs++
+	j.Spec = s.spec
+}
+
+func (w *World) dropSpec(j *Job) {
+	s := w.specs[j.SpecHash]
+	if s.jobs--; s.jobs == 0 {
+		delete(w.specs, j.SpecHash)
+	}
+}
+
 // sharedAsk counts the jobs that use an ask.
 type sharedAsk struct {
 	ask  *cluster.Ask
@@ -124,7 +151,7 @@ type sharedAsk struct {
 func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
-		asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
+		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{},
 	}
@@ -273,7 +300,7 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Specs: w.whole, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		// One that has left memory since is here too: its end must reach the store.
@@ -300,7 +327,7 @@ func (w *World) Take() Changes {
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
-	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.purged = nil, nil, nil, nil, nil, nil
+	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.whole, w.purged = nil, nil, nil, nil, nil, nil, nil
 	if len(w.epochs) > 0 {
 		w.epochs = map[api.MemberKey]EpochRow{}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -158,14 +157,20 @@ func (c *controller) NodeGone(string) { c.update(func() { c.cut++ }) }
 
 func (c *controller) Lineage() (uint64, string) { return 0, "" }
 
-func (c *controller) Desired(string) ([]api.Assignment, map[string]*api.Spec, bool) {
+func (c *controller) Desired(string) ([]api.Assignment, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []api.Assignment
 	for _, a := range c.want {
 		out = append(out, *a)
 	}
-	return out, maps.Clone(c.specs), true
+	return out, true
+}
+
+func (c *controller) Spec(hash string) (*api.Spec, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.specs[hash], nil
 }
 
 // until waits until ok, which sees the controller under its lock.

@@ -130,7 +130,8 @@ func TestRefusals(t *testing.T) {
 		{"missing directory", func(_ *api.Assignment, s *api.Spec) { s.WorkDir = "/nowhere/at/all" }, api.BlameFiles, "/nowhere/at/all"},
 		{"another user", func(a *api.Assignment, _ *api.Spec) { a.Body.UID = 4242 }, api.BlameUser, fmt.Sprintf(
 			"this node runs everything as uid %d (single-user), the job is of someone (uid 4242)", os.Getuid())},
-		{"not placed here", func(a *api.Assignment, _ *api.Spec) { a.Body.Nodes[0].Name = "n9" }, api.BlameNode, "job 3 epoch 1 is not placed on node n1"},
+		{"its script is lost", func(_ *api.Assignment, s *api.Spec) { s.Script = nil }, api.BlameJob, "the controller can't read its script and environment from its store any more"},
+		{"not placed here", func(a *api.Assignment, _ *api.Spec) { a.Body.Nodes[0].Name = "n9" }, api.BlameNode, "job 4 epoch 1 is not placed on node n1"},
 	}
 	for i, x := range cases {
 		k := c.desire(int64(i+1), 1, 1, "#!/bin/sh\n", x.change)

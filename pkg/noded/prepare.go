@@ -28,6 +28,10 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
 		return
 	}
+	if len(spec.Script) == 0 { // no job is without one: the controller has lost it
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refuse(api.BlameJob, "the controller can't read its script and environment from its store any more")})
+		return
+	}
 	if refusal := m.d.refuseUnfit(ctx); refusal != nil {
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
@@ -83,12 +87,7 @@ const smallMember = 64 << 10
 // blameForFiles judges why a member's own files could not be written: that a node has no room
 // for a small member is its fault, for a large one perhaps that of those who made it large.
 func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blame {
-	size := len(spec.Script) + 256*len(body.Ranks)
-	for _, list := range [][]string{spec.Env, spec.Args} {
-		for _, s := range list {
-			size += len(s)
-		}
-	}
+	size := spec.TextBytes() + 256*int64(len(body.Ranks))
 	if body.Checkpoint == 0 && size <= smallMember || !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return api.BlameNode
 	}

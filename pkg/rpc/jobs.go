@@ -124,8 +124,12 @@ func (s *Server) script(w http.ResponseWriter, r *http.Request, id auth.Identity
 	if err != nil {
 		return err
 	}
+	text, err := s.Engine.Script(r.Context(), j)
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, err = w.Write(j.Spec.Script)
+	_, err = w.Write(text)
 	return err
 }
 

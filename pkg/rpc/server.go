@@ -46,7 +46,8 @@ type Server struct {
 	// UserStreams is how many streams a user may follow at a time. 0: no bound.
 	UserStreams int
 
-	lists   listTurns
+	lists   turns
+	bodies  turns
 	streams streams
 }
 
@@ -67,7 +68,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/query", auth.OpList, s.listing(s.query)},
 		{"POST /v1/history", auth.OpShow, s.listing(s.history)},
 		{"GET /v1/jobs/{ref}", auth.OpShow, s.show},
-		{"GET /v1/jobs/{ref}/script", auth.OpScript, s.script},
+		{"GET /v1/jobs/{ref}/script", auth.OpScript, s.listing(s.script)},
 		{"GET /v1/jobs/{ref}/why", auth.OpShow, s.why},
 		{"GET /v1/jobs/{ref}/wait", auth.OpWait, s.wait},
 		{"POST /v1/jobs/{ref}/steps", auth.OpStep, s.beginStep},
@@ -148,7 +149,9 @@ func (s *Server) guard(op auth.Op, h handler) http.Handler {
 			s.fail(w, r, e)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		b := s.bodyOf(w, r, id)
+		defer b.end()
+		r.Body = b
 		if err := h(w, r, id); err != nil {
 			s.fail(w, r, err)
 		}
@@ -200,7 +203,8 @@ func read(r *http.Request, v any) error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		var tooBig *http.MaxBytesError
-		if errors.As(err, &tooBig) {
+		var refused *api.Error
+		if errors.As(err, &tooBig) || errors.As(err, &refused) {
 			return err
 		}
 		return api.Errorf(api.CodeInvalid, "the request body is not what %s takes: %v", r.URL.Path, err)

@@ -24,13 +24,24 @@ func NewDrivenHub(h Handler, o Office, node string) *DrivenHub {
 
 // Welcome, Beat and Due are the frames to send after the hello, at each heartbeat and
 // after a wake-up.
-func (d *DrivenHub) Welcome(w *api.Welcome) []*api.Frame { return d.half.welcome(w) }
+func (d *DrivenHub) Welcome(w *api.Welcome) []*api.Frame { return collect(d.half.welcome(w)) }
 
 // Beat is described at Welcome.
-func (d *DrivenHub) Beat() []*api.Frame { return d.half.beat() }
+func (d *DrivenHub) Beat() []*api.Frame { return collect(d.half.beat()) }
 
 // Due is described at Welcome.
-func (d *DrivenHub) Due() []*api.Frame { return d.half.due() }
+func (d *DrivenHub) Due() []*api.Frame { return collect(d.half.due()) }
+
+// collect gives the frames up to an error: whose store is closed has ended, and sends no more.
+func collect(due frames) (out []*api.Frame) {
+	for f, err := range due {
+		if err != nil {
+			break
+		}
+		out = append(out, f)
+	}
+	return out
+}
 
 // Wake says that the desired set of the node changed.
 func (d *DrivenHub) Wake() { d.half.out.changed() }

@@ -79,11 +79,17 @@ func (h *fakeHandler) set(specs map[string]*api.Spec, want ...api.Assignment) {
 
 func (h *fakeHandler) Lineage() (uint64, string) { return 11, "eleven" }
 
-func (h *fakeHandler) Desired(string) ([]api.Assignment, map[string]*api.Spec, bool) {
+func (h *fakeHandler) Desired(string) ([]api.Assignment, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked++
-	return h.want, h.specs, !h.hold
+	return h.want, !h.hold
+}
+
+func (h *fakeHandler) Spec(hash string) (*api.Spec, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.specs[hash], nil
 }
 
 // fakeAgent records what a node hears.

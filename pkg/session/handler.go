@@ -31,7 +31,9 @@ type Handler interface {
 	// node shall say to be gone. ok false is "on hold": nothing is
 	// sent, and what was sent stays as it is. The result is not changed afterwards by
 	// either side.
-	Desired(node string) (assignments []api.Assignment, specs map[string]*api.Spec, ok bool)
+	Desired(node string) (assignments []api.Assignment, ok bool)
+	// Spec reads what a body in a desired set names, never nil without an error. An error ends the session.
+	Spec(hash string) (*api.Spec, error)
 }
 
 // Office is what a controller that is one of several knows of its place. Its methods must not block.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"iter"
+
 	"gangd/pkg/api"
 )
 
@@ -39,13 +41,16 @@ func (h *hubHalf) take(f *api.Frame) {
 	}
 }
 
+// frames are read one by one as they are written; an error is the last and ends the session.
+type frames = iter.Seq2[*api.Frame, error]
+
 // welcome is the first frames of a session: the answer to the hello and the full set.
-func (h *hubHalf) welcome(w *api.Welcome) []*api.Frame {
+func (h *hubHalf) welcome(w *api.Welcome) frames {
 	return h.frames(&api.Frame{Welcome: w}, true)
 }
 
 // beat is what goes out each heartbeat.
-func (h *hubHalf) beat() []*api.Frame {
+func (h *hubHalf) beat() frames {
 	h.beats++
 	f := &api.Frame{Beat: h.beats}
 	f.Lineage, f.LineageProof = h.handler.Lineage()
@@ -53,13 +58,17 @@ func (h *hubHalf) beat() []*api.Frame {
 }
 
 // due is what goes out after a wake-up; nothing when that was served already.
-func (h *hubHalf) due() []*api.Frame { return h.frames(&api.Frame{}, false) }
+func (h *hubHalf) due() frames { return h.frames(&api.Frame{}, false) }
 
-// frames fills f with what is due; large sets of specs become frames before it.
-func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
+// frames fills f with what is due; large sets of specs become frames of their own.
+func (h *hubHalf) frames(f *api.Frame, force bool) frames {
+	return func(yield func(*api.Frame, error) bool) { h.each(f, force, yield) }
+}
+
+func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) bool) {
 	if h.office != nil {
 		if !h.office.Leads() {
-			return nil
+			return
 		}
 		if l := h.office.Controllers(); l.Version > h.listed {
 			f.Controllers, h.listed = l, l.Version
@@ -77,27 +86,34 @@ func (h *hubHalf) frames(f *api.Frame, force bool) []*api.Frame {
 		o.poke()
 	}
 
-	var desired []*api.Desired
+	told := false
 	if dirty {
-		if want, specs, ok := h.handler.Desired(h.node); ok {
-			desired = h.told.diff(want, specs)
+		if want, ok := h.handler.Desired(h.node); ok {
+			for d, err := range h.told.diff(want, h.handler.Spec) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if h.office != nil && !h.office.Leads() { // while specs were read and sent
+					return
+				}
+				if told {
+					f = &api.Frame{}
+				}
+				told, f.Desired = true, d
+				if len(d.Assignments) > 0 {
+					// With the orders and not with the next beat alone: a node whose members a store does
+					// not know must be able to tell that store that it is an old copy.
+					f.Lineage, f.LineageProof = h.handler.Lineage()
+				}
+				if !yield(f, nil) {
+					return
+				}
+			}
 		}
 	}
-	frames := []*api.Frame{f}
-	for i, d := range desired {
-		if i > 0 {
-			f = &api.Frame{}
-			frames = append(frames, f)
-		}
-		f.Desired = d
-		if len(d.Assignments) > 0 {
-			// With the orders and not with the next beat alone: a node whose members a store does
-			// not know must be able to tell that store that it is an old copy.
-			f.Lineage, f.LineageProof = h.handler.Lineage()
-		}
+	// Nothing is told when it was woken for a change that was sent already.
+	if !told && (f.Controllers != nil || f.Echo != 0 || f.Beat != 0 || f.Welcome != nil || len(f.Streams) > 0 || len(f.Calls) > 0) {
+		yield(f, nil)
 	}
-	if len(frames) == 1 && f.Controllers == nil && f.Echo == 0 && f.Beat == 0 && f.Welcome == nil && f.Desired == nil && len(f.Streams) == 0 && len(f.Calls) == 0 {
-		return nil // woken for a change that was sent already
-	}
-	return frames
 }

@@ -143,8 +143,6 @@ func (s *hubSession) read() error {
 	}
 }
 
-// writeLoop sends the Welcome, then whatever is due, one frame for all that came together.
-// It ends with the link.
 // frame is the next frame of the node, held against the ranges of its fields: a certificate
 // makes a node's word its own, not true.
 func (s *hubSession) frame() (*api.Frame, error) {
@@ -158,14 +156,19 @@ func (s *hubSession) frame() (*api.Frame, error) {
 	return f, nil
 }
 
+// writeLoop sends the Welcome, then whatever is due, one frame for all that came together.
+// It ends with the link.
 func (s *hubSession) writeLoop(welcome *api.Welcome) {
 	defer s.writing.Done()
 	beat := time.NewTicker(welcome.Settings.Heartbeat)
 	defer beat.Stop()
-	frames := s.welcome(welcome)
+	due := s.welcome(welcome)
 	for {
-		for _, f := range frames {
-			if err := s.link.write(f); err != nil {
+		for f, err := range due {
+			if err == nil {
+				err = s.link.write(f)
+			}
+			if err != nil {
 				s.link.end(err)
 				return
 			}
@@ -174,9 +177,9 @@ func (s *hubSession) writeLoop(welcome *api.Welcome) {
 		case <-s.link.ctx.Done():
 			return
 		case <-s.out.wake:
-			frames = s.due()
+			due = s.due()
 		case <-beat.C:
-			frames = s.beat()
+			due = s.beat()
 		}
 	}
 }

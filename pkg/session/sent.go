@@ -1,14 +1,15 @@
 package session
 
 import (
+	"iter"
 	"slices"
 
 	"gangd/pkg/api"
 )
 
-// specChunk is how many bytes of scripts and environments one frame carries at most: four
-// of the largest scripts, a quarter of the frame limit after base64.
-const specChunk = 16 << 20
+// specChunk is how many bytes of scripts, arguments and environments a frame carries at most, unless
+// one specification alone has more. So much of them is in the controller's memory for each session.
+const specChunk = 1 << 20
 
 // sentState is what a session's peer has been told: the base of the next difference. Both
 // halves keep the same rule for specs: one is dropped when the last assignment that names
@@ -35,12 +36,48 @@ func newSent() *sentState {
 }
 
 // diff gives the messages that bring the peer from what it was told to want; none when
-// nothing differs. All but the last carry only specs.
-func (s *sentState) diff(want []api.Assignment, specs map[string]*api.Spec) []*api.Desired {
-	d := &api.Desired{Full: !s.full}
+// nothing differs. All but the last carry only specs, which are read one message before they
+// are wanted: a reader that does not go on gives up the session. An error is the last that it gives.
+func (s *sentState) diff(want []api.Assignment, read func(hash string) (*api.Spec, error)) iter.Seq2[*api.Desired, error] {
+	return func(yield func(*api.Desired, error) bool) {
+		number := func(d *api.Desired) *api.Desired {
+			s.revision++
+			d.Revision = s.revision
+			return d
+		}
+		d, unsent := s.changes(want)
+		specs, size := map[string]*api.Spec{}, int64(0)
+		for _, hash := range unsent {
+			spec, err := read(hash)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if n := spec.TextBytes(); len(specs) > 0 && size+n > specChunk {
+				if !yield(number(&api.Desired{Specs: specs}), nil) {
+					return
+				}
+				specs, size = map[string]*api.Spec{}, 0
+			}
+			specs[hash] = spec
+			size += spec.TextBytes()
+		}
+		if s.full && len(d.Assignments) == 0 && len(d.Forget) == 0 {
+			return
+		}
+		s.full = true
+		if len(specs) > 0 {
+			d.Specs = specs
+		}
+		yield(number(d), nil)
+	}
+}
+
+// changes is what differs from what the peer was told to want, and the specs that it does not have.
+func (s *sentState) changes(want []api.Assignment) (d *api.Desired, unsent []string) {
+	d = &api.Desired{Full: !s.full}
 	asked := map[api.MemberKey]bool{}
 	named := make(map[api.MemberKey]bool, len(want))
-	var chunks chunker
 	for i := range want {
 		a := &want[i]
 		if a.Body == nil {
@@ -60,10 +97,9 @@ func (s *sentState) diff(want []api.Assignment, specs map[string]*api.Spec) []*a
 		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check, Steps: a.Steps, Passed: a.Passed}
 		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, steps: a.Steps, passed: a.Passed, spec: old.spec}
 		if !known {
-			change.Body = a.Body
-			now.spec = a.Body.SpecHash
+			change.Body, now.spec = a.Body, a.Body.SpecHash
 			if _, told := s.specs[now.spec]; !told {
-				chunks.add(now.spec, specs[now.spec])
+				unsent = append(unsent, now.spec)
 			}
 			s.specs[now.spec]++
 		}
@@ -73,16 +109,7 @@ func (s *sentState) diff(want []api.Assignment, specs map[string]*api.Spec) []*a
 	s.asked = asked
 	d.Forget = append(d.Forget, s.forget(named)...)
 	slices.SortFunc(d.Forget, api.MemberKey.Compare)
-	if s.full && len(d.Assignments) == 0 && len(d.Forget) == 0 {
-		return nil
-	}
-	s.full = true
-	out := chunks.split(d)
-	for _, d := range out {
-		s.revision++
-		d.Revision = s.revision
-	}
-	return out
+	return d, unsent
 }
 
 // forget drops what is not named any more, in any order.
@@ -115,39 +142,4 @@ func equal[T comparable](a, b *T) bool {
 // SameSteps: of an ordered step only its stop ever changes.
 func SameSteps(a, b []api.StepOrder) bool {
 	return slices.EqualFunc(a, b, func(x, y api.StepOrder) bool { return x.ID == y.ID && x.Stop == y.Stop })
-}
-
-// chunker packs specs into as few messages as the frame limit allows.
-type chunker struct {
-	full []map[string]*api.Spec
-	last map[string]*api.Spec
-	size int
-}
-
-func (c *chunker) add(hash string, s *api.Spec) {
-	if s == nil {
-		return
-	}
-	size := len(s.Script)
-	for _, e := range s.Env {
-		size += len(e)
-	}
-	if c.size+size > specChunk && len(c.last) > 0 {
-		c.full = append(c.full, c.last)
-		c.last, c.size = nil, 0
-	}
-	if c.last == nil {
-		c.last = map[string]*api.Spec{}
-	}
-	c.last[hash] = s
-	c.size += size
-}
-
-func (c *chunker) split(d *api.Desired) []*api.Desired {
-	var out []*api.Desired
-	for _, specs := range c.full {
-		out = append(out, &api.Desired{Specs: specs})
-	}
-	d.Specs = c.last
-	return append(out, d)
 }

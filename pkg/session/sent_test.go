@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,8 +47,57 @@ func TestDiffSendsOnlyWhatChanged(t *testing.T) {
 	}
 	s := newSent()
 	for _, step := range steps {
-		if d := cmp.Diff(step.out, s.diff(step.want, specs)); d != "" {
+		if d := cmp.Diff(step.out, told(t, s, step.want, specs)); d != "" {
 			t.Fatalf("%s: (-want +got)\n%s", step.name, d)
+		}
+	}
+}
+
+// told is all that a peer is sent; every spec of it was in memory at some moment.
+func told(t interface {
+	Helper()
+	Fatal(...any)
+}, s *sentState, want []api.Assignment, specs map[string]*api.Spec) (out []*api.Desired) {
+	t.Helper()
+	for d, err := range s.diff(want, from(specs)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func from(specs map[string]*api.Spec) func(string) (*api.Spec, error) {
+	return func(hash string) (*api.Spec, error) { return specs[hash], nil }
+}
+
+// TestSpecsAreReadAsTheyAreSent: never more of them are in memory than one message has.
+func TestSpecsAreReadAsTheyAreSent(t *testing.T) {
+	var want []api.Assignment
+	for i := range 20 {
+		want = append(want, assign(int64(i+1), 1, fmt.Sprint("s", i)))
+	}
+	read, sent := 0, 0
+	for d, err := range newSent().diff(want, func(string) (*api.Spec, error) {
+		read++
+		return &api.Spec{Script: make([]byte, specChunk)}, nil
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent += len(d.Specs); read-sent > 1 {
+			t.Fatalf("%d scripts were read when %d had been sent", read, sent)
+		}
+	}
+	if sent != 20 {
+		t.Errorf("%d of 20 were sent", sent)
+	}
+	broken := errors.New("the disk is gone")
+	n := 0
+	for _, err := range newSent().diff(want, func(string) (*api.Spec, error) { return nil, broken }) {
+		if n++; !errors.Is(err, broken) || n > 1 {
+			t.Errorf("message %d of an unreadable spec: %v", n, err)
 		}
 	}
 }
@@ -57,17 +107,24 @@ func TestDiffSplitsLargeSpecs(t *testing.T) {
 	var want []api.Assignment
 	for i := range 10 {
 		hash := fmt.Sprint("s", i)
-		specs[hash] = &api.Spec{Script: make([]byte, api.MaxScriptBytes)}
+		specs[hash] = &api.Spec{Script: make([]byte, specChunk/2)}
+		if i == 4 {
+			specs[hash] = &api.Spec{Script: make([]byte, 3*specChunk)}
+		}
 		want = append(want, assign(int64(i+1), 1, hash))
 	}
-	out := newSent().diff(want, specs)
-	if len(out) != 3 {
-		t.Fatalf("%d messages, want 3 of at most 4 scripts", len(out))
+	out := told(t, newSent(), want, specs)
+	if len(out) != 6 {
+		t.Fatalf("%d messages, want 6 of at most %d bytes of scripts", len(out), specChunk)
 	}
 	got := map[string]bool{}
 	for i, d := range out {
-		if len(d.Specs) > 4 {
-			t.Errorf("message %d has %d scripts of 4 MiB", i, len(d.Specs))
+		size := int64(0)
+		for _, s := range d.Specs {
+			size += s.TextBytes()
+		}
+		if size > specChunk && len(d.Specs) > 1 {
+			t.Errorf("message %d has %d scripts of %d bytes", i, len(d.Specs), size)
 		}
 		if (i == len(out)-1) != d.Full {
 			t.Errorf("message %d: full %v: only the last is the set", i, d.Full)
@@ -92,7 +149,7 @@ func TestPeerFollows(t *testing.T) {
 		s, cache, view := newSent(), newSpecCache(), map[api.MemberKey]api.Assignment{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			want := drawSet(t)
-			for _, d := range s.diff(slices.Collect(maps.Values(want)), specs) {
+			for _, d := range told(t, s, slices.Collect(maps.Values(want)), specs) {
 				applyTo(t, view, &cache, d)
 			}
 			if d := cmp.Diff(want, view); d != "" {

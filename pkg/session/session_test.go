@@ -559,10 +559,10 @@ func BenchmarkDiff(b *testing.B) {
 				want = append(want, assign(int64(i+1), 1, "a"))
 			}
 			s := newSent()
-			s.diff(want, specs)
+			told(b, s, want, specs)
 			for i := 0; b.Loop(); i++ {
 				want[i%n].Gate = &api.Gate{MasterPort: i}
-				s.diff(want, specs)
+				told(b, s, want, specs)
 			}
 		})
 	}

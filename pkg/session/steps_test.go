@@ -25,7 +25,7 @@ func TestStepsAreADifference(t *testing.T) {
 		{[]api.StepOrder{{ID: 0, Stop: true}, {ID: 1}}, true},
 		{nil, true},
 	} {
-		out := s.diff(want(c.steps...), specs)
+		out := told(t, s, want(c.steps...), specs)
 		if (len(out) > 0) != c.sent {
 			t.Fatalf("%d: sent %v", i, out)
 		}

@@ -5,8 +5,8 @@
 //   - its header with the members of the current epoch, one row;
 //   - its ranks, one row each. A rank without a row is blocked and has never been
 //     anything else, so queueing a gang of any size writes no rank at all;
-//   - its spec, once for each hash, and once in memory after a Load: all elements of an
-//     array share one *api.Spec;
+//   - its spec, once for each hash. All elements of an array share one *api.Spec after a Load,
+//     which is without texts: script, arguments and environment are read when a node needs them;
 //   - its attempts and its events, which only grow until the job is forgotten whole
 //     ([History]).
 //

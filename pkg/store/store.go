@@ -49,6 +49,9 @@ type Store interface {
 	// Room is ErrFull while a batch with new jobs would be refused for want of space, so
 	// that a submission is refused before it is taken in. It costs under a microsecond.
 	Room() error
+	// Spec reads a specification whole, by its hash. ErrNotFound when no job has it. Load, Job and
+	// Jobs give none of its texts. It waits for none of the other reads.
+	Spec(ctx context.Context, hash string) (*api.Spec, error)
 	// Job reads a job, ended and purged ones too. ErrNotFound when there is none, or none any more.
 	Job(ctx context.Context, id int64) (*gang.Job, error)
 	// Jobs reads ended jobs, the one that ended last first.

@@ -15,10 +15,19 @@ type database struct{ *Store }
 
 // Reading reads in a snapshot of its own.
 func (d database) Reading(ctx context.Context, f func(*sqlstore.Reader) error) error {
+	return d.readingBy(ctx, d.read, f)
+}
+
+// ReadingSpec reads on a connection that nobody else has.
+func (d database) ReadingSpec(ctx context.Context, f func(*sqlstore.Reader) error) error {
+	return d.readingBy(ctx, d.readSpec, f)
+}
+
+func (d database) readingBy(ctx context.Context, by *sql.DB, f func(*sqlstore.Reader) error) error {
 	if err := d.readable(); err != nil {
 		return err
 	}
-	tx, err := d.begin(ctx, d.read, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
+	tx, err := d.begin(ctx, by, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
 		return err
 	}
@@ -44,6 +53,7 @@ func (s *Store) twice(ctx context.Context, ask func() error) error {
 	if away(err) && ctx.Err() == nil {
 		dropIdle(s.write, writers)
 		dropIdle(s.read, readers)
+		dropIdle(s.readSpec, specReaders)
 		err = ask()
 	}
 	s.note(err)

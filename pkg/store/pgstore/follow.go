@@ -118,7 +118,7 @@ func (c *changes) read(r *sqlstore.Reader, k *store.Known) error {
 	ids := slices.Compact(c.jobs)
 	for _, id := range ids {
 		if j := k.Jobs[id]; j != nil {
-			r.Share(j.SpecHash, j.Spec)
+			r.Share(j)
 		}
 	}
 	var jobs []*gang.Job

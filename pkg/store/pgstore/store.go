@@ -21,6 +21,8 @@ import (
 const (
 	writers = 4
 	readers = 4
+	// specReaders read scripts for nodes.
+	specReaders = 2
 )
 
 // Store is one process's share of a database.
@@ -31,8 +33,10 @@ type Store struct {
 	session string
 	write   *sql.DB
 	read    *sql.DB
-	tryTime time.Duration
-	quit    chan struct{} // closed by Close: whoever waits for the database gives up
+	// readSpec is for what nodes wait for alone.
+	readSpec *sql.DB
+	tryTime  time.Duration
+	quit     chan struct{} // closed by Close: whoever waits for the database gives up
 
 	mu      sync.Mutex // one write at a time; guards what follows
 	meta    counter
@@ -90,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.write, s.read = connect(cfg, writers), connect(cfg, readers)
+	s.write, s.read, s.readSpec = connect(cfg, writers), connect(cfg, readers), connect(cfg, specReaders)
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(said(err), s.Close())
 	}
@@ -164,7 +168,7 @@ func (s *Store) Close() (err error) {
 		gone := fmt.Errorf("%w", store.ErrClosed)
 		s.failed.CompareAndSwap(nil, &gone)
 		close(s.quit)
-		err = errors.Join(s.write.Close(), s.read.Close())
+		err = errors.Join(s.write.Close(), s.read.Close(), s.readSpec.Close())
 	})
 	return err
 }

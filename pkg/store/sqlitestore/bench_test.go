@@ -54,7 +54,7 @@ func running(first int64, jobs int, seq int64) *gang.Changes {
 		ch.Events = append(ch.Events, api.Event{Seq: seq + int64(i), JobID: j.ID, Epoch: 1, Type: api.EventStarted, Time: storetest.T0, Nodes: []string{"node-17"}})
 	}
 	ch.NextID, ch.NextSeq = first+int64(jobs), seq+int64(jobs)
-	return ch
+	return storetest.WithSpecs(ch)
 }
 
 func benchStores(b *testing.B, f func(b *testing.B, s store.Store)) {
@@ -121,11 +121,13 @@ func BenchmarkSubmit(b *testing.B) {
 						id := int64(n*jobs + i + 1)
 						j := storetest.NewJob(id, 4)
 						j.SpecHash = fmt.Sprintf("%016x%016x", uint64(id)*0x9e3779b97f4a7c15, id)
-						j.Spec.Env = env
 						ch.Jobs = append(ch.Jobs, j)
 						ch.Events = append(ch.Events, api.Event{Seq: id, JobID: id, Type: api.EventSubmitted, Time: storetest.T0})
 					}
 					ch.NextID, ch.NextSeq = int64(n*jobs+jobs+1), int64(n*jobs+jobs+1)
+					for _, whole := range storetest.WithSpecs(ch).Specs {
+						whole.Env = env
+					}
 					return ch
 				})
 			})

@@ -38,7 +38,7 @@ func crashBatch(n int) *gang.Changes {
 		}
 		ch.NextID, ch.NextSeq = id+1, 2*id+2
 	}
-	return ch
+	return storetest.WithSpecs(ch)
 }
 
 func commitUntilKilled(dir string) {

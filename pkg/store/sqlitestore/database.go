@@ -14,10 +14,19 @@ type database struct{ *Store }
 
 // Reading reads on a connection of its own.
 func (d database) Reading(ctx context.Context, f func(*sqlstore.Reader) error) error {
+	return d.readingBy(ctx, d.read, f)
+}
+
+// ReadingSpec reads on one of those that nobody else has.
+func (d database) ReadingSpec(ctx context.Context, f func(*sqlstore.Reader) error) error {
+	return d.readingBy(ctx, d.readSpec, f)
+}
+
+func (d database) readingBy(ctx context.Context, by *sql.DB, f func(*sqlstore.Reader) error) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
-	tx, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	tx, err := by.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}

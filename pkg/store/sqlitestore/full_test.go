@@ -37,6 +37,7 @@ func TestFullRollsBack(t *testing.T) {
 	for _, j := range batch.Jobs {
 		j.SpecHash = "first seen in the refused batch"
 	}
+	storetest.WithSpecs(batch)
 	if _, err := s.Commit(ctx, batch); !errors.Is(err, store.ErrFull) {
 		t.Fatalf("commit: %v", err)
 	}

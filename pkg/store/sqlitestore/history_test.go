@@ -30,7 +30,7 @@ func pastJobs(first int64, n int) *gang.Changes {
 		}
 		ch.NextSeq = j.ID*10 + 10
 	}
-	return ch
+	return storetest.WithSpecs(ch)
 }
 
 // The file does not grow while as much is forgotten as comes in.

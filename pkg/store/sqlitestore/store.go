@@ -37,11 +37,13 @@ const pragmas = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=f
 // Store keeps the state in one SQLite file, or in memory.
 type Store struct {
 	*sqlstore.Store
-	log   *slog.Logger
-	dir   string // empty: in memory
-	lock  *os.File
-	read  *sql.DB
-	spare *spareFile // nil: in memory
+	log  *slog.Logger
+	dir  string // empty: in memory
+	lock *os.File
+	read *sql.DB
+	// readSpec is for what nodes wait for alone.
+	readSpec *sql.DB
+	spare    *spareFile // nil: in memory
 
 	mu      sync.Mutex // one transaction of the writer at a time; guards what follows
 	w       *writer
@@ -165,11 +167,13 @@ func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (er
 	if err != nil {
 		return err
 	}
-	s.read = sql.OpenDB(connector)
-	// Reads are rare (history, start-up) and bound by CPU; each connection has its own
-	// page cache.
+	// Reads are rare (history, start-up, scripts that are launched) and bound by CPU; each
+	// connection has its own page cache.
+	s.read, s.readSpec = sql.OpenDB(connector), sql.OpenDB(connector)
 	s.read.SetMaxOpenConns(4)
 	s.read.SetMaxIdleConns(2)
+	s.readSpec.SetMaxOpenConns(2)
+	s.readSpec.SetMaxIdleConns(1)
 	return nil
 }
 
@@ -222,7 +226,7 @@ func (s *Store) Close() error {
 		errs = append(errs, s.check.stop())
 	}
 	if s.read != nil {
-		errs = append(errs, s.read.Close())
+		errs = append(errs, s.read.Close(), s.readSpec.Close())
 	}
 	if s.w != nil && !failed { // the last connection: it empties the log into the database
 		errs = append(errs, s.w.close())

@@ -22,9 +22,7 @@ func testSteps(t *testing.T, p Place) {
 		return api.Step{JobID: 1, StepID: id, Epoch: epoch, Name: "x", State: api.JobFailed, Nodes: []string{"n1"}, Tasks: 2, StartTime: T0, EndTime: T0.Add(time.Second), ExitCode: &code}
 	}
 	ch := &gang.Changes{Jobs: []*gang.Job{j}, Steps: []api.Step{step(2, "10"), step(2, "9"), step(1, "0")}, NextID: 2, NextSeq: 1}
-	if _, err := s.Commit(context.Background(), ch); err != nil {
-		t.Fatal(err)
-	}
+	mustCommit(t, s, ch)
 	got, err := s.Steps(context.Background(), 1)
 	if err != nil {
 		t.Fatal(err)

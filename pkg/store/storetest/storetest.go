@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"nodes come back", testNodes},
 		{"reservations come back", testReservations},
 		{"elements of an array share one spec", testSharedSpec},
+		{"texts of specs are read one by one", testTexts},
 		{"ranks are written one by one", testRanks},
 		{"ended jobs leave Load but not the store", testPurged},
 		{"history filters", testHistory},
@@ -99,6 +101,9 @@ func mustOpen(t *testing.T, p Place) store.Store {
 
 func mustCommit(t *testing.T, s store.Store, ch *gang.Changes) uint64 {
 	t.Helper()
+	if ch.Specs == nil {
+		WithSpecs(ch)
+	}
 	before := s.Lineage()
 	n, err := s.Commit(context.Background(), ch)
 	if err != nil {
@@ -127,12 +132,29 @@ func mustVerify(t *testing.T, s store.Store) {
 	}
 }
 
+// script is that of all jobs of the suite.
+const script = "#!/bin/sh\nexec true\n"
+
+// WithSpecs puts the whole specs of its jobs into a batch, as Step does with those of new ones.
+func WithSpecs(ch *gang.Changes) *gang.Changes {
+	ch.Specs = map[string]*api.Spec{}
+	for _, j := range ch.Jobs {
+		if ch.Specs[j.SpecHash] != nil {
+			continue
+		}
+		whole := *j.Spec
+		whole.Script = []byte(script)
+		ch.Specs[j.SpecHash] = &whole
+	}
+	return ch
+}
+
 // NewJob is a job of so many ranks as Step makes it at its submission.
 func NewJob(id int64, size int) *gang.Job {
 	j := &gang.Job{
 		ID: id, ArrayIndex: -1, User: "ada", UID: 1000, GID: 100, Name: "train", Partition: "gpu",
-		Spec:     &api.Spec{Name: "train", Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/home/ada", Script: []byte("#!/bin/sh\nexec true\n")},
-		SpecHash: "hash-of-train", Priority: 10, Submit: T0, Eligible: T0, TimeLimit: time.Hour,
+		Spec:     &api.Spec{Name: "train", Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/home/ada"},
+		SpecHash: "hash-of-train", TextBytes: int64(len(script)), Priority: 10, Submit: T0, Eligible: T0, TimeLimit: time.Hour,
 		Ranks: make([]gang.Rank, size),
 	}
 	for i := range j.Ranks {
@@ -147,7 +169,7 @@ func Submitted(jobs ...*gang.Job) *gang.Changes {
 	for _, j := range jobs {
 		ch.NextID = max(ch.NextID, j.ID+1)
 	}
-	return ch
+	return WithSpecs(ch)
 }
 
 // end gives a copy of j that ended at a time.
@@ -257,6 +279,49 @@ func testSharedSpec(t *testing.T, p Place) {
 		if j.Spec != got[0].Spec {
 			t.Fatal("two elements of an array have specs of their own")
 		}
+	}
+}
+
+// testTexts: what makes a spec large is on the disk, and in memory only of whoever asks for it.
+func testTexts(t *testing.T, p Place) {
+	ctx := context.Background()
+	s := mustOpen(t, p)
+	j := NewJob(1, 1)
+	j.SpecHash = "large"
+	whole := *j.Spec
+	whole.Script, whole.Env, whole.Args = []byte("#!/bin/sh\n\x00\xff"), []string{"A=" + strings.Repeat("ü<", 1<<20), "B="}, []string{"", "x y"}
+	j.TextBytes = whole.TextBytes()
+	mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{j, NewJob(2, 1)}, NextID: 3,
+		Specs: map[string]*api.Spec{"large": &whole, "hash-of-train": WithSpecs(&gang.Changes{Jobs: []*gang.Job{NewJob(2, 1)}}).Specs["hash-of-train"]}})
+	for range 2 {
+		got, err := s.Spec(ctx, "large")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "the spec", got, &whole)
+		same(t, "jobs in memory", mustLoad(t, s, time.Time{}).Jobs, []*gang.Job{j, NewJob(2, 1)})
+		one, err := s.Job(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "one job", one, j)
+		if _, err := s.Spec(ctx, "larg"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a spec that is of no job: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = mustOpen(t, p)
+	}
+	mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{end(j, T0)}})
+	mustForget(t, s, 1)
+	if _, err := s.Spec(ctx, "large"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the spec of a forgotten job: %v", err)
+	}
+	lost := NewJob(3, 1)
+	lost.SpecHash = "lost"
+	if _, err := s.Commit(ctx, &gang.Changes{Jobs: []*gang.Job{lost}, NextID: 4}); err == nil || !strings.Contains(err.Error(), "job 3 is new, and its spec lost is not in the batch") {
+		t.Errorf("a new job without its spec: %v", err)
 	}
 }
 
@@ -426,12 +491,13 @@ func testClosed(t *testing.T, p Place) {
 	_, commit := s.Commit(ctx, Submitted(NewJob(1, 1)))
 	_, load := s.Load(ctx, time.Time{})
 	_, job := s.Job(ctx, 1)
+	_, spec := s.Spec(ctx, "hash-of-train")
 	_, jobs := s.Jobs(ctx, store.HistoryFilter{})
 	_, epochs := s.Epochs(ctx, 1)
 	_, events := s.Events(ctx, 1, 0, 0)
 	_, verify := s.Verify(ctx)
 	_, forget := s.Forget(ctx, []int64{1})
-	for i, err := range []error{commit, load, job, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")), forget} {
+	for i, err := range []error{commit, load, job, spec, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")), forget} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("call %d on a closed store: %v", i, err)
 		}

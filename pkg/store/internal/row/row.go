@@ -2,8 +2,8 @@
 // renaming a Go field never loses what is on a disk. A round trip changes the monotonic reading
 // and the location pointer of a time, nothing else.
 //
-// Invariant: every field of the gang types is carried, but a job's Spec and Ranks, which
-// have rows of their own; a test fills every field by reflection and compares.
+// Invariant: every field of the gang types is carried, but a job's Spec (with TextBytes) and Ranks,
+// which have rows of their own; a test fills every field by reflection and compares.
 //
 // Failure rules: a row that can't be read names the row; nothing is guessed.
 package row
@@ -161,7 +161,7 @@ type verdict struct {
 	Text     string       `json:"text,omitempty"`
 }
 
-// Job encodes the header of a job: all but ID, SpecHash, Spec and Ranks.
+// Job encodes the header of a job: all but ID, SpecHash, Spec, TextBytes and Ranks.
 func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),

@@ -86,7 +86,7 @@ func back[T any](t *testing.T, enc []byte, err error, decode func([]byte) (T, er
 func TestEveryFieldComesBack(t *testing.T) {
 	t.Run("job", func(t *testing.T) {
 		j := filled[gang.Job]()
-		j.Spec = nil // a row of its own
+		j.Spec, j.TextBytes = nil, 0 // a row of its own
 		for i := range j.Ranks {
 			j.Ranks[i] = gang.Rank{State: api.RankBlocked} // likewise
 		}

@@ -29,7 +29,7 @@ type Specs map[string]struct{}
 // the specs of jobs below it are stored.
 func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 	for _, j := range ch.Jobs {
-		if err := job(j, nextID, known, to); err != nil {
+		if err := job(ch, j, nextID, known, to); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,8 @@ func nodes(ch *gang.Changes, to Sink) error {
 	return nil
 }
 
-func job(j *gang.Job, nextID int64, known Specs, to Sink) error {
-	if err := spec(j, nextID, known, to); err != nil {
+func job(ch *gang.Changes, j *gang.Job, nextID int64, known Specs, to Sink) error {
+	if err := spec(ch, j, nextID, known, to); err != nil {
 		return err
 	}
 	data, err := row.Job(j)
@@ -122,14 +122,15 @@ func job(j *gang.Job, nextID int64, known Specs, to Sink) error {
 }
 
 // spec stores the spec of a new job; that of an old one is there since its first commit.
-func spec(j *gang.Job, nextID int64, known Specs, to Sink) error {
+func spec(ch *gang.Changes, j *gang.Job, nextID int64, known Specs, to Sink) error {
 	if _, ok := known[j.SpecHash]; ok || j.ID < nextID {
 		return nil
 	}
-	if j.Spec == nil {
-		return fmt.Errorf("job %d has no spec", j.ID)
+	whole := ch.Specs[j.SpecHash]
+	if whole == nil {
+		return fmt.Errorf("job %d is new, and its spec %s is not in the batch", j.ID, j.SpecHash)
 	}
-	data, err := row.Spec(j.Spec)
+	data, err := row.Spec(whole)
 	if err != nil {
 		return err
 	}

@@ -80,8 +80,8 @@ func (r *Reader) EndedAfter(keep time.Time) (map[int64]bool, error) {
 	return all, r.ids("SELECT id FROM job WHERE ended > $1 AND ended IS NOT NULL", func(id int64) { all[id] = true }, nanos(keep))
 }
 
-// Share makes jobs that are read with a hash have this spec, as the caller has it already.
-func (r *Reader) Share(hash string, spec *api.Spec) { r.specs[hash] = spec }
+// Share makes jobs that are read with the hash of this one have its spec, as the caller has it already.
+func (r *Reader) Share(j *gang.Job) { r.specs[j.SpecHash] = heldSpec{spec: j.Spec, bytes: j.TextBytes} }
 
 // Nodes reads nodes by their names; no names: all.
 func (r *Reader) Nodes(names []string) (all []*gang.Node, err error) {
@@ -132,14 +132,13 @@ func (r *Reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		if err := scan(&hash, &data); err != nil {
 			return err
 		}
-		if r.specs[hash] != nil {
+		if r.specs[hash].spec != nil {
 			return nil
 		}
-		if err := intact(data, "spec "+hash); err != nil {
-			return err
+		whole, err := specOf(hash, data)
+		if err == nil {
+			r.specs[hash] = heldSpec{spec: whole.WithoutTexts(), bytes: whole.TextBytes()}
 		}
-		spec, err := row.DecodeSpec(hash, data)
-		r.specs[hash] = spec
 		return err
 	}, "SELECT hash, data FROM spec WHERE hash IN (SELECT spec FROM job WHERE id IN ("+chosen+"))", args...)
 	if err != nil {
@@ -162,9 +161,11 @@ func (r *Reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		if err != nil {
 			return err
 		}
-		if j.Spec = r.specs[hash]; j.Spec == nil {
+		held, known := r.specs[hash]
+		if !known {
 			return fmt.Errorf("job %d: its spec %s is missing", id, hash)
 		}
+		j.Spec, j.TextBytes = held.spec, held.bytes
 		out, byID[id] = append(out, j), j
 		return nil
 	}, "SELECT id, spec, data FROM job WHERE "+where+" "+tail, args...)
@@ -181,6 +182,34 @@ func (r *Reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		return setRank(byID[id>>rankBits], id, data)
 	}, "SELECT r.id, r.data FROM ("+chosen+") AS j CROSS JOIN rank AS r WHERE r.id >= j.id << 16 AND r.id < (j.id + 1) << 16", args...)
 	return out, err
+}
+
+func specOf(hash string, data []byte) (*api.Spec, error) {
+	if err := intact(data, "spec "+hash); err != nil {
+		return nil, err
+	}
+	return row.DecodeSpec(hash, data)
+}
+
+// Spec reads one specification whole.
+func (s *Store) Spec(ctx context.Context, hash string) (whole *api.Spec, err error) {
+	err = s.db.ReadingSpec(ctx, func(r *Reader) error {
+		return r.Each(func(scan func(...any) error) error {
+			var data sql.RawBytes
+			if err := scan(&data); err != nil {
+				return err
+			}
+			whole, err = specOf(hash, data)
+			return err
+		}, "SELECT data FROM spec WHERE hash = $1", hash)
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("spec %s: %w", hash, err)
+	case whole == nil:
+		return nil, fmt.Errorf("spec %s: %w", hash, store.ErrNotFound)
+	}
+	return whole, nil
 }
 
 func setRank(j *gang.Job, id int64, data []byte) error {

@@ -12,6 +12,9 @@ import (
 type Database interface {
 	// Reading runs f in a read transaction.
 	Reading(ctx context.Context, f func(*Reader) error) error
+	// ReadingSpec is Reading by connections of its own: a node that waits for a script does not wait
+	// behind people who read history.
+	ReadingSpec(ctx context.Context, f func(*Reader) error) error
 	// Alone runs f in a write transaction that is no commit. One that is lazy need not survive a
 	// power cut until the next that isn't. After an error nothing of it was written.
 	Alone(ctx context.Context, lazy bool, f func(Writer) error) error
@@ -47,13 +50,19 @@ func New(db Database) *Store { return &Store{db: db} }
 type Reader struct {
 	ctx   context.Context
 	tx    *sql.Tx
-	specs map[string]*api.Spec // shared by all jobs that it reads
-	goes  func()               // called for each row; nil: not a start
+	specs map[string]heldSpec // shared by all jobs that it reads
+	goes  func()              // called for each row; nil: not a start
+}
+
+// heldSpec is what is kept of a specification that was read.
+type heldSpec struct {
+	spec  *api.Spec // without texts
+	bytes int64     // of them
 }
 
 // NewReader reads in a transaction.
 func NewReader(ctx context.Context, tx *sql.Tx) *Reader {
-	return &Reader{ctx: ctx, tx: tx, specs: make(map[string]*api.Spec)}
+	return &Reader{ctx: ctx, tx: tx, specs: make(map[string]heldSpec)}
 }
 
 // Each runs a query and gives every row to f, which scans it.

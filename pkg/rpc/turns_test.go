@@ -11,11 +11,11 @@ import (
 )
 
 // asked starts a list of a user, and says in served when its turn has come.
-func asked(t *testing.T, turns *listTurns, served *[]string, name string, uid uint32) (end func()) {
+func asked(t *testing.T, turns *turns, served *[]string, name string, uid uint32) (end func()) {
 	t.Helper()
 	give := make(chan struct{})
 	go func() {
-		done, err := turns.take(t.Context(), uid)
+		done, err := turns.take(t.Context(), uid, manyLists)
 		if err != nil {
 			return
 		}
@@ -29,7 +29,7 @@ func asked(t *testing.T, turns *listTurns, served *[]string, name string, uid ui
 
 func TestUsersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns listTurns
+		var turns turns
 		var served []string
 		var ends []func()
 		for i := range 3 {
@@ -54,17 +54,17 @@ func TestUsersTakeTurns(t *testing.T) {
 
 func TestListsAtOnceAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns listTurns
+		var turns turns
 		var served []string
 		var ends []func()
-		for uid := range uint32(listsAtOnce + 2) {
+		for uid := range uint32(turnsAtOnce + 2) {
 			ends = append(ends, asked(t, &turns, &served, fmt.Sprint(uid), uid))
 		}
-		if len(served) != listsAtOnce {
+		if len(served) != turnsAtOnce {
 			t.Fatalf("served %v at once", served)
 		}
 		ends[1]()
-		if len(served) != listsAtOnce+1 || served[listsAtOnce] != fmt.Sprint(listsAtOnce) {
+		if len(served) != turnsAtOnce+1 || served[turnsAtOnce] != fmt.Sprint(turnsAtOnce) {
 			t.Errorf("served %v after one has ended", served)
 		}
 		for i, end := range ends {
@@ -77,16 +77,16 @@ func TestListsAtOnceAreBounded(t *testing.T) {
 
 func TestListsThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns listTurns
+		var turns turns
 		ctx, cancel := context.WithCancel(t.Context())
-		done, err := turns.take(ctx, 1)
+		done, err := turns.take(ctx, 1, manyLists)
 		if err != nil {
 			t.Fatal(err)
 		}
 		refused := 0
-		for range listsWaiting + 3 {
+		for range turnsWaiting + 3 {
 			go func() {
-				if _, err := turns.take(ctx, 1); api.CodeOf(err) == api.CodeTooMany {
+				if _, err := turns.take(ctx, 1, manyLists); api.CodeOf(err) == api.CodeTooMany {
 					refused++
 				} else if !errors.Is(err, context.Canceled) {
 					t.Error(err)
@@ -95,7 +95,7 @@ func TestListsThatWaitAreBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		if refused != 3 {
-			t.Errorf("%d of %d refused", refused, listsWaiting+3)
+			t.Errorf("%d of %d refused", refused, turnsWaiting+3)
 		}
 		cancel()
 		synctest.Wait()
