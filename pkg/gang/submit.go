@@ -105,7 +105,7 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	j := &Job{
 		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash, TextBytes: ev.Spec.TextBytes(),
 		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit, Deadline: s.Deadline,
-		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: make([]Rank, s.Size),
+		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: BlankRanks(s.Size),
 	}
 	if s.Hold {
 		j.Held = HeldUser
@@ -116,9 +116,6 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	if d := s.Dependency; d != nil {
 		j.Dependency = d
 		j.Waits = d.String() // until it is weighed, in queueNew
-	}
-	for i := range j.Ranks {
-		j.Ranks[i].State = api.RankBlocked
 	}
 	return j
 }

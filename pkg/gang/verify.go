@@ -25,6 +25,7 @@ func (w *World) Verify() []string {
 		v.node(h)
 	}
 	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
+	v.blankRanks()
 	v.arrays()
 	v.holdings()
 	v.dependencies()
@@ -39,6 +40,15 @@ type verifier struct {
 func (v *verifier) check(ok bool, format string, args ...any) {
 	if !ok {
 		v.found = append(v.found, fmt.Sprintf(format, args...))
+	}
+}
+
+// blankRanks: nobody wrote to what all waiting gangs share.
+func (v *verifier) blankRanks() {
+	for i := range blank {
+		r := &blank[i]
+		v.check(r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero(),
+			"rank %d of the gangs that never had nodes is %+v", i, *r)
 	}
 }
 

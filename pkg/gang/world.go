@@ -247,12 +247,15 @@ func (w *World) editRank(e *entry, i int) *Rank {
 		}
 		e.dirty[i] = struct{}{}
 	}
+	j.Ranks = OwnRanks(j.Ranks)
 	return &j.Ranks[i]
 }
 
 func clone(j *Job) *Job {
 	c := *j
-	c.Ranks = slices.Clone(j.Ranks)
+	if !areBlank(j.Ranks) {
+		c.Ranks = slices.Clone(j.Ranks)
+	}
 	c.Members = slices.Clone(j.Members)
 	c.Used = maps.Clone(j.Used)
 	c.Steps = slices.Clone(j.Steps)

@@ -182,8 +182,8 @@ func Job(j *gang.Job) ([]byte, error) {
 	return json.Marshal(&r)
 }
 
-// DecodeJob decodes a header. Its ranks are all blocked, for the caller to overwrite with
-// those that have a row; Spec is the caller's too.
+// DecodeJob decodes a header. Its ranks are all blocked and shared with others, for the
+// caller to own and overwrite with those that have a row; Spec is the caller's too.
 func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	var r job
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -194,7 +194,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	}
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
-		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: blockedRanks(r.Size), Key: r.Key,
+		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
 		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Constraint: r.Constraint, Prefer: r.Prefer, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
 		Deadline: r.Deadline, CutTimeLimit: r.CutTo, Turn: r.Turn,
 		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
@@ -209,15 +209,4 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		}
 	}
 	return j, nil
-}
-
-func blockedRanks(size int) []gang.Rank {
-	if size <= 0 {
-		return nil
-	}
-	ranks := make([]gang.Rank, size)
-	for i := range ranks {
-		ranks[i].State = api.RankBlocked
-	}
-	return ranks
 }

@@ -221,6 +221,7 @@ func setRank(j *gang.Job, id int64, data []byte) error {
 		return err
 	}
 	rank, err := row.DecodeRank(j.ID, index, data)
+	j.Ranks = gang.OwnRanks(j.Ranks)
 	j.Ranks[index] = rank
 	return err
 }
