@@ -138,11 +138,12 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
-		Health:  noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
-		Needs:   noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
-		Private: noded.Private{Dirs: cfg.PrivateDirs, Size: cfg.PrivateSize},
-		Hooks:   noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, Timeout: cfg.HookTimeout},
-		Shim:    filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
+		Health:     noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
+		Needs:      noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
+		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts},
+		Private:    noded.Private{Dirs: cfg.PrivateDirs, Size: cfg.PrivateSize},
+		Hooks:      noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, Timeout: cfg.HookTimeout},
+		Shim:       filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Only: only},
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
 		Network: way.network, Controller: way.address, TLS: way.tls}

@@ -40,6 +40,9 @@ type Spec struct {
 	CPUBind        string `json:"cpu_bind,omitempty"`
 	ThreadsPerCore int    `json:"threads_per_core,omitempty" bound:"..65536"`
 
+	// Container is what the job runs in; nil: in what the node has.
+	Container *Container `json:"container,omitempty"`
+
 	// Asked repeats figures of a batch job in the words they were asked for in, nil: nobody
 	// asked in such words. The figures above are what counts.
 	Asked *Asked `json:"asked,omitempty"`
@@ -149,6 +152,26 @@ type Asked struct {
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 }
+
+// Container is an image and what of the node is shown in it. A node that can't do it takes no such
+// job: it has the feature [FeatureContainer].
+type Container struct {
+	Image    string           `json:"image" bound:"text"` // directory of an unpacked image on the node, absolute
+	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"len=256"`
+	WorkDir  string           `json:"work_dir,omitempty" bound:"text"` // where ranks start, inside; empty: the job's working directory
+	Home     bool             `json:"home,omitempty"`                  // the user's home directory is shown
+	ReadOnly bool             `json:"read_only,omitempty"`             // nothing can be written but what is mounted
+}
+
+// ContainerMount shows a directory or file of the node inside.
+type ContainerMount struct {
+	Source   string `json:"source" bound:"text"` // absolute
+	Target   string `json:"target" bound:"text"` // absolute
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// FeatureContainer is the feature of nodes that run jobs in containers.
+const FeatureContainer = "container-dir"
 
 // What a rank is bound to ([Spec.CPUBind]).
 const (

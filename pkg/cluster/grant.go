@@ -282,6 +282,9 @@ func askKey(s *api.Spec, partitions []string) string {
 	if s.Prefer != "" {
 		fmt.Fprintf(&b, " rather %q", s.Prefer)
 	}
+	if s.Container != nil {
+		b.WriteString(" contained")
+	}
 	fmt.Fprintf(&b, " %q %q %q", strings.ToLower(s.GPUType), s.MinCompute, s.Constraint)
 	for _, list := range [][]string{partitions, s.NodeList, s.Exclude} {
 		sorted := slices.Sorted(slices.Values(list))

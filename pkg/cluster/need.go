@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"gangd/pkg/api"
 	"math"
 	"slices"
 	"strconv"
@@ -136,7 +137,7 @@ func (d *Need) CardsFor(ranks int) int { return d.Cards*ranks + d.NodeCards }
 // Admits reports whether a node is one of those that the ask names: by partition, node
 // list, exclusion and features. What is free, and whether it is ready, is not looked at.
 func (d *Need) Admits(n *Node) bool {
-	return d.InPartition(n) && d.Named(n.Name) && d.constraint.Met(n.Features)
+	return d.InPartition(n) && d.Named(n.Name) && d.HasFeatures(n)
 }
 
 // InPartition reports whether a node is in one of the partitions of the ask.
@@ -160,8 +161,13 @@ func (d *Need) Named(name string) bool {
 	return !out
 }
 
-// HasFeatures reports whether a node meets the constraint.
-func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) }
+// HasFeatures reports whether a node meets the constraint, and runs containers if one is asked for.
+func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) && d.HasContainers(n) }
+
+// HasContainers reports whether a node runs containers if one is asked for.
+func (d *Need) HasContainers(n *Node) bool {
+	return d.Ask.Spec.Container == nil || slices.Contains(n.Features, api.FeatureContainer)
+}
 
 // MatchesCard reports whether a card is of the model asked for: one of the types is
 // part of its model's name, and its compute capability is enough.

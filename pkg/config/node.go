@@ -36,6 +36,10 @@ type Node struct {
 	HealthInterval time.Duration `mapstructure:"health_interval"`
 	HealthTimeout  time.Duration `mapstructure:"health_timeout"`
 
+	Containers      bool     `mapstructure:"containers"`
+	ContainerImages []string `mapstructure:"container_images"`
+	ContainerMounts []string `mapstructure:"container_mounts"`
+
 	PrivateDirs []string `mapstructure:"private_dirs"`
 	PrivateSize int64    `mapstructure:"private_size"` // bytes, 0: a part of the memory
 

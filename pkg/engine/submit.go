@@ -248,8 +248,6 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 	case s.GPUWatch && !wantsCards(s):
 		return &api.Error{Code: api.CodeInvalid, Message: "gpu_watch: the job asks for no cards that could be watched",
 			Hint: "ask for some with --gpus-per-rank, or leave --gpu-watch out"}
-	case !slices.Contains([]string{"", api.BindNone, api.BindCores, api.BindNUMA}, s.CPUBind):
-		return bad("cpu_bind %q: want none, cores or ldoms", s.CPUBind)
 	case s.StallTimeout < 0 && s.StallTimeout != api.WatchdogOff:
 		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", s.StallTimeout)
 	case s.TimeLimit < 0 || s.TimeMin < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
@@ -285,6 +283,8 @@ func checkWords(s *api.Spec) error {
 	errs := []error{
 		oneOf("open_mode", s.OpenMode, "append", "truncate"),
 		oneOf("checkpoint", s.Checkpoint, api.CheckpointDrain),
+		oneOf("cpu_bind", s.CPUBind, api.BindNone, api.BindCores, api.BindNUMA),
+		checkContainer(s.Container),
 		oneOf("invalid_dependency", s.InvalidDependency, api.InvalidCancel, api.InvalidWait),
 		knownSignal("stop_signal", s.StopSignal),
 	}

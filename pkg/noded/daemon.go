@@ -97,6 +97,9 @@ func Run(ctx context.Context, opts Options) error {
 	if err := d.openPrivate(); err != nil {
 		return err
 	}
+	if err := d.openContainers(); err != nil {
+		return err
+	}
 	if err := d.openHooks(); err != nil {
 		return err
 	}

@@ -30,10 +30,11 @@ type Options struct {
 	Features []string
 	GPU      gpu.Provider // nil: no cards
 
-	Health  Health // without a path: none
-	Needs   Needs
-	Hooks   Hooks
-	Private Private
+	Health     Health // without a path: none
+	Needs      Needs
+	Containers Containers
+	Hooks      Hooks
+	Private    Private
 
 	Shim       string // path of gshim
 	BinDir     string // of all programs, for the ranks' PATH; empty: none

@@ -137,6 +137,9 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.Private, refusal = d.privateOf(spec.WorkDir); refusal != nil {
 		return nil, refusal
 	}
+	if refusal := d.contain(s, spec); refusal != nil {
+		return nil, refusal
+	}
 	if refusal := d.cpus.give(s, node, body, spec, d.cards.list()); refusal != nil {
 		return nil, refusal
 	}

@@ -81,6 +81,10 @@ func admitted(d *cluster.Need, nodes []*cluster.Node) ([]*cluster.Node, *api.Err
 		e.Hint = fmt.Sprintf("%s has %s", where, hosts(nodeNames(in)))
 		return nil, e
 	}
+	if len(keep(named, d.HasContainers)) == 0 {
+		return nil, &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("no node of %s runs jobs in containers", where),
+			Hint: "nodes that do have the feature " + api.FeatureContainer + " (containers = true in gnoded.toml)"}
+	}
 	met := keep(named, d.HasFeatures)
 	if len(met) == 0 {
 		var features []string

@@ -26,6 +26,7 @@ type Ask struct {
 	noRequeue               bool
 	requeueCauses           []api.Cause
 	roles                   []askedRole
+	container               api.Container
 	setting                 *Setting // that is being set, for errors found later
 	warned                  []string // what is to be known of the setting that is being set
 }

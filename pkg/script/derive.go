@@ -190,6 +190,11 @@ func (a *Ask) cards() error {
 		}
 		s.GPUsPerRank = 1
 	}
+	if c := &a.container; c.Image != "" {
+		s.Container = c
+	} else if c.WorkDir != "" || len(c.Mounts) > 0 || c.Home || c.ReadOnly {
+		return a.Refuse(a.containerOption(), "speaks of a container, and none is asked for", "name one: --container-image=DIR")
+	}
 	if s.MinCompute != "" && s.GPUsPerRank == 0 && s.GPUsPerNode == 0 {
 		return a.Refuse("min-compute", "asks for a capability of no card", "ask for cards: --gpus-per-rank=1")
 	}

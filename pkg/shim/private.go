@@ -2,11 +2,13 @@ package shim
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,22 +44,33 @@ func (p *Private) Hides(path string) string {
 const (
 	mountsFD   = 3
 	mountsWait = 20 * time.Second
-	mountsWord = 1024 // the longest answer
+	mountsWord = 4096 // the longest answer
 )
 
 // openPrivate makes the namespace.
 func (m *member) openPrivate() *api.Refusal {
 	m.namespace = -1
-	if m.spec.Private == nil {
+	if !m.spec.ownMounts() {
 		return nil
 	}
 	fd, err := m.makeNamespace()
+	if r := new(mountsRefusal); errors.As(err, &r) {
+		return &r.Refusal
+	}
 	if err != nil {
-		return &api.Refusal{Blame: api.BlameNode, Text: fmt.Sprintf("private directories %s: %v", strings.Join(m.spec.Private.Dirs, ", "), err)}
+		return &api.Refusal{Blame: api.BlameNode, Text: fmt.Sprintf("mounts of its own: %v", err)}
 	}
 	m.namespace = fd
 	return nil
 }
+
+// ownMounts: the member sees other mounts than the machine.
+func (s *Spec) ownMounts() bool { return s.Private != nil || s.Container != nil }
+
+// mountsRefusal is what who makes the mounts has said.
+type mountsRefusal struct{ api.Refusal }
+
+func (r *mountsRefusal) Error() string { return r.Text }
 
 // makeNamespace starts who makes the mounts, and takes the namespace over.
 func (m *member) makeNamespace() (int, error) {
@@ -94,7 +107,11 @@ func (m *member) makeNamespace() (int, error) {
 	case n == 0:
 		return -1, io.ErrUnexpectedEOF
 	case !bytes.Equal(word[:n], mountsDone):
-		return -1, errors.New(string(word[:n]))
+		r := new(mountsRefusal)
+		if err := json.Unmarshal(word[:n], &r.Refusal); err != nil {
+			return -1, err
+		}
+		return -1, r
 	}
 	return unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
@@ -102,7 +119,7 @@ func (m *member) makeNamespace() (int, error) {
 // inPrivate has this thread see what the member sees, until back. There is none of that without
 // private directories. An error is one that nothing may be started with.
 func (m *member) inPrivate() (back func(), err error) {
-	if m.spec.Private == nil {
+	if !m.spec.ownMounts() {
 		return func() {}, nil
 	}
 	home, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -127,7 +144,7 @@ func (m *member) inPrivate() (back func(), err error) {
 
 // closePrivate lets go of the namespace: nothing of the member is in it any more.
 func (m *member) closePrivate() {
-	if m.spec.Private != nil && m.namespace >= 0 {
+	if m.spec.ownMounts() && m.namespace >= 0 {
 		_ = unix.Close(m.namespace)
 		m.namespace = -1
 	}
@@ -138,13 +155,15 @@ var mountsDone = []byte("mounted")
 // Mounts is `gshim mounts`, started by a root shim in a mount namespace of its own, the spec on its
 // standard input. It says how it went, and stays until it is ended: the namespace is taken from it.
 func Mounts() int {
+	runtime.LockOSThread() // whose namespace and rights these are
 	s, err := specFromInput()
 	if err == nil {
-		err = s.Private.mount()
+		err = s.mountAll()
 	}
 	word := mountsDone
 	if err != nil {
-		word = []byte(err.Error())
+		text := err.Error()
+		word, _ = json.Marshal(&api.Refusal{Blame: containerRefusal(err), Text: strings.ToValidUTF8(text[:min(len(text), mountsWord/2)], "?")})
 	}
 	if err := unix.Sendto(mountsFD, word[:min(len(word), mountsWord)], unix.MSG_NOSIGNAL, nil); err != nil {
 		return fail(err)
@@ -153,13 +172,25 @@ func Mounts() int {
 	return 0
 }
 
-// mount makes the directories: parts of one file system in memory, which has the size.
-func (p *Private) mount() error {
+func (s *Spec) mountAll() error {
 	// What the machine mounts later is seen, what is mounted here is not seen there.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("leave the machine's mounts: %w", err)
 	}
 	unix.Umask(0)
+	if s.Private != nil {
+		if err := s.Private.mount(); err != nil {
+			return fmt.Errorf("private directories %s: %w", strings.Join(s.Private.Dirs, ", "), err)
+		}
+	}
+	if s.Container != nil {
+		return s.Container.enter(s.Dir)
+	}
+	return nil
+}
+
+// mount makes the directories: parts of one file system in memory, which has the size.
+func (p *Private) mount() error {
 	kept := make([]int, len(p.Keep))
 	for i, dir := range p.Keep {
 		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,7 +80,7 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
 		unbind := m.bind(spec.CPUs)
-		attr := &syscall.ProcAttr{Dir: m.spec.WorkDir, Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
+		attr := &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
 		if m.spec.Batch {
 			r.pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID)
 		} else {
@@ -95,7 +96,7 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	}
 	r.pid, r.ended = 0, true
 	rec.Exited, rec.Ended = true, rec.Started
-	rec.ExitCode, rec.Error = startError(argv, m.spec.WorkDir, err)
+	rec.ExitCode, rec.Error = startError(argv, cmp.Or(m.spec.StartDir, m.spec.WorkDir), err)
 	m.durable = true
 }
 
@@ -154,6 +155,9 @@ func scriptCommand(path string, args []string) ([]string, error) {
 	}
 	return append(append(shebang(string(buf[:n])), path), args...), nil
 }
+
+// Interpreter is the program that a script is run by.
+func Interpreter(script string) string { return shebang(script)[0] }
 
 // shebang reads "#! interpreter [one argument]" as the kernel does.
 func shebang(text string) []string {

@@ -80,6 +80,10 @@ type Spec struct {
 	Machine *cpus.Topology `json:"machine,omitempty"`
 	// Private are directories that the member alone sees; nil: none.
 	Private *Private `json:"private,omitempty"`
+	// Container is what its processes see as their root; nil: the machine's.
+	Container *Container `json:"container,omitempty"`
+	// StartDir is where ranks start; empty: WorkDir.
+	StartDir string `json:"start_dir,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
 	Cards []Card `json:"cards,omitempty"`
 	// Deny are the device files of other cards, which no process of the member may open.

@@ -1,0 +1,99 @@
+package noded
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/shim"
+)
+
+// Containers is whether and how jobs run in unpacked images here.
+type Containers struct {
+	On     bool
+	Images []string // directories that images have to be below; none: any that the user reaches
+	Mounts []string // SRC:DST[:ro], shown in every container
+	mounts []shim.Mount
+}
+
+// openContainers says at start what could not be done later.
+func (d *Daemon) openContainers() error {
+	c := &d.opts.Containers
+	if !c.On {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("containers: needs root, gnoded runs as user id %d", os.Geteuid())
+	}
+	for _, text := range c.Mounts {
+		f := strings.Split(text, ":")
+		if len(f) < 2 || len(f) > 3 || !filepath.IsAbs(f[0]) || !filepath.IsAbs(f[1]) || len(f) == 3 && f[2] != "ro" {
+			return fmt.Errorf("container_mounts: %q: want SRC:DST or SRC:DST:ro with absolute paths", text)
+		}
+		if _, err := os.Stat(f[0]); err != nil {
+			return fmt.Errorf("container_mounts: %w", err)
+		}
+		c.mounts = append(c.mounts, shim.Mount{Source: f[0], Target: f[1], ReadOnly: len(f) == 3})
+	}
+	for _, dir := range c.Images {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("container_images: %s is no directory", dir)
+		}
+	}
+	return nil
+}
+
+// features are those of the site, and what this node can do.
+func (d *Daemon) features() []string {
+	if !d.opts.Containers.On || slices.Contains(d.opts.Features, api.FeatureContainer) {
+		return d.opts.Features
+	}
+	return append(slices.Clone(d.opts.Features), api.FeatureContainer)
+}
+
+// contain writes the container of a member into its spec. Nothing of a job that asked for one ever runs
+// outside of it.
+func (d *Daemon) contain(s *shim.Spec, spec *api.Spec) *api.Refusal {
+	c := spec.Container
+	if c == nil {
+		return nil
+	}
+	site := &d.opts.Containers
+	if !site.On {
+		return refuse(api.BlameUnfit, "this node runs no jobs in containers")
+	}
+	below := func(dir string) bool { return strings.HasPrefix(c.Image, strings.TrimSuffix(dir, "/")+"/") }
+	if len(site.Images) > 0 && !slices.ContainsFunc(site.Images, below) || c.Image != filepath.Clean(c.Image) {
+		return refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", c.Image, strings.Join(site.Images, ", "))
+	}
+	out := &shim.Container{Image: c.Image, ReadOnly: c.ReadOnly, Needs: shim.Interpreter(string(spec.Script)),
+		Creds: shim.Credentials{Switch: s.SwitchUser, UID: s.UID, GID: s.GID, Groups: s.Groups}}
+	out.Mounts = append(out.Mounts, site.mounts...)
+	user := func(source, target string, readOnly bool) {
+		out.Mounts = append(out.Mounts, shim.Mount{Source: source, Target: target, ReadOnly: readOnly, User: true})
+	}
+	if c.Home && s.Home != "" {
+		user(s.Home, s.Home, false)
+	}
+	if s.WorkDir != "/" {
+		user(s.WorkDir, s.WorkDir, false)
+	}
+	for _, m := range c.Mounts {
+		user(m.Source, m.Target, m.ReadOnly)
+	}
+	// Last, so that nothing hides them: what the member and gangd's commands need.
+	ours := []string{s.Dir, filepath.Dir(d.opts.Shim), d.opts.BinDir}
+	if d.opts.Commands != "" {
+		ours = append(ours, filepath.Dir(d.opts.Commands))
+	}
+	for i, dir := range ours {
+		if dir != "" && !slices.Contains(ours[:i], dir) {
+			out.Mounts = append(out.Mounts, shim.Mount{Source: dir, Target: dir, ReadOnly: i > 0 && dir != s.Dir, Maybe: i > 0})
+		}
+	}
+	s.Container, s.StartDir = out, c.WorkDir
+	return nil
+}

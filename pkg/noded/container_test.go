@@ -1,0 +1,234 @@
+package noded
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gangd/pkg/api"
+)
+
+// image makes an unpacked image of programs of this machine and the libraries that they need.
+func image(t *testing.T, programs ...string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(from string) {
+		b, err := os.ReadFile(from)
+		if err == nil {
+			to := filepath.Join(root, from)
+			if err = os.MkdirAll(filepath.Dir(to), 0o755); err == nil {
+				err = os.WriteFile(to, b, 0o755)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range programs {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skip(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(root, "bin"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "bin", name), b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			t.Skipf("ldd %s: %v", path, err)
+		}
+		for _, lib := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
+			put(strings.TrimSuffix(lib, ":"))
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc/os-release"), []byte("ID=lab\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for at := root; at != "/tmp" && at != "/"; at = filepath.Dir(at) { // other users pass
+		_ = os.Chmod(at, 0o755)
+	}
+	return root
+}
+
+func contained(work string, c *api.Container) func(*api.Assignment, *api.Spec) {
+	return func(_ *api.Assignment, s *api.Spec) {
+		s.WorkDir, s.Container, s.Env = work, c, []string{"PATH=/bin"}
+	}
+}
+
+// TestContainer: ranks see the image and what is mounted, write into a layer that nobody else sees and that
+// goes with them, and find their member's files; the image stays as it was.
+func TestContainer(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	root := image(t, "bash", "cat", "ls", "touch")
+	data := filepath.Join(t.TempDir(), "data")
+	for _, d := range []string{data, data + "/sub"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A link of the image that leads out of it, seen from outside.
+	if err := os.Symlink("/", filepath.Join(root, "out")); err != nil {
+		t.Fatal(err)
+	}
+	o := c.options(t.TempDir())
+	o.Containers = Containers{On: true, Mounts: []string{data + ":/site:ro"}}
+	c.run(o)
+	work := t.TempDir()
+	script := `#!/bin/bash
+cat /etc/os-release
+touch /new /home.txt && echo written
+touch /site/x 2>/dev/null || echo site is read-only
+ls /mine /out/made/by
+touch /mine/sub/of.$GANG_JOB_ID
+[ -e /proc/self/status ] && echo proc
+[ -S "$GANG_SOCKET" ] && echo socket
+[ -e /root ] || echo only the image
+echo $PWD $UID
+`
+	box := &api.Container{Image: root, Mounts: []api.ContainerMount{{Source: data, Target: "/mine"}, {Source: data + "/sub", Target: "/out/made/by"}}}
+	for job := int64(1); job <= 2; job++ {
+		k := c.desire(job, 1, 1, script, contained(work, box))
+		a := c.untilPhase(k, api.PhaseStopped)
+		b, _ := os.ReadFile(filepath.Join(work, fmt.Sprintf("gang-%d.out", job)))
+		files := ""
+		if job == 2 {
+			files = "of.1\n"
+		}
+		want := "ID=lab\nwritten\nsite is read-only\n/mine:\nsub\n\n/out/made/by:\n" + files + "proc\nsocket\nonly the image\n" + work + " 0\n"
+		if string(b) != want || len(a.Ranks) != 1 || a.Ranks[0].ExitCode != 0 {
+			t.Errorf("job %d: %+v\n%s\nwant\n%s", job, a.Ranks, b, want)
+		}
+	}
+	for _, name := range []string{"new", "made", "mine", "site"} {
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+			t.Errorf("the image has %s", name)
+		}
+	}
+	if m := mountsBelow(t, root); len(m) != 0 {
+		t.Errorf("mounted on the machine: %v", m)
+	}
+	k := c.desire(3, 1, 1, "#!/bin/bash\ntouch /new 2>/dev/null || echo read-only\ntouch here && echo $PWD\n", contained(work,
+		&api.Container{Image: root, ReadOnly: true, WorkDir: "/mine", Mounts: []api.ContainerMount{{Source: data, Target: "/mine"}}}))
+	c.untilPhase(k, api.PhaseStopped)
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-3.out")); string(b) != "read-only\n/mine\n" {
+		t.Errorf("a read-only container: %q", b)
+	}
+}
+
+// TestContainerRefused: what can't be run is refused before a rank runs, by name, and never runs outside.
+func TestContainerRefused(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	root := image(t, "bash")
+	o := c.options(t.TempDir())
+	o.Containers = Containers{On: true, Images: []string{filepath.Dir(root)}}
+	c.run(o)
+	work := t.TempDir()
+	for i, x := range []struct {
+		script string
+		box    api.Container
+		want   string
+		blame  api.Blame
+	}{
+		{"#!/bin/bash\n", api.Container{Image: root + "/none"}, "container image: " + root + "/none: no such file or directory", api.BlameFiles},
+		{"#!/bin/bash\n", api.Container{Image: root + "/bin/bash"}, "container image: " + root + "/bin/bash: not a directory", api.BlameFiles},
+		{"#!/usr/bin/python3\n", api.Container{Image: root}, "container image: " + root + ": /usr/bin/python3, which the script needs: no such file or directory", api.BlameFiles},
+		{"#!/bin/bash\n", api.Container{Image: "/etc"}, "container image: /etc is not below " + filepath.Dir(root) + ", where this site's images are", api.BlameUser},
+		{"#!/bin/bash\n", api.Container{Image: root + "/../../../etc"}, "container image: " + root + "/../../../etc is not below " + filepath.Dir(root) + ", where this site's images are", api.BlameUser},
+		{"#!/bin/bash\n", api.Container{Image: root, Mounts: []api.ContainerMount{{Source: "/no/such", Target: "/x"}}}, "container mount: /no/such: no such file or directory", api.BlameFiles},
+	} {
+		k := c.desire(int64(i+1), 1, 1, x.script, contained(work, &x.box))
+		if r := c.untilPhase(k, api.PhaseRefused).Refusal; r.Text != x.want || r.Blame != x.blame {
+			t.Errorf("%+v, want %s (%s)", r, x.want, x.blame)
+		}
+		c.forget(k)
+	}
+	if m := mountsBelow(t, root); len(m) != 0 {
+		t.Errorf("mounted on the machine: %v", m)
+	}
+}
+
+// TestContainerOfAUser: the processes are the user's, and no mount leads to what he could not reach.
+func TestContainerOfAUser(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	root := image(t, "bash", "touch")
+	base, err := os.MkdirTemp("", "gnc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	_ = os.Chmod(base, 0o755)
+	_ = os.Chmod(filepath.Dir(program), 0o755)
+	const nobody = 65534
+	work, secret := filepath.Join(base, "w"), filepath.Join(base, "secret")
+	for _, d := range []string{work, secret, secret + "/open"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(work, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(secret, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := c.options(filepath.Join(base, "s"))
+	o.SingleUser, o.Containers = false, Containers{On: true}
+	c.run(o)
+	as := func(box *api.Container) func(*api.Assignment, *api.Spec) {
+		return func(a *api.Assignment, s *api.Spec) {
+			contained(work, box)(a, s)
+			a.Body.User, a.Body.UID, a.Body.GID = "nobody", nobody, nobody
+		}
+	}
+	k := c.desire(1, 1, 1, "#!/bin/bash\necho $UID\ntouch made\ntouch /etc/os-release 2>/dev/null || echo not root\n", as(&api.Container{Image: root}))
+	c.untilPhase(k, api.PhaseStopped)
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-1.out")); string(b) != "65534\nnot root\n" {
+		t.Errorf("%q", b)
+	}
+	for i, x := range []struct {
+		box  api.Container
+		want string
+	}{
+		{api.Container{Image: secret + "/open"}, "container image: " + secret + "/open: permission denied"},
+		{api.Container{Image: root, Mounts: []api.ContainerMount{{Source: secret + "/open", Target: "/x"}}}, "container mount: " + secret + "/open: permission denied"},
+	} {
+		k := c.desire(int64(i+2), 1, 1, "#!/bin/bash\n", as(&x.box))
+		if r := c.untilPhase(k, api.PhaseRefused).Refusal; r.Text != x.want || r.Blame != api.BlameFiles {
+			t.Errorf("%+v, want %s", r, x.want)
+		}
+		c.forget(k)
+	}
+}
+
+// TestContainerElsewhere: a node that runs no containers refuses one, and does not say that it does.
+func TestContainerElsewhere(t *testing.T) {
+	c := newController(t)
+	c.run(c.options(t.TempDir()))
+	k := c.desire(1, 1, 1, "#!/bin/sh\n", contained(t.TempDir(), &api.Container{Image: "/"}))
+	if r := c.untilPhase(k, api.PhaseRefused).Refusal; r.Blame != api.BlameUnfit || r.Text != "this node runs no jobs in containers" {
+		t.Errorf("%+v", r)
+	}
+	if f := c.hellos[0].Features; len(f) != 0 {
+		t.Errorf("features %v", f)
+	}
+}
