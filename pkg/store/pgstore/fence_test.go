@@ -132,6 +132,9 @@ func TestStaleWrites(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := leading(t, url, "b")
+			if _, err := a.Leader(ctx); err != nil { // over new connections: b has ended those it had
+				t.Fatal(err)
+			}
 			before := dump(t, b)
 			if err := write(a); !errors.Is(err, store.ErrFenced) {
 				t.Errorf("err %v", err)

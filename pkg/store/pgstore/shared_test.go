@@ -79,20 +79,18 @@ func TestFollow(t *testing.T) {
 	if _, err := a.write.ExecContext(ctx, "UPDATE commit_log SET term = 7 WHERE lineage = 5001; DELETE FROM job WHERE id = 9000; UPDATE meta SET next_id = 9001"); err != nil {
 		t.Fatal(err)
 	}
-	if follow(t, b, &k); ids() != "1" || k.Term != 7 {
-		t.Errorf("of another history: %+v", k)
+	job(t, a, 9001)
+	if follow(t, b, &k); ids() != "1 9001" || k.Lineage != 5002 || k.Term != 1 {
+		t.Errorf("of another history: %v, %+v", ids(), k)
 	}
 	// Its place is not kept any more.
-	if _, err := a.write.ExecContext(ctx, "UPDATE commit_log SET term = 1 WHERE lineage = 5001"); err != nil {
+	job(t, a, 9002)
+	job(t, a, 9003)
+	if _, err := a.write.ExecContext(ctx, "DELETE FROM commit_log WHERE lineage <= 5003"); err != nil {
 		t.Fatal(err)
 	}
-	k.Term = 1
-	job(t, a, 9001)
-	if _, err := a.write.ExecContext(ctx, "DELETE FROM commit_log WHERE lineage <= 5001"); err != nil {
-		t.Fatal(err)
-	}
-	if follow(t, b, &k); ids() != "1 9001" || k.Lineage != 5002 {
-		t.Errorf("from too far: %+v", k)
+	if follow(t, b, &k); ids() != "1 9001 9002 9003" || k.Lineage != 5004 {
+		t.Errorf("from too far: %v, %+v", ids(), k)
 	}
 }
 
