@@ -16,7 +16,7 @@ import (
 )
 
 // followPiece is how many commits are taken in at a time.
-const followPiece = 500
+const followPiece = 100
 
 // Follow reads which rows were changed since, and these as they are now: they may be of a later commit
 // than the piece ends with, which the next pieces bring up to. Once there is no more, k is what the

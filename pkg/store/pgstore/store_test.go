@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -25,6 +26,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Each check reads the store whole several times, over a connection: fewer than the usual 100.
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set("25")
+	}
 	dir, err := os.MkdirTemp("", "gangd-pgstore")
 	if err == nil {
 		err = os.Chmod(dir, 0o711)
