@@ -153,7 +153,7 @@ type Event interface{ event() }
 type Submit struct {
 	Key       string
 	Spec      *api.Spec
-	SpecHash  string
+	SpecHash  string // of equal specs the same, of others another
 	Array     *api.Array
 	UID, GID  uint32
 	User      string

@@ -244,7 +244,8 @@ func (s *Sim) submitDue() {
 	for s.next < len(s.trace.Jobs) && s.trace.Jobs[s.next].Submit <= s.now && s.err == nil {
 		j := &s.trace.Jobs[s.next]
 		s.next++
-		ev := gang.Submit{Spec: s.spec(j), User: j.User, Partition: Partition, TimeLimit: s.limit(j), Priority: s.priority(j)}
+		spec := s.spec(j)
+		ev := gang.Submit{Spec: spec, SpecHash: fmt.Sprintf("%p", spec), User: j.User, Partition: Partition, TimeLimit: s.limit(j), Priority: s.priority(j)}
 		out := s.step(ev)
 		if !out.Applied || out.JobIDs[0] != int64(s.next) {
 			s.err = fmt.Errorf("job %s: %s", j.ID, why(out))
