@@ -57,6 +57,7 @@ chaos: build ## hosts that really break, as root, minutes: all of e2e, and a tab
 	@GANG_E2E_CHAOS=1 GANG_VM=$(VM) GANG_E2E_TABLE=$(CURDIR)/bin/chaos.tsv go test -count=1 -p 1 -timeout 60m ./e2e/...; \
 	  rc=$$?; [ ! -e bin/chaos.tsv ] || scripts/chaos-table bin/chaos.tsv; exit $$rc
 	go test -count=1 -v ./pkg/noded ./pkg/store/sqlitestore -run '^TestDamage$$' -damage.places=1000
+	go test -count=1 -v ./pkg/store/pgstore -run '^(TestRestart|TestPromotion)$$' -pgstore.rounds=20 -timeout 1h
 
 vm: ## jobs' limits on kernels of their own (qemu-system-x86; Debian's kernel is downloaded to VM): cgroup v2, v1, both, none
 	scripts/vm-kernel $(VM)
