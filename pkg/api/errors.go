@@ -66,6 +66,8 @@ const (
 	ReasonReserved         Reason = "reserved"          // a reservation has the nodes, or the name
 	ReasonAllocation       Reason = "allocation"        // fewer nodes are allocated than a step asks for
 	ReasonOutside          Reason = "outside"           // a node that a step names is not in its allocation
+	ReasonTimeMin          Reason = "time_min"          // the least time limit leaves no time before the limit or the deadline
+	ReasonTimeLimit        Reason = "time_limit"        // above the partition's, or not over before the deadline
 	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them
 )
 

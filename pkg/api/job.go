@@ -77,6 +77,7 @@ type Job struct {
 	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
 	SubmitHost       string           `json:"submit_host,omitempty"`
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Asked            *Asked           `json:"asked,omitempty"`      // the words it was asked for in
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Ranks            []Rank           `json:"ranks"`
 	Steps            []Step           `json:"steps,omitempty"` // that run in its current epoch

@@ -151,6 +151,8 @@ type Asked struct {
 	GPUsPerNode   string `json:"gpus_per_node,omitempty"`
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
+	Tasks         int    `json:"tasks,omitempty" bound:"..65536"` // of --overcommit: more than there are ranks
+	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"`
 }
 
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such

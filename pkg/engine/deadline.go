@@ -16,7 +16,7 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 	}
 	switch {
 	case limit > 0 && s.TimeMin > limit:
-		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", s.TimeMin, limit)
+		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", s.TimeMin, limit).About(api.ReasonTimeMin, "")
 	case s.Deadline.IsZero():
 		return nil
 	}
@@ -30,7 +30,10 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 		return nil
 	}
 	err := api.Errorf(api.CodeInvalid, "no end before the deadline %s is possible: that is %s after %s, and the time limit is %s",
-		s.Deadline.Format(time.RFC3339), left.Round(time.Second), said, limitText(limit))
+		s.Deadline.Format(time.RFC3339), left.Round(time.Second), said, limitText(limit)).About(api.ReasonTimeLimit, "")
+	if s.TimeMin > 0 && left > 0 {
+		err.Reason = api.ReasonTimeMin
+	}
 	switch {
 	case left < time.Second:
 		err.Message = fmt.Sprintf("the deadline %s is not after %s", s.Deadline.Format(time.RFC3339), said)

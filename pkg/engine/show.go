@@ -32,7 +32,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
-	out.RanksPerNode, out.NodeList, out.Exclude = spec.RanksPerNode, spec.NodeList, spec.Exclude
+	out.Asked, out.RanksPerNode, out.NodeList, out.Exclude = spec.Asked, spec.RanksPerNode, spec.NodeList, spec.Exclude
 	out.SafeUntil, out.SafeBy = e.safe(j, now)
 	current := gang.SpecOf(j)
 	out.Constraint, out.Prefer = current.Constraint, current.Prefer

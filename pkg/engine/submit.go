@@ -181,7 +181,7 @@ func timeLimit(part *api.Partition, asked time.Duration) (time.Duration, error) 
 	}
 	if part.MaxTime > 0 && (d > part.MaxTime || d == 0) {
 		return 0, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
-			limitText(d), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes()))}
+			limitText(d), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes())), Reason: api.ReasonTimeLimit}
 	}
 	return d, nil
 }

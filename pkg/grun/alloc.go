@@ -1,6 +1,7 @@
 package grun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"gangd/pkg/program"
 	"gangd/pkg/rankenv"
 	"gangd/pkg/script"
+	"gangd/pkg/slurm"
 	"gangd/pkg/step/hold"
 )
 
@@ -149,12 +151,29 @@ func (r *run) submit(h *hold.Client, name string) (int64, error) {
 	return reply.JobID, nil
 }
 
+// unallocated words a refusal of the job around: srun and salloc have Slurm's lines, and
+// gangd's sentence with the figures below them.
 func (r *run) unallocated(err error) error {
 	var u *client.UnreachableError
 	if errors.As(err, &u) {
 		return err
 	}
-	return fmt.Errorf("Unable to allocate resources: %w", err)
+	if r.name == "grun" {
+		return fmt.Errorf("Unable to allocate resources: %w", err)
+	}
+	why, before, detail := slurm.Refusal(err)
+	if before != "" {
+		fmt.Fprintf(r.err, "%s: error: %s\n", r.name, before)
+	}
+	what := "Unable to allocate resources"
+	if r.name == "salloc" {
+		what = "Job submit/allocate failed"
+	}
+	fmt.Fprintf(r.err, "%s: error: %s: %s\n", r.name, what, why)
+	if detail != "" {
+		fmt.Fprintf(r.err, "%s: gangd: %s\n", r.name, detail)
+	}
+	return &program.ExitError{Status: 1}
 }
 
 func usageOf(err error) error {
@@ -280,7 +299,7 @@ func (a *allocation) command(args []string) (int, error) {
 			}
 		case <-a.holder.Lost():
 			a.r.note("Job allocation %d has been revoked.", a.id)
-			_ = c.Process.Signal(syscall.SIGHUP)
+			_ = c.Process.Signal(cmp.Or(a.r.killCommand, syscall.SIGHUP))
 			return 1, nil
 		}
 	}

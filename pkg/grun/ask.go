@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
@@ -44,7 +47,8 @@ type ask struct {
 	idle                  time.Duration
 	timeout               *time.Duration // nil: not given
 	noShell               bool
-	extra                 []string // NAME=value, for the tasks
+	killCommand           syscall.Signal // 0: not given
+	extra                 []string       // NAME=value, for the tasks
 	quit                  bool
 	help, usage, version  bool
 	helpTopic             string
@@ -250,6 +254,19 @@ func setKill(a *ask, v string) error {
 		a.killOnBad = false
 	default:
 		return fmt.Errorf("%q: want 0 or 1", v)
+	}
+	return nil
+}
+
+func setKillCommand(a *ask, v string) error {
+	name := strings.TrimPrefix(strings.ToUpper(v), "SIG")
+	if n, err := strconv.Atoi(name); err == nil {
+		a.killCommand = syscall.Signal(n)
+	} else {
+		a.killCommand = unix.SignalNum("SIG" + name)
+	}
+	if unix.SignalName(a.killCommand) == "" {
+		return fmt.Errorf("%q is no signal", v)
 	}
 	return nil
 }

@@ -123,11 +123,26 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 		o.Body.PerTask = r.ask.step.GPUsPerTask
 	}
 	if r.verbose > 0 {
-		o.Began = func(s *api.StepReply) {
-			fmt.Fprintf(r.err, "%s: step %s of %d tasks on %d nodes\n", r.name, api.StepText(s.JobID, s.StepID), s.Tasks, len(s.Nodes))
-		}
+		o.Began = r.began
 	}
 	return o, nil
+}
+
+// began is what --verbose tells of a step; srun's lines are read by programs.
+func (r *run) began(s *api.StepReply) {
+	if r.name == "grun" {
+		fmt.Fprintf(r.err, "%s: step %s of %d tasks on %d nodes\n", r.name, api.StepText(s.JobID, s.StepID), s.Tasks, len(s.Nodes))
+		return
+	}
+	var cpus []int
+	var names []string
+	for _, n := range s.Allocation.Nodes {
+		cpus, names = append(cpus, n.CPUs), append(names, n.Name)
+	}
+	fmt.Fprintf(r.err, "%s: jobid %d: nodes(%d):`%s', cpu counts: %s\n", r.name, s.JobID, len(names), hostlist.Compress(names), api.PerNode(cpus))
+	for _, n := range s.Nodes {
+		fmt.Fprintf(r.err, "%s: launching StepId=%s on host %s, %d tasks: %s\n", r.name, api.StepText(s.JobID, s.StepID), n.Name, len(n.Tasks), hostlist.Ranges(n.Tasks))
+	}
 }
 
 // defaults settles what the environment of the allocation and the command line say together.

@@ -149,6 +149,8 @@ var asked = []Option{
 	{Long: "nice", Kind: mayValue, Arg: "N", Default: "100", List: partial, Group: groupAlloc, Alloc: true, Help: "lower priority", Note: allocNote},
 	{Long: "priority", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "priority", Note: allocNote},
 	{Long: "time-min", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "shortest time limit", Note: allocNote},
+	{Long: "kill-command", Kind: mayValue, Arg: "SIG", Default: "TERM", List: exact, Group: groupAlloc,
+		Help: "of salloc: the signal for its command when the allocation ends (HUP)", Set: setKillCommand},
 	{Long: "signal", Kind: value, Arg: "[B:]SIG[@SECONDS]", List: partial, Group: groupAlloc, Alloc: true, Help: "notice before the end", Note: allocNote},
 
 	{Long: "no-shell", Kind: noValue, Group: groupOwn, Help: "make an allocation, print its number and leave it (as salloc --no-shell); gcancel ends it",

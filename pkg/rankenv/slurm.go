@@ -12,6 +12,10 @@ import (
 func (m *Member) slurm(e *env, l *layout) {
 	b, s := m.Body, m.Spec
 	id, size, nodes := strconv.FormatInt(m.Job, 10), strconv.Itoa(len(b.Ranks)), strconv.Itoa(len(b.Nodes))
+	if s.Asked != nil && s.Asked.Tasks > 0 {
+		size = strconv.Itoa(s.Asked.Tasks)
+		e.set("SLURM_OVERCOMMIT", "1")
+	}
 	for _, kv := range [][2]string{
 		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_NAME", b.Name},
 		{"SLURM_JOB_USER", b.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(b.UID), 10)},

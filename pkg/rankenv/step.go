@@ -91,7 +91,9 @@ func (s *Step) allocation(e *env) {
 		e.set(kv[0], kv[1])
 	}
 	e.setGiven("SLURM_JOB_ACCOUNT", a.Account)
-	e.preset("SLURM_JOB_NAME", s.Name)
+	if s.Name != "" { // said of the step itself, over what its environment says of the job
+		e.set("SLURM_JOB_NAME", s.Name)
+	}
 	e.preset("SLURM_JOB_NAME", a.Name)
 	e.preset("GANG_JOB_NAME", a.Name)
 	e.preset("SLURM_SUBMIT_DIR", a.WorkDir)

@@ -22,7 +22,9 @@ type Ask struct {
 	gpusTotal               int
 	gres                    gres
 	memNode, memCPU, memGPU int64
-	cpusPerGPU              int
+	cpusPerGPU, minCPUs     int
+	overcommit              bool
+	tmpDisk                 int64
 	noRequeue               bool
 	requeueCauses           []api.Cause
 	roles                   []askedRole
@@ -138,18 +140,35 @@ func gpusInto(count *int, kind *string, s string) error {
 	return err
 }
 
+// nodeCount reads 4, 2k or 1m. What is too many is refused when it counts: the command line may
+// say otherwise.
+func nodeCount(s string) (int, error) {
+	unit := 1
+	switch {
+	case strings.HasSuffix(s, "k"), strings.HasSuffix(s, "K"):
+		unit = 1 << 10
+	case strings.HasSuffix(s, "m"), strings.HasSuffix(s, "M"):
+		unit = 1 << 20
+	}
+	if unit > 1 {
+		s = s[:len(s)-1]
+	}
+	n, err := number(s, 1, 1<<31/unit)
+	return n * unit, err
+}
+
 func setNodes(a *Ask, v string) error {
 	lo, hi, isRange := strings.Cut(v, "-")
 	if strings.HasPrefix(v, "-") {
 		lo, isRange = v, false
 	}
 	var err error
-	if a.nodesMin, err = number(lo, 1, api.MaxGangSize); err != nil {
+	if a.nodesMin, err = nodeCount(lo); err != nil {
 		return err
 	}
 	a.nodesMax = a.nodesMin
 	if isRange {
-		if a.nodesMax, err = number(hi, 1, api.MaxGangSize); err != nil {
+		if a.nodesMax, err = nodeCount(hi); err != nil {
 			return err
 		}
 	}
@@ -187,9 +206,6 @@ func setTimeMin(a *Ask, v string) error {
 
 func setDeadline(a *Ask, v string) error {
 	t, err := ParseBegin(v, a.now)
-	if err == nil && !t.After(a.now) {
-		err = bad("it has passed", beginForms)
-	}
 	a.Spec.Deadline = t
 	return err
 }

@@ -28,6 +28,11 @@ func ParseBegin(s string, now time.Time) (time.Time, error) {
 	case "teatime":
 		return nextClock(day, 16*time.Hour, now), nil
 	}
+	for name, from := range map[string]time.Time{"-today": day, "-tomorrow": day.AddDate(0, 0, 1)} { // noon-tomorrow
+		if clock, ok := strings.CutSuffix(t, name); ok && (clock == "noon" || clock == "fika" || clock == "teatime") {
+			return ParseBegin(clock, from)
+		}
+	}
 	if rest, ok := strings.CutPrefix(t, "now+"); ok {
 		return beginAfter(rest, now)
 	}

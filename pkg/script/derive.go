@@ -38,7 +38,7 @@ func (a *Ask) derive() ([]Warning, error) {
 // brings to others. A job that asked for neither has none.
 func (a *Ask) asked() {
 	s := &a.Spec
-	figures := s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
+	figures := a.overcommit || a.tmpDisk > 0 || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
 	if s.Launch != api.LaunchBatch || !figures {
 		return
 	}
@@ -48,8 +48,11 @@ func (a *Ask) asked() {
 		}
 		return ""
 	}
-	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU,
+	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU, TmpDisk: a.tmpDisk,
 		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank")}
+	if a.overcommit {
+		s.Asked.Tasks = a.ntasks
+	}
 }
 
 // ranks finds the size of the gang, its nodes and how it is launched.
@@ -72,6 +75,9 @@ func (a *Ask) ranks() ([]Warning, error) {
 	switch {
 	case a.size > 0:
 		s.Size = a.size
+	case a.ntasks > 0 && a.overcommit:
+		s.Size = min(nodes, a.ntasks) // CPUs are asked for by node, and the tasks share them
+		a.perNode = 1
 	case a.ntasks > 0:
 		s.Size = a.ntasks
 	case s.RanksPerNode > 0:
@@ -84,7 +90,11 @@ func (a *Ask) ranks() ([]Warning, error) {
 		s.Size = nodes * max(a.perNode, 1)
 	}
 	if s.Size > api.MaxGangSize {
-		return nil, a.Refuse("nodes", "asks for "+strconv.Itoa(s.Size)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted", "ask for fewer")
+		err := a.Refuse("nodes", "asks for "+strconv.Itoa(s.Size)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted", "ask for fewer")
+		if e, ok := err.(*Error); ok {
+			e.Bad = a.By("nodes")
+		}
+		return nil, err
 	}
 	if s.RanksPerNode == 0 {
 		s.RanksPerNode = a.perNode
@@ -226,8 +236,13 @@ func (a *Ask) ranksPerNodeKnown() int {
 func (a *Ask) cpus() error {
 	s := &a.Spec
 	switch per := a.ranksPerNodeKnown(); {
+	case a.minCPUs > 0 && per == 0:
+		return a.Refuse("mincpus", "how many ranks a node has is left open", "add --ntasks-per-node=N, or write --cpus-per-task=N")
 	case a.cpusPerGPU == 0:
 		s.CPUsPerRank = max(s.CPUsPerRank, 1)
+		if a.minCPUs > 0 {
+			s.CPUsPerRank = max(s.CPUsPerRank, (a.minCPUs+per-1)/per)
+		}
 	case s.GPUsPerRank > 0:
 		s.CPUsPerRank = a.cpusPerGPU * s.GPUsPerRank
 	case s.GPUsPerNode > 0 && per > 0:

@@ -100,9 +100,11 @@ func setEnv(env []string, kv string) []string {
 	return append(env, kv)
 }
 
+// varName takes what a shell does, and behind the first letter what programs put into names
+// beside: modules and functions of shells have dots and percent signs.
 func varName(s string) bool {
 	for i, c := range []byte(s) {
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+		if c != '_' && (i == 0 || !strings.ContainsRune(".-:%()", rune(c))) && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
 			return false
 		}
 	}

@@ -92,6 +92,9 @@ func parseGRES(s string) (gres, error) {
 			g.vram = v
 		case "none":
 		default:
+			if rest == "0" { // none of it, whatever it is
+				continue
+			}
 			return gres{}, bad("unknown resource "+strconv.Quote(name), gresForms)
 		}
 	}

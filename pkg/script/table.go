@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
@@ -23,7 +24,7 @@ const (
 )
 
 // Options is every option of gsubmit and every option of sbatch of Slurm 22.05.
-var Options = append(append(append([]Option(nil), asked...), hints...), refused...)
+var Options = slices.Concat(asked, slurms, hints, refused)
 
 // asked are the options that do something here.
 var asked = []Option{

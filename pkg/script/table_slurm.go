@@ -70,6 +70,19 @@ var hints = []Option{
 		Set:  func(*Ask, string) error { return nil }},
 }
 
+// slurms are options of sbatch that gsubmit has better words for.
+var slurms = []Option{
+	{Long: "mincpus", Kind: Value, Arg: "N", List: Partial, Group: groupHints,
+		Note: "CPUs of a rank are raised until a node's ranks have N; how many ranks a node has must be said where there are several",
+		Set:  func(a *Ask, v string) error { return numberInto(&a.minCPUs, v, 1, 1<<20) }},
+	{Long: "overcommit", Short: 'O', Env: []string{"SBATCH_OVERCOMMIT"}, List: Partial, Group: groupHints,
+		Note: "one CPU on each node is asked for, which the N tasks of --ntasks share; cards are never promised twice",
+		Set:  func(a *Ask, _ string) error { a.overcommit = true; return nil }},
+	{Long: "tmp", Kind: Value, Arg: "SIZE", List: Partial, Warn: true, Group: groupHints,
+		Note: "disk space is not counted; --constraint chooses nodes with large disks",
+		Set:  func(a *Ask, v string) error { return sizeInto(&a.tmpDisk, v) }},
+}
+
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
@@ -94,10 +107,6 @@ var refused = []Option{
 		Note: "there are no burst buffers", Use: "copy the data in the script"},
 	{Long: "bbf", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there are no burst buffers", Use: "copy the data in the script"},
-	{Long: "tmp", Kind: Value, List: Refused, Group: groupNot,
-		Note: "disk space is not counted", Use: "use --constraint for nodes with large disks"},
-	{Long: "mincpus", Kind: Value, List: Refused, Group: groupNot,
-		Note: "CPUs are counted by rank", Use: "use --cpus-per-task, with --ranks-per-node"},
 	{Long: "extra-node-info", Short: 'B', Kind: Value, List: Refused, Group: groupNot,
 		Note: "sockets and cores are not told apart", Use: "use --cpus-per-task or --constraint"},
 	{Long: "sockets-per-node", Kind: Value, List: Refused, Group: groupNot,
@@ -110,8 +119,6 @@ var refused = []Option{
 		Note: "sockets and cores are not told apart", Use: "use --gpus-per-node"},
 	{Long: "ntasks-per-gpu", Kind: Value, List: Refused, Group: groupNot,
 		Note: "ranks are counted, cards follow", Use: "use --size with --gpus-per-rank, or --share --vram=SIZE for several ranks on a card"},
-	{Long: "overcommit", Short: 'O', Env: []string{"SBATCH_OVERCOMMIT"}, List: Refused, Group: groupNot,
-		Note: "a CPU is never promised twice", Use: "use fewer --ntasks and start more processes in the script"},
 	{Long: "reboot", List: Refused, Group: groupNot,
 		Note: "nodes are never rebooted for a job", Use: "ask the administrator"},
 	{Long: "mcs-label", Kind: Value, List: Refused, Group: groupNot,

@@ -198,7 +198,7 @@ func TestParseBegin(t *testing.T) {
 		"tomorrow": at(2030, 5, 18, 0, 0, 0), "midnight": at(2030, 5, 18, 0, 0, 0), "noon": at(2030, 5, 18, 12, 0, 0),
 		"teatime": at(2030, 5, 17, 16, 0, 0), "2031-01-20": at(2031, 1, 20, 0, 0, 0), "2031-01-20T12:34:00": at(2031, 1, 20, 12, 34, 0),
 		"06/01": at(2030, 6, 1, 0, 0, 0), "01/20": at(2031, 1, 20, 0, 0, 0), "06/01/31": at(2031, 6, 1, 0, 0, 0), "4pm": at(2030, 5, 17, 16, 0, 0),
-		"now": now, "today": now,
+		"now": now, "today": now, "noon-tomorrow": at(2030, 5, 18, 12, 0, 0), "teatime-today": at(2030, 5, 17, 16, 0, 0),
 	} {
 		if got, err := ParseBegin(in, now); err != nil || !got.Equal(want) {
 			t.Errorf("ParseBegin(%q) = %v, %v; want %v", in, got, err, want)

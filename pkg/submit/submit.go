@@ -150,7 +150,7 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)
 		}
 	}
-	if req.Verbose {
+	if req.Verbose && !s.silent { // sbatch has a table of its own
 		for _, u := range req.Used {
 			where := u.Pos.String()
 			if where == "" {
@@ -224,6 +224,9 @@ func (s *submission) environment() error {
 		return err
 	}
 	env, missing := export.Environ(whereItIs(os.Environ()))
+	if s.silent && s.req.Export != "" { // as sbatch: the steps export what the job does
+		env = append(env, "SLURM_EXPORT_ENV="+s.req.Export)
+	}
 	for _, m := range missing {
 		s.warn("--export: %s is not set here, so the job does not get it", m)
 	}

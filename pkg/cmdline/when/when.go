@@ -60,9 +60,15 @@ type parser struct {
 
 func (p *parser) rest() string { return p.text[p.pos:] }
 
-// skip passes blanks, and what may stand between a date and a clock.
+// skip passes blanks, and what may stand between a date and a clock, or a clock and a day's name.
 func (p *parser) skip() {
-	for p.pos < len(p.text) && (p.text[p.pos] == ' ' || p.pos > 0 && strings.IndexByte("Tt-", p.text[p.pos]) >= 0 && p.day >= 0 && !p.hasClock) {
+	for p.pos < len(p.text) {
+		c := p.text[p.pos]
+		dated := (c == 'T' || c == 't' || c == '-') && p.day >= 0 && !p.hasClock
+		timed := c == '-' && p.day < 0 && p.hasClock
+		if c != ' ' && (p.pos == 0 || !dated && !timed) {
+			return
+		}
 		p.pos++
 	}
 }

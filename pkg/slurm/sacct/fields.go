@@ -126,7 +126,7 @@ func table() []field {
 		{col("NodeList", 15), nodeList, ""},
 		{number("NTasks", 8), ofStep(func(r *record) string { return strconv.Itoa(r.step.Tasks) }), ""},
 		{col("Partition", 10), ofJob(func(r *record) string { return r.job.Partition }), ""},
-		{number("Priority", 10), ofJob(func(r *record) string { return decimal(r.job.Priority) }), "gangd's own: 0 unless somebody raised or lowered it"},
+		{number("Priority", 10), ofJob(func(r *record) string { return decimal(jobfield.SlurmPriority(r.job)) }), "the same for all whom nobody raised or lowered"},
 		{col("QOS", 10), blank, noFeature},
 		{number("QOSRAW", 6), blank, noFeature},
 		{col("Reason", 22), ofJob(waitReason), "why it waits now; nothing is kept of why it waited"},

@@ -72,7 +72,7 @@ func jobObject(r *record, steps []any) object {
 		"mcs", of("label", ""),
 		"nodes", nodeList(r),
 		"partition", j.Partition,
-		"priority", j.Priority,
+		"priority", jobfield.SlurmPriority(j),
 		"qos", "",
 		"required", of("CPUs", r.cpus(), "memory", r.requested().Memory>>20),
 		"kill_request_user", killer(r),

@@ -149,8 +149,12 @@ func sstat(args []string, s cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := sstatCommand.NoMore(rest, s); err != nil {
-		return err
+	for _, r := range rest { // as behind --jobs
+		more, err := parseJobs(r)
+		if err != nil {
+			return err
+		}
+		a.jobs = append(a.jobs, more...)
 	}
 	chosen, err := chooseColumns(a.format, sstatDefault, sstatColumns())
 	if err != nil {

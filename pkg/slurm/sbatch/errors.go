@@ -3,6 +3,7 @@ package sbatch
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -26,7 +27,7 @@ func explain(err error, s cmdline.Streams) error {
 	case errors.As(err, &mistake):
 		return explainScript(mistake, s)
 	case errors.As(err, &refused), errors.As(err, &unreachable):
-		why, before, detail := words(err)
+		why, before, detail := slurm.Refusal(err)
 		if before != "" {
 			s.Errorf("sbatch", "%s", before)
 		}
@@ -80,6 +81,9 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		s.Errorf("sbatch", "Invalid numeric value \"%s\" for --%s.", value, name)
 		return cmdline.Status(1)
 	case "nodes":
+		if hugeCount.MatchString(value) {
+			return failed(s, "Node count specification invalid")
+		}
 		s.Errorf("sbatch", "\"%s\" is not a valid node count", value)
 		return unreadable
 	case "array":
@@ -95,47 +99,10 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	return nil
 }
 
+// hugeCount is a number of nodes that can be read and is above all that there may be.
+var hugeCount = regexp.MustCompile(`^([0-9]{5,}|[0-9]+[kKmM])(-[0-9]+[kKmM]?)?$`)
+
 func failed(s cmdline.Streams, why string) error {
 	s.Errorf("sbatch", "Batch job submission failed: %s", why)
 	return cmdline.Status(1)
-}
-
-// refusals is what Slurm says of what gangd's controller refuses.
-var refusals = map[api.Reason]string{
-	api.ReasonPartition:        "Invalid partition name specified",
-	api.ReasonNode:             "Invalid node name specified",
-	api.ReasonFeature:          slurm.BadFeature,
-	api.ReasonPreferredFeature: "Invalid preferred feature specification",
-	api.ReasonDependency:       "Job dependency problem",
-}
-
-// words is Slurm's line about an error of the controller's, what Slurm says before it, and what
-// there is to say beside it: gangd's own sentence with the figures.
-func words(err error) (why, before, detail string) {
-	var refused *api.Error
-	if !errors.As(err, &refused) {
-		return slurm.NoController, "", err.Error()
-	}
-	detail = refused.Error()
-	if refused.Reason == api.ReasonPartition {
-		if refused.Subject == "" {
-			return "No partition specified or system default partition", "", detail
-		}
-		before = "invalid partition specified: " + refused.Subject
-	}
-	if why, ok := refusals[refused.Reason]; ok {
-		return why, before, detail
-	}
-	switch {
-	case refused.Code == api.CodeUnsatisfiable:
-		if refused.Reason == api.ReasonMemory {
-			before = "Memory specification can not be satisfied"
-		}
-		return slurm.NotSatisfied, before, detail
-	case refused.Code == api.CodeUnavailable, refused.Code == api.CodeOnHold:
-		return slurm.NoController, "", detail
-	case refused.Code == api.CodePermission:
-		return slurm.AccessDenied, "", detail
-	}
-	return refused.Error(), "", ""
 }

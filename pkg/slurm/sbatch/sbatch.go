@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
+	"gangd/pkg/slurm"
 	"gangd/pkg/submit"
 	"gangd/pkg/table/jobfield"
 )
@@ -66,6 +67,9 @@ func run(ctx context.Context, args []string, s cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
+	if req.Verbose {
+		tell(req, verbosity(flags), s)
+	}
 	if req.TestOnly {
 		return test(ctx, p, req, s)
 	}
@@ -83,7 +87,9 @@ func inform(flags []script.Setting, s cmdline.Streams) (done bool, err error) {
 			return false, unreadable
 		case f.Option.Long == "help":
 			fmt.Fprint(s.Out, "Usage: sbatch [OPTIONS(0)...] executable [args(0)...]\n")
-			script.WriteHelp(s.Out)
+			var help strings.Builder
+			script.WriteHelp(&help)
+			fmt.Fprint(s.Out, strings.Replace(help.String(), "Where and when:", "Constraint options:", 1)) // its name there
 			fmt.Fprint(s.Out, "\nWhat became of each of Slurm's options: sbatch --help=slurm\nManual: man gangd-slurm\n")
 		case f.Option.Long == "usage":
 			fmt.Fprint(s.Out, usage)
@@ -191,7 +197,7 @@ func check(name string, text []byte) error {
 func test(ctx context.Context, p *submit.Prepared, req *script.Request, s cmdline.Streams) error {
 	reply, err := p.Test(ctx)
 	if err != nil {
-		why, _, detail := words(err)
+		why, _, detail := slurm.Refusal(err)
 		fmt.Fprintln(s.Err, "allocation failure: "+why)
 		beside(s, detail)
 		return cmdline.Status(1)

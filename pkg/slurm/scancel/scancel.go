@@ -193,20 +193,30 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 	named := make([]bool, len(targets))
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
-		at := slices.IndexFunc(targets, func(t target) bool { return t.names(j) })
-		if at >= 0 {
-			named[at] = true
+		var steps []target // of the job that are named; none: the job as a whole
+		whole := len(targets) == 0
+		for k, t := range targets {
+			if !t.names(j) {
+				continue
+			}
+			named[k] = true
+			if t.step == "" {
+				whole = true
+			} else {
+				steps = append(steps, t)
+			}
 		}
-		if at < 0 && len(targets) > 0 || !c.matches(j, users, nodes) {
+		if !whole && steps == nil || !c.matches(j, users, nodes) {
 			continue
 		}
 		acted = true
-		text, step := jobfield.IDText(j), ""
-		if at >= 0 && targets[at].step != "" {
-			step = targets[at].step
-			text = strings.TrimSuffix(targets[at].text, "."+step)
+		if whole {
+			c.act(ctx, j, jobfield.IDText(j), "")
+			continue
 		}
-		c.act(ctx, j, text, step)
+		for _, t := range steps {
+			c.act(ctx, j, strings.TrimSuffix(t.text, "."+t.step), t.step)
+		}
 	}
 	for i, t := range targets {
 		if !named[i] {

@@ -1,6 +1,7 @@
 package scontrol
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/cmdline/when"
 )
 
 // clock is the wall clock, a variable so that tests stand still.
@@ -40,8 +42,7 @@ func Run(args []string, s cmdline.Streams) int {
 		return cmdline.Exit(err)
 	}
 	if len(words) == 0 {
-		c.errorf("there is no prompt: give a command, as in scontrol show job 12; scontrol help lists them")
-		return 1
+		return c.prompt()
 	}
 	return c.do(words)
 }
@@ -63,6 +64,37 @@ func (c *call) say(format string, args ...any) {
 // meant: a word cut short, but not shorter than so many letters, in any case of them.
 func meant(word, name string, letters int) bool {
 	return len(word) >= min(letters, len(name)) && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
+}
+
+// prompt reads commands from standard input until exit, quit or its end; !! is the last one
+// again. The status is that of the last command that failed, as Slurm's.
+func (c *call) prompt() int {
+	status := 0
+	var last []string
+	in := bufio.NewScanner(c.In)
+	for {
+		fmt.Fprint(c.Out, "scontrol: ")
+		if !in.Scan() {
+			fmt.Fprintln(c.Out)
+			return status
+		}
+		words := strings.Fields(in.Text())
+		switch {
+		case len(words) == 0:
+			continue
+		case words[0] == "!!" && last == nil:
+			fmt.Fprintln(c.Err, "no previous command")
+			continue
+		case words[0] == "!!":
+			words = last
+		case meant(words[0], "exit", 1), meant(words[0], "quit", 4):
+			return status
+		}
+		last = words
+		if s := c.do(words); s != 0 {
+			status = s
+		}
+	}
 }
 
 func (c *call) do(words []string) int {
@@ -103,9 +135,16 @@ func (c *call) help([]string) int {
 }
 
 func tell(l cmdline.Lists, s cmdline.Streams) {
-	fmt.Fprint(s.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\n")
+	fmt.Fprint(s.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\nValid <COMMAND> values are: see below\n")
 	cmdline.WriteWords(s.Out, 22, "--", append([]cmdline.Lists{l}, Keywords()...)...)
 	fmt.Fprint(s.Out, "scontrol --help=slurm lists what is kept exactly, partly, and refused\n")
+}
+
+// records is what --verbose says before records of one kind.
+func (c *call) records(n int) {
+	if c.verbose {
+		fmt.Fprintf(c.Out, "last_update_time=%s, records=%d\n", when.Stamp(c.now, "Unknown"), n)
+	}
 }
 
 // record writes lines of fields: below each other, or with --oneliner in one line. After

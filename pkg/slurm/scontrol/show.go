@@ -64,23 +64,33 @@ func (c *call) showDaemons(string, string) int {
 // settings are what show config says: by Slurm's names what holds for gangd.
 func settings(host, socket string, site *api.Site) [][2]string {
 	return append(ofSite(site), [][2]string{
+		{"AccountingStorageEnforce", "none"},
 		{"AccountingStorageType", "accounting_storage/gangd"},
 		{"AuthType", "auth/gangd"},
 		{"ClusterName", cmdline.Cluster},
 		{"JobAcctGatherType", "jobacct_gather/gangd"},
+		{"CompleteWait", "0 sec"},
+		{"EnforcePartLimits", "ALL"}, // what can never run is refused at its submission
+		{"GresTypes", "gpu"},
+		{"InactiveLimit", "0 sec"},
 		{"JobRequeue", "1"},
 		{"LaunchType", "launch/gangd"},
 		{"MaxArraySize", strconv.Itoa(api.MaxArraySize)},
 		{"MaxTasksPerNode", strconv.Itoa(api.MaxGangSize)},
 		{"MpiDefault", "none"},
+		{"NodeFeaturesPlugins", "(null)"},
+		{"OverTimeLimit", "0 min"},
 		{"PriorityType", "priority/basic"},
 		{"ProctrackType", "proctrack/cgroup"},
 		{"SchedulerType", "sched/backfill"},
+		{"SchedulerParameters", "(null)"},
 		{"SelectType", "select/cons_tres"},
+		{"SelectTypeParameters", "CR_CPU_MEMORY"},
 		{"SlurmctldHost[0]", host + "(" + socket + ")"},
 		{"SLURM_CONF", "(null)"},
 		{"SLURM_VERSION", cmdline.Compatible},
 		{"SwitchType", "switch/none"},
+		{"TaskPlugin", "task/none"},
 		{"TopologyPlugin", "topology/none"},
 	}...)
 }

@@ -21,6 +21,7 @@ import (
 type shownJob struct {
 	*api.Job
 	folded []int
+	alone  bool // an element that is shown by itself and has not begun
 	now    time.Time
 }
 
@@ -43,9 +44,7 @@ func (c *call) showJob(entity, id string) int {
 		return c.failed("slurm_load_jobs error", err)
 	}
 	shown := fold(reply.Jobs, c.now, q.Refs)
-	if c.verbose {
-		fmt.Fprintf(c.Out, "last_update_time=%s, records=%d\n", when.Stamp(c.now, "Unknown"), len(shown))
-	}
+	c.records(len(shown))
 	if len(shown) == 0 {
 		fmt.Fprintln(c.Out, "No jobs in the system")
 	}
@@ -64,26 +63,13 @@ func jobRef(s string) (api.JobRef, bool) {
 	return ref, err == nil
 }
 
-// fold makes one record of elements of an array that wait alike, at its array's place.
+// fold makes one record of elements of an array that wait alike, at its array's place. One
+// that is asked for by itself has the array's id as long as it has not begun, as in Slurm.
 func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {
 	element := len(refs) == 1 && refs[0].Index >= 0
 	var out []shownJob
-	at := map[int64]int{}
-	for i := range jobs {
-		j := &jobs[i]
-		if element || j.ArrayIndex == nil || j.State != api.JobPending || j.Epoch > 0 {
-			out = append(out, shownJob{Job: j, now: now})
-			continue
-		}
-		if k, ok := at[j.ArrayJobID]; ok {
-			out[k].folded = append(out[k].folded, *j.ArrayIndex)
-			continue
-		}
-		at[j.ArrayJobID] = len(out)
-		out = append(out, shownJob{Job: j, folded: []int{*j.ArrayIndex}, now: now})
-	}
-	for i := range out {
-		slices.Sort(out[i].folded)
+	for _, r := range (jobfield.Fold{Expand: element}).Rows(jobs) {
+		out = append(out, shownJob{Job: r.Job, folded: r.Folded, alone: element && r.ArrayIndex != nil && r.State == api.JobPending && r.Epoch == 0, now: now})
 	}
 	slices.SortStableFunc(out, func(a, b shownJob) int { return cmp.Compare(a.id(), b.id()) })
 	return out
@@ -91,7 +77,7 @@ func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {
 
 // id is the array's where the record stands for what is left of it.
 func (s *shownJob) id() int64 {
-	if s.folded != nil {
+	if s.folded != nil || s.alone {
 		return s.ArrayJobID
 	}
 	return s.JobID
@@ -103,12 +89,12 @@ func (c *call) jobLines(s *shownJob) []string {
 	lines := []string{
 		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
-		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", j.Priority, j.Nice, jobfield.OrNull(j.Account)),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", jobfield.SlurmPriority(j), j.Nice, jobfield.OrNull(j.Account)),
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", stateName(j.State), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
 		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, s.exit()),
 	}
 	if c.details {
-		lines = append(lines, "DerivedExitCode=0:0")
+		lines = append(lines, "DerivedExitCode="+c.derivedExit(j))
 	}
 	lines = append(lines,
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", when.Span(s.runTime()), when.Limit(j.TimeLimitSeconds), timeMin(j)),
@@ -166,10 +152,17 @@ func (c *call) resourceLines(s *shownJob) []string {
 		lines = append(lines, jobCards(j, amount.GPUs)...)
 	}
 	memory := "MinMemoryNode=" + tres.Size(j.MemoryPerNode, 'M')
-	if j.MemoryBytes > 0 {
+	tmp := "0"
+	if j.Asked != nil && j.Asked.TmpDisk > 0 {
+		tmp = tres.Size(j.Asked.TmpDisk, 'M')
+	}
+	switch {
+	case j.Asked != nil && j.Asked.MemoryPerNode > 0:
+		memory = "MinMemoryNode=" + tres.Size(j.Asked.MemoryPerNode, 'M')
+	case j.MemoryBytes > 0:
 		memory = "MinMemoryCPU=" + tres.Size(j.MemoryBytes/int64(max(1, j.CPUsPerRank)), 'M')
 	}
-	return append(lines, fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(1, perNode)*max(1, j.CPUsPerRank), memory))
+	return append(lines, fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=%s", max(1, perNode)*max(1, j.CPUsPerRank), memory, tmp))
 }
 
 // jobCards is which cards a job has on each node, of --details. Cards are named by UUID
@@ -219,6 +212,29 @@ func (s *shownJob) arrayText() string {
 		}
 	}
 	return fmt.Sprintf("ArrayJobId=%d ArrayTaskId=%s %s", j.ArrayJobID, task, throttle)
+}
+
+// derivedExit is the highest exit of the job's steps of its last run.
+func (c *call) derivedExit(j *api.Job) string {
+	if j.StartTime.IsZero() {
+		return "0:0"
+	}
+	reply, err := c.client.Steps(c.ctx, api.JobRef{ID: j.JobID, Index: -1})
+	if err != nil {
+		return "0:0"
+	}
+	code, signal := 0, 0
+	for i := range reply.Steps {
+		s := &reply.Steps[i]
+		own := s.StepID != api.StepBatch && s.StepID != api.StepExtern && s.Epoch == j.Epoch
+		if own && s.ExitCode != nil && *s.ExitCode > code {
+			code, signal = *s.ExitCode, s.Signal
+		}
+	}
+	if signal != 0 {
+		code = 0 // 128 and the signal, which stands behind
+	}
+	return fmt.Sprintf("%d:%d", code, signal)
 }
 
 // stateName is Slurm's word for a state.

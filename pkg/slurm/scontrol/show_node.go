@@ -20,6 +20,7 @@ func (c *call) showNode(entity, id string) int {
 	if err != nil {
 		return c.failed("slurm_load_nodes error", err)
 	}
+	c.records(len(reply.Nodes))
 	slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return hostlist.Compare(a.Name, b.Name) })
 	want := []string{}
 	if id != "" {
@@ -127,6 +128,7 @@ func (c *call) showPartition(entity, id string) int {
 	if err != nil {
 		return c.failed("slurm_load_partitions error", err)
 	}
+	c.records(len(reply.Partitions))
 	found := false
 	for i := range reply.Partitions {
 		p := &reply.Partitions[i]

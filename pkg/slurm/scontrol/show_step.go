@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline/when"
@@ -50,6 +51,9 @@ func (c *call) showStep(_, id string) int {
 	case id == "":
 		fmt.Fprintln(c.Out, "No job steps in the system")
 		return 0
+	}
+	if err != nil {
+		return c.failed("slurm_get_job_steps error", err)
 	}
 	fmt.Fprintf(c.Out, "Job step %s not found\n", id)
 	return 1
@@ -135,7 +139,11 @@ func (c *call) pidinfo(args []string) int {
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
 		if slices.ContainsFunc(j.Ranks, func(r api.Rank) bool { return r.PID == pid }) {
-			fmt.Fprintf(c.Out, "Slurm JobId=%d ends at %s\n", j.JobID, when.Stamp((&shownJob{Job: j, now: c.now}).end(), "Unknown"))
+			end := (&shownJob{Job: j, now: c.now}).end()
+			fmt.Fprintf(c.Out, "Slurm JobId=%d ends at %s\n", j.JobID, when.Stamp(end, "Unknown"))
+			if !end.IsZero() {
+				fmt.Fprintf(c.Out, "Job remaining time is %d seconds\n", int64(max(end.Sub(c.now), 0)/time.Second))
+			}
 			return 0
 		}
 	}

@@ -215,7 +215,7 @@ func (c *call) update(args []string) int {
 		switch {
 		case meant(key, "NodeName", 4) && !meant(key, "NodeList", 5):
 			return c.updateNodes(args)
-		case meant(key, "JobId", 3), meant(key, "JobName", 4) && len(args) == 1:
+		case meant(key, "JobId", 3), meant(key, "JobName", 4):
 			return c.updateJobs(args)
 		case meant(key, "PartitionName", 10):
 			c.errorf("update PartitionName is refused: partitions are configured: %s", byHand)
@@ -234,7 +234,19 @@ func (c *call) update(args []string) int {
 func (c *call) updateJobs(args []string) int {
 	u := &jobUpdate{now: c.now}
 	var jobs []string
+	var by jobsBy
 	changes := 0
+	if by.take(&args); by.asked() {
+		found, err := by.find(c)
+		if err != nil {
+			return c.failed("slurm_load_jobs error", err)
+		}
+		if len(found) == 0 {
+			c.errorf("%s", by.none())
+			return 1
+		}
+		jobs = found
+	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		key, v, given := strings.Cut(a, "=")

@@ -69,7 +69,7 @@ func jobObject(r *jobfield.Row) document.Object {
 		"het_job_id", 0, "het_job_id_set", "", "het_job_offset", 0, "partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", orNil(r.MemoryBytes*int64(max(r.RanksPerNode, 1))>>20), "memory_per_cpu", nil,
 		"minimum_cpus_per_node", number(text('c')), "minimum_tmp_disk_per_node", 0, "preempt_time", 0, "pre_sus_time", 0,
-		"priority", r.Priority, "profile", nil, "qos", "", "reboot", false,
+		"priority", jobfield.SlurmPriority(r.Job), "profile", nil, "qos", "", "reboot", false,
 		"required_nodes", hostlist.Compress(r.NodeList), "requeue", true, "resize_time", 0, "restart_cnt", r.RestartCount,
 		"resv_name", r.Reservation, "shared", shared(r), "show_flags", document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
 		"sockets_per_board", 0, "sockets_per_node", nil, "start_time", document.Time(jobfield.Started(r)), "state_description", "",

@@ -92,10 +92,8 @@ var common = []Field{
 	text('n', names("reqnodes"), "REQ_NODES", func(r *Row) string { return hostlist.Compress(r.NodeList) }),
 	nodes('N', names("nodelist"), "NODELIST", func(r *Row) string { return hostlist.Compress(r.Nodes) }),
 	constant('O', names("contiguous"), "CONTIGUOUS", "0"),
-	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string { return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32-1)) }, Compare: number(priority)},
 	text('P', names("partition"), "PARTITION", func(r *Row) string { return r.Partition }),
 	constant('q', names("qos"), "QOS", "(null)"),
-	value('Q', names("prioritylong"), "PRIORITY", priority),
 	text('r', names("reason"), "REASON", reason),
 	constant('s', names("selectjobinfo"), "", ""),
 	at('S', names("starttime"), "START_TIME", Started),
@@ -125,6 +123,8 @@ var common = []Field{
 
 // gqueues is what gqueue alone has, or writes otherwise than squeue.
 var gqueues = []Field{
+	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string { return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32-1)) }, Compare: number(priority)},
+	value('Q', names("prioritylong"), "PRIORITY", priority),
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", everyReason),
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(r.Command) }),
 	{Letter: 't', Names: names("statecompact"), Head: "ST", Text: code, Compare: number(stateOrder)},

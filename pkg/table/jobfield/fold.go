@@ -2,13 +2,14 @@ package jobfield
 
 import (
 	"slices"
+	"strings"
 
 	"gangd/pkg/api"
 )
 
-// Fold makes one row of the pending elements of an array, as squeue does: 12_[0-15%4]. An
-// element that has run before stands alone, because its place and its count of restarts are
-// its own.
+// Fold makes one row of the pending elements of an array that are as they were submitted, as
+// squeue does: 12_[0-15%4]. An element that has run before stands alone, because its place and
+// its count of restarts are its own, and so does one that was held or changed by itself.
 type Fold struct {
 	Expand bool // one row for each element
 	// ByReason keeps elements apart that wait for different reasons, and shows a single one
@@ -17,24 +18,65 @@ type Fold struct {
 	View     *View
 }
 
+// alike is what elements have in common that share a row.
+type alike struct {
+	array                                                    int64
+	priority, nice, limit, deadline                          int64
+	held                                                     bool
+	name, partition, comment, constraint, dependency, reason string
+}
+
+func (f Fold) alike(j *api.Job) alike {
+	k := alike{array: j.ArrayJobID, priority: j.Priority, nice: j.Nice, limit: j.TimeLimitSeconds, deadline: j.Deadline.Unix(),
+		held: strings.HasPrefix(j.Reason, "JobHeld"), name: j.Name, partition: j.Partition, comment: j.Comment, constraint: j.Constraint, dependency: j.Dependency}
+	if f.ByReason {
+		k.reason = j.Reason
+	}
+	return k
+}
+
+// folds: the element has no row of its own by what it is.
+func (f Fold) folds(j *api.Job) bool {
+	return !f.Expand && j.ArrayIndex != nil && j.State == api.JobPending && j.Epoch == 0
+}
+
+// kept is for each array what most of its elements have in common, the first of several: the
+// others were split off it, and squeue shows each of them by itself.
+func (f Fold) kept(jobs []api.Job) map[int64]alike {
+	count := map[alike]int{}
+	var order []alike
+	for i := range jobs {
+		if j := &jobs[i]; f.folds(j) {
+			k := f.alike(j)
+			if count[k]++; count[k] == 1 {
+				order = append(order, k)
+			}
+		}
+	}
+	out := map[int64]alike{}
+	for _, k := range order {
+		if has, ok := out[k.array]; !ok || count[k] > count[has] {
+			out[k.array] = k
+		}
+	}
+	return out
+}
+
 // Rows makes the rows of jobs, which they point into.
 func (f Fold) Rows(jobs []api.Job) []Row {
-	type key struct {
-		id     int64
-		reason string
-		prio   int64
-	}
+	kept := f.kept(jobs)
 	rows := make([]Row, 0, len(jobs))
-	at := map[key]int{}
+	at := map[alike]int{}
 	for i := range jobs {
 		j := &jobs[i]
-		if f.Expand || j.ArrayIndex == nil || j.State != api.JobPending || j.Epoch > 0 {
+		if !f.folds(j) {
 			rows = append(rows, Row{Job: j, View: f.View})
 			continue
 		}
-		k := key{id: j.ArrayJobID}
-		if f.ByReason {
-			k.reason, k.prio = j.Reason, j.Priority
+		k := f.alike(j)
+		if !f.ByReason && k != kept[k.array] {
+			rows = append(rows, Row{Job: j, View: f.View})
+			continue
 		}
 		n, seen := at[k]
 		if !seen {

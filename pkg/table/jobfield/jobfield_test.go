@@ -1,6 +1,7 @@
 package jobfield
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,31 @@ func TestExactly(t *testing.T) {
 	for mib, want := range map[int64]string{0: "0", 1: "1M", 100: "100M", 1500: "1500M", 1536: "1.50G", 2000: "2000M", 2048: "2G", 3072: "3G", 1 << 20: "1T", 1024: "1G"} {
 		if got := Exactly(mib); got != want {
 			t.Errorf("%d MiB: %s, want %s", mib, got, want)
+		}
+	}
+}
+
+// TestSplitOff: elements that were held or changed stand alone in squeue, and what is left of
+// the array in one row.
+func TestSplitOff(t *testing.T) {
+	jobs := make([]api.Job, 6)
+	for i := range jobs {
+		jobs[i] = api.Job{JobID: int64(i + 26), ArrayJobID: 26, ArrayIndex: new(i), State: api.JobPending, Name: "wrap", Reason: "BeginTime", TimeLimitSeconds: 60}
+	}
+	jobs[1].Name = "one"
+	jobs[2].Reason, jobs[2].Held = "JobHeldAdmin", "admin"
+	jobs[4].TimeLimitSeconds = 120
+	rows := Fold{}.Rows(jobs)
+	var got []string
+	for i := range rows {
+		got = append(got, ID(&rows[i]))
+	}
+	if want := []string{"26_[0,3,5]", "26_1", "26_2", "26_4"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for j, want := range map[*api.Job]int64{&jobs[0]: 4294901760, &jobs[2]: 0, {Priority: -100}: 4294901660, {Priority: 1 << 40}: 1<<32 - 2} {
+		if got := SlurmPriority(j); got != want {
+			t.Errorf("priority %d of %+v is shown as %d, want %d", j.Priority, j, got, want)
 		}
 	}
 }

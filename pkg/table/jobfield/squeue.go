@@ -2,6 +2,7 @@ package jobfield
 
 import (
 	"cmp"
+	"fmt"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 // squeues is what squeue alone has, or writes otherwise than gqueue. What gangd has nothing
 // of is written as squeue writes it where the feature is not used.
 var squeues = []Field{
+	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string { return fmt.Sprintf("%.14f", float64(slurmPriority(r))/(1<<32-1)) }, Compare: number(slurmPriority)},
+	value('Q', names("prioritylong"), "PRIORITY", slurmPriority),
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", reasonList),
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(Command(r.Job)) }),
 	text('t', names("statecompact"), "ST", code), // ordered by its letters
@@ -150,3 +153,20 @@ var GroupName = func(gid uint32) string {
 	}
 	return id
 }
+
+// Slurm's numbers of priorities, of which 0 says that a job is held: what every job has with
+// priority/basic that nobody raised or lowered, and the largest.
+const (
+	usualPriority = 4294901760
+	mostPriority  = 1<<32 - 2
+)
+
+// SlurmPriority is a job's priority on Slurm's scale.
+func SlurmPriority(j *api.Job) int64 {
+	if j.Held != "" && j.State == api.JobPending {
+		return 0
+	}
+	return min(max(usualPriority+j.Priority, 1), mostPriority)
+}
+
+func slurmPriority(r *Row) int64 { return SlurmPriority(r.Job) }
