@@ -57,6 +57,8 @@ type Reason string
 // The reasons; Subject of the [Error] is the name that it is about.
 const (
 	ReasonPartition        Reason = "partition"         // there is no such; subject "": none was asked for, and there is no default
+	ReasonPartitionState   Reason = "partition_state"   // it takes no jobs now
+	ReasonPartitionUsed    Reason = "partition_used"    // jobs are of it
 	ReasonNode             Reason = "node"              // there is no such
 	ReasonFeature          Reason = "feature"           // no node has it, or the constraint can't be read
 	ReasonPreferredFeature Reason = "preferred_feature" // no node has it

@@ -198,10 +198,11 @@ const (
 
 // The event types of a node's story; their JobID is 0.
 const (
-	EventNodeUp        EventType = "node_up"      // first contact, or contact again
-	EventNodeSuspect   EventType = "node_suspect" // its session was cut
-	EventNodeLost      EventType = "node_lost"    // silent for node_timeout: the DEAD NODE line
-	EventNodeDrained   EventType = "node_drained" // taken out of service, by a person or after failed launches
+	EventNodeUp        EventType = "node_up"       // first contact, or contact again
+	EventNodeSuspect   EventType = "node_suspect"  // its session was cut
+	EventNodeLost      EventType = "node_lost"     // silent for node_timeout: the DEAD NODE line
+	EventNodeFeatures  EventType = "node_features" // said by a person, over what the node says of itself
+	EventNodeDrained   EventType = "node_drained"  // taken out of service, by a person or after failed launches
 	EventNodeResumed   EventType = "node_resumed"
 	EventNodeForgotten EventType = "node_forgotten" // a person took a lost node out of the cluster
 	EventNodeFenced    EventType = "node_fenced"    // a person's word, or the lease: nothing runs there any more
@@ -211,6 +212,9 @@ const (
 
 // The event types of a reservation's story; their JobID is 0, and Text says the rest.
 const (
+	EventPartitionCreated   EventType = "partition_created"
+	EventPartitionUpdated   EventType = "partition_updated"
+	EventPartitionDeleted   EventType = "partition_deleted"
 	EventReservationCreated EventType = "reservation_created"
 	EventReservationUpdated EventType = "reservation_updated"
 	EventReservationDeleted EventType = "reservation_deleted"

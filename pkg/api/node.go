@@ -88,6 +88,8 @@ type Partition struct {
 	DefaultTime time.Duration `json:"default_time_ns" mapstructure:"default_time"` // 0: unlimited
 	MaxTime     time.Duration `json:"max_time_ns" mapstructure:"max_time"`         // 0: unlimited
 	Tier        int           `json:"tier" mapstructure:"tier"`                    // larger first, before any priority
+	// State is whether jobs may be queued for it and started in it; empty: both.
+	State PartitionState `json:"state,omitempty" mapstructure:"state"`
 	// What its jobs get that do not say; nil: what the site says. A zero duration is off.
 	StallTimeout *time.Duration `json:"stall_timeout_ns,omitempty" mapstructure:"stall_timeout"`
 	StallRetries *int           `json:"stall_retries,omitempty" mapstructure:"stall_retries"`
@@ -95,13 +97,54 @@ type Partition struct {
 	IdleLimit    *time.Duration `json:"idle_limit_ns,omitempty" mapstructure:"idle_limit"`
 }
 
+// PartitionState says what a partition takes.
+type PartitionState string
+
+// The states, as Slurm has them. What runs in a partition runs on in each of them.
+const (
+	PartitionUp       PartitionState = ""         // jobs are queued and started
+	PartitionDown     PartitionState = "down"     // queued, and not started
+	PartitionDrain    PartitionState = "drain"    // started, and no more of them queued
+	PartitionInactive PartitionState = "inactive" // neither
+)
+
+// Starts reports whether jobs may be started in it, Queues whether they may be queued for it.
+func (s PartitionState) Starts() bool { return s == PartitionUp || s == PartitionDrain }
+
+// Queues is described at [PartitionState.Starts].
+func (s PartitionState) Queues() bool { return s == PartitionUp || s == PartitionDown }
+
+// PartitionRequest is the body of POST /v1/partitions and of
+// POST /v1/partitions/{name}/update. Of an update fields that are not there stay.
+type PartitionRequest struct {
+	Name        string          `json:"name,omitempty"`  // of a new one
+	Nodes       *[]string       `json:"nodes,omitempty"` // "ALL" or none: every node
+	Default     *bool           `json:"default,omitempty"`
+	DefaultTime *time.Duration  `json:"default_time_ns,omitempty"` // 0: unlimited
+	MaxTime     *time.Duration  `json:"max_time_ns,omitempty"`     // 0: unlimited
+	Tier        *int            `json:"tier,omitempty" bound:"-1000..1000"`
+	State       *PartitionState `json:"state,omitempty"`
+}
+
+// PartitionChange is what was made of a partition at run time.
+type PartitionChange struct {
+	Name      string     `json:"name"`
+	Partition *Partition `json:"partition,omitempty"` // as it is since; nil: deleted
+	// File is what the configuration said of it then; nil: nothing. When it says something else, that holds.
+	File *Partition `json:"file,omitempty"`
+	By   string     `json:"by,omitempty"`
+	Time time.Time  `json:"time"`
+}
+
 // NodesReply is `ginfo --json`.
 type NodesReply struct {
 	SchemaVersion int         `json:"schema_version"`
 	Nodes         []Node      `json:"nodes"`
 	Partitions    []Partition `json:"partitions"`
-	Switches      []Switch    `json:"switches,omitempty"` // the lowest first; none: not known
-	Preempt       string      `json:"preempt,omitempty"`  // who may be preempted: "off", "tier", "service"
+	// Changes are what was made of partitions at run time, over the configuration.
+	Changes  []PartitionChange `json:"partition_changes,omitempty"`
+	Switches []Switch          `json:"switches,omitempty"` // the lowest first; none: not known
+	Preempt  string            `json:"preempt,omitempty"`  // who may be preempted: "off", "tier", "service"
 }
 
 // Site is what the site has set of the things that people's tools ask a controller for.

@@ -78,7 +78,8 @@ const (
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume, /fence and /forget.
 type NodeAction struct {
 	Reason   string    `json:"reason,omitempty" bound:"len=1024 text"`
-	Deadline time.Time `json:"deadline,omitzero"` // of a drain: what is still there is stopped then, to run elsewhere
+	Deadline time.Time `json:"deadline,omitzero"`  // of a drain: what is still there is stopped then, to run elsewhere
+	Features []string  `json:"features,omitempty"` // of features: in place of those of the node's configuration
 }
 
 // LogQuery selects what GET /v1/log streams (as URL parameters).

@@ -24,12 +24,14 @@ const (
 	OpNodes      Op = "nodes"
 	OpNodeDrain  Op = "node-drain"
 	OpNodeResume Op = "node-resume"
+	OpNodeSet    Op = "node-features"
 	OpNodeFence  Op = "node-fence"
 	OpNodeForget Op = "node-forget"
 	OpCardDrain  Op = "card-drain"
 	OpCardResume Op = "card-resume"
-	OpReserve    Op = "reserve" // make, change and delete reservations
-	OpToken      Op = "token"   // make a join token, revoke a node
+	OpPartition  Op = "partition" // make, change and delete partitions
+	OpReserve    Op = "reserve"   // make, change and delete reservations
+	OpToken      Op = "token"     // make a join token, revoke a node
 	OpPing       Op = "ping"
 	OpSession    Op = "session"
 	OpMetrics    Op = "metrics"
@@ -90,10 +92,12 @@ var table = map[Op]roles{
 	OpNodes:      anyUser,
 	OpNodeDrain:  admins,
 	OpNodeResume: admins,
+	OpNodeSet:    admins,
 	OpNodeFence:  admins,
 	OpNodeForget: admins,
 	OpCardDrain:  admins,
 	OpCardResume: admins,
+	OpPartition:  admins,
 	OpReserve:    admins,
 	OpToken:      admins,
 	OpPing:       anyUser | only(roleNode, roleLogin),

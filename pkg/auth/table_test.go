@@ -61,6 +61,8 @@ var expected = map[Op]string{
 	OpSession:    ". . . y . y y . . . . . . . . .",
 	OpMetrics:    "y y y y y . . . y y . y . . . .",
 	OpVerify:     ". y y y . . . . . . . . . . . .",
+	OpPartition:  ". y y y . . . . . . . . . . . .",
+	OpNodeSet:    ". y y y . . . . . . . . . . . .",
 	OpReserve:    ". y y y . . . . . . . . . . . .",
 	OpBackup:     ". y y y . . . . . . . . . . . .",
 	"":           ". . . . . . . . . . . . . . . .",

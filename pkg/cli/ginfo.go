@@ -445,6 +445,6 @@ func partitionRow(p *api.Partition, nodes []api.Node) []string {
 	if p.MaxTime > 0 {
 		limit = jobfield.Elapsed(p.MaxTime)
 	}
-	return []string{name, "up", limit, fmt.Sprintf("%d/%d/%d/%d", alloc, idle, other, len(names)),
+	return []string{name, cmp.Or(string(p.State), "up"), limit, fmt.Sprintf("%d/%d/%d/%d", alloc, idle, other, len(names)),
 		fmt.Sprintf("%d/%d", free, cards), hostlist.Compress(names)}
 }

@@ -235,6 +235,25 @@ func (c *Client) CardAction(ctx context.Context, node, card, action string, r *a
 	return c.call(ctx, "POST", "/v1/nodes/"+url.PathEscape(node)+"/cards/"+url.PathEscape(card)+"/"+action, r, nil)
 }
 
+// PutPartition makes a partition, or with change changes the one of that name.
+func (c *Client) PutPartition(ctx context.Context, r *api.PartitionRequest, change bool) error {
+	path := "/v1/partitions"
+	if change {
+		path += "/" + url.PathEscape(r.Name) + "/update"
+	}
+	return c.call(ctx, "POST", path, r, nil)
+}
+
+// DeletePartition takes one away that no job is of.
+func (c *Client) DeletePartition(ctx context.Context, name string) error {
+	return c.call(ctx, "POST", "/v1/partitions/"+url.PathEscape(name)+"/delete", nil, nil)
+}
+
+// ResetPartitions makes the partitions of the configuration hold again.
+func (c *Client) ResetPartitions(ctx context.Context) error {
+	return c.call(ctx, "POST", "/v1/partitions/reset", nil, nil)
+}
+
 // Reservations lists those that are named, or all.
 func (c *Client) Reservations(ctx context.Context, names ...string) (*api.ReservationsReply, error) {
 	path, out := "/v1/reservations", new(api.ReservationsReply)

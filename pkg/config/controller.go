@@ -137,6 +137,11 @@ func (c *Controller) fillPartitions() {
 	if len(c.Partitions) == 0 {
 		c.Partitions = []api.Partition{{Name: "main"}}
 	}
+	for i := range c.Partitions {
+		if c.Partitions[i].State == "up" {
+			c.Partitions[i].State = api.PartitionUp
+		}
+	}
 	for _, p := range c.Partitions {
 		if p.Default {
 			return

@@ -101,6 +101,7 @@ var partitionRows = []row{
 	{"default_time", atLeast(0), "unlimited", "Time limit of jobs that ask for none."},
 	{"max_time", atLeast(0), "unlimited", "Longest time limit that a job may ask for."},
 	{"tier", between(-1000, 1000), "", "Gangs of a higher tier go before all others, whatever their priority."},
+	{"state", oneOf("up", "down", "drain", "inactive"), "up", "`down`: jobs are queued and not started; `drain`: no more are queued; `inactive`: neither."},
 	{"stall_timeout", atLeast(0), "the site's", "`stall_timeout` of its jobs that do not say. `off`: their silence is not judged."},
 	{"stall_retries", between(0, 1<<20), "the site's", "`stall_retries` of its jobs that do not say."},
 	{"gpu_watch", nil, "", "Watch the cards of every job as if it had asked with `--gpu-watch`."},

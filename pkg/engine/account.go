@@ -51,7 +51,7 @@ func (e *Engine) noAccount(user, format string, args ...any) error {
 	err := api.Errorf(api.CodePermission, format, args...)
 	var mine []string
 	for i := range e.opt.Policy.Accounts {
-		if a := &e.opt.Policy.Accounts[i]; a.OpenTo(user) {
+		if a := e.policy().Accounts[i]; a.OpenTo(user) {
 			mine = append(mine, a.Name)
 		}
 	}

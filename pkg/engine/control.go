@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 )
 
@@ -162,10 +164,17 @@ func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.Nod
 		ev = gang.NodeResume{Node: node}
 	case "fence":
 		ev = gang.NodeFence{Node: node}
+	case "features":
+		for _, f := range r.Features {
+			if c, err := cluster.ParseConstraint(f); err != nil || c == nil || strings.ContainsAny(f, "&|*()[], ") {
+				return api.Errorf(api.CodeInvalid, "feature %q: want a word of letters, digits, '_', '-', '.' and ':'", f)
+			}
+		}
+		ev = gang.NodeFeatures{Node: node, By: who.User, Features: r.Features}
 	case "forget":
 		ev = gang.NodeForget{Node: node, By: who.User}
 	default:
-		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume, fence or forget", action)
+		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume, features, fence or forget", action)
 	}
 	_, err := e.Do(ctx, ev)
 	return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gangd/pkg/api"
@@ -92,6 +93,7 @@ type Engine struct {
 	opt         Options
 	store       store.Store
 	world       *gang.World
+	partitions  atomic.Pointer[partitionView]
 	log         *slog.Logger
 	hub         Hub
 	inbox       chan request
@@ -137,8 +139,9 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		done:       make(chan struct{}),
 		sweepQueue: make(chan int64, inboxSize),
 	}
-	e.assignPartitions(saved.Nodes)
 	e.world = gang.Restore(now, opt.Settings, saved)
+	e.world.SetPartitions(opt.Policy.Partitions)
+	e.setPolicy()
 	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)

@@ -87,6 +87,7 @@ func TestTimeoutsAreLearnt(t *testing.T) {
 func TestTierOfSeveralPartitions(t *testing.T) {
 	e := &Engine{}
 	e.opt.Policy.Partitions = []api.Partition{{Name: "high", Tier: 5}, {Name: "low", Tier: 1}, {Name: "least", Tier: -2}, {Name: "idle", Tier: -3}}
+	e.partitions.Store(&partitionView{policy: e.opt.Policy})
 	for partitions, want := range map[string]int64{"low": 1, "high": 5, "low,high": 5, "high,low": 5, "least,idle": -2, "idle,least": -2, "idle": -3} {
 		if got := e.tier(partitions); got != want {
 			t.Errorf("%s: tier %d, want %d", partitions, got, want)

@@ -36,7 +36,7 @@ const (
 // initPlanning makes the queue from the state, and the ledger from the history that is
 // stored: what an order goes by is the same after a restart.
 func (e *Engine) initPlanning(ctx context.Context, now time.Time) error {
-	p := &e.opt.Policy
+	p := e.policy()
 	e.plan.ledger = sched.NewLedger(p.HalfLife)
 	e.plan.queue = sched.NewQueue(p, e.plan.ledger)
 	span := p.HalfLife
@@ -125,8 +125,8 @@ func (e *Engine) requeue(id int64) {
 func (e *Engine) tier(partitions string) int64 {
 	tier, first := 0, true
 	for name := range strings.SplitSeq(partitions, ",") {
-		for i := range e.opt.Policy.Partitions {
-			if p := &e.opt.Policy.Partitions[i]; p.Name == name && (first || p.Tier > tier) {
+		for i := range e.policy().Partitions {
+			if p := &e.policy().Partitions[i]; p.Name == name && (first || p.Tier > tier) {
 				tier, first = p.Tier, false
 			}
 		}
@@ -149,7 +149,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	}
 	t := time.Now()
 	e.plan.queue.Refresh(now.Wall)
-	plan := e.plan.planner.Make(now.Wall, e.schedView(), &e.opt.Policy)
+	plan := e.plan.planner.Make(now.Wall, e.schedView(), e.policy())
 	e.opt.Record.Plan(time.Since(t), now.Wall)
 	e.plan.last = plan
 	for _, s := range plan.Starts {

@@ -75,7 +75,7 @@ func (e *Engine) Find(q *api.JobQuery, uid uint32) ([]*gang.Job, []refError) {
 // looks like an empty queue.
 func (e *Engine) known(q *api.JobQuery) error {
 	var parts []string
-	for _, p := range e.opt.Policy.Partitions {
+	for _, p := range e.policy().Partitions {
 		parts = append(parts, p.Name)
 	}
 	for _, p := range q.Partitions {
@@ -272,7 +272,7 @@ func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
 		return nil, err
 	}
 	now := e.opt.Clock.Now().Wall
-	expected := sched.Forecast(now, v, &e.opt.Policy)
+	expected := sched.Forecast(now, v, e.policy())
 	return func(j *api.Job) {
 		if j.State != api.JobPending {
 			return

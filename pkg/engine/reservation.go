@@ -81,7 +81,7 @@ const earlier = time.Minute
 
 // fillIn takes what a request says, and refuses what no node, time or name could be.
 func (e *Engine) fillIn(r *api.Reservation, req *api.ReservationRequest, change bool) error {
-	if err := checkReservationName(req.Name); err != nil {
+	if err := checkName("reservation", req.Name); err != nil {
 		return err
 	}
 	now, length := e.opt.Clock.Now().Wall, r.End.Sub(r.Start)
@@ -132,13 +132,14 @@ func (e *Engine) fillIn(r *api.Reservation, req *api.ReservationRequest, change 
 
 func sortedNames[S ~string](list []S) []S { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-func checkReservationName(name string) error {
+// checkName is for reservations and partitions: kind is which of them.
+func checkName(kind, name string) error {
 	ok := name != "" && len(name) <= 64
 	for _, c := range name {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_.-", c))
 	}
 	if !ok {
-		return api.Errorf(api.CodeInvalid, "reservation name %q: want 1 to 64 letters, digits, '_', '.' and '-'", name)
+		return api.Errorf(api.CodeInvalid, "%s name %q: want 1 to 64 letters, digits, '_', '.' and '-'", kind, name)
 	}
 	return nil
 }

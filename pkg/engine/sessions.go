@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -19,7 +18,7 @@ func (e *Engine) NodeHello(ctx context.Context, h *api.Hello) (*api.Welcome, err
 }
 
 func (e *Engine) helloEvent(h *api.Hello) gang.NodeHello {
-	return gang.NodeHello{Hello: *h, Partitions: e.partitionsOf(h.Node)}
+	return gang.NodeHello{Hello: *h}
 }
 
 // welcome answers a hello that came to err.
@@ -36,29 +35,6 @@ func (e *Engine) welcome(err error) (*api.Welcome, error) {
 		w.LineageProof = e.view.proof
 	}
 	return w, nil
-}
-
-// partitionsOf names the partitions a node is in; a partition without nodes has them all.
-func (e *Engine) partitionsOf(node string) []string {
-	var out []string
-	for _, p := range e.opt.Policy.Partitions {
-		if len(p.Nodes) == 0 || slices.Contains(p.Nodes, node) {
-			out = append(out, p.Name)
-		}
-	}
-	return out
-}
-
-// assignPartitions puts nodes that were stored into the partitions that the site has now: what
-// it has configured anew counts before its nodes have said hello again.
-func (e *Engine) assignPartitions(saved []*gang.Node) {
-	for _, n := range saved {
-		if n.Res != nil {
-			res := *n.Res
-			res.Partitions = e.partitionsOf(n.Name)
-			n.Res = &res
-		}
-	}
 }
 
 // NodeReport queues what changed on a node. It blocks only while the inbox is full, which

@@ -174,6 +174,9 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
 	}
+	if word, text := e.awaitsPartition(j); word != "" {
+		return word, text
+	}
 	if word, text := e.awaitsReservation(j, now); word != "" {
 		return word, text
 	}
@@ -280,7 +283,7 @@ func attemptCode(r *gang.EpochRow) int {
 
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
-	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.opt.Policy.Partitions,
+	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.policy().Partitions, Changes: e.partitions.Load().changes,
 		Switches: e.opt.Policy.Switches, Preempt: e.preempts()}
 	if out.Partitions == nil {
 		out.Partitions = []api.Partition{}

@@ -115,7 +115,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if len(nodes) == 0 {
 		return ev, []string{"no node has joined this cluster yet: the job waits for the first one that fits"}, nil
 	}
-	if err := sched.Unsatisfiable(nodes, &e.opt.Policy, cluster.AskOf(s, parts)); err != nil {
+	if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(s, parts)); err != nil {
 		if s.Reservation != "" {
 			err.Message = "in reservation " + s.Reservation + ": " + err.Message
 		}
@@ -195,14 +195,14 @@ func limitText(d time.Duration) string {
 
 // partition resolves --partition: the first named one's limits apply, any of them will do.
 func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
-	all := e.opt.Policy.Partitions
+	all := e.policy().Partitions
 	if s.Partition == "" {
 		i := slices.IndexFunc(all, func(p api.Partition) bool { return p.Default })
 		if i < 0 {
 			return nil, nil, &api.Error{Code: api.CodeInvalid, Message: "no partition was asked for and the site has no default one",
 				Hint: "name one with --partition; ginfo -s lists them", Reason: api.ReasonPartition}
 		}
-		return &all[i], []string{all[i].Name}, nil
+		return &all[i], []string{all[i].Name}, mayQueue(&all[i])
 	}
 	var first *api.Partition
 	names := strings.Split(s.Partition, ",")
@@ -215,6 +215,9 @@ func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
 			}
 			return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("no partition %q", name),
 				Hint: "partitions here: " + strings.Join(have, ", "), Reason: api.ReasonPartition, Subject: name}
+		}
+		if err := mayQueue(&all[i]); err != nil {
+			return nil, nil, err
 		}
 		if first == nil {
 			first = &all[i]
@@ -440,7 +443,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)
-	plan := sched.Make(now, v, &e.opt.Policy)
+	plan := sched.Make(now, v, e.policy())
 	for _, s := range plan.Starts {
 		if s.Job == c.Job {
 			if on = cluster.NodesOf(s.Slots); first != "" {
@@ -450,9 +453,9 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 		}
 	}
 	if victims := plan.WouldPreempt(c.Job); victims != nil {
-		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil, nil
+		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, e.policy(), c.Job).Text, nil, nil
 	}
-	return first + "would wait: " + sched.Explain(now, v, &e.opt.Policy, c.Job).Text, nil, nil
+	return first + "would wait: " + sched.Explain(now, v, e.policy(), c.Job).Text, nil, nil
 }
 
 func jobNames(ids []int64) string {
@@ -506,7 +509,7 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		}
 	}
 	if v.Queue.Get(j.ID) != nil {
-		r := sched.Explain(e.opt.Clock.Now().Wall, v, &e.opt.Policy, j.ID)
+		r := sched.Explain(e.opt.Clock.Now().Wall, v, e.policy(), j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
 	if at := gang.LatestStart(j); !at.IsZero() {

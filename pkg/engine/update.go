@@ -110,7 +110,7 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 	}
 	if r.Partition != nil || r.Constraint != nil || r.Prefer != nil {
 		if nodes := e.resources(); len(nodes) > 0 {
-			if err := sched.Unsatisfiable(nodes, &e.opt.Policy, cluster.AskOf(&s, parts)); err != nil {
+			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(&s, parts)); err != nil {
 				return nil, err
 			}
 		}

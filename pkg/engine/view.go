@@ -123,6 +123,9 @@ func (e *Engine) publish(ch *gang.Changes) {
 			v.reservations[r.Name] = r.R
 		}
 	}
+	if len(ch.Partitions) > 0 {
+		e.setPolicy()
+	}
 	for _, name := range ch.Dirty {
 		v.desired[name] = e.world.Desired(name)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -94,9 +95,15 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.now.Wall
 	n.LostSince = time.Time{}
 	w.sick(h, ev.Hello.Health.Sick)
+	features := ev.Hello.Features
+	if n.Hello.Node != "" && slices.Equal(n.Hello.Features, features) {
+		features = n.Res.Features // a person may have said others since the node's configuration was edited
+	}
 	n.Hello = ev.Hello
 	n.Hello.Members, n.Hello.Health = nil, api.NodeHealth{}
 	n.Res = resources(n.Res, ev)
+	n.Res.Features = features
+	n.Res.Partitions = w.partitionsOf(n.Name, ev.Partitions)
 	w.room = true
 	h.staleLogged, h.strays = nil, nil
 	clear(h.expired)
@@ -378,6 +385,24 @@ func (w *World) takeOut(h *host, user, reason string, by time.Time) {
 	}
 	w.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
 	w.armClear(h)
+}
+
+// setFeatures is what a person says a node has. What it says of itself stays in its hello, and
+// holds again when it says something else.
+func (w *World) setFeatures(ev NodeFeatures) Outcome {
+	h := w.nodes[ev.Node]
+	switch {
+	case h == nil:
+		return refused(noNode(ev.Node))
+	case slices.Equal(h.node.Res.Features, ev.Features):
+		return ignored("it has them already")
+	}
+	res := *h.node.Res
+	res.Features = ev.Features
+	w.editNode(h).Res = &res
+	w.room = true
+	w.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
+	return applied()
 }
 
 func (w *World) resumeNode(ev NodeResume) Outcome {

@@ -35,6 +35,9 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 		w.setReservation(&reservation{r: r, active: !r.Start.After(now.Wall)})
 	}
 	clear(w.reserved)
+	for _, c := range saved.Partitions {
+		w.parts.changes[c.Name] = c
+	}
 	for _, h := range w.nodes {
 		w.restoreGrants(h)
 	}

@@ -32,6 +32,11 @@ func (w *World) submit(ev Submit) Outcome {
 	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
+	for name := range strings.SplitSeq(ev.Partition, ",") {
+		if w.parts.file != nil && w.partition(name) == nil {
+			return refused(w.noPartition(name))
+		}
+	}
 	ids := make([]int64, 1)
 	if ev.Array != nil {
 		ids = make([]int64, len(ev.Array.Indices))
@@ -185,14 +190,23 @@ func arrayInfo(a *api.Array) *ArrayInfo {
 
 // ask is shared by all jobs of one spec and partition that were changed alike.
 func (w *World) ask(j *Job) *cluster.Ask {
-	k := keyOfAsk(j)
+	k := w.keyOfAsk(j)
 	a := w.asks[k]
 	if a == nil {
-		a = &sharedAsk{ask: cluster.AskOf(askSpec(j), strings.Split(j.Partition, ","))}
+		a = &sharedAsk{ask: cluster.AskOf(askSpec(j), w.askedIn(j))}
 		w.asks[k] = a
 	}
 	a.jobs++
 	return a.ask
+}
+
+// askedIn are the partitions of a job's ask: those it may be started in, and all of them where it
+// may be in none, which keeps it from being a candidate.
+func (w *World) askedIn(j *Job) []string {
+	if open := w.startsIn(j); len(open) > 0 {
+		return open
+	}
+	return strings.Split(j.Partition, ",")
 }
 
 // askSpec is what a job asks for now, without the nodes that it is kept off.
@@ -208,7 +222,7 @@ func askSpec(j *Job) *api.Spec {
 
 // dropAsk is the other end of ask.
 func (w *World) dropAsk(j *Job) {
-	k := keyOfAsk(j)
+	k := w.keyOfAsk(j)
 	if a := w.asks[k]; a != nil {
 		if a.jobs--; a.jobs == 0 {
 			delete(w.asks, k)

@@ -208,6 +208,12 @@ type NodeDrain struct {
 	By time.Time
 }
 
+// NodeFeatures gives a node other features than its configuration does, until that is edited.
+type NodeFeatures struct {
+	Node, By string
+	Features []string
+}
+
 // NodeResume puts a node back into service.
 type NodeResume struct{ Node string }
 
@@ -258,25 +264,26 @@ type Stalled struct{ For time.Duration }
 // Tick: timers may be due.
 type Tick struct{}
 
-func (Submit) event()     {}
-func (Admit) event()      {}
-func (NodeHello) event()  {}
-func (NodeReport) event() {}
-func (NodeSample) event() {}
-func (CardDrain) event()  {}
-func (CardResume) event() {}
-func (NodeGone) event()   {}
-func (NodeDrain) event()  {}
-func (NodeResume) event() {}
-func (NodeFence) event()  {}
-func (NodeForget) event() {}
-func (Cancel) event()     {}
-func (Hold) event()       {}
-func (Release) event()    {}
-func (Requeue) event()    {}
-func (Preempt) event()    {}
-func (Stalled) event()    {}
-func (Tick) event()       {}
+func (Submit) event()       {}
+func (Admit) event()        {}
+func (NodeHello) event()    {}
+func (NodeReport) event()   {}
+func (NodeSample) event()   {}
+func (CardDrain) event()    {}
+func (CardResume) event()   {}
+func (NodeGone) event()     {}
+func (NodeDrain) event()    {}
+func (NodeResume) event()   {}
+func (NodeFeatures) event() {}
+func (NodeFence) event()    {}
+func (NodeForget) event()   {}
+func (Cancel) event()       {}
+func (Hold) event()         {}
+func (Release) event()      {}
+func (Requeue) event()      {}
+func (Preempt) event()      {}
+func (Stalled) event()      {}
+func (Tick) event()         {}
 
 // Outcome answers one event.
 type Outcome struct {
@@ -299,6 +306,8 @@ type Changes struct {
 	Forgot []string // nodes that are known no more; one may be in Nodes again
 	// Reservations that changed, by name; a nil one is gone.
 	Reservations []ReservationRow
+	// Partitions that were changed at run time, by name; a nil one is as configured again.
+	Partitions []PartitionRow
 
 	Events  []api.Event // Seq is assigned by Step, from World.NextSeq
 	Purged  []int64     // jobs that left memory; they stay in the store
@@ -313,11 +322,17 @@ type Changes struct {
 
 // Rows counts what a store has to write; beside them there may be counters to raise.
 func (ch *Changes) Rows() int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Events)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Events)
 	if ch.Claims != nil {
 		n++
 	}
 	return n
+}
+
+// PartitionRow is a change of a partition in its newest form, nil: it is gone.
+type PartitionRow struct {
+	Name string
+	C    *api.PartitionChange
 }
 
 // ReservationRow is a reservation in its newest form, nil: it is gone.
@@ -388,4 +403,5 @@ type Snapshot struct {
 	NextSeq      int64
 	Claims       []byte // as committed last; nil: never
 	Reservations []*api.Reservation
+	Partitions   []*api.PartitionChange
 }

@@ -28,6 +28,7 @@ type World struct {
 	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
 	reservations      map[string]*reservation
 	schedReservations []sched.Reservation
+	parts             partitions
 	paths             map[string]string // the switches above each node, for the environment of ranks
 	timers            timers
 	holdings          map[uint32]*holding // by user, of jobs that have not ended
@@ -101,9 +102,9 @@ type askKey struct {
 	without            string // nodes that are out of the question for now
 }
 
-func keyOfAsk(j *Job) askKey {
+func (w *World) keyOfAsk(j *Job) askKey {
 	s := j.Spec
-	k := askKey{spec: s, partition: j.Partition, constraint: s.Constraint, prefer: s.Prefer}
+	k := askKey{spec: s, partition: strings.Join(w.startsIn(j), ","), constraint: s.Constraint, prefer: s.Prefer}
 	if j.Constraint != nil {
 		k.constraint = *j.Constraint
 	}
@@ -153,7 +154,7 @@ func New(s api.Settings) *World {
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
-		refusedJobs: map[int64]*entry{},
+		refusedJobs: map[int64]*entry{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
 }
 
@@ -181,6 +182,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.sessionCut(ev)
 	case NodeDrain:
 		return w.drainNode(ev)
+	case NodeFeatures:
+		return w.setFeatures(ev)
 	case NodeResume:
 		return w.resumeNode(ev)
 	case NodeFence:
@@ -207,6 +210,12 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.watched(ev)
 	case Ready:
 		return w.saidReady(ev)
+	case PutPartition:
+		return w.putPartition(ev)
+	case DropPartition:
+		return w.dropPartition(ev)
+	case ResetPartitions:
+		return w.resetPartitions(ev)
 	case PutReservation:
 		return w.putReservation(ev)
 	case DropReservation:
@@ -327,6 +336,10 @@ func (w *World) Take() Changes {
 		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.reserved[name]})
 	}
 	clear(w.reserved)
+	for _, name := range slices.Sorted(maps.Keys(w.parts.dirty)) {
+		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.parts.dirty[name]})
+	}
+	clear(w.parts.dirty)
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)

@@ -141,8 +141,16 @@ func (r *run) began(s *api.StepReply) {
 	}
 	fmt.Fprintf(r.err, "%s: jobid %d: nodes(%d):`%s', cpu counts: %s\n", r.name, s.JobID, len(names), hostlist.Compress(names), api.PerNode(cpus))
 	for _, n := range s.Nodes {
-		fmt.Fprintf(r.err, "%s: launching StepId=%s on host %s, %d tasks: %s\n", r.name, api.StepText(s.JobID, s.StepID), n.Name, len(n.Tasks), hostlist.Ranges(n.Tasks))
+		fmt.Fprintf(r.err, "%s: launching StepId=%s on host %s, %d tasks: %s\n", r.name, api.StepText(s.JobID, s.StepID), n.Name, len(n.Tasks), bracketed(n.Tasks))
 	}
+}
+
+// bracketed writes numbers as srun does: 0, [0-3], [0,2].
+func bracketed(n []int) string {
+	if len(n) == 1 {
+		return strconv.Itoa(n[0])
+	}
+	return "[" + hostlist.Ranges(n) + "]"
 }
 
 // defaults settles what the environment of the allocation and the command line say together.

@@ -9,6 +9,7 @@ import (
 // refusals is what Slurm says of what gangd's controller refuses.
 var refusals = map[api.Reason]string{
 	api.ReasonPartition:        "Invalid partition name specified",
+	api.ReasonPartitionState:   "Required partition not available (inactive or drain)",
 	api.ReasonNode:             "Invalid node name specified",
 	api.ReasonFeature:          BadFeature,
 	api.ReasonPreferredFeature: "Invalid preferred feature specification",

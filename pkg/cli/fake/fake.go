@@ -92,6 +92,11 @@ func (c *Controller) routes() http.Handler {
 		"GET /v1/nodes":                  c.nodes,
 		"POST /v1/nodes/{name}/{action}": c.nodeAction,
 
+		"POST /v1/partitions":               c.putPartition,
+		"POST /v1/partitions/reset":         func(*http.Request) (any, error) { return struct{}{}, nil },
+		"POST /v1/partitions/{name}/update": c.putPartition,
+		"POST /v1/partitions/{name}/delete": c.dropPartition,
+
 		"GET /v1/reservations":                c.reservations,
 		"POST /v1/reservations":               c.reserve,
 		"POST /v1/reservations/{name}/update": c.reserve,

@@ -7,7 +7,6 @@ import (
 const (
 	oneCluster = "there is one cluster, and what is shown is always of it"
 	noSuspend  = "a gang is never frozen: its cards would stay taken; scontrol requeue gives them up, gsubmit --signal tells it in time"
-	byHand     = "edit the configuration of gangd and restart it (gangd.toml(5)); running jobs are not touched"
 )
 
 var options = &cmdline.Command[call]{Name: "scontrol", Tell: tell, Options: []cmdline.Option[call]{
@@ -51,8 +50,8 @@ func init() { // help prints the table
 		{"cancel_reboot", 3, 1, cmdline.Refused, "gangd reboots no nodes", nil, 0},
 		{"cluster", 2, 0, cmdline.Exact, oneCluster, nothing, 0},
 		{"completing", 3, 0, cmdline.Exact, "jobs that are being stopped, with their nodes", (*call).completing, 0},
-		{"create", 2, 1, cmdline.Partial, "reservations; partitions are configured: " + byHand, (*call).create, 0},
-		{"delete", 3, 1, cmdline.Partial, "reservations; partitions are configured: " + byHand, (*call).remove, 0},
+		{"create", 2, 1, cmdline.Partial, "reservations and partitions", (*call).create, 0},
+		{"delete", 3, 1, cmdline.Partial, "reservations and partitions", (*call).remove, 0},
 		{"details", 3, 0, cmdline.Exact, "as --details", nothing, 0},
 		{"errnumstr", 3, 1, cmdline.Exact, "the text of one of Slurm's error numbers that gangd gives", (*call).errnumstr, 2},
 		{"exit", 1, 0, cmdline.Exact, "ends the prompt", nothing, 0},
@@ -72,7 +71,7 @@ func init() { // help prints the table
 		{"quiet", 4, 0, cmdline.Exact, "as --quiet", nothing, 0},
 		{"quit", 4, 0, cmdline.Exact, "ends the prompt", nothing, 0},
 		{"reboot", 3, 1, cmdline.Refused, "gangd reboots no nodes", nil, 0},
-		{"reconfigure", 3, 0, cmdline.Refused, byHand, nil, 0},
+		{"reconfigure", 3, 0, cmdline.Partial, "what was changed of partitions and features at run time is as configured again; the files are read when gangd starts", (*call).reconfigure, 0},
 		{"release", 3, 1, cmdline.Exact, "let held jobs be started", (*call).release, 0},
 		{"requeue", 3, 1, cmdline.Partial, "a job that has ended is not run again under its number: gctl rerun JOB", (*call).requeue, 0},
 		{"requeuehold", 7, 1, cmdline.Partial, "as requeue; State=SpecialExit is a hold like any other", (*call).requeuehold, 0},
@@ -142,6 +141,6 @@ func Keywords() []cmdline.Lists {
 	for i := range entities {
 		shows.Options = append(shows.Options, cmdline.Kept{Name: entities[i].name, List: entities[i].list, Text: entities[i].text})
 	}
-	return []cmdline.Lists{cmds, shows, listParameters("update job", jobParameters), listParameters("update node", nodeParameters),
+	return []cmdline.Lists{cmds, shows, listParameters("update job", jobParameters), listParameters("update node", nodeParameters), listParameters("create and update partition", partitionParameters),
 		listParameters("create and update reservation", reservationParameters)}
 }

@@ -103,8 +103,7 @@ func (c *call) create(args []string) int {
 		}
 		return c.createReservation(args)
 	case meant(key, "PartitionName", 4):
-		c.errorf("create PartitionName is refused: partitions are configured: %s", byHand)
-		return 1
+		return c.putPartition(args, false)
 	}
 	c.errorf("Invalid creation entity: %s", args[0])
 	return 1
@@ -295,7 +294,12 @@ func (c *call) remove(args []string) int {
 		c.say("delete_reservation %s: %s", args[0], reservationWords(err))
 		c.sayWhy(err)
 	case meant(key, "PartitionName", 3):
-		c.errorf("delete PartitionName is refused: partitions are configured: %s", byHand)
+		err := c.client.DeletePartition(c.ctx, name)
+		if err == nil {
+			return 0
+		}
+		c.say("delete_partition %s: %s", args[0], partitionWords(err))
+		c.sayWhy(err)
 	default:
 		c.say("Invalid deletion entity: %s", args[0])
 	}

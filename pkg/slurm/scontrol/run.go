@@ -130,12 +130,13 @@ func (c *call) version([]string) int {
 }
 
 func (c *call) help([]string) int {
-	tell(Lists(), c.Streams)
+	fmt.Fprintln(c.Out, "Valid <COMMAND> values are:")
+	cmdline.WriteWords(c.Out, 22, "", Keywords()...)
 	return 0
 }
 
 func tell(l cmdline.Lists, s cmdline.Streams) {
-	fmt.Fprint(s.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\nValid <COMMAND> values are: see below\n")
+	fmt.Fprint(s.Out, "scontrol [OPTION...] COMMAND [ARGUMENT...]\n  shows and changes jobs and nodes, by the words of Slurm's scontrol\n\n")
 	cmdline.WriteWords(s.Out, 22, "--", append([]cmdline.Lists{l}, Keywords()...)...)
 	fmt.Fprint(s.Out, "scontrol --help=slurm lists what is kept exactly, partly, and refused\n")
 }

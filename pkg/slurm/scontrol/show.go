@@ -26,6 +26,9 @@ func (c *call) show(args []string) int {
 		}
 		id = args[1]
 	}
+	if meant(entity, "partitionname", len("partitionn")) { // as update and create call it
+		entity = "partition"
+	}
 	for i := range entities {
 		e := &entities[i]
 		if !meant(entity, e.name, e.min) && !meant(entity, e.name+"s", e.min) {

@@ -179,7 +179,7 @@ func partitionLines(p *api.Partition, reply *api.NodesReply) []string {
 		"Nodes=" + jobfield.OrNull(hostlist.Compress(names)),
 		fmt.Sprintf("PriorityJobFactor=1 PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=NO", max(1, p.Tier)),
 		"OverTimeLimit=NONE PreemptMode=" + slurm.PreemptMode(reply.Preempt),
-		fmt.Sprintf("State=UP TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", has.CPUs, has.Nodes),
+		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", strings.ToUpper(cmp.Or(string(p.State), "up")), has.CPUs, has.Nodes),
 		"JobDefaults=(null)",
 		"DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
 		"TRES=" + has.InOrder(),

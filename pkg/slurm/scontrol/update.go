@@ -217,9 +217,8 @@ func (c *call) update(args []string) int {
 			return c.updateNodes(args)
 		case meant(key, "JobId", 3), meant(key, "JobName", 4):
 			return c.updateJobs(args)
-		case meant(key, "PartitionName", 10):
-			c.errorf("update PartitionName is refused: partitions are configured: %s", byHand)
-			return 1
+		case meant(key, "PartitionName", 4):
+			return c.putPartition(args, true)
 		case meant(key, "ReservationName", 3):
 			return c.updateReservation(args)
 		case meant(key, "StepId", 4):
@@ -384,8 +383,8 @@ var nodeParameters = []parameter[setJob]{
 	{"NodeName", 4, cmdline.Exact, "nodes, as a list", nil},
 	{"State", 5, cmdline.Partial, "drain, resume, undrain, idle; down is a drain whose deadline is now: what runs there is stopped and runs elsewhere", nil},
 	{"Reason", 2, cmdline.Exact, "", nil},
-	{"ActiveFeatures", 2, cmdline.Refused, "features are the node's own configuration, gnoded.toml", nil},
-	{"AvailableFeatures", 2, cmdline.Refused, "features are the node's own configuration, gnoded.toml", nil},
+	{"ActiveFeatures", 2, cmdline.Partial, "as AvailableFeatures: what a node has is active", nil},
+	{"AvailableFeatures", 2, cmdline.Exact, "until gnoded.toml says others, or scontrol reconfigure", nil},
 	{"Comment", 1, cmdline.Refused, "use Reason=", nil},
 	{"CpuBind", 3, cmdline.Refused, "which CPUs a node gives to jobs is set on the node", nil},
 	{"Extra", 1, cmdline.Refused, "use Reason=", nil},
@@ -405,6 +404,7 @@ var nodeStates = []struct{ word, action string }{
 func (c *call) updateNodes(args []string) int {
 	var names []string
 	var reason, state string
+	var features *[]string
 	for _, a := range args {
 		key, v, given := strings.Cut(a, "=")
 		p := find(key, nodeParameters)
@@ -427,6 +427,19 @@ func (c *call) updateNodes(args []string) int {
 			reason = strings.Trim(v, `"'`)
 		case p.name == "State":
 			state = v
+		case p.name == "AvailableFeatures", p.name == "ActiveFeatures" && features == nil:
+			list := slices.DeleteFunc(strings.Split(v, ","), func(f string) bool { return f == "" })
+			features = &list
+		}
+	}
+	if features != nil {
+		for _, n := range names {
+			if err := c.client.NodeAction(c.ctx, n, "features", &api.NodeAction{Features: *features}); err != nil {
+				return c.failed("slurm_update error", err)
+			}
+		}
+		if state == "" {
+			return 0
 		}
 	}
 	if state == "" {

@@ -52,12 +52,23 @@ func cpusOf(n *api.Node) int64       { return int64(n.CPUs) }
 func memoryOf(n *api.Node) int64     { return n.MemoryBytes >> 20 }
 func memoryUsedOf(n *api.Node) int64 { return n.MemoryUsed >> 20 }
 
+// availability is a partition's state in sinfo's words.
+func availability(p *api.Partition) string {
+	switch {
+	case p == nil || p.State == api.PartitionUp:
+		return "up"
+	case p.State == api.PartitionInactive:
+		return "inact"
+	}
+	return string(p.State)
+}
+
 // sct is sockets, cores, threads: gangd counts CPUs alone.
 func sct(n *api.Node) string { return strconv.Itoa(n.CPUs) + ":1:1" }
 
 // fields is sinfo's letters and names.
 var fields = column.Set[*record]{Fields: []field{
-	constant('a', "available", "AVAIL", "up"),
+	text('a', "available", "AVAIL", func(r *record) string { return availability(r.part) }),
 	text('b', "features_act", "ACTIVE_FEATURES", ofNode("(null)", features)),
 	figure('c', "cpus", "CPUS", cpusOf),
 	figure('d', "disk", "TMP_DISK", zero),

@@ -144,8 +144,12 @@ func (c *changes) read(r *sqlstore.Reader, k *store.Known) error {
 	if err != nil {
 		return err
 	}
+	partitions, err := r.Partitions() // few rows, that seldom change
+	if err != nil {
+		return err
+	}
 	// From here on nothing fails.
-	k.Lineage, k.Term, k.Claims = uint64(c.lineage), uint64(c.term), claims
+	k.Lineage, k.Term, k.Claims, k.Partitions = uint64(c.lineage), uint64(c.term), claims, partitions
 	for _, id := range ids {
 		delete(k.Jobs, id)
 	}

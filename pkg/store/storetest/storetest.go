@@ -35,6 +35,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"a job comes back as it was committed", testJob},
 		{"nodes come back", testNodes},
 		{"reservations come back", testReservations},
+		{"changes of partitions come back", testPartitions},
 		{"elements of an array share one spec", testSharedSpec},
 		{"texts of specs are read one by one", testTexts},
 		{"ranks are written one by one", testRanks},
@@ -242,6 +243,20 @@ func testReservations(t *testing.T, p Place) {
 	later.End = T0.Add(3 * time.Hour)
 	mustCommit(t, s, &gang.Changes{Reservations: []gang.ReservationRow{{Name: "a", R: &later}, {Name: "b"}}})
 	same(t, "reservations after a change", mustLoad(t, s, time.Time{}).Reservations, []*api.Reservation{&later})
+}
+
+func testPartitions(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	limit := time.Minute
+	file := &api.Partition{Name: "main", Default: true, IdleLimit: &limit}
+	a := &api.PartitionChange{Name: "main", File: file, Partition: &api.Partition{Name: "main", State: api.PartitionDown}, By: "root", Time: T0}
+	b := &api.PartitionChange{Name: "night", Partition: &api.Partition{Name: "night", Nodes: []string{"n1"}}, Time: T0}
+	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "night", C: b}, {Name: "main", C: a}}})
+	same(t, "partitions", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{a, b})
+	gone := *a
+	gone.Partition = nil
+	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main", C: &gone}, {Name: "night"}}})
+	same(t, "partitions after a change", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{&gone})
 }
 
 func testNodes(t *testing.T, p Place) {

@@ -2,14 +2,14 @@ package jobfield
 
 import (
 	"slices"
-	"strings"
 
 	"gangd/pkg/api"
 )
 
 // Fold makes one row of the pending elements of an array that are as they were submitted, as
 // squeue does: 12_[0-15%4]. An element that has run before stands alone, because its place and
-// its count of restarts are its own, and so does one that was held or changed by itself.
+// its count of restarts are its own, and so does one that was changed by itself. One that is
+// held does not.
 type Fold struct {
 	Expand bool // one row for each element
 	// ByReason keeps elements apart that wait for different reasons, and shows a single one
@@ -22,13 +22,12 @@ type Fold struct {
 type alike struct {
 	array                                                    int64
 	priority, nice, limit, deadline                          int64
-	held                                                     bool
 	name, partition, comment, constraint, dependency, reason string
 }
 
 func (f Fold) alike(j *api.Job) alike {
 	k := alike{array: j.ArrayJobID, priority: j.Priority, nice: j.Nice, limit: j.TimeLimitSeconds, deadline: j.Deadline.Unix(),
-		held: strings.HasPrefix(j.Reason, "JobHeld"), name: j.Name, partition: j.Partition, comment: j.Comment, constraint: j.Constraint, dependency: j.Dependency}
+		name: j.Name, partition: j.Partition, comment: j.Comment, constraint: j.Constraint, dependency: j.Dependency}
 	if f.ByReason {
 		k.reason = j.Reason
 	}

@@ -6,6 +6,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
@@ -163,7 +164,7 @@ const (
 
 // SlurmPriority is a job's priority on Slurm's scale.
 func SlurmPriority(j *api.Job) int64 {
-	if j.Held != "" && j.State == api.JobPending {
+	if j.State == api.JobPending && (j.Held != "" || strings.HasPrefix(j.Reason, "JobHeld")) {
 		return 0
 	}
 	return min(max(usualPriority+j.Priority, 1), mostPriority)

@@ -78,6 +78,9 @@ func CheckStep(data []byte) error { return only(check[api.Step](data)) }
 // CheckReservation is described at [CheckJob].
 func CheckReservation(data []byte) error { return only(check[api.Reservation](data)) }
 
+// CheckPartition is described at [CheckJob].
+func CheckPartition(data []byte) error { return only(check[api.PartitionChange](data)) }
+
 func only[T any](_ *T, err error) error { return err }
 
 func check[T any](data []byte) (*T, error) {

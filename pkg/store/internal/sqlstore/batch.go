@@ -72,7 +72,7 @@ func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 	return nil
 }
 
-// nodes writes nodes and their reservations.
+// nodes writes nodes, their reservations, and the changes of partitions.
 func nodes(ch *gang.Changes, to Sink) error {
 	for _, name := range ch.Forgot {
 		if err := to.Drop(Node, name); err != nil {
@@ -100,6 +100,21 @@ func nodes(ch *gang.Changes, to Sink) error {
 			return err
 		}
 		if err := to.Put(Reservation, r.Name, sealed(data, "reservation "+r.Name)); err != nil {
+			return err
+		}
+	}
+	for _, r := range ch.Partitions {
+		if r.C == nil {
+			if err := to.Drop(Partition, r.Name); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := row.Partition(r.C)
+		if err != nil {
+			return err
+		}
+		if err := to.Put(Partition, r.Name, sealed(data, "partition "+r.Name)); err != nil {
 			return err
 		}
 	}

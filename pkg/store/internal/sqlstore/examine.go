@@ -216,7 +216,7 @@ func (r *examination) others() error {
 	}); err != nil {
 		return err
 	}
-	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation} {
+	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation, "partition": row.CheckPartition} {
 		if err := r.named(func(name string, data []byte) error {
 			if err := readable(data, table+" "+name, check); err != nil {
 				r.find(table, name, err, "name = $1", name)

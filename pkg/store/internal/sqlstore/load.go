@@ -55,7 +55,10 @@ func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
 	if out.Nodes, err = r.Nodes(nil); err != nil {
 		return nil, err
 	}
-	out.Reservations, err = r.Reservations(nil)
+	if out.Reservations, err = r.Reservations(nil); err != nil {
+		return nil, err
+	}
+	out.Partitions, err = r.Partitions()
 	return out, err
 }
 
@@ -100,6 +103,16 @@ func (r *Reader) Reservations(names []string) (all []*api.Reservation, err error
 		all = append(all, one)
 		return err
 	}, "reservation", names)
+	return all, err
+}
+
+// Partitions reads what was made of partitions at run time.
+func (r *Reader) Partitions() (all []*api.PartitionChange, err error) {
+	err = r.sealed(func(name string, data []byte) error {
+		one, err := row.DecodePartition(name, data)
+		all = append(all, one)
+		return err
+	}, "partition", nil)
 	return all, err
 }
 

@@ -42,6 +42,7 @@ var (
 	Step        = &Table{Name: "step", Columns: columns("job#", "epoch#", "step#", "data"), Key: 3, Changed: data}
 	Node        = &Table{Name: "node", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Reservation = &Table{Name: "reservation", Columns: columns("name", "data"), Key: 1, Changed: data}
+	Partition   = &Table{Name: "partition", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Claims      = &Table{Name: "claims", Columns: columns("one#", "data"), Key: 1, Changed: data}
 	Event       = &Table{Name: "event", Columns: columns("seq#", "job#", "data"), Key: 1}
 )
@@ -49,7 +50,7 @@ var (
 var data = []string{"data"}
 
 // Batched are the tables that a commit writes.
-var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Node, Reservation, Claims, Event}
+var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Node, Reservation, Partition, Claims, Event}
 
 // Beside are those that are written beside commits.
 var Beside = []*Table{

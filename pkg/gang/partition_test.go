@@ -1,0 +1,82 @@
+package gang
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// TestPartitions: they are made, changed, set down and deleted at run time, what they hold back
+// waits, and a configuration that was edited holds again.
+func TestPartitions(t *testing.T) {
+	b := newBench(t, 2)
+	w := b.w
+	file := []api.Partition{{Name: "main", Default: true}}
+	w.SetPartitions(file)
+	put := func(old bool, r api.PartitionRequest) Outcome {
+		return w.Step(b.now, PutPartition{Ask: r, Old: old, By: "root"})
+	}
+	in := func(node string) []string { return w.Node(node).Res.Partitions }
+	if got := in("n1"); !slices.Equal(got, []string{"main"}) {
+		t.Fatalf("n1 is in %v", got)
+	}
+	if out := put(false, api.PartitionRequest{Name: "night", Nodes: &[]string{"n2"}, Tier: new(2)}); !out.Applied {
+		t.Fatalf("create: %+v", out)
+	}
+	if got := in("n2"); !slices.Equal(got, []string{"main", "night"}) || len(in("n1")) != 1 {
+		t.Fatalf("n2 is in %v, n1 in %v", got, in("n1"))
+	}
+	for name, out := range map[string]Outcome{
+		"twice":        put(false, api.PartitionRequest{Name: "night"}),
+		"unknown":      put(true, api.PartitionRequest{Name: "nacht"}),
+		"unknown node": put(false, api.PartitionRequest{Name: "x", Nodes: &[]string{"n9"}}),
+		"state":        put(true, api.PartitionRequest{Name: "night", State: new(api.PartitionState("up!"))}),
+		"times":        put(true, api.PartitionRequest{Name: "night", MaxTime: new(time.Minute), DefaultTime: new(time.Hour)}),
+	} {
+		if out.Refused == nil {
+			t.Errorf("%s was not refused: %+v", name, out)
+		}
+	}
+	j := &Job{Partition: "main,night"}
+	down := api.PartitionDown
+	put(true, api.PartitionRequest{Name: "main", State: &down})
+	if got := w.startsIn(j); !slices.Equal(got, []string{"night"}) {
+		t.Errorf("starts in %v with main down", got)
+	}
+	put(true, api.PartitionRequest{Name: "night", Default: new(true)})
+	if w.partition("main").Default || !w.partition("night").Default {
+		t.Errorf("defaults: %+v", w.Partitions())
+	}
+	// What a store would give back, with the same file and with one that was edited.
+	var kept []*api.PartitionChange
+	for _, c := range w.PartitionChanges() {
+		kept = append(kept, &c)
+	}
+	again := Restore(b.now, w.set, &Snapshot{Partitions: kept})
+	again.SetPartitions(file)
+	if p := again.partition("main"); p == nil || p.State != down || again.partition("night") == nil {
+		t.Errorf("after a restart: %+v", again.Partitions())
+	}
+	edited := Restore(b.now, w.set, &Snapshot{Partitions: kept})
+	edited.SetPartitions([]api.Partition{{Name: "main", Default: true, Tier: 7}})
+	if p := edited.partition("main"); p.State != api.PartitionUp || p.Tier != 7 {
+		t.Errorf("after an edit: %+v", p)
+	}
+	waits := b.must(Submit{Spec: specOf(1), SpecHash: "h", User: "bob", Partition: "night"}).JobIDs[0]
+	if out := w.Step(b.now, DropPartition{Name: "night"}); api.ReasonOf(out.Refused) != api.ReasonPartitionUsed {
+		t.Errorf("deleted below job %d: %+v", waits, out)
+	}
+	b.must(Cancel{Job: waits})
+	if out := w.Step(b.now, DropPartition{Name: "night", By: "root"}); !out.Applied || w.partition("night") != nil {
+		t.Errorf("delete: %+v", out)
+	}
+	if out := w.Step(b.now, NodeFeatures{Node: "n1", Features: []string{"ib"}}); !out.Applied || !slices.Equal(w.Node("n1").Res.Features, []string{"ib"}) {
+		t.Errorf("features: %+v", out)
+	}
+	w.Step(b.now, ResetPartitions{By: "root"})
+	if p := w.Partitions(); len(p) != 1 || p[0].State != api.PartitionUp || len(w.PartitionChanges()) != 0 || len(w.Node("n1").Res.Features) != 0 {
+		t.Errorf("reset: %+v", p)
+	}
+}

@@ -1,0 +1,168 @@
+package scontrol
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/script"
+	"gangd/pkg/slurm"
+)
+
+const noSuchLimit = "partitions have no limit of this kind; accounts have: gangd.toml(5)"
+
+type setPartition = func(r *api.PartitionRequest, v string) error
+
+var partitionParameters = []parameter[setPartition]{
+	{"PartitionName", 4, cmdline.Exact, "", nil},
+	{"AllocNodes", 3, cmdline.Refused, "jobs are submitted from every host", nil},
+	{"AllowAccounts", 7, cmdline.Refused, "an account says who may use it, gangd.toml(5)", nil},
+	{"AllowGroups", 7, cmdline.Refused, "gnoded's groups says who may run on a node", nil},
+	{"AllowQos", 7, cmdline.Refused, "there is no quality of service", nil},
+	{"Alternate", 3, cmdline.Refused, "name several partitions at the submission", nil},
+	{"CpuBind", 7, cmdline.Refused, "CPUs are counted, not bound", nil},
+	{"Default", 7, cmdline.Exact, "YES takes it from the one that had it", setPartitionDefault},
+	{"DefaultTime", 8, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) { r.DefaultTime, err = partitionTime(v); return err }},
+	{"DefMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
+	{"DefMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
+	{"DenyAccounts", 5, cmdline.Refused, "an account says who may use it, gangd.toml(5)", nil},
+	{"DisableRootJobs", 7, cmdline.Refused, "gnoded's min_uid says whose jobs run", nil},
+	{"ExclusiveUser", 3, cmdline.Refused, "jobs ask for --exclusive", nil},
+	{"GraceTime", 5, cmdline.Refused, "the grace is the site's or the job's", nil},
+	{"Hidden", 3, cmdline.Refused, "no partition is hidden", nil},
+	{"JobDefaults", 4, cmdline.Refused, "jobs say what they want", nil},
+	{"LLN", 3, cmdline.Refused, "placement weighs what would be stranded", nil},
+	{"MaxCPUsPerNode", 5, cmdline.Refused, noSuchLimit, nil},
+	{"MaxMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
+	{"MaxMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
+	{"MaxNodes", 4, cmdline.Refused, noSuchLimit, nil},
+	{"MaxTime", 4, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) { r.MaxTime, err = partitionTime(v); return err }},
+	{"MinNodes", 2, cmdline.Refused, noSuchLimit, nil},
+	{"Nodes", 1, cmdline.Exact, "", func(r *api.PartitionRequest, v string) error {
+		names, err := hostlist.Expand(v)
+		r.Nodes = &names
+		return err
+	}},
+	{"OverSubscribe", 4, cmdline.Refused, "cards are shared by --share --vram", nil},
+	{"OverTimeLimit", 5, cmdline.Refused, "a time limit is one", nil},
+	{"PreemptMode", 3, cmdline.Refused, "who gives way is the site's preempt, gangd.toml(5)", nil},
+	{"Priority", 3, cmdline.Partial, "the tier: larger first, before any priority", setTier},
+	{"PriorityTier", 9, cmdline.Partial, "the tier: larger first, before any priority", setTier},
+	{"PriorityJobFactor", 9, cmdline.Refused, "a job's priority is its own", nil},
+	{"QoS", 3, cmdline.Refused, "there is no quality of service", nil},
+	{"ReqResv", 3, cmdline.Refused, "jobs name a reservation", nil},
+	{"RootOnly", 3, cmdline.Refused, "gnoded's min_uid and groups say whose jobs run", nil},
+	{"State", 2, cmdline.Exact, "UP, DOWN, DRAIN, INACTIVE", setPartitionState},
+	{"TRESBillingWeights", 3, cmdline.Refused, "nothing is billed", nil},
+}
+
+func setPartitionDefault(r *api.PartitionRequest, v string) error {
+	yes := strings.EqualFold(v, "YES")
+	if !yes && !strings.EqualFold(v, "NO") {
+		return errors.New("Invalid input: Default=" + v + "\nAcceptable Default values are \"NO\" and \"YES\"")
+	}
+	r.Default = &yes
+	return nil
+}
+
+func setTier(r *api.PartitionRequest, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return &invalidValue{"Priority"}
+	}
+	r.Tier = &n
+	return nil
+}
+
+func setPartitionState(r *api.PartitionRequest, v string) error {
+	states := map[string]api.PartitionState{"UP": api.PartitionUp, "DOWN": api.PartitionDown, "DRAIN": api.PartitionDrain, "INACTIVE": api.PartitionInactive}
+	s, ok := states[strings.ToUpper(v)]
+	if !ok {
+		return errors.New("Invalid input: State=" + v + "\nAcceptable State values are \"UP\", \"DOWN\", \"DRAIN\" and \"INACTIVE\"")
+	}
+	r.State = &s
+	return nil
+}
+
+// partitionTime reads a limit; none is unlimited.
+func partitionTime(v string) (*time.Duration, error) {
+	switch strings.ToUpper(v) {
+	case "UNLIMITED", "INFINITE", "NONE", "-1":
+		return new(time.Duration), nil
+	}
+	d, err := script.ParseTime(v)
+	if err != nil || strings.ContainsAny(v, "smhdSMHD") {
+		return nil, &invalidValue{"time"}
+	}
+	return &d, nil
+}
+
+// putPartition is create and update of a partition.
+func (c *call) putPartition(args []string, change bool) int {
+	req := &api.PartitionRequest{}
+	for i, a := range args {
+		key, v, given := strings.Cut(a, "=")
+		p := find(key, partitionParameters)
+		switch {
+		case p == nil || !given && !(i == 0 && len(args) > 1):
+			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
+			return 1
+		case p.list == cmdline.Refused:
+			c.errorf("%s is refused: %s", p.name, p.text)
+			c.say("Request aborted")
+			return 1
+		case p.name == "PartitionName" && given:
+			req.Name = v
+			continue
+		case p.name == "PartitionName":
+			continue // "create partition NAME ..." has its name behind
+		}
+		if err := p.set(req, v); err != nil {
+			c.say("%v", err)
+			return 1
+		}
+	}
+	if req.Name == "" {
+		c.say("PartitionName must be given.")
+		return 1
+	}
+	err := c.client.PutPartition(c.ctx, req, change)
+	if err == nil {
+		return 0
+	}
+	what := "slurm_create_partition error"
+	if change {
+		what = "slurm_update error"
+	}
+	c.say("%s: %s", what, partitionWords(err))
+	c.sayWhy(err)
+	return 1
+}
+
+// partitionWords are Slurm's of what is refused of partitions.
+func partitionWords(err error) string {
+	switch api.ReasonOf(err) {
+	case api.ReasonPartitionUsed:
+		return "Partition is in use"
+	case api.ReasonPartition:
+		if api.CodeOf(err) == api.CodeConflict {
+			return "Partition name already in use"
+		}
+		return slurmErrors[errPartition]
+	case api.ReasonNode:
+		return slurmErrors[errNode]
+	}
+	return slurm.Words(err)
+}
+
+// reconfigure makes what is configured hold again; gangd reads the files when it starts.
+func (c *call) reconfigure([]string) int {
+	if err := c.client.ResetPartitions(c.ctx); err != nil {
+		return c.failed("slurm_reconfigure error", err)
+	}
+	return 0
+}

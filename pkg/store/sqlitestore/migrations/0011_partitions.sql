@@ -1,0 +1,5 @@
+-- What was made of partitions at run time, by name, each as JSON. A row that is gone: the partition is as configured.
+CREATE TABLE partition (
+	name TEXT PRIMARY KEY,
+	data TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
