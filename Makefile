@@ -67,7 +67,8 @@ attack: build ## what users, nodes and strangers may try against a site, as root
 	GANG_E2E_CHAOS=1 go test -count=1 -timeout 20m ./e2e/attack -v
 
 CHECKS ?= 10000
-properties: ## the property tests with CHECKS (10000) draws each in place of 100
+properties: ## the property tests with CHECKS (10000) draws each in place of 100, and ten times as many histories of cards
+	GANG_HISTORIES=$$(($(CHECKS) * 10)) go test -count=1 -timeout 1h ./pkg/gang -run NeverOverCommitted
 	go test -count=1 -timeout 2h $$(grep -rl 'rapid\.Check' --include='*_test.go' pkg | xargs -n1 dirname | sort -u | sed 's|^|./|') -rapid.checks=$(CHECKS)
 
 FUZZTIME ?= 20s

@@ -316,10 +316,7 @@ func (s *cardStory) turn(t *testing.T) {
 // TestCardsAreNeverOverCommitted plays many short histories. The planner's own picks and
 // nonsense are offered alike; draining, fenced and lost members count until they are gone.
 func TestCardsAreNeverOverCommitted(t *testing.T) {
-	histories := 100_000
-	if testing.Short() {
-		histories = 5_000
-	}
+	histories := 20_000
 	if n, err := strconv.Atoi(os.Getenv("GANG_HISTORIES")); err == nil {
 		histories = n
 	}
