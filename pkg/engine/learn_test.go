@@ -9,11 +9,16 @@ import (
 	"gangd/pkg/sched"
 )
 
-// TestRelearns: what is expected of a time limit is the same whether the ledger was told of
-// each attempt of a job when it ended, or made at start from the job: waiting, and ended.
+// TestRelearns: what is expected of a time limit, and of jobs without one, is the same whether the
+// ledger was told of each attempt of a job when it ended, or made at start from the job: waiting, and ended.
 func TestRelearns(t *testing.T) {
+	for _, limit := range []time.Duration{10 * time.Hour, 0} {
+		t.Run(limit.String(), func(t *testing.T) { relearns(t, limit) })
+	}
+}
+
+func relearns(t *testing.T, limit time.Duration) {
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	const limit = 10 * time.Hour
 	expects := func(told func(e *Engine, j *gang.Job)) (out []time.Duration) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)

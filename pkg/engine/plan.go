@@ -65,8 +65,7 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 	if start.IsZero() || !end.After(start) {
 		return
 	}
-	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
-	u := sched.Usage{Peer: sched.Peer{User: j.User, Cards: sched.CardsOf(ask), Job: j.ID}, Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
+	u := sched.Usage{Peer: peerOf(j), Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
 	switch v := j.Verdict; {
 	case v == nil:
 		u.Before, u.Alive, u.Limit = j.Kept-keptIn(j, start), j.Kept, j.TimeLimit
@@ -74,6 +73,12 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 		u.Before, u.Whole, u.Limit = j.Kept, j.Kept+u.Ran, j.TimeLimit
 	}
 	e.plan.ledger.Add(u)
+}
+
+// peerOf is a job as those like it are looked for.
+func peerOf(j *gang.Job) sched.Peer {
+	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
+	return sched.Peer{User: j.User, Name: j.Name, Cards: sched.CardsOf(ask), Job: j.ID}
 }
 
 // keptIn is how much of what is kept of a job is of the attempt that began at start.
@@ -87,8 +92,10 @@ func keptIn(j *gang.Job, start time.Time) time.Duration {
 // relearn tells the ledger at start of one job: what was learnt of its earlier attempts, and
 // is kept, with its last one.
 func (e *Engine) relearn(j *gang.Job) {
-	if j.Kept > 0 && j.TimeLimit > 0 && (j.Verdict == nil || j.Verdict.State == api.JobCompleted || j.Verdict.State == api.JobTimeout) {
-		e.plan.ledger.Add(sched.Usage{Peer: sched.Peer{User: j.User}, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
+	if j.Kept > 0 && (j.Verdict == nil || j.Verdict.State == api.JobCompleted || j.Verdict.State == api.JobTimeout) {
+		of := peerOf(j)
+		of.Job = 0 // it has not ended so
+		e.plan.ledger.Add(sched.Usage{Peer: of, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
 	}
 	if j.Verdict != nil {
 		e.learn(j, j.Start, j.End)

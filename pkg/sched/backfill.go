@@ -207,6 +207,11 @@ func (pl *planner) keepBackfill(b backfill) bool {
 		return false
 	}
 	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.SearchedAt) >= pause {
+		if b.At.IsZero() && !pl.promises(&b) && pl.view.Queue.ledger.knows(0) {
+			// Nobody knows whether these places are ever free before others are: it is made
+			// anew where the least is missing, in its turn.
+			return false
+		}
 		b.SearchedAt = pl.now
 		// Only for a time that is known and earlier: what a taker was promised never
 		// gets later by a move.
@@ -300,13 +305,13 @@ func (pl *planner) viewWith(n int) *nodeView {
 // yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
 func (pl *planner) yields(c *Candidate) bool {
-	return pl.strictView != nil && c.KeepsWork && c.TimeLimit > 0 && pl.front[c.Job] == NoTurn
+	return pl.strictView != nil && c.KeepsWork && pl.view.Queue.ledger.knows(c.TimeLimit) && pl.front[c.Job] == NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
 // makes room for a gang of the same tier.
 func (pl *planner) isStrict(b *backfill) bool {
-	return b.isMove() || b.c.TimeLimit <= 0 || pl.front[b.Job] != NoTurn
+	return b.isMove() || !pl.view.Queue.ledger.knows(b.c.TimeLimit) || pl.front[b.Job] != NoTurn
 }
 
 func (pl *planner) removeBackfill(at int) {

@@ -101,7 +101,7 @@ func TestBackfill(t *testing.T) {
 // may start on places that are kept for another one, but no other may, and not for ever.
 func TestBackfillsGiveWay(t *testing.T) {
 	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
-	expected := (*Ledger)(nil).Average(600*time.Minute, 0)
+	expected := (*Ledger)(nil).Average(600*time.Minute, 0, Peer{})
 	urgent := lasting(4, 2, 100)
 	urgent.Priority = 1
 	nice := lasting(2, 2, 61)

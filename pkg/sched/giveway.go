@@ -16,7 +16,7 @@ type concession struct {
 // has not waited long beside what it is expected to run. Where they take the place of running
 // ones, what a backfill keeps them off matters little: see [planner.yields].
 func (pl *planner) givesWay(b *backfill) bool {
-	if pl.promises(b) || b.c.TimeLimit <= 0 {
+	if pl.promises(b) || !pl.view.Queue.ledger.knows(b.c.TimeLimit) {
 		return false
 	}
 	if w := &b.concession; !w.known {
@@ -36,7 +36,7 @@ func (pl *planner) promises(b *backfill) bool {
 // expects is how much longer a gang that waits is expected to run, on average.
 func (pl *planner) expects(c *Candidate) time.Duration {
 	if pl.remainingOf != c {
-		pl.remainingOf, pl.remaining = c, pl.view.Queue.ledger.Average(c.TimeLimit, c.Attained)
+		pl.remainingOf, pl.remaining = c, pl.view.Queue.ledger.Average(c.TimeLimit, c.Attained, c.peer())
 	}
 	return pl.remaining
 }

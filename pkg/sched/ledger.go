@@ -15,13 +15,13 @@ type Usage struct {
 	Ended   time.Time
 	// Whole is what the job ran in all when this was its last attempt and it came to its own
 	// end, Alive what is kept of it all when it was stopped and is to go on; Before is what
-	// was kept when the attempt began. Limit is what it had asked for. Neither Whole nor Alive
-	// teaches nothing about time limits.
+	// was kept when the attempt began. Limit is what it had asked for, 0: none. Neither Whole nor
+	// Alive teaches nothing about run times.
 	Before, Whole, Alive, Limit time.Duration
 }
 
 // Ledger is what is learnt from history: who used how much of the cards, and what part of
-// their time limits gangs use. It is made from stored attempts at start and told of each
+// their time limits gangs use, and how long those run that have none. It is made from stored attempts at start and told of each
 // end from then on; it holds a figure a user and a few histograms, no attempt itself.
 type Ledger struct {
 	halfLife time.Duration
@@ -30,15 +30,21 @@ type Ledger struct {
 	accounts map[string]float64
 	byLimit  map[int]*spans
 	all      spans
-	version  int // counts the changes
+	everyone spans              // by run times: of all, with a limit or without
+	open     spans              // of those without
+	openBy   map[openKey]*spans // of these
+	openEnds bool               // one of these came to its end
+	version  int                // counts the changes
 
 	// expected holds what Remaining has worked out since version changed last: people choose
 	// round limits, so that of thousands that wait few are different.
 	expected   map[remainingKey]time.Duration
 	expectedAt int
 	// mixed is the chances of the same version.
-	mixed   map[chancesKey]*chances
-	mixedAt int
+	mixed       map[chancesKey]*chances
+	mixedAt     int
+	openMixed   map[openClass]*chances
+	openMixedAt int
 
 	peers    map[string][]peer // by user, of each by job
 	runTimes runTimes          // of all users
@@ -65,7 +71,7 @@ func NewLedger(halfLife time.Duration) *Ledger {
 		halfLife = DefaultHalfLife
 	}
 	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{},
-		asks: map[string]*askCount{}, peers: map[string][]peer{}}
+		openBy: map[openKey]*spans{}, asks: map[string]*askCount{}, peers: map[string][]peer{}}
 }
 
 // Add takes one ended attempt in.
@@ -78,17 +84,27 @@ func (l *Ledger) Add(u Usage) {
 	used := float64(u.Cards) * u.Ran.Seconds() * l.weight(u.Ended)
 	l.users[u.User] += used
 	l.accounts[u.Account] += used
-	if to := max(u.Whole, u.Alive); to > 0 && u.Limit > 0 {
-		b := limitBin(u.Limit)
-		if l.byLimit[b] == nil {
-			l.byLimit[b] = &spans{}
+	if to := max(u.Whole, u.Alive); to > 0 {
+		ended := u.Whole > 0
+		l.everyone.add(u.Before, to, openSpan, openBins, ended)
+		if u.Limit > 0 {
+			l.addLimited(&u, to, ended)
+		} else {
+			l.addOpen(&u, to, ended)
 		}
-		l.byLimit[b].add(u.Before, to, u.Limit, u.Whole > 0)
-		l.all.add(u.Before, to, u.Limit, u.Whole > 0)
-		if u.Whole > 0 && u.Job > 0 {
+		if ended && u.Job > 0 {
 			l.addPeer(u.Peer, u.Whole)
 		}
 	}
+}
+
+func (l *Ledger) addLimited(u *Usage, to time.Duration, ended bool) {
+	b := limitBin(u.Limit)
+	if l.byLimit[b] == nil {
+		l.byLimit[b] = &spans{}
+	}
+	l.byLimit[b].add(u.Before, to, u.Limit, spanBins, ended)
+	l.all.add(u.Before, to, u.Limit, spanBins, ended)
 }
 
 // weight is how much use at a time counts beside use at the origin.
@@ -110,9 +126,12 @@ type remainingKey struct{ limit, ran time.Duration }
 // maxExpected bounds what is remembered: gangs that ran before have run for any time.
 const maxExpected = 10000
 
-// Remaining is how much longer a gang with a time limit that ran so long already is
+// Remaining is how much longer a gang with a time limit, 0: none, that ran so long already is
 // expected to run, as an order wants it: see [chances.index].
-func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
+func (l *Ledger) Remaining(limit, ran time.Duration, of Peer) time.Duration {
+	if limit <= 0 {
+		return l.openChances(of, false).index(openSpan, ran)
+	}
 	if l == nil {
 		return prior.index(limit, ran)
 	}
@@ -134,14 +153,24 @@ func (l *Ledger) Remaining(limit, ran time.Duration) time.Duration {
 
 // Mean is [Ledger.Average] by what its neighbours did as well, and steady: see [spans.chances].
 func (l *Ledger) Mean(limit, ran time.Duration, of Peer) time.Duration {
+	if limit <= 0 {
+		return l.openChances(of, true).mean(openSpan, ran)
+	}
 	if l == nil {
 		return prior.mean(limit, ran)
 	}
 	return l.chances(limit, true).weigh(l.neighbourLikelihoods(of), limit).mean(limit, ran)
 }
 
-// Average is how much longer a gang with a time limit that ran so long already runs on average.
-func (l *Ledger) Average(limit, ran time.Duration) time.Duration {
+// Average is how much longer a gang that ran so long already runs on average. Without a limit
+// its neighbours count as well; before one without has ended it is for longer than anybody.
+func (l *Ledger) Average(limit, ran time.Duration, of Peer) time.Duration {
+	if limit <= 0 {
+		if !l.knows(limit) {
+			return openSpan
+		}
+		return l.Mean(0, ran, of)
+	}
 	if l == nil {
 		return prior.mean(limit, ran)
 	}
@@ -179,20 +208,25 @@ func (l *Ledger) snapshot() *Ledger {
 		return nil
 	}
 	c := *l
-	c.users, c.accounts, c.byLimit = maps.Clone(l.users), maps.Clone(l.accounts), make(map[int]*spans, len(l.byLimit))
-	for b, s := range l.byLimit {
-		own := *s
-		c.byLimit[b] = &own
-	}
+	c.users, c.accounts, c.byLimit, c.openBy = maps.Clone(l.users), maps.Clone(l.accounts), cloneSpans(l.byLimit), cloneSpans(l.openBy)
 	// Lists of neighbours are shared: without room behind it the next insertion copies one.
 	for user, list := range l.peers {
 		l.peers[user] = slices.Clip(list)
 	}
 	c.peers = maps.Clone(l.peers)
-	c.expected, c.mixed, c.likelihoods, c.asks = nil, nil, nil, make(map[string]*askCount, len(l.asks))
+	c.expected, c.mixed, c.openMixed, c.likelihoods, c.asks = nil, nil, nil, nil, make(map[string]*askCount, len(l.asks))
 	for shape, a := range l.asks {
 		own := *a
 		c.asks[shape] = &own
 	}
 	return &c
+}
+
+func cloneSpans[K comparable](m map[K]*spans) map[K]*spans {
+	out := make(map[K]*spans, len(m))
+	for k, s := range m {
+		own := *s
+		out[k] = &own
+	}
+	return out
 }

@@ -16,6 +16,7 @@ import (
 // Peer is a gang as those like it are looked for; the zero Peer is like nobody.
 type Peer struct {
 	User  string
+	Name  string // that its user gave it
 	Cards int
 	Job   int64
 }
@@ -34,6 +35,7 @@ func runTimeBin(ran time.Duration) int {
 // peer is a gang that came to its own end.
 type peer struct {
 	job   int64
+	name  uint32 // its hash
 	cards int32
 	bin   uint8
 }
@@ -42,9 +44,10 @@ const (
 	// peersKept is how many of a user are kept, those submitted last. Whoever waits since before
 	// these has no neighbours.
 	peersKept = 4096
-	// peerFades is what the next neighbour counts beside the one before, and otherCards what one
-	// with another number of cards counts beside one with as many.
-	peerFades, otherCards = 0.9, 0.3
+	// peerFades is what the next neighbour counts beside the one before, otherCards what one
+	// with another number of cards counts beside one with as many, and otherName one with another
+	// name beside one with the same.
+	peerFades, otherCards, otherName = 0.9, 0.3, 0.3
 	// leastPeer is where no more of them are looked at.
 	leastPeer = 0.05
 	// peersPart is how much of what is expected neighbours decide at most.
@@ -59,10 +62,11 @@ const (
 // likelihoods is by bin how much likelier than usual a run time is.
 type likelihoods [runTimeBins]float64
 
-// neighbourKey is a question to [Ledger.lean]: all gangs of a user with so many cards that were
-// submitted beside the same one that ended have the same neighbours.
+// neighbourKey is a question to [Ledger.neighbourLikelihoods]: all gangs of a user with such a name
+// and so many cards that were submitted beside the same one that ended have the same neighbours.
 type neighbourKey struct {
 	user  string
+	name  uint32
 	cards int
 	at    int  // of the first that ended and was submitted later
 	later bool // that one is nearer than the one before it
@@ -70,7 +74,7 @@ type neighbourKey struct {
 
 // addPeer takes in that a gang ran for so long in all.
 func (l *Ledger) addPeer(of Peer, ran time.Duration) {
-	p := peer{of.Job, int32(of.Cards), uint8(runTimeBin(ran))}
+	p := peer{of.Job, nameHash(of.Name), int32(of.Cards), uint8(runTimeBin(ran))}
 	list := l.peers[of.User]
 	at, known := slices.BinarySearchFunc(list, of.Job, comparePeer)
 	l.runTimes[p.bin]++
@@ -88,25 +92,43 @@ func (l *Ledger) addPeer(of Peer, ran time.Duration) {
 
 func comparePeer(p peer, job int64) int { return cmp.Compare(p.job, job) }
 
-// lean is what the neighbours of a gang say; nil: nothing.
-func (l *Ledger) neighbourLikelihoods(of Peer) *likelihoods {
+// nameHash tells names apart; that two have the same one now and then costs nothing.
+func nameHash(name string) uint32 {
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return h
+}
+
+// neighbourKey is that of a gang; false: nothing is known of neighbours of it.
+func (l *Ledger) neighbourKey(of Peer) (neighbourKey, bool) {
+	q := neighbourKey{user: of.User, name: nameHash(of.Name), cards: of.Cards}
 	list := l.peers[of.User]
 	if of.Job == 0 || len(list) == 0 || l.ended < leastRunTimes {
+		return q, false
+	}
+	q.at, _ = slices.BinarySearchFunc(list, of.Job, comparePeer)
+	if q.at == 0 && len(list) == peersKept {
+		return q, false
+	}
+	q.later = q.at == 0 || q.at < len(list) && list[q.at].job-of.Job < of.Job-list[q.at-1].job
+	return q, true
+}
+
+// neighbourLikelihoods is what the neighbours of a gang say; nil: nothing.
+func (l *Ledger) neighbourLikelihoods(of Peer) *likelihoods {
+	q, known := l.neighbourKey(of)
+	if !known {
 		return nil
 	}
 	if l.likelihoodsAt != l.version || l.likelihoods == nil {
 		l.forgetLikelihoods()
 	}
-	at, _ := slices.BinarySearchFunc(list, of.Job, comparePeer)
-	if at == 0 && len(list) == peersKept {
-		return nil
-	}
-	later := at == 0 || at < len(list) && list[at].job-of.Job < of.Job-list[at-1].job
-	q := neighbourKey{of.User, of.Cards, at, later}
 	if known := l.likelihoods[q]; known != nil {
 		return known
 	}
-	near, sum := neighbours(list, q)
+	near, sum := neighbours(l.peers[of.User], q)
 	// A whole neighbourhood counts 1 / (1 - peerFades).
 	part := peersPart * min(1, sum*(1-peerFades))
 	spread := near.spread()
@@ -150,6 +172,9 @@ func neighbours(list []peer, q neighbourKey) (near runTimes, sum float64) {
 		if int(p.cards) != q.cards {
 			counts = otherCards
 		}
+		if p.name != q.name {
+			counts *= otherName
+		}
 		near[p.bin] += w * counts
 		sum += w * counts
 		w *= 1 - (1-peerFades)*counts
@@ -172,7 +197,7 @@ func (h *runTimes) spread() (out runTimes) {
 	return out
 }
 
-// lean makes run times likelier or less likely that are so among the neighbours.
+// weigh makes run times likelier or less likely that are so among the neighbours.
 func (c *chances) weigh(by *likelihoods, limit time.Duration) *chances {
 	if by == nil {
 		return c
@@ -181,15 +206,15 @@ func (c *chances) weigh(by *likelihoods, limit time.Duration) *chances {
 	// further one a whole bin of run times.
 	first := 2*math.Log2(max(limit.Seconds(), 1)) - 0.5
 	left := c.left(0)
-	var out chances
+	out := chances{bins: c.bins}
 	alive := 0.0
 	for i := range left {
 		left[i] *= by[min(runTimeBins-1, max(0, int(first)-i))]
 		// From the longest down: those that come to a bin are those that end there or later.
 		if alive += left[i]; alive > 0 {
-			out[i] = left[i] / alive
+			out.p[i] = left[i] / alive
 		}
 	}
-	out[0] = 1
+	out.p[0] = 1
 	return &out
 }

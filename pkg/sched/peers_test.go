@@ -12,7 +12,7 @@ import (
 // sweep tells a ledger of gangs of a user that ran alike, submitted one after another.
 func sweep(l *Ledger, user string, cards int, first int64, n int, ran time.Duration) {
 	for i := range int64(n) {
-		l.Add(Usage{Peer: Peer{user, cards, first + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
+		l.Add(Usage{Peer: Peer{user, "", cards, first + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
 	}
 }
 
@@ -24,20 +24,20 @@ func TestNeighboursRunAlike(t *testing.T) {
 	sweep(l, "max", 1, 1000, 30, 6*time.Minute)
 	sweep(l, "max", 8, 1100, 30, 5*time.Hour)
 	mean := func(of Peer) time.Duration { return l.Mean(limit, 0, of).Round(time.Minute) }
-	usual := mean(Peer{"ann", 1, 300})
+	usual := mean(Peer{"ann", "", 1, 300})
 	for _, tt := range []struct {
 		name   string
 		of     Peer
 		longer int // than usual: -1, 0 or 1
 	}{
 		{"nobody's", Peer{}, 0},
-		{"of one who is new", Peer{"ann", 1, 300}, 0},
-		{"of one whose runs are short", Peer{"lea", 1, 130}, -1},
-		{"of one whose runs were long then", Peer{"max", 1, 230}, 1},
-		{"within the long ones", Peer{"max", 1, 215}, 1},
-		{"of the same one, just before they were short", Peer{"max", 1, 995}, -1},
-		{"of the same one, when they were short", Peer{"max", 1, 1030}, -1},
-		{"of his large ones", Peer{"max", 8, 1130}, 1},
+		{"of one who is new", Peer{"ann", "", 1, 300}, 0},
+		{"of one whose runs are short", Peer{"lea", "", 1, 130}, -1},
+		{"of one whose runs were long then", Peer{"max", "", 1, 230}, 1},
+		{"within the long ones", Peer{"max", "", 1, 215}, 1},
+		{"of the same one, just before they were short", Peer{"max", "", 1, 995}, -1},
+		{"of the same one, when they were short", Peer{"max", "", 1, 1030}, -1},
+		{"of his large ones", Peer{"max", "", 8, 1130}, 1},
 	} {
 		got := mean(tt.of)
 		if tt.longer == 0 && got != usual || tt.longer < 0 && got > usual*3/4 || tt.longer > 0 && got < usual*5/4 {
@@ -45,7 +45,7 @@ func TestNeighboursRunAlike(t *testing.T) {
 		}
 	}
 	// Large ones among small ones count less for these than as many small ones would.
-	if small, large := mean(Peer{"max", 1, 1080}), mean(Peer{"max", 8, 1080}); small >= large {
+	if small, large := mean(Peer{"max", "", 1, 1080}), mean(Peer{"max", "", 8, 1080}); small >= large {
 		t.Errorf("between short runs on one card and long ones on eight: %v on one, %v on eight", small, large)
 	}
 }
@@ -57,11 +57,11 @@ func TestNobodyAskedBefore(t *testing.T) {
 		first, second := NewLedger(0), NewLedger(0)
 		for i := range rapid.IntRange(leastRunTimes, 60).Draw(t, "ended") {
 			ran := time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute
-			u := Usage{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), int64(i*rapid.IntRange(2, 9).Draw(t, "apart")) + 10}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour}
+			u := Usage{Peer: Peer{"u", "", rapid.IntRange(1, 2).Draw(t, "cards"), int64(i*rapid.IntRange(2, 9).Draw(t, "apart")) + 10}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour}
 			first.Add(u)
 			second.Add(u)
 		}
-		a, b := Peer{"u", 1, rapid.Int64Range(1, 300).Draw(t, "one")}, Peer{"u", 1, rapid.Int64Range(1, 300).Draw(t, "other")}
+		a, b := Peer{"u", "", 1, rapid.Int64Range(1, 300).Draw(t, "one")}, Peer{"u", "", 1, rapid.Int64Range(1, 300).Draw(t, "other")}
 		first.Mean(10*time.Hour, 0, a)
 		if was, is := second.Mean(10*time.Hour, 0, b), first.Mean(10*time.Hour, 0, b); was != is {
 			t.Fatalf("job %d: %v, and %v after job %d", b.Job, was, is, a.Job)
@@ -76,7 +76,7 @@ func TestPeersInAnyOrder(t *testing.T) {
 	var all []Usage
 	for i := range int64(peersKept + 500) {
 		ran := time.Duration(i%7+1) * time.Minute << (i % 5)
-		all = append(all, Usage{Peer: Peer{"lea", int(i%2) + 1, 1000 + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
+		all = append(all, Usage{Peer: Peer{"lea", "", int(i%2) + 1, 1000 + i}, Ended: epoch0, Ran: ran, Whole: ran, Limit: 10 * time.Hour})
 	}
 	tell := func(all []Usage) (out []time.Duration) {
 		l := NewLedger(0)
@@ -84,7 +84,7 @@ func TestPeersInAnyOrder(t *testing.T) {
 			l.Add(u)
 		}
 		for _, job := range []int64{1, 1200, 1700, 3000, 9000} {
-			out = append(out, l.Mean(10*time.Hour, 0, Peer{"lea", 1, job}))
+			out = append(out, l.Mean(10*time.Hour, 0, Peer{"lea", "", 1, job}))
 		}
 		out = append(out, l.Mean(10*time.Hour, 0, Peer{}))
 		if n := len(l.peers["lea"]); n != peersKept {
@@ -110,7 +110,7 @@ func TestRunAgain(t *testing.T) {
 	for _, l := range []*Ledger{once, twice} {
 		sweep(l, "lea", 1, 100, 30, time.Minute)
 	}
-	of := Peer{"lea", 1, 130}
+	of := Peer{"lea", "", 1, 130}
 	if a, b := once.neighbourLikelihoods(of), twice.neighbourLikelihoods(of); a == nil || *a != *b {
 		t.Errorf("%v, and %v after other runs of five of them", a, b)
 	}
@@ -144,12 +144,12 @@ func TestLeaningKeepsTheLimit(t *testing.T) {
 		for i := range rapid.Int64Range(0, 60).Draw(t, "ended") {
 			limit := time.Duration(rapid.SampledFrom(limits).Draw(t, "limit")) * time.Second
 			ran := time.Duration(rapid.Float64Range(0.00001, 1).Draw(t, "ran") * float64(limit))
-			l.Add(Usage{Peer: Peer{"u", rapid.IntRange(1, 2).Draw(t, "cards"), i + 1}, Ended: epoch0, Ran: ran, Whole: ran, Limit: limit})
+			l.Add(Usage{Peer: Peer{"u", "", rapid.IntRange(1, 2).Draw(t, "cards"), i + 1}, Ended: epoch0, Ran: ran, Whole: ran, Limit: limit})
 		}
 		limit := time.Duration(rapid.Int64Range(1, 1e7).Draw(t, "asked")) * time.Second
-		of := Peer{"u", 1, rapid.Int64Range(0, 100).Draw(t, "job")}
+		of := Peer{"u", "", 1, rapid.Int64Range(0, 100).Draw(t, "job")}
 		c := l.chances(limit, true).weigh(l.neighbourLikelihoods(of), limit)
-		for i, p := range c {
+		for i, p := range c.p[:c.bins] {
 			if !(p >= 0 && p <= 1+1e-9) {
 				t.Fatalf("chance %v in bin %d", p, i)
 			}

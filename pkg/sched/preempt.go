@@ -87,7 +87,7 @@ func compareFinal(a, b *victimCandidate) int {
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
 func (pl *planner) serviceLeft(r *Running) float64 {
-	if r.TimeLimit <= 0 {
+	if !pl.view.Queue.ledger.knows(r.TimeLimit) {
 		return unknown
 	}
 	ran := r.Attained
@@ -95,7 +95,7 @@ func (pl *planner) serviceLeft(r *Running) float64 {
 		ran += pl.now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran, Peer{r.User, cards, r.Job}).Seconds() * float64(cards)
+	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran, Peer{r.User, r.Name, cards, r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.

@@ -80,7 +80,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 				}
 				delete(model, job)
 			case 3:
-				ledger.Add(Usage{Peer: Peer{c.User, 1, c.Job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
+				ledger.Add(Usage{Peer: Peer{c.User, "", 1, c.Job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
 				q.Refresh(epoch0)
 			}
 			checkQueue(t, q, model)

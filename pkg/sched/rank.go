@@ -28,8 +28,8 @@ func compare(a, b *Candidate) int {
 // Less orders waiting gangs of one queue. It is a total order, the same after a restart.
 func Less(a, b *Candidate) bool { return compare(a, b) < 0 }
 
-// unknown is the bucket of gangs without a time limit: behind all that is known to end,
-// and equal among each other, so that of these the larger one goes first.
+// unknown is the bucket of gangs of which nothing is expected: behind all others, and equal among
+// each other, so that of these the larger one goes first.
 const unknown = math.MaxInt32
 
 func (p *Policy) rank(l *Ledger, c *Candidate) rank {
@@ -49,7 +49,7 @@ func (p *Policy) rank(l *Ledger, c *Candidate) rank {
 
 // service is the cards' time that a gang is expected to need yet; 0: not known.
 func (p *Policy) service(l *Ledger, c *Candidate) time.Duration {
-	if c.TimeLimit <= 0 {
+	if !l.knows(c.TimeLimit) {
 		return 0
 	}
 	return p.remaining(l, c.TimeLimit, c.Attained, c.peer()) * time.Duration(weight(c.Ask))
@@ -57,7 +57,7 @@ func (p *Policy) service(l *Ledger, c *Candidate) time.Duration {
 
 // need is the same in seconds, without the bound of a duration.
 func (p *Policy) need(l *Ledger, c *Candidate) int64 {
-	if c.TimeLimit <= 0 {
+	if !l.knows(c.TimeLimit) {
 		return 0
 	}
 	return int64(p.remaining(l, c.TimeLimit, c.Attained, c.peer()).Seconds()) * int64(weight(c.Ask))
@@ -66,17 +66,22 @@ func (p *Policy) need(l *Ledger, c *Candidate) int64 {
 // remaining is how much longer a gang is expected to run. Where a shorter one takes its place
 // whenever it comes that is the mean of what others with such a limit and as much behind
 // them ran on: the index, which is better in a queue where nobody is sent back, falls and
-// grows while a gang runs and moves it off and back again. What neighbours ran counts there
-// only: a gang that is taken for short by mistake is sent back, where nobody is it stays.
+// grows while a gang runs and moves it off and back again. What neighbours of a gang with a limit ran
+// counts there only: a gang that is taken for short by mistake is sent back, where nobody is it stays.
 func (p *Policy) remaining(l *Ledger, limit, ran time.Duration, of Peer) time.Duration {
+	expects := l.Remaining
 	if p.Preempt == PreemptService {
-		return l.Mean(limit, ran, of)
+		expects = l.Mean
 	}
-	return l.Remaining(limit, ran)
+	d := expects(limit, ran, of)
+	if limit > 0 && l.knows(0) {
+		d = min(d, expects(0, ran, of))
+	}
+	return d
 }
 
 // peer is the candidate as those like it are looked for.
-func (c *Candidate) peer() Peer { return Peer{c.User, weight(c.Ask), c.Job} }
+func (c *Candidate) peer() Peer { return Peer{c.User, c.Name, weight(c.Ask), c.Job} }
 
 // weight is how many cards a gang counts for; one without any counts as one.
 func weight(ask *cluster.Ask) int { return max(1, CardsOf(ask)) }

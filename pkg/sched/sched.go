@@ -22,7 +22,8 @@ type Candidate struct {
 	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
 	User     string
 	Account  string
-	Array    int64 // its array, 0: none
+	Name     string // that its user gave it
+	Array    int64  // its array, 0: none
 	// TimeLimit is what the gang may run in all, the partition's default filled in; 0:
 	// unlimited. Stop is how long its end may take beyond that: lead and grace.
 	TimeLimit time.Duration
@@ -67,6 +68,7 @@ type Running struct {
 	Priority      int64
 	Nice          int64
 	User, Account string
+	Name          string // that its user gave it
 	Array         int64
 	Size          int // ranks
 	Cards         int // of all ranks

@@ -10,19 +10,20 @@ import (
 func limitBin(limit time.Duration) int { return bits.Len64(uint64(limit / time.Minute)) }
 
 // spanBins is how finely parts of a limit are told apart: each bin is a factor of the
-// square root of two, so that 24 of them reach down to 1/4096 of the limit.
+// square root of two, so that 24 of them reach down to 1/4096 of the limit. Where there is none
+// there are more: see openBins. The bins that a limit does not use are empty.
 const spanBins = 24
 
 // spanEnds is where the bins end, and the last one begins, as parts of the limit.
-var spanEnds = func() (ends [spanBins + 1]float64) {
-	for i := range spanBins {
+var spanEnds = func() (ends [openBins + 1]float64) {
+	for i := range openBins {
 		ends[i] = math.Exp2(-float64(i) / 2)
 	}
 	return ends // the last one reaches down to nothing
 }()
 
-func spanBin(part float64) int {
-	return min(spanBins-1, max(0, int(-2*math.Log2(max(part, 1e-9)))))
+func spanBin(part float64, bins int) int {
+	return min(bins-1, max(0, int(-2*math.Log2(max(part, 1e-9)))))
 }
 
 // spans counts what part of their limit gangs ran: by bin how many were seen in it, and how
@@ -30,16 +31,19 @@ func spanBin(part float64) int {
 // Counting ends alone would make all look short for as long as the long ones are sent back
 // for shorter ones, which is when it matters.
 type spans struct {
-	ends, seen [spanBins]float64 // 0: nearly all of the limit
+	ends, seen [openBins]float64 // 0: nearly all of the limit
 }
 
 // add takes in that a gang ran from one part of its limit to another. One that is stopped
 // within a bin counts there for the part of it that it went through.
-func (s *spans) add(from, to, limit time.Duration, ended bool) {
+func (s *spans) add(from, to, limit time.Duration, bins int, ended bool) {
 	a, z := from.Seconds()/limit.Seconds(), to.Seconds()/limit.Seconds()
-	last := spanBin(z)
-	for i := spanBins - 1; i >= last; i-- {
+	last := spanBin(z, bins)
+	for i := bins - 1; i >= last; i-- {
 		begin, end := spanEnds[i+1], spanEnds[i]
+		if i == bins-1 {
+			begin = 0
+		}
 		until := min(end, z)
 		if i == last && ended {
 			until = end
@@ -52,13 +56,25 @@ func (s *spans) add(from, to, limit time.Duration, ended bool) {
 }
 
 // chances is by bin how likely a gang ends there that comes to it.
-type chances [spanBins]float64
+type chances struct {
+	p    [openBins]float64
+	bins int // the last one reaches down to nothing
+}
+
+// begin is where a bin begins.
+func (c *chances) begin(bin int) float64 {
+	if bin == c.bins-1 {
+		return 0
+	}
+	return spanEnds[bin+1]
+}
 
 // prior is what is believed before anything was seen: any order of magnitude down to a
 // thousandth of the limit is as likely as another.
 var prior = func() (c chances) {
+	c.bins = spanBins
 	for i := range 20 {
-		c[i] = 1 / float64(i+1)
+		c.p[i] = 1 / float64(i+1)
 	}
 	return c
 }()
@@ -72,29 +88,30 @@ const priorWeight = 10
 // limit a gang has ended.
 func (s *spans) chances(before *chances, steady bool) (c chances) {
 	believed := float64(priorWeight)
-	for i := spanBins - 1; i > 0; i-- {
-		c[i] = before[i]
+	c.bins = before.bins
+	for i := c.bins - 1; i > 0; i-- {
+		c.p[i] = before.p[i]
 		if n := s.seen[i] + believed; n > 0 {
-			c[i] = (s.ends[i] + believed*before[i]) / n
+			c.p[i] = (s.ends[i] + believed*before.p[i]) / n
 		}
 		if !steady {
-			believed *= 1 - before[i]
+			believed *= 1 - before.p[i]
 		}
 	}
-	c[0] = 1
+	c.p[0] = 1
 	return c
 }
 
 // left is the chance of an end in each bin for a gang that ran for a part of its limit; in
 // the bin that it is in, ends are as likely at any time. All are 0 for one past its limit.
-func (c *chances) left(ran float64) (left [spanBins]float64) {
+func (c *chances) left(ran float64) (left [openBins]float64) {
 	alive := 1.0
-	for i := spanBins - 1; i >= 0; i-- {
-		begin, end := spanEnds[i+1], spanEnds[i]
+	for i := c.bins - 1; i >= 0; i-- {
+		begin, end := c.begin(i), spanEnds[i]
 		if end <= ran {
 			continue
 		}
-		p := c[i]
+		p := c.p[i]
 		if ran > begin {
 			f := (end - ran) / (end - begin)
 			p = p * f / (1 - p*(1-f))
@@ -119,11 +136,11 @@ func (c *chances) index(limit, ran time.Duration) time.Duration {
 	left := c.left(a)
 	best := math.Inf(1)
 	spent, ended := 0.0, 0.0
-	for i := spanBins - 1; i >= 0; i-- {
+	for i := c.bins - 1; i >= 0; i-- {
 		if left[i] == 0 {
 			continue
 		}
-		begin, end := max(a, spanEnds[i+1]), spanEnds[i]
+		begin, end := max(a, c.begin(i)), spanEnds[i]
 		// Those that end here run half of the bin on average, the others all of it.
 		spent += (end - begin) * (1 - ended - left[i]/2)
 		ended += left[i]
@@ -141,7 +158,7 @@ func (c *chances) mean(limit, ran time.Duration) time.Duration {
 	}
 	sum := 0.0
 	for i, p := range c.left(a) {
-		sum += p * ((max(a, spanEnds[i+1])+spanEnds[i])/2 - a)
+		sum += p * ((max(a, c.begin(i))+spanEnds[i])/2 - a)
 	}
 	return time.Duration(sum * lim * float64(time.Second))
 }

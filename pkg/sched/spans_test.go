@@ -42,10 +42,10 @@ func TestAttemptsAddUp(t *testing.T) {
 		n := rapid.IntRange(1, 6).Draw(rt, "attempts")
 		for i := range n {
 			to := at + time.Duration(rapid.Float64Range(0.001, 0.3).Draw(rt, "part")*float64(limit))
-			many.add(at, to, limit, ended && i == n-1)
+			many.add(at, to, limit, spanBins, ended && i == n-1)
 			at = to
 		}
-		one.add(0, at, limit, ended)
+		one.add(0, at, limit, spanBins, ended)
 		for i := range one.seen {
 			if math.Abs(one.seen[i]-many.seen[i]) > 1e-9 || one.ends[i] != many.ends[i] {
 				rt.Fatalf("bin %d: seen %v and ended %v in one run, %v and %v in %d", i, one.seen[i], one.ends[i], many.seen[i], many.ends[i], n)

@@ -132,7 +132,7 @@ func TestUnderAStream(t *testing.T) {
 // at all, once it has a backfill. No wait is long enough here for a gang to go to the front.
 func TestUnderAStreamOfShorter(t *testing.T) {
 	const limit = 10 * time.Second
-	wait := int(giveWay * (*Ledger)(nil).Average(limit, 0) / time.Second)
+	wait := int(giveWay * (*Ledger)(nil).Average(limit, 0, Peer{}) / time.Second)
 	for _, tt := range []struct {
 		limit time.Duration
 		held  int // for so many seconds

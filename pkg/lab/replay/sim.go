@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"fmt"
@@ -408,7 +409,7 @@ func (s *Sim) endDue() {
 // used is what the controller learns from an attempt that is over.
 func (s *Sim) used(id int64, ran time.Duration) *sched.Usage {
 	j := s.job(id)
-	return &sched.Usage{Peer: sched.Peer{User: j.User, Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
+	return &sched.Usage{Peer: sched.Peer{User: j.User, Name: cmp.Or(j.Name, "trace"), Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
 }
 
 // stop reports each member as stopped, with the exits of its ranks.
@@ -476,14 +477,15 @@ type specKey struct {
 	ranks, cards, cpus int
 	memory, vram       int64
 	models, account    string
+	name               string
 }
 
 func (s *Sim) spec(j *trace.Job) *api.Spec {
-	k := specKey{j.Ranks, j.Cards, j.CPUs, j.Memory, j.VRAM, j.Models, j.Account}
+	k := specKey{j.Ranks, j.Cards, j.CPUs, j.Memory, j.VRAM, j.Models, j.Account, j.Name}
 	if sp := s.specs[k]; sp != nil {
 		return sp
 	}
-	sp := &api.Spec{Name: "trace", Account: j.Account, Size: j.Ranks, Launch: api.LaunchRanks, CPUsPerRank: max(1, j.CPUs), MemoryPerRank: j.Memory,
+	sp := &api.Spec{Name: cmp.Or(j.Name, "trace"), Account: j.Account, Size: j.Ranks, Launch: api.LaunchRanks, CPUsPerRank: max(1, j.CPUs), MemoryPerRank: j.Memory,
 		GPUsPerRank: j.Cards, GPUType: j.Models, VRAMBytes: j.VRAM, Share: j.VRAM > 0, Partition: Partition,
 		// Every job hands its work over when it is told to stop: [Costs] say at what price.
 		Notice: &api.Notice{Signal: "USR1"}, Checkpoint: api.CheckpointDrain}

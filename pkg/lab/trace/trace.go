@@ -17,6 +17,7 @@ import (
 type Job struct {
 	ID       string
 	User     string
+	Name     string // that the user gave it; empty: not in the trace
 	Account  string // of csv: the virtual cluster
 	Submit   time.Duration
 	Duration time.Duration // of work on the asked cards; no user knows it
