@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/api"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
 	"gangd/pkg/program"
@@ -20,21 +21,21 @@ import (
 
 // options are those of one call.
 type options struct {
-	cluster     string
-	addNodes    int
-	format      string
-	swfUnit     string
-	limits      string
-	defaultTime string
-	copies      int
-	policies    []string
-	compare     bool
-	set         []string
-	restart     string
-	lostWork    string
-	report      string
-	jobs        string
-	asJSON      bool
+	cluster  string
+	addNodes int
+	format   string
+	swfUnit  string
+	limits   string
+	defaults []string
+	copies   int
+	policies []string
+	compare  bool
+	set      []string
+	restart  string
+	lostWork string
+	report   string
+	jobs     string
+	asJSON   bool
 }
 
 // New is the command gangsim.
@@ -46,10 +47,12 @@ func New() *cobra.Command {
 		Example: `  gangsim --cluster=72x8 jobs.csv                       how a site with defaults would have served these jobs
   gangsim --compare --cluster=8x8 --report=out jobs.csv old.toml new.toml
                                                         two configurations side by side, with plots
-  gangsim --cluster=site.toml --add-nodes=2 sacct.txt   what if we had two more nodes`,
+  gangsim --cluster=site.toml --add-nodes=2 sacct.txt   what if we had two more nodes
+  gangsim --cluster=8x8 --default-time=none,3-0,7-0 jobs.csv
+                                                        what a default of three days would do, and of seven`,
 		Long: `Plays the jobs of TRACE on the scheduler of gangd, under a virtual clock, and says how
 long they waited. TRACE is CSV, SWF, the output of sacct -P, or of gacct --json; POLICY is
-a gangd.toml, "default", or one of the reference orders fifo easy sjf srtf srsf.`,
+a gangd.toml, "default", or one of the reference orders fifo easy las sjf srtf srsf.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
@@ -58,8 +61,8 @@ a gangd.toml, "default", or one of the reference orders fifo easy sjf srtf srsf.
 	f.IntVar(&o.addNodes, "add-nodes", 0, "`N` more nodes like the last one; negative: so many less")
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the trace: csv, swf, sacct or gacct (default: seen from the file)")
 	f.StringVar(&o.swfUnit, "swf-unit", "cpu", "what a processor of SWF is: `UNIT` cpu or card")
-	f.StringVar(&o.limits, "limits", "file", "time limits: `LEVEL` file, none, x2 (up to twice the duration) or exact")
-	f.StringVar(&o.defaultTime, "default-time", "", "`TIME` limit of jobs that have none (default: the policy's partition's)")
+	f.StringVar(&o.limits, "limits", "file", "time limits: `LEVEL` file, half, none, x2 (up to twice the duration) or exact")
+	f.StringSliceVar(&o.defaults, "default-time", nil, "`TIMES` that stand in for limits that jobs lack, each played, such as none,3-0,7-0 (default: the policy's partition's)")
 	f.IntVar(&o.copies, "copies", 1, "play each job `N` times, spread over an hour")
 	f.StringSliceVar(&o.policies, "policy", nil, "plan by `POLICY` (may be repeated)")
 	f.BoolVar(&o.compare, "compare", false, "what follows the trace are policies, shown side by side")
@@ -96,6 +99,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	policies = in.withDefaults(policies)
 	var runs []*played
 	for _, p := range policies {
 		r, err := in.play(p)
@@ -118,10 +122,12 @@ type input struct {
 	trace   *trace.Trace
 	cluster *replay.Cluster
 	costs   replay.Costs
-	cost    string        // in words
-	limit   time.Duration // stands in where neither the job nor the partition has one
-	limits  string
-	notes   []string
+	cost    string // in words
+	// stands are the times that stand in for limits that jobs lack, one after another, 0: none;
+	// none of them: what the policy's partition says.
+	stands []time.Duration
+	limits string
+	notes  []string
 }
 
 // played is one run.
@@ -144,10 +150,14 @@ func (o *options) read(path string) (*input, error) {
 	if o.copies < 1 || o.copies > 1000 {
 		return nil, program.Usagef("--copies=%d: want 1 to 1000", o.copies)
 	}
-	if o.defaultTime != "" {
-		if in.limit, err = script.ParseTime(o.defaultTime); err != nil {
-			return nil, program.Usagef("--default-time: %s", err)
+	for _, s := range o.defaults {
+		d := time.Duration(0)
+		if s != "none" {
+			if d, err = script.ParseTime(s); err != nil {
+				return nil, program.Usagef("--default-time: %s", err)
+			}
 		}
+		in.stands = append(in.stands, d)
 	}
 	if err := o.readCosts(in); err != nil {
 		return nil, err
@@ -171,7 +181,8 @@ func (o *options) read(path string) (*input, error) {
 		return nil, err
 	}
 	in.notes = append(in.notes, in.trace.Notes()...)
-	return in, in.standIn()
+	in.standIn()
+	return in, nil
 }
 
 func (o *options) readCosts(in *input) error {
@@ -220,22 +231,54 @@ func (in *input) cut(cards bool) error {
 }
 
 // standIn counts what the trace lacks, and says what takes its place.
-func (in *input) standIn() error {
+func (in *input) standIn() {
 	none := 0
 	for i := range in.trace.Jobs {
 		if in.trace.Jobs[i].Limit == 0 {
 			none++
-			in.trace.Jobs[i].Limit = in.limit
 		}
 	}
 	switch {
 	case none == 0:
-	case in.limit > 0:
-		in.notes = append(in.notes, fmt.Sprintf("%d jobs have no time limit, %s stands in (--default-time)", none, in.limit))
+	case len(in.stands) > 0:
+		names := make([]string, len(in.stands))
+		for i, d := range in.stands {
+			names[i] = standName(d)
+		}
+		in.notes = append(in.notes, fmt.Sprintf("%d jobs have no time limit, %s stands in (--default-time)", none, strings.Join(names, ", then ")))
 	default:
 		in.notes = append(in.notes, fmt.Sprintf("%d jobs have no time limit: the partition's default time stands in, where it has one", none))
 	}
-	return nil
+}
+
+func standName(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return d.String()
+}
+
+// withDefaults is each policy with each of the times that stand in for limits.
+func (in *input) withDefaults(policies []*policy) (out []*policy) {
+	if len(in.stands) == 0 {
+		return policies
+	}
+	for _, p := range policies {
+		for _, d := range in.stands {
+			own := *p
+			part := api.Partition{Name: replay.Partition}
+			if len(p.partitions) > 0 {
+				part = p.partitions[0]
+			}
+			part.DefaultTime = d
+			own.partitions = []api.Partition{part}
+			if len(in.stands) > 1 {
+				own.name += " " + standName(d)
+			}
+			out = append(out, &own)
+		}
+	}
+	return out
 }
 
 func (in *input) play(p *policy) (*played, error) {

@@ -27,7 +27,7 @@ type policy struct {
 
 // references are the published orders; those with a * know the true durations.
 var references = map[string]func(func() replay.Truth) replay.Planner{
-	"fifo": reference.FIFO, "easy": reference.EASY, "sjf": reference.SJF, "srtf": reference.SRTF, "srsf": reference.SRSF,
+	"fifo": reference.FIFO, "easy": reference.EASY, "sjf": reference.SJF, "srtf": reference.SRTF, "srsf": reference.SRSF, "las": reference.LAS,
 }
 
 // label is how a reference is shown.

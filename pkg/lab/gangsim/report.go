@@ -42,7 +42,7 @@ func markdown(in *input, runs []*played) []byte {
 		fmt.Fprintf(&b, " %s |", strings.ReplaceAll(r.policy.name, "|", `\|`))
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(runs)) + "\n")
-	for _, row := range rows {
+	for _, row := range rowsOf(runs) {
 		fmt.Fprintf(&b, "| %s |", row.name)
 		for _, r := range runs {
 			fmt.Fprintf(&b, " %s |", row.of(r))
@@ -96,7 +96,7 @@ func page(in *input, runs []*played) ([]byte, error) {
 	for _, r := range runs {
 		data.Heads = append(data.Heads, r.policy.name)
 	}
-	for _, row := range rows {
+	for _, row := range rowsOf(runs) {
 		line := []string{row.name}
 		for _, r := range runs {
 			line = append(line, row.of(r))

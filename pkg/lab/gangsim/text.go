@@ -48,6 +48,37 @@ var rows = []row{
 	{"memory", func(r *played) string { return fmt.Sprintf("%.0f MiB", float64(r.memory)/(1<<20)) }},
 }
 
+// rowsOf are the figures of runs of one trace: of all jobs, and where these are not all as wide,
+// by width.
+func rowsOf(runs []*played) []row {
+	out := rows
+	if len(runs) == 0 || len(runs[0].Widths) < 2 {
+		return out
+	}
+	for i := range runs[0].Widths {
+		w := &runs[0].Widths[i]
+		of := func(text func(w *replay.Width) string) func(*played) string {
+			return func(r *played) string { return text(&r.Widths[i]) }
+		}
+		out = append(out[:len(out):len(out)], row{widthName(w) + ": average delay", of(func(w *replay.Width) string { return span(w.Delay.Average) })},
+			row{"p99", of(func(w *replay.Width) string { return span(w.Delay.P99) })}, row{"longest", of(func(w *replay.Width) string { return span(w.Delay.Max) })},
+			row{"over 48 h", of(func(w *replay.Width) string { return percent(w.Long) })})
+	}
+	return out
+}
+
+// widthName is "342 jobs of 2 to 8 cards".
+func widthName(w *replay.Width) string {
+	cards := fmt.Sprintf("%d to %d cards", w.From, w.To)
+	switch {
+	case w.To == 0:
+		cards = fmt.Sprintf("%d cards and more", w.From)
+	case w.To == 1:
+		cards = "one card or none"
+	}
+	return fmt.Sprintf("%s of %s", thousands(float64(w.Jobs)), cards)
+}
+
 // span writes seconds with what they are in the unit that fits: "20,232 s (5.6 h)".
 func span(s float64) string {
 	text := thousands(s) + " s"
@@ -99,17 +130,17 @@ func writeText(w io.Writer, in *input, runs []*played) error {
 	for _, n := range in.remarks() {
 		p.printf("  %s\n", n)
 	}
-	p.printf("\n%-34s", "")
+	p.printf("\n%-42s", "")
 	for _, r := range runs {
 		p.printf(" %22s", short(r.policy.name))
 	}
 	p.printf("\n")
-	for _, row := range rows {
+	for _, row := range rowsOf(runs) {
 		name := row.name
-		if name == "median" || name == "p99" || name == "longest" || name == "of CPU time" {
+		if name == "median" || name == "p99" || name == "longest" || name == "over 48 h" || name == "of CPU time" {
 			name = "  " + name
 		}
-		p.printf("%-34s", name)
+		p.printf("%-42s", name)
 		for _, r := range runs {
 			p.printf(" %22s", row.of(r))
 		}

@@ -24,12 +24,52 @@ type Outcome struct {
 	TimedOut           bool
 }
 
+// Width is the jobs that ask for so many cards.
+type Width struct {
+	From  int     `json:"from_cards"`
+	To    int     `json:"to_cards"` // 0: and more
+	Jobs  int     `json:"jobs"`
+	Delay Figures `json:"delay_seconds"`
+	Long  float64 `json:"share_over_48_h"` // of these jobs, with such a delay
+}
+
+// widthEnds are where classes of width end: one card, one node, two, four, and all above.
+var widthEnds = []int{1, 8, 16, 32, 0}
+
+// longDelay is a delay that people speak of.
+const longDelay = 48 * time.Hour
+
+// widths sums up the jobs by width; one without any is left out.
+func widths(list []Outcome) (out []Width) {
+	from := 0
+	for _, to := range widthEnds {
+		w := Width{From: from, To: to}
+		var delays []float64
+		long := 0
+		for i := range list {
+			if o := &list[i]; o.GPUs >= from && (to == 0 || o.GPUs <= to) {
+				delays = append(delays, o.Delay.Seconds())
+				if o.Delay > longDelay {
+					long++
+				}
+			}
+		}
+		if w.Jobs = len(delays); w.Jobs > 0 {
+			w.Delay, w.Long = figures(delays), float64(long)/float64(w.Jobs)
+			out = append(out, w)
+		}
+		from = to + 1
+	}
+	return out
+}
+
 // Result is what a run came to.
 type Result struct {
 	Jobs        int     `json:"jobs"`
 	Delay       Figures `json:"delay_seconds"`      // completion less the job's own duration
 	Start       Figures `json:"start_seconds"`      // from the submission to the first start
 	Completion  Figures `json:"completion_seconds"` // from the submission to the end
+	Widths      []Width `json:"by_width"`
 	Makespan    float64 `json:"makespan_seconds"`
 	Utilisation float64 `json:"utilisation"` // of all cards over the makespan
 	// Fragmentation is the part of the free cards that lie on nodes in use, where no gang of
@@ -66,6 +106,7 @@ func (s *Sim) result(wall time.Duration) *Result {
 		r.Outcomes[i] = o
 	}
 	r.Delay, r.Start, r.Completion = figures(delays), figures(starts), figures(ends)
+	r.Widths = widths(r.Outcomes)
 	if r.Makespan = last.Seconds(); r.Makespan > 0 && m.cards > 0 {
 		r.Utilisation = m.busyArea / r.Makespan / float64(m.cards)
 	}

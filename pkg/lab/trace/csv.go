@@ -26,6 +26,7 @@ type column struct {
 var columns = []column{
 	{"job_id", true, func(j *Job, s string) error { j.ID = strings.Clone(s); return wanted(s) }},
 	{"user", false, func(j *Job, s string) error { j.User = strings.Clone(s); return nil }},
+	{"name", false, func(j *Job, s string) error { j.Name = strings.Clone(s); return nil }},
 	{"vc", false, func(j *Job, s string) error { j.Account = strings.Clone(s); return nil }},
 	{"submit_s", true, seconds(func(j *Job) *time.Duration { return &j.Submit })},
 	{"duration_s", true, seconds(func(j *Job) *time.Duration { return &j.Duration })},

@@ -63,7 +63,7 @@ func readGacct(t *Trace, r io.Reader) error {
 		if ran[j.JobID] == 0 || open[j.JobID] || j.EndTime.IsZero() {
 			continue
 		}
-		job := Job{ID: strconv.FormatInt(j.JobID, 10), User: j.User, Account: j.Account, Submit: j.SubmitTime.Sub(t.Start),
+		job := Job{ID: strconv.FormatInt(j.JobID, 10), User: j.User, Name: j.Name, Account: j.Account, Submit: j.SubmitTime.Sub(t.Start),
 			Duration: ran[j.JobID], Limit: time.Duration(j.TimeLimitSeconds) * time.Second, Ranks: max(1, j.Size),
 			Cards: j.GPUsPerRank, CPUs: j.CPUsPerRank, Memory: j.MemoryBytes, Priority: j.Priority}
 		if j.Share {

@@ -10,9 +10,10 @@ import (
 )
 
 // LimitLevels are how much the users of a trace are taken to know, see [Trace.SetLimits].
-var LimitLevels = []string{"file", "none", "x2", "exact"}
+var LimitLevels = []string{"file", "half", "none", "x2", "exact"}
 
-// SetLimits changes the time limits: file leaves them, none drops them, x2 sets 1.05 to 2
+// SetLimits changes the time limits: file leaves them, none drops them, half drops those of every
+// other job, by a hash of its id, x2 sets 1.05 to 2
 // times the true duration by a hash of the job's id, exact the true duration.
 func (t *Trace) SetLimits(level string) error {
 	var limit func(j *Job) time.Duration
@@ -21,6 +22,13 @@ func (t *Trace) SetLimits(level string) error {
 		return nil
 	case "none":
 		limit = func(*Job) time.Duration { return 0 }
+	case "half":
+		limit = func(j *Job) time.Duration {
+			if Hash("limit", j.ID) < 0.5 {
+				return 0
+			}
+			return j.Limit
+		}
 	case "x2":
 		limit = func(j *Job) time.Duration {
 			factor := 1.05 * math.Pow(2/1.05, Hash("factor", j.ID))

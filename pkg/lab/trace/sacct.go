@@ -15,7 +15,7 @@ import (
 )
 
 // sacctColumns are those of `sacct -P` that are read, whatever their order.
-var sacctColumns = []string{"JobID", "JobIDRaw", "User", "Account", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "Timelimit",
+var sacctColumns = []string{"JobID", "JobIDRaw", "JobName", "User", "Account", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "Timelimit",
 	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "ReqNodes", "NCPUS", "ReqCPUS", "Priority", "State"}
 
 // sacctNeeds are the columns without which a job can't be replayed; one of each group.
@@ -138,6 +138,7 @@ func (l *sacctLine) job() (j *Job, submit time.Time, skip string, err error) {
 		return nil, submit, "has not ended", nil
 	}
 	j = &Job{ID: id, Ranks: 1}
+	j.Name, _ = l.get("JobName")
 	j.User, _ = l.get("User")
 	j.Account, _ = l.get("Account")
 	s, column := l.get("Submit")

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,8 +110,32 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v %v", tt.level, tr.Jobs[0].Limit, err)
 		}
 	}
-	if err := tr.SetLimits("good"); err == nil || err.Error() != `limits "good": want one of file, none, x2, exact` {
+	if err := tr.SetLimits("good"); err == nil || err.Error() != `limits "good": want one of file, half, none, x2, exact` {
 		t.Error(err)
+	}
+}
+
+// Half drops the limits of about every other job, of the same ones each time, and no others.
+func TestHalfTheLimits(t *testing.T) {
+	tr := &Trace{}
+	for i := range 1000 {
+		tr.Jobs = append(tr.Jobs, Job{ID: fmt.Sprint("job", i), Limit: time.Hour})
+	}
+	for range 2 {
+		if err := tr.SetLimits("half"); err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		for i := range tr.Jobs {
+			if tr.Jobs[i].Limit == time.Hour {
+				kept++
+			} else if tr.Jobs[i].Limit != 0 {
+				t.Fatalf("limit %v", tr.Jobs[i].Limit)
+			}
+		}
+		if kept < 450 || kept > 550 {
+			t.Errorf("%d of 1000 keep their limits", kept)
+		}
 	}
 }
 

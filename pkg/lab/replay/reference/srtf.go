@@ -2,6 +2,7 @@ package reference
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -44,6 +45,18 @@ func SRTF(truth func() replay.Truth) replay.Planner {
 // SRSF* is shortest remaining service (time x cards) first.
 func SRSF(truth func() replay.Truth) replay.Planner {
 	return &Dealer{truth: truth, key: func(t replay.Truth, id int64) float64 { return remaining(t, id) * gpus(t, id) }}
+}
+
+// lasFactor is how much more of the cards' time a gang must have had to be behind another one:
+// those within it go by their submission, or equals would take turns at every change.
+const lasFactor = 4
+
+// LAS is least attained service first (time x cards so far), which knows nothing of how long
+// anybody runs: what Tiresias does where nothing is known.
+func LAS(truth func() replay.Truth) replay.Planner {
+	return &Dealer{truth: truth, key: func(t replay.Truth, id int64) float64 {
+		return math.Floor(math.Log(max(1, t.Attained(id).Seconds()*gpus(t, id))) / math.Log(lasFactor))
+	}}
 }
 
 // Begin is part of [replay.Planner].
