@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check vuln size unit race e2e chaos vm properties fuzz sim mutants bench compare traces uplot demo clean
+.PHONY: help build test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench compare traces uplot demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -49,6 +49,9 @@ race: ## the same under the race detector
 
 e2e: build ## real daemons, real processes
 	$(GOTEST) -count=1 -p=1 -timeout=10m ./e2e/...
+
+controllers: build ## two controllers that are killed, frozen and told to end 50 times each, and their database restarted, under load
+	GANG_E2E_ROUNDS=$(or $(ROUNDS),50) go test -count=1 -timeout 6h -v ./e2e -run '^TestControllers$$'
 
 VM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gangd/vm
 chaos: build ## hosts that really break, as root, minutes: all of e2e, and a table of what was found

@@ -27,6 +27,7 @@ func devCommand() *cobra.Command {
 		Example: `  eval "$(gangd dev --detach)"                a cluster of 4 nodes with 8 cards of 80G, in the background
   gangd dev --nodes=2 --gpus=2x24G --set grace=2s
   gangd dev --restart=n2                      after kill -9 of n2, say
+  gangd dev --controllers=2 --postgres        two controllers on a PostgreSQL of their own (apt-get install postgresql)
   gangd dev --stop                            end the cluster of $GANG_DIR, jobs included`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,6 +64,8 @@ func devCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Nodes, "nodes", 4, "node daemons, named n1 n2 ...")
+	f.IntVar(&o.Controllers, "controllers", 1, "controllers, named gangd gangd2 ..., of which one leads; with --postgres")
+	f.BoolVar(&o.Postgres, "postgres", false, "keep the state in a PostgreSQL in DIR instead of SQLite")
 	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G")
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")

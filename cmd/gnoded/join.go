@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,7 @@ func join(cmd *cobra.Command, cfg *config.Node, line string) error {
 		kind = "login host "
 	}
 	fmt.Fprintf(out, "joined as %s%s, until %s (renewed by itself)\n", kind, j.Name, j.Expires.Local().Format("2006-01-02 15:04"))
-	if cfg.Controller != j.Address {
+	if !slices.Contains(cfg.Controllers, j.Address) {
 		fmt.Fprintf(out, "now set in this node's configuration: controller = %q\n", j.Address)
 	}
 	if j.Login && !cfg.Login {

@@ -103,7 +103,7 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 		return err
 	}
 	defer way.stop()
-	passOn := relay.Options{Socket: cfg.Socket, Controller: way.address, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked}
+	passOn := relay.Options{Socket: cfg.Socket, Controllers: cfg.Controllers, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked}
 	if cfg.Login {
 		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)
@@ -146,21 +146,19 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Shim:       filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Only: only},
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
-		Network: way.network, Controller: way.address, TLS: way.tls}
+		Controllers: cfg.Controllers, TLS: way.tls}
 	return noded.Run(ctx, o)
 }
 
-// way is how the controller is reached. Over TLS the certificate is kept renewed until
-// stop.
+// way is how controllers are reached. Over TLS the certificate is kept renewed until stop.
 type way struct {
-	network, address string
-	tls              *tls.Config
-	stop             func()
+	tls  *tls.Config // nil: unix sockets
+	stop func()
 }
 
 func reach(ctx context.Context, cfg *config.Node, log *slog.Logger) (*way, error) {
-	if path, ok := strings.CutPrefix(cfg.Controller, "unix:"); ok {
-		return &way{network: "unix", address: path, stop: func() {}}, nil
+	if strings.HasPrefix(cfg.Controllers[0], "unix:") {
+		return &way{stop: func() {}}, nil
 	}
 	conf, err := auth.NodeTLS(tlsDir(cfg))
 	if err != nil {
@@ -171,8 +169,8 @@ func reach(ctx context.Context, cfg *config.Node, log *slog.Logger) (*way, error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), cfg.Controller, log) })
-	return &way{network: "tcp", address: cfg.Controller, tls: conf, stop: func() { cancel(); renewing.Wait() }}, nil
+	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), cfg.Controllers, log) })
+	return &way{tls: conf, stop: func() { cancel(); renewing.Wait() }}, nil
 }
 
 // rightRole refuses a certificate that can't do what is configured: the controller would

@@ -21,7 +21,8 @@ const (
 	CodeTooLarge      Code = "too_large"     // 413
 	CodeTooMany       Code = "too_many"      // 429: the caller holds or asks as much as one user may
 	CodeDiskFull      Code = "disk_full"     // 507: the controller can't keep what it would accept
-	CodeUnavailable   Code = "unavailable"   // 503: starting, on hold, or not the leader
+	CodeNotLeader     Code = "not_leader"    // 421: another controller leads; Word says which
+	CodeUnavailable   Code = "unavailable"   // 503: starting, on hold, or nobody leads
 	CodeOnHold        Code = "on_hold"       // 503: the store went back in time; a person has to decide
 	CodeInternal      Code = "internal"      // 500
 )
@@ -39,6 +40,8 @@ func (c Code) HTTPStatus() int {
 		return 409
 	case CodeTooLarge:
 		return 413
+	case CodeNotLeader:
+		return 421
 	case CodeUnsatisfiable:
 		return 422
 	case CodeUnavailable, CodeOnHold:
@@ -82,6 +85,7 @@ type Error struct {
 	RetryAfter int    `json:"retry_after,omitempty"`
 	Reason     Reason `json:"reason,omitempty" bound:"any"`
 	Subject    string `json:"subject,omitempty" bound:"any"`
+	Word       *Word  `json:"word,omitempty"` // of not_leader
 }
 
 // About says what a refusal is about, and gives it back.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"gangd/pkg/api"
@@ -73,10 +74,29 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Client calls one controller. It is safe for concurrent use and holds nothing open.
 type Client struct {
 	socket string
+	dir    string // of gangd dev, which may run several controllers
 }
 
 // New makes a client of the controller at [SocketPath]. It does not connect.
-func New() *Client { return NewAt(SocketPath()) }
+func New() *Client {
+	c := NewAt(SocketPath())
+	c.dir = os.Getenv("GANG_DIR")
+	return c
+}
+
+// others are the sockets of other controllers of the same gangd dev.
+func (c *Client) others() []string {
+	if c.dir == "" {
+		return nil
+	}
+	paths, _ := filepath.Glob(filepath.Join(c.dir, "run", "gangd[2-9].sock")) // the pattern is well formed
+	return paths
+}
+
+// nobody: no process listens at a socket, so that nothing was asked.
+func nobody(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+}
 
 // NewAt makes a client of the controller behind a unix socket.
 func NewAt(socket string) *Client { return &Client{socket: socket} }
@@ -91,7 +111,10 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 	give := time.Now().Add(submitPatience)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		out := new(api.SubmitReply)
-		err := c.call(ctx, "POST", "/v1/jobs", r, out)
+		err := c.call(ctx, "POST", submitPath, r, out)
+		if Silent(err) {
+			err = c.elsewhere(ctx, r, out, err)
+		}
 		if err == nil {
 			return out, nil
 		}
@@ -104,6 +127,17 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 		case <-time.After(pause):
 		}
 	}
+}
+
+// elsewhere submits with the same key by way of another controller of this host, where there is one, when
+// the first was silent: it may stand still while the other leads.
+func (c *Client) elsewhere(ctx context.Context, r *api.SubmitRequest, out *api.SubmitReply, silent error) error {
+	for _, other := range c.others() {
+		if err := NewAt(other).call(ctx, "POST", submitPath, r, out); !Silent(err) {
+			return err
+		}
+	}
+	return silent
 }
 
 // restarting tells a controller that is on its way back (its socket is there but closed,
@@ -296,6 +330,11 @@ func (c *Client) Revoke(ctx context.Context, node string) error {
 	return c.call(ctx, "POST", "/v1/revoke", &api.RevokeRequest{Node: node}, nil)
 }
 
+const submitPath = "/v1/jobs"
+
+// takeOver is how long a controller may be silent to a submission where there is another to ask.
+const takeOver = 3 * time.Second
+
 // manner is how a call counts the controller's silence.
 type manner int
 
@@ -335,6 +374,9 @@ func (c *Client) decode(ctx context.Context, m manner, method, path string, in, 
 // turnPatience is how long a call is made again that was refused because too many came at once.
 const turnPatience = 15 * time.Second
 
+// leaderPause is between calls while no controller leads, or not the one that was called.
+const leaderPause = 100 * time.Millisecond
+
 // send gives the response of a call that succeeded. One that was refused for the moment did
 // nothing, and is made again when the controller says.
 func (c *Client) send(ctx context.Context, m manner, method, path string, in any) (*response, error) {
@@ -345,10 +387,13 @@ func (c *Client) send(ctx context.Context, m manner, method, path string, in any
 	for {
 		res, err := c.try(ctx, m, method, path, in)
 		var e *api.Error
-		if !errors.As(err, &e) || e.RetryAfter <= 0 {
+		if !errors.As(err, &e) || e.RetryAfter <= 0 && e.Code != api.CodeNotLeader {
 			return res, err
 		}
 		wait := time.Duration(min(e.RetryAfter, 3600)) * time.Second
+		if e.Code == api.CodeNotLeader { // a take-over is over in seconds
+			wait = leaderPause
+		}
 		if time.Now().Add(wait).After(give) {
 			return nil, err
 		}
@@ -365,6 +410,9 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 	if err != nil {
 		return nil, err
 	}
+	if path == submitPath && limit > takeOver && len(c.others()) > 0 {
+		limit = takeOver
+	}
 	var alive func(time.Duration) error
 	if m == lasting && limit > 0 {
 		alive = c.lives(ctx, limit)
@@ -376,6 +424,14 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 		}
 	}
 	res, err := exchange(ctx, c.socket, method, path, body, limit, alive)
+	if nobody(err) {
+		for _, other := range c.others() {
+			if next, e := exchange(ctx, other, method, path, body, limit, alive); !nobody(e) {
+				res, err = next, e
+				break
+			}
+		}
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -54,7 +54,7 @@ default = true
 	}
 	want := controllerDefaults()
 	want.Dir, want.StateDir, want.Socket = "/tmp/d", "/tmp/d/state/gangd", "/tmp/d/run/gangd.sock"
-	want.Listen, want.Advertise = ":7420", "login1:7420"
+	want.Listen, want.Advertise, want.Name = ":7420", []string{"login1:7420"}, c.Name
 	want.Admins = []string{"ada", "eve"}
 	want.Order, want.BackfillDepth = "service", 8
 	want.Lease, want.Grace, want.Heartbeat = 0, 3*time.Second, 100*time.Millisecond
@@ -84,7 +84,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := nodeDefaults()
-	want.Name, want.Dir, want.StateDir, want.Controller = "n1", "/tmp/d", "/tmp/d/state/n1", "unix:/tmp/d/run/gangd.sock"
+	want.Name, want.Dir, want.StateDir, want.Controllers = "n1", "/tmp/d", "/tmp/d/state/n1", []string{"unix:/tmp/d/run/gangd.sock"}
 	want.SimGPUFile, want.Memory, want.CPUs, want.Address = "/tmp/d/sim/n1.json", 3<<29, 8, n.Address
 	if d := cmp.Diff(want, n); d != "" {
 		t.Error(d)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -19,8 +20,10 @@ type Controller struct {
 	Dir           string          `mapstructure:"dir"`
 	StateDir      string          `mapstructure:"state_dir"`
 	Socket        string          `mapstructure:"socket"`
+	Name          string          `mapstructure:"name"`      // of one of several controllers
+	Database      string          `mapstructure:"database"`  // of several controllers; empty: SQLite, and one
 	Listen        string          `mapstructure:"listen"`    // TCP address for nodes; empty: none
-	Advertise     string          `mapstructure:"advertise"` // what join lines tell nodes to dial
+	Advertise     []string        `mapstructure:"advertise"` // where nodes reach this controller, best first
 	SingleUser    bool            `mapstructure:"single_user"`
 	Admins        []string        `mapstructure:"admins"`
 	LogFormat     string          `mapstructure:"log_format"` // "text" or "json"
@@ -112,8 +115,12 @@ func (c *Controller) fillPaths() {
 	if c.Socket == "" {
 		c.Socket = filepath.Join(run, "gangd.sock")
 	}
-	if c.Advertise == "" && c.Listen != "" {
-		c.Advertise = advertised(c.Listen)
+	if len(c.Advertise) == 0 && c.Listen != "" {
+		c.Advertise = []string{advertised(c.Listen)}
+	}
+	if c.Name == "" {
+		host, _ := os.Hostname() // empty is refused as a name, with what is wanted
+		c.Name, _, _ = strings.Cut(strings.ToLower(host), ".")
 	}
 }
 

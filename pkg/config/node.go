@@ -14,7 +14,7 @@ type Node struct {
 	// [Controller].
 	Dir         string   `mapstructure:"dir"`
 	StateDir    string   `mapstructure:"state_dir"`
-	Controller  string   `mapstructure:"controller"` // "unix:/path" or "host:port"
+	Controllers []string `mapstructure:"controller"` // "unix:/path" or "host:port"
 	Address     string   `mapstructure:"address"`    // where ranks of other nodes reach this one
 	Cards       string   `mapstructure:"cards"`      // "auto", "nvml", "none", or simulated: "8x80G"
 	SimGPUFile  string   `mapstructure:"sim_gpu_file"`
@@ -83,7 +83,7 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 	if !nameOK(n.Name) {
 		errs = append(errs, src.wrong("name", wantName))
 	}
-	if n.Socket != "" && strings.HasPrefix(n.Controller, "unix:") {
+	if n.Socket != "" && n.sameHost() {
 		key := "socket"
 		if n.Login {
 			key = "login"
@@ -120,14 +120,19 @@ func (n *Node) fill() {
 	if n.StateDir == "" {
 		n.StateDir = state
 	}
-	if n.Controller == "" {
-		n.Controller = "unix:" + socket
+	if len(n.Controllers) == 0 {
+		n.Controllers = []string{"unix:" + socket}
 	}
 	n.SocketAsked = n.Login || n.Socket != ""
 	switch {
 	case n.Socket == noRelay:
 		n.Socket = ""
-	case n.Socket == "" && (n.Login || !strings.HasPrefix(n.Controller, "unix:")):
+	case n.Socket == "" && (n.Login || !n.sameHost()):
 		n.Socket = socket // the place where commands look
 	}
+}
+
+// sameHost: the controllers are reached over unix sockets.
+func (n *Node) sameHost() bool {
+	return len(n.Controllers) > 0 && strings.HasPrefix(n.Controllers[0], "unix:")
 }

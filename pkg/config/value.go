@@ -281,6 +281,33 @@ func dialAddr(v any) error {
 	return nil
 }
 
+func dialAddrs(v any) error {
+	for _, a := range v.([]string) {
+		if err := dialAddr(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controllerAddrs are those of several controllers, all on unix sockets or all over the network.
+func controllerAddrs(v any) error {
+	unix := 0
+	all := v.([]string)
+	for _, a := range all {
+		if err := controllerAddr(a); err != nil {
+			return err
+		}
+		if strings.HasPrefix(a, "unix:") {
+			unix++
+		}
+	}
+	if unix > 0 && unix < len(all) {
+		return errors.New("want all of unix:/path, or all of host:port")
+	}
+	return nil
+}
+
 func controllerAddr(v any) error {
 	if path, ok := strings.CutPrefix(v.(string), "unix:"); ok {
 		if path == "" || socketPath(path) != nil {

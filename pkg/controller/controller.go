@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,6 +33,7 @@ import (
 	"gangd/pkg/rpc"
 	"gangd/pkg/session"
 	"gangd/pkg/sitehook"
+	"gangd/pkg/store"
 	"gangd/pkg/store/sqlitestore"
 )
 
@@ -78,48 +80,25 @@ func keepSecrets(stateDir string) error {
 
 // Run is the controller until ctx ends.
 func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
-	log := opt.Log
 	if err := keepSecrets(cfg.StateDir); err != nil {
 		return err
 	}
-	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: log, Progress: opt.Signs.Progress})
+	if cfg.Database != "" {
+		return runSeveral(ctx, cfg, opt)
+	}
+	st, err := sqlitestore.Open(ctx, cfg.StateDir, sqlitestore.Options{Log: opt.Log, Progress: opt.Signs.Progress})
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-
-	m := metrics.New(api.Version)
-	parts := engine.Options{
-		Store: st, Clock: engine.SystemClock(), Log: log, Settings: cfg.Settings, Record: m, Version: api.Version,
-		AcceptStore: opt.AcceptStore, Run: runName(),
-		Policy: cfg.Policy(), Sign: opt.Signs.Loop(),
-	}
-	parts.Policy.MaxStarts = maxStarts
-	if cfg.FenceHook != "" {
-		parts.Fence, parts.FenceRetry = sitehook.Program{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Fence, cfg.FenceTimeout
-	}
-	if cfg.Archive != "" {
-		a, err := newArchive(cfg.Archive)
-		if err != nil {
-			return err
-		}
-		parts.Archive = a.put
-	}
-	if cfg.IdleHook != "" {
-		parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
-	}
-	issuer, err := openIssuer(cfg, &parts, log)
+	p, err := newProcess(cfg, opt)
 	if err != nil {
 		return err
 	}
-	eng, err := engine.New(ctx, parts)
+	eng, err := p.engine(ctx, st, nil)
 	if err != nil {
 		return err
 	}
-	m.Attach(eng)
-	hub := session.NewHub(eng, nil, log)
-	eng.SetHub(hub)
-
 	asked := ctx // ends when somebody asks gangd to end
 	group, ctx := errgroup.WithContext(ctx)
 	// The engine ends last: what calls it is shut down first, so that each caller gets an
@@ -127,29 +106,14 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	engCtx, endEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer endEngine()
 	group.Go(func() error { return eng.Run(engCtx) })
-
-	srv := &rpc.Server{Engine: eng, Sessions: hub, Log: log, Version: api.Version, Started: time.Now(),
-		Metrics: m.Handler(), Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams,
-		Backup: func(ctx context.Context, path string) (*api.BackupReply, error) {
-			return backup(ctx, st, cfg.StateDir, path)
-		}}
-	guard := auth.NewGuard(cfg.SingleUser, cfg.Admins)
-	guard.Vouches = eng.Vouches
-	listeners, err := listen(cfg, issuer, srv, guard, hub, log)
+	listeners, err := p.listen(p.srv.Handler())
 	if err != nil {
 		endEngine()
 		_ = group.Wait()
 		return err
 	}
-	for _, l := range listeners {
-		group.Go(func() error {
-			if err := l.serve(); !errors.Is(err, http.ErrServerClosed) {
-				return fmt.Errorf("%s: %w", l.name, err)
-			}
-			return nil
-		})
-	}
-	log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
+	serveAll(group, listeners)
+	opt.Log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
 	opt.Signs.Ready()
 	group.Go(func() error {
 		<-ctx.Done()
@@ -158,16 +122,116 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		if asked.Err() == nil {
 			calls, sessions = 0, hastyPatience
 		}
-		hub.Close(sessions)
-		stop, cancel := context.WithTimeout(context.Background(), calls)
-		defer cancel()
-		for _, l := range listeners {
-			l.stop(stop)
-		}
+		p.hub.Load().Close(sessions)
+		stopAll(listeners, calls)
 		endEngine()
 		return nil
 	})
 	return group.Wait()
+}
+
+// process is what one gangd is made of, besides its store.
+type process struct {
+	cfg    *config.Controller
+	log    *slog.Logger
+	m      *metrics.Metrics
+	parts  engine.Options
+	issuer *auth.Issuer // nil: no nodes over TLS
+	guard  *auth.Guard
+	srv    *rpc.Server
+	// Once there is an engine:
+	eng atomic.Pointer[engine.Engine]
+	hub atomic.Pointer[session.Hub]
+}
+
+// newProcess makes what does not need the store.
+func newProcess(cfg *config.Controller, opt Options) (*process, error) {
+	p := &process{cfg: cfg, log: opt.Log, m: metrics.New(api.Version), guard: auth.NewGuard(cfg.SingleUser, cfg.Admins)}
+	p.parts = engine.Options{
+		Clock: engine.SystemClock(), Log: opt.Log, Settings: cfg.Settings, Record: p.m, Version: api.Version,
+		AcceptStore: opt.AcceptStore, Run: runName(),
+		Policy: cfg.Policy(), Sign: opt.Signs.Loop(),
+	}
+	p.parts.Policy.MaxStarts = maxStarts
+	if cfg.FenceHook != "" {
+		p.parts.Fence, p.parts.FenceRetry = sitehook.Program{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Fence, cfg.FenceTimeout
+	}
+	if cfg.Archive != "" {
+		a, err := newArchive(cfg.Archive)
+		if err != nil {
+			return nil, err
+		}
+		p.parts.Archive = a.put
+	}
+	if cfg.IdleHook != "" {
+		p.parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
+	}
+	p.srv = &rpc.Server{Log: p.log, Version: api.Version, Started: time.Now(), Metrics: p.m.Handler(),
+		Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams}
+	p.guard.Vouches = func(node string, uid uint32) bool {
+		eng := p.eng.Load()
+		return eng != nil && eng.Vouches(node, uid)
+	}
+	if cfg.Listen == "" {
+		return p, nil
+	}
+	var err error
+	if p.issuer, err = auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise[0], p.log); err != nil {
+		return nil, err
+	}
+	// The key of the CA also proves the commits that nodes were told.
+	p.parts.LineageKey, err = p.issuer.CA.Secret("lineage")
+	p.guard.Revoked = p.issuer.Revoked
+	p.issuer.Revoked.OnRevoke(func(node string) {
+		if hub := p.hub.Load(); hub != nil {
+			hub.Kick(node)
+		}
+		p.guard.Cut(node)
+	})
+	p.srv.Tokens, p.srv.Revoke, p.srv.Join, p.srv.Renew = p.issuer.TokenHandler(), p.issuer.RevokeHandler(), p.issuer.JoinHandler(), p.issuer.RenewHandler()
+	return p, err
+}
+
+// engine makes the engine with its sessions and its calls. o is nil where there is one controller.
+func (p *process) engine(ctx context.Context, st store.Store, o session.Office) (*engine.Engine, error) {
+	p.parts.Store = st
+	if o != nil {
+		p.parts.Leads = o.Leads
+	}
+	eng, err := engine.New(ctx, p.parts)
+	if err != nil {
+		return nil, err
+	}
+	p.m.Attach(eng)
+	hub := session.NewHub(eng, o, p.log)
+	eng.SetHub(hub)
+	p.srv.Engine, p.srv.Sessions = eng, hub
+	p.srv.Backup = func(ctx context.Context, path string) (*api.BackupReply, error) {
+		return backup(ctx, st, p.cfg.StateDir, path)
+	}
+	p.eng.Store(eng)
+	p.hub.Store(hub)
+	return eng, nil
+}
+
+func serveAll(group *errgroup.Group, listeners []listener) {
+	for _, l := range listeners {
+		group.Go(func() error {
+			if err := l.serve(); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("%s: %w", l.name, err)
+			}
+			return nil
+		})
+	}
+}
+
+// stopAll gives calls under way so long.
+func stopAll(listeners []listener, patience time.Duration) {
+	stop, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, l := range listeners {
+		l.stop(stop)
+	}
 }
 
 // idleHookTime bounds one run of the idle hook: enough for a mail server that is slow.
@@ -188,22 +252,9 @@ type listener struct {
 	stop  func(context.Context)
 }
 
-// openIssuer opens what makes certificates, nil where gangd takes no nodes over TLS. Its key also
-// proves the commits that nodes were told.
-func openIssuer(cfg *config.Controller, parts *engine.Options, log *slog.Logger) (*auth.Issuer, error) {
-	if cfg.Listen == "" {
-		return nil, nil
-	}
-	issuer, err := auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise, log)
-	if err != nil {
-		return nil, err
-	}
-	parts.LineageKey, err = issuer.CA.Secret("lineage")
-	return issuer, err
-}
-
 // listen opens every address of the configuration, or none.
-func listen(cfg *config.Controller, issuer *auth.Issuer, srv *rpc.Server, guard *auth.Guard, hub *session.Hub, log *slog.Logger) ([]listener, error) {
+func (p *process) listen(calls http.Handler) ([]listener, error) {
+	cfg := p.cfg
 	var out []listener
 	fail := func(err error) ([]listener, error) {
 		for _, l := range out {
@@ -212,25 +263,19 @@ func listen(cfg *config.Controller, issuer *auth.Issuer, srv *rpc.Server, guard 
 		return nil, err
 	}
 	if cfg.Listen != "" {
-		issuer.Revoked.OnRevoke(func(node string) {
-			hub.Kick(node)
-			guard.Cut(node)
-		})
-		guard.Revoked = issuer.Revoked
-		srv.Tokens, srv.Revoke, srv.Join, srv.Renew = issuer.TokenHandler(), issuer.RevokeHandler(), issuer.JoinHandler(), issuer.RenewHandler()
 		l, err := net.Listen("tcp", cfg.Listen)
 		if err != nil {
 			return fail(err)
 		}
-		hs := server(srv, guard, log)
-		hs.TLSConfig = auth.ServerTLS(issuer.CA, issuer.Revoked)
+		hs := p.server(calls)
+		hs.TLSConfig = auth.ServerTLS(p.issuer.CA, p.issuer.Revoked)
 		out = append(out, listener{cfg.Listen, func() error { return hs.ServeTLS(l, "", "") }, stopper(hs)})
 	}
 	l, err := auth.ListenUnix(cfg.Socket)
 	if err != nil {
 		return fail(err)
 	}
-	hs := server(srv, guard, log)
+	hs := p.server(calls)
 	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
 	if cfg.MetricsListen != "" {
 		l, err := net.Listen("tcp", cfg.MetricsListen)
@@ -238,7 +283,7 @@ func listen(cfg *config.Controller, issuer *auth.Issuer, srv *rpc.Server, guard 
 			return fail(err)
 		}
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", srv.Metrics)
+		mux.Handle("GET /metrics", p.srv.Metrics)
 		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
 	}
@@ -248,14 +293,14 @@ func listen(cfg *config.Controller, issuer *auth.Issuer, srv *rpc.Server, guard 
 // server answers calls with the identity of their connection. There is no write time-out:
 // followers and sessions last. A header that does not come is cut, a connection without calls is
 // closed, and the guard sees to bodies and to who holds how many connections.
-func server(srv *rpc.Server, guard *auth.Guard, log *slog.Logger) *http.Server {
+func (p *process) server(calls http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           guard.Handler(srv.Handler()),
-		ConnContext:       guard.ConnContext,
-		ConnState:         guard.ConnState,
+		Handler:           p.guard.Handler(calls),
+		ConnContext:       p.guard.ConnContext,
+		ConnState:         p.guard.ConnState,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
 }
 

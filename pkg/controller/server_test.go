@@ -37,7 +37,7 @@ func TestSilentCallersAreCut(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.20q", say), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				hs := server(&rpc.Server{}, &auth.Guard{}, slog.New(slog.DiscardHandler))
+				hs := (&process{guard: &auth.Guard{}, log: slog.New(slog.DiscardHandler)}).server((&rpc.Server{}).Handler())
 				hs.ConnContext, hs.ConnState = nil, nil // pipes have no user
 				hs.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 				l := make(pipes)

@@ -152,7 +152,7 @@ func (l layout) watched(name string) []string {
 }
 
 func program(name string) string {
-	if name == controller {
+	if isController(name) {
 		return "gangd"
 	}
 	return "gnoded"

@@ -34,7 +34,22 @@ func (l layout) notify(name string) string { return filepath.Join(l.dir, "run", 
 func (l layout) log(name string) string    { return filepath.Join(l.dir, "log", name+".log") }
 func (l layout) sim(name string) string    { return filepath.Join(l.dir, "sim", name+".json") }
 func (l layout) state(name string) string  { return filepath.Join(l.dir, "state", name) }
-func (l layout) socket() string            { return filepath.Join(l.dir, "run", "gangd.sock") }
+func (l layout) socket() string            { return l.socketOf(controller) }
+func (l layout) database() string          { return filepath.Join(l.dir, "postgres") }
+
+// socketOf is that of one of several controllers.
+func (l layout) socketOf(name string) string { return filepath.Join(l.dir, "run", name+".sock") }
+
+// isController says whether a daemon is one.
+func isController(name string) bool { return strings.HasPrefix(name, controller) }
+
+// controllerName is that of the i-th controller, from 1 on.
+func controllerName(i int) string {
+	if i == 1 {
+		return controller
+	}
+	return controller + strconv.Itoa(i)
+}
 
 // resolve gives the absolute directory, which must leave room for the sockets of the
 // node with the longest name.
@@ -95,7 +110,7 @@ func (l layout) lock() (*os.File, error) {
 	return f, nil
 }
 
-// names lists the daemons that have a configuration: gangd, then nodes by number.
+// names lists the daemons that have a configuration: controllers, then nodes by number.
 func (l layout) names() []string { return l.list("etc", ".toml") }
 
 func (l layout) list(dir, suffix string) []string {
@@ -105,8 +120,8 @@ func (l layout) list(dir, suffix string) []string {
 		out = append(out, strings.TrimSuffix(filepath.Base(p), suffix))
 	}
 	slices.SortFunc(out, func(a, b string) int {
-		if a == controller || b == controller {
-			return strings.Compare(a, b) // "gangd" is before "n1"
+		if isController(a) || isController(b) {
+			return strings.Compare(a, b) // "gangd", "gangd2" are before "n1"
 		}
 		return number(a) - number(b)
 	})

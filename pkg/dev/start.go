@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/config"
 	"gangd/pkg/gpu/simgpu"
+	"gangd/pkg/store/pgserver"
 )
 
 const (
@@ -36,13 +37,17 @@ const (
 
 // Options are what `gangd dev` was asked for.
 type Options struct {
-	Dir   string   // of the cluster
-	Bin   string   // directory of gangd and gnoded
-	Nodes int      // 1..MaxNodes
-	GPUs  string   // of each node: "8x80G"; or of one node after the other: "4x24G,4x40G,8x80G"
-	CPUs  int      // of each node, 0: what the machine has, at least 8
-	Set   []string // key=value, of gangd or of gnoded
-	Watch bool     // its daemons are to be kept, see [Cluster.Watch]
+	Dir   string // of the cluster
+	Bin   string // directory of gangd and gnoded
+	Nodes int    // 1..MaxNodes
+	// Controllers are 1 to 3. Postgres: the state is in a PostgreSQL of the cluster's own, which more
+	// than one controller needs; a database among Set is somebody else's.
+	Controllers int
+	Postgres    bool
+	GPUs        string   // of each node: "8x80G"; or of one node after the other: "4x24G,4x40G,8x80G"
+	CPUs        int      // of each node, 0: what the machine has, at least 8
+	Set         []string // key=value, of gangd or of gnoded
+	Watch       bool     // its daemons are to be kept, see [Cluster.Watch]
 }
 
 // Cluster is a running one that this process started.
@@ -70,6 +75,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return nil, api.Errorf(api.CodeInvalid, "--gpus: %v", err)
 		}
 	}
+	if err := o.checkControllers(); err != nil {
+		return nil, err
+	}
 	l, err := resolve(o.Dir, nodeName(o.Nodes))
 	if err != nil {
 		return nil, err
@@ -89,6 +97,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := l.vacant(); err != nil {
 		return nil, err
 	}
+	if o.Postgres {
+		if err := l.startDatabase(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := l.writeFiles(files); err != nil {
 		return nil, err
 	}
@@ -103,6 +116,33 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, errors.Join(err, l.stop())
 	}
 	return c, nil
+}
+
+// MaxControllers of one cluster.
+const MaxControllers = 3
+
+func (o *Options) checkControllers() error {
+	other := slices.ContainsFunc(o.Set, func(kv string) bool { return strings.HasPrefix(kv, "database=") })
+	switch {
+	case o.Controllers < 0 || o.Controllers > MaxControllers:
+		return api.Errorf(api.CodeInvalid, "--controllers=%d: want 1 to %d", o.Controllers, MaxControllers)
+	case o.Controllers > 1 && !o.Postgres && !other:
+		return api.Errorf(api.CodeInvalid, "--controllers=%d: several controllers share a database: add --postgres", o.Controllers)
+	case o.Postgres && other:
+		return api.Errorf(api.CodeInvalid, "--postgres and --set database exclude each other")
+	}
+	return nil
+}
+
+// startDatabase starts the cluster's own. As root it is another user's, who has to reach it.
+func (l layout) startDatabase(ctx context.Context) error {
+	if os.Geteuid() == 0 {
+		if err := os.Chmod(l.dir, 0o711); err != nil {
+			return err
+		}
+	}
+	_, err := pgserver.Start(ctx, pgserver.Options{Dir: l.database(), Stays: true})
+	return err
 }
 
 // cards are those of the node with this index; the last that are named are also those of the
@@ -153,14 +193,28 @@ func (l layout) configurations(o Options) (map[string]string, error) {
 	if _, err := config.LoadNode("", nodeName(1), forNodes); err != nil {
 		return nil, err
 	}
-	files := map[string]string{controller: toml(append([]string{"dir=" + l.dir, "single_user=true"}, forController...))}
+	files := map[string]string{}
+	var sockets []string
+	for i := range max(o.Controllers, 1) {
+		name := controllerName(i + 1)
+		sockets = append(sockets, "unix:"+l.socketOf(name))
+		pairs := []string{"dir=" + l.dir, "single_user=true"}
+		if o.Controllers > 1 {
+			pairs = append(pairs, "name="+name, "state_dir="+l.state(name), "socket="+l.socketOf(name))
+		}
+		if o.Postgres {
+			pairs = append(pairs, "database="+pgserver.URL(l.database()))
+		}
+		files[name] = toml(append(pairs, forController...))
+	}
 	cpus, memory := share(o)
 	for i := range o.Nodes {
 		name := nodeName(i + 1)
 		// Later pairs win, so --set wins over what is chosen here. min_uid: ranks run as
 		// the person who starts this, whoever that is.
 		files[name] = toml(append([]string{"dir=" + l.dir, "name=" + name, "cards=" + o.cards(i), "address=127.0.0.1",
-			"cpus=" + strconv.Itoa(cpus), "memory=" + strconv.FormatInt(memory, 10), "min_uid=0"}, forNodes...))
+			"cpus=" + strconv.Itoa(cpus), "memory=" + strconv.FormatInt(memory, 10), "min_uid=0",
+			"controller=" + strings.Join(sockets, ",")}, forNodes...))
 	}
 	return files, nil
 }
@@ -232,7 +286,7 @@ func (l layout) writeFiles(files map[string]string) error {
 		if err := os.WriteFile(l.config(name), []byte(text), 0o600); err != nil {
 			return err
 		}
-		if name == controller {
+		if isController(name) {
 			continue
 		}
 		f, err := os.OpenFile(l.sim(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -255,6 +309,7 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
 	defer cancel()
 	names := c.names()
+	nodes := slices.DeleteFunc(slices.Clone(names), isController)
 	for _, name := range names {
 		d, err := c.spawn(c.bin, name)
 		if d != nil {
@@ -264,7 +319,7 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.await(ctx, c.daemons, func(r *api.NodesReply) []string { return missing(r, names[1:], time.Time{}) })
+	return c.await(ctx, c.daemons, func(r *api.NodesReply) []string { return missing(r, nodes, time.Time{}) })
 }
 
 // missing lists the nodes that are not connected, or were last heard of before since.

@@ -16,6 +16,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/proc"
 	"gangd/pkg/shim"
+	"gangd/pkg/store/pgserver"
 )
 
 // killPatience is for one member's processes after KILL, which takes milliseconds unless
@@ -50,7 +51,7 @@ func (l layout) stop() error {
 		all.Go(func() { errs[i] = l.stopDaemon(name) })
 	}
 	all.Wait()
-	return errors.Join(append(errs, l.killMembers())...)
+	return errors.Join(append(errs, l.killMembers(), pgserver.StopIn(context.Background(), l.database()))...)
 }
 
 func (l layout) stopDaemon(name string) error {
@@ -191,7 +192,7 @@ func Restart(ctx context.Context, dir, bin, name string) error {
 // is all that can be had.
 func (l layout) awaitOne(ctx context.Context, d *daemon, since time.Time) error {
 	var nodes []string
-	if d.name != controller {
+	if !isController(d.name) {
 		if r, ok := l.record(controller); !ok || !r.alive() {
 			return nil
 		}

@@ -358,3 +358,11 @@ func (e *Engine) Vouches(node string, uid uint32) bool {
 	})
 	return len(jobs) > 0
 }
+
+// NodeNames are the nodes that the controller knows.
+func (e *Engine) NodeNames() (out []string) {
+	for _, n := range e.view.allNodes() {
+		out = append(out, n.Name)
+	}
+	return out
+}

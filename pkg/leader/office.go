@@ -23,7 +23,7 @@ type Options struct {
 	Log   *slog.Logger
 	Lease time.Duration        // the site's
 	Now   func() time.Duration // CLOCK_BOOTTIME
-	// Away is called after each look at the seat, and says that the loop waits for the database.
+	// Round is called after each look at the seat of one that waits; nil: nobody wants to know.
 	Round func()
 }
 
@@ -54,10 +54,10 @@ func (f *Office) Leads() bool {
 	return ok
 }
 
-// Term is that in which this controller leads or led, 0: none.
-func (f *Office) Term() uint64 {
-	term, _ := f.seat.Leads(f.Now())
-	return term
+// Seat implements [session.Office]: the term is that in which this controller leads or led, 0: none.
+func (f *Office) Seat() (name string, term uint64) {
+	term, _ = f.seat.Leads(f.Now())
+	return f.Me.Name, term
 }
 
 // Controllers implements [session.Office].
@@ -146,8 +146,8 @@ func (f *Office) readList(ctx context.Context) (store.Controllers, error) {
 	return l, nil
 }
 
-// Campaign looks at the seat until this controller leads. ready is asked then whether it is able
-// to, and is called with each look. It gives nil with the seat, else why it can't go on.
+// Campaign looks at the seat until this controller leads, and calls follow with each look. It gives nil
+// with the seat, else why the process can't go on.
 func (f *Office) Campaign(ctx context.Context, follow func(context.Context) error) error {
 	said := ""
 	for {

@@ -53,7 +53,7 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 	d.mu.Lock()
 	d.settings = w.Settings
 	d.mu.Unlock()
-	d.log.Info("session opened", "controller", d.opts.Controller, "version", w.Version)
+	d.log.Info("session opened", "controller", w.Name, "term", w.Term, "version", w.Version)
 }
 
 // Lineage implements [session.Agent].

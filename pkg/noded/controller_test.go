@@ -254,7 +254,7 @@ func (c *controller) forget(k api.MemberKey) { c.update(func() { delete(c.want, 
 
 // options of the daemon n1.
 func (c *controller) options(dir string) Options {
-	return Options{Name: "n1", StateDir: dir, Address: "127.0.0.1", Version: "test", Network: "unix", Controller: c.path,
+	return Options{Name: "n1", StateDir: dir, Address: "127.0.0.1", Version: "test", Controllers: []string{"unix:" + c.path},
 		SingleUser: true, Shim: program, BinDir: filepath.Dir(program), Log: slog.New(slog.DiscardHandler)}
 }
 

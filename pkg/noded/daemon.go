@@ -70,7 +70,7 @@ func Run(ctx context.Context, opts Options) error {
 	d.watch, d.hosts = newWatcher(d.notes.putWatch, d.stacks), newHostReader()
 	d.cgroups = proc.Detect(opts.CgroupBase)
 	d.processes = processesOf(&opts)
-	d.client = session.NewClient(session.Options{Network: opts.Network, Address: opts.Controller, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept, Sign: opts.Signs.Loop()})
+	d.client = session.NewClient(session.Options{Controllers: opts.Controllers, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept, Sign: opts.Signs.Loop()})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)
@@ -108,7 +108,7 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.payDebts(members)
 	d.shims.Warm()
-	d.log.Info("gnoded started", "node", opts.Name, "containment", d.cgroups.Kind, "members", len(d.all()), "controller", opts.Controller)
+	d.log.Info("gnoded started", "node", opts.Name, "containment", d.cgroups.Kind, "members", len(d.all()), "controllers", opts.Controllers)
 	if d.cpus.why != "" {
 		d.log.Info("jobs share the CPUs", "reason", d.cpus.why)
 	}

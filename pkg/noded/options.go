@@ -15,9 +15,8 @@ type Options struct {
 	Address  string // where ranks of other nodes reach this one
 	Version  string
 
-	Network    string      // "unix" or "tcp": how the controller is reached
-	Controller string      // path, or host:port
-	TLS        *tls.Config // with "tcp"
+	Controllers []string    // "unix:/path" or "host:port", at least one
+	TLS         *tls.Config // with "host:port"
 
 	// SingleUser: every rank runs as whoever started the daemon, which need not be root.
 	SingleUser bool

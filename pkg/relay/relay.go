@@ -32,14 +32,16 @@ const (
 
 // Options are what a relay is started with.
 type Options struct {
-	Socket     string // where commands call
-	Controller string // host:port
-	TLS        *tls.Config
+	Socket      string   // where commands call
+	Controllers []string // host:port; of several one leads
+	TLS         *tls.Config
 	// Optional: where the socket can't be had, the host's own or another relay's perhaps, there
 	// is no relay and no error.
 	Optional bool
 	Log      *slog.Logger
 	Ready    func() // called once it listens; may be nil
+
+	leads *leads
 }
 
 // Run passes calls on until ctx ends.
@@ -47,6 +49,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.TLS == nil {
 		return errors.New("relay: the controller must be reached over TLS (controller = \"host:port\"): on its own socket every call would be root's")
 	}
+	o.leads = newLeads(o.Controllers)
 	l, err := listen(ctx, o.Socket)
 	if err != nil && o.Optional {
 		o.Log.Warn("no relay on this host: commands, also in jobs, reach the controller only if somebody else answers there", "socket", o.Socket, "err", err)
@@ -59,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	defer up.CloseIdleConnections()
 	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
 	srv := &http.Server{Handler: o.handler(up), ConnContext: connContext, ReadHeaderTimeout: headerPatience, IdleTimeout: clientIdle, ErrorLog: errorLog}
-	o.Log.Info("relay is up", "socket", o.Socket, "controller", o.Controller)
+	o.Log.Info("relay is up", "socket", o.Socket, "controllers", o.Controllers)
 	if o.Ready != nil {
 		o.Ready()
 	}
@@ -128,6 +131,8 @@ func (o *Options) handler(up http.RoundTripper) http.Handler {
 		FlushInterval: -1, // each piece at once: somebody is watching
 		ErrorLog:      slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ErrorHandler:  o.away,
+
+		ModifyResponse: o.leads.look,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch uid, known := r.Context().Value(peerKey{}).(uint32); {
@@ -144,7 +149,7 @@ func (o *Options) handler(up http.RoundTripper) http.Handler {
 
 // rewrite runs after the proxy has dropped what the client wanted dropped.
 func (o *Options) rewrite(p *httputil.ProxyRequest) {
-	p.Out.URL.Scheme, p.Out.URL.Host = "https", o.Controller
+	p.Out.URL.Scheme, p.Out.URL.Host = "https", o.leads.address()
 	p.Out.Host = ""
 	// The one upgrade there is opens a node's session, which is not for users.
 	p.Out.Header.Del("Upgrade")
@@ -159,7 +164,12 @@ func (o *Options) away(w http.ResponseWriter, r *http.Request, err error) {
 		return // it is the client who went away
 	}
 	o.Log.Warn("call not passed on", "method", r.Method, "path", r.URL.Path, "err", err)
-	answer(w, &api.Error{Code: api.CodeUnavailable, Message: fmt.Sprintf("can't reach the controller at %s: %v", o.Controller, cause(err)),
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" && o.leads.failed(r.URL.Host) {
+		answer(w, api.Errorf(api.CodeNotLeader, "can't reach the controller at %s: %v; the next call goes to another", r.URL.Host, cause(err)))
+		return
+	}
+	answer(w, &api.Error{Code: api.CodeUnavailable, Message: fmt.Sprintf("can't reach the controller at %s: %v", r.URL.Host, cause(err)),
 		Hint: "is gangd running there? (gctl ping)"})
 }
 

@@ -7,18 +7,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/lifesign"
 )
 
-// Options say where the controller is and how to reach it.
+// Options say where the controllers are and how to reach them.
 type Options struct {
-	Network string      // "unix" or "tcp"
-	Address string      // path, or host:port
-	TLS     *tls.Config // with "tcp": both sides verified; nil: plain TCP, for tests
-	Agent   Agent
-	Log     *slog.Logger
-	Sign    *lifesign.Loop // told that the session's loop goes round; nil: nobody watches
-	Kept    Kept           // what an earlier process of this node's has kept
+	// Controllers are addresses, "unix:/path" or "host:port", at least one. Where there are several the
+	// leader tells the rest.
+	Controllers []string
+	TLS         *tls.Config // with "host:port": both sides verified; nil: plain TCP, for tests
+	Agent       Agent
+	Log         *slog.Logger
+	Sign        *lifesign.Loop // told that the session's loop goes round; nil: nobody watches
+	Kept        Kept           // what an earlier process of this node's has kept
 }
 
 // Client keeps one session of a node up: it reconnects until it is closed.
@@ -28,16 +30,22 @@ type Client struct {
 	done    chan struct{}
 	out     outbox
 	contact contact
-	now     atomic.Pointer[clientSession] // the session that is open; nil: none
-	calls   atomic.Uint64                 // number of the last call: across sessions, so that a late piece meets no other call
-	lease   time.Duration                 // of the last Welcome; owned by run
-	name    string                        // of the controller that was met last; owned by run
+	now     atomic.Pointer[clientSession]  // the session that is open; nil: none
+	calls   atomic.Uint64                  // number of the last call: across sessions, so that a late piece meets no other call
+	lease   time.Duration                  // of the last Welcome; owned by run
+	at      target                         // of the session that is tried or open; owned by run
+	turn    int                            // of the addresses; owned by run
+	hint    atomic.Pointer[api.Controller] // who is said to lead, where no session was tried yet
+	again   chan struct{}                  // of capacity 1: a try is worth while now
+	beat    atomic.Int64                   // the site's heartbeat
+	asking  words
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.
 func NewClient(opts Options) *Client {
 	c := &Client{opts: opts, done: make(chan struct{}), contact: contact{site: opts.Kept}}
 	c.out.init()
+	c.again = make(chan struct{}, 1)
 	return c
 }
 
@@ -57,7 +65,8 @@ func (c *Client) Connected() bool { return c.contact.connected.Load() }
 // when the last answered beat was sent, or when its host last said that no controller runs
 // there (none can place this node's work elsewhere then): the connection was refused, after
 // the controller had itself ended the last session. Over a network a refusal alone proves
-// nothing: a firewall refuses in anybody's name. Zero: never.
+// nothing: a firewall refuses in anybody's name. Of several controllers all must have said so, or that
+// they don't lead, and the oldest word counts. Zero: never.
 func (c *Client) LastContact() time.Duration { return time.Duration(c.contact.last.Load()) }
 
 // Close ends the session of a client that was started and waits for its goroutines.
@@ -71,7 +80,7 @@ func (c *Client) ended(controller string, died bool) {
 	if !c.contact.ended(controller, died) {
 		return
 	}
-	if err := c.opts.Agent.Keep(c.contact.kept()); err != nil {
+	if err := c.contact.keep(c.opts.Agent); err != nil {
 		c.opts.Log.Warn("end of the session not kept", "err", err)
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -25,21 +26,24 @@ const maxReplyBytes = 64 << 10
 // run keeps sessions up until ctx ends.
 func (c *Client) run(ctx context.Context) {
 	defer close(c.done)
+	defer c.asking.end()
+	c.asking.start(ctx, c)
 	var wait backoff
 	said := ""
 	for ctx.Err() == nil {
 		began := time.Now()
+		c.at = c.next()
 		greeted, err := c.session(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if greeted {
-			c.ended(c.name, HungUp(err))
+			c.ended(c.at.name, HungUp(err))
 			c.opts.Agent.Down(err)
 		}
 		if greeted || err.Error() != said { // one line for each thing that is wrong, not one for each try
 			said = err.Error()
-			c.opts.Log.Warn("no session with the controller", "address", c.opts.Address, "err", err)
+			c.opts.Log.Warn("no session with the controller", "address", c.at.address, "err", err)
 		}
 		lasted := time.Duration(0)
 		if greeted {
@@ -49,8 +53,11 @@ func (c *Client) run(ctx context.Context) {
 			said = ""
 		}
 		pause := wait.next(lasted, c.lease, rand.N)
+		if c.several() {
+			pause = min(pause, askQuick)
+		}
 		c.away(pause)
-		if !sleep(ctx, pause) {
+		if !c.sleep(ctx, pause) {
 			return
 		}
 	}
@@ -62,7 +69,8 @@ func (c *Client) away(within time.Duration) { c.opts.Sign.Away(within + lateness
 // lateness is how long a loop whose wait is over may take to be given a processor.
 const lateness = time.Second
 
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits before the next try, unless somebody says meanwhile where to; false: ctx has ended.
+func (c *Client) sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -70,6 +78,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
+	case <-c.again:
 		return true
 	case <-ctx.Done():
 		return false
@@ -82,6 +92,7 @@ type clientSession struct {
 	c       *Client
 	link    *link
 	beside  *witness       // nil: not over a network
+	with    string         // the controller's name
 	jobs    sync.WaitGroup // writer and streams
 	streams nodeStreams
 	calls   calls
@@ -105,8 +116,9 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 		return false, err
 	}
 	c.opts.Sign.Round()
-	if c.opts.TLS != nil {
-		s.beside = c.witness(ctx)
+	c.asking.start(ctx, c)
+	if c.at.overTLS(c) {
+		s.beside = c.witness(ctx, c.at, api.WitnessPath)
 		defer s.beside.end()
 	}
 	c.contact.connected.Store(true)
@@ -132,41 +144,29 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 // dial opens the session's WebSocket. A refused connection is contact, see [Client.LastContact].
 func (c *Client) dial(ctx context.Context) (*websocket.Conn, *line, error) {
 	asked := BootTime()
-	ws, l, err := c.open(ctx, api.SessionPath)
+	ws, l, err := c.open(ctx, c.at, api.SessionPath)
+	var refused *api.Error
 	switch {
 	case err == nil:
-	case c.nobodyListens(err):
-		c.contact.word(c.name, asked)
+	case errors.As(err, &refused) && refused.Word != nil:
+		c.said(refused.Word, asked)
+	case c.nobodyListens(c.at, err):
+		c.contact.word(c.at.name, asked)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		err = errDoubted
 	}
 	return ws, l, err
 }
 
-// open opens a WebSocket with the controller.
-func (c *Client) open(ctx context.Context, path string) (*websocket.Conn, *line, error) {
+// open opens a WebSocket with a controller.
+func (c *Client) open(ctx context.Context, at target, path string) (*websocket.Conn, *line, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
-	var d net.Dialer
 	l := &line{}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var err error
-			l.Conn, err = d.DialContext(ctx, c.opts.Network, c.opts.Address)
-			return l, err
-		},
-		TLSClientConfig:   c.opts.TLS,
-		DisableKeepAlives: true,
-	}
+	transport := c.transport(at, l)
+	transport.DisableKeepAlives = true
 	defer transport.CloseIdleConnections()
-	host, scheme := c.opts.Address, "ws://"
-	if c.opts.Network == "unix" {
-		host = "gangd"
-	}
-	if c.opts.TLS != nil {
-		scheme = "wss://"
-	}
-	ws, resp, err := websocket.Dial(ctx, scheme+host+path, &websocket.DialOptions{
+	ws, resp, err := websocket.Dial(ctx, at.url(c, "ws")+path, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport}, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, nil, dialError(resp, err)
@@ -194,15 +194,21 @@ var errDoubted = errors.New("connection refused, but the controller had not clos
 
 // nobodyListens: the controller's host answered that no controller runs there. For a unix
 // socket that host is this one, and a missing file says the same. See [Client.LastContact].
-func (c *Client) nobodyListens(err error) bool {
-	if c.opts.Network == "unix" {
+func (c *Client) nobodyListens(at target, err error) bool {
+	if at.unix() {
 		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
 	}
-	return errors.Is(err, syscall.ECONNREFUSED) && c.contact.hasEnded(c.name)
+	return errors.Is(err, syscall.ECONNREFUSED) && c.contact.hasEnded(at.name)
 }
 
 // dialError leaves out the layers of "failed to" that the libraries put around a cause.
 func dialError(resp *http.Response, err error) error {
+	if resp != nil && resp.StatusCode == http.StatusMisdirectedRequest {
+		e := new(api.Error)
+		if json.NewDecoder(resp.Body).Decode(e) == nil && e.Code != "" {
+			return e
+		}
+	}
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		return errors.New("controller answered " + resp.Status)
 	}
@@ -229,7 +235,8 @@ func (s *clientSession) greet() (*api.Welcome, error) {
 	if err := s.welcomed(f.Welcome, f.Controllers); err != nil {
 		return nil, err
 	}
-	c.name = f.Welcome.Name
+	c.at.name, s.with = f.Welcome.Name, f.Welcome.Name
+	c.beat.Store(int64(f.Welcome.Settings.Heartbeat))
 	s.link.greeted(f.Welcome.Settings.Heartbeat)
 	c.lease = f.Welcome.Settings.Lease
 	return f.Welcome, s.apply(f)

@@ -41,6 +41,15 @@ type contact struct {
 	sent  map[uint64]time.Duration // beats under way, by number
 	site  Kept
 	words map[string]time.Duration // the newest of each controller, by name
+
+	keeping sync.Mutex
+}
+
+// keep has the agent keep what is known of the controllers.
+func (c *contact) keep(a Agent) error {
+	c.keeping.Lock()
+	defer c.keeping.Unlock()
+	return a.Keep(c.kept())
 }
 
 // Kept is what a node keeps of its site's controllers, also from one process of its daemon to the
@@ -102,7 +111,7 @@ func (c *contact) said(a Agent, w *api.Word, asked time.Duration) (elsewhere boo
 	}
 	news, _ := c.leads(w.Term)
 	if c.ended(w.Name, false) || news {
-		err = a.Keep(c.kept())
+		err = c.keep(a)
 	}
 	return news, err
 }

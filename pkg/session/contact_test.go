@@ -96,14 +96,15 @@ type office struct {
 }
 
 func (o *office) Leads() bool                   { return o.leads }
+func (o *office) Seat() (string, uint64)        { return "a", 9 }
 func (o *office) Controllers() *api.Controllers { return o.list }
 func (o *office) Listed(_ string, v uint64)     { o.listed = v }
 
 func TestOffice(t *testing.T) {
 	o := &office{leads: true, list: controllers(1, "a", "b")}
 	h := NewDrivenHub(newFakeHandler(), o, "n1")
-	if f := h.Welcome(&api.Welcome{}); f[0].Controllers != o.list {
-		t.Errorf("the welcome tells %+v", f[0].Controllers)
+	if f := h.Welcome(&api.Welcome{}); f[0].Controllers != o.list || f[0].Welcome.Name != "a" || f[0].Welcome.Term != 9 {
+		t.Errorf("the welcome is %+v with %+v", f[0].Welcome, f[0].Controllers)
 	}
 	h.Take(&api.Frame{Beat: 7, Listed: 1})
 	if o.listed != 1 {

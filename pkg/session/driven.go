@@ -123,7 +123,7 @@ func (d *DrivenNode) Down(hungUp bool) {
 // Ended is the end of a line with a controller: because its process ended, or not known.
 func (d *DrivenNode) Ended(controller string, died bool) {
 	if d.contact.ended(controller, died) {
-		_ = d.agent.Keep(d.contact.kept())
+		_ = d.contact.keep(d.agent)
 	}
 }
 

@@ -196,7 +196,7 @@ func newRig(t testing.TB, authenticated string) *rig {
 }
 
 func (r *rig) dial(a *fakeAgent) *Client {
-	c := dial(context.Background(), Options{Network: "unix", Address: r.path, Agent: a, Log: quiet()})
+	c := dial(context.Background(), Options{Controllers: []string{"unix:" + r.path}, Agent: a, Log: quiet()})
 	r.t.Cleanup(c.Close)
 	return c
 }

@@ -41,6 +41,8 @@ type Office interface {
 	// Leads says whether this controller leads at this moment. While it does not it sends nodes
 	// nothing, neither an echo nor an order.
 	Leads() bool
+	// Seat is this controller's name, and the term in which it leads.
+	Seat() (name string, term uint64)
 	// Controllers is the site's list now.
 	Controllers() *api.Controllers
 	// Listed: a node keeps this version of the list.

@@ -46,6 +46,9 @@ type frames = iter.Seq2[*api.Frame, error]
 
 // welcome is the first frames of a session: the answer to the hello and the full set.
 func (h *hubHalf) welcome(w *api.Welcome) frames {
+	if h.office != nil {
+		w.Name, w.Term = h.office.Seat()
+	}
 	return h.frames(&api.Frame{Welcome: w}, true)
 }
 

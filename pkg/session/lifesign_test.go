@@ -62,10 +62,10 @@ func TestSignsOfLife(t *testing.T) {
 	}
 	a := &stuckAgent{fakeAgent: newFakeAgent("n1", "s"), at: make(chan struct{}), again: make(chan struct{})}
 	r := newRig(t, "")
-	nowhere := dial(context.Background(), Options{Network: "unix", Address: r.path + "-", Agent: a, Log: quiet(), Sign: sign})
+	nowhere := dial(context.Background(), Options{Controllers: []string{"unix:" + r.path + "-"}, Agent: a, Log: quiet(), Sign: sign})
 	lives("no controller")
 	nowhere.Close()
-	c := dial(context.Background(), Options{Network: "unix", Address: r.path, Agent: a, Log: quiet(), Sign: sign})
+	c := dial(context.Background(), Options{Controllers: []string{"unix:" + r.path}, Agent: a, Log: quiet(), Sign: sign})
 	defer c.Close()
 	<-a.welcome
 	lives("in session")

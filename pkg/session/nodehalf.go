@@ -54,7 +54,7 @@ func (h *nodeHalf) keep(l *api.Controllers) error {
 		return errOldTerm
 	}
 	if h.contact.listed(l) || news {
-		return h.agent.Keep(h.contact.kept())
+		return h.contact.keep(h.agent)
 	}
 	return nil
 }

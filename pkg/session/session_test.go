@@ -295,7 +295,7 @@ func TestSilentControllerIsLeft(t *testing.T) {
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.Serve(l) }()
 	a := newFakeAgent("n1", "x")
-	c := dial(context.Background(), Options{Network: "unix", Address: path, Agent: a, Log: quiet()})
+	c := dial(context.Background(), Options{Controllers: []string{"unix:" + path}, Agent: a, Log: quiet()})
 	if err := get(t, "down", a.down); !errors.Is(err, errSilent) {
 		t.Errorf("down with %v", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"gangd/pkg/api"
+	"github.com/coder/websocket"
 )
 
 // A witness is a second connection beside a session over a network, on which the node never
@@ -27,14 +27,14 @@ type witness struct {
 	err    error
 }
 
-// witness opens one beside the session that was just greeted. A controller that offers none
-// leaves the node with what its session tells.
-func (c *Client) witness(ctx context.Context) *witness {
+// witness opens one with a controller: beside the session that was just greeted, or where there is none.
+// A controller that offers none leaves the node with what its session tells.
+func (c *Client) witness(ctx context.Context, at target, path string) *witness {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &witness{cancel: cancel, open: make(chan struct{}), over: make(chan struct{})}
 	go func() {
 		defer close(w.over)
-		ws, below, err := c.open(ctx, api.WitnessPath)
+		ws, below, err := c.open(ctx, at, path)
 		if err != nil {
 			w.err = err
 			return
@@ -72,6 +72,19 @@ func (w *witness) verdict(err error) error {
 	return err
 }
 
+// died says whether the line has ended because the controller's process did.
+func (w *witness) died() bool { return w.isOver() && HungUp(w.err) }
+
+// isOver says whether the line has ended, or never was.
+func (w *witness) isOver() bool {
+	select {
+	case <-w.over:
+		return true
+	default:
+		return false
+	}
+}
+
 // saw says whether the line has ended so.
 func (w *witness) saw(end error) bool {
 	select {
@@ -98,10 +111,31 @@ func (h *Hub) Witness(w http.ResponseWriter, r *http.Request, node string) {
 	defer h.serving.Done()
 	// It ends with its session, and by a reset as that does (see [tlsLine]): this process lives.
 	l := h.accept(s.link.ctx, w, r, node)
+	silent(l)
+}
+
+// silent serves a line until it ends.
+func silent(l *link) {
 	if l == nil {
 		return
 	}
 	l.watchdog.Stop() // it is silent by nature
 	_, err := l.read()
 	l.end(err)
+}
+
+// Line serves a silent line of a node that has no session here. It lasts as long as this process, which
+// says so as it ends.
+func (h *Hub) Line(w http.ResponseWriter, r *http.Request, node string) {
+	if !h.enter() {
+		http.Error(w, "controller is stopping", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.serving.Done()
+	l := h.accept(context.WithoutCancel(h.ctx), w, r, node)
+	if l == nil {
+		return
+	}
+	defer context.AfterFunc(h.ctx, func() { l.close(websocket.StatusGoingAway, "controller is stopping") })()
+	silent(l)
 }

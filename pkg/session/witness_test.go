@@ -51,7 +51,7 @@ func TestWhoRefuses(t *testing.T) {
 			roots := x509.NewCertPool()
 			roots.AddCert(srv.Certificate())
 			a := newFakeAgent("n1", "x")
-			client := dial(context.Background(), Options{Network: "tcp", Address: srv.Listener.Addr().String(), Agent: a, Log: quiet(),
+			client := dial(context.Background(), Options{Controllers: []string{srv.Listener.Addr().String()}, Agent: a, Log: quiet(),
 				TLS: &tls.Config{RootCAs: roots}})
 			get(t, "welcome", a.welcome)
 			first, second := get(t, "session", conns), get(t, "witness", conns)

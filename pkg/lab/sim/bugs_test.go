@@ -337,7 +337,4 @@ var bugs = []bug{
 	{"unfenced", "a controller that was replaced goes on to write", []mutate.Change{ // the database's check, which SQL does in truth
 		replace("lab/sim/disk.go", "db.term != s.g.term {", "db.term != s.g.term && !bug() {"),
 	}},
-	{"answers-after-the-seat", "what was committed is told after the trust has ended", []mutate.Change{
-		replace("engine/engine.go", "e.opt.Leads != nil && !e.opt.Leads() {", "e.opt.Leads != nil && !e.opt.Leads() && !bug() {"),
-	}},
 }

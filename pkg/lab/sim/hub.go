@@ -99,9 +99,6 @@ func (s *hubSession) welcome(out gang.Outcome) {
 		s.end()
 		return
 	}
-	if s.g.several() {
-		w.Term, w.Name = s.g.term, s.g.host.name
-	}
 	s.greeted = true
 	s.half = session.NewDrivenHub(s.g.eng, s.g.office(), s.node)
 	s.heard = s.g.r.now

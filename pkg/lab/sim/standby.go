@@ -21,6 +21,9 @@ func (g *gangd) Leads() bool {
 	return ok
 }
 
+// Seat implements [session.Office].
+func (g *gangd) Seat() (string, uint64) { return g.host.name, g.term }
+
 // Controllers implements [session.Office].
 func (g *gangd) Controllers() *api.Controllers { return g.list }
 

@@ -2,7 +2,7 @@
 // runs its database itself.
 //
 // It takes the newest version under /usr/lib/postgresql, Debian's place. The server is a child of
-// this process and ends with it. It listens on a unix socket in its directory alone, which only
+// this process and ends with it, unless it is to stay. It listens on a unix socket in its directory alone, which only
 // its user and root can enter, and lets in whoever comes there. PostgreSQL refuses to run as
 // root: then it runs as the user postgres, or nobody.
 package pgserver
@@ -47,6 +47,8 @@ func Find() (string, error) {
 // Options of a server.
 type Options struct {
 	Dir string // which is made, and is its own; at most 90 letters, as it holds a socket
+	// Stays: the server outlives this process; StopIn ends it.
+	Stays bool
 	// Unsafe: nothing is synced, for tests that don't test durability.
 	Unsafe bool
 	// Of is the server that this one is a standby of; nil: of none.
@@ -59,6 +61,7 @@ type Options struct {
 type Server struct {
 	bin, dir string
 	cred     *syscall.Credential // nil: as we are
+	stays    bool
 	cmd      *exec.Cmd
 	done     chan struct{}
 }
@@ -72,7 +75,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: o.Dir}
+	s := &Server{bin: bin, dir: o.Dir, stays: o.Stays}
 	if s.cred, err = asWhom(); err != nil {
 		return nil, err
 	}
@@ -186,6 +189,9 @@ func (s *Server) Restart(ctx context.Context) error {
 	defer log.Close()
 	cmd := s.Command(context.WithoutCancel(ctx), filepath.Join(s.bin, "postgres"), "-D", s.data())
 	cmd.Stdout, cmd.Stderr = log, log
+	if s.stays {
+		cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setsid = 0, true
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -253,6 +259,23 @@ func (s *Server) Stop(sig syscall.Signal) error {
 	}
 }
 
+// StopIn ends the server of a directory, of whatever process; none is no error.
+func StopIn(ctx context.Context, dir string) error {
+	s := &Server{dir: dir}
+	if _, err := os.Stat(filepath.Join(s.data(), "postmaster.pid")); err != nil {
+		return nil
+	}
+	var err error
+	if s.bin, err = Find(); err != nil {
+		return err
+	}
+	if s.cred, err = asWhom(); err != nil {
+		return err
+	}
+	_, err = s.run(ctx, "pg_ctl", "stop", "-w", "-m", "fast", "-D", s.data())
+	return err
+}
+
 // Promote makes a standby a server of its own, and waits until it takes writes.
 func (s *Server) Promote(ctx context.Context) error {
 	_, err := s.run(ctx, "pg_ctl", "promote", "-w", "-t", "60", "-D", s.data())
@@ -261,6 +284,9 @@ func (s *Server) Promote(ctx context.Context) error {
 
 // Dir is where its socket is.
 func (s *Server) Dir() string { return s.dir }
+
+// URL is how the database of the server in a directory is reached.
+func URL(dir string) string { return (&Server{dir: dir}).URL(Database) }
 
 // URL is how a database of it is reached; further servers are tried where it isn't, and only one
 // that takes writes is taken.

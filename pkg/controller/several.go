@@ -1,0 +1,171 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"gangd/pkg/api"
+	"gangd/pkg/config"
+	"gangd/pkg/gang"
+	"gangd/pkg/leader"
+	"gangd/pkg/session"
+	"gangd/pkg/store"
+	"gangd/pkg/store/pgstore"
+)
+
+// One of several controllers listens first: its word that it does not lead is what nodes live by while
+// nobody leads. It follows the database, leads when it gets the seat, and ends when it has lost it: what
+// it has in memory then is worth nothing. The next process stands by again.
+
+const (
+	// databaseRetry is how often a database is tried that is away at the start.
+	databaseRetry = time.Second
+	// resignTime bounds what a process that ends says to the database.
+	resignTime = time.Second
+)
+
+// standby is a process that follows.
+type standby struct {
+	st    *pgstore.Store
+	known store.Known
+	keep  time.Duration
+	// seen is the commit that it has followed to, and when it last had all, for those who ask.
+	seen atomic.Uint64
+	last atomic.Int64
+}
+
+// follow takes in what was committed since.
+func (s *standby) follow(ctx context.Context) error {
+	for {
+		more, err := s.st.Follow(ctx, &s.known, time.Now().Add(-s.keep))
+		if err != nil {
+			return err
+		}
+		s.seen.Store(s.known.Lineage)
+		if !more {
+			s.last.Store(time.Now().UnixNano())
+			return nil
+		}
+	}
+}
+
+// behind is how long ago it last had all that was committed.
+func (s *standby) behind() time.Duration { return time.Since(time.Unix(0, s.last.Load())) }
+
+// warm is the store of a leader that has followed: what it loads is in memory already but for the tail.
+type warm struct {
+	*pgstore.Store
+	by *standby
+}
+
+// Load implements [store.Store].
+func (w warm) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
+	if err := w.by.follow(ctx); err != nil {
+		return nil, err
+	}
+	snapshot := w.by.known.Snapshot(keep)
+	w.by.known = store.Known{}
+	return snapshot, nil
+}
+
+// openDatabase waits for a database that is away.
+func openDatabase(ctx context.Context, cfg *config.Controller, opt Options) (*pgstore.Store, error) {
+	for said := false; ; said = true {
+		st, err := pgstore.Open(ctx, pgstore.Options{URL: cfg.Database, Log: opt.Log, Progress: opt.Signs.Progress})
+		if err == nil || !errors.Is(err, store.ErrAway) {
+			return st, err
+		}
+		if !said {
+			opt.Log.Warn("database away: waiting for it", "err", err)
+		}
+		opt.Signs.Progress()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(databaseRetry):
+		}
+	}
+}
+
+// addresses are where others reach this controller.
+func addresses(cfg *config.Controller) []string {
+	if cfg.Listen == "" {
+		return []string{"unix:" + cfg.Socket}
+	}
+	return cfg.Advertise
+}
+
+// runSeveral is one of several controllers until ctx ends or the seat is lost.
+func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error {
+	st, err := openDatabase(ctx, cfg, opt)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer st.Close()
+	p, err := newProcess(cfg, opt)
+	if err != nil {
+		return err
+	}
+	office := leader.New(leader.Options{Store: st, Me: store.Controller{Name: cfg.Name, Address: addresses(cfg)}, Log: opt.Log,
+		Lease: cfg.Lease, Now: session.BootTime, Round: p.parts.Sign.Round})
+	by := &standby{st: st, keep: cfg.KeepEnded}
+	by.last.Store(time.Now().UnixNano())
+	f := newFront(p, office, by)
+	listeners, err := p.listen(f)
+	if err != nil {
+		return err
+	}
+	asked := ctx
+	group, ctx := errgroup.WithContext(ctx)
+	serveAll(group, listeners)
+	opt.Log.Info("gangd stands by", "name", cfg.Name, "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen)
+	opt.Signs.Ready()
+	group.Go(func() error { return f.stand(ctx) })
+	group.Go(func() error {
+		<-ctx.Done()
+		opt.Signs.Stopping()
+		if asked.Err() != nil && office.Leads() {
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTime)
+			if err := office.Resign(end); err != nil {
+				opt.Log.Warn("the seat was not given up: the next leader waits until it has run out", "err", err)
+			}
+			cancel()
+		}
+		f.close(hastyPatience)
+		stopAll(listeners, 0)
+		return st.Close() // a commit may wait for a database that is away
+	})
+	if err := group.Wait(); asked.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// stand follows until this process leads, and leads until it does not any more.
+func (f *front) stand(ctx context.Context) error {
+	if err := f.office.Enlist(ctx); err != nil {
+		return fmt.Errorf("list of controllers: %w", err)
+	}
+	if err := f.office.Campaign(ctx, f.by.follow); err != nil {
+		return err
+	}
+	eng, err := f.p.engine(ctx, warm{f.by.st, f.by}, f.office)
+	if err != nil {
+		return err
+	}
+	f.lead()
+	_, term := f.office.Seat()
+	f.p.log.Info("gangd is up", "version", api.Version, "term", term, "lineage", f.by.st.Lineage())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return eng.Run(ctx) })
+	group.Go(func() error { return f.office.Hold(ctx, eng.NodeNames) })
+	return group.Wait()
+}

@@ -1,0 +1,151 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"gangd/pkg/store"
+)
+
+// table is the part of a shared store that an office knows.
+type table struct {
+	store.Shared
+	row    store.Leader
+	list   store.Controllers
+	away   bool
+	taken  store.Leader // as who took over had seen it
+	fenced bool
+}
+
+func (s *table) Leader(context.Context) (store.Leader, error) {
+	if s.away {
+		return store.Leader{}, store.ErrAway
+	}
+	return s.row, nil
+}
+
+func (s *table) Controllers(context.Context) (store.Controllers, error) { return s.list, nil }
+
+func (s *table) SetControllers(_ context.Context, c store.Controllers) error {
+	if c.Version != s.list.Version+1 {
+		return store.ErrConflict
+	}
+	s.list = c
+	return nil
+}
+
+func (s *table) TakeOver(_ context.Context, who store.Controller, _ time.Duration, seen store.Leader, least uint64) (uint64, error) {
+	if s.away {
+		return 0, store.ErrAway
+	}
+	s.taken = seen
+	s.row = store.Leader{Controller: who, Term: max(s.row.Term, least) + 1, Mark: s.row.Mark + "+"}
+	return s.row.Term, nil
+}
+
+func (s *table) Renew(context.Context, time.Duration) error {
+	switch {
+	case s.fenced:
+		return store.ErrFenced
+	case s.away:
+		return store.ErrAway
+	}
+	return nil
+}
+
+func newOffice(s *table, name string) (*Office, *time.Duration) {
+	now := time.Hour
+	return New(Options{Store: s, Me: store.Controller{Name: name, Address: []string{name + ":1"}}, Log: slog.New(slog.DiscardHandler), Lease: time.Minute,
+		Now: func() time.Duration { return now }}), &now
+}
+
+func followed(context.Context) error { return nil }
+
+func TestFirstControllerLeads(t *testing.T) {
+	s := &table{row: store.Leader{Free: true, Mark: "0"}}
+	f, now := newOffice(s, "a")
+	if err := f.Enlist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w := f.Word(); w == nil || w.Leads || w.Leader != nil {
+		t.Errorf("who waits says %+v", w)
+	}
+	if err := f.Campaign(t.Context(), followed); err != nil {
+		t.Fatal(err)
+	}
+	name, term := f.Seat()
+	if !f.Leads() || name != "a" || term < uint64(time.Now().Add(-time.Hour).UnixMilli()) || s.taken.Mark != "0" {
+		t.Errorf("leads %t in term %d, having seen %+v", f.Leads(), term, s.taken)
+	}
+	if w := f.Word(); w == nil || !w.Leads || w.Leader.Name != "a" {
+		t.Errorf("who leads says %+v", w)
+	}
+	*now += TTL
+	if f.Leads() || f.Word() != nil || f.Leader() != nil && f.Leader().Name == "a" && f.Leads() {
+		t.Errorf("a seat that was not renewed: leads %t, says %+v", f.Leads(), f.Word())
+	}
+	if err := f.renew(t.Context(), nil); !errors.Is(err, ErrLost) {
+		t.Errorf("a seat that has run out is renewed: %v", err)
+	}
+}
+
+func TestJoiningControllerWaits(t *testing.T) {
+	s := &table{row: store.Leader{Free: true, Mark: "0"}, list: store.Controllers{Version: 1, All: []store.Controller{{Name: "a", Address: []string{"a:1"}}}}}
+	a, now := newOffice(s, "a")
+	if err := a.Campaign(t.Context(), followed); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := newOffice(s, "b")
+	if err := b.Enlist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !s.list.All[1].Joining || s.list.Version != 2 {
+		t.Fatalf("the list is %+v", s.list)
+	}
+	if _, may, err := b.look(t.Context()); may || err != nil {
+		t.Errorf("who joins may lead: %t, %v", may, err)
+	}
+	nodes := func() []string { return []string{"n1"} }
+	*now += time.Second
+	if err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
+		t.Fatalf("let in before n1 knows of it: %v", err)
+	}
+	a.Listed("n1", 2)
+	if err := a.renew(t.Context(), nodes); err != nil || s.list.All[1].Joining || s.list.Version != 3 {
+		t.Errorf("not let in: %+v, %v", s.list, err)
+	}
+	if _, may, _ := b.look(t.Context()); !may {
+		t.Error("who was let in may not lead")
+	}
+}
+
+func TestSeatIsLost(t *testing.T) {
+	s := &table{row: store.Leader{Free: true, Mark: "0"}}
+	f, now := newOffice(s, "a")
+	if _, may, err := f.look(t.Context()); may || err != nil {
+		t.Fatalf("who is not on the list may lead: %t, %v", may, err)
+	}
+	if err := f.Enlist(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Campaign(t.Context(), followed); err != nil {
+		t.Fatal(err)
+	}
+	s.away = true
+	*now += time.Second
+	if err := f.renew(t.Context(), nil); err != nil || !f.Leads() {
+		t.Errorf("a database that is away for a moment ends a leader: %v", err)
+	}
+	s.away, s.fenced = false, true
+	if err := f.Hold(t.Context(), nil); !errors.Is(err, ErrLost) || f.Leads() || f.Word() != nil {
+		t.Errorf("replaced: %v, leads %t", err, f.Leads())
+	}
+	g, _ := newOffice(&table{away: true}, "b")
+	g.seat.Try()
+	if _, err := g.take(t.Context(), store.Leader{}); !errors.Is(err, store.ErrAway) || g.Word() != nil {
+		t.Errorf("who does not know whether it has the seat goes on: %v", err)
+	}
+}
