@@ -100,7 +100,7 @@ var refused = []Option{
 	{Long: "nodefile", Short: 'F', Kind: Value, List: Refused, Group: groupNot,
 		Note: "node names are not read from a file", Use: "use --nodelist=\"$(paste -sd, FILE)\""},
 	{Long: "container", Env: []string{"SBATCH_CONTAINER"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "OCI bundles are not run", Use: "use --container-image=DIR for an unpacked image"},
+		Note: "OCI bundles are not run", Use: "use --container-image=PATH for an unpacked image"},
 	{Long: "batch", Env: []string{"SBATCH_BATCH"}, Kind: Value, List: Refused, Group: groupNot,
 		Note: "the script's node can't be chosen apart from the others", Use: "use --constraint for all nodes"},
 	{Long: "bb", Kind: Value, List: Refused, Group: groupNot,

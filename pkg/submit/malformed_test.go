@@ -43,7 +43,7 @@ var malformedCases = []malformed{
 	{"a value too many", sh, "--hold=yes @", "--hold takes no value; write --hold", 2},
 	{"het job", sh + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", "@", "job.sh:3:9: heterogeneous jobs (hetjob) are not supported; submit each part by itself", 1},
 	{"what belongs on the line", sh + "#GANG --wrap=date\n", "@", "job.sh:2:7: --wrap belongs on the command line; remove it here", 1},
-	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: OCI bundles are not run; use --container-image=DIR for an unpacked image", 1},
+	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: OCI bundles are not run; use --container-image=PATH for an unpacked image", 1},
 
 	// Roles.
 	{"role without a number", sh, "--role=worker @", "--role=worker: how many ranks role worker has is missing; write worker:1", 2},
