@@ -92,6 +92,55 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// A signal to a job is for the tasks of its steps once, whatever started them: a copy of grun that is
+// gone from its path passes nothing on, and what holds the allocation of a grun of its own lives on.
+func TestClientsOfStepsHearNoSignal(t *testing.T) {
+	c := start(t, "--nodes=1", "--set", "cpus=4")
+	grun := filepath.Join(c.bin, "grun")
+	task := c.script("hear.sh", `#!/bin/bash
+trap 'echo usr1 >> heard.$1.$SLURM_PROCID' USR1
+trap 'echo term >> heard.$1.$SLURM_PROCID' TERM
+echo up > up.$1.$SLURM_PROCID
+until [ -e go ]; do sleep 0.05 & wait $!; done
+`)
+	inside := c.submit("-n2", "-o", "/dev/null", c.script("job.sh", "#!/bin/bash\ncp "+grun+" here\n./here "+task+" inside &\nwait\nwait\n"))
+	alone := exec.Command(grun, "-n2", task, "alone")
+	alone.Dir, alone.Env = c.tmp, append(os.Environ(), "GANG_DIR="+c.dir)
+	if err := alone.Start(); err != nil {
+		t.Fatal(err)
+	}
+	each := func(kind, of, text string) {
+		for _, rank := range []string{"0", "1"} {
+			c.until(kind+" of "+of+" "+rank, func() bool { return strings.HasSuffix(c.read(kind+"."+of+"."+rank), text) })
+		}
+	}
+	each("up", "inside", "up\n")
+	each("up", "alone", "up\n")
+	if err := os.Remove(filepath.Join(c.tmp, "here")); err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []struct {
+		id int64
+		of string
+	}{{inside, "inside"}, {inside + 1, "alone"}} {
+		for _, sig := range []string{"usr1", "term"} {
+			c.must("gcancel", "--signal="+strings.ToUpper(sig), strconv.FormatInt(job.id, 10))
+			each("heard", job.of, sig+"\n")
+		}
+	}
+	c.touch("go")
+	c.wait(inside, api.JobCompleted)
+	c.wait(inside+1, api.JobCompleted)
+	if err := alone.Wait(); err != nil {
+		t.Errorf("grun: %v", err)
+	}
+	for _, of := range []string{"inside.0", "inside.1", "alone.0", "alone.1"} {
+		if got := c.read("heard." + of); got != "usr1\nterm\n" {
+			t.Errorf("%s heard %q", of, got)
+		}
+	}
+}
+
 // A step lives on while the daemons are killed, and is recorded once with its code; one that
 // is cancelled ends, and its job goes on. Its ports are then another's: the site has four.
 func TestStepsThroughKills(t *testing.T) {

@@ -37,6 +37,41 @@ recorded() {
   accounted "$J"
 }
 
+# hearers OPTION...: a job whose batch script, a child of that, and two tasks of a step write down
+# what they are sent, in heard.script, heard.child, heard.0 and heard.1, until there is a file go.
+# Its id is $J.
+hearers() {
+  hearer
+  cat >hear.sh <<'EOF'
+#!/bin/bash
+for s in HUP INT USR1 USR2 TERM; do trap "echo SIG$s >>heard.script" $s; done
+python3 hear.py child &
+srun -Q -n2 sh -c 'exec python3 hear.py $SLURM_PROCID' &
+until [ -e go ]; do sleep .05 & wait $!; done
+wait
+EOF
+  J=$(sbatch --parsable -n2 -o /dev/null "$@" hear.sh) || return
+  await up.{child,0,1}
+}
+
+# hearer: the program that does so, hear.py NAME.
+hearer() {
+  cat >hear.py <<'EOF'
+import os, signal, sys, time
+log = open("heard." + sys.argv[1], "a", 1)
+for s in ("HUP", "INT", "USR1", "USR2", "TERM"):
+    signal.signal(getattr(signal, "SIG" + s), lambda n, f: log.write(signal.Signals(n).name + "\n"))
+open("up." + sys.argv[1], "w").write("up\n")
+while not os.path.exists("go"): time.sleep(0.02)
+EOF
+}
+
+# heard SIGNAL NAME...: until each has heard of it.
+heard() { local s=$1 n; shift; for n; do until grep -q "SIG$s" "heard.$n" 2>/dev/null; do sleep .05; done; done; }
+
+# told: what each has heard.
+told() { local n; for n in script child 0 1; do [ -e "heard.$n" ] && echo "$n: $(paste -sd' ' "heard.$n")"; done; }
+
 # savers HOW OPTION...: a job with two tasks on each of two nodes, in a directory of its own ($S), which
 # write down what they are sent and save for two seconds. Its script does HOW when it gets TERM, and when
 # there is a file go; "-": it takes no signal. Its id is $J; it runs once.

@@ -196,6 +196,8 @@ type SignalScope string
 const (
 	// ScopeRanks reaches all processes of the ranks but not the script's own shell.
 	ScopeRanks SignalScope = "ranks"
+	// ScopeSteps reaches the tasks of steps alone, and of a script nobody: what Slurm's names mean.
+	ScopeSteps SignalScope = "steps"
 	// ScopeBatch reaches the script's shell alone (B:, gcancel --batch).
 	ScopeBatch SignalScope = "batch"
 	// ScopeFull reaches both (gcancel --full).

@@ -318,7 +318,7 @@ func oneOf(field, word string, of ...string) error {
 }
 
 func knownScope(field string, s api.SignalScope) error {
-	return oneOf(field, string(s), string(api.ScopeRanks), string(api.ScopeBatch), string(api.ScopeFull))
+	return oneOf(field, string(s), string(api.ScopeRanks), string(api.ScopeSteps), string(api.ScopeBatch), string(api.ScopeFull))
 }
 
 func firstError(errs []error) error {

@@ -16,6 +16,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/proc"
 	"gangd/pkg/program"
 )
 
@@ -58,10 +59,14 @@ func New() *cobra.Command {
 
 // Main runs the command under the name that it was called by.
 func Main() int {
+	waits := proc.MarkWaiting()
 	cmd := New()
 	name := filepath.Base(os.Args[0])
 	if name == "srun" || name == "salloc" {
 		cmd.Use = name + " [OPTION]... PROGRAM [ARG]..."
+	}
+	if waits != nil {
+		fmt.Fprintf(os.Stderr, "%s: can't say that this only waits for tasks (%v): a signal to its job may reach them twice\n", name, waits)
 	}
 	return program.Run(cmd, os.Args[1:], os.Stdout, os.Stderr)
 }

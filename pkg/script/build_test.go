@@ -170,7 +170,7 @@ func TestBuildWarns(t *testing.T) {
 		{"#GANG --time=1\n#SBATCH --signal=TERM@120\n", "", "job.sh:2:9: --signal=TERM@120: the lead (2m) is not shorter than the time limit, --time=1 (job.sh:1:7): " +
 			"the notice comes at the start; write a shorter lead, --signal=TERM@6, or a longer --time"},
 		{"#SBATCH --signal=R:USR1\n", "", "job.sh:1:9: --signal=R:USR1: R: has no effect: there are no reservations that a job could overlap"},
-		{"", "--signal=KILL", "--signal=KILL: KILL can't be caught: it is no notice, it comes over the processes that early"},
+		{"", "--signal=KILL", "--signal=KILL: KILL can't be caught: it is no notice, and has no effect"},
 		{"#SBATCH -o 100%\n", "", `job.sh:1:9: --output=100%: "%" stands for nothing and stays in the name; ` +
 			`there are %j job, %x name, %A array, %a index, %u user, %N node, %n node number, %t rank, %r restart, %%`},
 	} {

@@ -52,7 +52,7 @@ func (a *Ask) parseNotice(s string) (*api.Notice, error) {
 		return nil, err
 	}
 	if n.Signal == "KILL" || n.Signal == "STOP" {
-		a.warn(n.Signal + " can't be caught: it is no notice, it comes over the processes that early")
+		a.warn(n.Signal + " can't be caught: it is no notice, and has no effect")
 	}
 	if hasLead {
 		if n.Lead, err = ParseSeconds(lead); err != nil {

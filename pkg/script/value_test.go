@@ -131,7 +131,7 @@ func TestParseNotice(t *testing.T) {
 
 // TestNoticesThatWarn: sbatch takes them, so scripts have them.
 func TestNoticesThatWarn(t *testing.T) {
-	const overlap, uncaught = "R: has no effect: there are no reservations that a job could overlap", " can't be caught: it is no notice, it comes over the processes that early"
+	const overlap, uncaught = "R: has no effect: there are no reservations that a job could overlap", " can't be caught: it is no notice, and has no effect"
 	for _, c := range []struct {
 		in   string
 		want api.Notice

@@ -20,7 +20,7 @@ import (
 // can return to its script and run the next line. The grace bounds all of it: KILL ends
 // stopped processes too.
 
-// heldShell is a shell that waits, stopped, for its signal.
+// heldShell is a rank's main process that waits for its signal: a shell, which is stopped, or a holder.
 type heldShell struct {
 	rank, pid int
 	sig       unix.Signal
@@ -95,10 +95,11 @@ func (m *member) processes(sig unix.Signal, takes handlers) []supervise.Process 
 		p := supervise.Process{PID: pid, Rank: m.rankOf(s, stats)}
 		p.Main = p.Rank >= 0 && m.mainOf(p.Rank) == pid
 		p.Shell = p.Main && isShell(s.Comm)
-		p.Client = !p.Main && m.isClient(s)
+		p.Client = m.isClient(s)
 		p.Catches = !p.Client && takes(&p, sig)
-		step := m.stepOf(s, stats)
-		p.Told = step != nil && step.told
+		if step := m.stepOf(s, stats); step != nil {
+			p.Step, p.Told = true, step.told
+		}
 		out = append(out, p)
 	}
 	return out
@@ -150,7 +151,9 @@ func (m *member) stop(name string) {
 	now, wait := supervise.StopTargets(m.processes(sig, m.ofShells))
 	at := clock(unix.CLOCK_MONOTONIC)
 	for _, p := range wait {
-		_ = unix.Kill(p.PID, unix.SIGSTOP)
+		if p.Shell { // a holder has to hear that its client is done
+			_ = unix.Kill(p.PID, unix.SIGSTOP)
+		}
 		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, sig: sig, at: at + heldFirst, step: heldFirst})
 	}
 	heard := make([]int, len(now))
@@ -233,7 +236,7 @@ func (m *member) checkHeld() {
 		if m.mainOf(h.rank) != h.pid {
 			continue // somebody ended it
 		}
-		if !supervise.Deferred(supervise.Process{PID: h.pid, Rank: h.rank, Main: true, Shell: true}, procs) {
+		if !supervise.Deferred(supervise.Process{PID: h.pid, Rank: h.rank, Main: true, Client: true}, procs) {
 			deliver(h.pid, h.sig)
 			continue
 		}

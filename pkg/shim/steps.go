@@ -444,20 +444,14 @@ func (m *member) hearSteps(fds []unix.PollFd) {
 	}
 }
 
-// isClient tells the programs that only wait for tasks from those that work: a launcher, and
-// grun under its names. A stop that ended them would take the tasks' end with them while
-// these still save; they end when the tasks have.
+// isClient tells the programs that only wait for tasks from those that work: a launcher, grun
+// under its names, and what holds an allocation for one elsewhere. A stop that ended them would
+// take the tasks' end with them while these still save; they end when the tasks have.
 func (m *member) isClient(s proc.Stat) bool {
 	for _, p := range m.steps {
 		if p.pid == s.PID {
 			return true
 		}
 	}
-	switch s.Comm {
-	case "grun", "srun", "salloc":
-	default:
-		return false
-	}
-	exe, err := os.Readlink("/proc/" + strconv.Itoa(s.PID) + "/exe")
-	return err == nil && exe == filepath.Join(selfDir(), "grun")
+	return proc.Waits(s.PID)
 }

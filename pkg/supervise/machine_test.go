@@ -569,9 +569,10 @@ func TestDeferred(t *testing.T) {
 }
 
 func TestSignalTargets(t *testing.T) {
-	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}, {PID: 5, Rank: 1, Shell: true}}
+	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}, {PID: 5, Rank: 1, Shell: true},
+		{PID: 6, Step: true}, {PID: 7, Step: true, Client: true}, {PID: 8, Main: true, Client: true}}
 	for scope, want := range map[api.SignalScope][]int{
-		api.ScopeRanks: {2, 3, 4, 5}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5},
+		api.ScopeRanks: {2, 3, 4, 5, 6}, api.ScopeSteps: {6}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5, 6},
 	} {
 		if got := SignalTargets(scope, procs); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
@@ -603,6 +604,7 @@ func TestNoticeTargets(t *testing.T) {
 		{"a script that does not take it", api.ScopeBatch, true, []Process{shell, saver, deaf, client}, []int{2}, true},
 		{"nobody who takes it", api.ScopeBatch, true, []Process{shell, deaf}, nil, true},
 		{"one rank does not take it", api.ScopeBatch, false, []Process{shell, saver, main}, []int{2, 5}, true},
+		{"of steps alone", api.ScopeSteps, true, []Process{trap, saver, client, {PID: 6, Catches: true, Step: true}, {PID: 7, Step: true}, {PID: 8, Client: true, Step: true}}, []int{6}, false},
 		{"no script here", api.ScopeBatch, true, []Process{{PID: 2, Rank: -1, Catches: true}}, nil, false},
 	}
 	for _, c := range cases {
@@ -619,6 +621,13 @@ func TestStopTargets(t *testing.T) {
 	now, wait := StopTargets([]Process{shell, task, told, client})
 	if len(now) != 1 || now[0].PID != 2 || len(wait) != 1 || wait[0].PID != 1 {
 		t.Errorf("now %v wait %v", now, wait)
+	}
+	holder := Process{PID: 1, Main: true, Client: true} // of an allocation: it ends when what it holds for has
+	if now, wait := StopTargets([]Process{holder, task, client}); len(now) != 1 || now[0].PID != 2 || len(wait) != 1 || wait[0].PID != 1 {
+		t.Errorf("with a holder now %v wait %v", now, wait)
+	}
+	if now, wait := StopTargets([]Process{holder}); len(now) != 1 || len(wait) != 0 {
+		t.Errorf("a holder alone: now %v wait %v", now, wait)
 	}
 }
 

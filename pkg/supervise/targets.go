@@ -9,7 +9,8 @@ type Process struct {
 	Main    bool // the process that the shim started for the rank
 	Shell   bool // Main, and a shell just now: not after `exec python`
 	Catches bool // it has a handler for the signal; of a stop only a Shell is asked
-	Client  bool // it only waits for others: it is counted as alive, and gets no signal
+	Client  bool // it only waits for others: it is counted as alive, and gets no signal but, of a rank, the stop signal at last
+	Step    bool // of a step, its launcher too
 	Told    bool // of a step whose tasks were sent their stop signal
 }
 
@@ -20,8 +21,18 @@ func SignalTargets(scope api.SignalScope, procs []Process) []int {
 		if p.Client {
 			continue
 		}
-		ranks := !p.Main || !p.Shell
-		if scope == api.ScopeFull || scope == api.ScopeBatch && p.Main || scope == api.ScopeRanks && ranks {
+		in := false
+		switch scope {
+		case api.ScopeFull:
+			in = true
+		case api.ScopeBatch:
+			in = p.Main
+		case api.ScopeRanks:
+			in = !p.Main || !p.Shell
+		case api.ScopeSteps:
+			in = p.Step
+		}
+		if in {
 			out = append(out, p.PID)
 		}
 	}
@@ -49,6 +60,8 @@ func NoticeTargets(scope api.SignalScope, batch bool, procs []Process) (pids []i
 			in = p.Main || deaf[p.Rank]
 		case api.ScopeRanks:
 			in = !batch || !p.Main || !p.Shell
+		case api.ScopeSteps:
+			in = p.Step
 		}
 		if in && p.Catches && !p.Client {
 			pids = append(pids, p.PID)
@@ -64,7 +77,7 @@ func StopTargets(procs []Process) (now, wait []Process) {
 		switch {
 		case Deferred(p, procs):
 			wait = append(wait, p)
-		case !p.Client && !p.Told:
+		case (!p.Client || p.Main) && !p.Told:
 			now = append(now, p)
 		}
 	}
@@ -73,9 +86,10 @@ func StopTargets(procs []Process) (now, wait []Process) {
 
 // Deferred tells whether a rank's main process gets the stop signal only when the rest of
 // its rank is gone. A shell without a handler would die in milliseconds and end the rank
-// while its program still saves. With nothing else alive there is nobody to wait for.
+// while its program still saves; so would one that only holds an allocation. With nothing else
+// alive there is nobody to wait for.
 func Deferred(p Process, procs []Process) bool {
-	if !p.Main || !p.Shell || p.Catches {
+	if !p.Main || !p.Client && (!p.Shell || p.Catches) {
 		return false
 	}
 	for _, o := range procs {

@@ -232,10 +232,10 @@ var bugs = []bug{
 		except("gang/report.go", "e.job.Drain != nil && scriptOver(e.job)"),
 	}},
 	{"told-twice", "a task that was told to end by its step is told again when its job ends", []mutate.Change{
-		replace("supervise/targets.go", "!p.Client && !p.Told", "!p.Client && (!p.Told || bug())"),
+		replace("supervise/targets.go", "(!p.Client || p.Main) && !p.Told", "(!p.Client || p.Main) && (!p.Told || bug())"),
 	}},
 	{"shell-not-held", "a script without a trap gets the stop signal while its steps still save", []mutate.Change{
-		or("supervise/targets.go", "!p.Main || !p.Shell || p.Catches"),
+		or("supervise/targets.go", "!p.Main || !p.Client && (!p.Shell || p.Catches)"),
 	}},
 	{"notice-to-deaf", "processes without a handler get the notice", []mutate.Change{
 		replace("supervise/targets.go", "in && p.Catches && !p.Client", "in && (p.Catches || bug()) && !p.Client"),

@@ -113,11 +113,14 @@ func shown(words []string) string {
 }
 
 // asSlurm makes of a request what sbatch would: one run of the script on the first node, and
-// its names for the output.
+// its names for the output; a notice is for the tasks of steps.
 func asSlurm(r *script.Request, command string) {
 	r.Spec.ScriptName, r.Spec.LastWords = command, true
 	if r.By("size") == nil && r.By("role") == nil && r.By("launch") == nil {
 		r.Spec.Launch = api.LaunchBatch
+	}
+	if n := r.Spec.Notice; n != nil && n.Scope == api.ScopeRanks && r.Spec.Launch == api.LaunchBatch {
+		n.Scope = api.ScopeSteps
 	}
 	if r.Spec.Output != "" {
 		return

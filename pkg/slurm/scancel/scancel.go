@@ -166,12 +166,12 @@ func (c *scancel) cancel(ctx context.Context, refs []api.JobRef) error {
 
 func (c *scancel) scope() api.SignalScope {
 	switch {
-	case c.batch:
-		return api.ScopeBatch
 	case c.full:
 		return api.ScopeFull
+	case c.batch:
+		return api.ScopeBatch
 	}
-	return api.ScopeRanks
+	return api.ScopeSteps
 }
 
 // look goes through the queue and does it to each job that is named and that the filters let

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"gangd/pkg/proc"
 	"gangd/pkg/step/wire"
 )
 
@@ -146,6 +147,9 @@ const reachFor = 30 * time.Second
 
 // Main is the holder: `gstep hold`. Without anybody to connect to it waits to be ended.
 func Main() int {
+	if err := proc.MarkWaiting(); err != nil { // then a signal to its job ends it, and with it the steps
+		fmt.Fprintln(os.Stderr, "gstep: say that this only waits:", err)
+	}
 	hosts, print, secret := os.Getenv(hostsEnv), os.Getenv(printEnv), os.Getenv(secretEnv)
 	if hosts == "" {
 		ch := make(chan os.Signal, 1)
