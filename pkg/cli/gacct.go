@@ -68,7 +68,7 @@ func (g *gacct) run(cmd *cobra.Command) error {
 	if g.sel.empty() {
 		g.sel.me = true
 	}
-	q, err := g.sel.query()
+	q, err := g.sel.query(cmd)
 	if err != nil {
 		return err
 	}

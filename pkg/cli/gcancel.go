@@ -73,7 +73,7 @@ then TERM, then after its grace KILL. Nothing is printed when all went well.`,
 }
 
 func (g *gcancel) run(cmd *cobra.Command) error {
-	req, err := g.request()
+	req, err := g.request(cmd)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (g *gcancel) run(cmd *cobra.Command) error {
 }
 
 // request checks the options and builds what the controller is asked.
-func (g *gcancel) request() (*api.CancelRequest, error) {
+func (g *gcancel) request(cmd *cobra.Command) (*api.CancelRequest, error) {
 	switch {
 	case g.sel.empty():
 		return nil, Usagef("no job chosen: give ids (gcancel 12 13), @ for your last job, or choose by --me, --user, --name, --state, --partition, --account or --nodelist")
@@ -104,7 +104,7 @@ func (g *gcancel) request() (*api.CancelRequest, error) {
 	case g.verbose && g.quiet:
 		return nil, Usagef("--verbose and --quiet exclude each other")
 	}
-	q, err := g.sel.query()
+	q, err := g.sel.query(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/nearest"
 	"gangd/pkg/script"
 )
 
@@ -100,10 +104,14 @@ func newUpdate() *cobra.Command {
 		Use: "update JOB... --OPTION=VALUE...", Short: "change the name, limit, priority or place in time of jobs", Args: someJobs,
 		Example: `  gctl update 12 --time=4:00:00            a longer time limit, also while it runs
   gctl update 20 --array-limit=8           eight elements of array 20 at a time
-  gctl update 12-14 --nice=100 --begin=18:00`,
+  gctl update job 12 timelimit=30          the same in scontrol's manner`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if aboutReservation(args) {
 				return updateReservation(cmd, withoutWord(args))
+			}
+			args, err := assign(cmd, args)
+			if err != nil {
+				return err
 			}
 			if cmd.Flags().NFlag() == 0 {
 				return Usagef("nothing to change was given; run %s --help", cmd.CommandPath())
@@ -127,6 +135,54 @@ func newUpdate() *cobra.Command {
 		cmd.Flags().Var(&change{set: func(v string) error { return ch.set(req, v) }, arg: ch.arg}, ch.name, ch.help)
 	}
 	return cmd
+}
+
+// slurmChanges are scontrol's names of what has another one here.
+var slurmChanges = map[string]string{"jobname": "name", "timelimit": "time", "starttime": "begin", "features": "constraint", "arraytaskthrottle": "array-limit"}
+
+// assign reads NAME=VALUE among the arguments, as scontrol update has them, jobid=12 too, and gives
+// the others.
+func assign(cmd *cobra.Command, args []string) (rest []string, err error) {
+	for _, arg := range args {
+		name, v, is := strings.Cut(arg, "=")
+		switch {
+		case !is && arg == "job" && len(rest) == 0: // as gctl show job has it
+			continue
+		case !is:
+			rest = append(rest, arg)
+			continue
+		}
+		name = strings.ToLower(strings.TrimLeft(name, "-"))
+		if name == "job" || name == "jobid" {
+			rest = append(rest, v)
+			continue
+		}
+		if own, ok := slurmChanges[name]; ok {
+			name = own
+		}
+		if cmd.Flags().Lookup(name) == nil {
+			var names []string
+			for i := range changes {
+				names = append(names, changes[i].name)
+			}
+			for of := range slurmChanges {
+				names = append(names, of)
+			}
+			slices.Sort(names)
+			return nil, Usagef("%q can't be changed; %s", name, nearest.Hint(name, names, "run "+cmd.CommandPath()+" --help"))
+		}
+		if err := cmd.Flags().Set(name, v); err != nil {
+			var bad *pflag.InvalidValueError
+			if errors.As(err, &bad) {
+				err = bad.Unwrap()
+			}
+			return nil, Usagef("invalid value %q for --%s: %w", v, name, err)
+		}
+	}
+	if len(rest) == 0 {
+		return nil, Usagef("no job was named: %s 12 --time=90", cmd.CommandPath())
+	}
+	return rest, nil
 }
 
 // change is a flag that writes into the request what it reads.

@@ -83,7 +83,7 @@ func TestTablesOnATerminal(t *testing.T) {
 			})
 		}
 		g := &gqueue{}
-		if err := g.settle(NewGqueue().Flags()); err != nil {
+		if err := g.settle(NewGqueue()); err != nil {
 			t.Fatal(err)
 		}
 		show("gqueue", func(s *screen) error { return g.write(s, slices.Clone(c.Jobs)) })

@@ -100,7 +100,7 @@ func (g *gqueue) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	g.sel.jobs = append(g.sel.jobs, args...)
-	if err := g.settle(cmd.Flags()); err != nil {
+	if err := g.settle(cmd); err != nil {
 		return err
 	}
 	c := client.New()
@@ -121,7 +121,8 @@ func (g *gqueue) run(cmd *cobra.Command, args []string) error {
 }
 
 // settle checks the options against each other and reads the environment that squeue reads.
-func (g *gqueue) settle(f *pflag.FlagSet) error {
+func (g *gqueue) settle(cmd *cobra.Command) error {
+	f := cmd.Flags()
 	switch {
 	case f.Changed("iterate") && g.iterate <= 0:
 		return Usagef("--iterate=%d: want a number of seconds from 1", g.iterate)
@@ -139,7 +140,7 @@ func (g *gqueue) settle(f *pflag.FlagSet) error {
 		g.sel.states = []string{"PD"}
 	}
 	var err error
-	if g.Query, err = g.sel.query(); err != nil {
+	if g.Query, err = g.sel.query(cmd); err != nil {
 		return err
 	}
 	if g.ofSteps {

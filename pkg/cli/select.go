@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"gangd/pkg/api"
@@ -35,8 +37,8 @@ func (s *selection) addFilters(f *pflag.FlagSet) {
 }
 
 // query turns what was typed into what the controller is asked.
-func (s *selection) query() (api.JobQuery, error) {
-	q := api.JobQuery{Users: withNames(s.users), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
+func (s *selection) query(cmd *cobra.Command) (api.JobQuery, error) {
+	q := api.JobQuery{Users: withNames(cmd, s.users), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
 	if s.me {
 		q.Users = append(q.Users, jobs.Me()...)
 	}
@@ -54,12 +56,13 @@ func (s *selection) query() (api.JobQuery, error) {
 }
 
 // withNames adds the name of each user that is given by number, and the other way round; the
-// controller compares names.
-func withNames(users []string) []string {
+// controller compares names. One that this host does not know is asked for all the same, and named.
+func withNames(cmd *cobra.Command, users []string) []string {
 	var out []string
 	for _, name := range users {
 		names, ok := jobs.User(name)
 		if !ok {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: this host knows no user %q\n", cmd.Root().Name(), name)
 			names = []string{name}
 		}
 		out = append(out, names...)

@@ -43,7 +43,7 @@ func BenchmarkTable10k(b *testing.B) {
 		jobs[i].JobID = int64(i + 1)
 	}
 	g := &gqueue{}
-	if err := g.settle(NewGqueue().Flags()); err != nil {
+	if err := g.settle(NewGqueue()); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

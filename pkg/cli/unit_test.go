@@ -166,7 +166,7 @@ func TestWatchShowsEachChange(t *testing.T) {
 	c := fake.Small()
 	clitest.Serve(t, c)
 	g := &gqueue{}
-	if err := g.settle(NewGqueue().Flags()); err != nil {
+	if err := g.settle(NewGqueue()); err != nil {
 		t.Fatal(err)
 	}
 	lateLook = time.Hour // so that only the stream can show the change
@@ -287,10 +287,10 @@ func FuzzFormat(f *testing.F) {
 		f.Add(s)
 	}
 	all := fake.Small().Jobs[:2] // enough to sort
-	flags := NewGqueue().Flags()
+	cmd := NewGqueue()
 	f.Fuzz(func(t *testing.T, format string) {
 		for _, g := range []*gqueue{{format: format}, {longFormat: format}, {sort: format}} {
-			if g.settle(flags) != nil {
+			if g.settle(cmd) != nil {
 				continue
 			}
 			if err := g.write(&screen{w: io.Discard}, append([]api.Job(nil), all...)); err != nil {

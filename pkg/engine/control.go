@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +68,7 @@ func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, m
 	scope := cmp.Or(r.Scope, api.ScopeRanks)
 	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		if gang.JobState(j) != api.JobRunning {
-			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %d is %s: only a running job can be signalled", j.ID, gang.JobState(j))}
+			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(), gang.JobState(j))}
 		}
 		return e.signalMembers(ctx, j, api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}, s)
 	})
@@ -117,7 +118,7 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	for i, j := range jobs {
 		if !may(j.UID) {
 			if named {
-				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner or an admin may %s it", j.ID, j.User, verb).About(api.ReasonOwner, j.User)}
+				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin may %s it", j.Ref(), j.User, verb).About(api.ReasonOwner, j.User)}
 			}
 			continue // a selection by name or state means "of mine"
 		}
@@ -129,13 +130,34 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 		})
 	}
 	wg.Wait()
+	going := goingArrays(q, jobs, results)
 	for i, r := range results {
 		if r != nil {
-			r.JobID, r.Ref = jobs[i].ID, refOf(jobs[i])
+			if overAlready(r) && going[jobs[i].ArrayID] {
+				continue
+			}
+			r.JobID, r.Ref = jobs[i].ID, jobs[i].Ref().String()
 			reply.Results = append(reply.Results, *r)
 		}
 	}
 	return reply, nil
+}
+
+// goingArrays are the arrays that were named as such and of which some elements have not ended. Those
+// that have are no mistake of who named the array.
+func goingArrays(q *api.JobQuery, jobs []*gang.Job, results []*api.CancelResult) map[int64]bool {
+	going := map[int64]bool{}
+	for i, j := range jobs {
+		whole := func(r api.JobRef) bool { return r.Index < 0 && r.ID == j.ArrayID }
+		if j.ArrayID != 0 && results[i] != nil && !overAlready(results[i]) && slices.ContainsFunc(q.Refs, whole) {
+			going[j.ArrayID] = true
+		}
+	}
+	return going
+}
+
+func overAlready(r *api.CancelResult) bool {
+	return r.Error != nil && r.Error.Code == api.CodeAlreadyEnded
 }
 
 // missing tells "ended long ago" from "never was" for a job that has left memory.
@@ -189,12 +211,4 @@ func asError(err error) *api.Error {
 		return a
 	}
 	return api.Errorf(api.CodeInternal, "%v", err)
-}
-
-// refOf names a job as its owner does: 12, or 12_3 for an element.
-func refOf(j *gang.Job) string {
-	if j.ArrayIndex < 0 {
-		return api.JobRef{ID: j.ID, Index: -1}.String()
-	}
-	return api.JobRef{ID: j.ArrayID, Index: j.ArrayIndex}.String()
 }

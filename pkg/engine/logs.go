@@ -23,7 +23,7 @@ type LogReader interface {
 func (e *Engine) Log(ctx context.Context, j *gang.Job, q *api.LogQuery, r LogReader, w io.Writer) error {
 	rank := max(0, q.Rank)
 	if rank >= len(j.Ranks) {
-		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %d has no rank %d", j.ID, rank),
+		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has no rank %d", j.Ref(), rank),
 			Hint: fmt.Sprintf("its ranks are 0 to %d", len(j.Ranks)-1)}
 	}
 	if q.Follow && q.Attempt == 0 {
@@ -34,8 +34,8 @@ func (e *Engine) Log(ctx context.Context, j *gang.Job, q *api.LogQuery, r LogRea
 		return err
 	}
 	if q.Attempt > len(places) {
-		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %d has no attempt %d: it has started %s", j.ID, q.Attempt, times(len(places))),
-			Hint: fmt.Sprintf("gctl show job %d lists them", j.ID)}
+		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has no attempt %d: it has started %s", j.Ref(), q.Attempt, times(len(places))),
+			Hint: fmt.Sprintf("gctl show job %s lists them", j.Ref())}
 	}
 	if q.Attempt == 0 {
 		at := places[len(places)-1]
@@ -133,7 +133,7 @@ func (e *Engine) logPlaces(ctx context.Context, j *gang.Job, rank int, stderr bo
 		out = append(out, at)
 	}
 	if len(out) == 0 {
-		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %d has not started yet: it has no output", j.ID),
+		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has not started yet: it has no output", j.Ref()),
 			Hint: fmt.Sprintf("wait for it with glog -f %d, or see why with gqueue --why %d", j.ID, j.ID)}
 	}
 	return out, nil

@@ -174,3 +174,38 @@ func TestWhoseHoldItIs(t *testing.T) {
 		}
 	}
 }
+
+// Who cancels an array means what is left of it; its elements are called as people see them.
+func TestCancelWhatIsLeftOfAnArray(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: []int{0, 4, 7}}}, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	array := reply.JobID
+	cancel := func(refs ...api.JobRef) (said []string) {
+		reply, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: refs}}, me, anyone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, res := range reply.Results {
+			if res.Error != nil {
+				said = append(said, res.Error.Error())
+			}
+		}
+		return said
+	}
+	whole, element := api.JobRef{ID: array, Index: -1}, api.JobRef{ID: array, Index: 4}
+	if said := cancel(element); said != nil {
+		t.Errorf("one element: %q", said)
+	}
+	if said, want := cancel(element), []string{fmt.Sprintf("job %d_4 has already ended: CANCELLED", array)}; !slices.Equal(said, want) {
+		t.Errorf("once more: %q, want %q", said, want)
+	}
+	if said := cancel(whole); said != nil {
+		t.Errorf("the rest: %q", said)
+	}
+	if said := cancel(whole); len(said) != 3 {
+		t.Errorf("nothing is left: %q", said)
+	}
+}

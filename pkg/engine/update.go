@@ -127,7 +127,7 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 		return nil, err
 	}
 	if j.UID != who.UID {
-		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", refOf(j), j.User).About(api.ReasonOwner, j.User)
+		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", j.Ref(), j.User).About(api.ReasonOwner, j.User)
 	}
 	whole, err := e.whole(ctx, j)
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *Engine) whole(ctx context.Context, j *gang.Job) (*api.Spec, error) {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, e.notFound(api.JobRef{ID: j.ID, Index: -1})
 	case err != nil:
-		return nil, fmt.Errorf("read the script of job %s: %w", refOf(j), err)
+		return nil, fmt.Errorf("read the script of job %s: %w", j.Ref().String(), err)
 	}
 	return s, nil
 }

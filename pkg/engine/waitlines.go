@@ -56,7 +56,7 @@ func shortened(lines []string) []string {
 
 // standing is how far a job is, in one line.
 func standing(o *gang.Job) string {
-	text := fmt.Sprintf("job %s is %s", refOf(o), gang.JobState(o))
+	text := fmt.Sprintf("job %s is %s", o.Ref(), gang.JobState(o))
 	if o.ArrayID == o.ID && o.Array != nil {
 		text = fmt.Sprintf("element %d of job %d is %s", o.ArrayIndex, o.ArrayID, gang.JobState(o))
 	}

@@ -14,6 +14,14 @@ import (
 
 func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
 
+// Ref is how people call the job: 12, or 12_3 of an array.
+func (j *Job) Ref() api.JobRef {
+	if j.ArrayID == 0 || j.ArrayIndex < 0 {
+		return api.JobRef{ID: j.ID, Index: -1}
+	}
+	return api.JobRef{ID: j.ArrayID, Index: j.ArrayIndex}
+}
+
 func (j *Job) key() api.MemberKey { return memberKey(j.ID, j.Epoch) }
 
 // admit admits a gang as it was planned, or changes nothing: the plan was made from a

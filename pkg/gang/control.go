@@ -1,7 +1,6 @@
 package gang
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 func notFound(id int64) *api.Error { return api.Errorf(api.CodeNotFound, "no job %d", id) }
 
 func ended(j *Job) *api.Error {
-	return api.AlreadyEnded(j.ID, j.Verdict.State)
+	return api.AlreadyEnded(j.Ref(), j.Verdict.State)
 }
 
 func conflict(hint, format string, args ...any) *api.Error {
@@ -107,8 +106,8 @@ func (w *World) hold(ev Hold) Outcome {
 	}
 	switch {
 	case !blocked(e.job):
-		return refused(conflict(fmt.Sprintf("stop it with: gcancel %d", ev.Job),
-			"job %d is %s: only a waiting job can be held", ev.Job, phrase(e.job)))
+		return refused(conflict("stop it with: gcancel "+e.job.Ref().String(),
+			"job %s is %s: only a waiting job can be held", e.job.Ref(), phrase(e.job)))
 	case e.job.Held == who || e.job.Held == HeldAdmin && !ev.Lower:
 		return ignored("already held")
 	}
@@ -127,7 +126,7 @@ func (w *World) release(ev Release) Outcome {
 	case e.job.Held == "":
 		return ignored("not held")
 	case e.job.Held == HeldAdmin && !ev.Admin:
-		return refused(api.Errorf(api.CodePermission, "job %d is held by an admin", ev.Job))
+		return refused(api.Errorf(api.CodePermission, "job %s is held by an admin", e.job.Ref()))
 	}
 	j := w.edit(e)
 	j.Held = ""
@@ -174,9 +173,9 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	case j.Drain != nil:
 		return ignored("already being stopped: " + string(j.Drain.Cause))
 	case c == api.CauseRequeued && done >= 0:
-		return refused(conflict("", "rank %d of job %d is done: another run would overwrite its work", done, id))
+		return refused(conflict("", "rank %d of job %s is done: another run would overwrite its work", done, j.Ref()))
 	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
-		return refused(conflict("", "job %d was submitted not to be requeued", id))
+		return refused(conflict("", "job %s was submitted not to be requeued", j.Ref()))
 	case reserved(j):
 		w.rollback(e, text, nil, func(int) bool { return false })
 	default:

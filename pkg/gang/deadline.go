@@ -170,8 +170,8 @@ func (w *World) endsInTime(j *Job, ev *Update) *api.Error {
 		from, said = begin, "from its begin time "+timeText(begin)
 	}
 	if !by.After(w.now.Wall) || by.Sub(from) < least {
-		return conflict("give a later deadline, or a shorter limit with --time", "job %d could not end by %s: it takes at least %s %s",
-			j.ID, timeText(by), least, said)
+		return conflict("give a later deadline, or a shorter limit with --time", "job %s could not end by %s: it takes at least %s %s",
+			j.Ref(), timeText(by), least, said)
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 		}
 	}
 	if len(e.job.Steps) >= api.MaxSteps {
-		return refused(api.Errorf(api.CodeBusy, "job %d runs %d steps, the most at a time", ev.Job, api.MaxSteps))
+		return refused(api.Errorf(api.CodeBusy, "job %s runs %d steps, the most at a time", e.job.Ref(), api.MaxSteps))
 	}
 	parts, err := w.placeStep(e, &ev.Ask)
 	if err != nil {
@@ -164,9 +164,9 @@ func (w *World) stepJob(id int64, epoch int) (*entry, *api.Error) {
 	j := e.job
 	switch {
 	case epoch != 0 && epoch != j.Epoch:
-		return nil, api.Errorf(api.CodeStaleEpoch, "epoch %d of job %d is over", epoch, id)
+		return nil, api.Errorf(api.CodeStaleEpoch, "epoch %d of job %s is over", epoch, j.Ref())
 	case j.Drain != nil || !admitted(j) || reserved(j):
-		return nil, api.Errorf(api.CodeConflict, "job %d is %s: steps run in a running job only", id, phrase(j))
+		return nil, api.Errorf(api.CodeConflict, "job %s is %s: steps run in a running job only", j.Ref(), phrase(j))
 	}
 	return e, nil
 }

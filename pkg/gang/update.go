@@ -91,13 +91,13 @@ func CommentOf(j *Job) string {
 func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	j := e.job
 	waiting := func(what string) *api.Error {
-		return conflict("", "job %d is %s: its %s can be changed only while it waits", j.ID, phrase(j), what)
+		return conflict("", "job %s is %s: its %s can be changed only while it waits", j.Ref(), phrase(j), what)
 	}
 	switch {
 	case ev.TimeLimit != nil && j.Drain != nil:
-		return conflict("", "job %d is being stopped: its time limit has no effect any more", j.ID)
+		return conflict("", "job %s is being stopped: its time limit has no effect any more", j.Ref())
 	case ev.Deadline != nil && j.Drain != nil:
-		return conflict("", "job %d is being stopped: a deadline has no effect any more", j.ID)
+		return conflict("", "job %s is being stopped: a deadline has no effect any more", j.Ref())
 	case ev.Partition != nil && !blocked(j):
 		return waiting("partition")
 	case (ev.Constraint != nil || ev.Prefer != nil) && !blocked(j):
@@ -107,7 +107,7 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 	case ev.Dependency != nil && !blocked(j):
 		return waiting("dependency")
 	case ev.ArrayLimit != nil && w.arrays[j.ArrayID] == nil:
-		return conflict("", "job %d is not of an array", j.ID)
+		return conflict("", "job %s is not of an array", j.Ref())
 	}
 	if err := w.endsInTime(j, ev); err != nil {
 		return err

@@ -18,6 +18,8 @@ import (
 const (
 	DefaultOne  = "gang-%j.out"    // one process writes
 	DefaultMany = "gang-%j.%t.out" // each rank has its own file
+	arrayOne    = "gang-%A_%a.out"
+	arrayMany   = "gang-%A_%a.%t.out"
 )
 
 // Letters are those that stand for something behind a percent sign.
@@ -62,6 +64,14 @@ func Default(s *api.Spec) string {
 		return DefaultMany
 	}
 	return DefaultOne
+}
+
+// OfArray is the pattern of an array that named none: its files are called as its elements are.
+func OfArray(s *api.Spec) string {
+	if Default(s) == DefaultMany {
+		return arrayMany
+	}
+	return arrayOne
 }
 
 func absolute(dir, p string) string {

@@ -73,6 +73,14 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+func TestOfArray(t *testing.T) {
+	for want, s := range map[string]api.Spec{"gang-%A_%a.out": {Size: 1}, "gang-%A_%a.%t.out": {Size: 2, Launch: api.LaunchRanks}} {
+		if got := OfArray(&s); got != want {
+			t.Errorf("%+v: %s, want %s", s, got, want)
+		}
+	}
+}
+
 func FuzzExpand(f *testing.F) {
 	f.Add("logs/%x-%4j.%t.out")
 	f.Add("%%%")

@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/outpath"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 )
@@ -145,6 +146,9 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 		return err
 	}
 	s.req, s.spec = req, &req.Spec
+	if req.Array != nil && s.spec.Output == "" {
+		s.spec.Output = outpath.OfArray(s.spec)
+	}
 	if !req.Quiet {
 		for _, w := range slices.Concat(warn, envWarn, askWarn, unheard(s.spec, text)) {
 			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)

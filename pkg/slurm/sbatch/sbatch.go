@@ -122,7 +122,7 @@ func asSlurm(r *script.Request, command string) {
 	if n := r.Spec.Notice; n != nil && n.Scope == api.ScopeRanks && r.Spec.Launch == api.LaunchBatch {
 		n.Scope = api.ScopeSteps
 	}
-	if r.Spec.Output != "" {
+	if r.By("output") != nil {
 		return
 	}
 	r.Spec.Output = outputJob
