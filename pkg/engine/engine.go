@@ -101,6 +101,7 @@ type Engine struct {
 	done        chan struct{} // closed when Run has returned
 	view        view
 	bus         bus
+	oldReads    chan struct{} // holds one for each follower that reads the store
 	notes       rankNotes
 	barriers    barriers
 	stepWaiters stepWaiters
@@ -138,6 +139,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		inbox:      make(chan request, inboxSize),
 		done:       make(chan struct{}),
 		sweepQueue: make(chan int64, inboxSize),
+		oldReads:   make(chan struct{}, oldReaders),
 	}
 	e.world = gang.Restore(now, opt.Settings, saved)
 	e.world.SetPartitions(opt.Policy.Partitions)

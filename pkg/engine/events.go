@@ -96,7 +96,7 @@ func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Eve
 		evs, wake, complete := e.bus.after(since)
 		if !complete {
 			var err error
-			if evs, err = e.store.Events(ctx, 0, since, page); err != nil {
+			if evs, err = e.oldEvents(ctx, since, page); err != nil {
 				return err
 			}
 		}
@@ -120,6 +120,20 @@ func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Eve
 			return ErrStopped
 		}
 	}
+}
+
+// oldReaders followers may read from the store at a time: a thousand that begin together would
+// leave no processor to anybody else.
+const oldReaders = 2
+
+func (e *Engine) oldEvents(ctx context.Context, since int64, page int) ([]api.Event, error) {
+	select {
+	case e.oldReads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-e.oldReads }()
+	return e.store.Events(ctx, 0, since, page)
 }
 
 // ofJob gives the events of one job.
