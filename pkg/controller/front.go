@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -65,7 +64,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case h != nil || r.TLS != nil || r.URL.Path == api.SessionPath || r.URL.Path == api.WitnessPath:
 		f.refuse(w, "")
 	case r.URL.Path == "/readyz":
-		_, _ = io.WriteString(w, "standing by\n")
+		_, _ = fmt.Fprintf(w, "standing by at commit %d, had all of them %s ago\n", f.by.seen.Load(), f.by.behind().Round(time.Millisecond))
 	default:
 		f.passOn(w, r)
 	}

@@ -37,7 +37,6 @@ type host struct {
 	proc   *gangd // nil: none runs
 	cuts   int    // from all nodes
 	fromDB int
-	faults int // that keep its process away
 }
 
 const (
