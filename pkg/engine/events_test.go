@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/store"
 	"gangd/pkg/lab/disk"
+	"gangd/pkg/store"
 )
 
 // TestFollowersShareEvents: what a follower is given is a page of what the bus keeps and no copy,
