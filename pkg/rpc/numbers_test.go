@@ -75,7 +75,7 @@ func TestRefusedAtTheBorder(t *testing.T) {
 		"escape in the name":     {`"name":"a\u001b[2J"`, `spec.name: "a\x1b[2J" is out of range: want a text without control characters`},
 		"unknown stop signal":    {`"stop_signal":"NUKE"`, `stop_signal "NUKE" is no signal: want a name as TERM or USR1`},
 		"unknown notice signal":  {`"notice":{"signal":"x","lead_ns":1,"scope":"ranks"}`, `notice.signal "x" is no signal: want a name as TERM or USR1`},
-		"unknown scope":          {`"notice":{"signal":"USR1","lead_ns":1,"scope":"all"}`, `notice.scope "all": want ranks or batch or full, or nothing`},
+		"unknown scope":          {`"notice":{"signal":"USR1","lead_ns":1,"scope":"all"}`, `notice.scope "all": want ranks or steps or batch or full, or nothing`},
 		"unknown open mode":      {`"open_mode":"x"`, `open_mode "x": want append or truncate, or nothing`},
 		"unknown cause":          {`"requeue_causes":["fun"]`, `requeue_causes: there is no cause "fun"`},
 		"unknown choice":         {`"invalid_dependency":"x"`, `invalid_dependency "x": want cancel or wait, or nothing`},
@@ -102,7 +102,7 @@ func TestSignalsThatAreNone(t *testing.T) {
 	defer end()
 	for call, want := range map[string]string{
 		`/v1/cancel {"users":["ada"],"signal":"NUKE"}`:                 `signal "NUKE" is no signal: want a name as TERM or USR1`,
-		`/v1/cancel {"users":["ada"],"signal":"TERM","scope":"world"}`: `scope "world": want ranks or batch or full, or nothing`,
+		`/v1/cancel {"users":["ada"],"signal":"TERM","scope":"world"}`: `scope "world": want ranks or steps or batch or full, or nothing`,
 		`/v1/jobs/1/steps/0/signal {"signal":"NUKE"}`:                  `signal "NUKE" is no signal: want a name as TERM or USR1`,
 	} {
 		path, body, _ := strings.Cut(call, " ")

@@ -212,7 +212,7 @@ func TestCopyByName(t *testing.T) {
 	}
 	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}} {
 		copied, err := Copy(ctx, c[0], c[1])
-		if err != nil || len(copied) != 14 {
+		if err != nil || len(copied) != 15 {
 			t.Fatalf("%v, %v", copied, err)
 		}
 	}
@@ -240,6 +240,7 @@ func fill(t *testing.T, s store.Store) {
 	ch.Steps = []api.Step{{JobID: 1, Epoch: 1, StepID: "0"}}
 	ch.Nodes = []*gang.Node{{Name: "n10"}, {Name: "N9"}, {Name: "n-1"}} // an order that locales see otherwise
 	ch.Reservations = []gang.ReservationRow{{Name: "r", R: &api.Reservation{Name: "r", Start: storetest.T0}}}
+	ch.Partitions = []gang.PartitionRow{{Name: "p", C: &api.PartitionChange{Name: "p", Partition: &api.Partition{Name: "p"}, Time: storetest.T0}}}
 	ch.Claims = []byte("[]")
 	ch.Events, ch.NextSeq = []api.Event{{Seq: 1, JobID: 1, Time: storetest.T0}}, 2
 	if _, err := s.Commit(ctx, ch); err != nil {
@@ -308,7 +309,7 @@ func TestRefusedDatabases(t *testing.T) {
 	exec("DROP TABLE people")
 	open(t, url)
 	exec("UPDATE gangd_schema SET version = 99")
-	if err := refused(url, "the database has schema 99, this gangd knows schemas up to 1"); !errors.Is(err, store.ErrNewerSchema) {
+	if err := refused(url, "the database has schema 99, this gangd knows schemas up to "); !errors.Is(err, store.ErrNewerSchema) {
 		t.Errorf("err %v", err)
 	}
 	if err := refused("postgres://gangd:geheim@/none?host=/nowhere", "database away"); strings.Contains(err.Error(), "geheim") {
