@@ -334,7 +334,4 @@ var bugs = []bug{
 	{"silence-is-kept", "who takes over counts a silent node's lease from before", []mutate.Change{
 		replace("gang/restore.go", "\th.node, h.contact = &n, w.now.Mono\n", "\th.node, h.contact = &n, w.now.Mono\n\tif bug() {\n\t\th.contact -= w.set.Lease\n\t}\n"),
 	}},
-	{"unfenced", "a controller that was replaced goes on to write", []mutate.Change{ // the database's check, which SQL does in truth
-		replace("lab/sim/disk.go", "db.term != s.g.term {", "db.term != s.g.term && !bug() {"),
-	}},
 }
