@@ -228,9 +228,6 @@ func (s *submission) environment() error {
 		return err
 	}
 	env, missing := export.Environ(whereItIs(os.Environ()))
-	if s.silent && s.req.Export != "" { // as sbatch: the steps export what the job does
-		env = append(env, "SLURM_EXPORT_ENV="+s.req.Export)
-	}
 	for _, m := range missing {
 		s.warn("--export: %s is not set here, so the job does not get it", m)
 	}
