@@ -166,12 +166,19 @@ func (s *system) clear(dir string) int {
 		}
 	}
 	_ = s.command(ctx, dir, "scancel", "-u", "root").Run()
+	s.until(ctx, dir, func(out []byte) bool { return len(bytes.TrimSpace(out)) == 0 }, "squeue", "-h")
+	// A node that was slow to answer slurmctld once is shown as idle* until the next ping.
+	s.until(ctx, dir, func(out []byte) bool { return !bytes.Contains(out, []byte("*")) }, "sinfo", "-h", "-o", "%t")
+	return highest
+}
+
+// until waits for what a command prints.
+func (s *system) until(ctx context.Context, dir string, done func(out []byte) bool, args ...string) {
 	for ctx.Err() == nil {
-		out, err := s.command(ctx, dir, "squeue", "-h").Output()
-		if err != nil || len(bytes.TrimSpace(out)) == 0 {
-			break
+		out, err := s.command(ctx, dir, args[0], args[1:]...).Output()
+		if err != nil || done(out) {
+			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return highest
 }
