@@ -82,8 +82,7 @@ func (p *Proxy) On(word string, strike func(request []byte) (pass []byte, then T
 	p.set(func() { p.word, p.strike = []byte(word), strike })
 }
 
-// Hold stops all bytes; Release lets them go on.
-func (p *Proxy) Hold()    { p.set(func() { p.held = true }) }
+// Release lets go on what Hold stopped.
 func (p *Proxy) Release() { p.set(func() { p.held = false }) }
 
 // Refuse cuts all connections and takes no more; Restore takes them again.
