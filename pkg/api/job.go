@@ -153,6 +153,11 @@ type Attempt struct {
 	Signal int `json:"signal,omitempty"` // that ended the trigger rank, where Code is its exit code; 0: none
 	// Steps are all of the attempt, and its batch script and allocation as steps of their own.
 	Steps []Step `json:"steps,omitempty"`
+	// Measures are one a node, in the order of Nodes as far as they are known: of an attempt that has ended as
+	// each node said last, of one that runs as of the last minute.
+	Measures []Measure `json:"measures,omitempty"`
+	// Efficiency sums them up; nil: nothing is known.
+	Efficiency *Efficiency `json:"efficiency,omitempty"`
 }
 
 // JobDetail is `gctl show job --json`: one job with its attempts.

@@ -61,6 +61,8 @@ type MemberNote struct {
 	Ranks []RankNote `json:"ranks"`
 	Tasks []TaskNote `json:"tasks,omitempty"`
 	Watch *WatchNote `json:"watch,omitempty"` // of its cards; added by gnoded
+	// Measure is what was seen of it up to now, about once a minute; added by gnoded.
+	Measure *Measure `json:"measure,omitempty"`
 }
 
 // Call is what a rank, or a task of a step, asks of the controller. The node vouches for the

@@ -308,6 +308,22 @@ type MemberActual struct {
 	// a rank failed. It counts before everything else that is said here: a card that is bad
 	// explains an exit, and a card is free only as it is said to be.
 	Cards []CardSample `json:"cards,omitempty"`
+	// Used is what its supervisor read of its containment at the end, Measure what came of all that the node
+	// has seen of it: both only of a member that is over.
+	Used    *MemberUsed `json:"used,omitempty"`
+	Measure *Measure    `json:"measure,omitempty"`
+}
+
+// RankUsed is what the kernel said of a process that ended, and of those that it had waited for.
+type RankUsed struct {
+	CPU    time.Duration `json:"cpu_ns" bound:"0ns.."` // user and system
+	MaxRSS int64         `json:"max_rss"`              // bytes, of the largest process
+}
+
+// MemberUsed is what all processes of a member have used.
+type MemberUsed struct {
+	CPU        time.Duration `json:"cpu_ns" bound:"-1ns.."`    // user and system, -1: not known
+	MemoryPeak int64         `json:"memory_peak" bound:"-1.."` // bytes, -1: not known
 }
 
 // Refusal says why a member can't be prepared.
@@ -365,6 +381,7 @@ type RankActual struct {
 	CUDAOOM      bool      `json:"cuda_oom,omitempty"`            // it ended because a card had no memory left for it, by the last lines of its output
 	Warning      string    `json:"warning,omitempty" bound:"any"` // what it was warned of and still does
 	VRAMPeak     int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
+	Used         *RankUsed `json:"used,omitempty"`                // by itself and what it waited for; nil: not known
 	Ended        time.Time `json:"ended,omitzero"`
 	Own          bool      `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
 	Error        string    `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
