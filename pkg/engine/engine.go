@@ -161,9 +161,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	e.bus.init(saved.NextSeq - 1)
-	for j := range e.world.Jobs() {
-		e.requeue(j.ID)
-	}
+	e.requeue()
 	if err := e.restoreBackfills(saved.Claims); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}

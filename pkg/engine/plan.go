@@ -112,20 +112,27 @@ func (e *Engine) learnFrom(ch *gang.Changes) {
 	}
 }
 
-// requeue brings the queue and what runs into line with what the core says of one job.
-func (e *Engine) requeue(id int64) {
-	if c := e.world.Candidate(id); c != nil {
-		c.Tier = e.tier(e.world.Job(id).Partition)
-		e.plan.queue.Insert(c)
-	} else {
-		e.plan.queue.Remove(id)
+// requeue brings the queue and what runs into line with what the core says of the jobs that
+// changed, and reports whether anything did.
+func (e *Engine) requeue() bool {
+	ids, nodes := e.world.TakeQueue()
+	var waiting []*sched.Candidate
+	for _, id := range ids {
+		if c := e.world.Candidate(id); c != nil {
+			c.Tier = e.tier(e.world.Job(id).Partition)
+			waiting = append(waiting, c)
+		} else {
+			e.plan.queue.Remove(id)
+		}
+		r := e.world.Running(id)
+		if r != nil {
+			r.Tier = e.tier(e.world.Job(id).Partition)
+		}
+		e.plan.running = sched.PutRunning(e.plan.running, id, r)
 	}
-	e.view.setClass(id, e.plan.queue.JobClass(id))
-	r := e.world.Running(id)
-	if r != nil {
-		r.Tier = e.tier(e.world.Job(id).Partition)
-	}
-	e.plan.running = sched.PutRunning(e.plan.running, id, r)
+	e.plan.queue.InsertAll(waiting)
+	e.view.setClasses(ids, e.plan.queue)
+	return nodes || len(ids) > 0
 }
 
 // tier is the highest of the partitions that a job may run in.
@@ -145,12 +152,9 @@ func (e *Engine) tier(partitions string) int64 {
 // it whole against the newest state. What it admits travels in the same commit as what
 // made it possible: a submission that can start at once costs one fsync, not two.
 func (e *Engine) planStarts(now gang.Instant) {
-	ids, nodes := e.world.TakeQueue()
-	for _, id := range ids {
-		e.requeue(id)
-	}
+	changed := e.requeue()
 	due := e.plan.next > 0 && now.Mono >= e.plan.next
-	if !e.plan.again && !due && len(ids) == 0 && !nodes || e.view.onHold() != "" {
+	if !e.plan.again && !due && !changed || e.view.onHold() != "" {
 		e.plan.again = false
 		return
 	}
@@ -165,10 +169,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	for _, s := range plan.Stops {
 		e.world.Step(now, gang.Preempt{Job: s.Job, For: fmt.Sprintf("job %d", s.For)})
 	}
-	ids, _ = e.world.TakeQueue()
-	for _, id := range ids {
-		e.requeue(id)
-	}
+	e.requeue()
 	// A plan cut short by its bound goes on in the next round, after others had theirs.
 	e.plan.again = e.opt.Policy.MaxStarts > 0 && len(plan.Starts) >= e.opt.Policy.MaxStarts
 	// A reserved gang that is stopped has gone at once: whom it made room for can start.

@@ -164,14 +164,16 @@ func (v *view) from(id int64) iter.Seq[*gang.Job] {
 	}
 }
 
-// setClass notes with which others a waiting job is planned; nil: it does not wait.
-func (v *view) setClass(id int64, c *sched.JobClass) {
+// setClasses notes with which others each job is planned, as far as it waits.
+func (v *view) setClasses(ids []int64, q *sched.Queue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if c == nil {
-		delete(v.classes, id)
-	} else {
-		v.classes[id] = c
+	for _, id := range ids {
+		if c := q.JobClass(id); c != nil {
+			v.classes[id] = c
+		} else {
+			delete(v.classes, id)
+		}
 	}
 }
 

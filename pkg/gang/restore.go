@@ -2,6 +2,7 @@ package gang
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -52,8 +53,8 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 			w.offer(a) // again: a restart is not when they could first start
 		}
 	}
-	// All of it is as it was stored; the caller reads the world whole.
-	w.queue, w.desired = nil, nil
+	// All of it is as it was stored: nodes are told when they come, and who plans begins with every job.
+	w.queue, w.desired = slices.Collect(maps.Keys(w.jobs)), nil
 	return w
 }
 

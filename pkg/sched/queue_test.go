@@ -64,15 +64,17 @@ func TestQueueIsASortedMap(t *testing.T) {
 		ledger := NewLedger(0)
 		q := NewQueue(&Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), UserCards: rapid.IntRange(0, 1).Draw(t, "caps"), GuardAfter: 5 * time.Hour}, ledger)
 		model := make(map[int64]bool)
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			job := rapid.Int64Range(1, 12).Draw(t, "job")
+		draw := func(job int64) *Candidate {
 			size := rapid.IntRange(1, 2).Draw(t, "size")
-			c := &Candidate{Job: job, Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: size, Submit: epoch0,
+			return &Candidate{Job: job, Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: size, Submit: epoch0,
 				User: rapid.SampledFrom([]string{"lea", "max"}).Draw(t, "user"), TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "limit")) * time.Hour,
 				Ask: cluster.AskOf(&api.Spec{Size: size, GPUsPerRank: 1}, []string{"gpu"})}
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			job := rapid.Int64Range(1, 12).Draw(t, "job")
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1:
-				q.Insert(c)
+				q.Insert(draw(job))
 				model[job] = true
 			case 2:
 				if q.Remove(job) != model[job] {
@@ -80,8 +82,18 @@ func TestQueueIsASortedMap(t *testing.T) {
 				}
 				delete(model, job)
 			case 3:
-				ledger.Add(Usage{Peer: Peer{c.User, "", 1, c.Job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
+				ledger.Add(Usage{Peer: Peer{"lea", "", 1, job}, Ran: time.Hour, Ended: epoch0, Whole: time.Hour, Limit: 2 * time.Hour})
 				q.Refresh(epoch0)
+			case 4:
+				like := draw(0)
+				many := make([]*Candidate, sortFrom)
+				for i := range many {
+					c := *like
+					c.Job = job + int64(i)
+					c.Priority += int64(i % 2)
+					many[i], model[c.Job] = &c, true
+				}
+				q.InsertAll(many)
 			}
 			checkQueue(t, q, model)
 			checkQueue(t, q.Clone(), model)
@@ -160,4 +172,17 @@ func TestBacklogIsTheSum(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkInsertAll: an array of 10,000 into a queue of 90,000.
+func BenchmarkInsertAll(b *testing.B) {
+	cs := make([]*Candidate, 100_000)
+	for i := range cs {
+		cs[i] = &Candidate{Job: int64(i + 1), Size: 1, Submit: epoch0, User: fmt.Sprint(i % 7), TimeLimit: time.Hour, Ask: cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"})}
+	}
+	q := NewQueue(&Policy{GuardAfter: time.Hour}, NewLedger(0))
+	q.InsertAll(cs)
+	for b.Loop() {
+		q.InsertAll(cs[:10_000])
+	}
 }
