@@ -47,10 +47,10 @@ const mostMemory = 600 << 20
 // starts his jobs, and each refusal says what there is too much of, and how much.
 func TestFlood(t *testing.T) {
 	needRoot(t)
-	f := flood{arrays: 1, elements: 1000, environments: 12, bytes: 1_900_000, loops: 8, streams: 40, submissions: 640, timed: 10}
+	f := flood{arrays: 2, elements: 1000, environments: 12, bytes: 1_900_000, loops: 8, streams: 40, submissions: 640, timed: 10}
 	limits := []string{"user_jobs = 1100", `user_bytes = "10MiB"`, "user_streams = 20", "user_burst = 300"}
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
-		f, limits = flood{arrays: 9, elements: 10_000, environments: 160, bytes: 1_900_000, loops: 64, streams: 1000, submissions: 100_000, timed: 200}, nil
+		f, limits = flood{arrays: 11, elements: 10_000, environments: 160, bytes: 1_900_000, loops: 64, streams: 1000, submissions: 100_000, timed: 200}, nil
 	}
 	s := startSite(t, nil, limits...)
 	s.node("n1", `cards = "none"`, "cpus = 64", "min_uid = 2")
@@ -203,10 +203,13 @@ func (m *flooder) start(f *flood) (stop func()) {
 	return func() { cancel(); forever.Wait(); client.CloseIdleConnections() }
 }
 
-// insist submits again what was only too early.
+// insist submits again what was only too early, until it is taken or more than he may hold.
 func (m *flooder) insist(ctx context.Context, client *http.Client, env []string, array *api.Array) {
-	for text := "user_rate"; ctx.Err() == nil && strings.Contains(text, "user_rate"); {
-		text = m.submit(ctx, client, env, array)
+	for ctx.Err() == nil {
+		text := m.submit(ctx, client, env, array)
+		if text == "taken" || strings.Contains(text, "user_jobs") || strings.Contains(text, "user_bytes") {
+			return
+		}
 		time.Sleep(100 * time.Millisecond)
 	}
 }

@@ -97,7 +97,7 @@ func (s *story) commit(ch *Changes) {
 		s.published = append(s.published, print{j, text(j)})
 		s.saved[j.ID] = j
 		if len(s.ranks[j.ID]) == 0 {
-			s.ranks[j.ID] = make([]Rank, len(j.Ranks))
+			s.ranks[j.ID] = OwnRanks(BlankRanks(len(j.Ranks))) // what a store has until a rank changes
 		}
 		if j.Key != "" {
 			s.keys[j.Key] = j.ID

@@ -62,7 +62,7 @@ func (w *World) submit(ev Submit) Outcome {
 			w.keys[ev.Key] = j.ID
 		}
 		w.keepSpec(j)
-		w.queueNew(&entry{job: j, ask: w.ask(j), owned: true, allDirty: true})
+		w.queueNew(&entry{job: j, ask: w.ask(j), owned: true})
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
