@@ -77,10 +77,10 @@ var house = []floor{
 	{false, map[side]string{controller: "store/pgstore"}},
 	{false, map[side]string{
 		controller: "controller",
-		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/scontrol slurm/sacct slurm/sacctmgr",
+		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/sacct slurm/sacctmgr",
 	}},
 	{false, map[side]string{
-		client: "slurm/scancel",
+		client: "slurm/scancel slurm/scontrol",
 		whole:  "dev",
 		lab:    "lab/disk lab/extremes lab/mutate lab/trace lab/sim cli/fake",
 	}},

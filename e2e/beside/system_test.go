@@ -74,7 +74,7 @@ func startGangd(t *testing.T, dir string) *system {
 	if err := coverRest(links); err != nil {
 		t.Fatal(err)
 	}
-	s := &system{name: "gangd", env: []string{"GANG_DIR=" + root}, path: links, dir: filepath.Join(dir, "wg"), next: firstJob}
+	s := &system{name: "gangd", env: []string{"GANG_DIR=" + root, "GANG_SLURM_VERSION=22.05"}, path: links, dir: filepath.Join(dir, "wg"), next: firstJob}
 	s.burn(t, bin)
 	return s
 }

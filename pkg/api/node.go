@@ -157,6 +157,7 @@ type Site struct {
 	StartTimeout      time.Duration `json:"start_timeout_ns"`
 	KeepEnded         time.Duration `json:"keep_ended_ns"`
 	InvalidDependency string        `json:"invalid_dependency"` // "cancel" or "wait"
+	SlurmVersion      string        `json:"slurm_version"`      // one of [SlurmVersions]
 }
 
 // PingReply is `gctl ping --json`.

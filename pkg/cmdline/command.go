@@ -38,6 +38,11 @@ type Bare string
 
 func (b Bare) Error() string { return string(b) }
 
+// Said is what was asked for: it is printed on standard output, and ends the command with status 0.
+type Said string
+
+func (s Said) Error() string { return string(s) }
+
 // Fatal is an error that is printed as "NAME: fatal: text".
 type Fatal string
 
@@ -92,9 +97,6 @@ func (c *Command[T]) take(t *T, one *Setting[T], s Streams) error {
 		return Status(max(c.Failed, 1))
 	case o.Set != nil:
 		return c.Print(o.Set(t, one.Value), s)
-	case o.Long == "version":
-		fmt.Fprintln(s.Out, Version())
-		return ErrDone
 	case o.Long == "usage":
 		fmt.Fprint(s.Out, c.Usage)
 		return ErrDone
@@ -109,9 +111,13 @@ func (c *Command[T]) Print(err error, s Streams) error {
 	var status Status
 	var bare Bare
 	var fatal Fatal
+	var said Said
 	switch {
 	case err == nil, errors.As(err, &status), errors.Is(err, ErrDone):
 		return err
+	case errors.As(err, &said):
+		fmt.Fprintln(s.Out, said)
+		return ErrDone
 	case errors.As(err, &bare):
 		fmt.Fprintln(s.Err, bare)
 	case errors.As(err, &fatal):
@@ -194,11 +200,6 @@ func Split(list string) []string {
 		}
 	}
 	return out
-}
-
-// VersionRow is --version.
-func VersionRow[T any]() Option[T] {
-	return Option[T]{Long: "version", Short: 'V', List: Partial, Note: "output version information and exit; it says gangd's version too"}
 }
 
 // HelpRow is --help.

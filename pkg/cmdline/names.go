@@ -4,12 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-
-	"gangd/pkg/api"
 )
-
-// Compatible is the Slurm whose words are spoken.
-const Compatible = "22.05.8"
 
 // Cluster is what gangd answers where Slurm has the name of a cluster.
 const Cluster = "gangd"
@@ -52,12 +47,6 @@ func Called(argv0 string) string {
 		}
 	}
 	return ""
-}
-
-// Version is what --version prints under every name. Programs that look for a version read
-// the word behind "slurm " and the numbers at its head.
-func Version() string {
-	return "slurm " + Compatible + "-compatible (gangd " + api.Version + ")"
 }
 
 // Errorf prints "squeue: error: text", as Slurm's log does.

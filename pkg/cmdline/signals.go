@@ -25,3 +25,11 @@ func SignalName(s string) (name string, ok bool) {
 
 // SignalNumber is the number of a signal's name, in decimal; 0 of one that there is not.
 func SignalNumber(name string) string { return strconv.Itoa(slices.Index(SignalNames, name) + 1) }
+
+// SignalOf is the name of a signal by its number, empty: there is none.
+func SignalOf(n int) string {
+	if n < 1 || n > len(SignalNames) {
+		return ""
+	}
+	return SignalNames[n-1]
+}

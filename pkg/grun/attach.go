@@ -19,6 +19,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
+	"gangd/pkg/slurm"
 	"gangd/pkg/step/wire"
 )
 
@@ -70,8 +71,7 @@ func AttachMain() int {
 		cmd.Use = name + " JOB.STEP"
 		for _, a := range os.Args[1:] {
 			if a == "--version" || a == "-V" {
-				fmt.Println(cmdline.Version())
-				return 0
+				return slurm.PrintVersion(name, cmdline.Streams{Out: os.Stdout, Err: os.Stderr})
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/proc"
 	"gangd/pkg/program"
+	"gangd/pkg/slurm"
 )
 
 const examples = `  grun -n 4 --label hostname                       inside a job: four tasks of its allocation
@@ -166,7 +167,7 @@ func (r *run) inform() bool {
 	case r.usage:
 		fmt.Fprintf(r.out, "usage: %s\n", usage)
 	case r.version && r.name != "grun":
-		fmt.Fprintln(r.out, cmdline.Version())
+		slurm.PrintVersion(r.name, cmdline.Streams{Out: r.out, Err: r.err})
 	case r.version:
 		fmt.Fprintf(r.out, "grun %s\n", api.Version)
 	default:

@@ -29,9 +29,11 @@ type Controller struct {
 	Logs       map[string]string // by "job/rank/attempt"
 	Refuse     *api.Error        // answers every call when set
 	User       string            // whose jobs @ means
-	Processes  int               // that a signal reaches on each node
-	Asked      []string          // method, path and body of each call, oldest first
-	Followed   chan struct{}     // a value for each stream of events that is open
+	// SlurmVersion is the site's.
+	SlurmVersion string
+	Processes    int           // that a signal reaches on each node
+	Asked        []string      // method, path and body of each call, oldest first
+	Followed     chan struct{} // a value for each stream of events that is open
 
 	server  *http.Server
 	served  chan struct{}
@@ -437,7 +439,7 @@ var Begun = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 func (c *Controller) ping(*http.Request) (any, error) {
 	p := api.PingReply{SchemaVersion: api.SchemaVersion, Version: "1.2.3", PID: 4711, StartTime: Begun, Lineage: 99, Nodes: len(c.Nodes),
 		Site: &api.Site{Preempt: "tier", PreemptMinRun: time.Minute, Grace: 15 * time.Second, DrainSlack: 30 * time.Second, NodeTimeout: 30 * time.Second,
-			StartTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel"}}
+			StartTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel", SlurmVersion: c.SlurmVersion}}
 	for i := range c.Nodes {
 		if c.Nodes[i].State == api.NodeUp {
 			p.NodesUp++

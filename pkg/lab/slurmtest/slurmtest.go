@@ -140,29 +140,33 @@ func split(t *testing.T, s string) []string {
 	return words
 }
 
-// Lists holds the lists of a command against the recorded options of 22.05: each option is in
-// one list with a text, is read by the grammar as Slurm reads it, and none is there that Slurm
-// does not have.
+// Lists holds the lists of a command against the recorded options of 22.05, and those that 23.11 has beside
+// them: each option is in one list with a text, is read by the grammar as Slurm reads it, and none is there that
+// Slurm does not have.
 func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
 	l := c.Lists()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	recorded := map[string]cmdline.Kind{}
+	for _, name := range []string{file, strings.Replace(file, "22.05", "23.11", 1)} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(b), "\n") {
+			f := strings.Fields(line)
+			if len(f) < 2 || f[0] != l.Name {
+				continue
+			}
+			long := strings.TrimPrefix(f[len(f)-1], "--")
+			arg := cmdline.None
+			if name, ok := strings.CutSuffix(long, "[="); ok {
+				long, arg = name, cmdline.Optional
+			} else if name, ok := strings.CutSuffix(long, "="); ok {
+				long, arg = name, cmdline.Required
+			}
+			recorded[long] = arg
+		}
 	}
-	recorded := map[string]bool{}
-	for _, line := range strings.Split(string(b), "\n") {
-		f := strings.Fields(line)
-		if len(f) < 2 || f[0] != l.Name {
-			continue
-		}
-		long := strings.TrimPrefix(f[len(f)-1], "--")
-		arg := cmdline.None
-		if name, ok := strings.CutSuffix(long, "[="); ok {
-			long, arg = name, cmdline.Optional
-		} else if name, ok := strings.CutSuffix(long, "="); ok {
-			long, arg = name, cmdline.Required
-		}
-		recorded[long] = true
+	for long, arg := range recorded {
 		read := false
 		for i := range c.Options {
 			o := &c.Options[i]
@@ -177,7 +181,7 @@ func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
 	}
 	Texts(t, l)
 	for _, o := range l.Options {
-		if !recorded[o.Name] {
+		if _, ok := recorded[o.Name]; !ok {
 			t.Errorf("%s --%s is in a list, but Slurm has no such option", l.Name, o.Name)
 		}
 		delete(recorded, o.Name)

@@ -1,5 +1,7 @@
-// Package document writes the JSON and YAML of Slurm's commands: the envelope of the data
-// parser v0.0.38 (Slurm 22.05) around a list of objects whose members keep their order.
+// Package document writes the JSON and YAML of Slurm's commands: a list of objects whose members keep their
+// order, in the envelope of a data parser. A [Style] says which, v0.0.38 of Slurm 22.05 or a later one; commands write
+// numbers, states and ends as values of this package ([Number], [Flags], [Exit] ...), and the style makes of them what its
+// parser has. The members of each were read in the tables of Slurm's own parsers (src/plugins/data_parser).
 package document
 
 import (
@@ -30,22 +32,6 @@ func Of(pairs ...any) Object {
 		o = append(o, Member{pairs[i].(string), pairs[i+1]})
 	}
 	return o
-}
-
-// Envelope is the document of a command: what made it, no errors, and the list.
-func Envelope(kind string, list []Object) Object {
-	items := make([]any, len(list))
-	for i, o := range list {
-		items[i] = o
-	}
-	return Object{
-		{"meta", Object{
-			{"plugin", Object{{"type", "openapi/v0.0.38"}, {"name", "Slurm OpenAPI v0.0.38"}}},
-			{"Slurm", Object{{"version", Object{{"major", 22}, {"micro", 8}, {"minor", 5}}}, {"release", "22.05.8"}}},
-		}},
-		{"errors", []any{}},
-		{kind, items},
-	}
 }
 
 // Texts makes a list of strings.

@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/jobs"
 	"gangd/pkg/script"
+	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
 )
 
@@ -41,7 +42,7 @@ type ask struct {
 	duplicates       bool
 	verbose          bool
 	batchScript      bool
-	json, yaml       bool
+	document         slurm.Document
 	noHeader         bool
 	columns          []string // of -o
 	format           string   // of -b and -l: stands behind

@@ -2,6 +2,7 @@ package sacct
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -59,10 +60,31 @@ func date(name string) accttable.Column {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// fields is every column of 22.05, in the order of --helpformat.
+// fields is every column of 22.05, in the order of --helpformat, and behind them what later ones have more.
 var fields []field
 
-func init() { fields = table() } // not in the declaration: the texts of JSON refer to it
+func init() { fields = append(table(), later()...) } // not in the declaration: the texts of JSON refer to it
+
+// later is the columns of 23.11 and 24.11 that 22.05 has not, or has by another name. They are always taken;
+// --helpformat and the format "all" have those of 22.05 alone where that is spoken.
+func later() []field {
+	file := func(name string) field {
+		return field{col(name, 20), ofJob(func(r *record) string {
+			return jobfield.Squeue.Name(strings.ToLower(name)).Text(&jobfield.Row{Job: r.job})
+		}), ""}
+	}
+	return []field{
+		{col("Extra", 14), blank, noFeature},
+		{col("FailedNode", 8), blank, noFeature},
+		{col("Licenses", 10), blank, noFeature},
+		{number("Planned", 10), ofJob(func(r *record) string { return when.Span(r.reserved()) }), ""},
+		{number("PlannedCPU", 10), ofJob(func(r *record) string { return when.Span(r.reserved() * time.Duration(r.cpus())) }), ""},
+		{number("PlannedCPURAW", 13), ofJob(func(r *record) string { return decimal(seconds(r.reserved()) * r.cpus()) }), ""},
+		{col("QOSREQ", 10), blank, noFeature},
+		{number("Restarts", 8), ofJob(func(r *record) string { return decimal(int64(r.job.RestartCount)) }), ""},
+		file("StdErr"), file("StdIn"), file("StdOut"),
+	}
+}
 
 func table() []field {
 	return []field{
@@ -193,10 +215,14 @@ const (
 		"tresusageintot,tresusageoutmax,tresusageoutmaxnode,tresusageoutmaxtask,tresusageoutave,tresusageouttot"
 )
 
-// fieldColumns are the columns of the table.
-func fieldColumns() []accttable.Column {
-	out := make([]accttable.Column, len(fields))
-	for i := range fields {
+// fieldColumns are the columns of the table; of 22.05's alone if old.
+func fieldColumns(old bool) []accttable.Column {
+	n := len(fields)
+	if old {
+		n -= len(later())
+	}
+	out := make([]accttable.Column, n)
+	for i := range out {
 		out[i] = fields[i].Column
 	}
 	return out

@@ -2,9 +2,11 @@ package sacct
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
@@ -19,8 +21,8 @@ type object = document.Object
 // of makes an object of keys and values.
 func of(pairs ...any) object { return document.Of(pairs...) }
 
-// documentOf is what `sacct --json` of 22.05 (its dbv0.0.38) writes.
-func documentOf(records []*record) object {
+// documentOf is what `sacct --json` writes.
+func documentOf(records []*record, style *document.Style) object {
 	jobs := []any{}
 	for i := 0; i < len(records); {
 		r, steps := records[i], []any{}
@@ -32,81 +34,89 @@ func documentOf(records []*record) object {
 			r = &whole
 		}
 		for ; i < len(records) && !records[i].isJob() && records[i].attempt == r.attempt; i++ {
-			steps = append(steps, stepObject(records[i]))
+			steps = append(steps, stepObject(records[i], style.Parser))
 		}
-		jobs = append(jobs, jobObject(r, steps))
+		jobs = append(jobs, jobObject(r, steps, style.Parser))
 	}
-	return of("meta", meta(), "errors", []any{}, "jobs", jobs)
+	return style.Accounting("jobs", jobs, document.Member{Key: "gangd", Value: of("version", api.Version)})
 }
 
-// meta says who answers: Slurm's version, in Slurm's place.
-func meta() object {
-	var major, minor, micro int
-	_, _ = fmt.Sscanf(cmdline.Compatible, "%d.%d.%d", &major, &minor, &micro) // a constant of ours
-	return of(
-		"plugin", of("type", "openapi/dbv0.0.38", "name", "Slurm OpenAPI DB v0.0.38"),
-		"Slurm", of("version", of("major", major, "micro", micro, "minor", minor), "release", cmdline.Compatible),
-		"gangd", of("version", api.Version),
-	)
-}
-
-func jobObject(r *record, steps []any) object {
+func jobObject(r *record, steps []any, p document.Parser) object {
 	j := r.job
-	return of(
+	since, until := document.Since, document.Until
+	file := func(which string) string { return jobfield.Squeue.Name(which).Text(&jobfield.Row{Job: j}) }
+	return p.Members(
 		"account", j.Account,
-		"comment", of("administrator", nil, "job", orNil(j.Comment), "system", nil),
+		"comment", of("administrator", text(p, ""), "job", text(p, j.Comment), "system", text(p, "")),
 		"allocation_nodes", allocated(r),
-		"array", arrayObject(r),
-		"association", of("account", j.Account, "cluster", cmdline.Cluster, "partition", nil, "user", j.User),
+		"array", arrayObject(r, p),
+		"association", p.Members("account", j.Account, "cluster", cmdline.Cluster, "partition", text(p, ""), "user", j.User, since(document.V40, "id"), 0),
+		since(document.V40, "block"), "",
 		"cluster", cmdline.Cluster,
 		"constraints", j.Constraint,
-		"container", nil,
+		"container", text(p, ""),
 		"derived_exit_code", exitObject(r.derived(), false),
-		"time", jobTimes(r),
+		"time", jobTimes(r, p),
 		"exit_code", exitObject(r.exit(), r.waits()),
+		since(document.V40, "extra"), "", since(document.V40, "failed_node"), "",
 		"flags", []any{},
 		"group", groupName(j.GID),
-		"het", of("job_id", 0, "job_offset", nil),
+		"het", p.Members("job_id", 0, "job_offset", document.Number{}),
 		"job_id", j.JobID,
 		"name", j.Name,
+		since(document.V40, "licenses"), "",
 		"mcs", of("label", ""),
 		"nodes", nodeList(r),
 		"partition", j.Partition,
-		"priority", jobfield.SlurmPriority(j),
-		"qos", "",
-		"required", of("CPUs", r.cpus(), "memory", r.requested().Memory>>20),
-		"kill_request_user", killer(r),
-		"reservation", of("id", 0, "name", 0),
-		"state", of("current", r.plainState(), "reason", waitReason(r)),
+		since(document.V40, "hold"), j.Held != "",
+		"priority", document.Number{Value: jobfield.SlurmPriority(j)},
+		"qos", "", since(document.V42, "qosreq"), "",
+		"required", p.Members("CPUs", r.cpus(), until(document.V40, "memory"), r.requested().Memory>>20,
+			since(document.V40, "memory_per_cpu"), document.Number{}, since(document.V40, "memory_per_node"), document.Number{Value: r.requested().Memory >> 20}),
+		"kill_request_user", killer(r, p),
+		since(document.V42, "restart_cnt"), j.RestartCount,
+		"reservation", p.Members("id", 0, until(document.V40, "name"), 0, since(document.V40, "name"), j.Reservation),
+		since(document.V40, "script"), "",
+		since(document.V42, "stdin_expanded"), file("stdin"), since(document.V42, "stdout_expanded"), file("stdout"), since(document.V42, "stderr_expanded"), file("stderr"),
+		since(document.V42, "stdout"), j.StdOut, since(document.V42, "stderr"), j.StdErr, since(document.V42, "stdin"), j.StdIn,
+		"state", of("current", document.Flags{r.plainState()}, "reason", waitReason(r)),
 		"steps", steps,
-		"tres", of("allocated", allocatedList(r), "requested", tresList(r.requested())),
+		since(document.V40, "submit_line"), "",
+		"tres", of("allocated", allocatedList(r, p), "requested", tresList(r.requested(), p)),
+		since(document.V40, "used_gres"), "",
 		"user", j.User,
 		"wckey", of("wckey", "", "flags", []any{}),
 		"working_directory", j.WorkDir,
 	)
 }
 
-func stepObject(r *record) object {
+func stepObject(r *record, p document.Parser) object {
 	s := r.step
+	since, until := document.Since, document.Until
 	nothing := of("max", []any{}, "min", []any{}, "average", []any{}, "total", []any{})
+	id := any(s.StepID)
+	if p >= document.V40 {
+		id = fmt.Sprint(r.job.JobID, ".", s.StepID)
+	}
 	return of(
 		"nodes", of("list", document.Texts(s.Nodes), "count", len(s.Nodes), "range", hostlist.Compress(s.Nodes)),
-		"tres", of("requested", nothing, "consumed", nothing, "allocated", allocatedList(r)),
-		"time", stepTimes(r),
+		"tres", of("requested", nothing, "consumed", slices.Clone(nothing), "allocated", allocatedList(r, p)),
+		"time", stepTimes(r, p),
 		"exit_code", exitObject(r.exit(), s.EndTime.IsZero()),
 		"tasks", of("count", s.Tasks),
-		"pid", nil,
-		"CPU", of("requested_frequency", of("min", 0, "max", 0), "governor", []any{}),
-		"kill_request_user", nil,
-		"state", r.plainState(),
-		"statistics", of("CPU", of("actual_frequency", 0), "energy", of("consumed", 0), "max_rss_bytes", s.MaxRSS),
-		"step", of("job_id", r.job.JobID, "het", of("component", nil), "id", s.StepID, "name", s.Name),
+		"pid", text(p, ""),
+		"CPU", p.Members("requested_frequency", of("min", document.Number{Value: 0}, "max", document.Number{Value: 0}), until(document.V40, "governor"), []any{}, since(document.V40, "governor"), "0"),
+		"kill_request_user", text(p, ""),
+		"state", document.Flags{r.plainState()},
+		"statistics", of("CPU", of("actual_frequency", 0), "energy", of("consumed", document.Number{Value: 0}), "max_rss_bytes", s.MaxRSS),
+		"step", p.Members(until(document.V40, "job_id"), r.job.JobID, until(document.V40, "het"), of("component", nil), "id", id, "name", s.Name),
 		"task", of("distribution", "Unknown"),
 	)
 }
 
-func orNil(s string) any {
-	if s == "" {
+// text is a text, of which older parsers write null where it is empty.
+func text(p document.Parser, s string) any {
+	if s == "" && p < document.V40 {
 		return nil
 	}
 	return s
@@ -117,10 +127,11 @@ func allocated(r *record) int64 {
 	return n
 }
 
-func arrayObject(r *record) object {
+func arrayObject(r *record, p document.Parser) object {
 	j := r.job
 	var job int64
-	var task, id any
+	var id any
+	task := text(p, "")
 	switch {
 	case j.ArrayIndex == nil:
 	case r.folded != nil:
@@ -128,22 +139,25 @@ func arrayObject(r *record) object {
 	default:
 		job, id = j.ArrayJobID, *j.ArrayIndex
 	}
-	return of("job_id", job, "limits", of("max", of("running", of("tasks", j.ArrayLimit))), "task", task, "task_id", id)
+	return of("job_id", job, "limits", of("max", of("running", of("tasks", j.ArrayLimit))), "task", task, "task_id", document.Number{Value: id})
 }
 
-func exitObject(exit string, pending bool) object {
+func exitObject(exit string, pending bool) document.Exit {
 	c, g, _ := strings.Cut(exit, ":")
 	code, _ := strconv.Atoi(c)
 	signal, _ := strconv.Atoi(g)
+	e := document.Exit{Code: code, Signal: signal, Pending: pending, Name: cmdline.SignalOf(signal)}
 	switch {
 	case pending:
-		return of("status", "PENDING", "return_code", 0)
+		e.Plain = of("status", "PENDING", "return_code", 0)
 	case signal != 0:
-		return of("status", "SIGNALED", "return_code", nil, "signal", of("signal_id", signal, "name", signalName(signal)))
+		e.Plain = of("status", "SIGNALED", "return_code", nil, "signal", of("signal_id", signal, "name", signalName(signal)))
 	case code != 0:
-		return of("status", "ERROR", "return_code", code)
+		e.Plain = of("status", "ERROR", "return_code", code)
+	default:
+		e.Plain = of("status", "SUCCESS", "return_code", 0)
 	}
-	return of("status", "SUCCESS", "return_code", 0)
+	return e
 }
 
 // signalName is what the C library calls a signal: Go's words with a capital.
@@ -156,10 +170,14 @@ func split(s float64) object {
 	return of("seconds", int64(s), "microseconds", int64((s-float64(int64(s)))*1e6))
 }
 
-func jobTimes(r *record) object {
-	var limit any
+func jobTimes(r *record, p document.Parser) object {
+	limit := any(document.Infinite{})
 	if m := r.job.TimeLimitSeconds; m > 0 {
-		limit = (m + 59) / 60
+		limit = document.Number{Value: (m + 59) / 60}
+	}
+	planned := int64(0)
+	if at := r.start(); !at.IsZero() {
+		planned = max(0, int64(at.Sub(r.eligibleTime())/time.Second))
 	}
 	cpu := 0.0
 	if r.attempt != nil {
@@ -169,48 +187,50 @@ func jobTimes(r *record) object {
 			}
 		}
 	}
-	return of(
+	return p.Members(
 		"elapsed", seconds(r.elapsed()), "eligible", document.Time(r.eligibleTime()), "end", document.Time(r.endTime()), "start", document.Time(r.start()),
+		document.Since(document.V42, "planned"), document.Number{Value: planned},
 		"submission", document.Time(r.job.SubmitTime), "suspended", 0, "limit", limit,
 		"system", split(0), "user", split(0), "total", split(cpu),
 	)
 }
 
-func stepTimes(r *record) object {
-	return of(
-		"elapsed", seconds(r.elapsed()), "end", document.Time(r.endTime()), "start", document.Time(r.start()), "suspended", 0,
+func stepTimes(r *record, p document.Parser) object {
+	return p.Members(
+		"elapsed", seconds(r.elapsed()), document.Until(document.V40, "end"), document.Time(r.endTime()), document.Until(document.V40, "start"), document.Time(r.start()),
+		document.Since(document.V40, "end"), document.At(r.endTime()), document.Since(document.V40, "start"), document.At(r.start()), "suspended", 0,
 		"system", split(0), "user", split(0), "total", split(r.step.CPUTime),
 	)
 }
 
 // killer is the name of who cancelled.
-func killer(r *record) any {
+func killer(r *record, p document.Parser) any {
 	if name := r.job.CancelledBy; name != "" && r.plainState() == string(api.JobCancelled) {
 		return name
 	}
-	return nil
+	return text(p, "")
 }
 
-func allocatedList(r *record) []any {
+func allocatedList(r *record, p document.Parser) []any {
 	t, ok := r.allocated()
 	if !ok {
 		return []any{}
 	}
-	return tresList(t)
+	return tresList(t, p)
 }
 
 // tresList is Slurm's list of resources, with its ids; memory in MiB.
-func tresList(t tres.Amount) []any {
+func tresList(t tres.Amount, p document.Parser) []any {
 	one := func(kind string, name any, id int, count int64) object {
 		return of("type", kind, "name", name, "id", id, "count", count)
 	}
-	out := []any{one("cpu", nil, 1, t.CPUs)}
+	out := []any{one("cpu", text(p, ""), 1, t.CPUs)}
 	if t.Memory > 0 {
-		out = append(out, one("mem", nil, 2, t.Memory>>20))
+		out = append(out, one("mem", text(p, ""), 2, t.Memory>>20))
 	}
-	out = append(out, one("node", nil, 4, t.Nodes))
+	out = append(out, one("node", text(p, ""), 4, t.Nodes))
 	if t.Billing {
-		out = append(out, one("billing", nil, 5, t.CPUs))
+		out = append(out, one("billing", text(p, ""), 5, t.CPUs))
 	}
 	if t.GPUs > 0 {
 		out = append(out, one("gres", "gpu", 1001, t.GPUs))

@@ -1,10 +1,14 @@
 package sacct
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/document"
 	"gangd/pkg/table/accttable"
 	"gangd/pkg/table/tres"
 )
@@ -39,11 +43,15 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "group", As: "gid", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --gid"},
 		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(a *ask, _ string) error {
-			fmt.Fprint(a.Out, accttable.Names(fieldColumns()))
+			old, err := oldSlurm()
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(a.Out, accttable.Names(fieldColumns(old)))
 			return cmdline.ErrDone
 		}},
 		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch", Set: cmdline.More(func(a *ask) *[]jobRef { return &a.jobs }, parseJobs)},
-		{Long: "json", List: cmdline.Partial, Help: "in Slurm's shape; what gangd does not know is null or 0", Set: func(a *ask, _ string) error { a.json, a.duplicates = true, true; return nil }},
+		documentRow(slurm.JSONRow(func(a *ask) *slurm.Document { return &a.document })),
 		{Long: "local", List: cmdline.Exact, Help: oneCluster},
 		{Long: "long", Short: 'l', List: cmdline.Exact, Help: "many columns", Set: func(a *ask, _ string) error { a.format = formatLong; return nil }},
 		{Long: "name", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.names })},
@@ -68,14 +76,30 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "usage", Short: 'U', List: cmdline.Exact, Help: "one line of help"},
 		{Long: "use-local-uid", List: cmdline.Exact, Help: "users by their names on this host, which is what always holds"},
 		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "says which window of time is looked at", Set: cmdline.Flag(func(a *ask) *bool { return &a.verbose })},
-		{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+		slurm.VersionRow[ask](),
 		{Long: "wckeys", Short: 'W', Kind: cmdline.Required, List: cmdline.Exact, Help: "selects nothing: " + noWCKeys, Set: func(a *ask, _ string) error { a.nothing = true; return nil }},
 		{Long: "whole-hetjob", Kind: cmdline.Optional, List: cmdline.Exact, Help: "there are no heterogeneous jobs"},
-		{Long: "yaml", List: cmdline.Partial, Help: "as --json", Set: func(a *ask, _ string) error { a.yaml, a.duplicates = true, true; return nil }},
+		documentRow(slurm.YAMLRow(func(a *ask) *slurm.Document { return &a.document })),
 	}}
 
 // Lists is how each option of sacct is kept.
 func Lists() cmdline.Lists { return command.Lists() }
+
+// oldSlurm reports whether 22.05 is spoken.
+func oldSlurm() (bool, error) {
+	spoken, err := slurm.Spoken(context.Background(), client.New())
+	return err == nil && spoken.Parsers[0] < document.V40, err
+}
+
+// documentRow: in a document each run of a job stands by itself.
+func documentRow(o cmdline.Option[ask]) cmdline.Option[ask] {
+	set := o.Set
+	o.Set = func(a *ask, v string) error {
+		a.duplicates = true
+		return set(a, v)
+	}
+	return o
+}
 
 func setStart(a *ask, v string) (err error) {
 	a.from, err = parseTime(v)

@@ -15,7 +15,6 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
-	"gangd/pkg/slurm/document"
 	"gangd/pkg/table/accttable"
 )
 
@@ -50,8 +49,13 @@ func run(args []string, s cmdline.Streams) error {
 	switch {
 	case a.batchScript:
 		return a.writeScripts(details, s)
-	case a.json, a.yaml:
-		return document.Write(s.Out, documentOf(a.choose(details, now)), !a.json)
+	case a.document.Asked():
+		style, err := a.document.Style(context.Background(), client.New(), s)
+		if err != nil {
+			return err
+		}
+		style.Command = append([]string{"sacct"}, args...)
+		return style.Write(s.Out, documentOf(a.choose(details, now), style))
 	}
 	return write(t, a.choose(details, now), a.noHeader, s)
 }
@@ -65,7 +69,14 @@ func longTime(t time.Time) string {
 
 func (a *ask) table() (*accttable.Table, error) {
 	format := cmp.Or(strings.Join(append(a.columns, cmdline.Split(a.format)...), ","), os.Getenv("SACCT_FORMAT"))
-	chosen, err := chooseColumns(format, formatDefault, fieldColumns())
+	old := false
+	if strings.EqualFold(format, "all") {
+		var err error
+		if old, err = oldSlurm(); err != nil {
+			return nil, err
+		}
+	}
+	chosen, err := chooseColumns(format, formatDefault, fieldColumns(old))
 	if err != nil {
 		return nil, err
 	}

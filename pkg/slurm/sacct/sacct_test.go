@@ -1,6 +1,7 @@
 package sacct
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/lab/clitest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 )
@@ -89,7 +91,23 @@ func history() *fake.Controller {
 }
 
 func TestFiles(t *testing.T) {
+	t.Setenv("GANG_SLURM_VERSION", "22.05") // of which the documents in them are
 	slurmtest.Files(t, "testdata/*.txt", *update, history, map[string]slurm.Runner{"sacct": Run, "sstat": Sstat})
+}
+
+// --json has the members that the tables of Slurm's data parsers have.
+func TestDocumentsOfLaterSlurms(t *testing.T) {
+	for version, schema := range map[string]string{"23.11": "v0.0.40", "24.11": "v0.0.42"} {
+		t.Run(version, func(t *testing.T) {
+			t.Setenv("GANG_SLURM_VERSION", version)
+			clitest.Serve(t, history())
+			var out, errs bytes.Buffer
+			if code := Run([]string{"--json", "-j", "30,31,32,33,34,35,36,20"}, cmdline.Streams{Out: &out, Err: &errs}); code != 0 {
+				t.Fatalf("status %d: %s", code, errs.String())
+			}
+			slurmtest.Shape(t, "../testdata/sacct-"+schema+".schema", out.Bytes())
+		})
+	}
 }
 
 func TestLists(t *testing.T) {
@@ -101,7 +119,7 @@ func TestLists(t *testing.T) {
 
 // What is in a list as kept does something when it is given, but for what there is one of.
 func TestEveryOptionIsTaken(t *testing.T) {
-	alone := strings.Fields("allclusters federation local use-local-uid whole-hetjob help usage version")
+	alone := strings.Fields("allclusters federation local use-local-uid whole-hetjob help usage")
 	for i := range command.Options {
 		o := &command.Options[i]
 		nothing := o.List == cmdline.Refused || o.As != "" || slices.Contains(alone, o.Long)
@@ -119,8 +137,8 @@ func TestColumnsAreSlurms(t *testing.T) {
 	}
 	want := strings.Fields(string(b))
 	var got []string
-	for _, f := range fields {
-		got = append(got, f.Name)
+	for _, c := range fieldColumns(true) {
+		got = append(got, c.Name)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)

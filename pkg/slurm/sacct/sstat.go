@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/jobs"
+	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
 )
 
@@ -31,7 +32,7 @@ var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage:
 		{Long: "pidformat", Short: 'i', List: cmdline.Partial, Help: "of each rank its first process", Set: func(a *sstatAsk, _ string) error { a.format = sstatPids; return nil }},
 		{Long: "usage", List: cmdline.Exact, Help: "one line of help"},
 		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
-		{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+		slurm.VersionRow[sstatAsk](),
 	}}
 
 // SstatLists is how each option of sstat is kept.

@@ -22,7 +22,7 @@ var command = &cmdline.Command[call]{Name: "sacctmgr", More: Keywords, Tell: tel
 	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no errors, only the exit status", Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
 	{Long: "readonly", Short: 'r', List: cmdline.Exact, Help: "nothing is changed anyway"},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
-	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+	slurm.VersionRow[call](),
 }}
 
 // changes are the commands that would change a register, or read one from a file.
@@ -102,8 +102,7 @@ func (c *call) say(format string, args ...any) int {
 }
 
 func (c *call) version() int {
-	fmt.Fprintln(c.Out, cmdline.Version())
-	return 0
+	return slurm.PrintVersion("sacctmgr", c.Streams)
 }
 
 func tell(l cmdline.Lists, s cmdline.Streams) {

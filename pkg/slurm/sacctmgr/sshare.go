@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/cmdline"
+	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
 )
 
@@ -29,7 +30,7 @@ var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Op
 	{Long: "users", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "these users", Set: func(c *shares, v string) error { c.users = strings.Split(v, ","); return nil }},
 	{Long: "Users", Short: 'U', List: cmdline.Exact, Help: "users without the tree of accounts above them", Set: cmdline.Flag(func(c *shares) *bool { return &c.onlyUsers })},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
-	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+	slurm.VersionRow[shares](),
 }}
 
 // SshareLists is how each option of sshare is kept.
@@ -117,7 +118,7 @@ func (c *shares) write() error {
 }
 
 var sprioCommand = &cmdline.Command[struct{}]{Name: "sprio", Tell: sprioHelp, Options: []cmdline.Option[struct{}]{
-	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+	slurm.VersionRow[struct{}](),
 	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},

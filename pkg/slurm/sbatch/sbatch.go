@@ -94,7 +94,9 @@ func inform(flags []script.Setting, s cmdline.Streams) (done bool, err error) {
 		case f.Option.Long == "usage":
 			fmt.Fprint(s.Out, usage)
 		case f.Option.Long == "version":
-			fmt.Fprintln(s.Out, cmdline.Version())
+			if slurm.PrintVersion("sbatch", s) != 0 {
+				return false, unreadable
+			}
 		default:
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gangd/pkg/cmdline"
+	"gangd/pkg/slurm"
 )
 
 // choices is what the command line and the environment say.
@@ -58,7 +59,7 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 	cmdline.UsageRow[choices](),
 	{Long: "user", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of this user, by name or number", Set: cmdline.Word(func(c *choices) *string { return &c.user })},
 	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "say what is done to each job; nothing is said of plugins", Set: func(c *choices, _ string) error { c.verbose++; return nil }},
-	cmdline.VersionRow[choices](),
+	slurm.VersionRow[choices](),
 	{Long: "wckey", Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has a workload key: no job matches", Set: cmdline.Word(func(c *choices) *string { return &c.wckey })},
 }}
 

@@ -2,6 +2,7 @@ package scontrol
 
 import (
 	"gangd/pkg/cmdline"
+	"gangd/pkg/slurm"
 )
 
 const (
@@ -17,13 +18,15 @@ var options = &cmdline.Command[call]{Name: "scontrol", Tell: tell, Options: []cm
 	{Long: "future", Short: 'F', List: cmdline.Exact, Help: "there are no FUTURE nodes"},
 	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "hide", List: cmdline.Exact, Help: "no partition is hidden"},
+	slurm.JSONRow(func(c *call) *slurm.Document { return &c.document }),
 	{Long: "local", List: cmdline.Exact, Help: oneCluster},
 	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "one record a line", Set: cmdline.Flag(func(c *call) *bool { return &c.oneLine })},
 	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no warnings and no errors, only the exit status", Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
 	{Long: "sibling", List: cmdline.Exact, Help: oneCluster},
 	{Long: "uid", Short: 'u', Kind: cmdline.Required, List: cmdline.Refused, Help: "who calls is known from the kernel and can't be another; run it as that user"},
 	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "says how many records there are; there are no plugins to name", Set: cmdline.Flag(func(c *call) *bool { return &c.verbose })},
-	{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too"},
+	slurm.VersionRow[call](),
+	slurm.YAMLRow(func(c *call) *slurm.Document { return &c.document }),
 }}
 
 // Lists is how each option of scontrol is kept.

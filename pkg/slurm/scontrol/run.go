@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
+	"gangd/pkg/slurm"
 )
 
 // clock is the wall clock, a variable so that tests stand still.
@@ -18,13 +19,16 @@ var clock = time.Now
 // call is one call of scontrol.
 type call struct {
 	cmdline.Streams
-	ctx     context.Context
-	client  *client.Client
-	oneLine bool
-	details bool
-	quiet   bool
-	verbose bool
-	now     time.Time
+	ctx      context.Context
+	client   *client.Client
+	oneLine  bool
+	details  bool
+	quiet    bool
+	verbose  bool
+	now      time.Time
+	args     []string
+	spoken   slurm.Dialect // known to show job alone
+	document slurm.Document
 }
 
 // Run is scontrol.
@@ -36,7 +40,7 @@ func Run(args []string, s cmdline.Streams) int {
 		}
 		return 0
 	}
-	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: clock()}
+	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: clock(), args: args}
 	words, err := options.Parse(c, args, s)
 	if err != nil {
 		return cmdline.Exit(err)
@@ -125,8 +129,7 @@ func (c *call) do(words []string) int {
 }
 
 func (c *call) version([]string) int {
-	fmt.Fprintln(c.Out, cmdline.Version())
-	return 0
+	return slurm.PrintVersion("scontrol", c.Streams)
 }
 
 func (c *call) help([]string) int {

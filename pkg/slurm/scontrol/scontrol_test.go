@@ -1,6 +1,7 @@
 package scontrol
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/lab/clitest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 )
@@ -169,7 +171,26 @@ UnkillableStepTimeout = 60 sec
 	if slurm.PreemptMode("tier") != "REQUEUE" || slurm.PreemptMode("") != "OFF" {
 		t.Error("preempt mode")
 	}
-	if len(settings("vm", "/run/gangd.sock", nil)) == 0 {
+	if len(settings("vm", "/run/gangd.sock", "23.11.11", nil)) == 0 {
 		t.Error("an older controller leaves nothing to show")
+	}
+}
+
+// What show job calls resources goes after the Slurm that is spoken.
+func TestShowJobOfEachSlurm(t *testing.T) {
+	for version, want := range map[string][2]string{ // what is there, what is not
+		"22.05": {"\n   TRES=cpu=8,mem=64G,node=2,billing=8,gres/gpu=4\n", "ReqTRES"},
+		"23.11": {"\n   ReqTRES=cpu=8,mem=64G,node=2,billing=8,gres/gpu=4\n   AllocTRES=cpu=8,mem=64G,node=2,billing=8,gres/gpu=4\n", "\n   TRES="},
+		"24.11": {"\n   TresPerTask=gres/gpu:1\n", "Power="},
+	} {
+		t.Setenv("GANG_SLURM_VERSION", version)
+		clitest.Serve(t, fake.Small())
+		var out, errs bytes.Buffer
+		if status := Run([]string{"show", "job", "12"}, cmdline.Streams{Out: &out, Err: &errs}); status != 0 {
+			t.Fatal(errs.String())
+		}
+		if got := out.String(); !strings.Contains(got, want[0]) || strings.Contains(got, want[1]) {
+			t.Errorf("%s: want %q, not %q in\n%s", version, want[0], want[1], got)
+		}
 	}
 }

@@ -38,6 +38,9 @@ func (c *call) show(args []string) int {
 			c.errorf("show %s is refused: %s", e.name, e.text)
 			return 1
 		}
+		if write := documents[e.name]; c.document.Asked() && write != nil {
+			return write(c, id)
+		}
 		return e.run(c, entity, id)
 	}
 	c.say("invalid entity:%s for keyword:show ", entity)
@@ -65,7 +68,7 @@ func (c *call) showDaemons(string, string) int {
 }
 
 // settings are what show config says: by Slurm's names what holds for gangd.
-func settings(host, socket string, site *api.Site) [][2]string {
+func settings(host, socket, release string, site *api.Site) [][2]string {
 	return append(ofSite(site), [][2]string{
 		{"AccountingStorageEnforce", "none"},
 		{"AccountingStorageType", "accounting_storage/gangd"},
@@ -91,7 +94,7 @@ func settings(host, socket string, site *api.Site) [][2]string {
 		{"SelectTypeParameters", "CR_CPU_MEMORY"},
 		{"SlurmctldHost[0]", host + "(" + socket + ")"},
 		{"SLURM_CONF", "(null)"},
-		{"SLURM_VERSION", cmdline.Compatible},
+		{"SLURM_VERSION", release},
 		{"SwitchType", "switch/none"},
 		{"TaskPlugin", "task/none"},
 		{"TopologyPlugin", "topology/none"},
@@ -136,8 +139,13 @@ func (c *call) showConfig(string, string) int {
 	if err != nil {
 		return c.failed("slurm_load_ctl_conf error", err)
 	}
+	spoken, err := slurm.Spoken(c.ctx, c.client)
+	if err != nil {
+		c.errorf("%s", err)
+		return 1
+	}
 	fmt.Fprintf(c.Out, "Configuration data as of %s\n", when.Stamp(c.now, ""))
-	all := append(settings(hostname(), c.client.Socket(), reply.Site), [2]string{"BOOT_TIME", when.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
+	all := append(settings(hostname(), c.client.Socket(), spoken.Release, reply.Site), [2]string{"BOOT_TIME", when.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
 	slices.SortFunc(all, func(a, b [2]string) int { return cmp.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
 	for _, s := range all {
 		fmt.Fprintf(c.Out, "%-23s = %s\n", s[0], s[1])

@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/outpath"
+	"gangd/pkg/slurm"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
 )
@@ -26,24 +27,17 @@ type shownJob struct {
 }
 
 func (c *call) showJob(entity, id string) int {
-	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true}
-	if id != "" {
-		ref, ok := jobRef(id)
-		if !ok {
-			c.say("scontrol_print_job error: Invalid job id specified")
-			return 1
-		}
-		q.Refs = []api.JobRef{ref}
+	jobs, refs, status := c.loadJobs(id)
+	if status != 0 {
+		return status
 	}
-	reply, err := c.client.Jobs(c.ctx, q)
-	switch {
-	case api.CodeOf(err) == api.CodeNotFound && q.Refs != nil && q.Refs[0].Index >= 0:
-		fmt.Fprintf(c.Out, "Job %s not found\n", id)
+	spoken, err := slurm.Spoken(c.ctx, c.client)
+	if err != nil {
+		c.errorf("%s", err)
 		return 1
-	case err != nil:
-		return c.failed("slurm_load_jobs error", err)
 	}
-	shown := fold(reply.Jobs, c.now, q.Refs)
+	c.spoken = spoken
+	shown := fold(jobs, c.now, refs)
 	c.records(len(shown))
 	if len(shown) == 0 {
 		fmt.Fprintln(c.Out, "No jobs in the system")
@@ -52,6 +46,28 @@ func (c *call) showJob(entity, id string) int {
 		c.record(c.jobLines(&shown[i]), true)
 	}
 	return 0
+}
+
+// loadJobs asks for a job, or for all of them; what went wrong is said, and the status not 0.
+func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status int) {
+	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true}
+	if id != "" {
+		ref, ok := jobRef(id)
+		if !ok {
+			c.say("scontrol_print_job error: Invalid job id specified")
+			return nil, nil, 1
+		}
+		q.Refs = []api.JobRef{ref}
+	}
+	reply, err := c.client.Jobs(c.ctx, q)
+	switch {
+	case api.CodeOf(err) == api.CodeNotFound && q.Refs != nil && q.Refs[0].Index >= 0:
+		fmt.Fprintf(c.Out, "Job %s not found\n", id)
+		return nil, nil, 1
+	case err != nil:
+		return nil, nil, c.failed("slurm_load_jobs error", err)
+	}
+	return reply.Jobs, q.Refs, 0
 }
 
 // jobRef reads 12 or 12_3; anything else scontrol does not take here.
@@ -126,12 +142,15 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Comment="+j.Comment+" ")
 	}
 	out := s.file(j.StdOut)
-	lines = append(lines, "StdErr="+cmp.Or(s.file(j.StdErr), out), "StdIn="+cmp.Or(s.file(j.StdIn), "/dev/null"), "StdOut="+out, "Power=")
+	lines = append(lines, "StdErr="+cmp.Or(s.file(j.StdErr), out), "StdIn="+cmp.Or(s.file(j.StdIn), "/dev/null"), "StdOut="+out)
+	if c.spoken.Version < "24.05" {
+		lines = append(lines, "Power=")
+	}
 	switch {
 	case j.GPUsPerNode > 0:
-		lines = append(lines, fmt.Sprintf("TresPerNode=gres:gpu:%d", j.GPUsPerNode))
+		lines = append(lines, fmt.Sprintf("TresPerNode=%s:%d", c.gres(), j.GPUsPerNode))
 	case j.GPUsPerRank > 0:
-		lines = append(lines, fmt.Sprintf("TresPerTask=gres:gpu:%d", j.GPUsPerRank))
+		lines = append(lines, fmt.Sprintf("TresPerTask=%s:%d", c.gres(), j.GPUsPerRank))
 	}
 	if pending && j.Why != "" && c.details {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
@@ -139,14 +158,29 @@ func (c *call) jobLines(s *shownJob) []string {
 	return lines
 }
 
+// gres is what cards are called in what was asked for.
+func (c *call) gres() string {
+	if c.spoken.Version == "22.05" {
+		return "gres:gpu"
+	}
+	return "gres/gpu"
+}
+
 func (c *call) resourceLines(s *shownJob) []string {
 	j := s.Job
 	amount := tres.Of(j, tres.Nodes(j))
 	perNode := j.RanksPerNode
+	allocated := "(null)"
+	if len(j.Nodes) > 0 {
+		allocated = amount.InOrder()
+	}
 	lines := []string{
 		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Size, max(1, j.CPUsPerRank)),
-		"TRES=" + amount.InOrder(),
+		"ReqTRES=" + amount.InOrder(), "AllocTRES=" + allocated,
 		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", perNode),
+	}
+	if c.spoken.Version == "22.05" {
+		lines = slices.Replace(lines, 1, 3, "TRES="+amount.InOrder())
 	}
 	if c.details && len(j.Nodes) > 0 {
 		lines = append(lines, jobCards(j, amount.GPUs)...)

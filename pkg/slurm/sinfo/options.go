@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/cmdline"
+	"gangd/pkg/slurm"
 )
 
 // choices is what the command line and the environment say.
@@ -13,10 +14,11 @@ type choices struct {
 	partitions                                 []string
 	nodes, states                              string
 	format, longFormat, sort                   *string // nil: not given
-	dead, responding, exact, node, json, yaml  bool
+	dead, responding, exact, node              bool
 	reasons, long, noHeader, summarize, reserv bool
 	all, federation, local, noConvert          bool
 	iterate, verbose                           int
+	document                                   slurm.Document
 }
 
 const usage = `Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]
@@ -36,7 +38,7 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 		}
 		return nil
 	}},
-	{Long: "json", List: cmdline.Partial, Help: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: cmdline.Flag(func(c *choices) *bool { return &c.json })},
+	slurm.JSONRow(func(c *choices) *slurm.Document { return &c.document }),
 	{Long: "local", List: cmdline.Exact, Help: "this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
 	cmdline.ClustersRow[choices](),
@@ -70,8 +72,8 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 	}},
 	{Long: "reservation", Short: 'T', List: cmdline.Exact, Help: "the reservations", Set: cmdline.Flag(func(c *choices) *bool { return &c.reserv })},
 	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the format and the filters are said before the table", Set: func(c *choices, _ string) error { c.verbose++; return nil }},
-	{Long: "yaml", List: cmdline.Partial, Help: "as --json, in YAML", Set: cmdline.Flag(func(c *choices) *bool { return &c.yaml })},
-	cmdline.VersionRow[choices](),
+	slurm.YAMLRow(func(c *choices) *slurm.Document { return &c.document }),
+	slurm.VersionRow[choices](),
 	cmdline.UsageRow[choices](),
 	cmdline.HelpRow[choices](),
 	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string) error { c.all = false; return nil }},

@@ -23,6 +23,7 @@ import (
 type sinfo struct {
 	choices
 	cmdline.Streams
+	args   []string
 	view   *jobfield.View
 	states wanted
 	names  []string // of -n
@@ -31,7 +32,7 @@ type sinfo struct {
 
 // Run is the command. Words that are no options are passed over, as sinfo does.
 func Run(args []string, s cmdline.Streams) int {
-	i := &sinfo{Streams: s}
+	i := &sinfo{Streams: s, args: args}
 	if _, err := command.Parse(&i.choices, args, s); err != nil {
 		return cmdline.Exit(err)
 	}
@@ -62,8 +63,8 @@ func (s *sinfo) once(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return cmdline.Bare("slurm_load_partitions: " + slurm.Words(err))
 	}
-	if s.json || s.yaml {
-		return s.dump(reply)
+	if s.document.Asked() {
+		return s.dump(ctx, c, reply)
 	}
 	out := bufio.NewWriter(s.Out)
 	defer out.Flush()

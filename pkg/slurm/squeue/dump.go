@@ -3,27 +3,47 @@ package squeue
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm/document"
 	"gangd/pkg/table/jobfield"
 )
 
-// dump is --json and --yaml: all jobs in memory, whatever else is chosen, as squeue does.
+// dump is --json and --yaml: the jobs that were chosen, of 22.05 all in memory whatever else is said, as
+// its squeue does.
 func (q *squeue) dump(ctx context.Context, c *client.Client) error {
-	reply, err := c.Jobs(ctx, &api.JobQuery{All: true, NoRanks: true, Start: true})
+	style, err := q.document.Style(ctx, c, q.Streams)
 	if err != nil {
-		return q.notLoaded(err)
+		return err
+	}
+	style.Command = append([]string{"squeue"}, q.args...)
+	query := api.JobQuery{All: true}
+	if style.Parser >= document.V40 {
+		query = q.Query
+	}
+	query.NoRanks, query.Start = true, true
+	var jobs []api.Job
+	if style.Parser < document.V40 || !q.nothing() {
+		reply, err := c.Jobs(ctx, &query)
+		if err != nil {
+			return q.notLoaded(err)
+		}
+		jobs = reply.Jobs
+	}
+	if style.Parser >= document.V40 {
+		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return !q.chosen(&j) })
 	}
 	var list []document.Object
-	rows := jobfield.Fold{}.Rows(reply.Jobs)
+	rows := jobfield.Fold{Expand: style.Parser >= document.V40 && q.elements()}.Rows(jobs)
 	for i := range rows {
-		list = append(list, jobObject(&rows[i]))
+		list = append(list, JobObject(&rows[i], style.Parser))
 	}
-	o := document.Envelope("jobs", list)
-	return document.Write(q.Out, o, q.yaml)
+	return style.Write(q.Out, style.Envelope("jobs", list, jobfield.Now()))
 }
 
 // orNil is a number that null stands for where it was not given.
@@ -34,9 +54,9 @@ func orNil[T int | int64](n T) any {
 	return int64(n)
 }
 
-// jobObject is a job with the members of v0.0.38, in its order. What gangd has nothing of is
+// JobObject is a job with the members of a data parser, in Slurm's order. What gangd has nothing of is
 // as Slurm has it where the feature is not used.
-func jobObject(r *jobfield.Row) document.Object {
+func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 	text := func(letter byte) string {
 		if s := jobfield.Squeue.Letter(letter).Text(r); s != "(null)" && s != "N/A" && s != "n/a" {
 			return s
@@ -44,42 +64,94 @@ func jobObject(r *jobfield.Row) document.Object {
 		return ""
 	}
 	named := func(name string) string { return jobfield.Squeue.Name(name).Text(r) }
-	o := document.Of(
-		"account", r.Account, "accrue_time", document.Time(jobfield.Eligible(r)), "admin_comment", "",
-		"array_job_id", r.ArrayJobID, "array_task_id", arrayTaskID(r), "array_max_tasks", r.ArrayLimit,
+	since, until := document.Since, document.Until
+	none := document.Number{}
+	exit := waitStatus(r)
+	ended := document.Exit{Code: int(exit >> 8), Signal: int(exit & 0x7f), Name: cmdline.SignalOf(int(exit & 0x7f)), Plain: exit}
+	perNode := text('b')
+	if p >= document.V40 {
+		perNode = strings.Replace(perNode, "gres:", "gres/", 1)
+	}
+	o := p.Members(
+		"account", r.Account, "accrue_time", document.At(jobfield.Eligible(r)), "admin_comment", "", since(document.V40, "allocating_node"), r.SubmitHost,
+		"array_job_id", document.Number{Value: r.ArrayJobID}, "array_task_id", document.Number{Value: arrayTaskID(r)},
+		"array_max_tasks", document.Number{Value: r.ArrayLimit},
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", true,
-		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", "gangd",
-		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", "contiguous", false,
-		"core_spec", nil, "thread_spec", nil, "cores_per_socket", nil, "billable_tres", float64(jobfield.CPUs(r)),
-		"cpus_per_task", orNil(r.CPUsPerRank), "cpu_frequency_minimum", nil, "cpu_frequency_maximum", nil,
-		"cpu_frequency_governor", nil, "cpus_per_tres", "", "deadline", document.Time(r.Deadline), "delay_boot", 0,
-		"dependency", r.Dependency, "derived_exit_code", 0, "eligible_time", document.Time(jobfield.Eligible(r)),
-		"end_time", document.Time(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", waitStatus(r),
+		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", cmdline.Cluster,
+		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", since(document.V40, "container_id"), "", "contiguous", false,
+		"core_spec", nil, "thread_spec", nil, "cores_per_socket", none, "billable_tres", document.Number{Value: float64(jobfield.CPUs(r))},
+		"cpus_per_task", document.Number{Value: orNil(r.CPUsPerRank)}, "cpu_frequency_minimum", none, "cpu_frequency_maximum", none,
+		"cpu_frequency_governor", none, "cpus_per_tres", "", since(document.V40, "cron"), "", "deadline", document.At(r.Deadline), "delay_boot", document.Number{Value: 0},
+		"dependency", r.Dependency, "derived_exit_code", document.Exit{Plain: 0}, "eligible_time", document.At(jobfield.Eligible(r)),
+		"end_time", document.At(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", ended,
+		since(document.V40, "extra"), "", since(document.V40, "failed_node"), "",
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
-		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID), "job_id", jobfield.JobID(r),
+		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID),
+		since(document.V40, "het_job_id"), document.Number{Value: 0}, since(document.V40, "het_job_id_set"), "", since(document.V40, "het_job_offset"), none,
+		"job_id", jobfield.JobID(r),
 	)
 	if len(r.Nodes) > 0 {
-		o = append(o, document.Member{Key: "job_resources", Value: resources(r)})
+		o = append(o, document.Member{Key: "job_resources", Value: resources(r, p)})
+	} else if p >= document.V40 {
+		o = append(o, document.Member{Key: "job_resources", Value: nil})
 	}
-	return append(o, document.Of(
-		"job_state", jobfield.SlurmState(r.State), "last_sched_evaluation", 0, "licenses", "", "max_cpus", 0,
-		"max_nodes", 0, "mcs_label", "", "memory_per_tres", "", "name", r.Name, "nodes", hostlist.Compress(r.Nodes),
-		"nice", orNil(r.Nice), "tasks_per_core", nil, "tasks_per_node", r.RanksPerNode, "tasks_per_socket", nil,
-		"tasks_per_board", 0, "cpus", jobfield.CPUs(r), "node_count", jobfield.NodeCount(r), "tasks", r.Size,
-		"het_job_id", 0, "het_job_id_set", "", "het_job_offset", 0, "partition", r.Partition, "prefer", r.Prefer,
-		"memory_per_node", orNil(r.MemoryBytes*int64(max(r.RanksPerNode, 1))>>20), "memory_per_cpu", nil,
-		"minimum_cpus_per_node", number(text('c')), "minimum_tmp_disk_per_node", 0, "preempt_time", 0, "pre_sus_time", 0,
-		"priority", jobfield.SlurmPriority(r.Job), "profile", nil, "qos", "", "reboot", false,
-		"required_nodes", hostlist.Compress(r.NodeList), "requeue", true, "resize_time", 0, "restart_cnt", r.RestartCount,
-		"resv_name", r.Reservation, "shared", shared(r), "show_flags", document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
-		"sockets_per_board", 0, "sockets_per_node", nil, "start_time", document.Time(jobfield.Started(r)), "state_description", "",
+	return append(o, p.Members(
+		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.State)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", "",
+		since(document.V40, "mail_type"), []any{}, since(document.V40, "mail_user"), "", "max_cpus", document.Number{Value: 0},
+		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", "", "name", r.Name, since(document.V40, "network"), "",
+		"nodes", hostlist.Compress(r.Nodes),
+		until(document.V40, "nice"), orNil(r.Nice), since(document.V40, "nice"), r.Nice, "tasks_per_core", none, since(document.V40, "tasks_per_tres"), none,
+		"tasks_per_node", document.Number{Value: r.RanksPerNode}, "tasks_per_socket", none,
+		"tasks_per_board", document.Number{Value: 0}, "cpus", document.Number{Value: jobfield.CPUs(r)}, "node_count", document.Number{Value: jobfield.NodeCount(r)},
+		"tasks", document.Number{Value: r.Size},
+		until(document.V40, "het_job_id"), 0, until(document.V40, "het_job_id_set"), "", until(document.V40, "het_job_offset"), 0, "partition", r.Partition, "prefer", r.Prefer,
+		"memory_per_node", document.Number{Value: orNil(r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20)}, "memory_per_cpu", none,
+		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: 0},
+		document.Key{Name: "power", Since: document.V40, Last: document.V41}, document.Of("flags", []any{}),
+		"preempt_time", document.Number{Value: 0}, since(document.V40, "preemptable_time"), document.Number{Value: 0}, "pre_sus_time", document.Number{Value: 0},
+		since(document.V40, "hold"), r.Held != "", "priority", document.Number{Value: jobfield.SlurmPriority(r.Job)},
+		since(document.V42, "priority_by_partition"), []any{}, until(document.V40, "profile"), nil, since(document.V40, "profile"), document.Flags{"NOT_SET"}, "qos", "", "reboot", false,
+		"required_nodes", hostlist.Compress(r.NodeList),
+		document.Key{Name: "minimum_switches", Since: document.V40, Last: document.V41}, 0, since(document.V42, "required_switches"), 0,
+		"requeue", true, "resize_time", document.Number{Value: 0}, "restart_cnt", r.RestartCount,
+		"resv_name", r.Reservation, since(document.V40, "scheduled_nodes"), "", since(document.V40, "selinux_context"), "",
+		until(document.V40, "shared"), shared(r), since(document.V40, "shared"), sharedFlags(r),
+		document.Key{Name: "exclusive", Since: document.V40, Last: document.V41}, exclusive(r), document.Key{Name: "oversubscribe", Since: document.V40, Last: document.V41}, r.Share,
+		until(document.V40, "show_flags"), document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
+		document.Key{Name: "show_flags", Since: document.V40, Last: document.V41}, document.Texts([]string{"ALL", "DETAIL", "LOCAL"}),
+		"sockets_per_board", 0, "sockets_per_node", none, "start_time", document.At(jobfield.Started(r)), "state_description", "",
 		"state_reason", cmp.Or(r.Reason, "None"), "standard_error", named("stderr"), "standard_input", named("stdin"),
-		"standard_output", named("stdout"), "submit_time", document.Time(r.SubmitTime), "suspend_time", 0, "system_comment", "",
-		"time_limit", orNil((r.TimeLimitSeconds+59)/60), "time_minimum", (r.TimeMinSeconds+59)/60,
-		"threads_per_core", nil, "tres_bind", "", "tres_freq", "", "tres_per_job", "", "tres_per_node", text('b'),
+		"standard_output", named("stdout"), "submit_time", document.At(r.SubmitTime), "suspend_time", document.Number{Value: 0}, "system_comment", "",
+		"time_limit", limit(r.TimeLimitSeconds), "time_minimum", document.Number{Value: (r.TimeMinSeconds + 59) / 60},
+		"threads_per_core", none, "tres_bind", "", "tres_freq", "", "tres_per_job", "", "tres_per_node", perNode,
 		"tres_per_socket", "", "tres_per_task", "", "tres_req_str", named("tres-alloc"), "tres_alloc_str", allocated(r, named("tres-alloc")),
-		"user_id", int64(r.UID), "user_name", r.User, "wckey", "", "current_working_directory", r.WorkDir,
+		"user_id", int64(r.UID), "user_name", r.User, since(document.V40, "maximum_switch_wait_time"), 0, "wckey", "", "current_working_directory", r.WorkDir,
 	)...)
+}
+
+// limit is a time limit in minutes.
+func limit(seconds int64) any {
+	if seconds == 0 {
+		return document.Infinite{}
+	}
+	return document.Number{Value: (seconds + 59) / 60}
+}
+
+func exclusive(r *jobfield.Row) any {
+	if r.Exclusive {
+		return document.Flags{"true"}
+	}
+	return []any{}
+}
+
+func sharedFlags(r *jobfield.Row) any {
+	switch {
+	case r.Exclusive:
+		return document.Flags{"none"}
+	case r.Share:
+		return document.Flags{"oversubscribe"}
+	}
+	return []any{}
 }
 
 func arrayTaskID(r *jobfield.Row) any {
@@ -128,7 +200,7 @@ func number(s string) int64 {
 }
 
 // resources is where the job is: nodes and CPUs; which cores, gangd leaves to the kernel.
-func resources(r *jobfield.Row) document.Object {
+func resources(r *jobfield.Row, p document.Parser) document.Object {
 	var nodes []any
 	count := jobfield.NodeCount(r)
 	each := jobfield.CPUs(r) / count
@@ -141,5 +213,13 @@ func resources(r *jobfield.Row) document.Object {
 		nodes = append(nodes, document.Of("sockets", document.Of(), "nodename", n, "cpus_used", each, "memory_used", 0,
 			"memory_allocated", r.MemoryBytes*int64(max(r.RanksPerNode, 1))>>20))
 	}
-	return document.Of("nodes", hostlist.Compress(r.Nodes), "allocated_cores", jobfield.CPUs(r), "allocated_hosts", count, "allocated_nodes", nodes)
+	list := hostlist.Compress(r.Nodes)
+	switch {
+	case p >= document.V41:
+		return document.Of("select_type", document.Flags{"CPU", "MEMORY"}, "nodes", document.Of("count", count, "select_type", document.Flags{"AVAILABLE"},
+			"list", list, "whole", r.Exclusive, "allocation", nodes), "cpus", jobfield.CPUs(r), "threads_per_core", document.Number{})
+	case p >= document.V40:
+		return document.Of("nodes", list, "allocated_cores", jobfield.CPUs(r), "allocated_cpus", 0, "allocated_hosts", count, "allocated_nodes", nodes)
+	}
+	return document.Of("nodes", list, "allocated_cores", jobfield.CPUs(r), "allocated_hosts", count, "allocated_nodes", nodes)
 }

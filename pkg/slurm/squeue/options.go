@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/cmdline"
 	"gangd/pkg/jobs"
+	"gangd/pkg/slurm"
 )
 
 // choices is what the command line and the environment say.
@@ -15,11 +16,12 @@ type choices struct {
 
 	nodes, licenses, reservation         string
 	format, longFormat, sort             *string // nil: not given
-	all, array, unique, json, yaml, long bool
+	all, array, unique, long             bool
 	me, noConvert, noHeader, priority    bool
 	start, stepFlag, jobFlag, federation bool
 	local, sibling                       bool
 	iterate, verbose                     int
+	document                             slurm.Document
 }
 
 const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
@@ -64,7 +66,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		c.jobFlag, c.jobs = true, cmdline.SplitIDs(v)
 		return nil
 	}},
-	{Long: "json", List: cmdline.Partial, Help: "in the shape of Slurm's v0.0.38; fields that gangd has nothing of are null or empty", Set: cmdline.Flag(func(c *choices) *bool { return &c.json })},
+	slurm.JSONRow(func(c *choices) *slurm.Document { return &c.document }),
 	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has licenses: nothing is shown", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
 	{Long: "local", List: cmdline.Exact, Help: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
@@ -88,9 +90,9 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 	{Long: "states", Short: 't', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states, all: in any", Set: cmdline.Words(func(c *choices) *[]string { return &c.states })},
 	{Long: "user", Short: 'u', Names: "users", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these users, by name or number", Set: cmdline.Words(func(c *choices) *[]string { return &c.users })},
 	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the choices are listed before the table; nothing is said of plugins", Set: func(c *choices, _ string) error { c.verbose++; return nil }},
-	cmdline.VersionRow[choices](),
+	slurm.VersionRow[choices](),
 	cmdline.UsageRow[choices](),
-	{Long: "yaml", List: cmdline.Partial, Help: "as --json, in YAML", Set: cmdline.Flag(func(c *choices) *bool { return &c.yaml })},
+	slurm.YAMLRow(func(c *choices) *slurm.Document { return &c.document }),
 }}
 
 // Lists is what became of each of squeue's options.

@@ -29,6 +29,7 @@ type squeue struct {
 	choices
 	cmdline.Streams
 	jobs.Look
+	args []string
 	view *jobfield.View
 	// onNodes are those of which steps are shown; none: of all.
 	onNodes []string
@@ -36,7 +37,7 @@ type squeue struct {
 
 // Run is the command.
 func Run(args []string, s cmdline.Streams) int {
-	q := &squeue{Streams: s}
+	q := &squeue{Streams: s, args: args}
 	rest, err := command.Parse(&q.choices, args, s)
 	if err != nil {
 		return cmdline.Exit(err)
@@ -135,7 +136,7 @@ func (q *squeue) order() error {
 
 // once shows the queue once.
 func (q *squeue) once(ctx context.Context, c *client.Client) error {
-	if q.json || q.yaml {
+	if q.document.Asked() {
 		return q.dump(ctx, c)
 	}
 	var sortErr error
@@ -191,19 +192,17 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 	if err != nil {
 		return nil, q.notLoaded(err)
 	}
-	if q.reservation != "" {
-		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.Reservation != q.reservation })
-	}
-	if len(q.partitions) > 0 {
-		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return !q.inPartition(&j) })
-	}
-	return reply.Jobs, nil
+	return slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return !q.chosen(&j) }), nil
 }
 
-// inPartition is asked here and not of the controller, which refuses a partition that it does
-// not have; squeue shows nothing for it.
-func (q *squeue) inPartition(j *api.Job) bool {
-	return slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(q.partitions, p) })
+// chosen reports whether a job is in the reservation and in one of the partitions that were asked for.
+// That is asked here and not of the controller, which refuses a partition that it does not have; squeue
+// shows nothing for it.
+func (q *squeue) chosen(j *api.Job) bool {
+	if q.reservation != "" && j.Reservation != q.reservation {
+		return false
+	}
+	return len(q.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(q.partitions, p) })
 }
 
 // eachPartition is --priority: a job that waits in several partitions has a line for each of
