@@ -35,6 +35,7 @@ type Client struct {
 	lease   time.Duration                  // of the last Welcome; owned by run
 	at      target                         // of the session that is tried or open; owned by run
 	turn    int                            // of the addresses; owned by run
+	trial   atomic.Pointer[trial]          // the session that is tried; nil: none
 	hint    atomic.Pointer[api.Controller] // who is said to lead, where no session was tried yet
 	again   chan struct{}                  // of capacity 1: a try is worth while now
 	beat    atomic.Int64                   // the site's heartbeat

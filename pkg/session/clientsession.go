@@ -29,7 +29,7 @@ func (c *Client) run(ctx context.Context) {
 	defer c.asking.end()
 	c.asking.start(ctx, c)
 	var wait backoff
-	said := ""
+	said := map[string]string{} // by address
 	for ctx.Err() == nil {
 		began := time.Now()
 		c.at = c.next()
@@ -41,8 +41,8 @@ func (c *Client) run(ctx context.Context) {
 			c.ended(c.at.name, HungUp(err))
 			c.opts.Agent.Down(err)
 		}
-		if greeted || err.Error() != said { // one line for each thing that is wrong, not one for each try
-			said = err.Error()
+		if greeted || err.Error() != said[c.at.address] { // one line for each thing that is wrong, not one for each try
+			said[c.at.address] = err.Error()
 			c.opts.Log.Warn("no session with the controller", "address", c.at.address, "err", err)
 		}
 		lasted := time.Duration(0)
@@ -50,7 +50,7 @@ func (c *Client) run(ctx context.Context) {
 			lasted = time.Since(began)
 		}
 		if lasted >= steadySession {
-			said = ""
+			clear(said)
 		}
 		pause := wait.next(lasted, c.lease, rand.N)
 		if c.several() {
@@ -101,8 +101,16 @@ type clientSession struct {
 // session runs one session. It reports whether the controller welcomed the node.
 func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	c.away(helloTimeout)
+	life := ctx
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	c.trial.Store(&trial{c.at, give})
+	defer c.trial.Store(nil)
 	ws, below, err := c.dial(ctx)
 	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, errElsewhere) {
+			err = cause
+		}
 		return false, err
 	}
 	s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c, link: newLink(ctx, ws, maxControllerFrame)}
@@ -116,7 +124,7 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 		return false, err
 	}
 	c.opts.Sign.Round()
-	c.asking.start(ctx, c)
+	c.asking.start(life, c)
 	if c.at.overTLS(c) {
 		s.beside = c.witness(ctx, c.at, api.WitnessPath)
 		defer s.beside.end()
@@ -124,6 +132,7 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 	c.contact.connected.Store(true)
 	defer c.contact.connected.Store(false)
 	c.now.Store(s)
+	c.trial.Store(nil)
 	defer func() {
 		c.now.Store(nil)
 		s.calls.end(api.Errorf(api.CodeUnavailable, "the connection to the controller broke; try again in a second"))

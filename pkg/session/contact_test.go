@@ -1,6 +1,10 @@
 package session
 
 import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -120,5 +124,38 @@ func TestOffice(t *testing.T) {
 	}
 	if f := h.Due(); f != nil {
 		t.Errorf("the list is sent again: %+v", f)
+	}
+}
+
+// A node that tries a controller which stands still, whose kernel takes connections, goes to who leads as soon as
+// it hears of it.
+func TestTrialOfFrozenControllerIsGivenUp(t *testing.T) {
+	r := newRig(t, "n1")
+	frozen, err := net.Listen("unix", filepath.Join(t.TempDir(), "s")) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frozen.Close()
+	l := &api.Controllers{Version: 1, List: []api.Controller{{Name: "a", Addresses: []string{"unix:" + r.path}}, {Name: "b", Addresses: []string{"unix:" + frozen.Addr().String()}}}}
+	leads := r.server.Handler
+	r.hub.office = &office{leads: true, list: l}
+	r.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == api.WordPath {
+			_ = json.NewEncoder(w).Encode(&api.Word{Name: "a", Leads: true, Term: 9, Leader: &l.List[0]})
+			return
+		}
+		leads.ServeHTTP(w, q)
+	})
+	a := newFakeAgent("n1", "x")
+	c := NewClient(Options{Controllers: []string{l.List[0].Addresses[0], l.List[1].Addresses[0]}, Agent: a, Log: quiet(), Kept: Kept{Controllers: *l}})
+	if first := c.targets()[1]; first.name != "b" {
+		t.Fatalf("%s is tried first, which does not stand still", first.name)
+	}
+	began := time.Now()
+	c.Start(t.Context())
+	defer c.Close()
+	get(t, "welcome", a.welcome)
+	if took := time.Since(began); took >= helloTimeout {
+		t.Errorf("it took %s, the whole patience with one that stands still", took)
 	}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -92,6 +93,16 @@ func (c *Client) targets() (out []target) {
 	return out
 }
 
+// trial is a session that is tried: with one that stands still, perhaps, whose kernel takes the connection
+// and whose process says nothing.
+type trial struct {
+	at   target
+	give context.CancelCauseFunc // it up
+}
+
+// errElsewhere ends a trial when another controller is known to lead.
+var errElsewhere = errors.New("another controller leads")
+
 // said takes in a word. A session with another than who leads by it is ended.
 func (c *Client) said(w *api.Word, asked time.Duration) {
 	elsewhere, err := c.contact.said(c.opts.Agent, w, asked)
@@ -103,6 +114,9 @@ func (c *Client) said(w *api.Word, asked time.Duration) {
 		return
 	}
 	c.hint.Store(w.Leader)
+	if t := c.trial.Load(); t != nil && !slices.Contains(w.Leader.Addresses, t.at.address) {
+		t.give(errElsewhere)
+	}
 	if s != nil && s.term < w.Term {
 		s.link.end(errOldTerm)
 	}
