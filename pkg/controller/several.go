@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -132,21 +133,31 @@ func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error 
 	group.Go(func() error {
 		<-ctx.Done()
 		opt.Signs.Stopping()
-		if asked.Err() != nil && office.Leads() {
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTime)
-			if err := office.Resign(end); err != nil {
-				opt.Log.Warn("the seat was not given up: the next leader waits until it has run out", "err", err)
-			}
-			cancel()
+		held := office.Leads() // else it has run out, or somebody else has it
+		if held {
+			giveUp(ctx, office, resignTime, opt.Log)
 		}
 		f.close(hastyPatience)
 		stopAll(listeners, 0)
+		if _, term := office.Seat(); term != 0 && !held && asked.Err() == nil {
+			giveUp(ctx, office, min(leader.GiveUp, cfg.Lease/4), opt.Log)
+		}
 		return st.Close() // a commit may wait for a database that is away
 	})
 	if err := group.Wait(); asked.Err() == nil {
 		return err
 	}
 	return nil
+}
+
+// giveUp gives the seat up, so that nobody has to wait until it has run out. Where the database is away, that
+// is when it is back: the row there may be newer than what the others have seen of it.
+func giveUp(ctx context.Context, o *leader.Office, patience time.Duration, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := o.Resign(ctx); err != nil && !errors.Is(err, store.ErrFenced) {
+		log.Warn("the seat was not given up: the next leader waits until it has run out", "err", err)
+	}
 }
 
 // stand follows until this process leads, and leads until it does not any more.

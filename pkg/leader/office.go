@@ -255,8 +255,19 @@ func (f *Office) admit(ctx context.Context, l store.Controllers) {
 	}
 }
 
-// Resign gives the seat up, so that another takes over at once.
+// Resign gives the seat up, so that another takes over at once. While the database is away it tries again
+// until ctx ends.
 func (f *Office) Resign(ctx context.Context) error {
 	f.seat.Leave()
-	return f.Store.Resign(ctx)
+	for {
+		err := f.Store.Resign(ctx)
+		if !errors.Is(err, store.ErrAway) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(Look):
+		}
+	}
 }

@@ -18,6 +18,7 @@ type table struct {
 	away   bool
 	taken  store.Leader // as who took over had seen it
 	fenced bool
+	tries  int // to resign
 }
 
 func (s *table) Leader(context.Context) (store.Leader, error) {
@@ -51,6 +52,14 @@ func (s *table) Renew(context.Context, time.Duration) error {
 	case s.fenced:
 		return store.ErrFenced
 	case s.away:
+		return store.ErrAway
+	}
+	return nil
+}
+
+func (s *table) Resign(context.Context) error {
+	s.tries++
+	if s.tries < 3 {
 		return store.ErrAway
 	}
 	return nil
@@ -147,5 +156,19 @@ func TestSeatIsLost(t *testing.T) {
 	g.seat.Try()
 	if _, err := g.take(t.Context(), store.Leader{}); !errors.Is(err, store.ErrAway) || g.Word() != nil {
 		t.Errorf("who does not know whether it has the seat goes on: %v", err)
+	}
+}
+
+// The database comes back under one that ends: the seat is given up then, or the next would wait for its time.
+func TestSeatIsGivenUpWhenTheDatabaseIsBack(t *testing.T) {
+	s := &table{row: store.Leader{Free: true, Mark: "0"}}
+	f, _ := newOffice(s, "a")
+	if err := f.Resign(t.Context()); err != nil || s.tries != 3 {
+		t.Errorf("given up at try %d: %v", s.tries, err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s.tries = 0; !errors.Is(f.Resign(gone), store.ErrAway) || s.tries != 1 {
+		t.Errorf("%d tries by one that has no time", s.tries)
 	}
 }

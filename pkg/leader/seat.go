@@ -10,6 +10,7 @@ const (
 	TTL    = 2 * time.Second        // how long a renewal lasts
 	Renew  = 500 * time.Millisecond // how often the holder renews it
 	Look   = 200 * time.Millisecond // how often the others look at it
+	GiveUp = 10 * time.Second       // how long one whose time has run out tries to give it up
 	margin = 200 * time.Millisecond // by which its holder gives up before it has run out
 )
 

@@ -118,9 +118,25 @@ func (g *gangd) watchSeat() {
 		if !g.Leads() {
 			g.r.log("%s does not lead any more", g.host.name)
 			g.crash(time.Second)
+			g.giveUp(g.r.now + leader.GiveUp)
 			return
 		}
 		g.watchSeat()
+	})
+}
+
+// giveUp gives the seat up as soon as the database is there: what is left of the process does nothing else.
+func (g *gangd) giveUp(until time.Duration) {
+	d := g.r.db
+	g.r.after(leader.Look+d.delay(), func() {
+		switch {
+		case d.holder != g || g.r.now >= until:
+		case d.away(g.host):
+			g.giveUp(until)
+		default:
+			g.r.log("%s has given up its seat", g.host.name)
+			d.holder = nil
+		}
 	})
 }
 
