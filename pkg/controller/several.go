@@ -129,7 +129,7 @@ func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error 
 	serveAll(group, listeners)
 	opt.Log.Info("gangd stands by", "name", cfg.Name, "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen)
 	opt.Signs.Ready()
-	group.Go(func() error { return f.stand(ctx) })
+	group.Go(func() error { return f.stand(ctx, group) })
 	group.Go(func() error {
 		<-ctx.Done()
 		opt.Signs.Stopping()
@@ -160,8 +160,9 @@ func giveUp(ctx context.Context, o *leader.Office, patience time.Duration, log *
 	}
 }
 
-// stand follows until this process leads, and leads until it does not any more.
-func (f *front) stand(ctx context.Context) error {
+// stand follows until this process leads, and leads until it does not any more. The engine is of the group: it
+// does not end while a commit waits for a database that is away, before the store is closed.
+func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 	if err := f.office.Enlist(ctx); err != nil {
 		return fmt.Errorf("list of controllers: %w", err)
 	}
@@ -175,8 +176,6 @@ func (f *front) stand(ctx context.Context) error {
 	f.lead()
 	_, term := f.office.Seat()
 	f.p.log.Info("gangd is up", "version", api.Version, "term", term, "lineage", f.by.st.Lineage())
-	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return eng.Run(ctx) })
-	group.Go(func() error { return f.office.Hold(ctx, eng.NodeNames) })
-	return group.Wait()
+	return f.office.Hold(ctx, eng.NodeNames)
 }
