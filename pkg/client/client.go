@@ -73,14 +73,15 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Client calls one controller. It is safe for concurrent use and holds nothing open.
 type Client struct {
-	socket string
-	dir    string // of gangd dev, which may run several controllers
+	socket   string
+	dir      string        // of gangd dev, which may run several controllers
+	takeOver time.Duration // how long a controller may be silent to a submission where there is another to ask
 }
 
 // New makes a client of the controller at [SocketPath]. It does not connect.
 func New() *Client {
 	c := NewAt(SocketPath())
-	c.dir = os.Getenv("GANG_DIR")
+	c.dir, c.takeOver = os.Getenv("GANG_DIR"), takeOver
 	return c
 }
 
@@ -105,8 +106,8 @@ func NewAt(socket string) *Client { return &Client{socket: socket} }
 func (c *Client) Socket() string { return c.socket }
 
 // Submit queues a job. While no controller answers it tries again with the same key, for
-// at most 15 s, so that a restart of gangd neither loses nor doubles the job. One that is silent is not
-// asked again: [Silent] tells, and the key makes it safe that somebody does.
+// at most 15 s, so that a restart of gangd neither loses nor doubles the job. One that is silent for as long as the
+// caller wants is not asked again: [Silent] tells, and the key makes it safe that somebody does.
 func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitReply, error) {
 	give := time.Now().Add(submitPatience)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
@@ -118,7 +119,7 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 		if err == nil {
 			return out, nil
 		}
-		if !restarting(err) || Silent(err) || time.Now().After(give) {
+		if !restarting(err) || Silent(err) && !c.cutShort(err) || time.Now().After(give) {
 			return nil, err
 		}
 		select {
@@ -130,14 +131,25 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 }
 
 // elsewhere submits with the same key by way of another controller of this host, where there is one, when
-// the first was silent: it may stand still while the other leads.
+// the first was silent: it may stand still while the other leads. The other may be the one that stands still, and is
+// given less time.
 func (c *Client) elsewhere(ctx context.Context, r *api.SubmitRequest, out *api.SubmitReply, silent error) error {
+	if !c.cutShort(silent) {
+		return silent
+	}
+	ctx = WithTimeout(ctx, c.takeOver/3)
 	for _, other := range c.others() {
 		if err := NewAt(other).call(ctx, "POST", submitPath, r, out); !Silent(err) {
 			return err
 		}
 	}
 	return silent
+}
+
+// cutShort: a submission was given less time than its caller has, for there is another controller to ask.
+func (c *Client) cutShort(silent error) bool {
+	var s *SilentError
+	return errors.As(silent, &s) && s.For == c.takeOver && len(c.others()) > 0
 }
 
 // restarting tells a controller that is on its way back (its socket is there but closed,
@@ -332,7 +344,7 @@ func (c *Client) Revoke(ctx context.Context, node string) error {
 
 const submitPath = "/v1/jobs"
 
-// takeOver is how long a controller may be silent to a submission where there is another to ask.
+// takeOver is when another controller leads in place of one that stands still.
 const takeOver = 3 * time.Second
 
 // manner is how a call counts the controller's silence.
@@ -410,8 +422,8 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 	if err != nil {
 		return nil, err
 	}
-	if path == submitPath && limit > takeOver && len(c.others()) > 0 {
-		limit = takeOver
+	if path == submitPath && limit > c.takeOver && len(c.others()) > 0 {
+		limit = c.takeOver
 	}
 	var alive func(time.Duration) error
 	if m == lasting && limit > 0 {
@@ -424,12 +436,15 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 		}
 	}
 	res, err := exchange(ctx, c.socket, method, path, body, limit, alive)
-	if nobody(err) {
-		for _, other := range c.others() {
-			if next, e := exchange(ctx, other, method, path, body, limit, alive); !nobody(e) {
-				res, err = next, e
-				break
+	for _, other := range c.others() {
+		if !nobody(err) && (err != nil || res.status != api.CodeNotLeader.HTTPStatus()) {
+			break
+		}
+		if next, e := exchange(ctx, other, method, path, body, limit, alive); !nobody(e) {
+			if err == nil {
+				res.Close()
 			}
+			res, err = next, e
 		}
 	}
 	if err != nil {

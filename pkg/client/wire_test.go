@@ -195,3 +195,52 @@ func TestComesAgainWhenTold(t *testing.T) {
 		})
 	}
 }
+
+// TestTwoControllersOfOneHost: of two controllers in one directory one leads. The other stands still, ends in the
+// middle of a call, or does not know who leads; a submission gets to the one that leads all the same.
+func TestTwoControllersOfOneHost(t *testing.T) {
+	leads := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"jobs":[7]}`) }
+	still := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	lost := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(api.CodeNotLeader.HTTPStatus())
+		_ = json.NewEncoder(w).Encode(api.Error{Code: api.CodeNotLeader, Message: "database away"})
+	}
+	for name, tt := range map[string]struct{ first, second, then http.HandlerFunc }{
+		"the first stands still":               {first: still, second: leads},
+		"the first is cut from the database":   {first: lost, second: leads},
+		"both stand still, and the first goes": {first: still, second: still, then: leads},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			asked := atomic.Int64{}
+			for socket, h := range map[string]http.HandlerFunc{"gangd.sock": tt.first, "gangd2.sock": tt.second} {
+				l, err := net.Listen("unix", filepath.Join(dir, "run", socket))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					answer := h
+					if asked.Add(1) > 2 && tt.then != nil {
+						answer = tt.then
+					}
+					_, _ = io.Copy(io.Discard, r.Body) // or the end of the call is not seen
+					answer(w, r)
+				})}
+				go func() { _ = s.Serve(l) }()
+				defer s.Close()
+			}
+			c := NewAt(filepath.Join(dir, "run", "gangd.sock"))
+			c.dir, c.takeOver = dir, 300*time.Millisecond
+			if _, err := c.Submit(t.Context(), &api.SubmitRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
