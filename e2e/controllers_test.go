@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,48 +16,76 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
+
 	"gangd/e2e/tally"
 	"gangd/pkg/api"
 	"gangd/pkg/store/pgserver"
+	"gangd/pkg/store/pgserver/pgtest"
 )
 
-// sites of several controllers: how large, and for how often.
+// severalSize is how much a site of several controllers has to do, and for how often.
 type severalSize struct{ rounds, waiting, submitters, gangs int }
 
 func sizeOfSeveral() severalSize {
 	if n := rounds(1); n > 1 {
-		return severalSize{n, 10_000, 8, 20}
+		waiting, err := strconv.Atoi(os.Getenv("GANG_E2E_WAITING"))
+		if err != nil {
+			waiting = 10_000
+		}
+		return severalSize{n, waiting, 8, 20}
 	}
 	return severalSize{1, 50, 3, 2}
 }
 
-// severalWays are what happens to the leader, or to the database, and how long submissions may stand still on a
-// quiet machine (what acceptance asks for); CI holds them to patience alone.
+// severalWays are what happens to the leader, or to the database. Each is over when do returns or, where it gives a
+// function, when that does: submissions go on meanwhile.
 var severalWays = []struct {
 	name string
 	long bool // not in CI
-	do   func(s *several)
+	do   func(s *several) (over func())
 }{
-	{"kill -9", false, func(s *several) { s.signal(syscall.SIGKILL) }},
-	{"TERM", false, func(s *several) { s.signal(syscall.SIGTERM) }},
-	{"STOP for 10 s, CONT", true, func(s *several) {
-		pid := s.leader()
-		_ = syscall.Kill(pid, syscall.SIGSTOP)
-		s.later = append(s.later, func() {
+	{"kill -9", false, func(s *several) func() { return s.signal(syscall.SIGKILL) }},
+	{"TERM", false, func(s *several) func() { return s.signal(syscall.SIGTERM) }},
+	{"STOP for 10 s, CONT", true, func(s *several) func() {
+		pid, _ := s.leader()
+		s.kill(pid, syscall.SIGSTOP)
+		return func() {
 			time.Sleep(10*time.Second - time.Since(s.began))
-			_ = syscall.Kill(pid, syscall.SIGCONT)
-			s.gone(pid)
-		})
+			s.kill(pid, syscall.SIGCONT)
+			s.until("who stood still to end", func() bool { return !running(pid) })
+		}
 	}},
-	{"database restarted at once", true, func(s *several) { s.restartDatabase() }},
+	{"cut from the database for 10 s", true, func(s *several) func() {
+		pid, name := s.leader()
+		s.lines[name].Refuse()
+		return func() {
+			time.Sleep(10*time.Second - time.Since(s.began))
+			s.lines[name].Restore()
+			s.until("who was cut off to end", func() bool { return !running(pid) })
+		}
+	}},
+	{"pg_ctl restart -m immediate", true, func(s *several) func() {
+		if err := s.database.Stop(syscall.SIGQUIT); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.database.Restart(context.Background()); err != nil {
+			s.t.Fatal(err)
+		}
+		s.began = time.Now() // what counts is how long it takes from here
+		return nil
+	}},
 }
 
 // several is a cluster of two controllers under submissions.
 type several struct {
 	*cluster
-	size  severalSize
-	began time.Time // of the round
-	later []func()  // before the round ends
+	size     severalSize
+	began    time.Time // of what happens in the round
+	database *pgserver.Server
+	lines    map[string]*pgtest.Proxy // of each controller to the database
+	keepers  sync.WaitGroup
+	over     chan struct{} // nobody starts controllers again
 
 	mu    sync.Mutex
 	acked []int64
@@ -62,105 +93,190 @@ type several struct {
 	bad   []string
 }
 
-// Two controllers on one database: whatever happens to the leader, submissions go on within seconds, none
-// that was acknowledged is lost or done twice, and no rank notices.
-func TestControllers(t *testing.T) {
+var severalNames = []string{"gangd", "gangd2"}
+
+// startSeveral brings up two controllers. Where they are to be hurt in more ways than by signals, each has a line
+// of its own to a database that is this process's child.
+func startSeveral(t *testing.T, size severalSize, args ...string) *several {
 	if _, err := pgserver.Find(); err != nil {
 		tally.Skip(t, "%v", err)
 	}
-	s := &several{size: sizeOfSeveral()}
-	s.cluster = start(t, "--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s")
-	witness := filepath.Join(s.tmp, "witness")
-	release := filepath.Join(s.tmp, "release")
-	script := s.script("gang.sh", fmt.Sprintf("#!/bin/sh\necho \"$GANG_JOB_ID $GANG_EPOCH $GANG_RANK\" >> %s\nwhile [ ! -e %s ]; do sleep 0.2; done\n", witness, release))
-	var gangs []int64
-	for range s.size.gangs {
-		gangs = append(gangs, s.submit("--size=2", "--ranks-per-node=1", script))
-	}
-	for _, id := range gangs {
-		s.wait(id, api.JobRunning)
-	}
-	if s.size.waiting > 0 {
-		s.submit("--hold", fmt.Sprintf("--array=0-%d", s.size.waiting-1), "--wrap=true")
+	s := &several{size: size, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
+	s.cluster = start(t, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s"}, args...)...)
+	t.Cleanup(func() { close(s.over); s.keepers.Wait() })
+	if size.rounds > 1 {
+		s.takeDatabase()
 	}
 	s.until("both controllers to be able to lead", func() bool {
 		b, _ := os.ReadFile(filepath.Join(s.dir, "state", "n1", "controllers"))
 		return strings.Contains(string(b), "gangd2") && strings.Contains(string(b), `"version":3`)
 	})
+	for _, name := range severalNames {
+		s.keepers.Go(func() { s.keep(name) })
+	}
+	return s
+}
+
+// takeDatabase makes the database a child of this process, and gives each controller a line of its own to it.
+func (s *several) takeDatabase() {
+	s.t.Helper()
+	dir := filepath.Join(s.dir, "postgres")
+	if err := pgserver.StopIn(s.t.Context(), dir); err != nil {
+		s.t.Fatal(err)
+	}
+	s.database = pgtest.Run(s.t, s.dir, "postgres", pgserver.Options{})
+	old := pgserver.URL(dir)
+	for _, name := range severalNames {
+		s.lines[name] = pgtest.NewProxy(s.t, s.tmp, name, s.database)
+		s.editConfig(name, old, s.lines[name].URL(s.database, pgserver.Database))
+		s.restart(name)
+	}
+}
+
+// editConfig changes the file of a daemon.
+func (s *several) editConfig(name, old, new string) {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "etc", name+".toml")
+	b, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(b), old) {
+		s.t.Fatalf("%s has no %q: %v", path, old, err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(b), old, new)), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// keep starts a controller again whenever it has ended, as its service manager would.
+func (s *several) keep(name string) {
+	for {
+		select {
+		case <-s.over:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+		b, err := os.ReadFile(filepath.Join(s.dir, "run", name+".pid"))
+		if err != nil {
+			continue // it is being started
+		}
+		if pid, err := strconv.Atoi(strings.Fields(string(b))[0]); err == nil && !running(pid) {
+			s.run("gangd", "dev", "--restart="+name, "--dir="+s.dir) // says that it failed where it ends again at once
+		}
+	}
+}
+
+// Two controllers on one database: whatever happens to the leader, submissions go on within seconds, none
+// that was acknowledged is lost or done twice, and no rank notices.
+func TestControllers(t *testing.T) {
+	s := startSeveral(t, sizeOfSeveral())
+	gangs := s.gangs(s.size.gangs)
+	var waiting []int64
+	for left := s.size.waiting; left > 0; left -= api.MaxArraySize {
+		waiting = append(waiting, s.submit("-c", "64", fmt.Sprintf("--array=0-%d", min(left, api.MaxArraySize)-1), "--wrap=true"))
+	}
 	for _, way := range severalWays {
 		if way.long && s.size.rounds == 1 {
 			continue
 		}
-		var gaps []time.Duration
-		for range s.size.rounds {
-			gaps = append(gaps, s.round(way.do))
-		}
-		slices.Sort(gaps)
-		at := func(p int) time.Duration { return gaps[min(len(gaps)*p/100, len(gaps)-1)].Round(time.Millisecond) }
-		t.Logf("%s: %d rounds, last to first acknowledged submission p50 %s, p99 %s, max %s", way.name, len(gaps), at(50), at(99), at(100))
-		tally.Did(way.name+" of one of two controllers", len(gaps))
+		t.Run(way.name, func(t *testing.T) {
+			all := *s.cluster
+			s.cluster.t = t
+			defer func() { *s.cluster = all }()
+			var gaps []time.Duration
+			for range s.size.rounds {
+				gaps = append(gaps, s.round(way.do))
+				if t.Failed() {
+					break
+				}
+			}
+			slices.Sort(gaps)
+			at := func(p int) time.Duration { return gaps[min(len(gaps)*p/100, len(gaps)-1)].Round(time.Millisecond) }
+			t.Logf("%d rounds, last to first acknowledged submission p50 %s, p99 %s, max %s", len(gaps), at(50), at(99), at(100))
+			tally.Did(way.name+" of one of two controllers", len(gaps))
+		})
 	}
-	s.audit(gangs, witness, release)
+	s.audit(gangs, waiting)
+}
+
+// A gang's ranks write down when they begin, hold a lock while they live, and end when they are released.
+const severalScript = `#!/bin/sh
+exec 9>>%[1]s/lock.$GANG_JOB_ID.$GANG_RANK
+flock -n 9 || echo "overlap of job $GANG_JOB_ID rank $GANG_RANK" >> %[1]s/overlaps
+echo "$GANG_JOB_ID $GANG_EPOCH $GANG_RANK" >> %[1]s/witness
+while [ ! -e %[1]s/release ]; do sleep 0.2 9>&-; done
+`
+
+// gangs starts some that run on both nodes.
+func (s *several) gangs(n int) (ids []int64) {
+	script := s.script("gang.sh", fmt.Sprintf(severalScript, s.tmp))
+	for range n {
+		ids = append(ids, s.submit("--size=2", "--ranks-per-node=1", script))
+	}
+	for _, id := range ids {
+		s.wait(id, api.JobRunning)
+	}
+	return ids
 }
 
 // leader is the process that leads.
-func (s *several) leader() (pid int) {
+func (s *several) leader() (pid int, name string) {
 	s.until("somebody to lead", func() bool {
-		var p api.PingReply
 		out, _, code := s.run("gctl", "ping", "--json")
-		if code == 0 {
-			s.client().Decode(&p, "gctl", "ping", "--json")
+		var p api.PingReply
+		if code != 0 || json.Unmarshal([]byte(out), &p) != nil {
+			return false
 		}
-		_ = out
-		pid = p.PID
-		return pid > 0
+		pid, name = p.PID, ""
+		for _, n := range severalNames {
+			b, _ := os.ReadFile(filepath.Join(s.dir, "run", n+".pid"))
+			if f := strings.Fields(string(b)); len(f) > 0 && f[0] == strconv.Itoa(pid) {
+				name = n
+			}
+		}
+		return name != ""
 	})
-	return pid
+	return pid, name
 }
 
-// signal sends one to the leader, and sees to it that another process stands by after the round.
-func (s *several) signal(sig syscall.Signal) {
-	pid := s.leader()
+func (s *several) kill(pid int, sig syscall.Signal) {
+	s.t.Helper()
 	if err := syscall.Kill(pid, sig); err != nil {
 		s.t.Fatal(err)
 	}
-	s.later = append(s.later, func() { s.gone(pid) })
 }
 
-// gone waits for the end of a controller and starts it again.
-func (s *several) gone(pid int) {
-	for _, name := range []string{"gangd", "gangd2"} {
-		b, _ := os.ReadFile(filepath.Join(s.dir, "run", name+".pid"))
-		if strings.TrimSpace(string(b)) == strconv.Itoa(pid) {
-			s.must("gangd", "dev", "--restart="+name, "--dir="+s.dir)
-			return
-		}
-	}
-	s.t.Errorf("pid %d is no controller", pid)
+// signal sends one that ends the leader.
+func (s *several) signal(sig syscall.Signal) func() {
+	pid, _ := s.leader()
+	s.kill(pid, sig)
+	return func() { s.until("the leader to end", func() bool { return !running(pid) }) }
 }
 
-func (s *several) restartDatabase() {
-	dir := filepath.Join(s.dir, "postgres")
-	b, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	pid, _ := strconv.Atoi(line)
-	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
-		s.t.Fatal(err)
-	}
-	s.until("the database to end", func() bool { return syscall.Kill(pid, 0) != nil })
-	if _, err := pgserver.Start(context.Background(), pgserver.Options{Dir: dir, Stays: true}); err != nil {
-		s.t.Fatal(err)
+// bothUp waits until each controller runs and answers.
+func (s *several) bothUp() {
+	s.t.Helper()
+	for _, name := range severalNames {
+		path := filepath.Join(s.dir, "run", name+".sock")
+		get := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: unixDial(path)}, Timeout: time.Second}
+		s.until(name+" to answer", func() bool {
+			resp, err := get.Get("http://gangd/readyz")
+			if err != nil {
+				return false
+			}
+			resp.Body.Close()
+			return resp.StatusCode == http.StatusOK
+		})
 	}
 }
 
 // round is one: submitters at work, something happens, and they go on. It gives the longest time between two
-// acknowledged submissions.
-func (s *several) round(do func(*several)) time.Duration {
+// acknowledged submissions since it began.
+func (s *several) round(do func(*several) func()) time.Duration {
+	s.t.Helper()
+	s.bothUp()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
 	from := len(s.acked)
 	for range s.size.submitters {
 		all.Go(func() {
@@ -169,33 +285,34 @@ func (s *several) round(do func(*several)) time.Duration {
 			}
 		})
 	}
-	count := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.when) }
-	s.until("submissions before", func() bool { return count() > from+s.size.submitters })
-	s.began = time.Now()
-	do(s)
-	acted := time.Now()
-	s.until("submissions after", func() bool {
+	since := func(t time.Time) (n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		n := 0
 		for _, at := range s.when[from:] {
-			if at.After(acted.Add(2500 * time.Millisecond)) { // a leader that was killed is missed after that
+			if at.After(t) {
 				n++
 			}
 		}
-		return n > s.size.submitters
-	})
-	for _, f := range s.later {
-		f()
+		return n
 	}
-	s.later = nil
+	s.until("submissions before", func() bool { return since(time.Time{}) > s.size.submitters })
+	s.began = time.Now()
+	over := do(s)
+	// A leader that was killed is missed after its time has run out.
+	s.until("submissions after", func() bool { return since(s.began.Add(2500*time.Millisecond)) > s.size.submitters })
+	if over != nil {
+		over()
+	}
 	cancel()
 	all.Wait()
 	when := slices.Clone(s.when[from:])
 	slices.SortFunc(when, time.Time.Compare)
 	longest := time.Duration(0)
-	for i := 1; i < len(when); i++ {
-		longest = max(longest, when[i].Sub(when[i-1]))
+	before := s.began
+	for _, at := range when {
+		if at.After(s.began) {
+			longest, before = max(longest, at.Sub(before)), at
+		}
 	}
 	return longest
 }
@@ -213,8 +330,9 @@ func (s *several) ask() {
 	s.acked, s.when = append(s.acked, id), append(s.when, time.Now())
 }
 
-// audit looks at what was promised.
-func (s *several) audit(gangs []int64, witness, release string) {
+// audit looks at what was promised, and ends all that runs.
+func (s *several) audit(gangs, waiting []int64) {
+	s.t.Helper()
 	tally.Checked(s.t, "gsubmit exits 0 throughout", s.bad...)
 	var jobs struct{ Jobs []api.Job }
 	s.client().Decode(&jobs, "gqueue", "--json")
@@ -235,21 +353,60 @@ func (s *several) audit(gangs []int64, witness, release string) {
 	}
 	tally.Checked(s.t, "an acknowledged job is there", lost...)
 	tally.Checked(s.t, "an id is given out once", twice...)
-	if err := os.WriteFile(release, nil, 0o644); err != nil {
+	s.t.Logf("%d submissions were acknowledged", len(s.acked))
+	for _, id := range waiting {
+		s.must("gcancel", strconv.FormatInt(id, 10))
+	}
+	s.release(gangs, 1)
+	if s.database != nil {
+		tally.Checked(s.t, "who was replaced writes nothing", s.staleWrites()...)
+	}
+}
+
+// release lets gangs end, and looks whether they did in their only epoch, without a rank beside another of its own.
+func (s *several) release(gangs []int64, epoch int) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.tmp, "release"), nil, 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 	var ended []string
 	for _, id := range gangs {
-		if j := s.wait(id, api.JobCompleted); j.Epoch != 1 {
-			ended = append(ended, fmt.Sprintf("job %d completed in epoch %d", id, j.Epoch))
+		if j := s.wait(id, api.JobCompleted); j.Epoch != epoch {
+			ended = append(ended, fmt.Sprintf("job %d completed in epoch %d\n%s", id, j.Epoch, s.story(id)))
 		}
 	}
-	b, err := os.ReadFile(witness)
+	if n := len(lines(s.t, filepath.Join(s.tmp, "witness"))); n != 2*epoch*len(gangs) {
+		ended = append(ended, fmt.Sprintf("%d ranks were started, of %d gangs of 2 in %d epochs", n, len(gangs), epoch))
+	}
+	tally.Checked(s.t, "no rank is ended or started again by a take-over", ended...)
+	tally.Checked(s.t, "no rank lives beside its successor", lines(s.t, filepath.Join(s.tmp, "overlaps"))...)
+}
+
+// staleWrites are commits of a term after those of a later one, and gaps in their numbers.
+func (s *several) staleWrites() (bad []string) {
+	s.t.Helper()
+	db, err := sql.Open("pgx", s.database.URL(pgserver.Database))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if n := strings.Count(string(b), "\n"); n != 2*len(gangs) {
-		ended = append(ended, fmt.Sprintf("%d ranks were started, of %d gangs of 2", n, len(gangs)))
+	defer db.Close()
+	var commits, terms int
+	if err := db.QueryRow("SELECT count(*), count(DISTINCT term) FROM commit_log").Scan(&commits, &terms); err != nil {
+		s.t.Fatal(err)
 	}
-	tally.Checked(s.t, "no rank is ended or started again by a take-over", ended...)
+	s.t.Logf("%d commits in %d terms", commits, terms)
+	rows, err := db.Query("SELECT lineage FROM (SELECT lineage, term, lag(lineage) OVER w AS before, lag(term) OVER w AS led FROM commit_log WINDOW w AS (ORDER BY lineage)) AS x " +
+		"WHERE led > term OR before != lineage - 1")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			s.t.Fatal(err)
+		}
+		bad = append(bad, fmt.Sprintf("commit %d", n))
+	}
+	return bad
 }
