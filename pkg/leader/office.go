@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 // ErrLost ends a process that does not lead any more.
 var ErrLost = errors.New("this controller does not lead any more")
+
+// ErrRemoved: this controller was taken off the list.
+var ErrRemoved = errors.New("this controller was taken off the list of controllers")
 
 // Options are what an office is made of.
 type Options struct {
@@ -102,6 +106,8 @@ func (f *Office) Enlist(ctx context.Context) error {
 		i := slices.IndexFunc(l.All, func(c store.Controller) bool { return c.Name == f.Me.Name })
 		me := f.Me
 		switch {
+		case i >= 0 && l.All[i].Removed:
+			return ErrRemoved
 		case i < 0:
 			me.Joining = l.Version > 0
 			l.All = append(slices.Clone(l.All), me)
@@ -119,6 +125,70 @@ func (f *Office) Enlist(ctx context.Context) error {
 	}
 }
 
+// List is the site's list, with those that may not lead.
+func (f *Office) List(ctx context.Context) (store.Controllers, error) {
+	return f.Store.Controllers(ctx)
+}
+
+// Admit sees to it that a controller of this name may put itself on the list.
+func (f *Office) Admit(ctx context.Context, name string) error {
+	return f.change(ctx, func(l *store.Controllers) error {
+		c := l.Named(name)
+		if c != nil && !c.Removed {
+			return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("there is a controller %s already", name),
+				Hint: "set another name in gangd.toml; or where this host is to take its place: gangd controller remove " + name}
+		}
+		l.All = slices.DeleteFunc(l.All, func(c store.Controller) bool { return c.Name == name })
+		return nil
+	})
+}
+
+// Remove takes one off the list that neither leads nor is needed: nodes run on without its word.
+func (f *Office) Remove(ctx context.Context, name string) error {
+	return f.change(ctx, func(l *store.Controllers) error {
+		c := l.Named(name)
+		switch {
+		case c == nil || c.Removed:
+			var names []string
+			for i := range l.All {
+				if !l.All[i].Removed {
+					names = append(names, l.All[i].Name)
+				}
+			}
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no controller %q", name), Hint: "there are: " + strings.Join(names, ", ")}
+		case name == f.Me.Name:
+			return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("controller %s leads, and can't be taken off the list", name),
+				Hint: "end it first, so that another leads: systemctl stop gangd"}
+		}
+		*c = store.Controller{Name: name, Removed: true}
+		return nil
+	})
+}
+
+// change replaces the list by what do makes of it.
+func (f *Office) change(ctx context.Context, do func(*store.Controllers) error) error {
+	for {
+		l, err := f.Store.Controllers(ctx)
+		if err != nil {
+			return err
+		}
+		before := l.All
+		l.All = slices.Clone(l.All)
+		if err := do(&l); err != nil || slices.EqualFunc(before, l.All, func(a, b store.Controller) bool { return a.Name == b.Name && a.Removed == b.Removed }) {
+			return err
+		}
+		l.Version++
+		switch err := f.Store.SetControllers(ctx, l); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrConflict):
+			return err
+		case !f.Leads():
+			return ErrLost
+		}
+	}
+}
+
 // look reads the row and the list.
 func (f *Office) look(ctx context.Context) (row store.Leader, may bool, err error) {
 	if row, err = f.Store.Leader(ctx); err != nil {
@@ -127,7 +197,14 @@ func (f *Office) look(ctx context.Context) (row store.Leader, may bool, err erro
 	f.row.Store(&row)
 	f.looked.Store(int64(f.Now()))
 	l, err := f.readList(ctx)
-	return row, slices.ContainsFunc(l.All, func(c store.Controller) bool { return c.Name == f.Me.Name && !c.Joining }), err
+	if err != nil {
+		return row, false, err
+	}
+	me := l.Named(f.Me.Name)
+	if me != nil && me.Removed {
+		return row, false, ErrRemoved
+	}
+	return row, me != nil && me.MayLead(), nil
 }
 
 func (f *Office) readList(ctx context.Context) (store.Controllers, error) {
@@ -139,7 +216,9 @@ func (f *Office) readList(ctx context.Context) (store.Controllers, error) {
 	if uint64(l.Version) != f.list.Load().Version {
 		out := &api.Controllers{Version: uint64(l.Version)}
 		for _, c := range l.All {
-			out.List = append(out.List, *wire(c))
+			if !c.Removed {
+				out.List = append(out.List, *wire(c))
+			}
 		}
 		f.list.Store(out)
 	}

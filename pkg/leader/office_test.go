@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/store"
 )
 
@@ -128,6 +129,50 @@ func TestJoiningControllerWaits(t *testing.T) {
 	}
 	if _, may, _ := b.look(t.Context()); !may {
 		t.Error("who was let in may not lead")
+	}
+}
+
+// One that is taken off the list neither leads nor puts itself there again, before it was let in anew.
+func TestRemovedController(t *testing.T) {
+	s := &table{row: store.Leader{Free: true, Mark: "0"}, list: store.Controllers{Version: 1, All: []store.Controller{{Name: "a", Address: []string{"a:1"}}, {Name: "b", Address: []string{"b:1"}}}}}
+	a, _ := newOffice(s, "a")
+	if err := a.Campaign(t.Context(), followed); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(err error, code api.Code, want string) {
+		t.Helper()
+		if api.CodeOf(err) != code || err == nil || err.Error() != want {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
+	}
+	refused(a.Remove(t.Context(), "c"), api.CodeNotFound, `there is no controller "c"; there are: a, b`)
+	refused(a.Remove(t.Context(), "a"), api.CodeConflict, "controller a leads, and can't be taken off the list; end it first, so that another leads: systemctl stop gangd")
+	refused(a.Admit(t.Context(), "b"), api.CodeConflict, "there is a controller b already; set another name in gangd.toml; or where this host is to take its place: gangd controller remove b")
+	if err := a.Admit(t.Context(), "c"); err != nil || s.list.Version != 1 {
+		t.Errorf("a new name: %v, list %+v", err, s.list)
+	}
+	if err := a.Remove(t.Context(), "b"); err != nil || s.list.Version != 2 {
+		t.Fatalf("%v, list %+v", err, s.list)
+	}
+	if err := a.renew(t.Context(), func() []string { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if l := a.Controllers(); l.Version != 2 || len(l.List) != 1 || l.List[0].Name != "a" {
+		t.Errorf("nodes are told %+v", l)
+	}
+	refused(a.Remove(t.Context(), "b"), api.CodeNotFound, `there is no controller "b"; there are: a`)
+	b, _ := newOffice(s, "b")
+	if err := b.Enlist(t.Context()); !errors.Is(err, ErrRemoved) {
+		t.Errorf("it puts itself on the list again: %v", err)
+	}
+	if err := b.Campaign(t.Context(), followed); !errors.Is(err, ErrRemoved) {
+		t.Errorf("it stands by all the same: %v", err)
+	}
+	if err := a.Admit(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Enlist(t.Context()); err != nil || !s.list.Named("b").Joining {
+		t.Errorf("let in anew: %v, %+v", err, s.list)
 	}
 }
 

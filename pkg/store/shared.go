@@ -57,7 +57,7 @@ type Shared interface {
 	// Controllers reads the list of those that may lead.
 	Controllers(ctx context.Context) (Controllers, error)
 	// SetControllers replaces it by one whose Version is one above; [ErrConflict]: the version in
-	// the store is another. Any process may do it.
+	// the store is another, or who has the seat, or had it last, may not lead by c. Any process may do it.
 	SetControllers(ctx context.Context, c Controllers) error
 	// Sealed reads what controllers share and the database must not know: bytes by name, which
 	// were sealed by whoever put them.
@@ -88,7 +88,13 @@ type Controller struct {
 	Address []string `json:"address,omitempty"` // where it is reached, best first
 	// Joining: it may not lead yet, for there may be nodes that do not know of it.
 	Joining bool `json:"joining,omitempty"`
+	// Removed: it was taken off the list. It may not lead, its word is not needed, and it does not put itself
+	// on the list again.
+	Removed bool `json:"removed,omitempty"`
 }
+
+// MayLead says whether the seat may be given to c.
+func (c *Controller) MayLead() bool { return !c.Joining && !c.Removed }
 
 // Controllers are those that may lead, by name.
 type Controllers struct {
@@ -96,6 +102,16 @@ type Controllers struct {
 	All     []Controller
 	// Age is how long this version has been in the store, by the database's clock.
 	Age time.Duration
+}
+
+// Named gives the one of that name; nil: the list does not have it.
+func (c *Controllers) Named(name string) *Controller {
+	for i := range c.All {
+		if c.All[i].Name == name {
+			return &c.All[i]
+		}
+	}
+	return nil
 }
 
 // Known is what a standby has in memory: all that [Store.Load] gives, as of one commit. The zero

@@ -151,14 +151,12 @@ func listed(ctx context.Context, q querier, name string) error {
 	if err := q.QueryRowContext(ctx, "SELECT version, data FROM controllers FOR UPDATE").Scan(&version, &data); err != nil || version == 0 {
 		return err
 	}
-	var all []store.Controller
-	if err := json.Unmarshal(data, &all); err != nil {
+	l := store.Controllers{Version: version}
+	if err := json.Unmarshal(data, &l.All); err != nil {
 		return err
 	}
-	for _, c := range all {
-		if c.Name == name && !c.Joining {
-			return nil
-		}
+	if c := l.Named(name); c != nil && c.MayLead() {
+		return nil
 	}
 	return fmt.Errorf("%w: controller %q is not on version %d of the list, or is joining", store.ErrLocked, name, version)
 }
@@ -213,13 +211,38 @@ func (s *Store) Controllers(ctx context.Context) (c store.Controllers, err error
 	return c, json.Unmarshal(data, &c.All)
 }
 
-// SetControllers replaces the list by the next.
+// SetControllers replaces the list by the next. Who takes the seat locks the list first, so that the
+// seat is as it is here until the new list is there.
 func (s *Store) SetControllers(ctx context.Context, c store.Controllers) error {
 	data, err := json.Marshal(c.All)
 	if err != nil {
 		return err
 	}
-	return s.changed(ctx, "UPDATE controllers SET version = $1, data = $2, since = clock_timestamp() WHERE version = $1 - 1", c.Version, string(data))
+	if err := s.readable(); err != nil {
+		return err
+	}
+	tx, err := s.begin(ctx, s.write, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	var version int64
+	err = tx.QueryRowContext(ctx, "SELECT version FROM controllers FOR UPDATE").Scan(&version)
+	var l store.Leader
+	if err == nil {
+		l, _, err = leaderRow(ctx, tx, "")
+	}
+	if err == nil {
+		if seated := c.Named(l.Name); version != c.Version-1 || seated != nil && !seated.MayLead() {
+			return store.ErrConflict
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE controllers SET version = $1, data = $2, since = clock_timestamp()", c.Version, string(data))
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	s.note(err)
+	return said(err)
 }
 
 // Sealed reads all that is sealed.

@@ -64,10 +64,26 @@ func TestSeatIsTakenAsSeen(t *testing.T) {
 	if !errors.Is(err, store.ErrFenced) {
 		t.Errorf("who was replaced renews: %v", err)
 	}
+	l, err := b.Controllers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := store.Controllers{Version: l.Version + 1, All: []store.Controller{{Name: "a"}, {Name: "b", Removed: true}}}
+	if err := a.SetControllers(ctx, without); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("who leads was taken off the list: %v", err)
+	}
+	without.All[0].Removed, without.All[1].Removed = true, false
+	if err := b.SetControllers(ctx, without); err != nil {
+		t.Errorf("who was replaced can't be taken off the list: %v", err)
+	}
 	if err := b.Resign(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if !row().Free {
 		t.Error("its holder has resigned, and the seat is not free")
+	}
+	c := open(t, url)
+	if err := take(c, "a", row()); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("who was taken off the list leads: %v", err)
 	}
 }
