@@ -73,10 +73,27 @@ func New(version string) *Metrics {
 	m.cycle = histogram("gang_scheduler_cycle_seconds", "Duration of one plan.", prometheus.ExponentialBuckets(0.00001, 4, 10))
 	m.commit = histogram("gang_store_commit_seconds", "Duration of one durable commit.", prometheus.ExponentialBuckets(0.0001, 2, 16))
 	m.lastCycle = prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_scheduler_last_cycle_timestamp_seconds", Help: "Unix time of the last plan."})
+	m.reg.MustRegister(m.lastCycle)
+	about(m.reg, version, 1)
+	return m
+}
+
+// Standby is the page of one of several controllers while it does not lead: nothing of the cluster's, which the leader
+// has. behind is for how many seconds it has not had all commits.
+func Standby(version string, behind func() float64) http.Handler {
+	reg := prometheus.NewRegistry()
+	about(reg, version, 0)
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gang_standby_behind_seconds", Help: "How long ago this controller, which stands by, had all commits."}, behind))
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+}
+
+// about is what each controller says of itself.
+func about(reg *prometheus.Registry, version string, leads float64) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gang_build_info", Help: "1, labelled with the version."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
-	m.reg.MustRegister(m.lastCycle, info)
-	return m
+	lead := prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_controller_leads", Help: "1: this controller leads, and has the figures of the cluster. 0: it stands by."})
+	lead.Set(leads)
+	reg.MustRegister(info, lead)
 }
 
 // Attach adds the gauges that are read from a view at scrape time.
