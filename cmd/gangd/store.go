@@ -22,7 +22,7 @@ func storeCommand() *cobra.Command {
 		Long: "Copies all jobs, nodes, events and checkpoints of a store, and its commit number, into one that is empty:\n" +
 			"between SQLite and PostgreSQL, either way. STORE is a state directory, or a database as a URL or key=value\n" +
 			"pairs. No controller may use either meanwhile. It then reads both and compares each table by the number of\n" +
-			"its rows and a checksum. Certificates and keys are not in a store: see two-controllers.md.",
+			"its rows and a checksum. Keys that controllers share are copied between databases alone: see two-controllers.md.",
 		Example: `  gangd store copy --from=/var/lib/gangd --to=postgres://gangd@db.example/gangd
   gangd store copy --from='host=db1,db2 user=gangd dbname=gangd target_session_attrs=read-write' --to=/var/lib/gangd-new
   PGPASSFILE=/etc/gangd/pgpass gangd store copy --from=/var/backups/gangd/2026-11-23 --to=postgres://gangd@db.example/gangd`,

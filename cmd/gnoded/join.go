@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +11,6 @@ import (
 	"gangd/pkg/auth"
 	"gangd/pkg/config"
 )
-
-// maxLine bounds what `gnoded join -` reads; a line has about 150 bytes.
-const maxLine = 4096
 
 // joinCommand is `gnoded join`: become a node of a cluster.
 func joinCommand() *cobra.Command {
@@ -37,11 +31,9 @@ func joinCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			line := args[0]
-			if line == "-" {
-				if line, err = readLine(cmd.InOrStdin()); err != nil {
-					return err
-				}
+			line, err := auth.ReadLine(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
 			}
 			return join(cmd, cfg, line)
 		},
@@ -51,14 +43,6 @@ func joinCommand() *cobra.Command {
 	f.StringVar(&name, "name", "", "`NAME` of this node (default: this host's)")
 	f.StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
 	return cmd
-}
-
-func readLine(r io.Reader) (string, error) {
-	line, err := bufio.NewReader(io.LimitReader(r, maxLine)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
-	}
-	return line, nil
 }
 
 func join(cmd *cobra.Command, cfg *config.Node, line string) error {

@@ -171,4 +171,39 @@ type PingReply struct {
 	NodesUp       int       `json:"nodes_up"`
 	Nodes         int       `json:"nodes"`
 	Site          *Site     `json:"site,omitempty"`
+	// Of several controllers: who leads, and in which term. Controllers are in the answer of the command alone,
+	// which asks for them by GET /v1/controllers.
+	Leader      string            `json:"leader,omitempty"`
+	Term        uint64            `json:"term,omitempty"`
+	Controllers []ControllerState `json:"controllers,omitempty"`
+}
+
+// ControllersReply is `gangd controller list --json`: those on the site's list.
+type ControllersReply struct {
+	SchemaVersion int               `json:"schema_version"`
+	Version       uint64            `json:"version"` // of the list
+	Term          uint64            `json:"term"`
+	Controllers   []ControllerState `json:"controllers"`
+}
+
+// The states of controllers.
+const (
+	ControllerLeads    = "leads"
+	ControllerStandsBy = "stands by"
+	ControllerJoins    = "joins" // stands by, and may not lead before all nodes go by the list that has it
+	ControllerSilent   = "silent"
+	ControllerRemoved  = "removed"
+)
+
+// ControllerState is one of several controllers as the one that leads sees it.
+type ControllerState struct {
+	Name      string   `json:"name"`
+	State     string   `json:"state"`
+	Addresses []string `json:"addresses"`
+	// Of one that stands by: the newest commit that it has in memory, how many it lacks, and how long ago it
+	// lacked none.
+	Lineage       uint64  `json:"lineage,omitempty"`
+	BehindCommits uint64  `json:"behind_commits"`
+	BehindSeconds float64 `json:"behind_seconds"`
+	Why           string  `json:"why,omitempty"` // of a silent one
 }

@@ -110,6 +110,7 @@ type TokenReply struct {
 type TokenRequest struct {
 	Node       string `json:"node,omitempty"`        // only this node may use it; empty: any
 	Login      bool   `json:"login,omitempty"`       // it makes a login host, which vouches for its users and runs nothing
+	Controller bool   `json:"controller,omitempty"`  // it makes another controller, which shares the database
 	Uses       int    `json:"uses,omitempty"`        // default 1
 	TTLSeconds int64  `json:"ttl_seconds,omitempty"` // default one hour
 }

@@ -73,6 +73,9 @@ type Word struct {
 	Leads  bool        `json:"leads,omitempty"`  // it leads, in Term
 	Term   uint64      `json:"term"`             // the highest that it knows of
 	Leader *Controller `json:"leader,omitempty"` // of that term; nil: nobody that it knows of
+	// Of one that stands by: the newest commit that it has in memory, and how long ago it had all of them.
+	Lineage    uint64 `json:"lineage,omitempty"`
+	BehindMsec int64  `json:"behind_ms,omitempty"`
 }
 
 // Hello opens a session: who the node is and all that it has.

@@ -14,11 +14,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -40,21 +37,17 @@ type CA struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 
-	mu         sync.Mutex
-	controller *tls.Certificate // made anew in memory when a third of its life is left
+	mu  sync.Mutex
+	own map[x509.ExtKeyUsage]*tls.Certificate // the controller's, made anew in memory when a third of their life is left
 }
 
-// OpenCA reads the CA in dir, and makes it at the first start.
-func OpenCA(dir string) (*CA, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("certificate authority: %w", err)
-	}
-	// One file: key and certificate can't come apart in a crash.
-	path := filepath.Join(dir, "ca.pem")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// OpenCA reads the CA of a cluster, and makes it at the first start.
+func OpenCA(v Vault) (*CA, error) {
+	all, err := v.Get()
+	data, ok := all[CAName]
+	if err == nil && !ok {
 		if data, err = newCA(); err == nil {
-			err = writeFile(path, data)
+			err = v.Put(CAName, data)
 		}
 	}
 	if err != nil {
@@ -62,7 +55,7 @@ func OpenCA(dir string) (*CA, error) {
 	}
 	key, cert, err := parsePair(data)
 	if err != nil {
-		return nil, fmt.Errorf("certificate authority %s: %w", path, err)
+		return nil, fmt.Errorf("certificate authority: %s in %s: %w", CAName, v, err)
 	}
 	return &CA{cert: cert, key: key}, nil
 }
@@ -115,23 +108,30 @@ func (ca *CA) pool() *x509.CertPool {
 // subject is who a certificate speaks for. Nodes and login hosts share one space of names,
 // so that a revocation means one machine.
 type subject struct {
-	name  string
-	login bool // a login host: its users are known by its word, it runs nothing
+	name string
+	kind kind
 }
 
-// URI hosts by role. The role is in the certificate, so that neither a configuration nor a
+// kind is a role. It is in the certificate, as the host of its URI, so that neither a configuration nor a
 // request can turn a node, whose root is less trusted, into a host that vouches for all.
+type kind string
+
 const (
-	nodeURI  = "node"
-	loginURI = "login"
+	nodeKind       kind = "node"
+	loginKind      kind = "login"      // its users are known by its word, it runs nothing
+	controllerKind kind = "controller" // the same, and for root and admins too: it has the CA's key
 )
 
-func (s subject) uri() *url.URL {
-	role := nodeURI
-	if s.login {
-		role = loginURI
+// hostKind is that of a machine that joins with a token.
+func hostKind(login bool) kind {
+	if login {
+		return loginKind
 	}
-	return &url.URL{Scheme: "gang", Host: role, Path: "/" + s.name}
+	return nodeKind
+}
+
+func (s subject) uri() *url.URL {
+	return &url.URL{Scheme: "gang", Host: string(s.kind), Path: "/" + s.name}
 }
 
 // issue signs the public key of a node or login host for 30 days.
@@ -151,20 +151,21 @@ func issuedAt(c *x509.Certificate) time.Time { return c.NotBefore.Add(skew) }
 
 // subjectOf is who a certificate speaks for.
 func subjectOf(c *x509.Certificate) (subject, error) {
-	if len(c.URIs) == 1 && c.URIs[0].Scheme == "gang" && (c.URIs[0].Host == nodeURI || c.URIs[0].Host == loginURI) {
-		if name := strings.TrimPrefix(c.URIs[0].Path, "/"); ValidName(name) {
-			return subject{name, c.URIs[0].Host == loginURI}, nil
+	if len(c.URIs) == 1 && c.URIs[0].Scheme == "gang" {
+		name, k := strings.TrimPrefix(c.URIs[0].Path, "/"), kind(c.URIs[0].Host)
+		if ValidName(name) && (k == nodeKind || k == loginKind || k == controllerKind) {
+			return subject{name, k}, nil
 		}
 	}
 	return subject{}, errors.New("not the certificate of a node")
 }
 
-// controllerCert is the certificate that the controller serves with. Its key never
-// touches a disk.
-func (ca *CA) controllerCert(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// controllerCert is the certificate that the controller serves with, or with a subject calls others
+// with. Its key never touches a disk.
+func (ca *CA) controllerCert(use x509.ExtKeyUsage, s *subject) (*tls.Certificate, error) {
 	ca.mu.Lock()
 	defer ca.mu.Unlock()
-	if c := ca.controller; c != nil && !renewable(c.Leaf, time.Now()) {
+	if c := ca.own[use]; c != nil && !renewable(c.Leaf, time.Now()) {
 		return c, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -172,14 +173,19 @@ func (ca *CA) controllerCert(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, err
 	}
 	now := time.Now()
-	der, err := sign(&x509.Certificate{
+	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "gangd"},
-		DNSNames:    []string{controllerName},
 		NotBefore:   now.Add(-skew),
 		NotAfter:    now.Add(nodeLife),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, ca.cert, key.Public(), ca.key)
+		ExtKeyUsage: []x509.ExtKeyUsage{use},
+	}
+	if s == nil {
+		template.DNSNames = []string{controllerName}
+	} else {
+		template.URIs = []*url.URL{s.uri()}
+	}
+	der, err := sign(template, ca.cert, key.Public(), ca.key)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +194,12 @@ func (ca *CA) controllerCert(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, err
 	}
 	// The CA goes along so that a joining node can compare its fingerprint.
-	ca.controller = &tls.Certificate{Certificate: [][]byte{der, ca.cert.Raw}, PrivateKey: key, Leaf: leaf}
-	return ca.controller, nil
+	c := &tls.Certificate{Certificate: [][]byte{der, ca.cert.Raw}, PrivateKey: key, Leaf: leaf}
+	if ca.own == nil {
+		ca.own = map[x509.ExtKeyUsage]*tls.Certificate{}
+	}
+	ca.own[use] = c
+	return c, nil
 }
 
 // renewable holds in the last third of a certificate's life.

@@ -1,16 +1,13 @@
 package auth
 
 import (
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// writeFile replaces path so that after a crash either the old or the new content is
+// WriteFile replaces path so that after a crash either the old or the new content is
 // there, whole, and only its owner may read it.
-func writeFile(path string, data []byte) error {
+func WriteFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
@@ -35,25 +32,4 @@ func writeFile(path string, data []byte) error {
 	}
 	defer d.Close()
 	return d.Sync()
-}
-
-// readJSON reads a file that writeFile wrote; where there is none yet, into stays as it is.
-func readJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
-}
-
-// writeJSON writes a file as writeFile does, for people to read too.
-func writeJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return writeFile(path, data)
 }

@@ -15,8 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userHeader carries a relay's word for its user: "uid name".
-const userHeader = "Gang-User"
+const (
+	userHeader  = "Gang-User"  // a relay's or a controller's word for who calls: "uid name"
+	groupHeader = "Gang-Group" // a controller's: his gid
+)
 
 // Guard puts an [Identity] into every request of the servers it is set up for.
 type Guard struct {
@@ -130,14 +132,18 @@ func (g *Guard) certified(r *http.Request) Identity {
 	cert := r.TLS.PeerCertificates[0]
 	who, err := subjectOf(cert)
 	// A connection may outlive its certificate.
-	if err != nil || time.Now().After(cert.NotAfter) || g.Revoked != nil && g.Revoked.revoked(who.name, issuedAt(cert)) {
+	if err != nil || time.Now().After(cert.NotAfter) || g.Revoked != nil && g.Revoked.cover(who, cert) {
 		return Nobody
 	}
 	claim, claimed := r.Header[userHeader]
 	switch {
+	case claimed && who.kind == controllerKind:
+		return g.caller(who, strings.Join(claim, ""), r.Header.Get(groupHeader))
+	case who.kind == controllerKind:
+		return Nobody
 	case claimed:
 		return g.vouched(who, strings.Join(claim, ""))
-	case who.login:
+	case who.kind == loginKind:
 		return Identity{Kind: KindLogin, Node: who.name}
 	}
 	return Identity{Kind: KindNode, Node: who.name}
@@ -159,8 +165,8 @@ func (g *Guard) vouched(by subject, claim string) Identity {
 	case uid == 0 || name == "root":
 		return refused("no relay speaks for root; use the controller's host")
 	case known != digits && known != name:
-		return refused("uid %d is %s on %s and %s at the controller", uid, name, by.name, known)
-	case !by.login && (g.Vouches == nil || !g.Vouches(by.name, uint32(uid))):
+		return renamed(uid, name, by, known)
+	case by.kind != loginKind && (g.Vouches == nil || !g.Vouches(by.name, uint32(uid))):
 		return refused("%s is a compute node: it speaks only for users with a job on it; use a login host", by.name)
 	}
 	id := Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name}
@@ -168,6 +174,27 @@ func (g *Guard) vouched(by subject, claim string) Identity {
 		id.Why = "through a relay an admin is an ordinary user; use the controller's host"
 	}
 	return id
+}
+
+// caller is who called another controller of the cluster on its host, which is as if he had called here: the other has
+// the key of the CA too. But nodes' sessions are none of its calls.
+func (g *Guard) caller(by subject, claim, group string) Identity {
+	digits, name, _ := strings.Cut(claim, " ")
+	uid, err := strconv.ParseUint(digits, 10, 32)
+	gid, err2 := strconv.ParseUint(group, 10, 32)
+	if err != nil || err2 != nil || name == "" {
+		return Nobody
+	}
+	if known := UserName(uint32(uid)); known != digits && known != name {
+		return renamed(uid, name, by, known)
+	}
+	id := g.user(uint32(uid), uint32(gid))
+	id.Host = false
+	return id
+}
+
+func renamed(uid uint64, name string, by subject, known string) Identity {
+	return refused("uid %d is %s on %s and %s at the controller", uid, name, by.name, known)
 }
 
 // refused is nobody, with the reason that a person behind a relay needs.
@@ -178,4 +205,10 @@ func refused(format string, args ...any) Identity {
 // Vouch marks a relay's request as made for a user, whatever the request said of that.
 func Vouch(r *http.Request, uid uint32, name string) {
 	r.Header.Set(userHeader, fmt.Sprintf("%d %s", uid, name))
+}
+
+// VouchFor marks a controller's request to another as made for somebody who called it on its own host.
+func VouchFor(r *http.Request, id Identity) {
+	Vouch(r, id.UID, id.User)
+	r.Header.Set(groupHeader, strconv.FormatUint(uint64(id.GID), 10))
 }

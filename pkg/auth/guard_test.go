@@ -110,7 +110,7 @@ func TestRelayNeverRootNorAdmin(t *testing.T) {
 		{"", Guard{Vouches: anyone}, false},
 		{"x ada", Guard{Vouches: anyone}, false},
 	} {
-		id := tt.guard.vouched(subject{name: "n1"}, tt.claim)
+		id := tt.guard.vouched(subject{"n1", nodeKind}, tt.claim)
 		if (id.Kind == KindRelay) != tt.ok || id.Admin || id.Host || !tt.ok && id.Kind != KindNone {
 			t.Errorf("%q: %+v", tt.claim, id)
 		}
@@ -141,7 +141,7 @@ func TestExpiredOnAnOpenConnection(t *testing.T) {
 		age  time.Duration
 		want Identity
 	}{{nodeLife - time.Hour, Identity{Kind: KindNode, Node: "n1"}}, {nodeLife + time.Minute, Nobody}} {
-		der, err := c.CA.issue(subject{name: "n1"}, key.Public(), time.Now().Add(-tc.age))
+		der, err := c.CA.issue(subject{"n1", nodeKind}, key.Public(), time.Now().Add(-tc.age))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,13 +62,30 @@ func Join(ctx context.Context, line, name, dir string) (*Joined, error) {
 		return nil, err
 	}
 	caPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pin.ca.Raw})
-	if err := writeFile(filepath.Join(dir, caFile), caPEM); err != nil {
+	if err := WriteFile(filepath.Join(dir, caFile), caPEM); err != nil {
 		return nil, err
 	}
 	if err := keep(dir, key, reply.Certificate); err != nil {
 		return nil, err
 	}
-	return &Joined{Name: name, Login: who.login, Address: l.address, Expires: leaf.NotAfter}, nil
+	return &Joined{Name: name, Login: who.kind == loginKind, Address: l.address, Expires: leaf.NotAfter}, nil
+}
+
+// JoinController gets the key of what the controllers of a cluster share, from the one that the line from
+// `gangd controller new` names.
+func JoinController(ctx context.Context, line, name string) ([]byte, error) {
+	l, err := parseLine(line)
+	if err != nil {
+		return nil, err
+	}
+	if !ValidName(name) {
+		return nil, badName(name)
+	}
+	reply, err := post(ctx, (&pinned{fingerprint: l.fingerprint}).config(), l.address, ControllerJoinPath, &joinRequest{Token: l.token, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Key, nil
 }
 
 // Renew replaces the certificate in dir by a new one with a new key.
@@ -166,13 +183,27 @@ func keep(dir string, key *ecdsa.PrivateKey, der []byte) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, nodeFile), data)
+	return WriteFile(filepath.Join(dir, nodeFile), data)
 }
 
-// post makes one call over a connection of its own.
+// post makes one call, and makes it again where another controller leads.
 func post(ctx context.Context, conf *tls.Config, address, path string, ask *joinRequest) (*joinReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
+	reply, err := postOnce(ctx, conf, address, path, ask)
+	var e *api.Error
+	if errors.As(err, &e) && e.Word != nil && e.Word.Leader != nil {
+		for _, a := range e.Word.Leader.Addresses {
+			if reply, err = postOnce(ctx, conf, a, path, ask); err == nil || errors.As(err, &e) {
+				break
+			}
+		}
+	}
+	return reply, err
+}
+
+// postOnce makes it over a connection of its own.
+func postOnce(ctx context.Context, conf *tls.Config, address, path string, ask *joinRequest) (*joinReply, error) {
 	body, err := json.Marshal(ask)
 	if err != nil {
 		return nil, err

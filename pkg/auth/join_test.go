@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -24,6 +25,8 @@ type controller struct {
 	*Issuer
 	guard *Guard
 	asked atomic.Int32 // requests that got through TLS
+
+	refuse *api.Error // every call, where it is set
 }
 
 func start(t *testing.T) *controller {
@@ -33,7 +36,7 @@ func start(t *testing.T) *controller {
 
 func startWith(t *testing.T, change func(*tls.Config)) *controller {
 	t.Helper()
-	i, err := OpenIssuer(t.TempDir(), "", slog.New(slog.DiscardHandler))
+	i, err := OpenIssuer(Files(t.TempDir()), "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +44,7 @@ func startWith(t *testing.T, change func(*tls.Config)) *controller {
 	mux := http.NewServeMux()
 	mux.Handle(JoinPath, i.JoinHandler())
 	mux.Handle(RenewPath, i.RenewHandler())
+	mux.Handle(ControllerJoinPath, i.ControllerHandler())
 	mux.HandleFunc("/whoami", func(w http.ResponseWriter, r *http.Request) {
 		id, _ := From(r.Context())
 		json.NewEncoder(w).Encode(id)
@@ -55,6 +59,11 @@ func startWith(t *testing.T, change func(*tls.Config)) *controller {
 	s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), ConnContext: c.guard.ConnContext,
 		Handler: c.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c.asked.Add(1)
+			if c.refuse != nil {
+				w.WriteHeader(c.refuse.Code.HTTPStatus())
+				json.NewEncoder(w).Encode(c.refuse)
+				return
+			}
 			mux.ServeHTTP(w, r)
 		}))}
 	go s.Serve(l)
@@ -222,7 +231,7 @@ func TestNodeCannotPlayController(t *testing.T) {
 func TestControllerCannotPlayNode(t *testing.T) {
 	c := start(t)
 	conf := nodeTLS(t, c.join(t, "n1"))
-	own, err := c.CA.controllerCert(nil)
+	own, err := c.CA.controllerCert(x509.ExtKeyUsageServerAuth, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +309,7 @@ func (c *controller) reissue(t *testing.T, dir, name string, issued time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := c.CA.issue(subject{name: name}, key.Public(), issued)
+	der, err := c.CA.issue(subject{name, nodeKind}, key.Public(), issued)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +317,7 @@ func (c *controller) reissue(t *testing.T, dir, name string, issued time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(path, data); err != nil {
+	if err := WriteFile(path, data); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -348,7 +357,7 @@ func TestRevoked(t *testing.T) {
 	if id, err := c.whoami(nodeTLS(t, other)); err != nil || id.Node != "n2" {
 		t.Errorf("another node: %+v %v", id, err)
 	}
-	again, err := OpenRevocations(filepath.Dir(c.Revoked.path))
+	again, err := OpenRevocations(c.Revoked.vault)
 	if err != nil || !again.revoked("n1", time.Now().Add(-time.Hour)) {
 		t.Errorf("after a restart: %v", err)
 	}
@@ -366,7 +375,7 @@ func TestUnreadableRevocationsLetNobodyIn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "revoked.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenIssuer(dir, "", slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := OpenIssuer(Files(dir), "", slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("opened")
 	}
 }
@@ -382,11 +391,11 @@ func TestTLS12IsRefused(t *testing.T) {
 
 func TestCAStaysTheSame(t *testing.T) {
 	dir := t.TempDir()
-	a, err := OpenCA(dir)
+	a, err := OpenCA(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := OpenCA(dir)
+	b, err := OpenCA(Files(dir))
 	if err != nil || a.Fingerprint() != b.Fingerprint() {
 		t.Errorf("%v", err)
 	}
@@ -396,7 +405,7 @@ func TestCAStaysTheSame(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenCA(dir); err == nil {
+	if _, err := OpenCA(Files(dir)); err == nil {
 		t.Error("a broken CA was replaced: every node would be locked out without a word")
 	}
 }

@@ -1,9 +1,11 @@
 package auth
 
 import (
+	"bufio"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
@@ -22,6 +24,21 @@ type joinLine struct {
 
 func (l joinLine) String() string {
 	return (&url.URL{Scheme: "gang", User: url.User(l.token), Host: l.address, Path: "/" + l.fingerprint}).String()
+}
+
+// maxLine bounds what is read of a line, which has about 150 bytes.
+const maxLine = 4096
+
+// ReadLine gives the join line that an argument is, or with - the first of r, where no list of processes shows it.
+func ReadLine(arg string, r io.Reader) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	line, err := bufio.NewReader(io.LimitReader(r, maxLine)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return line, nil
 }
 
 // parseLine never quotes its input in an error: it holds a secret.

@@ -1,8 +1,9 @@
 package auth
 
 import (
+	"crypto/x509"
 	"fmt"
-	"path/filepath"
+	"maps"
 	"sync"
 	"time"
 )
@@ -10,21 +11,45 @@ import (
 // Revocations says which nodes' certificates count no more: all that were issued to the
 // node up to an instant. Joining again gives it a later one.
 type Revocations struct {
-	path string
+	document
 
 	mu   sync.RWMutex
 	upTo map[string]time.Time // by node
 	cut  func(node string)
 }
 
-// OpenRevocations reads the list in dir; none yet is an empty one.
-func OpenRevocations(dir string) (*Revocations, error) {
-	r := &Revocations{path: filepath.Join(dir, "revoked.json"), upTo: map[string]time.Time{}}
-	if err := readJSON(r.path, &r.upTo); err != nil {
+// OpenRevocations reads the list in a vault; none yet is an empty one.
+func OpenRevocations(v Vault) (*Revocations, error) {
+	r := &Revocations{document: document{v, revokedName}, upTo: map[string]time.Time{}}
+	if err := r.read(&r.upTo); err != nil {
 		// An unreadable list must not let everyone in again.
-		return nil, fmt.Errorf("revoked nodes %s: %w", r.path, err)
+		return nil, fmt.Errorf("revoked nodes: %w", err)
 	}
 	return r, nil
+}
+
+// take replaces the list by the newest one, and cuts whom it has in addition.
+func (r *Revocations) take(all map[string][]byte) error {
+	upTo := map[string]time.Time{}
+	if err := r.decode(all, &upTo); err != nil {
+		return fmt.Errorf("revoked nodes: %w", err)
+	}
+	r.mu.Lock()
+	var added []string
+	for node, at := range upTo {
+		if !r.upTo[node].Equal(at) {
+			added = append(added, node)
+		}
+	}
+	r.upTo = upTo
+	cut := r.cut
+	r.mu.Unlock()
+	for _, node := range added {
+		if cut != nil {
+			cut(node)
+		}
+	}
+	return nil
 }
 
 // OnRevoke sets what ends the live sessions of a node. Call it before serving.
@@ -37,15 +62,24 @@ func (r *Revocations) OnRevoke(cut func(node string)) {
 // Revoke makes every certificate of the node worthless, for good, and cuts its sessions.
 func (r *Revocations) Revoke(node string) error {
 	r.mu.Lock()
-	old, had := r.upTo[node]
-	r.upTo[node] = later(time.Now().UTC().Truncate(time.Second), old)
-	if err := writeJSON(r.path, r.upTo); err != nil {
-		if delete(r.upTo, node); had {
-			r.upTo[node] = old
+	var next map[string]time.Time
+	err := r.write(func() (any, error) {
+		next = maps.Clone(r.upTo)
+		next[node] = later(time.Now().UTC().Truncate(time.Second), r.upTo[node])
+		return next, nil
+	}, func() error {
+		upTo := map[string]time.Time{}
+		if err := r.read(&upTo); err != nil {
+			return err
 		}
+		r.upTo = upTo
+		return nil
+	})
+	if err != nil {
 		r.mu.Unlock()
 		return fmt.Errorf("revoke %s: %w", node, err)
 	}
+	r.upTo = next
 	cut := r.cut
 	r.mu.Unlock()
 	// Not under the lock: ending a session may wait for one of its requests.
@@ -53,6 +87,11 @@ func (r *Revocations) Revoke(node string) error {
 		cut(node)
 	}
 	return nil
+}
+
+// cover says whether a certificate counts no more. A controller's is made by itself with the key of the CA.
+func (r *Revocations) cover(s subject, c *x509.Certificate) bool {
+	return s.kind != controllerKind && r.revoked(s.name, issuedAt(c))
 }
 
 func (r *Revocations) revoked(node string, issued time.Time) bool {

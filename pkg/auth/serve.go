@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -16,23 +17,25 @@ import (
 
 // The paths of the join protocol, over TLS.
 const (
-	JoinPath  = "/v1/join"
-	RenewPath = "/v1/renew"
+	JoinPath           = "/v1/join"
+	RenewPath          = "/v1/renew"
+	ControllerJoinPath = "/v1/controllers/join"
 )
 
 // maxBody bounds the requests here; a certificate request has under a kilobyte.
 const maxBody = 64 << 10
 
-// joinRequest is the body of [JoinPath], and with CSR alone of [RenewPath].
+// joinRequest is the body of [JoinPath], with CSR alone of [RenewPath], and without one of [ControllerJoinPath].
 type joinRequest struct {
 	Token string `json:"token,omitempty"`
 	Name  string `json:"name,omitempty"`
-	CSR   []byte `json:"csr"` // DER
+	CSR   []byte `json:"csr,omitempty"` // DER
 }
 
-// joinReply answers both.
+// joinReply answers them.
 type joinReply struct {
-	Certificate []byte `json:"certificate"` // DER
+	Certificate []byte `json:"certificate,omitempty"` // DER
+	Key         []byte `json:"key,omitempty"`         // a controller's: opens what controllers share
 }
 
 // Issuer hands out certificates; its handlers go into the controller's mux.
@@ -42,23 +45,61 @@ type Issuer struct {
 	Revoked *Revocations
 	Address string // host:port that nodes dial; empty: the controller takes no nodes over TLS
 	Log     *slog.Logger
+	// Admit says whether a controller of this name may join, and sees to it that it may. Nil: none joins.
+	Admit func(ctx context.Context, name string) error
+	Key   []byte // opens what controllers share
+
+	vault Vault
 }
 
-// OpenIssuer opens or makes all that the controller keeps about nodes' certificates in dir.
-func OpenIssuer(dir, address string, log *slog.Logger) (*Issuer, error) {
-	ca, err := OpenCA(dir)
+// OpenIssuer opens or makes all that a cluster keeps about nodes' certificates.
+func OpenIssuer(v Vault, address string, log *slog.Logger) (*Issuer, error) {
+	ca, err := OpenCA(v)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := OpenTokens(dir)
+	tokens, err := OpenTokens(v)
 	if err != nil {
 		return nil, err
 	}
-	revoked, err := OpenRevocations(dir)
+	revoked, err := OpenRevocations(v)
 	if err != nil {
 		return nil, err
 	}
-	return &Issuer{CA: ca, Tokens: tokens, Revoked: revoked, Address: address, Log: log}, nil
+	return &Issuer{CA: ca, Tokens: tokens, Revoked: revoked, Address: address, Log: log, vault: v}, nil
+}
+
+// Reload takes in what another controller has changed.
+func (i *Issuer) Reload() error {
+	all, err := i.vault.Get()
+	if err != nil {
+		return err
+	}
+	return errors.Join(i.Tokens.take(all), i.Revoked.take(all))
+}
+
+// ControllerHandler serves [ControllerJoinPath]: a token in, the key of what controllers share out.
+func (i *Issuer) ControllerHandler() http.Handler {
+	return handle(func(r *http.Request) (any, error) {
+		var ask joinRequest
+		if err := decode(r, &ask); err != nil {
+			return nil, err
+		}
+		switch {
+		case r.TLS == nil:
+			return nil, api.Errorf(api.CodePermission, "joining needs TLS")
+		case !ValidName(ask.Name):
+			return nil, badName(ask.Name)
+		case i.Admit == nil:
+			return nil, ErrOnlyOne
+		}
+		if err := i.Tokens.useForController(ask.Token, func() error { return i.Admit(r.Context(), ask.Name) }); err != nil {
+			i.Log.Warn("join refused", "controller", ask.Name, "from", r.RemoteAddr, "err", err)
+			return nil, err
+		}
+		i.Log.Warn("controller joined", "controller", ask.Name, "from", r.RemoteAddr)
+		return &joinReply{Key: i.Key}, nil
+	})
 }
 
 // JoinHandler serves [JoinPath]: token and certificate request in, certificate out.
@@ -83,7 +124,7 @@ func (i *Issuer) JoinHandler() http.Handler {
 			i.Log.Warn("join refused", "node", ask.Name, "from", r.RemoteAddr, "err", err)
 			return nil, err
 		}
-		return i.issue("node joined", subject{ask.Name, login}, public, r)
+		return i.issue("node joined", subject{ask.Name, hostKind(login)}, public, r)
 	})
 }
 
@@ -107,7 +148,7 @@ func (i *Issuer) RenewHandler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return i.issue("node certificate renewed", subject{id.Node, id.Kind == KindLogin}, public, r)
+		return i.issue("node certificate renewed", subject{id.Node, hostKind(id.Kind == KindLogin)}, public, r)
 	})
 }
 
@@ -116,7 +157,7 @@ func (i *Issuer) issue(msg string, who subject, public any, r *http.Request) (an
 	if err != nil {
 		return nil, err
 	}
-	i.Log.Info(msg, "node", who.name, "login", who.login, "from", r.RemoteAddr)
+	i.Log.Info(msg, "node", who.name, "login", who.kind == loginKind, "from", r.RemoteAddr)
 	return &joinReply{Certificate: der}, nil
 }
 
@@ -133,6 +174,9 @@ func (i *Issuer) TokenHandler() http.Handler {
 		if i.Address == "" {
 			return nil, &api.Error{Code: api.CodeConflict, Message: "gangd listens on no TCP address, so no node could join",
 				Hint: `set listen = ":7420" in its configuration and start it again`}
+		}
+		if ask.Controller && i.Admit == nil {
+			return nil, ErrOnlyOne
 		}
 		token, err := i.Tokens.New(ask)
 		if err != nil {
@@ -163,6 +207,10 @@ func (i *Issuer) RevokeHandler() http.Handler {
 		return struct{}{}, nil
 	})
 }
+
+// ErrOnlyOne refuses what is for several controllers.
+var ErrOnlyOne = &api.Error{Code: api.CodeConflict, Message: "this controller keeps its state in SQLite, and is the only one",
+	Hint: "several controllers share a database: see two-controllers.md"}
 
 func adminOnly(r *http.Request) error {
 	id, _ := From(r.Context())

@@ -7,36 +7,37 @@ type Op string
 
 // The operations.
 const (
-	OpSubmit     Op = "submit"
-	OpList       Op = "list"
-	OpShow       Op = "show"
-	OpWait       Op = "wait"
-	OpEvents     Op = "events"
-	OpLog        Op = "log"
-	OpScript     Op = "script" // read what was submitted
-	OpCancel     Op = "cancel"
-	OpSignal     Op = "signal"
-	OpStep       Op = "step" // start a step in a job, or attach to one: what runs is the owner's
-	OpHold       Op = "hold"
-	OpRelease    Op = "release"
-	OpRequeue    Op = "requeue"
-	OpUpdate     Op = "update"
-	OpNodes      Op = "nodes"
-	OpNodeDrain  Op = "node-drain"
-	OpNodeResume Op = "node-resume"
-	OpNodeSet    Op = "node-features"
-	OpNodeFence  Op = "node-fence"
-	OpNodeForget Op = "node-forget"
-	OpCardDrain  Op = "card-drain"
-	OpCardResume Op = "card-resume"
-	OpPartition  Op = "partition" // make, change and delete partitions
-	OpReserve    Op = "reserve"   // make, change and delete reservations
-	OpToken      Op = "token"     // make a join token, revoke a node
-	OpPing       Op = "ping"
-	OpSession    Op = "session"
-	OpMetrics    Op = "metrics"
-	OpVerify     Op = "verify" // recount memory and store
-	OpBackup     Op = "backup" // copy the state to a directory on the controller's host
+	OpSubmit      Op = "submit"
+	OpList        Op = "list"
+	OpShow        Op = "show"
+	OpWait        Op = "wait"
+	OpEvents      Op = "events"
+	OpLog         Op = "log"
+	OpScript      Op = "script" // read what was submitted
+	OpCancel      Op = "cancel"
+	OpSignal      Op = "signal"
+	OpStep        Op = "step" // start a step in a job, or attach to one: what runs is the owner's
+	OpHold        Op = "hold"
+	OpRelease     Op = "release"
+	OpRequeue     Op = "requeue"
+	OpUpdate      Op = "update"
+	OpNodes       Op = "nodes"
+	OpNodeDrain   Op = "node-drain"
+	OpNodeResume  Op = "node-resume"
+	OpNodeSet     Op = "node-features"
+	OpNodeFence   Op = "node-fence"
+	OpNodeForget  Op = "node-forget"
+	OpCardDrain   Op = "card-drain"
+	OpCardResume  Op = "card-resume"
+	OpPartition   Op = "partition" // make, change and delete partitions
+	OpReserve     Op = "reserve"   // make, change and delete reservations
+	OpToken       Op = "token"     // make a join token, revoke a node
+	OpPing        Op = "ping"
+	OpSession     Op = "session"
+	OpMetrics     Op = "metrics"
+	OpControllers Op = "controllers" // list the controllers, and how far each has followed
+	OpVerify      Op = "verify"      // recount memory and store
+	OpBackup      Op = "backup"      // copy the state to a directory on the controller's host
 )
 
 // role is what a caller is towards a thing.
@@ -75,36 +76,37 @@ var (
 // The queue is open to all users of the cluster, as in Slurm: without it nobody could be
 // told why they wait. What a job wrote (log) and what changes it is its owner's.
 var table = map[Op]roles{
-	OpSubmit:     owners,
-	OpList:       anyUser,
-	OpShow:       anyUser,
-	OpWait:       anyUser,
-	OpEvents:     anyUser,
-	OpLog:        owners,
-	OpScript:     owners,
-	OpCancel:     owners,
-	OpSignal:     owners,
-	OpStep:       owners,
-	OpHold:       owners,
-	OpRelease:    owners,
-	OpRequeue:    owners,
-	OpUpdate:     owners,
-	OpNodes:      anyUser,
-	OpNodeDrain:  admins,
-	OpNodeResume: admins,
-	OpNodeSet:    admins,
-	OpNodeFence:  admins,
-	OpNodeForget: admins,
-	OpCardDrain:  admins,
-	OpCardResume: admins,
-	OpPartition:  admins,
-	OpReserve:    admins,
-	OpToken:      admins,
-	OpPing:       anyUser | only(roleNode, roleLogin),
-	OpSession:    only(roleNode),
-	OpMetrics:    anyUser,
-	OpVerify:     admins,
-	OpBackup:     admins,
+	OpSubmit:      owners,
+	OpList:        anyUser,
+	OpShow:        anyUser,
+	OpWait:        anyUser,
+	OpEvents:      anyUser,
+	OpLog:         owners,
+	OpScript:      owners,
+	OpCancel:      owners,
+	OpSignal:      owners,
+	OpStep:        owners,
+	OpHold:        owners,
+	OpRelease:     owners,
+	OpRequeue:     owners,
+	OpUpdate:      owners,
+	OpNodes:       anyUser,
+	OpNodeDrain:   admins,
+	OpNodeResume:  admins,
+	OpNodeSet:     admins,
+	OpNodeFence:   admins,
+	OpNodeForget:  admins,
+	OpCardDrain:   admins,
+	OpCardResume:  admins,
+	OpPartition:   admins,
+	OpReserve:     admins,
+	OpToken:       admins,
+	OpPing:        anyUser | only(roleNode, roleLogin),
+	OpSession:     only(roleNode),
+	OpMetrics:     anyUser,
+	OpControllers: anyUser | only(roleNode, roleLogin),
+	OpVerify:      admins,
+	OpBackup:      admins,
 }
 
 // Allow reports whether the caller may do op to what belongs to owner. For operations

@@ -26,11 +26,13 @@ var ErrNotJoined = errors.New("this node has not joined a cluster; run: gnoded j
 // is how it joins; it is nobody to everything else. revoked may be nil.
 func ServerTLS(ca *CA, revoked *Revocations) *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS13,
-		ClientAuth:     tls.VerifyClientCertIfGiven,
-		ClientCAs:      ca.pool(),
-		GetCertificate: ca.controllerCert,
-		NextProtos:     []string{"http/1.1"}, // the node session is a WebSocket upgrade
+		MinVersion: tls.VersionTLS13,
+		ClientAuth: tls.VerifyClientCertIfGiven,
+		ClientCAs:  ca.pool(),
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return ca.controllerCert(x509.ExtKeyUsageServerAuth, nil)
+		},
+		NextProtos: []string{"http/1.1"}, // the node session is a WebSocket upgrade
 		// A resumed session would carry the certificate of a time before a revocation.
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
@@ -41,10 +43,23 @@ func ServerTLS(ca *CA, revoked *Revocations) *tls.Config {
 			if err != nil {
 				return err
 			}
-			if revoked != nil && revoked.revoked(who.name, issuedAt(s.PeerCertificates[0])) {
+			if revoked != nil && revoked.cover(who, s.PeerCertificates[0]) {
 				return fmt.Errorf("the certificate of node %s is revoked", who.name)
 			}
 			return nil
+		},
+	}
+}
+
+// ControllerTLS is the side of a controller that calls another one of its cluster, for those that call it.
+func ControllerTLS(ca *CA, name string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		RootCAs:    ca.pool(),
+		ServerName: controllerName,
+		NextProtos: []string{"http/1.1"},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return ca.controllerCert(x509.ExtKeyUsageClientAuth, &subject{name, controllerKind})
 		},
 	}
 }
@@ -90,7 +105,7 @@ func IsLogin(dir string) (bool, error) {
 		return false, err
 	}
 	s, err := subjectOf(c.Leaf)
-	return s.login, err
+	return s.kind == loginKind, err
 }
 
 func readCA(dir string) (*x509.Certificate, error) {

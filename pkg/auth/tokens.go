@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +30,8 @@ var errToken = &api.Error{Code: api.CodePermission, Message: "this token is not 
 // Tokens are the join tokens of a cluster, kept hashed in one file, and the names that
 // have joined.
 type Tokens struct {
-	path string
-	now  func() time.Time
+	document
+	now func() time.Time
 
 	mu    sync.Mutex
 	state tokenFile
@@ -43,20 +43,41 @@ type tokenFile struct {
 }
 
 type tokenRow struct {
-	Hash    string    `json:"hash"` // SHA-256 in hex; a token has 256 random bits, so no salt
-	Node    string    `json:"node,omitempty"`
-	Login   bool      `json:"login,omitempty"` // makes a login host
-	Uses    int       `json:"uses"`            // left
-	Expires time.Time `json:"expires"`
+	Hash  string `json:"hash"` // SHA-256 in hex; a token has 256 random bits, so no salt
+	Node  string `json:"node,omitempty"`
+	Login bool   `json:"login,omitempty"` // makes a login host
+	// Controller: it makes a controller, and neither a node nor a login host.
+	Controller bool      `json:"controller,omitempty"`
+	Uses       int       `json:"uses"` // left
+	Expires    time.Time `json:"expires"`
 }
 
-// OpenTokens reads the store in dir; none yet is an empty one.
-func OpenTokens(dir string) (*Tokens, error) {
-	t := &Tokens{path: filepath.Join(dir, "tokens.json"), now: time.Now}
-	if err := readJSON(t.path, &t.state); err != nil {
-		return nil, fmt.Errorf("join tokens %s: %w", t.path, err)
+// OpenTokens reads those of a vault; none yet is an empty one.
+func OpenTokens(v Vault) (*Tokens, error) {
+	t := &Tokens{document: document{v, tokensName}, now: time.Now}
+	return t, t.reload()
+}
+
+// reload is called by the one who has t for himself.
+func (t *Tokens) reload() error {
+	var state tokenFile
+	if err := t.read(&state); err != nil {
+		return fmt.Errorf("join tokens: %w", err)
 	}
-	return t, nil
+	t.state = state
+	return nil
+}
+
+// take replaces them by the newest ones.
+func (t *Tokens) take(all map[string][]byte) error {
+	var state tokenFile
+	if err := t.decode(all, &state); err != nil {
+		return fmt.Errorf("join tokens: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = state
+	return nil
 }
 
 // New makes a token as asked for and returns it; only its hash is kept.
@@ -65,6 +86,8 @@ func (t *Tokens) New(ask api.TokenRequest) (string, error) {
 	switch {
 	case ask.Node != "" && !ValidName(ask.Node):
 		return "", badName(ask.Node)
+	case ask.Controller && (ask.Node != "" || ask.Login || ask.Uses > 1):
+		return "", api.Errorf(api.CodeInvalid, "a controller's token is for one controller of any name, and for neither a node nor a login host")
 	case ttl < 0 || ttl > maxTTL:
 		return "", api.Errorf(api.CodeInvalid, "a token lives from 1 second to 7 days, not %d seconds", ask.TTLSeconds)
 	case ask.Uses < 0 || ask.Uses > maxUses:
@@ -76,7 +99,7 @@ func (t *Tokens) New(ask api.TokenRequest) (string, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails, by its documentation
 	token := base64.RawURLEncoding.EncodeToString(secret)
-	row := tokenRow{Hash: hash(token), Node: ask.Node, Login: ask.Login, Uses: max(ask.Uses, 1), Expires: t.now().Add(ttl).UTC()}
+	row := tokenRow{Hash: hash(token), Node: ask.Node, Login: ask.Login, Controller: ask.Controller, Uses: max(ask.Uses, 1), Expires: t.now().Add(ttl).UTC()}
 	return token, t.change(func(f *tokenFile) error {
 		f.Tokens = append(f.Tokens, row)
 		return nil
@@ -89,7 +112,7 @@ func (t *Tokens) use(token, node string) (login bool, err error) {
 	h := hash(token)
 	err = t.change(func(f *tokenFile) error {
 		i := slices.IndexFunc(f.Tokens, func(r tokenRow) bool { return r.Hash == h })
-		if i < 0 || f.Tokens[i].Node != "" && f.Tokens[i].Node != node {
+		if i < 0 || f.Tokens[i].Controller || f.Tokens[i].Node != "" && f.Tokens[i].Node != node {
 			return errToken
 		}
 		at, again := slices.BinarySearch(f.Joined, node)
@@ -107,20 +130,39 @@ func (t *Tokens) use(token, node string) (login bool, err error) {
 	return login, err
 }
 
-// change applies do to a copy without spent tokens and keeps it once it is on disk.
+// useForController spends one that makes a controller, after may has agreed.
+func (t *Tokens) useForController(token string, may func() error) error {
+	h := hash(token)
+	return t.change(func(f *tokenFile) error {
+		i := slices.IndexFunc(f.Tokens, func(r tokenRow) bool { return r.Hash == h && r.Controller })
+		if i < 0 {
+			return &api.Error{Code: errToken.Code, Message: errToken.Message, Hint: "ask an admin for a new line: gangd controller new"}
+		}
+		f.Tokens[i].Uses--
+		return may()
+	})
+}
+
+// change applies do to a copy without spent tokens and keeps it once it is on disk. do may be
+// called again, where another controller has changed them meanwhile.
 func (t *Tokens) change(do func(*tokenFile) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := tokenFile{Joined: slices.Clone(t.state.Joined)}
-	for _, r := range t.state.Tokens {
-		if r.Uses > 0 && t.now().Before(r.Expires) {
-			next.Tokens = append(next.Tokens, r)
+	var next tokenFile
+	err := t.write(func() (any, error) {
+		next = tokenFile{Joined: slices.Clone(t.state.Joined)}
+		for _, r := range t.state.Tokens {
+			if r.Uses > 0 && t.now().Before(r.Expires) {
+				next.Tokens = append(next.Tokens, r)
+			}
 		}
-	}
-	if err := do(&next); err != nil {
+		return next, do(&next)
+	}, t.reload)
+	var refused *api.Error
+	switch {
+	case errors.As(err, &refused):
 		return err
-	}
-	if err := writeJSON(t.path, next); err != nil {
+	case err != nil:
 		return fmt.Errorf("join tokens: %w", err)
 	}
 	t.state = next

@@ -73,7 +73,7 @@ func TestSpareTokenCannotTakeOverAName(t *testing.T) {
 
 func TestTokensSurviveRestartHashed(t *testing.T) {
 	dir := t.TempDir()
-	first, err := OpenTokens(dir)
+	first, err := OpenTokens(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestTokensSurviveRestartHashed(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, "tokens.json")); info.Mode().Perm() != 0o600 {
 		t.Error(info.Mode())
 	}
-	second, err := OpenTokens(dir)
+	second, err := OpenTokens(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := second.use(token, "n1"); err != nil {
 		t.Error(err)
 	}
-	third, err := OpenTokens(dir)
+	third, err := OpenTokens(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestTokensSurviveRestartHashed(t *testing.T) {
 }
 
 func TestTokenIsNotSpentWhereItCannotBeRecorded(t *testing.T) {
-	tokens, err := OpenTokens(filepath.Join(t.TempDir(), "missing"))
+	tokens, err := OpenTokens(&shelf{full: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestTokenIsNotSpentWhereItCannotBeRecorded(t *testing.T) {
 }
 
 func TestTokenBounds(t *testing.T) {
-	tokens, err := OpenTokens(t.TempDir())
+	tokens, err := OpenTokens(Files(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 		names[d.Job.JobID] = &d.Job
 	}
 	if g.asJSON {
-		return writeJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts, Jobs: jobs})
+		return WriteJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts, Jobs: jobs})
 	}
 	if g.parsable {
 		for i := range attempts {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func newPing() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ping", Short: "ask the controller how it is", Args: noArgs,
 		Example: `  gctl ping                            version, uptime and nodes of the controller
-  gctl ping --json                     the same for a script
+  gctl ping --json                     the same for a script, and of several controllers who stands by and its lag
   until gctl ping; do sleep 1; done    wait until it serves (exit status 4 until then)`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := client.New()
@@ -111,20 +112,61 @@ func newPing() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			took := time.Since(begin)
+			if p.Term != 0 {
+				all, err := c.Controllers(cmd.Context())
+				if err != nil {
+					return err
+				}
+				p.Controllers = all.Controllers
+			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), p)
+				return WriteJSON(cmd.OutOrStdout(), p)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "gangd %s at %s answered in %s: pid %d, up %s, %d of %s up, %d commits\n",
-				p.Version, c.Socket(), time.Since(begin).Round(10*time.Microsecond), p.PID, ago(now().Sub(p.StartTime)),
+				p.Version, c.Socket(), took.Round(10*time.Microsecond), p.PID, ago(now().Sub(p.StartTime)),
 				p.NodesUp, count(p.Nodes, "node", "nodes"), p.Lineage)
 			if p.Hold != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "on hold, starts and stops nothing: %s\n", p.Hold)
 			}
-			return nil
+			return pingControllers(cmd.OutOrStdout(), p)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+// pingControllers says who leads and who stands by, where there are several.
+func pingControllers(w io.Writer, p *api.PingReply) error {
+	for i := range p.Controllers {
+		c := &p.Controllers[i]
+		line := fmt.Sprintf("controller %s %s", c.Name, c.State)
+		if c.State == api.ControllerLeads {
+			line += fmt.Sprintf(", term %d", p.Term)
+		} else if lag := ControllerLag(c); lag != "" {
+			line += ", " + lag
+		}
+		if c.State == api.ControllerRemoved {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ControllerLag says in words how far behind a controller is, or why that is not known.
+func ControllerLag(c *api.ControllerState) string {
+	switch {
+	case c.State == api.ControllerSilent:
+		return c.Why
+	case c.State != api.ControllerStandsBy && c.State != api.ControllerJoins:
+		return ""
+	case c.BehindCommits == 0:
+		return fmt.Sprintf("lacks no commit of %d", c.Lineage)
+	}
+	return fmt.Sprintf("lacks %s, had all %.1fs ago", count(int(c.BehindCommits), "commit", "commits"), c.BehindSeconds)
 }
 
 func newVersion() *cobra.Command {

@@ -57,7 +57,7 @@ after it, so that a reader that was cut off misses none.`,
 				if err != nil {
 					return err
 				}
-				return writeJSON(cmd.OutOrStdout(), reply)
+				return WriteJSON(cmd.OutOrStdout(), reply)
 			}
 			var before time.Time
 			return c.EventPages(cmd.Context(), ref, max(since, 0), limit, func(evs []api.Event) error {

@@ -260,7 +260,7 @@ func newReservationShow(use string) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), reply)
+				return WriteJSON(cmd.OutOrStdout(), reply)
 			}
 			if len(reply.Reservations) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "No reservations in the system")

@@ -57,7 +57,7 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 			continue
 		}
 		if asJSON {
-			if err := writeJSON(cmd.OutOrStdout(), d); err != nil {
+			if err := WriteJSON(cmd.OutOrStdout(), d); err != nil {
 				return err
 			}
 			continue
@@ -408,7 +408,7 @@ func newShowNode() *cobra.Command {
 			})
 			slices.SortFunc(reply.Nodes, func(a, b api.Node) int { return hostlist.Compare(a.Name, b.Name) })
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), reply)
+				return WriteJSON(cmd.OutOrStdout(), reply)
 			}
 			return writeNodes(screenOf(cmd.OutOrStdout()), reply.Nodes)
 		},

@@ -179,7 +179,7 @@ func noSuch(what, name string, known []string) error {
 func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 	switch {
 	case g.asJSON:
-		return writeJSON(s.w, reply)
+		return WriteJSON(s.w, reply)
 	case g.summary:
 		return g.partitionTable(reply).write(s)
 	case g.cards:

@@ -233,7 +233,7 @@ func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
 		return err
 	}
 	if g.asJSON {
-		return writeJSON(s.w, reply)
+		return WriteJSON(s.w, reply)
 	}
 	return g.write(s, reply.Jobs)
 }
@@ -322,7 +322,7 @@ func (g *gqueue) explain(cmd *cobra.Command, c *client.Client) error {
 	}
 	out := cmd.OutOrStdout()
 	if g.asJSON {
-		return writeJSON(out, why)
+		return WriteJSON(out, why)
 	}
 	s := screenOf(out)
 	fmt.Fprintf(out, "job %d is %s", why.JobID, s.paint(stateStyle(why.State), string(why.State)))
@@ -336,8 +336,8 @@ func (g *gqueue) explain(cmd *cobra.Command, c *client.Client) error {
 	return nil
 }
 
-// writeJSON prints a reply as the outside contract has it.
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON prints a reply as the outside contract has it.
+func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

@@ -331,7 +331,18 @@ func (c *Client) Ping(ctx context.Context) (*api.PingReply, error) {
 	return out, c.call(ctx, "GET", "/v1/ping", nil, out)
 }
 
-// NewToken makes a token with which a node joins.
+// Controllers lists the site's controllers; a conflict where there is one, without a list.
+func (c *Client) Controllers(ctx context.Context) (*api.ControllersReply, error) {
+	out := new(api.ControllersReply)
+	return out, c.call(ctx, "GET", "/v1/controllers", nil, out)
+}
+
+// RemoveController takes one off the list.
+func (c *Client) RemoveController(ctx context.Context, name string) error {
+	return c.call(ctx, "POST", "/v1/controllers/"+url.PathEscape(name)+"/remove", nil, nil)
+}
+
+// NewToken makes a token with which a node or a controller joins.
 func (c *Client) NewToken(ctx context.Context, r *api.TokenRequest) (*api.TokenReply, error) {
 	out := new(api.TokenReply)
 	return out, c.call(ctx, "POST", "/v1/tokens", r, out)

@@ -8,19 +8,20 @@ import (
 	"path/filepath"
 
 	"gangd/pkg/api"
+	"gangd/pkg/auth"
 	"gangd/pkg/store"
 	"gangd/pkg/store/sqlitestore"
 )
 
 // pkiDir holds the certificate authority, the tokens and the revocations, in the state
-// directory and in a backup.
+// directory of a controller on SQLite and in a backup.
 const pkiDir = "pki"
 
 // backup copies the state to a new directory: a consistent copy of the store, taken beside
-// running commits, and the files of the certificate authority, each of which is replaced
-// whole when it changes. Put back in place of the state directory it is a controller's
+// running commits, and what is kept about certificates, as files wherever it is kept, each of
+// which is replaced whole when it changes. Put back in place of the state directory it is a controller's
 // that nodes know, as of this moment. The directory gets its name when it is complete.
-func backup(ctx context.Context, st store.Store, stateDir, to string) (*api.BackupReply, error) {
+func backup(ctx context.Context, st store.Store, v auth.Vault, to string) (*api.BackupReply, error) {
 	if !filepath.IsAbs(to) {
 		return nil, api.Errorf(api.CodeInvalid, "backup to %q: want an absolute path on the controller's host", to)
 	}
@@ -44,7 +45,7 @@ func backup(ctx context.Context, st store.Store, stateDir, to string) (*api.Back
 	if err != nil {
 		return nil, err
 	}
-	if err := copyPKI(filepath.Join(stateDir, pkiDir), filepath.Join(part, pkiDir)); err != nil {
+	if err := copyVault(v, filepath.Join(part, pkiDir)); err != nil {
 		return nil, err
 	}
 	if err := syncDir(part); err != nil {
@@ -66,28 +67,17 @@ func refusedPath(err error) error {
 		Hint: "name a directory that the user gangd runs as may write to"}
 }
 
-// copyPKI copies what there is; a controller that takes no nodes over TLS has nothing.
-func copyPKI(from, to string) error {
-	entries, err := os.ReadDir(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+// copyVault copies what there is; a controller that takes no nodes over TLS has nothing.
+func copyVault(v auth.Vault, to string) error {
+	all, err := v.Get()
+	if err != nil || len(all) == 0 {
 		return err
 	}
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		// Names that begin with a dot are replacements being written.
-		if !e.Type().IsRegular() || e.Name()[0] == '.' {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(from, e.Name()))
-		if err != nil {
-			return err
-		}
-		if err := writeSynced(filepath.Join(to, e.Name()), data); err != nil {
+	for name, data := range all {
+		if err := writeSynced(filepath.Join(to, name), data); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func TestBackupHoldsStoreAndAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	issuer, err := auth.OpenIssuer(filepath.Join(state, pkiDir), "h:1", log)
+	issuer, err := auth.OpenIssuer(auth.Files(filepath.Join(state, pkiDir)), "h:1", log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestBackupHoldsStoreAndAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "b")
-	got, err := backup(ctx, st, state, to)
+	got, err := backup(ctx, st, auth.Files(filepath.Join(state, pkiDir)), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestBackupRefusals(t *testing.T) {
 		there:                 "backup to " + there + ": it exists; a backup is written to a new directory",
 		state + "/state.db/b": "backup: lstat " + state + "/state.db/b: not a directory" + hint,
 	} {
-		if _, err := backup(ctx, st, state, to); err == nil || err.Error() != want {
+		if _, err := backup(ctx, st, auth.Files(filepath.Join(state, pkiDir)), to); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", to, err, want)
 		}
 	}

@@ -91,7 +91,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		return err
 	}
 	defer st.Close()
-	p, err := newProcess(cfg, opt)
+	p, err := newProcess(cfg, opt, auth.Files(filepath.Join(cfg.StateDir, pkiDir)))
 	if err != nil {
 		return err
 	}
@@ -136,17 +136,20 @@ type process struct {
 	log    *slog.Logger
 	m      *metrics.Metrics
 	parts  engine.Options
+	vault  auth.Vault
 	issuer *auth.Issuer // nil: no nodes over TLS
 	guard  *auth.Guard
 	srv    *rpc.Server
+	// standby is what /metrics says until this process leads; nil: there is one controller.
+	standby http.Handler
 	// Once there is an engine:
 	eng atomic.Pointer[engine.Engine]
 	hub atomic.Pointer[session.Hub]
 }
 
 // newProcess makes what does not need the store.
-func newProcess(cfg *config.Controller, opt Options) (*process, error) {
-	p := &process{cfg: cfg, log: opt.Log, m: metrics.New(api.Version), guard: auth.NewGuard(cfg.SingleUser, cfg.Admins)}
+func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process, error) {
+	p := &process{cfg: cfg, vault: vault, log: opt.Log, m: metrics.New(api.Version), guard: auth.NewGuard(cfg.SingleUser, cfg.Admins)}
 	p.parts = engine.Options{
 		Clock: engine.SystemClock(), Log: opt.Log, Settings: cfg.Settings, Record: p.m, Version: api.Version,
 		AcceptStore: opt.AcceptStore, Run: runName(),
@@ -176,7 +179,7 @@ func newProcess(cfg *config.Controller, opt Options) (*process, error) {
 		return p, nil
 	}
 	var err error
-	if p.issuer, err = auth.OpenIssuer(filepath.Join(cfg.StateDir, pkiDir), cfg.Advertise[0], p.log); err != nil {
+	if p.issuer, err = auth.OpenIssuer(vault, cfg.Advertise[0], p.log); err != nil {
 		return nil, err
 	}
 	// The key of the CA also proves the commits that nodes were told.
@@ -189,6 +192,7 @@ func newProcess(cfg *config.Controller, opt Options) (*process, error) {
 		p.guard.Cut(node)
 	})
 	p.srv.Tokens, p.srv.Revoke, p.srv.Join, p.srv.Renew = p.issuer.TokenHandler(), p.issuer.RevokeHandler(), p.issuer.JoinHandler(), p.issuer.RenewHandler()
+	p.srv.JoinController = p.issuer.ControllerHandler()
 	return p, err
 }
 
@@ -207,7 +211,7 @@ func (p *process) engine(ctx context.Context, st store.Store, o session.Office) 
 	eng.SetHub(hub)
 	p.srv.Engine, p.srv.Sessions = eng, hub
 	p.srv.Backup = func(ctx context.Context, path string) (*api.BackupReply, error) {
-		return backup(ctx, st, p.cfg.StateDir, path)
+		return backup(ctx, st, p.vault, path)
 	}
 	p.eng.Store(eng)
 	p.hub.Store(hub)
@@ -283,11 +287,23 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 			return fail(err)
 		}
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", p.srv.Metrics)
+		mux.HandleFunc("GET /metrics", p.metrics)
 		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
 	}
 	return out, nil
+}
+
+// metrics answers for a process that leads, or stands by; one that has led and does not is about to end.
+func (p *process) metrics(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case p.standby != nil && p.eng.Load() == nil:
+		p.standby.ServeHTTP(w, r)
+	case p.parts.Leads != nil && !p.parts.Leads():
+		http.Error(w, "this controller does not lead any more", http.StatusServiceUnavailable)
+	default:
+		p.srv.Metrics.ServeHTTP(w, r)
+	}
 }
 
 // server answers calls with the identity of their connection. There is no write time-out:

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,11 +27,12 @@ type front struct {
 	by     *standby
 	lines  *session.Hub // silent lines of nodes
 	own    *http.ServeMux
+	others *http.Transport              // to other controllers
 	leads  atomic.Pointer[http.Handler] // the calls of the engine; nil: this process has not led
 }
 
 func newFront(p *process, o *leader.Office, by *standby) *front {
-	f := &front{p: p, office: o, by: by, lines: session.NewHub(nil, nil, p.log), own: http.NewServeMux()}
+	f := &front{p: p, office: o, by: by, lines: session.NewHub(nil, nil, p.log), own: http.NewServeMux(), others: toOthers(p)}
 	f.own.HandleFunc("GET "+api.WordPath, f.ofNode(f.word))
 	f.own.HandleFunc("GET "+api.LinePath, f.ofNode(func(w http.ResponseWriter, r *http.Request, node string) { f.lines.Line(w, r, node) }))
 	return f
@@ -40,6 +40,10 @@ func newFront(p *process, o *leader.Office, by *standby) *front {
 
 // lead begins to answer calls.
 func (f *front) lead() {
+	f.p.srv.Seat, f.p.srv.Controllers, f.p.srv.RemoveController = f.office.Seat, f.controllers, f.office.Remove
+	if f.p.issuer != nil {
+		f.p.issuer.Admit = f.office.Admit
+	}
 	h := f.p.srv.Handler()
 	f.leads.Store(&h)
 }
@@ -61,8 +65,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h != nil && f.office.Leads():
 		(*h).ServeHTTP(&seated{ResponseWriter: w, leads: f.office.Leads}, r)
-	case h != nil || r.TLS != nil || r.URL.Path == api.SessionPath || r.URL.Path == api.WitnessPath:
+	case h != nil || r.TLS != nil || r.Header.Get(passedOn) != "" || r.URL.Path == api.SessionPath || r.URL.Path == api.WitnessPath:
 		f.refuse(w, "")
+	case r.URL.Path == "/metrics":
+		f.metrics(w, r)
 	case r.URL.Path == "/readyz":
 		_, _ = fmt.Fprintf(w, "standing by at commit %d, had all of them %s ago\n", f.by.seen.Load(), f.by.behind().Round(time.Millisecond))
 	default:
@@ -122,9 +128,12 @@ func (f *front) word(w http.ResponseWriter, _ *http.Request, _ string) {
 	_ = json.NewEncoder(w).Encode(word)
 }
 
-// refuse says who leads.
+// refuse says who leads, and how far this controller has followed.
 func (f *front) refuse(w http.ResponseWriter, hint string) {
 	word := f.office.Word()
+	if word != nil && !word.Leads {
+		word.Lineage, word.BehindMsec = f.by.seen.Load(), f.by.behind().Milliseconds()
+	}
 	e := &api.Error{Code: api.CodeNotLeader, Message: "no controller leads at the moment", Hint: hint, Word: word}
 	if since, why := f.by.st.Away(); !since.IsZero() {
 		e.Message = fmt.Sprintf("database away since %s: %v; jobs are not affected", since.Format("15:04:05"), why)
@@ -141,17 +150,17 @@ func answer(w http.ResponseWriter, e *api.Error) {
 	_ = json.NewEncoder(w).Encode(e)
 }
 
-// passOn hands a call on to the leader. Who calls must be who called: over its unix socket every call would be
-// ours, which is right where there is one user.
+// passOn hands a call on to the leader. Who calls must be who called: a certificate of the cluster's authority
+// speaks for him; over the leader's unix socket every call would be ours, which is right where there is one user.
 func (f *front) passOn(w http.ResponseWriter, r *http.Request) {
 	to := f.office.Leader()
-	if to == nil || to.Name == f.p.cfg.Name || r.Header.Get(passedOn) != "" {
+	if to == nil || to.Name == f.p.cfg.Name {
 		f.refuse(w, "")
 		return
 	}
-	path, unix := strings.CutPrefix(to.Addresses[0], "unix:")
-	if !unix || !f.p.cfg.SingleUser {
-		f.refuse(w, fmt.Sprintf("run this on the host of controller %s, or on a login host", to.Name))
+	at := to.Addresses[0]
+	if isUnix(at) && !f.p.cfg.SingleUser {
+		f.refuse(w, fmt.Sprintf("run this on the host of controller %s, or set listen in its gangd.toml and in this one's", to.Name))
 		return
 	}
 	id, _ := auth.From(r.Context())
@@ -165,14 +174,12 @@ func (f *front) passOn(w http.ResponseWriter, r *http.Request) {
 	defer watching.Wait()
 	defer cancel(nil)
 	watching.Go(func() { f.whileLeads(ctx, to.Name, cancel) })
-	var d net.Dialer
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", "gangd", ""
-			p.Out.Header.Set(passedOn, f.p.cfg.Name)
+			f.address(p.Out, at)
+			auth.VouchFor(p.Out, id)
 		},
-		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", path) }},
+		Transport:     f.others,
 		FlushInterval: -1, // each piece at once: somebody is watching
 		ErrorLog:      slog.NewLogLogger(f.p.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {

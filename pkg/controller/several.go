@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"gangd/pkg/api"
+	"gangd/pkg/auth"
 	"gangd/pkg/config"
 	"gangd/pkg/gang"
 	"gangd/pkg/leader"
+	"gangd/pkg/metrics"
 	"gangd/pkg/session"
 	"gangd/pkg/store"
 	"gangd/pkg/store/pgstore"
@@ -75,11 +78,16 @@ func (w warm) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) 
 }
 
 // openDatabase waits for a database that is away.
-func openDatabase(ctx context.Context, cfg *config.Controller, opt Options) (*pgstore.Store, error) {
+func openDatabase(ctx context.Context, cfg *config.Controller, opt Options) (st *pgstore.Store, p *process, err error) {
 	for said := false; ; said = true {
-		st, err := pgstore.Open(ctx, pgstore.Options{URL: cfg.Database, Log: opt.Log, Progress: opt.Signs.Progress})
-		if err == nil || !errors.Is(err, store.ErrAway) {
-			return st, err
+		st, err = pgstore.Open(ctx, pgstore.Options{URL: cfg.Database, Log: opt.Log, Progress: opt.Signs.Progress})
+		if err == nil {
+			if p, err = newMember(ctx, st, cfg, opt); err != nil {
+				err = errors.Join(err, st.Close())
+			}
+		}
+		if !errors.Is(err, store.ErrAway) {
+			return st, p, err
 		}
 		if !said {
 			opt.Log.Warn("database away: waiting for it", "err", err)
@@ -87,10 +95,34 @@ func openDatabase(ctx context.Context, cfg *config.Controller, opt Options) (*pg
 		opt.Signs.Progress()
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		case <-time.After(databaseRetry):
 		}
 	}
+}
+
+// newMember makes a process of one of several controllers, with what they share.
+func newMember(ctx context.Context, st *pgstore.Store, cfg *config.Controller, opt Options) (*process, error) {
+	if cfg.Listen == "" {
+		return newProcess(cfg, opt, auth.Files(filepath.Join(cfg.StateDir, pkiDir)))
+	}
+	v, key, err := openVault(ctx, st, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProcess(cfg, opt, v)
+	if err == nil {
+		p.issuer.Key = key
+	}
+	return p, err
+}
+
+// reload takes in what another controller has changed of what they share.
+func (p *process) reload() error {
+	if p.issuer == nil {
+		return nil
+	}
+	return p.issuer.Reload()
 }
 
 // addresses are where others reach this controller.
@@ -103,7 +135,7 @@ func addresses(cfg *config.Controller) []string {
 
 // runSeveral is one of several controllers until ctx ends or the seat is lost.
 func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error {
-	st, err := openDatabase(ctx, cfg, opt)
+	st, p, err := openDatabase(ctx, cfg, opt)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -111,15 +143,13 @@ func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error 
 		return err
 	}
 	defer st.Close()
-	p, err := newProcess(cfg, opt)
-	if err != nil {
-		return err
-	}
 	office := leader.New(leader.Options{Store: st, Me: store.Controller{Name: cfg.Name, Address: addresses(cfg)}, Log: opt.Log,
 		Lease: cfg.Lease, Now: session.BootTime, Round: p.parts.Sign.Round})
 	by := &standby{st: st, keep: cfg.KeepEnded}
 	by.last.Store(time.Now().UnixNano())
+	p.standby = metrics.Standby(api.Version, func() float64 { return by.behind().Seconds() })
 	f := newFront(p, office, by)
+	defer f.idle()
 	listeners, err := p.listen(f)
 	if err != nil {
 		return err
@@ -163,10 +193,23 @@ func giveUp(ctx context.Context, o *leader.Office, patience time.Duration, log *
 // stand follows until this process leads, and leads until it does not any more. The engine is of the group: it
 // does not end while a commit waits for a database that is away, before the store is closed.
 func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
-	if err := f.office.Enlist(ctx); err != nil {
-		return fmt.Errorf("list of controllers: %w", err)
+	err := f.office.Enlist(ctx)
+	if err == nil {
+		err = f.office.Campaign(ctx, func(ctx context.Context) error {
+			if err := f.by.follow(ctx); err != nil {
+				return err
+			}
+			return f.p.reload()
+		})
 	}
-	if err := f.office.Campaign(ctx, f.by.follow); err != nil {
+	if errors.Is(err, leader.ErrRemoved) {
+		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("controller %s was taken off the list of controllers", f.p.cfg.Name),
+			Hint: "to take it in again: gangd controller new on another's host, and here: gangd controller join LINE"}
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.p.reload(); err != nil { // who led before may have changed it since
 		return err
 	}
 	eng, err := f.p.engine(ctx, warm{f.by.st, f.by}, f.office)

@@ -89,7 +89,7 @@ func newSite(t *testing.T, login bool) *site {
 func (s *site) start() {
 	s.t.Helper()
 	var err error
-	if s.issuer, err = auth.OpenIssuer(s.ca, "", slog.New(slog.DiscardHandler)); err != nil {
+	if s.issuer, err = auth.OpenIssuer(auth.Files(s.ca), "", slog.New(slog.DiscardHandler)); err != nil {
 		s.t.Fatal(err)
 	}
 	s.guard.Revoked = s.issuer.Revoked

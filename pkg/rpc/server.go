@@ -41,8 +41,14 @@ type Server struct {
 	Join     http.Handler // POST /v1/join
 	Renew    http.Handler // POST /v1/renew
 	Revoke   http.Handler // POST /v1/revoke
-	Backup   func(ctx context.Context, path string) (*api.BackupReply, error)
-	Rates    *Rates // nil: users may call as often as they like
+	// JoinController is POST /v1/controllers/join.
+	JoinController http.Handler
+	// Of several controllers: who leads, the list, and how one is taken off it. Nil: there is one.
+	Seat             func() (name string, term uint64)
+	Controllers      func(ctx context.Context) (*api.ControllersReply, error)
+	RemoveController func(ctx context.Context, name string) error
+	Backup           func(ctx context.Context, path string) (*api.BackupReply, error)
+	Rates            *Rates // nil: users may call as often as they like
 	// UserStreams is how many streams a user may follow at a time. 0: no bound.
 	UserStreams int
 
@@ -105,6 +111,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/backup", auth.OpBackup, s.backup},
 		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
+		{"GET /v1/controllers", auth.OpControllers, s.controllers},
+		{"POST /v1/controllers/{name}/remove", auth.OpToken, s.removeController},
 		{"GET " + api.SessionPath, auth.OpSession, s.session},
 		{"GET " + api.WitnessPath, auth.OpSession, s.witness},
 		{"GET /metrics", auth.OpMetrics, s.listing(wrap(s.Metrics))}, // counts all jobs
@@ -114,7 +122,7 @@ func (s *Server) routes() []route {
 
 // open are the calls that prove who calls by a token or a certificate of their own.
 func (s *Server) open() map[string]http.Handler {
-	return map[string]http.Handler{"POST " + auth.JoinPath: s.Join, "POST " + auth.RenewPath: s.Renew}
+	return map[string]http.Handler{"POST " + auth.JoinPath: s.Join, "POST " + auth.RenewPath: s.Renew, "POST " + auth.ControllerJoinPath: s.JoinController}
 }
 
 // Handler is the whole interface.
@@ -230,7 +238,33 @@ func caller(id auth.Identity) engine.Caller {
 func (s *Server) ping(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
 	p := s.Engine.Ping()
 	p.Version, p.PID, p.StartTime = s.Version, os.Getpid(), s.Started
+	if s.Seat != nil {
+		p.Leader, p.Term = s.Seat()
+	}
 	return reply(w, p)
+}
+
+func (s *Server) controllers(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+	if s.Controllers == nil {
+		return auth.ErrOnlyOne
+	}
+	out, err := s.Controllers(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply(w, out)
+}
+
+func (s *Server) removeController(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+	if s.RemoveController == nil {
+		return auth.ErrOnlyOne
+	}
+	name := r.PathValue("name")
+	if err := s.RemoveController(r.Context(), name); err != nil {
+		return err
+	}
+	s.Log.Warn("controller taken off the list", "controller", name, "by", id.User)
+	return reply(w, struct{}{})
 }
 
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id auth.Identity) error {

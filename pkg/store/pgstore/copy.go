@@ -30,8 +30,8 @@ func IsDatabase(name string) bool {
 }
 
 // Copy copies a store into an empty one and compares them row by row. Each is a state directory or a
-// database; nobody may use them meanwhile: [store.ErrLocked]. Keys and the list of controllers are
-// no part of it.
+// database; nobody may use them meanwhile: [store.ErrLocked]. Between databases what is sealed is
+// copied too; the list of controllers never is.
 func Copy(ctx context.Context, from, to string) (all []Copied, err error) {
 	source, err := forCopy(ctx, from, false)
 	if err != nil {
@@ -43,12 +43,25 @@ func Copy(ctx context.Context, from, to string) (all []Copied, err error) {
 		return nil, fmt.Errorf("%s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, target.close()) }()
-	return target.rows.CopyFrom(ctx, source.rows)
+	if all, err = target.rows.CopyFrom(ctx, source.rows); err != nil || source.db == nil || target.db == nil {
+		return all, err
+	}
+	sealed, err := source.db.Sealed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name, data := range sealed {
+		if err := target.db.PutSealed(ctx, name, nil, data); err != nil {
+			return nil, fmt.Errorf("%s: what is sealed: %w", to, err)
+		}
+	}
+	return all, nil
 }
 
 // side is one side of a copy.
 type side struct {
 	rows  *sqlstore.Store
+	db    *Store // nil: a state directory
 	close func() error
 }
 
@@ -62,7 +75,7 @@ func forCopy(ctx context.Context, name string, create bool) (*side, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &side{s.Store, s.Close}, nil
+		return &side{s.Store, nil, s.Close}, nil
 	}
 	s, err := Open(ctx, Options{URL: name, tryTime: copyTime})
 	if err != nil {
@@ -86,7 +99,7 @@ func forCopy(ctx context.Context, name string, create bool) (*side, error) {
 			}
 		}
 	}()
-	return &side{s.Store, func() error {
+	return &side{s.Store, s, func() error {
 		stop()
 		<-ended
 		end, cancel := context.WithTimeout(context.Background(), deadPeer)

@@ -207,17 +207,27 @@ func TestCopyByName(t *testing.T) {
 	if _, err := Copy(ctx, dir, url); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a database in use: %v", err)
 	}
+	if err := a.PutSealed(ctx, "ca", nil, []byte{0, 255}); err != nil {
+		t.Fatal(err)
+	}
 	if err := a.Resign(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}} {
+	other := newDatabase(t)
+	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}, {url, other}} {
 		copied, err := Copy(ctx, c[0], c[1])
 		if err != nil || len(copied) != 15 {
 			t.Fatalf("%v, %v", copied, err)
 		}
 	}
-	if got := leading(t, url, "b").Lineage(); got != lineage {
-		t.Errorf("commit %d, want %d", got, lineage)
+	for _, at := range []string{url, other} {
+		b := leading(t, at, "b")
+		if got := b.Lineage(); got != lineage {
+			t.Errorf("commit %d, want %d", got, lineage)
+		}
+		if got, err := b.Sealed(ctx); err != nil || string(got["ca"]) != "\x00\xff" {
+			t.Errorf("sealed: %q, %v", got, err)
+		}
 	}
 	if _, err := Copy(ctx, t.TempDir(), url); err == nil {
 		t.Error("a directory without a store was copied")
