@@ -99,6 +99,9 @@ type Hello struct {
 	Limits       NodeLimits     `json:"limits,omitzero"`
 	Health       NodeHealth     `json:"health,omitzero"`
 	Members      []MemberActual `json:"members"` // complete
+	// Made is when, on the node's CLOCK_BOOTTIME. What was sent on a connection that the node gave up may come after
+	// what it sent on the next; 0: of a node that does not say.
+	Made time.Duration `json:"made,omitempty"`
 }
 
 // DevicesEnforced: the kernel keeps a member from the cards of others.

@@ -22,10 +22,11 @@ type Hub struct {
 	cancel  context.CancelCauseFunc
 	serving sync.WaitGroup
 
-	mu     sync.Mutex
-	nodes  map[string]*hubSession
-	number uint64 // of the last signal order
-	closed bool
+	mu      sync.Mutex
+	nodes   map[string]*hubSession
+	greeted Greetings
+	number  uint64 // of the last signal order
+	closed  bool
 }
 
 // errReplaced ends a session for a newer one of the same node.
@@ -88,15 +89,19 @@ func (h *Hub) install(s *hubSession) error {
 	for {
 		h.mu.Lock()
 		old := h.nodes[s.hello.Node]
+		if old != nil && old.hello.StateID != s.hello.StateID {
+			h.mu.Unlock()
+			return api.Errorf(api.CodeConflict, "another gnoded is connected as node %q (from another state directory): give one of them another name",
+				s.hello.Node)
+		}
+		if !h.greeted.Newest(s.hello) {
+			h.mu.Unlock()
+			return api.Errorf(api.CodeConflict, "node %q has opened another session since it sent this hello", s.hello.Node)
+		}
 		if old == nil {
 			h.nodes[s.hello.Node] = s
 			h.mu.Unlock()
 			return nil
-		}
-		if old.hello.StateID != s.hello.StateID {
-			h.mu.Unlock()
-			return api.Errorf(api.CodeConflict, "another gnoded is connected as node %q (from another state directory): give one of them another name",
-				s.hello.Node)
 		}
 		old.replaced = true
 		h.mu.Unlock()

@@ -29,8 +29,8 @@ func newNodeHalf(a Agent, out *outbox, c *contact) nodeHalf {
 // wake-up that comes between hello and the first report is kept in the outbox.
 func (h *nodeHalf) hello() *api.Frame {
 	hello := h.agent.Hello()
-	hello.Protocol = api.SessionProtocol
 	h.asked = h.contact.now()
+	hello.Protocol, hello.Made = api.SessionProtocol, h.asked
 	return &api.Frame{Hello: hello}
 }
 

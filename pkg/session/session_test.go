@@ -230,6 +230,44 @@ func TestImpostorIsRefused(t *testing.T) {
 	}
 }
 
+// TestLateHelloIsNone: what a node sent on a connection that it gave up comes after the hello of its next session, or
+// after the end of that. What it has begun since is not in it.
+func TestLateHelloIsNone(t *testing.T) {
+	r := newRig(t, "")
+	greet := func(boot string, made time.Duration) error {
+		l := rawDial(t, r)
+		if err := l.write(&api.Frame{Hello: &api.Hello{Protocol: 1, Node: "n1", StateID: "x", BootID: boot, Made: made}}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := l.read()
+		if err == nil && f.Welcome == nil {
+			t.Errorf("not welcomed: %+v", f)
+		}
+		return err
+	}
+	const want = `node "n1" has opened another session since it sent this hello`
+	if err := greet("b", 7*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := greet("b", 6*time.Second); err == nil || err.Error() != want {
+		t.Errorf("beside the newer session: %v", err)
+	}
+	if r.hub.session("n1") == nil {
+		t.Error("the newer session suffered")
+	}
+	r.hub.Kick("n1")
+	get(t, "gone", r.handler.gone)
+	if err := greet("b", 6*time.Second); err == nil || err.Error() != want {
+		t.Errorf("after the newer session: %v", err)
+	}
+	if err := greet("c", time.Second); err != nil {
+		t.Errorf("after a reboot: %v", err)
+	}
+	if err := greet("c", 0); err != nil {
+		t.Errorf("of a node that does not say: %v", err)
+	}
+}
+
 // TestReplacedThenRefused: the old session is gone and the newer one was never welcomed, so
 // the handler is owed the news.
 func TestReplacedThenRefused(t *testing.T) {

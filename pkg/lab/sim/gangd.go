@@ -26,6 +26,7 @@ type gangd struct {
 	eng      *engine.Engine
 	drv      *engine.Driver
 	sessions map[string]*hubSession
+	greeted  session.Greetings
 	asked    []question // whose answers are awaited
 	soon     bool       // a turn is planned
 	tick     uint64     // of the tick that counts

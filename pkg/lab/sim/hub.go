@@ -78,6 +78,10 @@ func (g *gangd) turnIfNew() {
 }
 
 func (s *hubSession) hello(h *api.Hello) {
+	if !s.g.greeted.Newest(h) {
+		s.end()
+		return
+	}
 	s.node, s.stateID, s.seen = h.Node, h.StateID, h.LineageSeen
 	s.toldBy = h.RunSeen
 	if old := s.g.sessions[h.Node]; old != nil {

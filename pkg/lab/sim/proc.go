@@ -37,6 +37,7 @@ type proc struct {
 type told struct {
 	terms, notices int
 	at             time.Duration // of the first stop signal, on the monotonic clock
+	lease          time.Duration // of its member then, on the boot clock, 0: none
 }
 
 // task: it is one of a step.

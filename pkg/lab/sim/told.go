@@ -28,6 +28,9 @@ func (t *truth) termed(p *proc) {
 	if p.told.terms > 1 {
 		t.r.fail("I14", "%s of job %d epoch %d gets a second stop signal", p.name(), p.key.Job, p.key.Epoch)
 	}
+	if p.told.terms == 1 {
+		p.told.lease = p.s.leaseAt
+	}
 	p.told.at = p.m.clocks().Mono
 	if p.waits() {
 		t.r.fail("I14", "%s of job %d epoch %d, which waits for others, gets the stop signal", p.name(), p.key.Job, p.key.Epoch)
@@ -40,8 +43,12 @@ func (t *truth) killing(p *proc, by killer) {
 		return
 	}
 	s, now := p.s, p.m.clocks()
+	lease := s.leaseAt
+	if p.told.lease > 0 { // renewed while its end stops the member, it is over all the same
+		lease = min(lease, p.told.lease)
+	}
 	switch {
-	case by == byShim && (s.grace <= 0 || s.leaseAt > 0 && now.Boot >= s.leaseAt+s.spec.grace-time.Millisecond):
+	case by == byShim && (s.grace <= 0 || lease > 0 && now.Boot >= lease+s.spec.grace-time.Millisecond):
 	case p.task() && p.launch.p.ended: // it was ended with what started it
 	case p.told.terms == 0:
 		t.r.fail("I15", "%s of job %d epoch %d gets KILL, and was never told to end", p.name(), p.key.Job, p.key.Epoch)
