@@ -47,8 +47,8 @@ func Several(seed uint64, shape Shape) *Scenario {
 	sc.Name = fmt.Sprintf("several %d", seed)
 	d := rand.New(rand.NewPCG(seed, 4))
 	sc.Controllers = 2 + d.IntN(2)
-	if sc.History != (History{}) { // the clients here ask for as long as all are away: a key outlives that
-		sc.History = History{Memory: 30 * time.Second, Keep: 10 * time.Minute}
+	if sc.History != (History{}) { // the clients here ask for as long as all are away: keys outlive that
+		sc.History = History{Memory: 10 * time.Minute}
 	}
 	sc.Faults = slices.DeleteFunc(sc.Faults, func(f Fault) bool { return f.Do == DiskFull || f.Do == DiskBroken })
 	total := 0
