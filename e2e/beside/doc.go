@@ -12,7 +12,7 @@
 //	@ignore /RE/ WHY             lines that one of the two has, or has otherwise
 //	@differs stdout,exit WHY     whole streams that differ
 //	(@norm and @ignore right below an area hold for all its cases)
-//	@slow                        left out of the bounded run
+//	@slow                        left out of the bounded run, which plays one in three of the others
 //	@accounting                  needs a Slurm with its database
 //
 // States of a case: same; differs, justified; differs, unjustified, which fails; and

@@ -54,13 +54,16 @@ EOF
   await up.{child,0,1}
 }
 
-# hearer: the program that does so, hear.py NAME.
+# hearer: the program that does so, hear.py NAME [SIGNAL, which it dies of].
 hearer() {
   cat >hear.py <<'EOF'
 import os, signal, sys, time
-log = open("heard." + sys.argv[1], "a", 1)
+log = os.open("heard." + sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+def hear(n, frame):
+    os.write(log, (signal.Signals(n).name + "\n").encode())
+    if signal.Signals(n).name in sys.argv: os.kill(os.getpid(), signal.SIGKILL)
 for s in ("HUP", "INT", "USR1", "USR2", "TERM"):
-    signal.signal(getattr(signal, "SIG" + s), lambda n, f: log.write(signal.Signals(n).name + "\n"))
+    signal.signal(getattr(signal, "SIG" + s), hear)
 open("up." + sys.argv[1], "w").write("up\n")
 while not os.path.exists("go"): time.sleep(0.02)
 EOF

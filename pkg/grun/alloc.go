@@ -109,18 +109,19 @@ func (r *run) acquire(name string) (*allocation, error) {
 // holdScript is the job of an allocation: nothing but to be there.
 const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and ends with it.\nexec gstep hold\n"
 
-func (r *run) submit(h *hold.Client, name string) (int64, error) {
+// request is the job of an allocation.
+func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	words := append([]string{}, r.ask.alloc...)
 	if r.ask.step.Tasks == 0 && r.ask.step.MinNodes == 0 && r.ask.step.TasksPerNode == 0 {
 		words = append(words, "--ntasks=1")
 	}
 	flags, _, err := script.Flags(append(words, "--launch=batch", "--no-requeue", "--output=/dev/null"))
 	if err != nil {
-		return 0, usageOf(err)
+		return nil, usageOf(err)
 	}
 	req, warn, err := script.Build(flags, time.Now())
 	if err != nil {
-		return 0, usageOf(err)
+		return nil, usageOf(err)
 	}
 	for _, w := range warn {
 		fmt.Fprintf(r.err, "%s: warning: %s\n", r.name, w)
@@ -131,7 +132,7 @@ func (r *run) submit(h *hold.Client, name string) (int64, error) {
 		s.Name = name
 	}
 	if s.WorkDir, err = r.dir(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	s.SubmitHost, _ = os.Hostname()
 	if dir := os.Getenv("GANG_DIR"); dir != "" {
@@ -141,14 +142,42 @@ func (r *run) submit(h *hold.Client, name string) (int64, error) {
 		s.Env = append(s.Env, h.Environ()...)
 	}
 	key, err := client.NewKey()
+	return &api.SubmitRequest{Key: key, Spec: *s}, err
+}
+
+func (r *run) submit(h *hold.Client, name string) (int64, error) {
+	req, err := r.request(h, name)
 	if err != nil {
 		return 0, err
 	}
-	reply, err := r.client.Submit(r.ctx, &api.SubmitRequest{Key: key, Spec: *s})
+	reply, err := r.client.Submit(r.ctx, req)
 	if err != nil {
 		return 0, r.failed(r.unallocated(err))
 	}
 	return reply.JobID, nil
+}
+
+// test says where the job of a step would start, and makes none.
+func (r *run) test() error {
+	req, err := r.request(nil, filepath.Base(r.args[0]))
+	if err != nil {
+		return err
+	}
+	req.TestOnly = true
+	reply, err := r.client.Submit(r.ctx, req)
+	switch {
+	case err == nil:
+		slurm.WouldStart(r.ctx, r.err, r.name, reply, &req.Spec)
+		return nil
+	case r.name == "grun" || client.Silent(err):
+		return r.failed(r.unallocated(err))
+	}
+	why, _, detail := slurm.Refusal(err)
+	fmt.Fprintf(r.err, "%s: allocation failure: %s\n", r.name, why)
+	if detail != "" {
+		fmt.Fprintf(r.err, "%s: gangd: %s\n", r.name, detail)
+	}
+	return &program.ExitError{Status: 1}
 }
 
 // unallocated words a refusal of the job around: srun and salloc have Slurm's lines, and

@@ -45,11 +45,12 @@ type ask struct {
 	bindCards             int
 	bind                  cpus.Binding
 	idle                  time.Duration
+	testOnly              bool
 	timeout               *time.Duration // nil: not given
 	noShell               bool
 	killCommand           syscall.Signal // 0: not given
 	extra                 []string       // NAME=value, for the tasks
-	quit                  bool
+	quit, sendInt         bool           // what the first Ctrl-C does
 	help, usage, version  bool
 	helpTopic             string
 

@@ -43,7 +43,7 @@ func NewAttach() *cobra.Command {
 		Use:   "gattach JOB.STEP",
 		Short: "show what a running step writes",
 		Long: "Connects to the grun of a running step and shows from now on what its tasks write, until they end. Signals\n" +
-			"(Ctrl-C) are passed on to the tasks as grun's second one is; Ctrl-\\ leaves the step alone.",
+			"(Ctrl-C) are passed on to the tasks; Ctrl-\\ leaves the step alone.",
 		Example: `  gattach 12.0                  the output of all tasks, from now on
   gattach -l --output-filter=3 12.0   that of task 3, with its number before each line
   gattach --layout 12.0         where the tasks run`,

@@ -106,6 +106,8 @@ func (r *run) main(args []string) error {
 			epoch, _ = strconv.Atoi(os.Getenv("GANG_EPOCH"))
 		}
 		return r.step(ref, epoch)
+	case r.testOnly:
+		return r.test()
 	}
 	return r.outside()
 }

@@ -131,8 +131,10 @@ var asked = []Option{
 		Help: "end all tasks when one fails; grun does, srun does not", Set: setKill},
 	{Long: "wait", Short: 'W', Kind: value, Arg: "SECONDS", List: exact, Group: groupEnd, Env: []string{"SLURM_WAIT"}, Help: "end the other tasks so long after the first has ended; 0: never",
 		Set: setWait},
-	{Long: "quit-on-interrupt", Kind: noValue, List: exact, Group: groupEnd, Help: "end the step at the first Ctrl-C",
+	{Long: "quit-on-interrupt", Kind: noValue, List: exact, Group: groupEnd, Help: "pass the first Ctrl-C on to the tasks and end the step",
 		Set: func(a *ask, _ string) error { a.quit = true; return nil }},
+	{Long: "disable-status", Short: 'X', Kind: noValue, List: exact, Group: groupEnd, Env: []string{"SLURM_DISABLE_STATUS"},
+		Help: "pass the first Ctrl-C on to the tasks", Set: func(a *ask, _ string) error { a.sendInt = true; return nil }},
 
 	{Long: "export", Kind: value, Arg: "LIST", List: exact, Group: groupEnv, Env: []string{"SLURM_EXPORT_ENV"}, Help: "ALL, NONE, or names and NAME=value for the tasks",
 		Set: func(a *ask, v string) error { a.export, a.exportSet = v, true; return nil }},
@@ -151,6 +153,8 @@ var asked = []Option{
 	{Long: "time-min", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "shortest time limit", Note: allocNote},
 	{Long: "kill-command", Kind: mayValue, Arg: "SIG", Default: "TERM", List: exact, Group: groupAlloc,
 		Help: "of salloc: the signal for its command when the allocation ends (HUP)", Set: setKillCommand},
+	{Long: "test-only", Kind: noValue, List: partial, Group: groupAlloc, Help: "say where the job would start, and make none",
+		Note: "inside an allocation it has no effect", Set: func(a *ask, _ string) error { a.testOnly = true; return nil }},
 	{Long: "signal", Kind: value, Arg: "[B:]SIG[@SECONDS]", List: partial, Group: groupAlloc, Alloc: true, Help: "notice before the end", Note: allocNote},
 
 	{Long: "no-shell", Kind: noValue, Group: groupOwn, Help: "make an allocation, print its number and leave it (as salloc --no-shell); gcancel ends it",

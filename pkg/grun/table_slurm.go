@@ -34,7 +34,6 @@ var hints = []Option{
 	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
 	hint("msg-timeout", 0, value, "SECONDS", "accepted without effect: a lost connection is noticed by itself"),
 	hint("threads", 'T', value, "N", "accepted without effect: nodes connect by themselves"),
-	hint("disable-status", 'X', noValue, "", "accepted without effect: Ctrl-C twice is passed on"),
 	hint("preserve-env", 'E', noValue, "", "accepted without effect: -N and -n of the command line set SLURM_NNODES and SLURM_NTASKS"),
 	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
 	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
@@ -95,7 +94,6 @@ var refused = []Option{
 	no("uid", 0, value, "nobody runs jobs as somebody else", ""),
 	no("gid", 0, value, "nobody runs jobs as another group", "newgrp before it"),
 	no("x11", 0, mayValue, "X11 is not forwarded", "ssh -X"),
-	no("test-only", 0, noValue, "a step is not tried without running it", "gsubmit --test-only for a job"),
 }
 
 func setCPUBind(a *ask, v string) error {

@@ -7,17 +7,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
 	"gangd/pkg/submit"
-	"gangd/pkg/table/jobfield"
 )
 
 // The files that the output goes to when nothing else was asked for.
@@ -66,6 +64,10 @@ func run(ctx context.Context, args []string, s cmdline.Streams) error {
 	req, err := p.Ask()
 	if err != nil {
 		return err
+	}
+	if req.Export != "" { // which srun in the job goes by
+		const name = "SLURM_EXPORT_ENV="
+		req.Spec.Env = append(slices.DeleteFunc(req.Spec.Env, func(kv string) bool { return strings.HasPrefix(kv, name) }), name+req.Export)
 	}
 	if req.Verbose {
 		tell(req, verbosity(flags), s)
@@ -207,27 +209,6 @@ func test(ctx context.Context, p *submit.Prepared, req *script.Request, s cmdlin
 		beside(s, detail)
 		return cmdline.Status(1)
 	}
-	if reply.StartsOn == nil {
-		fmt.Fprintf(s.Err, "sbatch: %s\n", strings.ReplaceAll(strings.TrimSpace(reply.Why), "\n", "\nsbatch: "))
-		return nil
-	}
-	row := &jobfield.Row{Job: &api.Job{Size: req.Spec.Size, CPUsPerRank: req.Spec.CPUsPerRank, Roles: req.Spec.Roles}}
-	fmt.Fprintf(s.Err, "sbatch: Job %d to start at %s using %s processors on nodes %s in partition %s\n", reply.JobID,
-		jobfield.Stamp(jobfield.Now()), strconv.FormatInt(jobfield.CPUs(row), 10), strings.Join(reply.StartsOn, ","), partition(ctx, req))
+	slurm.WouldStart(ctx, s.Err, "sbatch", reply, &req.Spec)
 	return nil
-}
-
-// partition is the one that was asked for, or the site's default.
-func partition(ctx context.Context, req *script.Request) string {
-	if req.Spec.Partition != "" {
-		return req.Spec.Partition
-	}
-	if reply, err := client.New().Nodes(ctx); err == nil {
-		for _, p := range reply.Partitions {
-			if p.Default {
-				return p.Name
-			}
-		}
-	}
-	return "(null)"
 }

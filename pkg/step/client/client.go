@@ -47,6 +47,7 @@ type Options struct {
 	OnlyTask  int       // whose output is shown, -1: everybody's
 	OnlyErr   int
 	QuitOnInt bool // the first Ctrl-C ends the step
+	SendInt   bool // the first Ctrl-C goes to the tasks, and nothing is said of them
 
 	// Began is called when the step has its number.
 	Began func(*api.StepReply)
@@ -63,20 +64,21 @@ type Step struct {
 	reply *api.StepReply
 	begun chan struct{} // closed when reply is there
 
-	mu       sync.Mutex
-	parts    []part
-	viewers  []*wire.Conn
-	failed   bool // something ended the step before its tasks did
-	killed   bool
-	aborting bool
-	changed  chan struct{} // of capacity 1
+	mu      sync.Mutex
+	parts   []part
+	viewers []*wire.Conn
+	failed  bool // something ended the step before its tasks did
+	killed  bool
+	aborted bool          // a person ended it; of the main loop, as silent and ctrlC
+	silent  bool          // about how tasks end
+	changed chan struct{} // of capacity 1
 
 	out     sync.Mutex // one write at a time
 	running sync.WaitGroup
 	tally   tally
 	active  atomic.Int64 // when something was typed or shown last, in Unix nanoseconds
 	late    atomic.Bool  // its own time limit has ended it
-	ctrlC   []time.Time
+	ctrlC   time.Time    // the last
 }
 
 // part is the step on one node.

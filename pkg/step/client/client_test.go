@@ -399,3 +399,57 @@ func (c controllerFunc) BeginStep(ctx context.Context, job api.JobRef, r *api.St
 	defer c.seen(r)
 	return c.nodes.BeginStep(ctx, job, r)
 }
+
+// TestCtrlC: the first says how the tasks are, or with SendInt is passed on to them; one that follows within a
+// second, or the first with QuitOnInt, is passed on and ends them.
+func TestCtrlC(t *testing.T) {
+	const ask, send, end = "grun: interrupt (one more within 1 sec to abort)\n", "grun: sending Ctrl-C to StepId=7.3\n", "grun: forcing job termination\n" +
+		"grun: Job step aborted: Waiting up to 7 seconds for job step to finish.\n"
+	for name, c := range map[string]struct {
+		change func(*Options)
+		first  string // what is said to it
+	}{
+		"as it is": {nil, ask},
+		"sent":     {func(o *Options) { o.SendInt = true }, send},
+		"quit":     {func(o *Options) { o.QuitOnInt = true }, send + end},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var say *safeBuffer
+			over := make(chan struct{})
+			var watch sync.WaitGroup
+			r := play(t, two(), `trap 'echo int' INT; trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done`, func(o *Options) {
+				if c.change != nil {
+					c.change(o)
+				}
+				say = o.Say.(*safeBuffer)
+				out := o.Stdout.(*safeBuffer)
+				watch.Go(func() {
+					for strings.Count(out.String(), "up\n") < 3 {
+						time.Sleep(time.Millisecond)
+					}
+					for n := 1; ; n++ { // until two are within a second, however slow the machine
+						_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+						for strings.Count(say.String(), c.first) < n && !strings.Contains(say.String(), end) {
+							select {
+							case <-over:
+								return
+							case <-time.After(time.Millisecond):
+							}
+						}
+						if strings.Contains(say.String(), end) {
+							return
+						}
+					}
+				})
+			})
+			close(over)
+			watch.Wait()
+			if !strings.HasPrefix(r.err, c.first) || !strings.Contains(r.err, send+end) || r.code != 3 {
+				t.Errorf("code %d\n%s%s", r.code, r.err, r.out)
+			}
+			if strings.Contains(r.err, ask) != (c.first == ask) || strings.Count(r.out, "int\n") < 3 {
+				t.Errorf("%s%s", r.err, r.out)
+			}
+		})
+	}
+}

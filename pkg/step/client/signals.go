@@ -11,16 +11,16 @@ import (
 // againWithin is how close the second Ctrl-C must follow the first to mean it.
 const againWithin = time.Second
 
-// signalled does what srun does: the first Ctrl-C says how the step is, a second one within a
-// second is passed on to the tasks, the next ends them. TERM, HUP and QUIT end them at once,
-// everything else is passed on.
+// signalled does what srun does: the first Ctrl-C says how the step is, or with SendInt is passed
+// on to the tasks; a second one within a second is passed on and ends them, as the first with
+// QuitOnInt does. TERM, HUP and QUIT end them at once, everything else is passed on.
 func (s *Step) signalled(sig os.Signal) {
 	switch sig {
 	case syscall.SIGINT:
 		s.interrupted()
 	case syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-		s.say("forcing job termination")
-		s.Kill(s.isKilled())
+		s.abort()
+		s.silent = false
 	case syscall.SIGWINCH:
 		if s.o.Body.PTY != nil && s.o.Stdin != nil {
 			s.resize()
@@ -41,28 +41,34 @@ func (s *Step) forward(name string) {
 }
 
 func (s *Step) interrupted() {
-	s.mu.Lock()
-	n := len(s.ctrlC)
-	again := n > 0 && time.Since(s.ctrlC[n-1]) <= againWithin
-	if !again && !s.aborting {
-		s.ctrlC = nil
-	}
-	s.ctrlC = append(s.ctrlC, time.Now())
-	aborting := s.aborting
-	s.aborting = s.aborting || again
-	s.mu.Unlock()
-	switch {
-	case s.o.QuitOnInt && !aborting && !again:
-		s.say("forcing job termination")
-		s.Kill(s.isKilled())
-	case aborting:
-		s.say("forcing job termination")
-		s.Kill(s.isKilled())
-	case again:
-		s.say("sending Ctrl-C to StepId=%s", s.text())
-		s.forward("INT")
-	default:
+	again := time.Since(s.ctrlC) <= againWithin
+	s.ctrlC = time.Now()
+	end := again || s.o.QuitOnInt
+	if !end && !s.o.SendInt {
 		s.say("interrupt (one more within 1 sec to abort)")
 		s.states()
+		return
 	}
+	s.say("sending Ctrl-C to StepId=%s", s.text())
+	s.forward("INT")
+	if end {
+		s.silent = !s.aborted // who ended them need not be told how they ended
+		s.abort()
+	}
+}
+
+// abort ends the tasks because a person said so; again: at once.
+func (s *Step) abort() {
+	if s.aborted {
+		s.say("job abort in progress")
+	} else {
+		s.say("forcing job termination")
+		s.sayAborted()
+	}
+	s.aborted = true
+	s.Kill(s.isKilled())
+}
+
+func (s *Step) sayAborted() {
+	s.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int(s.reply.Allocation.Grace/time.Second)+2)
 }

@@ -103,7 +103,7 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 		}
 		if s.over() {
 			s.report(told)
-			if s.anySignal() && !s.tally.waited {
+			if s.anySignal() && !s.tally.waited && !s.aborted {
 				s.say("Force Terminated StepId=%s", s.text())
 			}
 			s.toViewers(wire.Done, 0, nil)
@@ -214,7 +214,7 @@ func (s *Step) checkWait() {
 		s.say("First task exited %ds ago", int(s.o.Wait/time.Second))
 		s.states()
 		s.say("launch/slurm: _step_signal: Terminating StepId=%s", s.text())
-		s.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int(s.reply.Allocation.Grace/time.Second)+2)
+		s.sayAborted()
 		s.Kill(false)
 	}
 }
@@ -256,6 +256,9 @@ func (s *Step) states() {
 // report says how tasks ended that did not end well, each once: one line for those of a node
 // that ended alike.
 func (s *Step) report(told map[uint32]bool) {
+	if s.silent {
+		return
+	}
 	for i := range s.parts {
 		alike := map[string][]int{}
 		s.mu.Lock()
