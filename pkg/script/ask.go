@@ -318,7 +318,9 @@ func setExclusive(a *Ask, v string) error {
 		a.Spec.Exclusive = true
 		return nil
 	case "user", "mcs":
-		return bad("nodes can't be kept for one user", "write --exclusive alone: no other gang on the nodes")
+		a.warn("nodes can't be kept for one user; no other gang is on them")
+		a.Spec.Exclusive = true
+		return nil
 	}
 	return bad("unknown value", "write --exclusive alone: no other gang on the nodes")
 }
@@ -343,12 +345,17 @@ func setHint(a *Ask, v string) error {
 	return nil
 }
 
-func setGPUBind(_ *Ask, v string) error {
-	if strings.TrimPrefix(strings.ToLower(v), "verbose,") == "none" {
-		return nil
+func setGPUBind(a *Ask, v string) error {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(v), "verbose,"), "v,"), ":")
+	switch kind {
+	case "none":
+	case "closest", "single", "per_task", "map_gpu", "mask_gpu":
+		a.warn("every rank sees all cards of its gang on the node; choose by GANG_LOCAL_RANK in the program, as torchrun does; " +
+			"a step's tasks have their own with srun --gpus-per-task")
+	default:
+		return bad("unknown type", "types are none, closest, single:N, per_task:N, map_gpu:LIST and mask_gpu:LIST")
 	}
-	return bad("cards can't be bound to ranks: every rank sees all cards of its gang on the node",
-		"choose by GANG_LOCAL_RANK in the program, as torchrun does; --gpu-bind=none says what is")
+	return nil
 }
 
 func setInput(a *Ask, v string) error {

@@ -258,7 +258,12 @@ var asked = []Option{
 		Set:  func(a *Ask, v string) error { return hostsInto(&a.Spec.NodeList, v) }},
 	{Long: "exclude", Short: 'x', Kind: Value, Arg: "n[1-4],...", List: Exact, Group: groupPlace,
 		Help: "never these nodes",
-		Set:  func(a *Ask, v string) error { return hostsInto(&a.Spec.Exclude, v) }},
+		Set: func(a *Ask, v string) error {
+			if a.Spec.Exclude = nil; v == "" {
+				return nil
+			}
+			return hostsInto(&a.Spec.Exclude, v)
+		}},
 	{Long: "constraint", Short: 'C', Env: []string{"SBATCH_CONSTRAINT"}, Kind: Value, Arg: "a&b", List: Partial, Group: groupPlace,
 		Help: "only nodes with these features: a&b, a|b, a&(b|c), [a|b] all the same one, a*2 at least so many nodes",
 		Note: "all of Slurm's operators; a node that is counted has a rank, so that there are as many ranks at least",

@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+const noSockets = "CPUs are counted; the node chooses among sockets and cores"
+
 // hints are options of sbatch that change nothing about what is run or allocated here:
 // they are accepted, so that scripts run unchanged, and each use is named in a warning.
 var hints = []Option{
@@ -31,12 +33,16 @@ var hints = []Option{
 	{Long: "mem-bind", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "memory is not bound; use numactl in the script"},
 	{Long: "gpu-bind", Env: []string{"SBATCH_GPU_BIND"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupHints,
-		Note: "only none, which is what always holds: every rank sees all cards of its gang on the node",
+		Note: "always as none: every rank sees all cards of its gang on the node; other types warn",
 		Set:  setGPUBind},
 	{Long: "gres-flags", Env: []string{"SBATCH_GRES_FLAGS"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "cards are not tied to CPUs"},
 	{Long: "ntasks-per-core", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints,
 		Note: "a CPU is what the node counts as one; cores are not told from threads"},
+	{Long: "extra-node-info", Short: 'B', Kind: Value, Arg: "S[:C[:T]]", List: Partial, Warn: true, Group: groupHints, Note: noSockets},
+	{Long: "sockets-per-node", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets},
+	{Long: "cores-per-socket", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets},
+	{Long: "ntasks-per-socket", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets + "; --ntasks-per-node counts"},
 	{Long: "core-spec", Short: 'S', Env: []string{"SBATCH_CORE_SPEC"}, Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints,
 		Note: "no core is set aside for the system by a job"},
 	{Long: "thread-spec", Env: []string{"SBATCH_THREAD_SPEC"}, Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints,
@@ -107,14 +113,6 @@ var refused = []Option{
 		Note: "there are no burst buffers", Use: "copy the data in the script"},
 	{Long: "bbf", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there are no burst buffers", Use: "copy the data in the script"},
-	{Long: "extra-node-info", Short: 'B', Kind: Value, List: Refused, Group: groupNot,
-		Note: "sockets and cores are not told apart", Use: "use --cpus-per-task or --constraint"},
-	{Long: "sockets-per-node", Kind: Value, List: Refused, Group: groupNot,
-		Note: "sockets and cores are not told apart", Use: "use --cpus-per-task or --constraint"},
-	{Long: "cores-per-socket", Kind: Value, List: Refused, Group: groupNot,
-		Note: "sockets and cores are not told apart", Use: "use --cpus-per-task or --constraint"},
-	{Long: "ntasks-per-socket", Kind: Value, List: Refused, Group: groupNot,
-		Note: "sockets and cores are not told apart", Use: "use --ntasks-per-node"},
 	{Long: "gpus-per-socket", Kind: Value, List: Refused, Group: groupNot,
 		Note: "sockets and cores are not told apart", Use: "use --gpus-per-node"},
 	{Long: "ntasks-per-gpu", Kind: Value, List: Refused, Group: groupNot,
