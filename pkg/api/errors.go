@@ -72,6 +72,8 @@ const (
 	ReasonAllocation       Reason = "allocation"        // fewer nodes are allocated than a step asks for
 	ReasonOutside          Reason = "outside"           // a node that a step names is not in its allocation
 	ReasonTimeMin          Reason = "time_min"          // the least time limit leaves no time before the limit or the deadline
+	ReasonBegin            Reason = "begin"             // not before the deadline
+	ReasonNoRequeue        Reason = "no_requeue"        // the job was submitted not to be requeued
 	ReasonTimeLimit        Reason = "time_limit"        // above the partition's, or not over before the deadline
 	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them
 )

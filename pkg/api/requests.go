@@ -153,7 +153,7 @@ type UpdateRequest struct {
 	JobQuery
 	Name       *string        `json:"name,omitempty" bound:"len=1024"`
 	TimeLimit  *time.Duration `json:"time_limit_ns,omitempty"` // 0: what the partition allows
-	Priority   *int64         `json:"priority,omitempty" bound:"-2147483648..2147483647"`
+	Priority   *int64         `json:"priority,omitempty" bound:"-4294967296..2147483647"`
 	Nice       *int64         `json:"nice,omitempty" bound:"-2147483648..2147483647"`
 	Begin      *time.Time     `json:"begin,omitempty"`    // zero: now
 	Deadline   *time.Time     `json:"deadline,omitempty"` // zero: none

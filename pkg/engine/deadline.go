@@ -34,6 +34,9 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 	if s.TimeMin > 0 && left > 0 {
 		err.Reason = api.ReasonTimeMin
 	}
+	if left <= 0 && s.Begin.After(now) {
+		err.Reason = api.ReasonBegin
+	}
 	switch {
 	case left < time.Second:
 		err.Message = fmt.Sprintf("the deadline %s is not after %s", s.Deadline.Format(time.RFC3339), said)

@@ -175,7 +175,7 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	case c == api.CauseRequeued && done >= 0:
 		return refused(conflict("", "rank %d of job %s is done: another run would overwrite its work", done, j.Ref()))
 	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
-		return refused(conflict("", "job %s was submitted not to be requeued", j.Ref()))
+		return refused(conflict("", "job %s was submitted not to be requeued", j.Ref()).About(api.ReasonNoRequeue, ""))
 	case reserved(j):
 		w.rollback(e, text, nil, func(int) bool { return false })
 	default:

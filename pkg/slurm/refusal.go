@@ -15,6 +15,7 @@ var refusals = map[api.Reason]string{
 	api.ReasonPreferredFeature: "Invalid preferred feature specification",
 	api.ReasonDependency:       "Job dependency problem",
 	api.ReasonTimeMin:          "Invalid time-min specification (exceeds job's time or other limits)",
+	api.ReasonBegin:            "Incompatible begin and deadline time specification",
 	api.ReasonTimeLimit:        "Requested time limit is invalid (missing or exceeds some limit)",
 }
 

@@ -13,6 +13,7 @@ const (
 	InvalidJob   = "Invalid job id specified"
 	AccessDenied = "Access/permission denied"
 	AlreadyEnded = "Job/step already completing or completed"
+	Disabled     = "Requested operation is presently disabled"
 	BadFeature   = "Invalid feature specification"
 	NotSatisfied = "Requested node configuration is not available"
 )
@@ -35,8 +36,11 @@ func Words(err error) string {
 	case api.CodeAlreadyEnded:
 		return AlreadyEnded
 	}
-	if refused.Reason == api.ReasonFeature {
+	switch refused.Reason {
+	case api.ReasonFeature:
 		return BadFeature
+	case api.ReasonNoRequeue:
+		return Disabled
 	}
 	return refused.Error()
 }

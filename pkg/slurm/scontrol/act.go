@@ -171,6 +171,38 @@ func (c *call) notify(args []string) int {
 	return 0
 }
 
+// top is "top JOB,...": in front of what else waits of their user, in this order.
+func (c *call) top(args []string) int {
+	words, _ := jobsIn(args)
+	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{States: []api.JobState{api.JobPending}, NoRanks: true})
+	if err != nil {
+		return c.failed("slurm_top_job error", err)
+	}
+	var refs []api.JobRef
+	var highest int64
+	for _, w := range words {
+		ref, ok := jobRef(w)
+		i := slices.IndexFunc(reply.Jobs, func(j api.Job) bool { return ok && (j.JobID == ref.ID || j.ArrayJobID == ref.ID) })
+		if i < 0 {
+			c.say("slurm_top_job error: %s", slurmErrors[errJob])
+			return 1
+		}
+		for k := range reply.Jobs {
+			if j := &reply.Jobs[k]; j.User == reply.Jobs[i].User {
+				highest = max(highest, j.Priority)
+			}
+		}
+		refs = append(refs, ref)
+	}
+	for i, ref := range refs {
+		priority := highest + int64(len(refs)-i)
+		if err := firstError(c.client.Update(c.ctx, &api.UpdateRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}, Priority: &priority})); err != nil {
+			return c.failed("slurm_top_job error", err)
+		}
+	}
+	return 0
+}
+
 // write is "write batch_script JOB [FILE]".
 func (c *call) write(args []string) int {
 	switch {

@@ -19,7 +19,7 @@ var slurmErrors = map[int]string{
 	2017: slurm.InvalidJob,
 	2021: "Job has already finished",
 	2051: "Job is pending execution",
-	2056: "Requested operation is presently disabled",
+	2056: slurm.Disabled,
 }
 
 // The numbers of those that gangd gives.

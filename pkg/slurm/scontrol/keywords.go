@@ -88,7 +88,7 @@ func init() { // help prints the table
 		{"suspend", 2, 1, cmdline.Refused, noSuspend, nil, 0},
 		{"takeover", 4, 0, cmdline.Refused, "there is one controller", nil, 0},
 		{"token", 2, 0, cmdline.Refused, "who calls is known from the kernel; no token is needed", nil, 0},
-		{"top", 3, 1, cmdline.Refused, "raise one job with scontrol update JobId=N Priority=P (admins), or lower the others with Nice=", nil, 0},
+		{"top", 3, 1, cmdline.Partial, "jobs in front of all others that wait of their user; by admins", (*call).top, 0},
 		{"uhold", 5, 1, cmdline.Exact, "hold so that their owner may release them", (*call).uhold, 0},
 		{"update", 1, 1, cmdline.Partial, "see the parameters", (*call).update, 0},
 		{"verbose", 4, 0, cmdline.Partial, "as --verbose", nothing, 0},

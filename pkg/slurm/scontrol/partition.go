@@ -24,7 +24,7 @@ var partitionParameters = []parameter[setPartition]{
 	{"AllowGroups", 7, cmdline.Refused, "gnoded's groups says who may run on a node", nil},
 	{"AllowQos", 7, cmdline.Refused, "there is no quality of service", nil},
 	{"Alternate", 3, cmdline.Refused, "name several partitions at the submission", nil},
-	{"CpuBind", 7, cmdline.Refused, "CPUs are counted, not bound", nil},
+	{"CpuBind", 7, cmdline.Refused, "which CPUs a job has is chosen by its nodes, and how its tasks are bound to them by --cpu-bind", nil},
 	{"Default", 7, cmdline.Exact, "YES takes it from the one that had it", setPartitionDefault},
 	{"DefaultTime", 8, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) { r.DefaultTime, err = partitionTime(v); return err }},
 	{"DefMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},

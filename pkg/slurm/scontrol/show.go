@@ -87,7 +87,7 @@ func settings(host, socket, release string, site *api.Site) [][2]string {
 		{"NodeFeaturesPlugins", "(null)"},
 		{"OverTimeLimit", "0 min"},
 		{"PriorityType", "priority/basic"},
-		{"ProctrackType", "proctrack/cgroup"},
+		{"ProctrackType", "proctrack/linuxproc"},
 		{"SchedulerType", "sched/backfill"},
 		{"SchedulerParameters", "(null)"},
 		{"SelectType", "select/cons_tres"},

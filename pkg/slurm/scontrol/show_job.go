@@ -38,6 +38,13 @@ func (c *call) showJob(entity, id string) int {
 	}
 	c.spoken = spoken
 	shown := fold(jobs, c.now, refs)
+	if len(shown) == 1 && shown[0].alone {
+		split, err := c.split(shown[0].Job)
+		if err != nil {
+			return c.failed("slurm_load_jobs error", err)
+		}
+		shown[0].alone = !split
+	}
 	c.records(len(shown))
 	if len(shown) == 0 {
 		fmt.Fprintln(c.Out, "No jobs in the system")
@@ -68,6 +75,16 @@ func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status in
 		return nil, nil, c.failed("slurm_load_jobs error", err)
 	}
 	return reply.Jobs, q.Refs, 0
+}
+
+// split reports that an element differs from what is left of its array, which is when Slurm gives it an
+// id of its own.
+func (c *call) split(j *api.Job) (bool, error) {
+	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{Refs: []api.JobRef{{ID: j.ArrayJobID, Index: -1}}, NoRanks: true})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc((jobfield.Fold{}).Rows(reply.Jobs), func(r jobfield.Row) bool { return r.Folded == nil && r.Job.JobID == j.JobID }), nil
 }
 
 // jobRef reads 12 or 12_3; anything else scontrol does not take here.

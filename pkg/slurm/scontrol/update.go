@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
+	"gangd/pkg/table/jobfield"
 )
 
 // parameter is one word of create or update in front of its "=".
@@ -81,7 +82,7 @@ var jobParameters = []parameter[setJob]{
 	{"OverSubscribe", 2, cmdline.Refused, asked, nil},
 	{"Partition", 2, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
 	{"Prefer", 3, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
-	{"Priority", 2, cmdline.Partial, "gangd's own scale; 0 is a hold as in Slurm; above 0 by admins", setPriority},
+	{"Priority", 2, cmdline.Partial, "0 is a hold as in Slurm; above 4294901760, what a job has by itself, by admins", setPriority},
 	{"QOS", 2, cmdline.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
 	{"ReqNodeList", 8, cmdline.Refused, asked, nil},
 	{"ReqCores", 4, cmdline.Refused, asked, nil},
@@ -174,7 +175,7 @@ func setNice(u *jobUpdate, v string) error {
 }
 
 func setPriority(u *jobUpdate, v string) error {
-	n, err := strconv.ParseInt(v, 10, 63)
+	n, err := strconv.ParseUint(v, 10, 32)
 	if err != nil {
 		return &invalidValue{"Priority"}
 	}
@@ -182,7 +183,7 @@ func setPriority(u *jobUpdate, v string) error {
 		u.hold = true
 		return nil
 	}
-	u.Priority = &n
+	u.Priority = new(jobfield.OwnPriority(int64(n)))
 	return nil
 }
 

@@ -170,4 +170,7 @@ func SlurmPriority(j *api.Job) int64 {
 	return min(max(usualPriority+j.Priority, 1), mostPriority)
 }
 
+// OwnPriority is a priority that was asked for on Slurm's scale.
+func OwnPriority(slurms int64) int64 { return slurms - usualPriority }
+
 func slurmPriority(r *Row) int64 { return SlurmPriority(r.Job) }
