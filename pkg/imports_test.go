@@ -46,7 +46,7 @@ var house = []floor{
 		node:   "supervise",
 	}},
 	{true, map[side]string{
-		shared:     "script rankenv",
+		shared:     "script rankenv measure",
 		controller: "sched",
 	}},
 	{true, map[side]string{

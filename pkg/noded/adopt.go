@@ -140,6 +140,7 @@ func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
 		m.lookInto(ctx, &a)
 		m.seen = d.cards.takeBack(ctx, k, f.spec.Cards, 0)
 		a.Cards = m.seen
+		a.Measure = d.endMeasure(m, &a)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -24,23 +24,28 @@ import (
 func (d *Daemon) Hello() *api.Hello {
 	d.cards.restart()
 	d.notes.again()
-	cpus, memory := d.opts.CPUs, d.opts.Memory
+	cpus := d.opts.CPUs
 	if cpus == 0 {
 		cpus = d.cpus.count()
 	}
 	if cpus == 0 {
 		cpus = runtime.NumCPU()
 	}
-	if memory == 0 {
-		memory = memTotal()
-	}
 	members := d.board.all()
 	health := d.board.healthNow()
 	d.cards.refresh(members)
 	told := d.state.lineage.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.cgroups.Kind, CPUs: cpus, MemoryBytes: memory, Features: d.features(), Cards: d.cards.list(), Devices: d.devices, Limits: d.limits(), Health: health,
+		Containment: d.cgroups.Kind, CPUs: cpus, MemoryBytes: d.memory(), Features: d.features(), Cards: d.cards.list(), Devices: d.devices, Limits: d.limits(), Health: health,
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
+}
+
+// memory is what this node offers, in bytes.
+func (d *Daemon) memory() int64 {
+	if d.opts.Memory > 0 {
+		return d.opts.Memory
+	}
+	return memTotal()
 }
 
 // Welcome implements [session.Agent].

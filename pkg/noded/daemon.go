@@ -36,6 +36,7 @@ type Daemon struct {
 	cpus      *cpuPool
 	devices   string // whether members are kept from the cards of others
 	watch     *watcher
+	meters    meters
 	fitness   fitness
 	owed      owed
 	private   *shim.Private // of each member; nil: none
@@ -135,6 +136,7 @@ func newDaemon(opts Options, state *stateDir) *Daemon {
 	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
+		meters:   meters{members: map[api.MemberKey]*meter{}},
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
 	if state.lease >= 0 {
 		d.settings.Lease = state.lease
@@ -158,6 +160,7 @@ func (d *Daemon) tick(ctx context.Context) {
 		}
 		d.checkOverruns()
 		d.watch.feed(d.sight, watchGap*s.Heartbeat)
+		d.measure()
 		if until, due := renewal.Due(s.Lease, d.client.LastContact()); due {
 			d.renew(until)
 		}
@@ -291,6 +294,7 @@ func (d *Daemon) remove(m *member) {
 	d.board.drop(m.key)
 	d.notes.drop(m.key)
 	d.watch.drop(m.key)
+	d.meters.drop(m.key)
 	d.siblings(m)
 }
 

@@ -25,22 +25,24 @@ func (d *Daemon) sight(k api.MemberKey) watchdog.Sight {
 			}
 			return r
 		},
-		Host: sync.OnceValue(func() watchdog.Host { return d.hosts.read(func() watchdog.Host { return d.hostOf(k) }) }),
+		Host: sync.OnceValue(func() watchdog.Host {
+			u := d.hosts.read(func() proc.Usage { return d.usageOf(k) })
+			return watchdog.Host{MemoryBytes: u.MemoryBytes, IOBytes: u.IOBytes}
+		}),
 	}
 }
 
-// hostOf reads what the processes of a member hold and move.
-func (d *Daemon) hostOf(k api.MemberKey) watchdog.Host {
+// usageOf reads what the processes of a member hold and have moved.
+func (d *Daemon) usageOf(k api.MemberKey) proc.Usage {
 	m := d.find(k)
 	if m == nil {
-		return watchdog.UnknownHost
+		return proc.UnknownUsage
 	}
 	spec := m.known.Load()
 	if spec == nil {
-		return watchdog.UnknownHost
+		return proc.UnknownUsage
 	}
-	u := proc.UsageOf(spec.Containment, spec.CgroupDir, int(m.shimPID.Load()), takesStacks)
-	return watchdog.Host{MemoryBytes: u.MemoryBytes, IOBytes: u.IOBytes}
+	return proc.UsageOf(spec.Place(), int(m.shimPID.Load()), takesStacks)
 }
 
 // takesStacks: a child of a shim is the one that looks at its ranks before a stop, debuggers
@@ -67,13 +69,13 @@ func newHostReader() *hostReader {
 	return h
 }
 
-func (h *hostReader) read(look func() watchdog.Host) watchdog.Host {
+func (h *hostReader) read(look func() proc.Usage) proc.Usage {
 	select {
 	case <-h.turn:
 	default:
-		return watchdog.UnknownHost
+		return proc.UnknownUsage
 	}
-	got := make(chan watchdog.Host, 1)
+	got := make(chan proc.Usage, 1)
 	go func() {
 		r := look()
 		h.turn <- struct{}{} // before the word: the next member is read at once
@@ -85,6 +87,6 @@ func (h *hostReader) read(look func() watchdog.Host) watchdog.Host {
 	case r := <-got:
 		return r
 	case <-late.C:
-		return watchdog.UnknownHost
+		return proc.UnknownUsage
 	}
 }

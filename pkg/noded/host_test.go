@@ -71,15 +71,18 @@ func TestCheckSeesProcesses(t *testing.T) {
 	}
 }
 
+// uses and holds are processes of a simulated card.
+func uses(process, utilization int) string {
+	return fmt.Sprintf(`{"pid":%d,"used":"1G","utilization":%d}`, process, utilization)
+}
+
+func holds(process int) string { return fmt.Sprintf(`{"pid":%d,"used":"1G"}`, process) }
+
 // Who uses a card besides a gang is told apart where the driver says who did, is not where it
 // does not, and is named.
 func TestReadingOfOthers(t *testing.T) {
 	mine, stranger, second := process(t, job(1), 0), process(t, job(0), 0), process(t, job(2), 0)
 	who := newOwners(func(int) (api.MemberKey, bool) { return job(0), false }).of(stranger.Process.Pid).who()
-	uses := func(process, utilization int) string {
-		return fmt.Sprintf(`{"pid":%d,"used":"1G","utilization":%d}`, process, utilization)
-	}
-	holds := func(process int) string { return fmt.Sprintf(`{"pid":%d,"used":"1G"}`, process) }
 	me, them, job2 := mine.Process.Pid, stranger.Process.Pid, second.Process.Pid
 	const gib = int64(1) << 30
 	for _, c := range []struct {
@@ -162,35 +165,35 @@ func TestMarkedAbove(t *testing.T) {
 func TestHostReaderThatHangs(t *testing.T) {
 	h := newHostReader()
 	h.wait = 10 * time.Millisecond
-	good := watchdog.Host{MemoryBytes: 1, IOBytes: 2}
-	if got := h.read(func() watchdog.Host { return good }); got != good {
+	good := proc.Usage{MemoryBytes: 1, IOBytes: 2}
+	if got := h.read(func() proc.Usage { return good }); got != good {
 		t.Fatalf("%+v", got)
 	}
 	free := make(chan struct{})
-	if got := h.read(func() watchdog.Host { <-free; return good }); got != watchdog.UnknownHost {
+	if got := h.read(func() proc.Usage { <-free; return good }); got != proc.UnknownUsage {
 		t.Errorf("%+v", got)
 	}
-	if got := h.read(func() watchdog.Host { t.Error("beside one that hangs"); return good }); got != watchdog.UnknownHost {
+	if got := h.read(func() proc.Usage { t.Error("beside one that hangs"); return good }); got != proc.UnknownUsage {
 		t.Errorf("%+v", got)
 	}
 	close(free)
 	h.turn <- <-h.turn // it is back
 	h.wait = patience
-	if got := h.read(func() watchdog.Host { return good }); got != good {
+	if got := h.read(func() proc.Usage { return good }); got != good {
 		t.Errorf("after it came back: %+v", got)
 	}
 }
 
-func TestHostOfNobody(t *testing.T) {
+func TestUsageOfNobody(t *testing.T) {
 	d := &Daemon{jobs: map[int64][]*member{1: {{key: job(1)}}}}
 	for _, n := range []int64{1, 2} {
-		if got := d.hostOf(job(n)); got != watchdog.UnknownHost {
+		if got := d.usageOf(job(n)); got != proc.UnknownUsage {
 			t.Errorf("%+v", got)
 		}
 	}
 	m := d.jobs[1][0]
 	m.introduce(&shim.Spec{Containment: "group"}) // its shim is not known yet
-	if got := d.hostOf(job(1)); got != watchdog.UnknownHost {
+	if got := d.usageOf(job(1)); got != proc.UnknownUsage {
 		t.Errorf("%+v", got)
 	}
 }

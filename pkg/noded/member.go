@@ -232,6 +232,9 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 // empty, or which of them are not.
 func (m *member) become(ctx context.Context, a api.MemberActual) {
 	a.MemberKey, a.Port, a.Found = m.key, m.port(), m.found
+	if a.Measure = m.actual.Measure; Ended(a.Phase) && !m.over.Load() {
+		a.Measure = m.d.endMeasure(m, &a)
+	}
 	m.settleCards(ctx, &a)
 	if Ended(a.Phase) && !m.over.Load() && !m.d.epilog(ctx, m.key) {
 		return // the next daemon begins here again
@@ -256,6 +259,9 @@ func (m *member) publish() {
 		m.watch()
 	} else {
 		m.d.watch.drop(m.key)
+	}
+	if m.actual.Phase == api.PhaseRunning {
+		m.d.beginMeasure(m)
 	}
 	if first {
 		if m.spec != nil {

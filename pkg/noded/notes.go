@@ -23,6 +23,9 @@ type latestNote struct {
 	api.MemberNote
 	at  time.Duration // CLOCK_BOOTTIME
 	new bool
+	// measured: what was measured is news, too. It is far longer than the rest, which may change
+	// each second.
+	measured bool
 }
 
 func newNotes() *notes {
@@ -33,23 +36,34 @@ func newNotes() *notes {
 func (n *notes) put(m api.MemberNote, k api.MemberKey) {
 	m.MemberKey = k
 	n.mu.Lock()
-	if old := n.members[k]; old != nil {
-		m.Watch = old.Watch // the shim knows nothing of cards
+	h := &latestNote{MemberNote: m, at: session.BootTime(), new: true}
+	if old := n.members[k]; old != nil { // the shim knows nothing of cards
+		h.Watch, h.Measure, h.measured = old.Watch, old.Measure, old.measured
 	}
-	n.members[k] = &latestNote{MemberNote: m, at: session.BootTime(), new: true}
+	n.members[k] = h
 	n.mu.Unlock()
 	n.wake()
 }
 
 // putWatch records what was seen of the cards of a member.
 func (n *notes) putWatch(k api.MemberKey, w *api.WatchNote) {
+	n.change(k, func(h *latestNote) { h.Watch = w })
+}
+
+// putMeasure records what was measured of a member.
+func (n *notes) putMeasure(k api.MemberKey, m *api.Measure) {
+	n.change(k, func(h *latestNote) { h.Measure, h.measured = m, true })
+}
+
+func (n *notes) change(k api.MemberKey, f func(*latestNote)) {
 	n.mu.Lock()
 	h := n.members[k]
 	if h == nil {
 		h = &latestNote{MemberNote: api.MemberNote{MemberKey: k}, at: session.BootTime()}
 		n.members[k] = h
 	}
-	h.Watch, h.new = w, true
+	f(h)
+	h.new = true
 	n.mu.Unlock()
 	n.wake()
 }
@@ -65,7 +79,7 @@ func (n *notes) again() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, h := range n.members {
-		h.new = true
+		h.new, h.measured = true, h.Measure != nil
 	}
 }
 
@@ -78,8 +92,11 @@ func (n *notes) news() []api.MemberNote {
 		if !h.new {
 			continue
 		}
-		h.new = false
 		m := h.MemberNote
+		if !h.measured {
+			m.Measure = nil
+		}
+		h.new, h.measured = false, false
 		m.Ranks = slices.Clone(m.Ranks)
 		for i := range m.Ranks {
 			if m.Ranks[i].Beats > 0 {

@@ -18,7 +18,7 @@ func TestParseStat(t *testing.T) {
 	tail := " S 1 10 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 100 200\n"
 	for comm, text := range map[string]string{"sh": "42 (sh)" + tail, "a) R (b": "42 (a) R (b)" + tail, "": "42 ()" + tail} {
 		s, ok := parseStat(42, []byte(text))
-		want := Stat{PID: 42, PPID: 1, PGRP: 10, Session: 9, Comm: comm, State: 'S', Start: 12345}
+		want := Stat{PID: 42, PPID: 1, PGRP: 10, Session: 9, Comm: comm, State: 'S', Start: 12345, CPU: 260 * time.Millisecond}
 		if !ok || s != want {
 			t.Errorf("%q: %+v %v", text, s, ok)
 		}

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Stat is one line of /proc/PID/stat.
 type Stat struct {
 	PID, PPID, PGRP, Session int
 	Comm                     string
-	State                    byte   // R S D T t Z X
-	Start                    uint64 // clock ticks since boot; with the pid it names a process for ever
+	State                    byte          // R S D T t Z X
+	Start                    uint64        // clock ticks since boot; with the pid it names a process for ever
+	CPU                      time.Duration // its own, and of the children that it waited for
 }
+
+// tick is what the kernel counts times of processes in, on every architecture: USER_HZ.
+const tick = time.Second / 100
 
 // Dead reports a process that runs no more, whether or not its parent has noticed.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
@@ -38,6 +43,7 @@ func parseStat(pid int, b []byte) (s Stat, ok bool) {
 	s = Stat{PID: pid, Comm: string(b[open+1 : end]), State: f[0][0]}
 	s.PPID, s.PGRP, s.Session = atoi(f[1]), atoi(f[2]), atoi(f[3])
 	s.Start, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	s.CPU = time.Duration(atoi(f[11])+atoi(f[12])+atoi(f[13])+atoi(f[14])) * tick
 	return s, true
 }
 

@@ -2,8 +2,11 @@ package proc
 
 import (
 	"bytes"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
+	"time"
 )
 
 // Usage is what processes hold and have moved; -1 is a figure that can't be read.
@@ -13,14 +16,47 @@ type Usage struct {
 	// that came from a disk counts as both. recv and send are not among the system calls; read
 	// and write of a socket are.
 	IOBytes int64
+	// CPU is user and system time: by their group's account that of all there ever were; else of
+	// those that live and those that they waited for.
+	CPU  time.Duration
+	Peak int64 // the most memory that their group ever held
+}
+
+// UnknownUsage is nothing that could be read.
+var UnknownUsage = Usage{-1, -1, -1, -1}
+
+// AccountOf is what the kernel counts for the groups of a containment, without a look at its
+// processes: for a moment longer than there is one of them.
+func AccountOf(p Place) Usage {
+	u := UnknownUsage
+	for _, dir := range slices.Concat([]string{p.Dir}, slices.Collect(maps.Values(p.Sides))) {
+		if dir == "" {
+			continue
+		}
+		if n, ok := figureIn(dir, "/memory.current", "/memory.usage_in_bytes"); ok {
+			u.MemoryBytes = n
+		}
+		if n, ok := figureIn(dir, "/memory.peak", "/memory.max_usage_in_bytes"); ok {
+			u.Peak = n
+		}
+		if n, ok := figureIn(dir, "/cpuacct.usage"); ok {
+			u.CPU = time.Duration(n)
+		} else if b, err := readAll(dir + "/cpu.stat"); err == nil {
+			if line := bytes.Index(b, []byte("usage_usec ")); line == 0 {
+				u.CPU = time.Duration(eventCount(b, "usage_usec ")) * time.Microsecond
+			}
+		}
+	}
+	return u
 }
 
 // UsageOf reads it for all processes of a containment. Root is its shim, whose descendants
 // they are where there is no group; apart are children of the shim that are none of them.
-func UsageOf(kind, dir string, root int, apart func(Stat) bool) Usage {
-	pids, err := inside(kind, dir, root, apart)
+func UsageOf(p Place, root int, apart func(Stat) bool) Usage {
+	account := AccountOf(p)
+	pids, err := inside(p.Kind, p.Dir, root, apart)
 	if err != nil {
-		return Usage{-1, -1}
+		return account
 	}
 	var u Usage
 	for _, pid := range pids {
@@ -29,8 +65,12 @@ func UsageOf(kind, dir string, root int, apart func(Stat) bool) Usage {
 		}
 		u.add(pid)
 	}
-	if n, ok := groupMemory(dir); ok {
-		u.MemoryBytes = n
+	u.Peak = account.Peak
+	if account.MemoryBytes >= 0 {
+		u.MemoryBytes = account.MemoryBytes
+	}
+	if account.CPU >= 0 {
+		u.CPU = account.CPU
 	}
 	return u
 }
@@ -63,12 +103,9 @@ func inside(kind, dir string, root int, apart func(Stat) bool) ([]int, error) {
 	return todo, nil
 }
 
-// groupMemory is what the kernel counts for a group, where it does.
-func groupMemory(dir string) (int64, bool) {
-	if dir == "" {
-		return 0, false
-	}
-	for _, name := range []string{"/memory.current", "/memory.usage_in_bytes"} {
+// figureIn reads the first of some files that is there and a number.
+func figureIn(dir string, names ...string) (int64, bool) {
+	for _, name := range names {
 		var buf [32]byte
 		if n := readFile(dir+name, buf[:]); n > 0 {
 			v, err := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
@@ -82,6 +119,9 @@ func groupMemory(dir string) (int64, bool) {
 // leaves the sum unknown.
 func (u *Usage) add(pid int) {
 	var buf [512]byte
+	if s, ok := ReadStat(pid); ok {
+		u.CPU += s.CPU
+	}
 	if held, ok := residentOf(pid); ok && u.MemoryBytes >= 0 {
 		u.MemoryBytes += held
 	} else if !ok && lives(pid) {

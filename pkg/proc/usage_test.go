@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // copier is a cat in a containment, and what it copies.
@@ -72,7 +73,6 @@ func TestUsageOf(t *testing.T) {
 	for kind, base := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			p := base.Place("usage."+filepath.Base(t.TempDir()), "")
-			dir := p.Dir
 			c, err := Make(p, Limits{})
 			if err != nil {
 				t.Fatal(err)
@@ -87,47 +87,90 @@ func TestUsageOf(t *testing.T) {
 			}()
 			all := func(Stat) bool { return false }
 			cat.copy(t, 1) // it is cat by now
-			before := UsageOf(kind, dir, os.Getpid(), all)
+			before := UsageOf(p, os.Getpid(), all)
 			if before.MemoryBytes <= 0 || before.IOBytes <= 0 {
 				t.Fatalf("%+v", before)
 			}
 			const moved = 8 << 20
 			cat.copy(t, moved)
-			if d := UsageOf(kind, dir, os.Getpid(), all).IOBytes - before.IOBytes; d < 2*moved || d > 3*moved {
+			if d := UsageOf(p, os.Getpid(), all).IOBytes - before.IOBytes; d < 2*moved || d > 3*moved {
 				t.Errorf("it read and wrote %d, and %d are counted", moved, d)
 			}
 			if kind == Group {
-				if u := UsageOf(kind, dir, os.Getpid(), func(s Stat) bool { return s.PID == cat.pid }); u != (Usage{}) {
+				if u := UsageOf(p, os.Getpid(), func(s Stat) bool { return s.PID == cat.pid }); u != (Usage{Peak: -1}) {
 					t.Errorf("of none: %+v", u)
 				}
-				if u := UsageOf(kind, dir, 0, all); u != (Usage{-1, -1}) {
+				if u := UsageOf(p, 0, all); u != UnknownUsage {
 					t.Errorf("of a shim that is not known: %+v", u)
 				}
 			}
 			cat.end()
 			ended = true
-			if u := UsageOf(kind, dir, os.Getpid(), all); u.IOBytes != 0 {
+			if u := UsageOf(p, os.Getpid(), all); u.IOBytes != 0 {
 				t.Errorf("after its end: %+v", u)
 			}
 		})
 	}
-	if u := UsageOf(Cgroup2, filepath.Join(t.TempDir(), "none"), 0, nil); u != (Usage{-1, -1}) {
+	if u := UsageOf(Place{Kind: Cgroup2, Dir: filepath.Join(t.TempDir(), "none")}, 0, nil); u != UnknownUsage {
 		t.Errorf("of a group that is not there: %+v", u)
 	}
 }
 
-// The group's own account of memory goes before what its processes say.
-func TestGroupMemory(t *testing.T) {
-	for _, name := range []string{"memory.current", "memory.usage_in_bytes"} {
-		dir := t.TempDir()
-		if _, ok := groupMemory(dir); ok {
-			t.Error("without a file")
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("73400320\n"), 0o600); err != nil {
+// What a group counts itself is read in v2's files and in v1's, which are in several groups.
+func TestAccountOf(t *testing.T) {
+	write := func(dir, name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if n, ok := groupMemory(dir); !ok || n != 70<<20 {
-			t.Errorf("%s: %d %v", name, n, ok)
+	}
+	v2, v1, side := t.TempDir(), t.TempDir(), t.TempDir()
+	if u := AccountOf(Place{Kind: Cgroup2, Dir: v2}); u != UnknownUsage {
+		t.Errorf("without a file: %+v", u)
+	}
+	write(v2, "memory.current", "73400320\n")
+	write(v2, "memory.peak", "83400320\n")
+	write(v2, "cpu.stat", "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\n")
+	write(v1, "memory.usage_in_bytes", "73400320\n")
+	write(v1, "memory.max_usage_in_bytes", "83400320\n")
+	write(side, "cpu.stat", "nr_periods 0\n")
+	want := Usage{MemoryBytes: 73400320, IOBytes: -1, Peak: 83400320, CPU: -1}
+	if u := AccountOf(Place{Kind: Cgroup1, Dir: v1, Sides: map[string]string{"cpu": side}}); u != want {
+		t.Errorf("without its CPU time: %+v", u)
+	}
+	write(side, "cpuacct.usage", "2500000000\n")
+	want.CPU = 2500 * time.Millisecond
+	for _, p := range []Place{{Kind: Cgroup2, Dir: v2}, {Kind: Cgroup1, Dir: v1, Sides: map[string]string{"cpu": side}}} {
+		if u := AccountOf(p); u != want {
+			t.Errorf("%s: %+v", p.Kind, u)
 		}
+	}
+}
+
+// CPU time is of processes and of those that they waited for.
+func TestUsageOfCPU(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; echo; read x; true")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	got := UsageOf(Place{Kind: Group}, os.Getpid(), func(s Stat) bool { return s.PID != cmd.Process.Pid }).CPU
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	want := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if want < 10*time.Millisecond || got > want+20*time.Millisecond || got < want-50*time.Millisecond {
+		t.Errorf("%v of %v", got, want)
 	}
 }

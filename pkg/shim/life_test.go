@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -46,6 +47,26 @@ func TestLifeOfAMember(t *testing.T) {
 	}
 }
 
+// CPU time is counted of a rank with those that it waits for, and of the member with those that
+// nobody did.
+func TestMemberSaysWhatItUsed(t *testing.T) {
+	const burn = "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'"
+	s := testSpec(t, 2)
+	c := startShim(t, s, "#!/bin/sh\nif [ $GANG_RANK = 0 ]; then "+burn+"; else (("+burn+"; touch $GANG_RANK.orphan) &); while [ ! -e 1.orphan ]; do sleep 0.01; done; fi\n")
+	if err := c.Send(Command{Go: &Go{MasterPort: 29500}}); err != nil {
+		t.Fatal(err)
+	}
+	st := until(t, c, api.PhaseStopped)
+	a, b := st.Ranks[0].Used, st.Ranks[1].Used
+	if a == nil || b == nil || st.Used == nil {
+		t.Fatalf("%+v", st)
+	}
+	const loop = 10 * time.Millisecond // far less than it takes
+	if a.CPU < loop || a.MaxRSS < 1<<20 || b.MaxRSS < 1<<20 || st.Used.CPU < a.CPU+b.CPU+loop {
+		t.Errorf("rank 0 %+v, rank 1 %+v, all %+v", a, b, st.Used)
+	}
+}
+
 func TestNothingRunsBeforeGo(t *testing.T) {
 	s := testSpec(t, 1)
 	c := startShim(t, s, "#!/bin/sh\necho ran\n")
@@ -53,7 +74,7 @@ func TestNothingRunsBeforeGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := until(t, c, api.PhaseStopped)
-	if len(st.Ranks) != 0 || st.Stopping != api.CauseCancelled || st.Forced {
+	if len(st.Ranks) != 0 || st.Stopping != api.CauseCancelled || st.Forced || st.Used != nil {
 		t.Errorf("state %+v", st)
 	}
 	if got := output(t, s, 0); got != "" {

@@ -58,6 +58,8 @@ type member struct {
 	over    bool // stopped or refused
 	odd     bool // something happened that is no part of a plain life
 	exitAt  time.Duration
+
+	reapedBefore time.Duration // CPU time of others that this process has served
 }
 
 // Main runs the shim of the one member in dir and returns its exit status.
@@ -264,6 +266,9 @@ func (m *member) takeExits() {
 
 func (m *member) prove() {
 	m.reap() // zombies of ours would count as children
+	if m.ranks != nil {
+		m.count()
+	}
 	gone, err := m.box.Remove()
 	if err != nil {
 		logf("prove empty: %v", err)

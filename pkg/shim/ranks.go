@@ -39,6 +39,7 @@ const (
 // before, so that only fork and exec lie between the first and the last.
 func (m *member) start() {
 	m.state.Phase = api.PhaseRunning
+	m.reapedBefore = reaped()
 	argv, err := scriptCommand(m.scriptPath(), m.spec.Args)
 	sys := &syscall.SysProcAttr{Setsid: true}
 	if err == nil {
@@ -192,7 +193,8 @@ func startError(argv []string, dir string, err error) (code int, text string) {
 func (m *member) reap() {
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		var ru syscall.Rusage
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, &ru)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -208,9 +210,33 @@ func (m *member) reap() {
 		for i := range m.ranks {
 			if m.ranks[i].live() && m.ranks[i].pid == pid {
 				m.ended(i, ws)
+				m.state.Ranks[i].Used = &api.RankUsed{CPU: cpuOf(&ru), MaxRSS: ru.Maxrss << 10}
 			}
 		}
 	}
+}
+
+func cpuOf(ru *syscall.Rusage) time.Duration {
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+}
+
+// reaped is the CPU time of all that this process has ever waited for, and of what they had.
+func reaped() time.Duration {
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru); err != nil {
+		return 0
+	}
+	return cpuOf(&ru)
+}
+
+// count reads what the member has used, while its groups are there. What ended was reaped: with
+// the kernel's count or without, nothing of it is missing.
+func (m *member) count() {
+	u := proc.AccountOf(m.spec.Place())
+	if u.CPU < 0 {
+		u.CPU = reaped() - m.reapedBefore
+	}
+	m.state.Used = &api.MemberUsed{CPU: u.CPU, MemoryPeak: u.Peak}
 }
 
 func (m *member) ended(i int, ws syscall.WaitStatus) {
