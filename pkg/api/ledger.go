@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The ledger is what was used on each day, by whom and how it ended. It is written in the commits
 // that end attempts, and each hour for those that run; history may be forgotten, the ledger is not.
@@ -14,6 +17,12 @@ type LedgerKey struct {
 	Partition string `json:"partition,omitempty"`
 	CardType  string `json:"card_type,omitempty"`
 	Cause     Cause  `json:"cause,omitempty"`
+}
+
+// Compare orders by day, then by the other words in their order.
+func (k LedgerKey) Compare(o LedgerKey) int {
+	return cmp.Or(cmp.Compare(k.Day, o.Day), cmp.Compare(k.User, o.User), cmp.Compare(k.Account, o.Account), cmp.Compare(k.Partition, o.Partition),
+		cmp.Compare(k.CardType, o.CardType), cmp.Compare(k.Cause, o.Cause))
 }
 
 // LedgerFigures are sums. Times of cards and CPUs are in milliseconds, so that nothing is lost where a day

@@ -36,6 +36,7 @@ const (
 	OpSession     Op = "session"
 	OpMetrics     Op = "metrics"
 	OpControllers Op = "controllers" // list the controllers, and how far each has followed
+	OpLedger      Op = "ledger"      // what was used, by whom
 	OpVerify      Op = "verify"      // recount memory and store
 	OpBackup      Op = "backup"      // copy the state to a directory on the controller's host
 )
@@ -105,6 +106,7 @@ var table = map[Op]roles{
 	OpSession:     only(roleNode),
 	OpMetrics:     anyUser,
 	OpControllers: anyUser | only(roleNode, roleLogin),
+	OpLedger:      anyUser,
 	OpVerify:      admins,
 	OpBackup:      admins,
 }

@@ -61,6 +61,7 @@ var expected = map[Op]string{
 	OpSession:     ". . . y . y y . . . . . . . . .",
 	OpMetrics:     "y y y y y . . . y y . y . . . .",
 	OpControllers: "y y y y y y y y y y . y . . . .",
+	OpLedger:      "y y y y y . . . y y . y . . . .",
 	OpVerify:      ". y y y . . . . . . . . . . . .",
 	OpPartition:   ". y y y . . . . . . . . . . . .",
 	OpNodeSet:     ". y y y . . . . . . . . . . . .",

@@ -325,6 +325,23 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	return c.call(ctx, "POST", "/v1/reservations/"+url.PathEscape(name)+"/delete", nil, nil)
 }
 
+// Ledger sums up what was used.
+func (c *Client) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerReply, error) {
+	v := url.Values{}
+	for name, list := range map[string][]string{"by": q.By, "user": q.Users, "account": q.Accounts, "partition": q.Partitions, "card_type": q.CardTypes, "cause": q.Cause} {
+		if len(list) > 0 {
+			v[name] = list
+		}
+	}
+	for name, day := range map[string]string{"from": q.From, "to": q.To} {
+		if day != "" {
+			v.Set(name, day)
+		}
+	}
+	out := new(api.LedgerReply)
+	return out, c.call(ctx, "GET", "/v1/ledger?"+v.Encode(), nil, out)
+}
+
 // Ping asks the controller how it is.
 func (c *Client) Ping(ctx context.Context) (*api.PingReply, error) {
 	out := new(api.PingReply)

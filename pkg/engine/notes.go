@@ -24,6 +24,7 @@ type jobNotes struct {
 	ranks     map[int]rankNote
 	tasks     map[api.TaskKey]taskNote // of steps that run
 	seen      map[string]*gang.Watched // by node, as handed to the core
+	measures  map[string]*api.Measure  // by node
 	ready     int                      // ranks and tasks that said READY=1
 	coreReady int                      // so many of them the core knows of
 	more      chan struct{}            // closed when another rank is ready; nil: nobody waits
@@ -136,6 +137,10 @@ func (s *rankNotes) put(j *gang.Job, node string, m *api.MemberNote, now time.Ti
 	if x.epoch != j.Epoch {
 		return false // a newer one has begun meanwhile
 	}
+	if m.Measure != nil && slices.ContainsFunc(j.Members, func(x gang.Member) bool { return x.Node == node }) {
+		m.Measure.Node = node
+		x.measures[node] = m.Measure
+	}
 	for _, n := range m.Ranks {
 		if n.Rank < 0 || n.Rank >= len(j.Ranks) || j.Ranks[n.Rank].Slot.Node != node {
 			continue
@@ -208,7 +213,7 @@ func (s *rankNotes) at(j *gang.Job) *jobNotes {
 		if x != nil {
 			x.wake() // who waits for the epoch before learns that it is over
 		}
-		x = &jobNotes{epoch: j.Epoch, ranks: map[int]rankNote{}, tasks: map[api.TaskKey]taskNote{}, seen: map[string]*gang.Watched{}}
+		x = &jobNotes{epoch: j.Epoch, ranks: map[int]rankNote{}, tasks: map[api.TaskKey]taskNote{}, seen: map[string]*gang.Watched{}, measures: map[string]*api.Measure{}}
 		s.jobs[j.ID] = x
 	}
 	return x
@@ -319,6 +324,22 @@ func (s *rankNotes) drop(jobs []int64) {
 		}
 		delete(s.jobs, id)
 	}
+}
+
+// measured is what members of the current epoch of a job have used up to now, in their order.
+func (s *rankNotes) measured(j *gang.Job) (out []gang.MeasureRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.jobs[j.ID]
+	if x == nil || x.epoch != j.Epoch {
+		return nil
+	}
+	for i := range j.Members {
+		if m := x.measures[j.Members[i].Node]; m != nil {
+			out = append(out, gang.MeasureRow{Job: j.ID, Epoch: j.Epoch, Member: i, Measure: m})
+		}
+	}
+	return out
 }
 
 // settle brings what hangs on a job up to date after a commit.

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/measure"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
@@ -299,14 +302,54 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 	if err != nil {
 		return nil, err
 	}
+	used, err := e.store.Measures(ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
+	used = append(used, e.notes.measured(j)...) // behind those of members that have ended: they were the last
 	for i := range rows {
 		if !rows[i].Started.IsZero() {
 			a := attempt(j.Spec, &rows[i], len(d.Attempts)+1)
 			a.Steps = e.attemptSteps(j, &rows[i], &a, steps)
+			a.Measures = measuresOf(used, rows[i].Epoch)
+			a.Efficiency = measure.Of(&d.Job, &a)
 			d.Attempts = append(d.Attempts, a)
 		}
 	}
 	return d, nil
+}
+
+// measuresOf are those of an epoch, one a member.
+func measuresOf(used []gang.MeasureRow, epoch int) (out []api.Measure) {
+	seen := map[int]*api.Measure{}
+	for i := range used {
+		if u := &used[i]; u.Epoch == epoch && seen[u.Member] == nil {
+			seen[u.Member] = u.Measure
+		}
+	}
+	for _, member := range slices.Sorted(maps.Keys(seen)) {
+		out = append(out, *seen[member])
+	}
+	return out
+}
+
+// Ledger sums up what was used.
+func (e *Engine) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerReply, error) {
+	for _, w := range q.By {
+		if !slices.Contains(api.LedgerBy, w) {
+			return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the ledger is not kept by %q", w), Hint: "by " + strings.Join(api.LedgerBy, ", ")}
+		}
+	}
+	for _, day := range []string{q.From, q.To} {
+		if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
+			return nil, api.Errorf(api.CodeInvalid, "%q is no day: want 2026-11-23", day)
+		}
+	}
+	rows, err := e.store.Ledger(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &api.LedgerReply{SchemaVersion: api.SchemaVersion, From: q.From, To: q.To, By: q.By, Rows: rows}, nil
 }
 
 // Wait returns a job once it has ended.

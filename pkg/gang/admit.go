@@ -236,6 +236,7 @@ func (w *World) open(e *entry) {
 		names[i] = m.Node
 		w.desired = append(w.desired, m.Node)
 	}
+	w.bookStart(e)
 	w.epochs[j.key()] = epochRow(j)
 	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
 	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible)),

@@ -210,6 +210,7 @@ func (w *World) maybeComplete(e *entry) {
 		cause = v.Cause
 		outcome = strings.ToLower(string(v.State))
 	}
+	w.bookEnd(e, cause)
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger
 	w.epochs[j.key()] = row
@@ -290,7 +291,7 @@ func rankEnd(j *Job, rank int, s api.JobState) api.RankState {
 
 // epochRow is the attempt of the current epoch as it stands.
 func epochRow(j *Job) EpochRow {
-	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1}
+	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1, Booking: j.Booking}
 	for i := range j.Ranks {
 		row.Slots = append(row.Slots, j.Ranks[i].Slot)
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))

@@ -66,6 +66,8 @@ func (w *World) settleLate(e *entry) {
 	} else {
 		return
 	}
+	w.bookEnd(e, cause)
+	j = e.job
 	row := epochRow(j)
 	row.Ended, row.Cause = w.now.Wall, cause
 	w.epochs[j.key()] = row

@@ -38,6 +38,8 @@ type story struct {
 	cancelled map[int64]int
 	prepared  map[string]bool
 	known     map[string]int // submission key -> count of ids
+	ledger    map[api.LedgerKey]api.LedgerFigures
+	booked    map[api.MemberKey]*Booking // as the rows of attempts have it
 }
 
 type recorded struct {
@@ -57,7 +59,8 @@ func newStory(rt *rapid.T, t *testing.T) *story {
 	set.RetryBackoff = time.Second
 	s := &story{bench: &bench{t: t, w: New(set), now: Instant{Wall: epoch0, Mono: time.Hour}}, rt: rt,
 		saved: map[int64]*Job{}, ranks: map[int64][]Rank{}, rows: map[string]*Node{}, keys: map[string]int64{},
-		exits: map[string]int{}, verdicts: map[int64]Verdict{}, cancelled: map[int64]int{}, prepared: map[string]bool{}, known: map[string]int{}}
+		exits: map[string]int{}, verdicts: map[int64]Verdict{}, cancelled: map[int64]int{}, prepared: map[string]bool{}, known: map[string]int{},
+		ledger: map[api.LedgerKey]api.LedgerFigures{}, booked: map[api.MemberKey]*Booking{}}
 	s.rebase()
 	for i := range rapid.IntRange(2, 4).Draw(rt, "nodes") {
 		n := &simNode{name: fmt.Sprintf("n%d", i+1), members: map[api.MemberKey]*simMember{}}
@@ -92,7 +95,45 @@ func text(v any) string {
 	return string(b)
 }
 
+// recount: the ledger is what the attempts come to.
+func (s *story) recount(ch *Changes) {
+	if len(ch.Ledger) == 0 && len(ch.Epochs) == 0 {
+		return
+	}
+	for _, r := range ch.Ledger {
+		f := s.ledger[r.LedgerKey]
+		f.Add(r.LedgerFigures)
+		s.ledger[r.LedgerKey] = f
+	}
+	for i := range ch.Epochs {
+		s.booked[api.MemberKey{Job: ch.Epochs[i].Job, Epoch: ch.Epochs[i].Epoch}] = ch.Epochs[i].Booking
+	}
+	left := maps.Clone(s.ledger)
+	for _, b := range s.booked {
+		for _, r := range Booked(b) {
+			f := left[r.LedgerKey]
+			f.Sub(r.LedgerFigures)
+			left[r.LedgerKey] = f
+		}
+	}
+	for k, f := range left {
+		if f != (api.LedgerFigures{}) {
+			s.rt.Fatalf("the ledger has of %+v what no attempt comes to: %+v", k, f)
+		}
+		has := s.ledger[k]
+		has.Each(&has, func(v, _ *int64) {
+			if *v < 0 {
+				s.rt.Fatalf("the ledger of %+v: %+v", k, has)
+			}
+		})
+		if has.SeenCardMS > has.CardMS || has.BusyCardMS > has.SeenCardMS || has.IdleCardMS > has.SeenCardMS || has.LostCardMS > has.CardMS || has.SeenCPUMS > has.CPUMS {
+			s.rt.Fatalf("the ledger of %+v has more seen than held: %+v", k, has)
+		}
+	}
+}
+
 func (s *story) commit(ch *Changes) {
+	s.recount(ch)
 	for _, j := range ch.Jobs {
 		s.published = append(s.published, print{j, text(j)})
 		s.saved[j.ID] = j

@@ -218,6 +218,9 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 // processes takes what became of the processes of a member whose gate is open.
 func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	e, i := p.e, p.i
+	if ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseLost {
+		w.measured(e, i, ma.Measure)
+	}
 	changed := w.noticed(e, i, ma)
 	changed = w.ownStop(e, i, ma) || changed
 	changed = w.stepsSaid(e, i, ma.Steps) || changed

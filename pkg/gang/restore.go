@@ -130,6 +130,13 @@ func (w *World) restoreGrants(h *host) {
 func (w *World) rearm(e *entry) {
 	j := e.job
 	w.armDeadline(e)
+	if running(j) {
+		began := j.Start
+		if b := j.Booking; b != nil && b.Epoch == j.Epoch {
+			began = b.Until
+		}
+		w.remaining(began, bookEvery, bookTimer(j))
+	}
 	switch {
 	case j.Verdict != nil:
 		w.remaining(j.End, w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})

@@ -50,6 +50,11 @@ func (m *simMember) end(code int, why api.Cause) {
 	}
 	if m.Phase != api.PhaseRefused && m.Phase != api.PhaseLost {
 		m.Phase = api.PhaseStopped
+		cpu, idle := 1e6, 1e6 // more than there was
+		m.Measure = &api.Measure{Seconds: 1e6, CPUSeconds: &cpu}
+		for i := range 16 { // its own, and others
+			m.Measure.Cards = append(m.Measure.Cards, api.CardMeasure{UUID: fmt.Sprintf("GPU-n%d-%d", i/4+1, i%4), Utilization: &api.Figure{Seconds: 1e6, Mean: 50}, IdleSeconds: &idle})
+		}
 	}
 }
 

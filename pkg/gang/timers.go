@@ -27,6 +27,7 @@ const (
 	timerClear                        // a gang on a node that is to be empty has to be told
 	timerReservation                  // one begins or ends; node is its name
 	timerDeadline                     // a gang that starts later could not end by its deadline
+	timerBook                         // what a gang has used goes into the ledger
 )
 
 // timer names one timer; setting it again moves it.
@@ -162,6 +163,8 @@ func (w *World) fire(t timer) {
 		w.reservationDue(t.node)
 	case timerDeadline:
 		w.missDeadline(w.jobs[t.job])
+	case timerBook:
+		w.bookHour(w.jobs[t.job], t.epoch)
 	case timerDepend:
 		w.judge(w.jobs[t.job])
 	case timerLease:

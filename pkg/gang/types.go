@@ -73,6 +73,7 @@ type Job struct {
 	Ports            []int           // of the current epoch, the same on all its nodes
 	NextStep         int             // the smallest step id of the current epoch never given out
 	Widest           StepSet         // see [Widest]
+	Booking          *Booking        // of the current or last epoch in the ledger; nil: none started
 }
 
 // ArrayInfo is what the elements of an array share.
@@ -297,13 +298,16 @@ type Outcome struct {
 // Changes is what steps changed since they were last taken: one commit's worth. Each
 // list holds each object once, in its newest form, in a deterministic order.
 type Changes struct {
-	Jobs   []*Job               // header and members
-	Ranks  []RankRow            // only the ranks that changed
-	Epochs []EpochRow           // attempts, newest form
-	Steps  []api.Step           // that have ended
-	Specs  map[string]*api.Spec // of new jobs by hash, whole
-	Nodes  []*Node
-	Forgot []string // nodes that are known no more; one may be in Nodes again
+	Jobs   []*Job     // header and members
+	Ranks  []RankRow  // only the ranks that changed
+	Epochs []EpochRow // attempts, newest form
+	Steps  []api.Step // that have ended
+	// Measures are of members that have ended, Ledger is what has to be added to it, each key once.
+	Measures []MeasureRow
+	Ledger   []api.LedgerRow
+	Specs    map[string]*api.Spec // of new jobs by hash, whole
+	Nodes    []*Node
+	Forgot   []string // nodes that are known no more; one may be in Nodes again
 	// Reservations that changed, by name; a nil one is gone.
 	Reservations []ReservationRow
 	// Partitions that were changed at run time, by name; a nil one is as configured again.
@@ -322,7 +326,7 @@ type Changes struct {
 
 // Rows counts what a store has to write; beside them there may be counters to raise.
 func (ch *Changes) Rows() int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Events)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Events)
 	if ch.Claims != nil {
 		n++
 	}
@@ -362,6 +366,15 @@ type EpochRow struct {
 	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
 	ErrStarts []int64
 	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
+	Booking   *Booking
+}
+
+// MeasureRow is what one member of an attempt used, by the member's place in the gang.
+type MeasureRow struct {
+	Job     int64
+	Epoch   int
+	Member  int
+	Measure *api.Measure
 }
 
 // Node is a node in the controller's eyes.

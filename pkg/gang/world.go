@@ -43,6 +43,8 @@ type World struct {
 	dirtyNodes []*host
 	forgot     []string // nodes
 	epochs     map[api.MemberKey]EpochRow
+	measures   []MeasureRow
+	ledger     map[api.LedgerKey]api.LedgerFigures
 	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	events     []api.Event
 	steps      []api.Step
@@ -153,7 +155,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
-		epochs: map[api.MemberKey]EpochRow{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
+		epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
 }
@@ -312,7 +314,7 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Specs: w.whole, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Specs: w.whole, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		// One that has left memory since is here too: its end must reach the store.
@@ -343,7 +345,7 @@ func (w *World) Take() Changes {
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
-	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.whole, w.purged = nil, nil, nil, nil, nil, nil, nil
+	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.measures, w.whole, w.purged = nil, nil, nil, nil, nil, nil, nil, nil
 	if len(w.epochs) > 0 {
 		w.epochs = map[api.MemberKey]EpochRow{}
 	}

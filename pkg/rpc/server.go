@@ -106,6 +106,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/reservations", auth.OpReserve, s.reserve(false)},
 		{"POST /v1/reservations/{name}/update", auth.OpReserve, s.reserve(true)},
 		{"POST /v1/reservations/{name}/delete", auth.OpReserve, s.unreserve},
+		{"GET /v1/ledger", auth.OpLedger, s.listing(s.ledger)},
 		{"GET /v1/ping", auth.OpPing, s.ping},
 		{"GET /v1/verify", auth.OpVerify, s.verify},
 		{"POST /v1/backup", auth.OpBackup, s.backup},

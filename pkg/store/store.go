@@ -60,6 +60,10 @@ type Store interface {
 	Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error)
 	// Steps reads the steps of a job that have ended, oldest first.
 	Steps(ctx context.Context, job int64) ([]api.Step, error)
+	// Measures reads what members of a job used, by epoch and member.
+	Measures(ctx context.Context, job int64) ([]gang.MeasureRow, error)
+	// Ledger sums up the ledger as a query says, by key.
+	Ledger(ctx context.Context, q *api.LedgerQuery) ([]api.LedgerRow, error)
 	// Events reads events with a Seq above since, of one job or (job 0) of all, oldest
 	// first, at most limit (0: all).
 	Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error)

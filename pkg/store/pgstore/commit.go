@@ -93,12 +93,12 @@ func (b *batch) of(t *sqlstore.Table) *rows {
 	return r
 }
 
-// key of a row: up to three columns.
+// key of a row: up to six columns.
 func key(t *sqlstore.Table, values []any) any {
 	if t.Key == 1 {
 		return values[0]
 	}
-	var k [3]any
+	var k [6]any
 	copy(k[:], values[:t.Key])
 	return k
 }

@@ -216,7 +216,7 @@ func TestCopyByName(t *testing.T) {
 	other := newDatabase(t)
 	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}, {url, other}} {
 		copied, err := Copy(ctx, c[0], c[1])
-		if err != nil || len(copied) != 15 {
+		if err != nil || len(copied) != 17 {
 			t.Fatalf("%v, %v", copied, err)
 		}
 	}

@@ -13,6 +13,9 @@ import (
 	"gangd/pkg/store/sqlitestore"
 )
 
+// maxFindings bounds what is said of the ledger: beyond a hundred lines it has to be looked at whole.
+const maxFindings = 100
+
 // Verify reads all rows as of one commit and names those that are impossible.
 func (s *Store) Verify(ctx context.Context) (out []string, err error) {
 	err = database{s}.Reading(ctx, func(r *sqlstore.Reader) error {
@@ -20,6 +23,11 @@ func (s *Store) Verify(ctx context.Context) (out []string, err error) {
 		for i := range found {
 			out = append(out, found[i].String())
 		}
+		if err != nil {
+			return err
+		}
+		lines, err := sqlstore.RecountLedger(r, maxFindings)
+		out = append(out, lines...)
 		return err
 	})
 	if err != nil {

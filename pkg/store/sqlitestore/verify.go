@@ -54,7 +54,9 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 				return err
 			}
 		}
-		return nil
+		lines, err := sqlstore.RecountLedger(r, maxFindings)
+		out = append(out, lines...)
+		return err
 	})
 	if err != nil {
 		return out, fmt.Errorf("verify: %w", err)

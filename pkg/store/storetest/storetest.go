@@ -44,6 +44,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"events in order and in pages", testEvents},
 		{"attempts in order", testEpochs},
 		{"steps in order", testSteps},
+		{"measures come back and go with their job", testMeasures},
+		{"the ledger is added to and stays", testLedger},
 		{"counters never go back", testCounters},
 		{"counters are advanced", testAdvance},
 		{"an empty batch is no commit", testEmptyBatch},

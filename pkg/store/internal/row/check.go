@@ -75,6 +75,9 @@ func CheckSpec(data []byte) error { return only(check[api.Spec](data)) }
 // CheckStep is described at [CheckJob].
 func CheckStep(data []byte) error { return only(check[api.Step](data)) }
 
+// CheckMeasure is described at [CheckJob].
+func CheckMeasure(data []byte) error { return only(check[measure](data)) }
+
 // CheckReservation is described at [CheckJob].
 func CheckReservation(data []byte) error { return only(check[api.Reservation](data)) }
 

@@ -66,12 +66,13 @@ type epoch struct {
 	OutStarts []int64   `json:"out_starts,omitempty"`
 	ErrStarts []int64   `json:"err_starts,omitempty"`
 	VRAMPeak  int64     `json:"vram_peak,omitempty"`
+	Booking   *booking  `json:"booking,omitempty"`
 }
 
 // Epoch encodes an attempt, all but its job and number.
 func Epoch(e *gang.EpochRow) ([]byte, error) {
 	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes, Signals: e.Signals,
-		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak}
+		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak, Booking: encodeBooking(e.Booking)}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -85,7 +86,7 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak, Booking: decodeBooking(r.Booking)}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}

@@ -3,6 +3,7 @@ package row
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,11 @@ func TestEveryFieldComesBack(t *testing.T) {
 		enc, err := Epoch(e)
 		back(t, enc, err, func(b []byte) (gang.EpochRow, error) { return DecodeEpoch(e.Job, e.Epoch, b) }, *e)
 	})
+	t.Run("measure", func(t *testing.T) {
+		m := filled[api.Measure]()
+		enc, err := Measure(m)
+		back(t, enc, err, func(b []byte) (*api.Measure, error) { return DecodeMeasure(1, b) }, m)
+	})
 	t.Run("node", func(t *testing.T) {
 		n := filled[gang.Node]()
 		enc, err := Node(n)
@@ -129,6 +135,23 @@ func TestZeroComesBack(t *testing.T) {
 	e := gang.EpochRow{}
 	enc, err = Epoch(&e)
 	back(t, enc, err, func(b []byte) (gang.EpochRow, error) { return DecodeEpoch(0, 0, b) }, e)
+}
+
+// A member and a card are 2 KB at most, whatever was seen of them.
+func TestMeasureIsSmall(t *testing.T) {
+	worst := 123456789.123
+	bytes := int64(1) << 46
+	f := &api.Figure{Seconds: 9999999.123, Mean: 99.123, Max: 99.999, Buckets: slices.Repeat([]float64{999999.9}, api.MeasureBuckets)}
+	plain := &api.Figure{Seconds: 9999999.123, Mean: 123456789012.123, Max: 123456789012}
+	s := &api.MeasureSeries{Step: 65536, Use: make(api.Points, api.MeasurePoints), Memory: make(api.Points, api.MeasurePoints)}
+	m := &api.Measure{Node: "gpu-node-0123", Seconds: worst, CPUs: 128, Memory: bytes, CPUSeconds: &worst, MemoryPeak: &bytes, IOBytes: &bytes, CPU: f, Resident: plain, Series: s,
+		Ranks: &api.RankUse{Ranks: 100, CPUSeconds: worst, MinCPU: worst, MinCPURank: 100, MaxRSS: bytes, MaxRSSRank: 100, SumRSS: bytes},
+		Cards: []api.CardMeasure{{UUID: "GPU-4d1d43f7-ba58-4d1b-ac34-52a8fb2c9ac2", Index: 10, Model: "NVIDIA H200 SXM 141GB", VRAMBytes: bytes, VRAMAsked: bytes, Utilization: f, VRAM: plain, Power: plain,
+			Joules: &worst, IdleSeconds: &worst, Series: s}}}
+	with, err := Measure(m)
+	if err != nil || len(with) > 2*1024 {
+		t.Errorf("a member with a card: %d bytes, %v", len(with), err)
+	}
 }
 
 // TestBlank: only what DecodeJob makes of a missing row may have none.

@@ -51,6 +51,9 @@ func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 			return err
 		}
 	}
+	if err := used(ch, to); err != nil {
+		return err
+	}
 	if err := nodes(ch, to); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func Examine(reader *Reader) ([]Finding, error) {
 	if err := r.ids("SELECT job FROM gone", func(id int64) { r.goneJobs[id] = true }); err != nil {
 		return nil, err
 	}
-	for _, look := range []func() error{r.specs, r.rowsOfJobs, r.ranks, r.parts, r.others, r.wholeJobs, r.meta} {
+	for _, look := range []func() error{r.specs, r.rowsOfJobs, r.ranks, r.parts, r.others, r.ledgerRows, r.wholeJobs, r.meta} {
 		if err := look(); err != nil {
 			return nil, err
 		}
@@ -147,7 +147,10 @@ func (r *examination) ranks() error {
 // gone: its rows are removed by gangd in its own time.
 func (r *examination) gone(job int64) bool { return r.goneJobs[job] }
 
-// parts are rows of a job with a number: attempts and steps.
+// third is the last column of the key of a part that has three.
+var third = map[string]string{"step": "step", "measure": "member"}
+
+// parts are rows of a job with a number: attempts, steps and measures.
 func (r *examination) parts() error {
 	for _, t := range []struct {
 		table, query string
@@ -155,6 +158,7 @@ func (r *examination) parts() error {
 	}{
 		{"epoch", "SELECT job, epoch, -1, data FROM epoch", row.CheckEpoch},
 		{"step", "SELECT job, epoch, step, data FROM step", row.CheckStep},
+		{"measure", "SELECT job, epoch, member, data FROM measure", row.CheckMeasure},
 	} {
 		if err := r.Each(func(scan func(...any) error) error {
 			var job, epoch, step int64
@@ -164,7 +168,7 @@ func (r *examination) parts() error {
 			}
 			name, where, args, keys := fmt.Sprintf("%d of job %d", epoch, job), "job = $1 AND epoch = $2", []any{job, epoch}, []int64{job, epoch}
 			if step >= 0 {
-				name, where = fmt.Sprintf("%d of job %d epoch %d", step, job, epoch), where+" AND step = $3"
+				name, where = fmt.Sprintf("%d of job %d epoch %d", step, job, epoch), where+" AND "+third[t.table]+" = $3"
 				args, keys = append(args, step), append(keys, step)
 			}
 			j, known := r.jobs[job]
@@ -253,13 +257,16 @@ func (r *examination) wholeJobs() error {
 		}, id); err != nil {
 			return err
 		}
-		if err := r.Each(func(scan func(...any) error) error {
-			var epoch, step int64
-			err := scan(&epoch, &step)
-			r.find("step", fmt.Sprintf("%d of job %d epoch %d", step, id, epoch), with, "job = $1 AND epoch = $2 AND step = $3", id, epoch, step)
-			return err
-		}, "SELECT epoch, step FROM step WHERE job = $1", id); err != nil {
-			return err
+		for _, table := range slices.Sorted(maps.Keys(third)) {
+			column := third[table]
+			if err := r.Each(func(scan func(...any) error) error {
+				var epoch, n int64
+				err := scan(&epoch, &n)
+				r.find(table, fmt.Sprintf("%d of job %d epoch %d", n, id, epoch), with, "job = $1 AND epoch = $2 AND "+column+" = $3", id, epoch, n)
+				return err
+			}, fmt.Sprintf("SELECT epoch, %s FROM %s WHERE job = $1", column, table), id); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -196,6 +196,7 @@ var parts = []string{
 	"DELETE FROM rank WHERE id IN (SELECT rank.id FROM gone CROSS JOIN rank WHERE rank.id >= gone.job << 16 AND rank.id < (gone.job + 1) << 16 LIMIT %d)",
 	"DELETE FROM epoch WHERE (job, epoch) IN (SELECT epoch.job, epoch.epoch FROM gone CROSS JOIN epoch WHERE epoch.job = gone.job LIMIT %d)",
 	"DELETE FROM step WHERE (job, epoch, step) IN (SELECT step.job, step.epoch, step.step FROM gone CROSS JOIN step WHERE step.job = gone.job LIMIT %d)",
+	"DELETE FROM measure WHERE (job, epoch, member) IN (SELECT measure.job, measure.epoch, measure.member FROM gone CROSS JOIN measure WHERE measure.job = gone.job LIMIT %d)",
 	"DELETE FROM release WHERE id IN (SELECT release.id FROM gone CROSS JOIN release WHERE release.job = gone.job LIMIT %d)",
 }
 

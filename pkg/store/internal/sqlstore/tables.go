@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,8 @@ type Table struct {
 	// Changed are the columns that a row put over another changes; none: there is no other, or it
 	// is the same.
 	Changed []string
+	// Added are those to which it adds.
+	Added []string
 	// Same: a row that is put again is what it was.
 	Same bool
 }
@@ -40,6 +43,8 @@ var (
 	Rank        = &Table{Name: "rank", Columns: columns("id#", "data"), Key: 1, Changed: data}
 	Epoch       = &Table{Name: "epoch", Columns: columns("job#", "epoch#", "data"), Key: 2, Changed: data}
 	Step        = &Table{Name: "step", Columns: columns("job#", "epoch#", "step#", "data"), Key: 3, Changed: data}
+	Measure     = &Table{Name: "measure", Columns: columns("job#", "epoch#", "member#", "data"), Key: 3, Changed: data}
+	Ledger      = &Table{Name: "ledger", Columns: columns(append(slices.Clone(ledgerKey), ledgerFigures...)...), Key: len(ledgerKey), Added: names(ledgerFigures)}
 	Node        = &Table{Name: "node", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Reservation = &Table{Name: "reservation", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Partition   = &Table{Name: "partition", Columns: columns("name", "data"), Key: 1, Changed: data}
@@ -49,8 +54,23 @@ var (
 
 var data = []string{"data"}
 
+// ledgerKey and ledgerFigures are those of [api.LedgerKey] and [api.LedgerFigures]. Sum is a checksum that can be added
+// to as the figures are: see ledgerSum.
+var (
+	ledgerKey     = []string{"day", `"user"`, "account", `"partition"`, "card_type", "cause"}
+	ledgerFigures = []string{"attempts#", "card_ms#", "cpu_ms#", "lost_card_ms#", "lost_cpu_ms#", "seen_card_ms#", "busy_card_ms#", "idle_card_ms#", "seen_cpu_ms#", "used_cpu_ms#",
+		"joules#", "starts#", "wait_ms#", "sum#"}
+)
+
+func names(columns []string) (out []string) {
+	for _, c := range columns {
+		out = append(out, strings.TrimSuffix(c, "#"))
+	}
+	return out
+}
+
 // Batched are the tables that a commit writes.
-var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Node, Reservation, Partition, Claims, Event}
+var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Measure, Ledger, Node, Reservation, Partition, Claims, Event}
 
 // Beside are those that are written beside commits.
 var Beside = []*Table{
@@ -96,10 +116,13 @@ func (t *Table) Put(rows string) string {
 	switch {
 	case t.Same:
 		text += " ON CONFLICT DO NOTHING"
-	case len(t.Changed) > 0:
+	case len(t.Changed)+len(t.Added) > 0:
 		var set []string
 		for _, c := range t.Changed {
 			set = append(set, c+" = excluded."+c)
+		}
+		for _, c := range t.Added {
+			set = append(set, fmt.Sprintf("%s = %s.%s + excluded.%s", c, t.Name, c, c))
 		}
 		text += fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", t.KeyNames(), strings.Join(set, ", "))
 	}
