@@ -27,6 +27,8 @@ type gacct struct {
 	noHeader bool
 	asJSON   bool
 	parsable bool
+	used     bool // what was used, instead of how it ended
+	plot     bool
 }
 
 // attemptsReply is `gacct --json`.
@@ -43,7 +45,7 @@ func NewGacct() *cobra.Command {
 		Use:   "gacct [OPTIONS]",
 		Short: "show the attempts of jobs, ended ones too",
 		Example: `  gacct -j 12              every attempt of job 12: why it ended, where, how long
-  gacct --me               of all my jobs that the controller still has in memory
+  gacct -e -j 12           what it used of what it had asked for, and what to ask for next time
   gacct --json -j 12       the same for a script`,
 		Long: `One line for each attempt, that is each time a gang really started. Without -j the
 jobs are those the controller has in memory, yours unless --user or another
@@ -58,6 +60,8 @@ choice says otherwise; -j finds older ones too.`,
 	f.BoolVar(&g.noHeader, "noheader", false, "no header")
 	f.BoolVar(&g.asJSON, "json", false, "as JSON")
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
+	f.BoolVarP(&g.used, "efficiency", "e", false, "what was used of what was asked for, and advice")
+	f.BoolVar(&g.plot, "plot", false, "with -e of one job: how it went with time")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	completeFlags(cmd)
 	program.Timeout(cmd)
@@ -80,7 +84,11 @@ func (g *gacct) run(cmd *cobra.Command) error {
 		}
 	}
 	details, failed := jobDetails(cmd.Context(), c, refs)
-	if err := g.show(screenOf(cmd.OutOrStdout()), details); err != nil {
+	show := g.show
+	if g.used && !g.asJSON {
+		show = g.efficiency
+	}
+	if err := show(screenOf(cmd.OutOrStdout()), details); err != nil {
 		return err
 	}
 	return joinFailures(cmd, failed)
@@ -187,14 +195,7 @@ func attemptCells(a *api.Attempt) []string {
 			trigger += "(" + a.TriggerRole + ")"
 		}
 	}
-	took := "-"
-	switch {
-	case !a.EndTime.IsZero():
-		took = jobfield.Elapsed(a.EndTime.Sub(a.StartTime))
-	case !a.StartTime.IsZero():
-		took = jobfield.Elapsed(now().Sub(a.StartTime))
-	}
-	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), took,
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), elapsedOf(a),
 		jobfield.Elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
 }
 
