@@ -78,6 +78,11 @@ type Word struct {
 	BehindMsec int64  `json:"behind_ms,omitempty"`
 }
 
+// Repeatable says whether a call changes nothing, so that one whose answer was lost may be made again.
+func Repeatable(method, path string) bool {
+	return method == "GET" || path == "/v1/query" || path == "/v1/history"
+}
+
 // Hello opens a session: who the node is and all that it has.
 type Hello struct {
 	Protocol    int        `json:"protocol"`

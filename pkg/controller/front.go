@@ -3,11 +3,10 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"sync"
 	"sync/atomic"
@@ -170,6 +169,8 @@ func (f *front) passOn(w http.ResponseWriter, r *http.Request) {
 	}
 	caller := r.Context()
 	ctx, cancel := context.WithCancelCause(caller)
+	asked := new(atomic.Bool)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { asked.Store(true) }})
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel(nil)
@@ -183,10 +184,9 @@ func (f *front) passOn(w http.ResponseWriter, r *http.Request) {
 		FlushInterval: -1, // each piece at once: somebody is watching
 		ErrorLog:      slog.NewLogLogger(f.p.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			var dial *net.OpError
 			switch {
 			case caller.Err() != nil:
-			case errors.As(err, &dial) && dial.Op == "dial": // it was not asked
+			case !asked.Load() || api.Repeatable(r.Method, r.URL.Path): // the caller makes it again
 				f.refuse(w, "")
 			default:
 				answer(w, api.Errorf(api.CodeUnavailable, "controller %s, which leads, did not answer: %v", to.Name, err))

@@ -2,30 +2,75 @@ package relay
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"gangd/pkg/api"
 )
 
+const (
+	// lookAgain is how often other controllers are asked who leads while calls wait for an answer that long, and
+	// until it is known.
+	lookAgain = time.Second
+	// lookPatience bounds one such question.
+	lookPatience = 2 * time.Second
+)
+
+// errMoved cuts calls that another controller has than the one that leads.
+var errMoved = errors.New("another controller leads by now")
+
 // leads is where calls are passed on to: of several controllers the one that leads, as far as is known.
 type leads struct {
-	mu  sync.Mutex
-	all []string // host:port
-	now string
+	mu    sync.Mutex
+	all   []string // host:port
+	now   string
+	term  uint64 // in which now leads; 0: not known
+	one   bool   // there is one controller, by several addresses
+	calls map[*passed]struct{}
 }
 
-func newLeads(all []string) *leads { return &leads{all: all, now: all[0]} }
+// passed is a call under way.
+type passed struct {
+	at    string
+	since time.Time
+	cut   context.CancelCauseFunc
+	asked atomic.Bool // it was sent
+}
 
-func (l *leads) address() string {
+type passedKey struct{}
+
+func newLeads(all []string) *leads {
+	return &leads{all: all, now: all[0], calls: map[*passed]struct{}{}}
+}
+
+// begin notes a call, until done. Its context ends when another controller leads.
+func (l *leads) begin(ctx context.Context) (of context.Context, done func()) {
+	p := &passed{since: time.Now()}
+	ctx, p.cut = context.WithCancelCause(ctx)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { p.asked.Store(true) }})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.now
+	p.at = l.now
+	l.calls[p] = struct{}{}
+	return context.WithValue(ctx, passedKey{}, p), func() {
+		p.cut(nil)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.calls, p)
+	}
 }
+
+// callOf is the call that a request is of.
+func callOf(ctx context.Context) *passed { return ctx.Value(passedKey{}).(*passed) }
 
 // failed: nothing was passed on at an address; the next is tried with the next call. It reports whether
 // there is another.
@@ -47,17 +92,99 @@ func (l *leads) heard(address string, w *api.Word) {
 		l.failed(address)
 		return
 	}
+	for _, a := range w.Leader.Addresses {
+		if !strings.HasPrefix(a, "unix:") {
+			l.leader(w.Term, a)
+			return
+		}
+	}
+}
+
+// leader takes in who leads in a term. Where it is a newer one than was known, who led before has nothing to
+// answer any more: it may stand still, and calls that it has are cut.
+func (l *leads) leader(term uint64, at string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, a := range w.Leader.Addresses {
-		if strings.HasPrefix(a, "unix:") {
-			continue
+	if term < l.term {
+		return
+	}
+	newer := l.term != 0 && term > l.term
+	l.now, l.term = at, term
+	if !slices.Contains(l.all, at) {
+		l.all = append(slices.Clone(l.all), at)
+	}
+	for p := range l.calls {
+		if newer && p.at != at {
+			p.cut(errMoved)
 		}
-		l.now = a
-		if !slices.Contains(l.all, a) {
-			l.all = append(slices.Clone(l.all), a)
+	}
+}
+
+// others are whom to ask who leads: nobody while that is known and no call waits.
+func (l *leads) others(now time.Time) (ask []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.one || len(l.all) < 2 {
+		return nil
+	}
+	if l.term == 0 {
+		return slices.Clone(l.all)
+	}
+	for p := range l.calls {
+		if now.Sub(p.since) >= lookAgain {
+			return slices.DeleteFunc(slices.Clone(l.all), func(a string) bool { return a == l.now })
+		}
+	}
+	return nil
+}
+
+// watch asks who leads, until ctx ends.
+func (l *leads) watch(ctx context.Context, up http.RoundTripper) {
+	t := time.NewTicker(lookAgain)
+	defer t.Stop()
+	for {
+		var asking sync.WaitGroup
+		for _, at := range l.others(time.Now()) {
+			asking.Go(func() { l.ask(ctx, up, at) })
+		}
+		asking.Wait()
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// ask asks one controller, for this host itself.
+func (l *leads) ask(ctx context.Context, up http.RoundTripper, at string) {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+"/v1/ping", nil)
+	if err != nil {
+		return
+	}
+	res, err := up.RoundTrip(req)
+	if err != nil {
+		return
+	}
+	defer res.Body.Close()
+	body := json.NewDecoder(io.LimitReader(res.Body, maxRefusal))
+	if res.StatusCode == http.StatusOK {
+		p := new(api.PingReply)
+		switch {
+		case body.Decode(p) != nil:
+		case p.Term == 0:
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.one = true
+		default:
+			l.leader(p.Term, at)
 		}
 		return
+	}
+	if e := new(api.Error); body.Decode(e) == nil && e.Word != nil && e.Word.Leader != nil {
+		l.heard(at, e.Word)
 	}
 }
 

@@ -71,6 +71,7 @@ func Run(ctx context.Context, o Options) error {
 	defer beside.Wait()
 	defer cancel()
 	beside.Go(func() { closeIdle(side, up) })
+	beside.Go(func() { o.leads.watch(side, up) })
 	served := make(chan error, 1)
 	beside.Go(func() { served <- srv.Serve(l) })
 	select {
@@ -142,14 +143,16 @@ func (o *Options) handler(up http.RoundTripper) http.Handler {
 			answer(w, &api.Error{Code: api.CodePermission, Message: "no relay speaks for root",
 				Hint: "run this on the controller's host, or as a user"})
 		default:
-			proxy.ServeHTTP(w, r)
+			ctx, done := o.leads.begin(r.Context())
+			defer done()
+			proxy.ServeHTTP(w, r.WithContext(ctx))
 		}
 	})
 }
 
 // rewrite runs after the proxy has dropped what the client wanted dropped.
 func (o *Options) rewrite(p *httputil.ProxyRequest) {
-	p.Out.URL.Scheme, p.Out.URL.Host = "https", o.leads.address()
+	p.Out.URL.Scheme, p.Out.URL.Host = "https", callOf(p.In.Context()).at
 	p.Out.Host = ""
 	// The one upgrade there is opens a node's session, which is not for users.
 	p.Out.Header.Del("Upgrade")
@@ -158,14 +161,23 @@ func (o *Options) rewrite(p *httputil.ProxyRequest) {
 	auth.Vouch(p.Out, uid, auth.UserName(uid))
 }
 
-// away answers for a controller that did not.
+// away answers for a controller that did not. Where there is another, what was not sent, or changes nothing, is
+// refused as by one that does not lead: the caller makes it again.
 func (o *Options) away(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	moved := errors.Is(context.Cause(r.Context()), errMoved)
+	if r.Context().Err() != nil && !moved {
 		return // it is the client who went away
 	}
 	o.Log.Warn("call not passed on", "method", r.Method, "path", r.URL.Path, "err", err)
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" && o.leads.failed(r.URL.Host) {
+	if moved {
+		err = errMoved
+	}
+	again := !callOf(r.Context()).asked.Load() || api.Repeatable(r.Method, r.URL.Path)
+	switch {
+	case moved && !again:
+		answer(w, api.Errorf(api.CodeUnavailable, "the controller at %s, which was asked, does not lead any more and gave no answer: what it was asked for may have been done", r.URL.Host))
+		return
+	case again && (moved || o.leads.failed(r.URL.Host)):
 		answer(w, api.Errorf(api.CodeNotLeader, "can't reach the controller at %s: %v; the next call goes to another", r.URL.Host, cause(err)))
 		return
 	}

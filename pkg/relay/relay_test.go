@@ -46,6 +46,7 @@ type site struct {
 	stop    func()
 	socket  string
 	ca      string // directory
+	conf    *tls.Config
 }
 
 func newSite(t *testing.T, login bool) *site {
@@ -81,6 +82,7 @@ func newSite(t *testing.T, login bool) *site {
 		t.Fatal(err)
 	}
 	s.socket = filepath.Join(run, "g.sock")
+	s.conf = conf
 	s.relay(Options{Socket: s.socket, Controllers: []string{s.address}, TLS: conf})
 	return s
 }
