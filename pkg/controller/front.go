@@ -139,6 +139,9 @@ func (f *front) refuse(w http.ResponseWriter, hint string) {
 	}
 	if word != nil && word.Leader != nil {
 		e.Message = fmt.Sprintf("controller %s leads, not %s", word.Leader.Name, f.p.cfg.Name)
+		if word.Leads {
+			e.Message = fmt.Sprintf("controller %s is about to lead", f.p.cfg.Name)
+		}
 	}
 	answer(w, e)
 }
