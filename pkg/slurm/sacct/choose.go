@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/table/jobfield"
 )
 
 // choose gives the lines that a call shows, of all records of the jobs that were asked for.
@@ -100,33 +101,27 @@ func (a *ask) inWindow(r *record) bool {
 	return false
 }
 
-// fold makes one line of the elements of an array that have not begun and wait alike.
+// fold makes one line of the elements of an array that have not begun and are as they were submitted, as
+// squeue does.
 func fold(all []*record) []*record {
-	type key struct {
-		array  int64
-		reason string
-	}
-	first := map[key]*record{}
-	var out []*record
+	var jobs []api.Job
+	var whose []*record
 	for _, r := range all {
-		if !r.waits() || r.job.ArrayIndex == nil || r.job.Epoch > 0 {
-			out = append(out, r)
-			continue
-		}
-		k := key{r.job.ArrayJobID, r.job.Reason}
-		if f := first[k]; f != nil {
-			f.folded = append(f.folded, *r.job.ArrayIndex)
-			continue
-		}
-		r.folded = []int{*r.job.ArrayIndex}
-		first[k] = r
-		out = append(out, r)
-	}
-	for _, f := range first {
-		slices.Sort(f.folded)
-		if len(f.folded) == 1 {
-			f.folded = nil
+		if r.waits() && r.job.ArrayIndex != nil && r.job.Epoch == 0 {
+			jobs, whose = append(jobs, *r.job), append(whose, r)
 		}
 	}
-	return out
+	in := map[*api.Job][]int{}
+	for _, row := range (jobfield.Fold{}).Rows(jobs) {
+		in[row.Job] = row.Folded
+	}
+	gone := map[*record]bool{}
+	for i, r := range whose {
+		folded, shown := in[&jobs[i]]
+		gone[r] = !shown
+		if len(folded) > 1 {
+			r.folded = slices.Sorted(slices.Values(folded))
+		}
+	}
+	return slices.DeleteFunc(all, func(r *record) bool { return gone[r] })
 }
