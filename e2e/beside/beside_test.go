@@ -141,7 +141,11 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := differences(all)
+	suite, err := os.ReadFile("../../scripts/expect-suite.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := differences(all, suite)
 	path := filepath.FromSlash(document)
 	if os.Getenv("GANG_UPDATE") != "" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -167,8 +171,17 @@ What the differences mean for people who move is in [from-slurm.md](from-slurm.m
 |---|---|---|
 `
 
-// differences is the document.
-func differences(all []*kase) string {
+const suiteHead = `
+## Slurm's own test suite
+
+` + "`scripts/expect-suite`" + ` runs the tests of Slurm's Expect suite (22.05.8) that pass on Debian's Slurm, with gangd under Slurm's names. These do not pass.
+
+| test | why |
+|---|---|
+`
+
+// differences is the document: of the cases, and of the tests of Slurm's suite.
+func differences(all []*kase, suite []byte) string {
 	var areas []string
 	count, equal := map[string]int{}, map[string]int{}
 	sames := 0
@@ -195,6 +208,12 @@ func differences(all []*kase) string {
 			if k.area == a && len(k.reasons()) > 0 {
 				fmt.Fprintf(&b, "| %s | %s |\n", cell(k.title), cell(strings.Join(k.reasons(), "; ")))
 			}
+		}
+	}
+	b.WriteString(suiteHead)
+	for _, line := range strings.Split(string(suite), "\n") {
+		if test, why, ok := strings.Cut(line, " "); ok && test != "#" {
+			fmt.Fprintf(&b, "| %s | %s |\n", test, cell(why))
 		}
 	}
 	return b.String()

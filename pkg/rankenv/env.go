@@ -18,8 +18,10 @@ var aboutOneJob = map[string]bool{
 	"CUDA_VISIBLE_DEVICES": true,
 }
 
+// inherited reports that a variable of the submitter is the job's too. What srun in it exports is asked
+// for at the submission.
 func inherited(name string) bool {
-	return !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SLURMD_")
+	return name == "SLURM_EXPORT_ENV" || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SLURMD_")
 }
 
 // env is an environment in order, each name once.

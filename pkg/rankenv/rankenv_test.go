@@ -120,9 +120,9 @@ func TestEnvironment(t *testing.T) {
 			"SLURM_ARRAY_TASK_MAX": "9", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_JOB_ID": "12"}},
 		{"submitted from inside a job", func(m *Member) {
 			m.Spec.Env = append(m.Spec.Env, "SLURM_STEP_ID=4", "SLURM_JOB_ID=7", "GANG_ROLE=worker", "GANG_DIR=/d", "RANK=9", "MASTER_PORT=1",
-				"CUDA_VISIBLE_DEVICES=GPU-z", "SLURM_ARRAY_TASK_ID=1", "OLDPWD=/x", "NOTIFY_SOCKET=@a")
+				"CUDA_VISIBLE_DEVICES=GPU-z", "SLURM_ARRAY_TASK_ID=1", "SLURM_EXPORT_ENV=A=1", "OLDPWD=/x", "NOTIFY_SOCKET=@a")
 		}, map[string]string{"SLURM_STEP_ID": "-", "SLURM_JOB_ID": "12", "GANG_ROLE": "-", "GANG_DIR": "/d", "RANK": "0", "MASTER_PORT": "-",
-			"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a", "SLURM_ARRAY_TASK_ID": "-", "OLDPWD": "-", "NOTIFY_SOCKET": "-", "PWD": "/work"}},
+			"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a", "SLURM_ARRAY_TASK_ID": "-", "SLURM_EXPORT_ENV": "A=1", "OLDPWD": "-", "NOTIFY_SOCKET": "-", "PWD": "/work"}},
 		{"a node with a relay", func(m *Member) {
 			m.Commands = "/r/s"
 			m.Spec.Env = append(m.Spec.Env, "GANG_DIR=/of/login1", "GANG_CONTROLLER=/outer")
