@@ -5,10 +5,11 @@ import (
 	"gangd/pkg/cli"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/scontrol"
+	"gangd/pkg/slurm/sdiag"
 )
 
 // bySlurmsName is what answers when the program is called by one of Slurm's names.
-var bySlurmsName = map[string]slurm.Runner{"scontrol": scontrol.Run}
+var bySlurmsName = map[string]slurm.Runner{"scontrol": scontrol.Run, "sdiag": sdiag.Run, "strigger": sdiag.Strigger}
 
 func main() {
 	slurm.Main(bySlurmsName)

@@ -1,10 +1,16 @@
-// Command grun runs tasks in an allocation, see grun(1); as srun and salloc, too.
+// Command grun runs tasks in an allocation, see grun(1); as srun, salloc and sbcast, too.
 package main
 
 import (
 	"os"
 
+	"gangd/pkg/cmdline"
 	"gangd/pkg/grun"
 )
 
-func main() { os.Exit(grun.Main()) }
+func main() {
+	if cmdline.Called(os.Args[0]) == "sbcast" {
+		os.Exit(grun.Sbcast(os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	os.Exit(grun.Main())
+}

@@ -171,6 +171,7 @@ type PingReply struct {
 	NodesUp       int       `json:"nodes_up"`
 	Nodes         int       `json:"nodes"`
 	Site          *Site     `json:"site,omitempty"`
+	Figures       *Figures  `json:"figures,omitempty"`
 	// Of several controllers: who leads, and in which term. Controllers are in the answer of the command alone,
 	// which asks for them by GET /v1/controllers.
 	Leader      string            `json:"leader,omitempty"`
@@ -206,4 +207,18 @@ type ControllerState struct {
 	BehindCommits uint64  `json:"behind_commits"`
 	BehindSeconds float64 `json:"behind_seconds"`
 	Why           string  `json:"why,omitempty"` // of a silent one
+}
+
+// Figures is what a controller did since it started.
+type Figures struct {
+	Submitted    int64         `json:"submitted"`
+	Started      int64         `json:"started"` // each run of a job is one
+	Completed    int64         `json:"completed"`
+	Cancelled    int64         `json:"cancelled"`
+	Failed       int64         `json:"failed"` // ended in any other way
+	Plans        int64         `json:"plans"`
+	LastPlan     time.Duration `json:"last_plan_ns"`
+	LongestPlan  time.Duration `json:"longest_plan_ns"`
+	AllPlans     time.Duration `json:"all_plans_ns"`
+	LastPlanTime time.Time     `json:"last_plan_time"`
 }

@@ -22,6 +22,8 @@ var Names = []Alias{
 	{"scancel", "gcancel"},
 	{"sinfo", "ginfo"},
 	{"scontrol", "gctl"},
+	{"sdiag", "gctl"},
+	{"strigger", "gctl"},
 	{"sacct", "gacct"},
 	{"sacctmgr", "gacct"},
 	{"sshare", "gacct"},
@@ -29,6 +31,7 @@ var Names = []Alias{
 	{"sstat", "gacct"},
 	{"srun", "grun"},
 	{"salloc", "grun"},
+	{"sbcast", "grun"},
 	{"sattach", "gattach"},
 }
 

@@ -28,3 +28,6 @@ func More[T, V any](at func(*T) *[]V, parse func(string) ([]V, error)) func(*T, 
 func Flag[T any](at func(*T) *bool) func(*T, string) error {
 	return func(t *T, _ string) error { *at(t) = true; return nil }
 }
+
+// Accepted is the Set of an option of which accepting it is all there is to do.
+func Accepted[T any](*T, string) error { return nil }

@@ -90,6 +90,7 @@ type Options struct {
 
 // Engine runs the controller's state.
 type Engine struct {
+	figures     *figures
 	opt         Options
 	store       store.Store
 	world       *gang.World
@@ -134,8 +135,10 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	if err := recallSaved(ctx, opt.Store, saved); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
+	counted := &figures{Recorder: opt.Record}
+	opt.Record = counted
 	e := &Engine{
-		opt: opt, store: opt.Store, log: opt.Log,
+		opt: opt, figures: counted, store: opt.Store, log: opt.Log,
 		inbox:      make(chan request, inboxSize),
 		done:       make(chan struct{}),
 		sweepQueue: make(chan int64, inboxSize),

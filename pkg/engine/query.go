@@ -380,7 +380,8 @@ func (e *Engine) site() *api.Site {
 
 // Ping says how the controller is; the caller adds who it is.
 func (e *Engine) Ping() *api.PingReply {
-	p := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: e.view.onHold(), Site: e.site()}
+	figures := e.figures.so()
+	p := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: e.view.onHold(), Site: e.site(), Figures: &figures}
 	for _, n := range e.view.allNodes() {
 		p.Nodes++
 		if n.State == api.NodeUp {

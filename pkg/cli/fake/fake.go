@@ -439,7 +439,9 @@ var Begun = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 func (c *Controller) ping(*http.Request) (any, error) {
 	p := api.PingReply{SchemaVersion: api.SchemaVersion, Version: "1.2.3", PID: 4711, StartTime: Begun, Lineage: 99, Nodes: len(c.Nodes),
 		Site: &api.Site{Preempt: "tier", PreemptMinRun: time.Minute, Grace: 15 * time.Second, DrainSlack: 30 * time.Second, NodeTimeout: 30 * time.Second,
-			StartTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel", SlurmVersion: c.SlurmVersion}}
+			StartTimeout: 30 * time.Second, KeepEnded: 5 * time.Minute, InvalidDependency: "cancel", SlurmVersion: c.SlurmVersion},
+		Figures: &api.Figures{Submitted: 40, Started: 31, Completed: 20, Cancelled: 3, Failed: 5, Plans: 120, LastPlan: 1500 * time.Microsecond,
+			LongestPlan: 9 * time.Millisecond, AllPlans: 240 * time.Millisecond, LastPlanTime: Begun.Add(time.Hour)}}
 	for i := range c.Nodes {
 		if c.Nodes[i].State == api.NodeUp {
 			p.NodesUp++

@@ -210,8 +210,13 @@ func resources(r *jobfield.Row, p document.Parser) document.Object {
 			continue
 		}
 		seen[n] = true
-		nodes = append(nodes, document.Of("sockets", document.Of(), "nodename", n, "cpus_used", each, "memory_used", 0,
-			"memory_allocated", r.MemoryBytes*int64(max(r.RanksPerNode, 1))>>20))
+		memory := r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20
+		if p >= document.V41 {
+			nodes = append(nodes, document.Of("index", len(nodes), "name", n, "cpus", document.Of("count", each, "used", each),
+				"memory", document.Of("used", 0, "allocated", memory), "sockets", []any{}))
+			continue
+		}
+		nodes = append(nodes, document.Of("sockets", document.Of(), "nodename", n, "cpus_used", each, "memory_used", 0, "memory_allocated", memory))
 	}
 	list := hostlist.Compress(r.Nodes)
 	switch {
