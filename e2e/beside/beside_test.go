@@ -128,8 +128,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("cases.txt:%d: %s: %v\n%s", k.line, k.name(), err, out)
 		}
 	}
-	if len(all) < 150 {
-		t.Errorf("%d cases, want at least 150", len(all))
+	if len(all) < 400 {
+		t.Errorf("%d cases, want at least 400", len(all))
 	}
 }
 

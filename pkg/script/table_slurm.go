@@ -29,7 +29,7 @@ var hints = []Option{
 	{Long: "propagate", Kind: MayValue, Arg: "LIMITS", List: Partial, Warn: true, Group: groupHints,
 		Note: "resource limits are the node's; set them with ulimit in the script"},
 	{Long: "distribution", Short: 'm', Env: []string{"SBATCH_DISTRIBUTION"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
-		Note: "ranks are numbered node by node (block)"},
+		Note: "ranks are numbered node by node (block)", Set: checkDistribution},
 	{Long: "mem-bind", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "memory is not bound; use numactl in the script"},
 	{Long: "gpu-bind", Env: []string{"SBATCH_GPU_BIND"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupHints,
@@ -121,6 +121,19 @@ var refused = []Option{
 		Note: "nodes are never rebooted for a job", Use: "ask the administrator"},
 	{Long: "mcs-label", Kind: Value, List: Refused, Group: groupNot,
 		Note: "there are no security labels", Use: "use --exclusive to be alone on a node"},
+}
+
+// checkDistribution refuses what is no distribution: a typo is one anywhere.
+func checkDistribution(_ *Ask, v string) error {
+	const kinds = "kinds are block, cyclic, plane=N, arbitrary and *, for nodes, sockets and cores with colons between, and behind a comma Pack or NoPack"
+	of, _, _ := strings.Cut(strings.ToLower(v), ",")
+	for _, k := range strings.Split(of, ":") {
+		k, _, _ = strings.Cut(k, "=")
+		if !slices.Contains([]string{"block", "cyclic", "fcyclic", "plane", "arbitrary", "pack", "nopack", "*"}, k) {
+			return bad("not a distribution", kinds)
+		}
+	}
+	return nil
 }
 
 // mailTypes is what sbatch takes for --mail-type.

@@ -1,6 +1,7 @@
 package sbatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -70,7 +71,7 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 func badValue(e *script.Error, s cmdline.Streams) error {
 	name, value := e.Bad.Option.SlurmName(), e.Bad.Value
 	switch name {
-	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "uid", "gid":
+	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "kill-on-invalid-dep", "uid", "gid":
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "begin", "deadline":
@@ -83,6 +84,10 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	case "nodes":
 		if hugeCount.MatchString(value) {
 			return failed(s, "Node count specification invalid")
+		}
+		if m := nodeRange.FindStringSubmatch(value); m != nil {
+			s.Errorf("sbatch", "Maximum node count %s is less than minimum node count %s", cmp.Or(m[2], "-1"), m[1])
+			return unreadable
 		}
 		s.Errorf("sbatch", "\"%s\" is not a valid node count", value)
 		return unreadable
@@ -98,6 +103,9 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	}
 	return nil
 }
+
+// nodeRange is a range that can be read; what is wrong with it is its order, or that it has no end.
+var nodeRange = regexp.MustCompile(`^(\d+)-(\d*)$`)
 
 // hugeCount is a number of nodes that can be read and is above all that there may be.
 var hugeCount = regexp.MustCompile(`^([0-9]{5,}|[0-9]+[kKmM])(-[0-9]+[kKmM]?)?$`)
