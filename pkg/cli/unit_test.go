@@ -32,6 +32,22 @@ func TestElapsed(t *testing.T) {
 	}
 }
 
+// What gctl ping says of several controllers; one that was removed is none.
+func TestPingControllers(t *testing.T) {
+	p := &api.PingReply{Term: 7, Controllers: []api.ControllerState{
+		{Name: "a", State: api.ControllerLeads, Lineage: 9},
+		{Name: "b", State: api.ControllerStandsBy, Lineage: 9},
+		{Name: "c", State: api.ControllerJoins, Lineage: 8, BehindCommits: 1, BehindSeconds: 0.25},
+		{Name: "d", State: api.ControllerSilent, Why: "connection refused"},
+		{Name: "e", State: api.ControllerRemoved},
+	}}
+	var out bytes.Buffer
+	want := "controller a leads, term 7\ncontroller b stands by, lacks no commit of 9\ncontroller c joins, lacks 1 commit, had all 0.2s ago\ncontroller d silent, connection refused\n"
+	if err := pingControllers(&out, p); err != nil || out.String() != want {
+		t.Errorf("%v\n got %s\nwant %s", err, out.String(), want)
+	}
+}
+
 func TestBytesText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1K", 80 << 30: "80G", 23040 << 20: "22.5G", 1023 << 30: "1T", 1 << 40: "1T"} {
 		if got := jobfield.BytesText(n); got != want {

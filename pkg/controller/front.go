@@ -42,6 +42,10 @@ func (f *front) lead() {
 	f.p.srv.Seat, f.p.srv.Controllers, f.p.srv.RemoveController = f.office.Seat, f.controllers, f.office.Remove
 	if f.p.issuer != nil {
 		f.p.issuer.Admit = f.office.Admit
+	} else {
+		f.p.srv.RemoveController = func(context.Context, string) error {
+			return api.Errorf(api.CodeConflict, "controllers without listen, as those of gangd dev, can't be taken off the list: none could join again")
+		}
 	}
 	h := f.p.srv.Handler()
 	f.leads.Store(&h)
