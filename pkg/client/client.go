@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -85,13 +86,14 @@ func New() *Client {
 	return c
 }
 
-// others are the sockets of other controllers of the same gangd dev.
+// others are the sockets of other controllers of the same gangd dev, the next first.
 func (c *Client) others() []string {
 	if c.dir == "" {
 		return nil
 	}
-	paths, _ := filepath.Glob(filepath.Join(c.dir, "run", "gangd[2-9].sock")) // the pattern is well formed
-	return paths
+	paths, _ := filepath.Glob(filepath.Join(c.dir, "run", "gangd*.sock")) // the pattern is well formed
+	i := slices.Index(paths, c.socket)
+	return slices.Concat(paths[i+1:], paths[:max(i, 0)])
 }
 
 // nobody: no process listens at a socket, so that nothing was asked.
@@ -110,17 +112,21 @@ func (c *Client) Socket() string { return c.socket }
 // caller wants is not asked again: [Silent] tells, and the key makes it safe that somebody does.
 func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitReply, error) {
 	give := time.Now().Add(submitPatience)
+	at := c
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		out := new(api.SubmitReply)
-		err := c.call(ctx, "POST", submitPath, r, out)
-		if Silent(err) {
-			err = c.elsewhere(ctx, r, out, err)
-		}
+		err := at.call(ctx, "POST", submitPath, r, out)
 		if err == nil {
 			return out, nil
 		}
-		if !restarting(err) || Silent(err) && !c.cutShort(err) || time.Now().After(give) {
+		others := at.others()
+		switch {
+		case !restarting(err) || time.Now().After(give):
 			return nil, err
+		case Silent(err) && (len(others) == 0 || !at.cutShort(err)):
+			return nil, err
+		case Silent(err): // it may stand still while another leads; and that may be the next that does
+			at = &Client{socket: others[0], dir: c.dir, takeOver: c.takeOver / 2}
 		}
 		select {
 		case <-ctx.Done():
@@ -130,26 +136,10 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 	}
 }
 
-// elsewhere submits with the same key by way of another controller of this host, where there is one, when
-// the first was silent: it may stand still while the other leads. The other may be the one that stands still, and is
-// given less time.
-func (c *Client) elsewhere(ctx context.Context, r *api.SubmitRequest, out *api.SubmitReply, silent error) error {
-	if !c.cutShort(silent) {
-		return silent
-	}
-	ctx = WithTimeout(ctx, c.takeOver/3)
-	for _, other := range c.others() {
-		if err := NewAt(other).call(ctx, "POST", submitPath, r, out); !Silent(err) {
-			return err
-		}
-	}
-	return silent
-}
-
 // cutShort: a submission was given less time than its caller has, for there is another controller to ask.
 func (c *Client) cutShort(silent error) bool {
 	var s *SilentError
-	return errors.As(silent, &s) && s.For == c.takeOver && len(c.others()) > 0
+	return errors.As(silent, &s) && s.For == c.takeOver
 }
 
 // restarting tells a controller that is on its way back (its socket is there but closed,
@@ -372,8 +362,8 @@ func (c *Client) Revoke(ctx context.Context, node string) error {
 
 const submitPath = "/v1/jobs"
 
-// takeOver is when another controller leads in place of one that stands still.
-const takeOver = 3 * time.Second
+// takeOver is when another controller leads in place of one that stands still, nearly always.
+const takeOver = 2500 * time.Millisecond
 
 // manner is how a call counts the controller's silence.
 type manner int
