@@ -308,6 +308,8 @@ func (f *Office) renew(ctx context.Context, nodes func() []string) error {
 		f.seat.Renewed(sent)
 	case errors.Is(err, store.ErrFenced):
 		return fmt.Errorf("%w: %w", ErrLost, err)
+	case errors.Is(err, store.ErrFailed):
+		return err
 	default:
 		return nil // while the trust lasts it may be had again
 	}

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ type table struct {
 	away   bool
 	taken  store.Leader // as who took over had seen it
 	fenced bool
+	failed bool
 	tries  int // to resign
 }
 
@@ -52,6 +54,8 @@ func (s *table) Renew(context.Context, time.Duration) error {
 	switch {
 	case s.fenced:
 		return store.ErrFenced
+	case s.failed:
+		return fmt.Errorf("%w: %w", store.ErrFailed, store.ErrWentBack)
 	case s.away:
 		return store.ErrAway
 	}
@@ -196,6 +200,12 @@ func TestSeatIsLost(t *testing.T) {
 	s.away, s.fenced = false, true
 	if err := f.Hold(t.Context(), nil); !errors.Is(err, ErrLost) || f.Leads() || f.Word() != nil {
 		t.Errorf("replaced: %v, leads %t", err, f.Leads())
+	}
+	s.fenced, s.failed = false, true
+	w, _ := newOffice(s, "a")
+	w.seat.Took(9, w.Now())
+	if err := w.Hold(t.Context(), nil); !errors.Is(err, store.ErrWentBack) || w.Leads() {
+		t.Errorf("a store that has failed: %v, leads %t", err, w.Leads())
 	}
 	g, _ := newOffice(&table{away: true}, "b")
 	g.seat.Try()

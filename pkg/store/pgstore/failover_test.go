@@ -223,6 +223,10 @@ func TestReplicaThatLacksCommits(t *testing.T) {
 	if err := errors.Join(a.Stop(syscall.SIGKILL), b.Restart(t.Context()), b.Promote(t.Context())); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Renew(t.Context(), long); !errors.Is(err, store.ErrWentBack) {
+		t.Errorf("the leader whose commits are gone keeps its seat: %v", err)
+	}
+	s.failed.Store(nil) // as if it had committed first
 	if _, err := s.Commit(t.Context(), storetest.Submitted(storetest.NewJob(18, 1))); !errors.Is(err, store.ErrWentBack) {
 		t.Errorf("the leader whose commits are gone: %v", err)
 	}

@@ -181,18 +181,18 @@ func (s *Store) until(ctx context.Context, to string, ttl time.Duration) error {
 	if err := s.leads(); err != nil {
 		return err
 	}
-	var res sql.Result
-	if err := s.twice(ctx, func() (err error) {
-		res, err = s.write.ExecContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3",
-			ttl.Seconds(), int64(s.term.Load()), s.session)
-		return err
-	}); err != nil {
-		return err
+	known, lineage := s.lineage.Load(), int64(0)
+	err := s.twice(ctx, func() error {
+		return s.write.QueryRowContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3 RETURNING (SELECT lineage FROM meta)",
+			ttl.Seconds(), int64(s.term.Load()), s.session).Scan(&lineage)
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return s.fail(store.ErrFenced)
+	case err == nil && uint64(lineage) < known: // a replica may have the row, and lack commits
+		return s.fail(fmt.Errorf("%w: it is at commit %d, this process has written %d", store.ErrWentBack, lineage, known))
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, s.fail(store.ErrFenced))
-	}
-	return nil
+	return err
 }
 
 // Controllers reads the list.

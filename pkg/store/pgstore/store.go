@@ -82,9 +82,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	_, _ = rand.Read(b) // never fails
 	s := &Store{log: o.Log, goes: o.Progress, tryTime: cmp.Or(o.tryTime, usualTry), session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}), specs: sqlstore.Specs{}}
 	s.meta, s.beside = counter{table: "meta"}, counter{table: "beside"}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
+	log := s.log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
+	s.log = slog.New(slog.DiscardHandler) // until it is open: the caller has the error, and tries again
 	if s.goes == nil {
 		s.goes = func() {}
 	}
@@ -98,6 +100,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(said(err), s.Close())
 	}
+	s.log = log
 	warnings, err := s.Doctor(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
