@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +87,8 @@ type several struct {
 	database *pgserver.Server
 	lines    map[string]*pgtest.Proxy // of each controller to the database
 	keepers  sync.WaitGroup
+	whole    *testing.T // not one of its parts, which end before keepers do
+	starting sync.Mutex
 	over     chan struct{} // nobody starts controllers again
 
 	mu    sync.Mutex
@@ -101,7 +105,7 @@ func startSeveral(t *testing.T, size severalSize, args ...string) *several {
 	if _, err := pgserver.Find(); err != nil {
 		tally.Skip(t, "%v", err)
 	}
-	s := &several{size: size, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
+	s := &several{size: size, whole: t, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
 	s.cluster = start(t, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s"}, args...)...)
 	t.Cleanup(func() { close(s.over); s.keepers.Wait() })
 	if size.rounds > 1 {
@@ -111,9 +115,7 @@ func startSeveral(t *testing.T, size severalSize, args ...string) *several {
 		b, _ := os.ReadFile(filepath.Join(s.dir, "state", "n1", "controllers"))
 		return strings.Contains(string(b), "gangd2") && strings.Contains(string(b), `"version":3`)
 	})
-	for _, name := range severalNames {
-		s.keepers.Go(func() { s.keep(name) })
-	}
+	s.startKeepers()
 	return s
 }
 
@@ -159,7 +161,12 @@ func (s *several) keep(name string) {
 			continue // it is being started
 		}
 		if pid, err := strconv.Atoi(strings.Fields(string(b))[0]); err == nil && !running(pid) {
-			s.run("gangd", "dev", "--restart="+name, "--dir="+s.dir) // says that it failed where it ends again at once
+			s.starting.Lock() // one at a time, as gangd dev wants it
+			out, errs, code := s.run("gangd", "dev", "--restart="+name, "--dir="+s.dir)
+			s.starting.Unlock()
+			if code != 0 { // it may have ended again at once: without the database, say
+				s.whole.Logf("%s is not up again: %s%s", name, out, errs)
+			}
 		}
 	}
 }
@@ -409,4 +416,187 @@ func (s *several) staleWrites() (bad []string) {
 		bad = append(bad, fmt.Sprintf("commit %d", n))
 	}
 	return bad
+}
+
+// The database is away, or all controllers are, for three leases: ranks run on, and what ended meanwhile is recorded
+// once.
+func TestNobodyLeads(t *testing.T) {
+	chaos(t)
+	const lease = 6 * time.Second
+	s := startSeveral(t, severalSize{rounds: 2}, "--set=lease="+lease.String(), "--set=node_timeout=3s", "--set=grace=2s")
+	gangs := s.gangs(4)
+	for _, way := range []struct {
+		name       string
+		away, back func()
+	}{
+		{"the database is away", func() {
+			if err := s.database.Stop(syscall.SIGQUIT); err != nil {
+				s.t.Fatal(err)
+			}
+		}, func() {
+			if err := s.database.Restart(context.Background()); err != nil {
+				s.t.Fatal(err)
+			}
+		}},
+		{"both controllers are stopped", s.stopKeepers, s.startKeepers},
+	} {
+		s.bothUp()
+		ends := s.submit("--size=2", "--ranks-per-node=1", "--wrap=sleep "+fmt.Sprint(lease.Seconds()))
+		s.wait(ends, api.JobRunning)
+		way.away()
+		time.Sleep(3 * lease)
+		way.back()
+		s.bothUp()
+		j := s.wait(ends, api.JobCompleted)
+		n := 0
+		for _, e := range s.events(ends) {
+			if e.Type == api.EventEnded {
+				n++
+			}
+		}
+		if j.Epoch != 1 || n != 1 {
+			t.Errorf("%s: what ended meanwhile completed in epoch %d, with %d ends on record\n%s", way.name, j.Epoch, n, s.story(ends))
+		}
+		tally.Did(way.name+" for three leases", 1)
+	}
+	s.release(gangs, 1)
+}
+
+// stopKeepers ends the controllers, for as long as nobody starts them.
+func (s *several) stopKeepers() {
+	close(s.over)
+	s.keepers.Wait()
+	s.over = make(chan struct{})
+	for _, name := range severalNames {
+		pid := s.pid(name)
+		s.kill(pid, syscall.SIGTERM)
+		s.until(name+" to end", func() bool { return !running(pid) })
+	}
+}
+
+func (s *several) startKeepers() {
+	for _, name := range severalNames {
+		s.keepers.Go(func() { s.keep(name) })
+	}
+}
+
+// A standby is promoted under submissions: they go on, directly and through a pooler, and nothing is lost where it was
+// a synchronous one.
+func TestPromotionUnderControllers(t *testing.T) {
+	chaos(t)
+	for _, pooled := range []bool{false, true} {
+		t.Run(fmt.Sprint("pooled=", pooled), func(t *testing.T) {
+			var gaps []time.Duration
+			for range rounds(2) {
+				gaps = append(gaps, promoted(t, pooled))
+			}
+			slices.Sort(gaps)
+			t.Logf("%d rounds, first acknowledged submission after the promotion: p50 %s, max %s", len(gaps), gaps[len(gaps)/2], gaps[len(gaps)-1])
+			tally.Did("promotion of a synchronous standby", len(gaps))
+		})
+	}
+}
+
+// severalOnPair is two controllers on a primary with a standby.
+func severalOnPair(t *testing.T, pooled bool) (s *several, a, b *pgserver.Server, pooler *pgtest.Bouncer) {
+	t.Helper()
+	if _, err := pgserver.Find(); err != nil {
+		tally.Skip(t, "%v", err)
+	}
+	dir := pgtest.Dir(t)
+	a = pgtest.Run(t, dir, "a", pgserver.Options{})
+	b = pgtest.Run(t, dir, "b", pgserver.Options{Of: a})
+	url := a.URL(pgserver.Database, b)
+	if pooled {
+		pooler = pgtest.NewBouncer(t, a)
+		url = pooler.URL(pgserver.Database)
+	}
+	s = &several{size: severalSize{rounds: 2, submitters: 8}, whole: t, over: make(chan struct{}), database: b}
+	s.cluster = start(t, "--controllers=2", "--nodes=2", "--cpus=64", "--set=heartbeat=1s", "--set=database="+url)
+	t.Cleanup(func() { close(s.over); s.keepers.Wait() })
+	s.startKeepers()
+	return s, a, b, pooler
+}
+
+// replicas waits until the primary has a standby in this state of synchrony.
+func replicas(t *testing.T, primary *pgserver.Server, state string) {
+	t.Helper()
+	db, err := sql.Open("pgx", primary.URL(pgserver.Database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for give := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		n := 0
+		err := db.QueryRow("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = $1", state).Scan(&n)
+		if err == nil && n == 1 {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatalf("no standby became %s: %v", state, err)
+		}
+	}
+}
+
+// promoted is one round: how long it took from the promotion to the first acknowledged submission.
+func promoted(t *testing.T, pooled bool) time.Duration {
+	s, a, b, pooler := severalOnPair(t, pooled)
+	gangs := s.gangs(4)
+	if err := errors.Join(a.Set("synchronous_standby_names = '*'"), a.Signal(syscall.SIGHUP)); err != nil {
+		t.Fatal(err)
+	}
+	replicas(t, a, "sync")
+	gap := s.round(func(s *several) func() {
+		if err := errors.Join(a.Stop(syscall.SIGKILL), b.Promote(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		s.began = time.Now()
+		if pooled {
+			pooler.To(t, b)
+		}
+		return nil
+	})
+	s.audit(gangs, nil)
+	return gap
+}
+
+// A replica that lacks some commits is put in place: gangd holds, with both numbers.
+func TestReplicaLacksCommits(t *testing.T) {
+	chaos(t)
+	for _, lacks := range []int{1, 7, 40} {
+		t.Run(fmt.Sprint(lacks), func(t *testing.T) {
+			s, a, b, _ := severalOnPair(t, false)
+			s.gangs(2)
+			replicas(t, a, "async")
+			time.Sleep(2 * time.Second) // nodes hear of the newest commit with a beat
+			if err := b.Stop(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			for range lacks {
+				s.submit("--hold", "--wrap=true")
+			}
+			time.Sleep(2 * time.Second)
+			if err := errors.Join(a.Stop(syscall.SIGKILL), b.Restart(t.Context()), b.Promote(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			var held string
+			s.until("the next leader to hold", func() bool {
+				var p api.PingReply
+				out, _, code := s.run("gctl", "ping", "--json")
+				if code != 0 || json.Unmarshal([]byte(out), &p) != nil {
+					return false
+				}
+				held = p.Hold
+				return held != ""
+			})
+			if len(regexp.MustCompile(`commit [0-9]+`).FindAllString(held, -1)) < 2 {
+				t.Errorf("it holds without both numbers: %s", held)
+			}
+			t.Log(held)
+			if _, _, code := s.run("gsubmit", "--hold", "--wrap=true"); code == 0 {
+				t.Error("a job was accepted on hold")
+			}
+			tally.Did("replica put in place that lacks commits", 1)
+		})
+	}
 }
