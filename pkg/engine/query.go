@@ -310,8 +310,8 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 	for i := range rows {
 		if !rows[i].Started.IsZero() {
 			a := attempt(j.Spec, &rows[i], len(d.Attempts)+1)
-			a.Steps = e.attemptSteps(j, &rows[i], &a, steps)
 			a.Measures = measuresOf(used, rows[i].Epoch)
+			a.Steps = e.attemptSteps(j, &rows[i], &a, steps)
 			a.Efficiency = measure.Of(&d.Job, &a)
 			d.Attempts = append(d.Attempts, a)
 		}

@@ -283,6 +283,9 @@ func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, end
 	frame.CPUs, frame.GPUs = taken(j.Spec, r.Slots, "")
 	extern := frame
 	extern.StepID, extern.Name, extern.Tasks, extern.Layout = api.StepExtern, api.StepExtern, len(a.Nodes), api.PerNode(ones(len(a.Nodes)))
+	if j.Spec.Launch != api.LaunchBatch {
+		ranksOf(a, &extern)
+	}
 	if !r.Ended.IsZero() {
 		extern.State, extern.ExitCode = api.JobCompleted, new(int)
 	}
@@ -344,6 +347,7 @@ func batchStep(s api.Step, r *gang.EpochRow, a *api.Attempt) api.Step {
 	if r.Ended.IsZero() {
 		return s
 	}
+	ranksOf(a, &s)
 	code := -1
 	if len(r.ExitCodes) > 0 {
 		code = r.ExitCodes[0]
@@ -367,6 +371,16 @@ func batchStep(s api.Step, r *gang.EpochRow, a *api.Attempt) api.Step {
 		}
 	}
 	return s
+}
+
+// ranksOf puts what the ranks of an attempt used on the step that stands for them.
+func ranksOf(a *api.Attempt, s *api.Step) {
+	for i := range a.Measures {
+		if u := a.Measures[i].Ranks; u != nil {
+			s.CPUTime += u.CPUSeconds
+			s.MaxRSS = max(s.MaxRSS, u.MaxRSS)
+		}
+	}
 }
 
 // stepWaiters wakes those who wait for resources of an allocation.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
@@ -22,8 +21,10 @@ type field struct {
 
 // Why columns are empty.
 const (
-	noUsage   = "empty: gangd does not sample it"
-	noFeature = "empty: gangd has nothing of the kind"
+	ofTheRanks = "of the ranks, once they have ended: on the line of the script, or of the allocation where there is none"
+	ofTheCards = "of the cards alone, where their power is known"
+	noUsage    = "empty: gangd does not sample it"
+	noFeature  = "empty: gangd has nothing of the kind"
 )
 
 func blank(*record) string { return "" }
@@ -99,14 +100,14 @@ func table() []field {
 		{col("AveDiskRead", 14), blank, noUsage},
 		{col("AveDiskWrite", 14), blank, noUsage},
 		{col("AvePages", 10), blank, noUsage},
-		{col("AveRSS", 10), blank, noUsage},
+		{col("AveRSS", 10), ofRanks(aveRSS), ofTheRanks},
 		{col("AveVMSize", 10), blank, noUsage},
 		{col("BlockID", 16), blank, noFeature},
 		{col("Cluster", 10), func(*record) string { return cmdline.Cluster }, "always " + cmdline.Cluster},
 		{col("Comment", 14), ofJob(func(r *record) string { return r.job.Comment }), ""},
 		{col("Constraints", 19), ofJob(func(r *record) string { return r.job.Constraint }), ""},
-		{col("ConsumedEnergy", 14), blank, noUsage},
-		{number("ConsumedEnergyRaw", 17), blank, noUsage},
+		{col("ConsumedEnergy", 14), energy, ofTheCards},
+		{number("ConsumedEnergyRaw", 17), energyRaw, ofTheCards},
 		{col("Container", 19), blank, noFeature},
 		{number("CPUTime", 10), func(r *record) string { return when.Span(r.elapsed() * time.Duration(r.cpus())) }, ""},
 		{number("CPUTimeRAW", 10), func(r *record) string { return decimal(seconds(r.elapsed()) * r.cpus()) }, ""},
@@ -134,15 +135,15 @@ func table() []field {
 		{col("MaxPagesNode", 12), blank, noUsage},
 		{col("MaxPagesTask", 14), blank, noUsage},
 		{col("MaxRSS", 10), ofStep(maxRSS), "of the step's largest process, once it has ended"},
-		{col("MaxRSSNode", 10), blank, noUsage},
-		{col("MaxRSSTask", 10), blank, noUsage},
+		{col("MaxRSSNode", 10), ofRanks(maxRSSNode), ofTheRanks},
+		{col("MaxRSSTask", 10), ofRanks(maxRSSTask), ofTheRanks},
 		{col("MaxVMSize", 10), blank, noUsage},
 		{col("MaxVMSizeNode", 14), blank, noUsage},
 		{col("MaxVMSizeTask", 14), blank, noUsage},
 		{col("McsLabel", 12), blank, noFeature},
-		{col("MinCPU", 10), blank, noUsage},
-		{col("MinCPUNode", 10), blank, noUsage},
-		{col("MinCPUTask", 10), blank, noUsage},
+		{col("MinCPU", 10), ofRanks(minCPU), ofTheRanks},
+		{col("MinCPUNode", 10), ofRanks(minCPUNode), ofTheRanks},
+		{col("MinCPUTask", 10), ofRanks(minCPUTask), ofTheRanks},
 		{number("NCPUS", 10), func(r *record) string { return decimal(r.cpus()) }, ""},
 		{number("NNodes", 8), func(r *record) string { return decimal(r.nodes()) }, ""},
 		{col("NodeList", 15), nodeList, ""},
@@ -174,15 +175,15 @@ func table() []field {
 		{number("SystemCPU", 10), blank, noUsage},
 		{col("Timelimit", 10), ofJob(func(r *record) string { return when.Limit(r.job.TimeLimitSeconds) }), ""},
 		{col("TimelimitRaw", 10), ofJob(rawLimit), ""},
-		{number("TotalCPU", 10), totalCPU, "of steps that have ended"},
-		{col("TRESUsageInAve", 14), blank, noUsage},
+		{number("TotalCPU", 10), totalCPU, "of what has ended"},
+		{col("TRESUsageInAve", 14), usageAve, ofTheRanks},
 		{col("TRESUsageInMax", 14), blank, noUsage},
 		{col("TRESUsageInMaxNode", 18), blank, noUsage},
 		{col("TRESUsageInMaxTask", 18), blank, noUsage},
 		{col("TRESUsageInMin", 14), blank, noUsage},
 		{col("TRESUsageInMinNode", 18), blank, noUsage},
 		{col("TRESUsageInMinTask", 18), blank, noUsage},
-		{col("TRESUsageInTot", 14), blank, noUsage},
+		{col("TRESUsageInTot", 14), usageTot, ofTheRanks},
 		{col("TRESUsageOutAve", 15), blank, noUsage},
 		{col("TRESUsageOutMax", 15), blank, noUsage},
 		{col("TRESUsageOutMaxNode", 19), blank, noUsage},
@@ -365,15 +366,10 @@ func totalCPU(r *record) string {
 	if r.step != nil {
 		return when.CPUSpan(r.step.CPUTime)
 	}
-	sum := 0.0
-	if r.attempt != nil {
-		for i := range r.attempt.Steps {
-			if s := &r.attempt.Steps[i]; s.StepID != api.StepExtern {
-				sum += s.CPUTime
-			}
-		}
+	if r.attempt == nil {
+		return when.CPUSpan(0)
 	}
-	return when.CPUSpan(sum)
+	return when.CPUSpan(usedCPU(r.attempt))
 }
 
 // groupName is a group's name, a variable for tests.

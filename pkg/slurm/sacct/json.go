@@ -181,11 +181,7 @@ func jobTimes(r *record, p document.Parser) object {
 	}
 	cpu := 0.0
 	if r.attempt != nil {
-		for i := range r.attempt.Steps {
-			if s := &r.attempt.Steps[i]; s.StepID != api.StepExtern {
-				cpu += s.CPUTime
-			}
-		}
+		cpu = usedCPU(r.attempt)
 	}
 	return p.Members(
 		"elapsed", seconds(r.elapsed()), "eligible", document.Time(r.eligibleTime()), "end", document.Time(r.endTime()), "start", document.Time(r.start()),
