@@ -105,10 +105,10 @@ traces: build ## our rows beside published ones (GANG_TRACES, ../shared/traces)
 
 UPLOT = 1.6.32
 UPLOT_SHA512 = 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c89a46cb824332fa369b8cb8122cc6ac36e186cd09bf7a9ded3a4c93c6989023
-uplot: ## bring uPlot, which draws gangsim's reports, from npm
+uplot: ## bring uPlot, which draws in reports, from npm
 	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent uplot@$(UPLOT) && \
 	  echo "$(UPLOT_SHA512)  uplot-$(UPLOT).tgz" | sha512sum -c && tar xzf uplot-$(UPLOT).tgz && \
-	  install -Dm644 -t $(CURDIR)/pkg/lab/gangsim/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
+	  install -Dm644 -t $(CURDIR)/pkg/plot/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
 
 demo: build ## a small cluster, a real gang, start to finish
 	scripts/demo.sh

@@ -24,11 +24,14 @@ type Controller struct {
 	Nodes      []api.Node
 	Partitions []api.Partition
 	Reserved   []api.Reservation
-	Events     []api.Event
-	Why        map[int64]string
-	Logs       map[string]string // by "job/rank/attempt"
-	Refuse     *api.Error        // answers every call when set
-	User       string            // whose jobs @ means
+	Ledger     []api.LedgerRow // answered whole, by what is asked
+	// LedgerAsked is the query of the last call for it.
+	LedgerAsked string
+	Events      []api.Event
+	Why         map[int64]string
+	Logs        map[string]string // by "job/rank/attempt"
+	Refuse      *api.Error        // answers every call when set
+	User        string            // whose jobs @ means
 	// SlurmVersion is the site's.
 	SlurmVersion string
 	Processes    int           // that a signal reaches on each node
@@ -105,7 +108,8 @@ func (c *Controller) routes() http.Handler {
 		"POST /v1/reservations/{name}/delete": c.unreserve,
 
 		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
-		"GET /v1/ping": c.ping,
+		"GET /v1/ledger": c.ledger,
+		"GET /v1/ping":   c.ping,
 	} {
 		mux.HandleFunc(pattern, c.answer(fn))
 	}
@@ -448,4 +452,15 @@ func (c *Controller) ping(*http.Request) (any, error) {
 		}
 	}
 	return p, nil
+}
+
+func (c *Controller) ledger(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	c.LedgerAsked = q.Encode()
+	out := api.LedgerReply{SchemaVersion: api.SchemaVersion, From: q.Get("from"), To: q.Get("to"), By: q["by"], Rows: []api.LedgerRow{}}
+	for _, l := range c.Ledger {
+		l.LedgerKey = l.By(out.By)
+		out.Rows = append(out.Rows, l)
+	}
+	return out, nil
 }

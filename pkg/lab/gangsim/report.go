@@ -3,10 +3,11 @@ package gangsim
 import (
 	"bytes"
 	"fmt"
-	"html/template"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"gangd/pkg/plot"
 )
 
 // writeReport writes a report for people into dir: report.md, and report.html with the plots in
@@ -71,43 +72,19 @@ func verdict(runs []*played) string {
 	return strings.ToUpper(parts[0][:1]) + strings.Join(parts, "; ")[1:] + "."
 }
 
-var pageTemplate = template.Must(template.New("report").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title>
-<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}
-td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}td:first-child{text-align:left}
-{{.Style}}</style></head>
-<body><h1>{{.Title}}</h1><ul>{{range .Remarks}}<li>{{.}}</li>{{end}}</ul>{{with .Verdict}}<p>{{.}}</p>{{end}}
-<table><tr><th></th>{{range .Heads}}<th>{{.}}</th>{{end}}</tr>
-{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
-{{end}}</table>
-{{range $i, $f := .Figures}}<h2>{{$f.Title}}</h2><div id="plot{{$i}}"></div>
-{{end}}<script>{{.Script}}</script></body></html>
-`))
-
 func page(in *input, runs []*played) ([]byte, error) {
-	data := struct {
-		Title, Verdict string
-		Remarks, Heads []string
-		Rows           [][]string
-		Figures        []figure
-		Style          template.CSS
-		Script         template.JS
-	}{Title: in.title(), Remarks: in.remarks(), Verdict: verdict(runs), Figures: figures(runs), Style: template.CSS(uplotStyle)}
+	p := plot.Page{Title: in.title(), Remarks: in.remarks(), Verdict: verdict(runs), Figures: figures(runs)}
 	for _, r := range runs {
-		data.Heads = append(data.Heads, r.policy.name)
+		p.Heads = append(p.Heads, r.policy.name)
 	}
 	for _, row := range rowsOf(runs) {
 		line := []string{row.name}
 		for _, r := range runs {
 			line = append(line, row.of(r))
 		}
-		data.Rows = append(data.Rows, line)
-	}
-	var err error
-	if data.Script, err = draw(data.Figures); err != nil {
-		return nil, err
+		p.Rows = append(p.Rows, line)
 	}
 	var b bytes.Buffer
-	err = pageTemplate.Execute(&b, data)
+	err := p.Write(&b)
 	return b.Bytes(), err
 }
