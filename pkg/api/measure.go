@@ -143,7 +143,7 @@ type Efficiency struct {
 }
 
 // Advice is what to ask for next time. Text is the sentence; Rule names what it comes from, as
-// docs/see.md lists them.
+// docs/efficiency.md lists them.
 type Advice struct {
 	Rule string `json:"rule"`
 	Text string `json:"text"`

@@ -342,6 +342,17 @@ func (s *rankNotes) measured(j *gang.Job) (out []gang.MeasureRow) {
 	return out
 }
 
+// EachMeasure gives what each member of the current epochs has used up to now.
+func (e *Engine) EachMeasure(f func(job int64, m *api.Measure)) {
+	e.notes.mu.Lock()
+	defer e.notes.mu.Unlock()
+	for id, x := range e.notes.jobs {
+		for _, m := range x.measures {
+			f(id, m)
+		}
+	}
+}
+
 // settle brings what hangs on a job up to date after a commit.
 func (e *Engine) settle(ch *gang.Changes) {
 	e.stepWaiters.wake(ch.Jobs)

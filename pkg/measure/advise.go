@@ -9,7 +9,7 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// The rules of advice, by the names under which docs/see.md explains them.
+// The rules of advice, by the names under which docs/efficiency.md explains them.
 const (
 	RuleMemory     = "memory"      // much more memory than was ever held
 	RuleMemoryMore = "memory-more" // it ran out of it

@@ -13,10 +13,17 @@ import (
 type view struct {
 	nodes []api.Node
 	jobs  []api.Job
+	used  *api.Measure // of job 7
 }
 
 func (v view) ShowNodes() *api.NodesReply                    { return &api.NodesReply{Nodes: v.nodes} }
 func (v view) List(*api.JobQuery, uint32) ([]api.Job, error) { return v.jobs, nil }
+
+func (v view) EachMeasure(f func(int64, *api.Measure)) {
+	if v.used != nil {
+		f(7, v.used)
+	}
+}
 
 // TestCardGauges: the names and labels that dashboards are built on; what a driver does not
 // tell is absent, not zero.

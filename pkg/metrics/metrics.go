@@ -18,6 +18,8 @@ type View interface {
 	ShowNodes() *api.NodesReply
 	// Running lists the jobs that have not ended, with their ranks.
 	List(q *api.JobQuery, uid uint32) ([]api.Job, error)
+	// EachMeasure gives what each member of running jobs has used up to now, each once.
+	EachMeasure(f func(job int64, m *api.Measure))
 }
 
 // Metrics is a recorder for the engine and a page for Prometheus.
