@@ -30,12 +30,22 @@ func TestAttemptsShowWhatTheyUsed(t *testing.T) {
 	if a := show(); len(a.Measures) != 1 || a.Measures[0].Node != "n1" || *a.Efficiency.CPUPercent != 25 {
 		t.Errorf("%+v", a)
 	}
+	each := func() (n int) {
+		r.EachMeasure(func(int64, *api.Measure) { n++ })
+		return n
+	}
+	if n := each(); n != 1 {
+		t.Errorf("%d measures of what runs", n)
+	}
 	most := 90.0
 	over := &api.Measure{Seconds: 100, CPUs: 2, CPUSeconds: &most, MemoryPeak: &peak, Ranks: &api.RankUse{Ranks: 2, MaxRSS: 1 << 20}}
 	ranks := []api.RankActual{{Rank: 0, PID: 100, Exited: true}, {Rank: 1, PID: 101, Exited: true}}
 	r.NodeReport("n1", &api.Actual{Members: []api.MemberActual{{MemberKey: k, Phase: api.PhaseStopped, Ranks: ranks, Measure: over}}})
 	if err := r.inspect(t.Context(), func() {}); err != nil {
 		t.Fatal(err)
+	}
+	if n := each(); n != 0 {
+		t.Errorf("%d measures of what runs no more", n)
 	}
 	a := show()
 	if len(a.Measures) != 1 || a.Measures[0].Ranks == nil || *a.Efficiency.CPUPercent != 45 || *a.Efficiency.MaxRSS != 1<<20 || a.Cause != api.CauseCompleted {

@@ -342,13 +342,11 @@ func (s *rankNotes) measured(j *gang.Job) (out []gang.MeasureRow) {
 	return out
 }
 
-// EachMeasure gives what each member of the current epochs has used up to now.
+// EachMeasure gives what each member of jobs that run has used up to now.
 func (e *Engine) EachMeasure(f func(job int64, m *api.Measure)) {
-	e.notes.mu.Lock()
-	defer e.notes.mu.Unlock()
-	for id, x := range e.notes.jobs {
-		for _, m := range x.measures {
-			f(id, m)
+	for _, j := range e.view.snapshot(func(j *gang.Job) bool { return j.Verdict == nil && len(j.Members) > 0 }) {
+		for _, m := range e.notes.measured(j) {
+			f(j.ID, m.Measure)
 		}
 	}
 }
