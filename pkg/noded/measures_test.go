@@ -41,9 +41,6 @@ func TestMemberIsMeasured(t *testing.T) {
 	if live.Node != "n1" || live.CPUs != 4 || live.Memory != 4<<30 || live.Ranks != nil || len(live.Cards) != 2 || live.Cards[1].UUID != "GPU-sim-n1-1" || live.Cards[0].VRAMBytes != 80<<30 {
 		t.Errorf("%+v", live)
 	}
-	if u := live.Cards[0].Utilization; u == nil || u.Seconds <= 0 || live.CPUSeconds == nil || *live.CPUSeconds < 0.02 || live.Resident == nil || live.Cards[0].Joules == nil {
-		t.Errorf("%+v", live)
-	}
 	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +49,8 @@ func TestMemberIsMeasured(t *testing.T) {
 	if m == nil || m.Ranks == nil || m.Ranks.Ranks != 2 || m.Ranks.MaxRSS < 1<<20 || m.Ranks.SumRSS < m.Ranks.MaxRSS {
 		t.Fatalf("%+v", m)
 	}
-	if m.Seconds < live.Seconds || *m.CPUSeconds < m.Ranks.CPUSeconds-0.001 || *m.CPUSeconds > 1.02*m.Ranks.CPUSeconds+0.05 || m.Ranks.CPUSeconds < *live.CPUSeconds {
-		t.Errorf("%gs, CPU %g, before %gs, CPU %g, ranks %+v", m.Seconds, *m.CPUSeconds, live.Seconds, *live.CPUSeconds, m.Ranks)
+	if m.Seconds < live.Seconds || *m.CPUSeconds < m.Ranks.CPUSeconds-0.001 || *m.CPUSeconds > 1.02*m.Ranks.CPUSeconds+0.05 || m.Ranks.CPUSeconds < 0.02 {
+		t.Errorf("%gs, CPU %g, before %gs, ranks %+v", m.Seconds, *m.CPUSeconds, live.Seconds, m.Ranks)
 	}
 	if m.Series == nil || len(m.Cards[1].Series.Use) == 0 {
 		t.Errorf("%+v", m)
