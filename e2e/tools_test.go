@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -145,6 +146,25 @@ func TestMpirun(t *testing.T) {
 	c.tool("sbatch", "-W", "job.sh")
 	if got := c.file("mpi.out"); got != "size 4 sum 6\n" {
 		t.Errorf("the job wrote %q", got)
+	}
+}
+
+// TestMPICH: a program of MPICH is started by srun alone, which serves it PMI; one that aborts ends
+// the step.
+func TestMPICH(t *testing.T) {
+	needs(t, "mpich libmpich-dev", "mpicc.mpich")
+	c := start(t, "--nodes=4", "--gpus=1x80G")
+	c.slurmNames()
+	c.script("ring.c", ringProgram)
+	c.script("abort.c", strings.Replace(ringProgram, "MPI_Finalize", "if (rank == 5) MPI_Abort(MPI_COMM_WORLD, 3);\n  for (;;) sleep(1);\n  MPI_Finalize", 1))
+	c.tool("mpicc.mpich", "ring.c", "-o", "ring")
+	c.tool("mpicc.mpich", "-include", "unistd.h", "abort.c", "-o", "abort")
+	c.tool("sbatch", "-W", "-N4", "-n8", "--time=5", "-o", "mpi.out", "--wrap", `srun --mpi=pmi2 ./ring; SLURM_MPI_TYPE=pmi2 srun ./abort > abort.out 2>&1; echo "abort $?"`)
+	if got := c.file("mpi.out"); !regexp.MustCompile(`^size 8 sum 28\nabort [1-9]\d*\n$`).MatchString(got) {
+		t.Errorf("the job wrote %q", got)
+	}
+	if got, want := c.file("abort.out"), "srun: error: mpi/pmi2: task 5 aborted StepId="; !strings.Contains(got, want) {
+		t.Errorf("an abort wrote %q, want %q", got, want)
 	}
 }
 

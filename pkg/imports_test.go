@@ -59,7 +59,7 @@ var house = []floor{
 		client: "slurm/document table/drawn plot",
 	}},
 	{false, map[side]string{
-		shared:     "auth session sitehook step/wire",
+		shared:     "auth session sitehook step/pmi step/wire",
 		controller: "config metrics store store/internal/row store/pgserver",
 		client:     "client",
 	}},

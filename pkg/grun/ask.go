@@ -42,6 +42,7 @@ type ask struct {
 	immediateSet          bool
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
+	pmi                   bool
 	bindCards             int
 	bind                  cpus.Binding
 	idle                  time.Duration
@@ -280,12 +281,13 @@ func setTime(a *ask, v string) error {
 	return err
 }
 
-// insteadOfPMI is what works: mpirun of Open MPI, MPICH and Intel MPI starts its daemons by srun.
-const insteadOfPMI = "there is no PMI server; start MPI programs with their own mpirun inside the allocation, which uses srun"
+// insteadOfPMI is what works for Open MPI, which speaks PMIx alone.
+const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; start programs of Open MPI with its mpirun inside the allocation, which uses srun"
 
 func setMPI(a *ask, v string) error {
+	a.pmi = v == "pmi2"
 	switch v {
-	case "none", "openmpi":
+	case "none", "openmpi", "pmi2":
 		return nil
 	case "list":
 		a.helpTopic = "mpi"

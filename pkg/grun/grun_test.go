@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--bcast=/tmp/x":     "--bcast: files are not copied to nodes; use a shared directory, or cp in a step before",
 		"--het-group=1":      "--het-group: there are no heterogeneous jobs; use gsubmit --role",
-		"--mpi=pmix":         "--mpi: pmix is not offered: there is no PMI server; start MPI programs with their own mpirun inside the allocation, which uses srun, or use --mpi=none",
+		"--mpi=pmix":         "--mpi: pmix is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; start programs of Open MPI with its mpirun inside the allocation, which uses srun, or use --mpi=none",
 		"--gres=fpga:1":      `--gres: "fpga:1": only gpu is a resource here`,
 		"-n0":                `--ntasks: "0" is not a number from 1`,
 		"-m arbitrary":       "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N",
@@ -207,8 +207,8 @@ func TestBadValuesInSrunsWords(t *testing.T) {
 		{"srun", "--mem=zz true", "error: Invalid --mem specification", 255},
 		{"srun", "-N y true", `error: "y" is not a valid node count`, 255},
 		{"srun", "--resv-ports=x true", `error: Invalid numeric value "x" for --resv-port.`, 1},
-		{"srun", "--mpi=pmix true", "error: Invalid MPI type 'pmix', --mpi=list for acceptable types (there is no PMI server; start MPI programs with their own mpirun inside the allocation, which uses srun)", 1},
-		{"grun", "--mpi=pmi2 true", "--mpi: pmi2 is not offered: there is no PMI server; start MPI programs with their own mpirun inside the allocation, which uses srun, or use --mpi=none", 2},
+		{"srun", "--mpi=pmix true", "error: Invalid MPI type 'pmix', --mpi=list for acceptable types (pmi2 serves MPICH, MVAPICH and Intel MPI; start programs of Open MPI with its mpirun inside the allocation, which uses srun)", 1},
+		{"grun", "--mpi=pmix_v4 true", "--mpi: pmix_v4 is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; start programs of Open MPI with its mpirun inside the allocation, which uses srun, or use --mpi=none", 2},
 		{"srun", "-m arbitrary true", "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N", 2},
 		{"srun", "", "fatal: No command given to execute.", 1},
 		{"grun", "-n x true", `--ntasks: "x" is not a number from 1`, 2},
@@ -220,8 +220,8 @@ func TestBadValuesInSrunsWords(t *testing.T) {
 			t.Errorf("%s %s: %v, status %d\nwant %s, status %d", c.name, c.line, err, program.ExitCode(err), c.want, c.status)
 		}
 	}
-	t.Setenv("SLURM_MPI_TYPE", "pmi2") // what a site's profile may export for all
-	if err := (&run{name: "srun"}).main([]string{"true"}); err == nil || !strings.HasPrefix(err.Error(), "error: Invalid MPI type 'pmi2', ") {
+	t.Setenv("SLURM_MPI_TYPE", "pmix") // what a site's profile may export for all
+	if err := (&run{name: "srun"}).main([]string{"true"}); err == nil || !strings.HasPrefix(err.Error(), "error: Invalid MPI type 'pmix', ") {
 		t.Errorf("from the environment: %v", err)
 	}
 	t.Setenv("SLURM_MPI_TYPE", "")

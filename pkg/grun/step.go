@@ -115,7 +115,7 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 		o.Stdout = f
 	}
 	o.Body.Client.JobName = r.ask.name
-	o.Body.Client.Extra, o.Body.Bind = r.extraEnv(mask), r.bind
+	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
 	switch {
 	case r.bindCards > 0:
 		o.Body.PerTask = r.bindCards

@@ -67,6 +67,7 @@ type Step struct {
 	mu      sync.Mutex
 	parts   []part
 	viewers []*wire.Conn
+	fence   fence
 	failed  bool // something ended the step before its tasks did
 	killed  bool
 	aborted bool          // a person ended it; of the main loop, as silent and ctrlC
@@ -256,6 +257,11 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 	if g.Part < 0 || g.Part >= len(s.parts) {
 		return
 	}
+	if s.o.Body.PMI && !g.PMI {
+		s.error("%s: gnoded is older than --mpi=pmi2: the tasks there would each be alone", s.reply.Nodes[g.Part].Name)
+		s.Kill(false)
+		return
+	}
 	s.mu.Lock()
 	p := &s.parts[g.Part]
 	taken := p.taken
@@ -319,6 +325,13 @@ func (s *Step) serve(i int, conn *wire.Conn) error {
 			case <-s.parts[i].window:
 			default:
 			}
+		case wire.Publish:
+			s.publish(f)
+		case wire.Fence:
+			s.arrived(i)
+		case wire.Abort:
+			s.error("mpi/pmi2: task %d aborted StepId=%s: %s", f.Task, s.text(), f.Data)
+			s.fail()
 		case wire.Done:
 			s.mu.Lock()
 			s.parts[i].done = true

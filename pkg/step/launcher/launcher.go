@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/proc"
 	"gangd/pkg/shim"
+	"gangd/pkg/step/pmi"
 	"gangd/pkg/step/wire"
 )
 
@@ -36,6 +37,7 @@ type launcher struct {
 	shim  *os.File
 	conn  *wire.Conn
 	body  *wire.Body
+	pmi   *pmi.Server // nil: not asked for
 
 	mu       sync.Mutex
 	tasks    []*task
@@ -121,7 +123,7 @@ func (l *launcher) obey(r *bufio.Reader) {
 func (l *launcher) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachFor)
 	defer cancel()
-	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node})
+	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true})
 	if err != nil {
 		return err
 	}
@@ -212,6 +214,8 @@ func (l *launcher) listen() {
 				grace = 0
 			}
 			l.stop(grace)
+		case wire.Publish, wire.Fence:
+			l.fenced(f)
 		case wire.Size:
 			var w wire.Window
 			if json.Unmarshal(f.Data, &w) == nil {

@@ -47,6 +47,7 @@ func (l *launcher) launch() {
 	}
 	unix.Umask(b.Umask)
 	dir := l.enter(b.Dir)
+	l.servePMI()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for local, number := range node.Tasks {
@@ -195,7 +196,17 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		sys.Setctty, sys.Ctty = true, 0
 		env = setEnv(env, l.body.Term)
 	}
-	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys, Files: []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}}
+	inherited := []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}
+	if l.pmi != nil {
+		f, more, err := l.pmi.Task(t.number, len(inherited))
+		if err != nil {
+			files.abandon()
+			return err
+		}
+		defer f.Close()
+		inherited, env = append(inherited, f.Fd()), setEnv(env, more)
+	}
+	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys, Files: inherited}
 	pid, err := proc.ForkExecTold(path, argv, attr, rankenv.TaskPID)
 	if errors.Is(err, syscall.ENOEXEC) { // a script without a first line: the shell's, as execvp has it
 		argv = append([]string{"/bin/sh", path}, argv[1:]...)

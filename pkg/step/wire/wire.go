@@ -41,6 +41,9 @@ const (
 	Signal  = 's' // client: the name of a signal for the tasks
 	Stop    = 'K' // client: TERM, the grace, KILL
 	Size    = 'w' // client: a [Window]
+	Publish = 'p' // launcher: what its tasks published through PMI; client: what all did
+	Fence   = 'f' // launcher: all its tasks are at the fence of PMI; client: all of the step are
+	Abort   = 'a' // launcher: Task ends the step through PMI; why
 )
 
 // AllTasks is the Task of frames for all tasks of a launcher.
@@ -62,6 +65,7 @@ type Greeting struct {
 	Node   string `json:"node"`
 	Attach bool   `json:"attach,omitempty"` // another client, which wants to see what the tasks write
 	Input  bool   `json:"input,omitempty"`  // of an attached client: it will write to the tasks
+	PMI    bool   `json:"pmi,omitempty"`    // of a launcher: it can serve it
 }
 
 // Window is the size of a terminal.
@@ -100,6 +104,7 @@ type Body struct {
 	Lines      bool `json:"lines,omitempty"`
 	Unbuffered bool `json:"unbuffered,omitempty"`
 	PerTask    int  `json:"gpus_per_task,omitempty"` // each task sees so many cards of its own
+	PMI        bool `json:"pmi,omitempty"`           // tasks have a connection to a PMI server
 	// Bind is which of the step's CPUs each task may use.
 	Bind cpus.Binding `json:"cpu_bind,omitzero"`
 }
