@@ -100,6 +100,23 @@ type LogPosition struct {
 	Offset int64 // in the file of that epoch
 }
 
+// LogPiece is an event of GET /v1/logs: output of one rank, or (of event over) that there is no more
+// of it, with the reason where that is not its end.
+type LogPiece struct {
+	Rank   int    `json:"rank"`
+	Epoch  int    `json:"epoch,omitempty"`
+	Offset int64  `json:"offset,omitempty"` // of the next byte in the file of that epoch
+	Data   []byte `json:"data,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// WebReply is `gctl web`: a link that logs its caller in at the page, once.
+type WebReply struct {
+	SchemaVersion int       `json:"schema_version"`
+	URL           string    `json:"url"`
+	Expires       time.Time `json:"expires"`
+}
+
 // TokenReply is `gangd token new`.
 type TokenReply struct {
 	SchemaVersion int    `json:"schema_version"`

@@ -74,6 +74,14 @@ func PeerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
 	return cred, inner
 }
 
+// User is a person on this host, as the kernel's word would make them: for what is made to last by
+// who had it.
+func (g *Guard) User(uid, gid uint32) Identity {
+	id := g.user(uid, gid)
+	id.Host = false
+	return id
+}
+
 func (g *Guard) user(uid, gid uint32) Identity {
 	host := uid == 0 || g.SingleUser && uid == g.Owner
 	if g.SingleUser && !host {
@@ -169,7 +177,7 @@ func (g *Guard) vouched(by subject, claim string) Identity {
 	case by.kind != loginKind && (g.Vouches == nil || !g.Vouches(by.name, uint32(uid))):
 		return refused("%s is a compute node: it speaks only for users with a job on it; use a login host", by.name)
 	}
-	id := Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name}
+	id := Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name, Login: by.kind == loginKind}
 	if slices.Contains(g.Admins, name) {
 		id.Why = "through a relay an admin is an ordinary user; use the controller's host"
 	}

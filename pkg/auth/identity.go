@@ -16,6 +16,7 @@ const (
 	KindNode  Kind = "node"  // a node, by its certificate
 	KindLogin Kind = "login" // a login host, by its certificate
 	KindRelay Kind = "relay" // a person on another host, by the word of the node or login host there
+	KindGuest Kind = "guest" // whoever looks at the page where web_guest is on
 )
 
 // Identity is who made a request.
@@ -30,6 +31,9 @@ type Identity struct {
 	// started it in single-user mode. They alone may open a node's session without a
 	// certificate, in any node's name.
 	Host bool
+	// Login marks a relay that is a login host, or a proxy of the page: it vouches for all its users,
+	// not only for those with a job on it.
+	Login bool
 	// Why tells nobody what would have made them somebody, and an admin behind a relay why
 	// not all is allowed; empty where a reason would help only who guesses.
 	Why string

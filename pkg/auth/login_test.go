@@ -55,7 +55,7 @@ func TestLoginHost(t *testing.T) {
 			t.Errorf("%s: may open the session of %q", when, name)
 		}
 		user := c.heldBy(t, dir, func(r *http.Request) { Vouch(r, 40001, "ada") })
-		if want := (Identity{Kind: KindRelay, Node: "login1", UID: 40001, User: "ada"}); user != want {
+		if want := (Identity{Kind: KindRelay, Node: "login1", UID: 40001, User: "ada", Login: true}); user != want {
 			t.Errorf("%s: %+v", when, user)
 		}
 		if root := c.heldBy(t, dir, func(r *http.Request) { Vouch(r, 0, "root") }); root.Kind != KindNone || root.Why != "no relay speaks for root; use the controller's host" {

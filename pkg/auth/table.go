@@ -12,6 +12,8 @@ const (
 	OpShow        Op = "show"
 	OpWait        Op = "wait"
 	OpEvents      Op = "events"
+	OpLive        Op = "live" // the table of the queue and the nodes, as they change
+	OpWeb         Op = "web"  // log in at the page
 	OpLog         Op = "log"
 	OpScript      Op = "script" // read what was submitted
 	OpCancel      Op = "cancel"
@@ -52,6 +54,7 @@ const (
 	roleNode
 	roleLogin // a login host for itself
 	roleRelay // the owner, by a relay's word; an admin is no more than that there
+	roleGuest // somebody who looks at the page of a site that lets strangers
 )
 
 // roles is a set of them.
@@ -82,6 +85,8 @@ var table = map[Op]roles{
 	OpShow:        anyUser,
 	OpWait:        anyUser,
 	OpEvents:      anyUser,
+	OpLive:        anyUser | only(roleGuest),
+	OpWeb:         anyUser,
 	OpLog:         owners,
 	OpScript:      owners,
 	OpCancel:      owners,
@@ -91,7 +96,7 @@ var table = map[Op]roles{
 	OpRelease:     owners,
 	OpRequeue:     owners,
 	OpUpdate:      owners,
-	OpNodes:       anyUser,
+	OpNodes:       anyUser | only(roleGuest),
 	OpNodeDrain:   admins,
 	OpNodeResume:  admins,
 	OpNodeSet:     admins,
@@ -142,6 +147,8 @@ func roleOf(op Op, id Identity, owner uint32) role {
 		return roleNode
 	case KindLogin:
 		return roleLogin
+	case KindGuest:
+		return roleGuest
 	}
 	return roleNone
 }

@@ -170,8 +170,13 @@ func (f *front) passOn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, _ := auth.From(r.Context())
-	if id.Kind == auth.KindNone {
+	switch id.Kind {
+	case auth.KindUser:
+	case auth.KindNone:
 		answer(w, api.Errorf(api.CodePermission, "not allowed"))
+		return
+	default: // to the leader he would be as if he had called here: a guest or a proxy's user must not become one
+		f.refuse(w, "")
 		return
 	}
 	caller := r.Context()

@@ -220,6 +220,21 @@ func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return e.lines(jobs), nil
+}
+
+// LinesOf gives those of the jobs with these numbers that are in memory.
+func (e *Engine) LinesOf(ids []int64) []byte {
+	jobs := make([]*gang.Job, 0, len(ids))
+	for _, id := range ids {
+		if j := e.view.job(id); j != nil {
+			jobs = append(jobs, j)
+		}
+	}
+	return e.lines(jobs)
+}
+
+func (e *Engine) lines(jobs []*gang.Job) []byte {
 	b := api.AppendLineHeader(make([]byte, 0, 256+160*len(jobs)))
 	now := e.opt.Clock.Now().Wall
 	var line api.Job
@@ -227,7 +242,7 @@ func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
 		e.line(&line, j, now)
 		b = api.AppendLine(b, &line)
 	}
-	return b, nil
+	return b
 }
 
 // selected is who a query is about, an error when it names only what is not there.

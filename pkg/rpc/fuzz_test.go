@@ -75,7 +75,7 @@ func small(t testing.TB) (h http.Handler, e *engine.Engine, end func()) {
 
 // calls that answer only when something happens, or that would end the fuzzing.
 func waits(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, "/wait") || r.URL.Query().Get("follow") != "" || r.URL.Path == "/v1/log" && r.URL.Query().Get("job") != ""
+	return strings.HasSuffix(r.URL.Path, "/wait") || r.URL.Query().Get("follow") != "" || r.URL.Path == "/v1/live" || (r.URL.Path == "/v1/log" || r.URL.Path == "/v1/logs") && r.URL.Query().Get("job") != ""
 }
 
 // Whatever is sent to the controller's calls by someone who may make them all is accepted, or

@@ -41,6 +41,7 @@ type Server struct {
 	Join     http.Handler // POST /v1/join
 	Renew    http.Handler // POST /v1/renew
 	Revoke   http.Handler // POST /v1/revoke
+	Web      http.Handler // POST /v1/web
 	// JoinController is POST /v1/controllers/join.
 	JoinController http.Handler
 	// Of several controllers: who leads, the list, and how one is taken off it. Nil: there is one.
@@ -55,6 +56,7 @@ type Server struct {
 	lists   turns
 	bodies  turns
 	streams streams
+	live    live
 }
 
 // handler answers one authenticated call.
@@ -90,6 +92,9 @@ func (s *Server) routes() []route {
 		{"POST /v1/rerun", auth.OpSubmit, s.rerun},
 		{"GET /v1/events", auth.OpEvents, s.events},
 		{"GET /v1/log", auth.OpLog, s.logs},
+		{"GET /v1/logs", auth.OpLog, s.logsOf},
+		{"GET /v1/live", auth.OpLive, s.liveQueue},
+		{"POST /v1/web", auth.OpWeb, wrap(s.Web)},
 		{"GET /v1/nodes", auth.OpNodes, s.nodes},
 		{"POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain")},
 		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
