@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench compare traces uplot demo clean
+.PHONY: help build test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench compare traces uplot axe browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -109,6 +109,16 @@ uplot: ## bring uPlot, which draws in reports, from npm
 	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent uplot@$(UPLOT) && \
 	  echo "$(UPLOT_SHA512)  uplot-$(UPLOT).tgz" | sha512sum -c && tar xzf uplot-$(UPLOT).tgz && \
 	  install -Dm644 -t $(CURDIR)/pkg/plot/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
+
+AXE = 4.14.1
+AXE_SHA512 = 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
+axe: ## bring axe-core, which looks for what people with a screen reader would miss, from npm into bin/
+	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent axe-core@$(AXE) && \
+	  echo "$(AXE_SHA512)  axe-core-$(AXE).tgz" | sha512sum -c && tar xzf axe-core-$(AXE).tgz && \
+	  install -Dm644 -t $(CURDIR)/bin package/axe.min.js
+
+browser: build ## the page in a real Chromium, all flows (chromium-headless-shell); GANG_SHOTS=DIR keeps pictures
+	GANG_BROWSER=all go test -count=1 -v -timeout 20m ./e2e/browser
 
 demo: build ## a small cluster, a real gang, start to finish
 	scripts/demo.sh

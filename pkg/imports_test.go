@@ -65,7 +65,7 @@ var house = []floor{
 	}},
 	{false, map[side]string{
 		shared:     "jobapi/jobhttp step/hold",
-		controller: "engine leader store/internal/sqlstore store/pgserver/pgtest",
+		controller: "engine leader web store/internal/sqlstore store/pgserver/pgtest",
 		node:       "relay shim gpu/gputest gpu/simgpu gpu/nvmlgpu",
 		client:     "program slurm step/client",
 	}},

@@ -28,6 +28,7 @@ func devCommand() *cobra.Command {
   gangd dev --nodes=2 --gpus=2x24G --set grace=2s
   gangd dev --restart=n2                      after kill -9 of n2, say
   gangd dev --controllers=2 --postgres        two controllers on a PostgreSQL of their own (apt-get install postgresql)
+  gangd dev --web                             with the page, and a link that logs in
   gangd dev --stop                            end the cluster of $GANG_DIR, jobs included`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,6 +57,13 @@ func devCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "export GANG_DIR=%s\n", dev.Quote(c.Dir()))
+			if o.Web != "" {
+				link, err := c.Link(ctx)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "page, and logged in once: %s\n", link)
+			}
 			if detach {
 				return nil
 			}
@@ -66,6 +74,8 @@ func devCommand() *cobra.Command {
 	f.IntVar(&o.Nodes, "nodes", 4, "node daemons, named n1 n2 ...")
 	f.IntVar(&o.Controllers, "controllers", 1, "controllers, named gangd gangd2 ..., of which one leads; with --postgres")
 	f.BoolVar(&o.Postgres, "postgres", false, "keep the state in a PostgreSQL in DIR instead of SQLite")
+	f.StringVar(&o.Web, "web", "", "serve the page at `ADDR` (without one: "+dev.DefaultWeb+"), and print a link that logs in")
+	f.Lookup("web").NoOptDefVal = dev.DefaultWeb
 	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G")
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")

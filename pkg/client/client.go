@@ -185,6 +185,12 @@ func (c *Client) Explain(ctx context.Context, ref api.JobRef) (*api.WhyReply, er
 	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String()+"/why", nil, out)
 }
 
+// Web makes a link that logs the caller in at the page, once.
+func (c *Client) Web(ctx context.Context) (*api.WebReply, error) {
+	out := new(api.WebReply)
+	return out, c.call(ctx, "POST", "/v1/web", struct{}{}, out)
+}
+
 // Cancel ends or signals jobs.
 func (c *Client) Cancel(ctx context.Context, r *api.CancelRequest) (*api.CancelReply, error) {
 	out := new(api.CancelReply)

@@ -28,6 +28,12 @@ type Controller struct {
 	Admins        []string        `mapstructure:"admins"`
 	LogFormat     string          `mapstructure:"log_format"` // "text" or "json"
 	MetricsListen string          `mapstructure:"metrics_listen"`
+	WebListen     string          `mapstructure:"web_listen"` // TCP address of the page; empty: none
+	WebURL        string          `mapstructure:"web_url"`    // of the page, as people reach it
+	WebGuest      string          `mapstructure:"web_guest"`  // "off" or "queue"
+	WebCert       string          `mapstructure:"web_cert"`
+	WebKey        string          `mapstructure:"web_key"`
+	WebProxyCA    string          `mapstructure:"web_proxy_ca"`
 	FenceHook     string          `mapstructure:"fence_hook"`
 	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
 	IdleHook      string          `mapstructure:"idle_hook"`
@@ -99,7 +105,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, Settings: api.DefaultSettings(),
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off", Settings: api.DefaultSettings(),
 		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120, MinRunMax: time.Hour,
 			HalfLife: sched.DefaultHalfLife}}
 }
@@ -201,8 +207,25 @@ func (c *Controller) check(src *source) []error {
 			errs = append(errs, src.wrong("topology_file", err.Error()))
 		}
 	}
+	errs = append(errs, c.checkWeb(src)...)
 	errs = append(errs, checkPartitions(c.Partitions, src)...)
 	return append(errs, checkAccounts(c.Accounts, src)...)
+}
+
+// checkWeb keeps sessions off a network that others can listen to.
+func (c *Controller) checkWeb(src *source) []error {
+	var errs []error
+	if (c.WebCert == "") != (c.WebKey == "") {
+		errs = append(errs, src.wrong("web_cert", "want web_key with it, and it with web_key"))
+	}
+	if c.WebProxyCA != "" && c.WebCert == "" {
+		errs = append(errs, src.wrong("web_proxy_ca", "want web_cert and web_key: a proxy is known over TLS"))
+	}
+	host, _, err := net.SplitHostPort(c.WebListen)
+	if ip := net.ParseIP(host); err == nil && c.WebCert == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		errs = append(errs, src.wrong("web_listen", "want web_cert and web_key with an address that others reach, or 127.0.0.1:PORT and ssh -L or a proxy before it"))
+	}
+	return errs
 }
 
 func checkAccounts(as []Account, src *source) []error {

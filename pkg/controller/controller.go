@@ -142,6 +142,7 @@ type process struct {
 	srv    *rpc.Server
 	// standby is what /metrics says until this process leads; nil: there is one controller.
 	standby http.Handler
+	page    *page // nil: web_listen is not set
 	// Once there is an engine:
 	eng atomic.Pointer[engine.Engine]
 	hub atomic.Pointer[session.Hub]
@@ -175,12 +176,21 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 		eng := p.eng.Load()
 		return eng != nil && eng.Vouches(node, uid)
 	}
+	if err := p.openIssuer(); err != nil {
+		return nil, err
+	}
+	return p, p.openPage()
+}
+
+// openIssuer makes what nodes join by, where they may over TLS.
+func (p *process) openIssuer() error {
+	cfg := p.cfg
 	if cfg.Listen == "" {
-		return p, nil
+		return nil
 	}
 	var err error
-	if p.issuer, err = auth.OpenIssuer(vault, cfg.Advertise[0], p.log); err != nil {
-		return nil, err
+	if p.issuer, err = auth.OpenIssuer(p.vault, cfg.Advertise[0], p.log); err != nil {
+		return err
 	}
 	// The key of the CA also proves the commits that nodes were told.
 	p.parts.LineageKey, err = p.issuer.CA.Secret("lineage")
@@ -193,7 +203,7 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 	})
 	p.srv.Tokens, p.srv.Revoke, p.srv.Join, p.srv.Renew = p.issuer.TokenHandler(), p.issuer.RevokeHandler(), p.issuer.JoinHandler(), p.issuer.RenewHandler()
 	p.srv.JoinController = p.issuer.ControllerHandler()
-	return p, err
+	return err
 }
 
 // engine makes the engine with its sessions and its calls. o is nil where there is one controller.
@@ -281,6 +291,13 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 	}
 	hs := p.server(calls)
 	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
+	if p.page != nil {
+		l, err := p.page.listener(calls)
+		if err != nil {
+			return fail(err)
+		}
+		out = append(out, l)
+	}
 	if cfg.MetricsListen != "" {
 		l, err := net.Listen("tcp", cfg.MetricsListen)
 		if err != nil {

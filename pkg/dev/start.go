@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,6 +48,7 @@ type Options struct {
 	GPUs        string   // of each node: "8x80G"; or of one node after the other: "4x24G,4x40G,8x80G"
 	CPUs        int      // of each node, 0: what the machine has, at least 8
 	Set         []string // key=value, of gangd or of gnoded
+	Web         string   // address of the page, of the first controller; those of others have the ports behind it. Empty: none
 	Watch       bool     // its daemons are to be kept, see [Cluster.Watch]
 }
 
@@ -60,6 +62,15 @@ type Cluster struct {
 
 // Dir is the cluster's directory, absolute: the GANG_DIR of its users.
 func (c *Cluster) Dir() string { return c.dir }
+
+// Link logs the caller in at the page, once.
+func (c *Cluster) Link(ctx context.Context) (string, error) {
+	reply, err := client.NewAt(c.socket()).Web(ctx)
+	if err != nil {
+		return "", err
+	}
+	return reply.URL, nil
+}
 
 // Start brings a cluster up and returns when every node is. When it can't, nothing of it
 // is left running.
@@ -202,6 +213,13 @@ func (l layout) configurations(o Options) (map[string]string, error) {
 		if o.Controllers > 1 {
 			pairs = append(pairs, "name="+name, "state_dir="+l.state(name), "socket="+l.socketOf(name))
 		}
+		if o.Web != "" {
+			at, err := o.webOf(i)
+			if err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, "web_listen="+at)
+		}
 		if o.Postgres {
 			pairs = append(pairs, "database="+pgserver.URL(l.database()))
 		}
@@ -218,6 +236,19 @@ func (l layout) configurations(o Options) (map[string]string, error) {
 	}
 	return files, nil
 }
+
+// webOf is where the i-th controller has its page.
+func (o *Options) webOf(i int) (string, error) {
+	host, port, err := net.SplitHostPort(o.Web)
+	n, bad := strconv.Atoi(port)
+	if err != nil || bad != nil || n < 1 || n+i > 65535 {
+		return "", api.Errorf(api.CodeInvalid, "--web=%s: want HOST:PORT, such as %s", o.Web, DefaultWeb)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n+i)), nil
+}
+
+// DefaultWeb is the address of the page where only --web is given.
+const DefaultWeb = "127.0.0.1:7421"
 
 // share is what each node offers: CPU slots as many as the machine has, since simulated
 // work needs none, but memory divided, since it is real.

@@ -1,0 +1,266 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"gangd/e2e/trial"
+)
+
+// whole says whether all flows run, or the share of CI.
+func whole() bool { return os.Getenv("GANG_BROWSER") == "all" }
+
+// chromium is the program, "" where there is none.
+func chromium() string {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// lab is a cluster with its page, and a browser.
+type lab struct {
+	trial.Client
+	page string // its address
+	ctx  context.Context
+}
+
+// start brings both up.
+func start(t *testing.T, args ...string) *lab {
+	t.Helper()
+	path := chromium()
+	if path == "" {
+		t.Skip("no chromium here: apt-get install chromium-headless-shell")
+	}
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
+		t.Fatalf("%v: build the programs first (make e2e does)", err)
+	}
+	dir, err := os.MkdirTemp("", "gb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	at := trial.FreeAddress(t)
+	l := &lab{Client: trial.Client{T: t, Bin: bin, Dir: dir, Tmp: t.TempDir()}, page: "http://" + at}
+	t.Cleanup(func() {
+		trial.Logs(t, filepath.Join(dir, "log", "*.log"))
+		_, _, _ = l.Run("gangd", "dev", "--stop", "--dir="+dir)
+	})
+	if out, errs, code := l.Run("gangd", append([]string{"dev", "--detach", "--dir=" + dir, "--web=" + at}, args...)...); code != 0 {
+		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(trial.Patience), chromedp.UserDataDir(t.TempDir()))
+	alloc, end := chromedp.NewExecAllocator(context.Background(), opts...)
+	t.Cleanup(end)
+	ctx, endBrowser := chromedp.NewContext(alloc)
+	t.Cleanup(endBrowser)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	l.ctx = ctx
+	return l
+}
+
+// link is a new one.
+func (l *lab) link() string { return strings.TrimSpace(l.Must("gctl", "web")) }
+
+// tab is one page in the browser, and what went wrong in it.
+type tab struct {
+	t   *testing.T
+	l   *lab
+	ctx context.Context
+
+	mu       sync.Mutex
+	complain []string // of the console
+	foreign  []string // requests to other hosts
+	bytes    float64  // that came over the wire
+}
+
+// tab opens a page of the site. Without a path it stays empty.
+func (l *lab) tab(t *testing.T, path string) *tab {
+	t.Helper()
+	b := &tab{t: t, l: l}
+	host := strings.TrimPrefix(l.page, "http://")
+	hear := func(ev any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			b.complain = append(b.complain, e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" || e.Type == "warning" {
+				b.complain = append(b.complain, fmt.Sprint(e.Args))
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == "error" {
+				b.complain = append(b.complain, e.Entry.Text+" "+e.Entry.URL)
+			}
+		case *network.EventRequestWillBeSent:
+			if u, err := url.Parse(e.Request.URL); err == nil && u.Host != host && u.Scheme != "data" && u.Scheme != "about" {
+				b.foreign = append(b.foreign, e.Request.URL)
+			}
+		case *network.EventLoadingFinished:
+			b.bytes += e.EncodedDataLength
+		}
+	}
+	ctx, end := chromedp.NewContext(l.ctx, chromedp.WithListener(hear))
+	t.Cleanup(end)
+	if err := chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err1 := cdp.Call(ctx, t, network.Enable, network.EnableParams{})
+		_, err2 := cdp.Call(ctx, t, log.Enable, cdp.Empty{})
+		return errors.Join(err1, err2)
+	})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*trial.Patience)
+	t.Cleanup(cancel)
+	b.ctx = ctx
+	if path != "" {
+		b.open(path)
+	}
+	return b
+}
+
+// logged opens a page of the site as who runs the tests.
+func (l *lab) logged(t *testing.T, path string) *tab {
+	t.Helper()
+	b := l.tab(t, "")
+	b.do(chromedp.Navigate(l.link()))
+	if path != "/" {
+		b.open(path)
+	}
+	return b
+}
+
+func (b *tab) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.l.page + path))
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval runs an expression, a promise too.
+func (b *tab) eval(expr string, out any) {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]byte](expr, chromedp.EvalAwaitPromise))
+	if err == nil && out != nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", expr, err)
+	}
+}
+
+// text is what an element says.
+func (b *tab) text(id string) (s string) {
+	b.t.Helper()
+	b.eval(fmt.Sprintf(`document.getElementById(%q)?.textContent ?? ''`, id), &s)
+	return s
+}
+
+// until waits for an expression to hold.
+func (b *tab) until(expr string) {
+	b.t.Helper()
+	var ok bool
+	for give := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
+		// What is not drawn yet is no failure.
+		if b.eval("(() => { try { return Boolean("+expr+") } catch { return false } })()", &ok); ok {
+			return
+		}
+		if time.Now().After(give) {
+			var body string
+			b.eval("document.body.innerText", &body)
+			b.t.Fatalf("still not: %s\n%s\nconsole: %q", expr, body, b.complain)
+		}
+	}
+}
+
+// click clicks what a selector finds, once it is there.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("document.querySelector(%q)", selector))
+	b.do(chromedp.Click(selector))
+}
+
+// press clicks the button with this text, and says yes.
+func (b *tab) press(label string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("[...document.querySelectorAll('main button')].some((x) => x.textContent === %q)", label))
+	b.eval(fmt.Sprintf("[...document.querySelectorAll('main button')].find((x) => x.textContent === %q).click()", label), nil)
+	b.click("#yes")
+}
+
+// clean fails on what no flow may do.
+func (b *tab) clean() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.complain {
+		b.t.Errorf("console: %s", s)
+	}
+	for _, s := range b.foreign {
+		b.t.Errorf("a request to another host: %s", s)
+	}
+}
+
+// fetch makes a call as the page would, and gives its status and body.
+func (b *tab) fetch(method, path, body, token string) (status int, text string) {
+	b.t.Helper()
+	var out struct {
+		Status int
+		Text   string
+	}
+	b.eval(fmt.Sprintf(`fetch(%q, {method: %q, body: %q || undefined, headers: {'Gang-CSRF': %q}}).then(async (r) => ({Status: r.status, Text: await r.text()}))`, path, method, body, token), &out)
+	return out.Status, out.Text
+}
+
+// token is the session's.
+func (b *tab) token() (s string) {
+	b.t.Helper()
+	b.eval(`fetch('/whoami').then((r) => r.json()).then((w) => w.csrf || '')`, &s)
+	return s
+}
+
+// shot keeps a picture where the documentation has its own, when asked to.
+func (b *tab) shot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("GANG_SHOTS")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
