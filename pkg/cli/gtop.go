@@ -1,0 +1,491 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/program"
+)
+
+const (
+	// topPace is the shortest time between two drawings: ten a second are smooth, and little for a slow line.
+	topPace = 100 * time.Millisecond
+	// topLines of output are kept to look back at.
+	topLines = 5000
+)
+
+// NewGtop is the command gtop.
+func NewGtop() *cobra.Command {
+	var mine, ended bool
+	var filter string
+	cmd := &cobra.Command{
+		Use: "gtop [OPTIONS]", Short: "show queue, cards, jobs and their output on a terminal, as they change", Args: noArgs,
+		Example: `  gtop               the queue; ? shows the keys
+  gtop --me          what is mine
+  gtop --filter=n3   what runs on n3, by the start`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			me := ""
+			if u, err := user.Current(); err == nil {
+				me = u.Username
+			}
+			t := newTop(me)
+			t.mine, t.ended, t.filter = mine, ended, filter
+			out, ok := cmd.OutOrStdout().(*os.File)
+			if s := screenOf(cmd.OutOrStdout()); !ok || !s.terminal {
+				return Usagef("gtop needs a terminal; gqueue --watch writes into pipes and files")
+			}
+			return runTop(cmd.Context(), client.New(), t, os.Stdin, out)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&mine, "me", false, "begin with my jobs alone")
+	f.BoolVarP(&ended, "all", "a", false, "begin with ended jobs, too")
+	f.StringVar(&filter, "filter", "", "begin with jobs whose id, name, user, partition or nodes have this `TEXT`")
+	program.Timeout(cmd)
+	return cmd
+}
+
+// topProgram is gtop while it runs. What changes its state is done one after the other, in run.
+type topProgram struct {
+	*top
+	c    *client.Client
+	do   chan func()
+	ctx  context.Context
+	stop context.CancelFunc // ends the program
+	// what the text is of, when it goes on: a log
+	textStop context.CancelFunc
+	job      api.JobRef // that a question is about
+	shown    []string   // lines on the terminal
+}
+
+func runTop(ctx context.Context, c *client.Client, t *top, in, out *os.File) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ctx, unhook := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
+	defer unhook()
+	restore, err := raw(in)
+	if err != nil {
+		return Usagef("gtop reads keys from a terminal: %v", err)
+	}
+	// The other screen, without a cursor; and back whatever happens.
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l")
+	defer func() {
+		_, _ = io.WriteString(out, "\x1b[?25h\x1b[?1049l")
+		restore()
+	}()
+	p := &topProgram{top: t, c: c, do: make(chan func(), 64), ctx: ctx, stop: stop}
+	followed := make(chan error, 1)
+	go func() { followed <- c.Live(ctx, p) }()
+	go p.keys(in)
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		p.paintAll(out)
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-followed:
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		case f := <-p.do:
+			f()
+			p.drain()
+		case <-resized:
+			p.shown = nil
+		case <-tick.C:
+		}
+	}
+}
+
+// drain does what else has come within a pace.
+func (p *topProgram) drain() {
+	late := time.After(topPace)
+	for {
+		select {
+		case f := <-p.do:
+			f()
+		case <-late:
+			return
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// later has something done by run.
+func (p *topProgram) later(f func()) {
+	select {
+	case p.do <- f:
+	case <-p.ctx.Done():
+	}
+}
+
+// paintAll writes the lines that are different: over a slow line that is what counts.
+func (p *topProgram) paintAll(out *os.File) {
+	s := screenOf(out)
+	lines := p.draw(s, now())
+	var b bytes.Buffer
+	if p.shown == nil {
+		b.WriteString("\x1b[2J")
+	}
+	for i, l := range lines {
+		if i >= len(p.shown) || p.shown[i] != l {
+			fmt.Fprintf(&b, "\x1b[%d;1H%s\x1b[K", i+1, l)
+		}
+	}
+	p.shown = lines
+	_, _ = out.Write(b.Bytes())
+}
+
+// Jobs implements [client.Live].
+func (p *topProgram) Jobs(jobs []api.Job, all bool) {
+	p.later(func() {
+		p.told, p.lost = true, time.Time{}
+		if all {
+			clear(p.jobs)
+		}
+		for _, j := range jobs {
+			p.jobs[j.JobID] = j
+		}
+	})
+}
+
+// Gone implements [client.Live].
+func (p *topProgram) Gone(ids []int64) {
+	p.later(func() {
+		for _, id := range ids {
+			delete(p.jobs, id)
+		}
+	})
+}
+
+// Nodes implements [client.Live].
+func (p *topProgram) Nodes(nodes []api.Node, all bool) {
+	p.later(func() {
+		if all {
+			clear(p.nodes)
+		}
+		for _, n := range nodes {
+			p.nodes[n.Name] = n
+		}
+	})
+}
+
+// Lost implements [client.Live].
+func (p *topProgram) Lost() { p.later(func() { p.lost = now() }) }
+
+// keys reads what is typed until the program ends; the last read ends with the process.
+func (p *topProgram) keys(in *os.File) {
+	b := make([]byte, 256)
+	for {
+		n, err := in.Read(b)
+		if err != nil || n == 0 {
+			p.stop()
+			return
+		}
+		for _, k := range splitKeys(string(b[:n])) {
+			p.later(func() { p.key(k) })
+		}
+	}
+}
+
+// splitKeys gives the keys of what a terminal sent at once: escape sequences, and characters.
+func splitKeys(s string) (keys []string) {
+	for s != "" {
+		n := 1
+		if s[0] == '\x1b' && len(s) > 2 && (s[1] == '[' || s[1] == 'O') {
+			n = 3
+			for n < len(s) && (s[n-1] >= '0' && s[n-1] <= '9' || s[n-1] == ';') {
+				n++
+			}
+		}
+		keys = append(keys, s[:n])
+		s = s[n:]
+	}
+	return keys
+}
+
+// topHelp is behind the key ?.
+const topHelp = `q         end
+up k, down j, PgUp, PgDn, g, G   move
+/         filter by id, name, user, partition or node; enter keeps it, esc drops it
+w         why the job waits, with the figures
+l         its output, following
+enter     the job with its attempts
+c         cancel it, after a question
+h         hold it, or release it
+e         ended jobs, too
+m         mine alone
+n         nodes and cards
+esc       back`
+
+func (p *topProgram) key(k string) {
+	p.note = ""
+	switch {
+	case p.ask != "":
+		p.ask = ""
+		if k == "y" {
+			p.act("cancel", p.job)
+		}
+		return
+	case p.typing:
+		p.typed(k)
+		return
+	}
+	switch k {
+	case "q", "\x03":
+		p.stop()
+	case "\x1b":
+		p.show(topQueue)
+	case "n":
+		p.show(topCards)
+	case "?":
+		p.write("keys", strings.Split(topHelp, "\n"), false)
+	case "/":
+		p.show(topQueue)
+		p.typing = true
+	case "e":
+		p.ended = !p.ended
+	case "m":
+		p.mine = !p.mine
+	case "j", "\x1b[B", "\x1bOB":
+		p.move(1)
+	case "k", "\x1b[A", "\x1bOA":
+		p.move(-1)
+	case "\x1b[6~", " ":
+		p.move(20)
+	case "\x1b[5~":
+		p.move(-20)
+	case "g":
+		p.move(-1 << 30)
+	case "G":
+		p.move(1 << 30)
+	default:
+		p.jobKey(k)
+	}
+}
+
+// jobKey is one about the job that is selected.
+func (p *topProgram) jobKey(k string) {
+	j, ok := p.jobs[p.at]
+	if !ok || p.view == topCards {
+		return
+	}
+	ref := api.JobRef{ID: j.JobID, Index: -1}
+	if j.ArrayIndex != nil {
+		ref = api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}
+	}
+	switch k {
+	case "w":
+		p.fetch("why job "+ref.String()+" waits", func() ([]string, error) {
+			w, err := p.c.Explain(p.ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			return append([]string{fmt.Sprintf("job %d is %s (%s)", w.JobID, w.State, w.Reason)}, strings.Split(w.Why, "\n")...), nil
+		})
+	case "\r", "\n":
+		p.fetch("job "+ref.String(), func() ([]string, error) {
+			d, err := p.c.Job(p.ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			return jobLines(d), nil
+		})
+	case "l":
+		p.log(ref)
+	case "c":
+		p.job, p.ask = ref, "cancel job "+ref.String()+"?"
+	case "h":
+		verb := "hold"
+		if strings.HasPrefix(j.Reason, "JobHeld") {
+			verb = "release"
+		}
+		p.act(verb, ref)
+	}
+}
+
+// jobLines is a job for people.
+func jobLines(d *api.JobDetail) []string {
+	j := &d.Job
+	out := []string{
+		fmt.Sprintf("%s  %s  user %s  partition %s", j.Name, j.State, j.User, j.Partition),
+		fmt.Sprintf("%s, %d cards each, submitted %s", count(j.Size, "rank", "ranks"), j.GPUsPerRank, j.SubmitTime.Local().Format(time.DateTime)),
+		"command " + j.Command, "in " + j.WorkDir,
+	}
+	if j.Verdict != "" {
+		out = append(out, j.Verdict)
+	}
+	if j.Why != "" {
+		out = append(out, strings.Split(j.Why, "\n")...)
+	}
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		how := "runs"
+		if a.Cause != "" {
+			how = "ended " + a.EndTime.Local().Format(time.TimeOnly) + ": " + string(a.Cause)
+		}
+		out = append(out, fmt.Sprintf("attempt %d  started %s  %s  on %s", a.Attempt, a.StartTime.Local().Format(time.DateTime), how, strings.Join(a.Nodes, ",")))
+	}
+	for i := range j.Ranks {
+		r := &j.Ranks[i]
+		out = append(out, strings.TrimRight(fmt.Sprintf("rank %d  %s  %s  %s", r.Rank, r.State, r.Node, r.Status), " "))
+	}
+	return out
+}
+
+func (p *topProgram) show(v topView) {
+	if p.textStop != nil {
+		p.textStop()
+		p.textStop = nil
+	}
+	p.view, p.first = v, 0
+}
+
+// write shows a text.
+func (p *topProgram) write(title string, lines []string, tail bool) {
+	p.show(topText)
+	p.title, p.text, p.tail = title, lines, tail
+}
+
+// fetch shows what a call answers, once it does.
+func (p *topProgram) fetch(title string, call func() ([]string, error)) {
+	p.write(title, []string{"asking"}, false)
+	go func() {
+		lines, err := call()
+		p.later(func() {
+			if p.view != topText || p.title != title {
+				return // somebody went on
+			}
+			if p.text = lines; err != nil {
+				p.text = []string{err.Error()}
+			}
+		})
+	}()
+}
+
+func (p *topProgram) log(ref api.JobRef) {
+	title := "output of job " + ref.String()
+	p.write(title, nil, true)
+	ctx, stop := context.WithCancel(p.ctx)
+	p.textStop = stop
+	w := &topLog{p: p, ctx: ctx}
+	go func() {
+		err := p.c.FollowLog(ctx, api.LogQuery{Ref: ref, Rank: -1, Tail: 64 << 10}, w, true, func() {})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			_, _ = w.Write([]byte("\n(" + err.Error() + ")\n"))
+		}
+	}()
+}
+
+// topLog takes output in lines.
+type topLog struct {
+	p    *topProgram
+	ctx  context.Context
+	rest string
+}
+
+func (l *topLog) Write(b []byte) (int, error) {
+	if l.ctx.Err() != nil {
+		return 0, l.ctx.Err()
+	}
+	lines := strings.Split(l.rest+string(b), "\n")
+	l.rest = lines[len(lines)-1]
+	whole := lines[:len(lines)-1]
+	l.p.later(func() {
+		if l.ctx.Err() != nil {
+			return
+		}
+		l.p.text = append(l.p.text, whole...)
+		if over := len(l.p.text) - topLines; over > 0 {
+			l.p.text = slices.Delete(l.p.text, 0, over)
+		}
+	})
+	return len(b), nil
+}
+
+func (p *topProgram) act(verb string, ref api.JobRef) {
+	go func() {
+		var reply *api.CancelReply
+		var err error
+		q := api.JobQuery{Refs: []api.JobRef{ref}}
+		if verb == "cancel" {
+			reply, err = p.c.Cancel(p.ctx, &api.CancelRequest{JobQuery: q})
+		} else {
+			reply, err = p.c.Act(p.ctx, verb, &api.ActionRequest{JobQuery: q})
+		}
+		note := verb + " job " + ref.String() + ": done"
+		if err != nil {
+			note = err.Error()
+		} else if i := slices.IndexFunc(reply.Results, func(r api.CancelResult) bool { return r.Error != nil }); i >= 0 {
+			note = reply.Results[i].Error.Error()
+		}
+		p.later(func() { p.note = note })
+	}()
+}
+
+func (p *topProgram) typed(k string) {
+	switch {
+	case k == "\r" || k == "\n":
+		p.typing = false
+	case k == "\x1b":
+		p.typing, p.filter = false, ""
+	case k == "\x7f" || k == "\b":
+		if p.filter != "" {
+			p.filter = p.filter[:len(p.filter)-1]
+		}
+	case len(k) == 1 && k[0] >= ' ' && len(p.filter) < 60:
+		p.filter += k
+	}
+}
+
+func (p *topProgram) move(by int) {
+	if p.view != topQueue {
+		p.tail = by == 1<<30
+		p.first = max(0, min(p.first+by, 1<<20))
+		return
+	}
+	rows := p.rows()
+	if len(rows) == 0 {
+		return
+	}
+	i := slices.IndexFunc(rows, func(j api.Job) bool { return j.JobID == p.at })
+	p.at = rows[max(0, min(len(rows)-1, i+by))].JobID
+}
+
+// raw has a terminal give keys one by one and print none.
+func raw(f *os.File) (restore func(), err error) {
+	fd := int(f.Fd())
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, err
+	}
+	now := *was
+	now.Lflag &^= unix.ICANON | unix.ECHO | unix.ISIG
+	now.Iflag &^= unix.IXON | unix.ICRNL
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &now); err != nil {
+		return nil, err
+	}
+	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }, nil
+}
