@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +104,6 @@ func TestEfficiencyOfAnArray(t *testing.T) {
 
 func TestSparkline(t *testing.T) {
 	if got := sparkline(api.Points{0, 12, 13, 50, api.UnknownPoint, 99, 100, 254}); got != "▁▁▂▅ ███" {
-		t.Error(fmt.Sprintf("%q", got))
+		t.Errorf("%q", got)
 	}
 }
