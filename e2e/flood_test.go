@@ -50,7 +50,7 @@ func TestFlood(t *testing.T) {
 	f := flood{arrays: 1, elements: 1000, environments: 12, bytes: 1_900_000, loops: 8, streams: 40, submissions: 640, timed: 10}
 	limits := []string{"user_jobs = 1100", `user_bytes = "10MiB"`, "user_streams = 20", "user_burst = 300"}
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
-		f, limits = flood{arrays: 9, elements: 10_000, environments: 160, bytes: 1_900_000, loops: 64, streams: 1000, submissions: 100_000, timed: 200}, nil
+		f, limits = flood{arrays: 9, elements: 10_000, environments: 160, bytes: 1_900_000, loops: 64, streams: 1000, submissions: 100_000, timed: 1000}, nil
 	}
 	s := startSite(t, nil, limits...)
 	s.node("n1", `cards = "none"`, "cpus = 64", "min_uid = 2")
