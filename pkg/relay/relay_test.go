@@ -208,7 +208,7 @@ func (s *site) whoami(uid uint32, header http.Header) whoami {
 func TestSpeaksForItsUser(t *testing.T) {
 	s := newSite(t, true)
 	name := auth.UserName(caller())
-	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1"}
+	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true}
 	for _, h := range []http.Header{
 		{},
 		{"Gang-User": {"0 root"}},
@@ -247,7 +247,7 @@ func TestAdminsAreUsersHere(t *testing.T) {
 	name := auth.UserName(caller())
 	s.guard.Admins = []string{name}
 	got := s.whoami(caller(), nil).ID
-	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Why: "through a relay an admin is an ordinary user; use the controller's host"}
+	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Why: "through a relay an admin is an ordinary user; use the controller's host"}
 	if got != want {
 		t.Errorf("%+v", got)
 	}

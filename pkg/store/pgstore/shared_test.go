@@ -248,6 +248,9 @@ func fill(t *testing.T, s store.Store) {
 	}
 	ch.Epochs = []gang.EpochRow{{Job: 1, Epoch: 1}, {Job: 2, Epoch: 1}}
 	ch.Steps = []api.Step{{JobID: 1, Epoch: 1, StepID: "0"}}
+	ch.Measures = []gang.MeasureRow{{Job: 2, Epoch: 1, Measure: &api.Measure{Node: "n10"}}}
+	ch.Epochs[0].Booking = storetest.Booking(api.CauseCrash, time.Hour)
+	ch.Epochs[0].Started, ch.Ledger = ch.Epochs[0].Booking.Started, gang.Booked(ch.Epochs[0].Booking)
 	ch.Nodes = []*gang.Node{{Name: "n10"}, {Name: "N9"}, {Name: "n-1"}} // an order that locales see otherwise
 	ch.Reservations = []gang.ReservationRow{{Name: "r", R: &api.Reservation{Name: "r", Start: storetest.T0}}}
 	ch.Partitions = []gang.PartitionRow{{Name: "p", C: &api.PartitionChange{Name: "p", Partition: &api.Partition{Name: "p"}, Time: storetest.T0}}}

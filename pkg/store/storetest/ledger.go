@@ -12,8 +12,9 @@ import (
 
 func figure(v float64) *api.Figure { return &api.Figure{Seconds: 60, Mean: v, Max: v} }
 
-// booking is of an attempt of two cards and four CPUs that began an hour before midnight.
-func booking(cause api.Cause, ran time.Duration) *gang.Booking {
+// Booking is of an attempt of two cards and four CPUs that began an hour before midnight.
+// Booking is the bookkeeping of an attempt of so long, with two cards, that ended for a cause; none: it runs.
+func Booking(cause api.Cause, ran time.Duration) *gang.Booking {
 	start := time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)
 	return &gang.Booking{Epoch: 1, User: "ada", Account: "vision", Partition: "gpu", CPUs: 4, Cards: []gang.BookedCards{{Type: "H200", Cards: 2, SeenMS: 7200_000, BusyMS: 3600_000}},
 		Started: start, Until: start.Add(ran), Cause: cause, Waited: time.Minute}
@@ -53,7 +54,7 @@ func testLedger(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	j := NewJob(1, 2)
 	j.Epoch = 1
-	running, over := booking("", 30*time.Minute), booking(api.CauseCrash, 2*time.Hour)
+	running, over := Booking("", 30*time.Minute), Booking(api.CauseCrash, 2*time.Hour)
 	book := func(j *gang.Job, b *gang.Booking, rows ...api.LedgerRow) {
 		t.Helper()
 		mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{j}, Epochs: []gang.EpochRow{{Job: 1, Epoch: 1, Trigger: -1, Started: b.Started, Booking: b}}, Ledger: rows, NextID: 2, NextSeq: 1})
