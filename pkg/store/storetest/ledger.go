@@ -13,7 +13,6 @@ import (
 func figure(v float64) *api.Figure { return &api.Figure{Seconds: 60, Mean: v, Max: v} }
 
 // Booking is of an attempt of two cards and four CPUs that began an hour before midnight.
-// Booking is the bookkeeping of an attempt of so long, with two cards, that ended for a cause; none: it runs.
 func Booking(cause api.Cause, ran time.Duration) *gang.Booking {
 	start := time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)
 	return &gang.Booking{Epoch: 1, User: "ada", Account: "vision", Partition: "gpu", CPUs: 4, Cards: []gang.BookedCards{{Type: "H200", Cards: 2, SeenMS: 7200_000, BusyMS: 3600_000}},
