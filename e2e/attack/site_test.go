@@ -397,7 +397,7 @@ func (w *way) call(method, path string, body any) answer {
 		text = string(b)
 	}
 	patience := trial.Patience
-	waits := strings.HasSuffix(path, "/wait")
+	waits := strings.HasSuffix(path, "/wait") || path == "/v1/live"
 	if waits {
 		patience = 300 * time.Millisecond // who may wait does, which is answer enough
 	}
@@ -426,7 +426,9 @@ func (w *way) call(method, path string, body any) answer {
 	}
 	defer res.Body.Close()
 	var b bytes.Buffer
-	_, err = io.Copy(&b, res.Body)
+	if _, err = io.Copy(&b, res.Body); waits && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
 	return answer{code: res.StatusCode, body: b.String(), err: err}
 }
 
