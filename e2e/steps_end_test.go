@@ -130,6 +130,7 @@ func TestEndOfAScriptIsAStopOfItsSteps(t *testing.T) {
 	}
 	for _, nodes := range []int{1, 2, 4} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
+			t.Parallel() // mostly, they wait
 			c := start(t, fmt.Sprintf("--nodes=%d", nodes), "--gpus=1x80G", "--set", "cpus=4", "--set", "preempt=tier", "--set", "grace=30s")
 			slurmNames(t, c)
 			for i, end := range scriptEnds {
