@@ -19,10 +19,10 @@ func (t *truth) wrote(g *gangd) {
 }
 
 // renewed: leases of a node run from at on, by the echo of a controller or (nil) by words. Whoever
-// leads then, and lives, must have given it. Where nothing runs there is nothing to give: a node that was off while
-// a controller was added may go by the words of the others until the next session.
-func (t *truth) renewed(m *machine, at time.Duration, by *gangd) {
-	if len(m.procs) == 0 {
+// leads then, and lives, must have given it. A node on which nothing runs, and that was off while a
+// controller was added, may go by the words of the others until it has a session (served).
+func (t *truth) renewed(m *machine, at time.Duration, by *gangd, served bool) {
+	if !served && len(m.procs) == 0 {
 		return
 	}
 	for i := len(t.seats) - 1; i >= 0; i-- {

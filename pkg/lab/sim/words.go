@@ -39,7 +39,8 @@ func (d *daemon) refused(h *host, asked time.Duration) {
 func (d *daemon) renewed(by *gangd) {
 	if at := d.half.LastContact(); at > d.contact {
 		d.contact = at
-		d.m.r.truth.renewed(d.m, at-bootOffset, by)
+		d.served = d.served || by != nil
+		d.m.r.truth.renewed(d.m, at-bootOffset, by, d.served)
 	}
 }
 
