@@ -50,8 +50,13 @@ func TestForkBomb(t *testing.T) {
 	}
 	l := build(t, options{nodes: 2, gangd: []string{`grace = "1s"`, `drain_slack = "5s"`}})
 	l.limitTasks("n1", 400)
-	// A job may have all of it: what one is kept to by itself is another matter.
-	node := l.program("n1", "gnoded", "--config", l.conf("n1"), "--set", "job_processes=400")
+	// In the long run a job may have all of it: its daemon then dies when it needs a thread, and the
+	// job is over when the daemon can be started again. Else what is left is enough for the daemon.
+	most := 340
+	if os.Getenv("GANG_E2E_CHAOS") != "" {
+		most = 400
+	}
+	node := l.program("n1", "gnoded", "--config", l.conf("n1"), "--set", fmt.Sprint("job_processes=", most))
 	l.kill9("n1")
 	l.gnodedWith("n1", node)
 	l.untilNode("n1", api.NodeUp)
