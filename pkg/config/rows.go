@@ -169,7 +169,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"memory", atLeastBytes(0), "detected", "Memory offered."},
 	{"features", nil, "none", "Words that `--constraint` matches."},
 	{"cgroup", cgroupDir, "found", "Directory of a control group hierarchy, which may be written, to make jobs' groups in; `none`: jobs are held without groups, and what they use is sampled."},
-	{"job_processes", between(0, 1<<22), "a quarter of what the machine can have", "Processes and threads that the ranks of one job may have here together."},
+	{"job_processes", between(0, 1<<22), "a quarter of what the machine can have", "Processes and threads that the ranks of one job may have here together. All jobs together leave an eighth of what the machine can have (64 to 4,096) to gnoded and the system, whatever this says."},
 	{"min_uid", nil, "", "Users with a lower uid are refused, whatever gangd says."},
 	{"groups", nil, "none", "When set, only members of one of these groups may run here, whatever gangd says."},
 	{"health_program", absolute, "none", "The site's own check of this node, run with its name. Exit status 0: fit; 75: can't tell; any other, or too late: the node is drained with the first line of its output, and comes back when the program is content."},

@@ -70,7 +70,7 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.watch, d.hosts = newWatcher(d.notes.putWatch, d.stacks), newHostReader()
 	d.cgroups = proc.Detect(opts.CgroupBase)
-	d.processes = processesOf(&opts)
+	d.limitProcesses()
 	d.client = session.NewClient(session.Options{Controllers: opts.Controllers, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept, Sign: opts.Signs.Loop()})
 	d.board.onWake(d.client.Wake)
 	d.notes.wake = d.client.Wake

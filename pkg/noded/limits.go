@@ -1,20 +1,25 @@
 package noded
 
-import (
-	"gangd/pkg/api"
-	"gangd/pkg/proc"
-)
+import "gangd/pkg/api"
 
 // processShare is the part of the machine's processes that one member may have unless the site
-// says otherwise: what a fork bomb leaves is enough for the others and for those who end it.
+// says otherwise: what a fork bomb leaves is enough for the others.
 const processShare = 4
 
-// processesOf is how many processes a member may have, 0: any number.
-func processesOf(o *Options) int64 {
-	if o.Processes > 0 {
-		return o.Processes
+// limitProcesses settles how many processes a member may have, and that all of them leave room
+// for this daemon. The site's figure does not go beyond that: a bomb could then end the daemon,
+// which could not start again to end the bomb.
+func (d *Daemon) limitProcesses() {
+	most := d.cgroups.KeepRoom()
+	switch asked := d.opts.Processes; {
+	case asked == 0:
+		d.processes = most / processShare
+	case most > 0 && asked > most:
+		d.log.Warn("job_processes is more than jobs may have here together", "job_processes", asked, "together", most)
+		d.processes = most
+	default:
+		d.processes = asked
 	}
-	return proc.ProcessRoom() / processShare
 }
 
 // limits says how far members are held to what they asked for.

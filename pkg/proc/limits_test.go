@@ -175,8 +175,36 @@ func TestMemoryUsed(t *testing.T) {
 	if n := MemoryUsed([]int{1 << 30}, 0); n != 0 {
 		t.Errorf("a process that is not there uses %d", n)
 	}
-	if n := ProcessRoom(); n < 100 {
+	if n := processRoom(ownGroups()...); n < 100 {
 		t.Errorf("room for %d processes", n)
+	}
+}
+
+// TestKeepRoom: the narrowest group around the members counts, and not the limit that they had
+// together before.
+func TestKeepRoom(t *testing.T) {
+	for _, c := range []struct{ above, most int64 }{{400, 336}, {100, 50}, {8000, 7000}} {
+		top := t.TempDir()
+		all := filepath.Join(top, "service", "gangd")
+		if err := os.MkdirAll(all, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string]string{
+			"cgroup.procs": "", "pids.max": fmt.Sprintln(c.above),
+			"service/cgroup.procs": "", "service/pids.max": "max\n",
+			"service/gangd/cgroup.procs": "", "service/gangd/pids.max": "7",
+		} {
+			if err := os.WriteFile(filepath.Join(top, file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found := Cgroups{Kind: Cgroup1, Dir: top, Sides: map[string]string{sidePIDs: all}}
+		if most := found.KeepRoom(); most != c.most {
+			t.Errorf("of %d processes members may have %d together, want %d", c.above, most, c.most)
+		}
+		if held := numberIn(all + "/pids.max"); held != c.most {
+			t.Errorf("of %d processes the members' group may have %d, want %d", c.above, held, c.most)
+		}
 	}
 }
 

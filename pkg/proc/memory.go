@@ -54,30 +54,3 @@ func shareOf(pid int) int64 {
 	}
 	return 0 // it has ended
 }
-
-// ProcessRoom is how many processes and threads this machine can have, as far as its kernel and
-// the groups around us say; 0: not known.
-func ProcessRoom() int64 {
-	room := int64(0)
-	note := func(n int64) {
-		if n > 0 && (room == 0 || n < room) {
-			room = n
-		}
-	}
-	note(numberIn("/proc/sys/kernel/pid_max"))
-	note(numberIn("/proc/sys/kernel/threads-max"))
-	ms, err := mounts()
-	if err != nil {
-		return room
-	}
-	self, _ := readAll("/proc/self/cgroup")
-	for _, m := range ms {
-		switch {
-		case m.fs == "cgroup2":
-			note(numberIn(m.path(ownGroup(string(self), "")) + "/pids.max"))
-		case m.fs == "cgroup" && m.has(sidePIDs):
-			note(numberIn(m.path(ownGroup(string(self), sidePIDs)) + "/pids.max"))
-		}
-	}
-	return room
-}
