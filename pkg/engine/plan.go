@@ -117,12 +117,13 @@ func (e *Engine) learnFrom(ch *gang.Changes) {
 func (e *Engine) requeue() bool {
 	ids, nodes := e.world.TakeQueue()
 	var waiting []*sched.Candidate
+	var gone []int64
 	for _, id := range ids {
 		if c := e.world.Candidate(id); c != nil {
 			c.Tier = e.tier(e.world.Job(id).Partition)
 			waiting = append(waiting, c)
 		} else {
-			e.plan.queue.Remove(id)
+			gone = append(gone, id)
 		}
 		r := e.world.Running(id)
 		if r != nil {
@@ -130,7 +131,7 @@ func (e *Engine) requeue() bool {
 		}
 		e.plan.running = sched.PutRunning(e.plan.running, id, r)
 	}
-	e.plan.queue.InsertAll(waiting)
+	e.plan.queue.Update(waiting, gone)
 	e.view.setClasses(ids, e.plan.queue)
 	return nodes || len(ids) > 0
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Queue keeps candidates in order, and those of one class sortFrom: of a hundred thousand
+// Queue keeps candidates in order, and those of one class together: of a hundred thousand
 // that wait a plan looks at the first of each class and, when that stays, at no other of
 // it. A change costs a few binary searches and memmoves: 100,000 pointers are 800 KB, moved
 // in about 20 us. It is not safe for concurrent use.
@@ -142,30 +142,48 @@ func (q *Queue) Insert(c *Candidate) {
 	q.put(q.own(c))
 }
 
-// sortFrom is how many candidates have to come at once for sorting the queue again to be less
+// sortFrom is how many candidates have to change at once for sorting the queue again to be less
 // work than moving what stands behind each: 100,000 take 80 ms to sort, and 0.6 ms to make room
-// for one in each of the lists (BenchmarkInsertAll).
+// for one in each of the lists (BenchmarkUpdate).
 const sortFrom = 128
 
-// InsertAll adds candidates of as many jobs, or replaces those of the same jobs. An array of
-// ten thousand costs one sorting.
-func (q *Queue) InsertAll(cs []*Candidate) {
-	if len(cs) < sortFrom {
+// Update adds candidates of as many jobs, or replaces those of the same jobs, and takes out those
+// of the jobs that are gone. An array of ten thousand costs one sorting, as it comes and as it goes.
+func (q *Queue) Update(cs []*Candidate, gone []int64) {
+	if len(cs)+len(gone) < sortFrom {
+		for _, job := range gone {
+			q.Remove(job)
+		}
 		for _, c := range cs {
 			q.Insert(c)
 		}
 		return
 	}
+	for _, job := range gone {
+		q.forget(job)
+	}
 	own := make([]*Candidate, len(cs))
 	for i, c := range cs {
 		own[i] = q.own(c)
-		if old := q.Get(c.Job); old != nil {
-			q.backlog -= old.need
-		}
-		q.backlog += own[i].need
-		q.jobs()[c.Job] = own[i]
+		q.forget(c.Job)
+		q.know(own[i])
 	}
-	q.fill(append(slices.DeleteFunc(q.order, func(c *Candidate) bool { return q.byJob[c.Job] != c }), own...))
+	q.fill(append(slices.DeleteFunc(q.order, func(c *Candidate) bool { return q.jobs()[c.Job] != c }), own...))
+}
+
+// know and forget keep what is counted and found by job; the lists are left to their callers.
+func (q *Queue) know(c *Candidate) {
+	q.backlog += c.need
+	q.jobs()[c.Job] = c
+}
+
+func (q *Queue) forget(job int64) *Candidate {
+	c := q.Get(job)
+	if c != nil {
+		q.backlog -= c.need
+		delete(q.byJob, job)
+	}
+	return c
 }
 
 // own is a candidate as the queue keeps it.
@@ -184,8 +202,7 @@ func (q *Queue) own(c *Candidate) *Candidate {
 }
 
 func (q *Queue) put(c *Candidate) {
-	q.backlog += c.need
-	q.jobs()[c.Job] = c
+	q.know(c)
 	q.order = insert(q.order, c, compare)
 	q.byAge = insert(q.byAge, c, compareAge)
 	if !c.turnAt.IsZero() {
@@ -207,12 +224,10 @@ func (q *Queue) put(c *Candidate) {
 
 // Remove takes the candidate of a job out and reports whether there was one.
 func (q *Queue) Remove(job int64) bool {
-	c := q.Get(job)
+	c := q.forget(job)
 	if c == nil {
 		return false
 	}
-	delete(q.byJob, job)
-	q.backlog -= c.need
 	q.order = remove(q.order, c, compare)
 	q.byAge = remove(q.byAge, c, compareAge)
 	if !c.turnAt.IsZero() {

@@ -72,7 +72,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			job := rapid.Int64Range(1, 12).Draw(t, "job")
-			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0, 1:
 				q.Insert(draw(job))
 				model[job] = true
@@ -93,7 +93,16 @@ func TestQueueIsASortedMap(t *testing.T) {
 					c.Priority += int64(i % 2)
 					many[i], model[c.Job] = &c, true
 				}
-				q.InsertAll(many)
+				q.Update(many, nil)
+			case 5:
+				gone := make([]int64, sortFrom)
+				for i := range gone {
+					gone[i] = job + int64(i) // half of them do not wait
+					delete(model, gone[i])
+				}
+				c := draw(200)
+				q.Update([]*Candidate{c}, gone)
+				model[c.Job] = true
 			}
 			checkQueue(t, q, model)
 			checkQueue(t, q.Clone(), model)
@@ -139,6 +148,13 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 	if inClasses != q.Len() {
 		t.Fatalf("%d in classes, %d in all", inClasses, q.Len())
 	}
+	var need int64
+	for _, c := range q.order {
+		need += c.need
+	}
+	if q.backlog != need {
+		t.Fatalf("the queue keeps %d, its candidates need %d", q.backlog, need)
+	}
 }
 
 // TestBacklogIsTheSum: what a queue keeps of what all need yet is what a recount finds,
@@ -174,15 +190,15 @@ func TestBacklogIsTheSum(t *testing.T) {
 	})
 }
 
-// BenchmarkInsertAll: an array of 10,000 into a queue of 90,000.
-func BenchmarkInsertAll(b *testing.B) {
+// BenchmarkUpdate: an array of 10,000 in a queue of 100,000 changes.
+func BenchmarkUpdate(b *testing.B) {
 	cs := make([]*Candidate, 100_000)
 	for i := range cs {
 		cs[i] = &Candidate{Job: int64(i + 1), Size: 1, Submit: epoch0, User: fmt.Sprint(i % 7), TimeLimit: time.Hour, Ask: cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"})}
 	}
 	q := NewQueue(&Policy{GuardAfter: time.Hour}, NewLedger(0))
-	q.InsertAll(cs)
+	q.Update(cs, nil)
 	for b.Loop() {
-		q.InsertAll(cs[:10_000])
+		q.Update(cs[:10_000], nil)
 	}
 }
