@@ -49,6 +49,8 @@ type Server struct {
 	o    Options
 	size int
 	here int // tasks on this node
+	// mapping is the value of [mappingKey].
+	mapping string
 
 	mu      sync.Mutex
 	store   map[string]string // what has passed a fence
@@ -62,8 +64,9 @@ type Server struct {
 
 // New makes one. Tasks come with [Server.Task].
 func New(o Options, node int) *Server {
-	s := &Server{o: o, here: len(o.Nodes[node]), store: map[string]string{mappingKey: mapping(o.Nodes)}, fresh: map[string]string{},
+	s := &Server{o: o, here: len(o.Nodes[node]), mapping: mapping(o.Nodes), fresh: map[string]string{},
 		node: map[string]string{}, waiting: map[string][]func(string){}, own: map[*task]map[string]string{}}
+	s.store = map[string]string{mappingKey: s.mapping}
 	for _, tasks := range o.Nodes {
 		s.size += len(tasks)
 	}
@@ -322,7 +325,7 @@ func (t *task) answerTwo(m message) {
 	case "info-getjobattr":
 		v, ok := strconv.Itoa(s.size), m["key"] == "universeSize"
 		if !ok {
-			v, ok = mapping(s.o.Nodes), m["key"] == mappingKey
+			v, ok = s.mapping, m["key"] == mappingKey
 		}
 		t.found(m, v, ok && v != "")
 	case "finalize":
