@@ -141,10 +141,7 @@ func (x *meter) keep() {
 	if err != nil {
 		return // a figure that is no number
 	}
-	tmp := filepath.Join(x.dir, measureFile+".new")
-	if os.WriteFile(tmp, b, 0o600) == nil {
-		_ = os.Rename(tmp, filepath.Join(x.dir, measureFile))
-	}
+	_ = replaceFile(filepath.Join(x.dir, measureFile), b)
 }
 
 func (s *meters) drop(k api.MemberKey) {

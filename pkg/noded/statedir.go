@@ -200,11 +200,15 @@ func (s *stateDir) read(name string) string {
 }
 
 func (s *stateDir) write(name, text string) error {
-	tmp := filepath.Join(s.path, name+".new")
-	if err := os.WriteFile(tmp, []byte(text+"\n"), 0o600); err != nil {
+	return replaceFile(filepath.Join(s.path, name), []byte(text+"\n"))
+}
+
+// replaceFile has a reader find the old text or the new one.
+func replaceFile(path string, b []byte) error {
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, filepath.Join(s.path, name))
+	return os.Rename(path+".new", path)
 }
 
 // lineageMark is the highest lineage that a controller told, and which process of it did.
