@@ -49,15 +49,7 @@ func controllerNewCommand() *cobra.Command {
   gangd controller new | ssh ctl2 sudo gangd controller join -  the line appears in no list of processes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if ttl <= 0 {
-				return cli.Usagef("--ttl must be more than 0")
-			}
-			reply, err := client.New().NewToken(cmd.Context(), &api.TokenRequest{Controller: true, TTLSeconds: int64((ttl + time.Second - 1) / time.Second)})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), reply.Line)
-			return nil
+			return printLine(cmd, &api.TokenRequest{Controller: true}, ttl)
 		},
 	}
 	cmd.Flags().DurationVar(&ttl, "ttl", ttl, "how long it may be used, at most 168h")

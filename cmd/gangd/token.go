@@ -42,17 +42,10 @@ func tokenNewCommand() *cobra.Command {
   gangd token new | ssh n3 gnoded join -      the line appears in no list of processes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Rounded up: half a second must not become "the default".
-			ask.TTLSeconds = int64((ttl + time.Second - 1) / time.Second)
-			if ttl <= 0 || ask.Uses < 1 {
-				return cli.Usagef("--ttl and --uses must be more than 0")
+			if ask.Uses < 1 {
+				return cli.Usagef("--uses must be more than 0")
 			}
-			reply, err := client.New().NewToken(cmd.Context(), &ask)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), reply.Line)
-			return nil
+			return printLine(cmd, &ask, ttl)
 		},
 	}
 	f := cmd.Flags()
@@ -61,6 +54,21 @@ func tokenNewCommand() *cobra.Command {
 	f.IntVar(&ask.Uses, "uses", 1, "how many nodes may use it")
 	f.DurationVar(&ttl, "ttl", ttl, "how long it may be used, at most 168h")
 	return cmd
+}
+
+// printLine asks for a token that lasts so long and prints the line to join with.
+func printLine(cmd *cobra.Command, ask *api.TokenRequest, ttl time.Duration) error {
+	if ttl <= 0 {
+		return cli.Usagef("--ttl must be more than 0")
+	}
+	// Rounded up: half a second must not become "the default".
+	ask.TTLSeconds = int64((ttl + time.Second - 1) / time.Second)
+	reply, err := client.New().NewToken(cmd.Context(), ask)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), reply.Line)
+	return nil
 }
 
 func tokenRevokeCommand() *cobra.Command {
