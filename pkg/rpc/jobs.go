@@ -362,9 +362,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 }
 
 func (s *Server) followEvents(w http.ResponseWriter, r *http.Request, job, since int64) error {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	out := http.NewResponseController(w)
+	out := beginEvents(w)
 	w.WriteHeader(http.StatusOK)
 	if since < 0 {
 		since = s.Engine.LastEvent()
