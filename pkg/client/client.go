@@ -14,9 +14,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"gangd/pkg/api"
@@ -74,31 +73,16 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Client calls one controller. It is safe for concurrent use and holds nothing open.
 type Client struct {
-	socket   string
-	dir      string        // of gangd dev, which may run several controllers
-	takeOver time.Duration // how long a controller may be silent to a submission where there is another to ask
+	socket string
+	dir    string                 // of gangd dev, which may run several controllers
+	latest atomic.Pointer[string] // which of them answered last
 }
 
 // New makes a client of the controller at [SocketPath]. It does not connect.
 func New() *Client {
 	c := NewAt(SocketPath())
-	c.dir, c.takeOver = os.Getenv("GANG_DIR"), takeOver
+	c.dir = os.Getenv("GANG_DIR")
 	return c
-}
-
-// others are the sockets of other controllers of the same gangd dev, the next first.
-func (c *Client) others() []string {
-	if c.dir == "" {
-		return nil
-	}
-	paths, _ := filepath.Glob(filepath.Join(c.dir, "run", "gangd*.sock")) // the pattern is well formed
-	i := slices.Index(paths, c.socket)
-	return slices.Concat(paths[i+1:], paths[:max(i, 0)])
-}
-
-// nobody: no process listens at a socket, so that nothing was asked.
-func nobody(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
 }
 
 // NewAt makes a client of the controller behind a unix socket.
@@ -108,25 +92,15 @@ func NewAt(socket string) *Client { return &Client{socket: socket} }
 func (c *Client) Socket() string { return c.socket }
 
 // Submit queues a job. While no controller answers it tries again with the same key, for
-// at most 15 s, so that a restart of gangd neither loses nor doubles the job. One that is silent for as long as the
-// caller wants is not asked again: [Silent] tells, and the key makes it safe that somebody does.
+// at most 15 s, so that a restart of gangd neither loses nor doubles the job. Those that are silent for as long as the
+// caller wants are not asked again: [Silent] tells, and the key makes it safe that somebody does.
 func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitReply, error) {
 	give := time.Now().Add(submitPatience)
-	at := c
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		out := new(api.SubmitReply)
-		err := at.call(ctx, "POST", submitPath, r, out)
-		if err == nil {
-			return out, nil
-		}
-		others := at.others()
-		switch {
-		case !restarting(err) || time.Now().After(give):
-			return nil, err
-		case Silent(err) && (len(others) == 0 || !at.cutShort(err)):
-			return nil, err
-		case Silent(err): // it may stand still while another leads; and that may be the next that does
-			at = &Client{socket: others[0], dir: c.dir, takeOver: c.takeOver / 2}
+		err := c.call(ctx, "POST", submitPath, r, out)
+		if err == nil || !restarting(err) || Silent(err) || time.Now().After(give) {
+			return out, err
 		}
 		select {
 		case <-ctx.Done():
@@ -134,12 +108,6 @@ func (c *Client) Submit(ctx context.Context, r *api.SubmitRequest) (*api.SubmitR
 		case <-time.After(pause):
 		}
 	}
-}
-
-// cutShort: a submission was given less time than its caller has, for there is another controller to ask.
-func (c *Client) cutShort(silent error) bool {
-	var s *SilentError
-	return errors.As(silent, &s) && s.For == c.takeOver
 }
 
 // restarting tells a controller that is on its way back (its socket is there but closed,
@@ -368,9 +336,6 @@ func (c *Client) Revoke(ctx context.Context, node string) error {
 
 const submitPath = "/v1/jobs"
 
-// takeOver is when another controller leads in place of one that stands still, nearly always.
-const takeOver = 2500 * time.Millisecond
-
 // manner is how a call counts the controller's silence.
 type manner int
 
@@ -446,31 +411,13 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 	if err != nil {
 		return nil, err
 	}
-	if path == submitPath && limit > c.takeOver && len(c.others()) > 0 {
-		limit = c.takeOver
-	}
-	var alive func(time.Duration) error
-	if m == lasting && limit > 0 {
-		alive = c.lives(ctx, limit)
-	}
 	var body []byte
 	if in != nil {
 		if body, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
 	}
-	res, err := exchange(ctx, c.socket, method, path, body, limit, alive)
-	for _, other := range c.others() {
-		if !nobody(err) && (err != nil || res.status != api.CodeNotLeader.HTTPStatus()) {
-			break
-		}
-		if next, e := exchange(ctx, other, method, path, body, limit, alive); !nobody(e) {
-			if err == nil {
-				res.Close()
-			}
-			res, err = next, e
-		}
-	}
+	res, err := c.ask(ctx, limit, m, method, path, body)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -481,15 +428,20 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 		return res, nil
 	}
 	defer res.Close()
+	return nil, c.refusal(res, method, path)
+}
+
+// refusal is what an answer says that is not success.
+func (c *Client) refusal(res *response, method, path string) error {
 	b, err := io.ReadAll(io.LimitReader(res, 1<<20))
 	if Silent(err) {
-		return nil, &UnreachableError{Socket: c.socket, Err: err}
+		return &UnreachableError{Socket: c.socket, Err: err}
 	}
 	e := new(api.Error)
 	if json.Unmarshal(b, e) != nil || e.Code == "" {
-		return nil, api.Errorf(api.CodeInternal, "%s %s: the controller answered %s: %s", method, path, res.text, bytes.TrimSpace(b))
+		return api.Errorf(api.CodeInternal, "%s %s: the controller answered %s: %s", method, path, res.text, bytes.TrimSpace(b))
 	}
-	return nil, e
+	return e
 }
 
 // Verify has the controller recount its memory and its store.

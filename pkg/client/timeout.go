@@ -50,20 +50,22 @@ func Silent(err error) bool {
 	return errors.As(err, &s)
 }
 
-// lives gives for a call of ctx that may last what asks whether the controller lives, by a call
+// lives gives for a call of ctx that may last what asks whether the controller that has it lives, by a call
 // of its own: any answer will do but that of a relay that can't reach it.
-func (c *Client) lives(ctx context.Context, limit time.Duration) func(time.Duration) error {
+func (c *Client) lives(ctx context.Context, socket string, limit time.Duration) func(time.Duration) error {
 	return func(within time.Duration) error {
-		res, err := c.try(WithTimeout(ctx, within), brief, "GET", "/v1/ping", nil)
-		var u *UnreachableError
+		res, err := exchange(ctx, socket, "GET", "/v1/ping", nil, within, nil)
 		switch {
-		case err == nil:
-			res.Close()
 		case Silent(err):
 			return &SilentError{For: limit}
-		case errors.As(err, &u):
-			return u.Err
-		case api.CodeOf(err) == api.CodeUnavailable, ctx.Err() != nil:
+		case err != nil:
+			return err
+		}
+		defer res.Close()
+		if res.status/100 == 2 {
+			return nil
+		}
+		if err := c.refusal(res, "GET", "/v1/ping"); api.CodeOf(err) == api.CodeUnavailable || ctx.Err() != nil {
 			return err
 		}
 		return nil

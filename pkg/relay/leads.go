@@ -20,7 +20,7 @@ import (
 const (
 	// lookAgain is how often other controllers are asked who leads while calls wait for an answer that long, and
 	// until it is known.
-	lookAgain = time.Second
+	lookAgain = 500 * time.Millisecond
 	// lookPatience bounds one such question.
 	lookPatience = 2 * time.Second
 )
