@@ -209,6 +209,8 @@ func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
+	// The seat is kept from here on: with many jobs an engine may take longer to make than it lasts.
+	group.Go(func() error { return f.office.Hold(ctx, f.nodes) })
 	if err := f.p.reload(); err != nil { // who led before may have changed it since
 		return err
 	}
@@ -220,5 +222,14 @@ func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 	_, term := f.office.Seat()
 	f.p.log.Info("gangd is up", "version", api.Version, "term", term, "lineage", f.by.st.Lineage())
 	group.Go(func() error { return eng.Run(ctx) })
-	return f.office.Hold(ctx, eng.NodeNames)
+	return nil
+}
+
+// nodes are those that the engine knows, once there is one.
+func (f *front) nodes() (names []string, known bool) {
+	eng := f.p.eng.Load()
+	if eng == nil {
+		return nil, false
+	}
+	return eng.NodeNames(), true
 }

@@ -279,8 +279,8 @@ func (f *Office) take(ctx context.Context, seen store.Leader) (bool, error) {
 	return false, fmt.Errorf("take over: %w", err)
 }
 
-// Hold renews the seat until ctx ends (nil) or it is lost. nodes are those that the controller knows.
-func (f *Office) Hold(ctx context.Context, nodes func() []string) error {
+// Hold renews the seat until ctx ends (nil) or it is lost. nodes are those that the controller knows, once it does.
+func (f *Office) Hold(ctx context.Context, nodes func() (names []string, known bool)) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -295,7 +295,7 @@ func (f *Office) Hold(ctx context.Context, nodes func() []string) error {
 }
 
 // renew renews the seat once, and sees to the list.
-func (f *Office) renew(ctx context.Context, nodes func() []string) error {
+func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) error {
 	left := f.seat.Until() - f.Now()
 	if left <= 0 {
 		return fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, TTL)
@@ -318,7 +318,10 @@ func (f *Office) renew(ctx context.Context, nodes func() []string) error {
 		return nil
 	}
 	f.roster.Tell(uint64(l.Version), f.Now())
-	if f.joins && f.roster.Settled(sent, f.Lease, nodes()) {
+	if !f.joins {
+		return nil
+	}
+	if names, known := nodes(); known && f.roster.Settled(sent, f.Lease, names) {
 		f.admit(ctx, l)
 	}
 	return nil

@@ -122,7 +122,17 @@ func TestJoiningControllerWaits(t *testing.T) {
 	if _, may, err := b.look(t.Context()); may || err != nil {
 		t.Errorf("who joins may lead: %t, %v", may, err)
 	}
-	nodes := func() []string { return []string{"n1"} }
+	known := false
+	nodes := func() ([]string, bool) {
+		if !known {
+			return nil, false
+		}
+		return []string{"n1"}, true
+	}
+	if err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
+		t.Errorf("admitted before it is known which nodes there are: %v, %+v", err, s.list)
+	}
+	known = true
 	*now += time.Second
 	if err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
 		t.Fatalf("let in before n1 knows of it: %v", err)
@@ -158,7 +168,7 @@ func TestRemovedController(t *testing.T) {
 	if err := a.Remove(t.Context(), "b"); err != nil || s.list.Version != 2 {
 		t.Fatalf("%v, list %+v", err, s.list)
 	}
-	if err := a.renew(t.Context(), func() []string { return nil }); err != nil {
+	if err := a.renew(t.Context(), func() ([]string, bool) { return nil, true }); err != nil {
 		t.Fatal(err)
 	}
 	if l := a.Controllers(); l.Version != 2 || len(l.List) != 1 || l.List[0].Name != "a" {
