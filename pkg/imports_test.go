@@ -77,7 +77,7 @@ var house = []floor{
 	{false, map[side]string{controller: "store/pgstore"}},
 	{false, map[side]string{
 		controller: "controller",
-		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/sacct slurm/sacctmgr slurm/sdiag",
+		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/sacct slurm/sacctmgr slurm/sdiag slurm/sreport",
 	}},
 	{false, map[side]string{
 		client: "slurm/scancel slurm/scontrol",

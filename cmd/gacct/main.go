@@ -11,6 +11,7 @@ import (
 // bySlurmsName is what answers when the program is called by one of Slurm's names.
 var bySlurmsName = map[string]slurm.Runner{
 	"sacct": sacct.Run, "sstat": sacct.Sstat, "sacctmgr": sacctmgr.Run, "sshare": sacctmgr.Sshare, "sprio": sacctmgr.Sprio,
+	"seff": sacct.Seff, "reportseff": sacct.Reportseff,
 }
 
 func main() {

@@ -1,6 +1,16 @@
 // Command greport reports what was used from the ledger; see man/greport.1.
 package main
 
-import "gangd/pkg/cli"
+import (
+	"gangd/pkg/cli"
+	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/sreport"
+)
 
-func main() { cli.Main(cli.NewGreport()) }
+// bySlurmsName is what answers when the program is called by one of Slurm's names.
+var bySlurmsName = map[string]slurm.Runner{"sreport": sreport.Run}
+
+func main() {
+	slurm.Main(bySlurmsName)
+	cli.Main(cli.NewGreport())
+}

@@ -171,7 +171,7 @@ func TestWindow(t *testing.T) {
 }
 
 func TestManual(t *testing.T) {
-	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Columns(), SstatLists(), SstatColumns())
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Columns(), SstatLists(), SstatColumns(), SeffLists(), ReportseffLists())
 }
 
 // TestExitOfAnAttempt: an attempt that is not the last one has its signal from itself, and a code above

@@ -25,7 +25,7 @@ var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage:
 			return cmdline.ErrDone
 		}},
 		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs or steps, which have to run", Set: func(a *sstatAsk, v string) (err error) { a.jobs, err = parseJobs(v); return err }},
-		{Long: "noconvert", List: cmdline.Exact, Help: "sizes as they are"},
+		{Long: "noconvert", List: cmdline.Exact, Help: "sizes as they are", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.plain })},
 		{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.noHeader })},
 		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable; return nil }},
 		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable2; return nil }},
@@ -40,8 +40,10 @@ func SstatLists() cmdline.Lists { return sstatCommand.Lists() }
 
 // running is one line of sstat: a step that runs.
 type running struct {
-	job  *api.Job
-	step api.Step
+	job     *api.Job
+	step    api.Step
+	attempt *api.Attempt // nil: nothing is known of it
+	plain   bool         // --noconvert
 }
 
 // sstatOwn are the columns that sacct does not have, or has with another width.
@@ -96,6 +98,10 @@ func SstatColumns() cmdline.Lists {
 			o.List, o.Text = cmdline.Exact, ""
 		case "Pids":
 			o.Text = "of each rank of the script its first process"
+		default:
+			if sstatUses[name] != nil {
+				o.Text = ofTheParts
+			}
 		}
 		c.Options = append(c.Options, o)
 	}
@@ -112,6 +118,9 @@ func (r *running) text(column string) string {
 		return strconv.Itoa(r.step.Tasks)
 	case "Pids":
 		return r.pids()
+	}
+	if of := sstatUses[column]; of != nil && r.step.StepID == api.StepBatch && r.attempt != nil && len(r.attempt.Measures) > 0 {
+		return of(r.attempt, view{plain: r.plain})
 	}
 	return ""
 }
@@ -134,6 +143,7 @@ type sstatAsk struct {
 	cmdline.Streams
 	jobs     []jobRef
 	all      bool
+	plain    bool
 	noHeader bool
 	format   string
 	style    accttable.Style
@@ -189,7 +199,17 @@ func (a *sstatAsk) one(t *accttable.Table, ref jobRef, s cmdline.Streams) error 
 	}
 	shown := 0
 	for i := range reply.Jobs {
-		for _, r := range a.steps(&reply.Jobs[i], ref.step) {
+		steps := a.steps(&reply.Jobs[i], ref.step)
+		if len(steps) > 0 && steps[0].step.StepID == api.StepBatch {
+			d, err := client.New().Job(context.Background(), api.JobRef{ID: reply.Jobs[i].JobID, Index: -1})
+			if err != nil {
+				return err
+			}
+			if n := len(d.Attempts); n > 0 && d.Attempts[n-1].EndTime.IsZero() {
+				steps[0].attempt = &d.Attempts[n-1]
+			}
+		}
+		for _, r := range steps {
 			values := make([]string, len(t.Columns))
 			for k := range t.Columns {
 				values[k] = r.text(t.Columns[k].Name)
@@ -214,10 +234,10 @@ func (a *sstatAsk) steps(j *api.Job, step string) []running {
 	if j.State != api.JobRunning && j.State != api.JobCompleting {
 		return nil
 	}
-	all := []running{{j, jobs.Batch(j)}}
+	all := []running{{job: j, step: jobs.Batch(j), plain: a.plain}}
 	for _, s := range j.Steps {
 		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
-			all = append(all, running{j, s})
+			all = append(all, running{job: j, step: s, plain: a.plain})
 		}
 	}
 	switch {
