@@ -146,7 +146,7 @@ func (g *gqueue) settle(cmd *cobra.Command) error {
 	if g.ofSteps {
 		return g.settleSteps()
 	}
-	g.Start, g.Ranks = g.start, g.asJSON
+	g.Start = g.start
 	g.Fold = jobfield.Fold{Expand: g.array, ByReason: true}
 	if g.Line, err = readFormat(&jobfield.Gqueue, cmp.Or(g.format, g.usualFormat()), g.longFormat); err != nil {
 		return err
@@ -204,13 +204,16 @@ func (g *gqueue) usualFormat() string {
 
 // fetch asks the controller for the jobs to show; of ids alone at least one has to be there.
 func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, error) {
-	return g.Fetch(ctx, c, func() error {
-		if q := &g.Query; len(q.Refs) > 0 && len(g.sel.users)+len(g.sel.names)+len(q.States) == 0 {
-			return &api.Error{Code: api.CodeNotFound, Message: "no job " + refsText(q.Refs) + " in the queue",
-				Hint: "one that ended long ago: gacct -j ID"}
-		}
-		return nil
-	})
+	return g.Fetch(ctx, c, g.none)
+}
+
+// none is the error for jobs that are asked for by id and not there.
+func (g *gqueue) none() error {
+	if q := &g.Query; len(q.Refs) > 0 && len(g.sel.users)+len(g.sel.names)+len(q.States) == 0 {
+		return &api.Error{Code: api.CodeNotFound, Message: "no job " + refsText(q.Refs) + " in the queue",
+			Hint: "one that ended long ago: gacct -j ID"}
+	}
+	return nil
 }
 
 // refsText names the references of a query, a few of them.
@@ -228,12 +231,12 @@ func refsText(refs []api.JobRef) string {
 
 // show prints the queue once.
 func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
+	if g.asJSON {
+		return g.WriteJSON(ctx, c, s.w, g.none)
+	}
 	reply, err := g.fetch(ctx, c)
 	if err != nil {
 		return err
-	}
-	if g.asJSON {
-		return WriteJSON(s.w, reply)
 	}
 	return g.write(s, reply.Jobs)
 }

@@ -135,6 +135,52 @@ func (c *Client) Jobs(ctx context.Context, q *api.JobQuery) (*api.JobsReply, err
 	return out, nil
 }
 
+// EachJob calls fn with each job of such an answer as it comes, in the words of the controller: a
+// hundred thousand at a time are more than a caller should have in memory.
+func (c *Client) EachJob(ctx context.Context, q *api.JobQuery, fn func(job json.RawMessage) error) error {
+	res, err := c.send(ctx, lasting, "POST", "/v1/query", q)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	var failed error
+	if err := eachJob(json.NewDecoder(res), func(job json.RawMessage) error { failed = fn(job); return failed }); failed == nil && err != nil {
+		return &UnreachableError{Socket: c.socket, Err: fmt.Errorf("the answer broke off: %w", err)}
+	}
+	return failed
+}
+
+// eachJob reads an [api.JobsReply].
+func eachJob(in *json.Decoder, fn func(json.RawMessage) error) error {
+	for {
+		t, err := in.Token()
+		if err != nil {
+			return err
+		}
+		if t == "jobs" {
+			break
+		}
+	}
+	if _, err := in.Token(); err != nil {
+		return err
+	}
+	var job json.RawMessage
+	for in.More() {
+		if err := in.Decode(&job); err != nil {
+			return err
+		}
+		if err := fn(job); err != nil {
+			return err
+		}
+	}
+	for range 2 { // of the list, of the answer
+		if _, err := in.Token(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Job shows one job with its attempts, an ended one too.
 func (c *Client) Job(ctx context.Context, ref api.JobRef) (*api.JobDetail, error) {
 	out := new(api.JobDetail)

@@ -1,7 +1,12 @@
 package jobs
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -32,20 +37,27 @@ type Look struct {
 	Fold  jobfield.Fold
 	// Start asks for the expected start of what waits.
 	Start bool
-	// Whole asks for more of each job than its line shows, Ranks for its ranks too.
-	Whole, Ranks bool
+	// Whole asks for more of each job than its line shows.
+	Whole bool
 }
 
-// Fetch asks for the jobs to show. Jobs named by id are asked for whatever their state, so that
-// one that has ended is told from one that never was: none is called where there is none.
-// Those that have ended are then left out, as squeue does, and scripts wait for exactly that.
-func (l *Look) Fetch(ctx context.Context, c *client.Client, none func() error) (*api.JobsReply, error) {
+// ask is the query for it. Jobs named by id are asked for whatever their state, so that one that
+// has ended is told from one that never was.
+func (l *Look) ask() api.JobQuery {
 	ask := l.Query
-	ask.NoRanks, ask.Start = !l.Ranks, l.Start
-	ask.Lines = !l.Whole && !l.Ranks && !l.Start && jobfield.InLines(&l.Line, l.Keys)
+	ask.Start = l.Start
 	if len(ask.Refs) > 0 && len(ask.States) == 0 {
 		ask.All = true
 	}
+	return ask
+}
+
+// Fetch asks for the jobs to show; none is called where there is none. Those that have ended are
+// then left out, as squeue does, and scripts wait for exactly that.
+func (l *Look) Fetch(ctx context.Context, c *client.Client, none func() error) (*api.JobsReply, error) {
+	ask := l.ask()
+	ask.NoRanks = true
+	ask.Lines = !l.Whole && !l.Start && jobfield.InLines(&l.Line, l.Keys)
 	reply, err := c.Jobs(ctx, &ask)
 	if err != nil {
 		return nil, err
@@ -55,10 +67,47 @@ func (l *Look) Fetch(ctx context.Context, c *client.Client, none func() error) (
 			return nil, err
 		}
 	}
-	if !l.Ranks && !l.Query.All && len(ask.States) == 0 {
+	if !l.Query.All && len(ask.States) == 0 {
 		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
 	}
 	return reply, nil
+}
+
+// WriteJSON writes the jobs with their ranks, and those that have ended, as an [api.JobsReply]; none
+// is called where there is none. It has one of them at a time in memory.
+func (l *Look) WriteJSON(ctx context.Context, c *client.Client, w io.Writer, none func() error) error {
+	const indent = "  "
+	out := bufio.NewWriter(w)
+	end := "]\n}\n"
+	begin := func() { fmt.Fprintf(out, "{\n  %q: %d,\n  %q: [", "schema_version", api.SchemaVersion, "jobs") }
+	var text bytes.Buffer
+	ask := l.ask()
+	err := c.EachJob(ctx, &ask, func(job json.RawMessage) error {
+		text.Reset()
+		if err := json.Indent(&text, job, indent+indent, indent); err != nil {
+			return err
+		}
+		if end[0] == ']' {
+			begin()
+			end = "\n" + indent + end
+		} else {
+			_ = out.WriteByte(',') // the writer keeps its error
+		}
+		_, _ = out.WriteString("\n" + indent + indent)
+		_, err := out.Write(text.Bytes())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if end[0] == ']' {
+		if err := none(); err != nil {
+			return err
+		}
+		begin()
+	}
+	_, _ = out.WriteString(end)
+	return out.Flush()
 }
 
 // Rows is the lines of the jobs in their order. each, where it is given, makes several of one.

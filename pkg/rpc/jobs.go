@@ -68,7 +68,9 @@ type jobsWriter struct {
 
 func newJobsWriter(w http.ResponseWriter) *jobsWriter {
 	buf := bufio.NewWriterSize(w, 64<<10)
-	return &jobsWriter{w: w, buf: buf, out: json.NewEncoder(buf)}
+	out := json.NewEncoder(buf)
+	out.SetEscapeHTML(false) // gqueue --json shows it as it is
+	return &jobsWriter{w: w, buf: buf, out: out}
 }
 
 // next writes what stands before a job, or before the end of a list of none.
