@@ -49,3 +49,31 @@ func TestPrologOfABadNode(t *testing.T) {
 	}
 	t.Errorf("n1 is in service: %+v", c.node("n1"))
 }
+
+// TestTaskHooksOfSteps: each task of a step has the site's programs around it and srun's within; the batch
+// script has the site's.
+func TestTaskHooksOfSteps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put := func(name, body string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	c := start(t, "--nodes=1", "--set", "cpus=4", "--set", "task_prolog="+put("before", `echo "export A=$SLURM_STEP_ID.$SLURM_PROCID"`),
+		"--set", "task_epilog="+put("after", `echo "$SLURM_STEP_ID.$SLURM_PROCID is over"`))
+	slurmNames(t, c)
+	user, fails := put("user", `echo "export B=$A"`), put("fails", "echo print no scratch; exit 9")
+	got := c.batch("echo \"script ${A#.}\"\nsrun -n2 --task-prolog="+user+` --task-epilog=`+put("end", "echo user $B")+" sh -c 'echo task $A $B'\n"+
+		"srun -n1 --task-prolog="+fails+" sh -c 'echo ran'\necho status $?\n", "--size=2")
+	for _, want := range []string{"task 0.0 0.0\n", "task 0.1 0.1\n", "0.0 is over\n", "0.1 is over\n", "user\n", "no scratch\n", "status 9\n", fails + ": exit status 9\n", "1.0 is over\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "ran\n") {
+		t.Errorf("a task ran after a prolog that failed:\n%s", got)
+	}
+}

@@ -142,7 +142,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Needs:      noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
 		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts},
 		Private:    noded.Private{Dirs: cfg.PrivateDirs, Size: cfg.PrivateSize},
-		Hooks:      noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, Timeout: cfg.HookTimeout},
+		Hooks:      noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
 		Shim:       filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Only: only},
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),

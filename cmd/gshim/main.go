@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gangd/pkg/shim"
+	"gangd/pkg/sitehook"
 )
 
 const usage = `usage: gshim DIR                                        hold the member in DIR
@@ -16,6 +17,7 @@ const usage = `usage: gshim DIR                                        hold the 
        gshim check                                      second stage, started by gshim itself
        gshim mounts                                     make private directories, started by gshim itself
        gshim missing PATH                               is nothing there, started by gshim itself
+       gshim task|task-epilog HOOKS PATH ARG...         run hooks around a task, started by gshim itself
        gshim dump RANK:PID...                           write stacks to logs, started by gshim itself
 `
 
@@ -32,6 +34,8 @@ func run(args []string) int {
 		return shim.Mounts()
 	case len(args) == 2 && args[0] == "missing":
 		return shim.Missing(args[1])
+	case len(args) >= 2 && (args[0] == sitehook.TaskWord || args[0] == sitehook.EpilogWord):
+		return sitehook.TaskMain(args)
 	case len(args) >= 1 && args[0] == "dump":
 		return shim.Dump(args[1:])
 	case len(args) >= 2 && args[0] == "spare":

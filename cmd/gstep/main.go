@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"gangd/pkg/sitehook"
 	"gangd/pkg/step/hold"
 	"gangd/pkg/step/launcher"
 )
@@ -12,6 +13,9 @@ import (
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "hold" {
 		os.Exit(hold.Main())
+	}
+	if len(os.Args) > 2 {
+		os.Exit(sitehook.TaskMain(os.Args[1:]))
 	}
 	if len(os.Args) > 1 {
 		fmt.Fprintln(os.Stderr, "usage: gstep is started by gshim, and gstep hold by the job of an allocation")

@@ -45,6 +45,8 @@ type Node struct {
 
 	Prolog      string        `mapstructure:"prolog"` // a file or a directory; empty: none
 	Epilog      string        `mapstructure:"epilog"`
+	TaskProlog  string        `mapstructure:"task_prolog"`
+	TaskEpilog  string        `mapstructure:"task_epilog"`
 	HookTimeout time.Duration `mapstructure:"hook_timeout"`
 
 	ExpectCards   int      `mapstructure:"expect_cards"`  // 0: any

@@ -182,6 +182,8 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"private_size", atLeastBytes(0), "a quarter of the machine's memory", "What a job may have in them together."},
 	{"prolog", absolute, "none", "A program of the site, or a directory of them, that runs as gnoded's user before anything of a job does on this node. Where one fails the job is started elsewhere, and the node gets a strike with its last line."},
 	{"epilog", absolute, "none", "Likewise when nothing of a job is left on this node, before its cards and CPUs are given on. Where one fails the node is drained with its last line; it is tried again each 10 s, and the node comes back when it succeeds."},
+	{"task_prolog", absolute, "none", "A program of the site, or a directory of them, that runs as the job's user, where and with the environment that it has, before each rank and each task of a step. Lines that it writes say what it does: `export NAME=value`, `unset NAME`, `print TEXT` into the task's output. Where one fails the task ends with its exit status."},
+	{"task_epilog", absolute, "none", "Likewise after each of them."},
 	{"hook_timeout", atLeast(100 * time.Millisecond), "", "Each program of them is ended after so long, which counts as a failure. Longer than `start_timeout` of gangd it can't be waited for."},
 	{"expect_cards", between(0, 1<<16), "any", "Cards that the driver has to list. With fewer the node is drained, with what lacks as the reason in `ginfo`, and comes back by itself when they are there. A card that is listed and bad is out alone."},
 	{"expect_memory", atLeastBytes(0), "any", "Memory that the machine has to have, likewise."},

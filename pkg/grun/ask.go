@@ -43,6 +43,8 @@ type ask struct {
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
 	pmi                   bool
+	taskProlog            string
+	taskEpilog            string
 	bindCards             int
 	bind                  cpus.Binding
 	idle                  time.Duration

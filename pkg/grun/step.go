@@ -116,6 +116,7 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	}
 	o.Body.Client.JobName = r.ask.name
 	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
+	o.Body.TaskProlog, o.Body.TaskEpilog = r.taskProlog, r.taskEpilog
 	switch {
 	case r.bindCards > 0:
 		o.Body.PerTask = r.bindCards

@@ -87,8 +87,6 @@ var refused = []Option{
 	no("nodefile", 'F', value, "files of nodes are not read", "--nodelist=$(paste -sd, FILE)"),
 	no("prolog", 0, value, "no program is run before the step", "a shell: grun sh -c 'before; exec program'"),
 	no("epilog", 0, value, "no program is run after the step", "the next line of the script"),
-	no("task-prolog", 0, value, "no program is run before a task", "a shell: grun sh -c 'before; exec program'"),
-	no("task-epilog", 0, value, "no program is run after a task", "a shell: grun sh -c 'program; after'"),
 	no("reboot", 0, noValue, "nodes are not booted by jobs", ""),
 	no("reservation", 0, value, "reservations are made by partitions here", "--partition"),
 	no("uid", 0, value, "nobody runs jobs as somebody else", ""),

@@ -89,6 +89,11 @@ func (d *Daemon) contain(s *shim.Spec, spec *api.Spec) *api.Refusal {
 	if d.opts.Commands != "" {
 		ours = append(ours, filepath.Dir(d.opts.Commands))
 	}
+	if s.TaskHooks != nil { // each may be a link in a directory of them
+		for _, p := range slices.Concat(s.TaskHooks.Prolog, s.TaskHooks.Epilog) {
+			out.Mounts = append(out.Mounts, shim.Mount{Source: p, Target: p, ReadOnly: true})
+		}
+	}
 	for i, dir := range ours {
 		if dir != "" && !slices.Contains(ours[:i], dir) {
 			out.Mounts = append(out.Mounts, shim.Mount{Source: dir, Target: dir, ReadOnly: i > 0 && dir != s.Dir, Maybe: i > 0})

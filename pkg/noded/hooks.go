@@ -28,13 +28,14 @@ import (
 
 // Hooks are the site's programs around each member: a file, or a directory of them; empty: none.
 type Hooks struct {
-	Prolog, Epilog string
-	Timeout        time.Duration // of each program
+	Prolog, Epilog         string
+	TaskProlog, TaskEpilog string        // around each rank and task, as the job's user
+	Timeout                time.Duration // of each program
 }
 
 // check says at start what could not be run later.
 func (h *Hooks) check() error {
-	for _, hook := range []struct{ key, path string }{{"prolog", h.Prolog}, {"epilog", h.Epilog}} {
+	for _, hook := range []struct{ key, path string }{{"prolog", h.Prolog}, {"epilog", h.Epilog}, {"task_prolog", h.TaskProlog}, {"task_epilog", h.TaskEpilog}} {
 		if hook.path == "" {
 			continue
 		}
@@ -43,6 +44,27 @@ func (h *Hooks) check() error {
 		}
 	}
 	return nil
+}
+
+// around gives the programs around each task; nil: there are none. What can't be run any more is said.
+func (h *Hooks) around() (*sitehook.Task, error) {
+	t := &sitehook.Task{Timeout: h.Timeout}
+	for _, hook := range []struct {
+		key, path string
+		programs  *[]string
+	}{{"task_prolog", h.TaskProlog, &t.Prolog}, {"task_epilog", h.TaskEpilog, &t.Epilog}} {
+		if hook.path == "" {
+			continue
+		}
+		var err error
+		if *hook.programs, err = sitehook.Programs(hook.path); err != nil {
+			return nil, fmt.Errorf("%s: %w", hook.key, err)
+		}
+	}
+	if len(t.Prolog)+len(t.Epilog) == 0 {
+		return nil, nil
+	}
+	return t, nil
 }
 
 const (

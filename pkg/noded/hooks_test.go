@@ -212,3 +212,53 @@ func TestHooksAtStart(t *testing.T) {
 		}
 	}
 }
+
+// TestTaskHooks: each rank has them around it, with its environment, as its process; a rank is over with its
+// epilog; a prolog that fails is the rank's end, with its status.
+func TestTaskHooks(t *testing.T) {
+	c := newController(t)
+	dir := t.TempDir()
+	o := c.options(t.TempDir())
+	h := hookFiles(t, dir, `log prolog $SLURM_PROCID $$; echo export MASTER=rank$SLURM_PROCID; echo print hello; [ ! -e bad ]`, `sleep 0.2; log epilog $SLURM_PROCID $MASTER; echo bye`)
+	o.Hooks = Hooks{TaskProlog: h.Prolog, TaskEpilog: h.Epilog, Timeout: patience}
+	c.run(o)
+	work := t.TempDir()
+	in := func(_ *api.Assignment, s *api.Spec) { s.WorkDir = work }
+	k := c.desire(1, 1, 1, "#!/bin/bash\necho $MASTER >> "+dir+"/log\nexit 4\n", in)
+	a := c.untilPhase(k, api.PhaseStopped)
+	if r := a.Ranks[0]; r.ExitCode != 4 || !r.Own {
+		t.Errorf("%+v", r)
+	}
+	if got := logOf(dir); !strings.HasPrefix(got, "prolog 0 ") || !strings.HasSuffix(got, "\nrank0\nepilog 0\n") {
+		t.Errorf("%q", got)
+	}
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-1.out")); string(b) != "hello\nbye\n" {
+		t.Errorf("output %q", b)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k = c.desire(2, 1, 1, "#!/bin/bash\necho ran\n", in)
+	if r := c.untilPhase(k, api.PhaseStopped).Ranks[0]; r.ExitCode != 1 {
+		t.Errorf("after a prolog that failed: %+v", r)
+	}
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-2.out")); string(b) != "hello\ntask prolog: "+h.Prolog+": exit status 1\nbye\n" {
+		t.Errorf("output %q", b)
+	}
+	// An order that comes while an epilog runs ends it with the rest.
+	if err := os.WriteFile(h.Epilog, []byte("#!/bin/sh\necho > "+dir+"/in.epilog\nsleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "bad")); err != nil {
+		t.Fatal(err)
+	}
+	k = c.desire(3, 1, 1, "#!/bin/bash\nexit 0\n", in)
+	waitFile(t, filepath.Join(dir, "in.epilog"))
+	if a, _ := c.last(k); a.Phase != api.PhaseRunning || a.Ranks[0].Exited {
+		t.Errorf("in its epilog: %+v", a)
+	}
+	c.stop(k, patience)
+	if r := c.untilPhase(k, api.PhaseStopped).Ranks[0]; r.ExitCode != 0 || !r.Own {
+		t.Errorf("%+v", r)
+	}
+}

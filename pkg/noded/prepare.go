@@ -137,6 +137,10 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.Private, refusal = d.privateOf(spec.WorkDir); refusal != nil {
 		return nil, refusal
 	}
+	var err error
+	if s.TaskHooks, err = d.opts.Hooks.around(); err != nil {
+		return nil, nodeFault("%v", err)
+	}
 	if refusal := d.contain(s, spec); refusal != nil {
 		return nil, refusal
 	}
@@ -144,7 +148,6 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 		return nil, refusal
 	}
 	s.Cards = cardsOf(node, body, spec)
-	var err error
 	if s.Deny, err = d.deny(s.Cards); err != nil {
 		return nil, nodeFault("%v", err)
 	}

@@ -25,6 +25,15 @@ type rank struct {
 	pid   int // 0: could not be started
 	pidfd int // -1: the kernel has none
 	ended bool
+	end   *rankEnd // how it ended, before its epilog; nil: it has not
+}
+
+// rankEnd is the end of a rank's own process.
+type rankEnd struct {
+	ws   syscall.WaitStatus
+	at   time.Time
+	own  bool
+	used api.RankUsed
 }
 
 func (r *rank) live() bool { return r.pid > 0 && !r.ended }
@@ -65,7 +74,9 @@ func (m *member) start() {
 	unix.Umask(0o077)
 	m.box.Leave()
 	m.keepLog()
-	m.files = closeFiles(m.files)
+	if _, after := m.spec.TaskHooks.After(); after == nil {
+		m.files = closeFiles(m.files)
+	}
 	for i, r := range m.ranks {
 		if r.pid == 0 {
 			m.step(supervise.Exited{Rank: m.spec.Ranks[i].Rank})
@@ -82,10 +93,11 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 		f := m.files[i]
 		unbind := m.bind(spec.CPUs)
 		attr := &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
+		path, argv := m.spec.TaskHooks.Before(argv[0], argv)
 		if m.spec.Batch {
-			r.pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID)
+			r.pid, err = proc.ForkExecTold(path, argv, attr, rankenv.TaskPID)
 		} else {
-			r.pid, err = syscall.ForkExec(argv[0], argv, attr)
+			r.pid, err = syscall.ForkExec(path, argv, attr)
 		}
 		unbind()
 		m.bindAgain(r.pid, spec.CPUs, err)
@@ -208,10 +220,21 @@ func (m *member) reap() {
 			m.stepEnded(i, ws)
 		}
 		for i := range m.ranks {
-			if m.ranks[i].live() && m.ranks[i].pid == pid {
-				m.ended(i, ws)
-				m.state.Ranks[i].Used = &api.RankUsed{CPU: cpuOf(&ru), MaxRSS: ru.Maxrss << 10}
+			r := &m.ranks[i]
+			if !r.live() || r.pid != pid {
+				continue
 			}
+			if r.pidfd >= 0 {
+				_ = unix.Close(r.pidfd)
+				r.pidfd = -1
+			}
+			if r.end == nil {
+				r.end = &rankEnd{ws, time.Now(), m.mach.Cause() == "", api.RankUsed{CPU: cpuOf(&ru), MaxRSS: ru.Maxrss << 10}}
+				if m.startEpilog(i) {
+					continue // the rank is over with that
+				}
+			}
+			m.ended(i)
 		}
 	}
 }
@@ -239,14 +262,42 @@ func (m *member) count() {
 	m.state.Used = &api.MemberUsed{CPU: u.CPU, MemoryPeak: u.Peak}
 }
 
-func (m *member) ended(i int, ws syscall.WaitStatus) {
+// startEpilog runs the site's programs after a rank, as its process from now on; false: there are none.
+func (m *member) startEpilog(i int) bool {
+	path, argv := m.spec.TaskHooks.After()
+	if argv == nil || len(m.files) == 0 {
+		return false
+	}
+	spec, r, f := &m.spec.Ranks[i], &m.ranks[i], m.files[i]
+	sys := &syscall.SysProcAttr{Setsid: true, PidFD: &r.pidfd}
+	pid, err := 0, m.box.Enter(sys)
+	if err == nil {
+		m.credential(sys)
+		restore, unbind := m.forFork(), m.bind(spec.CPUs)
+		var back func()
+		if back, err = m.inPrivate(); err == nil {
+			pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec),
+				Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: sys})
+		}
+		back()
+		unbind()
+		restore()
+		m.bindAgain(pid, spec.CPUs, err)
+		m.box.Leave()
+	}
+	if err != nil {
+		logf("task epilog of rank %d: %v", spec.Rank, err)
+		return false
+	}
+	r.pid = pid
+	return true
+}
+
+func (m *member) ended(i int) {
 	r, rec := &m.ranks[i], &m.state.Ranks[i]
 	r.ended = true
-	if r.pidfd >= 0 {
-		_ = unix.Close(r.pidfd)
-		r.pidfd = -1
-	}
-	rec.Exited, rec.Ended, rec.ExitCode = true, time.Now(), ws.ExitStatus()
+	ws := r.end.ws
+	rec.Exited, rec.Ended, rec.ExitCode, rec.Used = true, r.end.at, ws.ExitStatus(), &r.end.used
 	if ws.Signaled() {
 		rec.Signal = int(ws.Signal())
 		rec.ExitCode = 128 + rec.Signal
@@ -254,7 +305,7 @@ func (m *member) ended(i int, ws syscall.WaitStatus) {
 	// A worker that the kernel killed shows in its parent as any failure: python ends with 1.
 	// The count is of this containment alone, whether its own limit or the machine ran out.
 	m.shortage(rec)
-	rec.Own = m.mach.Cause() == ""
+	rec.Own = r.end.own
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)
 }

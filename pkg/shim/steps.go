@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/cpus"
 	"gangd/pkg/jobapi"
 	"gangd/pkg/proc"
+	"gangd/pkg/sitehook"
 	"gangd/pkg/supervise"
 )
 
@@ -52,6 +53,8 @@ type LauncherStart struct {
 	GraceMax      time.Duration `json:"grace_max_ns,omitempty"` // how far tasks may extend their grace
 	// Machine is the CPUs of the step here, and where they are; nil: they are not bound.
 	Machine *cpus.Topology `json:"machine,omitempty"`
+	// TaskHooks are the site's, around each task; nil: none.
+	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
 	// TellLaunched: this shim wants to hear when every task is started.
 	TellLaunched bool `json:"tell_launched,omitempty"`
 }
@@ -195,6 +198,7 @@ func (m *member) startStep(o *api.StepOrder) {
 	start.NoSockets = m.jobs.openStep(m.spec, o)
 	start.Machine = m.shareCPUs(o.ID, o.Tasks, o.CPUs)
 	m.shareStatus(o.ID)
+	start.TaskHooks = m.spec.TaskHooks
 	start.Numbers = nil // its client tells it
 	start.TellLaunched = true
 	p.tell(start)

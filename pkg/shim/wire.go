@@ -6,6 +6,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cpus"
 	"gangd/pkg/proc"
+	"gangd/pkg/sitehook"
 )
 
 // Files in a member's directory, which gnoded makes and removes.
@@ -82,6 +83,8 @@ type Spec struct {
 	Private *Private `json:"private,omitempty"`
 	// Container is what its processes see as their root; nil: the machine's.
 	Container *Container `json:"container,omitempty"`
+	// TaskHooks are the site's programs around each rank and each task of steps; nil: none.
+	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
 	// StartDir is where ranks start; empty: WorkDir.
 	StartDir string `json:"start_dir,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.

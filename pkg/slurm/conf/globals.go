@@ -27,7 +27,6 @@ const (
 	noLog        = "daemons log to standard error, in the journal under systemd; see log_format"
 	noPidFile    = "systemd knows the daemons' processes"
 	noJobHook    = "hooks run on the nodes of a job alone, around each attempt (prolog, epilog of gnoded.toml)"
-	noTaskHook   = "no hook runs before or after a task; put it into the script"
 	noMail       = "no mail is sent; gctl events --follow and gsubmit --wait tell of ends"
 	noCray       = "Cray's hardware is not known"
 	noFederation = "there is one cluster"
@@ -62,7 +61,6 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noDebug, `SlurmctldDebug SlurmdDebug DebugFlags SlurmSchedLogLevel`),
 	whyRows(noPidFile, `SlurmctldPidFile SlurmdPidFile`),
 	whyRows(noJobHook, `PrologSlurmctld EpilogSlurmctld PrologFlags EpilogMsgTime ResvProlog ResvEpilog SrunProlog SrunEpilog`),
-	whyRows(noTaskHook, `TaskProlog TaskEpilog`),
 	whyRows(noMail, `MailProg MailDomain`),
 	whyRows(noCray, `CoreSpecPlugin`),
 	whyRows(noFederation, `FederationParameters`),

@@ -25,6 +25,8 @@ var takenRows = []global{
 		"counted from the forced exit; what is not gone then is named, its cards are kept out of use and the gang goes on without it")},
 	{name: "Prolog", take: nodeHook("prolog", "it is part of the start of each attempt; where it fails the job goes elsewhere, and the node is drained at the third time")},
 	{name: "Epilog", take: nodeHook("epilog", "it ends before the cards are given on; where it fails the node is drained until it succeeds")},
+	{name: "TaskProlog", take: nodeHook("task_prolog", "it runs before ranks of gangs and batch scripts as well, and has hook_timeout")},
+	{name: "TaskEpilog", take: nodeHook("task_epilog", "it runs after ranks of gangs and batch scripts as well, has hook_timeout, and writes into the task's output")},
 	{name: "PrologEpilogTimeout", take: (*site).hookTimeout},
 	{name: "HealthCheckProgram", take: (*site).healthProgram},
 	{name: "HealthCheckInterval", take: (*site).healthInterval},

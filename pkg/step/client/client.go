@@ -262,6 +262,11 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 		s.Kill(false)
 		return
 	}
+	if (s.o.Body.TaskProlog != "" || s.o.Body.TaskEpilog != "") && !g.Hooks {
+		s.error("%s: gnoded is older than --task-prolog and --task-epilog", s.reply.Nodes[g.Part].Name)
+		s.Kill(false)
+		return
+	}
 	s.mu.Lock()
 	p := &s.parts[g.Part]
 	taken := p.taken

@@ -123,7 +123,7 @@ func (l *launcher) obey(r *bufio.Reader) {
 func (l *launcher) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachFor)
 	defer cancel()
-	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true})
+	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, Hooks: true})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type task struct {
 	ended         wire.Ended
 	rss           int64
 	cpu           float64
+	done          bool    // the task itself has ended
+	epilog        *epilog // to be run when it has ended; nil: none
 }
 
 // launch starts every task.
@@ -206,6 +208,8 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		defer f.Close()
 		inherited, env = append(inherited, f.Fd()), setEnv(env, more)
 	}
+	hooks := l.hooks(dir)
+	path, argv = hooks.Before(path, argv)
 	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys, Files: inherited}
 	pid, err := proc.ForkExecTold(path, argv, attr, rankenv.TaskPID)
 	if errors.Is(err, syscall.ENOEXEC) { // a script without a first line: the shell's, as execvp has it
@@ -217,6 +221,7 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		return &startFailure{argv[0], err}
 	}
 	t.pid = pid
+	t.epilog = newEpilog(hooks, dir, env, files)
 	l.wire(t, files)
 	return nil
 }
@@ -305,13 +310,11 @@ func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	running := 0
 	for _, t := range l.tasks {
 		if t.pid == pid && !t.gone {
-			t.gone = true
-			t.rss = ru.Maxrss << 10
-			t.cpu = float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
-			t.ended = wire.Ended{Code: ws.ExitStatus()}
-			if ws.Signaled() {
-				t.ended = wire.Ended{Code: 128 + int(ws.Signal()), Signal: int(ws.Signal()), Core: ws.CoreDump()}
+			if l.after(t, ws, ru) {
+				running++
+				continue
 			}
+			t.gone = true
 			if t.in != nil {
 				t.in.close()
 			}

@@ -66,6 +66,7 @@ type Greeting struct {
 	Attach bool   `json:"attach,omitempty"` // another client, which wants to see what the tasks write
 	Input  bool   `json:"input,omitempty"`  // of an attached client: it will write to the tasks
 	PMI    bool   `json:"pmi,omitempty"`    // of a launcher: it can serve it
+	Hooks  bool   `json:"hooks,omitempty"`  // of a launcher: it runs the user's programs around tasks
 }
 
 // Window is the size of a terminal.
@@ -107,6 +108,9 @@ type Body struct {
 	PMI        bool `json:"pmi,omitempty"`           // tasks have a connection to a PMI server
 	// Bind is which of the step's CPUs each task may use.
 	Bind cpus.Binding `json:"cpu_bind,omitzero"`
+	// TaskProlog and TaskEpilog are the user's programs around each task; empty: none.
+	TaskProlog string `json:"task_prolog,omitempty"`
+	TaskEpilog string `json:"task_epilog,omitempty"`
 }
 
 // ClientInfo is what tasks are told of the client.
