@@ -150,6 +150,7 @@ type Asked struct {
 	GPUs          string `json:"gpus,omitempty"` // [TYPE:]N as written, as the next two
 	GPUsPerNode   string `json:"gpus_per_node,omitempty"`
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
+	CardsBy       string `json:"cards_by,omitempty"` // the option that counted the cards: gres, gpus-per-task
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 	Tasks         int    `json:"tasks,omitempty" bound:"..65536"` // of --overcommit: more than there are ranks
 	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"`

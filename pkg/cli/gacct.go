@@ -42,16 +42,18 @@ type attemptsReply struct {
 func NewGacct() *cobra.Command {
 	g := &gacct{}
 	cmd := &cobra.Command{
-		Use:   "gacct [OPTIONS]",
+		Use:   "gacct [OPTIONS] [JOB...]",
 		Short: "show the attempts of jobs, ended ones too",
-		Example: `  gacct -j 12              every attempt of job 12: why it ended, where, how long
-  gacct -e -j 12           what it used of what it had asked for, and what to ask for next time
-  gacct --json -j 12       the same for a script`,
-		Long: `One line for each attempt, that is each time a gang really started. Without -j the
+		Example: `  gacct 12                 every attempt of job 12: why it ended, where, how long
+  gacct -e 12              what it used of what it had asked for, and what to ask for next time
+  gacct --json 12          the same for a script`,
+		Long: `One line for each attempt, that is each time a gang really started. Without a JOB the
 jobs are those the controller has in memory, yours unless --user or another
-choice says otherwise; -j finds older ones too.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.run(cmd) },
+choice says otherwise; by id older ones are found too.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g.sel.jobs = append(g.sel.jobs, args...)
+			return g.run(cmd)
+		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&g.sel.jobs, "jobs", "j", nil, "only these `JOBS`")
@@ -62,7 +64,7 @@ choice says otherwise; -j finds older ones too.`,
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
 	f.BoolVarP(&g.used, "efficiency", "e", false, "what was used of what was asked for, and advice")
 	f.BoolVar(&g.plot, "plot", false, "with -e of one job: how it went with time")
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.ValidArgsFunction = completeJobs
 	completeFlags(cmd)
 	program.Timeout(cmd)
 	return cmd

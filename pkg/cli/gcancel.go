@@ -87,6 +87,12 @@ func (g *gcancel) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if len(reply.Results) == 0 && !g.quiet {
+		if err := g.sel.nobody(); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "gcancel: no job was chosen by that; gqueue --me lists yours")
+	}
 	return g.report(cmd, req, reply)
 }
 

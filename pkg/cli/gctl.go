@@ -65,6 +65,17 @@ func group(name, short, examples string) *cobra.Command {
 			if near := nearest.Of(args[0], names); near != "" {
 				return Usagef("unknown command %q for %s: did you mean %s?", args[0], cmd.CommandPath(), near)
 			}
+			var below []string
+			for _, sub := range cmd.Commands() {
+				for _, b := range sub.Commands() {
+					if b.Name() == args[0] {
+						below = append(below, b.CommandPath())
+					}
+				}
+			}
+			if len(below) > 0 {
+				return Usagef("unknown command %q for %s: did you mean %s?", args[0], cmd.CommandPath(), strings.Join(below, " or "))
+			}
 			return Usagef("unknown command %q for %s: commands are %s", args[0], cmd.CommandPath(), list)
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },

@@ -45,11 +45,17 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 		if err != nil {
 			return err
 		}
+		if len(reply.Jobs) == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "gctl: no job is in the queue; ended ones: gacct")
+		}
 		for i := range reply.Jobs {
 			refs = append(refs, jobs.Ref(&reply.Jobs[i]))
 		}
 	}
 	var failed []error
+	if refs, failed, err = showArrays(cmd, c, refs, asJSON, failed); err != nil {
+		return err
+	}
 	for i, ref := range refs {
 		d, err := c.Job(cmd.Context(), ref)
 		if err != nil {
@@ -74,6 +80,34 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 		}
 	}
 	return joinFailures(cmd, failed)
+}
+
+// showArrays shows what the ids of arrays mean and gives the other references; as JSON each element
+// is one of these.
+func showArrays(cmd *cobra.Command, c *client.Client, refs []api.JobRef, asJSON bool, failed []error) (single []api.JobRef, errs []error, err error) {
+	for _, ref := range refs {
+		if ref.Index >= 0 {
+			single = append(single, ref)
+			continue
+		}
+		named, err := namedJobs(cmd.Context(), c, ref)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case !isArray(named):
+			single = append(single, ref)
+		case asJSON:
+			for i := range named {
+				single = append(single, jobs.Ref(&named[i]))
+			}
+		default:
+			if err := writeArray(screenOf(cmd.OutOrStdout()), named); err != nil {
+				return nil, nil, err
+			}
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+	}
+	return single, failed, nil
 }
 
 // writeStory is what scontrol shows of a job, and then what happened to it.

@@ -319,16 +319,50 @@ func (g *gqueue) explain(cmd *cobra.Command, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	why, err := c.Explain(cmd.Context(), ref)
+	named, err := namedJobs(cmd.Context(), c, ref)
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
+	if !isArray(named) {
+		name := ref.String()
+		if len(named) == 1 {
+			name = jobfield.IDText(&named[0])
+		}
+		return g.explainOne(cmd.Context(), c, out, ref, "job "+name+" is")
+	}
+	first, like := whyWaits(named)
+	if g.asJSON {
+		of := &named[0]
+		if len(first) > 0 {
+			of = first[0]
+		}
+		return g.explainOne(cmd.Context(), c, out, jobs.Ref(of), "")
+	}
+	fmt.Fprintf(out, "array %d: %s\n", named[0].ArrayJobID, arrayStates(named))
+	for i, j := range first {
+		lead := "job " + like[i] + " is"
+		if like[i] != jobfield.IDText(j) {
+			lead = "jobs " + like[i] + ", of which " + jobfield.IDText(j) + " is"
+		}
+		if err := g.explainOne(cmd.Context(), c, out, jobs.Ref(j), lead); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explainOne prints why one job waits, behind words that name it.
+func (g *gqueue) explainOne(ctx context.Context, c *client.Client, out io.Writer, ref api.JobRef, lead string) error {
+	why, err := c.Explain(ctx, ref)
+	if err != nil {
+		return err
+	}
 	if g.asJSON {
 		return WriteJSON(out, why)
 	}
 	s := screenOf(out)
-	fmt.Fprintf(out, "job %d is %s", why.JobID, s.paint(stateStyle(why.State), string(why.State)))
+	fmt.Fprintf(out, "%s %s", lead, s.paint(stateStyle(why.State), string(why.State)))
 	if why.Reason != "" && why.Reason != "None" {
 		fmt.Fprintf(out, " (%s)", why.Reason)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,14 @@ func (s *selection) query(cmd *cobra.Command) (api.JobQuery, error) {
 	}
 	q.States, q.All, err = parseStates(s.states)
 	return q, err
+}
+
+// nobody says that this host knows none of the users that were named, nil where it knows one.
+func (s *selection) nobody() error {
+	if len(s.users) == 0 || s.me || slices.ContainsFunc(s.users, func(name string) bool { _, ok := jobs.User(name); return ok }) {
+		return nil
+	}
+	return &api.Error{Code: api.CodeNotFound, Message: "no user " + strings.Join(s.users, ","), Hint: "names are as in getent passwd; gqueue shows whose jobs there are"}
 }
 
 // withNames adds the name of each user that is given by number, and the other way round; the

@@ -144,7 +144,7 @@ func TestHistoryIsBoundedByAge(t *testing.T) {
 	if want := "no job 3 any more: jobs are kept for 1h0m0s after their end (history_keep)"; err == nil || err.Error() != want {
 		t.Errorf("a forgotten job: %v\nwant %s", err, want)
 	}
-	if _, err := r.One(t.Context(), api.JobRef{ID: 4, Index: -1}, me.UID); err == nil || err.Error() != "no job 4; list jobs with gqueue, ended ones with gqueue -t all" {
+	if _, err := r.One(t.Context(), api.JobRef{ID: 4, Index: -1}, me.UID); err == nil || err.Error() != "no job 4; list jobs with gqueue, ended ones with gacct" {
 		t.Errorf("a job that never was: %v", err)
 	}
 }

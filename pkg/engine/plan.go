@@ -194,7 +194,7 @@ func (e *Engine) deadline() (mono time.Duration, ok bool) {
 func (e *Engine) schedView() *sched.View {
 	nodes := e.world.Nodes()
 	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Backfills: e.plan.last.Backfills,
-		Reservations: e.world.SchedReservations()}
+		Reservations: e.world.SchedReservations(), Names: e.jobName}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
 	}

@@ -43,7 +43,7 @@ func (e *Engine) notFound(ref api.JobRef) *api.Error {
 // notInMemory says no more than that: the history was not asked.
 func notInMemory(ref api.JobRef) *api.Error {
 	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref),
-		Hint: "list jobs with gqueue, ended ones with gqueue -t all"}
+		Hint: "list jobs with gqueue, ended ones with gacct"}
 }
 
 // Find gives the jobs in memory that a query selects, by id, and one error for each of

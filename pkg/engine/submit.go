@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -453,20 +454,28 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 		}
 	}
 	if victims := plan.WouldPreempt(c.Job); victims != nil {
-		return first + "would take the place of " + jobNames(victims) + ": " + sched.Explain(now, v, e.policy(), c.Job).Text, nil, nil
+		return first + "would take the place of " + e.jobNames(victims) + ": " + sched.Explain(now, v, e.policy(), c.Job).Text, nil, nil
 	}
 	return first + "would wait: " + sched.Explain(now, v, e.policy(), c.Job).Text, nil, nil
 }
 
-func jobNames(ids []int64) string {
+func (e *Engine) jobNames(ids []int64) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
-		names[i] = fmt.Sprint(id)
+		names[i] = e.jobName(id)
 	}
 	if len(names) == 1 {
 		return "job " + names[0]
 	}
 	return "jobs " + strings.Join(names, ", ")
+}
+
+// jobName is what a person calls a job: 20_4 for an element of an array.
+func (e *Engine) jobName(id int64) string {
+	if j := e.view.job(id); j != nil {
+		return j.Ref().String()
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // waitsFirst says what keeps a job from being looked at before any resource does.

@@ -53,7 +53,7 @@ func TestScriptIsItsOwners(t *testing.T) {
 	}
 	for target, want := range map[string]string{
 		"/v1/jobs/1/script":  `{"code":"permission","message":"job 1 belongs to ada: only its owner or an admin may read its script","reason":"owner","subject":"ada"}`,
-		"/v1/jobs/99/script": `{"code":"not_found","message":"no job 99","hint":"list jobs with gqueue, ended ones with gqueue -t all"}`,
+		"/v1/jobs/99/script": `{"code":"not_found","message":"no job 99","hint":"list jobs with gqueue, ended ones with gacct"}`,
 	} {
 		if w := ask(t, "GET", target, "", "bob", 3000); strings.TrimSpace(w.Body.String()) != want {
 			t.Errorf("%s: %s", target, w.Body)

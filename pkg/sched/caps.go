@@ -104,7 +104,7 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 	}
 	var lines []string
 	if len(ids) > 0 {
-		line := "held by " + jobList(ids)
+		line := "held by " + pl.view.Names.list(ids)
 		if !first.IsZero() {
 			line += ", the first of which ends at the latest at " + clock(pl.now, first)
 		}

@@ -17,7 +17,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	at := v.Queue.Position(job)
 	queue := v.Queue.Slice()
 	if at < 0 {
-		return Reason{Job: job, Word: WordNone, Text: fmt.Sprintf("job %d is not waiting for nodes", job)}
+		return Reason{Job: job, Word: WordNone, Text: "job " + v.Names.of(job) + " is not waiting for nodes"}
 	}
 	c := queue[at]
 	pl := new(Planner).planner(now, v, p)
@@ -52,7 +52,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 			verdict.first = sh.verdict.first
 		}
 	}
-	r := Reason{Word: verdict.reason(job).Word, Text: verdict.text()}
+	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(v.Names)}
 	if pl.explainedBackfill == nil {
 		pl.visit(c, v.Queue.JobClass(job))
 		if at := pl.backfillOf(job); at >= 0 {
@@ -114,12 +114,12 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 	}
 	var lines []string
 	if len(starting) > 0 {
-		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", jobList(starting)))
+		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", pl.view.Names.list(starting)))
 	}
 	if len(waiting) == 1 {
-		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", jobList(waiting), what))
+		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", pl.view.Names.list(waiting), what))
 	} else if len(waiting) > 1 {
-		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", jobList(waiting), what))
+		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", pl.view.Names.list(waiting), what))
 	}
 	return lines
 }

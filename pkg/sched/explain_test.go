@@ -224,3 +224,23 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 	}
 	return s
 }
+
+// TestElementsHaveTheirNames: a text calls jobs what the queue shows, elements of arrays too.
+func TestElementsHaveTheirNames(t *testing.T) {
+	names := Names(func(job int64) string { return "40_" + strconv.FormatInt(job-40, 10) })
+	full := []*cluster.Node{hold(testNode("n1", 16, 4, 80), 41, 0, true, 0, 1, 2, 3)}
+	queue := []*Candidate{candidate(42, api.Spec{Size: 1, GPUsPerRank: 4}), candidate(43, api.Spec{Size: 1, GPUsPerRank: 4})}
+	v := &View{Nodes: full, Queue: queueOf(queue...), Names: names}
+	p := &Policy{BackfillDepth: 1, Order: OrderFIFO}
+	text := Explain(time.Unix(1e9, 0), v, p, 43).Text
+	plan := Make(time.Unix(1e9, 0), v, p)
+	reason, _ := plan.Reason(43, v.Queue.JobClass(43))
+	for _, want := range []string{"held by job 40_1", "job 40_2 is ahead"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if !strings.Contains(reason.Text, "behind job 40_2") {
+		t.Errorf("reason %q", reason.Text)
+	}
+}

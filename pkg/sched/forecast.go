@@ -183,7 +183,7 @@ func (pl *planner) promiseText(b *backfill) string {
 		for i, v := range b.Victims {
 			ids[i] = v.Job
 		}
-		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", jobList(ids), on, clock(pl.now, at))
+		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", pl.view.Names.list(ids), on, clock(pl.now, at))
 	}
 	if at.IsZero() {
 		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)

@@ -227,7 +227,7 @@ func (pl *planner) run(stop int) {
 }
 
 func (pl *planner) plan() Plan {
-	out := Plan{Starts: pl.starts, Stops: pl.stops, Next: pl.next, verdicts: pl.verdicts}
+	out := Plan{Starts: pl.starts, Stops: pl.stops, Next: pl.next, verdicts: pl.verdicts, names: pl.view.Names}
 	for _, b := range pl.backfills {
 		for _, v := range b.Victims {
 			if !v.Notified {

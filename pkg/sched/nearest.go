@@ -55,8 +55,7 @@ func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 	out = append(out,
 		sizes(d, nodes),
 		nodeCounts(s, len(nodes)),
-		counts("--gpus-per-rank=", min(s.GPUsPerRank, most.cards+1), func(s *api.Spec, n int) { s.GPUsPerRank = n }),
-		counts("--gpus-per-node=", min(s.GPUsPerNode, most.cards+1), func(s *api.Spec, n int) { s.GPUsPerNode = n }),
+		cardCounts(s, most.cards),
 		counts("--cpus-per-task=", min(s.CPUsPerRank, most.cpus+1), func(s *api.Spec, n int) { s.CPUsPerRank = n }),
 		memories(d, nodes))
 	return append(out, dropped(s)...)
@@ -80,10 +79,40 @@ func dropped(s *api.Spec) [][]change {
 	return out
 }
 
+// cardCounts are fewer cards, in the words that asked for them: --gpus counts those of the whole
+// gang, and a type stands before the number of all but ours.
+func cardCounts(s *api.Spec, most int) []change {
+	asked, groups, set := s.GPUsPerRank, s.Size, func(s *api.Spec, n int) { s.GPUsPerRank = n }
+	option := "--gpus-per-rank="
+	if s.GPUsPerNode > 0 {
+		asked, groups, set = s.GPUsPerNode, max(s.MinNodes, 1), func(s *api.Spec, n int) { s.GPUsPerNode = n }
+		option = "--gpus-per-node="
+	}
+	each := 1
+	if a := s.Asked; a != nil && a.CardsBy != "" {
+		option = "--" + a.CardsBy + "="
+		switch a.CardsBy {
+		case "gpus":
+			each = groups
+		case "gres":
+			option += "gpu:"
+		}
+		if s.GPUType != "" {
+			option += s.GPUType + ":"
+		}
+	}
+	return countsOf(option, each, min(asked, most+1), set)
+}
+
 func counts(option string, asked int, set func(*api.Spec, int)) []change {
+	return countsOf(option, 1, asked, set)
+}
+
+// countsOf is counts of an option whose value is each times what is set.
+func countsOf(option string, each, asked int, set func(*api.Spec, int)) []change {
 	var out []change
 	for n := asked - 1; n >= 1; n-- {
-		out = append(out, change{text: option + strconv.Itoa(n), ask: func(s *api.Spec) { set(s, n) }, less: true})
+		out = append(out, change{text: option + strconv.Itoa(n*each), ask: func(s *api.Spec) { set(s, n) }, less: true})
 	}
 	return out
 }
@@ -106,7 +135,14 @@ func sizes(d *cluster.Need, nodes []*cluster.Node) []change {
 			room += d.Ranks(n)
 		}
 	}
-	return counts("--size=", min(room+1, d.Size), func(s *api.Spec, n int) { s.Size = n })
+	s, option := d.Ask.Spec, "--size="
+	if s.Launch == api.LaunchBatch {
+		if s.RanksPerNode > 0 && s.MinNodes == s.MaxNodes && s.MinNodes*s.RanksPerNode == s.Size {
+			return nil // nodes were asked for, not tasks: nodeCounts
+		}
+		option = "--ntasks="
+	}
+	return counts(option, min(room+1, d.Size), func(s *api.Spec, n int) { s.Size = n })
 }
 
 // vrams are the amounts that some card has, in whole G, below the one asked for.

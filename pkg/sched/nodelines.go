@@ -42,7 +42,7 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 	for _, g := range groups[:min(maxNodeLines, len(groups))] {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
-			line += "; held by " + jobList(g.holders)
+			line += "; held by " + pl.view.Names.list(g.holders)
 			if !g.by.IsZero() {
 				line += ", free at the latest at " + clock(pl.now, g.by)
 			}
@@ -130,7 +130,7 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 	}
 	var parts []string
 	if d.WantsCards() {
-		parts = append(parts, cardParts(d, n)...)
+		parts = append(parts, cardParts(d, n, pl.view.Names)...)
 	}
 	cpus := max(0, n.FreeCPUs())
 	if !d.WantsCards() || cpus < d.CPUs {
@@ -159,12 +159,12 @@ func (pl *planner) takersOf(node string) string {
 			ids = append(ids, c.Job)
 		}
 	}
-	return jobList(ids)
+	return pl.view.Names.list(ids)
 }
 
 // cardParts is "2 of 8 cards free, needs 40G on each, card 1 has 22G free after 50G held
 // by strangers".
-func cardParts(d *cluster.Need, n *cluster.Node) []string {
+func cardParts(d *cluster.Need, n *cluster.Node, names Names) []string {
 	right := 0
 	var short []string
 	for i := range n.Cards {
@@ -173,7 +173,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 			continue
 		}
 		right++
-		if text := cardShort(d, n, i); text != "" {
+		if text := cardShort(d, n, i, names); text != "" {
 			short = append(short, text)
 		}
 	}
@@ -200,7 +200,7 @@ func cardParts(d *cluster.Need, n *cluster.Node) []string {
 }
 
 // cardShort says why a card that no gang has to itself will not do.
-func cardShort(d *cluster.Need, n *cluster.Node, i int) string {
+func cardShort(d *cluster.Need, n *cluster.Node, i int, names Names) string {
 	c := &n.Cards[i]
 	holders, alone := n.Holders(i)
 	free := n.FreeVRAM(i)
@@ -210,7 +210,7 @@ func cardShort(d *cluster.Need, n *cluster.Node, i int) string {
 	case alone || d.CardFits(n, i):
 		return ""
 	case len(holders) > 0 && !d.Share:
-		return fmt.Sprintf("card %d is shared by %s", c.Index, jobList(holders))
+		return fmt.Sprintf("card %d is shared by %s", c.Index, names.list(holders))
 	}
 	text := fmt.Sprintf("card %d has %s free", c.Index, cluster.Size(free))
 	var by []string
@@ -218,7 +218,7 @@ func cardShort(d *cluster.Need, n *cluster.Node, i int) string {
 		by = append(by, cluster.Size(c.StrangersBytes)+" held by strangers")
 	}
 	if held := c.VRAMBytes - c.StrangersBytes - free; len(holders) > 0 && held > 0 {
-		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), jobList(holders)))
+		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), names.list(holders)))
 	}
 	if len(by) > 0 {
 		return text + " after " + join(by)

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -61,7 +60,7 @@ func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
 		if by == "" || r.Stopping || !pl.mayTake(c, service, &victimCandidate{Running: r, left: pl.serviceLeft(r)}) || !pl.holdsWhere(r, d) {
 			continue
 		}
-		texts = append(texts, fmt.Sprintf("job %d %s", r.Job, pl.protectedText(r, by, until)))
+		texts = append(texts, "job "+pl.view.Names.of(r.Job)+" "+pl.protectedText(r, by, until))
 	}
 	if len(texts) == 0 {
 		return nil

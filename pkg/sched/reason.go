@@ -130,10 +130,10 @@ func (pl *planner) takerJobs() []int64 {
 	return pl.takers
 }
 
-func (v *verdict) reason(job int64) Reason {
-	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text()}
+func (v *verdict) reason(job int64, names Names) Reason {
+	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text(names)}
 	if r.Word != v.word {
-		r.Text = fmt.Sprintf("behind job %d, which asks for the same; %s", v.first, r.Text)
+		r.Text = "behind job " + names.of(v.first) + ", which asks for the same; " + r.Text
 	}
 	return r
 }
@@ -145,7 +145,7 @@ func (v *verdict) wordFor(job int64) string {
 	return v.word
 }
 
-func (v *verdict) text() string {
+func (v *verdict) text(names Names) string {
 	switch {
 	case v.sentence != "":
 		return v.sentence
@@ -153,7 +153,7 @@ func (v *verdict) text() string {
 		return v.bad.Error()
 	case v.takers != nil:
 		// Not that these are ahead: in order of service who has a backfill may be behind.
-		return "would fit, but what is free is kept for " + jobList(v.takers)
+		return "would fit, but what is free is kept for " + names.list(slices.Clone(v.takers))
 	case v.out != "":
 		return "does not fit without what is out of service: " + v.out
 	}
@@ -330,22 +330,4 @@ func join(parts []string) string {
 		return strings.Join(parts, "")
 	}
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
-}
-
-// jobList writes a few job ids and how many more there are.
-func jobList(ids []int64) string {
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	const most = 5
-	var parts []string
-	for _, id := range ids[:min(most, len(ids))] {
-		parts = append(parts, strconv.FormatInt(id, 10))
-	}
-	if more := len(ids) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	if len(ids) == 1 {
-		return "job " + parts[0]
-	}
-	return "jobs " + join(parts)
 }

@@ -2,7 +2,9 @@ package sched
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -107,6 +109,37 @@ type View struct {
 	Backfills []Backfill
 	// Reservations are the reservations: nodes that are for a time only for some.
 	Reservations []Reservation
+	// Names is what texts call the jobs, nil: by their numbers. Texts of a plan are made when
+	// somebody asks, from any goroutine.
+	Names Names
+}
+
+// Names is what a person calls a job: 20_4 for an element of an array.
+type Names func(job int64) string
+
+func (f Names) of(job int64) string {
+	if f != nil {
+		return f(job)
+	}
+	return strconv.FormatInt(job, 10)
+}
+
+// list is "job 12" or "jobs 12, 20_4 and 3 more".
+func (f Names) list(ids []int64) string {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	const most = 5
+	var parts []string
+	for _, id := range ids[:min(most, len(ids))] {
+		parts = append(parts, f.of(id))
+	}
+	if more := len(ids) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if len(ids) == 1 {
+		return "job " + parts[0]
+	}
+	return "jobs " + join(parts)
 }
 
 // Plan is the decision. The engine re-checks each start against the newest state.
@@ -118,6 +151,7 @@ type Plan struct {
 	// be told, a minimum run is over, a gang has waited too long. Zero: never.
 	Next     time.Time
 	verdicts verdictList
+	names    Names
 }
 
 // Reason is why a candidate that did not start stays, from this plan; false when it was not
@@ -127,7 +161,7 @@ func (p *Plan) Reason(job int64, cl *JobClass) (Reason, bool) {
 	if v == nil {
 		return Reason{}, false
 	}
-	return v.reason(job), true
+	return v.reason(job, p.names), true
 }
 
 // Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,

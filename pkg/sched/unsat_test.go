@@ -178,3 +178,28 @@ func TestAboveCap(t *testing.T) {
 		}
 	}
 }
+
+// TestAdviceInTheWordsThatWereUsed: the nearest ask is written with the option that asked.
+func TestAdviceInTheWordsThatWereUsed(t *testing.T) {
+	nodes, p := testNodes(2, 16, 4, 80), &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	by := func(option string) *api.Asked { return &api.Asked{CardsBy: option} }
+	for want, s := range map[string]api.Spec{
+		"--gpus-per-rank=4":     {Size: 2, GPUsPerRank: 8},
+		"--gpus-per-node=4":     {Size: 2, GPUsPerRank: 8, Asked: by("gpus-per-node")},
+		"--gpus-per-task=4":     {Size: 1, GPUsPerRank: 8, Asked: by("gpus-per-task")},
+		"--gpus=8":              {Size: 2, GPUsPerRank: 8, Asked: by("gpus")},
+		"--gres=gpu:4":          {Size: 1, GPUsPerRank: 8, Asked: by("gres")},
+		"--gres=gpu:nvidia:4":   {Size: 1, GPUsPerRank: 8, GPUType: "nvidia", Asked: by("gres")},
+		"--size=32":             {Size: 100, Launch: api.LaunchRanks},
+		"--ntasks=32":           {Size: 100, Launch: api.LaunchBatch},
+		"--nodes=2":             {Size: 3, Launch: api.LaunchBatch, MinNodes: 3, MaxNodes: 3, RanksPerNode: 1},
+		"--gpus-per-node=4 all": {Size: 8, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 5},
+	} {
+		s.CPUsPerRank = 1
+		err := Unsatisfiable(nodes, p, cluster.AskOf(&s, []string{"gpu"}))
+		want := "ask for " + strings.TrimSuffix(want, " all") + " or less"
+		if err == nil || err.Hint != want {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+}

@@ -50,6 +50,11 @@ func (a *Ask) asked() {
 	}
 	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU, TmpDisk: a.tmpDisk,
 		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank")}
+	for _, option := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres"} {
+		if by := a.By(option); by != nil && s.Asked.CardsBy == "" {
+			s.Asked.CardsBy = by.Name
+		}
+	}
 	if a.overcommit {
 		s.Asked.Tasks = a.ntasks
 	}
@@ -275,7 +280,7 @@ func (a *Ask) memory() error {
 	if s.MemoryPerRank < 0 || s.MemoryPerRank > maxBytes || s.MemoryPerNode < 0 || s.MemoryPerNode > maxBytes {
 		for _, o := range []string{"mem-per-cpu", "mem-per-gpu"} {
 			if a.By(o) != nil {
-				return a.Refuse(o, "comes to more than an exbibyte", "ask for less")
+				return a.Refuse(o, "comes to more than 64T", "ask for less")
 			}
 		}
 	}

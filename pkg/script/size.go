@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxBytes bounds every size: an exbibyte is beyond any node.
-const maxBytes = 1 << 60
+// maxBytes bounds every size: more is beyond any node, and the controller takes no more.
+const maxBytes = 64 << 40
 
 const sizeForms = "write 24G, 24GB, 1.5T, 512M or a plain number of MiB"
 
@@ -37,7 +37,7 @@ func ParseSize(s string) (int64, error) {
 		return 0, bad("not a size", sizeForms)
 	}
 	if f > float64(maxBytes/unit) {
-		return 0, bad("larger than an exbibyte", sizeForms)
+		return 0, bad("larger than 64T", sizeForms)
 	}
 	return int64(f * float64(unit)), nil
 }

@@ -214,7 +214,7 @@ func (c *Controller) find(q *api.JobQuery) (out []api.Job, missing []error) {
 func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 
 func unknown(ref api.JobRef) error {
-	return &api.Error{Code: api.CodeNotFound, Message: "no job " + ref.String(), Hint: "list jobs with gqueue, ended ones with gqueue -t all"}
+	return &api.Error{Code: api.CodeNotFound, Message: "no job " + ref.String(), Hint: "list jobs with gqueue, ended ones with gacct"}
 }
 
 // names reports whether a reference means a job.
