@@ -71,7 +71,7 @@ var house = []floor{
 	}},
 	{false, map[side]string{
 		controller: "rpc store/sqlitestore store/storetest",
-		node:       "noded step/launcher",
+		node:       "noded step/launcher adopt",
 		client:     "jobs submit slurm/links grun",
 	}},
 	{false, map[side]string{controller: "store/pgstore"}},

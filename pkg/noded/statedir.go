@@ -19,10 +19,11 @@ import (
 	"gangd/pkg/dirlock"
 	"gangd/pkg/proc"
 	"gangd/pkg/session"
+	"gangd/pkg/shim"
 )
 
 const (
-	membersDir      = "m"           // short: sockets lie below it
+	membersDir      = shim.MembersDir
 	idFile          = "id"          // made once; names this state directory to the controller, and its members' containments
 	idCopyFile      = "id.copy"     // the same with a checksum: without it nothing is known of what runs here
 	bootFile        = "boot"        // boot id of the daemon that wrote here last

@@ -122,6 +122,20 @@ func mkdirGroup(dir string) error {
 	return nil
 }
 
+// Adopt moves a process, with all of its threads, into a containment that somebody else holds: what it starts
+// from then on is inside. What was moved before an error stays there.
+func Adopt(p Place, pid int) error {
+	if p.Kind != Cgroup1 && p.Kind != Cgroup2 {
+		return fmt.Errorf("this node holds jobs without control groups (%s), and nothing can be moved into them", p.Kind)
+	}
+	for _, dir := range append(dirsOf(p.Sides), p.Dir) {
+		if err := writeFile(dir+"/cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // open takes over a containment whose shim is dead.
 func open(p Place) (Containment, error) {
 	var c Containment

@@ -9,6 +9,10 @@ import (
 	"gangd/pkg/sitehook"
 )
 
+// MembersDir, in gnoded's state directory, has a directory for each member; the name is short because sockets lie
+// below it.
+const MembersDir = "m"
+
 // Files in a member's directory, which gnoded makes and removes.
 const (
 	SpecFile   = "spec.json"  // written by gnoded before the shim starts: a [Spec]
