@@ -47,7 +47,7 @@ func TestParseSize(t *testing.T) {
 	const g = 1 << 30
 	for in, want := range map[string]int64{
 		"24G": 24 * g, "24GB": 24 * g, "24gb": 24 * g, "24GiB": 24 * g, "16000": 16000 << 20, "0": 0, "5GiB": 5 * g,
-		"1.5T": 1536 * g, "512M": g / 2, "1024K": 1 << 20, "100B": 100, "0.5G": g / 2, " 3 G ": 3 * g, "1P": 1 << 50,
+		"1.5T": 1536 * g, "512M": g / 2, "1024K": 1 << 20, "100B": 100, "0.5G": g / 2, " 3 G ": 3 * g, "64T": 1 << 46,
 	} {
 		if got, err := ParseSize(in); err != nil || got != want {
 			t.Errorf("ParseSize(%q) = %v, %v; want %v", in, got, err, want)
@@ -60,7 +60,7 @@ func TestParseSize(t *testing.T) {
 		"1..5G":  "not a size; " + sizeForms,
 		"24X":    `unknown unit "X"; ` + sizeForms,
 		"24Gi b": `unknown unit "Gi b"; ` + sizeForms,
-		"1025P":  "larger than an exbibyte; " + sizeForms,
+		"1025P":  "larger than 64T; " + sizeForms,
 	} {
 		if got, err := ParseSize(in); err == nil || err.Error() != want {
 			t.Errorf("ParseSize(%q) = %v, %v; want %q", in, got, err, want)
