@@ -1,6 +1,7 @@
 package sreport
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -150,8 +151,8 @@ type ask struct {
 	found                       []int64 // groups that are shown
 }
 
-// unknownCondition is Slurm's text of a word that is none.
-const unknownCondition = " Unknown condition: %s\nUse keyword set to modify value"
+// errUnknown is of a word that is no condition.
+var errUnknown = errors.New("unknown condition")
 
 // take reads one word behind the report.
 func (a *ask) take(r *report, word string) error {
@@ -168,7 +169,7 @@ func (a *ask) take(r *report, word string) error {
 	case !given && r.top && begins(key, "group", 1):
 		a.group = true
 	case !given:
-		return cmdline.Bare(fmt.Sprintf(unknownCondition, word))
+		return errUnknown
 	case begins(key, "Clusters", 1):
 		if !slices.Equal(list, []string{cmdline.Cluster}) {
 			return fmt.Errorf("there is one cluster, %s", cmdline.Cluster)
@@ -192,7 +193,7 @@ func (a *ask) take(r *report, word string) error {
 			return fmt.Errorf("Invalid value for TopCount (%s)", v) //nolint:staticcheck // Slurm's words
 		}
 	default:
-		return cmdline.Bare(fmt.Sprintf(unknownCondition, word))
+		return errUnknown
 	}
 	if err != nil {
 		return cmdline.Bare(err.Error())

@@ -97,8 +97,14 @@ func (a *ask) run(words []string) error {
 	if err != nil {
 		return err
 	}
+	var status error
 	for _, w := range words[2:] {
-		if err := a.take(r, w); err != nil {
+		err := a.take(r, w)
+		if errors.Is(err, errUnknown) { // said, and the report made all the same, as Slurm does
+			status = command.Print(cmdline.Bare(fmt.Sprintf(" Unknown condition: %s\nUse keyword set to modify value", w)), a.Streams)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -125,7 +131,7 @@ func (a *ask) run(words []string) error {
 		chosen = append(chosen, a.sizeColumns()...)
 	}
 	a.write(r, chosen, rows)
-	return nil
+	return status
 }
 
 // find is the report that was asked for; its first two words say which.
