@@ -54,9 +54,9 @@ var house = []floor{
 		client:     "slurm/conf",
 	}},
 	{false, map[side]string{
-		shared: "bound proc dirlock trusted lifesign jobapi table/jobfield",
+		shared: "bound proc dirlock trusted lifesign jobapi table/jobfield plot",
 		node:   "gpu",
-		client: "slurm/document table/drawn plot",
+		client: "slurm/document table/drawn",
 	}},
 	{false, map[side]string{
 		shared:     "auth session sitehook step/pmi step/wire",

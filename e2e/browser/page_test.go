@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,29 @@ var flows = []flow{
 		b.eval(`{ const s = document.getElementById('ranks'); s.value = 'rank 1'; s.dispatchEvent(new Event('change')); }`, nil)
 		b.until(`document.getElementById('log').textContent.includes('late from 1') && !document.getElementById('log').textContent.includes('late from 2')`)
 		b.shot("job.png")
+		b.clean()
+	}},
+	{"what a job uses", false, func(t *testing.T, l *lab) {
+		id := l.Submit("--size=2", "--gpus-per-rank=1", "-o", "/dev/null", "--mem=256M", "--wrap", "timeout 600 sh -c 'while :; do :; done'")
+		t.Cleanup(func() { _, _, _ = l.Run("gcancel", "--now", fmt.Sprint(id)) })
+		j := l.Wait(id, api.JobRunning)
+		for i, n := range j.Nodes {
+			l.sim(n, fmt.Sprintf(`{"*":{"utilization":%d,"used":"20G"}}`, 60+20*i))
+			t.Cleanup(func() { l.sim(n, `{}`) })
+		}
+		b := l.logged(t, fmt.Sprintf("/job/%d", id))
+		b.until(`document.querySelectorAll('#plots canvas').length >= 2 && document.getElementById('used').textContent.includes('as of the last minute')`)
+		b.until(`document.getElementById('job-measures').textContent.includes('card 0')`)
+		b.clean()
+		if os.Getenv("GANG_SHOTS") != "" {
+			time.Sleep(10 * time.Second) // for a picture with something in it
+		}
+		l.Must("gcancel", fmt.Sprint(id))
+		b.until(`!document.getElementById('used').textContent.includes('as of')`)
+		b.until(`/CPU [0-9.]+ %, memory [0-9.]+ %/.test(document.getElementById('used').textContent)`)
+		b.until(`document.querySelectorAll('#plots canvas').length >= 2`)
+		b.eval(`document.getElementById('job-measures').scrollIntoView()`, nil)
+		b.shot("measures.png")
 		b.clean()
 	}},
 	{"umlauts and half characters in output", false, func(t *testing.T, l *lab) {

@@ -6,12 +6,15 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
+
+	"gangd/pkg/plot"
 )
 
 //go:embed static
@@ -26,6 +29,10 @@ type file struct {
 // load reads and packs them, once.
 func load() (map[string]*file, error) {
 	out := map[string]*file{}
+	script, style := plot.Files()
+	if err := errors.Join(pack(out, "uplot.js", []byte(script)), pack(out, "uplot.css", []byte(style))); err != nil {
+		return nil, err
+	}
 	return out, fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -34,22 +41,27 @@ func load() (map[string]*file, error) {
 		if err != nil {
 			return err
 		}
-		var z bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&z, gzip.BestCompression) // the level is one
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		if err := w.Close(); err != nil {
-			return err
-		}
-		sum := sha256.Sum256(b)
-		kind := mime.TypeByExtension(path.Ext(name))
-		if strings.HasSuffix(name, ".js") {
-			kind = "text/javascript; charset=utf-8" // a host's table may say otherwise, and then nosniff stops it
-		}
-		out[strings.TrimPrefix(name, "static/")] = &file{kind: kind, tag: `"` + hex.EncodeToString(sum[:8]) + `"`, plain: b, zipped: z.Bytes()}
-		return nil
+		return pack(out, strings.TrimPrefix(name, "static/"), b)
 	})
+}
+
+// pack puts a file among those that are served.
+func pack(out map[string]*file, name string, b []byte) error {
+	var z bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&z, gzip.BestCompression) // the level is one
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(b)
+	kind := mime.TypeByExtension(path.Ext(name))
+	if strings.HasSuffix(name, ".js") {
+		kind = "text/javascript; charset=utf-8" // a host's table may say otherwise, and then nosniff stops it
+	}
+	out[name] = &file{kind: kind, tag: `"` + hex.EncodeToString(sum[:8]) + `"`, plain: b, zipped: z.Bytes()}
+	return nil
 }
 
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {

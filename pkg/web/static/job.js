@@ -1,6 +1,7 @@
 // Job: what it is, why it waits, its story, its attempts, and what its ranks write.
 import { h, $, session, call, act, ended, stateClass, duration, bytes, when, table, facts } from './dom.js';
 import { jobs, onChange } from './live.js';
+import { measures } from './measures.js';
 
 // why is what gqueue --why prints, word by word.
 export const why = (w) => `job ${w.job_id} is ${w.state}` + (w.reason && w.reason !== 'None' ? ` (${w.reason})` : '') + '\n' +
@@ -9,7 +10,7 @@ export const why = (w) => `job ${w.job_id} is ${w.state}` + (w.reason && w.reaso
 export function job(view, ref) {
   const title = h('h1', null, 'Job ' + ref), body = h('div', null, h('p', { class: 'soft' }, 'loading'));
   view.append(title, body);
-  let stopLog = () => {}, id = 0, parts = null, busy = false, again = false, over = false;
+  let stopLog = () => {}, used = () => {}, id = 0, parts = null, busy = false, again = false, over = false;
 
   async function load() {
     if (busy) { again = true; return; }
@@ -29,9 +30,10 @@ export function job(view, ref) {
     const j = d.job;
     id = j.job_id;
     if (!parts) {
-      parts = Object.fromEntries(['tools', 'why', 'logs', 'facts', 'attempts', 'ranks', 'story'].map((k) => [k, h('section', { id: 'job-' + k })]));
+      parts = Object.fromEntries(['tools', 'why', 'logs', 'facts', 'attempts', 'measures', 'ranks', 'story'].map((k) => [k, h('section', { id: 'job-' + k })]));
       body.replaceChildren(...Object.values(parts));
       stopLog = logs(parts.logs, j);
+      used = measures(parts.measures);
     }
     title.replaceChildren(`Job ${ref} `, h('span', { class: 'soft' }, j.name), ' ', h('span', { id: 'state', class: stateClass(j.state) }, j.state));
     document.title = `${ref} ${j.state} - gangd`;
@@ -59,6 +61,7 @@ export function job(view, ref) {
       table(['attempt', 'started', 'ended', 'why it ended', 'nodes', 'exit codes', 'card time', 'most VRAM'], d.attempts.map((a) => [a.attempt, when(a.start_time), when(a.end_time),
         a.cause ? `${a.cause}${a.trigger_rank === undefined ? '' : ', rank ' + a.trigger_rank}` : 'runs', a.nodes.join(' '),
         (a.exit_codes || []).join(' '), duration(a.gpu_seconds), a.vram_peak_bytes ? bytes(a.vram_peak_bytes) : 'unknown']), { label: 'Attempts' })] : []));
+    used(d.attempts);
     const ranks = (j.ranks || []).slice(0, 512);
     parts.ranks.replaceChildren(...(j.epoch ? [h('h2', null, 'Ranks'), table(['rank', 'state', 'node', 'cards', 'last beat', 'says', 'exit'], ranks.map((r) => [r.rank, r.state,
       r.node ? h('a', { href: '/node/' + r.node }, r.node) : '', (r.cards || []).length || '', when(r.last_beat), r.status, r.exit_code ?? (r.signal ? 'signal ' + r.signal : '')]), { label: 'Ranks' }),
