@@ -59,6 +59,7 @@ func TestSteps(t *testing.T) {
 		{"a failing task ends its step", `srun -K -Q sh -c '[ $SLURM_PROCID != 1 ] || exit 5; exec sleep 600'; echo rc $?`, ""},
 		{"exported functions and quotes", `f() { echo "f of $1"; }; export -f f; srun -n1 -N1 bash -c 'f "a  b"'`, "f of a  b\n"},
 		{"standard input", `echo word | srun -n2 cat`, "word\nword\n"},
+		{"a file for all nodes", `echo data > src; chmod 640 src; rm -f copy; gcp -f -p src $PWD/copy && srun -N2 -n2 --ntasks-per-node=1 stat -c %a copy; gcp -p src $PWD/copy || echo there; gcp src; echo rc $?`, ""},
 		{"no more than there is", `srun -n9 -N2 true; echo rc $?`, ""},
 	} {
 		got := c.batch(x.script, two...)
@@ -66,6 +67,12 @@ func TestSteps(t *testing.T) {
 		case "a failing task ends its step":
 			if !strings.Contains(got, "rc 143\n") {
 				t.Errorf("%s:\n%s", x.name, got)
+			}
+		case "a file for all nodes":
+			for _, want := range []string{"640\n640\n", "gcp: error: ", "copy is there on ", "-f replaces it\n", "\nthere\n", "gcp: error: Need two file names, have 1 names\n", "rc 1\n"} {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s: no %q in\n%s", x.name, want, got)
+				}
 			}
 		case "no more than there is":
 			if !strings.Contains(got, "rc 1\n") || !strings.Contains(got, "srun: error: Unable to create step for job ") || !strings.Contains(got, ": More processors requested than permitted") {

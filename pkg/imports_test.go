@@ -118,7 +118,7 @@ var impure = []string{"os", "net", "log", "log/slog", "math/rand", "math/rand/v2
 var heavy = []string{"github.com/spf13/viper", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/prometheus/client_golang/prometheus",
 	"github.com/NVIDIA/go-nvml/pkg/nvml", "github.com/coder/websocket"}
 
-var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier", "grun", "gattach", "gstep", "greport", "gtop"}
+var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier", "grun", "gattach", "gstep", "gcp", "greport", "gtop"}
 
 type listed struct {
 	ImportPath string

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"gangd/pkg/api"
@@ -18,7 +19,7 @@ import (
 
 // broadcast is one call of sbcast.
 type broadcast struct {
-	job             string
+	name, job       string
 	force, preserve bool
 }
 
@@ -47,12 +48,17 @@ var sbcastCommand = &cmdline.Command[broadcast]{Name: "sbcast", Does: "puts a co
 // SbcastLists is how each option of sbcast is kept.
 func SbcastLists() cmdline.Lists { return sbcastCommand.Lists() }
 
-// Sbcast is sbcast. It becomes an srun of one task a node that reads the file.
-func Sbcast(args []string, s cmdline.Streams) int {
-	b := &broadcast{}
-	rest, err := sbcastCommand.Parse(b, args, s)
+// Sbcast is sbcast.
+func Sbcast(args []string, s cmdline.Streams) int { return Copy("sbcast", args, s) }
+
+// Copy is sbcast under a name. It becomes an srun of one task a node that reads the file.
+func Copy(name string, args []string, s cmdline.Streams) int {
+	b := &broadcast{name: name}
+	command := *sbcastCommand
+	command.Name, command.Usage = name, strings.Replace(command.Usage, sbcastCommand.Name, name, 1)
+	rest, err := command.Parse(b, args, s)
 	if err == nil && len(rest) != 2 {
-		s.Errorf("sbcast", "Need two file names, have %d names", len(rest))
+		s.Errorf(name, "Need two file names, have %d names", len(rest))
 		err = cmdline.Status(1)
 	}
 	if err != nil {
@@ -62,12 +68,12 @@ func Sbcast(args []string, s cmdline.Streams) int {
 	if err == nil {
 		err = syscall.Exec("/proc/self/exe", append([]string{"srun"}, step...), os.Environ())
 	}
-	return cmdline.Exit(sbcastCommand.Print(err, s))
+	return cmdline.Exit(command.Print(err, s))
 }
 
 // put writes standard input beside the destination and gives it its name when it is whole.
 const put = `if [ -d "$1" ]; then set -- "${1%/}/$2" "$2" "$3" "$4" "$5"; fi
-if [ "$3" = keep ] && [ -e "$1" ]; then echo "sbcast: error: $1 is there on $(uname -n), -f replaces it" >&2; exit 1; fi
+if [ "$3" = keep ] && [ -e "$1" ]; then echo "$0: error: $1 is there on $(uname -n), -f replaces it" >&2; exit 1; fi
 t="$1.sbcast.$$"; trap 'rm -f "$t"' EXIT
 (umask 077; cat >"$t") && chmod "$4" "$t" && { [ -z "$5" ] || touch -d "@$5" "$t"; } && mv -f "$t" "$1"`
 
@@ -110,6 +116,6 @@ func (b *broadcast) step(ctx context.Context, c *client.Client, from, to string)
 	if b.force {
 		keep = ""
 	}
-	return []string{"--jobid=" + b.job, "--overlap", "-Q", "-N", count, "-n", count, "--ntasks-per-node=1", "--job-name=sbcast", "--input=" + from,
-		"/bin/sh", "-c", put, "sbcast", to, info.Name(), keep, mode, at}, nil
+	return []string{"--jobid=" + b.job, "--overlap", "-Q", "-N", count, "-n", count, "--ntasks-per-node=1", "--job-name=" + b.name, "--input=" + from,
+		"/bin/sh", "-c", put, b.name, to, info.Name(), keep, mode, at}, nil
 }

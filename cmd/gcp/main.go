@@ -1,0 +1,16 @@
+// Command gcp puts a copy of a file on every node of a job, see gcp(1).
+package main
+
+import (
+	"os"
+
+	"gangd/pkg/cmdline"
+	"gangd/pkg/grun"
+)
+
+func main() {
+	if cmdline.Called(os.Args[0]) == "srun" { // the step that it becomes
+		os.Exit(grun.Main())
+	}
+	os.Exit(grun.Copy("gcp", os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
