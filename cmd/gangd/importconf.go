@@ -17,6 +17,7 @@ import (
 func importConfCommand() *cobra.Command {
 	var out string
 	var force bool
+	var more pluginFiles
 	cmd := &cobra.Command{
 		Use:   "import-slurm-conf SLURM_CONF [GRES_CONF [TOPOLOGY_CONF]]",
 		Short: "make a configuration out of Slurm's",
@@ -29,7 +30,7 @@ func importConfCommand() *cobra.Command {
   gangd import-slurm-conf slurm.conf gres.conf topology.conf 2>&1 >/dev/null | grep difference`,
 		Args: cobra.RangeArgs(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := importConf(args)
+			made, err := importConf(args, &more)
 			if err != nil {
 				return err
 			}
@@ -37,12 +38,20 @@ func importConfCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write gangd's to `FILE`, and gnoded's beside it as gnoded-NODE.toml")
+	cmd.Flags().StringVar(&more.container, "job-container", "", "read Slurm's job_container.conf, `FILE`, too")
+	cmd.Flags().StringArrayVar(&more.plugins, "plugstack", nil, "read a plugstack.conf, `FILE`, too; may be given again")
 	cmd.Flags().BoolVar(&force, "force", false, "replace files that are there")
 	return cmd
 }
 
+// pluginFiles are those of Slurm's plug-ins.
+type pluginFiles struct {
+	container string
+	plugins   []string
+}
+
 // importConf reads the files and makes what passes the daemons' own check.
-func importConf(paths []string) (*conf.Result, error) {
+func importConf(paths []string, more *pluginFiles) (*conf.Result, error) {
 	open := func(path string) (string, error) {
 		b, err := os.ReadFile(path)
 		return string(b), err
@@ -59,10 +68,21 @@ func importConf(paths []string) (*conf.Result, error) {
 		read[i] = lines
 		errs = append(errs, err)
 	}
+	files := &conf.Files{Slurm: read[0], Gres: read[1], Topology: read[2]}
+	if more.container != "" {
+		lines, err := conf.Read(open, more.container)
+		files.JobContainer = lines
+		errs = append(errs, err)
+	}
+	for _, p := range more.plugins {
+		lines, err := conf.ReadPlugins(open, p)
+		files.Plugins = append(files.Plugins, lines...)
+		errs = append(errs, err)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	made, err := conf.Make(read[0], read[1], read[2])
+	made, err := conf.Make(files)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func made(text string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Make(lines, nil, nil)
+	return Make(&Files{Slurm: lines})
 }
 
 // passes loads what was made as gangd and gnoded do.
@@ -75,7 +75,7 @@ func TestSites(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r, err := Make(in[0], in[1], in[2])
+			r, err := Make(&Files{Slurm: in[0], Gres: in[1], Topology: in[2]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,10 +205,10 @@ func TestCardsHaveToAgree(t *testing.T) {
 	slurm, _ := Read(open, "s")
 	two, _ := Read(open, "g")
 	four, _ := Read(open, "g4")
-	if _, err := Make(slurm, two, nil); err == nil || err.Error() != "g:1: node n1 has 2 gpu here and Gres=gpu:4 at s:1" {
+	if _, err := Make(&Files{Slurm: slurm, Gres: two}); err == nil || err.Error() != "g:1: node n1 has 2 gpu here and Gres=gpu:4 at s:1" {
 		t.Error(err)
 	}
-	if _, err := Make(slurm, four, nil); err != nil {
+	if _, err := Make(&Files{Slurm: slurm, Gres: four}); err != nil {
 		t.Error(err)
 	}
 }
@@ -252,7 +252,7 @@ func FuzzImport(f *testing.F) {
 				return
 			}
 		}
-		r, err := Make(in[0], in[1], in[2])
+		r, err := Make(&Files{Slurm: in[0], Gres: in[1], Topology: in[2]})
 		if err != nil {
 			return
 		}
@@ -261,4 +261,62 @@ func FuzzImport(f *testing.F) {
 			passes(t, r)
 		}
 	})
+}
+
+// TestPlugins: job_container.conf makes directories private, pyxis containers; what else stands there is said,
+// and refused by place where Slurm could not read it.
+func TestPlugins(t *testing.T) {
+	open := files(map[string]string{
+		"s": "NodeName=n1\nTaskProlog=/etc/slurm/task.d/*\nTaskEpilog=after",
+		"j": "AutoBasePath=true\nBasePath=/nvme/jobs Dirs=/tmp,/var/tmp InitScript=/etc/x\n",
+		"p": "# plugins\ninclude /etc/slurm/plugstack.conf.d/*\nrequired\t/usr/lib/slurm/spank_pyxis.so  runtime_path=/run/pyxis\noptional auto_tmpdir.so\n",
+	})
+	read := func(slurm, container, plugins string) (*Result, error) {
+		f := &Files{}
+		var err error
+		if f.Slurm, err = Read(open, slurm); err != nil {
+			t.Fatal(err)
+		}
+		if container != "" {
+			if f.JobContainer, err = Read(open, container); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f.Plugins, err = ReadPlugins(open, plugins); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Make(f)
+		if err == nil {
+			everyItemHasAnEntry(t, r, [][]Line{f.Slurm, f.JobContainer, f.Plugins})
+		}
+		return r, err
+	}
+	if _, err := read("s", "j", "p"); err == nil || err.Error() != "s:3: TaskEpilog=after: want an absolute path" {
+		t.Error(err)
+	}
+	open = files(map[string]string{"s": "NodeName=n1\nTaskProlog=/etc/slurm/task.d/*", "j": "AutoBasePath=true\nBasePath=/nvme/jobs Dirs=/tmp,/var/tmp InitScript=/etc/x\n",
+		"p":   "# plugins\ninclude /etc/slurm/plugstack.conf.d/*\nrequired\t/usr/lib/slurm/spank_pyxis.so  runtime_path=/run/pyxis\noptional auto_tmpdir.so\n",
+		"off": "BasePath=none", "bad": "Dirs=tmp BasePath=/x", "word": "requird /x.so", "key": "BasPath=/x", "none": ""})
+	r, err := read("s", "j", "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes(t, r)
+	for _, want := range []string{`task_prolog = "/etc/slurm/task.d"`, `containers = true`, `private_dirs = ["/tmp", "/var/tmp"]`} {
+		if !strings.Contains(r.Nodes[0].Text, want) {
+			t.Errorf("no %s in\n%s", want, r.Nodes[0].Text)
+		}
+	}
+	if r, err := read("s", "off", "none"); err != nil || strings.Contains(r.Nodes[0].Text, "private_dirs") || strings.Contains(r.Nodes[0].Text, "containers") {
+		t.Errorf("%v, %+v", err, r)
+	}
+	for _, c := range []struct{ container, plugins, want string }{
+		{"bad", "none", "bad:1: Dirs=tmp: want absolute paths, with commas"},
+		{"key", "none", "key:1: BasPath: Slurm 22.05 has no such key; did you mean BasePath?"},
+		{"", "word", `word:1: want required, optional or include and a path, not "requird /x.so"`},
+	} {
+		if _, err := read("s", c.container, c.plugins); err == nil || err.Error() != c.want {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
 }

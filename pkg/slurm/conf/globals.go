@@ -18,28 +18,30 @@ type global struct {
 
 // Reasons that many keys share.
 const (
-	noAccounting = "there is no accounting database: the controller keeps every attempt itself, gacct (sacct) shows it"
-	noGather     = "gnoded measures every job's cards, memory and CPU time itself"
-	noPower      = "nodes are not switched on and off"
-	noLaunch     = "there is one way to start ranks"
-	noPlugin     = "there are no plug-ins"
-	noBackup     = "there is one controller; running ranks outlive its restart, and nodes go on without it"
-	noLog        = "daemons log to standard error, in the journal under systemd; see log_format"
-	noPidFile    = "systemd knows the daemons' processes"
-	noJobHook    = "hooks run on the nodes of a job alone, around each attempt (prolog, epilog of gnoded.toml)"
-	noMail       = "no mail is sent; gctl events --follow and gsubmit --wait tell of ends"
-	noCray       = "Cray's hardware is not known"
-	noFederation = "there is one cluster"
-	noDebug      = "there is one level; gctl events and gqueue --why say what Slurm's debug levels do"
-	noCache      = "gangd asks the system for names and groups each time"
-	noTimeout    = "nodes hold one connection that both sides watch; node_timeout is what counts"
-	noFreq       = "clock rates are the node's"
-	noBurst      = "there are no burst buffers"
-	noLicense    = "licences are not counted"
-	noBcast      = "files are not broadcast to nodes"
-	noX11        = "X11 is not forwarded"
-	noFuzzPrio   = "waiting gangs are ordered by one rule (order), not by a sum of factors"
-	noCluster    = "there is no name of the cluster"
+	noAccounting   = "there is no accounting database: the controller keeps every attempt itself, gacct (sacct) shows it"
+	noGather       = "gnoded measures every job's cards, memory and CPU time itself"
+	noPower        = "nodes are not switched on and off"
+	noLaunch       = "there is one way to start ranks"
+	noPlugin       = "there are no plug-ins"
+	noJobContainer = "--job-container=FILE reads job_container.conf, which says what is private (private_dirs in gnoded.toml)"
+	noPlugstack    = "--plugstack=FILE reads it: pyxis is known, and there are no plug-ins"
+	noBackup       = "there is one controller; running ranks outlive its restart, and nodes go on without it"
+	noLog          = "daemons log to standard error, in the journal under systemd; see log_format"
+	noPidFile      = "systemd knows the daemons' processes"
+	noJobHook      = "hooks run on the nodes of a job alone, around each attempt (prolog, epilog of gnoded.toml)"
+	noMail         = "no mail is sent; gctl events --follow and gsubmit --wait tell of ends"
+	noCray         = "Cray's hardware is not known"
+	noFederation   = "there is one cluster"
+	noDebug        = "there is one level; gctl events and gqueue --why say what Slurm's debug levels do"
+	noCache        = "gangd asks the system for names and groups each time"
+	noTimeout      = "nodes hold one connection that both sides watch; node_timeout is what counts"
+	noFreq         = "clock rates are the node's"
+	noBurst        = "there are no burst buffers"
+	noLicense      = "licences are not counted"
+	noBcast        = "files are not broadcast to nodes"
+	noX11          = "X11 is not forwarded"
+	noFuzzPrio     = "waiting gangs are ordered by one rule (order), not by a sum of factors"
+	noCluster      = "there is no name of the cluster"
 )
 
 // globalRows is every key of slurm.conf of Slurm 22.05 that stands by itself. A test holds
@@ -54,8 +56,8 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	SuspendTime SuspendTimeout PowerParameters PowerPlugin RebootProgram ReconfigFlags`),
 	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
 	SrunPortRange PropagatePrioProcess`),
-	whyRows(noPlugin, `PluginDir PlugStackConfig CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters
-	PrioritySiteFactorParameters PrioritySiteFactorPlugin SlurmctldPlugstack JobContainerType BcastParameters`),
+	whyRows(noPlugin, `PluginDir CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters
+	PrioritySiteFactorParameters PrioritySiteFactorPlugin SlurmctldPlugstack BcastParameters`),
 	whyRows(noBackup, `BackupAddr BackupController SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldTimeout`),
 	whyRows(noLog, `SlurmctldLogFile SlurmdLogFile SlurmSchedLogFile LogTimeFormat SlurmctldSyslogDebug SlurmdSyslogDebug`),
 	whyRows(noDebug, `SlurmctldDebug SlurmdDebug DebugFlags SlurmSchedLogLevel`),
@@ -72,6 +74,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noBcast, `BcastExclude`),
 	whyRows(noX11, `X11Parameters`),
 	whyRows(noFuzzPrio, `PriorityCalcPeriod PriorityFlags PriorityMaxAge PriorityParameters PriorityUsageResetPeriod FairShareDampeningFactor`),
+	whyRows(noJobContainer, `JobContainerType`), whyRows(noPlugstack, `PlugStackConfig`),
 	[]global{
 		{name: "AllowSpecResourcesUsage", why: "CoreSpecCount and MemSpecLimit are kept from every job"},
 		{name: "AuthAltTypes", why: "people are known by the kernel's word, nodes and login hosts by certificates"},

@@ -35,13 +35,22 @@ type nodeSet struct {
 	feature string
 }
 
-// Make makes gangd's configuration. gres and topology may be nil.
-func Make(slurm, gres, topology []Line) (*Result, error) {
+// Files are the lines of Slurm's files; of all but slurm.conf there may be none.
+type Files struct {
+	Slurm, Gres, Topology []Line
+	JobContainer          []Line // job_container.conf
+	Plugins               []Line // plugstack.conf, of [ReadPlugins]
+}
+
+// Make makes gangd's configuration.
+func Make(f *Files) (*Result, error) {
 	s := &site{set: map[string]string{}, node: map[string]string{}, sets: map[string]nodeSet{},
 		cards: map[string]int{}, weights: map[string]int{}, preempt: "none"}
-	s.each(slurm, s.slurmLine)
-	s.each(gres, s.gresLine)
-	s.each(topology, s.topologyLine)
+	s.each(f.Slurm, s.slurmLine)
+	s.each(f.Gres, s.gresLine)
+	s.each(f.Topology, s.topologyLine)
+	s.each(f.JobContainer, s.containerLine)
+	s.each(f.Plugins, s.pluginLine)
 	s.settle()
 	if err := errors.Join(s.errs...); err != nil {
 		return nil, err
