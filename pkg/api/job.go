@@ -186,7 +186,8 @@ const (
 	EventMemberFound    EventType = "member_found" // its node's record of it is missing or damaged, as Text says; what lives of it is held to be it
 	EventHeld           EventType = "held"
 	EventReleased       EventType = "released"
-	EventUpdated        EventType = "updated" // Text: what is different
+	EventRequeued       EventType = "requeued" // it had ended, and waits again under its number
+	EventUpdated        EventType = "updated"  // Text: what is different
 	EventSignalled      EventType = "signalled"
 	EventMessage        EventType = "message"             // Text: what a person has to say of the job
 	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size

@@ -63,6 +63,8 @@ type ActionRequest struct {
 	JobQuery
 	Hold bool `json:"hold,omitempty"` // of a requeue: it waits, held, until it is released
 	Now  bool `json:"now,omitempty"`  // of a requeue: skip the notice
+	// Ended, of a requeue: also jobs that have ended and that the controller still has in memory (keep_ended).
+	Ended bool `json:"ended,omitempty"`
 	// As says whose the hold of a hold or requeue is: [HoldAdmin], which counts where the caller is
 	// one, or [HoldUser], which its owner may release and which takes the place of an admin's when
 	// an admin says so. Empty: an admin's on somebody else's job, else the owner's.
@@ -73,6 +75,9 @@ type ActionRequest struct {
 const (
 	HoldAdmin = "admin"
 	HoldUser  = "user"
+	// ReasonSpecialExit is why a job waits that is held so.
+	ReasonSpecialExit = "JobHeldSpecial"
+	HoldSpecial       = "special" // of a requeue: as HoldUser, marked as one that looks at its output first
 )
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume, /fence and /forget.

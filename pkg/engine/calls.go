@@ -111,7 +111,9 @@ func (e *Engine) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-e.sweepQueue:
-			e.drop(ctx, id)
+			if j := e.view.job(id); j == nil || j.Verdict != nil {
+				e.drop(ctx, id)
+			}
 		}
 	}
 }

@@ -48,12 +48,16 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 		case "release":
 			ev = gang.Release{Job: j.ID, Admin: who.Admin}
 		case "requeue":
-			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Ended: r.Ended}
 		case "requeue-hold":
-			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: gang.HeldUser}
-			if admin {
-				ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: gang.HeldAdmin}
+			hold := gang.HeldUser
+			switch {
+			case r.As == api.HoldSpecial:
+				hold = gang.HeldSpecial
+			case admin:
+				hold = gang.HeldAdmin
 			}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: hold, Ended: r.Ended}
 		}
 		_, err := e.Do(ctx, ev)
 		return api.CancelResult{Error: asError(err)}

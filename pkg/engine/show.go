@@ -124,8 +124,11 @@ func minNodes(s *api.Spec) int {
 
 // heldReason is Slurm's word for who holds a job.
 func heldReason(j *gang.Job) string {
-	if j.Held == gang.HeldAdmin {
+	switch j.Held {
+	case gang.HeldAdmin:
 		return "JobHeldAdmin"
+	case gang.HeldSpecial:
+		return api.ReasonSpecialExit
 	}
 	return "JobHeldUser"
 }
@@ -172,7 +175,7 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 	case j.Epoch == 0 && j.Eligible.After(now):
 		return "BeginTime", "begins at " + j.Eligible.Format(time.RFC3339)
 	case j.BackoffUntil.After(now):
-		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off because an attempt failed", j.BackoffUntil.Format("15:04:05"))
+		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off: an attempt failed, or it had ended", j.BackoffUntil.Format("15:04:05"))
 	}
 	if word, text := e.awaitsPartition(j); word != "" {
 		return word, text

@@ -232,6 +232,9 @@ func (s *story) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"requeue": func(t *rapid.T) { s.do(Requeue{Job: s.job()}) },
+		"requeue ended": func(t *rapid.T) {
+			s.do(Requeue{Job: s.job(), Ended: true, Hold: rapid.SampledFrom([]string{"", HeldUser}).Draw(t, "hold")})
+		},
 		"update":  func(t *rapid.T) { s.updateAny(t) },
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },
 		"release": func(t *rapid.T) { s.do(Release{Job: s.job(), Admin: true}) },

@@ -137,6 +137,9 @@ func (w *World) release(ev Release) Outcome {
 }
 
 func (w *World) requeue(ev Requeue) Outcome {
+	if e := w.jobs[ev.Job]; ev.Ended && e != nil && e.job.Verdict != nil {
+		return w.again(e, ev)
+	}
 	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By), ev.Now)
 	if ev.Hold == "" || out.Refused != nil {
 		return out
@@ -152,6 +155,10 @@ func (w *World) requeue(ev Requeue) Outcome {
 		w.touch(e)
 	}
 	return applied()
+}
+
+func notToBeRequeued(j *Job) *api.Error {
+	return conflict("", "job %s was submitted not to be requeued", j.Ref()).About(api.ReasonNoRequeue, "")
 }
 
 func (w *World) preempt(ev Preempt) Outcome {
@@ -175,7 +182,7 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	case c == api.CauseRequeued && done >= 0:
 		return refused(conflict("", "rank %d of job %s is done: another run would overwrite its work", done, j.Ref()))
 	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
-		return refused(conflict("", "job %s was submitted not to be requeued", j.Ref()).About(api.ReasonNoRequeue, ""))
+		return refused(notToBeRequeued(j))
 	case reserved(j):
 		w.rollback(e, text, nil, func(int) bool { return false })
 	default:

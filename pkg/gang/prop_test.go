@@ -134,6 +134,10 @@ func (s *story) recount(ch *Changes) {
 
 func (s *story) commit(ch *Changes) {
 	s.recount(ch)
+	for _, id := range ch.Revived {
+		delete(s.verdicts, id)
+		delete(s.cancelled, id)
+	}
 	for _, j := range ch.Jobs {
 		s.published = append(s.published, print{j, text(j)})
 		s.saved[j.ID] = j

@@ -8,8 +8,9 @@ import (
 
 // Who holds a job, see [Job.Held].
 const (
-	HeldUser  = "user"
-	HeldAdmin = "admin"
+	HeldUser    = "user"
+	HeldAdmin   = "admin"
+	HeldSpecial = "special" // its owner's, who wants to look at something first
 )
 
 // blocked: every rank waits for admission. By all-or-nothing one rank speaks for all.

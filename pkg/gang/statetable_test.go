@@ -91,8 +91,8 @@ var RankMoves = map[api.RankState][]api.RankState{
 	api.RankPreempting: {api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
 	api.RankPreempted:  {api.RankBlocked, api.RankDone, api.RankFailed, api.RankCancelled},
 	api.RankFailed:     {api.RankBlocked, api.RankCancelled}, // its gang has budget left; and is at its deadline by then
-	api.RankDone:       nil,
-	api.RankCancelled:  nil,
+	api.RankDone:       {api.RankBlocked},                    // its ended gang is queued again
+	api.RankCancelled:  {api.RankBlocked},
 }
 
 // TableText is the table as docs/state-table.md has it.
@@ -164,6 +164,11 @@ var Table = []TableRow{
 		no(api.CodeNotFound), skip("not held"), to(GangBlocked), skip("not held"), skip("not held"),
 		skip("not held"), skip("not held"), skip("not held"), skip("not held"), skip("not held"),
 		no(api.CodeAlreadyEnded),
+	),
+	row("requeue, also what has ended",
+		no(api.CodeNotFound), skip("already waiting"), skip("already waiting"), skip("already waiting"),
+		skip("already waiting"), to(GangBlocked), to(GangDraining), to(GangDraining),
+		skip("already being stopped: preempted"), skip("already being stopped: completed"), to(GangDeferred),
 	),
 	row("requeue",
 		no(api.CodeNotFound), skip("already waiting"), skip("already waiting"), skip("already waiting"),

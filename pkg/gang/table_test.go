@@ -161,13 +161,14 @@ func happenings() map[string]func(b *bench) Outcome {
 			b.must(Tick{})
 			return b.step(NodeFence{Node: "n2"})
 		},
-		"cards sampled":    send(NodeSample{Node: "n2", Cards: []api.CardSample{{UUID: "GPU-n2-0", Utilization: 5}}}),
-		"cancel":           send(Cancel{Job: 1}),
-		"hold":             send(Hold{Job: 1}),
-		"hold by an admin": send(Hold{Job: 1, Admin: true}),
-		"release":          send(Release{Job: 1}),
-		"requeue":          send(Requeue{Job: 1}),
-		"update":           send(Update{Job: 1, TimeLimit: new(2 * time.Hour)}),
+		"cards sampled":                send(NodeSample{Node: "n2", Cards: []api.CardSample{{UUID: "GPU-n2-0", Utilization: 5}}}),
+		"cancel":                       send(Cancel{Job: 1}),
+		"hold":                         send(Hold{Job: 1}),
+		"hold by an admin":             send(Hold{Job: 1, Admin: true}),
+		"release":                      send(Release{Job: 1}),
+		"requeue":                      send(Requeue{Job: 1}),
+		"requeue, also what has ended": send(Requeue{Job: 1, Ended: true}),
+		"update":                       send(Update{Job: 1, TimeLimit: new(2 * time.Hour)}),
 		"deadline in 30 min set": func(b *bench) Outcome {
 			return b.step(Update{Job: 1, Deadline: new(b.now.Wall.Add(30 * time.Minute))})
 		},

@@ -33,7 +33,7 @@ type Job struct {
 	Name      string
 	Partition string
 	Priority  int64
-	Held      string // "", "user", "admin"
+	Held      string // "", "user", "admin", "special"
 	TimeLimit time.Duration
 	Deadline  time.Time // it has ended by then; zero: none
 	Comment   *string   // nil: as submitted
@@ -246,10 +246,11 @@ type Release struct {
 
 // Requeue drains a running gang and queues it again.
 type Requeue struct {
-	Job  int64
-	By   string
-	Now  bool   // skip the notice
-	Hold string // who holds it then, [HeldUser] or [HeldAdmin]; empty: nobody
+	Job   int64
+	By    string
+	Now   bool   // skip the notice
+	Hold  string // who holds it then, [HeldUser], [HeldAdmin] or [HeldSpecial]; empty: nobody
+	Ended bool   // also one that has ended, as long as it is in memory
 }
 
 // Preempt drains a running gang for the sake of another; it is queued again.
@@ -315,6 +316,7 @@ type Changes struct {
 
 	Events  []api.Event // Seq is assigned by Step, from World.NextSeq
 	Purged  []int64     // jobs that left memory; they stay in the store
+	Revived []int64     // those of Jobs that had ended before and wait again
 	NextID  int64       // the smallest id never given out
 	NextSeq int64
 	Claims  []byte // what the planner keeps for waiting gangs, which is its own matter; nil: as before

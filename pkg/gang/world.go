@@ -50,6 +50,7 @@ type World struct {
 	steps      []api.Step
 	whole      map[string]*api.Spec // specs of new jobs by hash; nil: there are none
 	purged     []int64
+	revived    []int64
 	desired    []string // with repeats: a map that was once large stays slow to walk
 	queue      []int64  // with repeats
 	room       bool     // a node offers something else than at the last TakeQueue
@@ -314,7 +315,7 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Specs: w.whole, Purged: w.purged, NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		// One that has left memory since is here too: its end must reach the store.
@@ -345,7 +346,7 @@ func (w *World) Take() Changes {
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
-	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.measures, w.whole, w.purged = nil, nil, nil, nil, nil, nil, nil, nil
+	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.measures, w.whole, w.purged, w.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	if len(w.epochs) > 0 {
 		w.epochs = map[api.MemberKey]EpochRow{}
 	}

@@ -229,8 +229,11 @@ func (s *Server) act(action string, op auth.Op) handler {
 		if req.Now && action != "requeue" {
 			return api.Errorf(api.CodeInvalid, "now belongs to a requeue")
 		}
-		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser) {
-			return api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user", req.As)
+		if req.Ended && action != "requeue" {
+			return api.Errorf(api.CodeInvalid, "ended belongs to a requeue")
+		}
+		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser && (req.As != api.HoldSpecial || !req.Hold)) {
+			return api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user, that of a requeue special too", req.As)
 		}
 		out, err := s.Engine.Act(r.Context(), do, &req, caller(id), may(op, id))
 		if err != nil {

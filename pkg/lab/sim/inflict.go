@@ -295,7 +295,7 @@ func (r *run) toJob(f *Fault, id int64) bool {
 	case Cancel:
 		r.order(gang.Cancel{Job: id, By: "ada", Now: f.N == 1}, func(gang.Outcome) { r.truth.cancelled(id) })
 	case Requeue:
-		r.order(gang.Requeue{Job: id, By: "ada", Now: f.N == 1}, nil)
+		r.order(gang.Requeue{Job: id, By: "ada", Now: f.N == 1, Ended: f.N == 2}, nil)
 	case StopStep:
 		return r.stopStep(id)
 	case Preempt:

@@ -111,12 +111,15 @@ func (s *seen) ended(job int, state api.JobState, epoch int) string {
 	return ""
 }
 
-// once: each job has ended once.
+// once: each job has ended once, and once more for each time that it was queued again.
 func (s *seen) once() string {
 	n := map[int64]int{}
 	for i := range s.events {
-		if s.events[i].Type == api.EventEnded {
+		switch s.events[i].Type {
+		case api.EventEnded:
 			n[s.events[i].JobID]++
+		case api.EventRequeued:
+			n[s.events[i].JobID]--
 		}
 	}
 	for _, id := range sortedKeys(n) {

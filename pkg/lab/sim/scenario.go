@@ -217,7 +217,7 @@ const (
 // People.
 const (
 	Cancel     Kind = "cancel"    // N 1: --now
-	Requeue    Kind = "requeue"   // N 1: without its notice
+	Requeue    Kind = "requeue"   // N 1: without its notice, 2: also what has ended
 	StopStep   Kind = "stop-step" // the newest of Job
 	Preempt    Kind = "preempt"
 	HoldJob    Kind = "hold"

@@ -341,6 +341,12 @@ var scenarios = slices.Concat([]directed{
 		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: s1, Exit: 3}}, {At: s1, Runs: Behaviour{For: s1}}},
 			Faults: []Fault{on(api.EventEnded, 1, s1, Fault{Do: Cancel}), on(api.EventEnded, 1, s1, Fault{Do: Cancel, Job: 1}), on(api.EventEnded, 1, 2*s1, Fault{Do: Requeue})}},
 		want: func(s *seen) string { return firstOf(s.ended(0, api.JobFailed, 1), s.ended(1, api.JobCompleted, 1)) }},
+	{name: "a job that has ended is queued again when that is asked for",
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{on(api.EventEnded, 1, s1, Fault{Do: Requeue, N: 2}), on(api.EventRequeued, 1, 100*ms, Fault{Do: CrashGangd, For: s1})}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobCompleted, 0), unless(s.when(api.EventEnded, 0, 2) > s.when(api.EventStarted, 0, 2), "it did not run twice"))
+		}},
 	{name: "a cancel whose commit waits for room is not answered",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 40 * s1, Jobs: []Job{{At: s1, Runs: Behaviour{For: 12 * s1}}, {At: 2 * s1, Runs: Behaviour{For: s1}}},
 			Faults: []Fault{{At: 3 * s1, Do: DiskFull, N: 1, For: 8 * s1}, {At: 4 * s1, Do: Cancel, Job: 1}, {At: 6 * s1, Do: CrashGangd, For: s1}}}},

@@ -252,6 +252,12 @@ func (t *truth) stillPartly(a *attempt, since time.Duration) {
 // committed takes in one commit.
 func (t *truth) committed(ch *gang.Changes) {
 	r := t.r
+	for _, id := range ch.Revived {
+		delete(t.verdicts, id)
+		delete(t.over, id)
+		delete(t.cancels, id)
+		r.res.Ended--
+	}
 	for _, j := range ch.Jobs {
 		t.job(j)
 	}

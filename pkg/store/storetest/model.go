@@ -142,9 +142,14 @@ func (m *model) batch(rt *rapid.T) *gang.Changes {
 			break
 		}
 		id := rapid.Int64Range(1, m.nextID-1).Draw(rt, "job")
-		if j := m.jobs[id]; j != nil && !changed[id] && j.Verdict == nil {
+		switch j := m.jobs[id]; {
+		case j == nil || changed[id]:
+		case j.Verdict == nil:
 			changed[id] = true
 			m.change(rt, ch, j)
+		case rapid.IntRange(0, 2).Draw(rt, "again") == 0:
+			changed[id] = true
+			m.revive(ch, j)
 		}
 	}
 	if rapid.Bool().Draw(rt, "node") {
@@ -182,6 +187,15 @@ func (m *model) change(rt *rapid.T, ch *gang.Changes, old *gang.Job) {
 	}
 	m.jobs[j.ID] = &j
 	ch.Jobs = append(ch.Jobs, &j)
+	m.event(ch, &j)
+}
+
+// revive queues a job again that had ended.
+func (m *model) revive(ch *gang.Changes, old *gang.Job) {
+	j := *old
+	j.Verdict, j.End = nil, time.Time{}
+	m.jobs[j.ID] = &j
+	ch.Jobs, ch.Revived = append(ch.Jobs, &j), append(ch.Revived, j.ID)
 	m.event(ch, &j)
 }
 

@@ -28,6 +28,12 @@ type Specs map[string]struct{}
 // Batch makes the rows of a batch. nextID is the smallest id that no commit before has covered:
 // the specs of jobs below it are stored.
 func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
+	for _, id := range ch.Revived {
+		// A live row over another leaves its end alone.
+		if err := to.Drop(Job, id); err != nil {
+			return err
+		}
+	}
 	for _, j := range ch.Jobs {
 		if err := job(ch, j, nextID, known, to); err != nil {
 			return err
