@@ -114,17 +114,33 @@ func firstError(reply *api.CancelReply, err error) error {
 	return first
 }
 
-func (c *call) requeue(args []string) int     { return c.requeues(args, false) }
-func (c *call) requeuehold(args []string) int { return c.requeues(args, true) }
+// The lead of a notice is the limit's and preemption's, as in Slurm. A hold its owner may release, whoever did it.
+func (c *call) requeue(args []string) int {
+	return c.requeues(args, api.ActionRequest{Now: true, Ended: true})
+}
 
-func (c *call) requeues(args []string, hold bool) int {
+func (c *call) requeuehold(args []string) int {
+	return c.requeues(args, api.ActionRequest{Now: true, Ended: true, Hold: true, As: api.HoldUser})
+}
+
+func (c *call) requeues(args []string, how api.ActionRequest) int {
 	status := 0
 	jobs, _ := jobsIn(args)
 	for _, j := range jobs {
-		if meant(j, "incomplete", 1) || strings.HasPrefix(strings.ToLower(j), "state=") {
-			continue // what has ended is not run again anyway, and a hold is a hold
+		key, value, given := strings.Cut(j, "=")
+		switch {
+		case meant(j, "incomplete", 1):
+			how.Ended = false
+			continue
+		case given && meant(key, "state", 1):
+			if !how.Hold || !meant(value, "specialexit", 1) {
+				c.say("Invalid state %s: only requeuehold has one, SpecialExit", value)
+				return 1
+			}
+			how.As = api.HoldSpecial
+			continue
 		}
-		if err := c.requeueOne(j, hold); err != nil {
+		if err := c.requeueOne(j, how); err != nil {
 			c.sayUpdated(j, err)
 			status = 1
 		}
@@ -132,8 +148,9 @@ func (c *call) requeues(args []string, hold bool) int {
 	return status
 }
 
-// requeueOne stops one job, or all of an array that runs.
-func (c *call) requeueOne(job string, hold bool) error {
+// requeueOne queues one job or all of an array again, also what has ended, unless only what is incomplete is
+// meant.
+func (c *call) requeueOne(job string, how api.ActionRequest) error {
 	ref, ok := jobRef(job)
 	if !ok {
 		return api.Errorf(api.CodeNotFound, "no job %s", job)
@@ -145,12 +162,8 @@ func (c *call) requeueOne(job string, hold bool) error {
 	if !slices.ContainsFunc(reply.Jobs, func(j api.Job) bool { return j.State != api.JobPending }) {
 		return &inSlurmsWords{slurmErrors[errPending]}
 	}
-	how := api.ActionRequest{Hold: hold, Now: true} // the lead of a notice is the limit's and preemption's, as in Slurm
-	if hold {
-		how.As = api.HoldUser // its owner may release it, whoever did it
-	}
 	err = c.actOn("requeue", job, how)
-	if api.CodeOf(err) == api.CodeAlreadyEnded {
+	if api.CodeOf(err) == api.CodeAlreadyEnded && how.Ended { // it has left the controller's memory
 		return &inSlurmsWords{fmt.Sprintf("%s (a new run is a new job: gctl rerun %s)", words(err), job)}
 	}
 	return err

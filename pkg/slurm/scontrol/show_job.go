@@ -123,7 +123,7 @@ func (c *call) jobLines(s *shownJob) []string {
 		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", jobfield.SlurmPriority(j), j.Nice, jobfield.OrNull(j.Account)),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", stateName(j.State), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", jobfield.SlurmState(j), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
 		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, s.exit()),
 	}
 	if c.details {
@@ -286,14 +286,6 @@ func (c *call) derivedExit(j *api.Job) string {
 		code = 0 // 128 and the signal, which stands behind
 	}
 	return fmt.Sprintf("%d:%d", code, signal)
-}
-
-// stateName is Slurm's word for a state.
-func stateName(s api.JobState) string {
-	if s == api.JobReserved {
-		return "CONFIGURING"
-	}
-	return string(s)
 }
 
 func requeues(j *api.Job) int {

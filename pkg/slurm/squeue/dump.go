@@ -96,7 +96,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		o = append(o, document.Member{Key: "job_resources", Value: nil})
 	}
 	return append(o, p.Members(
-		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.State)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", "",
+		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.Job)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", "",
 		since(document.V40, "mail_type"), []any{}, since(document.V40, "mail_user"), "", "max_cpus", document.Number{Value: 0},
 		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", "", "name", r.Name, since(document.V40, "network"), "",
 		"nodes", hostlist.Compress(r.Nodes),

@@ -21,7 +21,7 @@ var squeues = []Field{
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", reasonList),
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(Command(r.Job)) }),
 	text('t', names("statecompact"), "ST", code), // ordered by its letters
-	text('T', names("state"), "STATE", func(r *Row) string { return SlurmState(r.State) }),
+	text('T', names("state"), "STATE", func(r *Row) string { return SlurmState(r.Job) }),
 	value(0, names("exit_code"), "EXIT_CODE", waitStatus),
 	value(0, names("derivedec"), "DERIVED_EC", waitStatus),
 	value(0, names("ntpernode"), "NTASKS_PER_NODE", func(r *Row) int64 { return int64(r.RanksPerNode) }),
@@ -85,14 +85,26 @@ func Command(j *api.Job) string {
 	return j.Command
 }
 
-func code(r *Row) string { return r.State.Code() }
-
-// SlurmState is Slurm's word for a state; all but one are gangd's too.
-func SlurmState(s api.JobState) string {
-	if s == api.JobReserved {
-		return "CONFIGURING"
+func code(r *Row) string {
+	if specialExit(r.Job) {
+		return "SE"
 	}
-	return string(s)
+	return r.State.Code()
+}
+
+func specialExit(j *api.Job) bool {
+	return j.State == api.JobPending && j.Reason == api.ReasonSpecialExit
+}
+
+// SlurmState is Slurm's word for the state of a job.
+func SlurmState(j *api.Job) string {
+	switch {
+	case j.State == api.JobReserved:
+		return "CONFIGURING"
+	case specialExit(j):
+		return "SPECIAL_EXIT"
+	}
+	return string(j.State)
 }
 
 // reasonList is where a job is, or in parentheses why it waits or how it failed.
