@@ -39,6 +39,15 @@ var controllerScenarios = []directed{
 	{name: "the leader stands still and goes on", seeds: 10,
 		sc:   Scenario{Controllers: 2, Nodes: nodes(2, 1), Jobs: lasts(60 * s1), Faults: []Fault{{At: 5 * s1, Do: FreezeController, For: 30 * s1}}},
 		want: unhurt(2)},
+	{name: "the leader goes on after it was replaced, and reads what nodes said meanwhile that can't know", seeds: 24,
+		sc: Scenario{Controllers: 2, Nodes: nodes(4, 1), Jobs: lasts(30 * s1), Faults: []Fault{{At: 5 * s1, Do: FreezeController, For: 2500 * ms},
+			{At: 5 * s1, Do: CutNode, N: 1, Node: "n1", For: 6 * s1}, {At: 5 * s1, Do: CutNode, N: 1, Node: "n2", For: 6 * s1},
+			{At: 5 * s1, Do: CutNode, N: 2, Node: "n3", For: 6 * s1}, {At: 5 * s1, Do: CutNode, N: 2, Node: "n4", For: 6 * s1}}},
+		vary: func(i int, sc *Scenario) { // nodes wait for 3 s
+			sc.Faults[0].At += time.Duration(i%12) * 90 * ms
+			sc.Faults[0].For += time.Duration(i%5) * 100 * ms
+		},
+		want: unhurt(1)},
 	{name: "the leader is cut from the database", seeds: 5,
 		sc:   Scenario{Controllers: 3, Nodes: nodes(2, 1), Jobs: lasts(60 * s1), Faults: []Fault{{At: 5 * s1, Do: CutDatabase, For: 30 * s1}}},
 		want: unhurt(2)},

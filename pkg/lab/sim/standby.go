@@ -114,14 +114,17 @@ func (g *gangd) nodes() (out []string) {
 
 // watchSeat ends the process when it does not lead any more.
 func (g *gangd) watchSeat() {
-	g.after(g.seat.Until()-g.bootTime(), func() {
-		if !g.Leads() {
-			g.r.log("%s does not lead any more", g.host.name)
-			g.crash(time.Second)
-			g.giveUp(g.r.now + leader.GiveUp)
-			return
-		}
-		g.watchSeat()
+	g.after(max(0, g.seat.Until()-g.bootTime()), func() {
+		// It is one goroutine among those of sessions: after a freeze what waits in their sockets may be read before.
+		g.after(upTo(g.dice, 2*time.Millisecond), func() {
+			if g.bootTime() >= g.seat.Until() {
+				g.r.log("%s does not lead any more", g.host.name)
+				g.crash(time.Second)
+				g.giveUp(g.r.now + leader.GiveUp)
+				return
+			}
+			g.watchSeat()
+		})
 	})
 }
 
