@@ -265,7 +265,7 @@ func TestOneDeadTheOtherCut(t *testing.T) {
 		s.must("gcancel", fmt.Sprint(id))
 		s.wait(id, api.JobCancelled)
 		s.spawn("b", "gangd", nil, s.conf("b"))
-		s.untilState("b", api.ControllerStandsBy)
+		s.until("b answers", func() bool { _, _, code := s.on.Run("gctl", "ping"); return code == 0 })
 		s.untilNode(at, "up")
 		tally.Did("one controller dead, the other cut from a node", 1)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -102,11 +103,18 @@ var severalNames = []string{"gangd", "gangd2"}
 // startSeveral brings up two controllers. Where they are to be hurt in more ways than by signals, each has a line
 // of its own to a database that is this process's child.
 func startSeveral(t *testing.T, size severalSize, args ...string) *several {
+	t.Helper()
+	return startSeveralIn(t, built(t), size, args...)
+}
+
+// startSeveralIn does so with programs of a directory.
+func startSeveralIn(t *testing.T, bin string, size severalSize, args ...string) *several {
+	t.Helper()
 	if _, err := pgserver.Find(); err != nil {
 		tally.Skip(t, "%v", err)
 	}
 	s := &several{size: size, whole: t, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
-	s.cluster = start(t, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s"}, args...)...)
+	s.cluster = startIn(t, bin, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s"}, args...)...)
 	t.Cleanup(func() { close(s.over); s.keepers.Wait() })
 	if size.rounds > 1 {
 		s.takeDatabase()
@@ -362,7 +370,7 @@ func (s *several) audit(gangs, waiting []int64) {
 	tally.Checked(s.t, "an id is given out once", twice...)
 	s.t.Logf("%d submissions were acknowledged", len(s.acked))
 	for _, id := range waiting {
-		s.must("gcancel", strconv.FormatInt(id, 10))
+		s.must("gcancel", "--timeout=1m", strconv.FormatInt(id, 10)) // of ten thousand elements
 	}
 	s.release(gangs, 1)
 	if s.database != nil {
@@ -599,4 +607,59 @@ func TestReplicaLacksCommits(t *testing.T) {
 			tally.Did("replica put in place that lacks commits", 1)
 		})
 	}
+}
+
+// The controllers are upgraded one after the other under submissions, the one that leads last: nobody notices.
+func TestRollingUpgrade(t *testing.T) {
+	chaos(t)
+	const newer = "9.9.9"
+	from, dir := built(t), t.TempDir()
+	all, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if err := exec.Command("cp", "--reflink=auto", filepath.Join(from, f.Name()), dir).Run(); err != nil && !f.IsDir() {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("go", "build", "-ldflags", "-s -w -X gangd/pkg/api.Version="+newer, "-o", filepath.Join(dir, "newer"), "gangd/cmd/gangd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s := startSeveralIn(t, dir, severalSize{rounds: 1, submitters: 8})
+	gangs := s.gangs(4)
+	version := func() string {
+		var p api.PingReply
+		s.client().Decode(&p, "gctl", "ping", "--json")
+		return p.Version
+	}
+	before := version()
+	gap := s.round(func(s *several) func() {
+		if err := os.Rename(filepath.Join(dir, "newer"), filepath.Join(dir, "gangd")); err != nil {
+			t.Fatal(err)
+		}
+		_, leads := s.leader()
+		for _, name := range severalNames {
+			if name == leads {
+				continue
+			}
+			pid := s.pid(name)
+			s.kill(pid, syscall.SIGTERM)
+			s.until(name+" to end", func() bool { return !running(pid) })
+			s.bothUp()
+		}
+		if got := version(); got != before {
+			t.Errorf("the newer one leads, %s, before the older was told to end", got)
+		}
+		return s.signal(syscall.SIGTERM)
+	})
+	s.bothUp()
+	if got := version(); got != newer || before == newer {
+		t.Errorf("version %s leads, before it was %s", got, before)
+	}
+	t.Logf("longest time between two acknowledged submissions: %s", gap)
+	s.audit(gangs, nil)
+	tally.Did("both controllers upgraded under load", 1)
 }

@@ -28,8 +28,9 @@ type pair struct {
 	on *trial.Client
 }
 
-// startPair starts the first of two, on a database of the test's own.
-func startPair(t *testing.T) *pair {
+// startPair starts the first of two, on a database of the test's own. Where advertised has their names, others reach
+// them there.
+func startPair(t *testing.T, advertised map[string]string, lines ...string) *pair {
 	t.Helper()
 	if _, err := pgserver.Find(); err != nil {
 		tally.Skip(t, "%v", err)
@@ -50,16 +51,23 @@ func startPair(t *testing.T) *pair {
 			t.Error(err)
 		}
 	})
-	same := []string{fmt.Sprintf("database = %q", pgserver.URL(server.Dir())), fmt.Sprintf("admins = [%q]", me(t)), `heartbeat = "500ms"`}
+	same := append([]string{fmt.Sprintf("database = %q", pgserver.URL(server.Dir())), fmt.Sprintf("admins = [%q]", me(t)), `heartbeat = "500ms"`}, lines...)
+	of := func(name string) []string {
+		own := []string{fmt.Sprintf("name = %q", name)}
+		if at := advertised[name]; at != "" {
+			own = append(own, fmt.Sprintf("advertise = %q", at))
+		}
+		return append(own, same...)
+	}
 	_, port, _ := net.SplitHostPort(trial.FreeAddress(t))
-	p := &pair{site: startSite(t, nil, append([]string{`name = "a"`}, same...)...), b: net.JoinHostPort("127.0.0.2", port)}
+	p := &pair{site: startSite(t, nil, of("a")...), b: net.JoinHostPort("127.0.0.2", port)}
 	for d, mode := range map[string]os.FileMode{"b": 0o755, "b/run": 0o755, "b/state": 0o700} {
 		if err := os.MkdirAll(filepath.Join(p.dir, d), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.write("b.toml", append([]string{`name = "b"`, fmt.Sprintf("state_dir = %q", filepath.Join(p.dir, "b", "state")),
-		fmt.Sprintf("socket = %q", filepath.Join(p.dir, "b", "run", "gangd.sock")), fmt.Sprintf("listen = %q", p.b), `start_timeout = "10s"`}, same...)...)
+	p.write("b.toml", append([]string{fmt.Sprintf("state_dir = %q", filepath.Join(p.dir, "b", "state")),
+		fmt.Sprintf("socket = %q", filepath.Join(p.dir, "b", "run", "gangd.sock")), fmt.Sprintf("listen = %q", p.b), `start_timeout = "10s"`}, of("b")...)...)
 	p.on = &trial.Client{T: t, Bin: p.bin, Dir: filepath.Join(p.dir, "b"), Tmp: p.tmp}
 	return p
 }
@@ -135,7 +143,7 @@ func (p *pair) refuses(want, name string, args ...string) {
 // it its revocations, and people on its host and on a login host submit meanwhile; it is removed, refuses to start, and joins again. Nodes learn each list, also one that was away
 // meanwhile, and a rank that ran from the beginning notices nothing.
 func TestControllersOverTLS(t *testing.T) {
-	p := startPair(t)
+	p := startPair(t, nil)
 	for _, n := range []string{"n1", "n2"} {
 		p.node(n, `cards = "none"`, "cpus = 4", "min_uid = 0")
 	}
