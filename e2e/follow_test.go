@@ -111,7 +111,7 @@ for i in $(seq 100); do echo "attempt $GANG_EPOCH line $i"; sleep 0.02; done
 	})
 	parts := ""
 	for attempt := 1; attempt <= n; attempt++ {
-		part := c.must("glog", "-a", fmt.Sprint(attempt), fmt.Sprint(id))
+		part := c.must("glog", "--attempt="+fmt.Sprint(attempt), fmt.Sprint(id))
 		for _, l := range strings.Split(strings.TrimSpace(part), "\n") {
 			if !strings.HasPrefix(l, fmt.Sprintf("attempt %d line", attempt)) {
 				t.Errorf("attempt %d has the line %q", attempt, l)

@@ -15,13 +15,14 @@ import (
 // NewGlog is the command glog.
 func NewGlog() *cobra.Command {
 	q := api.LogQuery{}
-	var tail string
+	var tail, ranks string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "glog [OPTIONS] JOB",
 		Short: "print the output of a job, from any host",
-		Example: `  glog @                  the output of my last job
-  glog -f 12              go on until it ends, across restarts
-  glog 12 --rank=3 --attempt=1 --stderr   one rank's errors in the first attempt`,
+		Example: `  glog --rank=3 @         what rank 3 of my last job writes
+  glog -f 12              go on until it ends, of a gang all ranks
+  glog -a 12              all ranks, merged by the times in their lines`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return Usagef("glog takes one job: glog 12, glog 12_3, or glog @ for your last one")
@@ -36,7 +37,17 @@ func NewGlog() *cobra.Command {
 			if err := checkLog(cmd, &q, tail); err != nil {
 				return err
 			}
+			one := cmd.Flags().Changed("rank") || q.Attempt > 0
+			switch {
+			case one && (all || ranks != ""):
+				return Usagef("--rank and --attempt are about the output of one rank, --all and --ranks about that of several")
+			case all && ranks != "":
+				return Usagef("--all and --ranks exclude each other")
+			}
 			c := client.New()
+			if all || ranks != "" || q.Follow && !one {
+				return mergeLogs(cmd, c, q, ranks, all)
+			}
 			if q.Follow && q.Attempt == 0 {
 				return c.FollowLog(cmd.Context(), q, cmd.OutOrStdout(), false, waiting(cmd))
 			}
@@ -47,7 +58,9 @@ func NewGlog() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVarP(&q.Rank, "rank", "r", -1, "the output of this `RANK`")
 	f.Lookup("rank").DefValue = "0" // -1 goes over the wire as "none chosen", which is rank 0
-	f.IntVarP(&q.Attempt, "attempt", "a", 0, "of this `ATTEMPT`, counted from 1 (default the newest)")
+	f.BoolVarP(&all, "all", "a", false, "of all ranks, each line with its rank before it")
+	f.StringVar(&ranks, "ranks", "", "of these `RANKS` (0,2-4), likewise")
+	f.IntVar(&q.Attempt, "attempt", 0, "of this `ATTEMPT`, counted from 1 (default the newest)")
 	f.BoolVarP(&q.Follow, "follow", "f", false, "go on until the job ends, across its restarts")
 	f.BoolVarP(&q.Stderr, "stderr", "e", false, "the error output, where the job keeps it apart")
 	f.StringVar(&tail, "tail", "", "only the last `SIZE` bytes (4000, 64K, 1M)")

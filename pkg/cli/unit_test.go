@@ -374,3 +374,28 @@ TASK PHASE    NODE   BEAT STATUS
 		t.Error("a table of nothing")
 	}
 }
+
+// TestLinesOfRanksInOrder: by the times that they begin with, a rank in its own order.
+func TestLinesOfRanksInOrder(t *testing.T) {
+	var out bytes.Buffer
+	m := &logMerge{s: &screen{w: &out}, width: 1, lines: map[int][]byte{
+		0: []byte("begin\n2026-01-31 12:00:00,500 a\n  of a\n2026-01-31 12:00:02.000 d\n"),
+		1: []byte("2026-01-31T12:00:01 c\n[2026-01-31 12:00:00.900] back\n2026-01-31 12:00:03 without an end"),
+		2: []byte("half a line\n2026-01-31 12:00:00.700 b\n"),
+	}}
+	if err := m.inOrder(int64(len(m.lines[2]))); err != nil {
+		t.Fatal(err)
+	}
+	want := "0: begin\n0: 2026-01-31 12:00:00,500 a\n0:   of a\n2: 2026-01-31 12:00:00.700 b\n1: 2026-01-31T12:00:01 c\n" +
+		"1: [2026-01-31 12:00:00.900] back\n0: 2026-01-31 12:00:02.000 d\n1: 2026-01-31 12:00:03 without an end\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", out.String(), want)
+	}
+	for line, want := range map[string]string{"2026-01-31T12:00:00.25Z x": "12:00:00.25", "2026-01-31 12:00:00+02:00 x": "10:00:00", "(2026-01-31 12:00:00)": "12:00:00",
+		"2026-01-31": "", "step 12 of 2026-01-31 12:00:00": "", "2026-13-31 12:00:00": ""} {
+		at, ok := lineTime([]byte(line))
+		if ok != (want != "") || ok && at.UTC().Format("15:04:05.999") != want {
+			t.Errorf("%q: %v %v", line, at, ok)
+		}
+	}
+}

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -177,6 +179,80 @@ func copyPieces(w io.Writer, r *bufio.Reader, at *api.LogPosition) error {
 			_, _ = r.Discard(done)
 		}
 	}
+}
+
+// FollowLogs calls fn with what several ranks of a job write, as it comes, until the job ends; ranks
+// is as "0,2-4", empty: each that writes a file of its own. With once it ends with what there is. A
+// piece without data is the last of its rank.
+func (c *Client) FollowLogs(ctx context.Context, q api.LogQuery, ranks string, once bool, lost func(), fn func(*api.LogPiece) error) error {
+	at := map[int]*api.LogPiece{}
+	over := map[int]bool{}
+	return insist(ctx, false, lost, func() (began bool, err error) {
+		v := logValues(&q)
+		v.Del("rank")
+		if ranks != "" {
+			v.Set("ranks", ranks)
+		}
+		if once {
+			v.Set("once", "1")
+		}
+		var from []string
+		for _, rank := range slices.Sorted(maps.Keys(at)) {
+			from = append(from, fmt.Sprintf("%d:%d:%d", rank, at[rank].Epoch, at[rank].Offset))
+		}
+		if from != nil {
+			v.Set("from", strings.Join(from, ","))
+		}
+		res, err := c.send(ctx, lasting, "GET", "/v1/logs?"+v.Encode(), nil)
+		if err != nil {
+			return false, err
+		}
+		defer res.Close()
+		return true, c.logPieces(ctx, res, func(event string, p *api.LogPiece) error {
+			if over[p.Rank] {
+				return nil
+			}
+			if over[p.Rank] = event == "over"; !over[p.Rank] && !once {
+				at[p.Rank] = &api.LogPiece{Epoch: p.Epoch, Offset: p.Offset}
+			}
+			if err := fn(p); err != nil {
+				return &finalError{err}
+			}
+			return nil
+		})
+	})
+}
+
+// logPieces reads the events of a stream of logs until its end.
+func (c *Client) logPieces(ctx context.Context, r io.Reader, fn func(event string, p *api.LogPiece) error) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxEventLine)
+	event := ""
+	for sc.Scan() {
+		if name, ok := strings.CutPrefix(sc.Text(), "event: "); ok {
+			event = name
+			continue
+		}
+		data, ok := strings.CutPrefix(sc.Text(), "data: ")
+		if !ok {
+			continue // comments, and the blank line behind each event
+		}
+		if event == "end" {
+			return nil
+		}
+		p := new(api.LogPiece)
+		if err := json.Unmarshal([]byte(data), p); err != nil {
+			return &finalError{err}
+		}
+		if err := fn(event, p); err != nil {
+			return err
+		}
+		event = ""
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return &UnreachableError{Socket: c.socket, Err: cmp.Or(sc.Err(), io.ErrUnexpectedEOF)}
 }
 
 // Log copies the output of a job to w.

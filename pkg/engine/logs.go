@@ -44,6 +44,32 @@ func (e *Engine) Log(ctx context.Context, j *gang.Job, q *api.LogQuery, r LogRea
 	return attemptLog(ctx, j, places, q.Attempt, q, r, w)
 }
 
+// LogRanks is the ranks of a job whose output is a file of its own: of several that write to one
+// the first, of a batch job the one that runs its script.
+func (e *Engine) LogRanks(j *gang.Job, stderr bool) []int {
+	if j.Spec.Launch == api.LaunchBatch {
+		return []int{0}
+	}
+	var out []int
+	seen := map[string]bool{}
+	nodes := map[string]int{}
+	for rank := range j.Ranks {
+		node := fmt.Sprintf("node of %d", rank) // not known before it has one
+		if i := slices.IndexFunc(j.Members, func(m gang.Member) bool { return slices.Contains(m.Ranks, rank) }); i >= 0 {
+			node = j.Members[i].Node
+		}
+		if _, ok := nodes[node]; !ok {
+			nodes[node] = len(nodes)
+		}
+		path := e.logPath(j, rank, node, nodes[node], 0, stderr)
+		if !seen[path] {
+			seen[path] = true
+			out = append(out, rank)
+		}
+	}
+	return out
+}
+
 func times(n int) string {
 	if n == 1 {
 		return "once"

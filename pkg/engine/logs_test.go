@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -221,5 +222,23 @@ func TestAttemptsAndPositions(t *testing.T) {
 		if err := ask(api.LogQuery{Follow: true, From: at}, &rest); err != "" || rest.String() != whole.String()[i:] {
 			t.Errorf("from byte %d (%+v): %q, want %q, %s", i, at, rest.String(), whole.String()[i:], err)
 		}
+	}
+}
+
+// TestRanksWithFilesOfTheirOwn: several ranks that write to one file are read once.
+func TestRanksWithFilesOfTheirOwn(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	for output, want := range map[string][]int{"": {0, 1, 2}, "o-%j.%t": {0, 1, 2}, "o-%j": {0}, "o-%N": {0, 1, 2}} {
+		s := spec(3)
+		s.Output = output
+		id := r.submit("key"+output, s)
+		if got := r.LogRanks(r.view.job(id), false); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", output, got, want)
+		}
+	}
+	s := spec(3)
+	s.Launch = api.LaunchBatch
+	if got := r.LogRanks(r.view.job(r.submit("batch", s)), false); !slices.Equal(got, []int{0}) {
+		t.Errorf("batch: %v", got)
 	}
 }

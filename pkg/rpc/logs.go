@@ -23,9 +23,13 @@ func (s *Server) logsOf(w http.ResponseWriter, r *http.Request, id auth.Identity
 	if err != nil {
 		return err
 	}
-	ranks, err := logRanks(v.Get("ranks"), len(j.Ranks))
-	if err != nil {
-		return err
+	stderr, follow := v.Get("stderr") != "", v.Get("once") == ""
+	ranks := s.Engine.LogRanks(j, stderr)
+	ranks = ranks[:min(len(ranks), maxLogRanks)]
+	if text := v.Get("ranks"); text != "" {
+		if ranks, err = logRanks(text, len(j.Ranks)); err != nil {
+			return err
+		}
 	}
 	tail := int64(0)
 	if text := v.Get("tail"); text != "" {
@@ -54,7 +58,7 @@ func (s *Server) logsOf(w http.ResponseWriter, r *http.Request, id auth.Identity
 	defer cancel()
 	var group sync.WaitGroup
 	for _, rank := range ranks {
-		q := &api.LogQuery{Ref: ref, Rank: rank, Stderr: v.Get("stderr") != "", Follow: true, Tail: tail, From: from[rank]}
+		q := &api.LogQuery{Ref: ref, Rank: rank, Stderr: stderr, Follow: follow, Tail: tail, From: from[rank]}
 		group.Go(func() {
 			err := s.Engine.Log(ctx, j, q, s.Sessions, &rankLog{m: m, rank: rank, cancel: cancel})
 			if ctx.Err() == nil {
@@ -84,11 +88,8 @@ func (s *Server) logsOf(w http.ResponseWriter, r *http.Request, id auth.Identity
 // maxLogRanks bounds how many ranks one stream follows: each is a file that a node reads.
 const maxLogRanks = 64
 
-// logRanks reads "0,2-4"; empty: the first ranks, as many as there may be.
+// logRanks reads "0,2-4".
 func logRanks(text string, size int) ([]int, error) {
-	if text == "" {
-		text = "0-" + strconv.Itoa(min(size, maxLogRanks)-1)
-	}
 	var out []int
 	for part := range strings.SplitSeq(text, ",") {
 		low, high, is := strings.Cut(part, "-")

@@ -115,6 +115,7 @@ func (c *Controller) routes() http.Handler {
 	}
 	mux.HandleFunc("GET /v1/events", c.events)
 	mux.HandleFunc("GET /v1/log", c.log)
+	mux.HandleFunc("GET /v1/logs", c.logs)
 	return mux
 }
 

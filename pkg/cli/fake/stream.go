@@ -77,6 +77,31 @@ func (c *Controller) after(since, job int64) ([]api.Event, <-chan struct{}) {
 	return out, c.changed
 }
 
+// logs answers the texts kept for the newest attempt, a piece for each rank that has one.
+func (c *Controller) logs(w http.ResponseWriter, r *http.Request) {
+	c.Lock()
+	defer c.Unlock()
+	v := r.URL.Query()
+	c.Asked = append(c.Asked, "GET /v1/logs?"+v.Encode())
+	j, err := c.one(v.Get("job"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for rank := range j.Size {
+		piece := api.LogPiece{Rank: rank, Error: "its node is lost"}
+		if text, ok := c.Logs[fmt.Sprintf("%d/%d/%d", j.JobID, rank, j.Epoch)]; ok {
+			b, _ := json.Marshal(api.LogPiece{Rank: rank, Epoch: j.Epoch, Data: []byte(text)})
+			fmt.Fprintf(w, "data: %s\n\n", b)
+			piece.Error = ""
+		}
+		b, _ := json.Marshal(piece)
+		fmt.Fprintf(w, "event: over\ndata: %s\n\n", b)
+	}
+	fmt.Fprint(w, "event: end\ndata: {}\n\n")
+}
+
 // log answers the text kept for the job, rank and attempt.
 func (c *Controller) log(w http.ResponseWriter, r *http.Request) {
 	c.Lock()
