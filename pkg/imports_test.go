@@ -60,7 +60,7 @@ var house = []floor{
 	}},
 	{false, map[side]string{
 		shared:     "auth session sitehook step/pmi step/wire",
-		controller: "config metrics store store/internal/row store/pgserver",
+		controller: "config metrics notify store store/internal/row store/pgserver",
 		client:     "client",
 	}},
 	{false, map[side]string{

@@ -172,34 +172,36 @@ type EventType string
 
 // The event types of the outside contract.
 const (
-	EventSubmitted      EventType = "submitted"
-	EventReserved       EventType = "reserved"
-	EventPrepared       EventType = "prepared"
-	EventRolledBack     EventType = "rolled_back"
-	EventStarted        EventType = "started"
-	EventNotice         EventType = "notice"
-	EventRankExited     EventType = "rank_exited"
-	EventDrainStarted   EventType = "drain_started"
-	EventMemberStopped  EventType = "member_stopped"
-	EventDrainCompleted EventType = "drain_completed"
-	EventStaleRefused   EventType = "stale_refused"
-	EventMemberFound    EventType = "member_found" // its node's record of it is missing or damaged, as Text says; what lives of it is held to be it
-	EventHeld           EventType = "held"
-	EventReleased       EventType = "released"
-	EventRequeued       EventType = "requeued" // it had ended, and waits again under its number
-	EventUpdated        EventType = "updated"  // Text: what is different
-	EventSignalled      EventType = "signalled"
-	EventMessage        EventType = "message"             // Text: what a person has to say of the job
-	EventAcknowledged   EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
-	EventReady          EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
-	EventCheckpoint     EventType = "checkpoint_saved"
-	EventWarned         EventType = "warned" // a rank does what it will be stopped for when it goes on
-	EventEnded          EventType = "ended"
-	EventStallSuspected EventType = "stall_suspected" // a rank stopped beating: the cards are looked at
-	EventStallDismissed EventType = "stall_dismissed" // they were not idle, or could not be read
-	EventIdleWarned     EventType = "idle_warned"     // the cards have been idle for the site's limit
-	EventIdleOver       EventType = "idle_over"       // a warned gang works again
-	EventWatchBlind     EventType = "watchdog_blind"  // for too long nothing could be told of the cards, or of a silent rank
+	EventSubmitted        EventType = "submitted"
+	EventReserved         EventType = "reserved"
+	EventPrepared         EventType = "prepared"
+	EventRolledBack       EventType = "rolled_back"
+	EventStarted          EventType = "started"
+	EventNotice           EventType = "notice"
+	EventRankExited       EventType = "rank_exited"
+	EventDrainStarted     EventType = "drain_started"
+	EventMemberStopped    EventType = "member_stopped"
+	EventDrainCompleted   EventType = "drain_completed"
+	EventStaleRefused     EventType = "stale_refused"
+	EventMemberFound      EventType = "member_found" // its node's record of it is missing or damaged, as Text says; what lives of it is held to be it
+	EventHeld             EventType = "held"
+	EventReleased         EventType = "released"
+	EventRequeued         EventType = "requeued" // it had ended, and waits again under its number
+	EventUpdated          EventType = "updated"  // Text: what is different
+	EventSignalled        EventType = "signalled"
+	EventMessage          EventType = "message"             // Text: what a person has to say of the job
+	EventAcknowledged     EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	EventReady            EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
+	EventCheckpoint       EventType = "checkpoint_saved"
+	EventWarned           EventType = "warned" // a rank does what it will be stopped for when it goes on
+	EventEnded            EventType = "ended"
+	EventStallSuspected   EventType = "stall_suspected"   // a rank stopped beating: the cards are looked at
+	EventStallDismissed   EventType = "stall_dismissed"   // they were not idle, or could not be read
+	EventIdleWarned       EventType = "idle_warned"       // the cards have been idle for the site's limit
+	EventIdleOver         EventType = "idle_over"         // a warned gang works again
+	EventWatchBlind       EventType = "watchdog_blind"    // for too long nothing could be told of the cards, or of a silent rank
+	EventTimeLimitNear    EventType = "time_limit_near"   // Percent of the time limit is over, of which somebody asked to be told
+	EventDependencyFailed EventType = "dependency_failed" // it can never be met, and the job waits for a person
 )
 
 // The event types of a node's story; their JobID is 0.
@@ -261,6 +263,7 @@ type Event struct {
 	Samples      []CardFinding `json:"samples,omitempty"`      // what a watchdog saw of the cards, the least idle first
 	Hosts        []HostFinding `json:"hosts,omitempty"`        // and of the gang's processes, by node
 	Reservation  string        `json:"reservation,omitempty"`  // whose story this is
+	Percent      int           `json:"percent,omitempty"`
 	Text         string        `json:"text,omitempty"`
 }
 

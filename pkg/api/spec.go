@@ -93,6 +93,9 @@ type Spec struct {
 	// IdleLimit is the controller's alone: 0: the site's, [WatchdogOff]: exempt.
 	IdleLimit time.Duration `json:"idle_limit_ns,omitempty" bound:"-1ns.."`
 
+	// Notify says who is told of what. The controller fills in addresses, and takes away what nothing is sent for.
+	Notify []Notify `json:"notify,omitempty" bound:"n=8"`
+
 	Priority *int64    `json:"priority,omitempty" bound:"-2147483648..2147483647"`
 	Nice     int64     `json:"nice,omitempty" bound:"-2147483648..2147483647"`
 	Hold     bool      `json:"hold,omitempty"`

@@ -37,10 +37,12 @@ const (
 	OpPing        Op = "ping"
 	OpSession     Op = "session"
 	OpMetrics     Op = "metrics"
-	OpControllers Op = "controllers" // list the controllers, and how far each has followed
-	OpLedger      Op = "ledger"      // what was used, by whom
-	OpVerify      Op = "verify"      // recount memory and store
-	OpBackup      Op = "backup"      // copy the state to a directory on the controller's host
+	OpControllers Op = "controllers"  // list the controllers, and how far each has followed
+	OpLedger      Op = "ledger"       // what was used, by whom
+	OpOutbox      Op = "outbox"       // what the caller is to be told and was not yet
+	OpRetryOutbox Op = "retry-outbox" // try once more what was given up
+	OpVerify      Op = "verify"       // recount memory and store
+	OpBackup      Op = "backup"       // copy the state to a directory on the controller's host
 )
 
 // role is what a caller is towards a thing.
@@ -112,6 +114,8 @@ var table = map[Op]roles{
 	OpMetrics:     anyUser,
 	OpControllers: anyUser | only(roleNode, roleLogin),
 	OpLedger:      anyUser,
+	OpOutbox:      owners,
+	OpRetryOutbox: admins,
 	OpVerify:      admins,
 	OpBackup:      admins,
 }

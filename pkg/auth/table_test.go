@@ -65,6 +65,8 @@ var expected = map[Op]string{
 	OpMetrics:     "y y y y y . . . y y . y . . . . .",
 	OpControllers: "y y y y y y y y y y . y . . . . .",
 	OpLedger:      "y y y y y . . . y y . y . . . . .",
+	OpOutbox:      "y y y y . . . . y . . y . . . . .",
+	OpRetryOutbox: ". y y y . . . . . . . . . . . . .",
 	OpVerify:      ". y y y . . . . . . . . . . . . .",
 	OpPartition:   ". y y y . . . . . . . . . . . . .",
 	OpNodeSet:     ". y y y . . . . . . . . . . . . .",

@@ -335,6 +335,17 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 	return c.call(ctx, "POST", "/v1/reservations/"+url.PathEscape(name)+"/delete", nil, nil)
 }
 
+// Outbox is what waits to be delivered, and what was given up.
+func (c *Client) Outbox(ctx context.Context) (*api.OutboxReply, error) {
+	out := new(api.OutboxReply)
+	return out, c.call(ctx, "GET", "/v1/outbox", nil, out)
+}
+
+// RetryOutbox tries once more what was given up.
+func (c *Client) RetryOutbox(ctx context.Context) error {
+	return c.call(ctx, "POST", "/v1/outbox/retry", nil, nil)
+}
+
 // Ledger sums up what was used.
 func (c *Client) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerReply, error) {
 	v := url.Values{}

@@ -191,8 +191,9 @@ func TestEveryFieldHasARow(t *testing.T) {
 		rows []row
 		also []string
 	}{
-		{"controller", &Controller{}, controllerTable.rows, []string{"partition", "account"}},
+		{"controller", &Controller{}, controllerTable.rows, []string{"partition", "account", "notify"}},
 		{"account", &Account{}, accountRows, nil},
+		{"notify", &Webhook{}, webhookRows, nil},
 		{"node", &Node{}, nodeTable.rows, nil},
 		{"partition", &api.Partition{}, partitionRows, nil},
 	} {

@@ -44,7 +44,9 @@ type Controller struct {
 	Nodes         []string        `mapstructure:"nodes"`        // expected by name before they are seen
 	Partitions    []api.Partition `mapstructure:"partition"`
 	Accounts      []Account       `mapstructure:"account"`
+	Webhooks      []Webhook       `mapstructure:"notify"`
 	Scheduler     `mapstructure:",squash"`
+	NotifyConfig  `mapstructure:",squash"`
 	api.Settings  `mapstructure:",squash"`
 }
 
@@ -105,7 +107,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off", Settings: api.DefaultSettings(),
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off", Settings: api.DefaultSettings(), NotifyConfig: NotifyConfig{MailTLS: "starttls", NotifyRate: 60, NotifyBurst: 20},
 		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120, MinRunMax: time.Hour,
 			HalfLife: sched.DefaultHalfLife}}
 }
@@ -208,6 +210,7 @@ func (c *Controller) check(src *source) []error {
 		}
 	}
 	errs = append(errs, c.checkWeb(src)...)
+	errs = append(errs, c.checkNotify(src)...)
 	errs = append(errs, checkPartitions(c.Partitions, src)...)
 	return append(errs, checkAccounts(c.Accounts, src)...)
 }

@@ -24,6 +24,8 @@ func WriteReference(w io.Writer) error {
 	writeRows(&b, partitionRows, fieldsOf(reflect.ValueOf(&api.Partition{}).Elem()))
 	b.WriteString("\n### Accounts\n\nOne `[[account]]` table each. Users name theirs with `--account`.\n\n")
 	writeRows(&b, accountRows, fieldsOf(reflect.ValueOf(&Account{}).Elem()))
+	b.WriteString("\n### Targets of notices\n\nOne `[[notify]]` table each, which `--notify` of jobs names: see notices.md.\n\n")
+	writeRows(&b, webhookRows, fieldsOf(reflect.ValueOf(&Webhook{}).Elem()))
 	b.WriteString(controllerExample)
 	b.WriteString("\n## gnoded\n\n")
 	writeRows(&b, nodeTable.rows, fieldsOf(reflect.ValueOf(nodeDefaults()).Elem()))

@@ -72,6 +72,15 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"fence_hook", absolute, "none", "Program that makes sure that nothing runs on a lost node (cuts its power), run with the node's name; its exit status 0 counts as `gctl node fence`."},
 	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
 	{"idle_hook", absolute, "none", "Program told of idle gangs: `HOOK warn|end|over JOB USER`, its text in `GANG_TEXT`. It may send a mail."},
+	{"mail_server", nil, "none", "Mail server (SMTP) for `--mail-type`, such as `smtp.example.org:587`: see notices.md. Without one no mail is sent, and who asks for it is told so."},
+	{"mail_tls", oneOf("starttls", "tls", "none"), "", "How its connection is kept secret: `starttls` and `tls` (from the first byte, port 465) want a certificate that this host trusts."},
+	{"mail_from", nil, "gangd at `mail_domain`", "Who the mail is from."},
+	{"mail_login", nil, "none", "Name to log in with there."},
+	{"mail_password_file", absolute, "none", "File with the password, which its owner alone can read."},
+	{"mail_domain", nil, "none", "Domain of the users' own addresses: `--mail-type` without `--mail-user` goes to USER@DOMAIN."},
+	{"mail_domains", nil, "`mail_domain`", "Domains to which mail may go; `.example.org` is all below that, `*` any. A job that asks for another is refused."},
+	{"notify_rate", between(0, 1<<20), "", "Mails and posts that one user may cause in an hour for long; what comes then waits, and goes together. `0`: no bound."},
+	{"notify_burst", between(1, 1<<20), "", "So many at once on top of that."},
 	{"history_archive", absolute, "none", "Directory to which jobs are written before they are forgotten: `YYYY-MM.jsonl` by the month of their end, a line each. While that fails nothing is forgotten."},
 	{"nodes", nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
 	{"order", oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`", "How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least first, `largest-first` by size, `fifo` by submission."},
@@ -90,7 +99,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"user_burst", between(1, 1<<20), "", "Requests that he may make at once on top of that."},
 	{"user_streams", between(0, 1<<20), "", "Streams that one user may follow at a time: events, and output (`glog -f`). Admins are not counted. `0`: no bound."},
 }, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows},
-	"account": {reflect.TypeFor[Account](), accountRows}},
+	"account": {reflect.TypeFor[Account](), accountRows}, "notify": {reflect.TypeFor[Webhook](), webhookRows}},
 	renamed: map[string]string{"reservations": "backfill_depth", "reservation_timeout": "start_timeout"}}
 
 var accountRows = []row{
@@ -100,6 +109,15 @@ var accountRows = []row{
 	{"share", between(0, 1<<20), "1", "Weight in `order=fair`."},
 	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him."},
 	{"default", nil, "", "Jobs that name none, of users whom no account lists, belong to it. Without a default they belong to no account, and no account's `cards` bind them."},
+}
+
+var webhookRows = []row{
+	{"name", nil, "", "Its name, needed; what `--notify` says."},
+	{"url", nil, "", "Where it is posted to, `https://HOST/PATH`, or `url_file`. A redirect is not followed."},
+	{"url_file", absolute, "none", "File with the URL, which its owner alone can read: for those whose path is a secret."},
+	{"format", oneOf("gang", "text"), "gang", "`gang`: all of each event, as notices.md says; `text`: one text, as Slack, Mattermost and Teams take it."},
+	{"secret_file", absolute, "none", "File with a key, which its owner alone can read: each post is signed with it (HMAC-SHA256)."},
+	{"private", nil, "", "Its address may be one of this host or of a private network. Without it such an address is refused, whatever its name leads to."},
 }
 
 var partitionRows = []row{

@@ -30,6 +30,7 @@ import (
 	"gangd/pkg/engine"
 	"gangd/pkg/lifesign"
 	"gangd/pkg/metrics"
+	"gangd/pkg/notify"
 	"gangd/pkg/rpc"
 	"gangd/pkg/session"
 	"gangd/pkg/sitehook"
@@ -170,6 +171,7 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 	if cfg.IdleHook != "" {
 		p.parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
 	}
+	p.parts.Sender = &notify.Sender{Site: notifySite(cfg), Log: opt.Log, Record: p.m.Notified}
 	p.srv = &rpc.Server{Log: p.log, Version: api.Version, Started: time.Now(), Metrics: p.m.Handler(),
 		Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams}
 	p.guard.Vouches = func(node string, uid uint32) bool {
@@ -211,6 +213,7 @@ func (p *process) engine(ctx context.Context, st store.Store, o session.Office) 
 	p.parts.Store = st
 	if o != nil {
 		p.parts.Leads = o.Leads
+		p.parts.Sender.Leads = o.Leads
 	}
 	eng, err := engine.New(ctx, p.parts)
 	if err != nil {
@@ -226,6 +229,19 @@ func (p *process) engine(ctx context.Context, st store.Store, o session.Office) 
 	p.eng.Store(eng)
 	p.hub.Store(hub)
 	return eng, nil
+}
+
+// notifySite is where the site lets people be told of their jobs.
+func notifySite(cfg *config.Controller) *notify.Site {
+	s := &notify.Site{Rate: cfg.NotifyRate, Burst: cfg.NotifyBurst}
+	if cfg.MailServer != "" {
+		s.Mail = &notify.Mail{Server: cfg.MailServer, TLS: cfg.MailTLS, From: cfg.MailFrom, Login: cfg.MailLogin, Password: cfg.MailPassword,
+			Domain: cfg.MailDomain, Domains: cfg.MailDomains}
+	}
+	for _, h := range cfg.Webhooks {
+		s.Targets = append(s.Targets, &notify.Webhook{Name: h.Name, URL: h.URL, Format: h.Format, Secret: []byte(h.Secret), Private: h.Private})
+	}
+	return s
 }
 
 func serveAll(group *errgroup.Group, listeners []listener) {

@@ -69,12 +69,15 @@ type warm struct {
 
 // Load implements [store.Store].
 func (w warm) Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error) {
-	if err := w.by.follow(ctx); err != nil {
+	err := w.by.follow(ctx)
+	if err != nil {
 		return nil, err
 	}
 	snapshot := w.by.known.Snapshot(keep)
 	w.by.known = store.Known{}
-	return snapshot, nil
+	// Who follows does not read the outbox: it may be long, and matters to who sends alone.
+	snapshot.Letters, err = w.Letters(ctx)
+	return snapshot, err
 }
 
 // openDatabase waits for a database that is away.

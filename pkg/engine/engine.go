@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
 	"gangd/pkg/lifesign"
+	"gangd/pkg/notify"
 	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
@@ -81,6 +82,8 @@ type Options struct {
 	FenceRetry time.Duration // pause after a failure
 	// TellIdle tells the site of idle gangs; nil: it does not want to know.
 	TellIdle func(ctx context.Context, w IdleEvent) error
+	// Sender delivers letters, and says where to; nil: the site has nobody told.
+	Sender *notify.Sender
 	// Leads says whether this controller leads at this moment, where it is one of several; nil: it is
 	// the only one. One that does not any more commits nothing, tells nothing and ends.
 	Leads func() bool
@@ -109,6 +112,7 @@ type Engine struct {
 	sweepQueue  chan int64 // jobs whose checkpoints and releases nobody needs any more
 	fencer      fencer
 	idleHook    idleHook
+	outbox      outbox
 	past        history
 	runs        []store.Run // of this store, the last is this process; empty: it could not be noted
 	// accepted is the highest commit of another copy that a person has accepted.
@@ -153,6 +157,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	}
 	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
 	e.idleHook.hook = opt.TellIdle
+	e.outbox = outbox{e: e, changed: make(chan struct{}, 1)}
 	e.past.archive, e.past.more = opt.Archive, true // what a crash may have left
 	e.view.init(e.world)
 	lineage := opt.Store.Lineage()
@@ -187,6 +192,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(sweeping) })
 	sweeper.Go(func() { e.keepHistory(sweeping) })
+	sweeper.Go(func() { e.outbox.run(sweeping) })
 	defer sweeper.Wait()
 	defer stop()
 	timer := time.NewTimer(0)
@@ -321,6 +327,7 @@ func (e *Engine) finish(r *openBatch) {
 	e.publish(&r.ch)
 	e.fenceLost(r.ch.Events)
 	e.tellIdle(r.ch.Events)
+	e.outbox.tell(&r.ch)
 	e.reply(r)
 	if len(r.ch.Dirty) > 0 {
 		e.hub.Wake(r.ch.Dirty)

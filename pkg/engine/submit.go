@@ -75,6 +75,10 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
 	}
 	watchDefaults(s, part)
+	var warnings []string
+	if s.Notify, warnings, err = e.notifySite().Resolve(s.Notify, who.User); err != nil {
+		return nil, nil, err
+	}
 	ev := &gang.Submit{Key: ownKey(who.UID, r.Key), Spec: s, SpecHash: hashSpec(s), Array: r.Array, UID: who.UID, GID: who.GID,
 		User: who.User, Partition: strings.Join(parts, ","), Priority: -s.Nice}
 	if s.Priority != nil {
@@ -104,7 +108,6 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return nil, nil, err
 	}
 	nodes := e.resources()
-	var warnings []string
 	if s.Switches > 0 && len(e.opt.Policy.Switches) == 0 {
 		warnings = append(warnings, "--switches has no effect: the site names no switches")
 	}
@@ -114,7 +117,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		}
 	}
 	if len(nodes) == 0 {
-		return ev, []string{"no node has joined this cluster yet: the job waits for the first one that fits"}, nil
+		return ev, append(warnings, "no node has joined this cluster yet: the job waits for the first one that fits"), nil
 	}
 	if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(s, parts)); err != nil {
 		if s.Reservation != "" {

@@ -220,6 +220,7 @@ func (w *World) open(e *entry) {
 		j.Restarts++
 	}
 	w.retally(j, func() { j.Start = w.now.Wall })
+	j.TimeTold = 0
 	j.ReadyAt, e.ready, e.readyTasks, j.Acked = time.Time{}, nil, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
 	w.startedElsewhere(e)
@@ -237,6 +238,7 @@ func (w *World) open(e *entry) {
 		w.desired = append(w.desired, m.Node)
 	}
 	w.bookStart(e)
+	w.armNotify(e)
 	w.epochs[j.key()] = epochRow(j)
 	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
 	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible)),

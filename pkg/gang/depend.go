@@ -334,7 +334,11 @@ func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
 		choice = w.set.InvalidDependency
 	}
 	if choice == api.InvalidWait {
-		w.waitFor(e, d.Join(all))
+		waits := d.Join(all)
+		if e.job.Waits != waits {
+			w.emitJob(e.job, api.Event{Type: api.EventDependencyFailed, Text: waits})
+		}
+		w.waitFor(e, waits)
 		return
 	}
 	w.edit(e).Waits = d.Join(all)

@@ -39,6 +39,7 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	for _, c := range saved.Partitions {
 		w.parts.changes[c.Name] = c
 	}
+	w.restoreOutbox(saved.Letters)
 	for _, h := range w.nodes {
 		w.restoreGrants(h)
 	}
@@ -130,6 +131,7 @@ func (w *World) restoreGrants(h *host) {
 func (w *World) rearm(e *entry) {
 	j := e.job
 	w.armDeadline(e)
+	w.armNotify(e)
 	if running(j) {
 		began := j.Start
 		if b := j.Booking; b != nil && b.Epoch == j.Epoch {

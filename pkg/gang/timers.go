@@ -27,6 +27,7 @@ const (
 	timerClear                        // a gang on a node that is to be empty has to be told
 	timerReservation                  // one begins or ends; node is its name
 	timerDeadline                     // a gang that starts later could not end by its deadline
+	timerNotify                       // a part of its time limit, of which somebody wants to hear, is over
 	timerBook                         // what a gang has used goes into the ledger
 )
 
@@ -163,6 +164,8 @@ func (w *World) fire(t timer) {
 		w.reservationDue(t.node)
 	case timerDeadline:
 		w.missDeadline(w.jobs[t.job])
+	case timerNotify:
+		w.tellTime(w.jobs[t.job])
 	case timerBook:
 		w.bookHour(w.jobs[t.job], t.epoch)
 	case timerDepend:

@@ -73,6 +73,7 @@ type Job struct {
 	Ports            []int           // of the current epoch, the same on all its nodes
 	NextStep         int             // the smallest step id of the current epoch never given out
 	Widest           StepSet         // see [Widest]
+	TimeTold         int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
 	Booking          *Booking        // of the current or last epoch in the ledger; nil: none started
 }
 
@@ -314,6 +315,9 @@ type Changes struct {
 	// Partitions that were changed at run time, by name; a nil one is as configured again.
 	Partitions []PartitionRow
 
+	// Letters that changed, by id; a nil one is gone.
+	Letters []LetterRow
+
 	Events  []api.Event // Seq is assigned by Step, from World.NextSeq
 	Purged  []int64     // jobs that left memory; they stay in the store
 	Revived []int64     // those of Jobs that had ended before and wait again
@@ -328,7 +332,7 @@ type Changes struct {
 
 // Rows counts what a store has to write; beside them there may be counters to raise.
 func (ch *Changes) Rows() int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Events)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Letters) + len(ch.Events)
 	if ch.Claims != nil {
 		n++
 	}
@@ -419,4 +423,5 @@ type Snapshot struct {
 	Claims       []byte // as committed last; nil: never
 	Reservations []*api.Reservation
 	Partitions   []*api.PartitionChange
+	Letters      []*api.Letter
 }

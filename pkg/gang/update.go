@@ -171,6 +171,7 @@ func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
 		j.Deadline = *by
 	}
 	w.armDeadline(e)
+	w.armNotify(e)
 	if !admitted(j) {
 		return
 	}

@@ -29,6 +29,7 @@ func (w *World) Verify() []string {
 	v.arrays()
 	v.holdings()
 	v.dependencies()
+	v.outbox()
 	return v.found
 }
 
@@ -50,6 +51,16 @@ func (v *verifier) blankRanks() {
 		v.check(r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero(),
 			"rank %d of the gangs that never had nodes is %+v", i, *r)
 	}
+}
+
+func (v *verifier) outbox() {
+	o, again := &v.w.outbox, newOutbox()
+	for id, l := range o.letters {
+		v.check(l.ID == id, "letter %d has the id %d", id, l.ID)
+		again.put(id, l)
+	}
+	v.check(maps.Equal(o.waiting, again.waiting) && maps.Equal(o.drafts, again.drafts) && maps.Equal(o.more, again.more),
+		"letters of users, drafts and letters for many are %v %v %v, counted %v %v %v", again.waiting, again.drafts, again.more, o.waiting, o.drafts, o.more)
 }
 
 func (v *verifier) job(e *entry) {

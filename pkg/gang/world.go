@@ -31,6 +31,7 @@ type World struct {
 	parts             partitions
 	paths             map[string]string // the switches above each node, for the environment of ranks
 	timers            timers
+	outbox            outbox
 	holdings          map[uint32]*holding // by user, of jobs that have not ended
 	live              int                 // jobs that have not ended
 	nextID            int64
@@ -155,7 +156,7 @@ type sharedAsk struct {
 func New(s api.Settings) *World {
 	return &World{
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
-		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, nextID: 1, nextSeq: 1,
+		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
@@ -227,6 +228,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.beginStep(ev)
 	case StepStop:
 		return w.stopStep(ev)
+	case LettersDone:
+		return w.lettersDone(ev)
 	case Stalled:
 		w.timers.delay(ev.For, timerStart, timerLaunch, timerForce)
 		return applied()
@@ -311,11 +314,14 @@ func (w *World) emit(ev api.Event) {
 func (w *World) emitJob(j *Job, ev api.Event) {
 	ev.JobID, ev.Epoch = j.ID, j.Epoch
 	w.emit(ev)
+	if len(j.Spec.Notify) > 0 {
+		w.notify(j, &w.events[len(w.events)-1])
+	}
 }
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		// One that has left memory since is here too: its end must reach the store.

@@ -152,6 +152,8 @@ var asked = []Option{
 	{Long: "deadline", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "ended by then", Note: allocNote},
 	{Long: "dependency", Short: 'd', Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "after other jobs", Note: allocNote},
 	{Long: "comment", Kind: value, Arg: "TEXT", List: partial, Group: groupAlloc, Alloc: true, Help: "comment", Note: allocNote},
+	{Long: "mail-type", Kind: value, Arg: "TYPE", List: partial, Group: groupAlloc, Alloc: true, Help: "be told by mail of BEGIN, END, FAIL and so on", Note: allocNote},
+	{Long: "mail-user", Kind: value, Arg: "USER", List: partial, Group: groupAlloc, Alloc: true, Help: "whom", Note: allocNote},
 	{Long: "hold", Short: 'H', Kind: noValue, List: partial, Group: groupAlloc, Alloc: true, Help: "submit held", Note: allocNote},
 	{Long: "nice", Kind: mayValue, Arg: "N", Default: "100", List: partial, Group: groupAlloc, Alloc: true, Help: "lower priority", Note: allocNote},
 	{Long: "priority", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "priority", Note: allocNote},

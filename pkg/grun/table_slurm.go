@@ -28,8 +28,6 @@ var hints = []Option{
 	hint("profile", 0, value, "TYPE", "accepted without effect: no profile is written"),
 	hint("propagate", 0, mayValue, "LIMITS", "accepted without effect: resource limits are the node's"),
 	hint("no-kill", 'k', mayValue, "off", "accepted without effect: a job that loses a node ends as a whole"),
-	hint("mail-type", 0, value, "TYPE", "accepted without effect: no mail is sent"),
-	hint("mail-user", 0, value, "USER", "accepted without effect: no mail is sent"),
 	hint("qos", 'q', value, "QOS", "accepted without effect: there is no quality of service"),
 	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
 	hint("msg-timeout", 0, value, "SECONDS", "accepted without effect: a lost connection is noticed by itself"),

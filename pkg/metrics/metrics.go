@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -37,6 +38,7 @@ type Metrics struct {
 	commit    prometheus.Histogram
 	stale     prometheus.Counter
 	stalls    *prometheus.CounterVec
+	notified  *prometheus.CounterVec
 }
 
 // The verdicts on a stall.
@@ -67,6 +69,7 @@ func New(version string) *Metrics {
 	for _, verdict := range []string{stallConfirmed, stallDismissed} {
 		m.stalls.WithLabelValues(verdict) // a rate needs the zero before the first
 	}
+	m.notified = counter("gang_notify_deliveries_total", "Mails and posts to webhooks about jobs, by target and whether they were taken.", "target", "outcome")
 	m.stale = counter("gang_stale_reports_total", "Reports of an epoch that is not the current one, refused.").WithLabelValues()
 	// 10 ms to 6 minutes: from a drain on an idle machine to grace + slack at their largest usual values.
 	m.drainTime = histogram("gang_drain_duration_seconds", "From the start of a drain to its completion.", prometheus.ExponentialBuckets(0.01, 2, 16))
@@ -113,6 +116,15 @@ func (m *Metrics) Commit(d time.Duration, _ int) { m.commit.Observe(d.Seconds())
 func (m *Metrics) Plan(d time.Duration, at time.Time) {
 	m.cycle.Observe(d.Seconds())
 	m.lastCycle.Set(float64(at.UnixNano()) / 1e9)
+}
+
+// Notified counts a delivery of letters; target is empty for mail.
+func (m *Metrics) Notified(target string, _ int, err error) {
+	outcome := "delivered"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.notified.WithLabelValues(cmp.Or(target, "mail"), outcome).Inc()
 }
 
 // Events counts committed events.

@@ -112,6 +112,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/reservations/{name}/update", auth.OpReserve, s.reserve(true)},
 		{"POST /v1/reservations/{name}/delete", auth.OpReserve, s.unreserve},
 		{"GET /v1/ledger", auth.OpLedger, s.listing(s.ledger)},
+		{"GET /v1/outbox", auth.OpOutbox, s.outbox},
+		{"POST /v1/outbox/retry", auth.OpRetryOutbox, s.retryOutbox},
 		{"GET /v1/ping", auth.OpPing, s.ping},
 		{"GET /v1/verify", auth.OpVerify, s.verify},
 		{"POST /v1/backup", auth.OpBackup, s.backup},

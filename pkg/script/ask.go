@@ -30,6 +30,8 @@ type Ask struct {
 	roles                   []askedRole
 	container               api.Container
 	setting                 *Setting // that is being set, for errors found later
+	mailTypes               []api.NotifyType
+	mailUser                string
 	warned                  []string // what is to be known of the setting that is being set
 }
 

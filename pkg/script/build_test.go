@@ -164,7 +164,6 @@ func TestBuildSources(t *testing.T) {
 
 func TestBuildWarns(t *testing.T) {
 	for _, c := range []struct{ text, args, want string }{
-		{"#SBATCH --mail-type=END --mail-type=ALL\n", "", "job.sh:1:9: --mail-type has no effect: no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
 		{"", "-N4 -n2", "--nodes=4: 2 ranks can't fill 4 nodes, 2 nodes are asked for"},
 		{"#SBATCH -t 10 (ten minutes)\n", "", `job.sh:1:15: not read: "(ten" and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)`},
 		{"#GANG --time=1\n#SBATCH --signal=TERM@120\n", "", "job.sh:2:9: --signal=TERM@120: the lead (2m) is not shorter than the time limit, --time=1 (job.sh:1:7): " +

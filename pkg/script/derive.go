@@ -11,6 +11,10 @@ import (
 // derive computes what the settings imply, in the order in which one figure needs
 // another: ranks, cards, CPUs, memory, stop.
 func (a *Ask) derive() ([]Warning, error) {
+	a.Spec.Notify = append(a.Spec.Notify, Mail(a.mailTypes, a.mailUser)...)
+	if len(a.Spec.Notify) > api.MaxNotify {
+		return nil, &Error{Msg: "too many addresses to be told: " + strconv.Itoa(len(a.Spec.Notify)) + ", at most " + strconv.Itoa(api.MaxNotify)}
+	}
 	if a.roles != nil {
 		if err := a.deriveRoles(); err != nil {
 			return nil, err

@@ -10,10 +10,6 @@ const noSockets = "CPUs are counted; the node chooses among sockets and cores"
 // hints are options of sbatch that change nothing about what is run or allocated here:
 // they are accepted, so that scripts run unchanged, and each use is named in a warning.
 var hints = []Option{
-	{Long: "mail-type", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints, Set: checkMailType,
-		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
-	{Long: "mail-user", Kind: Value, Arg: "USER", List: Partial, Warn: true, Group: groupHints,
-		Note: "no mail is sent; wait with gsubmit --wait, or follow gctl events --follow"},
 	{Long: "qos", Short: 'q', Env: []string{"SBATCH_QOS"}, Kind: Value, Arg: "QOS", List: Partial, Warn: true, Group: groupHints,
 		Note: "there is no quality of service; --partition and --priority choose"},
 	{Long: "wckey", Env: []string{"SBATCH_WCKEY"}, Kind: Value, Arg: "KEY", List: Partial, Warn: true, Group: groupHints,
@@ -131,19 +127,6 @@ func checkDistribution(_ *Ask, v string) error {
 		k, _, _ = strings.Cut(k, "=")
 		if !slices.Contains([]string{"block", "cyclic", "fcyclic", "plane", "arbitrary", "pack", "nopack", "*"}, k) {
 			return bad("not a distribution", kinds)
-		}
-	}
-	return nil
-}
-
-// mailTypes is what sbatch takes for --mail-type.
-var mailTypes = strings.Fields("NONE ALL BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 ARRAY_TASKS")
-
-// checkMailType refuses what sbatch refuses, though no mail is sent: a typo is one anywhere.
-func checkMailType(_ *Ask, v string) error {
-	for _, t := range strings.Split(v, ",") {
-		if !slices.ContainsFunc(mailTypes, func(m string) bool { return strings.EqualFold(m, t) }) {
-			return bad("not a kind of mail", "kinds are "+strings.Join(mailTypes, ", "))
 		}
 	}
 	return nil

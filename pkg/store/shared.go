@@ -114,7 +114,7 @@ func (c *Controllers) Named(name string) *Controller {
 	return nil
 }
 
-// Known is what a standby has in memory: all that [Store.Load] gives, as of one commit. The zero
+// Known is what a standby has in memory: all that [Store.Load] gives but letters, as of one commit. The zero
 // value knows nothing. It is not safe for concurrent use; what it holds is not changed in place.
 type Known struct {
 	Lineage uint64 // of the newest commit in it

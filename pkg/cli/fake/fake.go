@@ -24,6 +24,7 @@ type Controller struct {
 	Nodes      []api.Node
 	Partitions []api.Partition
 	Reserved   []api.Reservation
+	Outbox     api.OutboxReply
 	Ledger     []api.LedgerRow // answered whole, by what is asked
 	// LedgerAsked is the query of the last call for it.
 	LedgerAsked string
@@ -109,7 +110,12 @@ func (c *Controller) routes() http.Handler {
 
 		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
 		"GET /v1/ledger": c.ledger,
-		"GET /v1/ping":   c.ping,
+		"GET /v1/outbox": func(*http.Request) (any, error) { return c.Outbox, nil },
+		"POST /v1/outbox/retry": func(*http.Request) (any, error) {
+			c.Outbox.GivenUp = nil
+			return struct{}{}, nil
+		},
+		"GET /v1/ping": c.ping,
 	} {
 		mux.HandleFunc(pattern, c.answer(fn))
 	}

@@ -29,7 +29,7 @@ const (
 	noLog          = "daemons log to standard error, in the journal under systemd; see log_format"
 	noPidFile      = "systemd knows the daemons' processes"
 	noJobHook      = "hooks run on the nodes of a job alone, around each attempt (prolog, epilog of gnoded.toml)"
-	noMail         = "no mail is sent; gctl events --follow and gsubmit --wait tell of ends"
+	noMail         = "gangd sends mail itself: set mail_server, and mail_domain for users' addresses"
 	noCray         = "Cray's hardware is not known"
 	noFederation   = "there is one cluster"
 	noDebug        = "there is one level; gctl events and gqueue --why say what Slurm's debug levels do"

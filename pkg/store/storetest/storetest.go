@@ -36,6 +36,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"nodes come back", testNodes},
 		{"reservations come back", testReservations},
 		{"changes of partitions come back", testPartitions},
+		{"letters come back until they are gone", testLetters},
 		{"elements of an array share one spec", testSharedSpec},
 		{"texts of specs are read one by one", testTexts},
 		{"ranks are written one by one", testRanks},
@@ -259,6 +260,20 @@ func testPartitions(t *testing.T, p Place) {
 	gone.Partition = nil
 	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main", C: &gone}, {Name: "night"}}})
 	same(t, "partitions after a change", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{&gone})
+}
+
+func testLetters(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	a := &api.Letter{ID: 32, User: "ada", To: "ada@uni.example", Type: api.NotifyEnd, Time: T0, JobID: 2, Ref: "2", JobName: "train", State: api.JobFailed, ExitCode: 3, Ran: time.Hour}
+	b := &api.Letter{ID: 16, User: "ada", Target: "chat", Type: api.NotifyEnd, Time: T0, JobID: 1, Ref: "1_*", Draft: true,
+		Array: &api.LetterArray{Count: 3, States: map[api.JobState]int{api.JobCompleted: 1}}}
+	mustCommit(t, s, &gang.Changes{Letters: []gang.LetterRow{{ID: 32, Letter: a}, {ID: 16, Letter: b}}})
+	same(t, "letters", mustLoad(t, s, time.Time{}).Letters, []*api.Letter{b, a})
+	more := *b
+	more.Rev, more.Draft = 1, false
+	mustCommit(t, s, &gang.Changes{Letters: []gang.LetterRow{{ID: 16, Letter: &more}, {ID: 32}}})
+	same(t, "letters after a delivery", mustLoad(t, s, time.Time{}).Letters, []*api.Letter{&more})
+	mustVerify(t, s)
 }
 
 func testNodes(t *testing.T, p Place) {

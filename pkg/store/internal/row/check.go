@@ -81,6 +81,9 @@ func CheckMeasure(data []byte) error { return only(check[measure](data)) }
 // CheckReservation is described at [CheckJob].
 func CheckReservation(data []byte) error { return only(check[api.Reservation](data)) }
 
+// CheckLetter is described at [CheckJob].
+func CheckLetter(data []byte) error { return only(check[api.Letter](data)) }
+
 // CheckPartition is described at [CheckJob].
 func CheckPartition(data []byte) error { return only(check[api.PartitionChange](data)) }
 

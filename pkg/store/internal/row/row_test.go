@@ -119,6 +119,11 @@ func TestEveryFieldComesBack(t *testing.T) {
 		enc, err := Event(e)
 		back(t, enc, err, func(b []byte) (api.Event, error) { return DecodeEvent(e.Seq, b) }, *e)
 	})
+	t.Run("letter", func(t *testing.T) {
+		l := filled[api.Letter]()
+		enc, err := Letter(l)
+		back(t, enc, err, func(b []byte) (*api.Letter, error) { return DecodeLetter(l.ID, b) }, l)
+	})
 	t.Run("spec", func(t *testing.T) {
 		s := filled[api.Spec]()
 		enc, err := Spec(s)

@@ -63,6 +63,9 @@ func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 	if err := nodes(ch, to); err != nil {
 		return err
 	}
+	if err := letters(ch, to); err != nil {
+		return err
+	}
 	if ch.Claims != nil {
 		if err := to.Put(Claims, int64(1), sealedClaims(ch.Claims)); err != nil {
 			return err

@@ -202,6 +202,13 @@ func (r *examination) others() error {
 	}); err != nil {
 		return err
 	}
+	if err := r.keyed("SELECT id, data FROM letter", func(id int64, data []byte) {
+		if err := readable(data, rowName("letter", id), row.CheckLetter); err != nil {
+			r.find("letter", fmt.Sprint(id), err, "id = $1", id)
+		}
+	}); err != nil {
+		return err
+	}
 	if err := r.keyed("SELECT one, CAST(data AS TEXT) FROM claims", func(_ int64, data []byte) {
 		claims, err := openClaims(data)
 		if err == nil && !json.Valid(claims) {

@@ -58,7 +58,10 @@ func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
 	if out.Reservations, err = r.Reservations(nil); err != nil {
 		return nil, err
 	}
-	out.Partitions, err = r.Partitions()
+	if out.Partitions, err = r.Partitions(); err != nil {
+		return nil, err
+	}
+	out.Letters, err = r.Letters()
 	return out, err
 }
 

@@ -1,0 +1,418 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// The outbox holds what people are to be told of events, a letter for each event and address. A letter is
+// written in the commit of its event and leaves in that of [LettersDone], so that a crash at any moment
+// sends it twice at worst. Letters are values: who changes one puts another in its place.
+//
+// Of an array as a whole there is one letter an address, a draft from its first event on: it counts the
+// elements and is finished with the last one's end.
+
+// mostLetters is how many letters of one user may wait; what comes then is counted in one that stands for all.
+const mostLetters = 1000
+
+// mostGivenUp bounds the record of letters that were given up.
+const mostGivenUp = 1000
+
+// outbox is all letters, by id.
+type outbox struct {
+	letters map[int64]*api.Letter
+	drafts  map[address]int64 // of arrays
+	more    map[address]int64 // letters that stand for many; array is 0
+	waiting map[string]int    // by user, drafts and those given up not counted
+	dirty   map[int64]struct{}
+}
+
+type address struct {
+	array            int64
+	user, target, to string
+}
+
+func newOutbox() outbox {
+	return outbox{letters: map[int64]*api.Letter{}, drafts: map[address]int64{}, more: map[address]int64{}, waiting: map[string]int{}, dirty: map[int64]struct{}{}}
+}
+
+// LetterRow is a letter in its newest form, nil: it is gone.
+type LetterRow struct {
+	ID     int64
+	Letter *api.Letter
+}
+
+// LettersDone says what became of letters.
+type LettersDone struct {
+	Sent    []LetterRef
+	GivenUp []LetterRef
+	// Again: what was given up is tried once more.
+	Again bool
+}
+
+// LetterRef is a letter as it was when it was handed over.
+type LetterRef struct {
+	ID    int64
+	Rev   int
+	Error string // of one that was given up
+}
+
+func (LettersDone) event() {}
+
+func addressOf(l *api.Letter) address {
+	a := address{user: l.User, target: l.Target, to: l.To}
+	if l.Draft {
+		a.array = l.JobID
+	}
+	return a
+}
+
+// put replaces the letter of an id; nil takes it away.
+func (o *outbox) put(id int64, l *api.Letter) {
+	if old := o.letters[id]; old != nil {
+		o.count(old, -1)
+		delete(o.letters, id)
+	}
+	if l != nil {
+		o.letters[id] = l
+		o.count(l, 1)
+	}
+	o.dirty[id] = struct{}{}
+}
+
+func (o *outbox) count(l *api.Letter, d int) {
+	index := o.drafts
+	switch {
+	case l.Draft:
+	case !l.GivenUp.IsZero():
+		return
+	default:
+		if o.waiting[l.User] += d; o.waiting[l.User] == 0 {
+			delete(o.waiting, l.User)
+		}
+		if l.Type != api.NotifyMore {
+			return
+		}
+		index = o.more
+	}
+	if d > 0 {
+		index[addressOf(l)] = l.ID
+	} else {
+		delete(index, addressOf(l))
+	}
+}
+
+// take gives what changed, in order.
+func (o *outbox) take() (out []LetterRow) {
+	for _, id := range slices.Sorted(maps.Keys(o.dirty)) {
+		out = append(out, LetterRow{ID: id, Letter: o.letters[id]})
+	}
+	clear(o.dirty)
+	return out
+}
+
+func (w *World) restoreOutbox(saved []*api.Letter) {
+	for _, l := range saved {
+		w.outbox.put(l.ID, l)
+	}
+	clear(w.outbox.dirty)
+}
+
+// Outbox are the letters by id.
+func (w *World) Outbox() (out []*api.Letter) {
+	for _, id := range slices.Sorted(maps.Keys(w.outbox.letters)) {
+		out = append(out, w.outbox.letters[id])
+	}
+	return out
+}
+
+// notifyTypes are the kinds that an event of a job is; of several the first that is asked for is told.
+func notifyTypes(j *Job, ev *api.Event) []api.NotifyType {
+	switch ev.Type {
+	case api.EventStarted:
+		return []api.NotifyType{api.NotifyBegin}
+	case api.EventEnded:
+		switch {
+		case ev.Cause == api.CauseCancelled && j.Waits != "" && j.CancelledBy == "":
+			return []api.NotifyType{api.NotifyInvalidDepend, api.NotifyEnd}
+		case endedWell(ev.State):
+			return []api.NotifyType{api.NotifyEnd}
+		}
+		return []api.NotifyType{api.NotifyFail, api.NotifyEnd}
+	case api.EventDependencyFailed:
+		return []api.NotifyType{api.NotifyInvalidDepend}
+	case api.EventDrainStarted:
+		switch ev.Cause {
+		case api.CauseTimeout:
+			return []api.NotifyType{api.NotifyTimeLimit}
+		case api.CauseStalled, api.CauseGPUHang:
+			return []api.NotifyType{api.NotifyStall}
+		case api.CausePreempted:
+			return []api.NotifyType{api.NotifyPreempt}
+		}
+	case api.EventDrainCompleted:
+		if ev.Outcome == string(api.RankBlocked) {
+			return []api.NotifyType{api.NotifyRequeue}
+		}
+	case api.EventRequeued:
+		return []api.NotifyType{api.NotifyRequeue}
+	case api.EventIdleWarned:
+		return []api.NotifyType{api.NotifyIdle}
+	case api.EventTimeLimitNear:
+		for _, t := range percents {
+			if t.Percent() == ev.Percent {
+				return []api.NotifyType{t}
+			}
+		}
+	}
+	return nil
+}
+
+// endedWell: as Slurm has it, a job that somebody cancelled did not fail.
+func endedWell(s api.JobState) bool { return s == api.JobCompleted || s == api.JobCancelled }
+
+// percents are the kinds about a part of the time limit, the largest first.
+var percents = []api.NotifyType{api.NotifyTimeLimit90, api.NotifyTimeLimit80, api.NotifyTimeLimit50}
+
+// notify writes the letters of an event.
+func (w *World) notify(j *Job, ev *api.Event) {
+	types := notifyTypes(j, ev)
+	for i := range j.Spec.Notify {
+		n := &j.Spec.Notify[i]
+		l := letterOf(j, n, ev, i)
+		if j.ArrayID != 0 && !n.Wants(api.NotifyArrayTasks) && (len(types) == 0 || types[0].Percent() == 0) && w.notifyArray(j, n, types, l) {
+			continue
+		}
+		if at := slices.IndexFunc(types, n.Wants); at >= 0 {
+			l.Type = types[at]
+			w.post(l)
+		}
+	}
+}
+
+func letterOf(j *Job, n *api.Notify, ev *api.Event, i int) *api.Letter {
+	l := &api.Letter{ID: ev.Seq*2*api.MaxNotify + int64(i), User: j.User, Target: n.Target, To: n.To, Time: ev.Time, JobID: j.ID, Ref: j.Ref().String(), JobName: j.Name,
+		State: ev.State, Cause: ev.Cause, TimeLimit: TimeLimit(j), Text: ev.Text}
+	if ev.ExitCode != nil {
+		l.ExitCode = *ev.ExitCode
+	}
+	if !j.Start.IsZero() {
+		l.Queued, l.Ran = max(j.Start.Sub(j.Eligible), 0), max(ev.Time.Sub(j.Start), 0)
+	}
+	return l
+}
+
+// asWhole are the kinds that are told of an array as a whole.
+var asWhole = []api.NotifyType{api.NotifyBegin, api.NotifyEnd, api.NotifyFail, api.NotifyRequeue, api.NotifyInvalidDepend}
+
+// notifyArray counts an event into the draft of its array; false: it is one of the element's own.
+func (w *World) notifyArray(j *Job, n *api.Notify, types []api.NotifyType, l *api.Letter) bool {
+	if len(types) == 0 || !slices.Contains(asWhole, types[0]) || !slices.ContainsFunc(asWhole, n.Wants) {
+		return false
+	}
+	whole := *l
+	whole.JobID, whole.Ref = j.ArrayID, fmt.Sprintf("%d_*", j.ArrayID)
+	at := address{array: j.ArrayID, user: l.User, target: l.Target, to: l.To}
+	d := api.Letter{}
+	if old := w.outbox.letters[w.outbox.drafts[at]]; old != nil {
+		d = *old
+		a := *old.Array
+		a.States, a.Failed, a.Sent = maps.Clone(a.States), slices.Clone(a.Failed), slices.Clone(a.Sent)
+		d.Array = &a
+	} else {
+		d = whole
+		d.ID += api.MaxNotify // beside that of its first event
+		d.Draft, d.Type = true, api.NotifyEnd
+		d.Array = &api.LetterArray{Count: arrayCount(j), States: map[api.JobState]int{}}
+	}
+	a := d.Array
+	d.Rev++
+	over := false
+	switch {
+	case types[0] == api.NotifyRequeue:
+		a.Requeued++
+	case l.State != "":
+		countEnd(a, l, j.ArrayIndex)
+		all := w.arrays[j.ArrayID]
+		over = all == nil || len(all.waiting) == 0
+	}
+	d.Time, d.State, d.Cause, d.ExitCode, d.Text = l.Time, l.State, l.Cause, l.ExitCode, ""
+	once := types[0] != api.NotifyEnd && types[0] != api.NotifyFail && n.Wants(types[0]) && !slices.Contains(a.Sent, types[0])
+	if once {
+		a.Sent = append(a.Sent, types[0])
+	}
+	if !over {
+		w.outbox.put(d.ID, &d)
+	} else {
+		w.finish(n, &d)
+	}
+	if once {
+		whole.Type = types[0]
+		w.post(&whole)
+	}
+	return true
+}
+
+func countEnd(a *api.LetterArray, l *api.Letter, index int) {
+	if len(a.States) == 0 {
+		a.MinExit = l.ExitCode
+	}
+	a.States[l.State]++
+	a.MinExit, a.MaxExit = min(a.MinExit, l.ExitCode), max(a.MaxExit, l.ExitCode)
+	if !endedWell(l.State) && len(a.Failed) < api.MaxFailedListed {
+		a.Failed = append(a.Failed, index)
+	}
+}
+
+// finish makes the last letter of an array out of its draft, if it is asked for.
+func (w *World) finish(n *api.Notify, d *api.Letter) {
+	w.outbox.put(d.ID, nil)
+	types := []api.NotifyType{api.NotifyFail, api.NotifyEnd}
+	d.State = worst(d.Array.States)
+	if endedWell(d.State) {
+		types = types[1:]
+	}
+	d.Draft, d.Cause, d.ExitCode = false, "", d.Array.MaxExit
+	if at := slices.IndexFunc(types, n.Wants); at >= 0 {
+		d.Type = types[at]
+		w.post(d)
+	}
+}
+
+// worst is the state that says most about an array: one that failed in, else completed, else cancelled.
+func worst(states map[api.JobState]int) api.JobState {
+	for _, s := range api.JobStates {
+		if states[s] > 0 && !endedWell(s) {
+			return s
+		}
+	}
+	if states[api.JobCompleted] > 0 {
+		return api.JobCompleted
+	}
+	return api.JobCancelled
+}
+
+// post puts a letter into the outbox; where too many of its user wait, into the one that stands for them.
+func (w *World) post(l *api.Letter) {
+	if w.outbox.waiting[l.User] < mostLetters {
+		w.outbox.put(l.ID, l)
+		return
+	}
+	m := *l
+	if old := w.outbox.letters[w.outbox.more[addressOf(l)]]; old != nil {
+		m = *old
+		m.More = maps.Clone(m.More)
+		m.Rev++
+	} else {
+		m.Type, m.More, m.Text, m.Array = api.NotifyMore, map[api.NotifyType]int{}, "", nil
+	}
+	m.More[l.Type]++
+	m.Time = l.Time
+	w.outbox.put(m.ID, &m)
+}
+
+func (w *World) lettersDone(ev LettersDone) Outcome {
+	done := false
+	for _, r := range ev.Sent {
+		// One to which something was added meanwhile goes once more, whole.
+		if l := w.outbox.letters[r.ID]; l != nil && l.Rev == r.Rev {
+			w.outbox.put(r.ID, nil)
+			done = true
+		}
+	}
+	for _, r := range ev.GivenUp {
+		if l := w.outbox.letters[r.ID]; l != nil && l.GivenUp.IsZero() {
+			c := *l
+			c.GivenUp, c.Error = w.now.Wall, r.Error
+			w.outbox.put(r.ID, &c)
+			done = true
+		}
+	}
+	if ev.Again {
+		for _, l := range w.givenUp() {
+			c := *l
+			c.GivenUp, c.Error, c.Time = time.Time{}, "", w.now.Wall
+			w.outbox.put(c.ID, &c)
+			done = true
+		}
+	}
+	w.forgetGivenUp()
+	if !done {
+		return ignored("none of these letters waits")
+	}
+	return applied()
+}
+
+// givenUp are the letters that were given up, the oldest first.
+func (w *World) givenUp() (out []*api.Letter) {
+	for _, l := range w.outbox.letters {
+		if !l.GivenUp.IsZero() {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b *api.Letter) int { return cmp.Or(a.GivenUp.Compare(b.GivenUp), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// forgetGivenUp keeps the record of them within bounds.
+func (w *World) forgetGivenUp() {
+	all := w.givenUp()
+	for i, l := range all {
+		if len(all)-i > mostGivenUp || w.now.Wall.Sub(l.GivenUp) > api.GivenUpKept {
+			w.outbox.put(l.ID, nil)
+		}
+	}
+}
+
+// armNotify sets when the next part of the time limit that somebody asked about is over.
+func (w *World) armNotify(e *entry) {
+	j := e.job
+	k := timer{kind: timerNotify, job: j.ID}
+	w.timers.cancel(k)
+	if at, _ := nextPart(j, 0); !at.IsZero() {
+		w.in(at.Sub(w.now.Wall), k)
+	}
+}
+
+// nextPart is the least part of the time limit that somebody asked about, is above least and was not told, and
+// its moment; zero: there is none.
+func nextPart(j *Job, least int) (at time.Time, percent int) {
+	limit := TimeLimit(j)
+	if limit <= 0 || !running(j) || j.Drain != nil {
+		return at, 0
+	}
+	for _, t := range percents {
+		p := t.Percent()
+		if p > max(j.TimeTold, least) && slices.ContainsFunc(j.Spec.Notify, func(n api.Notify) bool { return n.Wants(t) }) {
+			at, percent = j.Start.Add(limit/100*time.Duration(p)), p
+		}
+	}
+	return at, percent
+}
+
+// tellTime tells what part of its time limit a gang has used: of several that passed while nobody
+// looked the largest.
+func (w *World) tellTime(e *entry) {
+	if e == nil {
+		return
+	}
+	percent := 0
+	for {
+		at, p := nextPart(e.job, percent)
+		if at.IsZero() || at.After(w.now.Wall) {
+			break
+		}
+		percent = p
+	}
+	if percent > 0 {
+		j := w.edit(e)
+		j.TimeTold = percent
+		w.emitJob(j, api.Event{Type: api.EventTimeLimitNear, Percent: percent, Text: fmt.Sprintf("%d %% of its %s is over", percent, limitName(j))})
+	}
+	w.armNotify(e)
+}
