@@ -56,7 +56,7 @@ var house = []floor{
 	{false, map[side]string{
 		shared: "bound proc dirlock trusted lifesign jobapi table/jobfield plot",
 		node:   "gpu",
-		client: "slurm/document table/drawn",
+		client: "slurm/document statusline table/drawn",
 	}},
 	{false, map[side]string{
 		shared:     "auth session sitehook step/pmi step/wire",

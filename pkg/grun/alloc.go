@@ -20,6 +20,7 @@ import (
 	"gangd/pkg/rankenv"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
+	"gangd/pkg/statusline"
 	"gangd/pkg/step/hold"
 )
 
@@ -227,6 +228,8 @@ func (a *allocation) await() error {
 	told := time.NewTimer(queuedAfter)
 	defer told.Stop()
 	said := false
+	hide := func() {}
+	defer func() { hide() }()
 	for {
 		select {
 		case <-a.holder.Connected():
@@ -236,14 +239,19 @@ func (a *allocation) await() error {
 			}
 			a.job = &d.Job
 			if said {
+				hide()
 				r.note("job %d has been allocated resources", a.id)
 			}
 			return nil
 		case d := <-ended:
+			hide()
 			return r.failed(fmt.Errorf("Job allocation %d has been revoked: %s", a.id, endOf(&d.Job)))
 		case <-told.C:
 			said = true
 			r.note("job %d queued and waiting for resources", a.id)
+			if r.quiet == 0 && !r.ask.noProgress {
+				hide = statusline.Open(r.err).Follow(ctx, r.client, a.id)
+			}
 		case <-ctx.Done():
 			a.cancel()
 			return &program.ExitError{Status: 1, Err: fmt.Errorf("Job allocation %d has been revoked.", a.id)}

@@ -38,6 +38,7 @@ type ask struct {
 	wait                  time.Duration
 	multi, pty            bool
 	quiet, verbose        int
+	noProgress            bool
 	immediate             time.Duration
 	immediateSet          bool
 	perTaskCards          bool // --gpu-bind leaves each task its own

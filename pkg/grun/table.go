@@ -176,6 +176,7 @@ var asked = []Option{
 		}},
 
 	{Long: "quiet", Short: 'Q', Kind: noValue, List: exact, Group: groupInfo, Env: []string{"SLURM_QUIET"}, Help: "errors only; twice: nothing", Set: func(a *ask, _ string) error { a.quiet++; return nil }},
+	{Long: "no-progress", Kind: noValue, Group: groupInfo, Help: "no status line on the terminal while the allocation waits", Set: func(a *ask, _ string) error { a.noProgress = true; return nil }},
 	{Long: "verbose", Short: 'v', Kind: noValue, List: partial, Group: groupInfo, Help: "say what the step got", Note: "one level", Set: func(a *ask, _ string) error { a.verbose++; return nil }},
 	{Long: "help", Short: 'h', Kind: mayValue, Arg: "slurm", Default: "", List: exact, Group: groupInfo, Help: "this text; --help=slurm lists srun's options",
 		Set: func(a *ask, v string) error { a.help, a.helpTopic = true, v; return nil }},

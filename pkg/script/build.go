@@ -20,8 +20,8 @@ type Request struct {
 	// Timeout is --timeout, 0 for off; nil: not given.
 	Timeout *time.Duration
 
-	Wait, Follow, Parsable, TestOnly, Quiet, Verbose bool
-	Help, HelpSlurm, Usage, Version                  bool
+	Wait, Follow, Parsable, TestOnly, Quiet, Verbose, NoProgress bool
+	Help, HelpSlurm, Usage, Version                              bool
 
 	Used []Setting // the settings that decided, in table order
 }

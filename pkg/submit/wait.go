@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/program"
+	"gangd/pkg/statusline"
 )
 
 // waitPatience is how long --wait bears a controller that does not answer: an upgrade or a
@@ -22,6 +23,9 @@ const waitPatience = 15 * time.Minute
 func (s *submission) attend(ctx context.Context, id int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	line := s.statusLine()
+	defer line.Follow(ctx, s.client, id)()
+	s.out, s.err = line.Over(s.out), line.Over(s.err)
 	if s.req.Follow {
 		err := s.client.FollowLog(ctx, api.LogQuery{Ref: api.JobRef{ID: id, Index: -1}, Rank: -1}, s.out, true, func() {
 			s.warn("the controller does not answer; waiting for it, job %d runs on", id)
@@ -46,6 +50,14 @@ func (s *submission) attend(ctx context.Context, id int64) error {
 		return &program.ExitError{Status: status}
 	}
 	return nil
+}
+
+// statusLine is where it shows how the job stands meanwhile; nil: nowhere.
+func (s *submission) statusLine() *statusline.Line {
+	if s.req.NoProgress || s.req.Quiet || s.silent {
+		return nil
+	}
+	return statusline.Open(s.err)
 }
 
 // refsOf names every job of a submission.
