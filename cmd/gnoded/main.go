@@ -140,7 +140,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
 		Health:     noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
 		Needs:      noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
-		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts},
+		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts, Within: cfg.ContainerDirs},
 		Private:    noded.Private{Dirs: cfg.PrivateDirs, Size: cfg.PrivateSize},
 		Hooks:      noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
 		Shim:       filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,

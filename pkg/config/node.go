@@ -39,6 +39,7 @@ type Node struct {
 	Containers      bool     `mapstructure:"containers"`
 	ContainerImages []string `mapstructure:"container_images"`
 	ContainerMounts []string `mapstructure:"container_mounts"`
+	ContainerDirs   []string `mapstructure:"container_mount_dirs"`
 
 	PrivateDirs []string `mapstructure:"private_dirs"`
 	PrivateSize int64    `mapstructure:"private_size"` // bytes, 0: a part of the memory

@@ -196,6 +196,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"containers", nil, "", "Jobs may run in unpacked images here (`--container-image`). Needs root."},
 	{"container_images", absolutePaths, "any directory that the user can enter", "Directories that images have to be below."},
 	{"container_mounts", nil, "none", "`SRC:DST` or `SRC:DST:ro`, shown in every container: the drivers' libraries, data sets."},
+	{"container_mount_dirs", absolutePaths, "any directory that the user can enter", "Directories that what a job mounts (`--container-mounts`) has to be below, wherever links lead. Its home and working directory are always allowed."},
 	{"private_dirs", absolutePaths, "none", "Directories of which each job has its own on this node, empty at its start and gone with it: `[\"/tmp\", \"/var/tmp\", \"/dev/shm\"]`. They lie in memory, which counts as the job's. Needs root."},
 	{"private_size", atLeastBytes(0), "a quarter of the machine's memory", "What a job may have in them together."},
 	{"prolog", absolute, "none", "A program of the site, or a directory of them, that runs as gnoded's user before anything of a job does on this node. Where one fails the job is started elsewhere, and the node gets a strike with its last line."},

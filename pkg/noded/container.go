@@ -16,6 +16,7 @@ type Containers struct {
 	On     bool
 	Images []string // directories that images have to be below; none: any that the user reaches
 	Mounts []string // SRC:DST[:ro], shown in every container
+	Within []string // directories that what jobs mount has to be below; none: any that the user reaches
 	mounts []shim.Mount
 }
 
@@ -42,6 +43,13 @@ func (d *Daemon) openContainers() error {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return fmt.Errorf("container_images: %s is no directory", dir)
 		}
+	}
+	for i, dir := range c.Within {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return fmt.Errorf("container_mount_dirs: %w", err)
+		}
+		c.Within[i] = real // mounts are compared by where they are
 	}
 	return nil
 }
@@ -83,6 +91,7 @@ func (d *Daemon) contain(s *shim.Spec, spec *api.Spec) *api.Refusal {
 	}
 	for _, m := range c.Mounts {
 		user(m.Source, m.Target, m.ReadOnly)
+		out.Mounts[len(out.Mounts)-1].Within = site.Within
 	}
 	// Last, so that nothing hides them: what the member and gangd's commands need.
 	ours := []string{s.Dir, filepath.Dir(d.opts.Shim), d.opts.BinDir}

@@ -166,6 +166,81 @@ func TestContainerRefused(t *testing.T) {
 	}
 }
 
+// TestContainerMountDirs: what a job mounts lies where the site lets it, also behind links; its working directory
+// may be elsewhere.
+func TestContainerMountDirs(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	root, base := image(t, "bash", "ls"), t.TempDir()
+	for _, d := range []string{"data", "data/sub", "database", "secret"} {
+		if err := os.Mkdir(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"data/out": "../secret", "link": "data"} {
+		if err := os.Symlink(to, filepath.Join(base, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := c.options(t.TempDir())
+	o.Containers = Containers{On: true, Within: []string{base + "/link"}}
+	c.run(o)
+	work := t.TempDir()
+	const list = ", from where this site's jobs may mount"
+	for i, x := range []struct{ source, want string }{
+		{"/data", ""}, {"/data/sub", ""}, {"/link/sub", ""},
+		{"/secret", "/secret is not below BASE/data" + list},
+		{"/database", "/database is not below BASE/data" + list},
+		{"/data/../secret", "/data/../secret, which is BASE/secret, is not below BASE/data" + list},
+		{"/data/out", "/data/out, which is BASE/secret, is not below BASE/data" + list},
+	} {
+		k := c.desire(int64(i+1), 1, 1, "#!/bin/bash\n", contained(work, &api.Container{Image: root, Mounts: []api.ContainerMount{{Source: base + x.source, Target: "/x"}}}))
+		if x.want == "" {
+			c.untilPhase(k, api.PhaseStopped)
+		} else if r := c.untilPhase(k, api.PhaseRefused).Refusal; r.Text != "container mount: "+base+strings.ReplaceAll(x.want, "BASE", base) || r.Blame != api.BlameFiles {
+			t.Errorf("%s: %+v", x.source, r)
+		}
+		c.forget(k)
+	}
+}
+
+// TestContainersAtStart: what could not be shown later is refused by name.
+func TestContainersAtStart(t *testing.T) {
+	needRoot(t)
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	shape := func(m string) string {
+		return fmt.Sprintf("container_mounts: %q: want SRC:DST or SRC:DST:ro with absolute paths", m)
+	}
+	for _, x := range []struct {
+		c    Containers
+		want string
+	}{
+		{Containers{Mounts: []string{"wrong"}}, ""}, // nothing runs in containers here
+		{Containers{On: true, Mounts: []string{file + ":/f:ro"}, Images: []string{filepath.Dir(file)}, Within: []string{"/"}}, ""},
+		{Containers{On: true, Mounts: []string{file}}, shape(file)},
+		{Containers{On: true, Mounts: []string{file + ":f"}}, shape(file + ":f")},
+		{Containers{On: true, Mounts: []string{"f:/f"}}, shape("f:/f")},
+		{Containers{On: true, Mounts: []string{file + ":/f:rw"}}, shape(file + ":/f:rw")},
+		{Containers{On: true, Mounts: []string{file + ":/f:ro:x"}}, shape(file + ":/f:ro:x")},
+		{Containers{On: true, Mounts: []string{file + "x:/f"}}, "container_mounts: stat " + file + "x: no such file or directory"},
+		{Containers{On: true, Images: []string{file}}, "container_images: " + file + " is no directory"},
+		{Containers{On: true, Images: []string{file + "x"}}, "container_images: " + file + "x is no directory"},
+		{Containers{On: true, Within: []string{file + "x"}}, "container_mount_dirs: lstat " + file + "x: no such file or directory"},
+	} {
+		d := &Daemon{opts: Options{Containers: x.c}}
+		got := ""
+		if err := d.openContainers(); err != nil {
+			got = err.Error()
+		}
+		if got != x.want {
+			t.Errorf("%+v: %q, want %q", x.c, got, x.want)
+		}
+	}
+}
+
 // TestContainerOfAUser: the processes are the user's, and no mount leads to what he could not reach.
 func TestContainerOfAUser(t *testing.T) {
 	needRoot(t)

@@ -200,6 +200,11 @@ func TestHooksAtStart(t *testing.T) {
 		want string
 	}{
 		{Hooks{Prolog: h.Prolog}, ""},
+		{Hooks{TaskProlog: dir + "/none"}, "task_prolog: stat " + dir + "/none: no such file or directory"},
+		{Hooks{TaskEpilog: h.Epilog}, "task_epilog: " + h.Epilog + " may be changed by everybody (mode 0757): chmod o-w " + h.Epilog},
+		{Hooks{TaskEpilog: "/etc/passwd"}, "task_epilog: /etc/passwd can't be executed: chmod +x /etc/passwd"},
+		{Hooks{Prolog: dir}, "prolog: " + h.Epilog + " may be changed by everybody (mode 0757): chmod o-w " + h.Epilog},
+		{Hooks{Prolog: "/dev/null"}, "prolog: /dev/null is not a file"},
 		{Hooks{Prolog: dir + "/none"}, "prolog: stat " + dir + "/none: no such file or directory"},
 		{Hooks{Epilog: h.Epilog}, "epilog: " + h.Epilog + " may be changed by everybody (mode 0757): chmod o-w " + h.Epilog},
 	} {

@@ -34,6 +34,8 @@ type Mount struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 	User     bool   `json:"user,omitempty"`  // named by the user: opened as he is
 	Maybe    bool   `json:"maybe,omitempty"` // left out where either side is not there
+	// Within are directories one of which it has to be below, wherever links lead; none: anywhere.
+	Within []string `json:"within,omitempty"`
 }
 
 // Credentials are those of a user.
@@ -137,6 +139,11 @@ func (c *Container) open() (fds []int, mounts []Mount, err error) {
 		} else {
 			fd, err = how()
 		}
+		if err == nil {
+			if err = m.within(fd); err != nil {
+				return nil, nil, &usersError{err}
+			}
+		}
 		switch {
 		case err == nil:
 			fds, mounts = append(fds, fd), append(mounts, m)
@@ -148,6 +155,27 @@ func (c *Container) open() (fds []int, mounts []Mount, err error) {
 		}
 	}
 	return fds, mounts, nil
+}
+
+// within says why what was opened is not where the site wants it.
+func (m *Mount) within(fd int) error {
+	if len(m.Within) == 0 {
+		return nil
+	}
+	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return err
+	}
+	for _, dir := range m.Within {
+		if real == dir || strings.HasPrefix(real, strings.TrimSuffix(dir, "/")+"/") {
+			return nil
+		}
+	}
+	what := m.Source
+	if real != m.Source {
+		what += ", which is " + real + ","
+	}
+	return fmt.Errorf("container mount: %s is not below %s, from where this site's jobs may mount", what, strings.Join(m.Within, ", "))
 }
 
 // asUser opens with the rights of the user: the thread, which is locked, has them for a moment.
