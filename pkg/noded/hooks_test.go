@@ -166,13 +166,41 @@ func TestHooksThroughKills(t *testing.T) {
 	}
 }
 
+// TestHookDirectory: programs run by their names, and none after one that fails.
+func TestHookDirectory(t *testing.T) {
+	c := newController(t)
+	dir := t.TempDir()
+	o := c.options(t.TempDir())
+	h := hookFiles(t, dir, "log first; exit 3", "log second")
+	hooks := filepath.Join(dir, "prolog.d")
+	if err := os.Mkdir(hooks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{h.Prolog: "20-fails", h.Epilog: "30-after"} {
+		if err := os.Rename(from, filepath.Join(hooks, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Hooks = Hooks{Prolog: hooks, Timeout: patience}
+	c.run(o)
+	k := c.desire(1, 1, 1, "#!/bin/sh\n")
+	if r := c.untilPhase(k, api.PhaseRefused).Refusal; r.Text != "prolog: "+hooks+"/20-fails: exit status 3" {
+		t.Errorf("%+v", r)
+	}
+	if got := logOf(dir); got != "first\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestOwedEpilog: of a member that is gone with its daemon only the record is left; its epilog runs before
 // anything new is prepared.
 func TestOwedEpilog(t *testing.T) {
 	c := newController(t)
 	dir := t.TempDir()
 	o := c.options(t.TempDir())
-	o.Hooks = hookFiles(t, dir, "log prolog $GANG_JOB_ID; [ $GANG_JOB_ID = 2 ] || sleep 1000", "sleep 0.2; log epilog $GANG_JOB_ID")
+	// The prolog that is left is ended before its epilog begins, wherever it has gone.
+	o.Hooks = hookFiles(t, dir, "echo $$ > pid.$GANG_JOB_ID; log prolog $GANG_JOB_ID; [ $GANG_JOB_ID = 2 ] || exec setsid -w sleep 1000",
+		"sleep 0.2; grep -qs '^State:.[RSDT]' /proc/$(cat pid.1)/status && [ $GANG_JOB_ID = 1 ] && log ALIVE; log epilog $GANG_JOB_ID")
 	first := c.spawn(o)
 	k := c.desire(1, 1, 1, "#!/bin/sh\n")
 	for end := time.Now().Add(patience); logOf(dir) == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
