@@ -157,6 +157,19 @@ func TestEnvironmentGivesDefaults(t *testing.T) {
 	}
 }
 
+// What is asked for by card, and the reservation, is asked of the job around the step.
+func TestAskedOfTheJobAround(t *testing.T) {
+	asked := []string{"--gpus=2", "--cpus-per-gpu=3", "--mem-per-gpu=1G", "--reservation=night"}
+	cmd, _, err := parse(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := take("srun", cmd)
+	if err != nil || !slices.Equal(a.alloc, asked) {
+		t.Errorf("%q, %v", a.alloc, err)
+	}
+}
+
 // Whether one task that fails ends the step: by its own name yes, as srun no, until said.
 func TestWhoEndsWithWhom(t *testing.T) {
 	for _, c := range []struct {

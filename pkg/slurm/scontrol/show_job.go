@@ -58,7 +58,7 @@ func (c *call) showJob(entity, id string) int {
 // loadJobs asks for a job, or for all of them; what went wrong is said, and the status not 0.
 func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status int) {
 	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true}
-	if id != "" {
+	if id != "" && id != "0" && !strings.HasPrefix(id, "0_") { // 0 is any job, as in Slurm
 		ref, ok := jobRef(id)
 		if !ok {
 			c.say("scontrol_print_job error: Invalid job id specified")
