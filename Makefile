@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench compare traces uplot axe browser demo clean
+.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench compare traces uplot axe browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -16,6 +16,10 @@ build: ## all programs, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PURE)
 	CGO_ENABLED=$(CC_FOUND) CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
+
+PREFIX ?= /usr/local
+install: build ## programs, Slurm's names, manual pages and completions below PREFIX (/usr/local)
+	@scripts/install $(PREFIX)
 
 # AGAIN=-again: what fails is run once more, and only what fails twice fails.
 GOTEST = go run ./scripts/gotest $(AGAIN) -notes=$(CURDIR)/bin/tests.tsv

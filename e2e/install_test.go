@@ -1,0 +1,34 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What make install puts below a PREFIX is whole, and its names run.
+func TestInstallBelowAPrefix(t *testing.T) {
+	t.Parallel()
+	prefix := t.TempDir()
+	if out, err := exec.Command("../scripts/install", prefix).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"bin/gangd", "bin/gnoded", "bin/gsubmit", "share/man/man1/gsubmit.1", "share/man/man8/gangd.8",
+		"share/bash-completion/completions/gqueue", "share/fish/vendor_completions.d/gqueue.fish"} {
+		if _, err := os.Stat(filepath.Join(prefix, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"gqueue", "gctl", "gsubmit"} {
+		b, err := os.ReadFile(filepath.Join(prefix, "share/zsh/site-functions/_"+name))
+		if err != nil || !strings.HasPrefix(string(b), "#compdef "+name+"\n") || strings.Count(string(b), "#compdef ") != 1 {
+			t.Errorf("%s for zsh: %v, %.80q", name, err, b)
+		}
+	}
+	out, err := exec.Command(filepath.Join(prefix, "lib/gangd/slurm/sbatch"), "--version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "slurm ") {
+		t.Errorf("sbatch: %v %s", err, out)
+	}
+}
