@@ -23,7 +23,7 @@ func relearns(t *testing.T, limit time.Duration) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)
 		for i := range int64(40) {
-			told(e, &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin})
+			told(e, &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Past: &gang.Past{}})
 		}
 		for _, ran := range []time.Duration{0, time.Hour, 4 * time.Hour} {
 			out = append(out, e.plan.ledger.Mean(limit, ran, sched.Peer{}).Round(time.Second),
@@ -77,7 +77,7 @@ func TestTimeoutsAreLearnt(t *testing.T) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)
 		for i := range int64(40) {
-			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Verdict: &gang.Verdict{State: state}}
+			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Past: &gang.Past{Verdict: &gang.Verdict{State: state}}}
 			e.learn(j, begin, begin.Add(limit))
 		}
 		return e.plan.ledger.Mean(limit, 0, sched.Peer{})

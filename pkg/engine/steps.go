@@ -182,12 +182,12 @@ func (e *Engine) SignalStep(ctx context.Context, j *gang.Job, step int, signal s
 		return nil, err
 	}
 	o := api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: signal, Scope: api.ScopeFull, Step: &live.ID}
-	part := *j
+	part := j.Copy()
 	part.Members = nil
 	for i := range live.Parts {
 		part.Members = append(part.Members, j.Members[live.Parts[i].Member])
 	}
-	r := e.signalMembers(ctx, &part, o, s)
+	r := e.signalMembers(ctx, part, o, s)
 	if r.Error != nil {
 		return nil, r.Error
 	}

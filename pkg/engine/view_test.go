@@ -11,7 +11,7 @@ import (
 func TestDrop(t *testing.T) {
 	v := &view{jobs: map[int64]*gang.Job{}}
 	for id := range int64(100) {
-		v.putJob(&gang.Job{ID: id + 1, ArrayIndex: -1, UID: 7})
+		v.putJob(&gang.Job{ID: id + 1, ArrayIndex: -1, UID: 7, Past: &gang.Past{}})
 	}
 	for id := int64(2); id <= 100; id++ {
 		v.drop([]int64{id})
@@ -32,9 +32,9 @@ func TestDrop(t *testing.T) {
 	if len(v.element(50, -1)) != 0 {
 		t.Error("a purged job is found")
 	}
-	v.putJob(&gang.Job{ID: 101})
+	v.putJob(&gang.Job{ID: 101, Past: &gang.Past{}})
 	v.drop([]int64{101})
-	v.putJob(&gang.Job{ID: 101})
+	v.putJob(&gang.Job{ID: 101, Past: &gang.Past{}})
 	if !slices.Equal(v.ids, []int64{1, 101}) {
 		t.Errorf("ids %v", v.ids)
 	}
@@ -43,7 +43,7 @@ func TestDrop(t *testing.T) {
 func BenchmarkDrop(b *testing.B) {
 	v := &view{jobs: map[int64]*gang.Job{}}
 	for id := range int64(b.N + 1_000_000) {
-		v.putJob(&gang.Job{ID: id + 1})
+		v.putJob(&gang.Job{ID: id + 1, Past: &gang.Past{}})
 	}
 	b.ResetTimer()
 	for i := range b.N {

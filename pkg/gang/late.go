@@ -94,14 +94,14 @@ func (w *World) workIsDone(e *entry) {
 
 // asDone is a job in which the ranks count as done that ended by themselves, and well.
 func asDone(j *Job) *Job {
-	as := *j
+	as := j.Copy()
 	as.Ranks = slices.Clone(as.Ranks)
 	for i := range as.Ranks {
 		if r := &as.Ranks[i]; r.Own && r.ExitCode == 0 {
 			r.State = api.RankDone
 		}
 	}
-	return &as
+	return as
 }
 
 // ownFailure is the first rank of a gang on one node that failed by itself. With other nodes it

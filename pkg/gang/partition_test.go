@@ -39,7 +39,7 @@ func TestPartitions(t *testing.T) {
 			t.Errorf("%s was not refused: %+v", name, out)
 		}
 	}
-	j := &Job{Partition: "main,night"}
+	j := &Job{Partition: "main,night", Past: new(Past)}
 	down := api.PartitionDown
 	put(true, api.PartitionRequest{Name: "main", State: &down})
 	if got := w.startsIn(j); !slices.Equal(got, []string{"night"}) {

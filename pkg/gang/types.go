@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"reflect"
 	"time"
 
 	"gangd/pkg/api"
@@ -42,39 +43,65 @@ type Job struct {
 	Constraint, Prefer *string
 
 	Submit, Eligible time.Time
-	Start, End       time.Time // Start: of the current or last epoch
-	ReadyAt          time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
-	Epoch            int       // admissions so far
-	Restarts         int       // epochs that really started, less one
 	Ranks            []Rank
-	Members          []Member // of the current epoch, in the order of their first rank; empty while blocked
-	ReservedAt       time.Time
-	CutTimeLimit     time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
-	Turn             sched.Turn    // that the current epoch was planned with
-	Drain            *Drain        // the drain under way
-	Used             map[api.Cause]int
-	BackoffUntil     time.Time // not a candidate before
-	Avoid            []string  // nodes that failed this gang last
-	Refusals         []Refusal // by nodes since its last start, each in its last form
-	Elsewhere        bool      // it is not placed on those, because others could hold it
 	Dependency       *api.Dependency
-	Waits            string          // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Cancelled        bool            // an acknowledged cancel: no new epoch
-	CancelledBy      string          // the user who first did, empty: nobody, or not known
-	Rollbacks        int             // admissions in a row that came to nothing; a start resets it
-	Verdict          *Verdict        // set once, at the end
-	Checkpoint       *Checkpoint     // newest set; nil: none
-	TaskCheckpoint   *TaskCheckpoint // newest set of the tasks of a step; nil: none
-	Acked            int             // ranks that said they heard of a notice of the current epoch before its drain
-	Kept             time.Duration   // run by past epochs, as far as a checkpoint handed it over
-	Ran              time.Duration   // run by past epochs of a job with a bound on all of them
-	Queued           time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
-	Steps            []Step          // of the current epoch that have not ended, by id
-	Ports            []int           // of the current epoch, the same on all its nodes
-	NextStep         int             // the smallest step id of the current epoch never given out
-	Widest           StepSet         // see [Widest]
-	TimeTold         int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
-	Booking          *Booking        // of the current or last epoch in the ledger; nil: none started
+	Waits            string // the part of its dependency that is not met, as squeue writes it; empty: all is
+
+	*Past
+}
+
+// Past is what admissions, stops and the end of a job have left. Jobs that have had none share one:
+// it is half of what each of a hundred thousand that wait would take.
+type Past struct {
+	Start, End     time.Time // Start: of the current or last epoch
+	ReadyAt        time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
+	Epoch          int       // admissions so far
+	Restarts       int       // epochs that really started, less one
+	Members        []Member  // of the current epoch, in the order of their first rank; empty while blocked
+	ReservedAt     time.Time
+	CutTimeLimit   time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
+	Turn           sched.Turn    // that the current epoch was planned with
+	Drain          *Drain        // the drain under way
+	Used           map[api.Cause]int
+	BackoffUntil   time.Time       // not a candidate before
+	Avoid          []string        // nodes that failed this gang last
+	Refusals       []Refusal       // by nodes since its last start, each in its last form
+	Elsewhere      bool            // it is not placed on those, because others could hold it
+	Cancelled      bool            // an acknowledged cancel: no new epoch
+	CancelledBy    string          // the user who first did, empty: nobody, or not known
+	Rollbacks      int             // admissions in a row that came to nothing; a start resets it
+	Verdict        *Verdict        // set once, at the end
+	Checkpoint     *Checkpoint     // newest set; nil: none
+	TaskCheckpoint *TaskCheckpoint // newest set of the tasks of a step; nil: none
+	Acked          int             // ranks that said they heard of a notice of the current epoch before its drain
+	Kept           time.Duration   // run by past epochs, as far as a checkpoint handed it over
+	Ran            time.Duration   // run by past epochs of a job with a bound on all of them
+	Queued         time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
+	Steps          []Step          // of the current epoch that have not ended, by id
+	Ports          []int           // of the current epoch, the same on all its nodes
+	NextStep       int             // the smallest step id of the current epoch never given out
+	Widest         StepSet         // see [Widest]
+	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
+	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
+}
+
+// noPast is shared, and never written to: a job gets one of its own with the clone that is.
+var noPast = new(Past)
+
+func (p *Past) isZero() bool { return reflect.ValueOf(p).Elem().IsZero() }
+
+// Copy is a job that may be written to, but for what its slices and maps hold.
+func (j *Job) Copy() *Job {
+	c, past := *j, *j.Past
+	c.Past = &past
+	return &c
+}
+
+// SharePast ends the writing to a job: one that nothing has happened to needs no past of its own.
+func (j *Job) SharePast() {
+	if j.Past == nil || j.Past.isZero() {
+		j.Past = noPast
+	}
 }
 
 // ArrayInfo is what the elements of an array share.

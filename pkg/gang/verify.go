@@ -25,7 +25,7 @@ func (w *World) Verify() []string {
 		v.node(h)
 	}
 	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
-	v.blankRanks()
+	v.shared()
 	v.arrays()
 	v.holdings()
 	v.dependencies()
@@ -44,8 +44,9 @@ func (v *verifier) check(ok bool, format string, args ...any) {
 	}
 }
 
-// blankRanks: nobody wrote to what all waiting gangs share.
-func (v *verifier) blankRanks() {
+// shared: nobody wrote to what all waiting gangs share.
+func (v *verifier) shared() {
+	v.check(noPast.isZero(), "the past of the gangs that have none is %+v", *noPast)
 	for i := range blank {
 		r := &blank[i]
 		v.check(r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero(),

@@ -217,7 +217,7 @@ func TestWatchOf(t *testing.T) {
 		{"exempt", "grace", api.Spec{IdleLimit: time.Hour}, api.Watch{StallTimeout: 2 * time.Minute}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := WatchOf(&set, &Job{User: c.user, Spec: &c.spec}); got != c.want {
+			if got := WatchOf(&set, &Job{User: c.user, Spec: &c.spec, Past: noPast}); got != c.want {
 				t.Errorf("%+v", got)
 			}
 		})

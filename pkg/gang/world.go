@@ -267,7 +267,7 @@ func (w *World) editRank(e *entry, i int) *Rank {
 }
 
 func clone(j *Job) *Job {
-	c := *j
+	c := j.Copy()
 	if !areBlank(j.Ranks) {
 		c.Ranks = slices.Clone(j.Ranks)
 	}
@@ -282,7 +282,7 @@ func clone(j *Job) *Job {
 		d.Later = slices.Clone(d.Later)
 		c.Drain = &d
 	}
-	return &c
+	return c
 }
 
 // editNode gives the node to write to.
@@ -324,6 +324,7 @@ func (w *World) Take() Changes {
 	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
+		e.job.SharePast()
 		// One that has left memory since is here too: its end must reach the store.
 		ch.Jobs = append(ch.Jobs, e.job)
 		ch.Ranks = e.appendRanks(ch.Ranks)

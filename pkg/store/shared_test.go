@@ -14,8 +14,8 @@ func TestKnownIsASnapshot(t *testing.T) {
 	over := &gang.Verdict{State: api.JobCompleted}
 	k := KnownOf(&gang.Snapshot{
 		Jobs: []*gang.Job{
-			{ID: 3, Key: "c"}, {ID: 2, Key: "b", Verdict: over, End: t0.Add(time.Second)},
-			{ID: 1, Key: "a", Verdict: over, End: t0}, {ID: 4, Verdict: over, Submit: t0}, // it never started
+			{ID: 3, Key: "c", Past: &gang.Past{}}, {ID: 2, Key: "b", Past: &gang.Past{Verdict: over, End: t0.Add(time.Second)}},
+			{ID: 1, Key: "a", Past: &gang.Past{Verdict: over, End: t0}}, {ID: 4, Submit: t0, Past: &gang.Past{Verdict: over}}, // it never started
 		},
 		Nodes:        []*gang.Node{{Name: "n2"}, {Name: "n1"}},
 		Reservations: []*api.Reservation{{Name: "r"}},

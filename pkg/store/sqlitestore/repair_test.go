@@ -34,9 +34,9 @@ func storeOfThree(t *testing.T, dir string) *Store {
 	ch := &gang.Changes{NextID: 4, NextSeq: 4, Claims: []byte(`{"a":1}`), Nodes: []*gang.Node{{Name: "n1", State: api.NodeUp}, {Name: "n2", State: api.NodeUp}},
 		Reservations: []gang.ReservationRow{{Name: "r1", R: &api.Reservation{Name: "r1"}}}}
 	for _, j := range jobs {
-		c := *j
+		c := j.Copy()
 		c.Epoch = 1
-		ch.Jobs = append(ch.Jobs, &c)
+		ch.Jobs = append(ch.Jobs, c)
 		for i := range 2 {
 			ch.Ranks = append(ch.Ranks, gang.RankRow{Job: j.ID, Index: i, Rank: gang.Rank{State: api.RankReserved, PID: 7}})
 		}

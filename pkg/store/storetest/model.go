@@ -163,7 +163,7 @@ func (m *model) batch(rt *rapid.T) *gang.Changes {
 
 // change admits, runs, rolls back or ends a job.
 func (m *model) change(rt *rapid.T, ch *gang.Changes, old *gang.Job) {
-	j := *old
+	j := old.Copy()
 	j.Ranks = slices.Clone(old.Ranks)
 	j.Name = rapid.String().Draw(rt, "name")
 	state := rapid.SampledFrom(api.RankStates).Draw(rt, "state")
@@ -183,11 +183,11 @@ func (m *model) change(rt *rapid.T, ch *gang.Changes, old *gang.Job) {
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "end") == 0 {
-		j = *end(&j, T0.Add(time.Duration(rapid.IntRange(-2, 2).Draw(rt, "ended"))*time.Second))
+		j = end(j, T0.Add(time.Duration(rapid.IntRange(-2, 2).Draw(rt, "ended"))*time.Second))
 	}
-	m.jobs[j.ID] = &j
-	ch.Jobs = append(ch.Jobs, &j)
-	m.event(ch, &j)
+	m.jobs[j.ID] = j
+	ch.Jobs = append(ch.Jobs, j)
+	m.event(ch, j)
 }
 
 // revive queues a job again that had ended.

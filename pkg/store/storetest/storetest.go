@@ -159,7 +159,7 @@ func NewJob(id int64, size int) *gang.Job {
 		ID: id, ArrayIndex: -1, User: "ada", UID: 1000, GID: 100, Name: "train", Partition: "gpu",
 		Spec:     &api.Spec{Name: "train", Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/home/ada"},
 		SpecHash: "hash-of-train", TextBytes: int64(len(script)), Priority: 10, Submit: T0, Eligible: T0, TimeLimit: time.Hour,
-		Ranks: make([]gang.Rank, size),
+		Ranks: make([]gang.Rank, size), Past: new(gang.Past),
 	}
 	for i := range j.Ranks {
 		j.Ranks[i].State = api.RankBlocked
@@ -178,10 +178,10 @@ func Submitted(jobs ...*gang.Job) *gang.Changes {
 
 // end gives a copy of j that ended at a time.
 func end(j *gang.Job, at time.Time) *gang.Job {
-	c := *j
+	c := j.Copy()
 	c.End = at
 	c.Verdict = &gang.Verdict{State: api.JobCompleted, Cause: api.CauseCompleted, Trigger: -1}
-	return &c
+	return c
 }
 
 func testEmpty(t *testing.T, p Place) {
@@ -203,7 +203,7 @@ func testJob(t *testing.T, p Place) {
 	j.Name = "a \"name\" <&> \u2028 \x01 ü"
 	mustCommit(t, s, Submitted(j))
 
-	ran := *j
+	ran := j.Copy()
 	ran.Epoch, ran.Restarts, ran.Start, ran.Held = 2, 1, T0.Add(time.Second), "user"
 	ran.Dependency = &api.Dependency{Any: true, On: []api.Condition{{Kind: api.After, Job: 3, Index: new(int), Delay: time.Minute}, {Kind: api.AfterSingle}}}
 	ran.Waits = "afterok:3(unfulfilled)"
@@ -217,18 +217,18 @@ func testJob(t *testing.T, p Place) {
 		{State: api.RankFailed, Slot: cluster.Slot{Node: "n1"}, PID: 4712, Start: T0, End: T0.Add(time.Minute), Exited: true, ExitCode: 3},
 		{State: api.RankBlocked},
 	}
-	ch := &gang.Changes{Jobs: []*gang.Job{&ran}, NextID: 8}
+	ch := &gang.Changes{Jobs: []*gang.Job{ran}, NextID: 8}
 	for i, r := range ran.Ranks {
 		ch.Ranks = append(ch.Ranks, gang.RankRow{Job: 7, Index: i, Rank: r})
 	}
 	mustCommit(t, s, ch)
 
-	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Snapshot{Jobs: []*gang.Job{&ran}, Keys: map[string]int64{"key-of-7": 7}, NextID: 8, NextSeq: 1})
+	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Snapshot{Jobs: []*gang.Job{ran}, Keys: map[string]int64{"key-of-7": 7}, NextID: 8, NextSeq: 1})
 	got, err := s.Job(context.Background(), 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "Job", got, &ran)
+	same(t, "Job", got, ran)
 	if got.Submit.Format(time.RFC3339Nano) != T0.Format(time.RFC3339Nano) {
 		t.Errorf("the submit time came back as %v, was %v", got.Submit, T0)
 	}
@@ -363,11 +363,11 @@ func testRanks(t *testing.T, p Place) {
 	mustCommit(t, s, Submitted(j))
 	put := func(what string, r gang.Rank) {
 		t.Helper()
-		c := *j
+		c := j.Copy()
 		c.Epoch = 1
 		c.Ranks = append([]gang.Rank(nil), j.Ranks...)
 		c.Ranks[2] = r
-		j = &c
+		j = c
 		mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{j}, Ranks: []gang.RankRow{{Job: 1, Index: 2, Rank: r}}})
 		same(t, what, mustLoad(t, s, time.Time{}).Jobs, []*gang.Job{j})
 	}

@@ -197,18 +197,17 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Constraint: r.Constraint, Prefer: r.Prefer, Dependency: r.Dependency, Waits: r.Waits, TimeLimit: r.TimeLimit,
-		Deadline: r.Deadline, CutTimeLimit: r.CutTo, Turn: r.Turn,
-		Submit: r.Submit, Eligible: r.Eligible, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
-		Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
-		BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
-		Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet), Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Constraint: r.Constraint, Prefer: r.Prefer,
+		TimeLimit: r.TimeLimit, Deadline: r.Deadline, Submit: r.Submit, Eligible: r.Eligible, Dependency: r.Dependency, Waits: r.Waits,
+		Past: &gang.Past{
+			CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
+			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
+			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
+			Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict),
+			Members: each(r.Members, func(m member) gang.Member { return gang.Member(m) }), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet),
+			Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
+		},
 	}
-	if len(r.Members) > 0 {
-		j.Members = make([]gang.Member, len(r.Members))
-		for i, m := range r.Members {
-			j.Members[i] = gang.Member(m)
-		}
-	}
+	j.SharePast()
 	return j, nil
 }
