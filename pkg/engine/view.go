@@ -177,11 +177,13 @@ func (v *view) setClasses(ids []int64, q *sched.Queue) {
 	}
 }
 
-// reason is why a job waits, from the last plan that looked at it.
+// reason is why a job waits, from the last plan that looked at it. Its text names other jobs, which
+// are looked up here: a second lock of a reader waits for a writer who waits for the first.
 func (v *view) reason(id int64) (sched.Reason, bool) {
 	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.plan.Reason(id, v.classes[id])
+	plan, class := v.plan, v.classes[id]
+	v.mu.RUnlock()
+	return plan.Reason(id, class)
 }
 
 // word is that of reason alone.

@@ -3,8 +3,11 @@ package engine
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"gangd/pkg/gang"
+	"gangd/pkg/lab/disk"
+	"gangd/pkg/sched"
 )
 
 // TestDrop: purged jobs are in no answer, and what is kept of their ids never outgrows the jobs.
@@ -37,6 +40,33 @@ func TestDrop(t *testing.T) {
 	v.putJob(&gang.Job{ID: 101, Past: &gang.Past{}})
 	if !slices.Equal(v.ids, []int64{1, 101}) {
 		t.Errorf("ids %v", v.ids)
+	}
+}
+
+// TestReasonIsMadeUnlocked: the text names other jobs, and whoever looks these up takes the lock.
+func TestReasonIsMadeUnlocked(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	r.submit("runs", spec(4))
+	r.submit("first", spec(4))
+	last, named := r.submit("behind", spec(4)), 0
+	err := r.inspect(t.Context(), func() {
+		v := r.schedView()
+		v.Names = func(job int64) string {
+			named++
+			if !r.view.mu.TryLock() {
+				t.Error("the view is locked while a text is made")
+				return ""
+			}
+			r.view.mu.Unlock()
+			return r.jobName(job)
+		}
+		r.view.mu.Lock()
+		r.view.plan = sched.Make(time.Now(), v, r.policy())
+		r.view.mu.Unlock()
+	})
+	if reason, ok := r.view.reason(last); err != nil || !ok || named == 0 {
+		t.Errorf("reason %+v, %d jobs named, %v", reason, named, err)
 	}
 }
 
