@@ -22,7 +22,7 @@ type Mail struct {
 	Password string
 	Domain   string   // of users' own addresses
 	Domains  []string // to which mail may go
-	// Roots are who signs its certificate; nil: the system's.
+	// TLSConfig says whose certificates are believed; nil: those that the system does.
 	TLSConfig *tls.Config
 }
 

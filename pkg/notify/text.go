@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline/when"
 )
 
 // id of a letter as receivers see it: no other letter has it, of a store put back in time neither.
@@ -36,7 +37,7 @@ func Subject(l *api.Letter) string {
 func happened(l *api.Letter) string {
 	switch l.Type {
 	case api.NotifyBegin:
-		return "Began, Queued time " + clock(l.Queued)
+		return "Began, Queued time " + when.Span(l.Queued)
 	case api.NotifyEnd, api.NotifyFail:
 		word := "Ended"
 		if l.Type == api.NotifyFail {
@@ -49,21 +50,21 @@ func happened(l *api.Letter) string {
 			}
 			return fmt.Sprintf("%s, %s, ExitCode [%d-%d]", word, state, a.MinExit, a.MaxExit)
 		}
-		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", word, clock(l.Ran), l.State, l.ExitCode)
+		return fmt.Sprintf("%s, Run time %s, %s, ExitCode %d", word, when.Span(l.Ran), l.State, l.ExitCode)
 	case api.NotifyRequeue:
-		return "Requeued, Run time " + clock(l.Ran)
+		return "Requeued, Run time " + when.Span(l.Ran)
 	case api.NotifyInvalidDepend:
 		return "Invalid dependency"
 	case api.NotifyTimeLimit:
-		return "Reached time limit, Run time " + clock(l.Ran)
+		return "Reached time limit, Run time " + when.Span(l.Ran)
 	case api.NotifyTimeLimit90, api.NotifyTimeLimit80, api.NotifyTimeLimit50:
-		return fmt.Sprintf("Reached %d%% of time limit, Run time %s", l.Type.Percent(), clock(l.Ran))
+		return fmt.Sprintf("Reached %d%% of time limit, Run time %s", l.Type.Percent(), when.Span(l.Ran))
 	case api.NotifyStall:
-		return "Stopped: it stalled, Run time " + clock(l.Ran)
+		return "Stopped: it stalled, Run time " + when.Span(l.Ran)
 	case api.NotifyIdle:
-		return "Cards idle, Run time " + clock(l.Ran)
+		return "Cards idle, Run time " + when.Span(l.Ran)
 	case api.NotifyPreempt:
-		return "Preempted, Run time " + clock(l.Ran)
+		return "Preempted, Run time " + when.Span(l.Ran)
 	case api.NotifyMore:
 		return fmt.Sprintf("and %d more events", total(l))
 	}
@@ -75,16 +76,6 @@ func total(l *api.Letter) (n int) {
 		n += k
 	}
 	return n
-}
-
-// clock is a duration as Slurm's mails write it: [D-]HH:MM:SS.
-func clock(d time.Duration) string {
-	s := int64(d / time.Second)
-	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
-	if days := s / 86400; days > 0 {
-		return fmt.Sprintf("%d-%s", days, text)
-	}
-	return text
 }
 
 // Title of a delivery: its one event, or how many there are.
@@ -114,7 +105,7 @@ func Body(all []*api.Letter) string {
 			say("Why", "%s", l.Text)
 		}
 		if l.TimeLimit > 0 {
-			say("Time limit", "%s", clock(l.TimeLimit))
+			say("Time limit", "%s", when.Span(l.TimeLimit))
 		}
 		if a := l.Array; a != nil && l.State != "" {
 			for _, s := range api.JobStates {

@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/slurm"
 )
 
@@ -181,12 +182,7 @@ func (u *used) cards() (n int) {
 
 // clockOf is 1-02:03:04, or 02:03:04.
 func clockOf(seconds float64) string {
-	n := int64(seconds + 0.5)
-	days := ""
-	if n >= 86400 {
-		days = fmt.Sprintf("%d-", n/86400)
-	}
-	return fmt.Sprintf("%s%02d:%02d:%02d", days, n/3600%24, n/60%60, n%60)
+	return when.Span(time.Duration(seconds+0.5) * time.Second)
 }
 
 // kilobytes is a size in the largest unit of which there is one.
