@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -53,11 +54,14 @@ func (e *Engine) LogRanks(j *gang.Job, stderr bool) []int {
 	var out []int
 	seen := map[string]bool{}
 	nodes := map[string]int{}
-	for rank := range j.Ranks {
-		node := fmt.Sprintf("node of %d", rank) // not known before it has one
-		if i := slices.IndexFunc(j.Members, func(m gang.Member) bool { return slices.Contains(m.Ranks, rank) }); i >= 0 {
-			node = j.Members[i].Node
+	on := map[int]string{}
+	for i := range j.Members {
+		for _, rank := range j.Members[i].Ranks {
+			on[rank] = j.Members[i].Node
 		}
+	}
+	for rank := range j.Ranks {
+		node := cmp.Or(on[rank], fmt.Sprintf("node of %d", rank)) // not known before it has one
 		if _, ok := nodes[node]; !ok {
 			nodes[node] = len(nodes)
 		}
