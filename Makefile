@@ -56,7 +56,7 @@ e2e: build ## real daemons, real processes
 
 controllers: build ## two controllers and their database under load: each thing that can happen to either, ROUNDS (50) times, 2 hours
 	GANG_E2E_CHAOS=1 GANG_E2E_ROUNDS=$(or $(ROUNDS),50) go test -count=1 -timeout 6h -v ./e2e \
-	  -run '^(TestControllers|TestNobodyLeads|TestRollingUpgrade|TestLeaderCutFromNodes|TestOneDeadTheOtherCut|TestPromotionUnderControllers|TestReplicaLacksCommits)$$'
+	  -run '^(TestControllers|TestNobodyLeads|TestRollingUpgrade|TestLeaderCutFromNodes|TestOneDeadTheOtherCut|TestPromotionUnderControllers|TestReplicaLacksCommits|TestManyNodesFindTheLeader)$$'
 
 VM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gangd/vm
 chaos: build ## hosts that really break, as root, minutes: all of e2e, and a table of what was found

@@ -75,6 +75,12 @@ func playController() {
 		fmt.Fprintln(os.Stderr, "one\nthe disk is on fire")
 		os.Exit(3)
 	}
+	if lost := filepath.Join(cfg.StateDir, "lost"); cfg.Name == controllerName(2) && cfg.Grace == 13*time.Second {
+		// How a test asks for one of several that loses its seat while all come up.
+		if os.MkdirAll(cfg.StateDir, 0o755) == nil && os.Mkdir(lost, 0o755) == nil {
+			os.Exit(1)
+		}
+	}
 	_ = os.Remove(cfg.Socket)
 	l, err := net.Listen("unix", cfg.Socket)
 	if err != nil {
@@ -276,6 +282,20 @@ func TestFailureQuotesTheLog(t *testing.T) {
 				t.Errorf("left running: %v", left)
 			}
 		})
+	}
+}
+
+// One of several controllers that ends while all come up is started again; one that never stays is named.
+func TestSeatLostWhileAllComeUp(t *testing.T) {
+	two := Options{Dir: short(t), Bin: programs(t), Nodes: 1, GPUs: "1x1G", Controllers: 2, Set: []string{"database=postgres://x", "grace=13s", "node_timeout=15s"}}
+	_, l := start(t, two)
+	l.pidOf(t, controllerName(2))
+	if _, err := os.Stat(filepath.Join(l.state(controllerName(2)), "lost")); err != nil {
+		t.Errorf("it did not lose its seat: %v", err)
+	}
+	two.Dir, two.Set = short(t), append(two.Set, "log_format=json")
+	if _, err := Start(context.Background(), two); err == nil || !strings.Contains(err.Error(), "the disk is on fire") {
+		t.Errorf("controllers that can't start: %v", err)
 	}
 }
 

@@ -184,13 +184,13 @@ func Restart(ctx context.Context, dir, bin, name string) error {
 	if err != nil {
 		return err
 	}
-	return l.awaitOne(ctx, d, since)
+	return l.awaitOne(ctx, bin, d, since)
 }
 
 // awaitOne waits for the daemon alone. A node's old session may still count as up, so it
 // must have been heard of since its start; where gangd itself is down, a node that runs
 // is all that can be had.
-func (l layout) awaitOne(ctx context.Context, d *daemon, since time.Time) error {
+func (l layout) awaitOne(ctx context.Context, bin string, d *daemon, since time.Time) error {
 	var nodes []string
 	if !isController(d.name) {
 		if r, ok := l.record(controller); !ok || !r.alive() {
@@ -200,5 +200,5 @@ func (l layout) awaitOne(ctx context.Context, d *daemon, since time.Time) error 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
 	defer cancel()
-	return l.await(ctx, []*daemon{d}, func(r *api.NodesReply) []string { return missing(r, nodes, since) })
+	return l.await(ctx, bin, []*daemon{d}, func(r *api.NodesReply) []string { return missing(r, nodes, since) })
 }
