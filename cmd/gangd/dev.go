@@ -21,10 +21,11 @@ func devCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "a small cluster on this machine, without root",
-		Long: "Starts a controller and N node daemons with simulated cards as separate processes in one directory,\n" +
+		Long: "Starts a controller and N node daemons, with simulated cards or this machine's, as separate processes in one directory,\n" +
 			"waits until all nodes are up, and prints the line that points every command at them. Without --detach\n" +
 			"it stays in the foreground, starts a daemon again that died or hangs, and stops all of them on Ctrl-C.",
 		Example: `  eval "$(gangd dev --detach)"                a cluster of 4 nodes with 8 cards of 80G, in the background
+  gangd dev --gpus=auto                       one node with the cards of this machine
   gangd dev --nodes=2 --gpus=2x24G --set grace=2s
   gangd dev --restart=n2                      after kill -9 of n2, say
   gangd dev --controllers=2 --postgres        two controllers on a PostgreSQL of their own (apt-get install postgresql)
@@ -51,6 +52,9 @@ func devCommand() *cobra.Command {
 				return dev.Restart(ctx, o.Dir, o.Bin, restart)
 			}
 			o.Watch = !detach
+			if o.GPUs == dev.RealCards && !cmd.Flags().Changed("nodes") {
+				o.Nodes = 1
+			}
 			c, err := dev.Start(ctx, o)
 			if err != nil {
 				_ = os.Remove(o.Dir) // goes only when it is empty: refused before anything was made
@@ -76,7 +80,7 @@ func devCommand() *cobra.Command {
 	f.BoolVar(&o.Postgres, "postgres", false, "keep the state in a PostgreSQL in DIR instead of SQLite")
 	f.StringVar(&o.Web, "web", "", "serve the page at `ADDR` (without one: "+dev.DefaultWeb+"), and print a link that logs in")
 	f.Lookup("web").NoOptDefVal = dev.DefaultWeb
-	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G")
+	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G; auto: those of this machine")
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")
 	f.StringArrayVar(&o.Set, "set", nil, "a setting of gangd or of the nodes, `KEY=VALUE`; may be repeated")

@@ -20,7 +20,7 @@ func joinCommand() *cobra.Command {
 		Use:   "join LINE",
 		Short: "join a cluster with a line from gangd token new",
 		Long: "Makes a key on this machine, has it certified by the controller that LINE names, and keeps both below\n" +
-			"state_dir. The controller is believed only when its CA has the fingerprint in LINE. With - the line is\n" +
+			"state_dir, with where that controller is. It is believed only when its CA has the fingerprint in LINE. With - the line is\n" +
 			"read from standard input, where no list of processes shows it.",
 		Example: `  gnoded join gang://TOKEN@login1:7420/FINGERPRINT
   ssh login1 gangd token new | gnoded join -
@@ -60,11 +60,14 @@ func join(cmd *cobra.Command, cfg *config.Node, line string) error {
 		kind = "login host "
 	}
 	fmt.Fprintf(out, "joined as %s%s, until %s (renewed by itself)\n", kind, j.Name, j.Expires.Local().Format("2006-01-02 15:04"))
-	if !slices.Contains(cfg.Controllers, j.Address) {
+	if err := auth.WriteFile(cfg.JoinedFile(), []byte(j.Address+"\n")); err != nil {
+		return err
+	}
+	if cfg.ControllerAsked && !slices.Contains(cfg.Controllers, j.Address) {
 		fmt.Fprintf(out, "now set in this node's configuration: controller = %q\n", j.Address)
 	}
 	if j.Login && !cfg.Login {
-		fmt.Fprintln(out, "and: login = true")
+		fmt.Fprintln(out, "start it as a login host: gnoded --login, or login = true in its configuration")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gangd/e2e/tally"
@@ -17,37 +18,8 @@ import (
 // and a login host, with systemd's part done by the words of the units. Then commands under
 // Slurm's names work in jobs, and nobody else can read what is kept of them.
 func TestInstall(t *testing.T) {
-	if os.Geteuid() != 0 {
-		tally.Skip(t, "needs root: it makes hosts of namespaces")
-	}
-	for _, prog := range []string{"ip", "nsenter", "useradd", "setpriv"} {
-		if _, err := exec.LookPath(prog); err != nil {
-			tally.Skip(t, "needs %s", prog)
-		}
-	}
-	root, err1 := filepath.Abs("../..")
-	dir, err2 := os.MkdirTemp("", "gi")
-	if err := errors.Join(err1, err2, os.Chmod(dir, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	s := &installed{lab: &lab{t: t, dir: dir, tmp: dir, bin: filepath.Join(root, "bin"), hosts: map[string]*host{}, up: map[string]*daemon{},
-		opt: options{state: "/var/lib/gnoded"}}, root: root}
-	t.Cleanup(s.stop)
-	s.opt.dress = s.dress
-	s.homes()
-	if err := os.Mkdir(filepath.Join(dir, "log"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s.sw = boot(t, "switch", "", nil)
-	if err := errors.Join(s.sw.inside("ip", "link", "add", "br0", "type", "bridge"), s.sw.inside("ip", "link", "set", "br0", "up")); err != nil {
-		tally.Skip(t, "no bridge between hosts on this machine: %v", err)
-	}
-	s.write("hosts", "127.0.0.1 localhost", "10.77.0.1 head", "10.77.0.2 n1", "10.77.0.3 n2", "10.77.0.4 login1")
-	for i, name := range []string{"head", "n1", "n2", "login1"} {
-		s.boot(name, fmt.Sprintf("10.77.0.%d", i+1))
-	}
-
-	blocks := s.blocks("Install")
+	s := site(t, "head", "n1", "n2", "login1")
+	blocks := s.blocks("docs/operations.md", "Install")
 	if len(blocks) != 3 {
 		t.Fatalf("the installation has %d blocks: want the controller's, a node's, and the links'", len(blocks))
 	}
@@ -57,7 +29,7 @@ func TestInstall(t *testing.T) {
 		s.follow(n, blocks[1])
 		s.follow(n, blocks[2])
 	}
-	s.follow("login1", s.blocks("Login hosts")[0])
+	s.follow("login1", s.blocks("docs/operations.md", "Login hosts")[0])
 	s.follow("login1", blocks[2])
 	s.until("both nodes are up", func() bool { return s.sh("login1", "ada", "gctl ping").has("2 of 2 nodes up") })
 
@@ -78,7 +50,7 @@ echo $SLURM_RESTART_COUNT > done.out
 		t.Fatalf("sbatch: %+v", r)
 	}
 	file := func(name string) string {
-		b, _ := os.ReadFile(filepath.Join(dir, "home/ada", name))
+		b, _ := os.ReadFile(filepath.Join(s.dir, "home/ada", name))
 		return strings.TrimSpace(string(b))
 	}
 	s.until("the job has run twice and its own submission once", func() bool { return file("done.out") != "" && file("inner.out") != "" })
@@ -105,10 +77,101 @@ echo $SLURM_RESTART_COUNT > done.out
 	s.until("nothing runs", func() bool { return s.sh("login1", "ada", "squeue -h").out == "" })
 }
 
+// site is hosts on one switch with people on them, and nothing installed but the programs.
+func site(t *testing.T, names ...string) *installed {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		tally.Skip(t, "needs root: it makes hosts of namespaces")
+	}
+	for _, prog := range []string{"ip", "nsenter", "useradd", "setpriv"} {
+		if _, err := exec.LookPath(prog); err != nil {
+			tally.Skip(t, "needs %s", prog)
+		}
+	}
+	root, err1 := filepath.Abs("../..")
+	dir, err2 := os.MkdirTemp("", "gi")
+	if err := errors.Join(err1, err2, os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	s := &installed{lab: &lab{t: t, dir: dir, tmp: dir, bin: filepath.Join(root, "bin"), hosts: map[string]*host{}, up: map[string]*daemon{},
+		opt: options{state: "/var/lib/gnoded"}}, root: root, typed: map[string]*daemon{}}
+	t.Cleanup(s.stop)
+	s.opt.dress = s.dress
+	s.homes()
+	if err := os.Mkdir(filepath.Join(dir, "log"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.sw = boot(t, "switch", "", nil)
+	if err := errors.Join(s.sw.inside("ip", "link", "add", "br0", "type", "bridge"), s.sw.inside("ip", "link", "set", "br0", "up")); err != nil {
+		tally.Skip(t, "no bridge between hosts on this machine: %v", err)
+	}
+	table := []string{"127.0.0.1 localhost"}
+	for i, name := range names {
+		table = append(table, fmt.Sprintf("10.77.0.%d %s", i+1, name))
+	}
+	s.write("hosts", table...)
+	for i, name := range names {
+		s.boot(name, fmt.Sprintf("10.77.0.%d", i+1))
+	}
+	return s
+}
+
+// TestOneMachine does what the README begins with: two daemons without a configuration are a cluster
+// of many users, one line makes a second node of another machine and one a login host.
+func TestOneMachine(t *testing.T) {
+	s := site(t, "head", "n2", "login1")
+	blocks := s.blocks("README.md", "One machine")
+	if len(blocks) != 4 {
+		t.Fatalf("the README has %d blocks: want those of the first machine alone, of it with others, of the second, of a login host", len(blocks))
+	}
+	s.follow("head", blocks[0])
+	s.until("the machine is a node", func() bool { return s.sh("head", "ada", "gctl ping").has("1 of 1 node") })
+	for _, user := range []string{"ada", "bob"} {
+		if r := s.sh("head", user, "grun sh -c 'id -un; hostname'"); r.code != 0 || r.out != user+"\nhead\n" {
+			t.Errorf("a job of %s: %+v", user, r)
+		}
+	}
+	if r := s.sh("head", "root", "gangd token new"); r.code != 1 || !r.has("listens on no TCP address") || !r.has(`set listen = ":7420"`) {
+		t.Errorf("a node for a gangd that listens to none: %+v", r)
+	}
+
+	id := strings.TrimSpace(s.sh("head", "ada", "gsubmit --parsable --wrap='sleep 600'").out)
+	s.until("a job runs", func() bool { return s.sh("head", "ada", "gqueue -h -o %t -j "+id).out == "R\n" })
+	s.gangdOf(blocks[0]).kill(syscall.SIGTERM)
+	s.follow("head", blocks[1])
+	s.until("gangd listens", func() bool { return s.sh("head", "root", "gctl ping").code == 0 })
+	s.follow("n2", blocks[2])
+	s.follow("login1", blocks[3])
+	s.until("both are nodes", func() bool { return s.sh("login1", "ada", "gctl ping").has("2 of 2 nodes up") })
+	if r := s.sh("login1", "ada", "grun -N2 hostname | sort | xargs"); r.out != "head n2\n" {
+		t.Errorf("on both, from a login host: %+v", r)
+	}
+	if r := s.sh("login1", "ada", "gqueue -h -o '%i %t' && gcancel "+id); r.out != id+" R\n" {
+		t.Errorf("what ran through the restart: %+v", r)
+	}
+	// A daemon that is started again goes where it joined.
+	s.daemon("n2").kill(syscall.SIGTERM)
+	s.follow("n2", []string{"gnoded &"})
+	s.until("it is back", func() bool { return s.sh("n2", "root", "grep -c 'session opened' "+s.dir+"/log/n2.log").out == "2\n" })
+	s.until("nothing runs", func() bool { return s.sh("login1", "ada", "gqueue -h").out == "" })
+}
+
+// gangdOf is the gangd that lines at head's shell have started.
+func (s *installed) gangdOf(lines []string) *daemon {
+	for _, l := range lines {
+		if strings.HasPrefix(l, "gangd ") {
+			return s.typed[l]
+		}
+	}
+	s.t.Fatalf("no gangd in %q", lines)
+	return nil
+}
+
 // installed is a site that is installed by the book.
 type installed struct {
 	*lab
-	root string // of the tree
+	root  string             // of the tree
+	typed map[string]*daemon // by their lines, see follow
 }
 
 // dress gives a host an /etc of its own, room for state, the programs and the homes.
@@ -133,10 +196,10 @@ func (s *installed) dress(name string, u *setup) {
 	u.Tmpfs["/var/lib"], u.Tmpfs["/opt"] = "mode=755", "mode=755"
 }
 
-// blocks are the commands of a section of the manual.
-func (s *installed) blocks(section string) (blocks [][]string) {
+// blocks are the commands of a section of a page.
+func (s *installed) blocks(page, section string) (blocks [][]string) {
 	s.t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.root, "docs/operations.md"))
+	b, err := os.ReadFile(filepath.Join(s.root, page))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -153,11 +216,14 @@ var (
 	enable = regexp.MustCompile(`^systemctl daemon-reload && systemctl enable --now (\S+)$`)
 )
 
-// follow types the lines of a block at root's shell of a host.
+// follow types the lines of a block at root's shell of a host; what ends in & is left running.
 func (s *installed) follow(host string, lines []string) {
 	s.t.Helper()
 	for _, l := range lines {
-		if strings.HasPrefix(l, "install -m 755 bin/* ") {
+		l, _, _ = strings.Cut(l, " #")
+		l = strings.TrimRight(l, " ")
+		typed := l
+		if strings.HasPrefix(l, "install -m 755 bin/* ") || strings.HasPrefix(l, "make install ") {
 			continue // they are seen there already
 		}
 		if m := enable.FindStringSubmatch(l); m != nil {
@@ -167,6 +233,11 @@ func (s *installed) follow(host string, lines []string) {
 		if m := remote.FindStringSubmatch(l); m != nil {
 			line := strings.TrimSpace(s.sh("head", "root", m[1]).out)
 			l = "echo '" + line + "' |" + l[len(m[0]):]
+		}
+		if stays, ok := strings.CutSuffix(l, " &"); ok {
+			s.typed[typed] = s.spawn(host, "root", stays, filepath.Join(s.dir, "log", host+".log"))
+			s.setDaemon(host, s.typed[typed])
+			continue
 		}
 		if r := s.sh(host, "root", "cd "+s.root+" && "+l); r.code != 0 {
 			s.t.Fatalf("%s: %s: %+v", host, l, r)

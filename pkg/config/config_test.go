@@ -270,6 +270,41 @@ func TestLoginHost(t *testing.T) {
 	}
 }
 
+// TestJoinedHost: what gnoded join left is where a host without a configuration goes, and a
+// configuration is the newer word.
+func TestJoinedHost(t *testing.T) {
+	dir := t.TempDir()
+	load := func(set ...string) *Node {
+		t.Helper()
+		n, err := LoadNode("", "n1", append(set, "state_dir="+dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := load()
+	if n.Controllers[0] != "unix:/run/gangd/gangd.sock" {
+		t.Errorf("never joined: %q", n.Controllers)
+	}
+	for left, want := range map[string]string{"head:7420\n": "head:7420", "head": "unix:/run/gangd/gangd.sock"} {
+		if err := os.WriteFile(n.JoinedFile(), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n := load(); len(n.Controllers) != 1 || n.Controllers[0] != want || n.ControllerAsked {
+			t.Errorf("%q: goes to %q", left, n.Controllers)
+		}
+	}
+	if n := load("controller=ctl2:7420"); n.Controllers[0] != "ctl2:7420" || !n.ControllerAsked {
+		t.Errorf("configured: %q", n.Controllers)
+	}
+	if err := os.WriteFile(n.JoinedFile(), []byte("head:7420"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := load("login=true"); n.Socket != "/run/gangd/gangd.sock" {
+		t.Errorf("a login host: %+v", n)
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add("grace = \"5s\"\n[[partition]]\nname = \"a\"\n", "lease=off")
 	f.Add("partition = [1, {name = 2}]", "memory_static_bytes=1e400")

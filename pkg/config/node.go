@@ -12,25 +12,26 @@ type Node struct {
 	Name string `mapstructure:"name"`
 	// Dir, when set, is the root of a cluster in one directory (gangd dev), as in
 	// [Controller].
-	Dir         string   `mapstructure:"dir"`
-	StateDir    string   `mapstructure:"state_dir"`
-	Controllers []string `mapstructure:"controller"` // "unix:/path" or "host:port"
-	Address     string   `mapstructure:"address"`    // where ranks of other nodes reach this one
-	Cards       string   `mapstructure:"cards"`      // "auto", "nvml", "none", or simulated: "8x80G"
-	SimGPUFile  string   `mapstructure:"sim_gpu_file"`
-	CPUs        int      `mapstructure:"cpus"`     // 0: detect
-	CPUBind     string   `mapstructure:"cpu_bind"` // "auto", "cores", "none"
-	CPUList     string   `mapstructure:"cpu_list"` // "0-63"; empty: all
-	Memory      int64    `mapstructure:"memory"`   // bytes, 0: detect
-	Features    []string `mapstructure:"features"`
-	Cgroup      string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
-	Processes   int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
-	MinUID      uint32   `mapstructure:"min_uid"`
-	Groups      []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
-	Socket      string   `mapstructure:"socket"` // the relay's; empty: no relay
-	SocketAsked bool     // the site named Socket: the daemon does not go without it
-	Login       bool     `mapstructure:"login"` // the relay alone
-	LogFormat   string   `mapstructure:"log_format"`
+	Dir             string   `mapstructure:"dir"`
+	StateDir        string   `mapstructure:"state_dir"`
+	Controllers     []string `mapstructure:"controller"` // "unix:/path" or "host:port"
+	ControllerAsked bool     // the site named Controllers: where the host joined does not matter
+	Address         string   `mapstructure:"address"` // where ranks of other nodes reach this one
+	Cards           string   `mapstructure:"cards"`   // "auto", "nvml", "none", or simulated: "8x80G"
+	SimGPUFile      string   `mapstructure:"sim_gpu_file"`
+	CPUs            int      `mapstructure:"cpus"`     // 0: detect
+	CPUBind         string   `mapstructure:"cpu_bind"` // "auto", "cores", "none"
+	CPUList         string   `mapstructure:"cpu_list"` // "0-63"; empty: all
+	Memory          int64    `mapstructure:"memory"`   // bytes, 0: detect
+	Features        []string `mapstructure:"features"`
+	Cgroup          string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
+	Processes       int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
+	MinUID          uint32   `mapstructure:"min_uid"`
+	Groups          []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
+	Socket          string   `mapstructure:"socket"` // the relay's; empty: no relay
+	SocketAsked     bool     // the site named Socket: the daemon does not go without it
+	Login           bool     `mapstructure:"login"` // the relay alone
+	LogFormat       string   `mapstructure:"log_format"`
 
 	HealthProgram  string        `mapstructure:"health_program"` // empty: none
 	HealthInterval time.Duration `mapstructure:"health_interval"`
@@ -123,8 +124,12 @@ func (n *Node) fill() {
 	if n.StateDir == "" {
 		n.StateDir = state
 	}
-	if len(n.Controllers) == 0 {
+	n.ControllerAsked = len(n.Controllers) > 0
+	if !n.ControllerAsked {
 		n.Controllers = []string{"unix:" + socket}
+		if at := n.joined(); at != "" {
+			n.Controllers = []string{at}
+		}
 	}
 	n.SocketAsked = n.Login || n.Socket != ""
 	switch {
@@ -133,6 +138,21 @@ func (n *Node) fill() {
 	case n.Socket == "" && (n.Login || !n.sameHost()):
 		n.Socket = socket // the place where commands look
 	}
+}
+
+// JoinedFile holds the address of the controller that this host joined, for a site that configures none.
+func (n *Node) JoinedFile() string { return filepath.Join(n.StateDir, "controller") }
+
+func (n *Node) joined() string {
+	b, err := os.ReadFile(n.JoinedFile())
+	if err != nil {
+		return ""
+	}
+	at := strings.TrimSpace(string(b))
+	if controllerAddr(at) != nil {
+		return "" // of no use; gnoded join writes it again
+	}
+	return at
 }
 
 // sameHost: the controllers are reached over unix sockets.

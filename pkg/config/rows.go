@@ -177,7 +177,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"name", nil, "this host's name up to the first dot", "The node's name. With TLS it must be the one in its certificate."},
 	{"dir", absolute, "none", "Root of a cluster in one directory, as `gangd dev` makes it: `state_dir`, `controller` and `sim_gpu_file` default into it."},
 	{"state_dir", absolute, "`DIR/state/NAME`, without `dir` `/var/lib/gnoded`", "Members, their results, and the node's key and certificate."},
-	{"controller", controllerAddrs, "`unix:DIR/run/gangd.sock`, without `dir` `unix:/run/gangd/gangd.sock`", "Where gangd is: `unix:/path`, or `host:port` after `gnoded join`. Of several controllers one is enough to begin with, and all are better: `a:7420,b:7420`."},
+	{"controller", controllerAddrs, "`unix:DIR/run/gangd.sock`, without `dir` `unix:/run/gangd/gangd.sock`", "Where gangd is: `unix:/path`, or `host:port`. Without it a host that has joined goes to where it joined. Of several controllers one is enough to begin with, and all are better: `a:7420,b:7420`."},
 	{"address", nil, "this host's name", "Where ranks on other nodes reach this one (`MASTER_ADDR`, `GANG_PEERS`)."},
 	{"cards", notEmpty, "", "`auto` (NVML where there is a driver), `nvml`, `none`, or simulated cards such as `8x80G`."},
 	{"sim_gpu_file", absolute, "`DIR/sim/NAME.json`, without `dir` none", "Steers simulated cards at run time."},

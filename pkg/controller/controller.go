@@ -188,6 +188,7 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 func (p *process) openIssuer() error {
 	cfg := p.cfg
 	if cfg.Listen == "" {
+		p.srv.Tokens = (&auth.Issuer{}).TokenHandler() // who asks is told what to set
 		return nil
 	}
 	var err error

@@ -309,8 +309,9 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{Options{Dir: none, Nodes: 0}, "--nodes=0: want 1 to 256"},
-		{Options{Dir: none, Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
-		{Options{Dir: none, Nodes: 2, GPUs: "8x80G,8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G`},
+		{Options{Dir: none, Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G; auto for the cards of this machine`},
+		{Options{Dir: none, Nodes: 2, GPUs: "8x80G,8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G; auto for the cards of this machine`},
+		{Options{Dir: none, Nodes: 2, GPUs: "auto"}, "--gpus=auto: the cards of this machine can be one node's, not those of 2; want --nodes=1, or others for the rest: --gpus=auto,8x80G"},
 		{Options{Dir: none, Nodes: 1, GPUs: "8x80G,8x40G"}, "--gpus=8x80G,8x40G: cards for 2 nodes, and there are 1 (--nodes)"},
 		{Options{Dir: long, Nodes: 12}, "the directory's path is too long: " + long + " has 81 bytes, and with 12 nodes at most 77 leave room for unix sockets, which end at 107; choose a shorter one, such as --dir=/tmp/gang"},
 		{Options{Dir: full, Nodes: 1}, full + " is not empty and not a cluster of gangd dev; give an empty directory or none"},

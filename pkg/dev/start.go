@@ -81,10 +81,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if n := len(strings.Split(o.GPUs, ",")); n > o.Nodes {
 		return nil, api.Errorf(api.CodeInvalid, "--gpus=%s: cards for %d nodes, and there are %d (--nodes)", o.GPUs, n, o.Nodes)
 	}
-	for i := range o.Nodes {
-		if _, err := simgpu.Parse(o.cards(i), nodeName(i+1)); err != nil {
-			return nil, api.Errorf(api.CodeInvalid, "--gpus: %v", err)
-		}
+	if err := o.checkCards(); err != nil {
+		return nil, err
 	}
 	if err := o.checkControllers(); err != nil {
 		return nil, err
@@ -127,6 +125,27 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, errors.Join(err, l.stop())
 	}
 	return c, nil
+}
+
+// RealCards as the cards of a node are those of this machine.
+const RealCards = "auto"
+
+// checkCards holds that the machine's own cards are one node's, and that the others are known.
+func (o *Options) checkCards() error {
+	real := 0
+	for i := range o.Nodes {
+		if o.cards(i) == RealCards {
+			real++
+			continue
+		}
+		if _, err := simgpu.Parse(o.cards(i), nodeName(i+1)); err != nil {
+			return api.Errorf(api.CodeInvalid, "--gpus: %v; auto for the cards of this machine", err)
+		}
+	}
+	if real > 1 {
+		return api.Errorf(api.CodeInvalid, "--gpus=%s: the cards of this machine can be one node's, not those of %d; want --nodes=1, or others for the rest: --gpus=auto,8x80G", o.GPUs, real)
+	}
+	return nil
 }
 
 // MaxControllers of one cluster.
