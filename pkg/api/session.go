@@ -96,6 +96,7 @@ type Hello struct {
 	MemoryBytes int64      `json:"memory_bytes" bound:"..1125899906842624"`
 	Features    []string   `json:"features,omitempty"`
 	Cards       []CardInfo `json:"cards"`
+	Layouts     bool       `json:"layouts,omitempty"`  // it reads [GangPart]
 	LineageSeen uint64     `json:"lineage_seen"`       // highest lineage any controller told this node
 	RunSeen     string     `json:"run_seen,omitempty"` // [Welcome].Run of the controller that told it
 	// LineageProof came with LineageSeen: a node can repeat what it was told, and make up nothing.
@@ -235,8 +236,19 @@ type AssignmentBody struct {
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
 	Watch        Watch         `json:"watch,omitzero"`
 	Ports        string        `json:"ports,omitempty"` // reserved for the gang on each node: "12000-12003"
-	Nodes        []Place       `json:"nodes"`           // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks"`           // the whole gang, by rank
+	Nodes        []Place       `json:"nodes,omitempty"` // the gang's nodes in the order of their first rank
+	Ranks        []RankPlace   `json:"ranks,omitempty"` // the whole gang, by rank
+	// Part takes the place of Nodes and Ranks on the way to a node that says [Hello].Layouts.
+	Part *GangPart `json:"part,omitempty"`
+	// Layout is what a Part of it begins with, made once for all nodes; nil: Nodes and Ranks are sent.
+	Layout *Layout `json:"-"`
+}
+
+// GangPart is what one node is sent of a gang: where all sit, and its own cards.
+type GangPart struct {
+	*Layout
+	Node  int        `json:"node" bound:"..65535"` // its index
+	Cards [][]string `json:"cards,omitempty"`      // UUIDs, of its ranks by number
 }
 
 // Place is a node of a gang.

@@ -107,6 +107,9 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 			b.Ranks[r] = api.RankPlace{Node: i, Cards: j.Ranks[r].Slot.Cards}
 		}
 	}
+	if len(b.Nodes) > 1 { // one node has all of it
+		b.Layout = api.NewLayout(b.Nodes, b.Ranks)
+	}
 	e.body = b
 	return b
 }

@@ -15,9 +15,9 @@ type DrivenHub struct{ half hubHalf }
 
 // NewDrivenHub makes the half of a node whose hello was answered. o is nil where there is one
 // controller.
-func NewDrivenHub(h Handler, o Office, node string) *DrivenHub {
+func NewDrivenHub(h Handler, o Office, hello *api.Hello) *DrivenHub {
 	d := &DrivenHub{half: newHubHalf(h, o)}
-	d.half.node = node
+	d.half.greeted(hello)
 	d.half.out.init()
 	return d
 }

@@ -32,7 +32,7 @@ func (p *halves) open() {
 	if hello.Hello.Node != "n1" || hello.Hello.Protocol != api.SessionProtocol {
 		p.t.Fatalf("hello %+v", hello.Hello)
 	}
-	p.hub = NewDrivenHub(p.handler, nil, "n1")
+	p.hub = NewDrivenHub(p.handler, nil, hello.Hello)
 	s := api.DefaultSettings()
 	p.toNode(p.hub.Welcome(&api.Welcome{Settings: s}))
 }

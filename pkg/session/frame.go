@@ -32,6 +32,7 @@ func decodeFrame(data []byte) (*api.Frame, error) {
 	return f, nil
 }
 
+// checkDesired also writes out what was sent in short.
 func checkDesired(d *api.Desired) error {
 	for i := range d.Assignments {
 		a := &d.Assignments[i]
@@ -40,6 +41,9 @@ func checkDesired(d *api.Desired) error {
 		}
 		if a.Body == nil {
 			continue
+		}
+		if err := a.Body.Whole(); err != nil {
+			return fmt.Errorf("job %d: %w", a.Job, err)
 		}
 		for r, p := range a.Body.Ranks {
 			if p.Node < 0 || p.Node >= len(a.Body.Nodes) {

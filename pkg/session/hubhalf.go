@@ -22,6 +22,14 @@ func newHubHalf(h Handler, o Office) hubHalf {
 	return hubHalf{handler: h, office: o, told: newSent()}
 }
 
+// greeted takes in who the node is, before anything is sent to it.
+func (h *hubHalf) greeted(hello *api.Hello) {
+	h.node = hello.Node
+	if hello.Layouts {
+		h.told.parts = hello.Node
+	}
+}
+
 // take hands on what a frame says of the node. Streams and calls are the caller's.
 func (h *hubHalf) take(f *api.Frame) {
 	if f.Beat != 0 {

@@ -103,7 +103,7 @@ func (s *hubSession) greet(node string) error {
 		return err
 	}
 	s.link.greeted(welcome.Settings.Heartbeat)
-	s.node = s.hello.Node
+	s.greeted(s.hello)
 	s.streams.init(&s.out)
 	s.writing.Add(1)
 	go s.writeLoop(welcome)

@@ -30,7 +30,7 @@ func newNodeHalf(a Agent, out *outbox, c *contact) nodeHalf {
 func (h *nodeHalf) hello() *api.Frame {
 	hello := h.agent.Hello()
 	h.asked = h.contact.now()
-	hello.Protocol, hello.Made = api.SessionProtocol, h.asked
+	hello.Protocol, hello.Made, hello.Layouts = api.SessionProtocol, h.asked, true
 	return &api.Frame{Hello: hello}
 }
 

@@ -19,6 +19,7 @@ type sentState struct {
 	full     bool // a Full set was sent
 	members  map[api.MemberKey]sentMember
 	specs    map[string]int         // hash -> assignments that name it
+	parts    string                 // the name of a node that reads [api.GangPart]; empty: it does not
 	asked    map[api.MemberKey]bool // were to be forgotten in the last set, and it was told so
 }
 
@@ -98,6 +99,9 @@ func (s *sentState) changes(want []api.Assignment) (d *api.Desired, unsent []str
 		now := sentMember{gate: a.Gate, stop: a.Stop, check: a.Check, steps: a.Steps, passed: a.Passed, spec: old.spec}
 		if !known {
 			change.Body, now.spec = a.Body, a.Body.SpecHash
+			if s.parts != "" {
+				change.Body = a.Body.For(s.parts)
+			}
 			if _, told := s.specs[now.spec]; !told {
 				unsent = append(unsent, now.spec)
 			}

@@ -18,6 +18,7 @@ type hubSession struct {
 	line     *line
 	node     string
 	stateID  string
+	greeting *api.Hello
 	seen     uint64 // the highest commit that the node has been told of
 	toldBy   string // by which run of the controller
 	half     *session.DrivenHub
@@ -82,7 +83,7 @@ func (s *hubSession) hello(h *api.Hello) {
 		s.end()
 		return
 	}
-	s.node, s.stateID, s.seen = h.Node, h.StateID, h.LineageSeen
+	s.node, s.greeting, s.stateID, s.seen = h.Node, h, h.StateID, h.LineageSeen
 	s.toldBy = h.RunSeen
 	if old := s.g.sessions[h.Node]; old != nil {
 		// What the old one was owed this one takes over, whether or not that was said.
@@ -104,7 +105,7 @@ func (s *hubSession) welcome(out gang.Outcome) {
 		return
 	}
 	s.greeted = true
-	s.half = session.NewDrivenHub(s.g.eng, s.g.office(), s.node)
+	s.half = session.NewDrivenHub(s.g.eng, s.g.office(), s.greeting)
 	s.heard = s.g.r.now
 	s.watch(session.SilentBeats * s.g.r.set.Heartbeat)
 	s.send(s.half.Welcome(w))

@@ -1,0 +1,257 @@
+// Command scale measures gangd with many nodes: the real program in a directory of its own, and as many node
+// daemons without processes as are asked for, in this process, on the real session over gangd's unix socket.
+//
+//	make scale
+//	go run ./bench/scale -nodes 1000 -gangs 128,256,512
+//
+// For the sessions it prints how long they take to settle, what gangd costs then and how many broke while nothing
+// happened; for each gang what its start and its end cost: bytes that all nodes together read, CPU of gangd.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+)
+
+func main() {
+	nodes := flag.Int("nodes", 512, "how many nodes")
+	cards := flag.Int("cards", 8, "cards of each")
+	gangs := flag.String("gangs", "", "widths in nodes of the gangs that are started one after the other, a rank on each card")
+	idle := flag.Duration("idle", 10*time.Second, "how long nothing happens")
+	stop := flag.Duration("stop", 0, "for how long gangd stands still then")
+	bin := flag.String("gangd", "bin/gangd", "the program")
+	profile := flag.Bool("keep", false, "keep gangd's directory")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *profile); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, keep bool) error {
+	g, err := startGangd(ctx, bin)
+	if err != nil {
+		return err
+	}
+	defer g.stop(keep)
+	m := &meter{gangd: g, seen: new(seen)}
+	fmt.Printf(rowFormat, "what", "took", "gangd's CPU", "read by nodes", "gangd's memory", "downs")
+	all := make([]*node, nodes)
+	defer func() {
+		for _, n := range all {
+			n.client.Close()
+		}
+	}()
+	if err := m.row(fmt.Sprintf("%d sessions", nodes), func() error {
+		for i := range nodes {
+			all[i] = newNode(g.socket, i+1, cards, m.seen)
+			all[i].client.Start(ctx)
+		}
+		return m.until(ctx, func() bool { return m.seen.up.Load() == int64(nodes) })
+	}); err != nil {
+		return err
+	}
+	if err := m.row("idle", func() error { return sleep(ctx, idle) }); err != nil {
+		return err
+	}
+	if stop > 0 {
+		if err := g.still(ctx, stop); err != nil {
+			return err
+		}
+		if err := m.row(fmt.Sprintf("back after it stood still for %v", stop), func() error {
+			if err := sleep(ctx, time.Second); err != nil {
+				return err
+			}
+			return m.until(ctx, func() bool { return m.seen.up.Load() == int64(nodes) })
+		}); err != nil {
+			return err
+		}
+	}
+	for w := range strings.SplitSeq(widths, ",") {
+		if w == "" {
+			continue
+		}
+		n, err := strconv.Atoi(w)
+		if err != nil || n < 1 || n > nodes {
+			return fmt.Errorf("-gangs %s: want widths from 1 to %d nodes", w, nodes)
+		}
+		if err := m.gang(ctx, n, cards); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gang starts a gang and ends it.
+func (m *meter) gang(ctx context.Context, nodes, cards int) error {
+	c := client.NewAt(m.gangd.socket)
+	var ref api.JobRef
+	m.seen.running.Store(0)
+	m.seen.gone.Store(0)
+	if err := m.row(fmt.Sprintf("start of %d x %d", nodes, cards), func() error {
+		r, err := c.Submit(ctx, &api.SubmitRequest{Spec: api.Spec{Name: "wide", Size: nodes * cards, RanksPerNode: cards, GPUsPerRank: 1, CPUsPerRank: 1,
+			Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}})
+		if err != nil {
+			return err
+		}
+		ref = api.JobRef{ID: r.JobID, Index: -1}
+		return m.until(ctx, func() bool {
+			if m.seen.running.Load() < int64(nodes) {
+				return false
+			}
+			d, err := c.Job(ctx, ref)
+			return err == nil && d.Job.State == api.JobRunning
+		})
+	}); err != nil {
+		return err
+	}
+	return m.row(fmt.Sprintf("end of %d x %d", nodes, cards), func() error {
+		if _, err := c.Cancel(ctx, &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}}); err != nil {
+			return err
+		}
+		return m.until(ctx, func() bool { return m.seen.gone.Load() >= int64(nodes) })
+	})
+}
+
+const rowFormat = "%34s  %9s  %11s  %13s  %14s  %6s\n"
+
+// meter prints a row a thing that happens.
+type meter struct {
+	gangd *gangd
+	seen  *seen
+}
+
+func (m *meter) row(what string, do func() error) error {
+	cpu, read, downs, began := m.gangd.cpu(), readBytes(), m.seen.downs.Load(), time.Now()
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	fmt.Printf(rowFormat, what, fmt.Sprintf("%.2f s", time.Since(began).Seconds()), fmt.Sprintf("%.2f s", (m.gangd.cpu()-cpu).Seconds()),
+		fmt.Sprintf("%.1f MB", float64(readBytes()-read)/1e6), fmt.Sprintf("%d MB", m.gangd.memory()>>20), strconv.FormatInt(m.seen.downs.Load()-downs, 10))
+	return nil
+}
+
+func (m *meter) until(ctx context.Context, done func() bool) error {
+	for !done() {
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// readBytes is what this process has read, which is what was sent to its nodes.
+func readBytes() int64 { return field("/proc/self/io", "rchar:") }
+
+// field is the number behind a word of a file of /proc; 0: there is none.
+func field(path, word string) int64 {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), word)
+	f := strings.Fields(rest)
+	if len(f) == 0 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(f[0], 10, 64)
+	return n
+}
+
+type gangd struct {
+	dir, socket string
+	cmd         *exec.Cmd
+}
+
+func startGangd(ctx context.Context, bin string) (*gangd, error) {
+	dir, err := os.MkdirTemp("", "gs")
+	if err != nil {
+		return nil, err
+	}
+	g := &gangd{dir: dir, socket: filepath.Join(dir, "g.sock")}
+	config := filepath.Join(dir, "gangd.toml")
+	text := fmt.Sprintf("state_dir = %q\nsocket = %q\n", filepath.Join(dir, "state"), g.socket)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	g.cmd = exec.Command(bin, "--config="+config)
+	g.cmd.Stdout, g.cmd.Stderr = log, log
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := g.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for range 500 {
+		if _, err := os.Stat(g.socket); err == nil {
+			return g, nil
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			break
+		}
+	}
+	g.stop(true)
+	return nil, fmt.Errorf("gangd did not come up: see %s", log.Name())
+}
+
+func (g *gangd) stop(keep bool) {
+	_ = g.cmd.Process.Kill()
+	_ = g.cmd.Wait()
+	if keep {
+		fmt.Println("kept:", g.dir)
+		return
+	}
+	_ = os.RemoveAll(g.dir)
+}
+
+// still keeps gangd from running for a while.
+func (g *gangd) still(ctx context.Context, d time.Duration) error {
+	if err := g.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	defer g.cmd.Process.Signal(syscall.SIGCONT)
+	return sleep(ctx, d)
+}
+
+// cpu is the user and system time that it has used.
+func (g *gangd) cpu() time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	user, _ := strconv.ParseInt(f[11], 10, 64)
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * time.Second / 100 // USER_HZ
+}
+
+// memory is what it has in memory, bytes.
+func (g *gangd) memory() int64 {
+	return field(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid), "VmRSS:") << 10
+}
