@@ -17,7 +17,7 @@ func (g *gangdSystem) name() string { return "gangd" }
 func (g *gangdSystem) env() []string { return []string{"GANG_DIR=" + g.dir} }
 
 func (g *gangdSystem) start(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, "gangd"), "dev", "--detach", "--nodes=4", "--gpus=8x80G", "--dir="+g.dir)
+	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, "gangd"), "dev", "--detach", "--isolate=false", "--nodes=4", "--gpus=8x80G", "--dir="+g.dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)

@@ -72,7 +72,7 @@ func unstarted(t *testing.T, bin string) *cluster {
 func startIn(t *testing.T, bin string, args ...string) *cluster {
 	t.Helper()
 	c := unstarted(t, bin)
-	out, errs, code := c.run("gangd", append([]string{"dev", "--detach", "--dir=" + c.dir}, args...)...)
+	out, errs, code := c.run("gangd", append([]string{"dev", "--detach", "--isolate=false", "--dir=" + c.dir}, args...)...)
 	if code != 0 {
 		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
 	}

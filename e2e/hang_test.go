@@ -36,7 +36,7 @@ func (s *spoken) String() string {
 func attended(t *testing.T, args ...string) (*cluster, *spoken) {
 	t.Helper()
 	c, out := unstarted(t, built(t)), &spoken{}
-	cmd := exec.Command(filepath.Join(c.bin, "gangd"), append([]string{"dev", "--dir=" + c.dir}, args...)...)
+	cmd := exec.Command(filepath.Join(c.bin, "gangd"), append([]string{"dev", "--isolate=false", "--dir=" + c.dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -16,19 +16,22 @@ import (
 // devCommand is `gangd dev`: a whole cluster on this machine.
 func devCommand() *cobra.Command {
 	var o dev.Options
-	var detach, stop bool
+	var detach, stop, isolate bool
 	var restart string
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "a small cluster on this machine, without root",
 		Long: "Starts a controller and N node daemons, with simulated cards or this machine's, as separate processes in one directory,\n" +
 			"waits until all nodes are up, and prints the line that points every command at them. Without --detach\n" +
-			"it stays in the foreground, starts a daemon again that died or hangs, and stops all of them on Ctrl-C.",
+			"it stays in the foreground, starts a daemon again that died or hangs, and stops all of them on Ctrl-C.\n" +
+			"As root each node has a host name and a network of its own, where nodes reach each other and this machine\n" +
+			"but nothing beyond it: torchrun, accelerate and mpirun find what they find on a site.",
 		Example: `  eval "$(gangd dev --detach)"                a cluster of 4 nodes with 8 cards of 80G, in the background
   gangd dev --gpus=auto                       one node with the cards of this machine
   gangd dev --nodes=2 --gpus=2x24G --set grace=2s
   gangd dev --restart=n2                      after kill -9 of n2, say
   gangd dev --controllers=2 --postgres        two controllers on a PostgreSQL of their own (apt-get install postgresql)
+  gangd dev --isolate=false                   as root, with the machine's host name and network for all nodes
   gangd dev --web                             with the page, and a link that logs in
   gangd dev --stop                            end the cluster of $GANG_DIR, jobs included`,
 		Args: cobra.NoArgs,
@@ -55,12 +58,21 @@ func devCommand() *cobra.Command {
 			if o.GPUs == dev.RealCards && !cmd.Flags().Changed("nodes") {
 				o.Nodes = 1
 			}
+			if cmd.Flags().Changed("isolate") {
+				o.Isolate = dev.IsolateNo
+				if isolate {
+					o.Isolate = dev.IsolateYes
+				}
+			}
 			c, err := dev.Start(ctx, o)
 			if err != nil {
 				_ = os.Remove(o.Dir) // goes only when it is empty: refused before anything was made
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "export GANG_DIR=%s\n", dev.Quote(c.Dir()))
+			if err := c.Together(); err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "gangd: nodes share the host name and network of this machine:", err)
+			}
 			if o.Web != "" {
 				link, err := c.Link(ctx)
 				if err != nil {
@@ -81,6 +93,7 @@ func devCommand() *cobra.Command {
 	f.StringVar(&o.Web, "web", "", "serve the page at `ADDR` (without one: "+dev.DefaultWeb+"), and print a link that logs in")
 	f.Lookup("web").NoOptDefVal = dev.DefaultWeb
 	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G; auto: those of this machine")
+	f.BoolVar(&isolate, "isolate", false, "give each node a host name and a network of its own, as root (default: where there are several, with simulated cards)")
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")
 	f.StringArrayVar(&o.Set, "set", nil, "a setting of gangd or of the nodes, `KEY=VALUE`; may be repeated")

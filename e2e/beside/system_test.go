@@ -61,7 +61,7 @@ func startGangd(t *testing.T, dir string) *system {
 		t.Fatalf("%v: build the programs first (make compare does)", err)
 	}
 	root, links := filepath.Join(dir, "g"), filepath.Join(dir, "links")
-	args := []string{"dev", "--detach", "--dir=" + root, fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--gpus=%dx80G", cards),
+	args := []string{"dev", "--detach", "--isolate=false", "--dir=" + root, fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--gpus=%dx80G", cards),
 		fmt.Sprintf("--cpus=%d", cpus), fmt.Sprintf("--set=memory=%dM", memory), "--set=features=" + features,
 		"--set=grace=30s"} // Slurm's KillWait
 	if out, err := exec.Command(gangd, args...).CombinedOutput(); err != nil {

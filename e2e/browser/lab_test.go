@@ -68,7 +68,7 @@ func start(t *testing.T, args ...string) *lab {
 		trial.Logs(t, filepath.Join(dir, "log", "*.log"))
 		_, _, _ = l.Run("gangd", "dev", "--stop", "--dir="+dir)
 	})
-	if out, errs, code := l.Run("gangd", append([]string{"dev", "--detach", "--dir=" + dir, "--web=" + at}, args...)...); code != 0 {
+	if out, errs, code := l.Run("gangd", append([]string{"dev", "--detach", "--isolate=false", "--dir=" + dir, "--web=" + at}, args...)...); code != 0 {
 		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true),

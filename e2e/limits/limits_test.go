@@ -83,7 +83,7 @@ func hold(t *testing.T, base string) {
 		}
 		os.RemoveAll(dir)
 	})
-	args := []string{"dev", "--detach", "--dir=" + dir, "--nodes=1", "--cpus=16", "--set=memory=64G", "--set=job_processes=" + strconv.Itoa(processes)}
+	args := []string{"dev", "--detach", "--isolate=false", "--dir=" + dir, "--nodes=1", "--cpus=16", "--set=memory=64G", "--set=job_processes=" + strconv.Itoa(processes)}
 	if base != "" {
 		args = append(args, "--set=cgroup="+base)
 	}

@@ -125,7 +125,18 @@ func (l layout) spawn(bin, name string) (*daemon, error) {
 	cmd.Env = append(l.watched(name), "GANG_DIR="+l.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	begin := cmd.Start
+	if l.isolated(name) {
+		begin = func() error {
+			return apart(func() error {
+				if err := l.enter(name); err != nil {
+					return err
+				}
+				return cmd.Start()
+			})
+		}
+	}
+	if err := begin(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	// A child that was not waited for keeps its pid, so this reads the right one.

@@ -152,6 +152,7 @@ func short(t *testing.T) string {
 
 func start(t *testing.T, o Options) (*Cluster, layout) {
 	t.Helper()
+	o.Isolate = IsolateNo // e2e/isolate_test.go does, with real daemons
 	c, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +275,7 @@ func TestFailureQuotesTheLog(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			dir := short(t)
-			_, err := Start(context.Background(), Options{Dir: dir, Bin: programs(t), Nodes: 2, GPUs: "1x1G", Set: tt.set})
+			_, err := Start(context.Background(), Options{Dir: dir, Bin: programs(t), Nodes: 2, GPUs: "1x1G", Set: tt.set, Isolate: IsolateNo})
 			if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), dir, "DIR"), tt.want) {
 				t.Errorf("got %v", err)
 			}
@@ -408,6 +409,39 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 	if gone(foreign.Process.Pid) {
 		t.Error("someone else's process was killed")
+	}
+}
+
+// TestWhatIsIsolated: several simulated nodes are hosts of their own where that can be, real cards are not,
+// and who says which is heard.
+func TestWhatIsIsolated(t *testing.T) {
+	root := os.Geteuid() == 0
+	for _, tt := range []struct {
+		o         Options
+		try, must bool
+	}{
+		{Options{Nodes: 4, GPUs: "8x80G"}, root, false},
+		{Options{Nodes: 1, GPUs: "8x80G"}, false, false},
+		{Options{Nodes: 2, GPUs: "auto,8x80G"}, false, false},
+		{Options{Nodes: 4, GPUs: "8x80G", Isolate: IsolateNo}, false, false},
+		{Options{Nodes: 1, GPUs: "auto", Isolate: IsolateYes}, true, true},
+	} {
+		if try, must := tt.o.wanted(); try != tt.try || must != tt.must {
+			t.Errorf("%+v: %v %v", tt.o, try, must)
+		}
+	}
+	seen := map[string]bool{}
+	for number := range maxBridges {
+		for _, node := range []int{0, 1, MaxNodes} {
+			at := network{number}.address(node)
+			if ip := net.ParseIP(at); ip == nil || seen[at] || !(&net.IPNet{IP: net.IPv4(198, 18, 0, 0), Mask: net.CIDRMask(15, 32)}).Contains(ip) {
+				t.Errorf("cluster %d, node %d: %s", number, node, at)
+			}
+			seen[at] = true
+		}
+	}
+	if c := (network{maxBridges - 1}).cable(MaxNodes); len(c) > 15 {
+		t.Errorf("%s is too long for an interface", c)
 	}
 }
 

@@ -6,6 +6,7 @@
 //	DIR/run/NAME.notify where it gives signs of life, while a gangd dev stays with it
 //	DIR/run/gangd.sock  where every command finds it with GANG_DIR=DIR
 //	DIR/log/NAME.log    what each daemon said
+//	DIR/run/bridge      number of the network of isolated nodes, with DIR/run/NODE.net and NODE.uts
 //	DIR/sim/NODE.json   steers the node's simulated cards
 //	DIR/state/NAME      what each daemon keeps
 //

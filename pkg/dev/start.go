@@ -49,7 +49,8 @@ type Options struct {
 	CPUs        int      // of each node, 0: what the machine has, at least 8
 	Set         []string // key=value, of gangd or of gnoded
 	Web         string   // address of the page, of the first controller; those of others have the ports behind it. Empty: none
-	Watch       bool     // its daemons are to be kept, see [Cluster.Watch]
+	Isolate     Isolate
+	Watch       bool // its daemons are to be kept, see [Cluster.Watch]
 }
 
 // Cluster is a running one that this process started.
@@ -58,7 +59,13 @@ type Cluster struct {
 	bin     string
 	daemons []*daemon
 	keepers []*keeper // none: nobody watches
+
+	together error // why nodes share host name and network where they need not
 }
+
+// Together is why the nodes share the machine's host name and network although each should have its
+// own; nil: they have, or were not to.
+func (c *Cluster) Together() error { return c.together }
 
 // Dir is the cluster's directory, absolute: the GANG_DIR of its users.
 func (c *Cluster) Dir() string { return c.dir }
@@ -91,8 +98,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := l.configurations(o)
-	if err != nil {
+	if _, err := l.configurations(o, nil); err != nil {
 		return nil, err
 	}
 	if err := l.make(); err != nil {
@@ -111,10 +117,20 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	if err := l.writeFiles(files); err != nil {
-		return nil, err
-	}
 	c := &Cluster{layout: l, bin: o.Bin}
+	var net *network
+	if try, must := o.wanted(); try {
+		if net, c.together = l.isolate(o.Nodes); c.together != nil && must {
+			return nil, errIsolate(c.together)
+		}
+	}
+	files, err := l.configurations(o, net)
+	if err == nil {
+		err = l.writeFiles(files)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.joinAll())
+	}
 	if o.Watch {
 		if err := c.listen(); err != nil {
 			return nil, err
@@ -202,8 +218,8 @@ func (l layout) vacant() error {
 // own are the keys that make the cluster what it is.
 var own = []string{"dir", "state_dir", "socket", "single_user", "name", "controller", "sim_gpu_file", "login"}
 
-// configurations gives each daemon's file by name, checked as the daemons will.
-func (l layout) configurations(o Options) (map[string]string, error) {
+// configurations gives each daemon's file by name, checked as the daemons will; net is that of isolated nodes.
+func (l layout) configurations(o Options, net *network) (map[string]string, error) {
 	var forController, forNodes []string
 	for _, kv := range o.Set {
 		key, _, _ := strings.Cut(kv, "=")
@@ -246,10 +262,13 @@ func (l layout) configurations(o Options) (map[string]string, error) {
 	}
 	cpus, memory := share(o)
 	for i := range o.Nodes {
-		name := nodeName(i + 1)
+		name, at := nodeName(i+1), "127.0.0.1"
+		if net != nil {
+			at = net.address(i + 1)
+		}
 		// Later pairs win, so --set wins over what is chosen here. min_uid: ranks run as
 		// the person who starts this, whoever that is.
-		files[name] = toml(append([]string{"dir=" + l.dir, "name=" + name, "cards=" + o.cards(i), "address=127.0.0.1",
+		files[name] = toml(append([]string{"dir=" + l.dir, "name=" + name, "cards=" + o.cards(i), "address=" + at,
 			"cpus=" + strconv.Itoa(cpus), "memory=" + strconv.FormatInt(memory, 10), "min_uid=0",
 			"controller=" + strings.Join(sockets, ",")}, forNodes...))
 	}

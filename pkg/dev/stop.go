@@ -51,7 +51,7 @@ func (l layout) stop() error {
 		all.Go(func() { errs[i] = l.stopDaemon(name) })
 	}
 	all.Wait()
-	return errors.Join(append(errs, l.killMembers(), pgserver.StopIn(context.Background(), l.database()))...)
+	return errors.Join(append(errs, l.killMembers(), l.joinAll(), pgserver.StopIn(context.Background(), l.database()))...)
 }
 
 func (l layout) stopDaemon(name string) error {
