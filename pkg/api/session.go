@@ -288,14 +288,17 @@ type Stop struct {
 	Dump    time.Duration `json:"dump_ns,omitempty"` // first write the ranks' stacks to their logs, which may take so long
 }
 
-// SignalOrder is a one-shot signal (gcancel --signal). Number grows with each order to
-// a node; an order is applied once.
+// SignalOrder is a one-shot signal (gcancel --signal), or a message for what the job's script
+// writes its errors to (scontrol notify). Number grows with each order to a node; an order is
+// applied once.
 type SignalOrder struct {
 	Number uint64 `json:"number"`
 	MemberKey
 	Signal string      `json:"signal"`
 	Scope  SignalScope `json:"scope"`
 	Step   *int        `json:"step,omitempty"` // to the tasks of this step alone
+	// Message is written in place of a signal, where the job has [Spec.LastWords].
+	Message string `json:"message,omitempty" bound:"any"`
 }
 
 // MemberPhase is how far a member is on its node.

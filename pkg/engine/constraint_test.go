@@ -32,7 +32,7 @@ func TestConstraintIsChanged(t *testing.T) {
 		{nil, new("[a|b]&c*2"), ""},
 		{new("rack1*"), nil, `constraint "rack1*": a number of nodes from 1 to 65536 expected at column 7, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
 	} {
-		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Constraint: c.constraint, Prefer: c.prefer}, me, anyone)
+		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Constraint: c.constraint, Prefer: c.prefer}, me, anyone, nil)
 		if err == nil && reply.Results[0].Error != nil {
 			err = reply.Results[0].Error
 		}

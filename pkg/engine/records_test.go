@@ -90,7 +90,7 @@ func TestCommentIsChanged(t *testing.T) {
 	s.Comment = "first"
 	id := r.submit("", s)
 	for _, c := range []struct{ comment, want string }{{"", ""}, {"second", ""}, {"a\nb", "a comment may have 1024 bytes and no control characters"}} {
-		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Comment: &c.comment}, me, anyone)
+		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Comment: &c.comment}, me, anyone, nil)
 		if err == nil && reply.Results[0].Error != nil {
 			err = reply.Results[0].Error
 		}
@@ -108,7 +108,7 @@ func TestMessage(t *testing.T) {
 	r := newRig(t, disk.Open(t))
 	id := r.submit("", spec(1))
 	say := func(text string) string {
-		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Message: &text}, me, anyone)
+		reply, err := r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(id), Message: &text}, me, anyone, nil)
 		if err == nil && reply.Results[0].Error != nil {
 			err = reply.Results[0].Error
 		}

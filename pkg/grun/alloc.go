@@ -238,6 +238,7 @@ func (a *allocation) await() error {
 				return err
 			}
 			a.job = &d.Job
+			go a.messages()
 			if said {
 				hide()
 				r.note("job %d has been allocated resources", a.id)
@@ -257,6 +258,26 @@ func (a *allocation) await() error {
 			return &program.ExitError{Status: 1, Err: fmt.Errorf("Job allocation %d has been revoked.", a.id)}
 		}
 	}
+}
+
+// messages says what people tell the job (scontrol notify), as long as it holds. Who may have no
+// connection for it goes without.
+func (a *allocation) messages() {
+	ctx, stop := context.WithCancel(a.r.ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-a.holder.Lost():
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	_ = a.r.client.FollowEvents(ctx, a.ref(), -1, func(ev api.Event) error {
+		if ev.Type == api.EventMessage {
+			fmt.Fprintf(a.r.err, "%s: %s\n", a.r.name, ev.Text)
+		}
+		return nil
+	})
 }
 
 // queuedAfter is how long a start takes on an idle cluster, and then some.

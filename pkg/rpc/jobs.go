@@ -248,7 +248,7 @@ func (s *Server) update(w http.ResponseWriter, r *http.Request, id auth.Identity
 	if err := read(r, &req); err != nil {
 		return err
 	}
-	out, err := s.Engine.Update(r.Context(), &req, caller(id), may(auth.OpUpdate, id))
+	out, err := s.Engine.Update(r.Context(), &req, caller(id), may(auth.OpUpdate, id), s.Sessions)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -100,9 +101,12 @@ func (m *member) signalOrder(o api.SignalOrder) {
 	n, applied := m.orders.find(o.Number)
 	if !applied {
 		if o.MemberKey == m.spec.MemberKey || o.MemberKey == (api.MemberKey{}) {
-			if o.Step != nil {
+			switch {
+			case o.Message != "":
+				m.say(fmt.Sprintf("slurmstepd-%s: error: %s", m.spec.Node, o.Message))
+			case o.Step != nil:
 				n = m.signalStep(*o.Step, o.Signal)
-			} else {
+			default:
 				n = m.signal(o.Signal, o.Scope)
 			}
 		}

@@ -28,8 +28,8 @@ func EndLine(what, node string, cause api.Cause) string {
 	return fmt.Sprintf("slurmstepd: error: *** %s ON %s CANCELLED AT %s%s ***", what, node, time.Now().Format("2006-01-02T15:04:05"), dueTo[cause])
 }
 
-// keepLog keeps the file that the script's errors go to, for the line about its end. What is
-// no file is not kept: a FIFO would never see its end, and could block.
+// keepLog keeps the file that the script's errors go to, for the line about its end and for messages.
+// What is no file is not kept: a FIFO would never see its end, and could block.
 func (m *member) keepLog() {
 	if !m.spec.LastWords || len(m.files) == 0 {
 		return
@@ -44,20 +44,31 @@ func (m *member) keepLog() {
 	}
 }
 
-// lastWords writes why a running script is ended, once, ahead of the signal as in Slurm. The
-// write has a thread of its own: one that hangs keeps the file open, and so this process from
-// being used again, and nothing else.
+// lastWords writes why a running script is ended, once, ahead of the signal as in Slurm.
 func (m *member) lastWords() {
 	cause := m.mach.Cause()
-	if _, ok := dueTo[cause]; !ok || m.log == 0 || len(m.ranks) == 0 || !m.ranks[0].live() {
+	if _, ok := dueTo[cause]; !ok {
 		return
 	}
-	fd, done := m.log, make(chan struct{})
-	m.log = 0
-	line := []byte(EndLine(fmt.Sprintf("JOB %d", m.spec.Job), m.spec.Node, cause) + "\n")
+	m.say(EndLine(fmt.Sprintf("JOB %d", m.spec.Job), m.spec.Node, cause))
+	m.dropLog()
+}
+
+// say writes a line to the errors of a script that runs. The write has a thread and a descriptor
+// of its own: one that hangs keeps the file open, and so this process from being used again, and
+// nothing else.
+func (m *member) say(line string) {
+	if m.log <= 0 || len(m.ranks) == 0 || !m.ranks[0].live() {
+		return
+	}
+	fd, err := unix.FcntlInt(uintptr(m.log), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return
+	}
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = unix.Write(fd, line)
+		_, _ = unix.Write(fd, []byte(line+"\n"))
 		_ = unix.Close(fd)
 	}()
 	select {

@@ -300,3 +300,28 @@ func TestLastWords(t *testing.T) {
 		})
 	}
 }
+
+// TestMessage: what people tell a job stands in its script's errors, each time, also ahead of the
+// line about its end; not in those of a job that has no such lines.
+func TestMessage(t *testing.T) {
+	for name, wanted := range map[string]bool{"with last words": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			s := testSpec(t, 1)
+			s.LastWords = wanted
+			cn := startShim(t, s, "#!/bin/bash\ntouch up\nwhile :; do sleep 0.05; done\n")
+			_ = cn.Send(Command{Go: &Go{}})
+			until(t, cn, api.PhaseRunning)
+			await(t, filepath.Join(s.WorkDir, "up"))
+			for i, text := range []string{"the disk is full", "it still is"} {
+				_ = cn.Send(Command{Signal: &api.SignalOrder{Number: uint64(i + 1), MemberKey: s.MemberKey, Message: text}})
+			}
+			_ = cn.Send(Command{Stop: &api.Stop{Cause: api.CauseCancelled}})
+			until(t, cn, api.PhaseStopped)
+			line := "slurmstepd-" + s.Node + ": error: "
+			want := line + "the disk is full\n" + line + "it still is\nslurmstepd: error: *** JOB"
+			if got := output(t, s, 0); strings.HasPrefix(got, want) != wanted || wanted == (got == "") {
+				t.Errorf("output %q, want %v: %q", got, wanted, want)
+			}
+		})
+	}
+}

@@ -67,7 +67,7 @@ func init() { // help prints the table
 		{"holdu", 5, 1, cmdline.Exact, "as uhold", (*call).uhold, 0},
 		{"listpids", 1, 0, cmdline.Partial, "of each rank its first process, on every node, not only here", (*call).listpids, 0},
 		{"local", 2, 0, cmdline.Exact, oneCluster, nothing, 0},
-		{"notify", 1, 2, cmdline.Partial, "the message is an event of the job, for those who follow it (gctl events JOB); it does not come out of its standard error", (*call).notify, 0},
+		{"notify", 1, 2, cmdline.Partial, "the message goes to the errors of the job's script, or to who holds the allocation, and is an event of the job (gctl events JOB)", (*call).notify, 0},
 		{"oneliner", 1, 0, cmdline.Exact, "as --oneliner", nothing, 0},
 		{"pidinfo", 3, 1, cmdline.Partial, "of the first process of a rank or step", (*call).pidinfo, 2},
 		{"ping", 3, 0, cmdline.Exact, "whether the controller answers", (*call).ping, 0},
