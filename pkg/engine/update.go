@@ -17,7 +17,7 @@ import (
 
 // Update changes what may be changed of each job that a request selects: an owner's word
 // within what the site allows, an admin's beyond.
-func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, may Allowed) (*api.CancelReply, error) {
+func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, may Allowed, s Signaller) (*api.CancelReply, error) {
 	if err := checkUpdate(r, who); err != nil {
 		return nil, err
 	}
@@ -26,8 +26,24 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 		if err == nil {
 			_, err = e.Do(ctx, *ev)
 		}
+		if err == nil && r.Message != nil {
+			err = e.tell(ctx, j, gang.Signed(*r.Message, who.User), s)
+		}
 		return api.CancelResult{Error: asError(err)}
 	})
+}
+
+// tell writes a message where a script of Slurm's words that runs reports its own end, on its
+// first node. An allocation's owner reads the event.
+func (e *Engine) tell(ctx context.Context, j *gang.Job, text string, s Signaller) error {
+	if !j.Spec.LastWords || j.Spec.Launch != api.LaunchBatch || gang.JobState(j) != api.JobRunning || len(j.Members) == 0 {
+		return nil
+	}
+	_, err := s.Signal(ctx, j.Members[0].Node, api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Message: text})
+	if api.CodeOf(err) == api.CodeConflict || api.CodeOf(err) == api.CodeNotFound {
+		return nil // it ended meanwhile: the event is all there is to have
+	}
+	return err
 }
 
 // maxComment bounds what a change puts into the job's own row; one of the spec is stored once
@@ -71,7 +87,7 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
 	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, Constraint: r.Constraint, Prefer: r.Prefer, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
 	if r.Nice != nil {
-		ev.Priority = new(-*r.Nice)
+		ev.Priority, ev.Nice = new(j.Priority+gang.NiceOf(j)-*r.Nice), r.Nice
 	}
 	if ev.Priority != nil && *ev.Priority > j.Priority && !who.Admin && *ev.Priority > 0 {
 		return nil, api.Errorf(api.CodePermission, "only an admin may raise the priority of job %d above 0", j.ID)

@@ -41,7 +41,7 @@ func TestUpdateWithinTheSitesLimits(t *testing.T) {
 		{api.UpdateRequest{Priority: new(int64(100)), Partition: new("long"), TimeLimit: new(time.Duration(0))}, admin, ""},
 	} {
 		c.req.JobQuery = byID(id)
-		reply, err := r.Update(t.Context(), &c.req, c.who, anyone)
+		reply, err := r.Update(t.Context(), &c.req, c.who, anyone, nil)
 		if err == nil && reply.Results[0].Error != nil {
 			err = reply.Results[0].Error
 		}
@@ -51,6 +51,32 @@ func TestUpdateWithinTheSitesLimits(t *testing.T) {
 	}
 	if j := r.view.job(id); j.TimeLimit != 0 || j.Priority != 100 || j.Name != "x" || j.Partition != "long" {
 		t.Errorf("%s %d %s %s", j.TimeLimit, j.Priority, j.Name, j.Partition)
+	}
+}
+
+// TestNiceIsChanged: what nice takes off is shown as such, and off what an admin gave.
+func TestNiceIsChanged(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	s := spec(1)
+	s.Nice = 5
+	id := r.submit("", s)
+	admin := Caller{User: "root", Admin: true}
+	for _, c := range []struct {
+		req            api.UpdateRequest
+		nice, priority int64
+	}{
+		{api.UpdateRequest{Nice: new(int64(50))}, 50, -50},
+		{api.UpdateRequest{Nice: new(int64(20))}, 20, -20},
+		{api.UpdateRequest{Priority: new(int64(80))}, 20, 80},
+		{api.UpdateRequest{Nice: new(int64(0))}, 0, 100},
+	} {
+		c.req.JobQuery = byID(id)
+		if reply, err := r.Update(t.Context(), &c.req, admin, anyone, nil); err != nil || reply.Results[0].Error != nil {
+			t.Fatalf("%v %+v", err, reply)
+		}
+		if j := r.show(r.view.job(id), false); j.Nice != c.nice || j.Priority != c.priority {
+			t.Errorf("%+v: nice %d priority %d, want %d and %d", c.req, j.Nice, j.Priority, c.nice, c.priority)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type Job struct {
 	TimeLimit time.Duration
 	Deadline  time.Time // it has ended by then; zero: none
 	Comment   *string   // nil: as submitted
+	Nice      *int64    // nil: as submitted; [NiceOf]
 	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
 	// submitted. [SpecOf] is the spec with them.
 	Constraint, Prefer *string

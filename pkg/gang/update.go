@@ -17,6 +17,7 @@ type Update struct {
 	Name       *string
 	TimeLimit  *time.Duration // 0: none; of a running gang too, counted from its start
 	Priority   *int64
+	Nice       *int64     // what of the priority is taken off
 	Begin      *time.Time // zero: now
 	Deadline   *time.Time // zero: none
 	Comment    *string
@@ -47,6 +48,10 @@ func (w *World) update(ev Update) Outcome {
 		say("priority %d, was %d", *p, e.job.Priority)
 		w.edit(e).Priority = *p
 	}
+	if n := ev.Nice; n != nil && *n != NiceOf(e.job) {
+		say("nice %d, was %d", *n, NiceOf(e.job))
+		w.edit(e).Nice = n
+	}
 	if c := ev.Comment; c != nil && *c != CommentOf(e.job) {
 		say("comment %q, was %q", *c, CommentOf(e.job))
 		w.edit(e).Comment = c
@@ -57,7 +62,7 @@ func (w *World) update(ev Update) Outcome {
 	w.limitArray(e, ev.ArrayLimit, say)
 	w.depend(e, ev.Dependency, say)
 	if m := ev.Message; m != nil {
-		w.emitJob(e.job, api.Event{Type: api.EventMessage, Text: signed(*m, ev.By)})
+		w.emitJob(e.job, api.Event{Type: api.EventMessage, Text: Signed(*m, ev.By)})
 	}
 	switch {
 	case said == nil && ev.Message != nil:
@@ -65,18 +70,26 @@ func (w *World) update(ev Update) Outcome {
 	case said == nil:
 		return ignored("it is so already")
 	}
-	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: signed(strings.Join(said, "; "), ev.By)})
+	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: Signed(strings.Join(said, "; "), ev.By)})
 	e.body = nil // as a restarted gangd would make it
 	w.touch(e)
 	return applied()
 }
 
-// signed says whose words they are.
-func signed(text, who string) string {
+// Signed says whose words they are.
+func Signed(text, who string) string {
 	if who == "" {
 		return text
 	}
 	return text + " (" + who + ")"
+}
+
+// NiceOf is what is taken off a job's priority now.
+func NiceOf(j *Job) int64 {
+	if j.Nice != nil {
+		return *j.Nice
+	}
+	return j.Spec.Nice
 }
 
 // CommentOf is what a job's comment is now.

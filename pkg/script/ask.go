@@ -81,6 +81,15 @@ func sizeInto(dst *int64, s string) error {
 	return err
 }
 
+// memoryInto is a setter of memory, which is counted in MiB: less than one is one.
+func memoryInto(dst *int64, s string) error {
+	err := sizeInto(dst, s)
+	if *dst > 0 {
+		*dst = max(*dst, 1<<20)
+	}
+	return err
+}
+
 // maxText bounds names, comments and paths: longer ones are a mistake of quoting.
 const maxText = 4096
 

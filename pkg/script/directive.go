@@ -70,7 +70,8 @@ func Directives(file string, text []byte) ([]Setting, []Warning, error) {
 func directive(line string) (body string, source Source, is bool) {
 	for _, m := range magics {
 		rest, ok := strings.CutPrefix(line, m.text)
-		if ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '-') {
+		// What is glued to #SBATCH is a slip that sbatch refuses.
+		if ok && (m.source == FromSBATCH || rest == "" || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '-') {
 			return rest, m.source, true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/table/jobfield"
 )
 
 // jobsIn cuts the job list of a command: JobId=1,2 3 or Name=foo.
@@ -57,6 +58,19 @@ func (c *call) holdOrRelease(action string, how api.ActionRequest, args []string
 		how.JobQuery = api.JobQuery{Names: names}
 		if _, err := c.client.Act(c.ctx, action, &how); err != nil {
 			return c.failed("slurm_suspend error", err)
+		}
+		over, err := c.client.Jobs(c.ctx, &api.JobQuery{Names: names, All: true, NoRanks: true})
+		if err != nil {
+			return c.failed("slurm_suspend error", err)
+		}
+		for i := range over.Jobs {
+			if over.Jobs[i].State.Ended() {
+				status = 1
+				c.say("%s for job %s", slurmErrors[errFinished], jobfield.IDText(&over.Jobs[i]))
+			}
+		}
+		if status != 0 {
+			c.say("slurm_suspend error: %s", slurmErrors[errFinished])
 		}
 	}
 	return status

@@ -33,6 +33,7 @@ type squeue struct {
 	view *jobfield.View
 	// onNodes are those of which steps are shown; none: of all.
 	onNodes []string
+	tiers   map[string]int // of partitions, with --priority
 }
 
 // Run is the command.
@@ -163,6 +164,9 @@ func (q *squeue) once(ctx context.Context, c *client.Client) error {
 	}
 	var each func([]*jobfield.Row) []*jobfield.Row
 	if q.priority {
+		if err := q.loadTiers(ctx, c); err != nil {
+			return err
+		}
 		each = q.eachPartition
 	}
 	b := make([]byte, 0, 256)
@@ -189,10 +193,30 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 		return nil, nil
 	}
 	reply, err := q.Fetch(ctx, c, nil)
+	if err != nil && q.ofArrays(ctx, c) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, q.notLoaded(err)
 	}
 	return slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return !q.chosen(&j) }), nil
+}
+
+// ofArrays reports whether what was asked for are elements that their arrays, which are there, do not have:
+// squeue shows nothing for them.
+func (q *squeue) ofArrays(ctx context.Context, c *client.Client) bool {
+	var arrays api.JobQuery
+	for _, r := range q.Query.Refs {
+		if r.Index < 0 {
+			return false
+		}
+		arrays.Refs = append(arrays.Refs, api.JobRef{ID: r.ID, Index: -1})
+	}
+	if len(arrays.Refs) == 0 {
+		return false
+	}
+	reply, err := c.Jobs(ctx, &arrays)
+	return err == nil && len(reply.Jobs) > 0
 }
 
 // chosen reports whether a job is in the reservation and in one of the partitions that were asked for.
@@ -205,8 +229,21 @@ func (q *squeue) chosen(j *api.Job) bool {
 	return len(q.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(q.partitions, p) })
 }
 
+// loadTiers asks for the tiers of the partitions, which are part of a priority.
+func (q *squeue) loadTiers(ctx context.Context, c *client.Client) error {
+	reply, err := c.Nodes(ctx)
+	if err != nil {
+		return q.notLoaded(err)
+	}
+	q.tiers = map[string]int{}
+	for _, p := range reply.Partitions {
+		q.tiers[p.Name] = p.Tier
+	}
+	return nil
+}
+
 // eachPartition is --priority: a job that waits in several partitions has a line for each of
-// them that was asked for, the last one first.
+// them that was asked for. By tier as -S has the priority, and of one tier the last one first.
 func (q *squeue) eachPartition(rows []*jobfield.Row) []*jobfield.Row {
 	var out []*jobfield.Row
 	for _, r := range rows {
@@ -215,7 +252,14 @@ func (q *squeue) eachPartition(rows []*jobfield.Row) []*jobfield.Row {
 			out = append(out, r)
 			continue
 		}
-		for _, p := range slices.Backward(parts) {
+		slices.Reverse(parts)
+		slices.SortStableFunc(parts, func(a, b string) int {
+			if q.rising() {
+				a, b = b, a
+			}
+			return cmp.Compare(q.tiers[b], q.tiers[a])
+		})
+		for _, p := range parts {
 			if len(q.partitions) == 0 || slices.Contains(q.partitions, p) {
 				one, job := *r, *r.Job
 				job.Partition = p
@@ -225,6 +269,15 @@ func (q *squeue) eachPartition(rows []*jobfield.Row) []*jobfield.Row {
 		}
 	}
 	return out
+}
+
+// rising reports whether -S wants the lowest priority first.
+func (q *squeue) rising() bool {
+	if q.sort == nil {
+		return false
+	}
+	keys := strings.Split(*q.sort, ",")
+	return slices.Contains(keys, "p") || slices.Contains(keys, "+p")
 }
 
 // nothing reports that what was asked for can't be had by any job.

@@ -32,6 +32,7 @@ type job struct {
 	Priority     int64             `json:"priority"`
 	Held         string            `json:"held,omitempty"`
 	Comment      *string           `json:"comment,omitempty"`
+	Nice         *int64            `json:"nice,omitempty"`
 	Constraint   *string           `json:"constraint,omitempty"`
 	Prefer       *string           `json:"prefer,omitempty"`
 	Dependency   *api.Dependency   `json:"dependency,omitempty"`
@@ -168,7 +169,7 @@ func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
-		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
+		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Nice: j.Nice, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
 		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
@@ -197,7 +198,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Constraint: r.Constraint, Prefer: r.Prefer,
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer,
 		TimeLimit: r.TimeLimit, Deadline: r.Deadline, Submit: r.Submit, Eligible: r.Eligible, Dependency: r.Dependency, Waits: r.Waits,
 		Past: &gang.Past{
 			CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
