@@ -45,7 +45,8 @@ type Frame struct {
 	Lineage uint64      `json:"lineage,omitempty"` // with a Beat of the controller and with assignments: its newest commit
 	// LineageProof is the controller's word for Lineage, see [Hello].
 	LineageProof string `json:"lineage_proof,omitempty"`
-	// Both ways. A beat is answered with an Echo of its number.
+	// Both ways. A beat is answered with an Echo of its number: the node's at once, with a Beat, the controller's with
+	// the node's next.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`
 	// Controllers is the site's list: from its controller with the welcome and when it has changed.

@@ -89,7 +89,7 @@ func TestAWakeUpIsServedOnce(t *testing.T) {
 	}
 }
 
-// Each side answers the other's beats, and the node reckons its contact from when it sent
+// Each side answers the other's beats with its next, and the node reckons its contact from when it sent
 // the beat that was answered.
 func TestEchoes(t *testing.T) {
 	p := newHalves(t)
@@ -114,12 +114,24 @@ func TestEchoes(t *testing.T) {
 	if frames := p.hub.Due(); frames != nil {
 		t.Errorf("echoed twice: %+v", frames)
 	}
+	if frames[0].Beat == 0 || frames[0].Lineage != 11 {
+		t.Errorf("the answer brings no beat: %+v", frames[0])
+	}
+	if frames := p.hub.Beat(); frames != nil {
+		t.Errorf("a beat went with the answer, and another one follows: %+v", frames[0])
+	}
 	frames = p.hub.Beat()
+	if len(frames) != 1 || frames[0].Beat == 0 {
+		t.Fatalf("no beat though the node has sent none: %+v", frames)
+	}
 	p.toNode(frames)
-	if f := p.node.Due(); f == nil || f.Echo != frames[0].Beat {
+	if f := p.node.Due(); f != nil {
+		t.Errorf("a beat alone makes the node send %+v", f)
+	}
+	if f := p.node.Beat(); f.Echo != frames[0].Beat {
 		t.Errorf("answer to beat %d: %+v", frames[0].Beat, f)
 	}
-	if f := p.node.Due(); f != nil {
+	if f := p.node.Beat(); f.Echo != 0 {
 		t.Errorf("echoed twice: %+v", f)
 	}
 }

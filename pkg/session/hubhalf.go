@@ -14,6 +14,7 @@ type hubHalf struct {
 	out     outbox
 	told    *sentState
 	beats   uint64
+	beaten  bool   // a beat went out since the last heartbeat, with an echo
 	office  Office // nil: the only controller
 	listed  uint64 // version of the list of controllers that was told
 }
@@ -60,12 +61,22 @@ func (h *hubHalf) welcome(w *api.Welcome) frames {
 	return h.frames(&api.Frame{Welcome: w}, true)
 }
 
-// beat is what goes out each heartbeat.
+// beat is what goes out each heartbeat: nothing where the node's own beat was answered since the last, since a
+// beat goes with each answer.
 func (h *hubHalf) beat() frames {
-	h.beats++
-	f := &api.Frame{Beat: h.beats}
-	f.Lineage, f.LineageProof = h.handler.Lineage()
+	f := &api.Frame{}
+	if !h.beaten {
+		h.addBeat(f)
+	}
+	h.beaten = false
 	return h.frames(f, false)
+}
+
+// addBeat puts a beat into f.
+func (h *hubHalf) addBeat(f *api.Frame) {
+	h.beats++
+	f.Beat = h.beats
+	f.Lineage, f.LineageProof = h.handler.Lineage()
 }
 
 // due is what goes out after a wake-up; nothing when that was served already.
@@ -95,6 +106,10 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 	o.mu.Unlock()
 	if more {
 		o.poke()
+	}
+	if f.Echo != 0 && f.Beat == 0 {
+		h.addBeat(f)
+		h.beaten = true
 	}
 
 	told := false

@@ -80,7 +80,10 @@ func (h *nodeHalf) desired(f *api.Frame) error {
 
 func (h *nodeHalf) heard(f *api.Frame) {
 	if f.Beat != 0 {
-		h.out.put(func() { h.out.echo = f.Beat })
+		// Its echo goes with the next beat: the controller goes by that.
+		h.out.mu.Lock()
+		h.out.echo = f.Beat
+		h.out.mu.Unlock()
 	}
 	if f.Echo != 0 {
 		h.contact.echo(f.Echo, h.term)
@@ -92,11 +95,13 @@ func (h *nodeHalf) fill(f *api.Frame) bool {
 	o := h.out
 	o.mu.Lock()
 	dirty := o.dirty
-	f.Echo = o.echo
+	if f.Beat != 0 {
+		f.Echo, o.echo = o.echo, 0
+	}
 	f.Replies, o.replies = takeReplies(o.replies)
 	f.Calls, o.calls = takeCalls(o.calls)
 	more := len(o.replies) > 0 || len(o.calls) > 0
-	o.dirty, o.echo = false, 0
+	o.dirty = false
 	o.mu.Unlock()
 	if more {
 		o.poke()
@@ -109,5 +114,5 @@ func (h *nodeHalf) fill(f *api.Frame) bool {
 		f.Samples = h.agent.Samples()
 		f.Notes = h.agent.Notes()
 	}
-	return f.Beat != 0 || f.Echo != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || len(f.Calls) > 0
+	return f.Beat != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || len(f.Calls) > 0
 }
