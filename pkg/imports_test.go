@@ -42,6 +42,9 @@ var house = []floor{
 		shared: "api nearest checksum cpus cmdline/when table/column table/accttable",
 	}},
 	{true, map[side]string{
+		shared: "container",
+	}},
+	{true, map[side]string{
 		shared: "cmdline hostlist outpath cluster watchdog table/tres",
 		node:   "supervise",
 	}},

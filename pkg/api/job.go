@@ -65,16 +65,18 @@ type Job struct {
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`
 	Comment          string           `json:"comment,omitempty"`
-	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=)
+	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
 	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
 	Ready            *Readiness       `json:"ready,omitempty"`
 	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
 	TaskCheckpoint   *Checkpoint      `json:"task_checkpoint,omitempty"` // of the tasks of a step, beside that of a batch script
 	WorkDir          string           `json:"work_dir"`
 	Command          string           `json:"command"`
-	StdOut           string           `json:"std_out"`           // pattern as asked for or defaulted
-	StdErr           string           `json:"std_err,omitempty"` // empty: with the output
-	StdIn            string           `json:"std_in,omitempty"`  // empty: /dev/null
+	StdOut           string           `json:"std_out"`                          // pattern as asked for or defaulted
+	StdErr           string           `json:"std_err,omitempty"`                // empty: with the output
+	StdIn            string           `json:"std_in,omitempty"`                 // empty: /dev/null
+	Image            string           `json:"container_image,omitempty"`        // as asked for; empty: no container
+	ImageDigest      string           `json:"container_image_digest,omitempty"` // of what was imported for the first attempt, which later ones run too
 	SubmitHost       string           `json:"submit_host,omitempty"`
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Asked            *Asked           `json:"asked,omitempty"`      // the words it was asked for in

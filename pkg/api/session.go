@@ -235,6 +235,7 @@ type AssignmentBody struct {
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: none
 	Grace        time.Duration `json:"grace_ns"`
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
+	Image        string        `json:"image,omitempty"`            // digest of the image that the first epoch ran; empty: whatever its name means now
 	Watch        Watch         `json:"watch,omitzero"`
 	Ports        string        `json:"ports,omitempty"` // reserved for the gang on each node: "12000-12003"
 	Nodes        []Place       `json:"nodes,omitempty"` // the gang's nodes in the order of their first rank
@@ -331,6 +332,8 @@ type MemberActual struct {
 	Survivors []Survivor   `json:"survivors,omitempty"`
 	Found     string       `json:"found,omitempty" bound:"any"` // what of its node's record of it is missing or damaged; empty: nothing
 	Steps     []StepActual `json:"steps,omitempty"`             // that it has and that are still ordered
+	Importing int64        `json:"importing,omitempty"`         // while it is being prepared: bytes of its image that are there, at least 1; 0: no image is being imported
+	Image     string       `json:"image,omitempty"`             // digest of the image that it was prepared with; empty: none, or not known
 	// Cards is how its cards were seen at its end, when it was refused because of one, and when
 	// a rank failed. It counts before everything else that is said here: a card that is bad
 	// explains an exit, and a card is free only as it is said to be.

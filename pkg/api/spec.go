@@ -162,11 +162,12 @@ type Asked struct {
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such
 // job: it has the feature [FeatureContainer].
 type Container struct {
-	Image    string           `json:"image" bound:"text"` // directory of an unpacked image on the node, absolute
+	Image    string           `json:"image" bound:"text"` // as pkg/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
 	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"len=256"`
 	WorkDir  string           `json:"work_dir,omitempty" bound:"text"` // where ranks start, inside; empty: the job's working directory
 	Home     bool             `json:"home,omitempty"`                  // the user's home directory is shown
 	ReadOnly bool             `json:"read_only,omitempty"`             // nothing can be written but what is mounted
+	Env      []string         `json:"env,omitempty" bound:"len=1024"`  // names of variables that keep the job's value where the image has one
 }
 
 // ContainerMount shows a directory or file of the node inside.

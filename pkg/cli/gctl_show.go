@@ -202,6 +202,9 @@ func jobFields(j *api.Job) []string {
 		"StdIn="+cmp.Or(j.StdIn, "/dev/null"),
 		"StdOut="+jobfield.OrNull(j.StdOut),
 	)
+	if j.Image != "" {
+		lines = append(lines, "ContainerImage="+j.Image+" ContainerImageDigest="+jobfield.OrNull(j.ImageDigest))
+	}
 	if j.Comment != "" {
 		lines = append(lines, "Comment="+j.Comment)
 	}

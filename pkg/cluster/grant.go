@@ -283,7 +283,7 @@ func askKey(s *api.Spec, partitions []string) string {
 		fmt.Fprintf(&b, " rather %q", s.Prefer)
 	}
 	if s.Container != nil {
-		b.WriteString(" contained")
+		fmt.Fprintf(&b, " contained %q", imageFeatures(s))
 	}
 	fmt.Fprintf(&b, " %q %q %q", strings.ToLower(s.GPUType), s.MinCompute, s.Constraint)
 	for _, list := range [][]string{partitions, s.NodeList, s.Exclude} {

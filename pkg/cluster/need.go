@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"gangd/pkg/api"
+	"gangd/pkg/container"
 	"math"
 	"slices"
 	"strconv"
@@ -36,6 +37,7 @@ type Need struct {
 	prefer      *Constraint
 	compute     int             // least compute capability, 0: any
 	models      map[string]bool // does a model match types
+	images      []string        // features, see [Need.Images]
 	only, never []string        // node names, sorted
 }
 
@@ -51,6 +53,7 @@ func NewNeed(ask *Ask) (*Need, error) {
 		Cards: s.GPUsPerRank, NodeCards: s.GPUsPerNode, VRAM: s.VRAMBytes, Share: shares(s), Exclusive: s.Exclusive,
 		constraint: constraint, only: slices.Sorted(slices.Values(s.NodeList)), never: slices.Sorted(slices.Values(s.Exclude)),
 	}
+	d.images = imageFeatures(s)
 	if d.Cards > 0 {
 		d.NodeCards = 0 // the two exclude each other; each rank having its own says more
 	}
@@ -164,10 +167,25 @@ func (d *Need) Named(name string) bool {
 // HasFeatures reports whether a node meets the constraint, and runs containers if one is asked for.
 func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) && d.HasContainers(n) }
 
-// HasContainers reports whether a node runs containers if one is asked for.
+// HasContainers reports whether a node can run the image that is asked for, if there is one.
 func (d *Need) HasContainers(n *Node) bool {
-	return d.Ask.Spec.Container == nil || slices.Contains(n.Features, api.FeatureContainer)
+	return len(d.images) == 0 || slices.ContainsFunc(d.images, func(f string) bool { return slices.Contains(n.Features, f) })
 }
+
+// imageFeatures are those of [Need.Images]. A name that nobody can read is for nodes to refuse.
+func imageFeatures(s *api.Spec) []string {
+	if s.Container == nil {
+		return nil
+	}
+	image, err := container.Parse(s.Container.Image)
+	if err != nil {
+		return []string{api.FeatureContainer}
+	}
+	return image.Features()
+}
+
+// Images are the features one of which a node needs for the image that is asked for; none: there is no image.
+func (d *Need) Images() []string { return d.images }
 
 // MatchesCard reports whether a card is of the model asked for: one of the types is
 // part of its model's name, and its compute capability is enough.

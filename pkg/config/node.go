@@ -41,6 +41,13 @@ type Node struct {
 	ContainerImages []string `mapstructure:"container_images"`
 	ContainerMounts []string `mapstructure:"container_mounts"`
 	ContainerDirs   []string `mapstructure:"container_mount_dirs"`
+	ContainerDriver string   `mapstructure:"container_driver"` // empty: nothing is imported
+	Registries      []string `mapstructure:"container_registries"`
+	ContainerCache  string   `mapstructure:"container_cache"`
+	CacheHigh       int64    `mapstructure:"container_cache_high"` // bytes, 0: a part of the disk
+	CacheLow        int64    `mapstructure:"container_cache_low"`
+
+	ImportTimeout time.Duration `mapstructure:"import_timeout"`
 
 	PrivateDirs []string `mapstructure:"private_dirs"`
 	PrivateSize int64    `mapstructure:"private_size"` // bytes, 0: a part of the memory
@@ -102,7 +109,7 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 
 // nodeDefaults are the values that do not depend on the host or on other keys.
 func nodeDefaults() *Node {
-	return &Node{Cards: "auto", CPUBind: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second}
+	return &Node{Cards: "auto", CPUBind: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second, ImportTimeout: time.Hour}
 }
 
 func (n *Node) fill() {

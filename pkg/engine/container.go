@@ -4,6 +4,7 @@ import (
 	"path"
 
 	"gangd/pkg/api"
+	"gangd/pkg/container"
 )
 
 // checkContainer refuses what no node could run.
@@ -11,7 +12,14 @@ func checkContainer(c *api.Container) error {
 	if c == nil {
 		return nil
 	}
-	paths := []struct{ name, path string }{{"container.image", c.Image}}
+	image, err := container.Parse(c.Image)
+	switch {
+	case err != nil:
+		return api.Errorf(api.CodeInvalid, "container.image: %v", err)
+	case image.String() != c.Image:
+		return api.Errorf(api.CodeInvalid, "container.image %q: write it as %s", c.Image, image)
+	}
+	var paths []struct{ name, path string }
 	if c.WorkDir != "" {
 		paths = append(paths, struct{ name, path string }{"container.work_dir", c.WorkDir})
 	}

@@ -67,7 +67,31 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	}
 	out.Steps = e.liveSteps(j)
 	e.notes.show(j, &out)
+	if spec.Container != nil {
+		out.Image, out.ImageDigest = spec.Container.Image, j.Image
+	}
+	if text := importing(j); text != "" {
+		out.Status = text
+	}
 	return out
+}
+
+// importing says how far the import of a gang's image is; empty: none is under way.
+func importing(j *gang.Job) string {
+	var parts []string
+	for i := range j.Members {
+		if m := &j.Members[i]; m.Importing > 0 {
+			parts = append(parts, fmt.Sprintf("%s on %s", cluster.Size(m.Importing), m.Node))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	const shown = 4
+	if more := len(parts) - shown; more > 0 {
+		parts = append(parts[:shown], fmt.Sprintf("and on %d more", more))
+	}
+	return "importing its image: " + strings.Join(parts, ", ")
 }
 
 // safe is until when a running gang is not preempted, and by what; a zero time with a reason

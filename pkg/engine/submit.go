@@ -504,6 +504,8 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		out.Why = "not waiting: " + string(shown.State)
 		if shown.Verdict != "" {
 			out.Why += ": " + shown.Verdict
+		} else if text := importing(j); text != "" {
+			out.Why += ": " + text
 		}
 		said, err := e.newestText(ctx, j, func(ev *api.Event) bool { return ev.Epoch == j.Epoch && watchdogSaid[ev.Type] })
 		if said != "" && j.Verdict == nil {

@@ -61,7 +61,7 @@ func (w *World) admit(ev Admit) Outcome {
 	}
 	w.countActive(e, 1)
 	w.touch(e)
-	w.in(w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+	w.extendStart(j)
 	w.emitJob(j, api.Event{Type: api.EventReserved, Nodes: names, Size: len(j.Ranks)})
 	return applied()
 }
@@ -198,10 +198,17 @@ func over(s api.RankState) bool {
 }
 
 // ready: one member is prepared. The last one opens the gate for all, in this very step.
-func (w *World) ready(e *entry, i int, port int) {
+func (w *World) ready(e *entry, i int, port int, image string) {
 	j := w.edit(e)
 	j.Members[i].State = MemberReady
 	j.Members[i].Port = port
+	if j.Members[i].Importing > 0 {
+		j.Members[i].Importing = 0
+		w.extendStart(j) // the others begin together with it to be late
+	}
+	if j.Image == "" {
+		j.Image = image
+	}
 	if e.unready--; e.unready == 0 {
 		w.open(e)
 	}
@@ -309,6 +316,11 @@ func (w *World) backoff(e *entry, n int) {
 	j.BackoffUntil = w.now.Wall.Add(d)
 	j.Eligible = j.BackoffUntil
 	w.in(d, timer{kind: timerEligible, job: j.ID})
+}
+
+// extendStart gives a reserved gang all of its time to become ready from now on.
+func (w *World) extendStart(j *Job) {
+	w.in(w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 }
 
 // startTimeout: not every member was ready in time.

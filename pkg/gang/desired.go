@@ -91,7 +91,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: w.RunsIn(j),
 		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: w.grace(j),
-		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
+		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Image: j.Image, Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {
 		index := j.ArrayIndex

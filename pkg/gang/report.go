@@ -76,9 +76,9 @@ func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	m := &p.e.job.Members[p.i]
 	switch ma.Phase {
 	case api.PhasePreparing:
-		return ignored("known to be preparing")
+		return w.importing(p, ma.Importing)
 	case api.PhaseReady:
-		return w.readyAgain(p, ma.Port)
+		return w.readyAgain(h, p, ma)
 	case api.PhaseRefused:
 		return w.refusal(h, p, ma)
 	case api.PhaseRunning, api.PhaseStopped, api.PhaseStuck, api.PhaseLost:
@@ -90,13 +90,28 @@ func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	return ignored("unknown phase")
 }
 
+// importing: the time to become ready does not run while an image is being imported and more of it comes, and
+// begins anew when that is done.
+func (w *World) importing(p place, bytes int64) Outcome {
+	j := p.e.job
+	if m := &j.Members[p.i]; m.State != MemberPreparing || m.Importing == bytes {
+		return ignored("known to be preparing")
+	}
+	w.edit(p.e).Members[p.i].Importing = bytes
+	w.extendStart(p.e.job)
+	return applied()
+}
+
 // readyAgain is ready, unless that is known; a daemon that restarted while the others were
 // being prepared may have had to pick another port.
-func (w *World) readyAgain(p place, port int) Outcome {
-	m := &p.e.job.Members[p.i]
+func (w *World) readyAgain(h *host, p place, ma *api.MemberActual) Outcome {
+	m, port := &p.e.job.Members[p.i], ma.Port
 	switch {
+	case m.State == MemberPreparing && ma.Image != "" && p.e.job.Image != "" && p.e.job.Image != ma.Image:
+		// Its tag was moved while the gang was being prepared. The next epoch names the digest.
+		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image, p.e.job.Image)})
 	case m.State == MemberPreparing:
-		w.ready(p.e, p.i, port)
+		w.ready(p.e, p.i, port, ma.Image)
 	case m.State == MemberReady && m.Port != port:
 		w.edit(p.e).Members[p.i].Port = port
 	default:

@@ -83,6 +83,7 @@ type Past struct {
 	NextStep       int             // the smallest step id of the current epoch never given out
 	Widest         StepSet         // see [Widest]
 	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
+	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
 	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
 }
 
@@ -151,6 +152,7 @@ type Member struct {
 	// Noticed: its ranks were sent the early signal. Passed: that was for the script alone, which
 	// does not take it, so that the tasks of its steps get it on all nodes.
 	Noticed, Passed bool
+	Importing       int64 // bytes of its image that are on the node, at least 1; 0: no image is being imported
 }
 
 // Drain is the coordinated stop of one epoch.

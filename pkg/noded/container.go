@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ type Containers struct {
 	Images []string // directories that images have to be below; none: any that the user reaches
 	Mounts []string // SRC:DST[:ro], shown in every container
 	Within []string // directories that what jobs mount has to be below; none: any that the user reaches
+	Import Import
 	mounts []shim.Mount
 }
 
@@ -24,6 +26,9 @@ type Containers struct {
 func (d *Daemon) openContainers() error {
 	c := &d.opts.Containers
 	if !c.On {
+		if c.Import.Driver != "" {
+			return fmt.Errorf("container_driver: %s imports nothing where containers is not true", c.Import.Driver)
+		}
 		return nil
 	}
 	if os.Geteuid() != 0 {
@@ -51,33 +56,40 @@ func (d *Daemon) openContainers() error {
 		}
 		c.Within[i] = real // mounts are compared by where they are
 	}
-	return nil
+	return d.openImages()
 }
 
 // features are those of the site, and what this node can do.
 func (d *Daemon) features() []string {
-	if !d.opts.Containers.On || slices.Contains(d.opts.Features, api.FeatureContainer) {
-		return d.opts.Features
+	features := slices.Clone(d.opts.Features)
+	if !d.opts.Containers.On {
+		return features
 	}
-	return append(slices.Clone(d.opts.Features), api.FeatureContainer)
+	own := []string{api.FeatureContainer}
+	if d.images != nil {
+		own = append(own, d.images.driver.Feature())
+	}
+	for _, f := range own {
+		if !slices.Contains(features, f) {
+			features = append(features, f)
+		}
+	}
+	return features
 }
 
 // contain writes the container of a member into its spec. Nothing of a job that asked for one ever runs
 // outside of it.
-func (d *Daemon) contain(s *shim.Spec, spec *api.Spec) *api.Refusal {
+func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) *api.Refusal {
 	c := spec.Container
 	if c == nil {
 		return nil
 	}
 	site := &d.opts.Containers
-	if !site.On {
-		return refuse(api.BlameUnfit, "this node runs no jobs in containers")
-	}
 	below := func(dir string) bool { return strings.HasPrefix(c.Image, strings.TrimSuffix(dir, "/")+"/") }
-	if len(site.Images) > 0 && !slices.ContainsFunc(site.Images, below) || c.Image != filepath.Clean(c.Image) {
+	if image.dir == "" && (len(site.Images) > 0 && !slices.ContainsFunc(site.Images, below) || c.Image != filepath.Clean(c.Image)) {
 		return refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", c.Image, strings.Join(site.Images, ", "))
 	}
-	out := &shim.Container{Image: c.Image, ReadOnly: c.ReadOnly, Needs: shim.Interpreter(string(spec.Script)),
+	out := &shim.Container{Image: cmp.Or(image.dir, c.Image), Name: c.Image, Digest: image.Digest, ReadOnly: c.ReadOnly, Needs: shim.Interpreter(string(spec.Script)),
 		Creds: shim.Credentials{Switch: s.SwitchUser, UID: s.UID, GID: s.GID, Groups: s.Groups}}
 	out.Mounts = append(out.Mounts, site.mounts...)
 	user := func(source, target string, readOnly bool) {

@@ -12,8 +12,8 @@ import (
 	"gangd/pkg/api"
 )
 
-// image makes an unpacked image of programs of this machine and the libraries that they need.
-func image(t *testing.T, programs ...string) string {
+// imageDir makes an unpacked image of programs of this machine and the libraries that they need.
+func imageDir(t *testing.T, programs ...string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -77,7 +77,7 @@ func contained(work string, c *api.Container) func(*api.Assignment, *api.Spec) {
 func TestContainer(t *testing.T) {
 	needRoot(t)
 	c := newController(t)
-	root := image(t, "bash", "cat", "ls", "touch")
+	root := imageDir(t, "bash", "cat", "ls", "touch")
 	data := filepath.Join(t.TempDir(), "data")
 	for _, d := range []string{data, data + "/sub"} {
 		if err := os.Mkdir(d, 0o755); err != nil {
@@ -137,7 +137,7 @@ echo $PWD $UID
 func TestContainerRefused(t *testing.T) {
 	needRoot(t)
 	c := newController(t)
-	root := image(t, "bash")
+	root := imageDir(t, "bash")
 	o := c.options(t.TempDir())
 	o.Containers = Containers{On: true, Images: []string{filepath.Dir(root)}}
 	c.run(o)
@@ -171,7 +171,7 @@ func TestContainerRefused(t *testing.T) {
 func TestContainerMountDirs(t *testing.T) {
 	needRoot(t)
 	c := newController(t)
-	root, base := image(t, "bash", "ls"), t.TempDir()
+	root, base := imageDir(t, "bash", "ls"), t.TempDir()
 	for _, d := range []string{"data", "data/sub", "database", "secret"} {
 		if err := os.Mkdir(filepath.Join(base, d), 0o755); err != nil {
 			t.Fatal(err)
@@ -245,7 +245,7 @@ func TestContainersAtStart(t *testing.T) {
 func TestContainerOfAUser(t *testing.T) {
 	needRoot(t)
 	c := newController(t)
-	root := image(t, "bash", "touch")
+	root := imageDir(t, "bash", "touch")
 	base, err := os.MkdirTemp("", "gnc")
 	if err != nil {
 		t.Fatal(err)

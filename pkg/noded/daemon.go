@@ -40,6 +40,7 @@ type Daemon struct {
 	fitness   fitness
 	owed      owed
 	private   *shim.Private // of each member; nil: none
+	images    *images       // that were imported; nil: nothing is
 	hosts     *hostReader
 	starts    chan struct{} // holds a token for each start under way
 	client    *session.Client

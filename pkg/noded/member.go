@@ -30,6 +30,8 @@ type member struct {
 	done   chan struct{} // closed when run is over
 	over   atomic.Bool   // stopped, refused or lost: nothing of it runs
 
+	image atomic.Pointer[image] // that was imported for it
+
 	// Of the job API: which process is this member's shim, and who its ranks are.
 	shimPID atomic.Int64
 	known   atomic.Pointer[shim.Spec]
@@ -234,6 +236,9 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 	a.MemberKey, a.Port, a.Found = m.key, m.port(), m.found
 	if a.Measure = m.actual.Measure; Ended(a.Phase) && !m.over.Load() {
 		a.Measure = m.d.endMeasure(m, &a)
+	}
+	if m.spec != nil && m.spec.Container != nil {
+		a.Image = m.spec.Container.Digest
 	}
 	m.settleCards(ctx, &a)
 	if Ended(a.Phase) && !m.over.Load() && !m.d.epilog(ctx, m.key) {

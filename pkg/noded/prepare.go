@@ -42,7 +42,15 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
 	}
-	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec, handed)
+	image, refusal, ok := m.imageOf(ctx, body, spec)
+	if !ok {
+		return
+	}
+	if refusal != nil {
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
+		return
+	}
+	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec, handed, image)
 	if refusal != nil {
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
 		return
@@ -97,7 +105,8 @@ func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blam
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
 // shimSpec is what the shim of a member is started with.
-func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints) (*shim.Spec, *api.Refusal) {
+func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints, image *image) (*shim.Spec, *api.Refusal) {
+	spec = image.environ(spec)
 	node := -1
 	for i, p := range body.Nodes {
 		if p.Name == d.opts.Name {
@@ -141,7 +150,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.TaskHooks, err = d.opts.Hooks.around(); err != nil {
 		return nil, nodeFault("%v", err)
 	}
-	if refusal := d.contain(s, spec); refusal != nil {
+	if refusal := d.contain(s, spec, image); refusal != nil {
 		return nil, refusal
 	}
 	if refusal := d.cpus.give(s, node, body, spec, d.cards.list()); refusal != nil {

@@ -4,19 +4,26 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/container"
 )
 
-// setContainerImage takes the path of an unpacked image. Images of registries, and files that have to
-// be unpacked first, are named by what they are: nothing ever runs outside instead.
+// setContainerImage takes the name of an image, and writes it in the one way that nodes know.
 func setContainerImage(a *Ask, v string) error {
-	dir := strings.TrimPrefix(v, "dir:")
-	switch {
-	case strings.HasPrefix(dir, "/") && (strings.HasSuffix(dir, ".sqsh") || strings.HasSuffix(dir, ".squashfs") || strings.HasSuffix(dir, ".sif")):
-		return bad("a packed image is not run", "unpack it once into a directory that the nodes see: unsquashfs -d DIR "+dir)
-	case !strings.HasPrefix(dir, "/"):
-		return bad("images are not imported from registries", "unpack it once into a directory that the nodes see, and give its absolute path")
+	image, err := container.Parse(v)
+	if err != nil {
+		return bad(err.Error(), "write --container-image=nvcr.io/nvidia/pytorch:24.01-py3, or the path of an unpacked image")
 	}
-	return absoluteInto(&a.container.Image, dir)
+	return textInto(&a.container.Image, image.String())
+}
+
+func setContainerEnv(a *Ask, v string) error {
+	for name := range strings.SplitSeq(v, ",") {
+		if name == "" || strings.ContainsAny(name, "= \t") {
+			return bad("want names of variables with commas", "write --container-env=PYTHONPATH,HF_HOME")
+		}
+		a.container.Env = append(a.container.Env, name)
+	}
+	return nil
 }
 
 // setContainerMounts reads pyxis' list: SRC:DST[:FLAGS], where flags are ro, rw, and those that say nothing here.
@@ -65,7 +72,7 @@ func absoluteInto(into *string, v string) error {
 
 // containerOption is the option that spoke of a container.
 func (a *Ask) containerOption() string {
-	for _, o := range []string{"container-workdir", "container-mounts", "container-mount-home"} {
+	for _, o := range []string{"container-workdir", "container-mounts", "container-mount-home", "container-env"} {
 		if a.By(o) != nil {
 			return o
 		}

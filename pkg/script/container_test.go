@@ -25,25 +25,29 @@ func TestContainerOptions(t *testing.T) {
 	if err != "" || c == nil || c.Image != want.Image || c.WorkDir != want.WorkDir || !c.Home || !c.ReadOnly || len(c.Mounts) != 2 || c.Mounts[0] != want.Mounts[0] || c.Mounts[1] != want.Mounts[1] {
 		t.Errorf("%+v, %s", c, err)
 	}
+	if c, err := build("container-image='nvcr.io#nvidia/pytorch:24.01'", "container-env=A,B"); err != "" || c.Image != "docker://nvcr.io/nvidia/pytorch:24.01" || len(c.Env) != 2 || c.Env[1] != "B" {
+		t.Errorf("%+v, %s", c, err)
+	}
 	if c, err := build(); c != nil || err != "" {
 		t.Errorf("%+v, %s", c, err)
 	}
 	for line, want := range map[string]string{
-		"container-image=nvcr.io#nvidia/pytorch:24.01": "images are not imported from registries",
-		"container-image=images/torch":                 "images are not imported from registries",
-		"container-image=/images/torch.sqsh":           "a packed image is not run",
-		"container-image=docker://ubuntu":              "images are not imported from registries",
-		"container-mounts=data:/data":                  "want SRC:DST[:ro] with absolute paths",
-		"container-mounts=/data:/data:x":               "the flag x is not known",
-		"container-mounts=/a:/b:ro:z":                  "want SRC:DST[:ro] with absolute paths",
-		"container-workdir=w":                          "want an absolute path",
-		"container-mounts=/data:/data":                 "speaks of a container, and none is asked for",
-		"container-readonly":                           "speaks of a container, and none is asked for",
-		"container-mount-home":                         "speaks of a container, and none is asked for",
-		"container-name=x":                             "containers are not kept between jobs",
-		"container-save=/x":                            "containers are not saved",
-		"container-remap-root":                         "nobody is root in a container",
-		"container-entrypoint":                         "the script is what runs in the container",
+		"container-image=images/../torch": "is no name of an image",
+		"container-image=nvcr.io#torch":   "in quotes",
+		"container-env=A=b":               "want names of variables",
+		"container-env=A,":                "want names of variables",
+		"container-env=A":                 "speaks of a container, and none is asked for",
+		"container-mounts=data:/data":     "want SRC:DST[:ro] with absolute paths",
+		"container-mounts=/data:/data:x":  "the flag x is not known",
+		"container-mounts=/a:/b:ro:z":     "want SRC:DST[:ro] with absolute paths",
+		"container-workdir=w":             "want an absolute path",
+		"container-mounts=/data:/data":    "speaks of a container, and none is asked for",
+		"container-readonly":              "speaks of a container, and none is asked for",
+		"container-mount-home":            "speaks of a container, and none is asked for",
+		"container-name=x":                "containers are not kept between jobs",
+		"container-save=/x":               "containers are not saved",
+		"container-remap-root":            "nobody is root in a container",
+		"container-entrypoint":            "the script is what runs in the container",
 	} {
 		if c, err := build(line); !strings.Contains(err, want) {
 			t.Errorf("%s: %+v, %q, want %s", line, c, err, want)

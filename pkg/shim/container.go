@@ -20,7 +20,9 @@ import (
 
 // Container is the root of a member's processes.
 type Container struct {
-	Image    string      `json:"image"` // directory of the unpacked image
+	Image    string      `json:"image"`            // directory of the unpacked image
+	Name     string      `json:"name"`             // as the job names it
+	Digest   string      `json:"digest,omitempty"` // of an image that was imported; empty: not known
 	ReadOnly bool        `json:"read_only,omitempty"`
 	Mounts   []Mount     `json:"mounts,omitempty"` // in this order
 	Needs    string      `json:"needs,omitempty"`  // a program that has to be there
@@ -62,7 +64,7 @@ var machineFiles = []string{"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/res
 func (c *Container) enter(dir string) error {
 	image, err := c.asUser(func() (int, error) { return unix.Open(c.Image, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return &usersError{fmt.Errorf("container image: %s: %w", c.Image, err)}
+		return &usersError{fmt.Errorf("container image: %s: %w", c.Name, err)}
 	}
 	sources, mounts, err := c.open()
 	if err != nil {
@@ -78,7 +80,7 @@ func (c *Container) enter(dir string) error {
 		}
 	}
 	if err := c.has(root, c.Needs); err != nil {
-		return &usersError{fmt.Errorf("container image: %s: %s, which the script needs: %w", c.Image, c.Needs, err)}
+		return &usersError{fmt.Errorf("container image: %s: %s, which the script needs: %w", c.Name, c.Needs, err)}
 	}
 	if err := unix.Fchdir(root); err != nil {
 		return err

@@ -12,7 +12,7 @@ func (r *run) budget() time.Duration {
 	for i := range r.sc.Jobs {
 		j := &r.sc.Jobs[i]
 		b := &j.Runs
-		once := max(b.For, 5*time.Second) + time.Duration(max(j.Ranks, 1))*b.Skew + max(j.Grace, set.Grace) + j.Lead + set.StartTimeout
+		once := max(b.For, 5*time.Second) + time.Duration(max(j.Ranks, 1))*b.Skew + max(j.Grace, set.Grace) + j.Lead + set.StartTimeout + j.Import
 		for k := range j.Steps {
 			once += j.Steps[k].After + max(j.Steps[k].Runs.For, 5*time.Second) + time.Duration(max(j.Steps[k].Tasks, 1))*j.Steps[k].Runs.Skew + launchFor
 		}

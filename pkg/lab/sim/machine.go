@@ -53,6 +53,7 @@ type nodeDisk struct {
 	lease    time.Duration // -1: never told
 	kept     session.Kept
 	members  map[api.MemberKey]*memberDir
+	images   map[*Job]bool // imported for a job
 }
 
 // memberDir is a member's directory.
@@ -69,7 +70,7 @@ func newMachine(r *run, i int) *machine {
 	}
 	m := &machine{r: r, cutsTo: map[*host]int{}, name: spec.Name, spec: spec, dice: rand.New(rand.NewPCG(r.sc.Seed, 100+uint64(i)))}
 	m.owner = owner{l: &r.loop, dead: true}
-	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}}
+	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}, images: map[*Job]bool{}}
 	return m
 }
 

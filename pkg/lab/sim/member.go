@@ -139,11 +139,39 @@ func (x *member) prepare(b *api.AssignmentBody, spec *api.Spec) {
 		}
 	}
 	x.fetch(s, func() {
-		x.spec = s
-		d.m.disk.members[x.key] = &memberDir{body: s}
-		x.talk(d.m.startShim(x.key, s))
-		x.poke()
+		x.importImage(s, d.m.r.now, func() {
+			x.spec = s
+			d.m.disk.members[x.key] = &memberDir{body: s}
+			x.talk(d.m.startShim(x.key, s))
+			x.poke()
+		})
 	})
+}
+
+// importImage takes its time where the machine does not have the job's image yet, and tells each second how
+// much there is. It ends with the job's.
+func (x *member) importImage(s *memberSpec, began time.Duration, then func()) {
+	d := x.d
+	took := d.m.r.now - began
+	stalls := s.job.Stalls && x.key.Epoch == 1
+	switch {
+	case x.want.Forget || x.want.Stop != nil:
+		x.fetching = false
+		x.become(api.MemberActual{Phase: api.PhaseStopped})
+		return
+	case took >= s.job.Import && !stalls || d.m.disk.images[s.job]:
+		if s.job.Import > 0 {
+			d.m.disk.images[s.job] = true
+		}
+		x.fetching = false
+		then()
+		return
+	}
+	x.fetching = true
+	if !stalls || took < s.job.Import {
+		x.become(api.MemberActual{Phase: api.PhasePreparing, Importing: max(1, int64(took))})
+	}
+	d.after(time.Second, func() { x.importImage(s, began, then) })
 }
 
 func (x *member) talk(s *shimProc) {

@@ -35,6 +35,7 @@ func Random(seed uint64, shape Shape) *Scenario {
 	}
 	enrich(rand.New(rand.NewPCG(seed, 7)), sc, shape.Span)
 	reservations(rand.New(rand.NewPCG(seed, 1)), sc, shape.Span)
+	imports(rand.New(rand.NewPCG(seed, 9)), sc)
 	ports(rand.New(rand.NewPCG(seed, 2)), sc)
 	allocations(rand.New(rand.NewPCG(seed, 3)), sc, shape.Span)
 	return sc
@@ -174,6 +175,18 @@ func reservations(d *rand.Rand, sc *Scenario, span time.Duration) {
 	for range 1 + d.IntN(3) {
 		sc.Faults = append(sc.Faults, Fault{At: seconds(d, 0, span.Seconds()*2/3), Do: ReserveNode, Node: sc.Nodes[d.IntN(len(sc.Nodes))].Name,
 			For: seconds(d, 2, 40), N: d.IntN(3)})
+	}
+}
+
+// imports are added to jobs of every fourth schedule, by dice of their own.
+func imports(d *rand.Rand, sc *Scenario) {
+	if d.IntN(4) > 0 {
+		return
+	}
+	for i := range sc.Jobs {
+		if d.IntN(3) == 0 {
+			sc.Jobs[i].Import, sc.Jobs[i].Stalls = seconds(d, 0.5, 30), d.IntN(4) == 0
+		}
 	}
 }
 

@@ -77,8 +77,10 @@ type Job struct {
 	NoRequeue  bool
 	Priority   int64
 	Hold       bool
-	AfterOK    int  // index+1 of an earlier job that has to complete first, 0: none
-	Lead0      bool // rank 0 is a role of its own, whose end is that of the gang
+	Import     time.Duration // how long a node imports its image for, the first time; 0: it has none
+	Stalls     bool          // the import of the first epoch stops on its way
+	AfterOK    int           // index+1 of an earlier job that has to complete first, 0: none
+	Lead0      bool          // rank 0 is a role of its own, whose end is that of the gang
 
 	// ReadyTimeout makes a gate of READY=1, 0: none.
 	ReadyTimeout time.Duration

@@ -327,6 +327,28 @@ var scenarios = slices.Concat([]directed{
 			took := first - s.when(api.EventReserved, 0, 1)
 			return unless(took <= 10500*ms, "the reservation lasted %s", took)
 		}},
+	{name: "an image may take longer than a start", seeds: 6,
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 90 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Import: 45 * s1, Runs: Behaviour{For: 2 * s1}}}},
+		vary: func(i int, sc *Scenario) { // a new controller knows of it too
+			if i%2 == 1 {
+				sc.Faults = []Fault{{At: 20 * s1, Do: CrashGangd, For: time.Duration(i) * s1}}
+			}
+		},
+		want: func(s *seen) string {
+			return firstOf(unless(s.when(api.EventRolledBack, 0, 1) < 0, "it was given up"), s.ended(0, api.JobCompleted, 1))
+		}},
+	{name: "an import that stops is given up", seeds: 3,
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 120 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Import: 20 * s1, Stalls: true, Runs: Behaviour{For: 2 * s1}}}},
+		want: func(s *seen) string {
+			took := s.when(api.EventRolledBack, 0, 1) - s.when(api.EventReserved, 0, 1)
+			return firstOf(unless(took > 28*s1 && took < 32*s1, "given up after %s", took), s.ended(0, api.JobCompleted, 2))
+		}},
+	{name: "an import ends with its job", seeds: 3,
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 30 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Import: 60 * s1, Runs: Behaviour{For: s1}}, {At: 12 * s1, Ranks: 2, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{{At: 10 * s1, Do: Cancel}}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobCancelled, 1), s.ended(1, api.JobCompleted, 1), unless(s.when(api.EventStarted, 1, 1) < 16*s1, "its nodes were kept"))
+		}},
 	{name: "a plan that is out of date is refused", act: reserveTaken,
 		sc: Scenario{Nodes: nodes(1, 1), Jobs: []Job{{At: s1, Runs: Behaviour{For: 10 * s1}}, {At: 2 * s1}}}},
 	{name: "what does not end holds its place until it is gone", seeds: 3,
