@@ -180,6 +180,13 @@ const suiteHead = `
 |---|---|
 `
 
+const usersHead = `
+These pass as root and not as an ordinary user (` + "`-u`" + `), who is no operator: they are about what operators do.
+
+| test | why |
+|---|---|
+`
+
 // differences is the document: of the cases, and of the tests of Slurm's suite.
 func differences(all []*kase, suite []byte) string {
 	var areas []string
@@ -211,12 +218,19 @@ func differences(all []*kase, suite []byte) string {
 		}
 	}
 	b.WriteString(suiteHead)
+	var ofUsers strings.Builder
 	for _, line := range strings.Split(string(suite), "\n") {
-		if test, why, ok := strings.Cut(line, " "); ok && test != "#" {
-			fmt.Fprintf(&b, "| %s | %s |\n", test, cell(why))
+		test, why, ok := strings.Cut(line, " ")
+		if !ok || test == "#" {
+			continue
 		}
+		if user, is := strings.CutPrefix(why, "user: "); is {
+			fmt.Fprintf(&ofUsers, "| %s | %s |\n", test, cell(user))
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", test, cell(why))
 	}
-	return b.String()
+	return b.String() + usersHead + ofUsers.String()
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

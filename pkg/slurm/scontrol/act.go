@@ -93,7 +93,7 @@ func (c *call) saySuspended(job string, err error) {
 	c.say("%s for job %s\nslurm_suspend error: %s", text, job, text)
 }
 
-// notOwner is what Slurm says to who may not touch a job at all.
+// notOwner is what Slurm says to who may not touch a job, a node or a partition at all.
 const notOwner = "Invalid user id"
 
 // actOn does one thing to one job; an array means all of it.

@@ -56,6 +56,14 @@ func (c *call) failed(what string, err error) int {
 	return 1
 }
 
+// forOperators words what is refused to all but operators, of nodes and partitions.
+func forOperators(err error) error {
+	if api.CodeOf(err) == api.CodePermission {
+		return &inSlurmsWords{notOwner}
+	}
+	return err
+}
+
 // errnumstr names an error by its number.
 func (c *call) errnumstr(args []string) int {
 	n, err := strconv.Atoi(args[0])

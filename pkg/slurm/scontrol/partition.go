@@ -156,7 +156,7 @@ func partitionWords(err error) string {
 	case api.ReasonNode:
 		return slurmErrors[errNode]
 	}
-	return slurm.Words(err)
+	return slurm.Words(forOperators(err))
 }
 
 // reconfigure makes what is configured hold again; gangd reads the files when it starts.

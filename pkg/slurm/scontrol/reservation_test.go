@@ -43,3 +43,16 @@ func TestReservationSayings(t *testing.T) {
 		}
 	}
 }
+
+// What only operators may do of nodes and partitions is refused in Slurm's words for it.
+func TestForOperators(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{words(forOperators(api.Errorf(api.CodePermission, "only admins"))), "Invalid user id"},
+		{words(forOperators(api.Errorf(api.CodeNotFound, "no node n9"))), "Invalid job id specified"},
+		{partitionWords(api.Errorf(api.CodePermission, "only admins")), "Invalid user id"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}

@@ -436,7 +436,7 @@ func (c *call) updateNodes(args []string) int {
 	if features != nil {
 		for _, n := range names {
 			if err := c.client.NodeAction(c.ctx, n, "features", &api.NodeAction{Features: *features}); err != nil {
-				return c.failed("slurm_update error", err)
+				return c.failed("slurm_update error", forOperators(err))
 			}
 		}
 		if state == "" {
@@ -476,7 +476,7 @@ func (c *call) setNodes(names []string, state, reason string) int {
 	}
 	for _, n := range names {
 		if err := c.client.NodeAction(c.ctx, n, action, req); err != nil {
-			return c.failed("slurm_update error", err)
+			return c.failed("slurm_update error", forOperators(err))
 		}
 	}
 	return 0
