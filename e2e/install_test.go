@@ -16,7 +16,7 @@ func TestInstallBelowAPrefix(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, name := range []string{"bin/gangd", "bin/gnoded", "bin/gsubmit", "share/man/man1/gsubmit.1", "share/man/man8/gangd.8",
-		"share/bash-completion/completions/gqueue", "share/fish/vendor_completions.d/gqueue.fish"} {
+		"share/bash-completion/completions/gqueue", "share/bash-completion/completions/grun", "share/zsh/site-functions/_gangd", "share/fish/vendor_completions.d/gqueue.fish"} {
 		if _, err := os.Stat(filepath.Join(prefix, name)); err != nil {
 			t.Error(err)
 		}

@@ -204,6 +204,9 @@ func programs() []*cobra.Command {
 	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGreport(), NewGckpt(nil), NewGbarrier(nil), NewGtop()}
 }
 
+// others have completions and are not part of this package.
+var others = []string{"gangd", "gangsim", "gattach", "gnoded", "grun"}
+
 func newCompletion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
@@ -221,7 +224,11 @@ func newCompletion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			var errs []error
-			for _, c := range append(programs(), NewGsubmit()) {
+			all := append(programs(), NewGsubmit())
+			for _, name := range others { // the script asks the program, so that its name is enough
+				all = append(all, &cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+			}
+			for _, c := range all {
 				prepare(c)
 				switch args[0] {
 				case "bash":

@@ -264,6 +264,19 @@ func TestCompletions(t *testing.T) {
 			t.Errorf("completing gcancel lacks %q:\n%s", want, out)
 		}
 	}
+	for _, tt := range []struct{ args, want string }{
+		{"-p|", "gpu\nlong\n:4\n"},
+		{"--partition=lo", "long\n:4\n"},
+		{"-w|n1,", "n1,n1\nn1,n2\nn1,n3\nn1,n4\n:4\n"},
+		{"-d|afterok:", "afterok:12\t"},
+		{"job.sh|-p", ":0\n"},
+		{"--signal|US", "USR1\nUSR2\n:4\n"},
+	} {
+		out, _, _ := run(t, fake.Small(), NewGsubmit(), append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
+		if !strings.HasPrefix(out, tt.want) {
+			t.Errorf("gsubmit %s: %q", tt.args, out)
+		}
+	}
 	out, _, _ = run(t, nil, NewGqueue(), "__complete", "--partition", "")
 	if !strings.Contains(out, "gpu\nlong\n") {
 		t.Errorf("completing partitions: %q", out)

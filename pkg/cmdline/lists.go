@@ -157,3 +157,49 @@ func Complete[T any](options []Option[T], typed string) []string {
 	}
 	return out
 }
+
+// Typed says what a shell completes: the value of an option, with as much of it as is there; an operand,
+// or what stands behind the first one, which is no option of ours; or else the name of an option.
+func Typed[T any](options []Option[T], args []string, word string) (o *Option[T], value string, operand bool) {
+	for _, arg := range args {
+		switch {
+		case o != nil:
+			o = nil // its value
+		case arg == "--" || arg == "-" || !strings.HasPrefix(arg, "-"):
+			return nil, "", true
+		default:
+			var given bool
+			if o, _, given = valued(options, arg); given {
+				o = nil
+			}
+		}
+	}
+	if o != nil {
+		return o, word, false
+	}
+	if o, value, given := valued(options, word); given {
+		return o, value, false
+	}
+	return nil, "", false
+}
+
+// valued is the option of a word that takes a value, and the value where the word has it.
+func valued[T any](options []Option[T], word string) (o *Option[T], value string, given bool) {
+	if name, ok := strings.CutPrefix(word, "--"); ok {
+		name, value, given = strings.Cut(name, "=")
+		for i := range options {
+			if options[i].Kind == Required && slices.Contains(options[i].Spellings(), name) {
+				return &options[i], value, given
+			}
+		}
+		return nil, "", false
+	}
+	for k := 1; k < len(word); k++ { // -nv: letters without a value may stand before one with
+		for i := range options {
+			if options[i].Short == word[k] && options[i].Kind == Required {
+				return &options[i], word[k+1:], k+1 < len(word)
+			}
+		}
+	}
+	return nil, "", false
+}

@@ -3,6 +3,7 @@ package cmdline
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -96,4 +97,37 @@ func TestAnyWords(t *testing.T) {
 			t.Fatalf("%q: all words are gone", args)
 		}
 	})
+}
+
+// TestTyped: what a shell completes at the end of a line.
+func TestTyped(t *testing.T) {
+	options := []Option[struct{}]{{Long: "partition", Short: 'p', Kind: Required}, {Long: "verbose", Short: 'v'}, {Long: "jobs", Short: 'j', Kind: Optional}}
+	for _, tt := range []struct {
+		args, word  string
+		long, value string
+		operand     bool
+	}{
+		{"", "", "", "", false},
+		{"", "--par", "", "", false},
+		{"-p", "", "partition", "", false},
+		{"--partition", "ma", "partition", "ma", false},
+		{"", "--partition=ma", "partition", "ma", false},
+		{"", "-pma", "partition", "ma", false},
+		{"", "-vpma", "partition", "ma", false},
+		{"-v", "x", "", "", false},
+		{"-p main", "--par", "", "", false},
+		{"-p main -p", "g", "partition", "g", false},
+		{"-pmain", "", "", "", false},
+		{"-v job.sh -p", "", "", "", true},
+		{"-- -p", "", "", "", true},
+	} {
+		o, value, operand := Typed(options, strings.Fields(tt.args), tt.word)
+		long := ""
+		if o != nil {
+			long = o.Long
+		}
+		if long != tt.long || value != tt.value || operand != tt.operand {
+			t.Errorf("%q %q: option %q, value %q, operand %v", tt.args, tt.word, long, value, operand)
+		}
+	}
 }

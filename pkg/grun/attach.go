@@ -48,6 +48,9 @@ func NewAttach() *cobra.Command {
   gattach -l --output-filter=3 12.0   that of task 3, with its number before each line
   gattach --layout 12.0         where the tasks run`,
 		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return program.Jobs(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.out, v.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return v.run(cmd.Context(), args[0])

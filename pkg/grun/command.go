@@ -195,10 +195,7 @@ func Lists() cmdline.Lists {
 }
 
 func complete(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if !strings.HasPrefix(word, "--") {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return cmdline.Complete(Options, word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return program.CompleteOption(Options, args, word)
 }
 
 // failed makes an error of a step what srun says.

@@ -17,7 +17,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
 	"gangd/pkg/outpath"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
@@ -302,10 +301,7 @@ func (s *submission) timed(ctx context.Context) context.Context {
 
 // completeSubmit offers option names; everything else is a file name.
 func completeSubmit(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") }) || !strings.HasPrefix(word, "--") {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return cmdline.Complete(script.Options, word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return program.CompleteOption(script.Options, args, word)
 }
 
 // jobText names a job or an array in a message.
