@@ -102,6 +102,15 @@ func UserName(uid uint32) string {
 	return digits
 }
 
+// KnowsUser says whether a name or digits may be a user's: digits may be anybody's, see [UserName].
+func KnowsUser(name string) bool {
+	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return true
+	}
+	_, err := user.Lookup(name)
+	return err == nil
+}
+
 // Handler puts the identity of a TLS connection into its requests and passes on. It
 // refuses nothing itself: a request without identity reaches next as nobody, since
 // joining is how an identity is got.

@@ -28,12 +28,12 @@ func NewGctl() *cobra.Command {
   gctl node resume n[3-5]             take work again
   gctl node fence n3                  my word that nothing runs on n3 any more`)
 	node.AddCommand(newNodeDrain(), newNodeAction("resume", "let nodes take work again"), newNodeFence(),
-		newNodeAction("forget", "take lost nodes out that do not come back"))
+		newNodeAction("forget", "take lost nodes out that do not come back"), newNodeFeatures())
 	card := group("card", "drain or resume single cards", `  gctl card drain n3 5 --reason='fan'   card 5 of n3 gets no new work
   gctl card resume n3 5                 my word that it is good again
   ginfo --cards                         how every card is`)
 	card.AddCommand(newCardDrain(), newCardResume())
-	root.AddCommand(show, node, card, newReservation(), newCreate(), newDelete(),
+	root.AddCommand(show, node, card, newPartition(), newReservation(), newCreate(), newDelete(),
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
 		newRequeue(),

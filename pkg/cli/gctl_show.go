@@ -498,7 +498,7 @@ func newShowPartition() *cobra.Command {
 			}
 			for _, p := range reply.Partitions {
 				if len(args) == 0 || slices.Contains(args, p.Name) {
-					writeFields(cmd.OutOrStdout(), partitionFields(&p, reply.Nodes))
+					writeFields(cmd.OutOrStdout(), append(partitionFields(&p, reply.Nodes), changedLines(p.Name, reply.Changes)...))
 				}
 			}
 			return nil
@@ -522,7 +522,7 @@ func partitionFields(p *api.Partition, nodes []api.Node) []string {
 		isDefault = "YES"
 	}
 	return []string{
-		"PartitionName=" + p.Name + " Default=" + isDefault,
+		"PartitionName=" + p.Name + " Default=" + isDefault + fmt.Sprintf(" State=%s Tier=%d", partitionState(p), p.Tier),
 		fmt.Sprintf("DefaultTime=%s MaxTime=%s", jobfield.TimeLimit(int64(p.DefaultTime/time.Second)), jobfield.TimeLimit(int64(p.MaxTime/time.Second))),
 		fmt.Sprintf("Nodes=%s TotalNodes=%d TotalCPUs=%d TotalGPUs=%d", jobfield.OrNull(hostlist.Compress(names)), len(names), cpus, cards),
 	}

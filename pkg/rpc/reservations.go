@@ -1,7 +1,9 @@
 package rpc
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/auth"
@@ -23,6 +25,14 @@ func (s *Server) reserve(change bool) handler {
 		}
 		if change {
 			req.Name = r.PathValue("name")
+		}
+		if req.Users != nil {
+			for _, name := range *req.Users {
+				if !auth.KnowsUser(name) {
+					return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("users=%s: the controller's host knows no user %q", strings.Join(*req.Users, ","), name),
+						Hint: "names are as in getent passwd"}
+				}
+			}
 		}
 		out, err := s.Engine.Reserve(r.Context(), &req, change, caller(id))
 		if err != nil {

@@ -132,7 +132,7 @@ func parseVRAM(s string) (int64, error) {
 	}
 	if v < minVRAM {
 		hint := "write --vram=24G"
-		if digits(s) {
+		if digits(s) && v > 0 {
 			hint = "did you mean " + s + "G?"
 		}
 		return 0, bad(formatSize(v)+" is less than a card needs for any program", hint)
