@@ -25,7 +25,6 @@ type meter struct {
 	ctx  context.Context
 	sys  system
 	dir  string // for scripts and witness files
-	bin  string
 	runs int
 	jobs int
 	seq  int
@@ -125,8 +124,8 @@ func (m *meter) timed(args []string) (time.Duration, error) {
 // cancelAll ends what waits.
 func (m *meter) cancelAll() error {
 	cancel := "scancel"
-	if m.sys.name() == "gangd" {
-		cancel = filepath.Join(m.bin, "gcancel")
+	if g, ok := m.sys.(*gangdSystem); ok {
+		cancel = filepath.Join(g.bin, "gcancel")
 	}
 	if _, err := m.command([]string{cancel, "--user=" + currentUser()}); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -9,15 +10,22 @@ import (
 
 // gangdSystem is `gangd dev`: a controller and four node daemons.
 type gangdSystem struct {
-	bin, dir string
+	title, bin, dir string
+	args            []string // of gangd dev, besides the usual ones
 }
 
-func (g *gangdSystem) name() string { return "gangd" }
+func (g *gangdSystem) name() string { return g.title }
 
 func (g *gangdSystem) env() []string { return []string{"GANG_DIR=" + g.dir} }
 
 func (g *gangdSystem) start(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, "gangd"), "dev", "--detach", "--isolate=false", "--nodes=4", "--gpus=8x80G", "--dir="+g.dir)
+	bin := filepath.Join(g.bin, "gangd")
+	args := append([]string{"dev", "--detach", "--nodes=4", "--gpus=8x80G", "--dir=" + g.dir}, g.args...)
+	// One that is too old to know of it does not isolate nodes.
+	if help, _ := exec.CommandContext(ctx, bin, "dev", "--help").Output(); bytes.Contains(help, []byte("--isolate")) {
+		args = append(args, "--isolate=false")
+	}
+	cmd := exec.CommandContext(ctx, bin, args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)

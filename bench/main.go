@@ -5,6 +5,8 @@
 //
 //	make bench                          all cases
 //	go run ./bench -cases submit,jobs   some of them
+//	go run ./bench -beside postgres     gangd on SQLite beside gangd on PostgreSQL
+//	go run ./bench -beside DIR          beside the programs of another build
 //
 // Times of one machine say little; ratios of one run say more. Medians are printed, with
 // p99 where a case names it.
@@ -47,31 +49,45 @@ func main() {
 	names := flag.String("cases", "", "comma list of cases, default all")
 	runs := flag.Int("n", 40, "repetitions of the latency cases")
 	jobs := flag.Int("jobs", 500, "jobs of the throughput case")
-	only := flag.String("only", "", "measure one system only: gangd or slurm")
+	only := flag.String("only", "", "measure one system only, by its name")
+	beside := flag.String("beside", "slurm", "what gangd is measured beside: slurm, postgres (gangd with its state there), or a directory of other programs of gangd")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *names, *only, *runs, *jobs); err != nil {
+	if err := run(ctx, *names, *only, *beside, *runs, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, names, only string, runs, jobs int) error {
+func run(ctx context.Context, names, only, beside string, runs, jobs int) error {
 	dir, err := os.MkdirTemp("", "gb")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // as root a database is run by another user
+		return err
+	}
 	bin, err := filepath.Abs("bin")
 	if err != nil {
 		return err
 	}
-	systems := []system{&gangdSystem{bin: bin, dir: filepath.Join(dir, "g")}}
-	if why := slurmlab.Missing(); why == "" {
-		systems = append(systems, &slurmSystem{dir: filepath.Join(dir, "s")})
-	} else {
-		fmt.Println("slurm is not measured:", why)
+	systems := []system{&gangdSystem{title: "gangd", bin: bin, dir: filepath.Join(dir, "g")}}
+	switch beside {
+	case "slurm":
+		if why := slurmlab.Missing(); why == "" {
+			systems = append(systems, &slurmSystem{dir: filepath.Join(dir, "s")})
+		} else {
+			fmt.Println("slurm is not measured:", why)
+		}
+	case "postgres":
+		systems = append(systems, &gangdSystem{title: beside, bin: bin, dir: filepath.Join(dir, "p"), args: []string{"--postgres"}})
+	default:
+		if beside, err = filepath.Abs(beside); err != nil {
+			return err
+		}
+		systems = append(systems, &gangdSystem{title: "other", bin: beside, dir: filepath.Join(dir, "o")})
 	}
 	table := map[string]map[string]figure{}
 	var order []string
@@ -83,7 +99,7 @@ func run(ctx context.Context, names, only string, runs, jobs int) error {
 			s.stop()
 			return fmt.Errorf("start %s: %w", s.name(), err)
 		}
-		m := &meter{ctx: ctx, sys: s, dir: filepath.Join(dir, "w-"+s.name()), bin: bin, runs: runs, jobs: jobs}
+		m := &meter{ctx: ctx, sys: s, dir: filepath.Join(dir, "w-"+s.name()), runs: runs, jobs: jobs}
 		if err := os.MkdirAll(m.dir, 0o755); err != nil {
 			return err
 		}
@@ -106,7 +122,7 @@ func run(ctx context.Context, names, only string, runs, jobs int) error {
 		}
 		s.stop()
 	}
-	print(order, table)
+	print(order, table, systems[len(systems)-1].name())
 	return ctx.Err()
 }
 
@@ -118,12 +134,12 @@ type figure struct {
 	higher bool // more is better
 }
 
-func print(order []string, table map[string]map[string]figure) {
+func print(order []string, table map[string]map[string]figure, beside string) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "name\tgangd\tslurm\tratio\t")
+	fmt.Fprintln(w, "name\tgangd\t"+beside+"\tratio\t")
 	for _, name := range order {
 		g, haveG := table[name]["gangd"]
-		s, haveS := table[name]["slurm"]
+		s, haveS := table[name][beside]
 		row := []string{name, "-", "-", "-"}
 		if haveG {
 			row[1] = fmt.Sprintf("%.1f %s", g.value, g.unit)

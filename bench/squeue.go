@@ -68,11 +68,12 @@ func squeueByName(m *meter) ([]figure, error) {
 
 // byName is a command of Slurm's as the system under measurement has it.
 func (m *meter) byName(name, program string) (string, error) {
-	if m.sys.name() != "gangd" {
+	g, ok := m.sys.(*gangdSystem)
+	if !ok {
 		return name, nil
 	}
 	link := filepath.Join(m.dir, name)
-	err := os.Symlink(filepath.Join(m.bin, program), link)
+	err := os.Symlink(filepath.Join(g.bin, program), link)
 	if os.IsExist(err) {
 		err = nil
 	}
