@@ -75,7 +75,7 @@ func playController() {
 		fmt.Fprintln(os.Stderr, "one\nthe disk is on fire")
 		os.Exit(3)
 	}
-	if lost := filepath.Join(cfg.StateDir, "lost"); cfg.Name == controllerName(2) && cfg.Grace == 13*time.Second {
+	if lost := filepath.Join(cfg.StateDir, "lost"); cfg.Name == controllerName(1) && cfg.Grace == 13*time.Second {
 		// How a test asks for one of several that loses its seat while all come up.
 		if os.MkdirAll(cfg.StateDir, 0o755) == nil && os.Mkdir(lost, 0o755) == nil {
 			os.Exit(1)
@@ -290,13 +290,30 @@ func TestFailureQuotesTheLog(t *testing.T) {
 func TestSeatLostWhileAllComeUp(t *testing.T) {
 	two := Options{Dir: short(t), Bin: programs(t), Nodes: 1, GPUs: "1x1G", Controllers: 2, Set: []string{"database=postgres://x", "grace=13s", "node_timeout=15s"}}
 	_, l := start(t, two)
-	l.pidOf(t, controllerName(2))
-	if _, err := os.Stat(filepath.Join(l.state(controllerName(2)), "lost")); err != nil {
+	l.pidOf(t, controllerName(1))
+	if _, err := os.Stat(filepath.Join(l.state(controllerName(1)), "lost")); err != nil {
 		t.Errorf("it did not lose its seat: %v", err)
 	}
 	two.Dir, two.Set = short(t), append(two.Set, "log_format=json")
 	if _, err := Start(context.Background(), two); err == nil || !strings.Contains(err.Error(), "the disk is on fire") {
 		t.Errorf("controllers that can't start: %v", err)
+	}
+}
+
+// One of several controllers is up when it answers itself, whether another does or not.
+func TestRestartOfOneOfSeveral(t *testing.T) {
+	bin := programs(t)
+	_, l := start(t, Options{Dir: short(t), Bin: bin, Nodes: 1, GPUs: "1x1G", Controllers: 2, Set: []string{"database=postgres://x"}})
+	for _, name := range []string{controllerName(1), controllerName(2)} {
+		r, _ := l.record(name)
+		if err := r.end(stopPatience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := Restart(ctx, l.dir, bin, controllerName(2)); err != nil {
+		t.Error(err)
 	}
 }
 

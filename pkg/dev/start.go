@@ -388,7 +388,7 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.await(ctx, c.bin, c.daemons, func(r *api.NodesReply) []string { return missing(r, nodes, time.Time{}) })
+	return c.await(ctx, c.bin, c.socket(), c.daemons, func(r *api.NodesReply) []string { return missing(r, nodes, time.Time{}) })
 }
 
 // missing lists the nodes that are not connected, or were last heard of before since.
@@ -408,11 +408,11 @@ func missing(r *api.NodesReply, names []string, since time.Time) []string {
 	return out
 }
 
-// await looks until the controller answers and nothing is missing, or a daemon ended. One of several controllers is
+// await looks until a controller answers at a socket and nothing is missing, or a daemon ended. One of several controllers is
 // started again, as its service manager would: who leads may lose the seat while all come up on a busy machine, and a
 // controller that has lost it ends.
-func (l layout) await(ctx context.Context, bin string, ds []*daemon, missing func(*api.NodesReply) []string) error {
-	c := client.NewAt(l.socket())
+func (l layout) await(ctx context.Context, bin, socket string, ds []*daemon, missing func(*api.NodesReply) []string) error {
+	c := client.NewAt(socket)
 	waits := []string{controller}
 	several := slices.ContainsFunc(l.names(), func(n string) bool { return n == controllerName(2) })
 	failures := 0

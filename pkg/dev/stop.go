@@ -192,7 +192,10 @@ func Restart(ctx context.Context, dir, bin, name string) error {
 // is all that can be had.
 func (l layout) awaitOne(ctx context.Context, bin string, d *daemon, since time.Time) error {
 	var nodes []string
-	if !isController(d.name) {
+	at := l.socket()
+	if isController(d.name) {
+		at = l.socketOf(d.name) // the others may be down
+	} else {
 		if r, ok := l.record(controller); !ok || !r.alive() {
 			return nil
 		}
@@ -200,5 +203,5 @@ func (l layout) awaitOne(ctx context.Context, bin string, d *daemon, since time.
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
 	defer cancel()
-	return l.await(ctx, bin, []*daemon{d}, func(r *api.NodesReply) []string { return missing(r, nodes, since) })
+	return l.await(ctx, bin, at, []*daemon{d}, func(r *api.NodesReply) []string { return missing(r, nodes, since) })
 }
