@@ -226,7 +226,10 @@ func TestControllersOverTLS(t *testing.T) {
 	p.spawn("b", "gangd", nil, p.conf("b"))
 	p.until("n1 goes by the list with b again", func() bool { return p.keeps("n1", "b") })
 	// n2, which does not, may run on without b's word, for all that a knows.
-	p.untilState("b", api.ControllerJoins)
+	p.until("b to wait for n2", func() bool {
+		s := p.states()["b"]
+		return s.State == api.ControllerJoins && s.Why == "waits for n2 to know of it"
+	})
 
 	if err := os.WriteFile(release, nil, 0o644); err != nil {
 		t.Fatal(err)

@@ -206,7 +206,7 @@ type ControllerState struct {
 	Lineage       uint64  `json:"lineage,omitempty"`
 	BehindCommits uint64  `json:"behind_commits"`
 	BehindSeconds float64 `json:"behind_seconds"`
-	Why           string  `json:"why,omitempty"` // of a silent one
+	Why           string  `json:"why,omitempty"` // it is silent, or may not lead yet
 }
 
 // Figures is what a controller did since it started.

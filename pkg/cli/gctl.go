@@ -167,9 +167,13 @@ func pingControllers(w io.Writer, p *api.PingReply) error {
 	return nil
 }
 
-// ControllerLag says in words how far behind a controller is, or why that is not known.
+// ControllerLag says in words how far behind a controller is, or why that is not known, and what it waits for.
 func ControllerLag(c *api.ControllerState) string {
 	switch {
+	case c.State == api.ControllerJoins && c.Why != "":
+		lag := *c
+		lag.Why = ""
+		return ControllerLag(&lag) + "; " + c.Why
 	case c.State == api.ControllerSilent:
 		return c.Why
 	case c.State != api.ControllerStandsBy && c.State != api.ControllerJoins:

@@ -37,12 +37,12 @@ func TestPingControllers(t *testing.T) {
 	p := &api.PingReply{Term: 7, Controllers: []api.ControllerState{
 		{Name: "a", State: api.ControllerLeads, Lineage: 9},
 		{Name: "b", State: api.ControllerStandsBy, Lineage: 9},
-		{Name: "c", State: api.ControllerJoins, Lineage: 8, BehindCommits: 1, BehindSeconds: 0.25},
+		{Name: "c", State: api.ControllerJoins, Lineage: 8, BehindCommits: 1, BehindSeconds: 0.25, Why: "waits for n3 to know of it"},
 		{Name: "d", State: api.ControllerSilent, Why: "connection refused"},
 		{Name: "e", State: api.ControllerRemoved},
 	}}
 	var out bytes.Buffer
-	want := "controller a leads, term 7\ncontroller b stands by, lacks no commit of 9\ncontroller c joins, lacks 1 commit, had all 0.2s ago\ncontroller d silent, connection refused\n"
+	want := "controller a leads, term 7\ncontroller b stands by, lacks no commit of 9\ncontroller c joins, lacks 1 commit, had all 0.2s ago; waits for n3 to know of it\ncontroller d silent, connection refused\n"
 	if err := pingControllers(&out, p); err != nil || out.String() != want {
 		t.Errorf("%v\n got %s\nwant %s", err, out.String(), want)
 	}

@@ -110,7 +110,7 @@ func (f *front) stateOf(ctx context.Context, c *store.Controller) api.Controller
 			}
 			s.State = api.ControllerStandsBy
 			if c.Joining {
-				s.State = api.ControllerJoins
+				s.State, s.Why = api.ControllerJoins, joinWaits(f.office.Lacking())
 			}
 			return s
 		}
@@ -121,6 +121,18 @@ func (f *front) stateOf(ctx context.Context, c *store.Controller) api.Controller
 		s.Why = fmt.Sprintf("no answer within %s", dialOthers)
 	}
 	return s
+}
+
+// joinWaits says for which nodes a controller waits before it may lead.
+func joinWaits(nodes []string) string {
+	const named = 3
+	switch n := len(nodes); {
+	case n == 0:
+		return ""
+	case n > named:
+		return fmt.Sprintf("waits for %s and %d more nodes to know of it", strings.Join(nodes[:named], ", "), n-named)
+	}
+	return fmt.Sprintf("waits for %s to know of it", strings.Join(nodes, ", "))
 }
 
 // wordAt asks a controller that stands by for its word, which comes with its refusal.

@@ -40,6 +40,8 @@ type Office struct {
 	joins  bool // somebody on the list may not lead yet; owned by the loop
 	row    atomic.Pointer[store.Leader]
 	looked atomic.Int64 // when row was read
+	// lacking are nodes that have not said that they go by the list.
+	lacking atomic.Pointer[[]string]
 }
 
 // New makes an office that waits.
@@ -321,8 +323,20 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) error
 	if !f.joins {
 		return nil
 	}
-	if names, known := nodes(); known && f.roster.Settled(sent, f.Lease, names) {
-		f.admit(ctx, l)
+	if names, known := nodes(); known {
+		settled, lacking := f.roster.Settled(sent, f.Lease, names)
+		f.lacking.Store(&lacking)
+		if settled {
+			f.admit(ctx, l)
+		}
+	}
+	return nil
+}
+
+// Lacking are the nodes for which controllers wait that may not lead yet, as of the last renewal.
+func (f *Office) Lacking() []string {
+	if names := f.lacking.Load(); names != nil {
+		return *names
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -136,6 +137,9 @@ func TestJoiningControllerWaits(t *testing.T) {
 	*now += time.Second
 	if err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
 		t.Fatalf("let in before n1 knows of it: %v", err)
+	}
+	if got := a.Lacking(); !slices.Equal(got, []string{"n1"}) {
+		t.Errorf("it waits for %v", got)
 	}
 	a.Listed("n1", 2)
 	if err := a.renew(t.Context(), nodes); err != nil || s.list.All[1].Joining || s.list.Version != 3 {

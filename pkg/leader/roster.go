@@ -36,20 +36,20 @@ func (r *Roster) Listed(node string, version uint64) {
 	r.listed[node] = max(r.listed[node], version)
 }
 
-// Settled says whether all of these nodes go by the list.
-func (r *Roster) Settled(now, lease time.Duration, nodes []string) bool {
+// Settled says whether all of these nodes go by the list, and else which of them do not yet.
+func (r *Roster) Settled(now, lease time.Duration, nodes []string) (settled bool, lacking []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.version == 0 {
-		return false
+		return false, nil
 	}
 	if now >= r.since+lease {
-		return true
+		return true, nil
 	}
 	for _, n := range nodes {
 		if r.listed[n] < r.version {
-			return false
+			lacking = append(lacking, n)
 		}
 	}
-	return true
+	return len(lacking) == 0, lacking
 }

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -52,23 +53,30 @@ func TestSeat(t *testing.T) {
 func TestRoster(t *testing.T) {
 	var r Roster
 	nodes := []string{"n1", "n2"}
-	if r.Settled(time.Hour, time.Minute, nil) {
+	settled := func(now time.Duration, nodes []string) bool {
+		ok, lacking := r.Settled(now, time.Minute, nodes)
+		if ok && len(lacking) > 0 {
+			t.Errorf("settled, and %v lack it", lacking)
+		}
+		return ok
+	}
+	if settled(time.Hour, nil) {
 		t.Error("a list that nobody told is settled")
 	}
 	r.Tell(2, time.Minute)
 	r.Tell(1, 0) // of an older one
 	r.Listed("n1", 2)
 	r.Listed("n2", 1)
-	if r.Settled(2*time.Minute-1, time.Minute, nodes) {
-		t.Error("settled, and n2 goes by another list")
+	if ok, lacking := r.Settled(2*time.Minute-1, time.Minute, nodes); ok || !slices.Equal(lacking, []string{"n2"}) {
+		t.Errorf("n2 goes by another list: settled is %v, and %v lack it", ok, lacking)
 	}
-	if !r.Settled(2*time.Minute, time.Minute, nodes) {
+	if !settled(2*time.Minute, nodes) {
 		t.Error("not settled after a lease")
 	}
-	if r.Listed("n2", 2); !r.Settled(time.Minute, time.Minute, nodes) {
+	if r.Listed("n2", 2); !settled(time.Minute, nodes) {
 		t.Error("not settled though all go by it")
 	}
-	if r.Tell(3, 2*time.Minute); r.Settled(2*time.Minute, time.Minute, nodes) {
+	if r.Tell(3, 2*time.Minute); settled(2*time.Minute, nodes) {
 		t.Error("a newer list is settled before anybody goes by it")
 	}
 }

@@ -75,8 +75,10 @@ func (g *gangd) renewLater() {
 		sent, kept := g.bootTime(), false
 		var list *api.Controllers
 		version := uint64(0)
-		if g.drv != nil && g.roster.Settled(sent, g.r.set.Lease, g.nodes()) {
-			version = g.list.Version
+		if g.drv != nil {
+			if settled, _ := g.roster.Settled(sent, g.r.set.Lease, g.nodes()); settled {
+				version = g.list.Version
+			}
 		}
 		d := g.r.db
 		g.query(func() {
