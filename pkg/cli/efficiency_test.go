@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/clitest"
 	"gangd/pkg/measure"
 )
 
@@ -105,5 +107,31 @@ func TestEfficiencyOfAnArray(t *testing.T) {
 func TestSparkline(t *testing.T) {
 	if got := sparkline(api.Points{0, 12, 13, 50, api.UnknownPoint, 99, 100, 254}); got != "▁▁▂▅ ███" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The id of an array names its elements, each once, and what names nothing is said.
+func TestGacctOfAnArray(t *testing.T) {
+	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	c := &fake.Controller{Attempts: map[int64][]api.Attempt{}}
+	for i := range 3 {
+		id := int64(20 + i)
+		c.Jobs = append(c.Jobs, api.Job{JobID: id, Name: "sweep", ArrayJobID: 20, ArrayIndex: &i, State: api.JobCompleted})
+		c.Attempts[id] = []api.Attempt{{JobID: id, Attempt: 1, Cause: api.CauseCompleted, StartTime: at, EndTime: at.Add(time.Minute)}}
+	}
+	clitest.Serve(t, c)
+	for args, want := range map[string]string{"20": "20_0 20_1 20_2", "20_1 20": "20_1 20_0 20_2", "22": "20_2"} {
+		out, errs, code := run(t, nil, NewGacct(), append([]string{"-P", "--noheader"}, strings.Fields(args)...)...)
+		var ids []string
+		for line := range strings.Lines(out) {
+			id, _, _ := strings.Cut(line, "|")
+			ids = append(ids, id)
+		}
+		if got := strings.Join(ids, " "); got != want || errs != "" || code != 0 {
+			t.Errorf("%s: %q, want %q (%d %s)", args, got, want, code, errs)
+		}
+	}
+	if out, errs, code := run(t, nil, NewGacct(), "-P", "--noheader", "99", "21"); !strings.HasPrefix(out, "20_1|") || !strings.Contains(errs, "99") || code == 0 {
+		t.Errorf("%q %q %d", out, errs, code)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
@@ -16,10 +15,6 @@ import (
 	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
 )
-
-// detailCalls is how many jobs are asked about at once: enough to hide the way there and
-// back, few enough that one person does not fill the controller.
-const detailCalls = 8
 
 // gacct is one call of the command.
 type gacct struct {
@@ -111,25 +106,45 @@ func rememberedJobs(ctx context.Context, c *client.Client, q api.JobQuery) ([]ap
 	return refs, nil
 }
 
-// jobDetails asks for each job, some at a time, and keeps the order.
+// jobDetails asks for all jobs at once and gives them in the order of what named them: the id of an array
+// names all its elements. What names nothing is asked for by itself, for the reason, and so is a person's last job.
 func jobDetails(ctx context.Context, c *client.Client, refs []api.JobRef) (found []*api.JobDetail, failed []error) {
-	details := make([]*api.JobDetail, len(refs))
-	errs := make([]error, len(refs))
-	var calls errgroup.Group
-	calls.SetLimit(detailCalls)
-	for i, ref := range refs {
-		calls.Go(func() error {
-			details[i], errs[i] = c.Job(ctx, ref)
+	named := slices.DeleteFunc(slices.Clone(refs), func(r api.JobRef) bool { return r.Last > 0 })
+	of := map[api.JobRef][]*api.JobDetail{}
+	if len(named) > 0 {
+		err := c.History(ctx, &api.HistoryQuery{Refs: named}, func(d *api.JobDetail) error {
+			j := &d.Job
+			id := api.JobRef{ID: j.JobID, Index: -1}
+			of[id] = append(of[id], d)
+			if j.ArrayIndex != nil {
+				of[api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}] = []*api.JobDetail{d}
+				if all := (api.JobRef{ID: j.ArrayJobID, Index: -1}); all != id {
+					of[all] = append(of[all], d)
+				}
+			}
 			return nil
 		})
-	}
-	_ = calls.Wait() // each call keeps its own error
-	for i := range refs {
-		if errs[i] != nil {
-			failed = append(failed, errs[i])
-			continue
+		if err != nil {
+			return nil, []error{err}
 		}
-		found = append(found, details[i])
+	}
+	shown := map[int64]bool{}
+	for _, ref := range refs {
+		all := of[ref]
+		if len(all) == 0 {
+			d, err := c.Job(ctx, ref)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			all = append(all, d)
+		}
+		for _, d := range all {
+			if !shown[d.Job.JobID] {
+				shown[d.Job.JobID] = true
+				found = append(found, d)
+			}
+		}
 	}
 	return found, failed
 }
