@@ -137,8 +137,9 @@ func newDaemon(opts Options, state *stateDir) *Daemon {
 	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
-		meters:   meters{members: map[api.MemberKey]*meter{}},
+		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+	d.meters.usage = d.usageOf
 	if state.lease >= 0 {
 		d.settings.Lease = state.lease
 	}

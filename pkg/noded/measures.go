@@ -27,6 +27,9 @@ const (
 
 // meters measure the members that run here. It has no goroutine: [Daemon.tick] gives it its turn.
 type meters struct {
+	now   func() time.Duration
+	usage func(k api.MemberKey) proc.Usage // of its processes
+
 	mu      sync.Mutex
 	members map[api.MemberKey]*meter
 }
@@ -55,8 +58,8 @@ func (d *Daemon) beginMeasure(m *member) {
 	if len(m.actual.Ranks) > 0 {
 		age = max(age, time.Since(m.actual.Ranks[0].Started))
 	}
-	x.began = mono() - age
-	x.told = mono() - measureTold + measureFirst
+	x.began = d.meters.now() - age
+	x.told = d.meters.now() - measureTold + measureFirst
 	d.meters.members[m.key] = x
 }
 
@@ -115,12 +118,12 @@ func (d *Daemon) measure() {
 	d.meters.mu.Lock()
 	defer d.meters.mu.Unlock()
 	for k, x := range d.meters.members {
-		now := mono()
+		now := d.meters.now()
 		if now < x.next {
 			continue
 		}
-		u := d.hosts.read(func() proc.Usage { return d.usageOf(k) })
-		done := mono()
+		u := d.hosts.read(func() proc.Usage { return d.meters.usage(k) })
+		done := d.meters.now()
 		x.next = now + min((done-now)*measureShare, measureMost)
 		s := measure.Sample{At: done - x.began, CPU: u.CPU, Memory: u.MemoryBytes, Peak: u.Peak, IO: u.IOBytes, Cards: make([]measure.CardSample, len(x.fold.M.Cards))}
 		for i := range s.Cards {
@@ -159,7 +162,7 @@ func (d *Daemon) endMeasure(m *member, a *api.MemberActual) *api.Measure {
 	if m.spec == nil || m.bare || a.Phase != api.PhaseStopped && a.Phase != api.PhaseLost || x == nil && a.Used == nil && len(a.Ranks) == 0 {
 		return nil
 	}
-	now := mono()
+	now := d.meters.now()
 	if x == nil { // it was over before anybody looked, or when this daemon came
 		x = d.meterOf(m)
 		x.began = now - x.fold.At
