@@ -323,7 +323,7 @@ func (n *scriptedNode) serve() (worked bool) {
 			}
 			m = &scriptedMember{member: &member{d: n.d, key: k, dir: n.s.t.TempDir()}, body: a.Body, started: -1, pid: 1<<30 + len(n.s.pids), play: n.s.load(k, a.Body)}
 			var refusal *api.Refusal
-			if m.spec, refusal = n.d.shimSpec(k, m.dir, a.Body, spec, &fetchedCheckpoints{}, nil); refusal != nil {
+			if m.spec, refusal = n.d.shimSpec(k, m.dir, a.Body, spec, &fetchedCheckpoints{}, &image{}); refusal != nil {
 				n.s.t.Fatal(refusal.Text)
 			}
 			if spec.Share { // of what is not there nobody knows whose it is
