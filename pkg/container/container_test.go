@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestCommandLines: what drivers are run with, as their public documentation has it (podman(1),
+// TestCommandLines: what drivers are run with, written from their public documentation (podman(1),
 // enroot's doc/cmd, apptainer build). enroot and apptainer are not in Debian: nothing here has run them.
 func TestCommandLines(t *testing.T) {
 	const pod = "podman --log-level=error --root /s/podman --runroot run --storage-driver=vfs --storage-opt=vfs.ignore_chown_errors=true --cgroup-manager=cgroupfs --events-backend=none "

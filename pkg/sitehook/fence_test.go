@@ -2,8 +2,10 @@ package sitehook
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,5 +45,14 @@ func TestFailures(t *testing.T) {
 		if want := h.Path + " n7: " + c.want; err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", c.body, err, want)
 		}
+	}
+}
+
+// TestLastWords: of a program that says much only its end is kept.
+func TestLastWords(t *testing.T) {
+	h := Program{hookProgram(t, "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the outlet is dead; exit 1"), time.Minute, nil}
+	err := h.Fence(context.Background(), "n7")
+	if err == nil || !strings.HasSuffix(err.Error(), "the outlet is dead") || len(err.Error()) > wordBytes+200 {
+		t.Errorf("%d bytes of it are kept: %.100v", len(fmt.Sprint(err)), err)
 	}
 }

@@ -90,7 +90,7 @@ func (p Program) run(ctx context.Context, env, args []string) (word string, err 
 		err = cause
 	}
 	line := strings.Join(append([]string{p.Path}, args...), " ")
-	return strings.TrimSpace(out.String()), fmt.Errorf("%s: %w", line, err)
+	return strings.TrimSpace(out.end.String()), fmt.Errorf("%s: %w", line, err)
 }
 
 // Command prepares a program of the site: an environment that is fixed but for env
@@ -113,14 +113,14 @@ func (p Program) Fence(ctx context.Context, node string) error {
 	return p.Run(ctx, []string{"GANG_NODE=" + node}, node)
 }
 
-// tail keeps the end of what is written.
-type tail struct{ bytes.Buffer }
+// tail keeps the end of what is written. It embeds no buffer: os/exec would fill that by its ReadFrom, past Write.
+type tail struct{ end bytes.Buffer }
 
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
-	n, err := t.Buffer.Write(p)
-	if over := t.Len() - wordBytes; over > 0 {
-		t.Next(over)
+	n, err := t.end.Write(p)
+	if over := t.end.Len() - wordBytes; over > 0 {
+		t.end.Next(over)
 	}
 	return n, err
 }
