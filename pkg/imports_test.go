@@ -39,7 +39,7 @@ const (
 // house is all packages, from the ground up.
 var house = []floor{
 	{true, map[side]string{
-		shared: "api nearest checksum cpus cmdline/when table/column table/accttable",
+		shared: "api nearest checksum cpus cmdline/when cron table/column table/accttable",
 	}},
 	{true, map[side]string{
 		shared: "container",
@@ -83,7 +83,7 @@ var house = []floor{
 		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/sacct slurm/sacctmgr slurm/sdiag slurm/sreport",
 	}},
 	{false, map[side]string{
-		client: "slurm/scancel slurm/scontrol",
+		client: "slurm/scancel slurm/scontrol gcron",
 		whole:  "dev",
 		lab:    "lab/disk lab/extremes lab/mutate lab/trace lab/sim cli/fake",
 	}},
@@ -121,7 +121,7 @@ var impure = []string{"os", "net", "log", "log/slog", "math/rand", "math/rand/v2
 var heavy = []string{"github.com/spf13/viper", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/prometheus/client_golang/prometheus",
 	"github.com/NVIDIA/go-nvml/pkg/nvml", "github.com/coder/websocket"}
 
-var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier", "grun", "gattach", "gstep", "gcp", "greport", "gtop"}
+var clients = []string{"gsubmit", "gqueue", "gcancel", "ginfo", "gctl", "glog", "gacct", "gckpt", "gbarrier", "grun", "gattach", "gstep", "gcp", "gcron", "greport", "gtop"}
 
 type listed struct {
 	ImportPath string

@@ -39,6 +39,7 @@ func (s *site) calls() []struct {
 		"/v1/cancel": with(map[string]any{"now": true}), "/v1/hold": refs, "/v1/release": refs, "/v1/requeue": with(map[string]any{"now": true}),
 		"/v1/update":             with(map[string]any{"name": "eve's", "priority": 7, "comment": "eve's", "time_limit_ns": 1}),
 		"/v1/rerun":              map[string]any{"key": "again", "ref": fmt.Sprint(s.running)},
+		"/v1/crontab":            map[string]any{"user": s.ada.name, "text": "#\n"},
 		"/v1/history":            map[string]any{"users": []string{s.ada.name}},
 		"/v1/jobs/{ref}/steps":   map[string]any{"key": "s", "ask": map[string]any{"tasks": 1}, "hosts": []string{"127.0.0.1:1"}, "fingerprint": strings.Repeat("0", 64)},
 		"/v1/nodes/{name}/drain": map[string]any{"reason": "eve"}, "/v1/nodes/{name}/cards/{card}/drain": map[string]any{"reason": "eve"},
@@ -58,6 +59,9 @@ func (s *site) calls() []struct {
 	}
 	for _, p := range paths {
 		path := strings.NewReplacer("{ref}", fmt.Sprint(s.running), "{step}", "0", "{name}", "n1", "{card}", "0").Replace(p)
+		if p == "/v1/crontab" {
+			path += "?user=" + s.ada.name
+		}
 		if p == "/v1/log" || p == "/v1/events" {
 			path += fmt.Sprintf("?job=%d", s.running)
 		}

@@ -59,6 +59,8 @@ type Reason string
 
 // The reasons; Subject of the [Error] is the name that it is about.
 const (
+	ReasonCronLine         Reason = "cron_line"         // subject: its first and last line, as 3-4
+	ReasonCronJob          Reason = "cron_job"          // it is changed in its cron table
 	ReasonPartition        Reason = "partition"         // there is no such; subject "": none was asked for, and there is no default
 	ReasonPartitionState   Reason = "partition_state"   // it takes no jobs now
 	ReasonPartitionUsed    Reason = "partition_used"    // jobs are of it

@@ -224,6 +224,8 @@ const (
 const (
 	EventPartitionCreated   EventType = "partition_created"
 	EventPartitionUpdated   EventType = "partition_updated"
+	EventCrontab            EventType = "crontab"     // a user's cron table was replaced, or a line of it switched off
+	EventComesAgain         EventType = "comes_again" // a job of a cron table waits for its next time
 	EventPartitionDeleted   EventType = "partition_deleted"
 	EventReservationCreated EventType = "reservation_created"
 	EventReservationUpdated EventType = "reservation_updated"

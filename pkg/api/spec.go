@@ -100,6 +100,7 @@ type Spec struct {
 	Nice     int64     `json:"nice,omitempty" bound:"-2147483648..2147483647"`
 	Hold     bool      `json:"hold,omitempty"`
 	Begin    time.Time `json:"begin,omitzero"`
+	Cron     *Cron     `json:"cron,omitempty"`    // it comes again under its number; set by the controller alone
 	Deadline time.Time `json:"deadline,omitzero"` // it has ended by then, or does not start any more; zero: none
 	// Dependency is what the job waits for.
 	Dependency *Dependency `json:"dependency,omitempty"`

@@ -32,6 +32,7 @@ const (
 	OpCardDrain   Op = "card-drain"
 	OpCardResume  Op = "card-resume"
 	OpPartition   Op = "partition" // make, change and delete partitions
+	OpCrontab     Op = "crontab"   // read and replace a user's cron table
 	OpReserve     Op = "reserve"   // make, change and delete reservations
 	OpToken       Op = "token"     // make a join token, revoke a node
 	OpPing        Op = "ping"
@@ -107,6 +108,7 @@ var table = map[Op]roles{
 	OpCardDrain:   admins,
 	OpCardResume:  admins,
 	OpPartition:   admins,
+	OpCrontab:     owners,
 	OpReserve:     admins,
 	OpToken:       admins,
 	OpPing:        anyUser | only(roleNode, roleLogin),

@@ -70,6 +70,7 @@ var expected = map[Op]string{
 	OpVerify:      ". y y y . . . . . . . . . . . . .",
 	OpPartition:   ". y y y . . . . . . . . . . . . .",
 	OpNodeSet:     ". y y y . . . . . . . . . . . . .",
+	OpCrontab:     "y y y y . . . . y . . y . . . . .",
 	OpReserve:     ". y y y . . . . . . . . . . . . .",
 	OpBackup:      ". y y y . . . . . . . . . . . . .",
 	"":            ". . . . . . . . . . . . . . . . .",

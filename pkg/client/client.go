@@ -310,6 +310,21 @@ func (c *Client) ResetPartitions(ctx context.Context) error {
 	return c.call(ctx, "POST", "/v1/partitions/reset", nil, nil)
 }
 
+// Crontab is the cron table of a user; empty: the caller's.
+func (c *Client) Crontab(ctx context.Context, user string) (*api.CrontabReply, error) {
+	path, out := "/v1/crontab", new(api.CrontabReply)
+	if user != "" {
+		path += "?" + url.Values{"user": {user}}.Encode()
+	}
+	return out, c.call(ctx, "GET", path, nil, out)
+}
+
+// PutCrontab replaces a cron table.
+func (c *Client) PutCrontab(ctx context.Context, r *api.CrontabRequest) (*api.CrontabReply, error) {
+	out := new(api.CrontabReply)
+	return out, c.call(ctx, "POST", "/v1/crontab", r, out)
+}
+
 // Reservations lists those that are named, or all.
 func (c *Client) Reservations(ctx context.Context, names ...string) (*api.ReservationsReply, error) {
 	path, out := "/v1/reservations", new(api.ReservationsReply)

@@ -36,6 +36,7 @@ var Names = []Alias{
 	{"salloc", "grun"},
 	{"sbcast", "grun"},
 	{"sattach", "gattach"},
+	{"scrontab", "gcron"},
 }
 
 // Streams is what a command reads and writes.

@@ -151,6 +151,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e.world = gang.Restore(now, opt.Settings, saved)
 	e.world.SetPartitions(opt.Policy.Partitions)
 	e.setPolicy()
+	e.world.SetZones(Zones())
 	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)

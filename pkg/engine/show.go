@@ -196,6 +196,8 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 		return heldReason(j), fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
 	case j.Waits != "":
 		return dependencyReason(j)
+	case j.Spec.Cron != nil && j.Eligible.After(now) && !j.BackoffUntil.After(now):
+		return "BeginTime", fmt.Sprintf("begins at %s, as its cron table says: %s", j.Eligible.Format(time.RFC3339), j.Spec.Cron.Schedule)
 	case j.Epoch == 0 && j.Eligible.After(now):
 		return "BeginTime", "begins at " + j.Eligible.Format(time.RFC3339)
 	case j.BackoffUntil.After(now):

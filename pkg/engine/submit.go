@@ -28,6 +28,7 @@ type Caller struct {
 
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
+	r.Spec.Cron = nil // which is for cron tables to say
 	ev, warnings, err := e.resolve(r, who)
 	if err != nil {
 		return nil, err
@@ -56,6 +57,9 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []string, error) {
 	s := &r.Spec
 	if err := checkSpec(s, r.Array); err != nil {
+		return nil, nil, err
+	}
+	if err := checkCron(s, r.Array); err != nil {
 		return nil, nil, err
 	}
 	if who.User == "" {

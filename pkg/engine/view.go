@@ -21,6 +21,8 @@ type view struct {
 	desired map[string][]api.Assignment
 	// reservations by name; the values are immutable.
 	reservations map[string]*api.Reservation
+	// crontabs of users, by name; immutable too.
+	crontabs map[string]*api.Crontab
 
 	plan    sched.Plan                // the last one, for its reasons
 	classes map[int64]*sched.JobClass // of the jobs that wait
@@ -39,6 +41,7 @@ func (v *view) init(w *gang.World) {
 	v.classes = map[int64]*sched.JobClass{}
 	v.nextID = w.NextID()
 	v.reservations = map[string]*api.Reservation{}
+	v.crontabs = w.Crontabs()
 	for _, r := range w.Reservations() {
 		v.reservations[r.Name] = r
 	}
@@ -121,6 +124,13 @@ func (e *Engine) publish(ch *gang.Changes) {
 			delete(v.reservations, r.Name)
 		} else {
 			v.reservations[r.Name] = r.R
+		}
+	}
+	for _, r := range ch.Crontabs {
+		if r.T == nil {
+			delete(v.crontabs, r.User)
+		} else {
+			v.crontabs[r.User] = r.T
 		}
 	}
 	if len(ch.Partitions) > 0 {

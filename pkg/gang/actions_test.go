@@ -66,6 +66,17 @@ func (s *story) submitAny(t *rapid.T) {
 	}
 }
 
+// cronAny puts a table of some of three lines.
+func (s *story) cronAny(t *rapid.T) {
+	ev := PutCrontab{User: "ada", By: "ada"}
+	for i, n := range rapid.SliceOfN(rapid.IntRange(0, 2), 0, 3).Draw(t, "lines") {
+		l := cronLine(i+1, []string{"* * * * *", "*/5 * * * *", "@hourly"}[n], "", fmt.Sprint("cron", n))
+		l.Submit.Spec.MaxRetries = intPtr(n)
+		ev.Lines, ev.Text = append(ev.Lines, l), ev.Text+l.Submit.Spec.Cron.Schedule+" x\n"
+	}
+	s.do(ev)
+}
+
 func (s *story) updateAny(t *rapid.T) {
 	ev := Update{Job: s.job()}
 	if rapid.Bool().Draw(t, "name") {
@@ -236,6 +247,7 @@ func (s *story) actions() map[string]func(*rapid.T) {
 			s.do(Requeue{Job: s.job(), Ended: true, Hold: rapid.SampledFrom([]string{"", HeldUser}).Draw(t, "hold")})
 		},
 		"update":  func(t *rapid.T) { s.updateAny(t) },
+		"cron":    func(t *rapid.T) { s.cronAny(t) },
 		"hold":    func(t *rapid.T) { s.do(Hold{Job: s.job(), Admin: rapid.Bool().Draw(t, "admin")}) },
 		"release": func(t *rapid.T) { s.do(Release{Job: s.job(), Admin: true}) },
 		"drain node": func(t *rapid.T) {

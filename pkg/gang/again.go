@@ -14,6 +14,8 @@ import (
 func (w *World) again(e *entry, ev Requeue) Outcome {
 	j := e.job
 	switch {
+	case j.Spec.Cron != nil:
+		return refused(conflict("put its line back: gcron -e", "job %s was of a line that is not in the cron table any more", j.Ref()).About(api.ReasonCronJob, ""))
 	case j.Spec.NoRequeue || Limit(&w.set, j.Spec, api.CauseRequeued) == 0:
 		return refused(notToBeRequeued(j))
 	case j.Waits != "":
@@ -21,6 +23,24 @@ func (w *World) again(e *entry, ev Requeue) Outcome {
 	case !j.Deadline.IsZero() && !j.Deadline.After(w.now.Wall):
 		return refused(conflict("submit it again", "the deadline of job %s, %s, has passed", j.Ref(), j.Deadline.Format(time.RFC3339)))
 	}
+	j = w.waitAgain(e)
+	j.Held = ev.Hold
+	w.revived = append(w.revived, j.ID)
+	w.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("queued again", ev.By)})
+	if j.Held != "" {
+		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
+	}
+	w.armDeadline(e)
+	w.watch(e)
+	w.backoff(e, 1) // who queues again whatever fails, by a hook, must not do so as fast as it fails
+	w.touch(e)
+	w.tellDependents(j)
+	return applied()
+}
+
+// waitAgain takes an end back: the job waits as if it were submitted now.
+func (w *World) waitAgain(e *entry) *Job {
+	j := e.job
 	w.timers.cancel(timer{kind: timerPurge, job: j.ID})
 	if j.Elsewhere {
 		w.changeAsk(e, func(j *Job) { j.Elsewhere = false })
@@ -32,7 +52,7 @@ func (w *World) again(e *entry, ev Requeue) Outcome {
 		j.Ranks[i].Own = false
 	}
 	j.Members, j.Ports, j.Steps, j.NextStep, j.ReservedAt = nil, nil, nil, 0, time.Time{}
-	j.Cancelled, j.CancelledBy, j.Held = false, "", ev.Hold
+	j.Cancelled, j.CancelledBy, j.Held = false, "", ""
 	j.Used, j.Refusals, j.Avoid, j.Rollbacks, j.BackoffUntil = nil, nil, nil, 0, time.Time{}
 	j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = nil, nil, 0, 0, 0
 	j.CutTimeLimit, j.Turn = 0, sched.NoTurn
@@ -49,15 +69,5 @@ func (w *World) again(e *entry, ev Requeue) Outcome {
 		a.waiting = slices.Insert(a.waiting, at, j.ID)
 	}
 	w.countHeld(j)
-	w.revived = append(w.revived, j.ID)
-	w.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("queued again", ev.By)})
-	if j.Held != "" {
-		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
-	}
-	w.armDeadline(e)
-	w.watch(e)
-	w.backoff(e, 1) // who queues again whatever fails, by a hook, must not do so as fast as it fails
-	w.touch(e)
-	w.tellDependents(j)
-	return applied()
+	return j
 }

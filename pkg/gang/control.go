@@ -46,6 +46,9 @@ func (w *World) cancel(ev Cancel) Outcome {
 		return refused(err)
 	}
 	text := by("cancelled", ev.By)
+	if recurs(e.job) && ev.Job == e.job.ID {
+		w.switchOff(e, ev.By)
+	}
 	switch {
 	case e.job.Drain != nil:
 		return w.cancelDraining(e, ev)
@@ -65,6 +68,9 @@ func (w *World) cancel(ev Cancel) Outcome {
 
 func (w *World) cancelDraining(e *entry, ev Cancel) Outcome {
 	if e.job.Drain.Cause == api.CauseCompleted {
+		if e.job.Spec.Cron != nil {
+			return applied() // it does not come again
+		}
 		if role := endingRole(e.job); role != "" {
 			return ignored("the work is done: role " + role + " is")
 		}
@@ -175,6 +181,8 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	j := e.job
 	done := slices.IndexFunc(j.Ranks, func(r Rank) bool { return r.State == api.RankDone })
 	switch {
+	case blocked(j) && c == api.CauseRequeued && recurs(j):
+		return w.skip(e, text)
 	case blocked(j):
 		return ignored("already waiting")
 	case j.Drain != nil:

@@ -231,8 +231,11 @@ func (w *World) maybeComplete(e *entry) {
 		j.Kept, j.Queued = 0, w.now.Wall
 	}
 	w.block(e, w.failedNodes(j, &d))
-	if backsOff(d.Cause) {
+	switch {
+	case backsOff(d.Cause):
 		w.backoff(e, j.Used[budgetOf(d.Cause)])
+	case d.Cause == api.CauseRequeued && recurs(j):
+		w.dueAt(e, w.due(j.Spec.Cron, w.now.Wall))
 	}
 	w.touch(e)
 }
@@ -268,9 +271,13 @@ func (w *World) end(e *entry, v *Verdict) {
 	w.touch(e)
 	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
 	code := v.ExitCode
+	again := j.Spec.Cron != nil && !j.LastRun
 	w.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
 	w.unwatch(e)
 	w.tellDependents(j)
+	if again {
+		w.comeAgain(e)
+	}
 }
 
 // rankEnd is what becomes of a rank without a result of its own when its gang ends. Of those

@@ -24,6 +24,7 @@ type story struct {
 	saved  map[int64]*Job // what a store has after each commit
 	ranks  map[int64][]Rank
 	rows   map[string]*Node
+	crons  map[string]*api.Crontab
 	keys   map[string]int64
 	nextID int64
 	seq    int64
@@ -58,7 +59,7 @@ func newStory(rt *rapid.T, t *testing.T) *story {
 	set.Lease = 2 * time.Minute
 	set.RetryBackoff = time.Second
 	s := &story{bench: &bench{t: t, w: New(set), now: Instant{Wall: epoch0, Mono: time.Hour}}, rt: rt,
-		saved: map[int64]*Job{}, ranks: map[int64][]Rank{}, rows: map[string]*Node{}, keys: map[string]int64{},
+		saved: map[int64]*Job{}, ranks: map[int64][]Rank{}, rows: map[string]*Node{}, crons: map[string]*api.Crontab{}, keys: map[string]int64{},
 		exits: map[string]int{}, verdicts: map[int64]Verdict{}, cancelled: map[int64]int{}, prepared: map[string]bool{}, known: map[string]int{},
 		ledger: map[api.LedgerKey]api.LedgerFigures{}, booked: map[api.MemberKey]*Booking{}}
 	s.rebase()
@@ -161,6 +162,11 @@ func (s *story) commit(ch *Changes) {
 	for _, n := range ch.Nodes {
 		s.rows[n.Name] = n
 	}
+	for _, r := range ch.Crontabs {
+		if s.crons[r.User] = r.T; r.T == nil {
+			delete(s.crons, r.User)
+		}
+	}
 	for _, ev := range ch.Events {
 		if ev.Seq != s.seq+1 {
 			s.rt.Fatalf("event %d after %d", ev.Seq, s.seq)
@@ -247,6 +253,9 @@ func (s *story) stored() *Snapshot {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
 		out.Nodes = append(out.Nodes, s.rows[name])
+	}
+	for _, user := range slices.Sorted(maps.Keys(s.crons)) {
+		out.Crontabs = append(out.Crontabs, s.crons[user])
 	}
 	return out
 }

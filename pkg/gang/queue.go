@@ -102,7 +102,7 @@ func (w *World) becomeEligible(e *entry) {
 		return
 	}
 	// A begin time is a wall time: when that clock was set back meanwhile, wait on.
-	if d := e.job.Eligible.Sub(w.now.Wall); d > 0 && e.job.Epoch == 0 {
+	if d := e.job.Eligible.Sub(w.now.Wall); d > 0 && w.begins(e.job) {
 		w.in(d, timer{kind: timerEligible, job: e.job.ID})
 		return
 	}

@@ -39,6 +39,9 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	for _, c := range saved.Partitions {
 		w.parts.changes[c.Name] = c
 	}
+	for _, t := range saved.Crontabs {
+		w.crons[t.User] = t
+	}
 	w.restoreOutbox(saved.Letters)
 	for _, h := range w.nodes {
 		w.restoreGrants(h)
@@ -158,7 +161,7 @@ func (w *World) rearm(e *entry) {
 		if slices.ContainsFunc(j.Members, starting) {
 			w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 		}
-	case j.Epoch == 0:
+	case w.begins(j):
 		if d := j.Eligible.Sub(w.now.Wall); d > 0 {
 			w.in(d, timer{kind: timerEligible, job: j.ID})
 		}

@@ -16,6 +16,9 @@ func (b *bench) reborn(down time.Duration) {
 		saved.Jobs = append(saved.Jobs, j)
 	}
 	saved.Nodes, saved.Reservations = b.w.Nodes(), b.w.Reservations()
+	for _, t := range b.w.crons {
+		saved.Crontabs = append(saved.Crontabs, t)
+	}
 	b.now.Wall, b.now.Mono = b.now.Wall.Add(down), 5*time.Second // another machine: its own clock
 	b.w = Restore(b.now, b.w.set, saved)
 	if bad := b.w.Verify(); len(bad) > 0 {

@@ -32,10 +32,8 @@ func (w *World) submit(ev Submit) Outcome {
 	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
-	for name := range strings.SplitSeq(ev.Partition, ",") {
-		if w.parts.file != nil && w.partition(name) == nil {
-			return refused(w.noPartition(name))
-		}
+	if e := w.knownPartitions(ev.Partition); e != nil {
+		return refused(e)
 	}
 	ids := make([]int64, 1)
 	if ev.Array != nil {
@@ -65,6 +63,15 @@ func (w *World) submit(ev Submit) Outcome {
 		w.queueNew(&entry{job: j, ask: w.ask(j), owned: true})
 	}
 	return Outcome{Applied: true, JobIDs: ids}
+}
+
+func (w *World) knownPartitions(names string) *api.Error {
+	for name := range strings.SplitSeq(names, ",") {
+		if w.parts.file != nil && w.partition(name) == nil {
+			return w.noPartition(name)
+		}
+	}
+	return nil
 }
 
 // submitted gives the ids that a key was answered with before.
@@ -117,6 +124,9 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	}
 	if s.Begin.After(w.now.Wall) {
 		j.Eligible = s.Begin
+	}
+	if s.Cron != nil {
+		j.Eligible = w.due(s.Cron, w.now.Wall)
 	}
 	if d := s.Dependency; d != nil {
 		j.Dependency = d

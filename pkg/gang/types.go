@@ -82,6 +82,7 @@ type Past struct {
 	Ports          []int           // of the current epoch, the same on all its nodes
 	NextStep       int             // the smallest step id of the current epoch never given out
 	Widest         StepSet         // see [Widest]
+	LastRun        bool            // its line is not in the cron table any more, so that it does not come again
 	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
 	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
 	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
@@ -345,6 +346,9 @@ type Changes struct {
 	// Partitions that were changed at run time, by name; a nil one is as configured again.
 	Partitions []PartitionRow
 
+	// Crontabs that changed, by user.
+	Crontabs []CrontabRow
+
 	// Letters that changed, by id; a nil one is gone.
 	Letters []LetterRow
 
@@ -362,7 +366,7 @@ type Changes struct {
 
 // Rows counts what a store has to write; beside them there may be counters to raise.
 func (ch *Changes) Rows() int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Letters) + len(ch.Events)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Crontabs) + len(ch.Letters) + len(ch.Events)
 	if ch.Claims != nil {
 		n++
 	}
@@ -453,5 +457,6 @@ type Snapshot struct {
 	Claims       []byte // as committed last; nil: never
 	Reservations []*api.Reservation
 	Partitions   []*api.PartitionChange
+	Crontabs     []*api.Crontab
 	Letters      []*api.Letter
 }

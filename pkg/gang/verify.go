@@ -30,6 +30,7 @@ func (w *World) Verify() []string {
 	v.holdings()
 	v.dependencies()
 	v.outbox()
+	v.crontabs()
 	return v.found
 }
 

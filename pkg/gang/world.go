@@ -29,6 +29,8 @@ type World struct {
 	reservations      map[string]*reservation
 	schedReservations []sched.Reservation
 	parts             partitions
+	crons             map[string]*api.Crontab // by user
+	zones             func(name string) *time.Location
 	paths             map[string]string // the switches above each node, for the environment of ranks
 	timers            timers
 	outbox            outbox
@@ -47,6 +49,7 @@ type World struct {
 	measures   []MeasureRow
 	ledger     map[api.LedgerKey]api.LedgerFigures
 	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
+	cronsDirty map[string]*api.Crontab     // the same
 	events     []api.Event
 	steps      []api.Step
 	whole      map[string]*api.Spec // specs of new jobs by hash; nil: there are none
@@ -158,7 +161,7 @@ func New(s api.Settings) *World {
 		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
-		refusedJobs: map[int64]*entry{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
+		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
 }
 
@@ -218,6 +221,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.putPartition(ev)
 	case DropPartition:
 		return w.dropPartition(ev)
+	case PutCrontab:
+		return w.putCrontab(ev)
 	case ResetPartitions:
 		return w.resetPartitions(ev)
 	case PutReservation:
@@ -350,6 +355,10 @@ func (w *World) Take() Changes {
 		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.parts.dirty[name]})
 	}
 	clear(w.parts.dirty)
+	for _, user := range slices.Sorted(maps.Keys(w.cronsDirty)) {
+		ch.Crontabs = append(ch.Crontabs, CrontabRow{user, w.cronsDirty[user]})
+	}
+	clear(w.cronsDirty)
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)

@@ -111,6 +111,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/reservations", auth.OpReserve, s.reserve(false)},
 		{"POST /v1/reservations/{name}/update", auth.OpReserve, s.reserve(true)},
 		{"POST /v1/reservations/{name}/delete", auth.OpReserve, s.unreserve},
+		{"GET /v1/crontab", auth.OpCrontab, s.crontab},
+		{"POST /v1/crontab", auth.OpCrontab, s.putCrontab},
 		{"GET /v1/ledger", auth.OpLedger, s.listing(s.ledger)},
 		{"GET /v1/outbox", auth.OpOutbox, s.outbox},
 		{"POST /v1/outbox/retry", auth.OpRetryOutbox, s.retryOutbox},

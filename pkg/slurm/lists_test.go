@@ -22,6 +22,11 @@ func TestLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	later, err := os.ReadFile("testdata/options-23.11.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = append(b, later...)
 	for _, l := range []cmdline.Lists{squeue.Lists(), sinfo.Lists(), scancel.Lists(), sbatch.Lists()} {
 		slurmtest.Texts(t, l)
 		var want, got []string

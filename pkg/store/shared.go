@@ -125,6 +125,7 @@ type Known struct {
 	Nodes        map[string]*gang.Node
 	Reservations map[string]*api.Reservation
 	Partitions   []*api.PartitionChange
+	Crontabs     []*api.Crontab
 	Claims       []byte
 	NextID       int64
 	NextSeq      int64
@@ -133,7 +134,7 @@ type Known struct {
 // KnownOf is what was loaded as of a commit.
 func KnownOf(saved *gang.Snapshot, lineage, term uint64) *Known {
 	k := &Known{Lineage: lineage, Term: term, Jobs: make(map[int64]*gang.Job, len(saved.Jobs)), Nodes: map[string]*gang.Node{},
-		Reservations: map[string]*api.Reservation{}, Partitions: saved.Partitions, Claims: saved.Claims, NextID: saved.NextID, NextSeq: saved.NextSeq}
+		Reservations: map[string]*api.Reservation{}, Partitions: saved.Partitions, Crontabs: saved.Crontabs, Claims: saved.Claims, NextID: saved.NextID, NextSeq: saved.NextSeq}
 	for _, j := range saved.Jobs {
 		k.Jobs[j.ID] = j
 	}
@@ -149,7 +150,7 @@ func KnownOf(saved *gang.Snapshot, lineage, term uint64) *Known {
 // Snapshot is what Load would give; jobs that ended before keep are dropped from k.
 func (k *Known) Snapshot(keep time.Time) *gang.Snapshot {
 	k.Forget(keep)
-	out := &gang.Snapshot{Keys: make(map[string]int64), Partitions: k.Partitions, Claims: k.Claims, NextID: k.NextID, NextSeq: k.NextSeq}
+	out := &gang.Snapshot{Keys: make(map[string]int64), Partitions: k.Partitions, Crontabs: k.Crontabs, Claims: k.Claims, NextID: k.NextID, NextSeq: k.NextSeq}
 	for _, id := range slices.Sorted(maps.Keys(k.Jobs)) {
 		j := k.Jobs[id]
 		out.Jobs = append(out.Jobs, j)

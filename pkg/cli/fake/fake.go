@@ -23,6 +23,7 @@ type Controller struct {
 	Attempts   map[int64][]api.Attempt
 	Nodes      []api.Node
 	Partitions []api.Partition
+	Crontab    api.CrontabReply
 	Reserved   []api.Reservation
 	Outbox     api.OutboxReply
 	Ledger     []api.LedgerRow // answered whole, by what is asked
@@ -109,8 +110,10 @@ func (c *Controller) routes() http.Handler {
 		"POST /v1/reservations/{name}/delete": c.unreserve,
 
 		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
-		"GET /v1/ledger": c.ledger,
-		"GET /v1/outbox": func(*http.Request) (any, error) { return c.Outbox, nil },
+		"GET /v1/crontab":  func(*http.Request) (any, error) { return c.Crontab, nil },
+		"POST /v1/crontab": c.putCrontab,
+		"GET /v1/ledger":   c.ledger,
+		"GET /v1/outbox":   func(*http.Request) (any, error) { return c.Outbox, nil },
 		"POST /v1/outbox/retry": func(*http.Request) (any, error) {
 			c.Outbox.GivenUp = nil
 			return struct{}{}, nil

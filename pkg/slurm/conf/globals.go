@@ -112,7 +112,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 		{name: "ResvOverRun", why: "a reservation ends when it ends"},
 		{name: "ReturnToService", why: "a node that comes back is used again at once, unless a person or health_program has drained it"},
 		{name: "SchedulerTimeSlice", why: "gangs do not take turns on the same cards"},
-		{name: "ScronParameters", why: "there is no scrontab"},
+		{name: "ScronParameters", why: "scrontab is always there; gcancel switches a line off without --cron"},
 		{name: "SlurmctldParameters", why: "none of its words is needed: nodes join by themselves"},
 		{name: "SlurmctldPort", why: "gangd listens on 7420 (listen)"},
 		{name: "SlurmdParameters", why: "gnoded finds out what the node has"},

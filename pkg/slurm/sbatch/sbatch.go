@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, s cmdline.Streams) error {
 		command, rest = shown(rest), rest[1:]
 	}
 	p := &submit.Prepared{Program: "sbatch", Flags: flags, Name: name, Text: text, Args: rest, Out: s.Out, Err: s.Err,
-		Adjust: func(r *script.Request) { asSlurm(r, command) }}
+		Adjust: func(r *script.Request) { Shape(r, command) }}
 	req, err := p.Ask()
 	if err != nil {
 		return err
@@ -116,9 +116,9 @@ func shown(words []string) string {
 	return strings.ToValidUTF8(strings.Join(append([]string{path}, words[1:]...), " "), "?")
 }
 
-// asSlurm makes of a request what sbatch would: one run of the script on the first node, and
+// Shape makes of a request what sbatch would: one run of the script on the first node, and
 // its names for the output; a notice is for the tasks of steps.
-func asSlurm(r *script.Request, command string) {
+func Shape(r *script.Request, command string) {
 	r.Spec.ScriptName, r.Spec.LastWords = command, true
 	if r.By("size") == nil && r.By("role") == nil && r.By("launch") == nil {
 		r.Spec.Launch = api.LaunchBatch

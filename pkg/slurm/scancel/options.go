@@ -28,6 +28,7 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 	{Long: "batch", Short: 'b', List: cmdline.Exact, Help: "the signal goes to the script's shell alone", Set: cmdline.Flag(func(c *choices) *bool { return &c.batch })},
 	{Long: "ctld", List: cmdline.Exact, Help: "the controller does it: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.ctld })},
 	{Long: "full", Short: 'f', List: cmdline.Exact, Help: "the signal goes to the script's shell and all below it", Set: cmdline.Flag(func(c *choices) *bool { return &c.full })},
+	{Long: "cron", Short: 'c', List: cmdline.Partial, Help: "a job of a cron table, whose line is switched off: also without it", Set: cmdline.Accepted[choices]},
 	cmdline.HelpRow[choices](),
 	{Long: "hurry", Short: 'H', List: cmdline.Partial, Help: "there is no burst buffer to stage out: as without it", Set: func(*choices, string) error { return nil }},
 	{Long: "interactive", Short: 'i', List: cmdline.Exact, Help: "ask before each job", Set: cmdline.Flag(func(c *choices) *bool { return &c.interactive })},

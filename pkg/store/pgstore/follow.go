@@ -148,8 +148,12 @@ func (c *changes) read(r *sqlstore.Reader, k *store.Known) error {
 	if err != nil {
 		return err
 	}
+	crontabs, err := r.Crontabs() // and these
+	if err != nil {
+		return err
+	}
 	// From here on nothing fails.
-	k.Lineage, k.Term, k.Claims, k.Partitions = uint64(c.lineage), uint64(c.term), claims, partitions
+	k.Lineage, k.Term, k.Claims, k.Partitions, k.Crontabs = uint64(c.lineage), uint64(c.term), claims, partitions, crontabs
 	for _, id := range ids {
 		delete(k.Jobs, id)
 	}

@@ -216,7 +216,7 @@ func TestCopyByName(t *testing.T) {
 	other := newDatabase(t)
 	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}, {url, other}} {
 		copied, err := Copy(ctx, c[0], c[1])
-		if err != nil || len(copied) != 18 {
+		if err != nil || len(copied) != 19 {
 			t.Fatalf("%v, %v", copied, err)
 		}
 	}
@@ -254,6 +254,7 @@ func fill(t *testing.T, s store.Store) {
 	ch.Nodes = []*gang.Node{{Name: "n10"}, {Name: "N9"}, {Name: "n-1"}} // an order that locales see otherwise
 	ch.Reservations = []gang.ReservationRow{{Name: "r", R: &api.Reservation{Name: "r", Start: storetest.T0}}}
 	ch.Partitions = []gang.PartitionRow{{Name: "p", C: &api.PartitionChange{Name: "p", Partition: &api.Partition{Name: "p"}, Time: storetest.T0}}}
+	ch.Crontabs = []gang.CrontabRow{{User: "ada", T: &api.Crontab{User: "ada", Text: "@daily x\n", Time: storetest.T0}}}
 	ch.Letters = []gang.LetterRow{{ID: 16, Letter: &api.Letter{ID: 16, User: "ada", Time: storetest.T0}}}
 	ch.Claims = []byte("[]")
 	ch.Events, ch.NextSeq = []api.Event{{Seq: 1, JobID: 1, Time: storetest.T0}}, 2

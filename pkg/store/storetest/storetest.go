@@ -36,6 +36,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"nodes come back", testNodes},
 		{"reservations come back", testReservations},
 		{"changes of partitions come back", testPartitions},
+		{"cron tables come back", testCrontabs},
 		{"letters come back until they are gone", testLetters},
 		{"elements of an array share one spec", testSharedSpec},
 		{"texts of specs are read one by one", testTexts},
@@ -260,6 +261,19 @@ func testPartitions(t *testing.T, p Place) {
 	gone.Partition = nil
 	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main", C: &gone}, {Name: "night"}}})
 	same(t, "partitions after a change", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{&gone})
+}
+
+func testCrontabs(t *testing.T, p Place) {
+	s := mustOpen(t, p)
+	a := &api.Crontab{User: "ada", Text: "@daily x\n", Lines: []api.CronLine{{First: 1, Last: 1, JobID: 3}}, By: "ada", Time: T0}
+	b := &api.Crontab{User: "Zoe", Text: "#\n", Lines: []api.CronLine{}, Time: T0}
+	mustCommit(t, s, &gang.Changes{Crontabs: []gang.CrontabRow{{User: "ada", T: a}, {User: "Zoe", T: b}}})
+	same(t, "cron tables", mustLoad(t, s, time.Time{}).Crontabs, []*api.Crontab{b, a})
+	off := *a
+	off.Text, off.Lines = "#DISABLED: @daily x\n", nil
+	mustCommit(t, s, &gang.Changes{Crontabs: []gang.CrontabRow{{User: "ada", T: &off}, {User: "Zoe"}}})
+	same(t, "cron tables after a change", mustLoad(t, s, time.Time{}).Crontabs, []*api.Crontab{&off})
+	mustVerify(t, s)
 }
 
 func testLetters(t *testing.T, p Place) {

@@ -87,6 +87,9 @@ func CheckLetter(data []byte) error { return only(check[api.Letter](data)) }
 // CheckPartition is described at [CheckJob].
 func CheckPartition(data []byte) error { return only(check[api.PartitionChange](data)) }
 
+// CheckCrontab is described at [CheckJob].
+func CheckCrontab(data []byte) error { return only(check[api.Crontab](data)) }
+
 func only[T any](_ *T, err error) error { return err }
 
 func check[T any](data []byte) (*T, error) {

@@ -71,6 +71,7 @@ type job struct {
 	Ports        []int             `json:"ports,omitempty"`
 	NextStep     int               `json:"next_step,omitempty"`
 	Widest       stepSet           `json:"widest,omitzero"`
+	LastRun      bool              `json:"last_run,omitempty"`
 	TimeTold     int               `json:"time_told,omitempty"`
 	Booking      *booking          `json:"booking,omitempty"`
 }
@@ -177,7 +178,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image, Verdict: (*verdict)(j.Verdict),
-		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), TimeTold: j.TimeTold, Booking: encodeBooking(j.Booking),
+		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold, Booking: encodeBooking(j.Booking),
 	}
 	if len(j.Members) > 0 {
 		r.Members = make([]member, len(j.Members))
@@ -209,7 +210,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
 			Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Image: r.Image, Verdict: (*gang.Verdict)(r.Verdict),
 			Members: each(r.Members, func(m member) gang.Member { return gang.Member(m) }), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet),
-			Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
+			Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), LastRun: r.LastRun, TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
 		},
 	}
 	j.SharePast()

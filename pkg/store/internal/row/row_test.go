@@ -124,6 +124,11 @@ func TestEveryFieldComesBack(t *testing.T) {
 		enc, err := Letter(l)
 		back(t, enc, err, func(b []byte) (*api.Letter, error) { return DecodeLetter(l.ID, b) }, l)
 	})
+	t.Run("crontab", func(t *testing.T) {
+		c := filled[api.Crontab]()
+		enc, err := Crontab(c)
+		back(t, enc, err, func(b []byte) (*api.Crontab, error) { return DecodeCrontab(c.User, b) }, c)
+	})
 	t.Run("spec", func(t *testing.T) {
 		s := filled[api.Spec]()
 		enc, err := Spec(s)

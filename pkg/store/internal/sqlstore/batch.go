@@ -84,7 +84,7 @@ func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 	return nil
 }
 
-// nodes writes nodes, their reservations, and the changes of partitions.
+// nodes writes what is known by name: nodes, reservations, changes of partitions, cron tables.
 func nodes(ch *gang.Changes, to Sink) error {
 	for _, name := range ch.Forgot {
 		if err := to.Drop(Node, name); err != nil {
@@ -127,6 +127,21 @@ func nodes(ch *gang.Changes, to Sink) error {
 			return err
 		}
 		if err := to.Put(Partition, r.Name, sealed(data, "partition "+r.Name)); err != nil {
+			return err
+		}
+	}
+	for _, r := range ch.Crontabs {
+		if r.T == nil {
+			if err := to.Drop(Crontab, r.User); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := row.Crontab(r.T)
+		if err != nil {
+			return err
+		}
+		if err := to.Put(Crontab, r.User, sealed(data, "crontab "+r.User)); err != nil {
 			return err
 		}
 	}

@@ -227,7 +227,7 @@ func (r *examination) others() error {
 	}); err != nil {
 		return err
 	}
-	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation, "partition": row.CheckPartition} {
+	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation, "partition": row.CheckPartition, "crontab": row.CheckCrontab} {
 		if err := r.named(func(name string, data []byte) error {
 			if err := readable(data, table+" "+name, check); err != nil {
 				r.find(table, name, err, "name = $1", name)

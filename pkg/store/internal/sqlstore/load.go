@@ -61,6 +61,9 @@ func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
 	if out.Partitions, err = r.Partitions(); err != nil {
 		return nil, err
 	}
+	if out.Crontabs, err = r.Crontabs(); err != nil {
+		return nil, err
+	}
 	out.Letters, err = r.Letters()
 	return out, err
 }
@@ -116,6 +119,16 @@ func (r *Reader) Partitions() (all []*api.PartitionChange, err error) {
 		all = append(all, one)
 		return err
 	}, "partition", nil)
+	return all, err
+}
+
+// Crontabs reads the cron tables of users.
+func (r *Reader) Crontabs() (all []*api.Crontab, err error) {
+	err = r.sealed(func(user string, data []byte) error {
+		one, err := row.DecodeCrontab(user, data)
+		all = append(all, one)
+		return err
+	}, "crontab", nil)
 	return all, err
 }
 

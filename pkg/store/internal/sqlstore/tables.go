@@ -48,6 +48,7 @@ var (
 	Node        = &Table{Name: "node", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Reservation = &Table{Name: "reservation", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Partition   = &Table{Name: "partition", Columns: columns("name", "data"), Key: 1, Changed: data}
+	Crontab     = &Table{Name: "crontab", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Letter      = &Table{Name: "letter", Columns: columns("id#", "data"), Key: 1, Changed: data}
 	Claims      = &Table{Name: "claims", Columns: columns("one#", "data"), Key: 1, Changed: data}
 	Event       = &Table{Name: "event", Columns: columns("seq#", "job#", "data"), Key: 1}
@@ -71,7 +72,7 @@ func names(columns []string) (out []string) {
 }
 
 // Batched are the tables that a commit writes.
-var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Measure, Ledger, Node, Reservation, Partition, Letter, Claims, Event}
+var Batched = []*Table{Spec, Job, Rank, Epoch, Step, Measure, Ledger, Node, Reservation, Partition, Crontab, Letter, Claims, Event}
 
 // Beside are those that are written beside commits.
 var Beside = []*Table{

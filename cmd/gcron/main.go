@@ -1,0 +1,15 @@
+// Command gcron shows and changes cron tables, see gcron(1); as scrontab, too.
+package main
+
+import (
+	"os"
+
+	"gangd/pkg/cmdline"
+	"gangd/pkg/gcron"
+	"gangd/pkg/slurm"
+)
+
+func main() {
+	slurm.Main(map[string]slurm.Runner{"scrontab": gcron.Scrontab})
+	os.Exit(gcron.Run(os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
