@@ -28,7 +28,11 @@ import (
 )
 
 // severalSize is how much a site of several controllers has to do, and for how often.
-type severalSize struct{ rounds, waiting, submitters, gangs int }
+type severalSize struct {
+	rounds, waiting, submitters, gangs int
+	// pause of each submitter, so that what waits after 250 rounds is not ten times what waited before the first.
+	pause time.Duration
+}
 
 func sizeOfSeveral() severalSize {
 	if n := rounds(1); n > 1 {
@@ -36,9 +40,9 @@ func sizeOfSeveral() severalSize {
 		if err != nil {
 			waiting = 10_000
 		}
-		return severalSize{n, waiting, 8, 20}
+		return severalSize{n, waiting, 8, 20, 100 * time.Millisecond}
 	}
-	return severalSize{1, 50, 3, 2}
+	return severalSize{1, 50, 3, 2, 0}
 }
 
 // severalWays are what happens to the leader, or to the database. Each is over when do returns or, where it gives a
@@ -114,7 +118,7 @@ func startSeveralIn(t *testing.T, bin string, size severalSize, args ...string) 
 		tally.Skip(t, "%v", err)
 	}
 	s := &several{size: size, whole: t, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
-	s.cluster = startIn(t, bin, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s"}, args...)...)
+	s.cluster = startIn(t, bin, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s", "--set=user_jobs=0"}, args...)...)
 	t.Cleanup(func() { close(s.over); s.keepers.Wait() })
 	if size.rounds > 1 {
 		s.takeDatabase()
@@ -297,6 +301,7 @@ func (s *several) round(do func(*several) func()) time.Duration {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				s.ask()
+				time.Sleep(s.size.pause)
 			}
 		})
 	}
