@@ -334,7 +334,27 @@ func (s *several) round(do func(*several) func()) time.Duration {
 			longest, before = max(longest, at.Sub(before)), at
 		}
 	}
+	if longest > severalLimit {
+		s.t.Logf("%v without an acknowledged submission; the controllers said\n%s", longest, s.saidSince(s.began))
+	}
 	return longest
+}
+
+// severalLimit is what a fail-over may take before it is worth looking into.
+const severalLimit = 4500 * time.Millisecond
+
+// saidSince are the lines of the controllers' logs from a moment on.
+func (s *several) saidSince(when time.Time) string {
+	from := "time=" + when.UTC().Format("2006-01-02T15:04:05.000")
+	var out []string
+	for _, name := range severalNames {
+		for _, line := range lines(s.t, filepath.Join(s.dir, "log", name+".log")) {
+			if line >= from && len(out) < 100 {
+				out = append(out, name+" "+line)
+			}
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // ask submits one job, which has to be acknowledged.
