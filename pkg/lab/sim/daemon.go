@@ -28,7 +28,6 @@ type daemon struct {
 	members  map[api.MemberKey]*member
 
 	line    *line // nil: none
-	served  bool  // it had a session
 	greeted bool
 	opened  time.Duration    // when the session was greeted
 	heardAt time.Duration    // the last frame

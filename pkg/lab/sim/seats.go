@@ -19,18 +19,15 @@ func (t *truth) wrote(g *gangd) {
 }
 
 // renewed: leases of a node run from at on, by the echo of a controller or (nil) by words. Whoever
-// leads then, and lives, must have given it. A node on which nothing runs, and that was off while a
-// controller was added, may go by the words of the others until it has a session (served).
-func (t *truth) renewed(m *machine, at time.Duration, by *gangd, served bool) {
-	if !served && len(m.procs) == 0 {
-		return
-	}
+// leads then, and lives, must have given it. A node that was off or cut off for so long that a controller
+// which it does not know (knows) was let lead, runs nothing any more, and may go by the words of the others.
+func (t *truth) renewed(m *machine, at time.Duration, by *gangd, knows func(*host) bool) {
 	for i := len(t.seats) - 1; i >= 0; i-- {
 		s := t.seats[i]
 		if s.at > at {
 			continue
 		}
-		if s.by != by && !s.by.dead {
+		if s.by != by && !s.by.dead && (len(m.procs) > 0 || knows(s.by.host)) {
 			t.r.fail("I22", "leases on %s run from %s, which %s did not give, who leads since %s", m.name, at, s.by.host.name, s.at)
 		}
 		return

@@ -517,6 +517,9 @@ func (t *truth) reopened(g *gangd) {
 
 // turned is after each turn.
 func (t *truth) turned() {
+	if t.r.gangd == nil { // it was replaced, and does not know it yet; nobody leads
+		return
+	}
 	t.settled = true
 	if t.turns++; t.r.sc.Lean && t.turns%100 != 0 {
 		return

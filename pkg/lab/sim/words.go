@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -39,8 +40,7 @@ func (d *daemon) refused(h *host, asked time.Duration) {
 func (d *daemon) renewed(by *gangd) {
 	if at := d.half.LastContact(); at > d.contact {
 		d.contact = at
-		d.served = d.served || by != nil
-		d.m.r.truth.renewed(d.m, at-bootOffset, by, d.served)
+		d.m.r.truth.renewed(d.m, at-bootOffset, by, d.knows)
 	}
 }
 
@@ -94,16 +94,18 @@ func (d *daemon) follow(w *api.Word) {
 // askLater asks each controller but the one in session for its word, with each heartbeat.
 func (d *daemon) askLater() {
 	d.after(d.settings.Heartbeat, func() {
-		l := d.half.Controllers()
 		for _, h := range d.m.r.hosts {
-			for i := range l.List {
-				if l.List[i].Name == h.name && (d.line == nil || d.line.hub.g.host != h) {
-					d.ask(h)
-				}
+			if d.knows(h) && (d.line == nil || d.line.hub.g.host != h) {
+				d.ask(h)
 			}
 		}
 		d.askLater()
 	})
+}
+
+// knows: the controller of a host is in the list that the node keeps.
+func (d *daemon) knows(h *host) bool {
+	return slices.ContainsFunc(d.half.Controllers().List, func(c api.Controller) bool { return c.Name == h.name })
 }
 
 // ask is one question. A word may be late, as long as the line it comes on holds.
