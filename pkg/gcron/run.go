@@ -28,7 +28,6 @@ type call struct {
 	edit, list, remove bool
 	json, next         bool
 	user               string
-	verbose            int
 
 	cmdline.Streams
 	client *client.Client
