@@ -114,7 +114,7 @@ var allocationScenarios = []directed{
 		want: func(s *seen) string { return firstOf(s.ended(0, api.JobCancelled, 1), s.saved(4)) }},
 	{name: "nobody dies of a notice", seeds: 3,
 		sc: Scenario{Nodes: nodes(2, 2), Calm: 60 * s1,
-			Jobs: with(alloc(Behaviour{For: 90 * s1}, Step{After: 200 * ms, Tasks: 2, Runs: saving}, Step{After: 300 * ms, Tasks: 2, Runs: Behaviour{For: 90 * s1, OnNotice: NoticeHeard}}),
+			Jobs: with(alloc(Behaviour{For: 90 * s1}, Step{After: 200 * ms, Tasks: 2, Runs: saving}, Step{After: s1, Tasks: 2, Runs: Behaviour{For: 90 * s1, OnNotice: NoticeHeard}}),
 				func(j *Job) { j.Lead, j.TimeLimit = 3*s1, 8*s1 })},
 		want: func(s *seen) string {
 			return firstOf(s.ended(0, api.JobTimeout, 1), unless(s.lineCount("task 1.", "gets USR1") == 2, "%d were told", s.lineCount("gets USR1")))

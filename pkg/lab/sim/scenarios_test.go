@@ -392,7 +392,7 @@ var scenarios = slices.Concat([]directed{
 	// No beat comes between the start and the copy: what the node was told to run says it all.
 	{name: "what a node was told to run is proof of a commit", seeds: 10,
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 60 * s1, Jobs: []Job{{At: 5500 * ms, Runs: Behaviour{For: 30 * s1}}},
-			Faults: []Fault{{At: 5450 * ms, Do: OldStore, N: 1, For: 120 * ms}}},
+			Faults: []Fault{{At: 5450 * ms, Do: OldStore, N: 1, For: 250 * ms}}},
 		want: func(s *seen) string {
 			return firstOf(unless(s.lineOf("is replaced by a copy", 1) > 0, "no copy was put back"), s.ended(0, api.JobCompleted, 1))
 		}},
