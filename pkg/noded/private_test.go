@@ -74,7 +74,7 @@ func TestPrivateDirectories(t *testing.T) {
 	script := fmt.Sprintf(`#!/bin/bash
 cd %s
 ls tmp shm | tr '\n' ' '; stat -c %%a tmp shm | tr '\n' ' '; df --output=size -B1M tmp | tail -1
-head -c 4M /dev/zero > tmp/$GANG_JOB_ID.$RANK
+head -c 4M /dev/zero > tmp/.$RANK; mv tmp/.$RANK tmp/$GANG_JOB_ID.$RANK
 while [ $(ls tmp | grep -c "^$GANG_JOB_ID") -lt $GANG_SIZE ]; do sleep 0.02; done
 echo seen
 head -c 16M /dev/zero 2>&1 > shm/big | sed 's/.*: //'
