@@ -112,7 +112,7 @@ func (p *pair) keeps(node, controller string) bool {
 	return strings.Contains(string(b), fmt.Sprintf("%q", controller))
 }
 
-// login makes a login host that names both controllers, and gives somebody there. Without root that is the test's own
+// login makes a login host that names the first controller and learns of the other, and gives somebody there. Without root that is the test's own
 // person on b's host: no other can be made.
 func (p *pair) login() (who interface {
 	submit(args ...string) int64
@@ -125,9 +125,13 @@ func (p *pair) login() (who interface {
 	dir := filepath.Join(p.dir, "l")
 	p.node("login", fmt.Sprintf("socket = %q", filepath.Join(dir, "run", "gangd.sock")), "login = true")
 	p.must("gnoded", "join", p.conf("login"), p.line("--login"))
-	p.spawn("login", "gnoded", nil, p.conf("login"), "--set=controller="+p.address+","+p.b)
+	p.spawn("login", "gnoded", nil, p.conf("login"))
 	ada := p.person("nobody").at(dir)
 	p.until("the relay answers", func() bool { _, _, code := ada.run("gqueue"); return code == 0 })
+	p.until("the relay knows both controllers", func() bool {
+		b, _ := os.ReadFile(filepath.Join(p.dir, "login", "relay"))
+		return strings.Contains(string(b), p.b)
+	})
 	return ada
 }
 

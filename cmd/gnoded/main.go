@@ -98,12 +98,13 @@ func probeCommand() *cobra.Command {
 }
 
 func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *slog.Logger) error {
-	way, err := reach(ctx, cfg, log)
+	known := relay.OpenList(filepath.Join(cfg.StateDir, "relay"), cfg.Controllers, log)
+	way, err := reach(ctx, cfg, known, log)
 	if err != nil {
 		return err
 	}
 	defer way.stop()
-	passOn := relay.Options{Socket: cfg.Socket, Controllers: cfg.Controllers, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked}
+	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked}
 	if cfg.Login {
 		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)
@@ -157,7 +158,7 @@ type way struct {
 	stop func()
 }
 
-func reach(ctx context.Context, cfg *config.Node, log *slog.Logger) (*way, error) {
+func reach(ctx context.Context, cfg *config.Node, known *relay.List, log *slog.Logger) (*way, error) {
 	if strings.HasPrefix(cfg.Controllers[0], "unix:") {
 		return &way{stop: func() {}}, nil
 	}
@@ -170,7 +171,7 @@ func reach(ctx context.Context, cfg *config.Node, log *slog.Logger) (*way, error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), cfg.Controllers, log) })
+	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), known.Addresses, log) })
 	return &way{tls: conf, stop: func() { cancel(); renewing.Wait() }}, nil
 }
 

@@ -23,6 +23,10 @@ const (
 	WordPath = "/v1/session/word"
 )
 
+// ControllersHeader is with each answer of a leader of several: the version of the site's list, for relays,
+// which ask for it where theirs is older.
+const ControllersHeader = "Gang-Controllers"
+
 // SessionProtocol is the version of the frames; another one is refused by name.
 const SessionProtocol = 1
 

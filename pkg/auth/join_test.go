@@ -271,12 +271,12 @@ func TestRenewOnlyInTheLastThird(t *testing.T) {
 	c := start(t)
 	dir := c.join(t, "n1")
 	log := slog.New(slog.DiscardHandler)
-	renewOnce(context.Background(), dir, []string{c.Address}, log)
+	renewOnce(context.Background(), dir, func() []string { return []string{c.Address} }, log)
 	if n := c.asked.Load(); n != 1 {
 		t.Errorf("%d requests: a fresh certificate was renewed", n)
 	}
 	c.reissue(t, dir, "n1", time.Now().Add(-21*24*time.Hour))
-	renewOnce(context.Background(), dir, []string{c.Address}, log)
+	renewOnce(context.Background(), dir, func() []string { return []string{c.Address} }, log)
 	if _, expires, err := NodeName(dir); err != nil || time.Until(expires) < 29*24*time.Hour {
 		t.Errorf("%v %v", expires, err)
 	}

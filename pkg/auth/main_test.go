@@ -22,7 +22,7 @@ func TestKeepRenewedEnds(t *testing.T) {
 		looks := new(counter)
 		done := make(chan struct{})
 		go func() {
-			KeepRenewed(ctx, dir, []string{"127.0.0.1:1"}, slog.New(looks))
+			KeepRenewed(ctx, dir, func() []string { return []string{"127.0.0.1:1"} }, slog.New(looks))
 			close(done)
 		}()
 		time.Sleep(3*renewCheck + time.Minute)

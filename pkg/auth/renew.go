@@ -12,7 +12,7 @@ const renewCheck = time.Hour
 
 // KeepRenewed renews the certificate in dir when a third of its life is left, until ctx
 // ends. It returns only then; a renewal that fails is logged and tried at the next look.
-func KeepRenewed(ctx context.Context, dir string, addresses []string, log *slog.Logger) {
+func KeepRenewed(ctx context.Context, dir string, addresses func() []string, log *slog.Logger) {
 	tick := time.NewTicker(renewCheck)
 	defer tick.Stop()
 	for {
@@ -25,13 +25,13 @@ func KeepRenewed(ctx context.Context, dir string, addresses []string, log *slog.
 	}
 }
 
-func renewOnce(ctx context.Context, dir string, addresses []string, log *slog.Logger) {
+func renewOnce(ctx context.Context, dir string, addresses func() []string, log *slog.Logger) {
 	_, expires, err := NodeName(dir)
 	if err == nil && time.Until(expires) >= nodeLife/3 {
 		return
 	}
 	if err == nil {
-		for _, a := range addresses { // one of them leads
+		for _, a := range addresses() { // one of them leads
 			if err = Renew(ctx, dir, a); err == nil {
 				break
 			}

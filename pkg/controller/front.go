@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/http/httputil"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,11 +68,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := f.leads.Load()
 	switch {
 	case h != nil && f.office.Leads():
+		w.Header().Set(api.ControllersHeader, strconv.FormatUint(f.office.Controllers().Version, 10))
 		(*h).ServeHTTP(&seated{ResponseWriter: w, leads: f.office.Leads}, r)
 	case h != nil || r.TLS != nil || r.Header.Get(passedOn) != "" || r.URL.Path == api.SessionPath || r.URL.Path == api.WitnessPath:
 		f.refuse(w, "")
 	case r.URL.Path == "/metrics":
 		f.metrics(w, r)
+	case r.URL.Path == "/readyz" && !f.by.whole.Load():
+		http.Error(w, "standing by, and still reading what is in the database", http.StatusServiceUnavailable)
 	case r.URL.Path == "/readyz":
 		_, _ = fmt.Fprintf(w, "standing by at commit %d, had all of them %s ago\n", f.by.seen.Load(), f.by.behind().Round(time.Millisecond))
 	default:

@@ -41,6 +41,8 @@ type standby struct {
 	// seen is the commit that it has followed to, and when it last had all, for those who ask.
 	seen atomic.Uint64
 	last atomic.Int64
+	// whole: it has had all of them once, and takes over warm.
+	whole atomic.Bool
 }
 
 // follow takes in what was committed since.
@@ -53,6 +55,7 @@ func (s *standby) follow(ctx context.Context) error {
 		s.seen.Store(s.known.Lineage)
 		if !more {
 			s.last.Store(time.Now().UnixNano())
+			s.whole.Store(true)
 			return nil
 		}
 	}
@@ -166,13 +169,10 @@ func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error 
 	group.Go(func() error {
 		<-ctx.Done()
 		opt.Signs.Stopping()
-		held := office.Leads() // else it has run out, or somebody else has it
-		if held {
-			giveUp(ctx, office, resignTime, opt.Log)
-		}
+		given := office.Leads() && giveUp(ctx, office, resignTime, opt.Log) // else it has run out, or somebody else has it
 		f.close(hastyPatience)
 		stopAll(listeners, 0)
-		if _, term := office.Seat(); term != 0 && !held && asked.Err() == nil {
+		if _, term := office.Seat(); term != 0 && !given && asked.Err() == nil {
 			giveUp(ctx, office, min(leader.GiveUp, cfg.Lease/4), opt.Log)
 		}
 		return st.Close() // a commit may wait for a database that is away
@@ -185,12 +185,14 @@ func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error 
 
 // giveUp gives the seat up, so that nobody has to wait until it has run out. Where the database is away, that
 // is when it is back: the row there may be newer than what the others have seen of it.
-func giveUp(ctx context.Context, o *leader.Office, patience time.Duration, log *slog.Logger) {
+func giveUp(ctx context.Context, o *leader.Office, patience time.Duration, log *slog.Logger) (given bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err := o.Resign(ctx); err != nil && !errors.Is(err, store.ErrFenced) {
 		log.Warn("the seat was not given up: the next leader waits until it has run out", "err", err)
+		return false
 	}
+	return true
 }
 
 // stand follows until this process leads, and leads until it does not any more. The engine is of the group: it

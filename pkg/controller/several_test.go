@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,5 +74,19 @@ func TestSeatIsKeptWhileTheEngineIsMade(t *testing.T) {
 	cancel()
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
 		t.Error(err)
+	}
+}
+
+// One that stands by is ready when it can take over warm.
+func TestReadyOnceAllIsRead(t *testing.T) {
+	by := &standby{}
+	f := &front{own: http.NewServeMux(), by: by, office: leader.New(leader.Options{Now: session.BootTime})}
+	for _, want := range []int{http.StatusServiceUnavailable, http.StatusOK} {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if w.Code != want {
+			t.Errorf("it has read all: %t, and answers %d: %s", by.whole.Load(), w.Code, w.Body)
+		}
+		by.whole.Store(true)
 	}
 }

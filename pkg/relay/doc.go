@@ -2,7 +2,8 @@
 // listens on a unix socket of the host, learns from the kernel who calls, and passes each
 // call on over TLS with the host's certificate and its word for the user ([auth.Vouch]).
 //
-// States: none. A call is passed on or refused; nothing is kept, cached or tried again.
+// States: none. A call is passed on or refused; nothing of it is kept, cached or tried again. What is
+// kept is which controllers there are ([List]).
 //
 // Invariants:
 //   - Whose call it is comes from the socket's peer credentials. What a client writes of

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,9 @@ var errMoved = errors.New("another controller leads by now")
 
 // leads is where calls are passed on to: of several controllers the one that leads, as far as is known.
 type leads struct {
+	list   *List
+	newest atomic.Uint64 // version of the site's list
+
 	mu    sync.Mutex
 	all   []string // host:port
 	now   string
@@ -48,8 +52,9 @@ type passed struct {
 
 type passedKey struct{}
 
-func newLeads(all []string) *leads {
-	return &leads{all: all, now: all[0], calls: map[*passed]struct{}{}}
+func newLeads(list *List) *leads {
+	all := list.Addresses()
+	return &leads{list: list, all: all, now: all[0], calls: map[*passed]struct{}{}}
 }
 
 // begin notes a call, until done. Its context ends when another controller leads.
@@ -148,6 +153,9 @@ func (l *leads) watch(ctx context.Context, up http.RoundTripper) {
 			asking.Go(func() { l.ask(ctx, up, at) })
 		}
 		asking.Wait()
+		if l.newest.Load() > l.list.version() {
+			l.learn(ctx, up)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -160,17 +168,14 @@ func (l *leads) watch(ctx context.Context, up http.RoundTripper) {
 func (l *leads) ask(ctx context.Context, up http.RoundTripper, at string) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+"/v1/ping", nil)
-	if err != nil {
-		return
-	}
-	res, err := up.RoundTrip(req)
+	res, err := get(ctx, up, at, "/v1/ping")
 	if err != nil {
 		return
 	}
 	defer res.Body.Close()
 	body := json.NewDecoder(io.LimitReader(res.Body, maxRefusal))
 	if res.StatusCode == http.StatusOK {
+		l.listed(res.Header)
 		p := new(api.PingReply)
 		switch {
 		case body.Decode(p) != nil:
@@ -188,11 +193,55 @@ func (l *leads) ask(ctx context.Context, up http.RoundTripper, at string) {
 	}
 }
 
+func get(ctx context.Context, up http.RoundTripper, at, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+at+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return up.RoundTrip(req)
+}
+
+// listed learns from an answer of the leader which version the site's list has.
+func (l *leads) listed(h http.Header) {
+	if v, err := strconv.ParseUint(h.Get(api.ControllersHeader), 10, 64); err == nil {
+		l.newest.Store(v)
+	}
+}
+
+// learn asks the leader for the site's list.
+func (l *leads) learn(ctx context.Context, up http.RoundTripper) {
+	l.mu.Lock()
+	at := l.now
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	res, err := get(ctx, up, at, "/v1/controllers")
+	if err != nil {
+		return
+	}
+	defer res.Body.Close()
+	r := new(api.ControllersReply)
+	if res.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(r) != nil {
+		return
+	}
+	l.list.take(r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all = l.list.Addresses(); !slices.Contains(l.all, l.now) {
+		l.all = append(l.all, l.now)
+	}
+}
+
+// maxList bounds a list of controllers.
+const maxList = 1 << 20
+
 // maxRefusal bounds the body of an answer that says who leads.
 const maxRefusal = 64 << 10
 
 // look learns from an answer who leads; the caller gets it all the same, and calls again.
 func (l *leads) look(r *http.Response) error {
+	l.listed(r.Header)
+	r.Header.Del(api.ControllersHeader)
 	if r.StatusCode != api.CodeNotLeader.HTTPStatus() {
 		return nil
 	}

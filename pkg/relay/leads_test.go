@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,7 +48,7 @@ func TestLeaderStandsStill(t *testing.T) {
 		}
 	})
 	a.socket += "2"
-	a.relay(Options{Socket: a.socket, Controllers: []string{b, a.address}, TLS: a.conf})
+	a.relay(Options{Socket: a.socket, Controllers: listOf(b, a.address), TLS: a.conf})
 	call := func(method string) (int, string) {
 		req, err := http.NewRequest(method, "http://gangd/v1/jobs", strings.NewReader("{}"))
 		if err != nil {
@@ -108,7 +111,7 @@ func TestLeaderStandsStill(t *testing.T) {
 
 // One controller by two addresses is asked once, and no call is cut.
 func TestOneControllerByTwoAddresses(t *testing.T) {
-	l := newLeads([]string{"a:1", "b:1"})
+	l := newLeads(listOf("a:1", "b:1"))
 	if got := l.others(time.Now()); len(got) != 2 {
 		t.Errorf("nobody is asked who leads: %v", got)
 	}
@@ -120,7 +123,7 @@ func TestOneControllerByTwoAddresses(t *testing.T) {
 
 // Only a newer term cuts calls, and only those that another has.
 func TestCallsAreCutByANewerTerm(t *testing.T) {
-	l := newLeads([]string{"a:1", "b:1"})
+	l := newLeads(listOf("a:1", "b:1"))
 	ctx, done := l.begin(t.Context())
 	defer done()
 	l.leader(5, "b:1") // the first that is known: a:1 may be another name of it
@@ -161,3 +164,77 @@ func beside(t *testing.T, s *site, h http.HandlerFunc) (address string) {
 	t.Cleanup(func() { _ = srv.Close(); <-done })
 	return l.Addr().String()
 }
+
+// A host that names one controller learns from its answers of the others, and calls them when it starts again and the
+// one that it names is gone for good.
+func TestListIsLearnt(t *testing.T) {
+	a := newSite(t, true)
+	answers := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/ping" {
+			_ = json.NewEncoder(w).Encode(api.PingReply{Leader: "b", Term: 6})
+			return
+		}
+		fmt.Fprint(w, "b's answer")
+	}
+	b := beside(t, a, answers)
+	a.mux.HandleFunc("/v1/ping", func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(api.PingReply{Leader: "a", Term: 5})
+	})
+	version := func(w http.ResponseWriter) { w.Header().Set(api.ControllersHeader, "3") }
+	a.mux.HandleFunc("/v1/jobs", func(w http.ResponseWriter, r *http.Request) { version(w) })
+	a.mux.HandleFunc("/v1/controllers", func(w http.ResponseWriter, r *http.Request) {
+		version(w)
+		_ = json.NewEncoder(w).Encode(api.ControllersReply{Version: 3, Controllers: []api.ControllerState{{Name: "a", Addresses: []string{a.address}},
+			{Name: "b", Addresses: []string{"unix:/x", b}}, {Name: "old", State: api.ControllerRemoved, Addresses: []string{"old:1"}}}})
+	})
+	path := filepath.Join(t.TempDir(), "list")
+	kept := OpenList(path, []string{a.address}, slog.New(slog.DiscardHandler))
+	first := a.socket + "2"
+	a.relay(Options{Socket: first, Controllers: kept, TLS: a.conf})
+	call := func(socket string) (status int, text string, version string) {
+		a.socket = socket
+		res, err := a.client(caller()).Get("http://gangd/v1/jobs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(b), res.Header.Get(api.ControllersHeader)
+	}
+	if status, _, version := call(first); status != http.StatusOK || version != "" {
+		t.Fatalf("%d, and the caller is told of version %q", status, version)
+	}
+	for give := time.Now().Add(patience); kept.version() != 3; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatal("the list was not learnt")
+		}
+	}
+	if got := kept.Addresses(); !slices.Equal(got, []string{a.address, b}) {
+		t.Errorf("it calls %v", got)
+	}
+	kept.take(&api.ControllersReply{Version: 2})
+	if kept.version() != 3 {
+		t.Error("an older list is taken")
+	}
+	a.stop()
+	again := OpenList(path, []string{a.address}, slog.New(slog.DiscardHandler))
+	second := a.socket + "3"
+	a.relay(Options{Socket: second, Controllers: again, TLS: a.conf})
+	for give := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		status, text, _ := call(second)
+		if status == http.StatusOK && text == "b's answer" {
+			break
+		}
+		if time.Now().After(give) {
+			t.Fatalf("after it was started again: %d %s", status, text)
+		}
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := OpenList(path, []string{"c:1"}, slog.New(slog.DiscardHandler)).Addresses(); !slices.Equal(got, []string{"c:1"}) {
+		t.Errorf("of a list that is damaged: %v", got)
+	}
+}
+
+func listOf(addresses ...string) *List { return OpenList("", addresses, slog.New(slog.DiscardHandler)) }

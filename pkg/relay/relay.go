@@ -32,8 +32,8 @@ const (
 
 // Options are what a relay is started with.
 type Options struct {
-	Socket      string   // where commands call
-	Controllers []string // host:port; of several one leads
+	Socket      string // where commands call
+	Controllers *List  // of several one leads
 	TLS         *tls.Config
 	// Optional: where the socket can't be had, the host's own or another relay's perhaps, there
 	// is no relay and no error.
@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	defer up.CloseIdleConnections()
 	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
 	srv := &http.Server{Handler: o.handler(up), ConnContext: connContext, ReadHeaderTimeout: headerPatience, IdleTimeout: clientIdle, ErrorLog: errorLog}
-	o.Log.Info("relay is up", "socket", o.Socket, "controllers", o.Controllers)
+	o.Log.Info("relay is up", "socket", o.Socket, "controllers", o.Controllers.Addresses())
 	if o.Ready != nil {
 		o.Ready()
 	}

@@ -83,7 +83,7 @@ func newSite(t *testing.T, login bool) *site {
 	}
 	s.socket = filepath.Join(run, "g.sock")
 	s.conf = conf
-	s.relay(Options{Socket: s.socket, Controllers: []string{s.address}, TLS: conf})
+	s.relay(Options{Socket: s.socket, Controllers: listOf(s.address), TLS: conf})
 	return s
 }
 
@@ -426,7 +426,7 @@ func TestRevocationCutsStreams(t *testing.T) {
 
 func TestSocketOfAnother(t *testing.T) {
 	s := newSite(t, true)
-	o := Options{leads: newLeads([]string{s.address}), Socket: s.socket, Controllers: []string{s.address}, TLS: upstream(nil).TLSClientConfig, Log: slog.New(slog.DiscardHandler)}
+	o := Options{leads: newLeads(listOf(s.address)), Socket: s.socket, Controllers: listOf(s.address), TLS: upstream(nil).TLSClientConfig, Log: slog.New(slog.DiscardHandler)}
 	if err := Run(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), "relay: the controller must be reached over TLS") {
 		t.Errorf("without TLS: %v", err)
 	}
