@@ -246,7 +246,7 @@ func TestLeaderCutFromNodes(t *testing.T) {
 // One controller is dead and the other cut from one node: that node's ranks end by themselves, and only then the gang
 // runs elsewhere.
 func TestOneDeadTheOtherCut(t *testing.T) {
-	s := startSevered(t, []string{fmt.Sprintf("lease = %q", severedLease), `node_timeout = "3s"`, `grace = "2s"`}, "n1", "n2", "n3")
+	s := startSevered(t, []string{fmt.Sprintf("lease = %q", severedLease), `node_timeout = "3s"`, `grace = "2s"`, `drain_slack = "3s"`}, "n1", "n2", "n3")
 	for range rounds(1) {
 		id := s.gang(1)
 		at := s.wait(id, api.JobRunning).Nodes[0]

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +24,7 @@ import (
 
 	"gangd/e2e/tally"
 	"gangd/pkg/api"
+	"gangd/pkg/leader"
 	"gangd/pkg/store/pgserver"
 	"gangd/pkg/store/pgserver/pgtest"
 )
@@ -76,6 +78,7 @@ var severalWays = []struct {
 		if err := s.database.Stop(syscall.SIGQUIT); err != nil {
 			s.t.Fatal(err)
 		}
+		time.Sleep(rand.N(2 * leader.TTL)) // some leaders keep their seat
 		if err := s.database.Restart(context.Background()); err != nil {
 			s.t.Fatal(err)
 		}

@@ -283,24 +283,28 @@ func (f *Office) take(ctx context.Context, seen store.Leader) (bool, error) {
 
 // Hold renews the seat until ctx ends (nil) or it is lost. nodes are those that the controller knows, once it does.
 func (f *Office) Hold(ctx context.Context, nodes func() (names []string, known bool)) error {
-	for {
+	for wait := Renew; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(min(Renew, max(0, f.seat.Until()-f.Now()))):
+		case <-time.After(min(wait, max(0, f.seat.Until()-f.Now()))):
 		}
-		if err := f.renew(ctx, nodes); err != nil && ctx.Err() == nil {
+		renewed, err := f.renew(ctx, nodes)
+		if err != nil && ctx.Err() == nil {
 			f.seat.Leave()
 			return err
+		}
+		if wait = Look; renewed {
+			wait = Renew
 		}
 	}
 }
 
-// renew renews the seat once, and sees to the list.
-func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) error {
+// renew renews the seat once, and sees to the list. While the trust lasts, a seat that was not renewed may be had again.
+func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) (renewed bool, err error) {
 	left := f.seat.Until() - f.Now()
 	if left <= 0 {
-		return fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, TTL)
+		return false, fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, TTL)
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -309,19 +313,19 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) error
 	case err == nil:
 		f.seat.Renewed(sent)
 	case errors.Is(err, store.ErrFenced):
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return false, fmt.Errorf("%w: %w", ErrLost, err)
 	case errors.Is(err, store.ErrFailed):
-		return err
+		return false, err
 	default:
-		return nil // while the trust lasts it may be had again
+		return false, nil
 	}
 	l, err := f.readList(ctx)
 	if err != nil {
-		return nil
+		return true, nil
 	}
 	f.roster.Tell(uint64(l.Version), f.Now())
 	if !f.joins {
-		return nil
+		return true, nil
 	}
 	if names, known := nodes(); known {
 		settled, lacking := f.roster.Settled(sent, f.Lease, names)
@@ -330,7 +334,7 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) error
 			f.admit(ctx, l)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // Lacking are the nodes for which controllers wait that may not lead yet, as of the last renewal.

@@ -102,7 +102,7 @@ func TestFirstControllerLeads(t *testing.T) {
 	if f.Leads() || f.Word() != nil || f.Leader() != nil && f.Leader().Name == "a" && f.Leads() {
 		t.Errorf("a seat that was not renewed: leads %t, says %+v", f.Leads(), f.Word())
 	}
-	if err := f.renew(t.Context(), nil); !errors.Is(err, ErrLost) {
+	if _, err := f.renew(t.Context(), nil); !errors.Is(err, ErrLost) {
 		t.Errorf("a seat that has run out is renewed: %v", err)
 	}
 }
@@ -130,19 +130,19 @@ func TestJoiningControllerWaits(t *testing.T) {
 		}
 		return []string{"n1"}, true
 	}
-	if err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
+	if _, err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
 		t.Errorf("admitted before it is known which nodes there are: %v, %+v", err, s.list)
 	}
 	known = true
 	*now += time.Second
-	if err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
+	if _, err := a.renew(t.Context(), nodes); err != nil || !s.list.All[1].Joining {
 		t.Fatalf("let in before n1 knows of it: %v", err)
 	}
 	if got := a.Lacking(); !slices.Equal(got, []string{"n1"}) {
 		t.Errorf("it waits for %v", got)
 	}
 	a.Listed("n1", 2)
-	if err := a.renew(t.Context(), nodes); err != nil || s.list.All[1].Joining || s.list.Version != 3 {
+	if _, err := a.renew(t.Context(), nodes); err != nil || s.list.All[1].Joining || s.list.Version != 3 {
 		t.Errorf("not let in: %+v, %v", s.list, err)
 	}
 	if _, may, _ := b.look(t.Context()); !may {
@@ -172,7 +172,7 @@ func TestRemovedController(t *testing.T) {
 	if err := a.Remove(t.Context(), "b"); err != nil || s.list.Version != 2 {
 		t.Fatalf("%v, list %+v", err, s.list)
 	}
-	if err := a.renew(t.Context(), func() ([]string, bool) { return nil, true }); err != nil {
+	if _, err := a.renew(t.Context(), func() ([]string, bool) { return nil, true }); err != nil {
 		t.Fatal(err)
 	}
 	if l := a.Controllers(); l.Version != 2 || len(l.List) != 1 || l.List[0].Name != "a" {
@@ -208,7 +208,7 @@ func TestSeatIsLost(t *testing.T) {
 	}
 	s.away = true
 	*now += time.Second
-	if err := f.renew(t.Context(), nil); err != nil || !f.Leads() {
+	if _, err := f.renew(t.Context(), nil); err != nil || !f.Leads() {
 		t.Errorf("a database that is away for a moment ends a leader: %v", err)
 	}
 	s.away, s.fenced = false, true

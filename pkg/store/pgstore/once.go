@@ -59,7 +59,7 @@ func (s *Store) try(write func(ctx context.Context) error) error {
 // settle reads a counter once nobody writes it any more: it waits for the row. It writes, and so is
 // durable: what it has seen is, too.
 func (s *Store) settle(c *counter) (number int64, err error) {
-	const shortest, longest = 20 * time.Millisecond, 500 * time.Millisecond
+	const shortest, longest = 20 * time.Millisecond, 200 * time.Millisecond
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		dropIdle(s.write, writers)
 		err := s.try(func(ctx context.Context) error {
