@@ -62,7 +62,7 @@ var house = []floor{
 		client: "slurm/document statusline table/drawn",
 	}},
 	{false, map[side]string{
-		shared:     "auth session sitehook step/pmi step/wire",
+		shared:     "table/used auth session sitehook step/pmi step/wire",
 		controller: "config metrics notify store store/internal/row store/pgserver",
 		client:     "client",
 	}},

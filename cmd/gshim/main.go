@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 const usage = `usage: gshim DIR                                        hold the member in DIR
        gshim spare STATEDIR                             hold members below STATEDIR, one after the other
        gshim readlog --path=P [--offset=N] [--follow] [--head]   write a file to standard output
+       gshim appendlog PATH                             write standard input behind a file
        gshim check                                      second stage, started by gshim itself
        gshim mounts                                     make private directories, started by gshim itself
        gshim missing PATH                               is nothing there, started by gshim itself
@@ -42,6 +44,8 @@ func run(args []string) int {
 		return shim.Spare()
 	case len(args) >= 1 && args[0] == "readlog":
 		return readLog(args[1:])
+	case len(args) == 2 && args[0] == "appendlog":
+		return appendLog(args[1])
 	case len(args) == 1 && strings.HasPrefix(args[0], "/"):
 		return shim.Main(args[0])
 	}
@@ -81,9 +85,21 @@ func readLog(args []string) int {
 			return 2
 		}
 	}
-	if err := shim.ReadLog(os.Stdout, path, offset, follow, head); err != nil {
-		fmt.Fprintln(os.Stderr, strings.TrimPrefix(err.Error(), "open "))
-		return shim.ReadStatus(err)
+	return logStatus(shim.ReadLog(os.Stdout, path, offset, follow, head))
+}
+
+func appendLog(path string) int {
+	text, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = shim.AppendLog(path, text)
 	}
-	return 0
+	return logStatus(err)
+}
+
+func logStatus(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, strings.TrimPrefix(err.Error(), "open "))
+	return shim.ReadStatus(err)
 }

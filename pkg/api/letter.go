@@ -26,6 +26,9 @@ const (
 	NotifyPreempt       NotifyType = "PREEMPT"
 	// NotifyMore stands on a letter in place of many: the user has too many that wait. Nobody asks for it.
 	NotifyMore NotifyType = "MORE"
+	// NotifyReport is that of a report, which goes into the job's output on the node that To names. It is asked for
+	// with [Spec.Report].
+	NotifyReport NotifyType = "REPORT"
 )
 
 // NotifyTypes are those that may be asked for, in the order in which they are kept.
@@ -72,7 +75,7 @@ type Letter struct {
 
 	User   string `json:"user"`
 	Target string `json:"target,omitempty"` // as in [Notify]
-	To     string `json:"to,omitempty"`
+	To     string `json:"to,omitempty"`     // of a report the node
 
 	Type    NotifyType `json:"type"`
 	Time    time.Time  `json:"time"`
@@ -127,6 +130,7 @@ type OutboxLine struct {
 	User    string    `json:"user"`
 	Target  string    `json:"target,omitempty"`
 	To      string    `json:"to,omitempty"`
+	Report  bool      `json:"report,omitempty"` // reports, which are written behind the output of jobs on the node To
 	Waiting int       `json:"waiting"`
 	Oldest  time.Time `json:"oldest"`
 	Tries   int       `json:"tries,omitempty"` // that failed since the last that did not

@@ -444,6 +444,7 @@ type Actual struct {
 type StreamRequest struct {
 	ID     uint64       `json:"id"`
 	Log    *LogRead     `json:"log,omitempty"`
+	Append *LogAppend   `json:"append,omitempty"` // answered when it was written; a node of an older release does not answer
 	Signal *SignalOrder `json:"signal,omitempty"` // answered with how many processes got it
 	// CardResume is a person's word that the card with this UUID is good again; refused while
 	// the node can see that it is not.
@@ -464,6 +465,16 @@ type LogRead struct {
 	User   string `json:"user"`
 	Offset int64  `json:"offset" bound:"-9007199254740992.."` // from the end when negative
 	Follow bool   `json:"follow"`
+}
+
+// LogAppend asks for a text to be written behind a file of a job, as the job's user. It is not written where it
+// stands near the file's end already, nor where there is no file any more.
+type LogAppend struct {
+	Path string `json:"path" bound:"text"` // absolute
+	UID  uint32 `json:"uid"`
+	GID  uint32 `json:"gid"`
+	User string `json:"user"`
+	Text string `json:"text" bound:"any"`
 }
 
 // StreamReply is a piece of an answer.

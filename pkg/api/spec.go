@@ -95,6 +95,8 @@ type Spec struct {
 
 	// Notify says who is told of what. The controller fills in addresses, and takes away what nothing is sent for.
 	Notify []Notify `json:"notify,omitempty" bound:"n=8"`
+	// Report: behind the output of rank 0 stands in the end what was used of what was asked for.
+	Report bool `json:"report,omitempty"`
 
 	Priority *int64    `json:"priority,omitempty" bound:"-2147483648..2147483647"`
 	Nice     int64     `json:"nice,omitempty" bound:"-2147483648..2147483647"`

@@ -104,12 +104,6 @@ func TestEfficiencyOfAnArray(t *testing.T) {
 	}
 }
 
-func TestSparkline(t *testing.T) {
-	if got := sparkline(api.Points{0, 12, 13, 50, api.UnknownPoint, 99, 100, 254}); got != "▁▁▂▅ ███" {
-		t.Errorf("%q", got)
-	}
-}
-
 // The id of an array names its elements, each once, and what names nothing is said.
 func TestGacctOfAnArray(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)

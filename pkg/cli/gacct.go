@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
+	"gangd/pkg/table/used"
 )
 
 // gacct is one call of the command.
@@ -212,7 +213,7 @@ func attemptCells(a *api.Attempt) []string {
 			trigger += "(" + a.TriggerRole + ")"
 		}
 	}
-	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), elapsedOf(a),
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), used.Elapsed(a, now()),
 		jobfield.Elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
 }
 

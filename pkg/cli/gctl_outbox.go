@@ -49,7 +49,11 @@ func newOutbox() *cobra.Command {
 func writeOutbox(w io.Writer, out *api.OutboxReply) error {
 	for i := range out.Lines {
 		l := &out.Lines[i]
-		line := fmt.Sprintf("%s: %s for %s since %s", l.User, count(l.Waiting, "event waits", "events wait"), cmp.Or(l.To, l.Target), l.Oldest.Local().Format(time.DateTime))
+		what, to := count(l.Waiting, "event waits", "events wait"), cmp.Or(l.To, l.Target)
+		if l.Report {
+			what, to = count(l.Waiting, "report waits", "reports wait"), "node "+l.To
+		}
+		line := fmt.Sprintf("%s: %s for %s since %s", l.User, what, to, l.Oldest.Local().Format(time.DateTime))
 		if l.Error != "" {
 			line += fmt.Sprintf("; failed %s: %s", count(l.Tries, "time", "times"), l.Error)
 		}

@@ -13,10 +13,11 @@ func TestOutboxLines(t *testing.T) {
 	var b strings.Builder
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 	err := writeOutbox(&b, &api.OutboxReply{
-		Lines:   []api.OutboxLine{{User: "ada", To: "ada@uni.example", Waiting: 2, Oldest: at, Tries: 3, Error: "mail server smtp:587: refused"}},
+		Lines:   []api.OutboxLine{{User: "ada", To: "ada@uni.example", Waiting: 2, Oldest: at, Tries: 3, Error: "mail server smtp:587: refused"}, {User: "ada", To: "n1", Report: true, Waiting: 1, Oldest: at}},
 		GivenUp: []api.Letter{{User: "bob", Target: "chat", Type: api.NotifyFail, Ref: "12_*", Error: "target chat: 500 Internal Server Error"}},
 	})
 	want := "ada: 2 events wait for ada@uni.example since 2026-03-01 12:00:00; failed 3 times: mail server smtp:587: refused\n" +
+		"ada: 1 report waits for node n1 since 2026-03-01 12:00:00\n" +
 		"bob: given up after a day: FAIL of job 12_* to chat: target chat: 500 Internal Server Error\n"
 	if err != nil || b.String() != want {
 		t.Errorf("%v:\n%s\nwant:\n%s", err, b.String(), want)

@@ -16,6 +16,7 @@ import (
 	"gangd/pkg/plot"
 	"gangd/pkg/program"
 	"gangd/pkg/table/jobfield"
+	"gangd/pkg/table/used"
 )
 
 // greport is one call of the command.
@@ -251,7 +252,7 @@ func texts(rep report, r *reportRow) (out []string) {
 		if v, known := c.value(r); known {
 			out = append(out, c.text(v))
 		} else {
-			out = append(out, unknown)
+			out = append(out, used.Unknown)
 		}
 	}
 	return out

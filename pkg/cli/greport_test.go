@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
+	"gangd/pkg/table/used"
 )
 
 func ledgerOf() *fake.Controller {
@@ -33,7 +34,7 @@ func TestGreport(t *testing.T) {
 		}
 	}
 	out, _, _ := run(t, ledgerOf(), NewGreport(), "usage", "--by=user")
-	if !strings.Contains(out, "75") || !strings.Contains(out, unknown) {
+	if !strings.Contains(out, "75") || !strings.Contains(out, used.Unknown) {
 		t.Error(out)
 	}
 	// A page fetches nothing, and no name ends its script.

@@ -48,6 +48,8 @@ type Clock interface{ Now() gang.Instant }
 type Hub interface {
 	// Wake says that the desired sets of nodes changed. It never blocks.
 	Wake(nodes []string)
+	// AppendLog writes a text behind a file of a node, as the user who owns the job.
+	AppendLog(ctx context.Context, node string, a api.LogAppend) error
 }
 
 // Recorder is told what was committed, for metrics. Its methods are called from the

@@ -45,6 +45,8 @@ type rig struct {
 	rec  *nullRecorder
 	end  func() error // stops the engine and gives what Run returned
 	woke chan string
+	// appendLog is what a node does with a text for a file.
+	appendLog func(node string, a api.LogAppend) error
 }
 
 func (r *rig) Wake(nodes []string) {
@@ -54,6 +56,10 @@ func (r *rig) Wake(nodes []string) {
 		default:
 		}
 	}
+}
+
+func (r *rig) AppendLog(_ context.Context, node string, a api.LogAppend) error {
+	return r.appendLog(node, a)
 }
 
 func newRig(t testing.TB, st store.Store) *rig { return newRigWith(t, st, func(*Options) {}) }

@@ -69,11 +69,9 @@ func (e *Engine) Outbox(ctx context.Context, who Caller) (*api.OutboxReply, erro
 	}
 	mine := func(user string) bool { return who.Admin || user == who.User }
 	out := &api.OutboxReply{SchemaVersion: api.SchemaVersion, Lines: []api.OutboxLine{}, GivenUp: []api.Letter{}}
-	tries := map[[3]string]notify.Line{}
+	var lines []notify.Line
 	if e.opt.Sender != nil {
-		for _, l := range e.opt.Sender.Lines() {
-			tries[[3]string{l.User, l.Target, l.To}] = l
-		}
+		lines = e.opt.Sender.Lines()
 	}
 	for _, l := range all {
 		switch {
@@ -81,10 +79,14 @@ func (e *Engine) Outbox(ctx context.Context, who Caller) (*api.OutboxReply, erro
 		case !l.GivenUp.IsZero():
 			out.GivenUp = append(out.GivenUp, *l)
 		default:
-			i := slices.IndexFunc(out.Lines, func(x api.OutboxLine) bool { return x.User == l.User && x.Target == l.Target && x.To == l.To })
+			at := notify.AddressOf(l)
+			i := slices.IndexFunc(out.Lines, func(x api.OutboxLine) bool { return at == notify.Address{User: x.User, Target: x.Target, To: x.To, Report: x.Report} })
 			if i < 0 {
-				t := tries[[3]string{l.User, l.Target, l.To}]
-				out.Lines = append(out.Lines, api.OutboxLine{User: l.User, Target: l.Target, To: l.To, Oldest: l.Time, Tries: t.Tries, Next: t.Next, Error: t.Error})
+				x := api.OutboxLine{User: l.User, Target: l.Target, To: l.To, Report: at.Report, Oldest: l.Time}
+				if k := slices.IndexFunc(lines, func(t notify.Line) bool { return t.Address == at }); k >= 0 {
+					x.Tries, x.Next, x.Error = lines[k].Tries, lines[k].Next, lines[k].Error
+				}
+				out.Lines = append(out.Lines, x)
 				i = len(out.Lines) - 1
 			}
 			out.Lines[i].Waiting++

@@ -20,6 +20,10 @@ import (
 // mostLetters is how many letters of one user may wait; what comes then is counted in one that stands for all.
 const mostLetters = 1000
 
+// lettersOfEvent is for how many letters an event has room: one an address, the draft of its array beside each, and
+// the report.
+const lettersOfEvent = 2*api.MaxNotify + 1
+
 // mostGivenUp bounds the record of letters that were given up.
 const mostGivenUp = 1000
 
@@ -28,9 +32,17 @@ type outbox struct {
 	letters map[int64]*api.Letter
 	drafts  map[address]int64 // of arrays
 	more    map[address]int64 // letters that stand for many; array is 0
-	waiting map[string]int    // by user, drafts and those given up not counted
+	waiting map[waiter]int    // drafts and those given up not counted
 	dirty   map[int64]struct{}
 }
+
+// waiter is whose letters wait. Reports are counted apart: who has many of them is still told what happens.
+type waiter struct {
+	user   string
+	report bool
+}
+
+func waiterOf(l *api.Letter) waiter { return waiter{l.User, l.Type == api.NotifyReport} }
 
 type address struct {
 	array            int64
@@ -38,7 +50,7 @@ type address struct {
 }
 
 func newOutbox() outbox {
-	return outbox{letters: map[int64]*api.Letter{}, drafts: map[address]int64{}, more: map[address]int64{}, waiting: map[string]int{}, dirty: map[int64]struct{}{}}
+	return outbox{letters: map[int64]*api.Letter{}, drafts: map[address]int64{}, more: map[address]int64{}, waiting: map[waiter]int{}, dirty: map[int64]struct{}{}}
 }
 
 // LetterRow is a letter in its newest form, nil: it is gone.
@@ -92,8 +104,9 @@ func (o *outbox) count(l *api.Letter, d int) {
 	case !l.GivenUp.IsZero():
 		return
 	default:
-		if o.waiting[l.User] += d; o.waiting[l.User] == 0 {
-			delete(o.waiting, l.User)
+		k := waiterOf(l)
+		if o.waiting[k] += d; o.waiting[k] == 0 {
+			delete(o.waiting, k)
 		}
 		if l.Type != api.NotifyMore {
 			return
@@ -196,7 +209,7 @@ func (w *World) notify(j *Job, ev *api.Event) {
 }
 
 func letterOf(j *Job, n *api.Notify, ev *api.Event, i int) *api.Letter {
-	l := &api.Letter{ID: ev.Seq*2*api.MaxNotify + int64(i), User: j.User, Target: n.Target, To: n.To, Time: ev.Time, JobID: j.ID, Ref: j.Ref().String(), JobName: j.Name,
+	l := &api.Letter{ID: ev.Seq*lettersOfEvent + int64(i), User: j.User, Target: n.Target, To: n.To, Time: ev.Time, JobID: j.ID, Ref: j.Ref().String(), JobName: j.Name,
 		State: ev.State, Cause: ev.Cause, TimeLimit: TimeLimit(j), Text: ev.Text}
 	if ev.ExitCode != nil {
 		l.ExitCode = *ev.ExitCode
@@ -299,7 +312,7 @@ func worst(states map[api.JobState]int) api.JobState {
 
 // post puts a letter into the outbox; where too many of its user wait, into the one that stands for them.
 func (w *World) post(l *api.Letter) {
-	if w.outbox.waiting[l.User] < mostLetters {
+	if w.outbox.waiting[waiterOf(l)] < mostLetters {
 		w.outbox.put(l.ID, l)
 		return
 	}
@@ -314,6 +327,15 @@ func (w *World) post(l *api.Letter) {
 	m.More[l.Type]++
 	m.Time = l.Time
 	w.outbox.put(m.ID, &m)
+}
+
+// postReport has written behind the job's output what it used. Of more than [mostLetters] of a user that wait, because
+// their nodes are away, the rest is not written.
+func (w *World) postReport(j *Job, ev *api.Event) {
+	l := letterOf(j, &api.Notify{To: j.Ranks[0].Slot.Node}, ev, lettersOfEvent-1)
+	if l.Type = api.NotifyReport; w.outbox.waiting[waiterOf(l)] < mostLetters {
+		w.outbox.put(l.ID, l)
+	}
 }
 
 func (w *World) lettersDone(ev LettersDone) Outcome {

@@ -249,3 +249,36 @@ func TestGivenUpLettersStayOnRecord(t *testing.T) {
 	b.step(LettersDone{})
 	b.wantTold("")
 }
+
+// A report is asked for by itself, is of each job that began, and waits beside what people are told.
+func TestReports(t *testing.T) {
+	b := newBench(t, 2)
+	s := mailed(1, api.NotifyEnd)
+	s.Report = true
+	b.run(b.submit(s), 3)
+	b.wantTold("1 END, 1 REPORT")
+	if l := b.w.Outbox()[1]; l.To != "n1" || l.Target != "" {
+		t.Errorf("%+v", l)
+	}
+	never := b.submit(s)
+	b.must(Cancel{Job: never, By: "ada"})
+	b.wantTold("1 END, 1 REPORT, 2 END")
+
+	// Of an array each element has its own.
+	b = newBench(t, 1)
+	ids := arrayOf(b, 2, s)
+	for _, id := range ids {
+		b.run(id, 0)
+	}
+	b.wantTold("1_* END, 1_0 REPORT, 1_1 REPORT")
+
+	// Too many that wait are nobody's news.
+	b = newBench(t, 1)
+	for id := range int64(mostLetters) {
+		b.w.outbox.put(-id-1, &api.Letter{ID: -id - 1, User: "ada", To: "n7", Type: api.NotifyReport})
+	}
+	b.run(b.submit(s), 0)
+	if all := b.w.Outbox(); len(all) != mostLetters+1 || all[mostLetters].Type != api.NotifyEnd {
+		t.Errorf("%d letters, the last is %+v", len(all), all[len(all)-1])
+	}
+}

@@ -322,6 +322,9 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 	if len(j.Spec.Notify) > 0 {
 		w.notify(j, &w.events[len(w.events)-1])
 	}
+	if j.Spec.Report && ev.Type == api.EventEnded && j.Booking != nil {
+		w.postReport(j, &w.events[len(w.events)-1])
+	}
 }
 
 // Take gives what changed since the last Take. What it gives is never changed again.

@@ -153,26 +153,58 @@ func (d *Daemon) ResumeCard(ctx context.Context, uuid string) error {
 // user, so that the kernel decides what may be read, and that can be killed when the file
 // system hangs.
 func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
-	acc, refusal := d.accounts.resolve(q.User, q.UID, q.GID)
+	c, refusal := d.asUser(ctx, q.User, q.UID, q.GID, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
 	if refusal != nil {
-		return api.Errorf(api.CodePermission, "%s", refusal.Text)
+		return refusal
 	}
-	var stderr bytes.Buffer
-	c := exec.CommandContext(ctx, d.opts.Shim, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
 	if q.Follow {
 		c.Args = append(c.Args, "--follow")
 	}
-	c.Dir, c.Env = "/", []string{}
+	var stderr bytes.Buffer
 	c.Stdout, c.Stderr = &headReader{w: w}, &stderr
-	c.WaitDelay = time.Second // for the copy to w, which ends with ctx too
-	if !d.opts.SingleUser {
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: acc.uid, Gid: acc.gid, Groups: acc.groups}}
-	}
 	err := c.Run()
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	return readError(err, strings.TrimSpace(stderr.String()))
+	return logError(err, strings.TrimSpace(stderr.String()), api.CodeInternal)
+}
+
+// AppendLog implements [session.Agent]: in a process of the user, as ReadLog.
+func (d *Daemon) AppendLog(ctx context.Context, a api.LogAppend) error {
+	ctx, cancel := context.WithTimeout(ctx, appendTime)
+	defer cancel()
+	c, refusal := d.asUser(ctx, a.User, a.UID, a.GID, "appendlog", a.Path)
+	if refusal != nil {
+		return refusal
+	}
+	var stderr bytes.Buffer
+	c.Stdin, c.Stderr = strings.NewReader(a.Text), &stderr
+	err := c.Run()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return api.Errorf(api.CodeUnavailable, "%s: nothing was written within %v: does its file server hang?", a.Path, appendTime)
+	}
+	return logError(err, strings.TrimSpace(stderr.String()), api.CodeConflict)
+}
+
+// appendTime bounds how long a text may take to get behind a file.
+const appendTime = 10 * time.Second
+
+// asUser is gshim as a user, for something about a file of theirs.
+func (d *Daemon) asUser(ctx context.Context, user string, uid, gid uint32, args ...string) (*exec.Cmd, error) {
+	acc, refusal := d.accounts.resolve(user, uid, gid)
+	if refusal != nil {
+		return nil, api.Errorf(api.CodePermission, "%s", refusal.Text)
+	}
+	c := exec.CommandContext(ctx, d.opts.Shim, args...)
+	c.Dir, c.Env = "/", []string{}
+	c.WaitDelay = time.Second // for copies of what it reads and writes, which end with ctx too
+	if !d.opts.SingleUser {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: acc.uid, Gid: acc.gid, Groups: acc.groups}}
+	}
+	return c, nil
 }
 
 // headReader takes the offset off what the reading process writes, and passes the rest on.
@@ -195,10 +227,11 @@ func (h *headReader) Write(p []byte) (int, error) {
 	return take + n, err
 }
 
-// readError gives what the reading process said, with the code that its exit status has among ours.
-func readError(err error, said string) *api.Error {
+// logError gives what such a process said, with the code that its exit status has among ours; failed is that of
+// another failure.
+func logError(err error, said string, failed api.Code) *api.Error {
 	if said == "" {
-		said = fmt.Sprintf("read log: %v", err)
+		said = fmt.Sprintf("log: %v", err)
 	}
 	code, exit := api.CodeInternal, new(exec.ExitError)
 	if errors.As(err, &exit) {
@@ -207,6 +240,8 @@ func readError(err error, said string) *api.Error {
 			code = api.CodeNotFound
 		case shim.ReadDenied:
 			code = api.CodePermission
+		case shim.ReadFailed:
+			code = failed
 		}
 	}
 	return api.Errorf(code, "%s", said)

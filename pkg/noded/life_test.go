@@ -252,6 +252,32 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
+func TestAppendLog(t *testing.T) {
+	c := newController(t)
+	c.run(c.options(t.TempDir()))
+	c.until("a session", func() bool { return len(c.hellos) > 0 })
+	path := filepath.Join(t.TempDir(), "log")
+	a := api.LogAppend{Path: path, UID: uint32(os.Getuid()), Text: "used\n"}
+	if err := c.hub.AppendLog(context.Background(), "n1", a); api.CodeOf(err) != api.CodeNotFound || err.Error() != path+": no such file or directory" {
+		t.Errorf("missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("done\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.hub.AppendLog(context.Background(), "n1", a); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, _ := os.ReadFile(path); string(got) != "done\nused\n" {
+		t.Errorf("it holds %q", got)
+	}
+	a.Path = "/dev/null"
+	if err := c.hub.AppendLog(context.Background(), "n1", a); api.CodeOf(err) != api.CodeConflict || err.Error() != "/dev/null is not a regular file" {
+		t.Errorf("a device: %v", err)
+	}
+}
+
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }

@@ -239,6 +239,7 @@ func TestMail(t *testing.T) {
 type box struct {
 	mu      sync.Mutex
 	letters map[int64]*api.Letter
+	reports []string
 	changed chan struct{}
 }
 
@@ -258,6 +259,13 @@ func (b *box) Delivered(_ context.Context, letters []*api.Letter) error {
 		delete(b.letters, l.ID)
 	}
 	b.changed <- struct{}{}
+	return nil
+}
+
+func (b *box) Report(_ context.Context, l *api.Letter) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reports = append(b.reports, l.Ref+" on "+l.To)
 	return nil
 }
 

@@ -23,12 +23,21 @@ const (
 type Queue struct {
 	rate  time.Duration // between two deliveries of a user, for long; 0: no bound
 	burst int
-	lines map[line]*lineState
+	lines map[Address]*lineState
 	users map[string]time.Time // when the user's budget is whole again
 }
 
-// line is an address: what waits for it goes together.
-type line struct{ user, target, to string }
+// Address is to whom letters go: what waits for one goes together. Reports go one by one, each into a file of its own,
+// and bother nobody: they have no budget.
+type Address struct {
+	User, Target, To string
+	Report           bool
+}
+
+// AddressOf is to whom a letter goes.
+func AddressOf(l *api.Letter) Address {
+	return Address{l.User, l.Target, l.To, l.Type == api.NotifyReport}
+}
 
 type lineState struct {
 	waiting []*api.Letter
@@ -41,12 +50,12 @@ type lineState struct {
 // Batch is one delivery.
 type Batch struct {
 	Letters []*api.Letter
-	line    line
+	to      Address
 }
 
 // NewQueue of a site.
 func NewQueue(s *Site) *Queue {
-	q := &Queue{burst: max(s.Burst, 1), lines: map[line]*lineState{}, users: map[string]time.Time{}}
+	q := &Queue{burst: max(s.Burst, 1), lines: map[Address]*lineState{}, users: map[string]time.Time{}}
 	if s.Rate > 0 {
 		q.rate = time.Hour / time.Duration(s.Rate)
 	}
@@ -62,7 +71,7 @@ func (q *Queue) Set(letters []*api.Letter) {
 		if l.Draft || !l.GivenUp.IsZero() {
 			continue
 		}
-		k := line{l.User, l.Target, l.To}
+		k := AddressOf(l)
 		if q.lines[k] == nil {
 			q.lines[k] = &lineState{}
 		}
@@ -78,13 +87,13 @@ func (q *Queue) Set(letters []*api.Letter) {
 // Next is what is to be delivered now; without one, at is when there may be: zero, when the outbox changes.
 func (q *Queue) Next(now time.Time) (b *Batch, at time.Time) {
 	var best *lineState
-	var key line
+	var key Address
 	for k, s := range q.lines {
 		if s.away || len(s.waiting) == 0 {
 			continue
 		}
 		due := s.next
-		if free := q.users[k.user].Add(-q.rate * time.Duration(q.burst-1)); q.rate > 0 && free.After(due) {
+		if free := q.users[k.User].Add(-q.rate * time.Duration(q.burst-1)); q.rate > 0 && !k.Report && free.After(due) {
 			due = free
 		}
 		switch {
@@ -100,15 +109,22 @@ func (q *Queue) Next(now time.Time) (b *Batch, at time.Time) {
 		return nil, at
 	}
 	best.away = true
-	if q.rate > 0 {
-		q.users[key.user] = later(q.users[key.user], now).Add(q.rate)
+	together := mostTogether
+	if key.Report {
+		together = 1
+	} else if q.rate > 0 {
+		q.users[key.User] = later(q.users[key.User], now).Add(q.rate)
 	}
-	return &Batch{Letters: slices.Clone(best.waiting[:min(len(best.waiting), mostTogether)]), line: key}, time.Time{}
+	return &Batch{Letters: slices.Clone(best.waiting[:min(len(best.waiting), together)]), to: key}, time.Time{}
 }
 
 // before orders addresses by their oldest letter.
-func before(a line, s *lineState, b line, t *lineState) bool {
-	return cmp.Or(s.waiting[0].Time.Compare(t.waiting[0].Time), cmp.Compare(a.user, b.user), cmp.Compare(a.target, b.target), cmp.Compare(a.to, b.to)) < 0
+func before(a Address, s *lineState, b Address, t *lineState) bool {
+	return cmp.Or(s.waiting[0].Time.Compare(t.waiting[0].Time), compare(a, b)) < 0
+}
+
+func compare(a, b Address) int {
+	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Target, b.Target), cmp.Compare(a.To, b.To))
 }
 
 func later(a, b time.Time) time.Time {
@@ -120,7 +136,7 @@ func later(a, b time.Time) time.Time {
 
 // Done takes in what became of a delivery: of one that failed it gives those letters that are given up.
 func (q *Queue) Done(b *Batch, now time.Time, err error) (givenUp []*api.Letter) {
-	s := q.lines[b.line]
+	s := q.lines[b.to]
 	s.away = false
 	if err == nil {
 		s.tries, s.err, s.next = 0, "", time.Time{}
@@ -131,8 +147,8 @@ func (q *Queue) Done(b *Batch, now time.Time, err error) (givenUp []*api.Letter)
 		s.waiting = slices.DeleteFunc(s.waiting, func(l *api.Letter) bool { rev, ok := sent[l.ID]; return ok && rev == l.Rev })
 		return nil
 	}
-	if q.rate > 0 {
-		q.users[b.line.user] = q.users[b.line.user].Add(-q.rate) // what was not delivered bothered nobody
+	if q.rate > 0 && !b.to.Report {
+		q.users[b.to.User] = q.users[b.to.User].Add(-q.rate) // what was not delivered bothered nobody
 	}
 	wait := lastRetry
 	if s.tries < 10 {
@@ -151,23 +167,21 @@ func (q *Queue) Done(b *Batch, now time.Time, err error) (givenUp []*api.Letter)
 
 // Line is how the deliveries to one address stand.
 type Line struct {
-	User, Target, To string
-	Waiting          int
-	Oldest           time.Time
-	Tries            int       // that failed since the last that did not
-	Next             time.Time // not before
-	Error            string
+	Address
+	Waiting int
+	Oldest  time.Time
+	Tries   int       // that failed since the last that did not
+	Next    time.Time // not before
+	Error   string
 }
 
 // Lines are those with letters that wait, by name.
 func (q *Queue) Lines() (out []Line) {
 	for k, s := range q.lines {
 		if len(s.waiting) > 0 {
-			out = append(out, Line{k.user, k.target, k.to, len(s.waiting), s.waiting[0].Time, s.tries, s.next, s.err})
+			out = append(out, Line{k, len(s.waiting), s.waiting[0].Time, s.tries, s.next, s.err})
 		}
 	}
-	slices.SortFunc(out, func(a, b Line) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Target, b.Target), cmp.Compare(a.To, b.To))
-	})
+	slices.SortFunc(out, func(a, b Line) int { return compare(a.Address, b.Address) })
 	return out
 }

@@ -148,3 +148,31 @@ func TestOneAtATime(t *testing.T) {
 		t.Errorf("then %+v", b)
 	}
 }
+
+// Reports go one by one, whatever a user's budget, and take nothing off it.
+func TestReportsHaveNoBudget(t *testing.T) {
+	q := NewQueue(&Site{Rate: 1, Burst: 1})
+	all := many(3, "ada")
+	for _, l := range all[:2] {
+		l.Type, l.To = api.NotifyReport, "n1"
+	}
+	q.Set(all)
+	var got []string
+	for {
+		b, _ := q.Next(t0)
+		if b == nil {
+			break
+		}
+		got = append(got, fmt.Sprint(len(b.Letters), b.Letters[0].ID))
+		if len(got) > 3 {
+			break
+		}
+		defer q.Done(b, t0, nil)
+		if b.Letters[0].Type == api.NotifyReport {
+			q.Done(b, t0, nil)
+		}
+	}
+	if fmt.Sprint(got) != "[1 3 1 1 1 2]" {
+		t.Errorf("delivered %v", got)
+	}
+}

@@ -20,6 +20,8 @@ const mostAtOnce = 4
 type Outbox interface {
 	// Letters are those of the last commit.
 	Letters(ctx context.Context) ([]*api.Letter, error)
+	// Report writes what a job used behind its output, where a letter is that of a report.
+	Report(ctx context.Context, l *api.Letter) error
 	// Delivered and GivenUp take letters as they were handed over; they are durable when it returns.
 	Delivered(ctx context.Context, letters []*api.Letter) error
 	GivenUp(ctx context.Context, letters []*api.Letter, why string) error
@@ -72,7 +74,7 @@ func (s *Sender) Run(ctx context.Context, box Outbox, changed <-chan struct{}) {
 			s.mu.Unlock()
 			load = false
 		}
-		at := s.begin(ctx, &under, results)
+		at := s.begin(ctx, box, &under, results)
 		if wait := time.Until(at); !at.IsZero() {
 			timer.Reset(max(wait, 0))
 		} else {
@@ -94,7 +96,7 @@ func (s *Sender) Run(ctx context.Context, box Outbox, changed <-chan struct{}) {
 }
 
 // begin starts what is due, and says when more will be.
-func (s *Sender) begin(ctx context.Context, under *int, results chan<- result) time.Time {
+func (s *Sender) begin(ctx context.Context, box Outbox, under *int, results chan<- result) time.Time {
 	for *under < mostAtOnce && (s.Leads == nil || s.Leads()) {
 		s.mu.Lock()
 		b, at := s.q.Next(time.Now())
@@ -104,15 +106,18 @@ func (s *Sender) begin(ctx context.Context, under *int, results chan<- result) t
 		}
 		*under++
 		go func() { // its end is waited for in Run
-			results <- result{b, s.send(ctx, b)}
+			results <- result{b, s.send(ctx, box, b)}
 		}()
 	}
 	return time.Time{}
 }
 
-func (s *Sender) send(ctx context.Context, b *Batch) error {
+func (s *Sender) send(ctx context.Context, box Outbox, b *Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
+	if b.to.Report {
+		return box.Report(ctx, b.Letters[0])
+	}
 	if s.Post != nil {
 		return s.Post(ctx, b)
 	}
@@ -139,7 +144,7 @@ func (s *Sender) done(ctx context.Context, box Outbox, r result) error {
 	givenUp := s.q.Done(r.b, time.Now(), r.err)
 	s.mu.Unlock()
 	l := r.b.Letters[0]
-	if s.Record != nil {
+	if s.Record != nil && !r.b.to.Report {
 		s.Record(l.Target, len(r.b.Letters), r.err)
 	}
 	if r.err == nil {

@@ -162,6 +162,9 @@ func (a *fakeAgent) ResumeCard(_ context.Context, uuid string) error {
 	}
 	return nil
 }
+func (a *fakeAgent) AppendLog(_ context.Context, l api.LogAppend) error {
+	return api.Errorf(api.CodeConflict, "%s behind %s", l.Text, l.Path)
+}
 func (a *fakeAgent) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
 	return a.readLog(ctx, q, w)
 }

@@ -75,6 +75,8 @@ type Agent interface {
 	ResumeCard(ctx context.Context, uuid string) error
 	// ReadLog writes a file to w until its end, or until ctx ends when it is followed.
 	ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error
+	// AppendLog writes a text behind a file that is there, as the user; not where it stands there already.
+	AppendLog(ctx context.Context, a api.LogAppend) error
 	// Keep keeps what the node knows of its site's controllers, before anything is done that rests on it.
 	Keep(k Kept) error
 	// Down says that the session is over, and why. The client reconnects by itself.

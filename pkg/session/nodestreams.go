@@ -74,7 +74,7 @@ var errCancelled = errors.New("the reader went away")
 
 // request applies one request: a new question, credit for one, or its end.
 func (n *nodeStreams) request(s *clientSession, r api.StreamRequest) {
-	if r.Log != nil || r.Signal != nil || r.CardResume != "" {
+	if r.Log != nil || r.Append != nil || r.Signal != nil || r.CardResume != "" {
 		n.start(s, r)
 		return
 	}
@@ -152,6 +152,8 @@ func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {
 	switch {
 	case r.Signal != nil:
 		last.Processes, err = a.Signal(st.ctx, *r.Signal)
+	case r.Append != nil:
+		err = a.AppendLog(st.ctx, *r.Append)
 	case r.CardResume != "":
 		err = a.ResumeCard(st.ctx, r.CardResume)
 	default:

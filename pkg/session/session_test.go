@@ -623,3 +623,18 @@ func TestResumeCard(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAppendLog: a text reaches the node, and its answer the controller.
+func TestAppendLog(t *testing.T) {
+	r := newRig(t, "")
+	a := newFakeAgent("n1", "s")
+	r.dial(a)
+	get(t, "welcome", a.welcome)
+	err := r.hub.AppendLog(context.Background(), "n1", api.LogAppend{Path: "/x", Text: "used"})
+	if err == nil || err.Error() != "used behind /x" || api.CodeOf(err) != api.CodeConflict {
+		t.Error(err)
+	}
+	if err := r.hub.AppendLog(context.Background(), "n9", api.LogAppend{}); api.CodeOf(err) != api.CodeUnavailable {
+		t.Error(err)
+	}
+}

@@ -144,6 +144,16 @@ func (h *Hub) ResumeCard(ctx context.Context, node, uuid string) error {
 	return err
 }
 
+// AppendLog has a text written behind a file of a node.
+func (h *Hub) AppendLog(ctx context.Context, node string, a api.LogAppend) error {
+	s := h.session(node)
+	if s == nil {
+		return notConnected(node)
+	}
+	_, err := s.ask(ctx, api.StreamRequest{Append: &a})
+	return err
+}
+
 // ask waits for the whole answer to a question that has no data in it.
 func (s *hubSession) ask(ctx context.Context, r api.StreamRequest) (int, error) {
 	st, err := s.streams.ask(r)

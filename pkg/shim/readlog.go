@@ -15,7 +15,7 @@ import (
 // hosts write to a shared disk, which is where most logs are.
 const followPoll = 50 * time.Millisecond
 
-// The exit status of a process that reads a log for a user, where it could not.
+// The exit status of a process that reads a log for a user, or writes behind it, where it could not.
 const (
 	ReadFailed = 1 + iota
 	_          // the usage
@@ -23,7 +23,7 @@ const (
 	ReadDenied
 )
 
-// ReadStatus is that status for an error of [ReadLog].
+// ReadStatus is that status for an error of [ReadLog] or [AppendLog].
 func ReadStatus(err error) int {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

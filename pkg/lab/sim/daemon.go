@@ -198,6 +198,9 @@ func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 
 // ReadLog implements [session.Agent].
 func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
 
+// AppendLog implements [session.Agent].
+func (d *daemon) AppendLog(context.Context, api.LogAppend) error { return nil }
+
 // ResumeCard implements [session.Agent].
 func (d *daemon) ResumeCard(context.Context, string) error { return nil }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -295,6 +296,9 @@ func (g *gangd) flush() {
 		}
 	}
 }
+
+// AppendLog implements [engine.Hub]: no job here asks for it.
+func (g *gangd) AppendLog(context.Context, string, api.LogAppend) error { return nil }
 
 // Wake implements [engine.Hub].
 func (g *gangd) Wake(nodes []string) {
