@@ -161,6 +161,7 @@ func (n *node) Notes() []api.MemberNote                              { return ni
 func (n *node) Signal(context.Context, api.SignalOrder) (int, error) { return 0, nil }
 func (n *node) ResumeCard(context.Context, string) error             { return nil }
 func (n *node) Keep(session.Kept) error                              { return nil }
+func (n *node) AppendLog(context.Context, api.LogAppend) error       { return nil }
 func (n *node) ReadLog(context.Context, api.LogRead, io.Writer) error {
 	return api.Errorf(api.CodeNotFound, "a node without processes has no logs")
 }

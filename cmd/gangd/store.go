@@ -10,12 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/cli"
+	"gangd/pkg/statusline"
 	"gangd/pkg/store/pgstore"
 )
 
 // storeCommand is `gangd store`: what is done to a store while no controller uses it.
 func storeCommand() *cobra.Command {
 	var from, to string
+	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "copy --from=STORE --to=STORE",
 		Short: "copy a store into an empty one, and compare them",
@@ -33,7 +35,12 @@ func storeCommand() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			copied, err := pgstore.Copy(ctx, from, to)
+			var line *statusline.Line
+			if !quiet {
+				line = statusline.Open(cmd.ErrOrStderr())
+			}
+			copied, err := pgstore.Copy(ctx, from, to, func(done, all int64) { line.Work("rows copied and compared", done, all) })
+			line.Clear()
 			if errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%w: what is in %s is of no use", err, to)
 			}
@@ -48,6 +55,7 @@ func storeCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "", "`STORE` to read")
 	cmd.Flags().StringVar(&to, "to", "", "`STORE` to fill, which must be empty")
+	cmd.Flags().BoolVar(&quiet, "no-progress", false, "no status line on a terminal")
 	parent := &cobra.Command{Use: "store", Short: "copy a store between SQLite and PostgreSQL", Example: cmd.Example, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	parent.AddCommand(cmd)
 	return parent

@@ -36,6 +36,9 @@ type Job struct {
 	StartTime        time.Time        `json:"start_time,omitzero"`
 	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
 	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits; nobody may come before
+	QueuePlace       int              `json:"queue_place,omitempty"`        // of a waiting job, when asked for: 1 is next; 0: it is none that could start
+	QueueLength      int              `json:"queue_length,omitempty"`       // of how many
+	Prepared         int              `json:"prepared,omitempty"`           // ranks of a job that is being started whose nodes are ready for them
 	EndTime          time.Time        `json:"end_time,omitzero"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds"`               // of a started gang what its limit was cut to; 0: unlimited
 	MaxTimeTotal     int64            `json:"max_time_total_seconds,omitempty"` // of all runs together, where the limit of one is no end

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,15 +15,17 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/script"
+	"gangd/pkg/statusline"
 )
 
 func newNodeDrain() *cobra.Command {
 	var reason, deadline string
+	var wait, quiet bool
 	cmd := &cobra.Command{
 		Use: "drain NODES --reason=TEXT", Short: "give nodes no new work; what runs ends by itself, or by a deadline", Args: someNodes,
 		Example: `  gctl node drain n[3-5] --reason='new driver'       one node, or several
   gctl node drain n3 --deadline=18:00 --reason='fan' what runs at 18:00 goes elsewhere
-  gctl node resume n3                                and back again`,
+  gctl node drain n3 --wait --reason='fan'           come back when nothing runs there any more`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
 				return Usagef("a drain needs a reason, others will ask: gctl node drain %s --reason='...'", strings.Join(args, " "))
@@ -33,13 +38,90 @@ func newNodeDrain() *cobra.Command {
 				}
 				req.Deadline = by
 			}
-			return nodeAction(cmd, "drain", args, req)
+			if err := nodeAction(cmd, "drain", args, req); err != nil || !wait {
+				return err
+			}
+			var line *statusline.Line
+			if !quiet {
+				line = statusline.Open(cmd.ErrOrStderr())
+			}
+			defer line.Clear()
+			return awaitDrained(cmd, args, line)
 		},
 		ValidArgsFunction: completeNodes,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why (`TEXT`), for all who see the node in ginfo")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until nothing runs there any more")
+	cmd.Flags().BoolVar(&quiet, "no-progress", false, "no status line on a terminal while --wait waits")
 	cmd.Flags().StringVar(&deadline, "deadline", "", "stop what still runs there at `TIME`, to run elsewhere: 18:00, now+6hours")
 	return cmd
+}
+
+// drainedPoll is how often it is looked whether nodes are drained.
+const drainedPoll = 500 * time.Millisecond
+
+// awaitDrained waits until nothing runs on nodes. Of one that somebody puts back into service meanwhile, or that is
+// lost, nobody can say so.
+func awaitDrained(cmd *cobra.Command, args []string, line *statusline.Line) error {
+	names, err := expandNodes(args)
+	if err != nil {
+		return err
+	}
+	c := client.New()
+	for {
+		all, err := c.Nodes(cmd.Context())
+		if err != nil {
+			return err
+		}
+		text, err := draining(all.Nodes, names)
+		if err != nil || text == "" {
+			return err
+		}
+		line.Set(text)
+		select {
+		case <-cmd.Context().Done():
+			return context.Cause(cmd.Context())
+		case <-time.After(drainedPoll):
+		}
+	}
+}
+
+// draining says what nodes that are being drained wait for; empty: they are drained.
+func draining(all []api.Node, names []string) (string, error) {
+	var left []string
+	var jobs []int64
+	by := time.Time{}
+	for i := range all {
+		n := &all[i]
+		if !slices.Contains(names, n.Name) {
+			continue
+		}
+		switch n.State {
+		case api.NodeDrained:
+		case api.NodeUp:
+			return "", fmt.Errorf("node %s was put back into service", n.Name)
+		case api.NodeLost, api.NodeUnknown:
+			return "", fmt.Errorf("node %s is %s: what runs there is not known", n.Name, n.State)
+		default:
+			left = append(left, n.Name)
+			for _, id := range n.Jobs {
+				if !slices.Contains(jobs, id) {
+					jobs = append(jobs, id)
+				}
+			}
+			if n.DrainBy.After(by) {
+				by = n.DrainBy
+			}
+		}
+	}
+	if len(left) == 0 {
+		return "", nil
+	}
+	text := fmt.Sprintf("%s: %s", hostlist.Compress(left), count(len(jobs), "job runs", "jobs run"))
+	if !by.IsZero() {
+		text += ", until " + by.Local().Format(time.TimeOnly) + " at the latest"
+	}
+	return text, nil
 }
 
 func newNodeAction(verb, short string) *cobra.Command {

@@ -412,3 +412,20 @@ func TestLinesOfRanksInOrder(t *testing.T) {
 		}
 	}
 }
+
+// What a drain waits for; of a node that is lost or back in service nobody can say that it is empty.
+func TestDraining(t *testing.T) {
+	at := time.Date(2026, 3, 1, 18, 0, 0, 0, time.Local)
+	all := []api.Node{{Name: "n1", State: api.NodeDrained}, {Name: "n2", State: api.NodeDraining, Jobs: []int64{7, 8}, DrainBy: at}, {Name: "n3", State: api.NodeSuspect, Jobs: []int64{7}},
+		{Name: "n4", State: api.NodeLost}, {Name: "n5", State: api.NodeUp, Jobs: []int64{9}}}
+	for names, want := range map[string]string{"n1": "", "n1 n2 n3": "n[2-3]: 2 jobs run, until 18:00:00 at the latest", "n3": "n3: 1 job runs"} {
+		if got, err := draining(all, strings.Fields(names)); got != want || err != nil {
+			t.Errorf("%s: %q, %v", names, got, err)
+		}
+	}
+	for name, want := range map[string]string{"n4": "node n4 is lost: what runs there is not known", "n5": "node n5 was put back into service"} {
+		if _, err := draining(all, []string{"n1", name}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -632,3 +632,43 @@ func TestPartitionsOfARestart(t *testing.T) {
 		t.Errorf("more than it has: %v", err)
 	}
 }
+
+// Who waits is told of its place in the queue when that is asked for, and of the ranks that are prepared.
+func TestHowFarAJobIs(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 2)
+	r.node("n2", 1)
+	first := r.submit("a", spec(3))
+	for _, key := range []string{"b", "c", "d"} {
+		r.submit(key, spec(1))
+	}
+	h := spec(1)
+	h.Hold = true
+	held := r.submit("e", h)
+	fill, err := r.Expect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := func(id int64) api.Job {
+		j := r.show(r.view.job(id), false)
+		fill(&j)
+		return j
+	}
+	if j := show(first + 2); j.QueuePlace != 2 || j.QueueLength != 3 {
+		t.Errorf("place %d of %d", j.QueuePlace, j.QueueLength)
+	}
+	if j := show(held); j.QueuePlace != 0 {
+		t.Errorf("what is held has place %d", j.QueuePlace)
+	}
+	if j := show(first); j.Prepared != 0 || j.QueuePlace != 0 {
+		t.Errorf("%d ranks are prepared, place %d", j.Prepared, j.QueuePlace)
+	}
+	on := r.view.job(first).Members[1]
+	r.NodeReport(on.Node, &api.Actual{Members: []api.MemberActual{{MemberKey: api.MemberKey{Job: first, Epoch: 1}, Phase: api.PhaseReady, Port: 20000}}})
+	if err := r.inspect(t.Context(), func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if j := show(first); j.Prepared != len(on.Ranks) || j.State != api.JobReserved {
+		t.Errorf("%d ranks are prepared of %s, want %d", j.Prepared, j.State, len(on.Ranks))
+	}
+}

@@ -80,7 +80,9 @@ func (e *Engine) Outbox(ctx context.Context, who Caller) (*api.OutboxReply, erro
 			out.GivenUp = append(out.GivenUp, *l)
 		default:
 			at := notify.AddressOf(l)
-			i := slices.IndexFunc(out.Lines, func(x api.OutboxLine) bool { return at == notify.Address{User: x.User, Target: x.Target, To: x.To, Report: x.Report} })
+			i := slices.IndexFunc(out.Lines, func(x api.OutboxLine) bool {
+				return at == notify.Address{User: x.User, Target: x.Target, To: x.To, Report: x.Report}
+			})
 			if i < 0 {
 				x := api.OutboxLine{User: l.User, Target: l.Target, To: l.To, Report: at.Report, Oldest: l.Time}
 				if k := slices.IndexFunc(lines, func(t notify.Line) bool { return t.Address == at }); k >= 0 {

@@ -283,7 +283,7 @@ func (e *Engine) EachListed(q *api.JobQuery, uid uint32, fn func(*api.Job) error
 	return nil
 }
 
-// Expect looks ahead, and gives what fills in when a waiting job is expected to start.
+// Expect looks ahead, and gives what fills in a waiting job's place in the queue, and when it is expected to start.
 func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
 	var v *sched.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
@@ -294,6 +294,9 @@ func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
 	return func(j *api.Job) {
 		if j.State != api.JobPending {
 			return
+		}
+		if at := v.Queue.Position(j.JobID); at >= 0 {
+			j.QueuePlace, j.QueueLength = at+1, v.Queue.Len()
 		}
 		x := expected[j.JobID]
 		j.ExpectedStart, j.ExpectedSure = x.At, x.Sure

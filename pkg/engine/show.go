@@ -118,6 +118,13 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 	if j.Array != nil {
 		out.ArrayLimit = j.Array.Limit
 	}
+	if out.State == api.JobReserved {
+		for i := range j.Members {
+			if j.Members[i].State == gang.MemberReady {
+				out.Prepared += len(j.Members[i].Ranks)
+			}
+		}
+	}
 	if j.Verdict != nil {
 		out.Cause = j.Verdict.Cause
 	} else if j.Drain != nil {

@@ -253,9 +253,9 @@ func newScriptedSite(t *testing.T, st store.Store, nodes, cards int) *site {
 // nobody are sessions in which nobody is.
 type nobody struct{}
 
-func (nobody) Wake([]string)                                    {}
+func (nobody) Wake([]string)                                          {}
 func (nobody) AppendLog(context.Context, string, api.LogAppend) error { return nil }
-func (nobody) ResumeCard(context.Context, string, string) error { return nil }
+func (nobody) ResumeCard(context.Context, string, string) error       { return nil }
 func (nobody) Signal(context.Context, string, api.SignalOrder) (int, error) {
 	return 0, api.Errorf(api.CodeUnavailable, "no session")
 }

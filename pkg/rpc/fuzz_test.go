@@ -23,8 +23,9 @@ import (
 // noNodes are sessions in which nobody answers.
 type noNodes struct{}
 
-func (noNodes) ResumeCard(context.Context, string, string) error { return nil }
-func (noNodes) Wake([]string)                                    {}
+func (noNodes) AppendLog(context.Context, string, api.LogAppend) error { return nil }
+func (noNodes) ResumeCard(context.Context, string, string) error       { return nil }
+func (noNodes) Wake([]string)                                          {}
 func (noNodes) Signal(context.Context, string, api.SignalOrder) (int, error) {
 	return 0, api.Errorf(api.CodeUnavailable, "no session")
 }

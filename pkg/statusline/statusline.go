@@ -21,11 +21,15 @@ import (
 	"gangd/pkg/api"
 )
 
+// drawn is how often what counts up is drawn at most.
+const drawn = 100 * time.Millisecond
+
 // Line is a status line. A nil one is none: its methods do nothing. It is safe for concurrent use.
 type Line struct {
-	mu    sync.Mutex
-	tty   *os.File
-	shown bool
+	mu     sync.Mutex
+	tty    *os.File
+	shown  bool
+	worked time.Time // when Work drew last
 	// midway: what was written last has not ended its line, which is not ours to go over.
 	midway bool
 }
@@ -58,6 +62,31 @@ func (l *Line) Set(text string) {
 	}
 	fmt.Fprintf(l.tty, "\r%s\x1b[K", cut(text, width-1))
 	l.shown = true
+}
+
+// Work shows how much of something is done, of how much: it may be called for each piece.
+func (l *Line) Work(what string, done, all int64) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	now := time.Now()
+	soon := now.Sub(l.worked) < drawn
+	if !soon {
+		l.worked = now
+	}
+	l.mu.Unlock()
+	if !soon {
+		l.Set(Part(what, done, all))
+	}
+}
+
+// Part is a bar with the figures behind it.
+func Part(what string, done, all int64) string {
+	if all <= 0 {
+		return fmt.Sprintf("%s %d", what, done)
+	}
+	return fmt.Sprintf("%s %s %d of %d", what, Bar(float64(done)/float64(all), 20), done, all)
 }
 
 // Clear takes it away until the next Set.
@@ -113,16 +142,23 @@ func Job(j *api.Job, now time.Time) string {
 	switch j.State {
 	case api.JobPending:
 		text += "waits (" + j.Reason + ")"
+		if j.QueuePlace > 0 {
+			text += fmt.Sprintf(", %d of %d in the queue", j.QueuePlace, j.QueueLength)
+		}
 		switch {
 		case j.ExpectedStart.IsZero():
 		case j.ExpectedSure:
-			text += ", starts by " + clock(j.ExpectedStart, now) + " at the latest, by time limits"
+			text += ", starts by " + clock(j.ExpectedStart, now) + " (time limits)"
 		default:
-			text += ", expected to start " + clock(j.ExpectedStart, now)
+			text += ", starts about " + clock(j.ExpectedStart, now) + " (a guess)"
 		}
 		return text
 	case api.JobReserved:
-		return text + fmt.Sprintf("is being started on %s", count(len(j.Nodes), "node"))
+		text += fmt.Sprintf("is being started on %s, ranks prepared %d/%d", count(len(j.Nodes), "node"), j.Prepared, j.Size)
+		if j.Status != "" {
+			text += ": " + j.Status
+		}
+		return text
 	case api.JobRunning:
 		ran := max(now.Sub(j.StartTime), 0).Truncate(time.Second)
 		if limit := time.Duration(j.TimeLimitSeconds) * time.Second; limit > 0 {

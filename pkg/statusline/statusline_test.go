@@ -136,9 +136,9 @@ func TestWords(t *testing.T) {
 		want string
 	}{
 		{api.Job{State: api.JobPending, Reason: "Resources"}, "job 7 waits (Resources)"},
-		{api.Job{State: api.JobPending, Reason: "Resources", ExpectedStart: now.Add(time.Hour)}, "job 7 waits (Resources), expected to start 13:00:00"},
-		{api.Job{State: api.JobPending, Reason: "Resources", ExpectedStart: now.Add(25 * time.Hour), ExpectedSure: true}, "job 7 waits (Resources), starts by Mar 2 13:00 at the latest, by time limits"},
-		{api.Job{State: api.JobReserved, Nodes: []string{"n1", "n2"}}, "job 7 is being started on 2 nodes"},
+		{api.Job{State: api.JobPending, Reason: "Resources", ExpectedStart: now.Add(time.Hour), QueuePlace: 3, QueueLength: 12}, "job 7 waits (Resources), 3 of 12 in the queue, starts about 13:00:00 (a guess)"},
+		{api.Job{State: api.JobPending, Reason: "Resources", ExpectedStart: now.Add(25 * time.Hour), ExpectedSure: true, QueuePlace: 1, QueueLength: 12}, "job 7 waits (Resources), 1 of 12 in the queue, starts by Mar 2 13:00 (time limits)"},
+		{api.Job{State: api.JobReserved, Nodes: []string{"n1", "n2"}, Prepared: 3, Size: 8, Status: "importing"}, "job 7 is being started on 2 nodes, ranks prepared 3/8: importing"},
 		{api.Job{State: api.JobRunning, StartTime: now.Add(-time.Minute), TimeLimitSeconds: 120, Status: "step 3"}, "job 7 runs [##########..........] 1m0s of at most 2m0s: step 3"},
 		{api.Job{State: api.JobRunning, StartTime: now.Add(-time.Minute)}, "job 7 runs 1m0s"},
 	} {
@@ -147,7 +147,23 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
+	if got := Part("copying", 30, 120) + "|" + Part("copying", 30, 0); got != "copying [#####...............] 30 of 120|copying 30" {
+		t.Error(got)
+	}
 	if got := Several([]api.Job{{State: api.JobRunning}, {State: api.JobPending}, {State: api.JobRunning}}, now); got != "1 job PENDING, 2 jobs RUNNING" {
 		t.Error(got)
 	}
+}
+
+// What counts up in small pieces is drawn a few times a second, and not where there is no terminal.
+func TestWork(t *testing.T) {
+	master, tty := terminal(t, 80)
+	l := Open(tty)
+	for i := range int64(100_000) {
+		l.Work("copying", i, 100_000)
+	}
+	if n := strings.Count(read(t, master), "copying"); n < 1 || n > 20 {
+		t.Errorf("drawn %d times", n)
+	}
+	(*Line)(nil).Work("copying", 1, 2)
 }

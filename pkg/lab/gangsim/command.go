@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
@@ -17,6 +18,7 @@ import (
 	"gangd/pkg/lab/trace"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
+	"gangd/pkg/statusline"
 )
 
 // options are those of one call.
@@ -72,6 +74,7 @@ a gangd.toml, "default", or one of the reference orders fifo easy las sjf srtf s
 	f.StringVar(&o.report, "report", "", "write report.md, and report.html with plots, into `DIR`")
 	f.StringVar(&o.jobs, "jobs", "", "write what became of each job as CSV to `FILE`")
 	f.BoolVar(&o.asJSON, "json", false, "as JSON")
+	noProgress(f)
 	cmd.AddCommand(newRows())
 	return cmd
 }
@@ -99,6 +102,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	in.line = lineOf(cmd)
 	policies = in.withDefaults(policies)
 	var runs []*played
 	for _, p := range policies {
@@ -128,6 +132,7 @@ type input struct {
 	stands []time.Duration
 	limits string
 	notes  []string
+	line   *statusline.Line
 }
 
 // played is one run.
@@ -258,6 +263,16 @@ func standName(d time.Duration) string {
 	return d.String()
 }
 
+func noProgress(f *pflag.FlagSet) { f.Bool("no-progress", false, "no status line on a terminal") }
+
+// lineOf is where a command shows how far it is; nil: nowhere.
+func lineOf(cmd *cobra.Command) *statusline.Line {
+	if quiet, _ := cmd.Flags().GetBool("no-progress"); quiet {
+		return nil
+	}
+	return statusline.Open(cmd.ErrOrStderr())
+}
+
 // withDefaults is each policy with each of the times that stand in for limits.
 func (in *input) withDefaults(policies []*policy) (out []*policy) {
 	if len(in.stands) == 0 {
@@ -285,12 +300,16 @@ func (in *input) play(p *policy) (*played, error) {
 	var sim *replay.Sim
 	var err error
 	sim, err = replay.New(in.trace, in.cluster, p.planner(func() replay.Truth { return sim.Truth() }),
-		replay.Options{Settings: p.settings, Costs: in.costs, Partitions: p.partitions})
+		replay.Options{Settings: p.settings, Costs: in.costs, Partitions: p.partitions,
+			Tell: func(over, jobs int) {
+				in.line.Work(filepath.Base(in.trace.File)+", "+p.name+": jobs over", int64(over), int64(jobs))
+			}})
 	if err != nil {
 		return nil, err
 	}
 	before := cpuTime()
 	r, err := sim.Run()
+	in.line.Clear()
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
 	"gangd/pkg/program"
+	"gangd/pkg/statusline"
 )
 
 // published is one row of an experiment that others have published, and how near ours must
@@ -42,6 +43,7 @@ var clusters = map[string]string{"philly1": "8x8", "philly3": "8x8", "itp04": "7
 
 // rowsOptions are those of `gangsim rows`.
 type rowsOptions struct {
+	line   *statusline.Line
 	traces string
 	seeds  int
 	only   []string
@@ -59,9 +61,13 @@ func newRows() *cobra.Command {
 with gangd's defaults, and prints each row beside the published one. It fails when a
 reference is farther from its row than it may be: then no figure of this simulator counts.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.line = lineOf(cmd)
+			return o.run(cmd.OutOrStdout())
+		},
 	}
 	f := cmd.Flags()
+	noProgress(f)
 	f.StringVar(&o.traces, "traces", os.Getenv("GANG_TRACES"), "`DIR` with philly1.csv.gz and the others (default: $GANG_TRACES)")
 	f.IntVar(&o.seeds, "seeds", 10, "`N` orders of arrival for openb")
 	f.StringSliceVar(&o.only, "only", nil, "`TRACES` of philly1, philly3, itp04, openb")
@@ -119,7 +125,7 @@ func (o *rowsOptions) run(w io.Writer) error {
 // queueing plays one trace with its references, then with gangd's defaults at each level
 // of what users know.
 func (o *rowsOptions) queueing(p *printer, name string) (missed int, err error) {
-	in := &input{limits: "file", costs: replay.Costs{Restart: replay.RestartOfTraces}}
+	in := &input{limits: "file", line: o.line, costs: replay.Costs{Restart: replay.RestartOfTraces}}
 	path := filepath.Join(o.traces, name+".csv.gz")
 	if in.trace, err = trace.Read(path, ""); err != nil {
 		return 0, err

@@ -54,6 +54,8 @@ type Options struct {
 	Partitions []api.Partition // their default times stand in for limits that jobs lack
 	Priority   func(j *trace.Job) int64
 	Takes      int // events between two commits; 0: 256
+	// Tell is told now and then how many jobs are over, of how many; nil: nobody wants to know.
+	Tell func(over, jobs int)
 }
 
 // origin is the wall clock at the first submission of a trace without dates.
@@ -154,6 +156,9 @@ func (s *Sim) Run() (*Result, error) {
 		s.submitDue()
 		s.tick()
 		s.plan()
+		if s.opt.Tell != nil {
+			s.opt.Tell(s.next-s.waiting-s.live, len(s.lives))
+		}
 	}
 	if s.err != nil {
 		return nil, s.err

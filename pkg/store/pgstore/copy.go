@@ -31,8 +31,8 @@ func IsDatabase(name string) bool {
 
 // Copy copies a store into an empty one and compares them row by row. Each is a state directory or a
 // database; nobody may use them meanwhile: [store.ErrLocked]. Between databases what is sealed is
-// copied too; the list of controllers never is.
-func Copy(ctx context.Context, from, to string) (all []Copied, err error) {
+// copied too; the list of controllers never is. copying is told how many rows of how many are done; it may be nil.
+func Copy(ctx context.Context, from, to string, copying func(done, all int64)) (all []Copied, err error) {
 	source, err := forCopy(ctx, from, false)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
@@ -43,6 +43,7 @@ func Copy(ctx context.Context, from, to string) (all []Copied, err error) {
 		return nil, fmt.Errorf("%s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, target.close()) }()
+	target.rows.Copying = copying
 	if all, err = target.rows.CopyFrom(ctx, source.rows); err != nil || source.db == nil || target.db == nil {
 		return all, err
 	}

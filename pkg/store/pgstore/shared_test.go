@@ -144,6 +144,8 @@ func TestCopies(t *testing.T) {
 	fill(t, from)
 	url := newDatabase(t)
 	middle := leading(t, url, "copy")
+	var done, all, calls int64
+	middle.Copying = func(d, a int64) { done, all, calls = d, a, calls+1 }
 	copied, err := middle.CopyFrom(ctx, from.Store)
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +154,9 @@ func TestCopies(t *testing.T) {
 		if c.Rows == 0 {
 			t.Errorf("table %s was empty", c.Table)
 		}
+	}
+	if done != all || calls != all || all == 0 {
+		t.Errorf("%d of %d rows were told of, in %d calls", done, all, calls)
 	}
 	if _, err := middle.CopyFrom(ctx, from.Store); err == nil || !strings.Contains(err.Error(), "the store is not empty: it has commit ") {
 		t.Errorf("a copy over a copy: %v", err)
@@ -196,7 +201,7 @@ func TestCopyByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, from)
-	if _, err := Copy(ctx, dir, url); !errors.Is(err, store.ErrLocked) {
+	if _, err := Copy(ctx, dir, url, nil); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a state directory in use: %v", err)
 	}
 	lineage := from.Lineage()
@@ -204,7 +209,7 @@ func TestCopyByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := leading(t, url, "a")
-	if _, err := Copy(ctx, dir, url); !errors.Is(err, store.ErrLocked) {
+	if _, err := Copy(ctx, dir, url, nil); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a database in use: %v", err)
 	}
 	if err := a.PutSealed(ctx, "ca", nil, []byte{0, 255}); err != nil {
@@ -215,7 +220,7 @@ func TestCopyByName(t *testing.T) {
 	}
 	other := newDatabase(t)
 	for _, c := range [][2]string{{dir, url}, {url, t.TempDir()}, {url, other}} {
-		copied, err := Copy(ctx, c[0], c[1])
+		copied, err := Copy(ctx, c[0], c[1], nil)
 		if err != nil || len(copied) != 19 {
 			t.Fatalf("%v, %v", copied, err)
 		}
@@ -229,7 +234,7 @@ func TestCopyByName(t *testing.T) {
 			t.Errorf("sealed: %q, %v", got, err)
 		}
 	}
-	if _, err := Copy(ctx, t.TempDir(), url); err == nil {
+	if _, err := Copy(ctx, t.TempDir(), url, nil); err == nil {
 		t.Error("a directory without a store was copied")
 	}
 }

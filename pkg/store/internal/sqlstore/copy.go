@@ -30,14 +30,18 @@ const most = 4000
 func (s *Store) CopyFrom(ctx context.Context, from *Store) (all []Copied, err error) {
 	err = from.db.Reading(ctx, func(r *Reader) error {
 		sums := map[string]sum{}
-		err := s.db.Alone(ctx, false, func(w Writer) error {
+		count, err := s.counting(r)
+		if err != nil {
+			return err
+		}
+		err = s.db.Alone(ctx, false, func(w Writer) error {
 			clear(sums) // it may be tried again
 			if err := empty(w); err != nil {
 				return err
 			}
 			for _, t := range tables() {
 				var err error
-				if sums[t.Name], err = copyTable(r, w, t); err != nil {
+				if sums[t.Name], err = copyTable(r, w, t, count); err != nil {
 					return fmt.Errorf("table %s: %w", t.Name, err)
 				}
 			}
@@ -51,13 +55,32 @@ func (s *Store) CopyFrom(ctx context.Context, from *Store) (all []Copied, err er
 		if err != nil {
 			return err
 		}
-		all, err = s.compare(ctx, sums)
+		all, err = s.compare(ctx, sums, count)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("copy: %w", err)
 	}
 	return all, nil
+}
+
+// counting gives who counts the rows that are copied, and then those that are compared.
+func (s *Store) counting(r *Reader) (count func(), err error) {
+	if s.Copying == nil {
+		return func() {}, nil
+	}
+	all, done := int64(0), int64(0)
+	for _, t := range tables() {
+		n := int64(0)
+		if err := r.One("SELECT count(*) FROM "+t.Name, nil, &n); err != nil {
+			return nil, err
+		}
+		all += 2 * n
+	}
+	return func() {
+		done++
+		s.Copying(min(done, all), all) // what was tried again counts again
+	}, nil
 }
 
 func tables() []*Table { return append(Batched[:len(Batched):len(Batched)], Beside...) }
@@ -89,7 +112,7 @@ type sum struct {
 }
 
 // copyTable writes many rows at a time.
-func copyTable(r *Reader, w Writer, t *Table) (sum, error) {
+func copyTable(r *Reader, w Writer, t *Table, count func()) (sum, error) {
 	one := "(" + strings.Repeat(", ?", len(t.Columns))[2:] + ")"
 	var args []any
 	flush := func() error {
@@ -103,6 +126,7 @@ func copyTable(r *Reader, w Writer, t *Table) (sum, error) {
 	}
 	size := 0
 	total, err := each(r, t, func(values []any) error {
+		count()
 		for _, v := range values {
 			if b, ok := v.([]byte); ok {
 				size += len(b)
@@ -192,10 +216,10 @@ func count(h hash.Hash, values []any) {
 }
 
 // compare reads the copy again.
-func (s *Store) compare(ctx context.Context, sums map[string]sum) (all []Copied, err error) {
+func (s *Store) compare(ctx context.Context, sums map[string]sum, count func()) (all []Copied, err error) {
 	err = s.db.Reading(ctx, func(r *Reader) error {
 		for _, t := range tables() {
-			is, err := each(r, t, func([]any) error { return nil })
+			is, err := each(r, t, func([]any) error { count(); return nil })
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,9 @@ type Store struct {
 	db Database
 	// Progress is called for each row that Load reads; nil: nobody wants to know.
 	Progress func()
-	last     lastBlob
+	// Copying is told how many rows CopyFrom has copied and compared, of how many; nil: nobody wants to know.
+	Copying func(done, all int64)
+	last    lastBlob
 }
 
 // New makes the part of a store over its database.
