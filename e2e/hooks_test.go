@@ -15,7 +15,7 @@ import (
 // charged, and the node is drained with the prolog's word before long.
 func TestPrologOfABadNode(t *testing.T) {
 	prolog := filepath.Join(t.TempDir(), "prolog")
-	if err := os.WriteFile(prolog, []byte("#!/bin/sh\n[ $GANG_NODE != n1 ] || { echo looking; echo no IB link; exit 1; }\n"), 0o755); err != nil {
+	if err := os.WriteFile(prolog, []byte("#!/bin/sh\n[ $GANG_NODE != n1 ] || { echo looking; echo no IB link; exit 1; }\necho checked $GANG_NODE\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	c := start(t, "--nodes=4", "--set", "cpus=4", "--set", "prolog="+prolog)
@@ -40,6 +40,20 @@ func TestPrologOfABadNode(t *testing.T) {
 		}
 		c.must("gcancel", fmt.Sprint(id))
 		c.wait(id, api.JobCancelled)
+		if n == 0 {
+			said := c.must("gacct", "--hooks", fmt.Sprint(id))
+			for _, node := range j.Nodes {
+				if want := "attempt 1  " + node + "  prolog  "; !strings.Contains(said, want) || !strings.Contains(said, "    checked "+node+"\n") {
+					t.Errorf("gacct --hooks has no %q with what it wrote:\n%s", want, said)
+				}
+			}
+			if want := "not started: n1: prolog: " + prolog + ": exit status 1: no IB link"; !strings.Contains(said, want) {
+				t.Errorf("gacct --hooks has no %q:\n%s", want, said)
+			}
+			if shown := c.must("gctl", "show", "job", fmt.Sprint(id)); !strings.Contains(shown, "\nHooks\nattempt 1  ") {
+				t.Errorf("gctl show job has no hooks:\n%s", shown)
+			}
+		}
 		if n1 := c.node("n1"); n1.State != api.NodeUp {
 			if !strings.Contains(n1.Reason, "no IB link") {
 				t.Errorf("n1 is out for %q", n1.Reason)

@@ -27,6 +27,16 @@ type Measure struct {
 	Ranks  *RankUse       `json:"ranks,omitempty"`
 	Cards  []CardMeasure  `json:"cards,omitempty"`
 	Series *MeasureSeries `json:"series,omitempty"`
+	// Hooks are the site's prolog and epilog around it, as far as they ran and wrote something or failed.
+	Hooks []HookRun `json:"hooks,omitempty"`
+}
+
+// HookRun is a run of a site's hook: the last one, where a daemon that died ran it before.
+type HookRun struct {
+	Hook    string  `json:"hook"` // prolog or epilog
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty" bound:"any"`  // why it failed; empty: it did not
+	Output  string  `json:"output,omitempty" bound:"any"` // the end of what it wrote, in lines
 }
 
 // RankUse is what ranks that have ended used. A process that nobody waited for is not in it.

@@ -25,6 +25,7 @@ type gacct struct {
 	parsable bool
 	used     bool // what was used, instead of how it ended
 	plot     bool
+	hooked   bool // what the site's hooks said
 }
 
 // attemptsReply is `gacct --json`.
@@ -60,6 +61,7 @@ choice says otherwise; by id older ones are found too.`,
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
 	f.BoolVarP(&g.used, "efficiency", "e", false, "what was used of what was asked for, and advice")
 	f.BoolVar(&g.plot, "plot", false, "with -e of one job: how it went with time")
+	f.BoolVar(&g.hooked, "hooks", false, "what the site's prolog and epilog wrote, and why starts were refused")
 	cmd.ValidArgsFunction = completeJobs
 	completeFlags(cmd)
 	program.Timeout(cmd)
@@ -83,7 +85,11 @@ func (g *gacct) run(cmd *cobra.Command) error {
 	}
 	details, failed := jobDetails(cmd.Context(), c, refs)
 	show := g.show
-	if g.used && !g.asJSON {
+	switch {
+	case g.asJSON:
+	case g.hooked:
+		show = func(s *screen, details []*api.JobDetail) error { return g.hooks(cmd.Context(), c, s, details) }
+	case g.used:
 		show = g.efficiency
 	}
 	if err := show(screenOf(cmd.OutOrStdout()), details); err != nil {

@@ -134,6 +134,12 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 			return err
 		}
 	}
+	if hooks := hookLines(d.Attempts); len(hooks) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Hooks"))
+		for _, line := range hooks {
+			fmt.Fprintln(s.w, printable(line))
+		}
+	}
 	if stops := stopLines(events); len(stops) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Stops"))
 		for _, line := range stops {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -85,10 +86,11 @@ type owed struct {
 	early  sync.WaitGroup           // those that a daemon before owed, of members that are gone
 }
 
-// hookRecord is what an epilog is run with.
+// hookRecord is what an epilog is run with, and what came of the prolog.
 type hookRecord struct {
 	api.MemberKey
-	Env []string `json:"env"`
+	Env []string      `json:"env"`
+	Ran []api.HookRun `json:"ran,omitempty"`
 }
 
 func hookFile(k api.MemberKey) string { return fmt.Sprintf("%s/%d.%d", hooksDir, k.Job, k.Epoch) }
@@ -165,7 +167,7 @@ func (d *Daemon) payDebts(ctx context.Context) {
 		}
 		d.owed.early.Add(1)
 		d.running.Go(func() {
-			d.epilog(ctx, k)
+			_, _ = d.epilog(ctx, k) // nobody hears of its member any more
 			d.owed.early.Done()
 		})
 	}
@@ -192,23 +194,29 @@ func (m *member) prolog(ctx context.Context, s *shim.Spec, body *api.AssignmentB
 		return nil, false
 	case err != nil:
 		return nodeFault("prolog: %v", err), true
+	case len(r.Ran) > 0: // for a daemon to come; without it the text alone is lost
+		if err := d.state.writeRecord(hookFile(m.key), r); err != nil {
+			d.log.Warn("what a hook wrote is not kept", "err", err)
+		}
 	}
 	return nil, true
 }
 
 // epilog runs the site's epilog for a member of which nothing is left. Where it fails the node takes
-// nothing new, and it is tried again until it succeeds. It is false when the daemon ends.
-func (d *Daemon) epilog(ctx context.Context, k api.MemberKey) (ok bool) {
+// nothing new, and it is tried again until it succeeds. ran is what came of it and of the prolog. It is
+// false when the daemon ends.
+func (d *Daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun, ok bool) {
 	if !d.epilogDue(k) {
-		return true
+		return nil, true
 	}
 	d.owed.mu.Lock()
 	r := d.owed.record[k]
 	d.owed.mu.Unlock()
 	err := d.hook(ctx, "epilog", d.opts.Hooks.Epilog, r)
 	if ctx.Err() != nil {
-		return false
+		return nil, false
 	}
+	ran = slices.Clone(r.Ran)
 	if d.settle(k, err); err != nil {
 		d.running.Go(func() {
 			for err != nil && ctx.Err() == nil {
@@ -221,7 +229,7 @@ func (d *Daemon) epilog(ctx context.Context, k api.MemberKey) (ok bool) {
 			}
 		})
 	}
-	return true
+	return ran, true
 }
 
 // settle records how an epilog ended.
@@ -249,10 +257,21 @@ func (d *Daemon) hookEnv(s *shim.Spec, body *api.AssignmentBody) []string {
 		names[i] = p.Name
 	}
 	nodes, cards := strings.Join(names, ","), strings.Join(s.CardUUIDs(), ",")
-	return []string{"GANG_NODE=" + d.opts.Name, "GANG_JOB_ID=" + job, "GANG_EPOCH=" + strconv.Itoa(s.Epoch), "GANG_USER=" + s.User, "GANG_UID=" + uid,
+	out := []string{"GANG_NODE=" + d.opts.Name, "GANG_JOB_ID=" + job, "GANG_EPOCH=" + strconv.Itoa(s.Epoch), "GANG_USER=" + s.User, "GANG_UID=" + uid,
 		"GANG_GID=" + gid, "GANG_HOME=" + s.Home, "GANG_PARTITION=" + body.Partition, "GANG_NODELIST=" + nodes, "GANG_CARDS=" + cards, "GANG_CPUS=" + s.CPUSet().String(),
-		"SLURM_JOB_ID=" + job, "SLURM_JOBID=" + job, "SLURM_JOB_USER=" + s.User, "SLURM_JOB_UID=" + uid, "SLURM_JOB_GID=" + gid,
-		"SLURM_JOB_PARTITION=" + body.Partition, "SLURMD_NODENAME=" + d.opts.Name, "SLURM_JOB_NODELIST=" + nodes, "CUDA_VISIBLE_DEVICES=" + cards}
+		"SLURM_JOB_ID=" + job, "SLURM_JOBID=" + job, "SLURM_JOB_USER=" + s.User, "SLURM_JOB_UID=" + uid, "SLURM_UID=" + uid, "SLURM_JOB_GID=" + gid, "SLURM_RESTART_COUNT=" + strconv.Itoa(body.RestartCount),
+		"SLURM_JOB_PARTITION=" + body.Partition, "SLURMD_NODENAME=" + d.opts.Name, "SLURM_JOB_NODELIST=" + nodes, "SLURM_NODELIST=" + nodes, "CUDA_VISIBLE_DEVICES=" + cards}
+	if body.ArrayIndex != nil {
+		out = append(out, "SLURM_ARRAY_JOB_ID="+strconv.FormatInt(body.ArrayJobID, 10), "SLURM_ARRAY_TASK_ID="+strconv.Itoa(*body.ArrayIndex))
+	}
+	at, indexes := d.cards.indexes(), make([]string, len(s.Cards))
+	for i, c := range s.Cards {
+		indexes[i] = strconv.Itoa(at[c.UUID])
+	}
+	if len(indexes) > 0 {
+		out = append(out, "SLURM_JOB_GPUS="+strings.Join(indexes, ","), "GPU_DEVICE_ORDINAL="+strings.Join(indexes, ","))
+	}
+	return out
 }
 
 // hook runs the programs of a hook, each after the one before, until one fails.
@@ -263,11 +282,16 @@ func (d *Daemon) hook(ctx context.Context, which, path string, r *hookRecord) er
 	began := time.Now()
 	programs, err := sitehook.Programs(path)
 	env := append(slices.Clone(r.Env), "GANG_HOOK="+which, "SLURM_SCRIPT_CONTEXT="+which+"_slurmd")
+	var lines []string
 	for _, p := range programs {
 		if err == nil {
-			err = sitehook.Program{Path: p, Timeout: d.opts.Hooks.Timeout, Start: d.startHook}.RunHook(ctx, env)
+			var output string
+			if output, err = (sitehook.Program{Path: p, Timeout: d.opts.Hooks.Timeout, Start: d.startHook}).RunHook(ctx, env); output != "" {
+				lines = append(lines, output)
+			}
 		}
 	}
+	r.note(which, time.Since(began), lines, err)
 	log := d.log.With("hook", which, "job", r.Job, "epoch", r.Epoch, "took", time.Since(began).Round(time.Millisecond))
 	if err != nil && ctx.Err() == nil {
 		log.Warn("hook failed", "err", err)
@@ -275,6 +299,24 @@ func (d *Daemon) hook(ctx context.Context, which, path string, r *hookRecord) er
 		log.Debug("hook ran")
 	}
 	return err
+}
+
+// hookOutput is kept of what all programs of a hook wrote: the end, where the reason is.
+const hookOutput = 4096
+
+// note keeps what came of a run of a hook, in place of the one before. One that succeeded without a word
+// leaves nothing.
+func (r *hookRecord) note(which string, took time.Duration, lines []string, err error) {
+	r.Ran = slices.DeleteFunc(r.Ran, func(h api.HookRun) bool { return h.Hook == which })
+	if len(lines) == 0 && err == nil {
+		return
+	}
+	text := strings.Join(lines, "\n")
+	run := api.HookRun{Hook: which, Seconds: math.Round(took.Seconds()*1000) / 1000, Output: strings.ToValidUTF8(text[max(0, len(text)-hookOutput):], "")}
+	if err != nil {
+		run.Error = err.Error()
+	}
+	r.Ran = append(r.Ran, run)
 }
 
 // startHook starts a hook in a containment of its own: what it has left there ends with it.

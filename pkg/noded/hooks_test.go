@@ -50,17 +50,26 @@ func TestHooks(t *testing.T) {
 	c := newController(t)
 	dir := t.TempDir()
 	o := c.options(t.TempDir())
-	o.Hooks = hookFiles(t, dir, `log prolog; env | cut -d= -f1 | sort | tr '\n' ' ' > env.prolog; setsid sleep 900 & echo $! > left`,
-		allGone+`lives $(cat left) && log the prolog left something; sleep 0.1; log epilog $GANG_JOB_ID $GANG_EPOCH $SLURM_SCRIPT_CONTEXT`)
+	o.Hooks = hookFiles(t, dir, `log prolog; env | cut -d= -f1 | sort | tr '\n' ' ' > env.prolog; setsid sleep 900 & echo $! > left; echo scratch of 3T; echo is there >&2`,
+		allGone+`lives $(cat left) && log the prolog left something; sleep 0.1; log epilog $GANG_JOB_ID $GANG_EPOCH $SLURM_SCRIPT_CONTEXT; echo wiped`)
 	c.run(o)
 	k := c.desire(7, 2, 1, fmt.Sprintf(hides, dir))
-	c.untilPhase(k, api.PhaseStopped)
+	told := c.untilPhase(k, api.PhaseStopped)
+	if told.Measure == nil || len(told.Measure.Hooks) != 2 {
+		t.Fatalf("told of its hooks: %+v", told.Measure)
+	}
+	for i, want := range []api.HookRun{{Hook: "prolog", Output: "scratch of 3T\nis there"}, {Hook: "epilog", Output: "wiped"}} {
+		got := told.Measure.Hooks[i]
+		if want.Seconds = got.Seconds; got != want || i == 1 && got.Seconds < 0.1 {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
 	if got, want := logOf(dir), "prolog\nrank\nepilog 7 2 epilog_slurmd\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "env.prolog"))
 	want := "CUDA_VISIBLE_DEVICES GANG_CARDS GANG_CPUS GANG_EPOCH GANG_GID GANG_HOME GANG_HOOK GANG_HOOK_MARK GANG_JOB_ID GANG_NODE GANG_NODELIST GANG_PARTITION GANG_UID GANG_USER " +
-		"OLDPWD PATH PWD SHLVL SLURMD_NODENAME SLURM_JOBID SLURM_JOB_GID SLURM_JOB_ID SLURM_JOB_NODELIST SLURM_JOB_PARTITION SLURM_JOB_UID SLURM_JOB_USER SLURM_SCRIPT_CONTEXT _ "
+		"OLDPWD PATH PWD SHLVL SLURMD_NODENAME SLURM_JOBID SLURM_JOB_GID SLURM_JOB_ID SLURM_JOB_NODELIST SLURM_JOB_PARTITION SLURM_JOB_UID SLURM_JOB_USER SLURM_NODELIST SLURM_RESTART_COUNT SLURM_SCRIPT_CONTEXT SLURM_UID _ "
 	if string(b) != want {
 		t.Errorf("the prolog sees %s\nwant %s", b, want)
 	}
@@ -138,7 +147,7 @@ func TestHooksThroughKills(t *testing.T) {
 	c := newController(t)
 	dir := t.TempDir()
 	o := c.options(t.TempDir())
-	o.Hooks = hookFiles(t, dir, "log prolog $GANG_JOB_ID; sleep 0.03", allGone+"sleep 0.03; log epilog $GANG_JOB_ID")
+	o.Hooks = hookFiles(t, dir, "log prolog $GANG_JOB_ID; sleep 0.03; echo up", allGone+"sleep 0.03; log epilog $GANG_JOB_ID")
 	daemon := c.spawn(o)
 	for n := range *hookKills {
 		job := int64(n + 1)
@@ -154,6 +163,9 @@ func TestHooksThroughKills(t *testing.T) {
 		first, last := strings.Index(log, fmt.Sprintf("prolog %d\n", job)), strings.LastIndex(log, fmt.Sprintf("epilog %d\n", job))
 		if first < 0 || last < first {
 			t.Errorf("job %d is over, and its hooks: %q", job, log[max(0, len(log)-300):])
+		}
+		if a := c.latest[k]; a.Measure != nil && (len(a.Measure.Hooks) == 0 || a.Measure.Hooks[0].Output != "up") {
+			t.Errorf("job %d: what the prolog wrote is lost: %+v", job, a.Measure.Hooks)
 		}
 		c.forget(k)
 	}

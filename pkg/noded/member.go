@@ -241,8 +241,14 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 		a.Image = m.spec.Container.Digest
 	}
 	m.settleCards(ctx, &a)
-	if Ended(a.Phase) && !m.over.Load() && !m.d.epilog(ctx, m.key) {
-		return // the next daemon begins here again
+	if Ended(a.Phase) && !m.over.Load() {
+		ran, ok := m.d.epilog(ctx, m.key)
+		if !ok {
+			return // the next daemon begins here again
+		}
+		if a.Measure != nil {
+			a.Measure.Hooks = ran
+		}
 	}
 	m.actual = a
 	if a.Phase == api.PhaseRefused {

@@ -67,19 +67,20 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestRunHook(t *testing.T) {
-	for _, c := range []struct{ body, want string }{
-		{"exit 0", ""},
-		{"echo one; echo 'last  one'; echo; exit 3", ": exit status 3: last  one"},
-		{"exit 4", ": exit status 4"},
+	for _, c := range []struct{ body, want, output string }{
+		{"exit 0", "", ""},
+		{"echo mounted", "", "mounted"},
+		{"echo one; printf 'la\\033st  one\\n'; echo; exit 3", ": exit status 3: la st  one", "one\nla st  one"},
+		{"exit 4", ": exit status 4", ""},
 	} {
 		p := Program{hookProgram(t, c.body), time.Minute, nil}
-		err := p.RunHook(context.Background(), nil)
+		output, err := p.RunHook(context.Background(), nil)
 		got := ""
 		if err != nil {
 			got = strings.TrimPrefix(err.Error(), p.Path)
 		}
-		if got != c.want {
-			t.Errorf("%q: %q, want %q", c.body, got, c.want)
+		if got != c.want || output != c.output {
+			t.Errorf("%q: %q, %q, want %q, %q", c.body, got, output, c.want, c.output)
 		}
 	}
 }

@@ -75,14 +75,15 @@ func firstLine(text string) string {
 	return ""
 }
 
-// lastLine is the last one that does.
-func lastLine(text string) (last string) {
+// plainLines are all that do.
+func plainLines(text string) string {
+	var out []string
 	for line := range strings.Lines(text) {
 		if line = plainLine(line); line != "" {
-			last = line
+			out = append(out, line)
 		}
 	}
-	return last
+	return strings.Join(out, "\n")
 }
 
 func plainLine(line string) string {

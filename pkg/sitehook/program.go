@@ -29,6 +29,8 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const (
 	// wordBytes of the program's output are kept for the log: its last ones, where the reason is.
 	wordBytes = 512
+	// hookBytes are kept of what a hook around a job wrote.
+	hookBytes = 2048
 	// pipeWait is how long a process that the program left behind may keep its output open.
 	pipeWait = time.Second
 )
@@ -44,31 +46,32 @@ type Program struct {
 
 // Run runs it with arguments and NAME=value pairs; nil is its exit status 0.
 func (p Program) Run(ctx context.Context, env []string, args ...string) error {
-	word, err := p.run(ctx, env, args)
+	word, err := p.run(ctx, env, args, wordBytes)
 	if err == nil || word == "" {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, word)
 }
 
-// RunHook is Run for what is said in a table: of the output, the last line alone.
-func (p Program) RunHook(ctx context.Context, env []string) error {
-	word, err := p.run(ctx, env, nil)
-	if line := lastLine(word); err != nil && line != "" {
-		return fmt.Errorf("%w: %s", err, line)
+// RunHook is Run for what is told to users. It gives the end of what was written, fit for anybody's
+// terminal, also of a program that succeeded; an error has its last line alone.
+func (p Program) RunHook(ctx context.Context, env []string) (output string, err error) {
+	word, err := p.run(ctx, env, nil, hookBytes)
+	if output = plainLines(word); err != nil && output != "" {
+		err = fmt.Errorf("%w: %s", err, output[strings.LastIndexByte(output, '\n')+1:])
 	}
-	return err
+	return output, err
 }
 
-// run gives what it wrote last, which may be cut at its beginning, and why it failed.
-func (p Program) run(ctx context.Context, env, args []string) (word string, err error) {
+// run gives the end of what it wrote, so many bytes at most, and why it failed.
+func (p Program) run(ctx context.Context, env, args []string, keep int) (word string, err error) {
 	if err := trusted.File(p.Path); err != nil {
 		return "", fmt.Errorf("%s is not run: %w", p.Path, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("not done within %v", p.Timeout))
 	defer cancel()
 	cmd := Command(ctx, p.Path, env, args...)
-	var out tail
+	out := tail{keep: keep}
 	cmd.Stdout, cmd.Stderr = &out, &out
 	end := func() {}
 	if p.Start != nil {
@@ -83,14 +86,15 @@ func (p Program) run(ctx context.Context, env, args []string) (word string, err 
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended with 0, something of it holds the pipe
 	}
+	word = strings.TrimSpace(out.end.String())
 	if err == nil {
-		return "", nil
+		return word, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	line := strings.Join(append([]string{p.Path}, args...), " ")
-	return strings.TrimSpace(out.end.String()), fmt.Errorf("%s: %w", line, err)
+	return word, fmt.Errorf("%s: %w", line, err)
 }
 
 // Command prepares a program of the site: an environment that is fixed but for env
@@ -114,12 +118,15 @@ func (p Program) Fence(ctx context.Context, node string) error {
 }
 
 // tail keeps the end of what is written. It embeds no buffer: os/exec would fill that by its ReadFrom, past Write.
-type tail struct{ end bytes.Buffer }
+type tail struct {
+	end  bytes.Buffer
+	keep int
+}
 
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	n, err := t.end.Write(p)
-	if over := t.end.Len() - wordBytes; over > 0 {
+	if over := t.end.Len() - t.keep; over > 0 {
 		t.end.Next(over)
 	}
 	return n, err
