@@ -143,7 +143,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Needs:  noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
 		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts, Within: cfg.ContainerDirs,
 			Import: noded.Import{Driver: cfg.ContainerDriver, Registries: cfg.Registries, Cache: cfg.ContainerCache, High: cfg.CacheHigh, Low: cfg.CacheLow, Timeout: cfg.ImportTimeout}},
-		Private: noded.Private{Dirs: cfg.PrivateDirs, Size: cfg.PrivateSize},
+		Private: noded.Private{Dirs: cfg.PrivateDirs, Path: cfg.PrivatePath, Size: cfg.PrivateSize},
 		Hooks:   noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
 		Shim:    filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Only: only},

@@ -55,6 +55,7 @@ type Job struct {
 	CPUsPerRank      int              `json:"cpus_per_rank"`
 	MemoryBytes      int64            `json:"memory_bytes"`                    // per rank
 	MemoryPerNode    int64            `json:"memory_per_node_bytes,omitempty"` // asked for by node instead
+	TmpPerNode       int64            `json:"tmp_per_node_bytes,omitempty"`    // temporary space
 	Nodes            []string         `json:"nodes"`
 	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
 	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any

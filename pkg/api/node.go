@@ -65,6 +65,8 @@ type Node struct {
 	Exclusive   bool       `json:"exclusive,omitempty"` // a gang has it to itself, whatever it uses of it
 	MemoryBytes int64      `json:"memory_bytes"`
 	MemoryUsed  int64      `json:"memory_used_bytes"` // reserved by gangs
+	TmpBytes    int64      `json:"tmp_bytes"`         // temporary space for jobs
+	TmpUsed     int64      `json:"tmp_used_bytes"`    // reserved by gangs
 	Cards       []Card     `json:"cards"`
 	Jobs        []int64    `json:"jobs"`
 	// Reservation is the one that is on the node now, nil: none.

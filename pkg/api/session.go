@@ -99,6 +99,8 @@ type Hello struct {
 	Containment string     `json:"containment"`
 	CPUs        int        `json:"cpus" bound:"..65536"`
 	MemoryBytes int64      `json:"memory_bytes" bound:"..1125899906842624"`
+	TmpBytes    int64      `json:"tmp_bytes,omitempty" bound:"..1125899906842624"` // temporary space for jobs, together
+	TmpEach     int64      `json:"tmp_each,omitempty" bound:"..1125899906842624"`  // taken by each that asks for no more
 	Features    []string   `json:"features,omitempty"`
 	Cards       []CardInfo `json:"cards"`
 	Layouts     bool       `json:"layouts,omitempty"`  // it reads [GangPart]

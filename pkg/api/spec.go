@@ -28,6 +28,7 @@ type Spec struct {
 	CPUsPerRank   int    `json:"cpus_per_rank" bound:"..65536"`                      // >= 1: a rank without figures still takes a slot
 	MemoryPerRank int64  `json:"memory_per_rank,omitempty" bound:"..70368744177664"` // bytes, 0: no figure
 	MemoryPerNode int64  `json:"memory_per_node,omitempty" bound:"..70368744177664"` // bytes for each member, 0: no figure
+	TmpPerNode    int64  `json:"tmp_per_node,omitempty" bound:"..70368744177664"`    // bytes of temporary space for each member, 0: what its node gives to each
 	GPUsPerRank   int    `json:"gpus_per_rank,omitempty" bound:"..65536"`
 	GPUsPerNode   int    `json:"gpus_per_node,omitempty" bound:"..65536"`       // cards of each member as a whole; excludes GPUsPerRank
 	GPUType       string `json:"gpu_type,omitempty"`                            // "", "a100" or "a100|h100", matched without case as part of the model's name
@@ -158,8 +159,8 @@ type Asked struct {
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
 	CardsBy       string `json:"cards_by,omitempty"` // the option that counted the cards: gres, gpus-per-task
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
-	Tasks         int    `json:"tasks,omitempty" bound:"..65536"` // of --overcommit: more than there are ranks
-	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"`
+	Tasks         int    `json:"tasks,omitempty" bound:"..65536"`             // of --overcommit: more than there are ranks
+	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted
 }
 
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such

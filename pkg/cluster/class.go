@@ -36,6 +36,8 @@ func (n *Node) appendClass(b []byte, u *usage) []byte {
 	list(n.Features)
 	num(int64(max(0, n.CPUs-u.cpus)))
 	num(max(0, n.MemoryBytes-u.memory))
+	num(max(0, n.TmpBytes-u.tmp))
+	num(n.TmpEach)
 	flags := int64(0)
 	if u.exclusive > 0 {
 		flags |= 1

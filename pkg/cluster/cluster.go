@@ -41,6 +41,7 @@ type Grant struct {
 	Ranks     int
 	CPUs      int
 	Memory    int64
+	Tmp       int64 // asked for, 0: the TmpEach of the node is taken
 	Cards     []CardGrant
 	Exclusive bool      // no other gang on this node
 	Until     time.Time // expected end by its time limit; zero: unknown
@@ -62,6 +63,8 @@ type Node struct {
 	NotReady    string // why not, for people: "drained: launch failures: ..."
 	CPUs        int
 	MemoryBytes int64
+	TmpBytes    int64 // temporary space
+	TmpEach     int64 // each grant takes, unless it asks for more
 	Features    []string
 	Partitions  []string
 	Cards       []Card

@@ -94,6 +94,7 @@ const (
 	lacksEmpty // it wants the whole node
 	lacksCPUs
 	lacksMemory
+	lacksTmp
 	lacksCard  // there is none of that name
 	lacksOther // one card twice
 	lacksSound // the card is quarantined
@@ -117,6 +118,8 @@ func (n *Node) lack(u *usage, g *Grant) (what lack, card int) {
 	// A figure of zero takes nothing, so it fits even where memory is over-drawn.
 	case g.Memory > 0 && g.Memory > n.MemoryBytes-u.memory:
 		return lacksMemory, 0
+	case cmp.Or(g.Tmp, n.TmpEach) > 0 && cmp.Or(g.Tmp, n.TmpEach) > n.TmpBytes-u.tmp:
+		return lacksTmp, 0
 	}
 	last := -1
 	for i := range g.Cards {
@@ -173,6 +176,9 @@ func (n *Node) refuse(g *Grant) error {
 	case lacksMemory:
 		free := max(0, n.MemoryBytes-u.memory)
 		return fmt.Errorf("node %s: %s memory asked, %s of %s free: %s short", n.Name, Size(g.Memory), Size(free), Size(n.MemoryBytes), Size(g.Memory-free))
+	case lacksTmp:
+		free, want := max(0, n.TmpBytes-u.tmp), cmp.Or(g.Tmp, n.TmpEach)
+		return fmt.Errorf("node %s: %s temporary space asked, %s of %s free: %s short", n.Name, Size(want), Size(free), Size(n.TmpBytes), Size(want-free))
 	}
 	return n.refuseCard(u, &g.Cards[at], what)
 }
@@ -235,6 +241,7 @@ func GrantFor(ask *Ask, key api.MemberKey, slots []Slot, until time.Time) Grant 
 		Ranks:     len(slots),
 		CPUs:      len(slots) * max(1, s.CPUsPerRank),
 		Memory:    int64(len(slots))*s.MemoryPerRank + s.MemoryPerNode,
+		Tmp:       s.TmpPerNode,
 		Exclusive: s.Exclusive,
 		Until:     until,
 	}
@@ -275,6 +282,9 @@ func askKey(s *api.Spec, partitions []string) string {
 			wait = *s.SwitchWait
 		}
 		fmt.Fprintf(&b, " switches %d %d", s.Switches, wait)
+	}
+	if s.TmpPerNode > 0 {
+		fmt.Fprintf(&b, " tmp %d", s.TmpPerNode)
 	}
 	if s.Reservation != "" {
 		fmt.Fprintf(&b, " in %q", s.Reservation)

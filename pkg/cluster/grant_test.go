@@ -33,8 +33,9 @@ func share(uuid string, vram int64) CardGrant {
 func TestTakeRefuses(t *testing.T) {
 	n := testNode(4)
 	n.Cards[2].StrangersBytes = 50 * gib
+	n.TmpBytes, n.TmpEach = 100*gib, 10*gib
 	n.Cards[3].State, n.Cards[3].Reason = api.CardQuarantined, "Xid 79"
-	n = n.Restore(Grant{MemberKey: key(7), CPUs: 10, Memory: 60 * gib, Cards: []CardGrant{whole("GPU-0"), share("GPU-1", 50)}})
+	n = n.Restore(Grant{MemberKey: key(7), CPUs: 10, Memory: 60 * gib, Tmp: 70 * gib, Cards: []CardGrant{whole("GPU-0"), share("GPU-1", 50)}})
 	drained := *n
 	drained.Ready, drained.NotReady = false, "drained: launch failures: no space left"
 	taken := testNode(0).Restore(Grant{MemberKey: key(8), CPUs: 1, Exclusive: true})
@@ -45,6 +46,8 @@ func TestTakeRefuses(t *testing.T) {
 	}{
 		{n, Grant{CPUs: 8}, "node n3: 8 CPUs asked, 6 of 16 free: 2 short"},
 		{n, Grant{CPUs: 1, Memory: 5 * gib}, "node n3: 5G memory asked, 4G of 64G free: 1G short"},
+		{n, Grant{CPUs: 1, Tmp: 31 * gib}, "node n3: 31G temporary space asked, 30G of 100G free: 1G short"},
+		{n.Restore(Grant{MemberKey: key(8), Tmp: 25 * gib}), Grant{CPUs: 1}, "node n3: 10G temporary space asked, 5G of 100G free: 5G short"},
 		{n, Grant{CPUs: 1, Cards: []CardGrant{whole("GPU-0")}}, "node n3 card 0: job 7 has it to itself"},
 		{n, Grant{CPUs: 1, Cards: []CardGrant{whole("GPU-1")}}, "node n3 card 1: asked for as a whole, job 7 is on it"},
 		{n, Grant{CPUs: 1, Cards: []CardGrant{share("GPU-1", 40)}}, "node n3 card 1: 40G VRAM asked, 30G of 80G free (0B held by strangers): 10G short"},

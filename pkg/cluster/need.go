@@ -20,6 +20,7 @@ type Need struct {
 	CPUs       int   // per rank
 	Memory     int64 // per rank
 	NodeMemory int64 // per member
+	Tmp        int64 // per member
 	Cards      int   // per rank
 	NodeCards  int   // per member
 	VRAM       int64 // per card
@@ -49,7 +50,7 @@ func NewNeed(ask *Ask) (*Need, error) {
 		return nil, err
 	}
 	d := &Need{
-		Ask: ask, Size: max(1, s.Size), CPUs: max(1, s.CPUsPerRank), Memory: s.MemoryPerRank, NodeMemory: s.MemoryPerNode,
+		Ask: ask, Size: max(1, s.Size), CPUs: max(1, s.CPUsPerRank), Memory: s.MemoryPerRank, NodeMemory: s.MemoryPerNode, Tmp: s.TmpPerNode,
 		Cards: s.GPUsPerRank, NodeCards: s.GPUsPerNode, VRAM: s.VRAMBytes, Share: shares(s), Exclusive: s.Exclusive,
 		constraint: constraint, only: slices.Sorted(slices.Values(s.NodeList)), never: slices.Sorted(slices.Values(s.Exclude)),
 	}
@@ -261,6 +262,9 @@ var unused [64]cardUse
 func (d *Need) ranks(n *Node, u *usage) int {
 	k := min(d.Size, (n.CPUs-u.cpus)/d.CPUs)
 	if k <= 0 || u.exclusive > 0 || d.Exclusive && u.grants > 0 {
+		return 0
+	}
+	if tmp := cmp.Or(d.Tmp, n.TmpEach); tmp > 0 && tmp > n.TmpBytes-u.tmp {
 		return 0
 	}
 	if d.Memory > 0 || d.NodeMemory > 0 {

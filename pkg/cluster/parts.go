@@ -50,6 +50,7 @@ func GrantOf(ask *Ask, key api.MemberKey, ranks []int, slot func(rank int) Slot,
 		sum.Ranks += g.Ranks
 		sum.CPUs += g.CPUs
 		sum.Memory += g.Memory
+		sum.Tmp = max(sum.Tmp, g.Tmp) // all ranks of a member share it
 		sum.Cards = append(sum.Cards, g.Cards...)
 		ranks = ranks[n:]
 	}

@@ -1,10 +1,13 @@
 package cluster
 
+import "cmp"
+
 // usage is the sum of the grants of a node. It is kept beside them so that a plan over
 // ten thousand nodes adds nothing up: it only reads.
 type usage struct {
 	cpus      int
 	memory    int64
+	tmp       int64
 	grants    int
 	exclusive int       // grants that want the node to themselves
 	open      int       // cards on which something may still be placed
@@ -85,6 +88,7 @@ func (n *Node) with(g *Grant, sign int) usage {
 func (u *usage) add(n *Node, g *Grant, sign int) {
 	u.cpus += sign * g.CPUs
 	u.memory += int64(sign) * g.Memory
+	u.tmp += int64(sign) * cmp.Or(g.Tmp, n.TmpEach)
 	u.grants += sign
 	if g.Exclusive {
 		u.exclusive += sign
@@ -134,6 +138,12 @@ func (n *Node) FreeCPUs() int { return n.CPUs - n.use().cpus }
 
 // FreeMemory is what is not granted, in bytes.
 func (n *Node) FreeMemory() int64 { return n.MemoryBytes - n.use().memory }
+
+// FreeTmp is what is not granted of its temporary space, in bytes.
+func (n *Node) FreeTmp() int64 { return n.TmpBytes - n.use().tmp }
+
+// TmpUsed is what is granted of it.
+func (n *Node) TmpUsed() int64 { return n.use().tmp }
 
 // FreeVRAM is what a further gang could be given on the card at index i: nothing when it
 // is quarantined or one gang has it to itself.

@@ -50,6 +50,7 @@ type Node struct {
 	ImportTimeout time.Duration `mapstructure:"import_timeout"`
 
 	PrivateDirs []string `mapstructure:"private_dirs"`
+	PrivatePath string   `mapstructure:"private_path"`
 	PrivateSize int64    `mapstructure:"private_size"` // bytes, 0: a part of the memory
 
 	Prolog      string        `mapstructure:"prolog"` // a file or a directory; empty: none

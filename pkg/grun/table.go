@@ -96,6 +96,8 @@ var asked = []Option{
 		Set: func(a *ask, _ string) error { a.step.Overcommit = true; return nil }},
 	{Long: "mem", Kind: value, Arg: "SIZE", List: partial, Group: groupRes, Alloc: true, Help: "memory on each node",
 		Note: "counted among steps that say it, and enforced for the job's member as a whole", Set: func(a *ask, v string) error { return setMemory(&a.step.MemoryPerNode, v) }},
+	{Long: "tmp", Kind: value, Arg: "SIZE", List: partial, Group: groupRes, Alloc: true, Help: "temporary space on each node",
+		Note: "of an allocation; a step has what its job has", Set: func(*ask, string) error { return nil }},
 	{Long: "mem-per-cpu", Kind: value, Arg: "SIZE", List: partial, Group: groupRes, Alloc: true, Help: "memory for each CPU",
 		Note: "as --mem", Set: func(a *ask, v string) error { return setMemory(&a.step.MemoryPerCPU, v) }},
 	{Long: "gpus", Short: 'G', Kind: value, Arg: "[TYPE:]N", List: partial, Group: groupRes, Alloc: true, Help: "cards of the step in all",

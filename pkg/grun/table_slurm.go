@@ -37,7 +37,6 @@ var hints = []Option{
 	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
 	hint("slurmd-debug", 0, value, "LEVEL", "accepted without effect: see the log of gnoded"),
 	hint("mincpus", 0, value, "N", "accepted without effect: see --cpus-per-task"),
-	hint("tmp", 0, value, "SIZE", "accepted without effect: disks are not counted"),
 	hint("oversubscribe", 's', noValue, "", "accepted without effect: see --overlap"),
 	hint("contiguous", 0, noValue, "", "accepted without effect: node names say nothing about cables"),
 	hint("switches", 0, value, "N[@TIME]", "accepted without effect inside an allocation; gsubmit takes it"),

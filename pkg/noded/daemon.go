@@ -40,6 +40,8 @@ type Daemon struct {
 	fitness   fitness
 	owed      owed
 	private   *shim.Private // of each member; nil: none
+	tmp       int64         // temporary space for members, in bytes
+	tmpEach   int64         // taken by each that asks for no more
 	images    *images       // that were imported; nil: nothing is
 	hosts     *hostReader
 	starts    chan struct{} // holds a token for each start under way
@@ -108,6 +110,7 @@ func Run(ctx context.Context, opts Options) error {
 	if err := d.adopt(ctx); err != nil {
 		return err
 	}
+	d.offerTmp()
 	d.payDebts(members)
 	d.shims.Warm()
 	d.log.Info("gnoded started", "node", opts.Name, "containment", d.cgroups.Kind, "members", len(d.all()), "controllers", opts.Controllers)

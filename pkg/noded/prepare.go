@@ -143,7 +143,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	s.Traps = trapped(spec, s.StopSignal)
 	s.SetPlace(d.cgroups.Place(d.state.id+"-"+name, d.marker(name)))
 	d.fillRanks(s, node, acc, body, spec, handed)
-	if s.Private, refusal = d.privateOf(spec.WorkDir); refusal != nil {
+	if s.Private, refusal = d.privateOf(spec.WorkDir, spec.TmpPerNode); refusal != nil {
 		return nil, refusal
 	}
 	var err error

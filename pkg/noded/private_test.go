@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -126,12 +127,105 @@ while [ ! -e %s/go ]; do sleep 0.02; done
 	}
 }
 
-// TestNothingPrivateIsLeft: jobs end, are killed with their shims, and the daemon is killed under them; no
-// mount and no directory is left, and no process holds a namespace. Whole: -private.jobs=1000.
-func TestNothingPrivateIsLeft(t *testing.T) {
+// needLoop gives a directory of a disk that images can lie on.
+func needLoop(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openImages(dir, 1<<30); err != nil {
+		t.Skipf("no images can be mounted here: %v", err)
+	}
+	return dir
+}
+
+// imagesOf are the loop devices before files of a directory, which have no names there any more.
+func imagesOf(dir string) (out []string) {
+	paths, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, p := range paths {
+		if b, err := os.ReadFile(p); err == nil && strings.HasPrefix(string(b), dir) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// TestPrivateOnDisk: each job has an image whose blocks are reserved, of the size that it asked for, else of
+// the site's; who fills his own does not notice others, and others do not notice it. Nothing of it has a name.
+func TestPrivateOnDisk(t *testing.T) {
 	needRoot(t)
+	disk := needLoop(t)
 	c := newController(t)
 	o, base := twoDirs(t, c)
+	o.Private.Path, o.Private.Size = disk, 16<<20
+	c.run(o)
+	work := t.TempDir()
+	// It fills its own to the end, and says how much that was, in MiB; then another's is as empty as before.
+	script := fmt.Sprintf(`#!/bin/bash
+cd %s
+ls shm
+echo $GANG_JOB_ID > tmp/own
+if [ $GANG_JOB_ID = 1 ]; then
+	head -c 1G /dev/zero 2>&1 > shm/big | sed 's/.*: //'
+	stat -c %%s shm/big | awk '{ print int($1 / 1048576) }'
+fi
+touch %s/ready.$GANG_JOB_ID
+while [ ! -e %s/go ]; do sleep 0.02; done
+if [ $GANG_JOB_ID = 2 ]; then head -c 20M /dev/zero > shm/mine && stat -c %%s shm/mine; fi
+cat tmp/own
+grep -c ' %s/tmp rw.*nosuid,nodev' /proc/self/mountinfo
+`, base, work, work, base)
+	for job, tmp := range map[int64]int64{1: 0, 2: 40 << 20} {
+		c.desire(job, 1, 1, script, func(_ *api.Assignment, s *api.Spec) { s.WorkDir, s.Output, s.TmpPerNode = work, "%j", tmp })
+	}
+	free := func() int64 {
+		n, _, err := room(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	waitFile(t, filepath.Join(work, "ready.1"))
+	waitFile(t, filepath.Join(work, "ready.2"))
+	if h := c.hellos[0]; h.TmpEach != 16<<20 || h.TmpBytes <= 0 {
+		t.Errorf("offered: %d, of which each takes %d", h.TmpBytes, h.TmpEach)
+	}
+	if n := imagesOf(disk); len(n) != 2 {
+		t.Errorf("%d images of 2 jobs: %v", len(n), n)
+	}
+	if names, _ := os.ReadDir(disk); len(names) != 0 {
+		t.Errorf("images have names: %v", names)
+	}
+	before := free()
+	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for job, want := range map[int64]string{1: "^No space left on device\n1[45]\n1\n2\n$", 2: "^20971520\n2\n2\n$"} {
+		k := api.MemberKey{Job: job, Epoch: 1}
+		c.untilPhase(k, api.PhaseStopped)
+		text, _ := os.ReadFile(filepath.Join(work, fmt.Sprint(job)))
+		if !regexp.MustCompile(want).Match(text) {
+			t.Errorf("job %d wrote %q, want %s", job, text, want)
+		}
+		c.forget(k)
+	}
+	c.until("the images to be gone", func() bool { return len(imagesOf(disk)) == 0 })
+	c.until("their blocks to be free", func() bool { return free() > before+30<<20 })
+}
+
+// TestNothingPrivateIsLeft: jobs end, are killed with their shims, and the daemon is killed under them; no
+// mount, no directory and no loop device is left, and no process holds a namespace. Whole: -private.jobs=1000.
+func TestNothingPrivateIsLeft(t *testing.T) {
+	needRoot(t)
+	t.Run("in memory", func(t *testing.T) { nothingPrivateIsLeft(t, "") })
+	t.Run("on a disk", func(t *testing.T) { nothingPrivateIsLeft(t, needLoop(t)) })
+}
+
+func nothingPrivateIsLeft(t *testing.T, disk string) {
+	c := newController(t)
+	o, base := twoDirs(t, c)
+	o.Private.Path = disk
 	daemon := c.spawn(o)
 	work := t.TempDir()
 	done := 0
@@ -176,12 +270,20 @@ func TestNothingPrivateIsLeft(t *testing.T) {
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		in := whoSees(base)
+		if disk != "" {
+			in = append(in, imagesOf(disk)...)
+		}
 		if len(in) == 0 {
 			break
 		}
 		if time.Now().After(end) {
-			t.Errorf("processes that see private directories: %v", in)
+			t.Errorf("processes that see private directories, and their loop devices: %v", in)
 			break
+		}
+	}
+	if disk != "" {
+		if names, _ := os.ReadDir(disk); len(names) != 0 {
+			t.Errorf("left in %s: %v", disk, names)
 		}
 	}
 }
@@ -216,6 +318,7 @@ func TestPrivateAtStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(base, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	disk := needLoop(t)
 	for _, x := range []struct {
 		p    Private
 		want string
@@ -228,6 +331,9 @@ func TestPrivateAtStart(t *testing.T) {
 		{Private{Dirs: []string{"/usr"}}, "private_dirs: /usr: no program would run without what is there"},
 		{Private{Dirs: []string{base, filepath.Dir(base)}}, "private_dirs: " + base + " and " + filepath.Dir(base) + " lie in each other"},
 		{Private{Dirs: []string{base}, Size: 1 << 50}, "private_size: 1024T, and the machine has "},
+		{Private{Dirs: []string{base}, Path: base + "/none"}, "private_path: a file without a name in " + base + "/none: no such file or directory"},
+		{Private{Dirs: []string{base}, Path: "/proc"}, "private_path: a file without a name in /proc: "},
+		{Private{Dirs: []string{base}, Path: disk, Size: 1 << 50}, "private_size: 1024T, and the disk of private_path has "},
 	} {
 		d := newDaemon(Options{Private: x.p, Shim: program}, &stateDir{path: base + "/state"})
 		got := ""

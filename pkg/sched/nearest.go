@@ -57,7 +57,7 @@ func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 		nodeCounts(s, len(nodes)),
 		cardCounts(s, most.cards),
 		counts("--cpus-per-task=", min(s.CPUsPerRank, most.cpus+1), func(s *api.Spec, n int) { s.CPUsPerRank = n }),
-		memories(d, nodes))
+		memories(d, nodes), temporary(d, nodes))
 	return append(out, dropped(s)...)
 }
 
@@ -179,6 +179,19 @@ func memories(d *cluster.Need, nodes []*cluster.Node) []change {
 		return amounts("--mem=", d.NodeMemory, func(s *api.Spec, v int64) { s.MemoryPerNode = v }, see)
 	}
 	return nil
+}
+
+func temporary(d *cluster.Need, nodes []*cluster.Node) []change {
+	if d.Tmp == 0 {
+		return nil
+	}
+	return amounts("--tmp=", d.Tmp, func(s *api.Spec, v int64) { s.TmpPerNode = v }, func(see func(int64)) {
+		for _, n := range nodes {
+			if d.Admits(n) {
+				see(n.FreeTmp())
+			}
+		}
+	})
 }
 
 func amounts(option string, asked int64, set func(*api.Spec, int64), each func(see func(int64))) []change {

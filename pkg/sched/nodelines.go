@@ -142,6 +142,9 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 	if need, free := d.Memory+d.NodeMemory, max(0, n.FreeMemory()); need > free {
 		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
 	}
+	if need, free := cmp.Or(d.Tmp, n.TmpEach), max(0, n.FreeTmp()); need > free {
+		parts = append(parts, fmt.Sprintf("%s of %s temporary space free, needs %s", cluster.Size(free), cluster.Size(n.TmpBytes), cluster.Size(need)))
+	}
 	text := strings.Join(parts, ", ")
 	if now, real := d.Ranks(pl.explainedView.node(at)), d.Ranks(n); now > 0 && !pl.explainedView.shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)

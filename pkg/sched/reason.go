@@ -199,6 +199,9 @@ func rankText(d *cluster.Need) string {
 	if d.NodeMemory > 0 {
 		parts = append(parts, cluster.Size(d.NodeMemory)+" memory on its node")
 	}
+	if d.Tmp > 0 {
+		parts = append(parts, cluster.Size(d.Tmp)+" temporary space on its node")
+	}
 	if d.Exclusive {
 		parts = append(parts, "a node without other gangs")
 	}

@@ -219,6 +219,9 @@ func stages(d *cluster.Need) []stage {
 	if d.Memory+d.NodeMemory > 0 {
 		out[len(out)-1].reason = api.ReasonMemory
 	}
+	add(d.Tmp, func(n *cluster.Node) int64 { return n.TmpBytes }, func(v int64, where string) string {
+		return fmt.Sprintf("no node has %s temporary space (--tmp): the most is %s on %s", cluster.Size(d.Tmp), cluster.Size(v), where)
+	})
 	return out
 }
 

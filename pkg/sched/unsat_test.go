@@ -19,6 +19,7 @@ func TestUnsatisfiable(t *testing.T) {
 		nodes = append(nodes, n)
 	}
 	nodes[3].Ready = false
+	nodes[0].TmpBytes, nodes[0].TmpEach = 800*gib, 500*gib
 	small := testNode("n5", 64, 2, 24)
 	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*gib
 	nodes = append(nodes, small.Counted())
@@ -51,6 +52,9 @@ func TestUnsatisfiable(t *testing.T) {
 		{"no nodes", api.Spec{Size: 1}, in("empty"), api.CodeUnsatisfiable, `partition empty has no nodes`},
 		{"other partition's node", api.Spec{Size: 1, NodeList: in("c1")}, in("gpu"), api.CodeUnsatisfiable,
 			`no node of partition gpu is left by --nodelist=c1; partition gpu has n[1-5]`},
+		{"temporary space", api.Spec{Size: 1, TmpPerNode: 900 * gib}, in("gpu"), api.CodeUnsatisfiable,
+			`no node has 900G temporary space (--tmp): the most is 800G on n1; ask for --tmp=800G or less`},
+		{"temporary space for all", api.Spec{Size: 1, TmpPerNode: 800 * gib}, in("gpu"), "", ""},
 		{"VRAM", api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 96 * gib}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has a card with 96G: the largest is 80G on n[1-4]; ask for --vram=80G or less`},
 		{"type", api.Spec{Size: 1, GPUsPerRank: 1, GPUType: "h200"}, in("gpu"), api.CodeUnsatisfiable,

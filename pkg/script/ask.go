@@ -24,7 +24,6 @@ type Ask struct {
 	memNode, memCPU, memGPU int64
 	cpusPerGPU, minCPUs     int
 	overcommit              bool
-	tmpDisk                 int64
 	noRequeue               bool
 	requeueCauses           []api.Cause
 	roles                   []askedRole

@@ -42,7 +42,7 @@ func (a *Ask) derive() ([]Warning, error) {
 // brings to others. A job that asked for neither has none.
 func (a *Ask) asked() {
 	s := &a.Spec
-	figures := a.overcommit || a.tmpDisk > 0 || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
+	figures := a.overcommit || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
 	if s.Launch != api.LaunchBatch || !figures {
 		return
 	}
@@ -52,7 +52,7 @@ func (a *Ask) asked() {
 		}
 		return ""
 	}
-	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU, TmpDisk: a.tmpDisk,
+	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU,
 		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank")}
 	for _, option := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres"} {
 		if by := a.By(option); by != nil && s.Asked.CardsBy == "" {

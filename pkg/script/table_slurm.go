@@ -80,9 +80,6 @@ var slurms = []Option{
 	{Long: "overcommit", Short: 'O', Env: []string{"SBATCH_OVERCOMMIT"}, List: Partial, Group: groupHints,
 		Note: "one CPU on each node is asked for, which the N tasks of --ntasks share; cards are never promised twice",
 		Set:  func(a *Ask, _ string) error { a.overcommit = true; return nil }},
-	{Long: "tmp", Kind: Value, Arg: "SIZE", List: Partial, Warn: true, Group: groupHints,
-		Note: "disk space is not counted; --constraint chooses nodes with large disks",
-		Set:  func(a *Ask, v string) error { return sizeInto(&a.tmpDisk, v) }},
 }
 
 // refused are the options of sbatch whose loss would change what a job means.

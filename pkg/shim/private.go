@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,8 @@ import (
 type Private struct {
 	Dirs []string `json:"dirs"`       // absolute, without symbolic links
 	Size int64    `json:"size_bytes"` // of all of them together
+	// Image is where they lie on a disk; nil: in memory.
+	Image *Image `json:"image,omitempty"`
 	// Keep are directories of ours below them, which are seen all the same.
 	Keep []string `json:"keep,omitempty"`
 }
@@ -189,7 +192,7 @@ func (s *Spec) mountAll() error {
 	return nil
 }
 
-// mount makes the directories: parts of one file system in memory, which has the size.
+// mount makes the directories: parts of one file system, which has the size.
 func (p *Private) mount() error {
 	kept := make([]int, len(p.Keep))
 	for i, dir := range p.Keep {
@@ -199,18 +202,8 @@ func (p *Private) mount() error {
 		}
 		kept[i] = fd
 	}
-	base := p.Dirs[0]
-	if err := unix.Mount("gangd", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size="+strconv.FormatInt(p.Size, 10)); err != nil {
-		return fmt.Errorf("mount %s on %s: %w", "tmpfs", base, err)
-	}
-	for i := len(p.Dirs) - 1; i >= 0; i-- { // the base last: it hides the others' parts
-		part := filepath.Join(base, strconv.Itoa(i))
-		if err := os.Mkdir(part, 0o777|os.ModeSticky); err != nil {
-			return err
-		}
-		if err := unix.Mount(part, p.Dirs[i], "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mount on %s: %w", p.Dirs[i], err)
-		}
+	if err := p.mountDirs(); err != nil {
+		return err
 	}
 	for i, dir := range p.Keep {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -218,6 +211,46 @@ func (p *Private) mount() error {
 		}
 		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(kept[i]), dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 			return fmt.Errorf("keep %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func (p *Private) mountDirs() error {
+	memory := func(size int64) string { return "mode=0755,size=" + strconv.FormatInt(size, 10) }
+	if p.Image == nil {
+		return lay(p.Dirs, "gangd", "tmpfs", memory(p.Size))
+	}
+	onDisk := slices.DeleteFunc(slices.Clone(p.Dirs), func(dir string) bool { return dir == sharedMemory })
+	if len(onDisk) > 0 {
+		device, err := p.Image.attach(p.Size)
+		if err != nil {
+			return err
+		}
+		defer device.Close() // the mount keeps it from then on
+		if err := lay(onDisk, device.Name(), imageType, ""); err != nil {
+			return err
+		}
+	}
+	if len(onDisk) < len(p.Dirs) {
+		return lay([]string{sharedMemory}, "gangd", "tmpfs", memory(p.Image.Shared))
+	}
+	return nil
+}
+
+// lay mounts a file system whose parts are the directories.
+func lay(dirs []string, source, kind, options string) error {
+	base := dirs[0]
+	if err := unix.Mount(source, base, kind, unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", kind, base, err)
+	}
+	for i := len(dirs) - 1; i >= 0; i-- { // the base last: it hides the others' parts
+		part := filepath.Join(base, strconv.Itoa(i))
+		if err := os.Mkdir(part, 0o777|os.ModeSticky); err != nil {
+			return err
+		}
+		if err := unix.Mount(part, dirs[i], "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount on %s: %w", dirs[i], err)
 		}
 	}
 	return nil

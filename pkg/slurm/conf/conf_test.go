@@ -302,7 +302,7 @@ func TestPlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	passes(t, r)
-	for _, want := range []string{`task_prolog = "/etc/slurm/task.d"`, `containers = true`, `private_dirs = ["/tmp", "/var/tmp"]`} {
+	for _, want := range []string{`task_prolog = "/etc/slurm/task.d"`, `containers = true`, `private_dirs = ["/tmp", "/var/tmp"]`, `private_path = "/nvme/jobs"`} {
 		if !strings.Contains(r.Nodes[0].Text, want) {
 			t.Errorf("no %s in\n%s", want, r.Nodes[0].Text)
 		}

@@ -121,7 +121,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 		{name: "SlurmdUser", why: "gnoded is root, to switch user and own cgroups"},
 		{name: "SlurmUser", why: "gangd runs as the user of its systemd unit"},
 		{name: "StateSaveLocation", why: "gangd keeps its state in its own state_dir, /var/lib/gangd, in another form"},
-		{name: "TmpFS", why: "disk space is not counted"},
+		{name: "TmpFS", why: "a node says what it has: on the disk of private_path, else of /tmp"},
 		{name: "TopologyParam", why: "switches are a tree, read from topology_file"},
 		{name: "UnkillableStepProgram", why: "fence_hook is run by the controller with a node's name, and not on the node: what it has to do is another thing"},
 		{name: "VSizeFactor", why: "address space is not limited"},

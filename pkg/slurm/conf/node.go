@@ -27,7 +27,7 @@ var nodeKeys = map[string]string{
 	"cpubind":   "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
 	"port":      "no daemon on a node listens on the network",
 	"reason":    "gctl node drain NODE --reason=TEXT says it",
-	"tmpdisk":   "disk space is not counted",
+	"tmpdisk":   "a node says what it has: on the disk of private_path, else of /tmp",
 	"weight":    "places are chosen by what they leave free for others; a feature with --constraint tells nodes apart",
 }
 

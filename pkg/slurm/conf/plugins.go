@@ -47,7 +47,7 @@ var containerKeys = []string{"AutoBasePath", "BasePath", "Dirs", "EntireStepInNS
 
 // containerLine reads a line of job_container.conf: directories that each job has for itself.
 func (s *site) containerLine(l Line) {
-	const memory = "they lie in memory, which counts as the job's, at most private_size"
+	const where = "of the size private_size or --tmp, and /dev/shm in memory; they are gone with the job"
 	base, dirs := "", "/tmp,/dev/shm"
 	for _, i := range l.Items {
 		switch {
@@ -68,15 +68,22 @@ func (s *site) containerLine(l Line) {
 	}
 	if on {
 		s.node["private_dirs"] = "[" + strings.Join(list, ", ") + "]"
+		if path.IsAbs(base) && !strings.ContainsAny(base, "%") {
+			s.node["private_path"] = quote(base)
+		}
 	}
 	for _, i := range l.Items {
 		switch {
-		case i.is("BasePath") && on, i.is("Dirs") && on:
-			s.say(i, Different, says("private_dirs", s.node["private_dirs"], memory))
+		case i.is("BasePath") && on && s.node["private_path"] != "":
+			s.say(i, Different, says("private_path", s.node["private_path"], where))
+		case i.is("BasePath") && on:
+			s.say(i, None, "they lie in memory: write private_path without patterns to have them on a disk")
+		case i.is("Dirs") && on:
+			s.say(i, Different, says("private_dirs", s.node["private_dirs"], where))
 		case i.is("BasePath"), i.is("Dirs"):
 			s.say(i, None, "directories are shared where private_dirs names none")
 		case i.is("AutoBasePath"), i.is("Shared"):
-			s.say(i, None, "nothing is made below a path: "+memory)
+			s.say(i, None, "nothing with a name is made below the path, which has to be there")
 		case i.is("InitScript"), i.is("CloneNSScript"), i.is("CloneNSEpilog"), i.is("CloneNSScript_Wait"), i.is("CloneNSEpilog_Wait"):
 			s.say(i, None, "prolog and epilog run around each attempt, outside of its directories; task_prolog runs inside")
 		case i.is("EntireStepInNS"):

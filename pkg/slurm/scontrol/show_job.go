@@ -204,8 +204,8 @@ func (c *call) resourceLines(s *shownJob) []string {
 	}
 	memory := "MinMemoryNode=" + tres.Size(j.MemoryPerNode, 'M')
 	tmp := "0"
-	if j.Asked != nil && j.Asked.TmpDisk > 0 {
-		tmp = tres.Size(j.Asked.TmpDisk, 'M')
+	if j.TmpPerNode > 0 {
+		tmp = tres.Size(j.TmpPerNode, 'M')
 	}
 	switch {
 	case j.Asked != nil && j.Asked.MemoryPerNode > 0:

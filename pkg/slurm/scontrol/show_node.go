@@ -86,7 +86,7 @@ func nodeLines(n *api.Node) []string {
 		"Gres=" + gres(n),
 		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Address, n.Name), n.Name, cmp.Or(n.Version, "(null)")),
 		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=N/A Sockets=%d Boards=1", n.MemoryBytes>>20, n.MemoryUsed>>20, n.CPUs),
-		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A", nodeState(n)),
+		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=%d Weight=1 Owner=N/A MCS_label=N/A", nodeState(n), n.TmpBytes>>20),
 		"Partitions=" + strings.Join(n.Partitions, ",") + " ",
 		"BootTime=None SlurmdStartTime=None",
 		"LastBusyTime=Unknown",

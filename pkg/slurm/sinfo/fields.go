@@ -47,9 +47,9 @@ func state(letter byte, name, head string, get func(nodeState) string) field {
 }
 
 func one(*api.Node) int64            { return 1 }
-func zero(*api.Node) int64           { return 0 }
 func cpusOf(n *api.Node) int64       { return int64(n.CPUs) }
 func memoryOf(n *api.Node) int64     { return n.MemoryBytes >> 20 }
+func tmpOf(n *api.Node) int64        { return n.TmpBytes >> 20 }
 func memoryUsedOf(n *api.Node) int64 { return n.MemoryUsed >> 20 }
 
 // availability is a partition's state in sinfo's words.
@@ -71,7 +71,7 @@ var fields = column.Set[*record]{Fields: []field{
 	text('a', "available", "AVAIL", func(r *record) string { return availability(r.part) }),
 	text('b', "features_act", "ACTIVE_FEATURES", ofNode("(null)", features)),
 	figure('c', "cpus", "CPUS", cpusOf),
-	figure('d', "disk", "TMP_DISK", zero),
+	figure('d', "disk", "TMP_DISK", tmpOf),
 	constant('e', "freemem", "FREE_MEM", "N/A"),
 	text('f', "features", "AVAIL_FEATURES", ofNode("(null)", features)),
 	constant('g', "groups", "GROUPS", "all"),

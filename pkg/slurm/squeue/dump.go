@@ -106,7 +106,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		"tasks", document.Number{Value: r.Size},
 		until(document.V40, "het_job_id"), 0, until(document.V40, "het_job_id_set"), "", until(document.V40, "het_job_offset"), 0, "partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", document.Number{Value: orNil(r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20)}, "memory_per_cpu", none,
-		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: 0},
+		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: r.TmpPerNode >> 20},
 		document.Key{Name: "power", Since: document.V40, Last: document.V41}, document.Of("flags", []any{}),
 		"preempt_time", document.Number{Value: 0}, since(document.V40, "preemptable_time"), document.Number{Value: 0}, "pre_sus_time", document.Number{Value: 0},
 		since(document.V40, "hold"), r.Held != "", "priority", document.Number{Value: jobfield.SlurmPriority(r.Job)},

@@ -69,7 +69,7 @@ var common = []Field{
 	text('B', names("batchhost"), "EXEC_HOST", batchHost),
 	value('c', names("mincpus"), "MIN_CPUS", minCPUs),
 	value('C', names("numcpus"), "CPUS", CPUs),
-	constant('d', names("mintmpdisk"), "MIN_TMP_DISK", "0"),
+	text('d', names("mintmpdisk"), "MIN_TMP_DISK", func(r *Row) string { return Exactly(r.TmpPerNode >> 20) }),
 	value('D', names("numnodes"), "NODES", NodeCount),
 	{Letter: 'e', Names: names("endtime"), Head: "END_TIME", Text: endTime, Compare: moment(ExpectedEnd)},
 	text('E', names("dependency"), "DEPENDENCY", func(r *Row) string { return OrNull(r.Dependency) }),

@@ -134,6 +134,8 @@ type resources struct {
 	NotReady    string   `json:"not_ready,omitempty"`
 	CPUs        int      `json:"cpus"`
 	MemoryBytes int64    `json:"memory_bytes"`
+	TmpBytes    int64    `json:"tmp_bytes,omitempty"`
+	TmpEach     int64    `json:"tmp_each,omitempty"`
 	Features    []string `json:"features,omitempty"`
 	Partitions  []string `json:"partitions,omitempty"`
 	Cards       []card   `json:"cards,omitempty"`
@@ -157,6 +159,7 @@ type grant struct {
 	Ranks     int         `json:"ranks"`
 	CPUs      int         `json:"cpus"`
 	Memory    int64       `json:"memory,omitempty"`
+	Tmp       int64       `json:"tmp,omitempty"`
 	Cards     []cardGrant `json:"cards,omitempty"`
 	Exclusive bool        `json:"exclusive,omitempty"`
 	Until     time.Time   `json:"until,omitzero"`
@@ -183,12 +186,12 @@ func Node(n *gang.Node) ([]byte, error) {
 
 func encodeResources(n *cluster.Node) *resources {
 	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.CPUs,
-		MemoryBytes: n.MemoryBytes, Features: n.Features, Partitions: n.Partitions}
+		MemoryBytes: n.MemoryBytes, TmpBytes: n.TmpBytes, TmpEach: n.TmpEach, Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
 	}
 	for _, g := range n.Grants {
-		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Exclusive: g.Exclusive, Until: g.Until}
+		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Tmp: g.Tmp, Exclusive: g.Exclusive, Until: g.Until}
 		for _, c := range g.Cards {
 			e.Cards = append(e.Cards, cardGrant(c))
 		}
@@ -216,12 +219,12 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 
 func decodeResources(r *resources) *cluster.Node {
 	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, CPUs: r.CPUs,
-		MemoryBytes: r.MemoryBytes, Features: r.Features, Partitions: r.Partitions}
+		MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpEach: r.TmpEach, Features: r.Features, Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
 	}
 	for _, g := range r.Grants {
-		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Exclusive: g.Exclusive, Until: g.Until}
+		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Tmp: g.Tmp, Exclusive: g.Exclusive, Until: g.Until}
 		for _, c := range g.Cards {
 			e.Cards = append(e.Cards, cluster.CardGrant(c))
 		}
