@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,11 @@ import (
 // is Slurm beside another Slurm, which shows what differs between any two runs. What Slurm
 // showed is written to the file GANG_COMPARE_SLURM.
 func TestBesideSlurm(t *testing.T) {
+	t.Run("not bound", func(t *testing.T) { besideSlurm(t, false) })
+	t.Run("bound", func(t *testing.T) { besideSlurm(t, true) })
+}
+
+func besideSlurm(t *testing.T, bound bool) {
 	if why := slurmlab.Missing(); why != "" {
 		t.Skip(why)
 	}
@@ -26,17 +33,23 @@ func TestBesideSlurm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases := chosen(t, all)
+	cases := slices.DeleteFunc(chosen(t, all), func(k *kase) bool { return k.bound != bound })
+	switch {
+	case len(cases) == 0:
+		t.Skip("no case of these is chosen")
+	case bound && runtime.NumCPU() < boundCPUs:
+		t.Skip("needs two CPUs")
+	}
 	dir, err := os.MkdirTemp("", "gc") // short: unix sockets lie in it
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	slurm, gangd := startSlurm(t, filepath.Join(dir, "1")), (*system)(nil)
+	slurm, gangd := startSlurm(t, filepath.Join(dir, "1"), bound), (*system)(nil)
 	if os.Getenv("GANG_COMPARE_ITSELF") != "" {
-		gangd = startSlurm(t, filepath.Join(dir, "2"))
+		gangd = startSlurm(t, filepath.Join(dir, "2"), bound)
 	} else {
-		gangd = startGangd(t, dir)
+		gangd = startGangd(t, dir, bound)
 	}
 	counts := map[verdict]int{}
 	var report, shown strings.Builder

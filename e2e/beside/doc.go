@@ -14,6 +14,8 @@
 //	(@norm and @ignore right below an area hold for all its cases)
 //	@slow                        left out of the bounded run, which plays one in three of the others
 //	@accounting                  needs a Slurm with its database
+//	@bound                       played on two systems of one node with two CPUs, to which tasks are bound
+//	(@bound right below an area holds for all its cases, too)
 //
 // States of a case: same; differs, justified; differs, unjustified, which fails; and
 // justified but same after all, which fails too, so that no justification outlives its

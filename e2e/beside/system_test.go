@@ -36,11 +36,17 @@ type system struct {
 	next int    // id of the next job
 }
 
+// boundCPUs has the one node of two systems that bind tasks to CPUs.
+const boundCPUs = 2
+
 // startSlurm brings up the real one.
-func startSlurm(t *testing.T, dir string) *system {
+func startSlurm(t *testing.T, dir string, bound bool) *system {
 	t.Helper()
 	o := slurmlab.Options{Dir: filepath.Join(dir, "s"), Nodes: nodes, CPUs: cpus, Memory: memory, GPUs: cards, FirstJob: firstJob,
 		NodeWords: "Feature=" + features, Accounting: slurmlab.MissingAccounting() == ""}
+	if bound {
+		o = slurmlab.Options{Dir: o.Dir, Nodes: 1, CPUs: boundCPUs, Memory: memory, FirstJob: firstJob, Bound: true}
+	}
 	s, err := slurmlab.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +56,7 @@ func startSlurm(t *testing.T, dir string) *system {
 }
 
 // startGangd brings up gangd with equal nodes, and Slurm's names of its commands.
-func startGangd(t *testing.T, dir string) *system {
+func startGangd(t *testing.T, dir string, bound bool) *system {
 	t.Helper()
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {
@@ -64,6 +70,10 @@ func startGangd(t *testing.T, dir string) *system {
 	args := []string{"dev", "--detach", "--isolate=false", "--dir=" + root, fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--gpus=%dx80G", cards),
 		fmt.Sprintf("--cpus=%d", cpus), fmt.Sprintf("--set=memory=%dM", memory), "--set=features=" + features,
 		"--set=grace=30s"} // Slurm's KillWait
+	if bound {
+		args = []string{"dev", "--detach", "--isolate=false", "--dir=" + root, "--nodes=1", fmt.Sprintf("--cpus=%d", boundCPUs), fmt.Sprintf("--set=memory=%dM", memory),
+			"--set=cpu_bind=cores", "--set=cpu_list=0-" + strconv.Itoa(boundCPUs-1), "--set=grace=30s"}
+	}
 	if out, err := exec.Command(gangd, args...).CombinedOutput(); err != nil {
 		t.Fatalf("gangd dev: %v\n%s", err, out)
 	}

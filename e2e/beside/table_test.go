@@ -25,6 +25,7 @@ type kase struct {
 	why         string   // of streams
 	slow        bool
 	accounts    bool // needs sacct's database
+	bound       bool // tasks are bound to CPUs
 	line        int
 }
 
@@ -68,7 +69,7 @@ func parse(text string) ([]*kase, error) {
 		case strings.HasPrefix(line, "## "):
 			area, k, general = strings.TrimPrefix(line, "## "), nil, kase{}
 		case strings.HasPrefix(line, "=== "):
-			k = &kase{area: area, title: strings.TrimPrefix(line, "=== "), line: n + 1, general: general.ignores, norms: slices.Clone(general.norms)}
+			k = &kase{area: area, title: strings.TrimPrefix(line, "=== "), line: n + 1, general: general.ignores, norms: slices.Clone(general.norms), bound: general.bound}
 			all = append(all, k)
 		case k == nil && (line == "" || strings.HasPrefix(line, "#")):
 		case k == nil && strings.HasPrefix(line, "@"):
@@ -93,6 +94,9 @@ func (k *kase) say(line string) error {
 	switch word {
 	case "@slow":
 		k.slow = true
+		return nil
+	case "@bound":
+		k.bound = true
 		return nil
 	case "@accounting":
 		k.accounts = true
@@ -126,5 +130,5 @@ func (k *kase) say(line string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("want @norm, @ignore, @differs, @slow or @accounting")
+	return fmt.Errorf("want @norm, @ignore, @differs, @slow, @accounting or @bound")
 }

@@ -92,7 +92,7 @@ func mountAll() error {
 	mount("tmpfs", "/run", "")
 	v1 := func() {
 		mount("tmpfs", cgroupRoot, "")
-		for _, c := range []string{"memory", "pids", "freezer"} {
+		for _, c := range []string{"memory", "pids", "freezer", "cpuset"} {
 			mount("cgroup", filepath.Join(cgroupRoot, c), c)
 		}
 	}
@@ -141,7 +141,7 @@ func inPlaces() error {
 				run(h.place, h.want, "/bin/"+name+".test", "-test.run="+tests)
 			}
 		}
-		run(h.place, h.want, "/init", "-test.run=^TestLimits$", "-test.v")
+		run(h.place, h.want, "/init", "-test.run=^(TestLimits|TestSpinners)$", "-test.v")
 		reap()
 	}
 	return errors.Join(errs...)
@@ -171,7 +171,7 @@ func enterPlace(place string) error {
 		}
 		// As a service manager: the groups above have the controllers, the last one enables none itself.
 		for at := cgroupRoot; at != dir; {
-			if err := os.WriteFile(filepath.Join(at, "cgroup.subtree_control"), []byte("+memory +pids +cpu"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(at, "cgroup.subtree_control"), []byte("+memory +pids +cpu +cpuset"), 0o644); err != nil {
 				return err
 			}
 			rest, _ := strings.CutPrefix(dir, at+"/")

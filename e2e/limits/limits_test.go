@@ -36,7 +36,7 @@ func bases(t *testing.T) map[string]string {
 	if os.Getenv(wantEnv) != "" {
 		return out
 	}
-	out["without cgroups"] = proc.NoCgroups
+	out["without cgroups"] = noCgroups
 	if c := proc.DetectAll()[proc.Cgroup1]; c.Dir != "" {
 		out["v1"] = c.Dir
 	}
@@ -57,7 +57,12 @@ const (
 // processes is what a job may have; 400 are more.
 const processes = 100
 
-func hold(t *testing.T, base string) {
+// noCgroups is the value without any.
+const noCgroups = proc.NoCgroups
+
+// bring starts a cluster of one node.
+func bring(t *testing.T, base string, options ...string) *trial.Client {
+	t.Helper()
 	bin := os.Getenv(binEnv)
 	if bin == "" {
 		var err error
@@ -83,11 +88,17 @@ func hold(t *testing.T, base string) {
 		}
 		os.RemoveAll(dir)
 	})
-	args := []string{"dev", "--detach", "--isolate=false", "--dir=" + dir, "--nodes=1", "--cpus=16", "--set=memory=64G", "--set=job_processes=" + strconv.Itoa(processes)}
+	args := append([]string{"dev", "--detach", "--isolate=false", "--dir=" + dir, "--nodes=1", "--set=memory=64G"}, options...)
 	if base != "" {
 		args = append(args, "--set=cgroup="+base)
 	}
 	c.Must("gangd", args...)
+	return c
+}
+
+func hold(t *testing.T, base string) {
+	c := bring(t, base, "--cpus=16", "--set=job_processes="+strconv.Itoa(processes))
+	tmp, dir := c.Tmp, c.Dir
 	for name, text := range map[string]string{"hog": hog, "bomb": bomb, "fits": fits, "beside": beside} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -98,7 +109,7 @@ func hold(t *testing.T, base string) {
 	t.Logf("%s: %+v", node.Containment, node.Limits)
 	want := os.Getenv(wantEnv)
 	switch {
-	case base == proc.NoCgroups:
+	case base == noCgroups:
 		want = api.LimitSampled
 	case want == "":
 		want = node.Limits.Memory

@@ -28,7 +28,7 @@ type machine struct {
 	hosts []guestHost
 }
 
-// share is what a run of everything has time for: memory and processes of jobs with a kernel of cgroup v2 alone, as root
+// share is what a run of everything has time for: memory, processes and CPUs of jobs with a kernel of cgroup v2 alone, as root
 // and as a user.
 var share = []machine{{"v2", []guestHost{{place: "root", want: api.LimitEnforced}, {place: "user", want: api.LimitEnforced}}}}
 
@@ -141,7 +141,7 @@ func pack(t *testing.T, dir string) string {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"sh", "dd", "sleep", "mkfifo", "seq", "setsid", "cat", "id", "grep", "env", "nohup", "true", "kill", "rm", "mkdir", "date", "tail", "sort", "touch"} {
+	for _, name := range []string{"sh", "dd", "sleep", "mkfifo", "seq", "setsid", "cat", "id", "grep", "env", "nohup", "true", "kill", "rm", "mkdir", "date", "tail", "sort", "touch", "mv"} {
 		if err := os.Symlink("busybox", filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}

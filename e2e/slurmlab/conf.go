@@ -14,6 +14,7 @@ type Options struct {
 	GPUs       int    // simulated cards of each node, 0: none and no gres at all
 	FirstJob   int    // the first job's id, 0: 1
 	Accounting bool   // slurmdbd on a private mariadbd, so that sacct answers
+	Bound      bool   // tasks are bound to CPUs (task/affinity): CPUs are then the machine's
 	// NodeWords and PartitionWords are appended to the lines of nodes and partition.
 	NodeWords, PartitionWords string
 	// More are lines for the end of slurm.conf.
@@ -35,7 +36,7 @@ SlurmdPidFile=%[2]s/d.%%n.pid
 SlurmctldLogFile=%[2]s/ctld.log
 SlurmdLogFile=%[2]s/d.%%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=%[4]s
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
@@ -51,7 +52,11 @@ SlurmdParameters=config_overrides
 // slurmConf is slurm.conf; ports are slurmctld's, the nodes' and slurmdbd's.
 func slurmConf(o Options, host string, ports []int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, base, host, o.Dir, ports[0])
+	plugin := "task/none"
+	if o.Bound {
+		plugin = "task/affinity"
+	}
+	fmt.Fprintf(&b, base, host, o.Dir, ports[0], plugin)
 	if o.FirstJob > 0 {
 		fmt.Fprintf(&b, "FirstJobId=%d\n", o.FirstJob)
 	}
