@@ -123,13 +123,13 @@ func startSeveralIn(t *testing.T, bin string, size severalSize, args ...string) 
 	s := &several{size: size, whole: t, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
 	s.cluster = startIn(t, bin, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s", "--set=user_jobs=0"}, args...)...)
 	t.Cleanup(func() { close(s.over); s.keepers.Wait() })
-	if size.rounds > 1 {
-		s.takeDatabase()
-	}
 	s.until("both controllers to be able to lead", func() bool {
 		b, _ := os.ReadFile(filepath.Join(s.dir, "state", "n1", "controllers"))
 		return strings.Contains(string(b), "gangd2") && strings.Contains(string(b), `"version":3`)
 	})
+	if size.rounds > 1 {
+		s.takeDatabase() // under which a leader may end
+	}
 	s.startKeepers()
 	return s
 }
