@@ -378,7 +378,7 @@ func (s *several) audit(gangs, waiting []int64) {
 	s.t.Helper()
 	tally.Checked(s.t, "gsubmit exits 0 throughout", s.bad...)
 	var jobs struct{ Jobs []api.Job }
-	s.client().Decode(&jobs, "gqueue", "--json")
+	s.client().Decode(&jobs, "gqueue", "--json", "--timeout=2m") // of a hundred thousand
 	there := map[int64]bool{}
 	for i := range jobs.Jobs {
 		there[jobs.Jobs[i].JobID] = true
@@ -398,7 +398,7 @@ func (s *several) audit(gangs, waiting []int64) {
 	tally.Checked(s.t, "an id is given out once", twice...)
 	s.t.Logf("%d submissions were acknowledged", len(s.acked))
 	for _, id := range waiting {
-		s.must("gcancel", "--timeout=1m", strconv.FormatInt(id, 10)) // of ten thousand elements
+		s.must("gcancel", "--timeout=2m", strconv.FormatInt(id, 10)) // of ten thousand elements
 	}
 	s.release(gangs, 1)
 	if s.database != nil {

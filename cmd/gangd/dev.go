@@ -22,7 +22,7 @@ func devCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "a small cluster on this machine, without root",
 		Long: "Starts a controller and N node daemons, with simulated cards or this machine's, as separate processes in one directory,\n" +
-			"waits until all nodes are up, and prints the line that points every command at them. Without --detach\n" +
+			"waits until all nodes are up and each controller may lead, and prints the line that points every command at them. Without --detach\n" +
 			"it stays in the foreground, starts a daemon again that died or hangs, and stops all of them on Ctrl-C.\n" +
 			"As root each node has a host name and a network of its own, where nodes reach each other and this machine\n" +
 			"but nothing beyond it: torchrun, accelerate and mpirun find what they find on a site.",

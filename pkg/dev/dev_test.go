@@ -96,9 +96,19 @@ func playController() {
 		}
 		json.NewEncoder(w).Encode(&r)
 	})
+	http.HandleFunc("/v1/controllers", func(w http.ResponseWriter, _ *http.Request) {
+		r := api.ControllersReply{Controllers: []api.ControllerState{{Name: controllerName(1), State: api.ControllerLeads}, {Name: controllerName(2), State: api.ControllerStandsBy}}}
+		if os.Mkdir(joinedDir(cfg.StateDir), 0o755) == nil { // the first time
+			r.Controllers[1].State = api.ControllerJoins
+		}
+		json.NewEncoder(w).Encode(&r)
+	})
 	go http.Serve(l, nil)
 	quit()
 }
+
+// joinedDir is there once a fake controller was asked who may lead, and will say that the second may.
+func joinedDir(stateDir string) string { return filepath.Join(stateDir, "joined") }
 
 func playNode() {
 	cfg, err := config.LoadNode(configFlag(), "", nil)
@@ -293,6 +303,9 @@ func TestSeatLostWhileAllComeUp(t *testing.T) {
 	l.pidOf(t, controllerName(1))
 	if _, err := os.Stat(filepath.Join(l.state(controllerName(1)), "lost")); err != nil {
 		t.Errorf("it did not lose its seat: %v", err)
+	}
+	if _, err := os.Stat(joinedDir(l.state(controllerName(1)))); err != nil {
+		t.Errorf("it is up, and nobody asked whether both may lead: %v", err)
 	}
 	two.Dir, two.Set = short(t), append(two.Set, "log_format=json")
 	if _, err := Start(context.Background(), two); err == nil || !strings.Contains(err.Error(), "the disk is on fire") {

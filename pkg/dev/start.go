@@ -388,8 +388,36 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.await(ctx, c.bin, c.socket(), c.daemons, func(r *api.NodesReply) []string { return missing(r, nodes, time.Time{}) })
+	at := client.NewAt(c.socket())
+	return c.await(ctx, c.bin, c.socket(), c.daemons, func(r *api.NodesReply) []string {
+		waits := missing(r, nodes, time.Time{})
+		if len(waits) == 0 && c.several() {
+			waits = joining(ctx, at)
+		}
+		return waits
+	})
 }
+
+// joining lists the controllers that may not lead yet: until they may, nobody leads when the first is killed.
+func joining(ctx context.Context, c *client.Client) []string {
+	l, err := c.Controllers(ctx)
+	if err != nil {
+		return []string{controller}
+	}
+	var out []string
+	for i := range l.Controllers {
+		if s := l.Controllers[i].State; s != api.ControllerLeads && s != api.ControllerStandsBy {
+			out = append(out, l.Controllers[i].Name)
+		}
+	}
+	if len(l.Controllers) < 2 {
+		out = append(out, controllerName(2))
+	}
+	return out
+}
+
+// several: there is more than one controller.
+func (l layout) several() bool { return slices.Contains(l.names(), controllerName(2)) }
 
 // missing lists the nodes that are not connected, or were last heard of before since.
 // A node that an admin or its launch failures drained is as much there as any.
@@ -414,7 +442,6 @@ func missing(r *api.NodesReply, names []string, since time.Time) []string {
 func (l layout) await(ctx context.Context, bin, socket string, ds []*daemon, missing func(*api.NodesReply) []string) error {
 	c := client.NewAt(socket)
 	waits := []string{controller}
-	several := slices.ContainsFunc(l.names(), func(n string) bool { return n == controllerName(2) })
 	failures := 0
 	for {
 		for i, d := range ds {
@@ -423,7 +450,7 @@ func (l layout) await(ctx context.Context, bin, socket string, ds []*daemon, mis
 			default:
 				continue
 			}
-			if failures++; !several || !isController(d.name) || failures == mostFailures {
+			if failures++; !l.several() || !isController(d.name) || failures == mostFailures {
 				return l.ended(d)
 			}
 			again, err := l.spawn(bin, d.name)
