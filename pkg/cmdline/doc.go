@@ -14,4 +14,7 @@
 //
 // Here is also what every command says and takes alike: the names under which programs are
 // called, ids of jobs, names of signals. The package is pure and asks no controller.
+//
+// Begin with Option and Grammar. It must not know the controller, or what one command does
+// with its options.
 package cmdline

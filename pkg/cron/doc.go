@@ -5,4 +5,6 @@
 // every hour, or every n-th, follows the clock: it has nothing to make up for.
 //
 // The package is pure: the time it is now is given.
+//
+// Begin with Parse and Table. It must not know jobs, users or who submits.
 package cron

@@ -2,4 +2,6 @@
 //
 // What is wrong with a table is said by its lines, all of them at once, and then nothing of it holds. In an
 // editor such lines are marked and the person is asked.
+//
+// Begin with Run. It must not know when a line is due: package cron and the controller do.
 package gcron

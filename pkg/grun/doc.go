@@ -12,4 +12,6 @@
 // Messages have Slurm's words and begin with the name that the command was called by. Exit
 // status: the highest of the tasks', 128+signal where one ended it, else 1, 2 for a wrong
 // command line, 4 when no controller answers.
+//
+// It must not know how tasks are started or how output travels: step/launcher and step/client do.
 package grun

@@ -8,4 +8,6 @@
 //
 // Failure rules: an error names the text, the column and what was expected there. The
 // package is pure.
+//
+// Begin with Expand and Compress. It must not know nodes: it sees names.
 package hostlist

@@ -5,4 +5,6 @@
 // The commands are two dialects over it. What a dialect owns is its options and its words: how
 // it says that a name is not known, which mistakes end it and with which status, and how wide
 // a column is. What can be shown of a job is in pkg/table/jobfield.
+//
+// Begin with Look. It must not know a dialect's options or words.
 package jobs

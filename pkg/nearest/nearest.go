@@ -1,4 +1,6 @@
 // Package nearest finds what somebody meant to type. It is pure.
+//
+// Begin with Of and Hint. It must not know what the choices are.
 package nearest
 
 import "strings"

@@ -4,6 +4,8 @@
 //
 // The package is pure and total: every pattern has an expansion; a letter that means
 // nothing stays as it is, as in Slurm.
+//
+// Begin with Expand. It must not know users, nodes or files: it makes names.
 package outpath
 
 import (

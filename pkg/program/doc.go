@@ -9,4 +9,6 @@
 //   - Exit status: 0 ok, 1 refused or failed, 2 usage, 3 not found, 4 controller
 //     unreachable (see [ExitCode]). --wait gives the job's own code.
 //   - --help starts with three real examples; --version prints "gqueue VERSION".
+//
+// Begin with Main and Run. It must not know what a command does, and draws no tables.
 package program

@@ -26,4 +26,7 @@
 //
 // Failure rule: the first thing wrong is returned as an [*Error] with its place and what
 // to write instead; no partial request comes back.
+//
+// Begin with table.go (every option) and Build. It must not know the controller, or whether the site
+// can hold what is asked for.
 package script

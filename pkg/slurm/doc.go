@@ -21,4 +21,6 @@
 //
 // Failure rules: an error is "squeue: error: text" on stderr; no usage error of pflag, no
 // exit status of gangd's own (2, 3, 4) is seen under these names.
+//
+// Begin with Main and version.go. It must not know what one command shows or does.
 package slurm

@@ -5,6 +5,8 @@
 // The line has no colours; a terminal that can't go back in a line (TERM=dumb) has none.
 //
 // Begin with [Open].
+//
+// It must not know how a job is submitted or run: an Asker gives it what to show.
 package statusline
 
 import (

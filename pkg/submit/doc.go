@@ -9,4 +9,6 @@
 // Exit status: 2 for wrong words on the command line, 1 for the same in a script or in the
 // environment and for what the controller refuses, 4 when there is no controller; with
 // --wait and --follow the job's own.
+//
+// Begin with New and Find. It must not know the options' meaning (script does) or where a job will run.
 package submit

@@ -1,6 +1,8 @@
 // Package when reads and writes times as Slurm's commands do.
 //
 // The package is pure: the time it is now is given.
+//
+// Begin with Parse, Stamp and Span. It must not know what a time is for.
 package when
 
 import (

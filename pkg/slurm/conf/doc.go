@@ -15,4 +15,6 @@
 //
 // Failure rules: files are read through a function of the caller; one that can't be read is
 // an error at the line that includes it. Nothing is written here.
+//
+// Begin with Make. It must not know the running controller, or where the files lie.
 package conf

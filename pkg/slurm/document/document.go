@@ -2,6 +2,8 @@
 // order, in the envelope of a data parser. A [Style] says which, v0.0.38 of Slurm 22.05 or a later one; commands write
 // numbers, states and ends as values of this package ([Number], [Flags], [Exit] ...), and the style makes of them what its
 // parser has. The members of each were read in the tables of Slurm's own parsers (src/plugins/data_parser).
+//
+// Begin with Style and Object. It must not know jobs, nodes or the controller.
 package document
 
 import (

@@ -2,6 +2,8 @@
 //
 // Nothing is changed unless everything can be: what stands in the way and is not a link of
 // ours is named, all of it, before the first link is made.
+//
+// Begin with Make. It must not know what the commands do.
 package links
 
 import (

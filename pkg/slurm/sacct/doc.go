@@ -16,4 +16,6 @@
 //     selects nothing where it would in a Slurm that has the feature off.
 //
 // Failure rules: a controller that can't be reached is "sacct: error: ..." and exit status 1.
+//
+// Begin with Run and record.go. It must not know the store: the history comes from the controller.
 package sacct

@@ -8,4 +8,6 @@
 // Invariants: columns, widths, headers and errors are 22.05's. What would change a register
 // is refused, because there is none. sprio answers as in a Slurm whose priorities are in order
 // of submission (priority/basic), which gangd's are unless somebody changed one.
+//
+// Begin with Run and tables.go. It must not know the site's configuration or a register of users.
 package sacctmgr

@@ -5,4 +5,6 @@
 // gangd's own options say otherwise; the output goes to slurm-%j.out; errors and exit statuses
 // are Slurm's (1, and 255 for options that can't be read). What gangd knows beside Slurm's one
 // line about a refusal (the figures, what to ask for instead) stands on a line before it.
+//
+// Begin with Run and errors.go. It must not know how a job is checked or sent: script and submit do.
 package sbatch

@@ -16,4 +16,6 @@
 //
 // Failure rules: errors of the controller are given in Slurm's words where they are one of
 // Slurm's, else as gangd says them, behind "scontrol: error: ". Exit status 1.
+//
+// Begin with Run and keywords.go. It must not know which changes are allowed: the controller says so.
 package scontrol

@@ -6,4 +6,6 @@
 //
 // What gangd has nothing of (sockets, weights, groups) is shown as Slurm shows it where it is
 // not configured.
+//
+// Begin with Run and record.go. It must not know jobs, or how a node gets its state.
 package sinfo

@@ -8,4 +8,6 @@
 // is shown, status 0; an unknown user too; an unknown state, node or job ends it, status 1. A
 // single job that nobody knows is "slurm_load_jobs error: Invalid job id specified", several
 // of which some are not known are not.
+//
+// Begin with Run. It must not know how a field of a job is written: table/jobfield does.
 package squeue

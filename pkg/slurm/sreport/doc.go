@@ -8,4 +8,6 @@
 //     the head of a report says which it is.
 //
 // Failure rules: a controller that can't be reached is "sreport: error: ..." and exit status 1.
+//
+// Begin with Run. It must not know how the ledger is kept: the controller gives sums.
 package sreport

@@ -12,6 +12,8 @@
 //     column, with --parsable2 stands between them.
 //
 // The package is pure: strings in, lines out.
+//
+// Begin with Parse and Table. It must not know jobs or where records come from.
 package accttable
 
 import (

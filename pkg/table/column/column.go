@@ -8,6 +8,8 @@
 // blanks stand for what was left of it.
 //
 // The package is pure: it sees formats and records, and gives lines.
+//
+// Begin with Set and Line. It must not know jobs or nodes.
 package column
 
 import (

@@ -1,6 +1,8 @@
 // Package drawn draws tables for people by tablewriter. It stands alone, in gtable, because the
 // module takes a millisecond to load, half of what a command needs to start: commands that
 // write into a pipe must not pay for it.
+//
+// Begin with Table.Draw. It must not know what is in a table.
 package drawn
 
 import (

@@ -7,4 +7,6 @@
 //
 // A [Row] is a job, or the waiting elements of an array folded into one line. The package
 // asks no controller; the group of a user is looked up on this host.
+//
+// Begin with Field and Row. It must not know the options of commands.
 package jobfield

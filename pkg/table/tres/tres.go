@@ -3,6 +3,8 @@
 // Slurm's commands do.
 //
 // The package is pure.
+//
+// Begin with Of. It must not know limits, accounts or the ledger.
 package tres
 
 import (
