@@ -23,4 +23,7 @@
 // ([KindNone]) and is refused. Files are written by temporary name, fsync and rename; a
 // token is recorded as used before its certificate is signed, so a crash in between costs
 // the token, never a second use of it.
+//
+// Begin with table.go (who may do what) and Guard (who calls). It must not know what an
+// operation does, the engine or the store.
 package auth

@@ -7,6 +7,8 @@
 // and is taken.
 //
 // It is CRC-32C: it finds damage, not a forger.
+//
+// Begin with Add and Check. It must not know what an object means.
 package checksum
 
 import (

@@ -14,4 +14,7 @@
 // Failure rules: all that is wrong is reported at once, one line each: file, line, key,
 // what was found, what is wanted. An unknown key is an error and names the nearest key.
 // A file that is named but missing is an error; no file at all (path "") means defaults.
+//
+// Begin with rows.go (the keys of both daemons, and those that have been renamed) and LoadController.
+// It must not know the engine, the network or what a running daemon does.
 package config

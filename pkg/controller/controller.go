@@ -4,6 +4,9 @@
 // Failure rules: whatever goes wrong at start is an error that names the file or address;
 // an engine that can't go on ends the process with its reason, and a restart reads what is
 // on disk. TERM and INT end it in good order with status 0; ranks are not touched by that.
+//
+// Begin with Run. It must not know the life of a gang or how a plan is made: it starts parts and
+// connects them.
 package controller
 
 import (

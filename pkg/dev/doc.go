@@ -25,4 +25,7 @@
 // Failure rules: a start that does not bring every node up stops what it started and
 // quotes the log of the daemon that failed. Stop is idempotent and ends what it can before
 // it reports what it could not.
+//
+// Begin with Start and Stop. It must not know the store, the scheduler or the life of a gang: it
+// starts the daemons as a person would, and calls them as a client.
 package dev

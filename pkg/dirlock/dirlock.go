@@ -5,6 +5,8 @@
 // thread is gone, although ps shows it as defunct already; whoever restarts it at once must
 // not be refused for that, so such a holder is waited for. A holder that lives is an error
 // at once, by number.
+//
+// Begin with Take. It must not know what the directory holds.
 package dirlock
 
 import (

@@ -1,6 +1,9 @@
 // Package metrics is the controller's Prometheus side: names and units of the outside
 // contract, counters fed by committed events, gauges read from the published view at
 // scrape time. It holds no state that is not a figure.
+//
+// Begin with Metrics and View. It must not know the engine, the store or the network: figures are
+// handed in.
 package metrics
 
 import (

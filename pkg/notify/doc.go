@@ -16,4 +16,6 @@
 // four. Secrets stand in the configuration's files alone: letters name a target, not its address.
 //
 // Begin with [Site], [Queue] and [Sender].
+//
+// It must not know the engine or the store: letters come through its Outbox.
 package notify

@@ -20,4 +20,6 @@
 // unavailable, which commands turn into exit status 4, and submissions try again. A
 // connection on which nothing is acknowledged for 20 s is given up, so a host whose
 // controller lost power hears of it.
+//
+// Begin with Run. It must not know what a call means.
 package relay

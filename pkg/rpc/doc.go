@@ -10,4 +10,7 @@
 //
 // Failure rules: a refusal is an api.Error as JSON with the status of its code. A panic
 // in a handler ends that call, not the controller.
+//
+// Begin with Server.Handler; each group of calls has a file. It must not know SQL, the scheduler or
+// how the engine decides.
 package rpc

@@ -22,4 +22,6 @@
 // those already accepted can still be recorded.
 //
 // Begin with Store; sqlitestore is for one controller, Shared for several on one database, storetest what each has to do.
+//
+// It must not know SQL, or which change of a job is allowed.
 package store

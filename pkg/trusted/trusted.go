@@ -1,5 +1,7 @@
 // Package trusted says whether a file is as trustworthy as the daemon that reads or runs it:
 // whoever can change the file, or a directory on its way, can make the daemon do what he likes.
+//
+// Begin with File. It must not know what the file is for.
 package trusted
 
 import (

@@ -16,4 +16,6 @@
 //
 // Failure rules: what is not known, expired or wrongly signed is nobody. A link that is used a second
 // time is refused, whoever did it first.
+//
+// Begin with Server. It must not know the engine: it passes calls on to the documented interface.
 package web

@@ -5,6 +5,8 @@
 // this process and ends with it, unless it is to stay. It listens on a unix socket in its directory alone, which only
 // its user and root can enter, and lets in whoever comes there. PostgreSQL refuses to run as
 // root: then it runs as the user postgres, or nobody.
+//
+// Begin with Start. It must not know gangd's tables or who leads.
 package pgserver
 
 import (

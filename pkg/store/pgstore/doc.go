@@ -20,4 +20,6 @@
 // that nothing explains make the store refuse everything but Close.
 //
 // Begin with Open, TakeOver and once.
+//
+// It must not know who should lead or what a row means: leader and gang do.
 package pgstore

@@ -15,4 +15,6 @@
 // write, and the page that makes a transaction count is the last one written, so nothing
 // of the batch is there. Any other error of a commit or a checkpoint, an fsync's above
 // all, makes the store refuse everything but Close.
+//
+// Begin with Open and Store.Commit. It must not know what a row means, sessions or other controllers.
 package sqlitestore

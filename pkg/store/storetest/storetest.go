@@ -1,4 +1,6 @@
 // Package storetest is what every store has to do, as one suite that runs over each.
+//
+// Begin with Run. It must not know which database is under a store.
 package storetest
 
 import (

@@ -6,6 +6,9 @@
 // which have rows of their own; a test fills every field by reflection and compares.
 //
 // Failure rules: a row that can't be read names the row; nothing is guessed.
+//
+// Begin with Job and DecodeJob; the checks before a write are in check.go. It must not know SQL or a
+// database.
 package row
 
 import (

@@ -9,4 +9,6 @@
 // Failure rules are those of the [Database]: an error of it is given on as it is.
 //
 // Begin with Database, Tables and Batch.
+//
+// It must not know the driver or the files of one database.
 package sqlstore

@@ -1,4 +1,6 @@
 // Package pgtest runs PostgreSQL servers for tests.
+//
+// Begin with Run. It must not know gangd's tables; Proxy and Bouncer break connections on order.
 package pgtest
 
 import (
