@@ -10,4 +10,6 @@
 //	asked TEXT               the controller was sent something with the text in it
 //
 // [Serve] is for tests that call a command as a function.
+//
+// Begin with Scripts. It must not know what a command does: it runs them all alike.
 package clitest

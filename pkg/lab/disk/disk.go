@@ -7,6 +7,8 @@
 //
 // Failure rules are those of package store; [Disk.FailCommit], [Disk.SlowCommits] and
 // [Disk.SetFull] bring them about.
+//
+// Begin with Disk.
 package disk
 
 import (

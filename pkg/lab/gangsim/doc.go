@@ -6,4 +6,6 @@
 // for something that the trace lacks (time limits, CPUs) is named beside the figures.
 // Failure rules: what is wrong with a file or an option is said before anything is played,
 // with file and line; nothing is written over that is not a report of gangsim.
+//
+// Begin with New and report.go. It must not know how a trace is played: package replay does.
 package gangsim

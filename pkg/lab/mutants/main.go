@@ -4,6 +4,8 @@
 //	go run ./pkg/lab/mutants -seed 1 -mutants 600
 //	go run ./pkg/lab/mutants -only gang,supervise    # of the same 600, those of two packages
 //	go run ./pkg/lab/mutants -only auth -mutants 0   # all of one package
+//
+// Begin with main. It must not know how a mutant is made: package mutate does.
 package main
 
 import (

@@ -16,4 +16,6 @@
 // changed source does what the tree does. The same seed and the same source give the same
 // mutants. A mutant that no test reaches survives without a run. A test that fails is run once
 // more before it counts; one that takes ten times as long as it should has failed.
+//
+// Begin with Load, Build and Suite. It must not know gangd: it changes any Go package.
 package mutate

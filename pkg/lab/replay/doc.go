@@ -21,4 +21,6 @@
 // Failure rules: an event that the world refuses, a start that it can't take, or jobs that
 // wait for ever end the run with an error that names the job: a result with a hole in it
 // is worse than none.
+//
+// Begin with Sim and Planner. It must not know files, flags or plots.
 package replay

@@ -85,4 +85,7 @@
 // Of a step its client, its launchers and the connections between them are modelled after the
 // packages step/client and step/launcher, and so is what the shim does with launchers. Who is told
 // of an end, and what becomes of what tasks say and keep, the production code decides.
+//
+// Begin with Scenario and Run. It must have no rule of its own about gangs: all decisions are those
+// of the production packages.
 package sim

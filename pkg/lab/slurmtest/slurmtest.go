@@ -3,6 +3,8 @@
 // exit status is N and not 0. Blanks at line ends count and are written as "~" there.
 //
 // It also holds the lists of a command against the recorded options of Slurm 22.05.
+//
+// Begin with Files. It must not know how a command gets its answer.
 package slurmtest
 
 import (

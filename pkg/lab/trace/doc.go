@@ -16,4 +16,6 @@
 // Failure rules: a line that can't be read ends the read, with the file, the line, the
 // column, what was found and what is wanted. Lines that are well-formed but are no job to
 // replay (never started, a step of a job) are counted in [Trace.Skipped] by reason.
+//
+// Begin with Read and Trace. It must not know the scheduler or the simulator.
 package trace

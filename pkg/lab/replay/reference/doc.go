@@ -9,4 +9,6 @@
 // States: an order keeps the candidates that it was told of. Invariants: decisions depend
 // on the trace alone; ties go to the earlier submission, then to the node that comes first
 // by name. Failure rules: none, an ask that never fits waits for ever and ends the run.
+//
+// Begin with FIFO, SJF and Placer. It must not know the product's scheduler.
 package reference
