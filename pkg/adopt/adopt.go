@@ -2,6 +2,8 @@
 // pam_exec (gadopt), asks nobody and needs no daemon: what runs is read from the members' directories, and a login
 // that was moved is a process of the member like any other, so that limits, cards, CPUs and the member's end
 // hold for it. Whoever has no job here is refused, and nothing is moved then. Begin with Run.
+//
+// It must not know the controller or the daemons.
 package adopt
 
 import (

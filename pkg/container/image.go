@@ -1,6 +1,8 @@
 // Package container reads the names of container images, and knows by which command lines podman, enroot
 // and apptainer turn one into an unpacked directory. It runs nothing: nodes do, in
 // their preparation of a job. Begin with [Parse].
+//
+// It must not know the cache of a node or who may use an image: those are noded's.
 package container
 
 import (

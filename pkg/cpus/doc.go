@@ -13,4 +13,6 @@
 //     played again.
 //
 // The package is pure. Begin with Pool.Take.
+//
+// It must not know jobs, processes or the controller.
 package cpus

@@ -11,4 +11,6 @@
 // Failure rules: no driver is "no cards", never an error. A figure that can't be had is
 // unknown (-1), never zero. A reading that can't be had at all is an error and costs that
 // reading: the caller keeps what it last knew.
+//
+// Begin with Provider and Sample. It must not know jobs, gangs or what a card is granted to.
 package gpu

@@ -18,4 +18,6 @@
 //
 // Failure rules: a request that can't be served now is answered 503 with a text, never left
 // hanging; the program may try again.
+//
+// Begin with Parse and HandOver. It must not know the controller, the store or HTTP.
 package jobapi

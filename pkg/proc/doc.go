@@ -19,4 +19,7 @@
 //
 // Failure rules: a process that has gone is no error. What can't be read counts as present:
 // emptiness needs proof.
+//
+// Begin with Containment, Make and Detect. It must not know the controller, or why
+// something is ended.
 package proc

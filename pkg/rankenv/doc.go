@@ -11,4 +11,7 @@
 //     but what [Member] says.
 //
 // The package is pure.
+//
+// Begin with Member.Environ and, for tasks of steps, Step.Environ. It must not know files,
+// processes or the controller.
 package rankenv

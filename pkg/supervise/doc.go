@@ -31,4 +31,7 @@
 // Failure rules: inputs that make no sense in a state (a second Go, an exit that was
 // reported before) change nothing. What KILL does not end is reported as Stuck after
 // [StuckAfter] and looked at for ever.
+//
+// Begin with Machine.Step; targets.go says which processes get a signal. It must not know files,
+// sockets or the controller, and sends nothing itself: it is told, and answers with acts.
 package supervise

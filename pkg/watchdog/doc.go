@@ -25,4 +25,7 @@
 //
 // Failure rules: whoever can't read says so (unknown) and is told of by [Window] when it
 // lasts for [BlindWindows] windows, so that a guard that can't see does not stay silent.
+//
+// Begin with Series (what idle and quiet mean), Silence and Window. It must not know what is done about
+// a finding: gang decides that.
 package watchdog

@@ -1,4 +1,6 @@
 // Package gputest is what every provider of cards has to do.
+//
+// Begin with Run. It must not know NVML or how cards are simulated.
 package gputest
 
 import (

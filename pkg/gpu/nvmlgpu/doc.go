@@ -16,4 +16,6 @@
 // in the log. A hung or dead child is an error of the one reading that met it.
 //
 // Only cmd/gnoded imports this package.
+//
+// Begin with Provider and ProbeMain. It must not know jobs or members.
 package nvmlgpu

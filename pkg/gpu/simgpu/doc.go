@@ -11,4 +11,6 @@
 //
 // Failure rules: a file that can't be understood changes nothing. It is an error of one
 // Sample, which names the file and the place, and the last good state stays.
+//
+// Begin with Parse and Steering. It must not know jobs, or which tests steer it.
 package simgpu

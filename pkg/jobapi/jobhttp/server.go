@@ -9,6 +9,9 @@
 //
 // PUT and POST take an Idempotency-Key: a repeat with the same key is the same request, so
 // that an answer that was lost can be asked for again. Refusals are an [api.Error] with its status.
+//
+// Begin with Handler, and Client for the other end. It must not know the store or the
+// controller: what a call does is its Backend's.
 package jobhttp
 
 import (

@@ -13,4 +13,7 @@
 //
 // Failure rules: a node that is lost ends the step. A step whose nodes do not come within
 // the time that a launch may take is ended, with the controller's word on why.
+//
+// Begin with Run. It must not know processes, nodes or the command line: a launcher starts tasks,
+// and grun reads options.
 package client

@@ -5,6 +5,8 @@
 //
 // Who is who is as in package step/wire; the secret and where to connect are in the holder's
 // environment, which is its job's owner's to read alone.
+//
+// Begin with Listen (the owner) and Main (the holder). It must not know steps or the controller.
 package hold
 
 import (

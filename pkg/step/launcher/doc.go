@@ -17,4 +17,6 @@
 //
 // Failure rules: a client that can't be reached, or that says nothing, is a step that failed,
 // with a reason. A task that can't be started ends with the number of the error, as in Slurm.
+//
+// Begin with Main. It must not know the controller, the command line of grun or other nodes.
 package launcher

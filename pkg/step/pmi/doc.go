@@ -14,4 +14,6 @@
 // Failure rules: a task that breaks the protocol is not answered any more, and its MPI library ends
 // it. What is not offered (spawning, name publishing) is answered with an error. A task that aborts
 // ends the step.
+//
+// Begin with Server.
 package pmi

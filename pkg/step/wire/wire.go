@@ -9,6 +9,9 @@
 // A frame is a type, a task and bytes. What tasks write and read is never kept beyond one
 // frame for each side: a reader that does not read stops the writer through TCP, and standard
 // input is sent as far as the launcher has credited.
+//
+// Begin with Conn and Identity. It must not know how tasks are started, or when a step is
+// over.
 package wire
 
 import (
