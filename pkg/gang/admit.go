@@ -301,23 +301,6 @@ func (w *World) block(e *entry, avoid []string) {
 	w.tellDependents(j) // an earlier singleton of its name may go now
 }
 
-// backoff keeps a gang from being admitted for a time that doubles with the n-th of its
-// failures.
-func (w *World) backoff(e *entry, n int) {
-	d := w.set.RetryBackoff
-	for ; n > 1 && d < w.set.RetryBackoffMax; n-- {
-		d *= 2
-	}
-	d = min(d, w.set.RetryBackoffMax)
-	if d <= 0 {
-		return
-	}
-	j := w.edit(e)
-	j.BackoffUntil = w.now.Wall.Add(d)
-	j.Eligible = j.BackoffUntil
-	w.in(d, timer{kind: timerEligible, job: j.ID})
-}
-
 // extendStart gives a reserved gang all of its time to become ready from now on.
 func (w *World) extendStart(j *Job) {
 	w.in(w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})

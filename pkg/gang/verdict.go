@@ -58,9 +58,6 @@ func charged(c api.Cause) bool {
 	return false
 }
 
-// backsOff: a re-run for this cause waits first, longer each time.
-func backsOff(c api.Cause) bool { return charged(c) && c != api.CauseNodeLost }
-
 // charge counts the cause of a drain, once, when it starts: siblings are never charged.
 func (w *World) charge(j *Job, c api.Cause) {
 	if !charged(c) {

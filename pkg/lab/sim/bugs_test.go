@@ -71,7 +71,7 @@ var bugs = []bug{
 		replace("gang/admit.go", "\t\tif gone(i) {\n", "\t\tif gone(i) {\n\t\t\tif bug() {\n\t\t\t\tcontinue\n\t\t\t}\n"),
 	}},
 	{"no-backoff", "a gang that failed is admitted again at once", []mutate.Change{
-		replace("gang/admit.go", "\tif d <= 0 {\n", "\tif d <= 0 || bug() {\n"),
+		replace("gang/backoff.go", "\tif d <= 0 {\n", "\tif d <= 0 || bug() {\n"),
 	}},
 	{"reservation-forever", "a placed gang waits for its last member without an end", []mutate.Change{
 		replace("gang/admit.go", "\tif e == nil || !reserved(e.job) {\n\t\treturn\n", "\tif e == nil || !reserved(e.job) || bug() {\n\t\treturn\n"),
