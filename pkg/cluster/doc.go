@@ -13,5 +13,8 @@
 // Failure rules: every refusal is an error that names the node, what is short and by how
 // much. The package is pure.
 //
+// Whether a card may be used is here too: one that has a fault, that something holds which should
+// be gone, or that a person took out is quarantined ([Card.Judged]).
+//
 // Begin with Node.Take and Need.Ranks. It must not know the queue, time or who asks.
 package cluster

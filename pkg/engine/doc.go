@@ -17,5 +17,9 @@
 // is the exception: nothing was written, so the batch waits and is tried again, while
 // submissions are refused.
 //
+// Here is what the site decides of a call: defaults, limits of partitions, who may ask
+// (submit.go, update.go). What a change does to a gang is package gang's, that a repeated
+// submission gives the same job too.
+//
 // Begin with Engine.round. It must not know the network, SQL or files of the configuration.
 package engine

@@ -54,6 +54,21 @@
 // An event costs what it touches: a rank's exit one rank, a reservation its members.
 // Timers are a heap; a Tick fires at most [maxFire] of them. Nothing walks the queue.
 //
+// # Where a rule stands
+//
+//	admission, roll back           admit.go; a refusal, strikes and whose fault it is: blame.go
+//	drain, acks, force             drain.go
+//	verdict, budgets, charging     verdict.go; the pause before a run again: backoff.go
+//	cancel, hold, release, requeue control.go; of a job that has ended: requeue.go; after its
+//	                               time limit: resume.go; of a line of a cron table: cron.go
+//	submission, keys, arrays       submit.go; dependencies: depend.go; caps of a user: holding.go
+//	nodes lost, fenced, back       node.go; what they leave: left.go; late results: late.go
+//	a node's or card's fitness     card.go (what a card may be used for: package cluster)
+//	a node to be emptied by a time clear.go; reservations: reservation.go
+//	watchdogs, joined              watchdog.go (the rules: package watchdog)
+//	checkpoints, stale epochs      checkpoint.go
+//	what a node shall have         desired.go; what it says: report.go
+//
 // Begin with types.go (what goes in and comes out) and World.Step. It must not know stores, sessions,
 // or how a plan is made: a plan comes in as an event.
 package gang

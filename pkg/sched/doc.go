@@ -51,6 +51,11 @@
 // Failure rules: an ask that can't be read waits with the reason BadConstraints; nothing
 // else can fail.
 //
+// Where a rule stands: the order in rank.go, its front in guard.go; who may be preempted in
+// protect.go, who of them is and for whom in preempt.go; where a gang is placed in layout.go,
+// strand.go and topology.go; the bounds of users and accounts in caps.go; the words for people in
+// reason.go and explain.go.
+//
 // Begin with sched.go (view, candidate, plan) and Planner.Make. It must not know how a gang lives:
 // it says what to start and to stop, and gang checks it again.
 package sched
