@@ -50,6 +50,7 @@ func command() *cobra.Command {
 			defer stop()
 			log := logger(os.Stderr, cfg.LogFormat)
 			lifesign.OutliveHangup(log)
+			paceGarbage()
 			return controller.Run(ctx, cfg, controller.Options{
 				Log:         log,
 				AcceptStore: accept,

@@ -17,8 +17,8 @@
 //     session; after a reconnect both sides say everything again.
 //   - The first Desired of a session is Full. A body is sent once per member and session, a
 //     spec once per session and as long as a member that uses it is desired (see [sent]).
-//   - One reader and one writer goroutine a session. The reader never waits for the
-//     writer, so that two busy sides can't lock each other up.
+//   - One reader a session, and one writer: at the controller only while there is something to
+//     write. The reader never waits for the writer, so that two busy sides can't lock each other up.
 //   - A stream never has more than its window on the way: a slow reader of a log stops that
 //     log at its node, and neither the session nor memory.
 //

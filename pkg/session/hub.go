@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -42,21 +43,33 @@ func NewHub(h Handler, o Office, log *slog.Logger) *Hub {
 	return hub
 }
 
-// Serve upgrades the request and serves the session until it ends. node is the name that
+// Serve upgrades the request and serves the session until it ends, beside the caller: as long as that does not
+// return, all that the request has taken stays in memory. node is the name that
 // the transport authenticated; empty trusts the Hello (single-user, on a unix socket).
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, node string) {
 	if !h.enter() {
 		http.Error(w, "controller is stopping", http.StatusServiceUnavailable)
 		return
 	}
-	defer h.serving.Done()
 	l := h.accept(h.ctx, w, r, node)
 	if l == nil {
+		h.serving.Done()
 		return
 	}
 	s := &hubSession{hubHalf: newHubHalf(h.handler, h.office), hub: h, link: l, done: make(chan struct{})}
-	s.out.init()
-	s.serve(node)
+	s.out.poked, s.writer.write = s.writer.poke, s.write
+	go h.beside(node, func() { s.serve(node) })
+}
+
+// beside serves a line after its request has returned. What fails in it ends that line alone.
+func (h *Hub) beside(node string, serve func()) {
+	defer h.serving.Done()
+	defer func() {
+		if why := recover(); why != nil {
+			h.log.Error("session failed", "node", node, "panic", why, "stack", string(debug.Stack()))
+		}
+	}()
+	serve()
 }
 
 // accept upgrades a request to a line that ends with ctx; nil: it was answered that it can't be.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"iter"
+	"sync/atomic"
 
 	"gangd/pkg/api"
 )
@@ -14,13 +15,13 @@ type hubHalf struct {
 	out     outbox
 	told    *sentState
 	beats   uint64
-	beaten  bool   // a beat went out since the last heartbeat, with an echo
-	office  Office // nil: the only controller
-	listed  uint64 // version of the list of controllers that was told
+	beaten  *atomic.Bool // a beat went out since the last heartbeat, with an echo
+	office  Office       // nil: the only controller
+	listed  uint64       // version of the list of controllers that was told
 }
 
 func newHubHalf(h Handler, o Office) hubHalf {
-	return hubHalf{handler: h, office: o, told: newSent()}
+	return hubHalf{handler: h, office: o, told: newSent(), beaten: new(atomic.Bool)}
 }
 
 // greeted takes in who the node is, before anything is sent to it.
@@ -65,10 +66,9 @@ func (h *hubHalf) welcome(w *api.Welcome) frames {
 // beat goes with each answer.
 func (h *hubHalf) beat() frames {
 	f := &api.Frame{}
-	if !h.beaten {
+	if !h.beaten.Swap(false) {
 		h.addBeat(f)
 	}
-	h.beaten = false
 	return h.frames(f, false)
 }
 
@@ -109,7 +109,7 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 	}
 	if f.Echo != 0 && f.Beat == 0 {
 		h.addBeat(f)
-		h.beaten = true
+		h.beaten.Store(true)
 	}
 
 	told := false

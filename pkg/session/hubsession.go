@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -12,7 +13,7 @@ import (
 	"gangd/pkg/bound"
 )
 
-// hubSession is one session at the controller. serve is its reader; write its writer.
+// hubSession is one session at the controller. serve is its reader; write is what its writer runs.
 type hubSession struct {
 	hubHalf
 	hub   *Hub
@@ -20,7 +21,11 @@ type hubSession struct {
 	hello *api.Hello
 	done  chan struct{} // closed when serve is over
 
-	writing sync.WaitGroup
+	writer  writer
+	first   frames // what is written first; nil: it was
+	ticker  *time.Timer
+	every   time.Duration // that is how often it ticks
+	beatDue atomic.Bool
 
 	// Under hub.mu: a newer session took the place of this one.
 	replaced bool
@@ -33,6 +38,7 @@ type hubSession struct {
 type outbox struct {
 	mu       sync.Mutex
 	wake     chan struct{} // of capacity 1: there is something
+	poked    func()        // is told instead; nil: nobody is
 	dirty    bool          // the desired set may have changed
 	echo     uint64
 	requests []api.StreamRequest
@@ -43,6 +49,10 @@ type outbox struct {
 func (o *outbox) init() { o.wake = make(chan struct{}, 1) }
 
 func (o *outbox) poke() {
+	if o.poked != nil {
+		o.poked()
+		return
+	}
 	select {
 	case o.wake <- struct{}{}:
 	default: // a wake-up is waiting already: one frame serves both
@@ -75,7 +85,8 @@ func (s *hubSession) serve(node string) {
 		s.link.close(websocket.StatusInvalidFramePayloadData, err.Error())
 	}
 	s.link.end(err)
-	s.writing.Wait()
+	s.ticker.Stop()
+	s.writer.end()
 	s.streams.end(api.Errorf(api.CodeUnavailable, "node %s: session ended: %v", s.hello.Node, err))
 	s.calls.end(api.Errorf(api.CodeUnavailable, "node %s: session ended: %v", s.hello.Node, err))
 	s.calls.jobs.Wait()
@@ -105,9 +116,24 @@ func (s *hubSession) greet(node string) error {
 	s.link.greeted(welcome.Settings.Heartbeat)
 	s.greeted(s.hello)
 	s.streams.init(&s.out)
-	s.writing.Add(1)
-	go s.writeLoop(welcome)
+	s.first = s.welcome(welcome)
+	s.every = welcome.Settings.Heartbeat
+	s.ticker = stopped(s.tick)
+	s.ticker.Reset(s.every)
+	s.writer.begin()
 	return nil
+}
+
+// tick is what happens each heartbeat.
+func (s *hubSession) tick() {
+	if s.link.ctx.Err() != nil {
+		return
+	}
+	s.ticker.Reset(s.every)
+	if !s.beaten.Swap(false) {
+		s.beatDue.Store(true)
+		s.writer.poke()
+	}
 }
 
 func checkHello(h *api.Hello, node string) error {
@@ -156,30 +182,25 @@ func (s *hubSession) frame() (*api.Frame, error) {
 	return f, nil
 }
 
-// writeLoop sends the Welcome, then whatever is due, one frame for all that came together.
-// It ends with the link.
-func (s *hubSession) writeLoop(welcome *api.Welcome) {
-	defer s.writing.Done()
-	beat := time.NewTicker(welcome.Settings.Heartbeat)
-	defer beat.Stop()
-	due := s.welcome(welcome)
-	for {
-		for f, err := range due {
-			if err == nil {
-				err = s.link.write(f)
-			}
-			if err != nil {
-				s.link.end(err)
-				return
-			}
+// write sends the Welcome, then whatever is due, one frame for all that came together.
+func (s *hubSession) write() error {
+	due := s.first
+	switch {
+	case due != nil:
+		s.first = nil
+	case s.beatDue.Swap(false):
+		due = s.beat()
+	default:
+		due = s.due()
+	}
+	for f, err := range due {
+		if err == nil {
+			err = s.link.write(f)
 		}
-		select {
-		case <-s.link.ctx.Done():
-			return
-		case <-s.out.wake:
-			due = s.due()
-		case <-beat.C:
-			due = s.beat()
+		if err != nil {
+			s.link.end(err)
+			return err
 		}
 	}
+	return nil
 }

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -45,6 +47,7 @@ type link struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	watchdog *time.Timer
+	late     *time.Timer   // ends it when a write takes too long
 	patience time.Duration // of the watchdog and of a write; set before the writer starts
 	ended    func() bool   // the peer's kernel has closed the connection; nil: nobody looks
 	line     *tlsLine      // what a controller serves over a network; nil: anything else
@@ -55,7 +58,15 @@ func newLink(parent context.Context, ws *websocket.Conn, limit int64) *link {
 	l := &link{ws: ws, patience: helloTimeout}
 	l.ctx, l.cancel = context.WithCancelCause(parent)
 	l.watchdog = time.AfterFunc(helloTimeout, func() { l.cancel(errSilent) })
+	l.late = stopped(func() { l.cancel(errSilent) })
 	return l
+}
+
+// stopped is a timer that calls f when it was reset and that time is over.
+func stopped(f func()) *time.Timer {
+	t := time.AfterFunc(time.Hour, f)
+	t.Stop()
+	return t
 }
 
 // greeted starts counting silence in heartbeats.
@@ -67,25 +78,41 @@ func (l *link) greeted(heartbeat time.Duration) {
 // read gives the next frame. Its errors end the session: errFrame is the peer's fault and
 // is worth telling it.
 func (l *link) read() (*api.Frame, error) {
-	typ, data, err := l.ws.Read(l.ctx)
+	typ, r, err := l.ws.Reader(l.ctx)
 	if err != nil {
+		return nil, l.why(err)
+	}
+	buf := messages.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= mostKept {
+			buf.Reset()
+			messages.Put(buf)
+		}
+	}()
+	if _, err := buf.ReadFrom(r); err != nil {
 		return nil, l.why(err)
 	}
 	l.watchdog.Reset(l.patience)
 	if typ != websocket.MessageText {
 		return nil, fmt.Errorf("%w: binary message", errFrame)
 	}
-	return decodeFrame(data)
+	return decodeFrame(buf.Bytes())
 }
 
+// messages are buffers for what is read; those larger than mostKept are not kept.
+var messages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const mostKept = 64 << 10
+
+// write sends a frame; one writer at a time.
 func (l *link) write(f *api.Frame) error {
 	data, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(l.ctx, l.patience, errSilent)
-	defer cancel()
-	if err := l.ws.Write(ctx, websocket.MessageText, data); err != nil {
+	l.late.Reset(l.patience)
+	defer l.late.Stop()
+	if err := l.ws.Write(l.ctx, websocket.MessageText, data); err != nil {
 		return l.why(err)
 	}
 	return nil

@@ -2,10 +2,18 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
+)
+
+// What is buffered of each session.
+const (
+	readBuffer  = 512
+	writeBuffer = 1024
 )
 
 // tlsLine is the connection under a session that a controller serves over a network. The
@@ -25,7 +33,9 @@ func (l *tlsLine) Close() error {
 	return l.Conn.Close()
 }
 
-// hijacker hands the connection of a request over as a [tlsLine].
+// hijacker hands the connection of a request over as a [tlsLine], with buffers that are large enough for what
+// a session mostly says: a beat. What is larger goes past them. Those of the request would stay for as
+// long as the session lasts, and there may be ten thousand.
 type hijacker struct {
 	http.ResponseWriter
 	line *tlsLine // nil: not over TLS
@@ -34,9 +44,20 @@ type hijacker struct {
 // Hijack implements [http.Hijacker].
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
-	if c, ok := conn.(*tls.Conn); ok && err == nil {
-		h.line = &tlsLine{Conn: c}
-		return h.line, rw, nil
+	if err != nil {
+		return nil, nil, err
 	}
-	return conn, rw, err
+	if c, ok := conn.(*tls.Conn); ok {
+		h.line = &tlsLine{Conn: c}
+		conn = h.line
+	}
+	early, err := rw.Peek(rw.Reader.Buffered())
+	if err != nil {
+		return nil, nil, err
+	}
+	in := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(early)), conn), max(readBuffer, len(early)))
+	if _, err := in.Peek(len(early)); err != nil { // whoever takes it over looks for them in the buffer
+		return nil, nil, err
+	}
+	return conn, bufio.NewReadWriter(in, bufio.NewWriterSize(conn, writeBuffer)), nil
 }

@@ -108,20 +108,21 @@ func (h *Hub) Witness(w http.ResponseWriter, r *http.Request, node string) {
 		http.Error(w, "no session of this node is open", http.StatusConflict)
 		return
 	}
-	defer h.serving.Done()
 	// It ends with its session, and by a reset as that does (see [tlsLine]): this process lives.
-	l := h.accept(s.link.ctx, w, r, node)
-	silent(l)
+	h.silent(h.accept(s.link.ctx, w, r, node), node)
 }
 
-// silent serves a line until it ends.
-func silent(l *link) {
+// silent serves a line until it ends, as [Hub.Serve] does; nil: there is none.
+func (h *Hub) silent(l *link, node string) {
 	if l == nil {
+		h.serving.Done()
 		return
 	}
 	l.watchdog.Stop() // it is silent by nature
-	_, err := l.read()
-	l.end(err)
+	go h.beside(node, func() {
+		_, err := l.read()
+		l.end(err)
+	})
 }
 
 // Line serves a silent line of a node that has no session here. It lasts as long as this process, which
@@ -131,11 +132,10 @@ func (h *Hub) Line(w http.ResponseWriter, r *http.Request, node string) {
 		http.Error(w, "controller is stopping", http.StatusServiceUnavailable)
 		return
 	}
-	defer h.serving.Done()
 	l := h.accept(context.WithoutCancel(h.ctx), w, r, node)
-	if l == nil {
-		return
+	if l != nil {
+		stop := context.AfterFunc(h.ctx, func() { l.close(websocket.StatusGoingAway, "controller is stopping") })
+		context.AfterFunc(l.ctx, func() { stop() })
 	}
-	defer context.AfterFunc(h.ctx, func() { l.close(websocket.StatusGoingAway, "controller is stopping") })()
-	silent(l)
+	h.silent(l, node)
 }
