@@ -3,9 +3,11 @@
 //
 //	make scale
 //	go run ./bench/scale -nodes 1000 -gangs 128,256,512
+//	go run ./bench/scale -nodes 64 -jobs 50000
 //
 // For the sessions it prints how long they take to settle, what gangd costs then and how many broke while nothing
-// happened; for each gang what its start and its end cost: bytes that all nodes together read, CPU of gangd.
+// happened; for jobs of one rank, which end at once, how many went through in a second; for each gang what its
+// start and its end cost: bytes that all nodes together read, CPU of gangd.
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,18 +34,20 @@ func main() {
 	gangs := flag.String("gangs", "", "widths in nodes of the gangs that are started one after the other, a rank on each card")
 	idle := flag.Duration("idle", 10*time.Second, "how long nothing happens")
 	stop := flag.Duration("stop", 0, "for how long gangd stands still then")
+	jobs := flag.Int("jobs", 0, "how many jobs of one rank are run, a submission each")
+	clients := flag.Int("clients", 64, "how many submit them at a time")
 	bin := flag.String("gangd", "bin/gangd", "the program")
 	profile := flag.Bool("keep", false, "keep gangd's directory")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *profile); err != nil {
+	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *jobs, *clients, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, keep bool) error {
+func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, jobs, clients int, keep bool) error {
 	g, err := startGangd(ctx, bin)
 	if err != nil {
 		return err
@@ -78,6 +83,11 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 			}
 			return m.until(ctx, func() bool { return m.seen.up.Load() == int64(nodes) })
 		}); err != nil {
+			return err
+		}
+	}
+	if jobs > 0 {
+		if err := m.jobs(ctx, jobs, clients); err != nil {
 			return err
 		}
 	}
@@ -125,6 +135,35 @@ func (m *meter) gang(ctx context.Context, nodes, cards int) error {
 		}
 		return m.until(ctx, func() bool { return m.seen.gone.Load() >= int64(nodes) })
 	})
+}
+
+// jobs runs jobs of one rank to their end, submitted each by itself.
+func (m *meter) jobs(ctx context.Context, jobs, clients int) error {
+	m.seen.gone.Store(0)
+	cpu, began := m.gangd.cpu(), time.Now()
+	if err := m.row(fmt.Sprintf("%d jobs by %d clients", jobs, clients), func() error {
+		submitting, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		var left atomic.Int64
+		left.Store(int64(jobs))
+		for range clients {
+			c := client.NewAt(m.gangd.socket)
+			go func() {
+				for left.Add(-1) >= 0 {
+					if _, err := c.Submit(submitting, &api.SubmitRequest{Spec: api.Spec{Name: short, Size: 1, GPUsPerRank: 1, CPUsPerRank: 1,
+						Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}}); err != nil {
+						cancel(err)
+					}
+				}
+			}()
+		}
+		return m.until(submitting, func() bool { return m.seen.gone.Load() >= int64(jobs) })
+	}); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	fmt.Printf("%34s  %.0f jobs/s, %.2f ms of gangd's CPU a job\n", "", float64(jobs)/took.Seconds(), (m.gangd.cpu()-cpu).Seconds()*1000/float64(jobs))
+	return nil
 }
 
 const rowFormat = "%34s  %9s  %11s  %13s  %14s  %6s\n"
@@ -193,7 +232,7 @@ func startGangd(ctx context.Context, bin string) (*gangd, error) {
 	}
 	g := &gangd{dir: dir, socket: filepath.Join(dir, "g.sock")}
 	config := filepath.Join(dir, "gangd.toml")
-	text := fmt.Sprintf("state_dir = %q\nsocket = %q\n", filepath.Join(dir, "state"), g.socket)
+	text := fmt.Sprintf("state_dir = %q\nsocket = %q\nuser_jobs = 0\n", filepath.Join(dir, "state"), g.socket)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

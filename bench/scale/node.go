@@ -15,6 +15,9 @@ import (
 
 const cardBytes = 80 << 30
 
+// short is the name of jobs that end at once, well.
+const short = "short"
+
 // node is a node daemon without processes: it speaks the real session, says of each order at once
 // that it was carried out, and runs nothing.
 type node struct {
@@ -32,7 +35,9 @@ type node struct {
 
 type member struct {
 	ranks  []int
-	first  bool // has rank 0
+	cards  []api.CardSample // its own, with nothing on them
+	first  bool             // has rank 0
+	short  bool
 	actual api.MemberActual
 }
 
@@ -91,11 +96,14 @@ func (n *node) order(a *api.Assignment) {
 			n.gone = append(n.gone, a.MemberKey)
 			return
 		}
-		m = &member{actual: api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseReady}}
+		m = &member{actual: api.MemberActual{MemberKey: a.MemberKey, Phase: api.PhaseReady}, short: a.Body.Name == short}
 		for r, p := range a.Body.Ranks {
 			if a.Body.Nodes[p.Node].Name == n.hello.Node {
 				m.ranks = append(m.ranks, r)
 				m.first = m.first || r == 0
+				for _, uuid := range p.Cards {
+					m.cards = append(m.cards, api.CardSample{UUID: uuid})
+				}
 			}
 		}
 		if m.first {
@@ -112,12 +120,20 @@ func (n *node) order(a *api.Assignment) {
 			r := &x.Ranks[i]
 			r.Exited, r.Signal, r.ExitCode, r.Ended = true, 15, 143, now
 		}
-		x.Cards = n.idle()
+		x.Cards = m.cards
 		n.changed[a.MemberKey] = true
 	case a.Gate != nil && x.Phase == api.PhaseReady:
 		x.Phase = api.PhaseRunning
 		for _, r := range m.ranks {
 			x.Ranks = append(x.Ranks, api.RankActual{Rank: r, PID: 1000 + r, Started: now})
+		}
+		if m.short {
+			x.Phase = api.PhaseStopped
+			for i := range x.Ranks {
+				r := &x.Ranks[i]
+				r.Exited, r.Own, r.Ended = true, true, now
+			}
+			x.Cards = m.cards
 		}
 		n.changed[a.MemberKey] = true
 		n.seen.running.Add(1)
