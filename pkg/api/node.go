@@ -55,7 +55,8 @@ type Node struct {
 	LostSince   time.Time  `json:"lost_since,omitzero"`
 	LastSeen    time.Time  `json:"last_seen,omitzero"`
 	Containment string     `json:"containment"`
-	Devices     string     `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards
+	Containers  []string   `json:"containers,omitempty"` // what brings images to jobs there, with versions: "dir", "podman 4.3.1"; empty: jobs run in none
+	Devices     string     `json:"devices,omitempty"`    // "enforced", or why other gangs' cards can be opened; empty: no cards
 	Limits      NodeLimits `json:"limits,omitzero"`
 	Version     string     `json:"version"`
 	Partitions  []string   `json:"partitions"`

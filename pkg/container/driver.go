@@ -15,9 +15,34 @@ type Driver struct {
 	Name  string // of the program, and the word of container_driver
 	kinds []Kind
 	// steps unpack an image into stage/root.
-	steps func(m Image, stage string) []Step
+	steps func(m Image, at Stage) []Step
 	// ask prints what a tag is now, see [Content]; nil: it can't be asked.
-	ask func(m Image, stage string) []string
+	ask func(m Image, at Stage) []string
+	// fetched are the files below the stage, as path.Match has them, that are there while an image is being
+	// fetched and hold what has come, packed as it came; empty: that can't be told.
+	fetched string
+	version string // the argument with which it says its version
+}
+
+// Version is the command line that says which version it is, see [ReadVersion].
+func (d *Driver) Version() []string { return []string{d.Name, d.version} }
+
+// ReadVersion is the version in what it printed; empty: there is none.
+func ReadVersion(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// Stage is the directory of an import, which is the user's and gone with it.
+type Stage struct {
+	Dir string
+	// Layers: overlays can be mounted on its file system, so that each layer is kept by itself. Else each is kept with
+	// all below it, and an image of many takes many times its size.
+	Layers bool
 }
 
 // Step is a command line.
@@ -57,42 +82,56 @@ func (d *Driver) Feature() string { return "container-" + d.Name }
 // Takes reports whether it can import images of a kind.
 func (d *Driver) Takes(k Kind) bool { return slices.Contains(d.kinds, k) }
 
-// Import gives the command lines that unpack an image into stage/root, in this order.
-func (d *Driver) Import(m Image, stage string) []Step { return d.steps(m, stage) }
+// Import gives the command lines that unpack an image into stage/root, in this order. At last what is no use in a
+// container, and a danger on the node, is taken away: devices, and programs that give rights.
+func (d *Driver) Import(m Image, at Stage) []Step {
+	root := path.Join(at.Dir, Root)
+	return append(d.steps(m, at),
+		Step{Args: []string{"find", root, "(", "-type", "b", "-o", "-type", "c", ")", "-delete"}},
+		Step{Args: []string{"find", root, "-type", "f", "-perm", "/6000", "-exec", "chmod", "ug-s", "{}", "+"}})
+}
+
+// Fetched are the files below the stage that hold what has been fetched so far; empty: that can't be told.
+func (d *Driver) Fetched() string { return d.fetched }
 
 // Ask gives the command line that asks what a tag is now, without fetching it; nil: this driver
 // can't.
-func (d *Driver) Ask(m Image, stage string) []string {
+func (d *Driver) Ask(m Image, at Stage) []string {
 	if d.ask == nil || m.Kind != Registry {
 		return nil
 	}
-	return d.ask(m, stage)
+	return d.ask(m, at)
 }
 
-var podman = &Driver{Name: "podman", kinds: []Kind{Registry, DockerArchive, OCIArchive},
-	steps: func(m Image, stage string) []Step {
-		at := podmanAt(stage)
+var podman = &Driver{Name: "podman", kinds: []Kind{Registry, DockerArchive, OCIArchive}, fetched: "storage*/*", version: "--version",
+	steps: func(m Image, at Stage) []Step {
+		podman, packed := podmanAt(at), path.Join(at.Dir, "root.tar")
 		return []Step{
-			{Args: append(at, "pull", "--quiet", m.String()), Word: WordID},
-			{Args: append(at, "image", "inspect", "--format", "{{.Digest}} {{json .Config.Env}}", IDPlace), Word: WordConfig},
-			{Args: append(at, "create", "--quiet", "--pull=never", "--network=none", "--name=unpack", IDPlace, "/")},
-			{Args: append(at, "export", "--output", path.Join(stage, "root.tar"), "unpack")},
-			{Args: []string{"tar", "--extract", "--exclude=dev/*", "--file", path.Join(stage, "root.tar"), "--directory", path.Join(stage, Root)}},
+			{Args: append(podman, "pull", "--quiet", m.String()), Word: WordID},
+			{Args: append(podman, "image", "inspect", "--format", "{{.Digest}} {{json .Config.Env}}", IDPlace), Word: WordConfig},
+			{Args: append(podman, "create", "--quiet", "--pull=never", "--network=none", "--name=unpack", IDPlace, "/")},
+			{Args: append(podman, "export", "--output", packed, "unpack")},
+			{Args: []string{"tar", "--extract", "--no-same-owner", "--exclude=dev/*", "--file", packed, "--directory", path.Join(at.Dir, Root)}},
 		}
 	},
-	ask: func(m Image, stage string) []string { return append(podmanAt(stage), "manifest", "inspect", m.Ref()) },
+	ask: func(m Image, at Stage) []string { return append(podmanAt(at), "manifest", "inspect", m.Ref()) },
 }
 
 // podmanAt has podman keep all that it makes in the stage. A user without ranges in /etc/subuid gets all
 // files as his own, as he gets them in the end anyway. It takes no long name of a runroot, so that this one
 // counts from the stage, which commands are run in.
-func podmanAt(stage string) []string {
-	return slices.Clip([]string{"podman", "--log-level=error", "--root", path.Join(stage, "podman"), "--runroot", "run",
-		"--storage-driver=vfs", "--storage-opt=vfs.ignore_chown_errors=true", "--cgroup-manager=cgroupfs", "--events-backend=none"})
+func podmanAt(at Stage) []string {
+	storage := "vfs"
+	if at.Layers {
+		storage = "overlay"
+	}
+	return slices.Clip([]string{"podman", "--log-level=fatal", "--root", path.Join(at.Dir, "podman"), "--runroot", "run",
+		"--storage-driver=" + storage, "--storage-opt=" + storage + ".ignore_chown_errors=true", "--cgroup-manager=cgroupfs", "--events-backend=none"})
 }
 
-var enroot = &Driver{Name: "enroot", kinds: []Kind{Registry, Squash},
-	steps: func(m Image, stage string) []Step {
+var enroot = &Driver{Name: "enroot", kinds: []Kind{Registry, Squash}, version: "version",
+	steps: func(m Image, at Stage) []Step {
+		stage := at.Dir
 		env := []string{"ENROOT_DATA_PATH=" + stage, "ENROOT_TEMP_PATH=" + stage, "ENROOT_RUNTIME_PATH=" + path.Join(stage, "run")}
 		file := m.Path
 		var steps []Step
@@ -106,8 +145,9 @@ var enroot = &Driver{Name: "enroot", kinds: []Kind{Registry, Squash},
 	},
 }
 
-var apptainer = &Driver{Name: "apptainer", kinds: []Kind{Registry, SIF, DockerArchive, OCIArchive},
-	steps: func(m Image, stage string) []Step {
+var apptainer = &Driver{Name: "apptainer", kinds: []Kind{Registry, SIF, DockerArchive, OCIArchive}, version: "--version",
+	steps: func(m Image, at Stage) []Step {
+		stage := at.Dir
 		return []Step{{Args: []string{"apptainer", "--silent", "build", "--sandbox", "--fix-perms", "--force", path.Join(stage, Root), m.String()},
 			Env: []string{"APPTAINER_TMPDIR=" + stage}}}
 	},
@@ -117,12 +157,14 @@ var apptainer = &Driver{Name: "apptainer", kinds: []Kind{Registry, SIF, DockerAr
 type Content struct {
 	ID   string // sha256 of the image's configuration, which names every layer
 	Then string // digest of a manifest to ask about instead: the tag is a list, and this is the entry for the machine
+	Size int64  // bytes of its layers, packed
 }
 
 // ReadManifest reads what a registry has of a tag, for a machine of this architecture (as Go names it).
 func ReadManifest(text []byte, arch string) (Content, error) {
 	var m struct {
 		Config    struct{ Digest string }
+		Layers    []struct{ Size int64 }
 		Manifests []struct {
 			Digest   string
 			Platform struct{ Architecture, OS string }
@@ -132,7 +174,11 @@ func ReadManifest(text []byte, arch string) (Content, error) {
 		return Content{}, fmt.Errorf("manifest: %w", err)
 	}
 	if IsDigest(m.Config.Digest) {
-		return Content{ID: m.Config.Digest}, nil
+		what := Content{ID: m.Config.Digest}
+		for _, l := range m.Layers {
+			what.Size += max(l.Size, 0)
+		}
+		return what, nil
 	}
 	for _, e := range m.Manifests {
 		if e.Platform.OS == "linux" && e.Platform.Architecture == arch && IsDigest(e.Digest) {

@@ -8,6 +8,7 @@ package container
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"gangd/pkg/api"
@@ -186,4 +187,24 @@ func (m Image) Features() (features []string) {
 		}
 	}
 	return features
+}
+
+// EnvName is the variable that names the image which a process runs in. Who finds the name of its own there has an
+// environment that was made for it.
+const EnvName = "GANG_CONTAINER_IMAGE"
+
+// Environ is an environment as an image changes it: what the image brings counts, but for the names in keep.
+func Environ(env, image, keep []string) []string {
+	name := func(v string) string { n, _, _ := strings.Cut(v, "="); return n }
+	env = slices.Clone(env)
+	for _, v := range image {
+		at := slices.IndexFunc(env, func(o string) bool { return name(o) == name(v) })
+		switch {
+		case at < 0:
+			env = append(env, v)
+		case !slices.Contains(keep, name(v)):
+			env[at] = v
+		}
+	}
+	return env
 }

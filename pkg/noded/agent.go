@@ -36,7 +36,7 @@ func (d *Daemon) Hello() *api.Hello {
 	d.cards.refresh(members)
 	told := d.state.lineage.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.cgroups.Kind, CPUs: cpus, MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach, Features: d.features(), Cards: d.cards.list(), Devices: d.devices, Limits: d.limits(), Health: health,
+		Containment: d.cgroups.Kind, CPUs: cpus, MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach, Features: d.features(), Cards: d.cards.list(), Devices: d.devices, Containers: d.containers(), Limits: d.limits(), Health: health,
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
 }
 

@@ -52,6 +52,7 @@ const (
 	fullDisk   = 16 << 20 // an import that fails with less left failed for want of it
 	maxWord    = 8 << 20  // of what a driver may print
 	importTick = time.Second
+	keptDisk   = 1 << 30
 )
 
 // importTail is what is kept of what a driver writes: registries explain themselves at the end.
@@ -71,8 +72,10 @@ type image struct {
 
 // images is the cache, and the imports under way.
 type images struct {
-	driver *container.Driver
-	path   string
+	driver  *container.Driver
+	path    string
+	layers  bool   // see [container.Stage]
+	version string // of the driver
 
 	mu      sync.Mutex
 	list    []*image
@@ -89,9 +92,17 @@ type flight struct {
 	cancel  context.CancelFunc
 	waiters int // of images.mu
 	done    chan struct{}
-	bytes   atomic.Int64
+	state   atomic.Pointer[api.Import]
 	image   *image       // once done
 	refusal *api.Refusal // why not
+}
+
+// far is how far it is.
+func (f *flight) far() api.Import {
+	if far := f.state.Load(); far != nil {
+		return *far
+	}
+	return api.Import{Bytes: 1}
 }
 
 // openImages reads the cache, and says what could not be imported later.
@@ -127,9 +138,59 @@ func (d *Daemon) openImages() error {
 	if o.Low > o.High {
 		return fmt.Errorf("container_cache_low: %s is above container_cache_high, %s", cluster.Size(o.Low), cluster.Size(o.High))
 	}
+	c.layers, c.version = takesOverlays(disk.Type), versionOf(driver)
 	c.load(d)
 	d.images = c
 	return nil
+}
+
+// versionWait bounds the question for a driver's version.
+const versionWait = 10 * time.Second
+
+// containers says what brings images to jobs here, with versions.
+func (d *Daemon) containers() []string {
+	if !d.opts.Containers.On {
+		return nil
+	}
+	all := []string{"dir"}
+	if d.images != nil {
+		all = append(all, d.images.driver.Name+" "+d.images.version)
+	}
+	return all
+}
+
+// versionOf asks a driver.
+func versionOf(driver *container.Driver) string {
+	ctx, stop := context.WithTimeout(context.Background(), versionWait)
+	defer stop()
+	args := driver.Version()
+	out := &limited{max: maxWord}
+	cmd := sitehook.Command(ctx, args[0], []string{"HOME=/"}, args[1:]...)
+	cmd.Stdout = out
+	if err := cmd.Run(); err != nil {
+		return "of unknown version"
+	}
+	return cmp.Or(container.ReadVersion(out.String()), "of unknown version")
+}
+
+// takesOverlays: any user may mount overlays with their upper directory there.
+func takesOverlays(fs int64) bool {
+	switch fs {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+	default:
+		return false
+	}
+	major, minor := kernel()
+	return major > 5 || major == 5 && minor >= 13 // before, only root
+}
+
+func kernel() (major, minor int) {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return 0, 0
+	}
+	_, _ = fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor) // what can't be read is old
+	return major, minor
 }
 
 // passable: users pass through a directory on their way to their images.
@@ -203,53 +264,50 @@ func (m *image) save() error {
 	return os.Rename(at+".new", at)
 }
 
-// environ is the job's environment as the image changes it: what it brings counts, but for the names
-// that the job wants to keep.
+// environ is the job's environment as the image changes it.
 func (m *image) environ(spec *api.Spec) *api.Spec {
-	if len(m.Env) == 0 {
+	if spec.Container == nil {
 		return spec
 	}
-	name := func(v string) string { n, _, _ := strings.Cut(v, "="); return n }
 	with := *spec
-	with.Env = slices.Clone(spec.Env)
-	for _, v := range m.Env {
-		at := slices.IndexFunc(with.Env, func(o string) bool { return name(o) == name(v) })
-		switch {
-		case at < 0:
-			with.Env = append(with.Env, v)
-		case !slices.Contains(spec.Container.Env, name(v)):
-			with.Env[at] = v
-		}
-	}
+	with.Env = container.Environ(spec.Env, m.Env, spec.Container.Env)
 	return &with
 }
 
-// imageOf has the image of a member here. ok is false when the member is over by now, or the daemon.
-func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) (_ *image, _ *api.Refusal, ok bool) {
-	d, box := m.d, spec.Container
-	switch {
-	case box == nil:
-		return &image{}, nil, true
-	case !d.opts.Containers.On:
-		return nil, refuse(api.BlameUnfit, "this node runs no jobs in containers"), true
+// importing begins the import of an image, or waits for one that is under way; nil: nothing has to be imported.
+func (d *Daemon) importing(box *api.Container, user string, uid, gid uint32, digest string) (*flight, *api.Refusal) {
+	if !d.opts.Containers.On {
+		return nil, refuse(api.BlameUnfit, "this node runs no jobs in containers")
 	}
 	name, err := container.Parse(box.Image)
 	switch {
 	case err != nil:
-		return nil, refuse(api.BlameJob, "container image: %v", err), true
+		return nil, refuse(api.BlameJob, "container image: %v", err)
 	case name.Kind == container.Dir:
-		return &image{}, nil, true
+		return nil, nil
 	case d.images == nil || !d.images.driver.Takes(name.Kind):
-		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image, cmp.Or(d.opts.Containers.Import.Driver, "no container_driver")), true
+		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image, cmp.Or(d.opts.Containers.Import.Driver, "no container_driver"))
 	}
 	if r := d.mayImport(name); r != nil {
-		return nil, r, true
+		return nil, r
 	}
-	acc, r := d.accounts.resolve(body.User, body.UID, body.GID)
+	acc, r := d.accounts.resolve(user, uid, gid)
 	if r != nil {
-		return nil, r, true
+		return nil, r
 	}
-	f := d.images.join(d, acc, body.User, name.At(body.Image))
+	return d.images.join(d, acc, user, name.At(digest)), nil
+}
+
+// imageOf has the image of a member here. ok is false when the member is over by now, or the daemon.
+func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) (_ *image, _ *api.Refusal, ok bool) {
+	d := m.d
+	if spec.Container == nil {
+		return &image{}, nil, true
+	}
+	f, r := d.importing(spec.Container, body.User, body.UID, body.GID, body.Image)
+	if r != nil || f == nil {
+		return &image{}, r, true
+	}
 	defer d.images.leave(f)
 	tick := time.NewTicker(importTick)
 	defer tick.Stop()
@@ -261,8 +319,8 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 			}
 			return f.image, f.refusal, true
 		case <-tick.C:
-			if n := max(1, f.bytes.Load()); n != m.actual.Importing {
-				m.become(ctx, api.MemberActual{Phase: api.PhasePreparing, Importing: n})
+			if far := f.far(); far != m.actual.Importing {
+				m.become(ctx, api.MemberActual{Phase: api.PhasePreparing, Importing: far})
 			}
 		case <-m.wake:
 			m.mu.Lock()
@@ -315,10 +373,7 @@ func (c *images) join(d *Daemon, acc *account, user string, name container.Image
 				f.refusal = importRefusal(name, err)
 			}
 			c.mu.Lock()
-			f.image = m
-			if c.flights[k] == f {
-				delete(c.flights, k)
-			}
+			f.image = m // in use from now on, by who waits for it
 			c.mu.Unlock()
 			cancel()
 			close(f.done)
@@ -360,7 +415,12 @@ type importer struct {
 	acc   *account
 	user  string
 	stage string // a directory of the user's, which is gone with the import
+	total int64  // bytes to be fetched; 0: not known
+
+	fetched bool // of watch: everything is
 }
+
+func (i *importer) at() container.Stage { return container.Stage{Dir: i.stage, Layers: i.c.layers} }
 
 // get finds an image in the cache, or imports it.
 func (i *importer) get(ctx context.Context, name container.Image) (*image, error) {
@@ -392,9 +452,14 @@ func (i *importer) get(ctx context.Context, name container.Image) (*image, error
 			return nil, err
 		}
 	}
-	if m.Digest == "" && m.ID == "" {
-		if m.ID, err = i.ask(ctx, name); err != nil {
+	if m.ID == "" {
+		what, err := i.ask(ctx, name)
+		if err != nil {
 			return nil, err
+		}
+		i.total = what.Size
+		if m.Digest == "" {
+			m.ID = what.ID
 		}
 		if old := i.c.find(m); old != nil {
 			return old, nil
@@ -430,24 +495,69 @@ func (i *importer) fileID(path string) (string, error) {
 	return "file:" + hex.EncodeToString(sum[:]), nil
 }
 
-// ask resolves a tag without fetching it; empty where the driver can't.
-func (i *importer) ask(ctx context.Context, name container.Image) (string, error) {
+// ask resolves a tag without fetching it; the zero value where the driver can't.
+func (i *importer) ask(ctx context.Context, name container.Image) (what container.Content, err error) {
 	for range 2 {
-		args := i.c.driver.Ask(name, i.stage)
+		args := i.c.driver.Ask(name, i.at())
 		if args == nil {
-			return "", nil
+			return what, nil
 		}
 		text, err := i.run(ctx, container.Step{Args: args})
 		if err != nil {
-			return "", err
+			return what, err
 		}
-		what, err := container.ReadManifest([]byte(text), runtime.GOARCH)
+		what, err = container.ReadManifest([]byte(text), runtime.GOARCH)
 		if err != nil || what.ID != "" {
-			return what.ID, err
+			return what, err
 		}
 		name = name.At(what.Then)
 	}
-	return "", errors.New("the manifest is a list of lists")
+	return what, errors.New("the manifest is a list of lists")
+}
+
+// watch keeps what is told of the import, and ends it when it would take what the node needs.
+func (i *importer) watch(ctx context.Context, stop context.CancelCauseFunc) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		size := sizeOf(i.stage)
+		i.f.state.Store(i.far(size))
+		if most := i.d.opts.Containers.Import.High; size > most {
+			stop(fmt.Errorf("it takes more than %s, which container_cache_high is", cluster.Size(most)))
+			return
+		}
+		if nearlyFull(i.c.path) {
+			stop(fmt.Errorf("%w: the last of %s is kept for the node", syscall.ENOSPC, i.c.path))
+			return
+		}
+		sleep(ctx, max(importTick/4, 10*time.Since(began)))
+	}
+}
+
+// far is how far it is, with so much in its stage.
+func (i *importer) far(size int64) *api.Import {
+	if i.total == 0 || i.c.driver.Fetched() == "" {
+		return &api.Import{Bytes: max(1, size)}
+	}
+	names, _ := filepath.Glob(filepath.Join(i.stage, i.c.driver.Fetched())) // fails for a bad pattern alone
+	fetched := int64(0)
+	for _, name := range names {
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+			fetched += info.Size()
+		}
+	}
+	if i.fetched = i.fetched || fetched >= i.total; i.fetched {
+		return &api.Import{Bytes: max(1, size), Unpacking: true}
+	}
+	return &api.Import{Bytes: max(1, fetched), Total: i.total}
+}
+
+// nearlyFull: of a disk a twentieth is kept, at most keptDisk.
+func nearlyFull(path string) bool {
+	var disk unix.Statfs_t
+	if unix.Statfs(path, &disk) != nil {
+		return false
+	}
+	return int64(disk.Bavail)*disk.Bsize < min(keptDisk, int64(disk.Blocks)*disk.Bsize/20)
 }
 
 // unpack runs the driver's commands, and watches how much there is.
@@ -461,20 +571,13 @@ func (i *importer) unpack(ctx context.Context, name container.Image, m *image) e
 			return err
 		}
 	}
-	watching, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() {
-		for wait := importTick; watching.Err() == nil; {
-			began := time.Now()
-			i.f.bytes.Store(sizeOf(i.stage))
-			wait = max(importTick, 10*time.Since(began))
-			sleep(watching, wait)
-		}
-	})
+	watch.Go(func() { i.watch(ctx, stop) })
 	defer watch.Wait()
-	defer stop()
+	defer stop(nil)
 	id := ""
-	for _, step := range i.c.driver.Import(name, i.stage) {
+	for _, step := range i.c.driver.Import(name, i.at()) {
 		args := slices.Clone(step.Args)
 		for n, a := range args {
 			if a == container.IDPlace {
@@ -564,6 +667,9 @@ func (d *Daemon) tidyImages() {
 		if s := m.known.Load(); s != nil && s.Container != nil && !m.over.Load() {
 			inUse[s.Container.Image] = true
 		}
+		for _, dir := range stepImages(m.dir) {
+			inUse[dir] = true
+		}
 	}
 	c, o := d.images, &d.opts.Containers.Import
 	c.mu.Lock()
@@ -600,6 +706,7 @@ func (i *importer) run(ctx context.Context, step container.Step) (string, error)
 	cmd := sitehook.Command(ctx, step.Args[0], append([]string{"HOME=" + i.acc.home, "USER=" + i.user, "LOGNAME=" + i.user,
 		"TMPDIR=" + i.stage, "XDG_RUNTIME_DIR=" + filepath.Join(i.stage, "run")}, step.Env...), step.Args[1:]...)
 	cmd.Dir = i.stage
+	cmd.SysProcAttr.Unshareflags |= syscall.CLONE_NEWNS // what it mounts is gone with it
 	if !i.d.opts.SingleUser {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: i.acc.uid, Gid: i.acc.gid, Groups: i.acc.groups}
 	}

@@ -169,7 +169,7 @@ func (x *member) importImage(s *memberSpec, began time.Duration, then func()) {
 	}
 	x.fetching = true
 	if !stalls || took < s.job.Import {
-		x.become(api.MemberActual{Phase: api.PhasePreparing, Importing: max(1, int64(took))})
+		x.become(api.MemberActual{Phase: api.PhasePreparing, Importing: api.Import{Bytes: max(1, int64(took))}})
 	}
 	d.after(time.Second, func() { x.importImage(s, began, then) })
 }
