@@ -17,7 +17,8 @@ const usage = `usage: gshim DIR                                        hold the 
        gshim readlog --path=P [--offset=N] [--follow] [--head]   write a file to standard output
        gshim appendlog PATH                             write standard input behind a file
        gshim check                                      second stage, started by gshim itself
-       gshim mounts                                     make private directories, started by gshim itself
+       gshim mounts private|container                   make mounts of a member, started by gshim itself
+       gshim launch                                     become the launcher of a step in a container, started by gshim itself
        gshim missing PATH                               is nothing there, started by gshim itself
        gshim task|task-epilog HOOKS PATH ARG...         run hooks around a task, started by gshim itself
        gshim dump RANK:PID...                           write stacks to logs, started by gshim itself
@@ -32,8 +33,10 @@ func run(args []string) int {
 	switch {
 	case len(args) == 1 && args[0] == "check":
 		return shim.Check()
-	case len(args) == 1 && args[0] == "mounts":
-		return shim.Mounts()
+	case len(args) == 2 && args[0] == "mounts":
+		return shim.Mounts(args[1])
+	case len(args) == 1 && args[0] == "launch":
+		return shim.Launch()
 	case len(args) == 2 && args[0] == "missing":
 		return shim.Missing(args[1])
 	case len(args) >= 2 && (args[0] == sitehook.TaskWord || args[0] == sitehook.EpilogWord):

@@ -110,6 +110,7 @@ type Hello struct {
 	LineageProof string         `json:"lineage_proof,omitempty"`
 	Devices      string         `json:"devices,omitempty" bound:"any"` // [DevicesEnforced], or why a rank can open cards that are not its own
 	Limits       NodeLimits     `json:"limits,omitzero"`
+	Containers   []string       `json:"containers,omitempty" bound:"len=16"` // as [Node.Containers]
 	Health       NodeHealth     `json:"health,omitzero"`
 	Members      []MemberActual `json:"members"` // complete
 	// Made is when, on the node's CLOCK_BOOTTIME. What was sent on a connection that the node gave up may come after
@@ -338,7 +339,7 @@ type MemberActual struct {
 	Survivors []Survivor   `json:"survivors,omitempty"`
 	Found     string       `json:"found,omitempty" bound:"any"` // what of its node's record of it is missing or damaged; empty: nothing
 	Steps     []StepActual `json:"steps,omitempty"`             // that it has and that are still ordered
-	Importing int64        `json:"importing,omitempty"`         // while it is being prepared: bytes of its image that are there, at least 1; 0: no image is being imported
+	Importing Import       `json:"import,omitzero"`             // while it is being prepared: how far the import of its image is; zero: none is under way
 	Image     string       `json:"image,omitempty"`             // digest of the image that it was prepared with; empty: none, or not known
 	// Cards is how its cards were seen at its end, when it was refused because of one, and when
 	// a rank failed. It counts before everything else that is said here: a card that is bad
@@ -348,6 +349,14 @@ type MemberActual struct {
 	// has seen of it: both only of a member that is over.
 	Used    *MemberUsed `json:"used,omitempty"`
 	Measure *Measure    `json:"measure,omitempty"`
+}
+
+// Import is how far the import of an image is; the zero value is none.
+type Import struct {
+	Bytes int64 `json:"bytes"`           // that have been fetched or, where Total is not known, that are on the node; at least 1
+	Total int64 `json:"total,omitempty"` // to be fetched; 0: not known
+	// Unpacking: everything is fetched.
+	Unpacking bool `json:"unpacking,omitempty"`
 }
 
 // RankUsed is what the kernel said of a process that ended, and of those that it had waited for.

@@ -43,8 +43,13 @@ type Step struct {
 	Partition string    `json:"partition"`
 	Client    string    `json:"client,omitempty"` // host:pid of the grun that started it
 	Ports     string    `json:"ports,omitempty"`  // reserved on each of its nodes: "12000-12003"
-	MaxRSS    int64     `json:"max_rss_bytes"`    // of its largest process, 0: not known
-	CPUTime   float64   `json:"cpu_seconds"`      // user and system, of all its processes that were waited for
+	// Image is what its tasks run in; empty: in what the job runs in. ImageDigest is that of the image; empty: not known.
+	Image       string  `json:"container_image,omitempty"`
+	ImageDigest string  `json:"container_image_digest,omitempty"`
+	Status      string  `json:"status,omitempty"` // how far the import of its image is, in words
+	Error       string  `json:"error,omitempty"`  // why a node could not start it
+	MaxRSS      int64   `json:"max_rss_bytes"`    // of its largest process, 0: not known
+	CPUTime     float64 `json:"cpu_seconds"`      // user and system, of all its processes that were waited for
 	// TaskList is what tasks of a step that runs have said about themselves; who has said nothing
 	// is not in it.
 	TaskList []Task `json:"task_list,omitempty"`
@@ -129,6 +134,10 @@ type StepAsk struct {
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"`           // 0: the job's
 	Ports        int           `json:"ports,omitempty" bound:"-1..65535"` // reserved on each of its nodes, or [PortEach]
 	Client       string        `json:"client,omitempty"`                  // host:pid, for people
+	// Container is what its tasks run in; nil: in what the job runs in. Dir is where they run then, which is
+	// shown there.
+	Container *Container `json:"container,omitempty"`
+	Dir       string     `json:"dir,omitempty" bound:"text"`
 	// Hosts are where the client listens, host:port, the likeliest first; Fingerprint is the
 	// SHA-256 of its certificate in hex: nodes talk to nobody else.
 	Hosts       []string `json:"hosts"`
@@ -242,8 +251,14 @@ type StepOrder struct {
 	Numbers     []int    `json:"numbers,omitempty"` // of the tasks there
 	Size        int      `json:"size,omitempty"`    // tasks of the whole step
 	From        *TaskSet `json:"from,omitempty"`    // checkpoints that its tasks start from
-	Refused     string   `json:"refused,omitempty"` // the node's own: why it can't be started
-	Stop        bool     `json:"stop,omitempty"`    // TERM, the grace, KILL
+	// Container is what its tasks run in, Dir where they are, and Image the digest of its image, where an earlier
+	// step of the job has found it; nil: in what the job runs in.
+	Container *Container `json:"container,omitempty"`
+	Dir       string     `json:"dir,omitempty" bound:"text"`
+	Image     string     `json:"image,omitempty"`
+	Refused   string     `json:"refused,omitempty"` // the node's own: why it can't be started
+	Held      bool       `json:"held,omitempty"`    // the node's own: not to be started yet, while later ones may be
+	Stop      bool       `json:"stop,omitempty"`    // TERM, the grace, KILL
 	// Grace is from TERM to KILL.
 	Grace time.Duration `json:"grace_ns,omitempty"`
 }
@@ -267,6 +282,10 @@ type StepActual struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	MaxRSS   int64     `json:"max_rss,omitempty"` // bytes, of the largest task
 	CPUTime  float64   `json:"cpu_seconds,omitempty"`
+	// Importing is how far the import of its image is, before it is started; zero: none is under way. Image is the
+	// digest of the image that it runs; empty: none, or not known.
+	Importing Import `json:"import,omitzero"`
+	Image     string `json:"image,omitempty"`
 }
 
 // StepText names a step in messages: 12.0.

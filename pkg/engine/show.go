@@ -81,10 +81,37 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 func importing(j *gang.Job) string {
 	var parts []string
 	for i := range j.Members {
-		if m := &j.Members[i]; m.Importing > 0 {
-			parts = append(parts, fmt.Sprintf("%s on %s", cluster.Size(m.Importing), m.Node))
+		if m := &j.Members[i]; m.Importing != (api.Import{}) {
+			parts = append(parts, importText(m.Importing)+" on "+m.Node)
 		}
 	}
+	return importWords(parts)
+}
+
+// importText is how far one is.
+func importText(far api.Import) string {
+	switch {
+	case far.Unpacking:
+		return "unpacking " + cluster.Size(far.Bytes)
+	case far.Total > 0:
+		return cluster.Size(far.Bytes) + " of " + cluster.Size(far.Total)
+	}
+	return cluster.Size(far.Bytes)
+}
+
+// stepImporting is the same of the image of a step.
+func stepImporting(j *gang.Job, s *gang.Step) string {
+	var parts []string
+	for i := range s.Parts {
+		if p := &s.Parts[i]; !p.Over && p.Importing != (api.Import{}) && p.Member < len(j.Members) {
+			parts = append(parts, importText(p.Importing)+" on "+j.Members[p.Member].Node)
+		}
+	}
+	return importWords(parts)
+}
+
+// importWords says how far imports on nodes are; empty: there are none.
+func importWords(parts []string) string {
 	if len(parts) == 0 {
 		return ""
 	}
@@ -335,7 +362,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
 	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Address: r.Address, BootID: n.BootID,
-		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Limits: n.Hello.Limits, Version: n.Hello.Version,
+		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Containers: n.Hello.Containers, Limits: n.Hello.Limits, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpUsed: r.TmpUsed(),
 		Cards: []api.Card{}, Jobs: []int64{}}
 	for i := range r.Grants {

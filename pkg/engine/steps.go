@@ -5,13 +5,16 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
+	"gangd/pkg/container"
 	"gangd/pkg/gang"
 	"gangd/pkg/hostlist"
 )
@@ -23,6 +26,9 @@ const maxStepWait = time.Minute
 // for it waits as long as the request says.
 func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest) (*api.StepReply, error) {
 	if err := checkStep(&r.Ask); err != nil {
+		return nil, err
+	}
+	if err := e.checkImages(j, r.Ask.Container); err != nil {
 		return nil, err
 	}
 	secret, err := newSecret()
@@ -90,8 +96,34 @@ func checkStep(a *api.StepAsk) error {
 		return bad("%d ports: want a number from 0, or %d for one each", a.Ports, api.PortEach)
 	case len(a.Name) > 1024 || len(a.Command) > 4096 || len(a.Client) > 512:
 		return bad("name, command or client of a step is too long")
+	case a.Container != nil && !path.IsAbs(a.Dir):
+		return bad("dir %q: a step in a container says in which directory it runs", a.Dir)
 	}
-	return nil
+	return checkContainer(a.Container)
+}
+
+// checkImages says which nodes of an allocation can't run the image of a step.
+func (e *Engine) checkImages(j *gang.Job, c *api.Container) error {
+	if c == nil {
+		return nil
+	}
+	image, err := container.Parse(c.Image)
+	if err != nil {
+		return err
+	}
+	var unfit []string
+	for i := range j.Members {
+		n := e.view.node(j.Members[i].Node)
+		if n != nil && n.Res != nil && !slices.ContainsFunc(image.Features(), func(f string) bool { return slices.Contains(n.Res.Features, f) }) {
+			unfit = append(unfit, j.Members[i].Node)
+		}
+	}
+	if len(unfit) < len(j.Members) { // which nodes the step gets is not known yet: one that can not refuses it
+		return nil
+	}
+	why := api.Errorf(api.CodeUnsatisfiable, "%s of job %s can't run the image %s: it needs a node with %s", hostlist.Compress(unfit), j.Ref(), c.Image, strings.Join(image.Features(), " or "))
+	why.Hint = "start the job with --constraint=" + image.Features()[0]
+	return why.About(api.ReasonAllocation, "")
 }
 
 // stepReply is what the client of a step needs. The nodes are told of it by now.
@@ -262,7 +294,7 @@ func (e *Engine) liveSteps(j *gang.Job) []api.Step {
 // showStep is a step that runs, in the partition that its job runs in.
 func (e *Engine) showStep(j *gang.Job, s *gang.Step) api.Step {
 	out := gang.ShowStep(j, s, time.Time{})
-	out.Partition = e.runsIn(j)
+	out.Partition, out.Status = e.runsIn(j), stepImporting(j, s)
 	return out
 }
 

@@ -202,8 +202,8 @@ func (w *World) ready(e *entry, i int, port int, image string) {
 	j := w.edit(e)
 	j.Members[i].State = MemberReady
 	j.Members[i].Port = port
-	if j.Members[i].Importing > 0 {
-		j.Members[i].Importing = 0
+	if j.Members[i].Importing != (api.Import{}) {
+		j.Members[i].Importing = api.Import{}
 		w.extendStart(j) // the others begin together with it to be late
 	}
 	if j.Image == "" {

@@ -187,7 +187,7 @@ func (w *World) setCrontab(user string, t *api.Crontab) {
 // comeAgain has a job of a cron table, which has just ended, wait for its next time.
 func (w *World) comeAgain(e *entry) {
 	j := w.waitAgain(e)
-	j.Image = "" // each run takes the image as it is then
+	j.Image, j.StepImages = "", nil // each run takes the image as it is then
 	w.dueAt(e, w.due(j.Spec.Cron, w.now.Wall))
 	w.watch(e)
 	w.touch(e)

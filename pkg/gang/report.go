@@ -92,12 +92,12 @@ func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 
 // importing: the time to become ready does not run while an image is being imported and more of it comes, and
 // begins anew when that is done.
-func (w *World) importing(p place, bytes int64) Outcome {
+func (w *World) importing(p place, far api.Import) Outcome {
 	j := p.e.job
-	if m := &j.Members[p.i]; m.State != MemberPreparing || m.Importing == bytes {
+	if m := &j.Members[p.i]; m.State != MemberPreparing || m.Importing == far {
 		return ignored("known to be preparing")
 	}
-	w.edit(p.e).Members[p.i].Importing = bytes
+	w.edit(p.e).Members[p.i].Importing = far
 	w.extendStart(p.e.job)
 	return applied()
 }

@@ -150,7 +150,7 @@ func (w *World) rearm(e *entry) {
 		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), w.drainTime(j))
 		w.armForce(e)
 	case reserved(j):
-		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing > 0 }) {
+		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing != api.Import{} }) {
 			w.extendStart(j)
 		} else {
 			w.remaining(j.ReservedAt, w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})

@@ -39,7 +39,18 @@ type StepPart struct {
 	Text     string
 	MaxRSS   int64
 	CPUTime  float64
+	// Importing is how far the import of its image is; zero: none is under way.
+	Importing api.Import
 }
+
+// StepImage is what the name of an image stood for when a step first ran it.
+type StepImage struct {
+	Name   string // as [api.Container.Image]
+	Digest string
+}
+
+// maxStepImages bounds those of one job.
+const maxStepImages = 64
 
 // StepSet names the checkpoints that the tasks of one step have put; the zero value is none.
 type StepSet struct {
@@ -212,6 +223,9 @@ func (w *World) stepOrders(j *Job, member int) []api.StepOrder {
 				if !s.Ask.Overlap {
 					o.CPUs = s.Parts[p].CPUs
 				}
+				if c := s.Ask.Container; c != nil {
+					o.Container, o.Dir, o.Image = c, s.Ask.Dir, imageOf(j, c.Image)
+				}
 				if f := s.From; f.Tasks > 0 {
 					o.From = &api.TaskSet{Epoch: f.Epoch, Step: f.Step}
 				}
@@ -226,15 +240,16 @@ func (w *World) stepOrders(j *Job, member int) []api.StepOrder {
 func (w *World) stepsSaid(e *entry, member int, said []api.StepActual) (changed bool) {
 	for k := range said {
 		a := &said[k]
-		if !a.Over {
-			continue
-		}
 		at := slices.IndexFunc(e.job.Steps, func(s Step) bool { return s.ID == a.ID })
 		if at < 0 {
 			continue // recorded before
 		}
 		part := slices.IndexFunc(e.job.Steps[at].Parts, func(p StepPart) bool { return p.Member == member && !p.Over })
 		if part < 0 {
+			continue
+		}
+		changed = w.stepImage(e, at, part, a) || changed
+		if !a.Over {
 			continue
 		}
 		p := &w.edit(e).Steps[at].Parts[part]
@@ -247,6 +262,29 @@ func (w *World) stepsSaid(e *entry, member int, said []api.StepActual) (changed 
 		w.endSteps(e)
 	}
 	return changed
+}
+
+// stepImage takes how far the import of a step's image is, and what was found.
+func (w *World) stepImage(e *entry, at, part int, a *api.StepActual) (changed bool) {
+	if e.job.Steps[at].Parts[part].Importing != a.Importing {
+		w.edit(e).Steps[at].Parts[part].Importing = a.Importing
+		changed = true
+	}
+	c := e.job.Steps[at].Ask.Container
+	if c == nil || a.Image == "" || imageOf(e.job, c.Image) != "" || len(e.job.StepImages) >= maxStepImages {
+		return changed
+	}
+	j := w.edit(e)
+	j.StepImages = append(slices.Clip(j.StepImages), StepImage{c.Image, a.Image})
+	return true
+}
+
+// imageOf is the digest of an image that steps of the job have run; empty: not known.
+func imageOf(j *Job, name string) string {
+	if i := slices.IndexFunc(j.StepImages, func(s StepImage) bool { return s.Name == name }); i >= 0 {
+		return j.StepImages[i].Digest
+	}
+	return ""
 }
 
 // stepsLeft ends the parts of all steps on a member of which nothing lives any more, or that
@@ -303,6 +341,9 @@ func ShowStep(j *Job, s *Step, end time.Time) api.Step {
 		out.CPUTime += p.CPUTime
 	}
 	out.Layout = api.PerNode(counts)
+	if c := s.Ask.Container; c != nil {
+		out.Image, out.ImageDigest = c.Image, imageOf(j, c.Image)
+	}
 	if !end.IsZero() {
 		stepEnd(j, s, &out)
 	}
@@ -317,6 +358,9 @@ func stepEnd(j *Job, s *Step, out *api.Step) {
 		p := &s.Parts[i]
 		known = known && p.Known
 		oom = oom || p.OOM
+		if out.Error == "" && p.Text != "" && i < len(out.Nodes) {
+			out.Error = out.Nodes[i] + ": " + p.Text
+		}
 		if p.ExitCode > code {
 			code, out.Signal = p.ExitCode, p.Signal
 		}

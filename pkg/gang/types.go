@@ -85,6 +85,7 @@ type Past struct {
 	LastRun        bool            // its line is not in the cron table any more, so that it does not come again
 	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
 	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
+	StepImages     []StepImage     // of its steps, likewise
 	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
 }
 
@@ -153,7 +154,7 @@ type Member struct {
 	// Noticed: its ranks were sent the early signal. Passed: that was for the script alone, which
 	// does not take it, so that the tasks of its steps get it on all nodes.
 	Noticed, Passed bool
-	Importing       int64 // bytes of its image that are on the node, at least 1; 0: no image is being imported
+	Importing       api.Import // how far the import of its image is; zero: none is under way
 }
 
 // Drain is the coordinated stop of one epoch.

@@ -44,7 +44,8 @@ func (r *run) outside() error {
 	if s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 {
 		s.Tasks = 1
 	}
-	s.NodeList, s.Exclude = nil, nil // the allocation is of these nodes alone
+	r.box = api.Container{WorkDir: r.box.WorkDir} // the job runs in it
+	s.NodeList, s.Exclude = nil, nil              // the allocation is of these nodes alone
 	s.Exact = false
 	err = r.step(a.ref(), 0)
 	code := program.ExitCode(err)

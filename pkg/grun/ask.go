@@ -44,6 +44,7 @@ type ask struct {
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
 	pmi                   bool
+	box                   api.Container
 	taskProlog            string
 	taskEpilog            string
 	bindCards             int
@@ -117,7 +118,10 @@ func (a *ask) apply(g given) error {
 		}
 		return program.Usagef("%s", text)
 	}
-	if g.o.Alloc && (g.env == "" || g.o.Group == groupAlloc || g.o.Long == "time") {
+	if ofTheJob(g) {
+		return nil
+	}
+	if g.o.Alloc && (g.env == "" || g.o.Group == groupBox || g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long
 		if g.o.Kind != cmdline.None {
 			word += "=" + g.value

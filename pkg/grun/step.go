@@ -85,9 +85,15 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.contain(dir); err != nil {
+		return nil, err
+	}
 	env, err := r.environ()
 	if err != nil {
 		return nil, err
+	}
+	if r.box.WorkDir != "" && r.chdir == "" {
+		dir = r.box.WorkDir
 	}
 	programs := []wire.Program{{Argv: r.args}}
 	if r.multi {

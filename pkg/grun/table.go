@@ -2,6 +2,7 @@ package grun
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gangd/pkg/cmdline"
@@ -13,6 +14,7 @@ const (
 	groupStep  = "The step"
 	groupRes   = "CPUs, memory and cards of the step"
 	groupIO    = "Input and output"
+	groupBox   = "A container"
 	groupEnd   = "Its end"
 	groupEnv   = "Environment"
 	groupAlloc = "Outside an allocation: the job around it"
@@ -25,7 +27,7 @@ const (
 const allocNote = "as gsubmit takes it; inside an allocation it has no effect, as in Slurm"
 
 // Options is every option of grun and every option of srun of Slurm 22.05.
-var Options = append(append(append([]Option(nil), asked...), hints...), refused...)
+var Options = slices.Concat(asked, containers(), hints, refused)
 
 var asked = []Option{
 	{Long: "ntasks", Short: 'n', Kind: value, Arg: "N", List: exact, Group: groupStep, Env: []string{"SLURM_NTASKS", "SLURM_NPROCS"}, Alloc: true,

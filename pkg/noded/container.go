@@ -79,17 +79,27 @@ func (d *Daemon) features() []string {
 
 // contain writes the container of a member into its spec. Nothing of a job that asked for one ever runs
 // outside of it.
-func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) *api.Refusal {
-	c := spec.Container
-	if c == nil {
+func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) (r *api.Refusal) {
+	if spec.Container == nil {
 		return nil
 	}
+	s.StartDir = spec.Container.WorkDir
+	s.Container, r = d.container(spec.Container, s, image, "")
+	if r == nil {
+		s.Container.Needs = shim.Interpreter(string(spec.Script))
+	}
+	return r
+}
+
+// container is what a member's processes, or those of a step of it that runs in a directory of its own, see as
+// their root.
+func (d *Daemon) container(c *api.Container, s *shim.Spec, image *image, dir string) (*shim.Container, *api.Refusal) {
 	site := &d.opts.Containers
 	below := func(dir string) bool { return strings.HasPrefix(c.Image, strings.TrimSuffix(dir, "/")+"/") }
 	if image.dir == "" && (len(site.Images) > 0 && !slices.ContainsFunc(site.Images, below) || c.Image != filepath.Clean(c.Image)) {
-		return refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", c.Image, strings.Join(site.Images, ", "))
+		return nil, refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", c.Image, strings.Join(site.Images, ", "))
 	}
-	out := &shim.Container{Image: cmp.Or(image.dir, c.Image), Name: c.Image, Digest: image.Digest, ReadOnly: c.ReadOnly, Needs: shim.Interpreter(string(spec.Script)),
+	out := &shim.Container{InImage: shim.InImage{Name: c.Image, Digest: image.Digest, Env: image.Env, Keep: c.Env}, Image: cmp.Or(image.dir, c.Image), ReadOnly: c.ReadOnly,
 		Creds: shim.Credentials{Switch: s.SwitchUser, UID: s.UID, GID: s.GID, Groups: s.Groups}}
 	out.Mounts = append(out.Mounts, site.mounts...)
 	user := func(source, target string, readOnly bool) {
@@ -100,6 +110,10 @@ func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) *api.Refusa
 	}
 	if s.WorkDir != "/" {
 		user(s.WorkDir, s.WorkDir, false)
+	}
+	if dir != "" && dir != "/" && dir != s.WorkDir {
+		user(dir, dir, false)
+		out.Mounts[len(out.Mounts)-1].Maybe = true // a step whose directory is not there begins in /tmp, as in Slurm
 	}
 	for _, m := range c.Mounts {
 		user(m.Source, m.Target, m.ReadOnly)
@@ -120,6 +134,5 @@ func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) *api.Refusa
 			out.Mounts = append(out.Mounts, shim.Mount{Source: dir, Target: dir, ReadOnly: i > 0 && dir != s.Dir, Maybe: i > 0})
 		}
 	}
-	s.Container, s.StartDir = out, c.WorkDir
-	return nil
+	return out, nil
 }

@@ -2,6 +2,7 @@ package noded
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ type member struct {
 	warnings map[int]string  // what ranks are warned of now
 	judged   map[int]failure // ranks whose failure has been looked into
 	seen     []api.CardSample
+	told     []api.StepActual // of imports, see [member.imports]
 }
 
 // memberOrders is a member's mailbox: the newest orders.
@@ -180,7 +182,11 @@ func (m *member) step(ctx context.Context) (again bool) {
 	if w.fence && !m.over.Load() {
 		m.fence()
 	}
-	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: m.startable(ctx, w.steps), Passed: w.passed},
+	steps := m.startable(ctx, w.steps)
+	if !slices.Equal(m.told, m.imports()) {
+		m.publish()
+	}
+	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: steps, Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
 		m.send(c)
@@ -281,7 +287,10 @@ func (m *member) publish() {
 		m.d.ports.release(m.port(), m.key)
 		m.d.cpus.takeBack(m.key)
 	}
-	m.d.board.put(m.actual)
+	a := m.actual
+	m.told = m.imports()
+	a.Steps = append(slices.Clip(a.Steps), m.told...)
+	m.d.board.put(a)
 	if first {
 		m.d.siblings(m)
 	}

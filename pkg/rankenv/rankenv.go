@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/container"
 )
 
 // MarkerName is the variable that names the member in the environment of each of its
@@ -115,6 +116,9 @@ func (m *Member) gang(e *env, l *layout) {
 		e.set("GANG_PEERS", l.peers)
 	}
 	e.setGiven("GANG_PORTS", b.Ports)
+	if c := m.Spec.Container; c != nil {
+		e.set(container.EnvName, c.Image)
+	}
 	if m.Commands != "" {
 		e.set("GANG_CONTROLLER", m.Commands)
 		e.drop("GANG_DIR") // how the controller was found on another host

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/container"
 	"gangd/pkg/hostlist"
 )
 
@@ -28,6 +29,8 @@ type Step struct {
 	Checkpoints map[int]Checkpoint
 	// CheckpointDir is GANG_CHECKPOINT_DIR.
 	CheckpointDir string
+	// Image names what the tasks run in; empty: the machine.
+	Image string
 	// PerTask: each task sees so many cards of its own; 0: all of the step's on the node.
 	PerTask int
 }
@@ -35,7 +38,7 @@ type Step struct {
 // notOfStep are variables of the client's own that mean something else, or nothing, to a task:
 // the client runs in the batch script, say, and a task speaks for itself.
 var notOfStep = map[string]bool{"NOTIFY_SOCKET": true, "GANG_SOCKET": true, "WATCHDOG_USEC": true, "WATCHDOG_PID": true,
-	"GANG_CHECKPOINT_FILE": true, "CHECKPOINT_DATA": true, TaskPID: true}
+	"GANG_CHECKPOINT_FILE": true, "CHECKPOINT_DATA": true, TaskPID: true, container.EnvName: true}
 
 // TaskPID is the variable in which a task of a step and a batch script find their own pid. It
 // is set where they are started: an environment is made before there is a process.
@@ -64,6 +67,7 @@ func (s *Step) Environ() [][]string {
 	}
 	e.setGiven("GANG_STATUS_FILE", s.Status)
 	e.setGiven("GANG_CHECKPOINT_DIR", s.CheckpointDir)
+	e.setGiven(container.EnvName, s.Image)
 	var out [][]string
 	for local, task := range n.Tasks {
 		out = append(out, s.task(e, local, task))

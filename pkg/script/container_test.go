@@ -44,10 +44,10 @@ func TestContainerOptions(t *testing.T) {
 		"container-mounts=/data:/data":    "speaks of a container, and none is asked for",
 		"container-readonly":              "speaks of a container, and none is asked for",
 		"container-mount-home":            "speaks of a container, and none is asked for",
-		"container-name=x":                "containers are not kept between jobs",
+		"container-name=x":                "containers are not kept after their end",
 		"container-save=/x":               "containers are not saved",
 		"container-remap-root":            "nobody is root in a container",
-		"container-entrypoint":            "the script is what runs in the container",
+		"container-entrypoint":            "the program is what runs in the container",
 	} {
 		if c, err := build(line); !strings.Contains(err, want) {
 			t.Errorf("%s: %+v, %q, want %s", line, c, err, want)

@@ -211,8 +211,8 @@ func (a *Ask) cards() error {
 	}
 	if c := &a.container; c.Image != "" {
 		s.Container = c
-	} else if c.WorkDir != "" || len(c.Mounts) > 0 || c.Home || c.ReadOnly || len(c.Env) > 0 {
-		return a.Refuse(a.containerOption(), "speaks of a container, and none is asked for", "name one: --container-image=IMAGE")
+	} else if option := CheckContainer(c); option != "" {
+		return a.Refuse(option, NoContainer, NoContainerUse)
 	}
 	if s.MinCompute != "" && s.GPUsPerRank == 0 && s.GPUsPerNode == 0 {
 		return a.Refuse("min-compute", "asks for a capability of no card", "ask for cards: --gpus-per-rank=1")

@@ -24,7 +24,7 @@ const (
 )
 
 // Options is every option of gsubmit and every option of sbatch of Slurm 22.05.
-var Options = slices.Concat(asked, slurms, hints, refused)
+var Options = slices.Concat(asked, containers(), slurms, hints, refused)
 
 // asked are the options that do something here.
 var asked = []Option{
@@ -109,33 +109,6 @@ var asked = []Option{
 	{Long: "report", Group: groupSubmit,
 		Help: "write behind the job's output, when it has ended, what it used of what it asked for, with advice (gacct -e)",
 		Set:  func(a *Ask, _ string) error { a.Spec.Report = true; return nil }},
-	{Long: "container-image", Env: []string{"PYXIS_CONTAINER_IMAGE"}, Kind: Value, Arg: "IMAGE", Group: groupFiles,
-		Help: "run in an image: HOST/NAME:TAG of a registry, FILE.sqsh, FILE.sif, docker-archive:FILE, or the directory of an unpacked one",
-		Set:  setContainerImage},
-	{Long: "container-mounts", Kind: Value, Arg: "SRC:DST[:ro],...", Group: groupFiles,
-		Help: "show directories and files of the node in the container",
-		Set:  setContainerMounts},
-	{Long: "container-workdir", Kind: Value, Arg: "DIR", Group: groupFiles,
-		Help: "directory in the container to start in (the working directory, which is mounted)",
-		Set:  func(a *Ask, v string) error { return absoluteInto(&a.container.WorkDir, v) }},
-	{Long: "container-mount-home", Group: groupFiles, Help: "show the home directory in the container",
-		Set: func(a *Ask, _ string) error { a.container.Home = true; return nil }},
-	{Long: "no-container-mount-home", Group: groupFiles, Help: "do not, which is the default",
-		Set: func(a *Ask, _ string) error { a.container.Home = false; return nil }},
-	{Long: "container-env", Kind: Value, Arg: "NAME[,NAME...]", Group: groupFiles, Help: "variables that keep the value of the job where the image has one of its own",
-		Set: setContainerEnv},
-	{Long: "container-readonly", Group: groupFiles, Help: "nothing can be written in the container but what is mounted",
-		Set: func(a *Ask, _ string) error { a.container.ReadOnly = true; return nil }},
-	{Long: "container-writable", Group: groupFiles, Help: "what is written in the container is kept in memory and gone with the job, which is the default",
-		Set: func(a *Ask, _ string) error { a.container.ReadOnly = false; return nil }},
-	{Long: "container-name", Kind: Value, Arg: "NAME", Group: groupNot, Help: "containers are not kept between jobs; use --container-image",
-		Set: notContained("containers are not kept between jobs", "use --container-image")},
-	{Long: "container-save", Kind: Value, Arg: "FILE", Group: groupNot, Help: "containers are not saved; make the image before",
-		Set: notContained("containers are not saved", "make the image before, and use --container-image")},
-	{Long: "container-remap-root", Group: groupNot, Help: "nobody is root in a container; install what is needed into the image",
-		Set: notContained("nobody is root in a container", "install what is needed into the image")},
-	{Long: "container-entrypoint", Group: groupNot, Help: "the script is what runs in the container; call the entrypoint in it",
-		Set: notContained("the script is what runs in the container", "call the entrypoint in the script")},
 	{Long: "cpu-bind", Kind: Value, Arg: "none|cores|ldoms", Group: groupCards,
 		Help: "what of its gang's CPUs on the node a rank may use: all, its own cores, or those at their NUMA nodes",
 		Set:  setCPUBind},

@@ -143,7 +143,7 @@ func equal[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// SameSteps: of an ordered step only its stop ever changes.
+// SameSteps: of an ordered step only its stop ever changes, and on its node whether it is held.
 func SameSteps(a, b []api.StepOrder) bool {
-	return slices.EqualFunc(a, b, func(x, y api.StepOrder) bool { return x.ID == y.ID && x.Stop == y.Stop })
+	return slices.EqualFunc(a, b, func(x, y api.StepOrder) bool { return x.ID == y.ID && x.Stop == y.Stop && x.Held == y.Held })
 }

@@ -18,11 +18,18 @@ import (
 // path leads to what he could not reach; where it goes is looked up inside the new root, so that no link of
 // the image leads out of it.
 
-// Container is the root of a member's processes.
+// InImage is what is known of an image to those who run in it.
+type InImage struct {
+	Name   string   `json:"name"`             // as the job names it
+	Digest string   `json:"digest,omitempty"` // of an image that was imported; empty: not known
+	Env    []string `json:"env,omitempty"`    // NAME=value, that it brings
+	Keep   []string `json:"keep,omitempty"`   // names of variables that it does not change
+}
+
+// Container is the root of a member's processes, or of those of a step.
 type Container struct {
-	Image    string      `json:"image"`            // directory of the unpacked image
-	Name     string      `json:"name"`             // as the job names it
-	Digest   string      `json:"digest,omitempty"` // of an image that was imported; empty: not known
+	InImage
+	Image    string      `json:"image"` // directory of the unpacked image
 	ReadOnly bool        `json:"read_only,omitempty"`
 	Mounts   []Mount     `json:"mounts,omitempty"` // in this order
 	Needs    string      `json:"needs,omitempty"`  // a program that has to be there
@@ -62,6 +69,9 @@ var machineFiles = []string{"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/res
 // enter makes the container and goes into it. dir is the member's directory, below which it is put
 // together; whoever is outside sees nothing of it.
 func (c *Container) enter(dir string) error {
+	if err := leaveMounts(); err != nil {
+		return err
+	}
 	image, err := c.asUser(func() (int, error) { return unix.Open(c.Image, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return &usersError{fmt.Errorf("container image: %s: %w", c.Name, err)}

@@ -44,11 +44,13 @@ type member struct {
 	log       int   // where the script's errors go, kept for its last line; 0: nowhere
 	exits     []int // reaped, not yet fed to the stop sequence
 	steps     []*stepProc
-	namespace int             // open, of [Spec.Private]; -1: not
+	namespace int             // open, with the mounts that ranks see; -1: the machine's
+	outer     int             // open, the same without the container; -1: none of its own
 	cpus      *cpus.Pool[int] // of steps that have a part of the member's CPUs; nil: none had yet
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
 	// recorded; this is what keeps them from being started again.
 	lastStep  int
+	held      []int // of those, what waits for its image
 	stepsOver bool  // the last step has ended, not yet fed to the stop sequence
 	gone      []int // steps that are over, whose sockets are still there
 

@@ -52,18 +52,22 @@ const (
 
 // openPrivate makes the namespace.
 func (m *member) openPrivate() *api.Refusal {
-	m.namespace = -1
-	if !m.spec.ownMounts() {
-		return nil
+	m.namespace, m.outer = -1, -1
+	var err error
+	if m.spec.Private != nil {
+		if m.outer, err = m.makeNamespace(-1, mountsPrivate); err == nil {
+			m.namespace = m.outer
+		}
 	}
-	fd, err := m.makeNamespace()
+	if err == nil && m.spec.Container != nil {
+		m.namespace, err = m.makeNamespace(m.outer, mountsContainer)
+	}
 	if r := new(mountsRefusal); errors.As(err, &r) {
 		return &r.Refusal
 	}
 	if err != nil {
 		return &api.Refusal{Blame: api.BlameNode, Text: fmt.Sprintf("mounts of its own: %v", err)}
 	}
-	m.namespace = fd
 	return nil
 }
 
@@ -75,8 +79,15 @@ type mountsRefusal struct{ api.Refusal }
 
 func (r *mountsRefusal) Error() string { return r.Text }
 
-// makeNamespace starts who makes the mounts, and takes the namespace over.
-func (m *member) makeNamespace() (int, error) {
+// What `gshim mounts` makes. A container is made inside the private directories, so that steps can have others
+// there.
+const (
+	mountsPrivate   = "private"
+	mountsContainer = "container"
+)
+
+// makeNamespace starts who makes the mounts inside another namespace (-1: the machine's), and takes theirs over.
+func (m *member) makeNamespace(inside int, what string) (int, error) {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a thread that shares its directory may not change namespaces
 		return -1, fmt.Errorf("unshare: %w", err)
 	}
@@ -91,8 +102,13 @@ func (m *member) makeNamespace() (int, error) {
 		return -1, err
 	}
 	defer spec.Close()
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"gshim", "mounts"}, &syscall.ProcAttr{Dir: "/",
-		Files: []uintptr{spec.Fd(), 2, 2, uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}})
+	back, err := m.in(inside)
+	pid := 0
+	if err == nil {
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{"gshim", "mounts", what}, &syscall.ProcAttr{Dir: "/",
+			Files: []uintptr{spec.Fd(), 2, 2, uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}})
+	}
+	back()
 	_ = unix.Close(pair[1])
 	if err != nil {
 		return -1, err
@@ -119,17 +135,25 @@ func (m *member) makeNamespace() (int, error) {
 	return unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// inPrivate has this thread see what the member sees, until back. There is none of that without
-// private directories. An error is one that nothing may be started with.
+// inPrivate has this thread see what the member sees, until back. An error is one that nothing may be started
+// with.
 func (m *member) inPrivate() (back func(), err error) {
-	if !m.spec.ownMounts() {
+	if m.spec.ownMounts() && m.namespace < 0 {
+		return func() {}, unix.EBADF
+	}
+	return m.in(m.namespace)
+}
+
+// in has this thread see the mounts of a namespace, until back; -1: those of the machine.
+func (m *member) in(namespace int) (back func(), err error) {
+	if namespace < 0 {
 		return func() {}, nil
 	}
 	home, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return func() {}, err
 	}
-	if err := unix.Setns(m.namespace, unix.CLONE_NEWNS); err != nil {
+	if err := unix.Setns(namespace, unix.CLONE_NEWNS); err != nil {
 		_ = unix.Close(home)
 		return func() {}, fmt.Errorf("enter the member's mounts: %w", err)
 	}
@@ -147,21 +171,27 @@ func (m *member) inPrivate() (back func(), err error) {
 
 // closePrivate lets go of the namespace: nothing of the member is in it any more.
 func (m *member) closePrivate() {
-	if m.spec.ownMounts() && m.namespace >= 0 {
-		_ = unix.Close(m.namespace)
-		m.namespace = -1
+	if !m.spec.ownMounts() {
+		return
 	}
+	if m.namespace >= 0 {
+		_ = unix.Close(m.namespace)
+	}
+	if m.outer >= 0 && m.outer != m.namespace {
+		_ = unix.Close(m.outer)
+	}
+	m.namespace, m.outer = -1, -1
 }
 
 var mountsDone = []byte("mounted")
 
 // Mounts is `gshim mounts`, started by a root shim in a mount namespace of its own, the spec on its
 // standard input. It says how it went, and stays until it is ended: the namespace is taken from it.
-func Mounts() int {
+func Mounts(what string) int {
 	runtime.LockOSThread() // whose namespace and rights these are
 	s, err := specFromInput()
 	if err == nil {
-		err = s.mountAll()
+		err = s.mount(what)
 	}
 	word := mountsDone
 	if err != nil {
@@ -175,19 +205,27 @@ func Mounts() int {
 	return 0
 }
 
-func (s *Spec) mountAll() error {
-	// What the machine mounts later is seen, what is mounted here is not seen there.
+func (s *Spec) mount(what string) error {
+	switch {
+	case what == mountsContainer && s.Container != nil:
+		return s.Container.enter(s.Dir)
+	case what != mountsPrivate || s.Private == nil:
+		return fmt.Errorf("%s: the member has none", what)
+	}
+	if err := leaveMounts(); err != nil {
+		return err
+	}
+	if err := s.Private.mount(); err != nil {
+		return fmt.Errorf("private directories %s: %w", strings.Join(s.Private.Dirs, ", "), err)
+	}
+	return nil
+}
+
+// leaveMounts: what the machine mounts later is seen, what is mounted here is not seen there.
+func leaveMounts() error {
+	unix.Umask(0)
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("leave the machine's mounts: %w", err)
-	}
-	unix.Umask(0)
-	if s.Private != nil {
-		if err := s.Private.mount(); err != nil {
-			return fmt.Errorf("private directories %s: %w", strings.Join(s.Private.Dirs, ", "), err)
-		}
-	}
-	if s.Container != nil {
-		return s.Container.enter(s.Dir)
 	}
 	return nil
 }

@@ -57,6 +57,8 @@ type LauncherStart struct {
 	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
 	// TellLaunched: this shim wants to hear when every task is started.
 	TellLaunched bool `json:"tell_launched,omitempty"`
+	// InImage is what the launcher and its tasks run in; nil: the machine's root.
+	InImage *InImage `json:"in_image,omitempty"`
 }
 
 // LauncherWord is a line of a launcher: that a task has ended, any number of times, what it
@@ -67,6 +69,8 @@ type LauncherWord struct {
 	// it: of several who end a step only one may tell its tasks, or they would take it for haste.
 	Stop  bool          `json:"stop,omitempty"`
 	Grace time.Duration `json:"grace_ns,omitempty"` // of Stop: KILL comes then
+	// Refused: its container could not be made, and why. Nothing has been started.
+	Refused string `json:"refused,omitempty"`
 	// Launched: every task is started. Those that came while the others were told to end are told now.
 	Launched bool `json:"launched,omitempty"`
 	api.StepActual
@@ -106,6 +110,8 @@ type stepProc struct {
 	heard     []int // the processes that were told
 	announced bool  // its status file says that the step alone is to end
 	mark      string
+	start     LauncherStart
+	refused   string // its container could not be made
 }
 
 // selfDir is where this program lives, and with it the launcher.
@@ -128,14 +134,20 @@ func (m *member) takeSteps(orders []api.StepOrder) {
 			if o.Stop {
 				m.stopStep(p, o.Grace)
 			}
-		} else if running && o.ID > m.lastStep {
-			m.lastStep = o.ID
-			m.startStep(o)
+		} else if running && (o.ID > m.lastStep || slices.Contains(m.held, o.ID)) {
+			m.lastStep = max(m.lastStep, o.ID)
+			m.held = slices.DeleteFunc(m.held, func(id int) bool { return id == o.ID })
+			if o.Held {
+				m.held = append(m.held, o.ID)
+			} else {
+				m.startStep(o)
+			}
 		}
 	}
 	ordered := func(id int) bool {
 		return slices.ContainsFunc(orders, func(o api.StepOrder) bool { return o.ID == id })
 	}
+	m.held = slices.DeleteFunc(m.held, func(id int) bool { return !ordered(id) })
 	for _, p := range m.steps {
 		if !ordered(p.id) {
 			m.stopStep(p, m.spec.Grace)
@@ -178,20 +190,19 @@ func (m *member) startStep(o *api.StepOrder) {
 	p := &stepProc{id: o.ID, tasks: o.Tasks, mark: stepMarker + m.spec.Marker + "." + api.StepText(m.spec.Job, o.ID)}
 	m.state.Steps = append(m.state.Steps, api.StepActual{ID: o.ID, Started: time.Now()})
 	m.dirty = true
-	switch {
-	case o.Refused != "":
-		m.stepOver(o.ID, api.StepActual{ExitCode: 1, Error: o.Refused})
-		return
-	case o.Stop: // before this node had heard of it
+	if o.Stop { // before this node had heard of it
 		m.stepOver(o.ID, api.StepActual{ExitCode: 128 + int(unix.SIGTERM), Signal: int(unix.SIGTERM)})
 		return
 	}
-	if err := m.forkLauncher(p); err != nil {
-		m.stepOver(o.ID, api.StepActual{ExitCode: 1, Error: "start the launcher of the step: " + err.Error()})
-		return
+	var own *Container
+	if o.Container != nil && o.Refused == "" {
+		var err error
+		if own, err = m.stepContainer(o.ID); err != nil { // never in another one, nor outside
+			o.Refused = "container: " + err.Error()
+		} else {
+			m.state.Steps[len(m.state.Steps)-1].Image = own.Digest
+		}
 	}
-	m.steps = append(m.steps, p)
-	m.state.Steps[len(m.state.Steps)-1].PID = p.pid
 	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: m.spec.WorkDir, Umask: m.spec.Umask,
 		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, stepStatus(o.ID)), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
 	start.Dir, start.CheckpointDir = m.spec.Dir, m.spec.CheckpointDir
@@ -201,31 +212,61 @@ func (m *member) startStep(o *api.StepOrder) {
 	start.TaskHooks = m.spec.TaskHooks
 	start.Numbers = nil // its client tells it
 	start.TellLaunched = true
-	p.tell(start)
+	switch {
+	case own != nil:
+		start.InImage = &own.InImage
+	case m.spec.Container != nil:
+		start.InImage = &m.spec.Container.InImage
+	}
+	p.start = start
+	m.launch(p, own)
 }
 
-func (m *member) forkLauncher(p *stepProc) error {
+// launch starts the launcher of a step, in a container of its own where there is one. What refuses a step is for
+// its launcher to say: it knows the client, who is told at once.
+func (m *member) launch(p *stepProc, own *Container) {
+	if err := m.forkLauncher(p, own); err != nil {
+		m.stepOver(p.id, api.StepActual{ExitCode: 1, Error: "start the launcher of the step: " + err.Error()})
+		return
+	}
+	m.steps = append(m.steps, p)
+	for i := range m.state.Steps {
+		if m.state.Steps[i].ID == p.id {
+			m.state.Steps[i].PID = p.pid
+		}
+	}
+	p.tell(p.start)
+}
+
+// forkLauncher forks it: as the user into what the member sees, or as root into what `gshim launch` makes of the
+// member's mounts outside of its container.
+func (m *member) forkLauncher(p *stepProc, own *Container) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(pair[1])
-	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	var input int
+	sys := &syscall.SysProcAttr{Setsid: true}
+	path, args, enter := launcherPath(), []string{LauncherName}, m.inPrivate
+	if own == nil {
+		input, err = unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	} else {
+		path, args, enter = "/proc/self/exe", []string{"gshim", "launch"}, func() (func(), error) { return m.in(m.outer) }
+		sys.Cloneflags = unix.CLONE_NEWNS
+		input, err = m.launchInput(own)
+	}
 	if err == nil {
-		defer unix.Close(null)
-		sys := &syscall.SysProcAttr{Setsid: true}
+		defer unix.Close(input)
 		if err = m.box.Enter(sys); err == nil {
-			m.credential(sys)
-			restore, unbind := m.forFork(), m.bind(nil)
-			env := []string{"GOMAXPROCS=4", "GOGC=50", "PATH=/usr/local/bin:/usr/bin:/bin", p.mark}
-			if m.spec.Marker != "" {
-				env = append(env, m.spec.Marker)
+			if own == nil {
+				m.credential(sys)
 			}
-			launcher := filepath.Join(selfDir(), LauncherName)
+			restore, unbind := m.forFork(), m.bind(nil)
 			var back func()
-			if back, err = m.inPrivate(); err == nil {
-				p.pid, err = syscall.ForkExec(launcher, []string{LauncherName}, &syscall.ProcAttr{Dir: "/",
-					Env: env, Files: []uintptr{uintptr(null), uintptr(null), 2, uintptr(pair[1])}, Sys: sys})
+			if back, err = enter(); err == nil {
+				p.pid, err = syscall.ForkExec(path, args, &syscall.ProcAttr{Dir: "/", Env: m.launcherEnv(p),
+					Files: []uintptr{uintptr(input), uintptr(input), 2, uintptr(pair[1])}, Sys: sys})
 			}
 			back()
 			unbind()
@@ -241,6 +282,16 @@ func (m *member) forkLauncher(p *stepProc) error {
 	p.ctl = pair[0]
 	return nil
 }
+
+func (m *member) launcherEnv(p *stepProc) []string {
+	env := []string{"GOMAXPROCS=4", "GOGC=50", "PATH=/usr/local/bin:/usr/bin:/bin", p.mark}
+	if m.spec.Marker != "" {
+		env = append(env, m.spec.Marker)
+	}
+	return env
+}
+
+func launcherPath() string { return filepath.Join(selfDir(), LauncherName) }
 
 // hearStep takes in what a launcher says, which may come in pieces.
 func (m *member) hearStep(p *stepProc) {
@@ -275,6 +326,8 @@ func (m *member) stepSaid(p *stepProc, line []byte) {
 		m.stopTasks(p, w.Grace)
 	case w.Launched:
 		m.stopLate(p)
+	case w.Refused != "":
+		p.refused = w.Refused
 	default:
 		p.last = &w.StepActual
 	}
@@ -351,6 +404,12 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 	m.steps = slices.Delete(m.steps, i, i+1)
 	m.hearStep(p)
 	_ = unix.Close(p.ctl)
+	if p.refused != "" && p.last == nil && !p.stopping && m.mach.Cause() == "" {
+		again := &stepProc{id: p.id, tasks: p.tasks, mark: p.mark, start: p.start}
+		again.start.Refused = p.refused
+		m.launch(again, nil)
+		return
+	}
 	m.stepsOver = m.stepsOver || len(m.steps) == 0
 	var word api.StepActual
 	if p.last != nil {
@@ -375,7 +434,7 @@ func (m *member) dropSteps() {
 	for _, id := range m.gone {
 		m.jobs.closeStep(id)
 		names, err := filepath.Glob(jobapi.CheckPrefix + strconv.Itoa(id) + ".*")
-		for _, name := range append(names, stepStatus(id)) {
+		for _, name := range append(names, stepStatus(id), StepContainerFile(id)) {
 			if e := os.Remove(name); !errors.Is(e, os.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
@@ -391,7 +450,7 @@ func (m *member) dropSteps() {
 func (m *member) stepOver(id int, word api.StepActual) {
 	for i := range m.state.Steps {
 		if s := &m.state.Steps[i]; s.ID == id {
-			word.ID, word.PID, word.Started, word.Ended, word.Over = id, s.PID, s.Started, time.Now(), true
+			word.ID, word.PID, word.Image, word.Started, word.Ended, word.Over = id, s.PID, s.Image, s.Started, time.Now(), true
 			*s = word
 		}
 	}

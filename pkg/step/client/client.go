@@ -70,9 +70,14 @@ type Step struct {
 	fence   fence
 	failed  bool // something ended the step before its tasks did
 	killed  bool
-	aborted bool          // a person ended it; of the main loop, as silent and ctrlC
-	silent  bool          // about how tasks end
-	changed chan struct{} // of capacity 1
+	aborted bool              // a person ended it; of the main loop, as silent and ctrlC
+	silent  bool              // about how tasks end
+	refused string            // why a node can't start its tasks
+	off     chan struct{}     // closed with refused
+	called  bool              // the controller was asked to end the step
+	images  map[string]string // with a container: the image that each node found
+	all     chan struct{}     // closed when every node has it
+	changed chan struct{}     // of capacity 1
 
 	out     sync.Mutex // one write at a time
 	running sync.WaitGroup
@@ -80,6 +85,8 @@ type Step struct {
 	active  atomic.Int64 // when something was typed or shown last, in Unix nanoseconds
 	late    atomic.Bool  // its own time limit has ended it
 	ctrlC   time.Time    // the last
+
+	toldImport time.Time // of the main loop: when it was last said how far an import is
 }
 
 // part is the step on one node.
@@ -102,7 +109,7 @@ func Run(ctx context.Context, c Controller, o *Options) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("listen for the nodes of the step: %w", err)
 	}
-	s := &Step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), changed: make(chan struct{}, 1)}
+	s := &Step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), all: make(chan struct{}), off: make(chan struct{}), images: map[string]string{}, changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
 	s.running.Go(func() { s.accept(ctx) })
 	defer s.running.Wait()
@@ -257,6 +264,15 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 	if g.Part < 0 || g.Part >= len(s.parts) {
 		return
 	}
+	node := s.reply.Nodes[g.Part].Name
+	if g.Refused != "" {
+		s.refuse(node, g.Refused)
+		return
+	}
+	if c := s.o.Ask.Container; c != nil && g.Image != c.Image {
+		s.refuse(node, "gnoded is older than containers of steps: the tasks would run outside")
+		return
+	}
 	if s.o.Body.PMI && !g.PMI {
 		s.error("%s: gnoded is older than --mpi=pmi2: the tasks there would each be alone", s.reply.Nodes[g.Part].Name)
 		s.Kill(false)
@@ -275,6 +291,9 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 	if taken {
 		return
 	}
+	if s.o.Ask.Container != nil && !s.together(ctx, node, g.Digest) {
+		return
+	}
 	err = s.serve(g.Part, conn)
 	s.mu.Lock()
 	if !p.done {
@@ -285,6 +304,45 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 	}
 	s.mu.Unlock()
 	s.poke()
+}
+
+// refuse ends a step that a node can't start: none of its tasks runs anywhere.
+func (s *Step) refuse(node, why string) {
+	s.mu.Lock()
+	if s.refused == "" {
+		s.refused = node + ": " + why
+		close(s.off)
+	}
+	s.mu.Unlock()
+	s.poke()
+}
+
+// together waits until every node has the image of the step, and it is the same; false: it never comes to that.
+func (s *Step) together(ctx context.Context, node, digest string) bool {
+	s.mu.Lock()
+	other, found := "", ""
+	for n, d := range s.images {
+		if d != digest {
+			other, found = n, d
+		}
+	}
+	s.images[node] = digest
+	if len(s.images) == len(s.parts) && other == "" {
+		close(s.all)
+	}
+	s.mu.Unlock()
+	if other != "" {
+		s.refuse(node, fmt.Sprintf("the image is %s here and %s on %s: its tag was moved meanwhile", digest, found, other))
+		return false
+	}
+	select {
+	case <-s.all:
+		return true
+	case <-s.off:
+		return false
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // serve hands a launcher its body and takes what it says until it is done.
@@ -378,6 +436,25 @@ func (s *Step) Kill(now bool) {
 		data = []byte{1}
 	}
 	s.toAll(wire.Stop, data)
+	if s.o.Ask.Container != nil && !s.launched() {
+		s.callOff()
+	}
+}
+
+// callOff has the controller end a step whose launchers have not all come.
+func (s *Step) callOff() {
+	s.mu.Lock()
+	done := s.called
+	s.called = true
+	s.mu.Unlock()
+	if done {
+		return
+	}
+	s.running.Go(func() {
+		ctx, stop := context.WithTimeout(context.Background(), settleFor)
+		defer stop()
+		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, "")
+	})
 }
 
 func (s *Step) close() {

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,10 @@ type nodes struct {
 	busy  int // how often it refuses first
 	mute  bool
 	ends  bool // the job is being stopped by the time the launchers come
+
+	images    []string     // by node, the digest of what its launcher runs in; "": it runs outside, "!TEXT": it refuses
+	importing atomic.Int32 // how often the step is said to be importing
+	stopped   atomic.Int32 // how often the controller was asked to end it
 }
 
 func (n *nodes) BeginStep(_ context.Context, _ api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
@@ -86,8 +91,15 @@ func (n *nodes) launch(i int, r *api.StepRequest) {
 		n.t.Fatal(err)
 	}
 	_ = theirs.Close()
-	o := api.StepOrder{ID: 3, Hosts: r.Ask.Hosts, Fingerprint: r.Ask.Fingerprint, Secret: "secret", Part: i, Tasks: len(n.tasks[i])}
-	start, _ := jsonLine(shim.LauncherStart{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, StepOrder: o, Node: fmt.Sprintf("n%d", i+1), Marker: "GANG_MEMBER=7.1"})
+	o := api.StepOrder{ID: 3, Hosts: r.Ask.Hosts, Fingerprint: r.Ask.Fingerprint, Secret: "secret", Part: i, Tasks: len(n.tasks[i]), Container: r.Ask.Container}
+	s := shim.LauncherStart{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, StepOrder: o, Node: fmt.Sprintf("n%d", i+1), Marker: "GANG_MEMBER=7.1"}
+	if i < len(n.images) && n.images[i] != "" {
+		var refused bool
+		if s.Refused, refused = strings.CutPrefix(n.images[i], "!"); !refused {
+			s.Refused, s.InImage = "", &shim.InImage{Name: "/image", Digest: n.images[i], Env: []string{"PATH=/image:/bin", "KEPT=image"}, Keep: []string{"KEPT"}}
+		}
+	}
+	start, _ := jsonLine(s)
 	_, _ = ours.Write(start)
 	if n.ends {
 		drain, _ := jsonLine(shim.LauncherOrder{Draining: true})
@@ -126,10 +138,16 @@ func (n *nodes) hear(r io.Reader, launcher int) string {
 }
 
 func (n *nodes) AttachStep(context.Context, api.JobRef, int) (*api.StepAttachReply, error) {
+	if n.importing.Add(-1) >= 0 {
+		return &api.StepAttachReply{Step: api.Step{Status: "importing its image: 1M of 3M on n2"}}, nil
+	}
 	return nil, api.Errorf(api.CodeAlreadyEnded, "step 7.3 has already ended")
 }
 
-func (n *nodes) SignalStep(context.Context, api.JobRef, int, string) (*api.StepSignalReply, error) {
+func (n *nodes) SignalStep(_ context.Context, _ api.JobRef, _ int, signal string) (*api.StepSignalReply, error) {
+	if signal == "" {
+		n.stopped.Add(1)
+	}
 	return nil, nil
 }
 
@@ -451,5 +469,53 @@ func TestCtrlC(t *testing.T) {
 				t.Errorf("%s%s", r.err, r.out)
 			}
 		})
+	}
+}
+
+// TestContainer: no task runs before every node has the step's image, and it is the same; else none runs at all, the
+// controller is asked to end the step, and why is said by name. Nothing runs outside of it.
+func TestContainer(t *testing.T) {
+	box := func(o *Options) {
+		o.Ask.Container, o.Ask.Dir = &api.Container{Image: "/image"}, o.Body.Dir
+		o.Body.Env = append(o.Body.Env, "KEPT=job")
+	}
+	run := func(images ...string) (result, *nodes) {
+		n := two()
+		n.images = images
+		return play(t, n, "touch ran; echo $GANG_CONTAINER_IMAGE $PATH $KEPT", box), n
+	}
+	r, n := run("a", "a")
+	if line := "/image /image:/bin job\n"; r.out != line+line+line || r.code != 0 || r.failed != nil || n.stopped.Load() != 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, x := range []struct {
+		images []string
+		want   string // one of them, with commas between
+	}{
+		{[]string{"a", "!container image: /image: no such file"}, "n2: container image: /image: no such file"},
+		{[]string{"a", "b"}, "n2: the image is b here and a on n1: its tag was moved meanwhile|n1: the image is a here and b on n2: its tag was moved meanwhile"},
+		{[]string{"a", ""}, "n2: gnoded is older than containers of steps: the tasks would run outside"},
+	} {
+		r, n := run(x.images...)
+		text := fmt.Sprint(r.failed)
+		at := slices.IndexFunc(strings.Split(x.want, "|"), func(w string) bool { return text == "task launch for StepId=7.3 failed: "+w })
+		if _, err := os.Stat(filepath.Join(n.dir, "ran")); err == nil || at < 0 || n.stopped.Load() != 1 {
+			t.Errorf("%v: %+v, ran: %v, ended %d times", x.images, r, err == nil, n.stopped.Load())
+		}
+	}
+	// The environment of who runs in the image already is left as it is.
+	n = two()
+	n.images = []string{"a", "a"}
+	r = play(t, n, "echo $PATH", func(o *Options) { box(o); o.Body.Env = append(o.Body.Env, "GANG_CONTAINER_IMAGE=/image") })
+	if line := "/usr/bin:/bin\n"; r.out != line+line+line {
+		t.Errorf("%+v", r)
+	}
+	// As long as an image is being imported a step is not late, and how far it is is said.
+	n = two()
+	n.mute = true
+	n.importing.Store(2)
+	r = play(t, n, "true", box)
+	if !strings.Contains(r.err, "grun: importing its image: 1M of 3M on n2\n") || !strings.Contains(fmt.Sprint(r.failed), "has already ended") || n.importing.Load() != -1 {
+		t.Errorf("%+v, asked %d times", r, n.importing.Load())
 	}
 }

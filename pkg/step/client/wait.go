@@ -79,6 +79,9 @@ func (s *Step) tellSoon() { s.poke() }
 // launchFor is how long launchers may take to come, as Slurm's own launch time-out.
 const launchFor = 60 * time.Second
 
+// importTell is how often a person is told how far an import is.
+const importTell = 10 * time.Second
+
 // wait is the life of a step that has begun.
 func (s *Step) wait(ctx context.Context) (int, error) {
 	signals := make(chan os.Signal, 16)
@@ -100,6 +103,10 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 		if s.launched() && !reading {
 			reading = true
 			s.feed(ctx)
+		}
+		if why := s.refusal(); why != "" {
+			s.callOff()
+			return 0, fmt.Errorf("task launch for StepId=%s failed: %s", s.text(), why)
 		}
 		if s.over() {
 			s.report(told)
@@ -137,7 +144,7 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 			}
 			s.Kill(false)
 		case <-tick.C:
-			if err := s.checkLaunch(ctx, begun); err != nil {
+			if err := s.checkLaunch(ctx, &begun); err != nil {
 				s.Kill(true)
 				return 0, err
 			}
@@ -162,6 +169,12 @@ func (s *Step) over() bool {
 	return !slices.ContainsFunc(s.parts, func(p part) bool { return !p.done })
 }
 
+func (s *Step) refusal() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
 func (s *Step) lostNode() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,12 +192,22 @@ func (s *Step) code() int {
 	return cmp.Or(s.tally.began, s.tally.worst)
 }
 
-// checkLaunch asks the controller what has become of a step whose nodes do not come.
-func (s *Step) checkLaunch(ctx context.Context, begun time.Time) error {
-	if s.launched() || time.Since(begun) < 2*time.Second {
+// checkLaunch asks the controller what has become of a step whose nodes do not come. The time that they
+// have does not run while an image is being imported.
+func (s *Step) checkLaunch(ctx context.Context, from *time.Time) error {
+	begun := *from
+	if s.launched() || time.Since(begun) < 2*time.Second && s.o.Ask.Container == nil {
 		return nil
 	}
-	_, err := s.c.AttachStep(ctx, s.o.Job, s.reply.StepID)
+	a, err := s.c.AttachStep(ctx, s.o.Job, s.reply.StepID)
+	if err == nil && a.Step.Status != "" {
+		*from = time.Now()
+		if time.Since(s.toldImport) >= importTell {
+			s.toldImport = time.Now()
+			s.say("%s", a.Step.Status)
+		}
+		return nil
+	}
 	switch code := api.CodeOf(err); {
 	case err != nil && (code == api.CodeNotFound || code == api.CodeAlreadyEnded || code == api.CodeConflict):
 		return fmt.Errorf("task launch for StepId=%s failed: %w", s.text(), err)

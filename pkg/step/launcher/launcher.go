@@ -69,7 +69,11 @@ func Main() int {
 		return l.last(api.StepActual{ExitCode: 1, Error: fmt.Sprintf("the launcher was not told its step: %v", err)})
 	}
 	go l.obey(orders)
-	if err := l.reach(); err != nil {
+	err = l.reach()
+	if l.start.Refused != "" {
+		err = errors.New(l.start.Refused) // the client has heard it, or is gone
+	}
+	if err != nil {
 		return l.last(api.StepActual{ExitCode: 1, Error: err.Error()})
 	}
 	return l.run()
@@ -123,12 +127,21 @@ func (l *launcher) obey(r *bufio.Reader) {
 func (l *launcher) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachFor)
 	defer cancel()
-	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, Hooks: true})
+	hello := &wire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, Hooks: true, Refused: l.start.Refused}
+	if in := l.start.InImage; in != nil {
+		hello.Image, hello.Digest = in.Name, in.Digest
+	}
+	conn, err := wire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, hello)
 	if err != nil {
 		return err
 	}
 	l.conn = conn
-	_ = conn.SetReadDeadline(time.Now().Add(bodyFor))
+	if l.start.Refused != "" {
+		return conn.Close()
+	}
+	if l.start.Container == nil { // else the client waits until all nodes have the image
+		_ = conn.SetReadDeadline(time.Now().Add(bodyFor))
+	}
 	f, err := conn.Next()
 	if err != nil {
 		return fmt.Errorf("the client of the step said nothing: %w", err)

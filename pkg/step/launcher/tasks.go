@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/container"
 	"gangd/pkg/jobapi"
 	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
@@ -41,6 +42,11 @@ func (l *launcher) launch() {
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
 		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, Sockets: l.sockets, Watchdog: l.start.Watchdog,
 		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks)}
+	if in := l.start.InImage; in != nil {
+		if env.Image = in.Name; valueOf(b.Env, container.EnvName) != in.Name { // else the client runs in it, too
+			env.Env = container.Environ(b.Env, in.Env, in.Keep)
+		}
+	}
 	sets, bindEnv, bad := l.bindings(len(node.Tasks))
 	env.Extra = append(slices.Clone(env.Extra), bindEnv...)
 	envs := env.Environ()

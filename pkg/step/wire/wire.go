@@ -70,6 +70,11 @@ type Greeting struct {
 	Input  bool   `json:"input,omitempty"`  // of an attached client: it will write to the tasks
 	PMI    bool   `json:"pmi,omitempty"`    // of a launcher: it can serve it
 	Hooks  bool   `json:"hooks,omitempty"`  // of a launcher: it runs the user's programs around tasks
+	// Image names what a launcher's tasks will run in, Digest is that of the image where it is known; empty: the machine.
+	Image  string `json:"image,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	// Refused is why its tasks can't be started. Nothing follows.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Window is the size of a terminal.

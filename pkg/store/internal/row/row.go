@@ -64,6 +64,7 @@ type job struct {
 	CancelledBy  string            `json:"cancelled_by,omitempty"`
 	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Image        string            `json:"image,omitempty"`
+	StepImages   []stepImage       `json:"step_images,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
 	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
 	TaskSet      *taskCheckpoint   `json:"task_checkpoint,omitempty"`
@@ -147,7 +148,7 @@ type member struct {
 	Noticed bool `json:"noticed,omitempty"`
 	Passed  bool `json:"passed,omitempty"`
 
-	Importing int64 `json:"importing,omitempty"`
+	Importing api.Import `json:"import,omitzero"`
 }
 
 type drain struct {
@@ -180,7 +181,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
-		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image, Verdict: (*verdict)(j.Verdict),
+		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image, StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }), Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold, Booking: encodeBooking(j.Booking),
 	}
 	if len(j.Members) > 0 {
@@ -211,7 +212,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 			CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
-			Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Image: r.Image, Verdict: (*gang.Verdict)(r.Verdict),
+			Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Image: r.Image, StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }), Verdict: (*gang.Verdict)(r.Verdict),
 			Members: each(r.Members, func(m member) gang.Member { return gang.Member(m) }), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet),
 			Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), LastRun: r.LastRun, TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
 		},

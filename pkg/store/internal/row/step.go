@@ -36,6 +36,13 @@ type part struct {
 	Text     string   `json:"text,omitempty"`
 	MaxRSS   int64    `json:"max_rss,omitempty"`
 	CPUTime  float64  `json:"cpu_time,omitempty"`
+
+	Importing api.Import `json:"import,omitzero"`
+}
+
+type stepImage struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
 }
 
 func encodeSteps(all []gang.Step) []step {
