@@ -146,7 +146,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Private: noded.Private{Dirs: cfg.PrivateDirs, Path: cfg.PrivatePath, Size: cfg.PrivateSize},
 		Hooks:   noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
 		Shim:    filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
-		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Only: only},
+		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Near: cfg.MemoryNear, Only: only},
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
 		Controllers: cfg.Controllers, TLS: way.tls}
 	return noded.Run(ctx, o)

@@ -20,6 +20,7 @@ const (
 	spin = `#!/bin/sh
 read began rest </proc/uptime
 for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & pids="$pids $!"; done
+touch $1/spinning
 sleep $2
 kill $pids
 wait
@@ -84,11 +85,11 @@ func spinBeside(t *testing.T, base string) {
 	lost := 0.0
 	for try := range lostTries {
 		alone := worked(c, count)
-		spinning := c.Submit("-c1", filepath.Join(c.Tmp, "spin"), c.Tmp, strconv.Itoa(seconds))
-		c.Wait(spinning, api.JobRunning)
+		c.Submit("-c1", filepath.Join(c.Tmp, "spin"), c.Tmp, strconv.Itoa(seconds))
+		appears(c, "spinning")
 		beside := worked(c, count)
-		c.Wait(spinning, api.JobCompleted)
-		spun := spent(t, filepath.Join(c.Tmp, "spun"), 1)
+		appears(c, "spun")
+		spun := spent(t, filepath.Join(c.Tmp, "spun.seen"), 1)
 		lost = 1 - beside.share()/alone.share()
 		t.Logf("%s, %s: %d processes used %.3f CPUs over %.2f s; the work beside them had %.3f of its CPU over %.2f s, alone %.3f over %.2f s: %.1f %% lost",
 			node.Containment, node.Limits.CPUSets, spinners, spun.share(), spun.had, beside.share(), beside.had, alone.share(), alone.had, 100*lost)
@@ -114,8 +115,19 @@ func (c cpuTime) share() float64 { return c.used / c.had }
 // worked is what a job of one CPU needs to count so far.
 func worked(c *trial.Client, count int) cpuTime {
 	c.T.Helper()
-	c.Wait(c.Submit("-c1", filepath.Join(c.Tmp, "work"), c.Tmp, strconv.Itoa(count)), api.JobCompleted)
-	return spent(c.T, filepath.Join(c.Tmp, "worked"), 0)
+	c.Submit("-c1", filepath.Join(c.Tmp, "work"), c.Tmp, strconv.Itoa(count))
+	appears(c, "worked")
+	return spent(c.T, filepath.Join(c.Tmp, "worked.seen"), 0)
+}
+
+// appears waits for a job's file: who asks a controller meanwhile takes of the CPUs that are measured.
+func appears(c *trial.Client, name string) {
+	c.T.Helper()
+	path := filepath.Join(c.Tmp, name)
+	c.Until(c.Patience, name, func() bool {
+		time.Sleep(20 * time.Millisecond)
+		return os.Rename(path, path+".seen") == nil
+	})
 }
 
 // spent reads two times of the machine's clock, and a line of what the shell's times says: 0 of itself, 1 of its

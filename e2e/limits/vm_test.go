@@ -82,7 +82,8 @@ func boot(t *testing.T, dir, initrd, mounts string, hosts []guestHost) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bootPatience)
 	defer cancel()
-	args := []string{"-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-smp", "2", "-m", "2048", "-cpu", "max", "-accel", "tcg",
+	args := []string{"-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-smp", "2", "-m", "2048",
+		"-object", "memory-backend-ram,id=m0,size=1G", "-object", "memory-backend-ram,id=m1,size=1G", "-numa", "node,memdev=m0,cpus=0", "-numa", "node,memdev=m1,cpus=1", "-cpu", "max", "-accel", "tcg",
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", initrd, "-append", line}
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)

@@ -21,6 +21,7 @@ type Node struct {
 	SimGPUFile      string   `mapstructure:"sim_gpu_file"`
 	CPUs            int      `mapstructure:"cpus"`     // 0: detect
 	CPUBind         string   `mapstructure:"cpu_bind"` // "auto", "cores", "none"
+	MemoryNear      bool     `mapstructure:"memory_near"`
 	CPUList         string   `mapstructure:"cpu_list"` // "0-63"; empty: all
 	Memory          int64    `mapstructure:"memory"`   // bytes, 0: detect
 	Features        []string `mapstructure:"features"`

@@ -183,6 +183,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"sim_gpu_file", absolute, "`DIR/sim/NAME.json`, without `dir` none", "Steers simulated cards at run time."},
 	{"cpus", between(0, 1<<20), "detected", "CPU slots offered."},
 	{"cpu_bind", oneOf("auto", "cores", "none"), "", "`cores`: each job has CPUs of its own on this node, whole cores near its cards, and can use no others. `none`: all may use all. `auto`: `cores`, but `none` where `cpus` is more than the machine has, and with `dir`, where several nodes share a machine."},
+	{"memory_near", nil, "", "Memory of a job is taken at the NUMA nodes of its CPUs and nowhere else, so that who fills them ends for want of memory. Needs the controller cpuset."},
 	{"cpu_list", cpuList, "all", "CPUs for jobs, such as `2-63,66-127`: the others are left to the system. Of several gnoded on one machine each needs its own, or `cpu_bind = \"none\"`."},
 	{"memory", atLeastBytes(0), "detected", "Memory offered."},
 	{"features", nil, "none", "Words that `--constraint` matches."},

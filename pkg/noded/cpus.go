@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +18,7 @@ type CPUs struct {
 	Bind bool     // members get CPUs of their own, where there are as many as are offered
 	Must bool     // with Bind: the daemon does not go without it
 	Only cpus.Set // these are for jobs, and no others; empty: all that this process may use
+	Near bool     // memory is taken at the NUMA nodes of a member's CPUs, and nowhere else
 	Sys  string   // read instead of /sys; for tests
 }
 
@@ -25,7 +27,8 @@ type cpuPool struct {
 	mu   sync.Mutex
 	topo *cpus.Topology
 	pool *cpus.Pool[api.MemberKey]
-	why  string // nobody is bound
+	mems cpus.Set // NUMA nodes with memory, where members are bound to those near them; nil: they are not
+	why  string   // nobody is bound
 }
 
 // openCPUs looks at the machine. offered is how many CPUs the site says that there are, 0: all.
@@ -52,7 +55,31 @@ func openCPUs(o CPUs, offered int, cards []api.CardInfo) (*cpuPool, error) {
 		}
 		p.pool = cpus.NewPool[api.MemberKey](topo, numa)
 	}
+	if o.Near {
+		return p, p.openMemory(cmp.Or(o.Sys, proc.SysFS))
+	}
 	return p, nil
+}
+
+// openMemory finds out where memory is.
+func (p *cpuPool) openMemory(sys string) (err error) {
+	if p.pool == nil {
+		return fmt.Errorf("memory_near: needs CPUs that are bound, and they are not: %s", p.why)
+	}
+	if p.mems, err = proc.MemoryNodes(sys); err != nil {
+		return fmt.Errorf("memory_near: %w", err)
+	}
+	return nil
+}
+
+// memoryNodes are where the memory of who has these CPUs is taken. Nodes without memory, and all of a machine, are
+// no choice.
+func (p *cpuPool) memoryNodes(s cpus.Set) cpus.Set {
+	near := cpus.Of(p.topo.NUMA(s)...).And(p.mems)
+	if len(near) == len(p.mems) {
+		return nil
+	}
+	return near
 }
 
 // topology is the part of the machine that is for jobs.
@@ -113,6 +140,7 @@ func (p *cpuPool) give(s *shim.Spec, node int, body *api.AssignmentBody, spec *a
 		p.pool.Keep(s.MemberKey, p.pool.Free())
 	}
 	s.Machine = p.topo.Only(p.pool.Held(s.MemberKey))
+	s.MemoryNodes = p.memoryNodes(s.CPUSet())
 	if spec.Exclusive || s.Batch {
 		return nil
 	}

@@ -183,6 +183,28 @@ func TestOffer(t *testing.T) {
 			t.Errorf("%+v, %d: %q, want %q", x.o, x.offered, got, x.want)
 		}
 	}
+	if _, err := openCPUs(CPUs{Bind: true, Near: true, Sys: sys}, 0, nil); err == nil || !strings.HasPrefix(err.Error(), "memory_near: ") {
+		t.Errorf("nobody knows where memory is: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(sys, "devices/system/node/has_memory"), []byte("0-2\n"), 0o644); err != nil { // the third has no CPUs
+		t.Fatal(err)
+	}
+	if _, err := openCPUs(CPUs{Near: true, Sys: sys}, 0, nil); err == nil || err.Error() != "memory_near: needs CPUs that are bound, and they are not: cpu_bind is none" {
+		t.Error(err)
+	}
+	near, err := openCPUs(CPUs{Bind: true, Near: true, Sys: sys}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cpu, want := range map[int]string{0: "0", 3: "1"} {
+		if got := near.memoryNodes(cpus.Of(cpu)).String(); got != want {
+			t.Errorf("memory of who has CPU %d is at %q, want %q", cpu, got, want)
+		}
+	}
+	near.mems = cpus.Of(0)
+	if got := near.memoryNodes(cpus.Of(0, 3)); got != nil {
+		t.Errorf("memory of all nodes that have it: %v", got)
+	}
 	p, _ := openCPUs(CPUs{Bind: true, Sys: sys}, 0, nil)
 	if got := fmt.Sprint(p.topo.CPUs, p.topo.Distance); got != "[{0 0 0} {1 0 0} {2 2 1} {3 3 1}] map[[0 0]:10 [0 1]:21 [1 0]:21 [1 1]:10]" {
 		t.Error(got)

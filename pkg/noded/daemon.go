@@ -94,6 +94,9 @@ func Run(ctx context.Context, opts Options) error {
 	if d.cpus.pool != nil {
 		d.cgroups.UseCPUSets()
 	}
+	if opts.CPUSets.Near && !d.cgroups.CPUSet {
+		return errors.New("memory_near: needs the controller cpuset of cgroups, which can't be used here")
+	}
 	d.cards.restore(d.state)
 	for _, why := range state.lost {
 		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)

@@ -46,6 +46,9 @@ func (c *cgroup2) limit(lim Limits) error {
 	if len(lim.CPUSet) > 0 {
 		c.held.CPUSet = write("cpuset.cpus", lim.CPUSet.String())
 	}
+	if len(lim.Mems) > 0 {
+		write(fileMems, lim.Mems.String())
+	}
 	if lim.Memory > 0 {
 		// Without swap: what was asked for is what is used, and a full node does not slow down first.
 		c.held.Memory = set("memory.max", lim.Memory)

@@ -33,6 +33,7 @@ type Limits struct {
 	PIDs   int64
 	CPUs   int      // asked for: the weight against other members where there are not enough
 	CPUSet cpus.Set // that processes inside may use; empty: all
+	Mems   cpus.Set // NUMA nodes that their memory is taken of; empty: all. It needs a CPUSet
 	Whole  bool     // when memory runs out all of it ends, not the one process that the kernel picks
 	Deny   []Device // that processes inside must not open; cgroup v2 alone can hold them to that
 }

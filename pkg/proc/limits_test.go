@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gangd/pkg/cpus"
 )
 
 // run starts a shell script in a containment and gives how it ended.
@@ -40,16 +42,30 @@ func TestLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		found.UseCPUSets()
 		p := found.Place(fmt.Sprintf("limits.%d", os.Getpid()), "")
-		c, err := Make(p, Limits{Memory: 64 << 20, PIDs: 10, CPUs: 4})
+		lim := Limits{Memory: 64 << 20, PIDs: 10, CPUs: 4}
+		mems, _ := MemoryNodes(SysFS)
+		if found.CPUSet && len(mems) > 0 { // a virtual machine has two nodes
+			lim.CPUSet, lim.Mems = cpus.Of(0), cpus.Of(mems[len(mems)-1])
+		}
+		c, err := Make(p, lim)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		if h := c.Held(); h != (Held{Memory: found.Memory, PIDs: found.PIDs}) {
+		if h := c.Held(); h != (Held{Memory: found.Memory, PIDs: found.PIDs, CPUSet: found.CPUSet}) {
 			t.Errorf("%s holds %+v, found was %+v", kind, h, found)
 		}
 		if ws := run(t, c, "exit 3"); ws.ExitStatus() != 3 {
 			t.Errorf("%s: an honest program ended with %#x", kind, ws)
+		}
+		if len(lim.CPUSet) > 0 {
+			if ws := run(t, c, fmt.Sprintf("grep -q '^Cpus_allowed_list:.0$' /proc/self/status && grep -q '^Mems_allowed_list:.%s$' /proc/self/status", lim.Mems)); ws.ExitStatus() != 0 {
+				t.Errorf("%s: CPUs or memory are not those of %+v", kind, lim)
+			}
+		}
+		if weight := numberIn(p.Dir + "/cpu.weight"); found.CPUs && weight != 4*weightOfCPU {
+			t.Errorf("%s: who asked for 4 CPUs has weight %d", kind, weight)
 		}
 		if s := c.Shortage(); s.Kills != 0 || s.Own || s.Forks != 0 {
 			t.Errorf("%s: before anything ran out: %+v", kind, s)

@@ -81,7 +81,7 @@ func limitSide(dir, controller string, lim Limits) error {
 	case sidePIDs:
 		return set("pids.max", lim.PIDs)
 	case sideCPUSet:
-		return limitCPUs(dir, lim.CPUSet)
+		return limitCPUs(dir, lim.CPUSet, lim.Mems)
 	}
 	if err := set("memory.limit_in_bytes", lim.Memory); err != nil {
 		return err
@@ -100,7 +100,7 @@ const (
 )
 
 // limitCPUs fills in a group of cpuset; an empty set is all that the group above has.
-func limitCPUs(dir string, s cpus.Set) error {
+func limitCPUs(dir string, s, mems cpus.Set) error {
 	above := filepath.Dir(dir)
 	if err := fillCPUs(above); err != nil { // a fresh one has none to give on
 		return &LimitError{err}
@@ -108,11 +108,13 @@ func limitCPUs(dir string, s cpus.Set) error {
 	if err := fillCPUs(dir); err != nil {
 		return &LimitError{err}
 	}
-	if len(s) == 0 {
-		return nil
-	}
-	if err := writeFile(dir+"/"+fileCPUs, s.String()); err != nil {
-		return &LimitError{err}
+	for name, set := range map[string]cpus.Set{fileCPUs: s, fileMems: mems} {
+		if len(set) == 0 {
+			continue
+		}
+		if err := writeFile(dir+"/"+name, set.String()); err != nil {
+			return &LimitError{err}
+		}
 	}
 	return nil
 }

@@ -81,6 +81,11 @@ func readList(path string) (cpus.Set, error) {
 	return cpus.Parse(string(b))
 }
 
+// MemoryNodes are the NUMA nodes that have memory. sys is [SysFS], or a recording of it.
+func MemoryNodes(sys string) (cpus.Set, error) {
+	return readList(filepath.Join(sys, "devices/system/node/has_memory"))
+}
+
 // Affinity is the CPUs that a thread may use; 0 is the calling one.
 func Affinity(pid int) (cpus.Set, error) {
 	var mask unix.CPUSet

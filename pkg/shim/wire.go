@@ -83,6 +83,8 @@ type Spec struct {
 	// Machine is the CPUs that gnoded has given to the member, and where they are, kept here for a
 	// gnoded to come; nil: it may use all.
 	Machine *cpus.Topology `json:"machine,omitempty"`
+	// MemoryNodes are the NUMA nodes that its memory is taken of; empty: all.
+	MemoryNodes cpus.Set `json:"memory_nodes,omitempty"`
 	// Private are directories that the member alone sees; nil: none.
 	Private *Private `json:"private,omitempty"`
 	// Container is what its processes see as their root; nil: the machine's.
