@@ -6,6 +6,7 @@
 //	make bench                          all cases
 //	go run ./bench -cases submit,jobs   some of them
 //	go run ./bench -beside postgres     gangd on SQLite beside gangd on PostgreSQL
+//	go run ./bench -beside prolog       beside gangd with a prolog of 10 ms
 //	go run ./bench -beside DIR          beside the programs of another build
 //
 // Times of one machine say little; ratios of one run say more. Medians are printed, with
@@ -38,6 +39,9 @@ type system interface {
 	env() []string
 }
 
+// prolog is what a site's does that looks at something for 10 ms.
+const prolog = "#!/bin/sh\nexec sleep 0.01\n"
+
 // job is what a case submits, in both systems' common words.
 type job struct {
 	script string // path
@@ -50,7 +54,7 @@ func main() {
 	runs := flag.Int("n", 40, "repetitions of the latency cases")
 	jobs := flag.Int("jobs", 500, "jobs of the throughput case")
 	only := flag.String("only", "", "measure one system only, by its name")
-	beside := flag.String("beside", "slurm", "what gangd is measured beside: slurm, postgres (gangd with its state there), or a directory of other programs of gangd")
+	beside := flag.String("beside", "slurm", "what gangd is measured beside: slurm, postgres (gangd with its state there), prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -83,6 +87,12 @@ func run(ctx context.Context, names, only, beside string, runs, jobs int) error 
 		}
 	case "postgres":
 		systems = append(systems, &gangdSystem{title: beside, bin: bin, dir: filepath.Join(dir, "p"), args: []string{"--postgres"}})
+	case "prolog":
+		path := filepath.Join(dir, beside)
+		if err := os.WriteFile(path, []byte(prolog), 0o755); err != nil {
+			return err
+		}
+		systems = append(systems, &gangdSystem{title: beside, bin: bin, dir: filepath.Join(dir, "p"), args: []string{"--set=prolog=" + path}})
 	default:
 		if beside, err = filepath.Abs(beside); err != nil {
 			return err
