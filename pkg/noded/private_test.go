@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gangd/pkg/api"
 )
 
@@ -343,5 +345,50 @@ func TestPrivateAtStart(t *testing.T) {
 		if got != x.want && !(strings.HasSuffix(x.want, " ") && strings.HasPrefix(got, x.want)) {
 			t.Errorf("%+v: %q, want %q", x.p, got, x.want)
 		}
+	}
+}
+
+// TestMountsOfTheMachine: where the machine shares its mounts, as service managers have it, it sees nothing of a
+// member's, and a member sees what is mounted after its start.
+func TestMountsOfTheMachine(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("gangd-test", base, "tmpfs", 0, "size=1M"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(base, unix.MNT_DETACH) })
+	if err := unix.Mount("", base, "", unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	private, late, work := filepath.Join(base, "tmp"), filepath.Join(base, "late"), t.TempDir()
+	for _, d := range []string{private, late} {
+		if err := os.Mkdir(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := c.options(t.TempDir())
+	o.Private = Private{Dirs: []string{private}, Size: 1 << 20}
+	c.run(o)
+	k := c.desire(1, 1, 1, fmt.Sprintf("#!/bin/sh\ntouch %s/mine %s/up\nuntil [ -e %s/seen ]; do sleep 0.02; done\n", private, work, late),
+		func(_ *api.Assignment, s *api.Spec) { s.WorkDir, s.Output = work, "out" })
+	waitFile(t, filepath.Join(work, "up"))
+	if m := mountsBelow(t, private); len(m) != 0 {
+		t.Errorf("the machine sees %v", m)
+	}
+	if left, _ := os.ReadDir(private); len(left) != 0 {
+		t.Errorf("the machine sees %v", left)
+	}
+	if err := unix.Mount("gangd-test", late, "tmpfs", 0, "size=1M"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(late, "seen"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if a := c.untilPhase(k, api.PhaseStopped); a.Ranks[0].ExitCode != 0 {
+		t.Errorf("%+v", a.Ranks)
 	}
 }
