@@ -99,6 +99,9 @@ func spinBeside(t *testing.T, base string) {
 		if lost <= mostLost || !strict() {
 			return
 		}
+		if os.Getenv(wantEnv) != "" {
+			return // emulated processors wait for those of the machine around them, which nobody in here sees
+		}
 		t.Logf("try %d", try+2)
 	}
 	t.Errorf("who works beside them loses %.1f %% of its CPU", 100*lost)
