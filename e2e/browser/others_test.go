@@ -144,6 +144,10 @@ func TestFailOver(t *testing.T) {
 	b := l.logged(t, "/queue")
 	b.until(fmt.Sprintf(`document.querySelector('[data-job="%d"]')`, id))
 	b.eval(`window.same = true`, nil)
+	// One that joins may not lead before every node knows of it.
+	l.Until(time.Minute, "both controllers on the nodes' list", func() bool {
+		return strings.Contains(l.Must("gctl", "ping"), " stands by, ")
+	})
 	first := leads().Host
 	name := "gangd"
 	if first == pages[1].Host {
