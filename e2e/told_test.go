@@ -16,8 +16,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"gangd/pkg/store/pgserver"
 )
 
 // audience is what receivers were told: ids of events by what they say.
@@ -184,5 +187,82 @@ func TestToldWhateverDies(t *testing.T) {
 				t.Errorf("%s: %q was told and nobody asked", name, event)
 			}
 		}
+	}
+}
+
+// Two controllers, of which the one that leads is killed while letters wait: each event is told at least once, with the
+// same id, by whoever leads then.
+func TestToldThroughAFailOver(t *testing.T) {
+	chaos(t)
+	if _, err := pgserver.Find(); err != nil {
+		t.Skip(err)
+	}
+	byMail := &audience{ids: map[string]map[string]int{}}
+	s := &several{cluster: start(t, "--controllers=2", "--postgres", "--nodes=2", "--set=heartbeat=1s", "--set=mail_server="+mailServer(t, byMail), "--set=mail_tls=none", "--set=mail_domain=uni.example", "--set=notify_rate=0")}
+	job := s.script("j.sh", "#!/bin/sh\nsleep 0.2\n")
+	want := map[string]bool{}
+	for range rounds(5) {
+		s.until("a controller that stands by", func() bool { return strings.Contains(s.must("gctl", "ping"), " stands by, ") })
+		for range 5 {
+			id := s.submit("-o", "/dev/null", "--mail-type=BEGIN,END", job)
+			want[fmt.Sprintf("%d BEGIN", id)], want[fmt.Sprintf("%d END", id)] = true, true
+		}
+		pid, name := s.leader()
+		s.kill(pid, syscall.SIGKILL)
+		s.until("the leader to end", func() bool { return !running(pid) })
+		if _, now := s.leader(); now == name {
+			t.Errorf("%s leads still", now)
+		}
+		s.restart(name)
+	}
+	s.until("each event was told", func() bool {
+		byMail.mu.Lock()
+		defer byMail.mu.Unlock()
+		for event := range want {
+			if byMail.ids[event] == nil {
+				return false
+			}
+		}
+		return true
+	})
+	s.until("the outbox is empty", func() bool { return s.must("gctl", "outbox") == "" })
+	twice := 0
+	for event, ids := range byMail.ids {
+		if len(ids) != 1 || !want[event] {
+			t.Errorf("%s was told with the ids %v", event, ids)
+		}
+		for _, n := range ids {
+			twice += n - 1
+		}
+	}
+	t.Logf("%d events, %d told twice", len(want), twice)
+}
+
+// A part of the time limit is told when it is over.
+func TestTimeLimitIsToldInTime(t *testing.T) {
+	chaos(t)
+	at := make(chan time.Time, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { at <- time.Now() }))
+	defer hook.Close()
+	c := start(t, "--nodes=1")
+	conf, err := os.OpenFile(filepath.Join(c.dir, "etc", "gangd.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conf, "\n[[notify]]\nname = \"robot\"\nurl = %q\nprivate = true\n", hook.URL)
+	conf.Close()
+	c.kill("gangd")
+	c.restart("gangd")
+	const limit = 5 * time.Second
+	id := c.submit("-o", "/dev/null", "--time=5s", "--notify=robot:TIME_LIMIT_80", "--wrap=sleep 100")
+	select {
+	case told := <-at:
+		late := told.Sub(c.job(id).StartTime.Add(limit * 8 / 10))
+		t.Logf("told %v after the moment", late.Round(time.Millisecond))
+		if late < 0 || late > time.Second {
+			t.Errorf("told %v after 80 %% of the limit were over", late)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody was told")
 	}
 }

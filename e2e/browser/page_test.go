@@ -21,7 +21,7 @@ type flow struct {
 }
 
 func TestPage(t *testing.T) {
-	l := start(t, "--nodes=3", "--gpus=4x80G", "--set", "node_timeout=5m")
+	l := start(t, "--nodes=3", "--gpus=4x80G", "--set", "node_timeout=5m", "--set", "mail_server=127.0.0.1:9", "--set", "mail_domain=uni.example")
 	for _, f := range flows {
 		if !f.ci && !whole() {
 			continue
@@ -109,6 +109,7 @@ var flows = []flow{
 				t.Fatalf("the page says\n%s\nand gqueue --why\n%s", page, after)
 			}
 		}
+		b.until(`document.getElementById('line').textContent === 'live'`)
 		b.shot("why.png")
 		b.clean()
 	}},
@@ -289,6 +290,12 @@ var flows = []flow{
 		b.until(`document.getElementById('ping')?.textContent.includes('3 of 3 nodes up')`)
 		b.click("#verify")
 		b.until(`document.getElementById('result').textContent === 'memory and store agree'`)
+		b.clean()
+	}},
+	{"notices that do not arrive", false, func(t *testing.T, l *lab) {
+		l.sleep("--mail-type=BEGIN")
+		b := l.logged(t, "/admin")
+		b.until(`document.getElementById('untold').textContent.includes('@uni.example') && document.getElementById('untold').textContent.includes('goes on: mail server 127.0.0.1:9')`)
 		b.clean()
 	}},
 	{"filters", false, func(t *testing.T, l *lab) {

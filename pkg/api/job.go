@@ -69,6 +69,8 @@ type Job struct {
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`
 	Comment          string           `json:"comment,omitempty"`
+	Notify           []Notify         `json:"notify,omitempty"`       // who is told of what
+	Report           bool             `json:"report,omitempty"`       // what it used is written behind its output
 	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
 	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
 	Ready            *Readiness       `json:"ready,omitempty"`

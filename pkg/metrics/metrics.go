@@ -73,6 +73,9 @@ func New(version string) *Metrics {
 		m.stalls.WithLabelValues(verdict) // a rate needs the zero before the first
 	}
 	m.notified = counter("gang_notify_deliveries_total", "Mails and posts to webhooks about jobs, by target and whether they were taken.", "target", "outcome")
+	for _, outcome := range []string{"delivered", "failed"} {
+		m.notified.WithLabelValues("mail", outcome)
+	}
 	m.stale = counter("gang_stale_reports_total", "Reports of an epoch that is not the current one, refused.").WithLabelValues()
 	// 10 ms to 6 minutes: from a drain on an idle machine to grace + slack at their largest usual values.
 	m.drainTime = histogram("gang_drain_duration_seconds", "From the start of a drain to its completion.", prometheus.ExponentialBuckets(0.01, 2, 16))

@@ -56,7 +56,7 @@ type Server struct {
 // passed are the calls of the page; what is not in here does not exist for it.
 var passed = []string{
 	"GET /v1/live", "GET /v1/nodes", "GET /v1/ping", "GET /v1/reservations", "GET /v1/events", "GET /v1/logs", "GET /v1/log",
-	"GET /v1/jobs/{ref}", "GET /v1/jobs/{ref}/why", "GET /v1/jobs/{ref}/script", "GET /v1/verify",
+	"GET /v1/jobs/{ref}", "GET /v1/jobs/{ref}/why", "GET /v1/jobs/{ref}/script", "GET /v1/verify", "GET /v1/outbox",
 	"POST /v1/query", "POST /v1/history",
 	"POST /v1/cancel", "POST /v1/hold", "POST /v1/release", "POST /v1/requeue", "POST /v1/tokens",
 	"POST /v1/nodes/{name}/drain", "POST /v1/nodes/{name}/resume", "POST /v1/nodes/{name}/cards/{card}/drain", "POST /v1/nodes/{name}/cards/{card}/resume",

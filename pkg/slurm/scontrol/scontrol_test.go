@@ -37,6 +37,7 @@ func cluster() *fake.Controller {
 		j.GID = 1000
 		if j.JobID == 12 {
 			j.Steps = []api.Step{{JobID: 12, StepID: "0", Name: "sleep", State: api.JobRunning, Nodes: j.Nodes, Tasks: 2, CPUs: 2, StartTime: j.StartTime, Client: "vm:11625"}}
+			j.Notify = []api.Notify{{To: "ada@uni.example", Types: []api.NotifyType{api.NotifyEnd, api.NotifyFail, api.NotifyTimeLimit80, api.NotifyInvalidDepend}}, {Target: "chat", Types: api.NotifyDefault}}
 			j.Comment, j.NodeList, j.Exclude = "hello there", []string{"n1", "n2", "n3"}, []string{"n4"}
 		}
 	}

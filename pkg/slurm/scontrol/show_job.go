@@ -169,8 +169,29 @@ func (c *call) jobLines(s *shownJob) []string {
 	case j.GPUsPerRank > 0:
 		lines = append(lines, fmt.Sprintf("TresPerTask=%s:%d", c.gres(), j.GPUsPerRank))
 	}
+	lines = append(lines, mailLines(j)...)
 	if pending && j.Why != "" && c.details {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
+	}
+	return lines
+}
+
+// mailLines are those of who is told by mail, one an address, in the order of Slurm's words.
+func mailLines(j *api.Job) (lines []string) {
+	order := []api.NotifyType{api.NotifyArrayTasks, api.NotifyInvalidDepend, api.NotifyBegin, api.NotifyEnd, api.NotifyFail, api.NotifyRequeue, api.NotifyStageOut,
+		api.NotifyTimeLimit, api.NotifyTimeLimit90, api.NotifyTimeLimit80, api.NotifyTimeLimit50, api.NotifyStall, api.NotifyIdle, api.NotifyPreempt}
+	for i := range j.Notify {
+		n := &j.Notify[i]
+		if n.Target != "" {
+			continue
+		}
+		var types []string
+		for _, t := range order {
+			if n.Wants(t) {
+				types = append(types, string(t))
+			}
+		}
+		lines = append(lines, fmt.Sprintf("MailUser=%s MailType=%s", n.To, strings.Join(types, ",")))
 	}
 	return lines
 }

@@ -48,14 +48,18 @@ export function me(view) {
 }
 
 export function admin(view) {
-  const health = h('section', { id: 'health' }), sick = h('section', { id: 'sick' }), kept = h('section', { id: 'kept' }), tools = h('section', { id: 'admin-tools' });
-  view.append(h('h1', null, 'Admin'), health, sick, kept, tools);
+  const health = h('section', { id: 'health' }), sick = h('section', { id: 'sick' }), untold = h('section', { id: 'untold' }), kept = h('section', { id: 'kept' }), tools = h('section', { id: 'admin-tools' });
+  view.append(h('h1', null, 'Admin'), health, sick, untold, kept, tools);
   if (!session.admin) view.append(h('p', { class: 'soft' }, 'What changes nodes is for admins.'));
   async function ping() {
     try {
       const p = await call('/v1/ping');
       health.replaceChildren(h('p', { id: 'ping' }, `gangd ${p.version}, pid ${p.pid}, up ${duration((Date.now() - new Date(p.start_time)) / 1000)}, ${p.nodes_up} of ${p.nodes} nodes up, ${p.lineage} commits`),
         p.hold ? h('p', { class: 'bad' }, 'on hold, starts and stops nothing: ' + p.hold) : '');
+      const o = await call('/v1/outbox'), late = o.lines.filter((l) => l.tries);
+      untold.replaceChildren(...late.length + o.given_up.length ? [h('h2', null, 'Notices that were not delivered'), table(['of', 'to', 'events', 'since', 'why'],
+        [...late.map((l) => [l.user, l.to || l.target, l.waiting, when(l.oldest), `failed ${l.tries} times, goes on: ${l.error}`]),
+          ...o.given_up.map((l) => [l.user, l.to || l.target, `${l.type} of job ${l.ref}`, when(l.time), 'given up after a day: ' + l.error])], { label: 'Notices' })] : []);
       const r = await call('/v1/reservations');
       kept.replaceChildren(h('h2', null, 'Reservations'), (r.reservations || []).length ? table(['name', 'from', 'to', 'nodes'], r.reservations.map((x) => [x.name, when(x.start_time), when(x.end_time), (x.nodes || []).join(' ')]), { label: 'Reservations' }) : h('p', { class: 'soft' }, 'none'));
     } catch (e) {
