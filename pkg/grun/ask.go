@@ -289,7 +289,7 @@ func setTime(a *ask, v string) error {
 }
 
 // insteadOfPMI is what works for Open MPI, which speaks PMIx alone.
-const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; start programs of Open MPI with its mpirun inside the allocation, which uses srun"
+const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun"
 
 func setMPI(a *ask, v string) error {
 	a.pmi = v == "pmi2"

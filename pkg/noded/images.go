@@ -122,8 +122,10 @@ func (d *Daemon) openImages() error {
 	if err := os.MkdirAll(c.path, 0o711); err != nil {
 		return fmt.Errorf("container_cache: %w", err)
 	}
-	if err := passable(c.path); err != nil {
-		return fmt.Errorf("container_cache: %w", err)
+	if !d.opts.SingleUser { // else all is of whom gnoded runs as
+		if err := passable(c.path); err != nil {
+			return fmt.Errorf("container_cache: %w", err)
+		}
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(c.path, &disk); err != nil {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -267,4 +268,44 @@ func Open(t testing.TB, dir string) string {
 		_ = os.Chmod(at, 0o755)
 	}
 	return real
+}
+
+// Tree is an unpacked image of programs of this machine and the libraries that they need, which says in its
+// os-release what it is. Other users can read it.
+func Tree(t testing.TB, id string, programs ...string) string {
+	t.Helper()
+	root := Open(t, t.TempDir())
+	put := func(from, to string) {
+		b, err := os.ReadFile(from)
+		if err == nil {
+			if err = os.MkdirAll(filepath.Dir(to), 0o755); err == nil {
+				err = os.WriteFile(to, b, 0o755)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range programs {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skip(err)
+		}
+		put(path, filepath.Join(root, "bin", name))
+		out, err := exec.Command("ldd", path).Output()
+		if err != nil {
+			t.Skipf("ldd %s: %v", path, err)
+		}
+		for _, lib := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
+			lib = strings.TrimSuffix(lib, ":")
+			put(lib, filepath.Join(root, lib))
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc/os-release"), []byte("ID="+id+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return root
 }

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gangd/pkg/api"
+	"gangd/pkg/lab/registry"
+)
+
+// debian makes an image by debootstrap, with what is needed to be told from another.
+func debian(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("GANG_E2E_CHAOS") == "" {
+		t.Skip("a minute: run by GANG_E2E_CHAOS=1")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount")
+	}
+	root := registry.Open(t, t.TempDir())
+	if out, err := exec.Command("debootstrap", "--variant=minbase", "bookworm", root).CombinedOutput(); err != nil {
+		t.Skipf("no image of Debian can be had: %v %s", err, out[max(0, len(out)-300):])
+	}
+	return root
+}
+
+// lab is a small image of this machine's programs.
+func lab(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount")
+	}
+	return registry.Tree(t, "lab", "bash", "cat", "sleep", "setsid", "touch", "mkdir")
+}
+
+// TestGangInAnImage: a gang in an unpacked image, and in one of a registry.
+func TestGangInAnImage(t *testing.T) {
+	t.Run("dir", func(t *testing.T) { root := lab(t); gangInAnImage(t, root, "lab", root, nil) })
+	t.Run("podman", func(t *testing.T) {
+		root, r := lab(t), registry.New(t)
+		r.WithPodman(t)
+		gangInAnImage(t, r.Name("1"), "lab", root, r)
+	})
+}
+
+// TestGangInDebian is the same with a whole Debian.
+func TestGangInDebian(t *testing.T) {
+	root := debian(t)
+	t.Run("dir", func(t *testing.T) { gangInAnImage(t, root, "debian", root, nil) })
+	t.Run("podman", func(t *testing.T) {
+		r := registry.New(t)
+		r.WithPodman(t)
+		gangInAnImage(t, r.Name("1"), "debian", root, r)
+	})
+}
+
+// gangInAnImage has a gang of 4 members with 8 ranks each run in an image: what they see, that notices reach them,
+// that checkpoints are handed over, that the image is imported once a node, that a second attempt runs the same bytes
+// though the tag was moved, and that nothing of it is left.
+func gangInAnImage(t *testing.T, image, id, root string, r *registry.Registry) {
+	digest := ""
+	args := []string{"--nodes=4", "--gpus=8x80G", "--set", "cpus=8", "--set", "containers=true"}
+	if r != nil {
+		digest = r.Push(t, "1", root, "LAB=image")
+		args = append(args, "--set", "container_driver=podman")
+	}
+	c := start(t, args...)
+	data := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "set"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const tasks, each = 32, 7
+	mark := fmt.Sprint(900000 + os.Getpid()) // seconds that the escapees sleep
+	script := c.script("job.sh", `#!/bin/bash
+#GANG --size=32 --ranks-per-node=8 --gpus-per-rank=1 --requeue --signal=USR1@10 --grace=10
+trap 'touch noticed.$GANG_EPOCH.$GANG_RANK; exit 0' USR1
+had=$(gckpt get 2>/dev/null) || had=none
+. /etc/os-release
+host=; [ -e `+c.dir+`/run/gangd.pid ] && [ -e /root ] && host=host
+cards=${CUDA_VISIBLE_DEVICES//[^,]/}
+sock=; [ -S "$GANG_SOCKET" ] && sock=socket
+echo $ID $UID ${CUDA_VISIBLE_DEVICES:0:3}$cards $sock $(cat /data/set && echo mounted) $LAB $had > fact.$GANG_EPOCH.$GANG_RANK
+echo kept.$GANG_RANK | gckpt put - || echo lost > lost
+for i in 1 2 3 4 5 6 `+fmt.Sprint(each)+`; do (setsid sleep `+mark+` &) & done
+touch up.$GANG_EPOCH.$GANG_RANK
+while :; do sleep 1000 & wait $!; done
+`)
+	have := func(what string) func() bool {
+		return func() bool { names, _ := filepath.Glob(filepath.Join(c.tmp, what)); return len(names) == tasks }
+	}
+	fact := func(epoch, rank int) string {
+		b, _ := os.ReadFile(filepath.Join(c.tmp, fmt.Sprintf("fact.%d.%d", epoch, rank)))
+		return string(b)
+	}
+	left := func() int {
+		out, _ := exec.Command("pgrep", "-c", "-f", "^sleep "+mark).Output() // status 1: none
+		n := 0
+		_, _ = fmt.Sscan(string(out), &n)
+		return n
+	}
+	job := c.submit("--container-image="+image, "--container-mounts="+data+":/data:ro", script)
+	c.until("all ranks", have("up.1.*"))
+	env := ""
+	if r != nil {
+		env = "image "
+		if n := r.Layers(); n != 4 {
+			t.Errorf("4 nodes with 8 ranks each fetched the layer %d times", n)
+		}
+	}
+	for rank := range tasks {
+		want := fmt.Sprintf("%s 0 GPU,,,,,,, socket mounted %s", id, env)
+		if got := fact(1, rank); got != want+"none\n" {
+			t.Fatalf("rank %d: %q, want %q", rank, got, want+"none\n")
+		}
+	}
+	if n := left(); n != tasks*each {
+		t.Errorf("%d of %d processes have escaped their ranks", n, tasks*each)
+	}
+	if j := c.job(job); j.ImageDigest != digest || j.Image == "" {
+		t.Errorf("%s %s, want %s", j.Image, j.ImageDigest, digest)
+	}
+	if r != nil { // another image by the same name
+		other := registry.Tree(t, "other", "bash")
+		r.Push(t, "1", other)
+	}
+	c.must("gctl", "requeue", fmt.Sprint(job))
+	c.until("notices", have("noticed.1.*"))
+	c.until("the second attempt", have("up.2.*"))
+	for rank := range tasks {
+		if got, want := fact(2, rank), fmt.Sprintf("%s 0 GPU,,,,,,, socket mounted %skept.%d\n", id, env, rank); got != want {
+			t.Fatalf("rank %d: %q, want %q", rank, got, want)
+		}
+	}
+	if n := left(); n != tasks*each {
+		t.Errorf("%d processes, %d are the second attempt's", n, tasks*each)
+	}
+	c.must("gcancel", "--now", fmt.Sprint(job))
+	c.wait(job, api.JobCancelled)
+	if n := left(); n != 0 {
+		t.Errorf("%d of %d processes are left", n, tasks*each)
+	}
+	if _, err := os.Stat(filepath.Join(c.tmp, "lost")); err == nil {
+		t.Error("a checkpoint was not taken")
+	}
+	if r == nil {
+		return
+	}
+	if n := r.Layers(); n != 4 {
+		t.Errorf("the layer was fetched %d times in two attempts", n)
+	}
+	if out := c.must("gctl", "show", "job", fmt.Sprint(job)); !strings.Contains(out, "ContainerImageDigest="+digest) {
+		t.Errorf("gctl show job: %s", out)
+	}
+	if out := c.must("gctl", "show", "node", "n1"); !strings.Contains(out, "Containers=dir,podman ") {
+		t.Errorf("gctl show node: %s", out)
+	}
+	// A broken image is refused before a rank runs, and charged to nobody.
+	r.Push(t, "broken", registry.Tree(t, "broken", "bash"))
+	r.Spoil("broken")
+	job = c.submit("--container-image="+r.Name("broken"), "--size=2", "--ranks-per-node=1", c.script("b.sh", "#!/bin/bash\ntouch ran\n"))
+	j := c.wait(job, api.JobFailed)
+	if _, err := os.Stat(filepath.Join(c.tmp, "ran")); err == nil || !strings.Contains(j.Verdict, "container image: "+r.Name("broken")) {
+		t.Errorf("a broken image: %s, ran: %v", j.Verdict, err == nil)
+	}
+}
