@@ -231,3 +231,29 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestTemporarySpace: nodes are told apart by it, asks too, and all ranks of a member share it.
+func TestTemporarySpace(t *testing.T) {
+	n := testNode(0)
+	n.TmpBytes = 100 * gib
+	each := *n
+	each.TmpEach = gib
+	seen := map[string]bool{}
+	for _, v := range []*Node{n, &each, n.Restore(Grant{MemberKey: key(1), Tmp: gib}), n.Restore(Grant{MemberKey: key(1), Tmp: 2 * gib})} {
+		seen[string(v.AppendClass(nil))] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d classes of 4 nodes", len(seen))
+	}
+	spec := &api.Spec{Size: 2, TmpPerNode: 10 * gib, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1}, {Name: "b", Count: 1, CPUsPerRank: 1}}}
+	ask := AskOf(spec, []string{"gpu"})
+	g := GrantOf(ask, key(1), []int{0, 1}, func(int) Slot { return Slot{Node: "n3"} }, time.Time{})
+	if g.Tmp != 10*gib || g.Ranks != 2 {
+		t.Errorf("a member of two roles takes %+v", g)
+	}
+	less := *spec
+	less.TmpPerNode = 0
+	if AskOf(&less, []string{"gpu"}).Key == ask.Key {
+		t.Error("asks of different temporary space have one key")
+	}
+}
