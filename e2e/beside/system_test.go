@@ -43,6 +43,8 @@ const boundCPUs = 2
 func startSlurm(t *testing.T, dir string, bound bool) *system {
 	t.Helper()
 	o := slurmlab.Options{Dir: filepath.Join(dir, "s"), Nodes: nodes, CPUs: cpus, Memory: memory, GPUs: cards, FirstJob: firstJob,
+		Scheduler: "bf_interval=1", // by which alone Slurm starts heterogeneous jobs
+
 		NodeWords: "Feature=" + features, Accounting: slurmlab.MissingAccounting() == ""}
 	if bound {
 		o = slurmlab.Options{Dir: o.Dir, Nodes: 1, CPUs: boundCPUs, Memory: memory, FirstJob: firstJob, Bound: true}

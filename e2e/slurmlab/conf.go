@@ -17,6 +17,8 @@ type Options struct {
 	Bound      bool   // tasks are bound to CPUs (task/affinity): CPUs are then the machine's
 	// NodeWords and PartitionWords are appended to the lines of nodes and partition.
 	NodeWords, PartitionWords string
+	// Scheduler is added to SchedulerParameters: "bf_interval=1".
+	Scheduler string
 	// More are lines for the end of slurm.conf.
 	More string
 }
@@ -41,7 +43,7 @@ SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1%[5]s
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 MaxArraySize=20000
@@ -56,7 +58,11 @@ func slurmConf(o Options, host string, ports []int) string {
 	if o.Bound {
 		plugin = "task/affinity"
 	}
-	fmt.Fprintf(&b, base, host, o.Dir, ports[0], plugin)
+	scheduler := ""
+	if o.Scheduler != "" {
+		scheduler = "," + o.Scheduler
+	}
+	fmt.Fprintf(&b, base, host, o.Dir, ports[0], plugin, scheduler)
 	if o.FirstJob > 0 {
 		fmt.Fprintf(&b, "FirstJobId=%d\n", o.FirstJob)
 	}

@@ -73,6 +73,7 @@ const (
 	ReasonReserved         Reason = "reserved"          // a reservation has the nodes, or the name
 	ReasonAllocation       Reason = "allocation"        // fewer nodes are allocated than a step asks for
 	ReasonOutside          Reason = "outside"           // a node that a step names is not in its allocation
+	ReasonComponent        Reason = "component"         // a component that the job does not have; the subject is its last one
 	ReasonTimeMin          Reason = "time_min"          // the least time limit leaves no time before the limit or the deadline
 	ReasonBegin            Reason = "begin"             // not before the deadline
 	ReasonNoRequeue        Reason = "no_requeue"        // the job was submitted not to be requeued

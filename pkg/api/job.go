@@ -87,6 +87,8 @@ type Job struct {
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Asked            *Asked           `json:"asked,omitempty"`      // the words it was asked for in
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
+	Components       []JobComponent   `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
+	Component        *int             `json:"-"`                    // it is this one of them, see [Job.Part]
 	Ranks            []Rank           `json:"ranks"`
 	Steps            []Step           `json:"steps,omitempty"` // that run in its current epoch
 
@@ -94,6 +96,14 @@ type Job struct {
 	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
 	StallTimeoutSeconds float64   `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
 	GPUWatch            bool      `json:"gpu_watch,omitempty"`
+}
+
+// JobComponent is where a component of a heterogeneous job is.
+type JobComponent struct {
+	Size      int      `json:"size"` // ranks
+	MinNodes  int      `json:"min_nodes"`
+	Nodes     []string `json:"nodes"`
+	Partition string   `json:"partition"`
 }
 
 // Readiness is how many ranks of the current epoch have said READY=1.

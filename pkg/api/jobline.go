@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -58,6 +59,18 @@ var lineColumns = []lineColumn{
 	lineTime("submit_time", func(j *Job) *time.Time { return &j.SubmitTime }),
 	lineTime("start_time", func(j *Job) *time.Time { return &j.StartTime }),
 	lineTime("end_time", func(j *Job) *time.Time { return &j.EndTime }),
+	{"components", func(b []byte, j *Job) []byte { // JSON, which has no tab or line feed of its own
+		if len(j.Components) == 0 {
+			return b
+		}
+		text, _ := json.Marshal(j.Components) // numbers and names
+		return append(b, text...)
+	}, func(j *Job, s string) error {
+		if s == "" {
+			return nil
+		}
+		return json.Unmarshal([]byte(s), &j.Components)
+	}},
 }
 
 func lineInt[T int | int64](name string, at func(*Job) *T) lineColumn {

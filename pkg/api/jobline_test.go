@@ -15,6 +15,8 @@ func lineJobs() []Job {
 		{JobID: 12, Name: "tab\tline\nback\\n", User: "ada", Partition: "main,big", State: JobRunning, StateCode: "R", Priority: -4, Size: 4, Epoch: 2,
 			MinNodes: 2, Nodes: []string{"n1", "n3"}, TimeLimitSeconds: 90, SubmitTime: time.Unix(1, 5), StartTime: time.Unix(2, 0), EndTime: time.Unix(3, 0)},
 		{JobID: 15, ArrayJobID: 14, ArrayIndex: &index, ArrayLimit: 4, Name: "ü\r", State: JobPending, StateCode: "PD", Reason: "Resources", Size: 1, SubmitTime: time.Unix(9, 0)},
+		{JobID: 16, Name: "het", State: JobRunning, StateCode: "R", Size: 3, SubmitTime: time.Unix(9, 0), Components: []JobComponent{{Size: 1, MinNodes: 1, Nodes: []string{"n1"}, Partition: "cpu"},
+			{Size: 2, MinNodes: 1, Nodes: []string{"n2", "n3"}, Partition: "gpu"}}},
 	}
 }
 
@@ -35,12 +37,12 @@ func TestLinesThereAndBack(t *testing.T) {
 	if d := cmp.Diff(lineJobs(), got); d != "" {
 		t.Error(d)
 	}
-	if n := bytes.Count(text, []byte("\n")); n != 3 {
+	if n := bytes.Count(text, []byte("\n")); n != 4 {
 		t.Errorf("%d lines:\n%s", n, text)
 	}
 	// A newer controller's column is skipped.
-	newer := strings.NewReplacer("job_id\tarray_job_id", "job_id\tmood\tarray_job_id", "12\t0", "12\tfine\t0", "15\t14", "15\t\t14").Replace(string(text))
-	if got, err = ReadLines(strings.NewReader(newer)); err != nil || len(got) != 2 || got[1].ArrayJobID != 14 {
+	newer := strings.NewReplacer("job_id\tarray_job_id", "job_id\tmood\tarray_job_id", "12\t0", "12\tfine\t0", "15\t14", "15\t\t14", "16\t0", "16\t\t0").Replace(string(text))
+	if got, err = ReadLines(strings.NewReader(newer)); err != nil || len(got) != 3 || got[1].ArrayJobID != 14 {
 		t.Errorf("%v %+v", err, got)
 	}
 }

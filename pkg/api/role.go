@@ -1,6 +1,10 @@
 package api
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // MaxRoles bounds the roles of one gang. Each is placed by itself, so that many of one rank
 // each would cost a plan what as many gangs do.
@@ -24,6 +28,118 @@ type Role struct {
 	// EndsGang: when all ranks of this role are done, the work of the gang is done; the
 	// ranks of other roles are stopped.
 	EndsGang bool `json:"ends_gang,omitempty"`
+	// Component: the role is a component of a heterogeneous job. Either all roles of a gang are, or none.
+	Component *Component `json:"component,omitempty"`
+}
+
+// Component is what a component of a heterogeneous job asks for beyond what a role does. Such a
+// job runs its script once, in its first component. No node has ranks of two components, so that
+// a figure by node says something here, and steps find the nodes of a component apart.
+type Component struct {
+	Partition     string   `json:"partition,omitempty"` // one of the gang's, or a comma list of them; empty: any of the gang's
+	MinNodes      int      `json:"min_nodes,omitempty" bound:"..65536"`
+	MaxNodes      int      `json:"max_nodes,omitempty" bound:"..65536"`
+	RanksPerNode  int      `json:"ranks_per_node,omitempty" bound:"..65536"`
+	GPUsPerNode   int      `json:"gpus_per_node,omitempty" bound:"..65536"`
+	MemoryPerNode int64    `json:"memory_per_node,omitempty" bound:"..70368744177664"`
+	MinCompute    string   `json:"min_compute,omitempty"`
+	NodeList      []string `json:"node_list,omitempty" bound:"len=255"`
+	Exclude       []string `json:"exclude,omitempty" bound:"len=255"`
+	Asked         *Asked   `json:"asked,omitempty"`
+}
+
+// WantsCards: each of its ranks, or its nodes, asks for some.
+func (r *Role) WantsCards() bool {
+	return r.GPUsPerRank > 0 || r.Component != nil && r.Component.GPUsPerNode > 0
+}
+
+// Components is how many components a heterogeneous job has, 0 of any other.
+func (s *Spec) Components() int { return components(s.Roles) }
+
+func components(roles []Role) int {
+	if len(roles) == 0 || roles[0].Component == nil {
+		return 0
+	}
+	return len(roles)
+}
+
+// Part is the spec as if the ranks of its role i were all of it.
+func (s *Spec) Part(i int) *Spec {
+	r, part := &s.Roles[i], *s
+	part.Roles, part.Size = nil, r.Count
+	part.CPUsPerRank, part.MemoryPerRank = r.CPUsPerRank, r.MemoryPerRank
+	part.GPUsPerRank, part.GPUType, part.VRAMBytes = r.GPUsPerRank, r.GPUType, r.VRAMBytes
+	if part.Constraint = r.Constraint; r.Constraint != s.Constraint {
+		part.Prefer = "" // it would be taken instead of what the role asks for itself
+	}
+	if c := r.Component; c != nil {
+		part.MinNodes, part.MaxNodes, part.RanksPerNode = c.MinNodes, c.MaxNodes, c.RanksPerNode
+		part.GPUsPerNode, part.MemoryPerNode, part.MinCompute, part.Asked = c.GPUsPerNode, c.MemoryPerNode, c.MinCompute, c.Asked
+		part.NodeList, part.Exclude = c.NodeList, append(c.Exclude[:len(c.Exclude):len(c.Exclude)], s.Exclude...)
+	}
+	return &part
+}
+
+// ComponentAt is the component of a rank, -1 where there are none.
+func (s *Spec) ComponentAt(rank int) int {
+	for i := range s.Components() {
+		if rank -= s.Roles[i].Count; rank < 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// PartAt is the spec of the component of a rank, or the spec itself where there are none.
+func (s *Spec) PartAt(rank int) *Spec {
+	if i := s.ComponentAt(rank); i >= 0 {
+		return s.Part(i)
+	}
+	return s
+}
+
+// ComponentName is the name of the role that is component i.
+func ComponentName(i int) string { return "component-" + strconv.Itoa(i) }
+
+// Split is jobs with the components of each heterogeneous one in its place.
+func Split(jobs []Job) []Job {
+	if !slices.ContainsFunc(jobs, func(j Job) bool { return len(j.Components) > 0 }) {
+		return jobs
+	}
+	var out []Job
+	for k := range jobs {
+		if len(jobs[k].Components) == 0 {
+			out = append(out, jobs[k])
+		}
+		for i := range jobs[k].Components {
+			out = append(out, jobs[k].Part(i))
+		}
+	}
+	return out
+}
+
+// Part is the job as if its component i were all of it, as Slurm's commands show it.
+func (j *Job) Part(i int) Job {
+	part, c := *j, &j.Components[i]
+	part.Component = &i
+	part.Size, part.MinNodes, part.Nodes, part.Partition = c.Size, c.MinNodes, c.Nodes, c.Partition
+	part.Roles, part.Components = nil, nil
+	first := 0
+	for k := range i {
+		first += j.Components[k].Size
+	}
+	if len(j.Ranks) == j.Size {
+		part.Ranks = j.Ranks[first : first+c.Size]
+	}
+	if i < len(j.Roles) {
+		r := &j.Roles[i]
+		part.CPUsPerRank, part.MemoryBytes, part.GPUsPerRank, part.VRAMBytes, part.Constraint = r.CPUsPerRank, r.MemoryPerRank, r.GPUsPerRank, r.VRAMBytes, r.Constraint
+		if o := r.Component; o != nil {
+			part.GPUsPerNode, part.MemoryPerNode, part.RanksPerNode = o.GPUsPerNode, o.MemoryPerNode, o.RanksPerNode
+			part.NodeList, part.Exclude, part.Asked = o.NodeList, o.Exclude, o.Asked
+		}
+	}
+	return part
 }
 
 // RoleAt gives the role of a rank and the rank's number within it; nil for a gang without

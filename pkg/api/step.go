@@ -142,6 +142,55 @@ type StepAsk struct {
 	// SHA-256 of its certificate in hex: nodes talk to nobody else.
 	Hosts       []string `json:"hosts"`
 	Fingerprint string   `json:"fingerprint"`
+	// Group is the component of a heterogeneous job on whose nodes the tasks are, nil: the first.
+	// More are further components of the step, each on nodes of its own.
+	Group *int            `json:"group,omitempty" bound:"..31"`
+	More  []StepComponent `json:"more,omitempty" bound:"n=31"`
+}
+
+// StepComponent is what a further component of a step asks for; its fields are those of [StepAsk].
+type StepComponent struct {
+	Tasks         int      `json:"tasks,omitempty" bound:"..65536"`
+	MinNodes      int      `json:"min_nodes,omitempty" bound:"..65536"`
+	MaxNodes      int      `json:"max_nodes,omitempty" bound:"..65536"`
+	CPUsPerTask   int      `json:"cpus_per_task,omitempty" bound:"..65536"`
+	TasksPerNode  int      `json:"tasks_per_node,omitempty" bound:"..65536"`
+	GPUs          int      `json:"gpus,omitempty" bound:"..65536"`
+	GPUsPerTask   int      `json:"gpus_per_task,omitempty" bound:"..65536"`
+	GPUsPerNode   int      `json:"gpus_per_node,omitempty" bound:"..65536"`
+	NoGPUs        bool     `json:"no_gpus,omitempty"`
+	MemoryPerNode int64    `json:"memory_per_node,omitempty" bound:"..70368744177664"`
+	MemoryPerCPU  int64    `json:"memory_per_cpu,omitempty" bound:"..70368744177664"`
+	NodeList      []string `json:"node_list,omitempty"`
+	Exclude       []string `json:"exclude,omitempty"`
+	Relative      int      `json:"relative,omitempty"`
+	Exact         bool     `json:"exact,omitempty"`
+	Overcommit    bool     `json:"overcommit,omitempty"`
+	Distribution  string   `json:"distribution,omitempty"`
+	Group         *int     `json:"group,omitempty" bound:"..31"`
+}
+
+// Component is what of an ask a further component of a step has for itself.
+func (a *StepAsk) Component() StepComponent {
+	return StepComponent{Tasks: a.Tasks, MinNodes: a.MinNodes, MaxNodes: a.MaxNodes, CPUsPerTask: a.CPUsPerTask, TasksPerNode: a.TasksPerNode,
+		GPUs: a.GPUs, GPUsPerTask: a.GPUsPerTask, GPUsPerNode: a.GPUsPerNode, NoGPUs: a.NoGPUs, MemoryPerNode: a.MemoryPerNode, MemoryPerCPU: a.MemoryPerCPU,
+		NodeList: a.NodeList, Exclude: a.Exclude, Relative: a.Relative, Exact: a.Exact, Overcommit: a.Overcommit, Distribution: a.Distribution, Group: a.Group}
+}
+
+// Components are the step's, the first of all included, each as if it were all of the step.
+func (a *StepAsk) Components() []StepAsk {
+	first := *a
+	first.More = nil
+	out := []StepAsk{first}
+	for _, c := range a.More {
+		one := first
+		one.Tasks, one.MinNodes, one.MaxNodes, one.CPUsPerTask, one.TasksPerNode = c.Tasks, c.MinNodes, c.MaxNodes, c.CPUsPerTask, c.TasksPerNode
+		one.GPUs, one.GPUsPerTask, one.GPUsPerNode, one.NoGPUs = c.GPUs, c.GPUsPerTask, c.GPUsPerNode, c.NoGPUs
+		one.MemoryPerNode, one.MemoryPerCPU, one.NodeList, one.Exclude, one.Relative = c.MemoryPerNode, c.MemoryPerCPU, c.NodeList, c.Exclude, c.Relative
+		one.Exact, one.Overcommit, one.Distribution, one.Group = c.Exact, c.Overcommit, c.Distribution, c.Group
+		out = append(out, one)
+	}
+	return out
 }
 
 // MaxSteps bounds the steps of a job that run at a time.
@@ -179,8 +228,9 @@ type StepReply struct {
 type StepNode struct {
 	Name    string     `json:"name"`
 	Address string     `json:"address"`
-	Index   int        `json:"index"` // of the node in the allocation
-	Tasks   []int      `json:"tasks"` // numbers of the tasks there
+	Index   int        `json:"index"`           // of the node in the allocation
+	Group   int        `json:"group,omitempty"` // its component: of the step, and in an [Allocation] of the job
+	Tasks   []int      `json:"tasks"`           // numbers of the tasks there
 	CPUs    int        `json:"cpus"`
 	Cards   []StepCard `json:"cards,omitempty"`
 }
@@ -200,7 +250,8 @@ type Allocation struct {
 	GID        uint32        `json:"gid"`
 	Account    string        `json:"account,omitempty"`
 	Partition  string        `json:"partition"`
-	Nodes      []StepNode    `json:"nodes"` // of the whole allocation: Tasks are its ranks
+	Nodes      []StepNode    `json:"nodes"`            // of the whole allocation: Tasks are its ranks
+	Groups     int           `json:"groups,omitempty"` // components of a heterogeneous job
 	StartTime  time.Time     `json:"start_time,omitzero"`
 	EndTime    time.Time     `json:"end_time,omitzero"` // by its time limit; zero: none
 	WorkDir    string        `json:"work_dir"`
@@ -309,4 +360,27 @@ func PerNode(figures []int) string {
 		i = run
 	}
 	return b.String()
+}
+
+// FromPerNode reads what [PerNode] wrote; nil where it can't be read.
+func FromPerNode(s string) []int {
+	var out []int
+	for part := range strings.SplitSeq(s, ",") {
+		figure, times := part, 1
+		if f, t, ok := strings.Cut(strings.TrimSuffix(part, ")"), "(x"); ok {
+			n, err := strconv.Atoi(t)
+			if err != nil || n < 1 || n > MaxGangSize {
+				return nil
+			}
+			figure, times = f, n
+		}
+		n, err := strconv.Atoi(figure)
+		if err != nil {
+			return nil
+		}
+		for range times {
+			out = append(out, n)
+		}
+	}
+	return out
 }

@@ -97,4 +97,6 @@ type Ask struct {
 	// Parts are the asks of the roles, in their order, each as if it were a gang of its own;
 	// nil where all ranks ask for the same.
 	Parts []*Ask
+	// Apart, of a part: no node may have ranks of another part.
+	Apart bool
 }

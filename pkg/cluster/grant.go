@@ -263,11 +263,32 @@ func shares(s *api.Spec) bool { return s.Share && s.VRAMBytes > 0 }
 func AskOf(spec *api.Spec, partitions []string) *Ask {
 	ask := &Ask{Spec: spec, Partitions: partitions, Key: askKey(spec, partitions)}
 	for i := range spec.Roles {
-		part := AskOf(roleSpec(spec, &spec.Roles[i]), partitions)
+		part := AskOf(spec.Part(i), ownPartitions(spec.Roles[i].Component, partitions))
+		part.Apart = spec.Roles[i].Component != nil
 		ask.Parts = append(ask.Parts, part)
-		ask.Key += "; " + part.Key
+		if ask.Key += "; " + part.Key; part.Apart {
+			ask.Key += " apart"
+		}
 	}
 	return ask
+}
+
+// ownPartitions are those of the gang that a component asks for, all where it asks for none that the
+// gang still asks for.
+func ownPartitions(c *api.Component, all []string) []string {
+	if c == nil || c.Partition == "" {
+		return all
+	}
+	var own []string
+	for name := range strings.SplitSeq(c.Partition, ",") {
+		if slices.Contains(all, name) {
+			own = append(own, name)
+		}
+	}
+	if own == nil {
+		return all
+	}
+	return own
 }
 
 // ask class names everything that decides where a gang fits, and nothing else, so that the

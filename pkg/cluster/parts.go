@@ -11,18 +11,6 @@ import (
 // its own, with the arithmetic of a gang without roles. What the parts of one gang take on a
 // node is one grant, because it is one member that is started and proven gone.
 
-// roleSpec is the gang as if the ranks of one role were all of it.
-func roleSpec(s *api.Spec, r *api.Role) *api.Spec {
-	part := *s
-	part.Roles, part.Size = nil, r.Count
-	part.CPUsPerRank, part.MemoryPerRank = r.CPUsPerRank, r.MemoryPerRank
-	part.GPUsPerRank, part.GPUType, part.VRAMBytes = r.GPUsPerRank, r.GPUType, r.VRAMBytes
-	if part.Constraint = r.Constraint; r.Constraint != s.Constraint {
-		part.Prefer = "" // it would be taken instead of what the role asks for itself
-	}
-	return &part
-}
-
 // PartOf is the part that a rank belongs to: the ask itself without roles.
 func (a *Ask) PartOf(rank int) *Ask {
 	for _, p := range a.Parts {
@@ -63,6 +51,18 @@ func slotsOf(ranks []int, slot func(rank int) Slot) []Slot {
 		out[i] = slot(r)
 	}
 	return out
+}
+
+// Beside is n as it is for the other parts of a gang once a part has these slots there: smaller by
+// what they take, or without anything where the part is to be apart.
+func (a *Ask) Beside(n *Node, slots []Slot) *Node {
+	if !a.Apart {
+		return n.Without(GrantFor(a, api.MemberKey{}, slots, time.Time{}))
+	}
+	c := *n
+	c.CPUs = 0
+	c.used = c.count()
+	return &c
 }
 
 // Without is n less what g takes, as if the node were that much smaller. It is for the

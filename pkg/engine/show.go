@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -141,6 +142,7 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 		TimeLimitSeconds: int64(gang.TimeLimit(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
 		Reason: "None",
 	}
+	out.Components = e.components(j)
 	if j.ArrayIndex >= 0 {
 		out.ArrayIndex = &j.ArrayIndex
 	}
@@ -175,11 +177,34 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 
 // minNodes is the fewest nodes that a gang can start on, by what it asked for.
 func minNodes(s *api.Spec) int {
-	n := max(1, s.MinNodes)
+	sum := 0
+	for i := range s.Components() {
+		sum += minNodes(s.Part(i))
+	}
+	n := max(1, s.MinNodes, sum)
 	if s.RanksPerNode > 0 {
 		n = max(n, (s.Size+s.RanksPerNode-1)/s.RanksPerNode)
 	}
 	return n
+}
+
+// components is where those of a heterogeneous job are.
+func (e *Engine) components(j *gang.Job) []api.JobComponent {
+	var out []api.JobComponent
+	for i := range j.Spec.Components() {
+		r := &j.Spec.Roles[i]
+		out = append(out, api.JobComponent{Size: r.Count, MinNodes: minNodes(j.Spec.Part(i)), Nodes: []string{}, Partition: cmp.Or(r.Component.Partition, e.runsIn(j))})
+	}
+	if len(out) == 0 || j.Verdict == nil && len(j.Members) == 0 {
+		return out
+	}
+	for r := range j.Ranks {
+		c := &out[j.Spec.ComponentAt(r)]
+		if n := j.Ranks[r].Slot.Node; n != "" && !slices.Contains(c.Nodes, n) {
+			c.Nodes = append(c.Nodes, n)
+		}
+	}
+	return out
 }
 
 // heldReason is Slurm's word for who holds a job.

@@ -99,6 +99,13 @@ func checkStep(a *api.StepAsk) error {
 	case a.Container != nil && !path.IsAbs(a.Dir):
 		return bad("dir %q: a step in a container says in which directory it runs", a.Dir)
 	}
+	if len(a.More) > 0 {
+		for _, one := range a.Components() {
+			if err := checkStep(&one); err != nil {
+				return err
+			}
+		}
+	}
 	return checkContainer(a.Container)
 }
 
@@ -140,7 +147,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 			return nil, api.Errorf(api.CodeStaleEpoch, "job %d has been stopped meanwhile", id)
 		}
 		n := out.Allocation.Nodes[p.Member]
-		part := api.StepNode{Name: n.Name, Address: n.Address, Index: p.Member, Tasks: p.Tasks, CPUs: p.CPUs}
+		part := api.StepNode{Name: n.Name, Address: n.Address, Index: p.Member, Group: p.Group, Tasks: p.Tasks, CPUs: p.CPUs}
 		for _, c := range n.Cards {
 			if slices.Contains(p.Cards, c.UUID) {
 				part.Cards = append(part.Cards, c)
@@ -156,7 +163,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
 	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: e.runsIn(j),
-		StartTime: j.Start, WorkDir: j.Spec.WorkDir, SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace}
+		StartTime: j.Start, WorkDir: j.Spec.WorkDir, SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace, Groups: j.Spec.Components()}
 	if limit := gang.TimeLimit(j); limit > 0 && !j.Start.IsZero() {
 		a.EndTime = j.Start.Add(limit)
 	}
@@ -164,7 +171,7 @@ func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	defer e.view.mu.RUnlock()
 	for i := range j.Members {
 		m := &j.Members[i]
-		n := api.StepNode{Name: m.Node, Index: i, Tasks: m.Ranks}
+		n := api.StepNode{Name: m.Node, Index: i, Group: max(0, j.Spec.ComponentAt(m.Ranks[0])), Tasks: m.Ranks}
 		node := e.view.nodes[m.Node]
 		if node != nil {
 			n.Address = node.Hello.Address

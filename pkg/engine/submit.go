@@ -65,6 +65,9 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if who.User == "" {
 		return nil, nil, api.Errorf(api.CodePermission, "user id %d has no name on the controller's host", who.UID)
 	}
+	if err := e.componentPartitions(s); err != nil {
+		return nil, nil, err
+	}
 	part, parts, err := e.partition(s)
 	if err != nil {
 		return nil, nil, err
@@ -101,11 +104,7 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
 		return nil, nil, err
 	}
-	ranks := s.Size
-	if s.RanksPerNode > 0 {
-		ranks = min(ranks, s.RanksPerNode)
-	}
-	if err := gang.CheckPorts(&e.opt.Settings, s.Ports, ranks); err != nil {
+	if err := gang.CheckPorts(&e.opt.Settings, s.Ports, fullest(s)); err != nil {
 		return nil, nil, err
 	}
 	if err := e.opt.Policy.AboveCap(s.Account, cluster.AskOf(s, parts)); err != nil {
@@ -139,6 +138,21 @@ func ownKey(uid uint32, key string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d %s", uid, key)
+}
+
+// fullest is how many ranks a node of the gang may have at most.
+func fullest(s *api.Spec) int {
+	most := 0
+	for i := range s.Components() {
+		most = max(most, fullest(s.Part(i)))
+	}
+	switch {
+	case most > 0:
+		return most
+	case s.RanksPerNode > 0:
+		return min(s.Size, s.RanksPerNode)
+	}
+	return s.Size
 }
 
 // checkConstraints refuses what can't be read, also while no node is known.
@@ -178,7 +192,7 @@ func watchDefaults(s *api.Spec, p *api.Partition) {
 
 // wantsCards: any rank of it does.
 func wantsCards(s *api.Spec) bool {
-	return s.GPUsPerRank > 0 || s.GPUsPerNode > 0 || slices.ContainsFunc(s.Roles, func(r api.Role) bool { return r.GPUsPerRank > 0 })
+	return s.GPUsPerRank > 0 || s.GPUsPerNode > 0 || slices.ContainsFunc(s.Roles, func(r api.Role) bool { return r.WantsCards() })
 }
 
 // timeLimit is what a partition makes of the limit asked for, 0: none was.
@@ -232,6 +246,32 @@ func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
 		}
 	}
 	return first, names, nil
+}
+
+// componentPartitions gives each component its partition, and the gang those of all: whose limits
+// hold for it is the first one's.
+func (e *Engine) componentPartitions(s *api.Spec) error {
+	var all []string
+	for i := range s.Components() {
+		c := *s.Roles[i].Component
+		_, names, err := e.partition(&api.Spec{Partition: cmp.Or(c.Partition, s.Partition)})
+		if err != nil {
+			if refused, ok := err.(*api.Error); ok {
+				refused.Message = fmt.Sprintf("component %d: %s", i, refused.Message)
+			}
+			return err
+		}
+		for _, name := range names {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		c.Partition, s.Roles[i].Component = strings.Join(names, ","), &c
+	}
+	if all != nil {
+		s.Partition = strings.Join(all, ",")
+	}
+	return nil
 }
 
 // checkSpec refuses what no client of ours would send; others speak this API too.
@@ -379,8 +419,10 @@ func checkRoles(s *api.Spec) error {
 	switch {
 	case len(s.Roles) > api.MaxRoles:
 		return bad("%d roles: at most %d are accepted", len(s.Roles), api.MaxRoles)
-	case s.Launch != api.LaunchRanks:
+	case s.Components() == 0 && s.Launch != api.LaunchRanks:
 		return bad("launch %s: the ranks of roles run the script each", s.Launch)
+	case s.Components() > 0 && s.Launch != api.LaunchBatch:
+		return bad("launch %s: the script of a heterogeneous job runs once", s.Launch)
 	case s.GPUsPerNode > 0 || s.MemoryPerNode > 0 || s.RanksPerNode > 0 || s.MinNodes > 0 || s.MaxNodes > 0:
 		return bad("roles count ranks: figures by node do not go with them")
 	}
@@ -398,11 +440,34 @@ func checkRoles(s *api.Spec) error {
 			return bad("role %s: cpus_per_rank %d: a rank takes at least one", r.Name, r.CPUsPerRank)
 		case r.GPUsPerRank < 0 || r.MemoryPerRank < 0 || r.VRAMBytes < 0:
 			return bad("role %s: a resource may not be negative", r.Name)
+		case (r.Component != nil) != (s.Components() > 0):
+			return bad("role %s: either all roles are components or none is", r.Name)
+		}
+		if err := checkComponent(s, i); err != nil {
+			return err
 		}
 		total += r.Count
 	}
 	if total != s.Size {
 		return bad("size %d: the roles come to %d ranks", s.Size, total)
+	}
+	return nil
+}
+
+// checkComponent refuses what no component can ask for.
+func checkComponent(s *api.Spec, i int) error {
+	c := s.Roles[i].Component
+	if c == nil {
+		return nil
+	}
+	bad := func(format string, args ...any) error {
+		return api.Errorf(api.CodeInvalid, "component %d: "+format, append([]any{i}, args...)...)
+	}
+	switch {
+	case c.GPUsPerNode > 0 && s.Roles[i].GPUsPerRank > 0:
+		return bad("gpus_per_rank and gpus_per_node exclude each other")
+	case c.MaxNodes > 0 && c.MaxNodes < c.MinNodes:
+		return bad("at most %d nodes is below at least %d", c.MaxNodes, c.MinNodes)
 	}
 	return nil
 }

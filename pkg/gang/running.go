@@ -36,7 +36,7 @@ func heldCards(j *Job) int {
 	n := 0
 	for i := range j.Members {
 		for k, r := range j.Members[i].Ranks {
-			if k == 0 || j.Spec.GPUsPerNode == 0 {
+			if k == 0 || j.Spec.PartAt(r).GPUsPerNode == 0 {
 				n += len(j.Ranks[r].Slot.Cards)
 			}
 		}

@@ -27,6 +27,7 @@ type Step struct {
 // StepPart is the part of a step on one member. What it took is free when it is over.
 type StepPart struct {
 	Member   int // index in [Job.Members]
+	Group    int // which component of the step it is of
 	Tasks    []int
 	CPUs     int
 	Memory   int64

@@ -71,6 +71,43 @@ func TestLayStep(t *testing.T) {
 	}
 }
 
+// The components of a step are on nodes of their own: of a heterogeneous job on those of its component.
+func TestLayStepsOfComponents(t *testing.T) {
+	group := func(n int) *int { return &n }
+	plain := &Job{ID: 7, Spec: &api.Spec{Size: 4}}
+	het := &Job{ID: 7, Spec: &api.Spec{Size: 4, Launch: api.LaunchBatch, Roles: []api.Role{
+		{Name: "component-0", Count: 1, CPUsPerRank: 1, Component: &api.Component{}}, {Name: "component-1", Count: 3, CPUsPerRank: 1, Component: &api.Component{}}}}}
+	for _, c := range []struct {
+		name string
+		job  *Job
+		ask  api.StepAsk
+		want string
+	}{
+		{"without a word the first", het, api.StepAsk{}, "n1:0/4c/2g"},
+		{"the second", het, api.StepAsk{Group: group(1)}, "n2:0/4c/2g n3:1/4c/2g"},
+		{"both", het, api.StepAsk{Group: group(0), Tasks: 2, More: []api.StepComponent{{Group: group(1), Tasks: 3, Distribution: "cyclic", MinNodes: 2}}}, "n1:0,1/4c/2g n2:2,4/4c/2g n3:3/4c/2g"},
+		{"none such", het, api.StepAsk{Group: group(2)}, "there is no component 2: job 7 has components 0 to 1"},
+		{"the same twice", het, api.StepAsk{Group: group(0), More: []api.StepComponent{{Group: group(0)}}}, "component 0 of the job is asked for twice in one step"},
+		{"too much for one", het, api.StepAsk{Group: group(0), Tasks: 1, More: []api.StepComponent{{Group: group(1), Tasks: 9}}}, "component 1: 9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
+		{"of a job that has none, each other nodes", plain, api.StepAsk{Tasks: 1, More: []api.StepComponent{{Tasks: 2, Exact: true}, {Tasks: 1}}}, "n1:0/4c/2g n2:1,2/2c/2g n3:3/4c/2g"},
+		{"more than there are nodes", plain, api.StepAsk{Tasks: 3, MinNodes: 3, MaxNodes: 3, More: []api.StepComponent{{Tasks: 1}}},
+			"component 1: the others have all nodes of the allocation, and components are on nodes of their own"},
+	} {
+		rooms := roomsOf(4, 4, 4)
+		for i := range rooms {
+			rooms[i].component = min(i, 1)
+		}
+		parts, err := laySteps(c.job, &c.ask, rooms, room.empty)
+		got := laid(parts)
+		if err != nil {
+			got = err.Message
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // stepBench is a running batch job on two nodes of two ranks each, a CPU and no card each.
 func stepBench(t *testing.T) *bench {
 	b := newBench(t, 2)

@@ -13,6 +13,7 @@ import (
 type room struct {
 	member          int
 	node            string
+	component       int // of the ranks there, -1: the job has none
 	cpus, cpusFree  int
 	mem, memFree    int64 // 0 of mem: no figure, none is counted
 	cards, cardFree []string
@@ -25,19 +26,19 @@ func (w *World) rooms(e *entry) []room {
 	for i := range j.Members {
 		m := &j.Members[i]
 		r := &out[i]
-		r.member, r.node = i, m.Node
+		r.member, r.node, r.component = i, m.Node, j.Spec.ComponentAt(m.Ranks[0])
 		for _, k := range m.Ranks {
 			f := j.Spec.FiguresOf(k)
 			r.cpus += f.CPUs
-			r.mem += j.Spec.MemoryPerRank
+			r.mem += f.Memory
 			for _, c := range j.Ranks[k].Slot.Cards {
 				if !slices.Contains(r.cards, c) {
 					r.cards = append(r.cards, c)
 				}
 			}
 		}
-		if j.Spec.MemoryPerNode > 0 {
-			r.mem = j.Spec.MemoryPerNode
+		if per := j.Spec.PartAt(m.Ranks[0]).MemoryPerNode; per > 0 {
+			r.mem = per
 		}
 		if n := w.nodes[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
 			r.cpus = max(r.cpus, n.node.Res.CPUs)
@@ -73,26 +74,90 @@ func (r room) empty() room {
 // placeStep finds room for a step: among what is free now, else it says whether it would
 // find it among all that the allocation has.
 func (w *World) placeStep(e *entry, a *api.StepAsk) ([]StepPart, *api.Error) {
-	all, err := chooseRooms(e.job, a, w.rooms(e))
-	if err != nil {
-		return nil, err
+	rooms := w.rooms(e)
+	whole, err := laySteps(e.job, a, rooms, room.empty)
+	if err != nil || a.Overlap {
+		return whole, err
 	}
-	empty := make([]room, len(all))
-	for i := range all {
-		empty[i] = all[i].empty()
-	}
-	whole, err := layStep(a, empty)
-	if err != nil {
-		return nil, err
-	}
-	if a.Overlap {
-		return whole, nil
-	}
-	parts, err := layStep(a, all)
+	parts, err := laySteps(e.job, a, rooms, func(r room) room { return r })
 	if err != nil {
 		return nil, &api.Error{Code: api.CodeBusy, Message: "other steps of the job have it: " + err.Message, Hint: "use --overlap to share it"}
 	}
 	return parts, nil
+}
+
+// laySteps places a step and the further components that it has, each on nodes of its own. Tasks
+// are numbered through.
+func laySteps(j *Job, a *api.StepAsk, all []room, as func(room) room) ([]StepPart, *api.Error) {
+	var out []StepPart
+	first := 0
+	for i, one := range a.Components() {
+		rooms, err := componentRooms(j, &one, i, len(a.More) > 0, all)
+		if err != nil {
+			return nil, err
+		}
+		if rooms, err = chooseRooms(j, &one, rooms); err != nil {
+			return nil, err
+		}
+		for k := range rooms {
+			rooms[k] = as(rooms[k])
+		}
+		parts, err := layStep(&one, rooms)
+		if err != nil {
+			if len(a.More) > 0 {
+				err.Message = fmt.Sprintf("component %d: %s", i, err.Message)
+			}
+			return nil, err
+		}
+		count := 0
+		for k := range parts {
+			for t := range parts[k].Tasks {
+				parts[k].Tasks[t] += first
+			}
+			parts[k].Group = i
+			count += len(parts[k].Tasks)
+			all = slices.DeleteFunc(slices.Clone(all), func(r room) bool { return r.member == parts[k].Member })
+		}
+		first += count
+		out = append(out, parts...)
+	}
+	return out, nil
+}
+
+// componentRooms are the rooms that a component of a step may use: those of its component of the job, of
+// a step that names none of the first.
+func componentRooms(j *Job, a *api.StepAsk, i int, several bool, all []room) ([]room, *api.Error) {
+	n := j.Spec.Components()
+	group := 0
+	if a.Group != nil {
+		group = *a.Group
+	}
+	switch {
+	case n == 0 && a.Group == nil:
+		if several && len(all) == 0 {
+			return nil, api.Errorf(api.CodeUnsatisfiable, "component %d: the others have all nodes of the allocation, and components are on nodes of their own", i).About(api.ReasonOutside, "")
+		}
+		return all, nil
+	case group >= max(n, 1):
+		return nil, api.Errorf(api.CodeUnsatisfiable, "there is no component %d: job %d has %s", group, j.ID, components(n)).About(api.ReasonComponent, strconv.Itoa(max(n, 1)-1))
+	}
+	var own []room
+	for _, r := range all {
+		if n == 0 || r.component == group {
+			own = append(own, r)
+		}
+	}
+	if len(own) == 0 {
+		return nil, api.Errorf(api.CodeInvalid, "component %d of the job is asked for twice in one step", group)
+	}
+	return own, nil
+}
+
+func components(n int) string {
+	if n == 0 {
+		return "no components"
+	}
+	return fmt.Sprintf("components 0 to %d", n-1)
 }
 
 // chooseRooms puts the members that a step may use in the order in which they are tried.

@@ -40,13 +40,18 @@ func (r *run) outside() error {
 	if err != nil {
 		return err
 	}
-	s := &r.ask.step
-	if s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 {
-		s.Tasks = 1
+	for i, c := range append([]component{{r.ask, r.args}}, r.more...) {
+		s := &c.step
+		if s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 {
+			s.Tasks = 1
+		}
+		s.NodeList, s.Exclude = nil, nil // the allocation is of these nodes alone
+		if s.Exact = false; len(r.more) > 0 {
+			s.Group = &i
+		}
 	}
 	r.box = api.Container{WorkDir: r.box.WorkDir} // the job runs in it
-	s.NodeList, s.Exclude = nil, nil              // the allocation is of these nodes alone
-	s.Exact = false
+	r.told = a.heterogeneous()
 	err = r.step(a.ref(), 0)
 	code := program.ExitCode(err)
 	a.giveBack(code)
@@ -113,11 +118,7 @@ const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and end
 
 // request is the job of an allocation.
 func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
-	words := append([]string{}, r.ask.alloc...)
-	if r.ask.step.Tasks == 0 && r.ask.step.MinNodes == 0 && r.ask.step.TasksPerNode == 0 {
-		words = append(words, "--ntasks=1")
-	}
-	flags, _, err := script.Flags(append(words, "--launch=batch", "--no-requeue", "--output=/dev/null"))
+	flags, _, err := script.Flags(r.words())
 	if err != nil {
 		return nil, usageOf(err)
 	}
@@ -377,6 +378,11 @@ func (a *allocation) environ() []string {
 		cpus = append(cpus, per[n]*max(1, j.CPUsPerRank))
 	}
 	id, list, nodes := strconv.FormatInt(a.id, 10), hostlist.Compress(j.Nodes), strconv.Itoa(len(j.Nodes))
+	if told := a.heterogeneous(); told != nil { // of nodes it is told by component alone
+		n := strconv.Itoa(j.Size)
+		return append(told, "SLURM_JOB_ID="+id, "SLURM_JOBID="+id, "SLURM_NTASKS="+n, "SLURM_NPROCS="+n, "SLURM_SUBMIT_DIR="+j.WorkDir,
+			"SLURM_SUBMIT_HOST="+j.SubmitHost, "SLURM_CLUSTER_NAME="+rankenv.ClusterName, "GANG_JOB_ID="+id, "GANG_EPOCH="+strconv.Itoa(j.Epoch))
+	}
 	out := []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_JOB_NAME=" + j.Name, "SLURM_JOB_NODELIST=" + list, "SLURM_NODELIST=" + list,
 		"SLURM_NNODES=" + nodes, "SLURM_JOB_NUM_NODES=" + nodes, "SLURM_JOB_PARTITION=" + j.Partition, "SLURM_TASKS_PER_NODE=" + api.PerNode(tasks),
 		"SLURM_JOB_CPUS_PER_NODE=" + api.PerNode(cpus), "SLURM_SUBMIT_DIR=" + j.WorkDir, "SLURM_SUBMIT_HOST=" + j.SubmitHost,

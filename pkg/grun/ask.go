@@ -59,6 +59,8 @@ type ask struct {
 	help, usage, version  bool
 	helpTopic             string
 
+	groups []int // --het-group
+
 	alloc []string // for the submission: --name=value
 }
 
@@ -74,7 +76,10 @@ func number(into *int, v string, least int) error {
 // take fills the ask from what was given, command line over environment, later over earlier.
 // By its own name a step is a gang: one task that fails ends it and gives it its exit code. As
 // srun it keeps Slurm's rule, on which scripts of tasks that have nothing to do with each other rest.
-func take(name string, cmd []given) (*ask, error) {
+//
+// component is which of several it is for: inside a heterogeneous job variables say of each
+// component what it has.
+func take(name string, component int, cmd []given) (*ask, error) {
 	a := &ask{killOnBad: name == "grun", firstCode: name == "grun"}
 	var all []given
 	for i := range Options {
@@ -83,7 +88,7 @@ func take(name string, cmd []given) (*ask, error) {
 			continue
 		}
 		for _, name := range o.Env {
-			if v, ok := os.LookupEnv(name); ok && v != "" && !toldOnly(name, v) {
+			if v, ok := lookup(name, component); ok && v != "" && !toldOnly(name, v) {
 				all = append(all, given{o: o, value: v, env: name})
 				break
 			}

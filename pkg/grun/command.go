@@ -32,6 +32,9 @@ type run struct {
 	*ask
 	name     string // that it was called by
 	args     []string
+	more     []component // that follow the first, of a step or job with several
+	given    []given     // of the first, on the command line
+	told     []string    // NAME=value, what tasks are told of a job that was made for them
 	out, err io.Writer
 	client   *client.Client
 	ctx      context.Context
@@ -73,14 +76,9 @@ func Main() int {
 }
 
 func (r *run) main(args []string) error {
-	cmd, rest, err := parse(args)
-	if err != nil {
-		return r.misused(err)
+	if err := r.read(args); err != nil {
+		return err
 	}
-	if r.ask, err = take(r.name, cmd); err != nil {
-		return r.badValue(err)
-	}
-	r.args = rest
 	if r.inform() {
 		return nil
 	}
@@ -92,9 +90,9 @@ func (r *run) main(args []string) error {
 	switch {
 	case salloc:
 		return r.allocate()
-	case len(rest) == 0 && r.name == "srun":
+	case len(r.args) == 0 && r.name == "srun":
 		return &program.ExitError{Status: 1, Err: errors.New("fatal: No command given to execute.")}
-	case len(rest) == 0:
+	case len(r.args) == 0:
 		return program.Usagef("no program was given; usage: %s", usage)
 	case r.job != "":
 		ref, err := api.ParseJobRef(r.job)
@@ -104,6 +102,9 @@ func (r *run) main(args []string) error {
 		epoch := 0
 		if os.Getenv("GANG_JOB_ID") == r.job {
 			epoch, _ = strconv.Atoi(os.Getenv("GANG_EPOCH"))
+		}
+		if err := r.group(); err != nil {
+			return err
 		}
 		return r.step(ref, epoch)
 	case r.testOnly:
@@ -134,6 +135,9 @@ func (r *run) badValue(err error) error {
 	usage := &program.UsageError{Err: bad}
 	words := func(status int, format string, args ...any) error {
 		return &program.ExitError{Status: status, Err: fmt.Errorf(format, args...)}
+	}
+	if bad.option == "het-group" {
+		return words(1, "error: Invalid --het-group value: %s", bad.value)
 	}
 	if r.name == "srun" && bad.option == "mpi" {
 		return words(1, "error: Invalid MPI type '%s', --mpi=list for acceptable types (%s)", bad.value, insteadOfPMI)

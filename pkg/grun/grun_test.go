@@ -134,7 +134,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		all, _, err := parse(strings.Split(s, "\x00"))
 		if err == nil {
-			_, _ = take("srun", all)
+			_, _ = take("srun", 0, all)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestEnvironmentGivesDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := take("srun", cmd)
+	a, err := take("srun", 0, cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestAskedOfTheJobAround(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := take("srun", cmd)
+	a, err := take("srun", 0, cmd)
 	if err != nil || !slices.Equal(a.alloc, asked) {
 		t.Errorf("%q, %v", a.alloc, err)
 	}
@@ -183,7 +183,7 @@ func TestWhoEndsWithWhom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err := take(c.name, cmd); err != nil || a.killOnBad != c.want || a.firstCode != (c.name == "grun") {
+		if a, err := take(c.name, 0, cmd); err != nil || a.killOnBad != c.want || a.firstCode != (c.name == "grun") {
 			t.Errorf("%s %v: %+v %v", c.name, c.args, a, err)
 		}
 	}
@@ -192,7 +192,6 @@ func TestWhoEndsWithWhom(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--bcast=/tmp/x":     "--bcast: files are not copied to nodes; use a shared directory, or cp in a step before",
-		"--het-group=1":      "--het-group: there are no heterogeneous jobs; use gsubmit --role",
 		"--mpi=pmix":         "--mpi: pmix is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none",
 		"--gres=fpga:1":      `--gres: "fpga:1": only gpu is a resource here`,
 		"-n0":                `--ntasks: "0" is not a number from 1`,
@@ -201,7 +200,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		cmd, _, err := parse(strings.Fields(line))
 		if err == nil {
-			_, err = take("srun", cmd)
+			_, err = take("srun", 0, cmd)
 		}
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", line, err, want)

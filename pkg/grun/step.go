@@ -122,12 +122,9 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	}
 	o.Body.Client.JobName = r.ask.name
 	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
-	o.Body.TaskProlog, o.Body.TaskEpilog = r.taskProlog, r.taskEpilog
-	switch {
-	case r.bindCards > 0:
-		o.Body.PerTask = r.bindCards
-	case r.perTaskCards && !r.noBind:
-		o.Body.PerTask = r.ask.step.GPUsPerTask
+	o.Body.TaskProlog, o.Body.TaskEpilog, o.Body.PerTask = r.taskProlog, r.taskEpilog, r.perTask()
+	if err := r.components(o); err != nil {
+		return nil, err
 	}
 	if r.verbose > 0 {
 		o.Began = r.began
@@ -207,7 +204,7 @@ func (r *run) dir() (string, error) {
 // environ is what the tasks inherit: all, or what --export says.
 func (r *run) environ() ([]string, error) {
 	if !r.exportSet {
-		return os.Environ(), nil
+		return append(os.Environ(), r.told...), nil
 	}
 	e, err := script.ParseExport(r.export)
 	if err != nil {
@@ -222,7 +219,7 @@ func (r *run) environ() ([]string, error) {
 			out = append(out, kv)
 		}
 	}
-	return append(out, e.Set...), nil
+	return slices.Concat(out, r.told, e.Set), nil
 }
 
 // extraEnv are variables that options give to tasks.

@@ -51,6 +51,8 @@ var asked = []Option{
 		Set: func(a *ask, v string) error { a.name = v; return nil }},
 	{Long: "jobid", Kind: value, Arg: "ID", List: exact, Group: groupStep, Env: []string{"SLURM_JOB_ID", "SLURM_JOBID"}, Help: "the job to run in",
 		Set: func(a *ask, v string) error { a.job = v; return nil }},
+	{Long: "het-group", Names: "het-group pack-group", Kind: value, Arg: "LIST", List: exact, Group: groupStep, Env: []string{"SLURM_HET_GROUP"},
+		Help: "components of a heterogeneous job to run on (0), as 1 or 0,2-3", Set: func(a *ask, v string) (err error) { a.groups, err = taskList(v); return err }},
 	{Long: "time", Short: 't', Env: []string{"SLURM_TIMELIMIT"}, Kind: value, Arg: "TIME", List: exact, Group: groupStep, Alloc: true, Help: "time limit of the step (and of the job around it)", Set: setTime},
 	{Long: "resv-ports", Kind: mayValue, Arg: "N", List: partial, Group: groupStep, Env: []string{"SLURM_RESV_PORTS"},
 		Help: "reserve N ports on each node of the step: GANG_PORTS, SLURM_STEP_RESV_PORTS",

@@ -63,7 +63,6 @@ func no(long string, short byte, kind cmdline.Kind, why, use string) Option {
 }
 
 var refused = []Option{
-	no("het-group", 0, value, "there are no heterogeneous jobs", "gsubmit --role"),
 	no("bcast", 0, mayValue, "files are not copied to nodes", "a shared directory, or cp in a step before"),
 	no("bcast-exclude", 0, value, "files are not copied to nodes", "a shared directory"),
 	no("bb", 0, value, "there are no burst buffers", ""),

@@ -206,7 +206,8 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 			Output: outpath.Output(spec, v), Error: outpath.Error(spec, v), Input: input(spec, v)})
 	}
 	s.PidsMax, s.CPUs = d.processes, cpusOf(spec, body, node)
-	s.MemoryMax = spec.MemoryPerNode
+	first := slices.IndexFunc(body.Ranks, func(p api.RankPlace) bool { return p.Node == node })
+	s.MemoryMax = spec.PartAt(max(first, 0)).MemoryPerNode
 	if s.MemoryMax == 0 {
 		s.MemoryMax = memoryOf(spec, body, node)
 	}

@@ -63,6 +63,14 @@ func (e *env) preset(name, value string) {
 	}
 }
 
+// add sets NAME=value each.
+func (e *env) add(list []string) {
+	for _, kv := range list {
+		name, value, _ := strings.Cut(kv, "=")
+		e.set(name, value)
+	}
+}
+
 // setGiven sets a name that has a value.
 func (e *env) setGiven(name, value string) {
 	if value != "" {

@@ -186,7 +186,9 @@ func (m *Member) rank(e *env, l *layout, r int) []string {
 		e.set("GANG_ROLE", role.Name)
 		e.setInt("GANG_ROLE_RANK", index)
 		e.setInt("GANG_ROLE_SIZE", role.Count)
-		e.setInt("SLURM_CPUS_PER_TASK", role.CPUsPerRank)
+		if role.Component == nil {
+			e.setInt("SLURM_CPUS_PER_TASK", role.CPUsPerRank)
+		}
 	}
 	speak(e, r, m.Sockets, m.Watchdog, m.Checkpoints)
 	return e.list

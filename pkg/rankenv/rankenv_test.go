@@ -153,6 +153,17 @@ func TestEnvironment(t *testing.T) {
 		{"cards of --gres have no words", func(m *Member) {
 			m.Spec.Launch, m.Spec.GPUsPerRank, m.Spec.Asked = api.LaunchBatch, 1, &api.Asked{}
 		}, map[string]string{"SLURM_GPUS": "-", "SLURM_GPUS_PER_TASK": "-", "SLURM_GPUS_PER_NODE": "-", "SLURM_GPUS_ON_NODE": "2"}},
+		{"components", func(m *Member) {
+			m.Spec.Launch, m.Spec.Account = api.LaunchBatch, "lab"
+			m.Spec.Roles = []api.Role{{Name: "component-0", Count: 3, CPUsPerRank: 1, Component: &api.Component{Partition: "cpu", Asked: &api.Asked{MemoryPerNode: 1 << 30}}},
+				{Name: "component-1", Count: 1, CPUsPerRank: 4, GPUsPerRank: 1, Component: &api.Component{Partition: "gpu", RanksPerNode: 1, Asked: &api.Asked{GPUsPerTask: "1"}}}}
+		}, map[string]string{"SLURM_HET_SIZE": "2", "SLURM_PACK_SIZE": "2", "SLURM_NTASKS": "3", "SLURM_JOB_NODELIST": "n1", "SLURM_NNODES": "1", "SLURM_JOB_PARTITION": "cpu",
+			"SLURM_JOB_CPUS_PER_NODE": "3", "SLURM_TASKS_PER_NODE": "3", "SLURM_MEM_PER_NODE": "1024", "SLURM_CPUS_ON_NODE": "3", "SLURM_CPUS_PER_TASK": "-",
+			"SLURM_JOB_ID_HET_GROUP_0": "12", "SLURM_JOB_ID_HET_GROUP_1": "12", "SLURM_JOB_NODELIST_HET_GROUP_0": "n1", "SLURM_JOB_NODELIST_HET_GROUP_1": "n2",
+			"SLURM_JOB_PARTITION_HET_GROUP_1": "gpu", "SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1": "4", "SLURM_NTASKS_HET_GROUP_0": "3", "SLURM_NTASKS_PACK_GROUP_1": "1",
+			"SLURM_JOB_ACCOUNT_HET_GROUP_1": "lab", "SLURM_CPUS_PER_TASK_HET_GROUP_0": "-", "SLURM_CPUS_PER_TASK_HET_GROUP_1": "4", "SLURM_NTASKS_PER_NODE_HET_GROUP_1": "1",
+			"SLURM_MEM_PER_NODE_HET_GROUP_0": "1024", "SLURM_MEM_PER_NODE_HET_GROUP_1": "-", "SLURM_GPUS_PER_TASK_HET_GROUP_1": "1",
+			"GANG_SIZE": "4", "GANG_NODELIST": "n[1-2]", "GANG_ROLE": "component-0"}},
 		{"figures of the job", func(m *Member) { m.Spec.RanksPerNode, m.Spec.MemoryPerNode, m.Spec.Account = 3, 2<<30, "lab" },
 			map[string]string{"SLURM_NTASKS_PER_NODE": "3", "SLURM_MEM_PER_NODE": "2048", "SLURM_JOB_ACCOUNT": "lab"}},
 	}

@@ -1,17 +1,27 @@
 package rankenv
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/hostlist"
 )
 
 // slurm sets what sbatch scripts and libraries read. A figure that the job did not give is
 // left out, as Slurm does.
 func (m *Member) slurm(e *env, l *layout) {
 	b, s := m.Body, m.Spec
-	id, size, nodes := strconv.FormatInt(m.Job, 10), strconv.Itoa(len(b.Ranks)), strconv.Itoa(len(b.Nodes))
+	partition := ""
+	id, ranks, names := strconv.FormatInt(m.Job, 10), len(b.Ranks), m.NodeList
+	if s.Components() > 0 { // the script is of the first component, and finds the others by number
+		all := m.components(l)
+		e.add(Heterogeneous(m.Job, b.Name, s.Account, all))
+		s, ranks, names, partition = s.Part(0), s.Roles[0].Count, hostlist.Compress(all[0].Nodes), all[0].Partition
+		l = &layout{counts: all[0].Tasks, cpus: l.cpus}
+	}
+	size, nodes := strconv.Itoa(ranks), strconv.Itoa(len(l.counts))
 	if s.Asked != nil && s.Asked.Tasks > 0 {
 		size = strconv.Itoa(s.Asked.Tasks)
 		e.set("SLURM_OVERCOMMIT", "1")
@@ -19,13 +29,13 @@ func (m *Member) slurm(e *env, l *layout) {
 	for _, kv := range [][2]string{
 		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_NAME", b.Name},
 		{"SLURM_JOB_USER", b.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(b.UID), 10)},
-		{"SLURM_JOB_GID", strconv.FormatUint(uint64(b.GID), 10)}, {"SLURM_JOB_PARTITION", b.Partition},
+		{"SLURM_JOB_GID", strconv.FormatUint(uint64(b.GID), 10)}, {"SLURM_JOB_PARTITION", cmp.Or(partition, b.Partition)},
 		{"SLURM_NTASKS", size}, {"SLURM_NPROCS", size},
 		{"SLURM_NNODES", nodes}, {"SLURM_JOB_NUM_NODES", nodes},
-		{"SLURM_JOB_NODELIST", m.NodeList}, {"SLURM_NODELIST", m.NodeList},
+		{"SLURM_JOB_NODELIST", names}, {"SLURM_NODELIST", names},
 		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
 		{"SLURM_TASKS_PER_NODE", api.PerNode(l.counts)},
-		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus)},
+		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus[:len(l.counts)])},
 		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
 		{"SLURM_CLUSTER_NAME", ClusterName}, {"SLURM_PRIO_PROCESS", "0"},
 		{"SLURM_TOPOLOGY_ADDR", b.Nodes[m.Node].Name}, {"SLURM_TOPOLOGY_ADDR_PATTERN", "node"},

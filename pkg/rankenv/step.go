@@ -1,6 +1,7 @@
 package rankenv
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,9 @@ func (s *Step) allocation(e *env) {
 	var names []string
 	var cpus []int
 	for i := range a.Nodes {
+		if a.Groups > 0 && !slices.ContainsFunc(s.Reply.Nodes, func(n api.StepNode) bool { return a.Nodes[n.Index].Group == a.Nodes[i].Group }) {
+			continue // of a heterogeneous job those components are told of that the step runs on
+		}
 		names = append(names, a.Nodes[i].Name)
 		cpus = append(cpus, a.Nodes[i].CPUs)
 	}
@@ -89,7 +93,7 @@ func (s *Step) allocation(e *env) {
 	for _, kv := range [][2]string{
 		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_USER", a.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(a.UID), 10)},
 		{"SLURM_JOB_GID", strconv.FormatUint(uint64(a.GID), 10)}, {"SLURM_JOB_PARTITION", a.Partition},
-		{"SLURM_JOB_NODELIST", list}, {"SLURM_JOB_NUM_NODES", strconv.Itoa(len(a.Nodes))},
+		{"SLURM_JOB_NODELIST", list}, {"SLURM_JOB_NUM_NODES", strconv.Itoa(len(names))},
 		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(cpus)}, {"GANG_JOB_ID", id}, {"GANG_EPOCH", strconv.Itoa(s.Reply.Epoch)}, {"GANG_NODELIST", list},
 	} {
 		e.set(kv[0], kv[1])

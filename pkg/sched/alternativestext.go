@@ -37,7 +37,7 @@ func checkFeatures(nodes []*cluster.Node, d *cluster.Need) *api.Error {
 	for i, part := range d.Parts {
 		if required, _ := part.Names(); required != nil {
 			if err := checkKnown("feature", api.ReasonFeature, required, known, commas); err != nil {
-				err.Message = roleTitle(d, i) + err.Message
+				err.Message = roleTitle(d.Ask.Spec, i) + err.Message
 				return err
 			}
 		}
@@ -82,7 +82,7 @@ func checkRoleCounts(d *cluster.Need) *api.Error {
 				Hint: fmt.Sprintf("write constraint=%s in the role whose nodes it counts", s.Constraint)}
 		}
 		if err := checkCounts(part); err != nil {
-			err.Message = roleTitle(d, i) + err.Message
+			err.Message = roleTitle(d.Ask.Spec, i) + err.Message
 			return err
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
 // A gang with roles is placed part by part, each part as a gang without roles would be, on
-// nodes that are smaller by what the parts before it took. For one part the look is exact
+// nodes that are smaller by what the parts before it took, or, where parts are to be apart,
+// that none of them has. For one part the look is exact
 // (see layout). For several it is packing of unlike things, for which no quick exact way is
 // known, so the order of the parts is varied: the most demanding first, then each of the
 // others first once. Where none of these fits, though each part would by itself, the parts are
@@ -54,7 +54,7 @@ func mixedParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoi
 			for _, m := range ms {
 				got := part.Pick(shrunk[m.at], m.ranks)
 				rank += copy(slots[rank:], got)
-				shrunk[m.at] = shrunk[m.at].Without(cluster.GrantFor(part.Ask, api.MemberKey{}, got, time.Time{}))
+				shrunk[m.at] = part.Ask.Beside(shrunk[m.at], got)
 				touched = append(touched, m.at)
 			}
 		}
@@ -89,7 +89,15 @@ func orders(parts []*cluster.Need) [][]int {
 		return cmp.Or(cmp.Compare(y.Cards, x.Cards), cmp.Compare(y.VRAM, x.VRAM), cmp.Compare(y.CPUs, x.CPUs),
 			cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.Size, x.Size))
 	})
-	out := [][]int{hardest}
+	var out [][]int
+	if len(parts) > 0 && parts[0].Ask.Apart { // the first has the first nodes, as people expect it
+		order := make([]int, len(parts))
+		for i := range order {
+			order[i] = i
+		}
+		out = append(out, order)
+	}
+	out = append(out, hardest)
 	for _, first := range hardest[1:] {
 		rest := slices.DeleteFunc(slices.Clone(hardest), func(i int) bool { return i == first })
 		out = append(out, append([]int{first}, rest...))

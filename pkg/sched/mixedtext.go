@@ -24,16 +24,16 @@ func (pl *planner) mixedReason(d *cluster.Need) *verdict {
 		sh := pl.askClass(part.Ask)
 		if sh.alternatives != nil {
 			if !pl.fits(sh, pl.topView()) {
-				return &verdict{need: d, word: WordResources, sentence: roleTitle(d, i) + pl.alternativesText(sh)}
+				return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + pl.alternativesText(sh)}
 			}
 			continue
 		}
 		choices := pl.look(sh, pl.topView(), nil)
 		if t := pl.tallyOf(choices); layoutOf(part).members(t) == 0 {
-			return &verdict{need: d, word: WordResources, sentence: roleTitle(d, i) + roomText(part, min(t.ranks, part.Size))}
+			return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + roomText(part, min(t.ranks, part.Size))}
 		}
 	}
-	return &verdict{need: d, word: WordResources, sentence: "room for each role by itself now, but not for all at once: " + rolesText(d)}
+	return &verdict{need: d, word: WordResources, sentence: "room for each " + partWord(d.Ask.Spec) + " by itself now, but not for all at once: " + rolesText(d)}
 }
 
 // mixedOut is outOfService for the first role that names anything.
@@ -46,13 +46,29 @@ func (pl *planner) mixedOut(d *cluster.Need) string {
 	return ""
 }
 
-func roleTitle(d *cluster.Need, part int) string { return "role " + d.Ask.Spec.Roles[part].Name + ": " }
+// roleTitle begins a sentence about a role, or about a component of a heterogeneous job, which Slurm numbers.
+func roleTitle(s *api.Spec, part int) string {
+	if s.Components() > 0 {
+		return fmt.Sprintf("component %d: ", part)
+	}
+	return "role " + s.Roles[part].Name + ": "
+}
+
+func partWord(s *api.Spec) string {
+	if s.Components() > 0 {
+		return "component"
+	}
+	return "role"
+}
 
 // rolesText is what each role needs, in one line.
 func rolesText(d *cluster.Need) string {
 	parts := make([]string, len(d.Parts))
 	for i, p := range d.Parts {
 		parts[i] = fmt.Sprintf("%s %s with %s", plural(p.Size, "rank"), d.Ask.Spec.Roles[i].Name, rankText(p))
+		if d.Ask.Spec.Components() > 0 {
+			parts[i] = fmt.Sprintf("component %d: %s with %s", i, plural(p.Size, "rank"), rankText(p))
+		}
 		if p.Size > 1 {
 			parts[i] += " each"
 		}
@@ -76,7 +92,7 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	var lines []string
 	for _, i := range all[:min(maxRoleLines, len(all))] {
 		part := d.Parts[i]
-		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d, i), plural(part.Size, "rank"), rankText(part)))
+		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d.Ask.Spec, i), plural(part.Size, "rank"), rankText(part)))
 		of := pl.nodeLines
 		if part.Alternatives != nil {
 			of = pl.alternativeLines
@@ -101,20 +117,28 @@ func diagnoseMixed(d *cluster.Need, whole []*cluster.Node) *api.Error {
 			continue
 		}
 		e := diagnose(part, whole)
-		e.Message = roleTitle(d, i) + e.Message
+		e.Message = roleTitle(d.Ask.Spec, i) + e.Message
 		if e.Hint == "" {
-			e.Hint = inRole(nearestHint(part, whole), d.Ask.Spec.Roles[i].Name)
+			e.Hint = inRole(nearestHint(part, whole), d.Ask.Spec, i)
 		}
 		return e
+	}
+	if d.Ask.Spec.Components() > 0 {
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each component but not for all at once, on nodes of their own: " + rolesText(d),
+			Hint: "ask for fewer nodes, or start the parts as steps of one allocation"}
 	}
 	return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each role but not for all at once: " + rolesText(d),
 		Hint: "ask for fewer ranks in a role, or for less in each"}
 }
 
 // inRole words the nearest ask as the role's option: --size is the number behind its name.
-func inRole(hint, role string) string {
-	if hint == "" {
+func inRole(hint string, s *api.Spec, i int) string {
+	role := s.Roles[i].Name
+	switch {
+	case hint == "":
 		return ""
+	case s.Components() > 0:
+		return fmt.Sprintf("in component %d %s", i, strings.ReplaceAll(hint, "--size=", "--ntasks="))
 	}
 	return "in --role " + role + " " + strings.NewReplacer("--size=", role+":", "--mem-per-rank=", "mem=", "--cpus-per-task=", "cpus=",
 		"--vram=", "vram=", "--gpus-per-rank=", "gpus-per-rank=").Replace(hint)

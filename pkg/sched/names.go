@@ -20,7 +20,16 @@ func checkNames(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
 	if err := checkKnown("node", api.ReasonNode, ask.Spec.NodeList, names, hostlist.Compress); err != nil {
 		return err
 	}
-	return checkKnown("node", api.ReasonNode, ask.Spec.Exclude, names, hostlist.Compress)
+	if err := checkKnown("node", api.ReasonNode, ask.Spec.Exclude, names, hostlist.Compress); err != nil {
+		return err
+	}
+	for i, part := range ask.Parts {
+		if err := checkNames(nodes, p, part); err != nil {
+			err.Message = roleTitle(ask.Spec, i) + err.Message
+			return err
+		}
+	}
+	return nil
 }
 
 func commas(names []string) string { return strings.Join(names, ", ") }

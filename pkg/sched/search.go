@@ -2,9 +2,7 @@ package sched
 
 import (
 	"slices"
-	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -16,6 +14,7 @@ const searchSteps = 5000
 type search struct {
 	parts []*cluster.Need
 	order []int
+	cut   []layout        // by part: how it may be cut into members
 	nodes []*cluster.Node // smaller by what is dealt out
 	at    [][]int32       // by part: the nodes that have room for a rank of it when nothing is dealt out
 	slots []cluster.Slot
@@ -27,10 +26,10 @@ func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avo
 	if len(parts) < 2 {
 		return nil // the look at one part is exact
 	}
-	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), steps: steps}
+	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]layout, len(parts)), steps: steps}
 	for i, p := range parts {
-		if l := layoutOf(p); p.Counts != nil || l.perNode > 0 || l.lo > 1 || l.hi < l.size {
-			return nil // a role says nothing of nodes; what does has more to keep than room
+		if s.cut[i] = layoutOf(p); p.Counts != nil {
+			return nil // it has more to keep than room and the number of nodes
 		}
 		room := 0
 		for _, at := range list {
@@ -44,36 +43,43 @@ func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avo
 		}
 	}
 	s.nodes, s.slots = slices.Clone(nodes), make([]cluster.Slot, firstRank(parts))
-	if !s.deal(0, 0, s.parts[s.order[0]].Size) {
+	if !s.deal(0, 0, 0, s.parts[s.order[0]].Size) {
 		return nil
 	}
 	return s.slots
 }
 
-// deal places the ranks that are left of the n-th part on its nodes from the i-th on, and all
-// parts after it.
-func (s *search) deal(n, i, left int) bool {
+// deal places the ranks that are left of the n-th part, which has some members by now, on its nodes
+// from the i-th on, and all parts after it.
+func (s *search) deal(n, members, i, left int) bool {
+	which := s.order[n]
+	l := &s.cut[which]
 	if left == 0 {
+		if members < l.lo {
+			return false
+		}
 		if n++; n == len(s.order) {
 			return true
 		}
-		return s.deal(n, 0, s.parts[s.order[n]].Size)
+		return s.deal(n, 0, 0, s.parts[s.order[n]].Size)
 	}
-	which := s.order[n]
-	if *s.steps--; *s.steps < 0 || i == len(s.at[which]) {
+	if *s.steps--; *s.steps < 0 || i == len(s.at[which]) || members == l.hi {
 		return false
 	}
 	part, at := s.parts[which], s.at[which][i]
 	before := s.nodes[at]
 	first := firstRank(s.parts[:which]) + part.Size - left
 	for k := min(left, part.Ranks(before)); k > 0; k-- {
+		if l.perNode > 0 && k != min(l.perNode, left) {
+			continue
+		}
 		got := part.Pick(before, k)
 		copy(s.slots[first:], got)
-		s.nodes[at] = before.Without(cluster.GrantFor(part.Ask, api.MemberKey{}, got, time.Time{}))
-		if s.deal(n, i+1, left-k) {
+		s.nodes[at] = part.Ask.Beside(before, got)
+		if s.deal(n, members+1, i+1, left-k) {
 			return true
 		}
 		s.nodes[at] = before
 	}
-	return s.deal(n, i+1, left)
+	return s.deal(n, members, i+1, left)
 }

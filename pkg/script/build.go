@@ -66,6 +66,21 @@ func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	var a *Ask
+	var w []Warning
+	if n := components(settings); n > 1 {
+		a, w, err = heterogeneous(settings, n, now)
+	} else {
+		a, w, err = build(settings, now)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return &a.Request, append(warn, w...), nil
+}
+
+// build makes of settings that are right each by itself what they ask for together.
+func build(settings []Setting, now time.Time) (*Ask, []Warning, error) {
 	won := decide(settings)
 	if err := contradictions(won); err != nil {
 		return nil, nil, err
@@ -82,11 +97,8 @@ func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
 			}
 		}
 	}
-	w, err := a.derive()
-	if err != nil {
-		return nil, nil, err
-	}
-	return &a.Request, append(warn, w...), nil
+	warn, err := a.derive()
+	return a, warn, err
 }
 
 // checkEach tries every setting by itself, overridden ones too: a typo that only shows

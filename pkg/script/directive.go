@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"gangd/pkg/api"
 )
 
 // magics are the beginnings of a directive. They stand in column 1, as sbatch wants them:
@@ -26,7 +28,7 @@ func Directives(file string, text []byte) ([]Setting, []Warning, error) {
 	var out []Setting
 	var warn []Warning
 	command := 0 // line of the first command, 0: not met yet
-	late := 0
+	late, component := 0, 0
 	for n := 1; len(text) > 0; n++ {
 		raw, rest, _ := bytes.Cut(text, []byte{'\n'})
 		text = rest
@@ -40,10 +42,13 @@ func Directives(file string, text []byte) ([]Setting, []Warning, error) {
 					strconv.Itoa(command) + "); move it above"})
 			}
 		case is:
-			r := reader{source: source, file: file, line: n}
+			r := reader{source: source, file: file, line: n, component: component}
 			w, err := r.directive(body, len(line)-len(body)+1)
 			if err != nil {
 				return nil, nil, err
+			}
+			if component = r.component; component >= api.MaxRoles {
+				return nil, nil, r.refuse(0, "more than "+strconv.Itoa(api.MaxRoles)+" components", "join some of them")
 			}
 			warn = append(warn, w...)
 			out = append(out, r.out...)
@@ -100,7 +105,8 @@ func (r *reader) directive(body string, col int) ([]Warning, error) {
 	}
 	at, word := len(words)-len(rest), rest[0]
 	if word == "hetjob" || word == "packjob" {
-		return nil, r.refuse(at, "heterogeneous jobs ("+word+") are not supported", "submit each part by itself")
+		r.component++
+		return nil, nil
 	}
 	// sbatch stops reading the line here without a word; scripts that live on that exist
 	// ("--time=1:00:00 (one hour)"), so only our own directives are strict.

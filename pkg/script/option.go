@@ -63,6 +63,8 @@ type Setting struct {
 	cmdline.Setting[Ask]
 	Source Source
 	Pos    Pos
+	// Component is which component of a heterogeneous job it was written for; of one that is not, 0.
+	Component int
 }
 
 // String shows the setting as a person would write it.

@@ -2,8 +2,10 @@ package script
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/nearest"
 )
@@ -23,8 +25,17 @@ func SlurmFlags(args []string) (settings []Setting, rest []string, err error) {
 func flags(args []string, slurm bool) (settings []Setting, rest []string, err error) {
 	r := reader{source: FromFlag, slurm: slurm}
 	rest, err = r.read(args)
+	for err == nil && len(rest) > 0 && rest[0] == Separator {
+		if r.component++; r.component >= api.MaxRoles {
+			return nil, nil, r.refuse(0, "more than "+strconv.Itoa(api.MaxRoles)+" components", "join some of them")
+		}
+		rest, err = r.read(rest[1:])
+	}
 	return r.out, rest, err
 }
+
+// Separator stands between the options of two components of a heterogeneous job.
+const Separator = ":"
 
 // reader reads options from words, the same way for a directive and a command line.
 type reader struct {
@@ -33,7 +44,9 @@ type reader struct {
 	line   int
 	cols   []int // of the words; none: a command line
 	out    []Setting
-	slurm  bool // abbreviations are of sbatch's names alone
+	// component is that of the options to come, of a heterogeneous job.
+	component int
+	slurm     bool // abbreviations are of sbatch's names alone
 }
 
 // read takes words until one is no option, and gives what is left.
@@ -48,7 +61,7 @@ func (r *reader) read(words []string) ([]string, error) {
 		if s.Option.OnLine && r.source != FromFlag {
 			return nil, r.refuse(s.At, "--"+s.Name+" belongs on the command line", "remove it here")
 		}
-		r.out = append(r.out, Setting{Setting: s, Source: r.source, Pos: r.pos(s.At)})
+		r.out = append(r.out, Setting{Setting: s, Source: r.source, Pos: r.pos(s.At), Component: r.component})
 	}
 	if err != nil {
 		return nil, r.unreadable(err.(*cmdline.Error))

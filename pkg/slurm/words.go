@@ -41,6 +41,8 @@ func Words(err error) string {
 		return BadFeature
 	case api.ReasonNoRequeue:
 		return Disabled
+	case api.ReasonComponent:
+		return NotOneComponent
 	}
 	return refused.Error()
 }

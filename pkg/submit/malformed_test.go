@@ -41,7 +41,9 @@ var malformedCases = []malformed{
 	{"the script taken for a value", sh, "--time @", "--time=job.sh: not a time; " + timeForms, 2},
 	{"an empty command", sh, "--wrap=", "--wrap=: the command is empty; write --wrap='python train.py'", 2},
 	{"a value too many", sh, "--hold=yes @", "--hold takes no value; write --hold", 2},
-	{"het job", sh + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", "@", "job.sh:3:9: heterogeneous jobs (hetjob) are not supported; submit each part by itself", 1},
+	{"another account for a component", sh + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2 -A b\n", "@",
+		"job.sh:4:13: component 1: --account=b: the components are one gang, which has one --account; write it for component 0 alone", 1},
+	{"an array of components", sh, "-a 1-2 -n1 : -n2 @", "--array=1-2: a heterogeneous job has components instead; leave it out, or submit without \":\" and hetjob", 2},
 	{"what belongs on the line", sh + "#GANG --wrap=date\n", "@", "job.sh:2:7: --wrap belongs on the command line; remove it here", 1},
 	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: OCI bundles are not run; use --container-image=PATH for an unpacked image", 1},
 

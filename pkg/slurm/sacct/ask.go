@@ -22,6 +22,7 @@ type ask struct {
 	cmdline.Streams
 
 	jobs       []jobRef
+	wholeHet   string   // --whole-hetjob; empty: as the ids say
 	users      []string // names
 	everybody  bool
 	groups     []uint32
@@ -66,6 +67,8 @@ func (s span) holds(n int64) bool {
 type jobRef struct {
 	api.JobRef
 	step string // empty: the job and its steps
+	// component of a heterogeneous job; -1: all.
+	component int
 }
 
 func fatalf(format string, args ...any) error { return cmdline.Fatal(fmt.Sprintf(format, args...)) }
@@ -78,12 +81,13 @@ func parseJobs(s string) ([]jobRef, error) {
 			continue
 		}
 		job, step, dotted := strings.Cut(part, ".")
+		job, component := slurm.CutComponent(job)
 		id, index, element := strings.Cut(job, "_")
 		n, err := strconv.ParseInt(id, 10, 64)
 		if err != nil || n < 0 {
 			return nil, fatalf("Bad job/step specified: %s", part)
 		}
-		r := jobRef{JobRef: api.JobRef{ID: n, Index: -1}}
+		r := jobRef{JobRef: api.JobRef{ID: n, Index: -1}, component: component}
 		if element {
 			if r.Index, err = strconv.Atoi(index); err != nil || r.Index < 0 {
 				return nil, fatalf("Bad job array element specified: %s", id)

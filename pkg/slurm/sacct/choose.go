@@ -12,6 +12,14 @@ import (
 
 // choose gives the lines that a call shows, of all records of the jobs that were asked for.
 func (a *ask) choose(details []*api.JobDetail, now time.Time) []*record {
+	for i := range a.jobs {
+		switch a.wholeHet {
+		case "yes":
+			a.jobs[i].component = -1
+		case "no":
+			a.jobs[i].component = max(0, a.jobs[i].component)
+		}
+	}
 	var out []*record
 	for _, d := range details {
 		if !a.wantsJob(&d.Job) {
@@ -61,6 +69,8 @@ func (a *ask) namesStep(j *api.Job) bool {
 
 func (ref jobRef) names(j *api.Job) bool {
 	switch {
+	case ref.component > 0 && j.Component == nil, ref.component >= 0 && j.Component != nil && *j.Component != ref.component:
+		return false
 	case ref.Index >= 0:
 		return j.ArrayJobID == ref.ID && j.ArrayIndex != nil && *j.ArrayIndex == ref.Index
 	default:

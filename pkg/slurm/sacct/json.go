@@ -21,6 +21,14 @@ type object = document.Object
 // of makes an object of keys and values.
 func of(pairs ...any) object { return document.Of(pairs...) }
 
+// hetOf says which component of which heterogeneous job it is.
+func hetOf(j *api.Job, p document.Parser) object {
+	if j.Component == nil {
+		return p.Members("job_id", 0, "job_offset", document.Number{})
+	}
+	return p.Members("job_id", j.JobID, "job_offset", document.Number{Value: *j.Component})
+}
+
 // documentOf is what `sacct --json` writes.
 func documentOf(records []*record, style *document.Style) object {
 	jobs := []any{}
@@ -61,7 +69,7 @@ func jobObject(r *record, steps []any, p document.Parser) object {
 		since(document.V40, "extra"), "", since(document.V40, "failed_node"), "",
 		"flags", []any{},
 		"group", groupName(j.GID),
-		"het", p.Members("job_id", 0, "job_offset", document.Number{}),
+		"het", hetOf(j, p),
 		"job_id", j.JobID,
 		"name", j.Name,
 		since(document.V40, "licenses"), "",

@@ -78,7 +78,8 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "says which window of time is looked at", Set: cmdline.Flag(func(a *ask) *bool { return &a.verbose })},
 		slurm.VersionRow[ask](),
 		{Long: "wckeys", Short: 'W', Kind: cmdline.Required, List: cmdline.Exact, Help: "selects nothing: " + noWCKeys, Set: func(a *ask, _ string) error { a.nothing = true; return nil }},
-		{Long: "whole-hetjob", Kind: cmdline.Optional, List: cmdline.Exact, Help: "there are no heterogeneous jobs"},
+		{Long: "whole-hetjob", Kind: cmdline.Optional, List: cmdline.Exact, Help: "no: of a heterogeneous job the component named alone, else its first; yes: all",
+			Set: func(a *ask, v string) error { a.wholeHet = v; return nil }},
 		documentRow(slurm.YAMLRow(func(a *ask) *slurm.Document { return &a.document })),
 	}}
 

@@ -3,6 +3,7 @@ package sacct
 import (
 	"fmt"
 	"os/user"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +34,12 @@ type view struct {
 func recordsOf(d *api.JobDetail, now time.Time) []*record {
 	j := &d.Job
 	var out []*record
+	for i := range j.Components {
+		out = append(out, recordsOf(partOf(d, i), now)...)
+	}
+	if len(out) > 0 {
+		return out
+	}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		out = append(out, &record{job: j, attempt: a, now: now})
@@ -51,6 +58,67 @@ func recordsOf(d *api.JobDetail, now time.Time) []*record {
 	return out
 }
 
+// partOf is a heterogeneous job as if its component i were all of it: of an attempt its nodes, of a step the
+// tasks on them, and of all steps only those that ran there.
+func partOf(d *api.JobDetail, i int) *api.JobDetail {
+	out := &api.JobDetail{Job: d.Job.Part(i)}
+	for k := range d.Attempts {
+		a := d.Attempts[k]
+		a.Nodes = componentNodes(&d.Job, a.Nodes, i)
+		a.Steps = nil
+		for _, s := range d.Attempts[k].Steps {
+			part, ran := partOfStep(s, a.Nodes)
+			if s.StepID == api.StepExtern {
+				part.CPUs = out.Job.Size * max(1, out.Job.CPUsPerRank)
+			}
+			if ran {
+				a.Steps = append(a.Steps, part)
+			}
+		}
+		out.Attempts = append(out.Attempts, a)
+	}
+	return out
+}
+
+// componentNodes are those of a component among the nodes of an attempt, which stand in the order of the components.
+// Of an earlier attempt only their number is known.
+func componentNodes(j *api.Job, nodes []string, i int) []string {
+	var own []string
+	for _, n := range j.Components[i].Nodes {
+		if slices.Contains(nodes, n) {
+			own = append(own, n)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	first := 0
+	for k := range i {
+		first += j.Components[k].MinNodes
+	}
+	end := first + j.Components[i].MinNodes
+	if i == len(j.Components)-1 {
+		end = len(nodes)
+	}
+	return nodes[min(first, len(nodes)):min(end, len(nodes))]
+}
+
+func partOfStep(s api.Step, nodes []string) (part api.Step, ran bool) {
+	tasks, n, all := api.FromPerNode(s.Layout), 0, s.Nodes
+	s.Nodes = nil
+	for i, name := range all {
+		if slices.Contains(nodes, name) {
+			if s.Nodes = append(s.Nodes, name); i < len(tasks) {
+				n += tasks[i]
+			}
+		}
+	}
+	if s.Tasks > 0 && n > 0 && len(s.Nodes) < len(all) { // CPUs are told of the whole step alone: by its tasks
+		s.CPUs, s.GPUs, s.Tasks = s.CPUs*n/s.Tasks, s.GPUs*len(s.Nodes)/len(all), n
+	}
+	return s, len(s.Nodes) > 0
+}
+
 // id is how the record is called: 12, 12_3, 12_[0-3%2], 12.batch.
 func (r *record) id() string {
 	j := r.job
@@ -58,8 +126,8 @@ func (r *record) id() string {
 	switch {
 	case r.folded != nil:
 		id = fmt.Sprintf("%d_[%s%s]", j.ArrayJobID, jobfield.IndexRanges(r.folded), limit(j.ArrayLimit))
-	case j.ArrayIndex != nil:
-		id = fmt.Sprintf("%d_%d", j.ArrayJobID, *j.ArrayIndex)
+	case j.ArrayIndex != nil || j.Component != nil:
+		id = jobfield.IDText(j)
 	}
 	return id + r.stepSuffix()
 }

@@ -119,7 +119,7 @@ func TestLists(t *testing.T) {
 
 // What is in a list as kept does something when it is given, but for what there is one of.
 func TestEveryOptionIsTaken(t *testing.T) {
-	alone := strings.Fields("allclusters federation local use-local-uid whole-hetjob help usage")
+	alone := strings.Fields("allclusters federation local use-local-uid help usage")
 	for i := range command.Options {
 		o := &command.Options[i]
 		nothing := o.List == cmdline.Refused || o.As != "" || slices.Contains(alone, o.Long)
@@ -148,7 +148,7 @@ func TestColumnsAreSlurms(t *testing.T) {
 // Slurm's window of time, by what was given of -S, -E, -s and -j.
 func TestWindow(t *testing.T) {
 	at := func(h int) time.Time { return time.Date(2026, 3, 1, h, 0, 0, 0, time.UTC) }
-	jobs := []jobRef{{JobRef: api.JobRef{ID: 1, Index: -1}}}
+	jobs := []jobRef{{JobRef: api.JobRef{ID: 1, Index: -1}, component: -1}}
 	states := []string{"FAILED"}
 	for _, c := range []struct {
 		name     string

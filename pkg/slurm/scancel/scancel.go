@@ -49,7 +49,12 @@ type target struct {
 	text string
 	refs []api.JobRef
 	step string
+	// component: one of a heterogeneous job is named, which can not be done anything to by itself.
+	component bool
 }
+
+// componentStatus is scancel's where one component alone was to be ended: the low byte of Slurm's number for it.
+const componentStatus = 60
 
 func (c *scancel) run(ctx context.Context, words []string) error {
 	targets, err := parseTargets(words)
@@ -61,6 +66,10 @@ func (c *scancel) run(ctx context.Context, words []string) error {
 	}
 	if len(targets) == 0 && !c.filtered() {
 		return errors.New("No job identification provided")
+	}
+	if i := slices.IndexFunc(targets, func(t target) bool { return t.component }); i >= 0 {
+		c.Errorf("scancel", "Kill job error on job id %s: %s", targets[i].text, slurm.NotOneComponent)
+		return cmdline.Status(componentStatus)
 	}
 	if !c.looks() && !slices.ContainsFunc(targets, func(t target) bool { return t.step != "" }) {
 		return c.cancelAll(ctx, targets)
@@ -91,7 +100,9 @@ func parseTargets(words []string) ([]target, error) {
 				}
 				t.step = step
 			}
-			refs, err := api.ParseJobRefs(cmdline.WithoutLimit(job))
+			plain, n := slurm.CutComponent(job)
+			t.component = n >= 0
+			refs, err := api.ParseJobRefs(cmdline.WithoutLimit(plain))
 			if err != nil || strings.Contains(beforeBracket(job), "-") || strings.HasPrefix(job, "@") {
 				return nil, fmt.Errorf("Invalid job id %s", w)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/slurm"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -96,8 +97,19 @@ func (c *call) saySuspended(job string, err error) {
 // notOwner is what Slurm says to who may not touch a job, a node or a partition at all.
 const notOwner = "Invalid user id"
 
+// oneComponent refuses to do something to one component of a heterogeneous job: all of them are one gang.
+func oneComponent(job string) error {
+	if _, n := slurm.CutComponent(job); n >= 0 {
+		return api.Errorf(api.CodeConflict, "%s: %s", job, slurm.NotOneComponent).About(api.ReasonComponent, job)
+	}
+	return nil
+}
+
 // actOn does one thing to one job; an array means all of it.
 func (c *call) actOn(action, job string, how api.ActionRequest) error {
+	if err := oneComponent(job); err != nil {
+		return err
+	}
 	ref, ok := jobRef(job)
 	if !ok {
 		return api.Errorf(api.CodeNotFound, "no job %s", job)

@@ -57,13 +57,16 @@ func (c *call) showJob(entity, id string) int {
 
 // loadJobs asks for a job, or for all of them; what went wrong is said, and the status not 0.
 func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status int) {
+	component := -1
 	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true}
 	if id != "" && id != "0" && !strings.HasPrefix(id, "0_") { // 0 is any job, as in Slurm
-		ref, ok := jobRef(id)
+		plain, n := slurm.CutComponent(id)
+		ref, ok := jobRef(plain)
 		if !ok {
 			c.say("scontrol_print_job error: Invalid job id specified")
 			return nil, nil, 1
 		}
+		component = n
 		q.Refs = []api.JobRef{ref}
 	}
 	reply, err := c.client.Jobs(c.ctx, q)
@@ -74,7 +77,15 @@ func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status in
 	case err != nil:
 		return nil, nil, c.failed("slurm_load_jobs error", err)
 	}
-	return reply.Jobs, q.Refs, 0
+	jobs = api.Split(reply.Jobs)
+	if component >= 0 {
+		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return j.Component == nil || *j.Component != component })
+	}
+	if component >= 0 && len(jobs) == 0 {
+		fmt.Fprintf(c.Out, "Job %s not found\n", id)
+		return nil, nil, 1
+	}
+	return jobs, q.Refs, 0
 }
 
 // split reports that an element differs from what is left of its array, which is when Slurm gives it an
@@ -121,11 +132,16 @@ func (c *call) jobLines(s *shownJob) []string {
 	pending := j.State == api.JobPending
 	lines := []string{
 		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
+	}
+	if j.Component != nil {
+		lines = append(lines, fmt.Sprintf("HetJobIdSet=%d", j.JobID))
+	}
+	lines = append(lines,
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", jobfield.SlurmPriority(j), j.Nice, jobfield.OrNull(j.Account)),
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", jobfield.SlurmState(j), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
 		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, s.exit()),
-	}
+	)
 	if c.details {
 		lines = append(lines, "DerivedExitCode="+c.derivedExit(j))
 	}
@@ -269,6 +285,9 @@ func jobCards(j *api.Job, cards int64) []string {
 
 func (s *shownJob) arrayText() string {
 	j := s.Job
+	if j.Component != nil {
+		return fmt.Sprintf("HetJobId=%d HetJobOffset=%d ", j.JobID, *j.Component)
+	}
 	if j.ArrayIndex == nil {
 		return ""
 	}

@@ -316,6 +316,9 @@ func (c *call) sayUpdated(job string, err error) {
 
 // updateJob changes one job, or all of an array.
 func (c *call) updateJob(u *jobUpdate, job string) error {
+	if err := oneComponent(job); err != nil {
+		return err
+	}
 	ref, ok := jobRef(job)
 	if !ok {
 		return api.Errorf(api.CodeNotFound, "no job %s", job)

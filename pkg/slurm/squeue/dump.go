@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
@@ -33,7 +34,7 @@ func (q *squeue) dump(ctx context.Context, c *client.Client) error {
 		if err != nil {
 			return q.notLoaded(err)
 		}
-		jobs = reply.Jobs
+		jobs = api.Split(reply.Jobs)
 	}
 	if style.Parser >= document.V40 {
 		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return !q.chosen(&j) })
@@ -72,6 +73,11 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 	if p >= document.V40 {
 		perNode = strings.Replace(perNode, "gres:", "gres/", 1)
 	}
+	het, hetSet, hetOffset, offset := int64(0), "", none, 0
+	if r.Component != nil {
+		het, hetSet, offset = r.JobID, strconv.FormatInt(r.JobID, 10), *r.Component
+		hetOffset = document.Number{Value: offset}
+	}
 	o := p.Members(
 		"account", r.Account, "accrue_time", document.At(jobfield.Eligible(r)), "admin_comment", "", since(document.V40, "allocating_node"), r.SubmitHost,
 		"array_job_id", document.Number{Value: r.ArrayJobID}, "array_task_id", document.Number{Value: arrayTaskID(r)},
@@ -87,7 +93,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		since(document.V40, "extra"), "", since(document.V40, "failed_node"), "",
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
 		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID),
-		since(document.V40, "het_job_id"), document.Number{Value: 0}, since(document.V40, "het_job_id_set"), "", since(document.V40, "het_job_offset"), none,
+		since(document.V40, "het_job_id"), document.Number{Value: het}, since(document.V40, "het_job_id_set"), hetSet, since(document.V40, "het_job_offset"), hetOffset,
 		"job_id", jobfield.JobID(r),
 	)
 	if len(r.Nodes) > 0 {
@@ -104,7 +110,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		"tasks_per_node", document.Number{Value: r.RanksPerNode}, "tasks_per_socket", none,
 		"tasks_per_board", document.Number{Value: 0}, "cpus", document.Number{Value: jobfield.CPUs(r)}, "node_count", document.Number{Value: jobfield.NodeCount(r)},
 		"tasks", document.Number{Value: r.Size},
-		until(document.V40, "het_job_id"), 0, until(document.V40, "het_job_id_set"), "", until(document.V40, "het_job_offset"), 0, "partition", r.Partition, "prefer", r.Prefer,
+		until(document.V40, "het_job_id"), het, until(document.V40, "het_job_id_set"), hetSet, until(document.V40, "het_job_offset"), offset, "partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", document.Number{Value: orNil(r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20)}, "memory_per_cpu", none,
 		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: r.TmpPerNode >> 20},
 		document.Key{Name: "power", Since: document.V40, Last: document.V41}, document.Of("flags", []any{}),

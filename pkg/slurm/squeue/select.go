@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/jobs"
+	"gangd/pkg/slurm"
 )
 
 // select_ makes the query of the choices.
@@ -25,7 +26,8 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 	}
 	q.selectUsers()
 	for _, id := range q.jobs {
-		refs, err := api.ParseJobRefs(cmdline.WithoutLimit(id))
+		plain, _ := slurm.CutComponent(id) // all of its job are shown, as in Slurm
+		refs, err := api.ParseJobRefs(cmdline.WithoutLimit(plain))
 		if err != nil || strings.HasPrefix(id, "@") {
 			return fmt.Errorf("Invalid job id: %s", id)
 		}

@@ -199,7 +199,11 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 	if err != nil {
 		return nil, q.notLoaded(err)
 	}
-	return slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return !q.chosen(&j) }), nil
+	all := reply.Jobs
+	if !q.stepFlag {
+		all = api.Split(all)
+	}
+	return slices.DeleteFunc(all, func(j api.Job) bool { return !q.chosen(&j) }), nil
 }
 
 // ofArrays reports whether what was asked for are elements that their arrays, which are there, do not have:

@@ -49,10 +49,21 @@ type Options struct {
 	QuitOnInt bool // the first Ctrl-C ends the step
 	SendInt   bool // the first Ctrl-C goes to the tasks, and nothing is said of them
 
+	// More is what further components of the step run, as [api.StepAsk.More]; the body's own is of the first.
+	More []Component
+
 	// Began is called when the step has its number.
 	Began func(*api.StepReply)
 	Idle  time.Duration // of a terminal: the step is ended when nothing was typed or shown for so long; 0: never
 	Port  [2]int        // range that is listened in; zero: any
+}
+
+// Component is in what a further component of a step differs from the first.
+type Component struct {
+	Programs    []wire.Program
+	CPUsPerTask int
+	PerTask     int      // see [wire.Body.PerTask]
+	Extra       []string // see [wire.ClientInfo.Extra]
 }
 
 // Step is a step that runs.
@@ -350,6 +361,10 @@ func (s *Step) serve(i int, conn *wire.Conn) error {
 	body := s.o.Body
 	body.Reply, body.Part = *s.reply, i
 	body.Reply.Secret = ""
+	if g := s.reply.Nodes[i].Group; g > 0 && g <= len(s.o.More) {
+		m := &s.o.More[g-1]
+		body.Programs, body.PerTask, body.Client.Extra, body.Reply.CPUsPerTask = m.Programs, m.PerTask, m.Extra, max(m.CPUsPerTask, 1)
+	}
 	body.Client.Host, body.Client.Port = hostOf(conn.LocalAddr())
 	if err := conn.SendJSON(wire.Start, 0, &body); err != nil {
 		return err

@@ -59,8 +59,12 @@ func evenStep(v []int) int {
 	return step
 }
 
-// IDText is a job's id as people write it: 12, or 12_3 for an element of an array.
+// IDText is a job's id as people write it: 12, 12_3 for an element of an array, or 12+1 for a component of a
+// heterogeneous job.
 func IDText(j *api.Job) string {
+	if j.Component != nil {
+		return strconv.FormatInt(j.JobID, 10) + "+" + strconv.Itoa(*j.Component)
+	}
 	if j.ArrayIndex != nil {
 		return strconv.FormatInt(j.ArrayJobID, 10) + "_" + strconv.Itoa(*j.ArrayIndex)
 	}

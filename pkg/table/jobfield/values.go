@@ -64,7 +64,24 @@ func arrayIndex(r *Row) int64 {
 
 // CompareIDs orders by job, then by array index.
 func CompareIDs(a, b *Row) int {
-	return cmp.Or(cmp.Compare(arrayID(a), arrayID(b)), cmp.Compare(arrayIndex(a), arrayIndex(b)))
+	return cmp.Or(cmp.Compare(arrayID(a), arrayID(b)), cmp.Compare(arrayIndex(a), arrayIndex(b)), cmp.Compare(component(a), component(b)))
+}
+
+func component(r *Row) int {
+	if r.Component == nil {
+		return -1
+	}
+	return *r.Component
+}
+
+// ofComponent is a text about a component of a heterogeneous job.
+func ofComponent(get func(*Row) string) func(*Row) string {
+	return func(r *Row) string {
+		if r.Component == nil {
+			return "N/A"
+		}
+		return get(r)
+	}
 }
 
 func batchHost(r *Row) string {

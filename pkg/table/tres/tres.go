@@ -26,6 +26,14 @@ type Amount struct {
 // Of is what a job has, or asks for, on so many nodes.
 func Of(j *api.Job, nodes int64) Amount {
 	a := Amount{Nodes: nodes, Billing: true}
+	if len(j.Components) > 0 {
+		for i := range j.Components {
+			part := j.Part(i)
+			of := Of(&part, Nodes(&part))
+			a.CPUs, a.GPUs, a.Memory = a.CPUs+of.CPUs, a.GPUs+of.GPUs, a.Memory+of.Memory
+		}
+		return a
+	}
 	if len(j.Roles) == 0 {
 		n := int64(j.Size)
 		a.CPUs = n * int64(max(1, j.CPUsPerRank))

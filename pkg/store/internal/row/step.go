@@ -24,6 +24,7 @@ type step struct {
 
 type part struct {
 	Member   int      `json:"member"`
+	Group    int      `json:"group,omitempty"`
 	Tasks    []int    `json:"tasks,omitempty"`
 	CPUs     int      `json:"cpus,omitempty"`
 	Memory   int64    `json:"memory,omitempty"`
