@@ -72,6 +72,13 @@ var controllerScenarios = []directed{
 				sc.Faults[k].At += time.Duration(i) * 700 * ms
 			}
 		}},
+	{name: "a node goes by a controller that joined, and is cut from it", seeds: 3,
+		sc: Scenario{Controllers: 2, Nodes: nodes(3, 1), Jobs: lasts(150 * s1), Calm: 300 * s1,
+			Faults: []Fault{{At: 5 * s1, Do: AddController}, {At: 60 * s1, Do: CrashController, N: 1, For: 4 * s1}, {At: 60 * s1, Do: CrashController, N: 2, For: 4 * s1},
+				{At: 61 * s1, Do: CutNode, N: 3, Node: "n1", For: 200 * s1}}},
+		want: func(s *seen) string {
+			return firstOf(elsewhere(s), unless(s.lineOf("c3 takes over", 1) < 65*s1, "c3 took over at %s", s.lineOf("c3 takes over", 1)))
+		}},
 	{name: "a leader that is cut from the database is replaced when it has given up", seeds: 20,
 		sc:   Scenario{Controllers: 2, Nodes: nodes(4, 1), Jobs: lasts(20 * s1), Faults: []Fault{{At: 5 * s1, Do: CutDatabase, For: 8 * s1}}},
 		vary: func(i int, sc *Scenario) { sc.Faults[0].At += time.Duration(i) * 50 * ms },
