@@ -115,7 +115,7 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	unix.Umask(mask)
 	o := &client.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad, FirstCode: r.firstCode,
 		Wait: r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Stdout: r.out, Stderr: r.err, Say: r.err, OnlyTask: -1, OnlyErr: -1,
-		Body: wire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append" && r.openMode != "a", Lines: r.label,
+		Body: wire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append" && r.openMode != "a", Label: r.label,
 			Unbuffered: r.unbuffered, InputTo: wire.AllTasks}}
 	if f, ok := r.out.(*os.File); ok {
 		o.Stdout = f

@@ -213,7 +213,7 @@ func TestSteps(t *testing.T) {
 		out, err     string // sorted lines
 		code         int
 	}{
-		{name: "labelled", script: `echo $SLURM_PROCID on $SLURMD_NODENAME of $SLURM_NTASKS, $SLURM_GTIDS; printf open`, change: func(o *Options) { o.Label, o.Body.Lines = true, true },
+		{name: "labelled", script: `echo $SLURM_PROCID on $SLURMD_NODENAME of $SLURM_NTASKS, $SLURM_GTIDS; printf open`, change: func(o *Options) { o.Label, o.Body.Label = true, true },
 			out: "0: 0 on n1 of 3, 0,1\n0: open\n1: 1 on n1 of 3, 0,1\n1: open\n2: 2 on n2 of 3, 2\n2: open\n"},
 		{name: "codes", script: `exit $((SLURM_PROCID*2))`, err: "grun: error: n1: task 1: Exited with exit code 2\ngrun: error: n2: task 2: Exited with exit code 4\n", code: 4},
 		{name: "one line for those that ended alike", script: `exit 3`,
@@ -233,6 +233,9 @@ func TestSteps(t *testing.T) {
 		}, out: "0 is 1\n2 is 0\nrest 1\n"},
 		{name: "the output of one", script: `echo $SLURM_PROCID; echo e >&2`, change: func(o *Options) { o.OnlyTask, o.OnlyErr = 2, 5 }, out: "2\n"},
 		{name: "files of the nodes", script: `echo $SLURM_PROCID; echo e >&2`, change: func(o *Options) { o.Body.Stdout, o.Body.Stderr = "sub/%2t-%N.%s", "=" }},
+		{name: "files with numbers", script: `echo $SLURM_PROCID; echo e >&2; printf open`, change: func(o *Options) {
+			o.Label, o.Body.Label, o.Body.Stdout, o.Body.Stderr = true, true, "sub/%n.%s", "sub/e%n"
+		}},
 		{name: "a directory that is not there", script: `pwd`, change: func(o *Options) { o.Body.Dir = "/nowhere"; o.OnlyTask = 0 }, out: "/tmp\n",
 			err: strings.Repeat("slurmstepd: error: couldn't chdir to `/nowhere': No such file or directory: going to /tmp instead\n", 2)},
 	}
@@ -243,10 +246,13 @@ func TestSteps(t *testing.T) {
 			if r.failed != nil || r.code != c.code || sorted(r.out) != c.out || sorted(r.err) != c.err {
 				t.Errorf("code %d (want %d), error %v\nout:\n%swant:\n%serr:\n%swant:\n%s", r.code, c.code, r.failed, sorted(r.out), c.out, sorted(r.err), c.err)
 			}
-			if c.name == "files of the nodes" {
-				b, err := os.ReadFile(filepath.Join(n.dir, "sub/02-n2.3"))
-				if err != nil || string(b) != "2\ne\n" {
-					t.Errorf("%q %v", b, err)
+			for file, want := range map[string]map[string]string{
+				"files of the nodes": {"sub/02-n2.3": "2\ne\n"},
+				"files with numbers": {"sub/0.3": "0: 0\n0: open\n1: 1\n1: open\n", "sub/e0": "0: e\n1: e\n", "sub/1.3": "2: 2\n2: open\n"},
+			}[c.name] {
+				b, err := os.ReadFile(filepath.Join(n.dir, file))
+				if err != nil || sorted(string(b)) != sorted(want) {
+					t.Errorf("%s: %q %v, want %q", file, b, err, want)
 				}
 			}
 		})

@@ -21,7 +21,9 @@ import (
 type stdio struct {
 	in, out, err    *os.File // the task's
 	inw, outr, errr *os.File // ours; nil: none
-	terminal        bool
+	// Where lines have numbers before them, what comes from outr and errr goes to these files.
+	outTo, errTo *os.File // nil: to the client
+	terminal     bool
 }
 
 func (s *stdio) close() {
@@ -34,7 +36,7 @@ func (s *stdio) close() {
 
 // abandon closes our ends too.
 func (s *stdio) abandon() {
-	for _, f := range []*os.File{s.inw, s.outr, s.errr} {
+	for _, f := range []*os.File{s.inw, s.outr, s.errr, s.outTo, s.errTo} {
 		if f != nil {
 			_ = f.Close()
 		}
@@ -69,21 +71,16 @@ func (l *launcher) openAll(t *task, s *stdio) (err error) {
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	if b.Stdout != "" {
-		s.out, err = l.openOutput(b.Stdout, t)
-	} else {
-		s.outr, s.out, err = os.Pipe()
-	}
-	if err != nil {
+	if s.out, s.outr, s.outTo, err = l.openOutput(b.Stdout, t); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	switch {
-	case b.Stderr == "=" && s.outr == nil:
+	case b.Stderr == "=" && b.Stdout != "":
 		s.err, err = dup(s.out)
-	case b.Stderr != "" && b.Stderr != "=":
-		s.err, err = l.openOutput(b.Stderr, t)
-	default:
+	case b.Stderr == "=":
 		s.errr, s.err, err = os.Pipe()
+	default:
+		s.err, s.errr, s.errTo, err = l.openOutput(b.Stderr, t)
 	}
 	if err != nil {
 		return fmt.Errorf("standard error: %w", err)
@@ -99,7 +96,22 @@ func dup(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-func (l *launcher) openOutput(pattern string, t *task) (*os.File, error) {
+// openOutput gives what a task writes to, and where its lines have to be seen on their way, the
+// end that they are read from and the file that they go to then (nil: the client).
+func (l *launcher) openOutput(pattern string, t *task) (theirs, ours, to *os.File, err error) {
+	if pattern != "" {
+		if theirs, err = l.openFile(pattern, t); err != nil || !l.body.Label {
+			return theirs, nil, nil, err
+		}
+		to = theirs
+	}
+	if ours, theirs, err = os.Pipe(); err != nil && to != nil {
+		_ = to.Close()
+	}
+	return theirs, ours, to, err
+}
+
+func (l *launcher) openFile(pattern string, t *task) (*os.File, error) {
 	path := l.pattern(pattern, t)
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if l.body.Truncate {
@@ -207,26 +219,39 @@ func (l *launcher) wire(t *task, s *stdio) {
 		t.pty = s.outr
 	}
 	if s.outr != nil {
-		l.outputs.Go(func() { l.copy(wire.Output, t.number, s.outr, s.terminal) })
+		l.outputs.Go(func() { l.copy(wire.Output, t, s.outr, s.outTo, s.terminal) })
 	}
 	if s.errr != nil {
-		l.outputs.Go(func() { l.copy(wire.Errors, t.number, s.errr, false) })
+		l.outputs.Go(func() { l.copy(wire.Errors, t, s.errr, s.errTo, false) })
 	}
+}
+
+// give hands on a piece of what a task writes: to the client, or with its number before each line to
+// a file.
+func (l *launcher) give(kind byte, t *task, to *os.File, data []byte) error {
+	if to == nil {
+		return l.conn.Send(kind, uint32(t.number), data)
+	}
+	_, err := to.Write(wire.Label(uint32(t.number), l.body.Reply.Tasks, data))
+	return err
 }
 
 // heldFor is how long a line without an end waits for it before it is shown: progress bars
 // have none.
 const heldFor = 200 * time.Millisecond
 
-// copy sends what a task writes. Pieces end at the ends of lines where that can be, so that
+// copy gives on what a task writes. Pieces end at the ends of lines where that can be, so that
 // lines of different tasks are not mixed.
-func (l *launcher) copy(kind byte, number int, r *os.File, raw bool) {
+func (l *launcher) copy(kind byte, t *task, r, to *os.File, raw bool) {
 	defer r.Close()
+	if to != nil {
+		defer to.Close()
+	}
 	raw = raw || l.body.Unbuffered
 	buf := make([]byte, wire.MaxData)
 	held := 0
 	for {
-		if held > 0 && !raw && !l.body.Lines {
+		if held > 0 && !raw && !l.body.Label {
 			_ = r.SetReadDeadline(time.Now().Add(heldFor))
 		}
 		n, err := r.Read(buf[held:])
@@ -247,8 +272,9 @@ func (l *launcher) copy(kind byte, number int, r *os.File, raw bool) {
 			}
 		}
 		if send > 0 {
-			if l.conn.Send(kind, uint32(number), buf[:send]) != nil {
-				_, _ = io.Copy(io.Discard, r) // the client is gone: the tasks are being stopped, and must not hang in a write
+			if l.give(kind, t, to, buf[:send]) != nil {
+				// The client is gone: the tasks are being stopped, and must not hang in a write. Nor where the disk is full.
+				_, _ = io.Copy(io.Discard, r)
 				return
 			}
 			held = copy(buf, buf[send:held])

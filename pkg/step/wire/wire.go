@@ -108,9 +108,9 @@ type Body struct {
 	InputTo  int64    `json:"input_to"` // a task, [AllTasks], or -1: nobody
 	PTY      *Window  `json:"pty,omitempty"`
 	Term     []string `json:"term,omitempty"` // modes of the terminal
-	// Lines: pieces end at the ends of lines, also when a line is long in coming. Unbuffered:
-	// they are sent as they come.
-	Lines      bool `json:"lines,omitempty"`
+	// Label: lines have their task's number before them, in files too; pieces end at the ends of lines,
+	// also when a line is long in coming. Unbuffered: they are sent as they come.
+	Label      bool `json:"lines,omitempty"`
 	Unbuffered bool `json:"unbuffered,omitempty"`
 	PerTask    int  `json:"gpus_per_task,omitempty"` // each task sees so many cards of its own
 	PMI        bool `json:"pmi,omitempty"`           // tasks have a connection to a PMI server
