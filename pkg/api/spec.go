@@ -157,10 +157,30 @@ type Asked struct {
 	GPUs          string `json:"gpus,omitempty"` // [TYPE:]N as written, as the next two
 	GPUsPerNode   string `json:"gpus_per_node,omitempty"`
 	GPUsPerTask   string `json:"gpus_per_task,omitempty"`
+	GPUsPerSocket string `json:"gpus_per_socket,omitempty"`
+	GPUBind       string `json:"gpu_bind,omitempty"` // as written; shown alone, as the next
+	GPUFreq       string `json:"gpu_freq,omitempty"`
 	CardsBy       string `json:"cards_by,omitempty"` // the option that counted the cards: gres, gpus-per-task
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
-	Tasks         int    `json:"tasks,omitempty" bound:"..65536"`             // of --overcommit: more than there are ranks
+	Tasks         int    `json:"tasks,omitempty" bound:"..65536"`             // where ranks are not its tasks: more of them (--overcommit), or fewer that share out cards unevenly
+	Spread        bool   `json:"spread,omitempty"`                            // cards in all, and no word of nodes or tasks: where no node has so many they may be of several
 	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted
+}
+
+// TasksOf is how many tasks a batch job of so many ranks on so many nodes has, as its script is told.
+func (s *Spec) TasksOf(ranks, nodes int) int { return s.Asked.tasksOf(ranks, nodes) }
+
+// Tasks is how many tasks the job has, as its script is told.
+func (j *Job) Tasks() int { return j.Asked.tasksOf(j.Size, len(j.Nodes)) }
+
+func (a *Asked) tasksOf(ranks, nodes int) int {
+	switch {
+	case a != nil && a.Tasks > 0:
+		return a.Tasks
+	case a != nil && a.Spread && ranks > 1:
+		return max(nodes, 1) // its ranks are its cards
+	}
+	return ranks
 }
 
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such

@@ -123,12 +123,34 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 		return ev, append(warnings, "no node has joined this cluster yet: the job waits for the first one that fits"), nil
 	}
 	if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(s, parts)); err != nil {
+		if apart := cardsApart(s); apart != nil && sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(apart, parts)) == nil {
+			ev.Spec, ev.SpecHash = apart, hashSpec(apart)
+			return ev, warnings, nil
+		}
 		if s.Reservation != "" {
 			err.Message = "in reservation " + s.Reservation + ": " + err.Message
 		}
 		return nil, nil, err
 	}
 	return ev, warnings, nil
+}
+
+// cardsApart is the same job with its cards on as many nodes as they need, where it left that open:
+// each card is a rank, so that nodes are filled one after the other. Nil: it has to have them on one.
+func cardsApart(s *api.Spec) *api.Spec {
+	n := s.GPUsPerRank
+	if s.Launch != api.LaunchBatch || s.Asked == nil || !s.Asked.Spread || s.Size != 1 || n < 2 {
+		return nil
+	}
+	out := *s
+	out.Size, out.GPUsPerRank = n, 1
+	out.CPUsPerRank = (s.CPUsPerRank + n - 1) / n
+	if out.MemoryPerNode = s.Asked.MemoryPerNode; out.MemoryPerNode > 0 {
+		out.MemoryPerRank = 0
+	} else {
+		out.MemoryPerRank = (s.MemoryPerRank + int64(n) - 1) / int64(n)
+	}
+	return &out
 }
 
 // ownKey is a submission's key within the keys of its user: nobody is answered with the job of

@@ -120,11 +120,11 @@ const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and end
 func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	flags, _, err := script.Flags(r.words())
 	if err != nil {
-		return nil, usageOf(err)
+		return nil, r.misworded(err)
 	}
 	req, warn, err := script.Build(flags, time.Now())
 	if err != nil {
-		return nil, usageOf(err)
+		return nil, r.misworded(err)
 	}
 	for _, w := range warn {
 		fmt.Fprintf(r.err, "%s: warning: %s\n", r.name, w)
@@ -197,6 +197,11 @@ func (r *run) unallocated(err error) error {
 	if before != "" {
 		fmt.Fprintf(r.err, "%s: error: %s\n", r.name, before)
 	}
+	return r.refused(why, detail)
+}
+
+// refused is Slurm's line about a job that is not taken, with gangd's sentence below.
+func (r *run) refused(why, detail string) error {
 	what := "Unable to allocate resources"
 	if r.name == "salloc" {
 		what = "Job submit/allocate failed"
@@ -208,12 +213,20 @@ func (r *run) unallocated(err error) error {
 	return &program.ExitError{Status: 1}
 }
 
-func usageOf(err error) error {
+// misworded is a mistake in the words of a submission, in those of the command that was called.
+func (r *run) misworded(err error) error {
 	var e *script.Error
-	if errors.As(err, &e) {
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case r.name == "grun" || e.Clash == script.NoClash:
 		return &program.UsageError{Err: err}
 	}
-	return err
+	if line := slurm.Clash(e); line != "" {
+		fmt.Fprintf(r.err, "%s: error: %s\n%s: gangd: %s\n", r.name, line, r.name, e)
+		return &program.ExitError{Status: 1}
+	}
+	return r.refused(slurm.NotSatisfied, e.Error())
 }
 
 // await waits until the job holds its nodes. A signal meanwhile ends the job.

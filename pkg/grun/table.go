@@ -164,6 +164,8 @@ var asked = []Option{
 	{Long: "nice", Kind: mayValue, Arg: "N", Default: "100", List: partial, Group: groupAlloc, Alloc: true, Help: "lower priority", Note: allocNote},
 	{Long: "priority", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "priority", Note: allocNote},
 	{Long: "cpus-per-gpu", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "CPUs for each card", Note: allocNote},
+	{Long: "gpus-per-socket", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "cards of a node, with --sockets-per-node", Note: allocNote},
+	{Long: "sockets-per-node", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "how often --gpus-per-socket counts on a node", Note: allocNote},
 	{Long: "mem-per-gpu", Kind: value, Arg: "SIZE", List: partial, Group: groupAlloc, Alloc: true, Help: "memory for each card", Note: allocNote},
 	{Long: "reservation", Env: []string{"SLURM_RESERVATION"}, Kind: value, Arg: "NAME", List: partial, Group: groupAlloc, Alloc: true, Help: "nodes that are kept by this name", Note: allocNote},
 	{Long: "time-min", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "shortest time limit", Note: allocNote},

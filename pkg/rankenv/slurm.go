@@ -21,10 +21,13 @@ func (m *Member) slurm(e *env, l *layout) {
 		s, ranks, names, partition = s.Part(0), s.Roles[0].Count, hostlist.Compress(all[0].Nodes), all[0].Partition
 		l = &layout{counts: all[0].Tasks, cpus: l.cpus}
 	}
-	size, nodes := strconv.Itoa(ranks), strconv.Itoa(len(l.counts))
-	if s.Asked != nil && s.Asked.Tasks > 0 {
-		size = strconv.Itoa(s.Asked.Tasks)
+	tasks, counts := s.TasksOf(ranks, len(l.counts)), l.counts
+	size, nodes := strconv.Itoa(tasks), strconv.Itoa(len(l.counts))
+	switch {
+	case tasks > ranks:
 		e.set("SLURM_OVERCOMMIT", "1")
+	case tasks < ranks:
+		counts = evenly(tasks, len(l.counts))
 	}
 	for _, kv := range [][2]string{
 		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_NAME", b.Name},
@@ -34,7 +37,7 @@ func (m *Member) slurm(e *env, l *layout) {
 		{"SLURM_NNODES", nodes}, {"SLURM_JOB_NUM_NODES", nodes},
 		{"SLURM_JOB_NODELIST", names}, {"SLURM_NODELIST", names},
 		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
-		{"SLURM_TASKS_PER_NODE", api.PerNode(l.counts)},
+		{"SLURM_TASKS_PER_NODE", api.PerNode(counts)},
 		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus[:len(l.counts)])},
 		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
 		{"SLURM_CLUSTER_NAME", ClusterName}, {"SLURM_PRIO_PROCESS", "0"},
@@ -70,6 +73,15 @@ func (m *Member) slurm(e *env, l *layout) {
 		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)
 	}
 	array(e, b)
+}
+
+// evenly deals tasks out to nodes.
+func evenly(tasks, nodes int) []int {
+	out := make([]int, nodes)
+	for i := range out {
+		out[i] = (tasks + nodes - 1 - i) / nodes
+	}
+	return out
 }
 
 // figures says how memory and cards were counted: in the words they were asked for in, or,

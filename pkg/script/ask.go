@@ -20,6 +20,8 @@ type Ask struct {
 	size, ntasks, perNode   int // --size, --ntasks, --ntasks-per-node
 	nodesMin, nodesMax      int
 	gpusTotal               int
+	gpusPerSocket, sockets  int
+	slots                   int // tasks, where cards that they can't share evenly are ranks; 0: each rank is a task
 	gres                    gres
 	memNode, memCPU, memGPU int64
 	cpusPerGPU, minCPUs     int

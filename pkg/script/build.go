@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -53,11 +54,15 @@ var rivals = [][2]string{
 	{"gpus-per-node", "gpus"}, {"gpus-per-node", "gres"}, {"gpus", "gres"},
 	{"mem", "mem-per-cpu"}, {"mem", "mem-per-gpu"}, {"mem", "mem-per-rank"},
 	{"mem-per-cpu", "mem-per-gpu"}, {"mem-per-cpu", "mem-per-rank"}, {"mem-per-gpu", "mem-per-rank"},
-	{"cpus-per-task", "cpus-per-gpu"},
+	clashingCPUs,
 	{"requeue", "no-requeue"}, {"no-requeue", "max-retries"}, {"no-requeue", "backoff-limit"}, {"no-requeue", "stall-retries"},
 	{"exclusive", "share"},
 	{"test-only", "wait"}, {"test-only", "follow"}, {"array", "follow"},
 }
+
+var clashingCPUs = [2]string{"cpus-per-task", "cpus-per-gpu"}
+
+func countsCards(s *Setting) bool { return slices.Contains(cardWords, s.Option.Long) }
 
 // Build decides between the settings and derives the figures that they imply. now is what
 // --begin is relative to.
@@ -175,11 +180,16 @@ func contradictions(won map[*Option]*Setting) error {
 		a, b := won[named(pair[0])], won[named(pair[1])]
 		switch {
 		case a == nil || b == nil || agree(won, a, b):
+		case a.Source == b.Source && countsCards(a) && countsCards(b): // see Ask.reconcile
 		case a.Source == b.Source:
 			if later(a, b) {
 				a, b = b, a
 			}
-			return b.refuse(b.String()+" contradicts "+a.where(), "keep one of them")
+			e := b.refuse(b.String()+" contradicts "+a.where(), "keep one of them")
+			if pair == clashingCPUs {
+				e.Clash = ClashCPUs
+			}
+			return e
 		case a.Source < b.Source:
 			delete(won, a.Option)
 		default:

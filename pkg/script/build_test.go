@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,17 @@ func TestBuildDerives(t *testing.T) {
 		{"-N2 -n4 -G2", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 1, Asked: &api.Asked{GPUs: "2", CardsBy: "gpus"}}},
 		{"-N2 --ntasks-per-node=4 --gpus-per-task=1 --gres=gpu:4", api.Spec{Size: 8, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 4, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1, Asked: &api.Asked{GPUsPerTask: "1", CardsBy: "gpus-per-task"}}},
 		{"--vram=40G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30, Asked: &api.Asked{}}},
-		{"--gpus=2 --gres=gmem:40G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, VRAMBytes: 40 << 30, Asked: &api.Asked{GPUs: "2", CardsBy: "gpus"}}},
+		{"--gpus=2 --gres=gmem:40G", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, VRAMBytes: 40 << 30, Asked: &api.Asked{GPUs: "2", CardsBy: "gpus", Spread: true}}},
+		{"-N2 --gpus=3 -c4", api.Spec{Size: 3, Launch: "batch", CPUsPerRank: 3, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1, Asked: &api.Asked{GPUs: "3", CardsBy: "gpus", Tasks: 2}}},
+		{"-N2 --gpus=15 --cpus-per-gpu=2", api.Spec{Size: 15, Launch: "batch", CPUsPerRank: 2, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1, Asked: &api.Asked{GPUs: "15", CPUsPerGPU: 2, CardsBy: "gpus", Tasks: 2}}},
+		{"--gpus=12 -n1", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 12, Asked: &api.Asked{GPUs: "12", CardsBy: "gpus"}}},
+		{"--gpus=16 --gpus-per-node=8 --gpus-per-task=4 -N2 -n4", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 2, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4,
+			Asked: &api.Asked{GPUs: "16", GPUsPerNode: "8", GPUsPerTask: "4", CardsBy: "gpus-per-task"}}},
+		{"--gpus=16 --gres=gpu:8", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 8, Asked: &api.Asked{GPUs: "16", CardsBy: "gpus"}}},
+		{"--gpus=4 --gpus-per-task=2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, Asked: &api.Asked{GPUs: "4", GPUsPerTask: "2", CardsBy: "gpus-per-task"}}},
+		{"--size=8 --gpus-per-rank=1 --gpus-per-node=4", api.Spec{Size: 8, Launch: "ranks", CPUsPerRank: 1, RanksPerNode: 4, GPUsPerRank: 1}},
+		{"-N1 -n2 --gres=gpu:4 --gpus-per-task=1", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, MinNodes: 1, MaxNodes: 1, GPUsPerNode: 4, Asked: &api.Asked{GPUsPerTask: "1", CardsBy: "gpus-per-task"}}},
+		{"-N2 --gpus-per-socket=2 --sockets-per-node=2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4, Asked: &api.Asked{GPUsPerSocket: "2", CardsBy: "gpus-per-socket"}}},
 		{"--gres=VRAM:40G -n2 --gpus-per-task=1", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30, Asked: &api.Asked{GPUsPerTask: "1", CardsBy: "gpus-per-task"}}},
 		{"-N2 --gpus-per-node=4 --gres=gpumem:40g", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4, VRAMBytes: 40 << 30, Asked: &api.Asked{GPUsPerNode: "4", CardsBy: "gpus-per-node"}}},
 		{"-N2 --gres=gmem:40G", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 1, VRAMBytes: 40 << 30, Asked: &api.Asked{CardsBy: "gres"}}},
@@ -127,12 +138,43 @@ func TestBuildDerives(t *testing.T) {
 		{"-b now+1hour --part=gpu", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, Partition: "gpu", Begin: time.Date(2030, 1, 1, 13, 0, 0, 0, time.UTC)}},
 	} {
 		r, warn, err := buildOf("", strings.Fields(c.args)...)
-		if err != nil || len(warn) > 0 {
+		sockets := strings.Contains(c.args, "sockets") // which are warned about
+		if err != nil || len(warn) > 0 != sockets {
 			t.Errorf("%s: %v %v", c.args, warn, err)
 			continue
 		}
 		if d := cmp.Diff(c.want, r.Spec); d != "" {
 			t.Errorf("%s: -want +got\n%s", c.args, d)
+		}
+	}
+}
+
+// TestClash: words that count cards have to agree, and which rule they break has a code.
+func TestClash(t *testing.T) {
+	for args, want := range map[string]Clash{
+		"--gpus-per-node=8 --gres=gpu:9 -N1":                         ClashOnNode,
+		"--gpus-per-task=1 --cpus-per-gpu=1 --cpus-per-task=2 -N1":   ClashCPUs,
+		"--gpus-per-task=1 --gpus-per-node=1 -n2 -N1":                ClashOnNode,
+		"--gpus-per-socket=1 -N1":                                    ClashSockets,
+		"--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1":    ClashTasksOfNode,
+		"--gres=gpu:2 --gpus=1":                                      ClashOrder,
+		"--gpus-per-socket=2 --sockets-per-node=1 --gpus=1":          ClashOrder,
+		"--gpus-per-task=1 -n2 --gpus=1":                             ClashTasks,
+		"--gres=gpu:2 --gpus=3":                                      ClashNotByNode,
+		"--gres=gpu:2 --gpus-per-socket=1 --sockets-per-node=1":      ClashSocketCount,
+		"--gres=gpu:2 --gpus=4 -N1":                                  ClashNodes,
+		"--gpus=3 --gpus-per-task=2 -N1":                             ClashNotByTask,
+		"--gpus=4 --gpus-per-task=2 -n1":                             ClashTasks,
+		"--gpus=1 -N2":                                               ClashFewer,
+		"--gpus-per-node=3 --gpus-per-task=2":                        ClashPartOfNode,
+		"--gpus-per-rank=2 --gpus-per-node=8 --ranks-per-node=2 -N2": ClashTasksOfNode,
+	} {
+		_, _, err := buildOf("", strings.Fields(args)...)
+		var e *Error
+		if !errors.As(err, &e) || e.Clash != want {
+			t.Errorf("%s: %v, want clash %d", args, err, want)
+		} else if want == ClashNodes && e.Nodes != (ClashText{2, 1, 1}) {
+			t.Errorf("%s: %+v", args, e.Nodes)
 		}
 	}
 }

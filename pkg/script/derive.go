@@ -21,6 +21,9 @@ func (a *Ask) derive() ([]Warning, error) {
 		}
 		return a.stop()
 	}
+	if err := a.reconcile(); err != nil {
+		return nil, err
+	}
 	warn, err := a.ranks()
 	if err != nil {
 		return nil, err
@@ -53,14 +56,20 @@ func (a *Ask) asked() {
 		return ""
 	}
 	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU,
-		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank")}
-	for _, option := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres"} {
+		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank"),
+		GPUsPerSocket: text("gpus-per-socket"), GPUBind: text("gpu-bind"), GPUFreq: text("gpu-freq")}
+	for _, option := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres", "gpus-per-socket"} {
 		if by := a.By(option); by != nil && s.Asked.CardsBy == "" {
 			s.Asked.CardsBy = by.Name
 		}
 	}
-	if a.overcommit {
+	switch {
+	case a.overcommit:
 		s.Asked.Tasks = a.ntasks
+	case a.slots > 0:
+		s.Asked.Tasks = a.slots
+	case a.gpusTotal > 1 && s.Size == 1 && a.nodesMin == 0 && a.ntasks == 0 && a.size == 0 && a.perNode == 0 && s.RanksPerNode == 0:
+		s.Asked.Spread = true
 	}
 }
 
@@ -193,6 +202,9 @@ func (a *Ask) cards() error {
 			s.GPUsPerRank = a.gpusTotal / s.Size
 		case s.MinNodes > 0 && s.MinNodes == s.MaxNodes && a.gpusTotal%s.MinNodes == 0:
 			s.GPUsPerNode = a.gpusTotal / s.MinNodes
+		case s.Launch == api.LaunchBatch && a.size == 0 && a.gpusTotal > s.Size:
+			a.slots = s.Size
+			s.Size, s.GPUsPerRank, s.RanksPerNode = a.gpusTotal, 1, 0
 		default:
 			return a.Refuse("gpus", count(a.gpusTotal, "card")+" can't be shared out evenly over "+count(s.Size, "rank"),
 				"write --gpus-per-rank=N or --gpus-per-node=N")
@@ -251,6 +263,9 @@ func (a *Ask) cpus() error {
 		s.CPUsPerRank = max(s.CPUsPerRank, 1)
 		if a.minCPUs > 0 {
 			s.CPUsPerRank = max(s.CPUsPerRank, (a.minCPUs+per-1)/per)
+		}
+		if a.slots > 0 { // the tasks' CPUs, shared out over their cards
+			s.CPUsPerRank = (s.CPUsPerRank*a.slots + s.Size - 1) / s.Size
 		}
 	case s.GPUsPerRank > 0:
 		s.CPUsPerRank = a.cpusPerGPU * s.GPUsPerRank

@@ -100,6 +100,9 @@ type Error struct {
 
 	// Getopt is the C library's words for it, where the line can't be read as options.
 	Getopt string
+	// Clash is the rule that words for cards break together; Nodes are the figures of a [ClashNodes].
+	Clash Clash
+	Nodes ClashText
 	// Bad is the setting whose own value is wrong, nil for other mistakes.
 	Bad *Setting
 }

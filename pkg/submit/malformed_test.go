@@ -88,7 +88,7 @@ var malformedCases = []malformed{
 	{"array of words", sh + "#SBATCH -a 1-x\n", "@", `job.sh:2:9: --array=1-x: "1-x" is not an index or a range of indices; ` + arrayForms, 1},
 
 	// Contradictions.
-	{"cards twice", sh + "#GANG --gpus-per-rank=1\n#GANG --gpus-per-node=4\n", "@", "job.sh:3:7: --gpus-per-node=4 contradicts --gpus-per-rank=1 (job.sh:2:7); keep one of them", 1},
+	{"cards twice", sh + "#GANG --gpus-per-rank=3\n#GANG --gpus-per-node=4\n", "@", "job.sh:3:7: --gpus-per-node=4 contradicts --gpus-per-rank=3 (job.sh:2:7): 4 is no multiple of 3; keep one of them", 1},
 	{"share without vram", sh, "--share --gpus=1 @", "--share: needs --vram, or there is nothing to tell whether gangs fit on a card together; write --share --vram=SIZE (sbatch's old --share is --oversubscribe)", 2},
 	{"requeue and not", sh, "--requeue --no-requeue @", "--no-requeue contradicts --requeue; keep one of them", 2},
 	{"retries and no requeue", sh + "#GANG --no-requeue --max-retries=2\n", "@", "job.sh:2:20: --max-retries=2 contradicts --no-requeue (job.sh:2:7); keep one of them", 1},

@@ -53,6 +53,16 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 		fmt.Fprintf(s.Err, "sbatch: %s\nTry \"sbatch --help\" for more information\n", e.Getopt)
 		return unreadable
 	}
+	if e.Clash != script.NoClash {
+		var status error = cmdline.Status(1)
+		if line := slurm.Clash(e); line != "" {
+			s.Errorf("sbatch", "%s", line)
+		} else {
+			status = failed(s, slurm.NotSatisfied)
+		}
+		beside(s, e.Error())
+		return status
+	}
 	if e.Bad == nil {
 		s.Errorf("sbatch", "%s", e)
 		return cmdline.Status(1)

@@ -179,12 +179,7 @@ func (c *call) jobLines(s *shownJob) []string {
 	if c.spoken.Version < "24.05" {
 		lines = append(lines, "Power=")
 	}
-	switch {
-	case j.GPUsPerNode > 0:
-		lines = append(lines, fmt.Sprintf("TresPerNode=%s:%d", c.gres(), j.GPUsPerNode))
-	case j.GPUsPerRank > 0:
-		lines = append(lines, fmt.Sprintf("TresPerTask=%s:%d", c.gres(), j.GPUsPerRank))
-	}
+	lines = append(lines, c.cardLines(j)...)
 	lines = append(lines, mailLines(j)...)
 	if pending && j.Why != "" && c.details {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
@@ -212,6 +207,50 @@ func mailLines(j *api.Job) (lines []string) {
 	return lines
 }
 
+// cardLines are the words in which cards were asked for, or, of a job that has none, how they are
+// counted.
+func (c *call) cardLines(j *api.Job) []string {
+	var lines []string
+	add := func(name, value string) {
+		if value != "" {
+			lines = append(lines, name+"="+value)
+		}
+	}
+	gres := func(count string) string {
+		if count == "" || count == "0" {
+			return ""
+		}
+		return c.gres() + ":" + count
+	}
+	number := func(n int64) string { return gres(strconv.FormatInt(n, 10)) }
+	a := j.Asked
+	if a == nil {
+		a = &api.Asked{}
+	}
+	add("CpusPerTres", number(int64(a.CPUsPerGPU)))
+	add("MemPerTres", number(a.MemoryPerGPU>>20))
+	for _, kv := range [][2]string{{"TresBind", a.GPUBind}, {"TresFreq", a.GPUFreq}} {
+		if kv[1] != "" {
+			add(kv[0], "gpu:"+kv[1])
+		}
+	}
+	add("TresPerJob", gres(a.GPUs))
+	switch {
+	case a.GPUsPerNode != "":
+		add("TresPerNode", gres(a.GPUsPerNode))
+	case a.GPUs != "" || a.GPUsPerTask != "" || a.GPUsPerSocket != "":
+	case j.GPUsPerNode > 0:
+		add("TresPerNode", number(int64(j.GPUsPerNode)))
+	case a.CardsBy == "gres":
+		add("TresPerNode", number(int64(j.GPUsPerRank)))
+	default:
+		add("TresPerTask", number(int64(j.GPUsPerRank)))
+	}
+	add("TresPerSocket", gres(a.GPUsPerSocket))
+	add("TresPerTask", gres(a.GPUsPerTask))
+	return lines
+}
+
 // gres is what cards are called in what was asked for.
 func (c *call) gres() string {
 	if c.spoken.Version == "22.05" {
@@ -229,7 +268,7 @@ func (c *call) resourceLines(s *shownJob) []string {
 		allocated = amount.InOrder()
 	}
 	lines := []string{
-		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Size, max(1, j.CPUsPerRank)),
+		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Tasks(), max(1, j.CPUsPerRank)),
 		"ReqTRES=" + amount.InOrder(), "AllocTRES=" + allocated,
 		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", perNode),
 	}

@@ -109,7 +109,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		until(document.V40, "nice"), orNil(r.Nice), since(document.V40, "nice"), r.Nice, "tasks_per_core", none, since(document.V40, "tasks_per_tres"), none,
 		"tasks_per_node", document.Number{Value: r.RanksPerNode}, "tasks_per_socket", none,
 		"tasks_per_board", document.Number{Value: 0}, "cpus", document.Number{Value: jobfield.CPUs(r)}, "node_count", document.Number{Value: jobfield.NodeCount(r)},
-		"tasks", document.Number{Value: r.Size},
+		"tasks", document.Number{Value: r.Tasks()},
 		until(document.V40, "het_job_id"), het, until(document.V40, "het_job_id_set"), hetSet, until(document.V40, "het_job_offset"), offset, "partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", document.Number{Value: orNil(r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20)}, "memory_per_cpu", none,
 		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: r.TmpPerNode >> 20},

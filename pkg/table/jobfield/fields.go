@@ -116,7 +116,7 @@ var common = []Field{
 	text(0, names("cpus-per-task", "cpuspertask"), "CPUS_PER_TASK", func(r *Row) string { return strconv.Itoa(max(r.CPUsPerRank, 1)) }),
 	at(0, names("deadline"), "DEADLINE", func(r *Row) time.Time { return r.Deadline }),
 	at(0, names("eligibletime"), "ELIGIBLE_TIME", Eligible),
-	value(0, names("numtasks"), "TASKS", func(r *Row) int64 { return int64(r.Size) }),
+	value(0, names("numtasks"), "TASKS", func(r *Row) int64 { return int64(r.Tasks()) }),
 	value(0, names("pendingtime"), "PENDING_TIME", pendingSeconds),
 	value(0, names("restartcnt"), "RESTART_COUNT", func(r *Row) int64 { return int64(r.RestartCount) }),
 }
