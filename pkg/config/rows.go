@@ -60,7 +60,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"name", nil, "this host's name", "Of this controller, where there are several: unlike those of the others, and never changed."},
 	{"database", nil, "none", "PostgreSQL that several controllers share, as a URL or `key=value` pairs: see two-controllers.md. Without it there is one controller, on SQLite in `state_dir`."},
 	{"single_user", nil, "", "Only the person who started gangd may use it, as admin; nodes on the unix socket are trusted by name. For one's own cluster without root."},
-	{"admins", nil, "none", "Users who may act on everyone's jobs, drain nodes and make tokens, on this host; through a relay they are users like any other. Besides them only root and, with `single_user`, the person who started gangd."},
+	{"admins", nil, "none", "Users who may act on everyone's jobs, drain nodes and make tokens, on this host; through a relay they are users like any other. Besides them only root and, with `single_user`, the person who started gangd. Who asks for Slurm's SlurmUser is told the first."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
 	{"metrics_listen", listenAddr, "none", "TCP address for `/metrics` without authentication; they are always on `socket`."},
 	{"web_listen", listenAddr, "none", "TCP address of the page, such as `127.0.0.1:7421`: see see.md. On an address that others reach it needs `web_cert` and `web_key`."},

@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -152,13 +153,24 @@ type process struct {
 	hub atomic.Pointer[session.Hub]
 }
 
+// operator is whom to name where one person is asked for who may do all.
+func operator(cfg *config.Controller) string {
+	switch {
+	case len(cfg.Admins) > 0:
+		return cfg.Admins[0]
+	case cfg.SingleUser:
+		return auth.UserName(uint32(os.Geteuid()))
+	}
+	return "root"
+}
+
 // newProcess makes what does not need the store.
 func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process, error) {
 	p := &process{cfg: cfg, vault: vault, log: opt.Log, m: metrics.New(api.Version), guard: auth.NewGuard(cfg.SingleUser, cfg.Admins)}
 	p.parts = engine.Options{
 		Clock: engine.SystemClock(), Log: opt.Log, Settings: cfg.Settings, Record: p.m, Version: api.Version,
 		AcceptStore: opt.AcceptStore, Run: runName(),
-		Policy: cfg.Policy(), Sign: opt.Signs.Loop(),
+		Policy: cfg.Policy(), Sign: opt.Signs.Loop(), Operator: operator(cfg),
 	}
 	p.parts.Policy.MaxStarts = maxStarts
 	if cfg.FenceHook != "" {

@@ -69,6 +69,7 @@ type Options struct {
 	Policy   sched.Policy
 	Record   Recorder
 	Version  string
+	Operator string // for [api.Site]
 	// Sign is told of each round: of the one loop that commits. nil: nobody watches.
 	Sign *lifesign.Loop
 	// Run names this process, unlike any other that had this store or a copy of it; empty: it

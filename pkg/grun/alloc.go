@@ -42,7 +42,7 @@ func (r *run) outside() error {
 	}
 	for i, c := range append([]component{{r.ask, r.args}}, r.more...) {
 		s := &c.step
-		if s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 {
+		if c.oneTask() {
 			s.Tasks = 1
 		}
 		s.NodeList, s.Exclude = nil, nil // the allocation is of these nodes alone
@@ -111,6 +111,13 @@ func (r *run) acquire(name string) (*allocation, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// oneTask: no number of tasks follows from what was asked for. Cards in all may turn out to be of
+// several nodes, which have a task each.
+func (a *ask) oneTask() bool {
+	s := &a.step
+	return s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 && s.GPUs < 2
 }
 
 // holdScript is the job of an allocation: nothing but to be there.

@@ -202,7 +202,7 @@ func (r *run) words() []string {
 			out = append(out, script.Separator)
 		}
 		out = append(out, c.alloc...)
-		if c.step.Tasks == 0 && c.step.MinNodes == 0 && c.step.TasksPerNode == 0 {
+		if c.oneTask() {
 			out = append(out, "--ntasks=1")
 		}
 	}

@@ -109,6 +109,7 @@ func TestBuildDerives(t *testing.T) {
 		{"--gpus=16 --gpus-per-node=8 --gpus-per-task=4 -N2 -n4", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 2, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 4,
 			Asked: &api.Asked{GPUs: "16", GPUsPerNode: "8", GPUsPerTask: "4", CardsBy: "gpus-per-task"}}},
 		{"--gpus=16 --gres=gpu:8", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 8, Asked: &api.Asked{GPUs: "16", CardsBy: "gpus"}}},
+		{"-N2 -n4 --gpus-per-node=2 --cpus-per-gpu=3", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 3, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 2, Asked: &api.Asked{GPUsPerNode: "2", CPUsPerGPU: 3, CardsBy: "gpus-per-node"}}},
 		{"--gpus=4 --gpus-per-task=2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, Asked: &api.Asked{GPUs: "4", GPUsPerTask: "2", CardsBy: "gpus-per-task"}}},
 		{"--size=8 --gpus-per-rank=1 --gpus-per-node=4", api.Spec{Size: 8, Launch: "ranks", CPUsPerRank: 1, RanksPerNode: 4, GPUsPerRank: 1}},
 		{"-N1 -n2 --gres=gpu:4 --gpus-per-task=1", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, MinNodes: 1, MaxNodes: 1, GPUsPerNode: 4, Asked: &api.Asked{GPUsPerTask: "1", CardsBy: "gpus-per-task"}}},

@@ -271,6 +271,8 @@ func (a *Ask) cpus() error {
 		s.CPUsPerRank = a.cpusPerGPU * s.GPUsPerRank
 	case s.GPUsPerNode > 0 && per > 0:
 		s.CPUsPerRank = (a.cpusPerGPU*s.GPUsPerNode + per - 1) / per
+	case s.GPUsPerNode > 0 && s.MinNodes > 0 && s.MinNodes == s.MaxNodes:
+		s.CPUsPerRank = (a.cpusPerGPU*s.GPUsPerNode*s.MinNodes + s.Size - 1) / s.Size
 	case s.GPUsPerNode > 0:
 		return a.Refuse("cpus-per-gpu", "how many ranks share a node's cards is left open", "write --cpus-per-task=N, or add --ranks-per-node=N")
 	default:

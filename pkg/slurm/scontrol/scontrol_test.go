@@ -172,6 +172,12 @@ UnkillableStepTimeout = 60 sec
 	if slurm.PreemptMode("tier") != "REQUEUE" || slurm.PreemptMode("") != "OFF" {
 		t.Error("preempt mode")
 	}
+	if got, want := slurmUser(&api.Site{Operator: "daemon"}), "daemon(1)"; got != want {
+		t.Errorf("SlurmUser %s, want %s", got, want)
+	}
+	if got, want := slurmUser(nil), "root(0)"; got != want {
+		t.Errorf("SlurmUser %s, want %s", got, want)
+	}
 	if len(settings("vm", "/run/gangd.sock", "23.11.11", nil)) == 0 {
 		t.Error("an older controller leaves nothing to show")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,12 +94,26 @@ func settings(host, socket, release string, site *api.Site) [][2]string {
 		{"SelectType", "select/cons_tres"},
 		{"SelectTypeParameters", "CR_CPU_MEMORY"},
 		{"SlurmctldHost[0]", host + "(" + socket + ")"},
+		{"SlurmUser", slurmUser(site)},
 		{"SLURM_CONF", "(null)"},
 		{"SLURM_VERSION", release},
 		{"SwitchType", "switch/none"},
 		{"TaskPlugin", "task/none"},
 		{"TopologyPlugin", "topology/none"},
 	}...)
+}
+
+// slurmUser is who may do what Slurm's SlurmUser may.
+func slurmUser(site *api.Site) string {
+	name := "root"
+	if site != nil && site.Operator != "" {
+		name = site.Operator
+	}
+	id := "4294967294" // nobody of this host
+	if u, err := user.Lookup(name); err == nil {
+		id = u.Uid
+	}
+	return name + "(" + id + ")"
 }
 
 // ofSite is the settings of the site that do what Slurm's of these names do. A member that
