@@ -8,6 +8,12 @@ var SlurmVersions = []string{"22.05", DefaultSlurmVersion, "24.11"}
 // DefaultSlurmVersion is the one that sites have which say nothing.
 const DefaultSlurmVersion = "23.11"
 
+// How CUDA_VISIBLE_DEVICES names cards.
+const (
+	CardsByUUID   = "uuid"
+	CardsByNumber = "number" // as Slurm does
+)
+
 // Settings are the time-outs, budgets and thresholds of the site. The field tags are the
 // keys of the configuration file and of `gangd dev --set`. To nodes StartTimeout goes under the name
 // of the first release: a node that is not upgraded yet would take none at all for no time.
@@ -41,6 +47,7 @@ type Settings struct {
 	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
 	SlurmVersion         string        `json:"slurm_version" mapstructure:"slurm_version"`           // one of [SlurmVersions]
+	CardNames            string        `json:"card_names" mapstructure:"card_names"`                 // [CardsByUUID] or [CardsByNumber]
 	Ports                string        `json:"ports" mapstructure:"ports"`                           // "FIRST-LAST", see [PortRange]; empty: none
 	UserJobs             int           `json:"user_jobs" mapstructure:"user_jobs"`                   // of one user that have not ended; 0: no cap
 	UserBytes            int64         `json:"user_bytes" mapstructure:"user_bytes"`                 // their scripts and environments; 0: no cap
@@ -77,6 +84,7 @@ func DefaultSettings() Settings {
 		SharedVRAMGrace:      30 * time.Second,
 		InvalidDependency:    InvalidCancel,
 		SlurmVersion:         DefaultSlurmVersion,
+		CardNames:            CardsByUUID,
 		Ports:                "12000-12999", // the example of Slurm's manual; below those of MASTER_PORT
 		UserJobs:             100_000,
 		UserBytes:            256 << 20,

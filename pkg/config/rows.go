@@ -163,6 +163,7 @@ var settingRows = []row{
 	{"shared_vram_grace", atLeast(0), "", "A rank over its VRAM on a shared card is stopped after so long."},
 	{"preempt_min_run", atLeast(0), "", "A gang is not preempted before it has run so long."},
 	{"invalid_dependency", oneOf("cancel", "wait"), "", "A job whose dependency can never be met ends, or stays for a person to look at; `--kill-on-invalid-dep` says it for one job."},
+	{"card_names", oneOf(api.CardsByUUID, api.CardsByNumber), "", "How `CUDA_VISIBLE_DEVICES` names cards to jobs: `uuid`, or `number` as Slurm does, for programs that count on numbers. Numbers are the node's, in the order of the PCI bus (`CUDA_DEVICE_ORDER` says so); where a job is kept from the other cards' device files they count its own from 0. MIG instances are always named by UUID."},
 	{"slurm_version", oneOf(api.SlurmVersions...), "", "The Slurm that the commands speak as, by Slurm's names: what --version says, and the shape of --json and --yaml. `GANG_SLURM_VERSION` says it for one caller."},
 	{"ports", portRange, "", "FIRST-LAST: out of them `--resv-ports` of grun and gsubmit gives ports that no other step or gang on the same nodes is told (`GANG_PORTS`). They should be free of services and outside the ephemeral range. Empty: none."},
 	{"user_jobs", between(0, 1<<30), "", "Jobs of one user that have not ended; an element of an array is one. `0`: no cap."},

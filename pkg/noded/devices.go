@@ -3,6 +3,7 @@ package noded
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
@@ -34,6 +35,34 @@ func (d *Daemon) judgeDevices() string {
 		return "not enforced: " + err.Error()
 	}
 	return api.DevicesEnforced + mig
+}
+
+// cardNames is what a member's environment calls its cards, by UUID; nil: by their UUIDs. A program
+// that is kept from other cards' files sees its own alone, which CUDA numbers from 0 then.
+func (d *Daemon) cardNames(has []shim.Card) map[string]string {
+	if d.site().CardNames != api.CardsByNumber {
+		return nil
+	}
+	return numbered(d.cards.list(), has, strings.HasPrefix(d.devices, api.DevicesEnforced))
+}
+
+func numbered(cards []api.CardInfo, has []shim.Card, alone bool) map[string]string {
+	names := map[string]string{}
+	own := 0
+	for _, c := range cards {
+		if c.MIG {
+			return nil // CUDA has no numbers for instances
+		}
+		if !slices.ContainsFunc(has, func(h shim.Card) bool { return h.UUID == c.UUID }) {
+			continue
+		}
+		names[c.UUID] = strconv.Itoa(c.Index)
+		if alone {
+			names[c.UUID] = strconv.Itoa(own)
+		}
+		own++
+	}
+	return names
 }
 
 // deny lists the device files of the cards that a member has not: of all of them where it has

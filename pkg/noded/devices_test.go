@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
+	"gangd/pkg/shim"
 )
 
 // fileCards are cards with device files: those of /dev that do no harm.
@@ -46,5 +49,23 @@ func TestMembersSeeOnlyTheirCards(t *testing.T) {
 			t.Errorf("with cards %v it opened %q, %v", cards, b, err)
 		}
 		c.forget(k)
+	}
+}
+
+// TestNumbered: what a job calls its cards has to be what CUDA shows it by that number.
+func TestNumbered(t *testing.T) {
+	cards := []api.CardInfo{{UUID: "a", Index: 0}, {UUID: "b", Index: 1}, {UUID: "c", Index: 2}}
+	has := []shim.Card{{UUID: "c"}, {UUID: "b"}}
+	for _, c := range []struct {
+		alone bool
+		want  map[string]string
+	}{{false, map[string]string{"b": "1", "c": "2"}}, {true, map[string]string{"b": "0", "c": "1"}}} {
+		if d := cmp.Diff(c.want, numbered(cards, has, c.alone)); d != "" {
+			t.Errorf("alone %v: %s", c.alone, d)
+		}
+	}
+	cards[0].MIG = true
+	if names := numbered(cards, has, false); names != nil {
+		t.Errorf("instances have numbers: %v", names)
 	}
 }

@@ -142,6 +142,7 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	}
 	s.Traps = trapped(spec, s.StopSignal)
 	s.SetPlace(d.cgroups.Place(d.state.id+"-"+name, d.marker(name)))
+	s.Cards = cardsOf(node, body, spec)
 	d.fillRanks(s, node, acc, body, spec, handed)
 	if s.Private, refusal = d.privateOf(spec.WorkDir, spec.TmpPerNode); refusal != nil {
 		return nil, refusal
@@ -156,7 +157,6 @@ func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if refusal := d.cpus.give(s, node, body, spec, d.cards.list()); refusal != nil {
 		return nil, refusal
 	}
-	s.Cards = cardsOf(node, body, spec)
 	if s.Deny, err = d.deny(s.Cards); err != nil {
 		return nil, nodeFault("%v", err)
 	}
@@ -195,8 +195,9 @@ func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	for i, p := range body.Nodes {
 		names[i] = p.Name
 	}
+	s.CardNames = d.cardNames(s.Cards)
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
-		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Commands: d.opts.Commands, Home: acc.home, CardIndex: d.cards.indexes(),
+		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Commands: d.opts.Commands, Home: acc.home, CardIndex: d.cards.indexes(), CardNames: s.CardNames,
 		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	for i, r := range env.Ranks() {

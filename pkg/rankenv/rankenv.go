@@ -34,6 +34,8 @@ type Member struct {
 	Shell    string
 	// CardIndex gives a card's index on this node; nil or a miss leaves SLURM_JOB_GPUS out.
 	CardIndex map[string]int
+	// CardNames is what CUDA_VISIBLE_DEVICES calls cards, by UUID; nil: by their UUIDs.
+	CardNames map[string]string
 	// Sockets gives the paths of a rank's sockets, empty where it has none; nil: nobody has.
 	Sockets func(rank int) (notify, http string)
 	// Watchdog is how long a rank that has begun to beat may be silent; 0: for ever.
@@ -135,7 +137,7 @@ func (m *Member) gang(e *env, l *layout) {
 // cards shows the member's cards, near ones first as the controller ordered them, and
 // hides all others: a job without cards sees none.
 func (m *Member) cards(e *env, l *layout) {
-	e.set("CUDA_VISIBLE_DEVICES", strings.Join(l.cards, ","))
+	visible(e, l.cards, m.CardNames)
 	var indexes []string
 	for _, c := range l.cards {
 		if i, ok := m.CardIndex[c]; ok {
@@ -148,6 +150,22 @@ func (m *Member) cards(e *env, l *layout) {
 	if len(l.cards) > 0 {
 		e.setInt("SLURM_GPUS_ON_NODE", len(l.cards))
 	}
+}
+
+// visible says which cards CUDA shall show. NVML numbers them by the PCI bus, and so must CUDA where
+// they are named by number.
+func visible(e *env, cards []string, names map[string]string) {
+	if names != nil {
+		e.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+		named := make([]string, len(cards))
+		for i, c := range cards {
+			if named[i] = names[c]; named[i] == "" {
+				named[i] = c
+			}
+		}
+		cards = named
+	}
+	e.set("CUDA_VISIBLE_DEVICES", strings.Join(cards, ","))
 }
 
 // speak sets how a rank, or a task, is heard, and what it starts from.

@@ -123,6 +123,19 @@ func TestEnvironment(t *testing.T) {
 				"CUDA_VISIBLE_DEVICES=GPU-z", "SLURM_ARRAY_TASK_ID=1", "SLURM_EXPORT_ENV=A=1", "OLDPWD=/x", "NOTIFY_SOCKET=@a")
 		}, map[string]string{"SLURM_STEP_ID": "-", "SLURM_JOB_ID": "12", "GANG_ROLE": "-", "GANG_DIR": "/d", "RANK": "0", "MASTER_PORT": "-",
 			"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a", "SLURM_ARRAY_TASK_ID": "-", "SLURM_EXPORT_ENV": "A=1", "OLDPWD": "-", "NOTIFY_SOCKET": "-", "PWD": "/work"}},
+		{"cards by number", func(m *Member) {
+			m.CardNames = map[string]string{"GPU-a": "0", "GPU-b": "3"}
+			m.Spec.Env = append(m.Spec.Env, "CUDA_DEVICE_ORDER=FASTEST_FIRST")
+		}, map[string]string{"CUDA_VISIBLE_DEVICES": "3,0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "SLURM_JOB_GPUS": "3,0"}},
+		{"cards shared out by cards, two tasks", func(m *Member) {
+			m.Spec.Launch, m.Spec.Asked = api.LaunchBatch, &api.Asked{Tasks: 2}
+		}, map[string]string{"SLURM_NTASKS": "2", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_OVERCOMMIT": "-"}},
+		{"cards of several nodes", func(m *Member) {
+			m.Spec.Launch, m.Spec.Asked = api.LaunchBatch, &api.Asked{Spread: true}
+		}, map[string]string{"SLURM_NTASKS": "2", "SLURM_TASKS_PER_NODE": "1(x2)"}},
+		{"more tasks than ranks", func(m *Member) {
+			m.Spec.Launch, m.Spec.Asked = api.LaunchBatch, &api.Asked{Tasks: 9}
+		}, map[string]string{"SLURM_NTASKS": "9", "SLURM_TASKS_PER_NODE": "3,1", "SLURM_OVERCOMMIT": "1"}},
 		{"a node with a relay", func(m *Member) {
 			m.Commands = "/r/s"
 			m.Spec.Env = append(m.Spec.Env, "GANG_DIR=/of/login1", "GANG_CONTROLLER=/outer")

@@ -32,6 +32,8 @@ type Step struct {
 	CheckpointDir string
 	// Image names what the tasks run in; empty: the machine.
 	Image string
+	// CardNames is what CUDA_VISIBLE_DEVICES calls cards, by UUID; nil: by their UUIDs.
+	CardNames map[string]string
 	// PerTask: each task sees so many cards of its own; 0: all of the step's on the node.
 	PerTask int
 }
@@ -182,7 +184,7 @@ func (s *Step) task(e *env, local, task int) []string {
 	for i, c := range cards {
 		uuids[i], indexes[i] = c.UUID, strconv.Itoa(c.Index)
 	}
-	e.set("CUDA_VISIBLE_DEVICES", strings.Join(uuids, ","))
+	visible(e, uuids, s.CardNames)
 	if len(s.Reply.Nodes[s.Part].Cards) > 0 {
 		e.set("SLURM_STEP_GPUS", strings.Join(indexes, ","))
 		e.setInt("SLURM_GPUS_ON_NODE", len(s.Reply.Nodes[s.Part].Cards))

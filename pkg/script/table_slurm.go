@@ -39,7 +39,7 @@ var hints = []Option{
 	{Long: "gpus-per-socket", Kind: Value, Arg: "N", List: Partial, Group: groupHints,
 		Note: "times --sockets-per-node it is --gpus-per-node; a node's sockets are not told apart",
 		Set:  func(a *Ask, v string) error { return gpusInto(&a.gpusPerSocket, &a.Spec.GPUType, v) }},
-	{Long: "sockets-per-node", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets + "; it counts for --gpus-per-socket",
+	{Long: "sockets-per-node", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: "it counts for --gpus-per-socket alone: " + noSockets,
 		Set: func(a *Ask, v string) error { return numberInto(&a.sockets, v, 1, 1<<10) }},
 	{Long: "cores-per-socket", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets},
 	{Long: "ntasks-per-socket", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets + "; --ntasks-per-node counts"},

@@ -53,6 +53,8 @@ type LauncherStart struct {
 	GraceMax      time.Duration `json:"grace_max_ns,omitempty"` // how far tasks may extend their grace
 	// Machine is the CPUs of the step here, and where they are; nil: they are not bound.
 	Machine *cpus.Topology `json:"machine,omitempty"`
+	// CardNames is what the environment calls cards, by UUID; nil: by their UUIDs.
+	CardNames map[string]string `json:"card_names,omitempty"`
 	// TaskHooks are the site's, around each task; nil: none.
 	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
 	// TellLaunched: this shim wants to hear when every task is started.
@@ -209,7 +211,7 @@ func (m *member) startStep(o *api.StepOrder) {
 	start.NoSockets = m.jobs.openStep(m.spec, o)
 	start.Machine = m.shareCPUs(o.ID, o.Tasks, o.CPUs)
 	m.shareStatus(o.ID)
-	start.TaskHooks = m.spec.TaskHooks
+	start.TaskHooks, start.CardNames = m.spec.TaskHooks, m.spec.CardNames
 	start.Numbers = nil // its client tells it
 	start.TellLaunched = true
 	switch {

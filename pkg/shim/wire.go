@@ -89,6 +89,8 @@ type Spec struct {
 	Private *Private `json:"private,omitempty"`
 	// Container is what its processes see as their root; nil: the machine's.
 	Container *Container `json:"container,omitempty"`
+	// CardNames is what the environment calls cards, by UUID; nil: by their UUIDs.
+	CardNames map[string]string `json:"card_names,omitempty"`
 	// TaskHooks are the site's programs around each rank and each task of steps; nil: none.
 	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
 	// StartDir is where ranks start; empty: WorkDir.

@@ -41,7 +41,7 @@ func (l *launcher) launch() {
 	node := &b.Reply.Nodes[b.Part]
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
 		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, Sockets: l.sockets, Watchdog: l.start.Watchdog,
-		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks)}
+		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks), CardNames: l.start.CardNames}
 	if in := l.start.InImage; in != nil {
 		if env.Image = in.Name; valueOf(b.Env, container.EnvName) != in.Name { // else the client runs in it, too
 			env.Env = container.Environ(b.Env, in.Env, in.Keep)
