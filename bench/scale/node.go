@@ -163,6 +163,7 @@ func (n *node) Report() *api.Actual {
 	return a
 }
 
+func (n *node) Load() *api.NodeLoad { return nil }
 func (n *node) Samples() []api.CardSample {
 	n.mu.Lock()
 	defer n.mu.Unlock()

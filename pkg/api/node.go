@@ -68,6 +68,7 @@ type Node struct {
 	MemoryUsed  int64      `json:"memory_used_bytes"` // reserved by gangs
 	TmpBytes    int64      `json:"tmp_bytes"`         // temporary space for jobs
 	TmpUsed     int64      `json:"tmp_used_bytes"`    // reserved by gangs
+	Load        *NodeLoad  `json:"load,omitempty"`    // nil: it has not said
 	Cards       []Card     `json:"cards"`
 	Jobs        []int64    `json:"jobs"`
 	// Reservation is the one that is on the node now, nil: none.

@@ -37,6 +37,7 @@ type Frame struct {
 	Hello   *Hello        `json:"hello,omitempty"`
 	Actual  *Actual       `json:"actual,omitempty"`
 	Samples []CardSample  `json:"samples,omitempty"`
+	Load    *NodeLoad     `json:"load,omitempty"`
 	Replies []StreamReply `json:"replies,omitempty"`
 	Notes   []MemberNote  `json:"notes,omitempty"`
 	// Controller to node.
@@ -112,6 +113,7 @@ type Hello struct {
 	Limits       NodeLimits     `json:"limits,omitzero"`
 	Containers   []string       `json:"containers,omitempty" bound:"len=16"` // as [Node.Containers]
 	Health       NodeHealth     `json:"health,omitzero"`
+	Load         *NodeLoad      `json:"load,omitempty"`
 	Members      []MemberActual `json:"members"` // complete
 	// Made is when, on the node's CLOCK_BOOTTIME. What was sent on a connection that the node gave up may come after
 	// what it sent on the next; 0: of a node that does not say.
@@ -172,6 +174,13 @@ type CardInfo struct {
 	Compute   string `json:"compute,omitempty"` // "9.0"
 	Driver    string `json:"driver,omitempty"`
 	Device    string `json:"device,omitempty"` // path of its device file; empty: none that could be kept from anyone
+}
+
+// NodeLoad is how busy a node's machine is, whoever uses it. It is told in the hello
+// and every half minute, and kept in memory alone.
+type NodeLoad struct {
+	Hundredths int   `json:"hundredths" bound:"..1000000000"`          // of the load average of the last minute
+	FreeBytes  int64 `json:"free_bytes" bound:"..1152921504606846976"` // memory that nothing uses
 }
 
 // CardSample is what a card was seen doing.

@@ -110,6 +110,7 @@ type Engine struct {
 	bus         bus
 	oldReads    chan struct{} // holds one for each follower that reads the store
 	notes       rankNotes
+	loads       sync.Map // of nodes with a session: name to [api.NodeLoad]
 	barriers    barriers
 	stepWaiters stepWaiters
 	sweepQueue  chan int64 // jobs whose checkpoints and releases nobody needs any more

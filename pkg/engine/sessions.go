@@ -14,11 +14,16 @@ import (
 // NodeHello takes in a node with all that it has; the answer comes after the commit.
 func (e *Engine) NodeHello(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
 	_, err := e.Do(ctx, e.helloEvent(h))
+	if load := h.Load; load != nil && err == nil {
+		e.NodeLoad(h.Node, load)
+	}
 	return e.welcome(err)
 }
 
 func (e *Engine) helloEvent(h *api.Hello) gang.NodeHello {
-	return gang.NodeHello{Hello: *h}
+	said := *h
+	said.Load = nil // which is not kept in the store
+	return gang.NodeHello{Hello: said}
 }
 
 // welcome answers a hello that came to err.
@@ -48,9 +53,13 @@ func (e *Engine) NodeSample(node string, s []api.CardSample) {
 	e.post(gang.NodeSample{Node: node, Cards: s})
 }
 
+// NodeLoad keeps how busy a node is. Nothing is decided by it.
+func (e *Engine) NodeLoad(node string, l *api.NodeLoad) { e.loads.Store(node, *l) }
+
 // NodeGone queues the end of a node's session.
 func (e *Engine) NodeGone(node string) {
 	e.notes.cut(node)
+	e.loads.Delete(node)
 	e.post(gang.NodeGone{Node: node})
 }
 

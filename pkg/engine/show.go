@@ -379,7 +379,12 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 		out.Partitions = []api.Partition{}
 	}
 	for _, n := range e.view.allNodes() {
-		out.Nodes = append(out.Nodes, showNode(n))
+		node := showNode(n)
+		if l, ok := e.loads.Load(n.Name); ok {
+			load, _ := l.(api.NodeLoad)
+			node.Load = &load
+		}
+		out.Nodes = append(out.Nodes, node)
 	}
 	e.showReservations(out.Nodes)
 	return out

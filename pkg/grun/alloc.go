@@ -226,6 +226,8 @@ func (r *run) misworded(err error) error {
 	switch {
 	case !errors.As(err, &e):
 		return err
+	case r.name != "grun" && e.Bad != nil && e.Bad.Option.Long == "gres":
+		return &program.ExitError{Status: 1, Err: fmt.Errorf("error: %s\n%s: gangd: %w", slurm.BadGres, r.name, err)}
 	case r.name == "grun" || e.Clash == script.NoClash:
 		return &program.UsageError{Err: err}
 	}

@@ -152,8 +152,6 @@ func (r *run) badValue(err error) error {
 		return words(1, "error: Invalid numeric value \"%s\" for --%s.", bad.value, bad.option)
 	case "time", "mem", "mem-per-cpu":
 		return words(255, "error: Invalid --%s specification", bad.option)
-	case "gres":
-		return words(1, "error: Invalid generic resource (gres) specification")
 	case "nodes":
 		if _, _, ranged := strings.Cut(bad.value, "-"); !ranged {
 			return words(255, "error: \"%s\" is not a valid node count", bad.value)

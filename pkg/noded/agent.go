@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gangd/pkg/api"
 	"gangd/pkg/session"
 	"gangd/pkg/shim"
@@ -23,6 +25,9 @@ import (
 // Hello implements [session.Agent].
 func (d *Daemon) Hello() *api.Hello {
 	d.cards.restart()
+	d.mu.Lock()
+	d.loadTold = time.Time{} // a new session knows nothing
+	d.mu.Unlock()
 	d.notes.again()
 	cpus := d.opts.CPUs
 	if cpus == 0 {
@@ -34,9 +39,9 @@ func (d *Daemon) Hello() *api.Hello {
 	members := d.board.all()
 	health := d.board.healthNow()
 	d.cards.refresh(members)
-	told := d.state.lineage.Load()
+	told, load := d.state.lineage.Load(), d.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.cgroups.Kind, CPUs: cpus, MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach, Features: d.features(), Cards: d.cards.list(), Devices: d.devices, Containers: d.containers(), Limits: d.limits(), Health: health,
+		Containment: d.cgroups.Kind, CPUs: cpus, MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach, Features: d.features(), Cards: d.cards.list(), Devices: d.devices, Containers: d.containers(), Limits: d.limits(), Health: health, Load: load,
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
 }
 
@@ -93,6 +98,25 @@ func (d *Daemon) Report() *api.Actual {
 
 // Samples implements [session.Agent].
 func (d *Daemon) Samples() []api.CardSample { return d.cards.news() }
+
+// loadEvery is how often the controller is told how busy the node is.
+const loadEvery = 30 * time.Second
+
+// Load implements [session.Agent].
+func (d *Daemon) Load() *api.NodeLoad {
+	d.mu.Lock()
+	due := time.Since(d.loadTold) >= loadEvery
+	if due {
+		d.loadTold = time.Now()
+	}
+	d.mu.Unlock()
+	var i unix.Sysinfo_t
+	if !due || unix.Sysinfo(&i) != nil {
+		return nil
+	}
+	const unit = 1 << 16 // of the kernel's load
+	return &api.NodeLoad{Hundredths: int(i.Loads[0] * 100 / unit), FreeBytes: int64(i.Freeram) * int64(i.Unit)}
+}
 
 // Notes implements [session.Agent].
 func (d *Daemon) Notes() []api.MemberNote { return d.notes.news() }

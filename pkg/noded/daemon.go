@@ -52,6 +52,7 @@ type Daemon struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
+	loadTold time.Time           // when the controller was last told how busy the node is
 	jobs     map[int64][]*member // every member known here, by job
 	settings api.Settings        // the site's, of the last Welcome
 }

@@ -142,6 +142,7 @@ func TestReports(t *testing.T) {
 	p.agent.mu.Lock()
 	p.agent.report = &api.Actual{Members: []api.MemberActual{{MemberKey: key(1, 1)}}}
 	p.agent.samples = []api.CardSample{{UUID: "GPU-1"}}
+	p.agent.load = &api.NodeLoad{Hundredths: 125, FreeBytes: 1 << 30}
 	p.agent.notes = []api.MemberNote{{MemberKey: key(1, 1)}}
 	p.agent.mu.Unlock()
 	if f := p.node.Due(); f != nil {
@@ -151,6 +152,9 @@ func TestReports(t *testing.T) {
 	p.toHub(p.node.Due())
 	if a := get(t, "report", p.handler.reports); len(a.Members) != 1 {
 		t.Errorf("report %+v", a)
+	}
+	if l := get(t, "load", p.handler.loads); l.Hundredths != 125 || l.FreeBytes != 1<<30 {
+		t.Errorf("load %+v", l)
 	}
 	if s := get(t, "samples", p.handler.samples); len(s) != 1 {
 		t.Errorf("samples %+v", s)

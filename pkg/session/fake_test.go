@@ -37,6 +37,7 @@ type fakeHandler struct {
 	hellos  chan *api.Hello
 	reports chan *api.Actual
 	samples chan []api.CardSample
+	loads   chan *api.NodeLoad
 	gone    chan string
 	asked   int // calls of Desired
 	notes   chan []api.MemberNote
@@ -45,7 +46,7 @@ type fakeHandler struct {
 
 func newFakeHandler() *fakeHandler {
 	return &fakeHandler{specs: map[string]*api.Spec{}, hellos: make(chan *api.Hello, 16), reports: make(chan *api.Actual, 1024),
-		samples: make(chan []api.CardSample, 1024), gone: make(chan string, 16), notes: make(chan []api.MemberNote, 1024)}
+		samples: make(chan []api.CardSample, 1024), loads: make(chan *api.NodeLoad, 1024), gone: make(chan string, 16), notes: make(chan []api.MemberNote, 1024)}
 }
 
 func (h *fakeHandler) NodeHello(ctx context.Context, hello *api.Hello) (*api.Welcome, error) {
@@ -66,6 +67,7 @@ func (h *fakeHandler) NodeHello(ctx context.Context, hello *api.Hello) (*api.Wel
 }
 func (h *fakeHandler) NodeReport(_ string, a *api.Actual)      { h.reports <- a }
 func (h *fakeHandler) NodeSample(_ string, s []api.CardSample) { h.samples <- s }
+func (h *fakeHandler) NodeLoad(_ string, l *api.NodeLoad)      { h.loads <- l }
 func (h *fakeHandler) NodeGone(node string)                    { h.gone <- node }
 func (h *fakeHandler) NodeNotes(_ string, n []api.MemberNote)  { h.notes <- n }
 func (h *fakeHandler) NodeCall(ctx context.Context, node string, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error) {
@@ -99,6 +101,7 @@ type fakeAgent struct {
 	mu      sync.Mutex
 	report  *api.Actual
 	samples []api.CardSample
+	load    *api.NodeLoad
 	notes   []api.MemberNote
 	welcome chan *api.Welcome
 	desired chan *api.Desired
@@ -141,6 +144,13 @@ func (a *fakeAgent) Samples() []api.CardSample {
 	s := a.samples
 	a.samples = nil
 	return s
+}
+func (a *fakeAgent) Load() *api.NodeLoad {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.load
+	a.load = nil
+	return l
 }
 func (a *fakeAgent) Notes() []api.MemberNote {
 	a.mu.Lock()

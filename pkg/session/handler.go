@@ -17,6 +17,8 @@ type Handler interface {
 	NodeReport(node string, a *api.Actual)
 	// NodeSample must not block long.
 	NodeSample(node string, s []api.CardSample)
+	// NodeLoad must not block long.
+	NodeLoad(node string, l *api.NodeLoad)
 	// NodeNotes is what ranks of a node have said. It must not block long.
 	NodeNotes(node string, notes []api.MemberNote)
 	// NodeCall serves one call of a rank, whom the node vouches for: in is what it sends, out
@@ -66,6 +68,8 @@ type Agent interface {
 	Report() *api.Actual
 	// Samples is what changed on the cards since the last call in this session.
 	Samples() []api.CardSample
+	// Load is how busy the node is, nil where it is not time to tell.
+	Load() *api.NodeLoad
 	// Notes is what ranks have said since the last call in this session; all of it at the
 	// first.
 	Notes() []api.MemberNote

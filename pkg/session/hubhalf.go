@@ -46,6 +46,9 @@ func (h *hubHalf) take(f *api.Frame) {
 	if len(f.Samples) > 0 {
 		h.handler.NodeSample(h.node, f.Samples)
 	}
+	if f.Load != nil {
+		h.handler.NodeLoad(h.node, f.Load)
+	}
 	if len(f.Notes) > 0 {
 		h.handler.NodeNotes(h.node, f.Notes)
 	}

@@ -113,6 +113,7 @@ func (h *nodeHalf) fill(f *api.Frame) bool {
 		f.Actual = h.agent.Report()
 		f.Samples = h.agent.Samples()
 		f.Notes = h.agent.Notes()
+		f.Load = h.agent.Load()
 	}
-	return f.Beat != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || len(f.Calls) > 0
+	return f.Beat != 0 || f.Actual != nil || len(f.Samples) > 0 || len(f.Replies) > 0 || len(f.Notes) > 0 || f.Load != nil || len(f.Calls) > 0
 }

@@ -14,6 +14,7 @@ const (
 	AccessDenied = "Access/permission denied"
 	AlreadyEnded = "Job/step already completing or completed"
 	Disabled     = "Requested operation is presently disabled"
+	BadGres      = "Invalid generic resource (gres) specification"
 	BadFeature   = "Invalid feature specification"
 	NotSatisfied = "Requested node configuration is not available"
 )

@@ -181,6 +181,9 @@ func (d *daemon) Report() *api.Actual { return d.board.Report() }
 // Samples implements [session.Agent].
 func (d *daemon) Samples() []api.CardSample { return nil }
 
+// Load implements [session.Agent].
+func (d *daemon) Load() *api.NodeLoad { return nil }
+
 // Notes implements [session.Agent].
 func (d *daemon) Notes() (out []api.MemberNote) {
 	for _, k := range d.keys() {

@@ -106,7 +106,7 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	case "dependency":
 		return failed(s, "Job dependency problem")
 	case "gres":
-		s.Errorf("sbatch", "Invalid generic resource (gres) specification")
+		s.Errorf("sbatch", "%s", slurm.BadGres)
 		return cmdline.Status(1)
 	case "gpus", "gpus-per-node", "gpus-per-task":
 		return failed(s, slurm.NotSatisfied)

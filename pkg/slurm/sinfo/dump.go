@@ -184,6 +184,7 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 	} else {
 		resv += ",gres/gpu=" + strconv.Itoa(len(n.Cards))
 	}
+	load := loadOf(n)
 	used := ""
 	if usedCPUs(n) > 0 {
 		used = "cpu=" + strconv.Itoa(usedCPUs(n))
@@ -192,7 +193,7 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 		return newNode(n, p, gres, resv, used, reason)
 	}
 	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores", 1,
-		"cpu_binding", 0, "cpu_load", 0, "extra", "", "free_memory", max(memoryOf(n)-memoryUsedOf(n), 0), "cpus", n.CPUs, "last_busy", document.Time(n.LastSeen),
+		"cpu_binding", 0, "cpu_load", load.Hundredths, "extra", "", "free_memory", load.FreeBytes>>20, "cpus", n.CPUs, "last_busy", document.Time(n.LastSeen),
 		"features", strings.Join(n.Features, ","), "active_features", strings.Join(n.Features, ","), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
 		"state", base, "state_flags", document.Texts(flags), "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
@@ -202,9 +203,17 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 		"tres_used", used, "tres_weighted", float64(usedCPUs(n)))
 }
 
+func loadOf(n *api.Node) api.NodeLoad {
+	if n.Load == nil {
+		return api.NodeLoad{}
+	}
+	return *n.Load
+}
+
 // newNode is a node for parsers from 40 on.
 func newNode(n *api.Node, p document.Parser, gres, tres, used, reason string) document.Object {
 	by, _ := n.Drained()
+	load := loadOf(n)
 	reservation := ""
 	if n.Reservation != nil {
 		reservation = n.Reservation.Name
@@ -213,7 +222,7 @@ func newNode(n *api.Node, p document.Parser, gres, tres, used, reason string) do
 	sensors := document.Key{Name: "external_sensors", Since: document.V40, Last: document.V41}
 	power := document.Key{Name: "power", Since: document.V40, Last: document.V41}
 	return p.Members("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", unknown, "cluster_name", "", "cores", 1,
-		"specialized_cores", 0, "cpu_binding", 0, "cpu_load", 0, "free_mem", document.Number{Value: max(memoryOf(n)-memoryUsedOf(n), 0)},
+		"specialized_cores", 0, "cpu_binding", 0, "cpu_load", load.Hundredths, "free_mem", document.Number{Value: load.FreeBytes >> 20},
 		"cpus", n.CPUs, "effective_cpus", n.CPUs, "specialized_cpus", "", "energy", document.Of(), sensors, document.Of(), "extra", "", power, document.Of(),
 		"features", document.List(n.Features), "active_features", document.List(n.Features), document.Since(document.V42, "gpu_spec"), "",
 		"gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n), "instance_id", "", "instance_type", "", "last_busy", document.At(n.LastSeen), "mcs_label", "",
