@@ -152,6 +152,8 @@ func (r *run) badValue(err error) error {
 		return words(1, "error: Invalid numeric value \"%s\" for --%s.", bad.value, bad.option)
 	case "time", "mem", "mem-per-cpu":
 		return words(255, "error: Invalid --%s specification", bad.option)
+	case "gres":
+		return words(1, "error: %s\n%s: gangd: %v", slurm.BadGres, r.name, bad)
 	case "nodes":
 		if _, _, ranged := strings.Cut(bad.value, "-"); !ranged {
 			return words(255, "error: \"%s\" is not a valid node count", bad.value)
