@@ -35,7 +35,7 @@ func (s *site) pluginLine(l Line) {
 		s.say(item, None, "it is not read; name its files with --plugstack")
 	case strings.HasSuffix(strings.TrimSuffix(path.Base(file), ".so"), "pyxis"):
 		s.node["containers"] = "true"
-		s.say(item, Different, says("containers", "true", "--container-image takes images that lie unpacked on the nodes; registries and packed images are refused with what to run"))
+		s.say(item, Different, says("containers", "true", "--container-image takes images that lie unpacked on the nodes; those of registries and packed ones need container_driver"))
 	default:
 		s.say(item, None, noPlugin)
 	}
