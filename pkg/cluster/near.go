@@ -12,9 +12,14 @@ const (
 	linkNUMA = 1
 )
 
+// growFromAll is how many cards are each grown from. Of more, which only slices of cards (MIG) are, one of
+// those with the same links is: 512 of them took hundreds of milliseconds. Where links are irregular
+// that can miss the best set, so that nodes of whole cards, of 16 at most, do without.
+const growFromAll = 32
+
 // near chooses want cards: all of must, the rest from the pool, grown greedily from each
-// possible first card; the set with most links inside wins, then the one that cuts the
-// fewest links to what stays, then the smallest indexes.
+// possible first card; the set with most links inside wins,
+// then the one that cuts the fewest links to what stays, then the smallest indexes.
 func near(n *Node, must, pool []int, want int) []int {
 	all := slices.Concat(must, pool)
 	slices.Sort(all)
@@ -22,12 +27,25 @@ func near(n *Node, must, pool []int, want int) []int {
 		return all
 	}
 	m := links(n, all)
+	first := growth{m: m, taken: make([]bool, len(all)), in: make([]int, len(all)), rest: make([]int, len(all))}
+	for i, row := range m {
+		for _, w := range row {
+			first.rest[i] += w
+		}
+	}
+	for i, c := range all {
+		if slices.Contains(must, c) {
+			first.take(i)
+		}
+	}
 	var best cardSet
+	var tried []int
 	for seed := range all {
-		if slices.Contains(must, all[seed]) {
+		if first.taken[seed] || len(all) > growFromAll && slices.ContainsFunc(tried, func(t int) bool { return m.twins(t, seed) }) {
 			continue
 		}
-		s := m.grow(all, must, seed, want)
+		tried = append(tried, seed)
+		s := first.grow(all, seed, want)
 		if best.cards == nil || s.compare(best) < 0 {
 			best = s
 		}
@@ -71,21 +89,22 @@ func link(x, y *Card) int {
 	return w
 }
 
-// grow adds to must and the seed, one at a time, the card with most links into the set,
-// of equals the one with fewest to the rest. The sums are kept up, not made again: 56 MIG
-// slices are 200,000 additions in all.
-func (m linkMatrix) grow(all, must []int, seed, want int) cardSet {
-	g := growth{m: m, taken: make([]bool, len(all)), in: make([]int, len(all)), rest: make([]int, len(all))}
-	for i, row := range m {
-		for _, w := range row {
-			g.rest[i] += w
+// twins reports whether two cards have the same links to each third one, as all have that are on one NUMA
+// node without NVLink: growing from either gives sets that are as good.
+func (m linkMatrix) twins(a, b int) bool {
+	x, y := m[a], m[b]
+	for i := range x {
+		if x[i] != y[i] && i != a && i != b {
+			return false
 		}
 	}
-	for i, c := range all {
-		if slices.Contains(must, c) {
-			g.take(i)
-		}
-	}
+	return true
+}
+
+// grow adds to what is taken and the seed, one at a time, the card with most links into the set,
+// of equals the one with fewest to the rest. The sums are kept up, not made again.
+func (f *growth) grow(all []int, seed, want int) cardSet {
+	g := growth{m: f.m, taken: slices.Clone(f.taken), in: slices.Clone(f.in), rest: slices.Clone(f.rest), size: f.size, inside: f.inside}
 	g.take(seed)
 	for g.size < want {
 		g.take(g.next())
