@@ -148,3 +148,33 @@ func firstDifference(got, want string) string {
 	}
 	return "one is the beginning of the other"
 }
+
+// What a job writes is shown while it runs, to standard output and error, and the end is the job's; a job that has ended is
+// refused by name.
+func TestAttachToAJob(t *testing.T) {
+	c := start(t, "--nodes=2")
+	go1 := filepath.Join(c.tmp, "go")
+	job := c.script("a.sh", "#!/bin/bash\n#SBATCH -n1 -o a.out -e a.err\necho begun\necho trouble >&2\nuntil [ -e "+go1+" ]; do sleep 0.05; done\necho over\nexit 5\n")
+	id := strings.TrimSpace(c.must("gsubmit", "--parsable", job))
+	f := c.follow("gattach", id+".batch")
+	c.until("the script has begun", func() bool { b, _ := os.ReadFile(filepath.Join(c.tmp, "a.out")); return len(b) > 0 })
+	if err := os.WriteFile(go1, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-f.ended:
+	case <-time.After(patience):
+		t.Fatalf("it does not end: %s", f.errs.String())
+	}
+	if code := f.cmd.ProcessState.ExitCode(); code != 5 || f.out.String() != "begun\nover\n" || !strings.Contains(f.errs.String(), "trouble\n") {
+		t.Errorf("exit %d, output %q, errors %q", code, f.out.String(), f.errs.String())
+	}
+	if _, errs, code := c.run("gattach", id); code != 1 || !strings.Contains(errs, "job "+id+" has ended") {
+		t.Errorf("of a job that has ended: exit %d, %q", code, errs)
+	}
+	id = strings.TrimSpace(c.must("gsubmit", "--parsable", "--size=2", "--output=r.%t", "--wrap", "echo rank $GANG_RANK; sleep 1"))
+	f = c.follow("gattach", "-l", id)
+	if got := strings.Fields(strings.ReplaceAll(c.said(f), "\n", " ")); len(got) != 6 || !slices.Contains(got, "0:") || !slices.Contains(got, "1:") {
+		t.Errorf("output of two ranks: %q", got)
+	}
+}

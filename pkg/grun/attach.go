@@ -40,11 +40,13 @@ func NewAttach() *cobra.Command {
 		v.name = filepath.Base(os.Args[0])
 	}
 	cmd := &cobra.Command{
-		Use:   "gattach JOB.STEP",
-		Short: "show what a running step writes",
+		Use:   "gattach JOB[.STEP]",
+		Short: "show what a running step or job writes",
 		Long: "Connects to the grun of a running step and shows from now on what its tasks write, until they end. Signals\n" +
-			"(Ctrl-C) are passed on to the tasks; Ctrl-\\ leaves the step alone.",
-		Example: `  gattach 12.0                  the output of all tasks, from now on
+			"(Ctrl-C) are passed on to the tasks; Ctrl-\\ leaves the step alone. Of a job (12, 12.batch) it shows what its script\n" +
+			"writes, or the ranks of a gang, and ends with its status; Ctrl-C leaves the job alone.",
+		Example: `  gattach 12                    what the script of the job writes, from its beginning
+  gattach 12.0                  the output of all tasks of a step, from now on
   gattach -l --output-filter=3 12.0   that of task 3, with its number before each line
   gattach --layout 12.0         where the tasks run`,
 		Args: cobra.ExactArgs(1),
@@ -101,10 +103,16 @@ func (v *viewer) run(ctx context.Context, arg string) error {
 		return err
 	}
 	if !ok {
-		return program.Usagef("%q is no step: want JOB.STEP, as in 12.0; gctl show job %s lists them", arg, arg)
+		if ref.Job, err = api.ParseJobRef(arg); err != nil {
+			return err
+		}
+		return v.job(ctx, ref.Job)
 	}
-	if ref.Number() < 0 {
-		return program.Usagef("%s is no step with tasks of its own; see its output with glog %s", arg, ref.Job)
+	switch ref.Step {
+	case api.StepBatch:
+		return v.job(ctx, ref.Job)
+	case api.StepExtern:
+		return program.Usagef("%s is the allocation, which writes nothing; %s.batch is its script", arg, ref.Job)
 	}
 	r, err := client.New().AttachStep(ctx, ref.Job, ref.Number())
 	if err != nil {
