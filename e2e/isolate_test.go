@@ -80,7 +80,7 @@ func TestIsolatedNodes(t *testing.T) {
 
 // TestIsolatedMpirun: Open MPI as it comes, which takes ranks of one host for one memory.
 func TestIsolatedMpirun(t *testing.T) {
-	needs(t, "openmpi-bin libopenmpi-dev", "mpirun", "mpicc")
+	needsMPI(t, "openmpi-bin libopenmpi-dev", "mpicc", "mpirun")
 	t.Parallel()
 	c := isolated(t)
 	c.slurmNames()
