@@ -60,6 +60,7 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 		} else {
 			status = failed(s, slurm.NotSatisfied)
 		}
+		s.Errorf("sbatch", "%s", slurm.BadGres)
 		beside(s, e.Error())
 		return status
 	}
