@@ -122,12 +122,15 @@ func BenchmarkQueueClone(b *testing.B) {
 func BenchmarkOneGang(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		b.Run(name, func(b *testing.B) {
-			benchOneGang(b, &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits), limits)
+			benchOneGang(b, &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500))
+		})
+		b.Run("10,000 shapes, "+name, func(b *testing.B) {
+			benchOneGang(b, &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 10000))
 		})
 	}
 	// All of them have waited four times their time limits, beside 10,000 that run.
 	b.Run("overdue", func(b *testing.B) {
-		p, v := &Policy{MaxStarts: 100, BackfillDepth: 8, GuardAfter: 300 * time.Hour}, benchSite(true)
+		p, v := &Policy{MaxStarts: 100, BackfillDepth: 8, GuardAfter: 300 * time.Hour}, benchSite(true, 500)
 		q := NewQueue(p, nil)
 		for _, c := range v.Queue.Slice() {
 			own := *c
@@ -138,15 +141,15 @@ func BenchmarkOneGang(b *testing.B) {
 		for i := range 10000 {
 			v.Running = append(v.Running, &Running{Job: int64(2e6 + i), Cards: 8, TimeLimit: 24 * time.Hour, Submit: epoch0.Add(-time.Hour), Start: epoch0})
 		}
-		benchOneGang(b, p, v, true)
+		benchOneGang(b, p, v)
 	})
 }
 
-// benchSite is a full cluster and a long queue, all with time limits or none.
-func benchSite(limits bool) *View {
+// benchSite is a full cluster and a long queue of so many different asks, all with time limits or none.
+func benchSite(limits bool, shapes int) *View {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	queue := benchQueue(100000, 500)
+	queue := benchQueue(100000, shapes)
 	if limits {
 		for i, n := range nodes {
 			for j := range n.Grants {
@@ -164,7 +167,7 @@ func benchSite(limits bool) *View {
 func BenchmarkNewBackfill(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		b.Run(name, func(b *testing.B) {
-			p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits)
+			p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500)
 			var planner Planner
 			v.Backfills = planner.Make(epoch0, v, p).Backfills
 			b.ReportAllocs()
@@ -176,7 +179,78 @@ func BenchmarkNewBackfill(b *testing.B) {
 	}
 }
 
-func benchOneGang(b *testing.B, p *Policy, v *View, limits bool) {
+// BenchmarkFirstPlan is the plan after a start of the program, which remembers nothing.
+func BenchmarkFirstPlan(b *testing.B) {
+	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
+		for _, shapes := range []int{500, 10000} {
+			b.Run(fmt.Sprintf("%d shapes, %s", shapes, name), func(b *testing.B) {
+				p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, shapes)
+				b.ReportAllocs()
+				for b.Loop() {
+					Make(epoch0, v, p)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFill: an empty cluster is filled from the queue, with plans of a hundred starts each as the engine makes
+// them. One card each, and gangs of 1 to 64 ranks.
+func BenchmarkFill(b *testing.B) {
+	one := benchQueue(100000, 500)
+	for i, c := range one {
+		s := *c.Ask.Spec
+		s.Size, s.GPUsPerRank, s.CPUsPerRank, s.MemoryPerRank = 1, 1, 1, int64(i%500)<<20
+		c.Size, c.Ask = 1, cluster.AskOf(&s, c.Ask.Partitions)
+	}
+	for name, queue := range map[string][]*Candidate{"one card": one, "mixed": benchQueue(100000, 500)} {
+		b.Run(name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			for b.Loop() {
+				p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, &View{Nodes: testNodes(10000, 64, 8, 80), Queue: queueOf(queue...)}
+				var planner Planner
+				var all, longest time.Duration
+				starts, ranks := 0, 0
+				for {
+					cpu := threadTime(b)
+					plan := planner.Make(epoch0, v, p)
+					took := threadTime(b) - cpu
+					all, longest = all+took, max(longest, took)
+					v.Backfills = plan.Backfills
+					if len(plan.Starts) == 0 {
+						break
+					}
+					v.take(plan.Starts)
+					for _, s := range plan.Starts {
+						starts, ranks = starts+1, ranks+len(s.Slots)
+						v.Queue.Remove(s.Job)
+					}
+				}
+				b.ReportMetric(float64(starts), "gangs")
+				b.ReportMetric(float64(ranks), "ranks")
+				b.ReportMetric(float64(all.Milliseconds()), "ms/planning")
+				b.ReportMetric(float64(longest.Microseconds())/1000, "ms/longest")
+			}
+		})
+	}
+}
+
+// take books what starts on the nodes of a view.
+func (v *View) take(starts []Start) {
+	for _, s := range starts {
+		c := v.Queue.Get(s.Job)
+		for _, g := range grantsBySlots(c, s.Slots, 1, epoch0.Add(c.TimeLimit)) {
+			i, _ := slices.BinarySearchFunc(v.Nodes, g.node, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+			if c.TimeLimit == 0 {
+				g.Until = time.Time{}
+			}
+			v.Nodes[i] = v.Nodes[i].Restore(g.Grant)
+		}
+	}
+}
+
+func benchOneGang(b *testing.B, p *Policy, v *View) {
 	nodes := v.Nodes
 	var planner Planner
 	runtime.LockOSThread()
@@ -197,15 +271,9 @@ func benchOneGang(b *testing.B, p *Policy, v *View, limits bool) {
 		v.Nodes[at] = v.Nodes[at].Release(v.Nodes[at].Grants[at%8].MemberKey)
 		plan, took := make1()
 		out = append(out, took)
+		v.take(plan.Starts)
 		for _, s := range plan.Starts {
 			c := v.Queue.Get(s.Job)
-			for _, g := range grantsBySlots(c, s.Slots, 1, epoch0.Add(c.TimeLimit)) {
-				i, _ := slices.BinarySearchFunc(v.Nodes, g.node, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-				if !limits {
-					g.Until = time.Time{}
-				}
-				v.Nodes[i] = v.Nodes[i].Restore(g.Grant)
-			}
 			v.Queue.Remove(s.Job)
 			again := *c
 			job++

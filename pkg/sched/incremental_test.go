@@ -25,6 +25,28 @@ func TestPlansRememberNothingThatMatters(t *testing.T) {
 	})
 }
 
+// TestHopelessIsWhatAVisitFinds: a planner that visits also those that it could tell to be hopeless decides the same, and
+// gives the same reasons.
+func TestHopelessIsWhatAVisitFinds(t *testing.T) {
+	told := 0
+	rapid.Check(t, func(t *rapid.T) {
+		h := newPast(t)
+		for step := range rapid.IntRange(1, 16).Draw(t, "steps") {
+			h.step()
+			fast, all := new(Planner), &Planner{visitsAll: true}
+			plan, slow := fast.Make(h.now, &h.view, h.policy), all.Make(h.now, &h.view, h.policy)
+			if had, want := wholeOf(&plan, h), wholeOf(&slow, h); !reflect.DeepEqual(had, want) {
+				t.Fatalf("step %d: %+v\nall visited: %+v", step, had, want)
+			}
+			told += fast.told
+			h.take(plan)
+		}
+	})
+	if told < 100 {
+		t.Errorf("only %d gangs were told to be hopeless", told)
+	}
+}
+
 // whole is all of a plan that anybody sees.
 type whole struct {
 	Plan    Plan

@@ -40,6 +40,9 @@ type Planner struct {
 	planNumber      int           // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
 	capacity int
+	// For tests: all gangs are visited; how many were told to be hopeless.
+	visitsAll bool
+	told      int
 }
 
 // forget bounds what is remembered: beyond so many classes, most of them are of the past.
@@ -108,6 +111,8 @@ type planner struct {
 	visited           map[int64]bool // takers that were looked at before their turn
 	verdicts          verdictList
 	takers            []int64 // who holds backfills
+	behind            bool    // see [planner.isBehind]
+	most              most    // that a node has free
 }
 
 // backfill is a [Backfill] as a plan works with it.
@@ -136,6 +141,7 @@ type askClass struct {
 	blockedStrict bool      // nor where only those keep off whom nobody may delay
 	noBackfill    bool
 	full          bool // it does not fit with no backfills on the nodes either
+	counted       bool // that was found by a look of which the tally is still there, for the verdict
 	verdict       *verdict
 	// lastVerdict is the verdict of the last plan that had one. Verdicts are not changed, so that
 	// one which says the same is used again.
@@ -211,6 +217,13 @@ func (pl *planner) run(stop int) {
 		if stop >= 0 && compare(c, pl.view.Queue.order[stop]) >= 0 {
 			return
 		}
+		if sh := pl.hopeless(c, head.class); sh != nil {
+			pl.mem.told++
+			pl.note(c, head.class, sh)
+			pl.cursors.drop()
+			continue
+		}
+		pl.behind = false
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a backfill.
 		if pl.visited[c.Job] || pl.visit(c, head.class) || pl.mayBackfill(c) && !pl.askClassOf(head.class, c).barred() && pl.capped(c) == nil {
@@ -354,7 +367,7 @@ func (pl *planner) askClassOf(cl *JobClass, c *Candidate) *askClass {
 // begin forgets what an ask class was found to be in an earlier plan.
 func (pl *planner) begin(sh *askClass) {
 	if sh.planNumber != pl.mem.planNumber {
-		sh.planNumber, sh.blocked, sh.blockedStrict, sh.noBackfill, sh.full, sh.verdict = pl.mem.planNumber, time.Time{}, false, false, false, nil
+		sh.planNumber, sh.blocked, sh.blockedStrict, sh.noBackfill, sh.full, sh.counted, sh.verdict = pl.mem.planNumber, time.Time{}, false, false, false, false, nil
 	}
 }
 

@@ -101,7 +101,7 @@ func (pl *planner) verdictFor(sh *askClass) verdict {
 	if sh.alternatives != nil {
 		v.sentence = pl.alternativesText(sh)
 	}
-	if len(pl.backfills) > 0 && pl.fits(sh, pl.views[0]) {
+	if len(pl.backfills) > 0 && !sh.counted && pl.fits(sh, pl.views[0]) {
 		v.word, v.sentence, v.takers = WordPriority, "", pl.takerJobs()
 		return v
 	}

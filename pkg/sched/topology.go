@@ -68,8 +68,7 @@ func (pl *planner) topology() *tree {
 
 // switchLimit is below how many switches a gang has to be now; 0: any number.
 func (pl *planner) switchLimit(c *Candidate) int {
-	n := c.Ask.Spec.Switches
-	if n <= 0 || len(pl.policy.Switches) == 0 {
+	if len(pl.policy.Switches) == 0 || c.Ask.Spec.Switches <= 0 {
 		return 0
 	}
 	until := pl.switchUntil(c)
@@ -77,7 +76,7 @@ func (pl *planner) switchLimit(c *Candidate) int {
 		return 0
 	}
 	pl.by(&pl.next, until)
-	return n
+	return c.Ask.Spec.Switches
 }
 
 // switchUntil is until when a gang waits for its number of switches.
