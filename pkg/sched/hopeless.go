@@ -6,14 +6,21 @@ package sched
 // most is no less than any one node has free.
 type most struct {
 	known       bool
+	starts      int // with so many it was worked out
 	cards, cpus int
 	memory      int64
 }
 
+// fewClasses of nodes are looked at again after each start.
+const fewClasses = 64
+
 func (pl *planner) mostFree() *most {
-	if m := &pl.most; !m.known {
-		m.known = true
+	if m := &pl.most; !m.known || m.starts != len(pl.starts) && len(pl.views[0].live) <= fewClasses {
+		*m = most{known: true, starts: len(pl.starts)}
 		for _, k := range pl.views[0].live {
+			if pl.views[0].members(k).count == 0 {
+				continue
+			}
 			m.cards, m.cpus, m.memory = max(m.cards, k.node.OpenCards()), max(m.cpus, k.node.FreeCPUs()), max(m.memory, k.node.FreeMemory())
 		}
 	}
@@ -38,6 +45,8 @@ func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
 		pl.tally.reset()
 	} else if pl.fits(sh, pl.views[0]) {
 		return nil
+	} else if len(pl.backfills) > 0 {
+		pl.fits(sh, pl.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
 	}
 	sh.full, sh.counted = true, true // within a plan room only shrinks
 	return sh

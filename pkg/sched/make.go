@@ -155,7 +155,7 @@ type wasteKey struct{ class, ranks int }
 
 func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	if m.askClasses == nil || len(m.classes.list) > forget {
-		*m = Planner{askClasses: map[string]*askClass{}}
+		*m = Planner{askClasses: map[string]*askClass{}, visitsAll: m.visitsAll}
 	}
 	m.planNumber++
 	m.pool.reset()
