@@ -31,10 +31,16 @@ func (r *Room) OfEmptied(n *Node) {
 // must not be called twice for one key, nor after OfEmptied.
 func (r *Room) Release(k api.MemberKey) {
 	if at, found := r.node.find(k); found {
-		r.u.add(r.node, &r.node.Grants[at], -1)
-		r.u.look(r.node)
-		r.gone = append(r.gone, k)
+		r.ReleaseAt(at)
 	}
+}
+
+// ReleaseAt is Release of the grant at an index.
+func (r *Room) ReleaseAt(i int) {
+	g := &r.node.Grants[i]
+	r.u.add(r.node, g, -1)
+	r.u.look(r.node)
+	r.gone = append(r.gone, g.MemberKey)
 }
 
 // Restore adds a grant whatever is free. [Room.Node] does not have it.

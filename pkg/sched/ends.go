@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -74,7 +75,7 @@ func (pl *planner) otherEnds(out []ending) []ending {
 	}
 	for _, g := range pl.started {
 		if !g.Until.IsZero() {
-			out = append(out, ending{g.at, pl.endOf(&g.Grant), g.MemberKey})
+			out = append(out, endingOf(g.at, pl.endOf(&g.Grant), &g.Grant))
 		}
 	}
 	if out == nil {
@@ -90,7 +91,7 @@ func (pl *planner) stoppedEnds(out []ending) []ending {
 		for _, g := range endsOn(n) {
 			if by, stops := pl.stopping()[g.Job]; stops && (g.Until.IsZero() || by.Before(g.Until)) {
 				if t := pl.endOf(&g); !t.IsZero() {
-					out = append(out, ending{at, t, g.MemberKey})
+					out = append(out, endingOf(at, t, &g))
 				}
 			}
 		}
@@ -126,33 +127,47 @@ func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before t
 		}
 	}
 	rs.begin(top.size)
-	ends := pl.byEnd()
+	ends, from := pl.endsFrom(d, l)
+	if ends == nil || !before.IsZero() && !from.Before(before) {
+		return nil, time.Time{}
+	}
+	// release gives the room back that a grant has on a node, and counts what fits there then. The room of a node is made when
+	// it is first looked at, without what has ended by then.
+	release := func(at int, k api.MemberKey) {
+		n := top.node(at)
+		if !rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
+			return
+		}
+		r := rs.at(at)
+		if r == nil {
+			r, rs.ranks[at] = rs.open(at, n), sh.ranksOn(top.class(at))
+			pl.releaseBefore(r, n, from)
+		}
+		r.Release(k)
+		was, is := rs.ranks[at], r.Ranks(d)
+		if was == is {
+			return
+		}
+		rs.ranks[at] = is
+		if was > 0 {
+			t.addAll(was, -1)
+		}
+		t.add(is)
+		if by != nil {
+			by.add(d.Marks(n), was, -1)
+			by.add(d.Marks(n), is, 1)
+		}
+	}
+	for _, at := range pl.touchedNodes {
+		release(at, api.MemberKey{})
+	}
 	for e, more := ends.next(); more; {
 		at := e.t
 		if !before.IsZero() && !at.Before(before) {
 			return nil, time.Time{}
 		}
 		for ; more && e.t.Equal(at); e, more = ends.next() {
-			n := top.node(e.at)
-			if !rs.allowed(e.at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
-				continue
-			}
-			if rs.at(e.at) == nil {
-				rs.ranks[e.at] = sh.ranksOn(top.class(e.at))
-			}
-			r, was := rs.open(e.at, n), rs.ranks[e.at]
-			r.Release(e.key)
-			if is := r.Ranks(d); was != is {
-				rs.ranks[e.at] = is
-				if was > 0 {
-					t.addAll(was, -1)
-				}
-				t.add(is)
-				if by != nil {
-					by.add(d.Marks(n), was, -1)
-					by.add(d.Marks(n), is, 1)
-				}
-			}
+			release(e.at, e.key)
 		}
 		if m := l.members(t); m > 0 && (by == nil || by.holds(d, l)) {
 			return pl.settle(sh, avoid, m), at
@@ -162,6 +177,93 @@ func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before t
 		return pl.earliest(c, sh, nil, time.Time{})
 	}
 	return nil, time.Time{}
+}
+
+// releaseBefore gives back what ends on a node before a time, so far as it is not a backfill.
+func (pl *planner) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
+	if before.IsZero() {
+		return
+	}
+	for i := range n.Grants {
+		if g := &n.Grants[i]; g.Epoch != epochBackfill {
+			if t := pl.endOf(g); !t.IsZero() && t.Before(before) {
+				r.ReleaseAt(i)
+			}
+		}
+	}
+}
+
+// cardBound is no less than how many cards of each node are free, as the ends go by.
+type cardBound struct {
+	cards   []int32
+	touched []bool
+	tally   tally
+}
+
+func (b *cardBound) reset(nodes int) {
+	if len(b.cards) != nodes {
+		b.cards, b.touched = make([]int32, nodes), make([]bool, nodes)
+	}
+	clear(b.touched)
+	b.tally.reset()
+}
+
+// endsFrom is the ends from the first one on after which a gang may fit, and when that is; nil: it never does. Before, there
+// are too few cards, whatever else it needs. The nodes that have enough for a rank by then because something ends sooner are
+// pl.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full nodes.
+func (pl *planner) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
+	s := pl.byEnd()
+	pl.touchedNodes = pl.touchedNodes[:0]
+	if pl.mem.visitsAll || d.Share || !d.WantsCards() {
+		return s, time.Time{}
+	}
+	top, b := pl.topView(), &pl.mem.cardBound
+	b.reset(top.size)
+	fits := func(cards int32) int {
+		switch {
+		case d.Cards > 0:
+			return min(d.Size, int(cards)/d.Cards)
+		case int(cards) >= d.NodeCards:
+			return d.Size
+		}
+		return 0
+	}
+	for at := range b.cards {
+		b.cards[at] = 0
+		if k := top.class(at); k != nil {
+			b.cards[at] = int32(k.node.OpenCards())
+			if n := fits(b.cards[at]); n > 0 {
+				b.tally.add(n)
+			}
+		}
+	}
+	var at time.Time
+	from := *s // what ends at that time
+	for found := l.members(&b.tally) > 0; !found; {
+		before := *s
+		e, more := s.next()
+		if !more {
+			return nil, time.Time{}
+		}
+		if !e.t.Equal(at) {
+			at, from = e.t, before
+		}
+		if !b.touched[e.at] {
+			b.touched[e.at] = true
+			pl.touchedNodes = append(pl.touchedNodes, e.at)
+		}
+		was := fits(b.cards[e.at])
+		b.cards[e.at] += e.cards
+		if is := fits(b.cards[e.at]); is != was {
+			if was > 0 {
+				b.tally.addAll(was, -1)
+			}
+			b.tally.add(is)
+			found = l.members(&b.tally) > 0
+		}
+	}
+	pl.touchedNodes = slices.DeleteFunc(pl.touchedNodes, func(at int) bool { return fits(b.cards[at]) == 0 })
+	return &from, at
 }
 
 // earliestMixed is earliest for a gang with roles: the end after which it fits is looked
@@ -266,7 +368,7 @@ func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 				continue
 			}
 			if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
-				ends = append(ends, ending{g.at, t, n.Grants[i].MemberKey})
+				ends = append(ends, endingOf(g.at, t, &n.Grants[i]))
 			}
 		}
 		slices.SortFunc(ends, func(a, b ending) int { return a.t.Compare(b.t) })

@@ -25,8 +25,8 @@ func TestPlansRememberNothingThatMatters(t *testing.T) {
 	})
 }
 
-// TestHopelessIsWhatAVisitFinds: a planner that visits also those that it could tell to be hopeless decides the same, and
-// gives the same reasons.
+// TestHopelessIsWhatAVisitFinds: a planner that visits also those that it could tell to be hopeless, and looks at each end
+// for a backfill, decides the same and gives the same reasons.
 func TestHopelessIsWhatAVisitFinds(t *testing.T) {
 	told := 0
 	rapid.Check(t, func(t *rapid.T) {

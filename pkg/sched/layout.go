@@ -273,7 +273,10 @@ func (l layout) level(choices []nodeChoice) []member {
 func (l layout) chooseFill(choices []nodeChoice, t *tally, m int, wasteOf wasteFunc) []member {
 	out := make([]member, 0, m)
 	left := l.size
-	run := l.lastRun(t.sorted(), m)
+	var run []int
+	if m > 1 {
+		run = l.lastRun(t.sorted(), m)
+	}
 	for i := 0; i < m-1; {
 		k, n := run[i], 0
 		for ; i < m-1 && run[i] == k; i++ {

@@ -30,6 +30,7 @@ type Planner struct {
 	pool            pool
 	tree            *tree // the switches over the nodes of the last view
 	rooms           rooms
+	cardBound       cardBound
 	backfillGrants  map[int64]*grantsMemo
 	emptiedClasses  []*nodeClass // of each node with nothing on it; nil: not asked for yet
 	groups          choiceGroups
@@ -40,7 +41,7 @@ type Planner struct {
 	planNumber      int           // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
 	capacity int
-	// For tests: all gangs are visited; how many were told to be hopeless.
+	// For tests: all gangs are visited, and all ends; how many gangs were told to be hopeless.
 	visitsAll bool
 	told      int
 }

@@ -14,6 +14,13 @@ type ending struct {
 	at  int
 	t   time.Time
 	key api.MemberKey
+	// cards is no less than what it leaves free.
+	cards int32
+}
+
+// endingOf is the end of a grant on the node at an index.
+func endingOf(at int, t time.Time, g *cluster.Grant) ending {
+	return ending{at, t, g.MemberKey, int32(len(g.Cards))}
 }
 
 func compareEnding(a, b ending) int {
@@ -81,13 +88,13 @@ func (tl *timeline) node(at int, was, is *cluster.Node) {
 		}
 		if c <= 0 {
 			if t := old[0].Until; !t.IsZero() {
-				tl.remove(ending{at, t, old[0].MemberKey})
+				tl.remove(endingOf(at, t, &old[0]))
 			}
 			old = old[1:]
 		}
 		if c >= 0 {
 			if t := now[0].Until; !t.IsZero() {
-				tl.add(ending{at, t, now[0].MemberKey})
+				tl.add(endingOf(at, t, &now[0]))
 			}
 			now = now[1:]
 		}
@@ -107,7 +114,7 @@ func (tl *timeline) reset(nodes []*cluster.Node) {
 	for at, n := range nodes {
 		for _, g := range endsOn(n) {
 			if !g.Until.IsZero() {
-				all = append(all, ending{at, g.Until, g.MemberKey})
+				all = append(all, endingOf(at, g.Until, &g))
 			}
 		}
 	}

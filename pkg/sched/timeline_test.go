@@ -67,7 +67,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 			for at, n := range pl.views[0].every() {
 				for i := range n.Grants {
 					if end := pl.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
-						want = append(want, ending{at, end, n.Grants[i].MemberKey})
+						want = append(want, endingOf(at, end, &n.Grants[i]))
 					}
 				}
 			}
