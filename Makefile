@@ -100,10 +100,12 @@ mutants: ## known bugs put back one at a time, and MUTANTS (600) small changes d
 bench: build ## gangd beside Slurm (where it is installed), in one run
 	go run ./bench
 
-scale: build ## gangd with 100, 1,000 and 10,000 nodes without processes, and gangs of up to 2,048 of them, minutes
+scale: build ## gangd with 100, 1,000 and 10,000 nodes without processes, gangs of up to 2,048 of them, 100,000 jobs that wait, a million that ended, minutes
 	for n in 100 1000; do go run ./bench/scale -nodes $$n -stop 10s; done
 	go run ./bench/scale -nodes 10000 -idle 60s -stop 10s
 	go run ./bench/scale -nodes 2048 -idle 1s -gangs 128,256,512,1024,2048
+	go run ./bench/scale -nodes 8 -idle 1s -waiting 100000
+	go run ./bench/scale -nodes 8 -idle 1s -ended 1000000
 
 compare: build ## the same command lines on gangd and on a real Slurm, as root, minutes: what differs, and whether docs say why
 	GANG_COMPARE=all go test -count=1 -v -timeout 30m ./e2e/beside -run 'BesideSlurm|Document|Table'

@@ -4,10 +4,12 @@
 //	make scale
 //	go run ./bench/scale -nodes 1000 -gangs 128,256,512
 //	go run ./bench/scale -nodes 64 -jobs 50000
+//	go run ./bench/scale -nodes 8 -waiting 100000 -ended 1000000
 //
 // For the sessions it prints how long they take to settle, what gangd costs then and how many broke while nothing
 // happened; for jobs of one rank, which end at once, how many went through in a second; for each gang what its
-// start and its end cost: bytes that all nodes together read, CPU of gangd.
+// start and its end cost: bytes that all nodes together read, CPU of gangd; for jobs that wait and jobs that have ended what
+// gangd has in memory, what lists of them and a restart take, and what it costs that the ended ones leave its memory.
 package main
 
 import (
@@ -35,24 +37,29 @@ func main() {
 	idle := flag.Duration("idle", 10*time.Second, "how long nothing happens")
 	stop := flag.Duration("stop", 0, "for how long gangd stands still then")
 	jobs := flag.Int("jobs", 0, "how many jobs of one rank are run, a submission each")
+	waiting := flag.Int("waiting", 0, "how many jobs of 1 to 64 ranks wait")
+	ended := flag.Int("ended", 0, "how many ended jobs leave gangd's memory")
 	clients := flag.Int("clients", 64, "how many submit them at a time")
 	bin := flag.String("gangd", "bin/gangd", "the program")
 	profile := flag.Bool("keep", false, "keep gangd's directory")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *jobs, *clients, *profile); err != nil {
+	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *jobs, *waiting, *ended, *clients, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, jobs, clients int, keep bool) error {
-	g, err := startGangd(ctx, bin)
+func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, jobs, waiting, ended, clients int, keep bool) (err error) {
+	g, err := newGangd(bin)
 	if err != nil {
 		return err
 	}
-	defer g.stop(keep)
+	defer func() { g.stop(keep || err != nil) }()
+	if err := g.start(ctx, 5*time.Minute); err != nil {
+		return err
+	}
 	m := &meter{gangd: g, seen: new(seen)}
 	fmt.Printf(rowFormat, "what", "took", "gangd's CPU", "read by nodes", "gangd's memory", "downs")
 	all := make([]*node, nodes)
@@ -88,6 +95,16 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 	}
 	if jobs > 0 {
 		if err := m.jobs(ctx, jobs, clients); err != nil {
+			return err
+		}
+	}
+	if waiting > 0 {
+		if err := m.waiting(ctx, waiting, clients); err != nil {
+			return err
+		}
+	}
+	if ended > 0 {
+		if err := m.ended(ctx, ended); err != nil {
 			return err
 		}
 	}
@@ -221,42 +238,60 @@ func field(path, word string) int64 {
 }
 
 type gangd struct {
-	dir, socket string
-	cmd         *exec.Cmd
+	bin, dir, socket string
+	cmd              *exec.Cmd
+	used             time.Duration // CPU, by those that ran before
 }
 
-func startGangd(ctx context.Context, bin string) (*gangd, error) {
+func newGangd(bin string) (*gangd, error) {
 	dir, err := os.MkdirTemp("", "gs")
 	if err != nil {
 		return nil, err
 	}
-	g := &gangd{dir: dir, socket: filepath.Join(dir, "g.sock")}
-	config := filepath.Join(dir, "gangd.toml")
-	text := fmt.Sprintf("state_dir = %q\nsocket = %q\nuser_jobs = 0\n", filepath.Join(dir, "state"), g.socket)
+	return &gangd{bin: bin, dir: dir, socket: filepath.Join(dir, "g.sock")}, nil
+}
+
+// start lets it run until it answers. Ended jobs stay in its memory for so long.
+func (g *gangd) start(ctx context.Context, keepEnded time.Duration) error {
+	config := filepath.Join(g.dir, "gangd.toml")
+	text := fmt.Sprintf("state_dir = %q\nsocket = %q\nuser_jobs = 0\nuser_bytes = 0\nkeep_ended = %q\n", filepath.Join(g.dir, "state"), g.socket, keepEnded)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return nil, err
+		return err
 	}
-	log, err := os.Create(filepath.Join(dir, "log"))
+	log, err := os.OpenFile(filepath.Join(g.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
-	g.cmd = exec.Command(bin, "--config="+config)
+	g.cmd = exec.Command(g.bin, "--config="+config)
 	g.cmd.Stdout, g.cmd.Stderr = log, log
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := g.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	for range 500 {
-		if _, err := os.Stat(g.socket); err == nil {
-			return g, nil
+	c := client.NewAt(g.socket)
+	for range 6000 {
+		if _, err := c.Ping(ctx); err == nil {
+			return nil
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := sleep(ctx, 10*time.Millisecond); err != nil {
 			break
 		}
 	}
-	g.stop(true)
-	return nil, fmt.Errorf("gangd did not come up: see %s", log.Name())
+	return fmt.Errorf("gangd did not come up: see %s", log.Name())
+}
+
+// again ends it in good order and starts it again.
+func (g *gangd) again(ctx context.Context, keepEnded time.Duration) error {
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	used := g.cpu()
+	if err := g.cmd.Wait(); err != nil {
+		return err
+	}
+	g.used = used
+	return g.start(ctx, 5*time.Minute)
 }
 
 func (g *gangd) stop(keep bool) {
@@ -278,16 +313,21 @@ func (g *gangd) still(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, d)
 }
 
-// cpu is the user and system time that it has used.
+// cpu is the user and system time that it has used, with those that ran before it.
 func (g *gangd) cpu() time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.cmd.Process.Pid))
 	if err != nil {
-		return 0
+		return g.used
 	}
 	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 	user, _ := strconv.ParseInt(f[11], 10, 64)
 	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * time.Second / 100 // USER_HZ
+	return g.used + time.Duration(user+system)*time.Second/100 // USER_HZ
+}
+
+// peak is the most that it had in memory.
+func (g *gangd) peak() int64 {
+	return field(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid), "VmHWM:") << 10
 }
 
 // memory is what it has in memory, bytes.
