@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -283,35 +284,34 @@ func (f *Office) take(ctx context.Context, seen store.Leader) (bool, error) {
 
 // Hold renews the seat until ctx ends (nil) or it is lost. nodes are those that the controller knows, once it does.
 func (f *Office) Hold(ctx context.Context, nodes func() (names []string, known bool)) error {
-	for wait := Renew; ; {
+	for next := f.seat.Due(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(min(wait, max(0, f.seat.Until()-f.Now()))):
+		case <-time.After(max(0, min(next, f.seat.Until())-f.Now())):
 		}
 		renewed, err := f.renew(ctx, nodes)
 		if err != nil && ctx.Err() == nil {
 			f.seat.Leave()
 			return err
 		}
-		if wait = Look; renewed {
-			wait = Renew
+		if next = f.Now() + Look; renewed {
+			next = f.seat.Due()
 		}
 	}
 }
 
 // renew renews the seat once, and sees to the list. While the trust lasts, a seat that was not renewed may be had again.
 func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) (renewed bool, err error) {
-	left := f.seat.Until() - f.Now()
+	began := f.Now()
+	left := f.seat.Until() - began
 	if left <= 0 {
 		return false, fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, TTL)
 	}
-	ctx, cancel := context.WithTimeout(ctx, left)
+	asking, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	sent := f.Now()
-	switch err := f.Store.Renew(ctx, TTL); {
+	switch err := f.ask(asking); {
 	case err == nil:
-		f.seat.Renewed(sent)
 	case errors.Is(err, store.ErrFenced):
 		return false, fmt.Errorf("%w: %w", ErrLost, err)
 	case errors.Is(err, store.ErrFailed):
@@ -319,6 +319,9 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) (rene
 	default:
 		return false, nil
 	}
+	// The list can wait. The next renewal can't: an answer that never comes must leave it time for two tries.
+	ctx, cancel = context.WithTimeout(ctx, max(0, began+ofList-f.Now()))
+	defer cancel()
 	l, err := f.readList(ctx)
 	if err != nil {
 		return true, nil
@@ -328,13 +331,51 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) (rene
 		return true, nil
 	}
 	if names, known := nodes(); known {
-		settled, lacking := f.roster.Settled(sent, f.Lease, names)
+		settled, lacking := f.roster.Settled(began, f.Lease, names)
 		f.lacking.Store(&lacking)
 		if settled {
 			f.admit(ctx, l)
 		}
 	}
 	return true, nil
+}
+
+// ask renews the seat. A try that gets no answer may be lost with its connection, so that another is made beside it; the
+// first answer counts, from when its own try was sent.
+func (f *Office) ask(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var tries sync.WaitGroup
+	defer tries.Wait()
+	defer cancel()
+	answers := make(chan error, tryMost)
+	again := time.NewTicker(tryAgain)
+	defer again.Stop()
+	try := func() {
+		tries.Go(func() {
+			sent := f.Now()
+			err := f.Store.Renew(ctx, TTL)
+			if err == nil {
+				f.seat.Renewed(sent)
+			}
+			answers <- err
+		})
+	}
+	try()
+	for made, under := 1, 1; ; {
+		select {
+		case err := <-answers:
+			under--
+			if err == nil || under == 0 || errors.Is(err, store.ErrFailed) || errors.Is(err, store.ErrFenced) {
+				return err
+			}
+		case <-again.C:
+			if made < tryMost {
+				made++
+				under++
+				try()
+			}
+		}
+	}
 }
 
 // Lacking are the nodes for which controllers wait that may not lead yet, as of the last renewal.

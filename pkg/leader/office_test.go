@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gangd/pkg/api"
@@ -240,4 +242,115 @@ func TestSeatIsGivenUpWhenTheDatabaseIsBack(t *testing.T) {
 	if s.tries = 0; !errors.Is(f.Resign(gone), store.ErrAway) || s.tries != 1 {
 		t.Errorf("%d tries by one that has no time", s.tries)
 	}
+}
+
+// losses are what becomes of what is asked next.
+type losses struct {
+	list    bool // an answer with the list is lost, and only then
+	renewal int  // those of so many tries to renew are
+	fails   int  // so many tries fail at once
+}
+
+// lossy is a table whose answers get lost.
+type lossy struct {
+	*table
+	mu    sync.Mutex
+	next  losses
+	asked []time.Time // to renew
+}
+
+func never(ctx context.Context) error {
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", store.ErrAway, ctx.Err())
+}
+
+func (s *lossy) Renew(ctx context.Context, _ time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, time.Now())
+	switch {
+	case s.next.list:
+	case s.next.fails > 0:
+		s.next.fails--
+		return store.ErrAway
+	case s.next.renewal > 0:
+		s.next.renewal--
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		return never(ctx)
+	}
+	return nil
+}
+
+func (s *lossy) Controllers(ctx context.Context) (store.Controllers, error) {
+	s.mu.Lock()
+	lost := s.next.list
+	s.next.list = false
+	s.mu.Unlock()
+	if lost {
+		return store.Controllers{}, never(ctx)
+	}
+	return s.list, nil
+}
+
+// lose gives when it was asked since it was called last.
+func (s *lossy) lose(next losses) (asked []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = next
+	asked, s.asked = s.asked, nil
+	return asked
+}
+
+// An answer of the database that never comes costs no seat: a renewal is tried again beside it, long before the trust ends,
+// and who looks at the list does not wait for as long as that lasts. Between renewals there is a pause.
+func TestLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lossy{table: &table{row: store.Leader{Free: true, Mark: "0"}}}
+		f, _ := newOffice(s.table, "a")
+		f.Store = s
+		start := time.Now()
+		f.Now = func() time.Duration { return time.Since(start) }
+		if err := f.Enlist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Campaign(t.Context(), followed); err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var holds sync.WaitGroup
+		holds.Go(func() {
+			if err := f.Hold(ctx, func() ([]string, bool) { return nil, false }); err != nil {
+				t.Errorf("the seat is lost: %v", err)
+			}
+		})
+		for name, c := range map[string]struct {
+			lost  losses
+			pause time.Duration // the shortest between two tries
+		}{
+			"nothing":              {losses{}, Renew},
+			"a renewal":            {losses{renewal: 1}, tryAgain},
+			"a list":               {losses{list: true}, Renew},
+			"a list, then two":     {losses{list: true, renewal: 2}, tryAgain},
+			"each try of a second": {losses{fails: 5}, Look},
+		} {
+			s.lose(c.lost)
+			for range 40 {
+				time.Sleep(100 * time.Millisecond)
+				if !f.Leads() {
+					t.Fatalf("%s is lost: it does not lead any more", name)
+				}
+			}
+			asked := s.lose(losses{})
+			shortest := time.Hour
+			for i := range asked[1:] {
+				shortest = min(shortest, asked[i+1].Sub(asked[i]))
+			}
+			if shortest != c.pause || len(asked) > 12 {
+				t.Errorf("%s is lost: %d tries in 4 s, %s between two at least, want %s", name, len(asked), shortest, c.pause)
+			}
+		}
+		end()
+		holds.Wait()
+	})
 }

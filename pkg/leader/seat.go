@@ -12,6 +12,12 @@ const (
 	Look   = 200 * time.Millisecond // how often the others look at it
 	GiveUp = 10 * time.Second       // how long one whose time has run out tries to give it up
 	margin = 200 * time.Millisecond // by which its holder gives up before it has run out
+
+	// Of a renewal that was due after Renew there are TTL - margin - Renew = 1.3 s left, and 1 s where the list
+	// took all of its time.
+	tryAgain = 400 * time.Millisecond // without an answer, until another try is made beside the first
+	tryMost  = 3
+	ofList   = 800 * time.Millisecond // after a renewal was begun, until what else is asked then is given up
 )
 
 // Seen is the row as somebody read it.
@@ -106,6 +112,9 @@ func (s *Seat) Until() time.Duration {
 	defer s.mu.Unlock()
 	return s.trusted
 }
+
+// Due is when the next renewal is to be sent.
+func (s *Seat) Due() time.Duration { return s.Until() - (TTL - margin) + Renew }
 
 // Known is the highest term that this controller has read of.
 func (s *Seat) Known() uint64 {

@@ -48,7 +48,7 @@ func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {
 // batch sends a batch under a number: the next, or one that Advance chose.
 func (s *Store) batch(b *batch, ch *gang.Changes, lineage, nextID, nextSeq int64) (uint64, error) {
 	before := s.meta.number
-	err := s.once(&s.meta, lineage, func(ctx context.Context) error {
+	err := s.once(&s.meta, lineage, ch.Rows(), func(ctx context.Context) error {
 		out := b.statements()
 		out.Queue("INSERT INTO commit_log (lineage, term, jobs, nodes, reservations) VALUES ($1, $2, $3, $4, $5)",
 			lineage, int64(s.term.Load()), b.jobs(ch), b.names(sqlstore.Node), b.names(sqlstore.Reservation))

@@ -69,6 +69,9 @@ func (s *Store) begin(ctx context.Context, db *sql.DB, o *sql.TxOptions) (tx *sq
 	return tx, err
 }
 
+// rowsBeside is how large a write beside commits may be, a piece of a checkpoint or of what is forgotten.
+const rowsBeside = 10_000
+
 // Alone runs a write beside commits, exactly once. It waits while the database is away: a caller who
 // goes meanwhile changes nothing.
 func (d database) Alone(ctx context.Context, lazy bool, f func(sqlstore.Writer) error) error {
@@ -81,7 +84,7 @@ func (d database) Alone(ctx context.Context, lazy bool, f func(sqlstore.Writer) 
 	if err := s.leads(); err != nil {
 		return err
 	}
-	return s.once(&s.beside, s.beside.number+1, func(ctx context.Context) error {
+	return s.once(&s.beside, s.beside.number+1, rowsBeside, func(ctx context.Context) error {
 		tx, err := s.begin(ctx, s.write, nil)
 		if err != nil {
 			return err

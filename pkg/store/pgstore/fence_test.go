@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"strings"
@@ -249,6 +250,53 @@ func TestLostAnswers(t *testing.T) {
 				t.Errorf("%q, %v", found, err)
 			}
 		})
+	}
+}
+
+// TestSilentConnections: those that there are die without a sign. A commit does not wait for them for as long as a large one
+// may take, and a renewal is made over a new one while another waits.
+func TestSilentConnections(t *testing.T) {
+	url := newDatabase(t)
+	p, through := through(t, url)
+	a := leading(t, through, "a")
+	job(t, a, 1)
+	hush := func() {
+		var all [writers]*sql.Conn
+		for i := range all {
+			var err error
+			if all[i], err = a.write.Conn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range all {
+			if err := c.Close(); err != nil { // idle now
+				t.Fatal(err)
+			}
+		}
+		p.Hush()
+	}
+	hush()
+	began := time.Now()
+	job(t, a, 2)
+	if took := time.Since(began); took >= longestTry {
+		t.Errorf("the commit took %s", took)
+	}
+	hush()
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	var first sync.WaitGroup
+	first.Go(func() { _ = a.Renew(ctx, long) })
+	for a.renews.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	began = time.Now()
+	if err := a.Renew(ctx, long); err != nil {
+		t.Errorf("a second try: %v after %s", err, time.Since(began))
+	}
+	cancel()
+	first.Wait()
+	if ids, lineage := jobs(t, url); len(ids) != 2 || lineage != 2 {
+		t.Errorf("jobs %v at commit %d", ids, lineage)
 	}
 }
 

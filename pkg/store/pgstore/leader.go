@@ -161,8 +161,13 @@ func listed(ctx context.Context, q querier, name string) error {
 	return fmt.Errorf("%w: controller %q is not on version %d of the list, or is joining", store.ErrLocked, name, version)
 }
 
-// Renew gives the leader its ttl again.
+// Renew gives the leader its ttl again. Where another try waits for its answer, its connection may be dead, and those that
+// nobody uses with it: this one gets a new one.
 func (s *Store) Renew(ctx context.Context, ttl time.Duration) error {
+	if s.renews.Add(1) > 1 {
+		dropIdle(s.write, writers)
+	}
+	defer s.renews.Add(-1)
 	return s.until(ctx, "clock_timestamp() + make_interval(secs => $1)", ttl)
 }
 

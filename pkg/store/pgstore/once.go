@@ -18,10 +18,12 @@ type counter struct {
 
 // once makes a write exactly once. The write is a transaction that raises the counter from number to next
 // as its last statement, and may be tried again as long as that is not known to have
-// happened. It does not return while the database is away, unless the store is closed.
-func (s *Store) once(c *counter, next int64, write func(ctx context.Context) error) error {
-	for refused := 0; ; {
-		err := s.try(write)
+// happened. It does not return while the database is away, unless the store is closed. A try of rows takes no longer than
+// these should, since its connection may be dead without a sign; the next has twice the time.
+func (s *Store) once(c *counter, next int64, rows int, write func(ctx context.Context) error) error {
+	bound := max(s.tryTime, min(firstTry+time.Duration(rows)*tryRow, longestTry))
+	for refused := 0; ; bound = s.longer(bound) {
+		err := s.try(bound, write)
 		switch {
 		case err == nil:
 			c.number = next
@@ -47,9 +49,14 @@ func (s *Store) once(c *counter, next int64, write func(ctx context.Context) err
 	}
 }
 
+// longer is how long the next try may take.
+func (s *Store) longer(bound time.Duration) time.Duration {
+	return min(2*bound, max(s.tryTime, longestTry))
+}
+
 // try does one try.
-func (s *Store) try(write func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.tryTime)
+func (s *Store) try(bound time.Duration, write func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	err := write(ctx)
 	s.note(err)
@@ -60,9 +67,10 @@ func (s *Store) try(write func(ctx context.Context) error) error {
 // durable: what it has seen is, too.
 func (s *Store) settle(c *counter) (number int64, err error) {
 	const shortest, longest = 20 * time.Millisecond, 200 * time.Millisecond
-	for wait := shortest; ; wait = min(2*wait, longest) {
+	bound := max(s.tryTime, firstTry)
+	for wait := shortest; ; wait, bound = min(2*wait, longest), s.longer(bound) {
 		dropIdle(s.write, writers)
-		err := s.try(func(ctx context.Context) error {
+		err := s.try(bound, func(ctx context.Context) error {
 			return s.write.QueryRowContext(ctx, "UPDATE "+c.table+" SET settled = settled + 1 WHERE term = $1 RETURNING lineage", int64(s.term.Load())).Scan(&number)
 		})
 		switch {

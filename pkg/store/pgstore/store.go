@@ -1,7 +1,6 @@
 package pgstore
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -47,6 +46,7 @@ type Store struct {
 	lineage atomic.Uint64
 
 	term   atomic.Uint64 // 0: not the leader
+	renews atomic.Int32  // tries to renew the seat that have no answer yet
 	failed atomic.Pointer[error]
 	gone   atomic.Pointer[absence]
 	closed sync.Once
@@ -69,18 +69,23 @@ type Options struct {
 	// Progress is called again and again while the store waits for the database or reads much; nil: nobody
 	// wants to know.
 	Progress func()
-	// tryTime bounds one try of a write; 0: usual.
+	// tryTime is given to each try of a write; 0: usual.
 	tryTime time.Duration
 }
 
-// usualTry is longer than a large batch takes on a busy disk.
-const usualTry = 15 * time.Second
+// How long a try of a write may take: the first firstTry, and tryRow more for each row, a later one twice as long as that before
+// it, up to what a large batch takes on a busy disk.
+const (
+	firstTry   = time.Second
+	tryRow     = 200 * time.Microsecond
+	longestTry = 15 * time.Second
+)
 
 // Open connects as a follower, and makes the tables in a database that has none.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
-	s := &Store{log: o.Log, goes: o.Progress, tryTime: cmp.Or(o.tryTime, usualTry), session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}), specs: sqlstore.Specs{}}
+	s := &Store{log: o.Log, goes: o.Progress, tryTime: o.tryTime, session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}), specs: sqlstore.Specs{}}
 	s.meta, s.beside = counter{table: "meta"}, counter{table: "beside"}
 	log := s.log
 	if log == nil {

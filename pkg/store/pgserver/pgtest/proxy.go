@@ -22,6 +22,8 @@ type Proxy struct {
 	mu     sync.Mutex
 	change *sync.Cond
 	conns  map[net.Conn]bool
+	made   int // connections
+	silent int // those up to this number say nothing more
 	held   bool
 	refuse bool
 	word   []byte
@@ -92,6 +94,9 @@ func (p *Proxy) Refuse() {
 }
 func (p *Proxy) Restore() { p.set(func() { p.refuse = false }) }
 
+// Hush takes all words from the connections that there are, and leaves them open; new ones work.
+func (p *Proxy) Hush() { p.set(func() { p.silent = p.made }) }
+
 func (p *Proxy) cutAll() {
 	p.set(func() {
 		for c := range p.conns {
@@ -113,6 +118,8 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	p.conns[client], p.conns[server] = true, true
+	p.made++
+	me := p.made
 	p.mu.Unlock()
 	muted := make(chan struct{})
 	var back sync.WaitGroup
@@ -127,6 +134,9 @@ func (p *Proxy) serve(client net.Conn) {
 				return
 			default:
 			}
+			if p.hushed(me) {
+				n = 0
+			}
 			if _, werr := client.Write(buf[:n]); err != nil || werr != nil {
 				return
 			}
@@ -135,6 +145,9 @@ func (p *Proxy) serve(client net.Conn) {
 	buf := make([]byte, 1<<20)
 	for {
 		n, err := client.Read(buf)
+		if p.hushed(me) {
+			n = 0
+		}
 		pass, rest, cut := p.look(buf[:n], muted)
 		if _, werr := server.Write(pass); err != nil || werr != nil || cut {
 			break
@@ -151,6 +164,12 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	back.Wait()
 	p.set(func() { delete(p.conns, client); delete(p.conns, server) })
+}
+
+func (p *Proxy) hushed(conn int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return conn <= p.silent
 }
 
 // wait waits while all is held.
