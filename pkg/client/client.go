@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"gangd/pkg/api"
@@ -124,30 +125,46 @@ func (c *Client) Jobs(ctx context.Context, q *api.JobQuery) (*api.JobsReply, err
 	if !q.Lines {
 		return out, c.last(ctx, "POST", "/v1/query", q, out)
 	}
-	res, err := c.send(ctx, lasting, "POST", "/v1/query", q)
+	err := c.read(ctx, lasting, "POST", "/v1/query", q, func(res *response) (err error) {
+		out.Jobs, err = api.ReadLines(res)
+		return brokeOff(err)
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer res.Close()
-	if out.Jobs, err = api.ReadLines(res); err != nil {
-		return nil, &UnreachableError{Socket: c.socket, Err: fmt.Errorf("the answer broke off: %w", err)}
 	}
 	return out, nil
 }
 
-// EachJob calls fn with each job of such an answer as it comes, in the words of the controller: a
-// hundred thousand at a time are more than a caller should have in memory.
+// EachJob calls fn with each job of such an answer as it comes, by id, in the words of the controller: a
+// hundred thousand at a time are more than a caller should have in memory. Where the answer breaks off, since its controller
+// has ended, say, the jobs that are missing come from the next.
 func (c *Client) EachJob(ctx context.Context, q *api.JobQuery, fn func(job json.RawMessage) error) error {
-	res, err := c.send(ctx, lasting, "POST", "/v1/query", q)
-	if err != nil {
-		return err
+	var last json.RawMessage // that fn was called with
+	return c.read(ctx, lasting, "POST", "/v1/query", q, func(res *response) error {
+		after := jobID(last)
+		var failed error
+		err := eachJob(json.NewDecoder(res), func(job json.RawMessage) error {
+			if after > 0 && jobID(job) <= after {
+				return nil
+			}
+			after, last = 0, append(last[:0], job...)
+			failed = fn(job)
+			return failed
+		})
+		if failed != nil {
+			return failed
+		}
+		return brokeOff(err)
+	})
+}
+
+// jobID is the id of a job in JSON, 0: there is none.
+func jobID(job json.RawMessage) int64 {
+	var j struct {
+		JobID int64 `json:"job_id"`
 	}
-	defer res.Close()
-	var failed error
-	if err := eachJob(json.NewDecoder(res), func(job json.RawMessage) error { failed = fn(job); return failed }); failed == nil && err != nil {
-		return &UnreachableError{Socket: c.socket, Err: fmt.Errorf("the answer broke off: %w", err)}
-	}
-	return failed
+	_ = json.Unmarshal(job, &j)
+	return j.JobID
 }
 
 // eachJob reads an [api.JobsReply].
@@ -430,22 +447,73 @@ func (c *Client) last(ctx context.Context, method, path string, in, out any) err
 }
 
 func (c *Client) decode(ctx context.Context, m manner, method, path string, in, out any) error {
-	res, err := c.send(ctx, m, method, path, in)
-	if err != nil {
-		return err
-	}
-	defer res.Close()
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(res).Decode(out); err != nil {
-		return &UnreachableError{Socket: c.socket, Err: fmt.Errorf("the answer broke off: %w", err)}
-	}
-	return nil
+	return c.read(ctx, m, method, path, in, func(res *response) error {
+		if out == nil {
+			return nil
+		}
+		return brokeOff(json.NewDecoder(res).Decode(out))
+	})
 }
 
-// turnPatience is how long a call is made again that was refused because too many came at once.
+// brokenError is an answer that is not whole.
+type brokenError struct{ why error }
+
+func (e *brokenError) Error() string { return "the answer broke off: " + e.why.Error() }
+func (e *brokenError) Unwrap() error { return e.why }
+
+func brokeOff(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &brokenError{err}
+}
+
+// cut tells an answer whose controller ended, or lost its seat, while it gave it.
+func cut(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// read makes a call and has its answer read. A call that may be made twice is made again where the answer was cut.
+func (c *Client) read(ctx context.Context, m manner, method, path string, in any, answer func(*response) error) error {
+	give := giveUp(ctx)
+	for began := false; ; began = true {
+		res, err := c.send(ctx, m, method, path, in)
+		if err == nil {
+			err = answer(res)
+			res.Close()
+			var broken *brokenError
+			if !errors.As(err, &broken) {
+				return err
+			}
+			err = &UnreachableError{Socket: c.socket, Err: err}
+			if !cut(broken) {
+				return err
+			}
+		} else if !began || !restarting(err) {
+			return err
+		}
+		if !api.Repeatable(method, path) || Silent(err) || time.Now().Add(leaderPause).After(give) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(leaderPause):
+		}
+	}
+}
+
+// turnPatience is how long a call is made again that was refused because too many came at once, or whose answer was cut.
 const turnPatience = 15 * time.Second
+
+// giveUp is when a call is not made again any more.
+func giveUp(ctx context.Context) time.Time {
+	give := time.Now().Add(turnPatience)
+	if end, ok := ctx.Deadline(); ok && end.Before(give) {
+		return end
+	}
+	return give
+}
 
 // leaderPause is between calls while no controller leads, or not the one that was called.
 const leaderPause = 100 * time.Millisecond
@@ -453,10 +521,7 @@ const leaderPause = 100 * time.Millisecond
 // send gives the response of a call that succeeded. One that was refused for the moment did
 // nothing, and is made again when the controller says.
 func (c *Client) send(ctx context.Context, m manner, method, path string, in any) (*response, error) {
-	give := time.Now().Add(turnPatience)
-	if end, ok := ctx.Deadline(); ok && end.Before(give) {
-		give = end
-	}
+	give := giveUp(ctx)
 	for {
 		res, err := c.try(ctx, m, method, path, in)
 		var e *api.Error

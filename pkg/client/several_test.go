@@ -3,11 +3,13 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,5 +120,77 @@ func TestOnlyOneIsAsked(t *testing.T) {
 	}
 	if asked[0].Load() != 1 || asked[1].Load() != 2 {
 		t.Errorf("asked %d and %d times", asked[0].Load(), asked[1].Load())
+	}
+}
+
+// breaksOff gives part of an answer and ends.
+func breaksOff(part string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, part)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// A controller ends while it gives a long answer, and then the next does not know yet who leads: the answer that the caller gets is
+// whole, and nothing is in it twice.
+func TestAnswersThatBreakOff(t *testing.T) {
+	const (
+		head  = `{"schema_version":1,"jobs":[{"job_id":1},{"job_id":4}`
+		whole = `{"schema_version":1,"jobs":[{"job_id":1},{"job_id":4},{"job_id":5},{"job_id":12}]}`
+		lines = "job_id\n1\n4\n5\n12\n"
+		days  = `{"job":{"job_id":1}}` + "\n" + `{"job":{"job_id":4}}` + "\n"
+		later = `{"job":{"job_id":5}}` + "\n" + `{"job":{"job_id":12}}` + "\n"
+	)
+	for name, a := range map[string]struct {
+		parts []string
+		whole string
+		do    func(c *Client, got func(int64)) error
+	}{
+		"jobs as they come": {[]string{head, "", `{"schema_ver`}, whole, func(c *Client, got func(int64)) error {
+			return c.EachJob(t.Context(), new(api.JobQuery), func(job json.RawMessage) error { got(jobID(job)); return nil })
+		}},
+		"jobs": {[]string{head, "", `{"schema_ver`}, whole, func(c *Client, got func(int64)) error {
+			r, err := c.Jobs(t.Context(), new(api.JobQuery))
+			for i := range r.Jobs {
+				got(r.Jobs[i].JobID)
+			}
+			return err
+		}},
+		"lines": {[]string{"job_id\n1\n4", "", "job"}, lines, func(c *Client, got func(int64)) error {
+			r, err := c.Jobs(t.Context(), &api.JobQuery{Lines: true})
+			if err == nil {
+				for i := range r.Jobs {
+					got(r.Jobs[i].JobID)
+				}
+			}
+			return err
+		}},
+		"history": {[]string{days, days + `{"job":`}, days + later, func(c *Client, got func(int64)) error {
+			return c.History(t.Context(), new(api.HistoryQuery), func(d *api.JobDetail) error { got(d.Job.JobID); return nil })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var does []http.HandlerFunc
+			for _, part := range a.parts {
+				does = append(does, breaksOff(part), refuses(api.CodeNotLeader))
+			}
+			does = append(does, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, a.whole) })
+			c, _ := serveTwo(t, inTurn(does...), refuses(api.CodeNotLeader))
+			var got []int64
+			if err := a.do(c, func(id int64) { got = append(got, id) }); err != nil || !slices.Equal(got, []int64{1, 4, 5, 12}) {
+				t.Errorf("jobs %v, %v", got, err)
+			}
+		})
+	}
+	c, asked := serveTwo(t, breaksOff(`{"matched":`), leads)
+	if _, err := c.Cancel(t.Context(), new(api.CancelRequest)); !restarting(err) || asked[0].Load()+asked[1].Load() != 1 {
+		t.Errorf("what changes something and broke off: %v, and %d calls", err, asked[0].Load()+asked[1].Load())
+	}
+	enough := errors.New("enough")
+	c, asked = serveTwo(t, breaksOff(head), leads)
+	if err := c.EachJob(t.Context(), new(api.JobQuery), func(json.RawMessage) error { return enough }); !errors.Is(err, enough) || asked[0].Load() != 1 {
+		t.Errorf("who has seen enough: %v, and %d calls", err, asked[0].Load())
 	}
 }

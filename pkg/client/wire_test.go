@@ -81,18 +81,18 @@ func TestTrailerCarriesALateError(t *testing.T) {
 func TestRefusalsAndGarbage(t *testing.T) {
 	for _, c := range []struct{ name, answer, want string }{
 		{"refusal", "HTTP/1.1 404 Not Found\r\nContent-Length: 37\r\n\r\n{\"code\":\"not_found\",\"message\":\"no\"}\r\n", "no"},
-		{"not ours", "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nboom", "GET /v1/ping: the controller answered 500 Oops: boom"},
+		{"not ours", "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nboom", "POST /v1/cancel: the controller answered 500 Oops: boom"},
 		{"not http", "SSH-2.0-OpenSSH\r\n", "the answer is not HTTP"},
 		{"nothing", "", "unexpected EOF"},
 		{"cut in the headers", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n", "unexpected EOF"},
-		{"cut in the body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"version\"", "the answer broke off: unexpected EOF"},
+		{"cut in the body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"matched\"", "the answer broke off: unexpected EOF"},
 		{"cut in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{\"version\"", "the answer broke off: unexpected EOF"},
 		{"bad chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "the answer broke off: the answer is malformed"},
 		{"bad length", "HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\n", `the answer has Content-Length "-4"`},
 		{"endless headers", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), "the headers of the answer are too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := NewAt(raw(t, c.answer)).Ping(t.Context())
+			_, err := NewAt(raw(t, c.answer)).Cancel(t.Context(), new(api.CancelRequest)) // which is not made again
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
