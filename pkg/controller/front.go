@@ -142,6 +142,10 @@ func (f *front) refuse(w http.ResponseWriter, hint string) {
 		word.Lineage, word.BehindMsec = f.by.seen.Load(), f.by.behind().Milliseconds()
 	}
 	e := &api.Error{Code: api.CodeNotLeader, Message: "no controller leads at the moment", Hint: hint, Word: word}
+	if last := f.office.Barred(); last != nil {
+		e.Message = fmt.Sprintf("no controller leads: %s led last, and %s has joined too late for all nodes to know of it", last.Name, f.p.cfg.Name)
+		e.Hint = "start gangd again on the host of controller " + last.Name
+	}
 	if since, why := f.by.st.Away(); !since.IsZero() {
 		e.Message = fmt.Sprintf("database away since %s: %v; jobs are not affected", since.Format("15:04:05"), why)
 	}

@@ -2,16 +2,20 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"gangd/pkg/api"
 	"gangd/pkg/config"
 	"gangd/pkg/engine"
 	"gangd/pkg/gang"
@@ -20,6 +24,7 @@ import (
 	"gangd/pkg/store"
 	"gangd/pkg/store/pgserver"
 	"gangd/pkg/store/pgserver/pgtest"
+	"gangd/pkg/store/pgstore"
 )
 
 // slow is a clock on which the first look takes longer than a seat lasts: the engine begins with one.
@@ -89,4 +94,43 @@ func TestReadyOnceAllIsRead(t *testing.T) {
 		}
 		by.whole.Store(true)
 	}
+}
+
+// dead is a database in which somebody led who is dead.
+type dead struct {
+	store.Shared
+	list store.Controllers
+}
+
+func (dead) Leader(context.Context) (store.Leader, error) {
+	return store.Leader{Controller: store.Controller{Name: "a"}, Term: 3, Mark: "1"}, nil
+}
+func (d dead) Controllers(context.Context) (store.Controllers, error) { return d.list, nil }
+
+// The leader is dead, and the other has not been on the list for long enough: it says so, not that the dead one leads.
+func TestJoiningSurvivorSaysWhyNobodyLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		d := dead{list: store.Controllers{Version: 2, All: []store.Controller{{Name: "a"}, {Name: "b", Joining: true}}}}
+		office := leader.New(leader.Options{Store: d, Me: store.Controller{Name: "b"}, Log: slog.New(slog.DiscardHandler),
+			Now: func() time.Duration { return time.Since(start) }})
+		f := &front{own: http.NewServeMux(), by: &standby{st: new(pgstore.Store)}, office: office, p: &process{cfg: &config.Controller{Name: "b"}}}
+		ctx, end := context.WithCancel(t.Context())
+		var campaign sync.WaitGroup
+		campaign.Go(func() { _ = office.Campaign(ctx, func(context.Context) error { return nil }) })
+		for _, want := range []string{
+			"controller a leads, not b",
+			"no controller leads: a led last, and b has joined too late for all nodes to know of it; start gangd again on the host of controller a",
+		} {
+			time.Sleep(leader.TTL - leader.Look)
+			w := httptest.NewRecorder()
+			f.refuse(w, "")
+			e := new(api.Error)
+			if err := json.Unmarshal(w.Body.Bytes(), e); err != nil || e.Code != api.CodeNotLeader || e.Error() != want {
+				t.Errorf("it says %v %v\nwant %s", e, err, want)
+			}
+		}
+		end()
+		campaign.Wait()
+	})
 }

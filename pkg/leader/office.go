@@ -41,6 +41,7 @@ type Office struct {
 	joins  bool // somebody on the list may not lead yet; owned by the loop
 	row    atomic.Pointer[store.Leader]
 	looked atomic.Int64 // when row was read
+	barred atomic.Bool  // this controller joins, as of the last look
 	// lacking are nodes that have not said that they go by the list.
 	lacking atomic.Pointer[[]string]
 }
@@ -79,7 +80,16 @@ func (f *Office) Leader() *api.Controller {
 		return wire(f.Me)
 	}
 	row := f.row.Load()
-	if row == nil || row.Free || f.Now()-time.Duration(f.looked.Load()) > TTL {
+	if row == nil || row.Free || f.Now()-time.Duration(f.looked.Load()) > TTL || f.seat.Lapsed(f.Now()) {
+		return nil
+	}
+	return wire(row.Controller)
+}
+
+// Barred gives who led last where nobody leads and this controller may not, since it joins: nil: it is not so.
+func (f *Office) Barred() *api.Controller {
+	row := f.row.Load()
+	if row == nil || !f.barred.Load() || f.Leader() != nil {
 		return nil
 	}
 	return wire(row.Controller)
@@ -207,6 +217,7 @@ func (f *Office) look(ctx context.Context) (row store.Leader, may bool, err erro
 	if me != nil && me.Removed {
 		return row, false, ErrRemoved
 	}
+	f.barred.Store(me != nil && me.Joining)
 	return row, me != nil && me.MayLead(), nil
 }
 

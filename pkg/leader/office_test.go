@@ -152,6 +152,37 @@ func TestJoiningControllerWaits(t *testing.T) {
 	}
 }
 
+// Who led is dead. One that stands by does not say that it leads for longer than its seat lasts, and one that joins says why it does
+// not lead itself.
+func TestDeadLeaderDoesNotLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &table{row: store.Leader{Controller: store.Controller{Name: "a"}, Term: 3, Mark: "1"}, list: store.Controllers{Version: 2,
+			All: []store.Controller{{Name: "a"}, {Name: "b", Joining: true}}}}
+		b, _ := newOffice(s, "b")
+		start := time.Now()
+		b.Now = func() time.Duration { return time.Since(start) }
+		ctx, end := context.WithCancel(t.Context())
+		var campaign sync.WaitGroup
+		campaign.Go(func() { _ = b.Campaign(ctx, followed) })
+		time.Sleep(TTL - Look)
+		if l := b.Leader(); l == nil || l.Name != "a" || b.Barred() != nil {
+			t.Errorf("within its time %+v leads, and b is barred behind %+v", l, b.Barred())
+		}
+		time.Sleep(2 * Look)
+		if l := b.Leader(); l != nil {
+			t.Errorf("it is dead, and b says that %s leads", l.Name)
+		}
+		if l := b.Barred(); l == nil || l.Name != "a" {
+			t.Errorf("b is barred behind %+v", l)
+		}
+		if w := b.Word(); w == nil || w.Leads || w.Leader != nil {
+			t.Errorf("its word is %+v", w)
+		}
+		end()
+		campaign.Wait()
+	})
+}
+
 // One that is taken off the list neither leads nor puts itself there again, before it was let in anew.
 func TestRemovedController(t *testing.T) {
 	s := &table{row: store.Leader{Free: true, Mark: "0"}, list: store.Controllers{Version: 1, All: []store.Controller{{Name: "a", Address: []string{"a:1"}}, {Name: "b", Address: []string{"b:1"}}}}}

@@ -53,6 +53,13 @@ func (s *Seat) MayTake(now time.Duration, row Seen) bool {
 	return s.term == 0 && (row.Free || now >= s.since+TTL)
 }
 
+// Lapsed says that by this controller's own clock the seat, as it was read, has run out.
+func (s *Seat) Lapsed(now time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.met && now >= s.since+TTL
+}
+
 // Try is said before the seat is asked for, and Took, or Failed, when the answer is there. One that
 // never comes leaves open who leads: the process has to end.
 func (s *Seat) Try() {
