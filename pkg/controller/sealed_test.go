@@ -103,6 +103,49 @@ func TestKeysMoveIntoTheDatabase(t *testing.T) {
 	}
 }
 
+// The key is replaced as docs/two-controllers.md has it: the cluster's authority stays where a backup has it, and is another where
+// nobody has. Hosts with the old key have to join again.
+func TestNewSealKey(t *testing.T) {
+	first, second, st := host(t), host(t), newShares()
+	v, old, err := openVault(t.Context(), st, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSealKey(second.StateDir, old); err != nil {
+		t.Fatal(err)
+	}
+	before, err := v.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(t.TempDir(), "pki")
+	if err := copyVault(v, saved); err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []bool{true, false} {
+		clear(st.rows) // DELETE FROM sealed
+		if err := os.RemoveAll(string(files(first))); err != nil {
+			t.Fatal(err)
+		}
+		if keep {
+			if err := os.Rename(saved, string(files(first))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, key, err := openVault(t.Context(), st, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := v.Get()
+		if err != nil || bytes.Equal(key, old) || bytes.Equal(after[auth.CAName], before[auth.CAName]) != keep {
+			t.Errorf("with a backup: %t; %v, the same key: %t, the same authority: %t", keep, err, bytes.Equal(key, old), bytes.Equal(after[auth.CAName], before[auth.CAName]))
+		}
+		if _, _, err := openVault(t.Context(), st, second); !errors.Is(err, errSealed) || !strings.Contains(err.Error(), "join them again: gangd controller new") {
+			t.Errorf("with the old key: %v", err)
+		}
+	}
+}
+
 // Who can write to the database can put nothing there that is believed.
 func TestSealedIsBoundToItsName(t *testing.T) {
 	cfg, st := host(t), newShares()
