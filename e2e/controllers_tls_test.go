@@ -117,6 +117,7 @@ func (p *pair) keeps(node, controller string) bool {
 func (p *pair) login() (who interface {
 	submit(args ...string) int64
 	must(name string, args ...string) string
+	run(name string, args ...string) (stdout, stderr string, code int)
 }) {
 	p.t.Helper()
 	if os.Geteuid() != 0 {
@@ -194,6 +195,18 @@ func TestControllersOverTLS(t *testing.T) {
 		t.Errorf("jobs %d and %d: one was made twice", held, id)
 	}
 	ada.must("gqueue")
+	if relay := p.daemons["login"]; relay != nil { // stands still too: nobody else listens there, and who calls is told so
+		if err := relay.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		if _, errs, code := ada.run("gqueue", "--timeout=500ms"); code == 0 || !strings.Contains(errs, "gave no answer within 500ms: it hangs or is overloaded") {
+			t.Errorf("a relay that stands still: exit %d, %s", code, errs)
+		}
+		if err := relay.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		ada.must("gqueue")
+	}
 	p.untilState("b", api.ControllerLeads)
 	if s := p.states()["a"]; s.State != api.ControllerSilent || s.Why == "" {
 		t.Errorf("who stands still is listed as %+v", s)
