@@ -335,3 +335,33 @@ var bugs = []bug{
 		replace("gang/restore.go", "\th.node, h.contact = &n, w.now.Mono\n", "\th.node, h.contact = &n, w.now.Mono\n\tif bug() {\n\t\th.contact -= w.set.Lease\n\t}\n"),
 	}},
 }
+
+// storeBugs are of the store that several controllers share. The simulator has a model in its place, so that its own tests look for
+// them, on a PostgreSQL.
+var storeBugs = []bug{
+	{"commit-unfenced", "the term is not looked at in the last statement of a commit", []mutate.Change{
+		replace("store/pgstore/commit.go", "\t\tout.Queue(fence, lineage", "\t\ttext := fence\n\t\tif bug() {\n\t\t\ttext = strings.Replace(fence, \"term = $5\", \"$5::bigint > 0\", 1)\n\t\t}\n\t\tout.Queue(text, lineage"),
+	}},
+	{"commit-unnumbered", "the number of the commit before is not looked at in the last statement of a commit", []mutate.Change{
+		replace("store/pgstore/commit.go", "lineage, nextID, nextSeq, before, int64", "lineage, nextID, nextSeq, s.before(before), int64"),
+		insert("store/pgstore/commit.go", "// batch gathers the rows", "func (s *Store) before(number int64) int64 {\n\tif bug() {\n\t\t_ = s.write.QueryRowContext(context.Background(), \"SELECT lineage FROM meta\").Scan(&number)\n\t}\n\treturn number\n}\n\n"),
+	}},
+	{"beside-unfenced", "the term is not looked at in the last statement of a write beside commits", []mutate.Change{
+		replace("store/pgstore/database.go", "lineage = $1 AND term = $2 RETURNING", "lineage = $1 AND (term = $2 OR \"+fmt.Sprint(bug())+\") RETURNING"),
+	}},
+	{"renewed-by-anybody", "who was replaced renews the seat", []mutate.Change{
+		replace("store/pgstore/leader.go", "\" WHERE term = $2 AND session = $3 RETURNING", "\" WHERE (term = $2 AND session = $3 OR \"+fmt.Sprint(bug())+\") RETURNING"),
+	}},
+	{"settled-unfenced", "who was replaced counts what another has written as its own", []mutate.Change{
+		replace("store/pgstore/once.go", "settled + 1 WHERE term = $1 RETURNING", "settled + 1 WHERE (term = $1 OR \"+fmt.Sprint(bug())+\") RETURNING"),
+	}},
+	{"seat-taken-unseen", "a seat that was renewed since it was looked at is taken", []mutate.Change{
+		replace("store/pgstore/leader.go", "l.Mark != seen.Mark):", "l.Mark != seen.Mark) && !bug():"),
+	}},
+	{"lost-commits-unseen", "a leader renews its seat in a database that lacks commits of its own", []mutate.Change{
+		replace("store/pgstore/leader.go", "uint64(lineage) < known:", "uint64(lineage) < known && !bug():"),
+	}},
+	{"made-twice", "a commit whose answer was lost is made again without a look whether it was made", []mutate.Change{
+		replace("store/pgstore/once.go", "\t\tcase number == next:\n", "\t\tcase number == next && !bug():\n"),
+	}},
+}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"gangd/pkg/lab/mutate"
+	"gangd/pkg/store/pgserver"
 )
 
 var (
@@ -80,7 +81,7 @@ func withBugs(t *testing.T) map[string][]byte {
 	}
 	var names []string
 	changes := map[string][]mutate.Change{}
-	for _, b := range bugs {
+	for _, b := range slices.Concat(bugs, storeBugs) {
 		if changes[b.name] != nil {
 			t.Errorf("two bugs are called %s", b.name)
 		}
@@ -105,16 +106,26 @@ func TestBugs(t *testing.T) {
 		t.Skip("minutes: run with -sim.bugs (make mutants)")
 	}
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "sim.test")
-	if err := mutate.TestBinary("gangd/pkg/lab/sim", withBugs(t), dir, binary); err != nil {
-		t.Fatal(err)
+	source := withBugs(t)
+	build := func(pkg string) (binary string) {
+		binary = filepath.Join(dir, filepath.Base(pkg)+".test")
+		if err := mutate.TestBinary("gangd/pkg/"+pkg, source, dir, binary); err != nil {
+			t.Fatal(err)
+		}
+		return binary
 	}
-	caught := make([]catch, len(bugs))
+	simulator, ofStore := build("lab/sim"), build("store/pgstore")
+	all := slices.Concat(bugs, storeBugs)
+	caught := make([]catch, len(all))
 	t.Run("all", func(t *testing.T) {
-		for i, b := range bugs {
+		for i, b := range all {
 			t.Run(b.name, func(t *testing.T) {
 				t.Parallel()
-				caught[i] = b.play(t, binary, filepath.Join(dir, b.name+".json"))
+				if i < len(bugs) {
+					caught[i] = b.play(t, simulator, filepath.Join(dir, b.name+".json"))
+				} else {
+					caught[i] = b.test(t, ofStore)
+				}
 				if caught[i].By == "" {
 					t.Fatalf("survived: %s", b.text)
 				}
@@ -128,9 +139,9 @@ func TestBugs(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("| bug | what it does | caught by | seen |\n|---|---|---|---|\n")
 	for i, c := range caught {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", bugs[i].name, bugs[i].text, c.By, inLine(c.What))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", all[i].name, all[i].text, c.By, inLine(c.What))
 	}
-	fmt.Fprintf(&out, "\n%d of %d are caught.\n", len(bugs), len(bugs))
+	fmt.Fprintf(&out, "\n%d of %d are caught.\n", len(all), len(all))
 	if err := mutate.WritePart(*report, "bugs", out.String()); err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +169,34 @@ func (b *bug) play(t *testing.T, binary, to string) catch {
 	}
 	c.What = cmp.Or(c.What, "-")
 	return c
+}
+
+// test runs the store's own tests with a bug on, until the first fails.
+func (b *bug) test(t *testing.T, binary string) catch {
+	if _, err := pgserver.Find(); err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.failfast", "-test.v", "-test.timeout=10m")
+	cmd.Env = append(os.Environ(), "BUG="+b.name)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return catch{}
+	}
+	said := "-"
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "_test.go:") {
+			_, said, _ = strings.Cut(line, ": ")
+		}
+		if _, rest, ok := strings.Cut(line, "panic: "); ok {
+			return catch{"a panic", rest}
+		}
+		if _, rest, ok := strings.Cut(line, "--- FAIL: "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			return catch{"test " + name, strings.TrimSpace(said)}
+		}
+	}
+	t.Fatalf("%v\n%s", err, out)
+	return catch{}
 }
 
 // inLine is a text in one line of a table.
