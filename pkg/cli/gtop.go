@@ -3,16 +3,18 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"os/user"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -23,10 +25,14 @@ import (
 )
 
 const (
-	// topPace is the shortest time between two drawings: ten a second are smooth, and little for a slow line.
+	// topPace is the shortest time between two drawings of what is told: ten a second are smooth, and little for a slow
+	// line. A key is answered at once.
 	topPace = 100 * time.Millisecond
-	// topLines of output are kept to look back at.
+	// escapeWait is how long the rest of a key that sends several bytes may take; after it the first was the key Esc.
+	escapeWait = 50 * time.Millisecond
+	// topLines of output are kept to look back at, and logTail bytes of it are asked for at first, of all ranks together.
 	topLines = 5000
+	logTail  = 64 << 10
 )
 
 // NewGtop is the command gtop.
@@ -63,14 +69,16 @@ func NewGtop() *cobra.Command {
 // topProgram is gtop while it runs. What changes its state is done one after the other, in run.
 type topProgram struct {
 	*top
-	c    *client.Client
-	do   chan func()
-	ctx  context.Context
-	stop context.CancelFunc // ends the program
+	c       *client.Client
+	do      chan func() // what was told or answered
+	pressed chan string // keys
+	ctx     context.Context
+	stop    context.CancelFunc // ends the program
 	// what the text is of, when it goes on: a log
 	textStop context.CancelFunc
 	job      api.JobRef // that a question is about
 	shown    []string   // lines on the terminal
+	painted  time.Time
 }
 
 func runTop(ctx context.Context, c *client.Client, t *top, in, out *os.File) error {
@@ -88,7 +96,7 @@ func runTop(ctx context.Context, c *client.Client, t *top, in, out *os.File) err
 		_, _ = io.WriteString(out, "\x1b[?25h\x1b[?1049l")
 		restore()
 	}()
-	p := &topProgram{top: t, c: c, do: make(chan func(), 64), ctx: ctx, stop: stop}
+	p := &topProgram{top: t, c: c, do: make(chan func(), 64), pressed: make(chan string), ctx: ctx, stop: stop}
 	followed := make(chan error, 1)
 	go func() { followed <- c.Live(ctx, p) }()
 	go p.keys(in)
@@ -98,7 +106,7 @@ func runTop(ctx context.Context, c *client.Client, t *top, in, out *os.File) err
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		p.paintAll(out)
+		p.paintAll(out, screenOf(out))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -107,6 +115,8 @@ func runTop(ctx context.Context, c *client.Client, t *top, in, out *os.File) err
 				return nil
 			}
 			return err
+		case k := <-p.pressed:
+			p.key(k)
 		case f := <-p.do:
 			f()
 			p.drain()
@@ -117,13 +127,16 @@ func runTop(ctx context.Context, c *client.Client, t *top, in, out *os.File) err
 	}
 }
 
-// drain does what else has come within a pace.
+// drain does what else has come until a pace after the last drawing; a key ends it.
 func (p *topProgram) drain() {
-	late := time.After(topPace)
+	late := time.After(time.Until(p.painted.Add(topPace)))
 	for {
 		select {
 		case f := <-p.do:
 			f()
+		case k := <-p.pressed:
+			p.key(k)
+			return
 		case <-late:
 			return
 		case <-p.ctx.Done():
@@ -141,20 +154,48 @@ func (p *topProgram) later(f func()) {
 }
 
 // paintAll writes the lines that are different: over a slow line that is what counts.
-func (p *topProgram) paintAll(out *os.File) {
-	s := screenOf(out)
+func (p *topProgram) paintAll(out io.Writer, s *screen) {
 	lines := p.draw(s, now())
 	var b bytes.Buffer
-	if p.shown == nil {
+	if len(p.shown) != len(lines) {
 		b.WriteString("\x1b[2J")
+		p.shown = make([]string, len(lines))
 	}
 	for i, l := range lines {
-		if i >= len(p.shown) || p.shown[i] != l {
-			fmt.Fprintf(&b, "\x1b[%d;1H%s\x1b[K", i+1, l)
+		if !strings.HasSuffix(l, styleEnd) {
+			lines[i] = strings.TrimRight(l, " ")
+		}
+		if l = lines[i]; l != p.shown[i] {
+			from := sameUntil(p.shown[i], l)
+			fmt.Fprintf(&b, "\x1b[%d;%dH%s\x1b[K", i+1, textWidth(unstyled(l[:from]))+1, l[from:])
 		}
 	}
-	p.shown = lines
+	p.shown, p.painted = lines, time.Now()
 	_, _ = out.Write(b.Bytes())
+}
+
+// sameUntil is how many bytes of a line need not be written again: whole words, and no part of what has a style.
+func sameUntil(was, is string) int {
+	n := 0
+	for n < min(len(was), len(is)) && was[n] == is[n] {
+		n++
+	}
+	n = strings.LastIndexByte(is[:n], ' ') + 1
+	if open := strings.LastIndexByte(is[:n], '\x1b'); strings.Count(is[:n], "\x1b")%2 == 1 {
+		n = open
+	}
+	return n
+}
+
+// unstyled is a drawn line without its styles.
+func unstyled(l string) string {
+	var b strings.Builder
+	for l != "" {
+		text, rest, _ := strings.Cut(l, "\x1b")
+		b.WriteString(text)
+		_, l, _ = strings.Cut(rest, "m")
+	}
+	return b.String()
 }
 
 // Jobs implements [client.Live].
@@ -197,38 +238,66 @@ func (p *topProgram) Lost() { p.later(func() { p.lost = now() }) }
 // keys reads what is typed until the program ends; the last read ends with the process.
 func (p *topProgram) keys(in *os.File) {
 	b := make([]byte, 256)
+	have := 0
 	for {
-		n, err := in.Read(b)
+		n, err := in.Read(b[have:])
 		if err != nil || n == 0 {
 			p.stop()
 			return
 		}
-		for _, k := range splitKeys(string(b[:n])) {
-			p.later(func() { p.key(k) })
+		have += n
+		keys, rest := splitKeys(string(b[:have]))
+		if rest != "" && have < len(b) && arrives(in, escapeWait) {
+			continue
 		}
+		if rest != "" {
+			keys = append(keys, rest)
+		}
+		for _, k := range keys {
+			select {
+			case p.pressed <- k:
+			case <-p.ctx.Done():
+				return
+			}
+		}
+		have = 0
 	}
 }
 
-// splitKeys gives the keys of what a terminal sent at once: escape sequences, and characters.
-func splitKeys(s string) (keys []string) {
+// arrives reports whether there is something to be read before so long is over.
+func arrives(in *os.File, wait time.Duration) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+	return err == nil && n > 0
+}
+
+// splitKeys gives the keys of what a terminal sent: escape sequences, and characters. Rest may be the begin of one more: a line
+// over which a terminal is reached may deliver it in pieces.
+func splitKeys(s string) (keys []string, rest string) {
 	for s != "" {
 		n := 1
-		if s[0] == '\x1b' && len(s) > 2 && (s[1] == '[' || s[1] == 'O') {
-			n = 3
-			for n < len(s) && (s[n-1] >= '0' && s[n-1] <= '9' || s[n-1] == ';') {
-				n++
+		switch {
+		case s == "\x1b" || s == "\x1b[" || s == "\x1bO" || !utf8.FullRuneInString(s):
+			return keys, s
+		case s[0] == '\x1b' && (s[1] == '[' || s[1] == 'O'):
+			for n = 2; n < len(s) && (s[n] >= '0' && s[n] <= '9' || s[n] == ';'); n++ {
 			}
+			if n == len(s) {
+				return keys, s
+			}
+			n++
+		default:
+			_, n = utf8.DecodeRuneInString(s)
 		}
 		keys = append(keys, s[:n])
 		s = s[n:]
 	}
-	return keys
+	return keys, ""
 }
 
 // topHelp is behind the key ?.
 const topHelp = `q         end
-up k, down j, PgUp, PgDn, g, G   move
-/         filter by id, name, user, partition or node; enter keeps it, esc drops it
+j k g G   down, up, begin, end; arrows, PgDn or space, PgUp, Home and End too
+/         filter by id, name, user, partition or node; enter keeps, esc drops it
 w         why the job waits, with the figures
 l         its output, following
 enter     the job with its attempts
@@ -237,7 +306,8 @@ h         hold it, or release it
 e         ended jobs, too
 m         mine alone
 n         nodes and cards
-esc       back`
+esc       back
+ctrl-l    draw all anew`
 
 func (p *topProgram) key(k string) {
 	p.note = ""
@@ -255,6 +325,8 @@ func (p *topProgram) key(k string) {
 	switch k {
 	case "q", "\x03":
 		p.stop()
+	case "\x0c":
+		p.shown = nil
 	case "\x1b":
 		p.show(topQueue)
 	case "n":
@@ -273,12 +345,12 @@ func (p *topProgram) key(k string) {
 	case "k", "\x1b[A", "\x1bOA":
 		p.move(-1)
 	case "\x1b[6~", " ":
-		p.move(20)
+		p.move(p.body - 2)
 	case "\x1b[5~":
-		p.move(-20)
-	case "g":
+		p.move(2 - p.body)
+	case "g", "\x1b[H", "\x1bOH", "\x1b[1~":
 		p.move(-1 << 30)
-	case "G":
+	case "G", "\x1b[F", "\x1bOF", "\x1b[4~":
 		p.move(1 << 30)
 	default:
 		p.jobKey(k)
@@ -313,7 +385,7 @@ func (p *topProgram) jobKey(k string) {
 			return jobLines(d), nil
 		})
 	case "l":
-		p.log(ref)
+		p.log(ref, &j)
 	case "c":
 		p.job, p.ask = ref, "cancel job "+ref.String()+"?"
 	case "h":
@@ -330,7 +402,7 @@ func jobLines(d *api.JobDetail) []string {
 	j := &d.Job
 	out := []string{
 		fmt.Sprintf("%s  %s  user %s  partition %s", j.Name, j.State, j.User, j.Partition),
-		fmt.Sprintf("%s, %d cards each, submitted %s", count(j.Size, "rank", "ranks"), j.GPUsPerRank, j.SubmitTime.Local().Format(time.DateTime)),
+		fmt.Sprintf("%s, %s each, submitted %s", count(j.Size, "rank", "ranks"), count(j.GPUsPerRank, "card", "cards"), j.SubmitTime.Local().Format(time.DateTime)),
 		"command " + j.Command, "in " + j.WorkDir,
 	}
 	if j.Verdict != "" {
@@ -365,7 +437,7 @@ func (p *topProgram) show(v topView) {
 // write shows a text.
 func (p *topProgram) write(title string, lines []string, tail bool) {
 	p.show(topText)
-	p.title, p.text, p.tail = title, lines, tail
+	p.title, p.text, p.unended, p.tail = title, lines, map[int]string{}, tail
 }
 
 // fetch shows what a call answers, once it does.
@@ -384,45 +456,93 @@ func (p *topProgram) fetch(title string, call func() ([]string, error)) {
 	}()
 }
 
-func (p *topProgram) log(ref api.JobRef) {
+// log shows what the ranks write, each line behind its rank where there are several.
+func (p *topProgram) log(ref api.JobRef, j *api.Job) {
 	title := "output of job " + ref.String()
 	p.write(title, nil, true)
 	ctx, stop := context.WithCancel(p.ctx)
 	p.textStop = stop
-	w := &topLog{p: p, ctx: ctx}
+	w := &topLog{p: p, ctx: ctx, rest: map[int]string{}}
+	q := api.LogQuery{Ref: ref, Rank: -1, Tail: max(logTail/int64(max(j.Size, 1)), 2<<10)}
 	go func() {
-		err := p.c.FollowLog(ctx, api.LogQuery{Ref: ref, Rank: -1, Tail: 64 << 10}, w, true, func() {})
-		if err != nil && !errors.Is(err, context.Canceled) {
+		var err error
+		if j.Size <= 1 || j.Launch == api.LaunchBatch {
+			err = p.c.FollowLog(ctx, q, w, true, func() {})
+		} else {
+			w.width = len(strconv.Itoa(j.Size - 1))
+			err = p.c.FollowLogs(ctx, q, "", false, func() {}, w.add)
+		}
+		if err != nil && ctx.Err() == nil {
 			_, _ = w.Write([]byte("\n(" + err.Error() + ")\n"))
 		}
 	}()
 }
 
-// topLog takes output in lines.
+// topLog takes output in lines. The last of a rank is shown below the others before it has an end, as that of a program that draws
+// its progress.
 type topLog struct {
-	p    *topProgram
-	ctx  context.Context
-	rest string
+	p     *topProgram
+	ctx   context.Context
+	width int            // of a rank before its lines; 0: there is one, or one file for all
+	rest  map[int]string // of each rank, a line that has no end
 }
 
-func (l *topLog) Write(b []byte) (int, error) {
+func (l *topLog) Write(b []byte) (int, error) { return len(b), l.add(&api.LogPiece{Data: b}) }
+
+func (l *topLog) add(x *api.LogPiece) error {
 	if l.ctx.Err() != nil {
-		return 0, l.ctx.Err()
+		return l.ctx.Err()
 	}
-	lines := strings.Split(l.rest+string(b), "\n")
-	l.rest = lines[len(lines)-1]
-	whole := lines[:len(lines)-1]
+	lead := ""
+	if l.width > 0 {
+		lead = fmt.Sprintf("%*d: ", l.width, x.Rank)
+	}
+	lines := strings.Split(l.rest[x.Rank]+string(x.Data), "\n")
+	last := len(lines) - 1
+	rest := lastDrawn(lines[last])
+	l.rest[x.Rank] = rest
+	for i := range lines {
+		lines[i] = lead + logLine(lines[i])
+	}
+	unended := lines[last]
+	lines = lines[:last]
+	if x.Error != "" {
+		lines = append(lines, lead+"("+x.Error+")")
+	}
 	l.p.later(func() {
 		if l.ctx.Err() != nil {
 			return
 		}
-		l.p.text = append(l.p.text, whole...)
+		l.p.text = append(l.p.text, lines...)
 		if over := len(l.p.text) - topLines; over > 0 {
 			l.p.text = slices.Delete(l.p.text, 0, over)
 		}
+		delete(l.p.unended, x.Rank)
+		if rest != "" {
+			l.p.unended[x.Rank] = unended
+		}
 	})
-	return len(b), nil
+	return nil
 }
+
+// logLine is what a terminal would be left with of a line: behind the last carriage return, with tabs as blanks,
+// without colours.
+func logLine(l string) string {
+	l = csi.ReplaceAllString(strings.TrimRight(lastDrawn(l), "\r"), "")
+	for at := strings.IndexByte(l, '\t'); at >= 0; at = strings.IndexByte(l, '\t') {
+		l = l[:at] + strings.Repeat(" ", 8-at%8) + l[at+1:]
+	}
+	return l
+}
+
+// lastDrawn is what a line was drawn over with last, and no more of it than anybody looks at.
+func lastDrawn(l string) string {
+	l = l[strings.LastIndexByte(strings.TrimRight(l, "\r"), '\r')+1:]
+	return l[max(0, len(l)-logTail):]
+}
+
+// csi is a sequence by which programs set colours or move the cursor.
+var csi = regexp.MustCompile(`\x1b\[[0-9;?]*[@-~]`)
 
 func (p *topProgram) act(verb string, ref api.JobRef) {
 	go func() {
@@ -451,10 +571,9 @@ func (p *topProgram) typed(k string) {
 	case k == "\x1b":
 		p.typing, p.filter = false, ""
 	case k == "\x7f" || k == "\b":
-		if p.filter != "" {
-			p.filter = p.filter[:len(p.filter)-1]
-		}
-	case len(k) == 1 && k[0] >= ' ' && len(p.filter) < 60:
+		_, n := utf8.DecodeLastRuneInString(p.filter)
+		p.filter = p.filter[:len(p.filter)-n]
+	case k[0] >= ' ' && len(p.filter) < 60:
 		p.filter += k
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"gangd/pkg/api"
+	"gangd/pkg/table/jobfield"
 )
 
 // topView is what gtop shows.
@@ -35,11 +37,13 @@ type top struct {
 	typing      bool  // the keys go into the filter
 	at          int64 // the job that is selected
 	first       int   // of the rows that are seen
+	body        int   // lines that there are for them
 	title       string
 	text        []string
-	tail        bool   // the text is followed at its end
-	ask         string // a question that waits for y
-	note        string // what became of the last action
+	unended     map[int]string // lines of ranks that have no end yet, below the text
+	tail        bool           // the text is followed at its end
+	ask         string         // a question that waits for y
+	note        string         // what became of the last action
 }
 
 func newTop(me string) *top {
@@ -86,14 +90,14 @@ func topRef(j *api.Job) string {
 // draw gives the lines of a screen. None is wider than the screen.
 func (t *top) draw(s *screen, now time.Time) []string {
 	lines := []string{t.head(s, now)}
-	body := max(1, s.height-2)
+	t.body = max(1, s.height-2)
 	switch t.view {
 	case topQueue:
-		lines = append(lines, t.queue(s, now, body)...)
+		lines = append(lines, t.queue(s, now, t.body)...)
 	case topCards:
-		lines = append(lines, t.cards(s, body)...)
+		lines = append(lines, t.cards(s, t.body)...)
 	case topText:
-		lines = append(lines, t.page(s, body)...)
+		lines = append(lines, t.page(s, t.body)...)
 	}
 	for len(lines) < s.height-1 {
 		lines = append(lines, "")
@@ -173,44 +177,49 @@ func (t *top) queue(s *screen, now time.Time, height int) []string {
 	if wide {
 		name = 40
 	}
+	at := slices.IndexFunc(rows, func(j api.Job) bool { return j.JobID == t.at })
+	if at < 0 && len(rows) > 0 {
+		at, t.at = 0, rows[0].JobID
+	}
+	t.first = window(t.first, at, height-1, len(rows))
+	seen := rows[t.first:min(len(rows), t.first+height-1)]
+	ref := len("JOB")
+	for i := range seen {
+		ref = max(ref, len(topRef(&seen[i])))
+	}
 	line := func(mark, id, n, user, part, state, age, size, where string) string {
-		parts := []string{mark + fit(id, 9), fit(n, name), fit(user, 8)}
+		parts := []string{mark + fit(id, ref), fit(n, name), fit(user, 8)}
 		if wide {
 			parts = append(parts, fit(part, 12))
 		}
 		left := strings.Join(append(parts, state, fit(age, 9), fit(size, 5)), " ")
-		rest := s.width - 1 - 9 - 1 - name - 1 - 8 - 1 - stateWidth - 1 - 9 - 1 - 5 - 1
+		rest := s.width - 1 - ref - 1 - name - 1 - 8 - 1 - stateWidth - 1 - 9 - 1 - 5 - 1
 		if wide {
 			rest -= 13
 		}
 		return left + " " + fit(where, max(1, rest))
 	}
 	lines := []string{s.paint(faint, line(" ", "JOB", "NAME", "USER", "PARTITION", fit("STATE", stateWidth), "TIME", "RANKS", "NODES OR REASON"))}
-	at := slices.IndexFunc(rows, func(j api.Job) bool { return j.JobID == t.at })
-	if at < 0 && len(rows) > 0 {
-		at, t.at = 0, rows[0].JobID
-	}
-	t.first = window(t.first, at, height-1, len(rows))
-	for i := t.first; i < min(len(rows), t.first+height-1); i++ {
-		j := &rows[i]
+	for i := range seen {
+		j := &seen[i]
 		age, where := "", strings.Join(j.Nodes, ",")
 		if !j.StartTime.IsZero() {
 			end := now
 			if !j.EndTime.IsZero() {
 				end = j.EndTime
 			}
-			age = end.Sub(j.StartTime).Round(time.Second).String()
+			age = jobfield.Elapsed(end.Sub(j.StartTime))
 		}
 		if j.State == api.JobPending {
 			where = "(" + j.Reason + ")"
 		}
 		state := s.paint(stateStyle(j.State), fit(string(j.State), stateWidth))
 		mark := " "
-		if i == at {
+		if t.first+i == at {
 			state, mark = fit(string(j.State), stateWidth), ">"
 		}
 		text := line(mark, topRef(j), j.Name, j.User, j.Partition, state, age, fmt.Sprint(j.Size), where)
-		if i == at && s.colour {
+		if t.first+i == at && s.colour {
 			text = "\x1b[7m" + text + styleEnd
 		}
 		lines = append(lines, text)
@@ -290,12 +299,16 @@ func sortedNodes(nodes map[string]api.Node) []string {
 // page shows a text.
 func (t *top) page(s *screen, height int) []string {
 	lines := []string{s.paint(bold, fit(t.title, s.width))}
-	most := max(0, len(t.text)-(height-1))
+	text := slices.Clip(t.text)
+	for _, rank := range slices.Sorted(maps.Keys(t.unended)) {
+		text = append(text, t.unended[rank])
+	}
+	most := max(0, len(text)-(height-1))
 	if t.tail {
 		t.first = most
 	}
 	t.first = max(0, min(t.first, most))
-	for _, l := range t.text[t.first:min(len(t.text), t.first+height-1)] {
+	for _, l := range text[t.first:min(len(text), t.first+height-1)] {
 		lines = append(lines, fit(l, s.width))
 	}
 	return lines

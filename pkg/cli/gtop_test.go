@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ func topOf() *top {
 	return t
 }
 
+// topScreens are drawn here, and reached by keys on a terminal of tmux.
 var topScreens = []struct {
 	name string
 	set  func(*top)
@@ -35,10 +37,24 @@ var topScreens = []struct {
 	{"filter", func(t *top) { t.typing, t.filter = true, "grac" }},
 	{"cards", func(t *top) { t.view = topCards }},
 	{"why", func(t *top) {
-		t.view, t.title, t.text = topText, "why job 13 waits", strings.Split(fake.Small().Why[13], "\n")
+		t.view, t.title, t.text = topText, "why job 13 waits", append([]string{"job 13 is PENDING (Resources)"}, strings.Split(fake.Small().Why[13], "\n")...)
 	}},
-	{"ask", func(t *top) { t.ask = "cancel job 12?" }},
-	{"lost", func(t *top) { t.lost = fake.Now.Add(-time.Minute) }},
+	{"job", func(t *top) {
+		c := fake.Small()
+		t.view, t.title, t.text = topText, "job 12", jobLines(&api.JobDetail{Job: c.Jobs[0], Attempts: c.Attempts[12]})
+	}},
+	{"log", func(t *top) {
+		t.view, t.title, t.tail = topText, "output of job 12", true
+		t.text = []string{"0: epoch 2, rank 0", "0: step 1200 loss 2.31", "1: epoch 2, rank 1", "2: (its node is lost)", "3: (its node is lost)"}
+	}},
+	{"keys", func(t *top) { t.view, t.title, t.text = topText, "keys", strings.Split(topHelp, "\n") }},
+	{"held", func(t *top) {
+		j := t.jobs[13]
+		j.Reason, t.at, t.note = "JobHeldUser", 13, "hold job 13: done"
+		t.jobs[13] = j
+	}},
+	{"ask", func(t *top) { t.ask = "cancel job 20_1?" }},
+	{"lost", func(t *top) { t.lost = fake.Now }},
 }
 
 // What is drawn is in the golden files, at the smallest size and a large one; no line is wider than the
@@ -118,6 +134,14 @@ func TestTopKeys(t *testing.T) {
 	if p.at != all[0] {
 		t.Errorf("g: job %d of %v", p.at, all)
 	}
+	for _, k := range [][2]string{{"\x1b[F", "\x1b[H"}, {"\x1bOF", "\x1bOH"}, {"\x1b[4~", "\x1b[1~"}, {"\x1b[B", "\x1b[A"}, {"\x1bOB", "\x1bOA"}} {
+		if press(k[0]); p.at == all[0] {
+			t.Errorf("%q does nothing", k[0])
+		}
+		if press(k[1]); p.at != all[0] {
+			t.Errorf("%q: job %d of %v", k[1], p.at, all)
+		}
+	}
 	press("/", "g", "r", "x", "\x7f", "a")
 	if p.filter != "gra" || !p.typing || !slices.Equal(ids(), []int64{14}) {
 		t.Errorf("filter %q: %v", p.filter, ids())
@@ -170,10 +194,104 @@ func TestTopKeys(t *testing.T) {
 
 func TestSplitKeys(t *testing.T) {
 	for in, want := range map[string][]string{
-		"jk": {"j", "k"}, "\x1b": {"\x1b"}, "\x1b[A\x1b[6~q": {"\x1b[A", "\x1b[6~", "q"}, "\x1bOB": {"\x1bOB"}, "": nil,
+		"jk": {"j", "k"}, "\x1b": {"", "\x1b"}, "\x1b[A\x1b[6~q": {"\x1b[A", "\x1b[6~", "q"}, "\x1bOB": {"\x1bOB"}, "": nil,
+		"j\x1b[6": {"j", "", "\x1b[6"}, "\x1bq": {"\x1b", "q"}, "ü\xc3": {"ü", "", "\xc3"},
 	} {
-		if got := splitKeys(in); !slices.Equal(got, want) {
+		got, rest := splitKeys(in)
+		if rest != "" {
+			got = append(got, "", rest)
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q", in, got)
 		}
+	}
+}
+
+// Of a line that is a little different a part is written again, and a terminal that is told so shows what was drawn.
+func TestTopWritesWhatDiffers(t *testing.T) {
+	for _, colour := range []bool{false, true} {
+		p := &topProgram{top: topOf()}
+		s := &screen{terminal: true, colour: colour, width: 80, height: 24}
+		shown := make([]string, s.height)
+		paint := func() int {
+			var b bytes.Buffer
+			p.paintAll(&b, s)
+			for _, part := range strings.Split(strings.TrimPrefix(b.String(), "\x1b[2J"), "\x1b[K") {
+				if part == "" {
+					continue
+				}
+				var row, col int
+				at, text, _ := strings.Cut(part, "H")
+				if _, err := fmt.Sscanf(at, "\x1b[%d;%d", &row, &col); err != nil {
+					t.Fatalf("%q: %v", part, err)
+				}
+				if strings.Count(text, "\x1b")%2 != 0 {
+					t.Errorf("%q begins within a style", text)
+				}
+				shown[row-1] = strings.TrimRight(fit(shown[row-1], col)[:len(fit(shown[row-1], col))-1]+unstyled(text), " ")
+			}
+			for i, l := range p.draw(s, now()) {
+				if want := strings.TrimRight(unstyled(l), " "); shown[i] != want {
+					t.Errorf("line %d is %q, and was drawn as %q", i, shown[i], want)
+				}
+			}
+			return b.Len()
+		}
+		paint()
+		if n := paint(); n != 0 {
+			t.Errorf("%d bytes of nothing", n)
+		}
+		for _, set := range []struct {
+			most int
+			set  func(*api.Job)
+		}{{40, func(j *api.Job) { j.StartTime = j.StartTime.Add(-time.Second) }}, {30, func(j *api.Job) { j.Nodes = []string{"n4"} }}, {90, func(j *api.Job) { j.Name = "träin 界" }}, {100, func(j *api.Job) { j.Name = "tr" }},
+			{1000, func(j *api.Job) { j.State = api.JobPending }}} {
+			j := p.jobs[12]
+			set.set(&j)
+			p.jobs[12] = j
+			if n := paint(); n == 0 || n > set.most {
+				t.Errorf("%d bytes, at most %d wanted", n, set.most)
+			}
+		}
+		for _, k := range []string{"j", "n", "?", "\x1b", "e", "k"} {
+			p.key(k)
+			paint()
+		}
+	}
+}
+
+// A line of output is what a terminal would be left with, and a progress bar is seen before its line ends.
+func TestTopShowsOutputAsATerminal(t *testing.T) {
+	p := &topProgram{top: topOf(), do: make(chan func(), 64), ctx: t.Context()}
+	p.write("", nil, true)
+	w := &topLog{p: p, ctx: t.Context(), rest: map[int]string{}}
+	for _, c := range []struct{ write, want string }{
+		{"a\tb\r\n", "a       b"},
+		{"\x1b[31mred\x1b[0m", "a       b|red"},
+		{" or not\n\r 1%", "a       b|red or not| 1%"},
+		{"\r 20%\r", "a       b|red or not| 20%"},
+		{"\r done\nend", "a       b|red or not| done|end"},
+	} {
+		if _, err := w.Write([]byte(c.write)); err != nil {
+			t.Fatal(err)
+		}
+		(<-p.do)()
+		lines := p.page(&screen{width: 40}, 10)
+		for i := range lines {
+			lines[i] = strings.TrimRight(lines[i], " ")
+		}
+		if got := strings.Join(lines[1:], "|"); got != c.want {
+			t.Errorf("after %q: %q, want %q", c.write, got, c.want)
+		}
+	}
+	w.width = 2
+	for rank, text := range []string{"\r 5%", "\r 7%"} {
+		if err := w.add(&api.LogPiece{Rank: rank + 1, Data: []byte(text)}); err != nil {
+			t.Fatal(err)
+		}
+		(<-p.do)()
+	}
+	if got := p.unended; len(got) != 3 || got[1] != " 1:  5%" || got[2] != " 2:  7%" {
+		t.Errorf("%v", got)
 	}
 }

@@ -40,6 +40,7 @@ type Controller struct {
 	Asked        []string      // method, path and body of each call, oldest first
 	Followed     chan struct{} // a value for each stream of events that is open
 
+	path    string // of the socket
 	server  *http.Server
 	served  chan struct{}
 	changed chan struct{} // closed and made anew at each event
@@ -51,10 +52,13 @@ func (c *Controller) Start(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	l, err := net.Listen("unix", path)
+	_ = os.Remove(path) // of one that died
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err
 	}
+	l.SetUnlinkOnClose(false)
+	c.path = path
 	c.served = make(chan struct{})
 	c.changed = make(chan struct{})
 	c.Followed = make(chan struct{}, 16)
@@ -66,8 +70,14 @@ func (c *Controller) Start(dir string) error {
 	return nil
 }
 
-// Stop ends every connection and waits for the listener to be gone.
+// Stop is Die, and takes the socket away: here is no cluster any more.
 func (c *Controller) Stop() {
+	c.Die()
+	_ = os.Remove(c.path)
+}
+
+// Die ends every connection and leaves the socket, as gangd does: one that is on its way back, by Start.
+func (c *Controller) Die() {
 	_ = c.server.Close()
 	<-c.served
 }
@@ -78,6 +88,11 @@ func (c *Controller) Emit(ev api.Event) {
 	defer c.Unlock()
 	ev.Seq = int64(len(c.Events) + 1)
 	c.Events = append(c.Events, ev)
+	c.wake()
+}
+
+// wake has those who follow look again.
+func (c *Controller) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
@@ -123,6 +138,7 @@ func (c *Controller) routes() http.Handler {
 		mux.HandleFunc(pattern, c.answer(fn))
 	}
 	mux.HandleFunc("GET /v1/events", c.events)
+	mux.HandleFunc("GET /v1/live", c.live)
 	mux.HandleFunc("GET /v1/log", c.log)
 	mux.HandleFunc("GET /v1/logs", c.logs)
 	return mux
@@ -177,6 +193,14 @@ func (c *Controller) submit(r *http.Request) (any, error) {
 	return api.SubmitReply{SchemaVersion: api.SchemaVersion, JobID: id, Count: 1}, nil
 }
 
+func lines(jobs []api.Job) []byte {
+	b := api.AppendLineHeader(nil)
+	for i := range jobs {
+		b = api.AppendLine(b, &jobs[i])
+	}
+	return b
+}
+
 func (c *Controller) query(r *http.Request) (any, error) {
 	var q api.JobQuery
 	if err := body(r, &q); err != nil {
@@ -187,11 +211,7 @@ func (c *Controller) query(r *http.Request) (any, error) {
 		return nil, missing[0]
 	}
 	if q.Lines {
-		b := api.AppendLineHeader(nil)
-		for i := range jobs {
-			b = api.AppendLine(b, &jobs[i])
-		}
-		return b, nil
+		return lines(jobs), nil
 	}
 	if q.NoRanks {
 		for i := range jobs {
@@ -316,6 +336,7 @@ func (c *Controller) cancel(r *http.Request) (any, error) {
 		return nil, err
 	}
 	c.note(req)
+	defer c.wake()
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		switch {
 		case j.State.Ended():
@@ -335,6 +356,7 @@ func (c *Controller) act(r *http.Request) (any, error) {
 	}
 	c.note(req)
 	action := r.PathValue("action")
+	defer c.wake()
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		if j.State.Ended() {
 			res.Error = api.AlreadyEnded(res.Ref, j.State)
@@ -355,6 +377,7 @@ func (c *Controller) update(r *http.Request) (any, error) {
 		return nil, err
 	}
 	c.note(req)
+	defer c.wake()
 	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		if j.State.Ended() {
 			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)

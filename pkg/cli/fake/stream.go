@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,6 +54,31 @@ func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", evs[i].Seq, b)
 			since = evs[i].Seq
 		}
+		if out.Flush() != nil {
+			return
+		}
+		select {
+		case <-next:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// live tells all jobs and nodes, and again whenever something has changed.
+func (c *Controller) live(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	for {
+		c.Lock()
+		rows, next := lines(c.Jobs), c.changed
+		nodes, _ := json.Marshal(c.Nodes)
+		c.Unlock()
+		fmt.Fprint(w, "event: all\n")
+		for line := range bytes.Lines(rows) {
+			fmt.Fprintf(w, "data: %s", line)
+		}
+		fmt.Fprintf(w, "\nevent: nodes\ndata: %s\n\n", nodes)
 		if out.Flush() != nil {
 			return
 		}
