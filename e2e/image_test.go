@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
@@ -58,6 +59,9 @@ func TestGangInDebian(t *testing.T) {
 	})
 }
 
+// importsFor bounds the time in which four nodes of one busy machine each unpack a whole Debian.
+const importsFor = 5 * time.Minute
+
 // gangInAnImage has a gang of 4 members with 8 ranks each run in an image: what they see, that notices reach them,
 // that checkpoints are handed over, that the image is imported once a node, that a second attempt runs the same bytes
 // though the tag was moved, and that nothing of it is left.
@@ -106,7 +110,7 @@ while :; do sleep 1000 & wait $!; done
 		return n
 	}
 	job := c.submit("--container-image="+image, "--container-mounts="+data+":/data:ro", script)
-	c.until("all ranks", have("up.1.*"))
+	c.client().Until(importsFor, "all ranks", have("up.1.*"))
 	env := ""
 	if r != nil {
 		env = "image "

@@ -6,10 +6,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/shim"
 )
 
 // imageDir makes an unpacked image of programs of this machine.
@@ -82,6 +84,68 @@ echo $PWD $UID
 	c.untilPhase(k, api.PhaseStopped)
 	if b, _ := os.ReadFile(filepath.Join(work, "gang-3.out")); string(b) != "read-only\n/mine\n" {
 		t.Errorf("a read-only container: %q", b)
+	}
+}
+
+// TestContainerShows: the site's mounts, the working directory and the home directory are the machine's, though the
+// machine's /tmp, in which this test has its own, is hidden by a mount of the site.
+func TestContainerShows(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	root := imageDir(t, "bash", "cat", "ls")
+	empty, site, work := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(site, "of"), []byte("the site\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := c.options(t.TempDir())
+	o.Containers = Containers{On: true, Mounts: []string{empty + ":/tmp", site + ":/site:ro"}}
+	c.run(o)
+	// inode tells directories apart wherever they are shown.
+	inode := func(dir string) string {
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	for job, x := range map[int64]struct {
+		home bool
+		want string
+	}{1: {true, inode(home) + " " + home + "\n"}, 2: {false, "none\n"}} {
+		k := c.desire(job, 1, 1, "#!/bin/bash\ncat /site/of\nls -id "+home+" 2>/dev/null || echo none\nls -id .\necho here > of.$GANG_JOB_ID\n",
+			contained(work, &api.Container{Image: root, Home: x.home}))
+		c.untilPhase(k, api.PhaseStopped)
+		b, _ := os.ReadFile(filepath.Join(work, fmt.Sprintf("gang-%d.out", job)))
+		if want := "the site\n" + x.want + inode(work) + " .\n"; string(b) != want {
+			t.Errorf("job %d: %q, want %q", job, b, want)
+		}
+		if b, _ := os.ReadFile(filepath.Join(work, fmt.Sprintf("of.%d", job))); string(b) != "here\n" {
+			t.Errorf("job %d wrote into another directory: %q", job, b)
+		}
+	}
+}
+
+// TestContainerOfAStep: a step's container shows its own directory beside the job's, and begins without one that is not there.
+func TestContainerOfAStep(t *testing.T) {
+	d := newDaemon(Options{Shim: "/lib/gangd/gshim"}, &stateDir{})
+	for dir, want := range map[string]string{"": "/w!", "/w": "/w!", "/": "/w!", "/elsewhere": "/w! /elsewhere"} {
+		c, r := d.container(&api.Container{Image: "/images/lab"}, &shim.Spec{Dir: "/m", WorkDir: "/w"}, &image{}, dir)
+		if r != nil {
+			t.Fatal(r)
+		}
+		var got []string
+		for _, m := range c.Mounts {
+			if m.User && m.Source == m.Target && !m.ReadOnly {
+				got = append(got, m.Source+map[bool]string{false: "!"}[m.Maybe])
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("a step in %q sees %q, want %q", dir, got, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,13 +100,14 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// Layer is a tar of a tree. What a test wants to be in it beside is added by more.
+// Layer is a tar of a tree, without its devices: registries serve none that any user can unpack. What a test wants to be
+// in it beside is added by more.
 func Layer(t testing.TB, root string, more func(*tar.Writer)) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	if root != "" {
-		if err := w.AddFS(os.DirFS(root)); err != nil {
+		if err := w.AddFS(withoutDevices{os.DirFS(root).(fs.ReadLinkFS)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,6 +118,15 @@ func Layer(t testing.TB, root string, more func(*tar.Writer)) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// withoutDevices is a tree whose directories list files, directories and links alone.
+type withoutDevices struct{ fs.ReadLinkFS }
+
+// ReadDir implements [fs.ReadDirFS].
+func (t withoutDevices) ReadDir(name string) ([]fs.DirEntry, error) {
+	all, err := fs.ReadDir(t.ReadLinkFS, name)
+	return slices.DeleteFunc(all, func(e fs.DirEntry) bool { return e.Type()&^(fs.ModeDir|fs.ModeSymlink) != 0 }), err
 }
 
 const (

@@ -43,14 +43,15 @@ type nodes struct {
 	tasks [][]int // by node
 	dir   string
 
-	mu    sync.Mutex
-	procs []*exec.Cmd
-	ctl   []*os.File
-	words []string // the last word of each
-	done  sync.WaitGroup
-	busy  int // how often it refuses first
-	mute  bool
-	ends  bool // the job is being stopped by the time the launchers come
+	mu     sync.Mutex
+	procs  []*exec.Cmd
+	ctl    []*os.File
+	words  []string // the last word of each
+	done   sync.WaitGroup
+	busy   int // how often it refuses first
+	mute   bool
+	silent bool // the controller knows of no reason why they don't come
+	ends   bool // the job is being stopped by the time the launchers come
 
 	images    []string     // by node, the digest of what its launcher runs in; "": it runs outside, "!TEXT": it refuses
 	importing atomic.Int32 // how often the step is said to be importing
@@ -138,8 +139,11 @@ func (n *nodes) hear(r io.Reader, launcher int) string {
 }
 
 func (n *nodes) AttachStep(context.Context, api.JobRef, int) (*api.StepAttachReply, error) {
-	if n.importing.Add(-1) >= 0 {
+	switch {
+	case n.importing.Add(-1) >= 0:
 		return &api.StepAttachReply{Step: api.Step{Status: "importing its image: 1M of 3M on n2"}}, nil
+	case n.silent:
+		return &api.StepAttachReply{}, nil
 	}
 	return nil, api.Errorf(api.CodeAlreadyEnded, "step 7.3 has already ended")
 }
@@ -523,5 +527,28 @@ func TestContainer(t *testing.T) {
 	r = play(t, n, "true", box)
 	if !strings.Contains(r.err, "grun: importing its image: 1M of 3M on n2\n") || !strings.Contains(fmt.Sprint(r.failed), "has already ended") || n.importing.Load() != -1 {
 		t.Errorf("%+v, asked %d times", r, n.importing.Load())
+	}
+}
+
+// TestLaunchTime: nodes have so long to come, and none of it runs while one of them imports the step's image.
+func TestLaunchTime(t *testing.T) {
+	n := &nodes{silent: true}
+	n.importing.Store(2)
+	s := &Step{o: &Options{Name: "grun", Say: io.Discard}, c: n, parts: make([]part, 1), reply: &api.StepReply{JobID: 7, StepID: 3, Nodes: []api.StepNode{{Name: "n2"}}}}
+	s.o.Ask.Container = &api.Container{Image: "/image"}
+	late := func() time.Time { return time.Now().Add(-2 * launchFor) }
+	for range 2 {
+		from := late()
+		if err := s.checkLaunch(t.Context(), &from); err != nil || time.Since(from) > launchFor {
+			t.Fatalf("while it imports: %v, counted from %s", err, from)
+		}
+	}
+	from := time.Now()
+	if err := s.checkLaunch(t.Context(), &from); err != nil {
+		t.Errorf("in time: %v", err)
+	}
+	from = late()
+	if err := s.checkLaunch(t.Context(), &from); err == nil || !strings.HasSuffix(err.Error(), "timed out: no word from n2 within 1m0s") || n.stopped.Load() != 1 {
+		t.Errorf("too late: %v, ended %d times", err, n.stopped.Load())
 	}
 }
