@@ -39,11 +39,15 @@ func TestStepsRunInTheContainer(t *testing.T) {
 	slurmNames(t, c)
 	script := "cat /etc/os-release\nsrun -N2 -n2 --ntasks-per-node=1 sh -c 'grep -c lab /etc/os-release; touch /etc/of.step && echo writable'\n[ -e /root ] || echo contained\n" +
 		"echo saved | gckpt put - && echo saved\n"
-	if got, want := c.batch(script, append(args, "-N2")...), "1\n1\nID=lab\ncontained\nsaved\nwritable\nwritable\n"; !strings.Contains(got, "ID=lab") || got != want {
+	// A file that is sent to all nodes of the job is where its steps see it, in the container, whatever image steps would have.
+	script += "echo sent > src\nPYXIS_CONTAINER_IMAGE=/none gcp src /etc/sent && srun -N2 -n2 --ntasks-per-node=1 cat /etc/sent\n"
+	if got, want := c.batch(script, append(args, "-N2")...), "1\n1\nID=lab\ncontained\nsaved\nsent\nsent\nwritable\nwritable\n"; !strings.Contains(got, "ID=lab") || got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if _, err := os.Stat(filepath.Join(image, "etc/of.step")); err == nil {
-		t.Error("the image was written to")
+	for _, name := range []string{"etc/of.step", "etc/sent"} {
+		if _, err := os.Stat(filepath.Join(image, name)); err == nil {
+			t.Errorf("the image was written to: %s", name)
+		}
 	}
 	none := start(t, "--nodes=1", "--set", "cpus=4")
 	out, errs, code := none.run("gsubmit", append(args, none.script("s", "#!/bin/sh\n"))...)
@@ -116,6 +120,7 @@ func TestStepInAnImage(t *testing.T) {
 		{"no driver", "srun --container-image=debian:12 touch ran", []string{"-N2"}, "srun: error: n[1-2] of job ID can't run the image docker://docker.io/library/debian:12: it needs a node with container-podman or container-enroot or container-apptainer; start the job with --constraint=container-podman\n"},
 		{"an option without an image", "srun --container-readonly touch ran", []string{"-N2"}, "srun: --container-readonly: speaks of a container, and none is asked for; name one: --container-image=IMAGE\n"},
 		{"a refused option", "srun --container-name=x touch ran", []string{"-N2"}, "srun: --container-name: containers are not kept after their end; use --container-image\n"},
+		{"a bundle", "srun --container=" + a + " touch ran", []string{"-N2"}, "srun: --container: OCI bundles are not run; use --container-image with the directory of their root\n"},
 		{"no name of an image", "srun --container-image=images/../x touch ran", []string{"-N2"}, ""},
 	} {
 		got := c.batch(x.script, x.args...)

@@ -153,6 +153,17 @@ while :; do sleep 1000 & wait $!; done
 	if _, err := os.Stat(filepath.Join(c.tmp, "lost")); err == nil {
 		t.Error("a checkpoint was not taken")
 	}
+	said := image
+	if r != nil {
+		said += "@" + digest
+	}
+	acct, asJSON := c.must("gacct", fmt.Sprint(job)), c.must("gacct", "--json", fmt.Sprint(job))
+	if n := strings.Count(acct, " "+said+"\n"); n != 2 {
+		t.Errorf("gacct says %d times that an attempt ran in %s:\n%s", n, said, acct)
+	}
+	if want := `"container_image_digest": "` + digest + `"`; strings.Contains(asJSON, want) != (r != nil) {
+		t.Errorf("gacct --json and %s:\n%s", want, asJSON)
+	}
 	if r == nil {
 		return
 	}
@@ -172,5 +183,95 @@ while :; do sleep 1000 & wait $!; done
 	j := c.wait(job, api.JobFailed)
 	if _, err := os.Stat(filepath.Join(c.tmp, "ran")); err == nil || !strings.Contains(j.Verdict, "container image: "+r.Name("broken")) {
 		t.Errorf("a broken image: %s, ran: %v", j.Verdict, err == nil)
+	}
+}
+
+// TestStepsImport: steps that want the same image wait for one import a node and run the same bytes for the life of their
+// job, others start meanwhile, people see how far it is, and one that is cancelled leaves nothing behind.
+func TestStepsImport(t *testing.T) {
+	root, other, r := lab(t), registry.Tree(t, "other", "bash", "cat"), registry.New(t)
+	r.WithPodman(t)
+	digest := r.Push(t, "1", root)
+	c := start(t, "--nodes=2", "--set", "cpus=8", "--set", "containers=true", "--set", "container_driver=podman")
+	slurmNames(t, c)
+	release := r.Hold()
+	script := `#!/bin/bash
+export PATH=` + filepath.Join(c.tmp, "slurm") + `:$PATH
+task() { srun -N2 -n2 --ntasks-per-node=1 --overlap --container-image=$1 bash -c 'cat /etc/os-release; [ -e /root ] && echo outside; touch '$2 > $2.out 2>&1 & }
+task ` + r.Name("1") + ` a
+task ` + r.Name("1") + ` b
+until [ -e begun ]; do sleep 0.05; done
+srun -n1 -N1 --overlap touch beside
+wait
+task ` + r.Name("2") + ` c
+wait; touch called.off
+until [ -e moved ]; do sleep 0.05; done
+task ` + r.Name("1") + ` d
+wait
+`
+	id := c.submit("-N2", c.script("job.sh", script))
+	job := fmt.Sprint(id)
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(c.tmp, name)); return err == nil }
+	}
+	waits := func(step string) func() bool {
+		return func() bool {
+			for line := range strings.Lines(c.must("gqueue", "-s", "-j", job)) {
+				if f := strings.Fields(line); f[0] == job+"."+step && strings.Contains(line, " importing its image: ") && strings.Contains(line, " on n1, ") {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	c.until("word of the import of step 0", waits("0"))
+	c.until("word of the import of step 1", waits("1"))
+	c.create("begun")
+	c.until("a step beside them", there("beside"))
+	if there("a")() || there("b")() {
+		t.Error("a step began without its image")
+	}
+	release()
+	c.until("the first two steps", func() bool { return there("a")() && there("b")() })
+	if n := r.Layers(); n != 2 {
+		t.Errorf("two steps on two nodes fetched the layer %d times", n)
+	}
+	release = r.Hold()
+	defer func() { release() }()
+	r.Push(t, "2", other)
+	c.until("word of the import of step 3", waits("3"))
+	stages := func() int {
+		all, _ := filepath.Glob(filepath.Join(c.dir, "*", "images", "stage.*"))
+		deep, _ := filepath.Glob(filepath.Join(c.dir, "*", "*", "images", "stage.*"))
+		return len(all) + len(deep)
+	}
+	if n := stages(); n != 2 {
+		t.Errorf("%d imports are under way on two nodes", n)
+	}
+	c.must("gcancel", job+".3")
+	c.until("the end of step 3", there("called.off"))
+	c.until("its imports to be gone", func() bool { return stages() == 0 })
+	release()
+	r.Push(t, "1", other)
+	c.create("moved")
+	c.wait(id, api.JobCompleted)
+	for _, name := range []string{"a", "b", "d"} {
+		if got := c.file(name + ".out"); strings.Count(got, "ID=lab\n") != 2 || strings.Contains(got, "outside") {
+			t.Errorf("step %s: %s", name, got)
+		}
+	}
+	if there("c")() {
+		t.Error("a cancelled step ran")
+	}
+	for _, s := range c.steps(id) {
+		switch want := map[string]string{"0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "CANCELLED", "4": "COMPLETED"}[s.StepID]; {
+		case want != "" && string(s.State) != want:
+			t.Errorf("step %s is %s, want %s", s.StepID, s.State, want)
+		case s.Image == r.Name("1") && s.ImageDigest != digest:
+			t.Errorf("step %s ran in %s, want %s", s.StepID, s.ImageDigest, digest)
+		}
+	}
+	if out := c.must("gacct", "--json", job); strings.Count(out, `"container_image_digest": "`+digest+`"`) != 3 {
+		t.Errorf("gacct does not say what three steps ran in:\n%s", out)
 	}
 }

@@ -191,13 +191,24 @@ func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
 	t.cols = append(t.cols, tableColumn{head: "ATTEMPT", right: true, keep: true}, tableColumn{head: "CAUSE", width: 9, keep: true},
 		tableColumn{head: "TRIGGER", right: true}, tableColumn{head: "EXIT", right: true}, tableColumn{head: "CODE", right: true}, tableColumn{head: "START", width: 19}, tableColumn{head: "ELAPSED", right: true},
 		tableColumn{head: "GPUTIME", right: true}, tableColumn{head: "NODES"})
+	imaged := false // the column is there where it says something
+	for _, j := range jobs {
+		imaged = imaged || j.Image != ""
+	}
+	if imaged {
+		t.cols = append(t.cols, tableColumn{head: "IMAGE"})
+	}
 	for i := range attempts {
 		a := &attempts[i]
 		var line []string
 		if j := jobs[a.JobID]; j != nil {
 			line = []string{jobfield.IDText(j), j.Name}
 		}
-		t.rows = append(t.rows, append(line, attemptCells(a)...))
+		line = append(line, attemptCells(a)...)
+		if imaged {
+			line = append(line, imageText(jobs[a.JobID]))
+		}
+		t.rows = append(t.rows, line)
 	}
 	t.style = func(row, col int) style {
 		if col != cause {
@@ -221,6 +232,17 @@ func attemptCells(a *api.Attempt) []string {
 	}
 	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), used.Elapsed(a, now()),
 		jobfield.Elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
+}
+
+// imageText is the image that a job runs in, with the digest of what was imported; -: none.
+func imageText(j *api.Job) string {
+	switch {
+	case j == nil || j.Image == "":
+		return "-"
+	case j.ImageDigest == "" || strings.Contains(j.Image, "@"):
+		return j.Image
+	}
+	return j.Image + "@" + j.ImageDigest
 }
 
 // codeSummary is the one number of an attempt, - where it has none yet.

@@ -166,10 +166,10 @@ func (g *gqueue) settleSteps() (err error) {
 	if job, bad := choice.Bad(); bad {
 		return Usagef("%q is no step: want JOB.STEP, as in 12.0; all steps of a job: gqueue -s -j %s", job, job)
 	}
-	if g.stepLine, err = readFormat(&jobs.StepFields, cmp.Or(g.format, jobs.FormatSteps), g.longFormat); err != nil {
+	if g.stepLine, err = readFormat(&jobs.OwnStepFields, cmp.Or(g.format, jobs.FormatOwn), g.longFormat); err != nil {
 		return err
 	}
-	g.stepKeys, err = readSort(&jobs.StepFields, cmp.Or(g.sort, jobs.SortSteps))
+	g.stepKeys, err = readSort(&jobs.OwnStepFields, cmp.Or(g.sort, jobs.SortSteps))
 	g.Whole = true
 	return err
 }

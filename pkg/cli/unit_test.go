@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -427,5 +428,26 @@ func TestDraining(t *testing.T) {
 		if _, err := draining(all, []string{"n1", name}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAttemptsInImages: gacct names the image and its digest where a job runs in one, and has no such column elsewhere.
+func TestAttemptsInImages(t *testing.T) {
+	attempts := []api.Attempt{{JobID: 1, Attempt: 1}, {JobID: 2, Attempt: 1}, {JobID: 3, Attempt: 1}}
+	jobs := map[int64]*api.Job{1: {JobID: 1}, 2: {JobID: 2, Image: "nvcr.io/tool:1", ImageDigest: "sha256:12"}, 3: {JobID: 3, Image: "tool@sha256:34", ImageDigest: "sha256:34"}}
+	var got []string
+	for _, row := range attemptTable(attempts, jobs).rows {
+		got = append(got, row[len(row)-1])
+	}
+	if want := []string{"-", "nvcr.io/tool:1@sha256:12", "tool@sha256:34"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if cols := attemptTable(attempts[:1], jobs).cols; cols[len(cols)-1].head != "IMAGE" {
+		t.Error("no column of images")
+	}
+	delete(jobs, 2)
+	delete(jobs, 3)
+	if cols := attemptTable(attempts[:1], jobs).cols; cols[len(cols)-1].head != "NODES" {
+		t.Error("a column of images that nobody has")
 	}
 }

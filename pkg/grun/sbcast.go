@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/script"
 	"gangd/pkg/slurm"
 )
 
@@ -66,9 +67,17 @@ func Copy(name string, args []string, s cmdline.Streams) int {
 	}
 	step, err := b.step(context.Background(), client.New(), rest[0], rest[1])
 	if err == nil {
-		err = syscall.Exec("/proc/self/exe", append([]string{"srun"}, step...), os.Environ())
+		err = syscall.Exec("/proc/self/exe", append([]string{"srun"}, step...), intoTheJob(os.Environ()))
 	}
 	return cmdline.Exit(command.Print(err, s))
+}
+
+// intoTheJob is an environment without the wish for a container of steps: a copy goes to where the job runs, and would
+// be gone with a container of the step that brings it.
+func intoTheJob(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		return slices.ContainsFunc(script.ContainerOptions, func(o script.ContainerOption) bool { return strings.HasPrefix(v, o.Env()+"=") })
+	})
 }
 
 // put writes standard input beside the destination and gives it its name when it is whole.

@@ -23,6 +23,7 @@ const (
 	FormatLong    = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 	FormatStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 	FormatSteps   = "%.15i %.8j %.9P %.8u %.9M %N"
+	FormatOwn     = FormatSteps + " %r" // gqueue's of steps
 
 	SortDefault = "P,t,-p"
 	SortStart   = "S"

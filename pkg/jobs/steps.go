@@ -63,6 +63,9 @@ var StepFields = column.Set[*StepRow]{Fields: []stepField{
 	stepNull("tres-per-socket", "TRES_PER_SOCKET"), stepNull("tres-per-task", "TRES_PER_TASK"),
 }}
 
+// OwnStepFields is what gqueue shows of them: how far the import of an image is, beside what squeue shows.
+var OwnStepFields = column.Set[*StepRow]{Fields: append(slices.Clip(StepFields.Fields), stepText('r', []string{"status"}, "STATUS", func(s *StepRow) string { return s.Step.Status }))}
+
 func compareSteps(a, b *StepRow) int {
 	return cmp.Or(jobfield.CompareIDs(a.Row, b.Row), cmp.Compare(stepOrder(a), stepOrder(b)))
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"gangd/pkg/api"
@@ -28,5 +29,26 @@ func TestStepsAreChosenAndOrdered(t *testing.T) {
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("on %v, of %v: %v, want %s", c.nodes, c.steps, got, c.want)
 		}
+	}
+}
+
+// TestStatusOfSteps: gqueue says behind the nodes of a step how far the import of its image is; squeue says what Slurm's does.
+func TestStatusOfSteps(t *testing.T) {
+	job := api.Job{JobID: 12, Partition: "main", State: api.JobRunning, Launch: api.LaunchBatch, Nodes: []string{"n1"},
+		Steps: []api.Step{{StepID: "0", Nodes: []string{"n1"}, Status: "importing its image: 1M on n1"}}}
+	for format, want := range map[string]string{FormatOwn: "NODELIST STATUS|n1 |n1 importing its image: 1M on n1", FormatSteps: "NODELIST|n1|n1"} {
+		line := OwnStepFields.Letters(format, func(what string) { t.Error(what) })
+		head := string(line.AppendHead(nil))
+		got := head[strings.Index(head, "NODELIST"):]
+		for _, s := range (&StepChoice{}).Rows([]api.Job{job}, nil, nil) {
+			text := string(line.Append(nil, s))
+			got += "|" + text[strings.Index(text, "n1"):]
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", format, got, want)
+		}
+	}
+	if StepFields.Name("status") != nil || StepFields.Letter('r') != nil {
+		t.Error("squeue of Slurm has no such field of steps")
 	}
 }
