@@ -65,6 +65,9 @@ func (d *Daemon) openPrivate() error {
 	if d.opts.Commands != "" {
 		keep = append(keep, filepath.Dir(d.opts.Commands))
 	}
+	if members, err := filepath.EvalSymlinks(filepath.Join(d.state.path, membersDir)); err == nil {
+		keep = append(keep, members) // they may lie in /dev/shm
+	}
 	for _, dir := range keep {
 		if dir, err := filepath.Abs(dir); err == nil && private.Hides(dir) != "" && !slices.Contains(private.Keep, dir) {
 			private.Keep = append(private.Keep, dir)

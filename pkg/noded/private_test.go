@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/shim"
 )
 
 var privateJobs = flag.Int("private.jobs", 20, "jobs of TestNothingPrivateIsLeft")
@@ -161,6 +162,7 @@ func TestPrivateOnDisk(t *testing.T) {
 	c := newController(t)
 	o, base := twoDirs(t, c)
 	o.Private.Path, o.Private.Size = disk, 16<<20
+	o.Private.Dirs = append(o.Private.Dirs, "/dev/shm")
 	c.run(o)
 	work := t.TempDir()
 	// It fills its own to the end, and says how much that was, in MiB; then another's is as empty as before.
@@ -177,7 +179,9 @@ while [ ! -e %s/go ]; do sleep 0.02; done
 if [ $GANG_JOB_ID = 2 ]; then head -c 20M /dev/zero > shm/mine && stat -c %%s shm/mine; fi
 cat tmp/own
 grep -c ' %s/tmp rw.*nosuid,nodev' /proc/self/mountinfo
-`, base, work, work, base)
+stat -f -c %%T tmp /dev/shm
+[ $(($(stat -f -c '%%b * %%S' /dev/shm) >> 20)) -eq %d ] && echo a quarter of the memory
+`, base, work, work, base, memTotal()/privateShare>>20)
 	for job, tmp := range map[int64]int64{1: 0, 2: 40 << 20} {
 		c.desire(job, 1, 1, script, func(_ *api.Assignment, s *api.Spec) { s.WorkDir, s.Output, s.TmpPerNode = work, "%j", tmp })
 	}
@@ -200,10 +204,11 @@ grep -c ' %s/tmp rw.*nosuid,nodev' /proc/self/mountinfo
 		t.Errorf("images have names: %v", names)
 	}
 	before := free()
+	const kinds = "2\next2/ext3\ntmpfs\na quarter of the memory\n$"
 	if err := os.WriteFile(filepath.Join(work, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for job, want := range map[int64]string{1: "^No space left on device\n1[45]\n1\n2\n$", 2: "^20971520\n2\n2\n$"} {
+	for job, want := range map[int64]string{1: "^No space left on device\n1[45]\n1\n" + kinds, 2: "^20971520\n2\n" + kinds} {
 		k := api.MemberKey{Job: job, Epoch: 1}
 		c.untilPhase(k, api.PhaseStopped)
 		text, _ := os.ReadFile(filepath.Join(work, fmt.Sprint(job)))
@@ -214,6 +219,30 @@ grep -c ' %s/tmp rw.*nosuid,nodev' /proc/self/mountinfo
 	}
 	c.until("the images to be gone", func() bool { return len(imagesOf(disk)) == 0 })
 	c.until("their blocks to be free", func() bool { return free() > before+30<<20 })
+}
+
+// TestOfferedSpace: what members of a daemon before hold of the disk is offered with what is free, and what ended ones held is
+// free by itself.
+func TestOfferedSpace(t *testing.T) {
+	const size = 1 << 50
+	d := newDaemon(Options{}, &stateDir{})
+	d.private = &shim.Private{Size: 7, Image: &shim.Image{Path: t.TempDir()}}
+	member := func(p *shim.Private) *member {
+		m := d.newMember(api.MemberKey{Job: int64(len(d.jobs) + 1)})
+		m.spec = &shim.Spec{Private: p}
+		return m
+	}
+	for i, x := range []struct {
+		of   *shim.Private
+		over bool
+		want int64 // in sizes
+	}{{nil, false, 0}, {&shim.Private{Size: size}, false, 0}, {&shim.Private{Size: size, Image: d.private.Image}, false, 1},
+		{&shim.Private{Size: size, Image: d.private.Image}, true, 1}, {&shim.Private{Size: size, Image: d.private.Image}, false, 2}} {
+		member(x.of).over.Store(x.over)
+		if d.offerTmp(); d.tmp/size != x.want || d.tmp%size == 0 || d.tmpEach != 7 {
+			t.Errorf("%d: offered %d, each takes %d; want %d members' and what is free", i, d.tmp, d.tmpEach, x.want)
+		}
+	}
 }
 
 // TestNothingPrivateIsLeft: jobs end, are killed with their shims, and the daemon is killed under them; no
