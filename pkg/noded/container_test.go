@@ -129,6 +129,30 @@ func TestContainerShows(t *testing.T) {
 	}
 }
 
+// TestTaskHooksInTheContainer: the site's programs around ranks run where the ranks do, and are there though the image has
+// nothing of them.
+func TestTaskHooksInTheContainer(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	root, hooks, work, empty := imageDir(t, "bash", "cat"), t.TempDir(), t.TempDir(), t.TempDir()
+	put := func(name, body string) string {
+		path := filepath.Join(hooks, name)
+		if err := os.WriteFile(path, []byte("#!/bin/bash\n"+body+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	o := c.options(t.TempDir())
+	o.Containers = Containers{On: true, Mounts: []string{empty + ":/tmp"}} // where this test has its own
+	o.Hooks = Hooks{TaskProlog: put("before", "echo print before in $(cat /etc/os-release)\necho export OF=prolog"), TaskEpilog: put("after", "echo after in $(cat /etc/os-release)"), Timeout: patience}
+	c.run(o)
+	k := c.desire(1, 1, 1, "#!/bin/bash\necho rank $OF\n", contained(work, &api.Container{Image: root}))
+	a := c.untilPhase(k, api.PhaseStopped)
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-1.out")); string(b) != "before in ID=lab\nrank prolog\nafter in ID=lab\n" || a.Ranks[0].ExitCode != 0 {
+		t.Errorf("%q, %+v", b, a.Ranks)
+	}
+}
+
 // TestContainerOfAStep: a step's container shows its own directory beside the job's, and begins without one that is not there.
 func TestContainerOfAStep(t *testing.T) {
 	d := newDaemon(Options{Shim: "/lib/gangd/gshim"}, &stateDir{})

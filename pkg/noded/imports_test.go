@@ -235,3 +235,31 @@ func TestImportTooLarge(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// TestImportOfSparse: a file of an archive that is all holes takes little there, and as much as it says when it is unpacked:
+// that ends where the cache would be full, long before.
+func TestImportOfSparse(t *testing.T) {
+	x := newImporting(t, somebody, 64<<20)
+	registry.New(t).WithPodman(t)
+	const says = 7 << 30
+	dir := t.TempDir()
+	huge := filepath.Join(dir, "huge")
+	if err := os.WriteFile(huge, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(huge, says); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := exec.Command("tar", "--create", "--sparse", "--format=pax", "--directory="+dir, "huge").Output()
+	if err != nil || len(layer) > 1<<20 {
+		t.Fatalf("the archive is not what it should be: %d bytes, %v", len(layer), err)
+	}
+	file := registry.Archive(t, filepath.Join(registry.Open(t, t.TempDir()), "image.tar"), nil, layer)
+	_, why := x.get("docker-archive:" + file)
+	if !strings.Contains(why, "it takes more than 64M, which container_cache_high is") {
+		t.Error(why)
+	}
+	if left, _ := filepath.Glob(filepath.Join(x.d.images.path, "*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
