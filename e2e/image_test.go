@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -273,5 +275,78 @@ wait
 	}
 	if out := c.must("gacct", "--json", job); strings.Count(out, `"container_image_digest": "`+digest+`"`) != 3 {
 		t.Errorf("gacct does not say what three steps ran in:\n%s", out)
+	}
+}
+
+// TestCredentialsStayTheUsers: what a user's node proves itself with to a registry is in no store, log, record or answer of
+// ours, whether it is taken or not.
+func TestCredentialsStayTheUsers(t *testing.T) {
+	const user, right, wrong = "ada-of-the-lab", "s3cret-that-is-right", "s3cret-that-is-wrong"
+	root, r, home := lab(t), registry.New(t), t.TempDir()
+	r.Push(t, "1", root)
+	r.User, r.Password = user, right
+	r.WithPodman(t)
+	podman, err := exec.LookPath("podman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := []string{right, wrong}
+	login := func(password string) {
+		token := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+		secrets = append(secrets, token)
+		if err := os.MkdirAll(filepath.Join(home, ".config/containers"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(home, ".config/containers/auth.json"), fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.Host(), token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(home, "podman"), []byte("#!/bin/sh\nHOME="+home+" exec "+podman+" \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", home+":"+os.Getenv("PATH"))
+	c := start(t, "--nodes=1", "--set", "cpus=4", "--set", "containers=true", "--set", "container_driver=podman")
+	said := ""
+	for _, x := range []struct {
+		password string
+		end      api.JobState
+	}{{wrong, api.JobCancelled}, {right, api.JobCompleted}} {
+		login(x.password)
+		job := c.submit("--container-image="+r.Name("1"), c.script("job.sh", "#!/bin/bash\ncat /etc/os-release\n"))
+		if x.password == wrong {
+			c.until("the registry's refusal", func() bool { return strings.Contains(c.story(job), "unauthorized") })
+			c.must("gcancel", fmt.Sprint(job))
+		}
+		if j := c.wait(job, api.JobCancelled, api.JobCompleted, api.JobFailed); j.State != x.end {
+			t.Errorf("with %s: %s %s", x.password, j.State, j.Verdict)
+		}
+		said += c.story(job) + c.must("gctl", "show", "job", fmt.Sprint(job), "--json") + c.must("gacct", "--json", fmt.Sprint(job))
+	}
+	// One who writes them into the name is told not to, and it is kept nowhere.
+	if _, errs, code := c.run("gsubmit", "--container-image=docker://"+user+":"+right+"@"+r.Host()+"/lab/tool:1", c.script("in.sh", "#!/bin/bash\n")); code == 0 || !strings.Contains(errs, "is no name of an image") {
+		t.Errorf("in the name: exit %d, %s", code, errs)
+	}
+	c.must("gangd", "dev", "--stop", "--dir="+c.dir) // all is written
+	files := 0
+	err = filepath.WalkDir(c.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files++
+		for _, s := range secrets {
+			if strings.Contains(string(b), s) {
+				t.Errorf("%s has %s", path, s)
+			}
+		}
+		return err
+	})
+	if err != nil || files < 10 {
+		t.Errorf("%d files, %v", files, err)
+	}
+	for _, s := range secrets {
+		if strings.Contains(said, s) {
+			t.Errorf("%s is told to everybody:\n%s", s, said)
+		}
 	}
 }
