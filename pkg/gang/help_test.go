@@ -3,6 +3,8 @@ package gang
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,10 +17,10 @@ var epoch0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // bench is a world with a clock and a few verbs; after each of them everything is
 // recounted.
 type bench struct {
-	t   testing.TB
-	w   *World
-	now Instant
-	ch  []Changes
+	t       testing.TB
+	w       *World
+	now     Instant
+	desired map[string][]api.Assignment // of each node after the last step
 }
 
 func newBench(t testing.TB, nodes int) *bench {
@@ -44,14 +46,33 @@ func helloOf(name string, members ...api.MemberActual) NodeHello {
 	return NodeHello{Hello: h, Partitions: []string{"main"}}
 }
 
-// step applies an event and recounts the world.
+// step applies an event, recounts the world, and looks whether it named each node that is to be
+// told something else now.
 func (b *bench) step(ev Event) Outcome {
 	b.t.Helper()
+	marked := len(b.w.desired)
 	out := b.w.Step(b.now, ev)
 	if bad := b.w.Verify(); len(bad) > 0 {
 		b.t.Fatalf("after %T %+v: %q", ev, ev, bad)
 	}
+	desired := map[string][]api.Assignment{}
+	for _, n := range b.w.Nodes() {
+		now, was := b.w.Desired(n.Name), b.desired[n.Name]
+		desired[n.Name] = now
+		if _, known := b.desired[n.Name]; known && !sameWords(was, now) && !slices.Contains(b.w.desired[marked:], n.Name) {
+			b.t.Fatalf("after %T %+v: %s is not told of\n%+v\nin place of\n%+v", ev, ev, n.Name, now, was)
+		}
+	}
+	b.desired = desired
 	return out
+}
+
+// sameWords compares what a node has been told with what it would be told now. A stop of what has
+// ended by itself since is not taken back.
+func sameWords(was, now []api.Assignment) bool {
+	return slices.EqualFunc(was, now, func(was, now api.Assignment) bool {
+		return was.MemberKey == now.MemberKey && was.Stop != nil && now.Stop == nil || reflect.DeepEqual(was, now)
+	})
 }
 
 // must is step for what has to be applied.

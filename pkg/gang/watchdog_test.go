@@ -65,8 +65,7 @@ func (b *bench) answer(node string, silent []int, s api.CardsState) Watched {
 
 // took gives the events of a type since the last look.
 func (b *bench) took(kind api.EventType) []api.Event {
-	b.ch = append(b.ch, b.w.Take())
-	return slices.DeleteFunc(slices.Clone(b.ch[len(b.ch)-1].Events), func(ev api.Event) bool { return ev.Type != kind })
+	return slices.DeleteFunc(b.w.Take().Events, func(ev api.Event) bool { return ev.Type != kind })
 }
 
 // A silent rank is a question to every member with cards; the answers of all of them, and
