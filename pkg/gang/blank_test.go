@@ -62,4 +62,7 @@ func TestBlankRanksStayBlank(t *testing.T) {
 	if BlankRanks(3)[1].State != api.RankBlocked {
 		t.Error("an own rank is everybody's")
 	}
+	if OwnRanks(nil) != nil {
+		t.Error("ranks out of nothing")
+	}
 }

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -115,6 +116,15 @@ func TestDependencyThatCanNeverBeMet(t *testing.T) {
 	}
 	b.waits(last, "")
 	b.waits(kept, "afterok:1(failed)")
+	elements := arrayOf(b, 2, specOf(1))
+	afterArray := b.depending(on(api.AfterOK, elements[0]))
+	for _, id := range elements {
+		b.run(id, 3)
+	}
+	// The elements of an array may be a million: none of them is named.
+	if got, want := b.w.Job(afterArray).Verdict.Text, fmt.Sprintf("dependency can never be met: afterok:%d", elements[0]); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	// One that comes when it is already so ends too: whether it came before or after the
 	// failure may make no difference to a script.
 	late := b.depending(on(api.AfterOK, first))

@@ -558,6 +558,9 @@ func TestASignalIsNoExitCode(t *testing.T) {
 	if !slices.Equal(row.ExitCodes, []int{137, 137}) || !slices.Equal(row.Signals, []int{9, 0}) {
 		t.Errorf("codes %v, signals %v", row.ExitCodes, row.Signals)
 	}
+	if len(row.Slots) != 2 || row.Slots[0].Node != "n1" || row.Slots[1].Node != "n1" {
+		t.Errorf("it was at %+v", row.Slots)
+	}
 	b.after(time.Hour)
 	b.start(id)
 	b.w.Take()

@@ -1,7 +1,9 @@
 package gang
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -40,5 +42,93 @@ func TestAsksAreForgottenWithTheirJobs(t *testing.T) {
 	b.after(settings().KeepEnded)
 	if len(b.w.asks) != 0 {
 		t.Errorf("%d asks of no job", len(b.w.asks))
+	}
+}
+
+// An admin's hold stays one whoever holds the job again, until an admin says otherwise.
+func TestHoldOfAnAdminStays(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.must(Hold{Job: id})
+	b.must(Hold{Job: id, Admin: true})
+	for _, again := range []Hold{{Job: id}, {Job: id, Admin: true}, {Job: id, Admin: true, Lower: true}} {
+		if out := b.step(again); out.Ignored != "already held" || b.w.Job(id).Held != HeldAdmin {
+			t.Errorf("%+v: %+v, held by %q", again, out, b.w.Job(id).Held)
+		}
+	}
+	b.must(Hold{Job: id, Lower: true})
+	if held := b.w.Job(id).Held; held != HeldUser {
+		t.Errorf("lowered, and held by %q", held)
+	}
+}
+
+// The ranks of each attempt are told how many came before it, while it is prepared and afterwards.
+func TestRanksAreToldTheirRestarts(t *testing.T) {
+	b := newBench(t, 1)
+	s := specOf(1)
+	s.MaxRetries = intPtr(2)
+	id := b.submit(s)
+	for n := range 3 {
+		b.must(b.spread(id))
+		told := func() int { return b.w.Desired("n1")[0].Body.RestartCount }
+		prepared := told()
+		b.ready(id)
+		b.phase(id, "n1", api.PhaseRunning, api.RankActual{Rank: 0, PID: 100})
+		if prepared != n || told() != n || b.w.Job(id).Restarts != n {
+			t.Errorf("attempt %d is told of %d restarts, then of %d; on record are %d", n, prepared, told(), b.w.Job(id).Restarts)
+		}
+		b.phase(id, "n1", api.PhaseStopped, exit(0, 1))
+		b.after(time.Hour)
+	}
+}
+
+// A notice that was for the script alone and that the script does not take is for the steps of the
+// other nodes, from when its node says so.
+func TestPassedNoticeIsToldToTheOthers(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Launch = api.LaunchBatch
+	id := b.submit(s)
+	b.start(id)
+	told := func() (passed []bool) {
+		for _, n := range []string{"n1", "n2"} {
+			passed = append(passed, b.w.Desired(n)[0].Passed)
+		}
+		return passed
+	}
+	if got := told(); got[0] || got[1] {
+		t.Errorf("before: %v", got)
+	}
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Passed: true, Ranks: []api.RankActual{{Rank: 0, PID: 100}}})
+	if got := told(); got[0] || !got[1] {
+		t.Errorf("after: %v", got)
+	}
+}
+
+// The next attempt avoids the node of the rank that was lost, rank 0's as any other's.
+func TestLostNodeIsAvoided(t *testing.T) {
+	for _, node := range []string{"n1", "n2"} {
+		b := newBench(t, 2)
+		id := b.submit(specOf(2))
+		b.start(id)
+		b.must(NodeGone{Node: node})
+		b.after(b.w.set.NodeTimeout)
+		b.ack(id)
+		if got := b.w.Job(id).Avoid; !slices.Equal(got, []string{node}) {
+			t.Errorf("%s was lost, avoided are %v", node, got)
+		}
+	}
+}
+
+// What an array is said to have come to is the worst of it.
+func TestWorst(t *testing.T) {
+	for want, states := range map[api.JobState]map[api.JobState]int{
+		api.JobFailed:    {api.JobFailed: 1, api.JobCompleted: 9},
+		api.JobCompleted: {api.JobCompleted: 1, api.JobCancelled: 3},
+		api.JobCancelled: {api.JobCancelled: 2},
+	} {
+		if got := worst(states); got != want {
+			t.Errorf("%v: %s, want %s", states, got, want)
+		}
 	}
 }
