@@ -73,8 +73,3 @@ func Heterogeneous(job int64, name, account string, all []Component) []string {
 	}
 	return out
 }
-
-// OfGroups reports whether a variable says something of one component of a heterogeneous job.
-func OfGroups(name string) bool {
-	return name == "SLURM_HET_SIZE" || name == "SLURM_PACK_SIZE" || strings.Contains(name, "_HET_GROUP_") || strings.Contains(name, "_PACK_GROUP_")
-}

@@ -61,16 +61,6 @@ type Kept struct {
 	Ended []string `json:"ended,omitempty"`
 }
 
-// of is the controller by that name, nil: the list has none.
-func (k *Kept) of(name string) *api.Controller {
-	for i := range k.List {
-		if k.List[i].Name == name {
-			return &k.List[i]
-		}
-	}
-	return nil
-}
-
 func (c *contact) kept() Kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
