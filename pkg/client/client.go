@@ -89,8 +89,13 @@ func New() *Client {
 // NewAt makes a client of the controller behind a unix socket.
 func NewAt(socket string) *Client { return &Client{socket: socket} }
 
-// Socket is the path of the controller's socket.
-func (c *Client) Socket() string { return c.socket }
+// Socket is the path of the socket of the controller that answered last, or will be asked first.
+func (c *Client) Socket() string {
+	if latest := c.latest.Load(); latest != nil {
+		return *latest
+	}
+	return c.socket
+}
 
 // Submit queues a job. While no controller answers it tries again with the same key, for
 // at most 15 s, so that a restart of gangd neither loses nor doubles the job. Those that are silent for as long as the

@@ -21,10 +21,7 @@ func (c *Client) sockets() []string {
 		return []string{c.socket}
 	}
 	all, _ := filepath.Glob(filepath.Join(c.dir, "run", "gangd*.sock")) // the pattern is well formed
-	first := c.socket
-	if latest := c.latest.Load(); latest != nil {
-		first = *latest
-	}
+	first := c.Socket()
 	i := slices.Index(all, first)
 	return slices.Concat([]string{first}, all[i+1:], all[:max(i, 0)])
 }

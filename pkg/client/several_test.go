@@ -118,8 +118,8 @@ func TestOnlyOneIsAsked(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if asked[0].Load() != 1 || asked[1].Load() != 2 {
-		t.Errorf("asked %d and %d times", asked[0].Load(), asked[1].Load())
+	if asked[0].Load() != 1 || asked[1].Load() != 2 || filepath.Base(c.Socket()) != "gangd2.sock" {
+		t.Errorf("asked %d and %d times, answered at %s", asked[0].Load(), asked[1].Load(), c.Socket())
 	}
 }
 

@@ -113,6 +113,8 @@ func raw(t *testing.T, answer string) string {
 			buf := make([]byte, 4096)
 			_, _ = conn.Read(buf)
 			_, _ = io.WriteString(conn, answer)
+			_ = conn.(*net.UnixConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, conn) // the rest of the request, whose writing must not fail
 			_ = conn.Close()
 		}
 	}()
