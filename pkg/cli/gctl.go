@@ -140,6 +140,10 @@ func newPing() *cobra.Command {
 			if p.Hold != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "on hold, starts and stops nothing: %s\n", p.Hold)
 			}
+			// One's own, of an admin everybody's. A controller that does not say answered all the same.
+			if out, err := c.Outbox(cmd.Context()); err == nil && len(out.GivenUp) > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "not told within a day, and given up: %s (gctl outbox)\n", count(len(out.GivenUp), "notice", "notices"))
+			}
 			return pingControllers(cmd.OutOrStdout(), p)
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cli/fake"
 )
 
 // What was given up is a line with its reason.
@@ -21,5 +22,20 @@ func TestOutboxLines(t *testing.T) {
 		"bob: given up after a day: FAIL of job 12_* to chat: target chat: 500 Internal Server Error\n"
 	if err != nil || b.String() != want {
 		t.Errorf("%v:\n%s\nwant:\n%s", err, b.String(), want)
+	}
+}
+
+// Who asks how the controller is hears that something could not be told.
+func TestPingNamesWhatWasGivenUp(t *testing.T) {
+	c := fake.Small()
+	c.Outbox.GivenUp = []api.Letter{{User: "ada", Target: "chat"}}
+	if out, _, code := run(t, c, NewGctl(), "ping"); code != 0 || !strings.HasSuffix(out, "\nnot told within a day, and given up: 1 notice (gctl outbox)\n") {
+		t.Errorf("%d: %s", code, out)
+	}
+	c.Lock()
+	c.Outbox.GivenUp = nil
+	c.Unlock()
+	if out, _, code := run(t, nil, NewGctl(), "ping"); code != 0 || strings.Contains(out, "not told") {
+		t.Errorf("%d: %s", code, out)
 	}
 }
