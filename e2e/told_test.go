@@ -38,7 +38,7 @@ func (o *audience) take(event, id string) {
 	o.ids[event][id]++
 }
 
-var mailed = regexp.MustCompile(`Job_id=(\d+) Name=\S+ (Began|Ended)`)
+var mailed = regexp.MustCompile(`Job_id=(\d+(?:_\*)?) Name=\S+ (Began|Ended)`)
 
 // takeMail reads the events of a mail: its subject is the first, or each has a line of its own.
 func (o *audience) takeMail(text string) {
@@ -154,7 +154,7 @@ func TestToldWhateverDies(t *testing.T) {
 		c.kill("gangd")
 		c.restart("gangd")
 	}
-	array := c.submit("-o", "/dev/null", "--array=0-49", "--notify=robot:END", job)
+	array := c.submit("-o", "/dev/null", "--array=0-999", "--mail-type=END", "--notify=robot:END", c.script("a.sh", "#!/bin/sh\n"))
 	want := map[string]bool{}
 	for _, id := range ids {
 		want[fmt.Sprintf("%d BEGIN", id)], want[fmt.Sprintf("%d END", id)] = true, true
@@ -172,21 +172,30 @@ func TestToldWhateverDies(t *testing.T) {
 		})
 	}
 	whole := fmt.Sprintf("%d_* END", array)
-	c.until("the array was told of", func() bool {
-		byPost.mu.Lock()
-		defer byPost.mu.Unlock()
-		return byPost.ids[whole] != nil
-	})
+	for name, o := range map[string]*audience{"mail": byMail, "post": byPost} {
+		c.until("the array was told of by "+name, func() bool {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return o.ids[whole] != nil
+		})
+	}
 	c.until("the outbox is empty", func() bool { return c.must("gctl", "outbox") == "" })
 	for name, o := range map[string]*audience{"mail": byMail, "post": byPost} {
+		twice := 0
 		for event, all := range o.ids {
 			if len(all) != 1 {
 				t.Errorf("%s: %s was told with the ids %v", name, event, all)
+			}
+			for _, n := range all {
+				if twice += n - 1; event == whole && n != 1 {
+					t.Errorf("%s: an array of a thousand was told of %d times", name, n)
+				}
 			}
 			if !want[event] && event != whole {
 				t.Errorf("%s: %q was told and nobody asked", name, event)
 			}
 		}
+		t.Logf("%s: %d events, %d told twice", name, len(o.ids), twice)
 	}
 }
 
