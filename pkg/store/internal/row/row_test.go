@@ -2,6 +2,7 @@ package row
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
+	fold "gangd/pkg/measure"
 )
 
 // fill sets every exported field to something that is not zero, so that a field which a
@@ -206,6 +208,40 @@ func TestTextComesBack(t *testing.T) {
 		got, err := DecodeJob(0, "", enc)
 		if err != nil || got.Name != j.Name {
 			rt.Fatalf("%q came back as %q, %v", j.Name, got.Name, err)
+		}
+	})
+}
+
+// However long a run was and whatever was seen of it, what is kept of a member takes no more than a KiB, and of each of its cards
+// as much again: with a card no more than 2 KiB.
+func TestMeasuresAreSmall(t *testing.T) {
+	const most = 1 << 10
+	rapid.Check(t, func(t *rapid.T) {
+		begin := api.Measure{Node: "a-node-with-a-name-of-some-length", CPUs: 512, Memory: 4 << 40}
+		cards := rapid.IntRange(0, 8).Draw(t, "cards")
+		for i := range cards {
+			begin.Cards = append(begin.Cards, api.CardMeasure{UUID: "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", Index: i, Model: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", VRAMBytes: 80 << 30, VRAMAsked: 40 << 30})
+		}
+		f := fold.Begin(begin, 4<<40)
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		longest := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "longest"))
+		var at, cpu time.Duration
+		for range rapid.IntRange(1, 1000).Draw(t, "looks") {
+			span := 1 + time.Duration(r.Int64N(int64(longest)))
+			at += span
+			cpu += time.Duration(r.Int64N(512 * int64(span)))
+			s := fold.Sample{At: at, CPU: cpu, Memory: r.Int64N(4 << 40), Peak: r.Int64N(4 << 40), IO: r.Int64N(1 << 60)}
+			for range cards {
+				s.Cards = append(s.Cards, fold.CardSample{Utilization: r.IntN(101), VRAM: r.Int64N(80 << 30), Watts: r.IntN(1000)})
+			}
+			f.Add(s)
+		}
+		b, err := Measure(f.End(at+time.Second, cpu+time.Second, 4<<40-1, &api.RankUse{Ranks: 512, CPUSeconds: cpu.Seconds(), MinCPU: cpu.Seconds() / 7, MaxRSS: 4<<40 - 1, SumRSS: 4<<40 - 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) > most*(1+cards) {
+			t.Fatalf("%d bytes of %d cards:\n%s", len(b), cards, b)
 		}
 	})
 }
