@@ -91,3 +91,24 @@ func TestTaskHooksOfSteps(t *testing.T) {
 		t.Errorf("a task ran after a prolog that failed:\n%s", got)
 	}
 }
+
+// TestWhyOfAProlog: who waits is told the prolog's last line, first as the reason of the last try, then as why the only node
+// is out of service; gacct has each try.
+func TestWhyOfAProlog(t *testing.T) {
+	t.Parallel()
+	prolog := filepath.Join(t.TempDir(), "prolog")
+	if err := os.WriteFile(prolog, []byte("#!/bin/sh\necho looking; echo no IB link; exit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "--nodes=1", "--set", "cpus=4", "--set", "prolog="+prolog)
+	id := fmt.Sprint(c.submit(c.script("rank", "#!/bin/sh\n")))
+	why := func(text string) func() bool {
+		return func() bool { return strings.Contains(c.must("gqueue", "--why", id), text) }
+	}
+	text := "prolog: " + prolog + ": exit status 1: no IB link\n"
+	c.until("the reason of the last try", why("last try: n1: "+text))
+	c.until("the reason of the node", why("n1: out of service: drained: launch failures: job "+id+": "+text))
+	if said := c.must("gacct", "--hooks", id); strings.Count(said, "not started: n1: "+text) != 3 {
+		t.Errorf("gacct --hooks does not have three tries:\n%s", said)
+	}
+}

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,9 +55,10 @@ type Step struct {
 
 // What a step's output is.
 const (
-	WordID     = "id"     // what takes the place of IDPlace in later steps
-	WordConfig = "config" // see [ReadConfig]
-	WordEnv    = "env"    // lines of NAME=value
+	WordID      = "id"      // what takes the place of IDPlace in later steps
+	WordConfig  = "config"  // see [ReadConfig]
+	WordEnv     = "env"     // lines of NAME=value
+	WordExports = "exports" // see [ReadExports]
 )
 
 // IDPlace stands in a command line for what a step before has printed.
@@ -132,24 +134,41 @@ func podmanAt(at Stage) []string {
 var enroot = &Driver{Name: "enroot", kinds: []Kind{Registry, Squash}, version: "version",
 	steps: func(m Image, at Stage) []Step {
 		stage := at.Dir
-		env := []string{"ENROOT_DATA_PATH=" + stage, "ENROOT_TEMP_PATH=" + stage, "ENROOT_RUNTIME_PATH=" + path.Join(stage, "run")}
+		env := []string{"ENROOT_DATA_PATH=" + stage, "ENROOT_TEMP_PATH=" + stage, "ENROOT_CACHE_PATH=" + path.Join(stage, "cache"), "ENROOT_RUNTIME_PATH=" + path.Join(stage, "run")}
 		file := m.Path
 		var steps []Step
 		if m.Kind == Registry {
 			file = path.Join(stage, "image.sqsh")
-			steps = append(steps, Step{Args: []string{"enroot", "import", "--output", file, "docker://" + m.Host + "#" + m.Name + m.version()}, Env: env})
+			steps = append(steps, Step{Args: []string{"enroot", "import", "--output", file, "docker://" + enrootRef(m)}, Env: env})
 		}
 		return append(steps, Step{Args: []string{"enroot", "create", "--name", Root, file}, Env: env},
 			// What the image brings of an environment is put there by its import.
-			Step{Args: []string{"sh", "-c", `test ! -f "$1" || cat "$1"`, "sh", path.Join(stage, Root, "etc/environment")}, Word: WordEnv})
+			Step{Args: catArgs(path.Join(stage, Root, "etc/environment")), Word: WordEnv})
 	},
+}
+
+// catArgs print a file of the image where there is one.
+func catArgs(file string) []string {
+	return []string{"sh", "-c", `test ! -f "$1" || cat "$1"`, "sh", file}
+}
+
+// enrootRef is a registry's name as all its versions from 3.0 to 4.1 take it: Docker Hub by the host that serves it, and
+// a digest as a tag.
+func enrootRef(m Image) string {
+	host := m.Host
+	if host == hub {
+		host = "registry-1.docker.io"
+	}
+	return host + "#" + m.Name + ":" + cmp.Or(m.Digest, m.Tag)
 }
 
 var apptainer = &Driver{Name: "apptainer", kinds: []Kind{Registry, SIF, DockerArchive, OCIArchive}, version: "--version",
 	steps: func(m Image, at Stage) []Step {
 		stage := at.Dir
-		return []Step{{Args: []string{"apptainer", "--silent", "build", "--sandbox", "--fix-perms", "--force", path.Join(stage, Root), m.String()},
-			Env: []string{"APPTAINER_TMPDIR=" + stage}}}
+		root := path.Join(stage, Root)
+		return []Step{{Args: []string{"apptainer", "--silent", "build", "--sandbox", "--fix-perms", "--force", root, m.String()},
+			Env: []string{"APPTAINER_TMPDIR=" + stage, "APPTAINER_CACHEDIR=" + path.Join(stage, "cache")}},
+			{Args: catArgs(path.Join(root, ".singularity.d/env/10-docker2singularity.sh")), Word: WordExports}}
 	},
 }
 
@@ -199,3 +218,26 @@ func ReadConfig(text string) (digest string, env []string, err error) {
 	}
 	return digest, env, nil
 }
+
+// ReadExports reads the environment that apptainer's build has written as a shell script: lines of export NAME="value" and
+// export NAME="${NAME:-"value"}", in which a backslash stands before what a shell would take as its own. Other lines say nothing.
+func ReadExports(text string) (env []string) {
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "export ")
+		name, value, _ := strings.Cut(rest, "=")
+		inner, whole := strings.CutPrefix(value, `"${`+name+`:-"`)
+		if whole {
+			inner, whole = strings.CutSuffix(inner, `"}"`)
+		} else if inner, whole = strings.CutPrefix(value, `"`); whole && !strings.HasPrefix(inner, "${") {
+			inner, whole = strings.CutSuffix(inner, `"`)
+		} else {
+			whole = false
+		}
+		if ok && whole && name != "" {
+			env = append(env, name+"="+shellEscapes.Replace(inner))
+		}
+	}
+	return env
+}
+
+var shellEscapes = strings.NewReplacer(`\\`, `\`, `\"`, `"`, "\\`", "`", `\$`, "$")

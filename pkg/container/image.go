@@ -91,7 +91,7 @@ func registry(text string) (Image, error) {
 		}
 	} else if first, name, ok := strings.Cut(rest, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
 		m.Host, rest = first, name
-	} else if m.Host = "docker.io"; strings.Contains(rest, ".") && !strings.ContainsAny(rest, ":@/") {
+	} else if m.Host = hub; strings.Contains(rest, ".") && !strings.ContainsAny(rest, ":@/") {
 		return m, fmt.Errorf("%q is a host without a name; where the rest was behind a #, a script has it in quotes, or / in its place", text)
 	}
 	name, digest, pinned := strings.Cut(rest, "@")
@@ -119,7 +119,7 @@ func registry(text string) (Image, error) {
 			return m, wrong
 		}
 	}
-	if m.Host == "docker.io" && !strings.Contains(m.Name, "/") {
+	if m.Host == hub && !strings.Contains(m.Name, "/") {
 		m.Name = "library/" + m.Name
 	}
 	if !hostLike(m.Host) || len(text) > 1024 {
@@ -127,6 +127,9 @@ func registry(text string) (Image, error) {
 	}
 	return m, nil
 }
+
+// hub is the registry of names without one.
+const hub = "docker.io"
 
 // IsDigest reports whether it is one: sha256: and 64 hexadecimal digits.
 func IsDigest(s string) bool {

@@ -602,6 +602,8 @@ func (i *importer) unpack(ctx context.Context, name container.Image, m *image) e
 				return err
 			}
 			m.Digest, m.Env = cmp.Or(m.Digest, digest), env
+		case container.WordExports:
+			m.Env = container.ReadExports(word)
 		case container.WordEnv:
 			for line := range strings.Lines(word) {
 				if n, _, ok := strings.Cut(line, "="); ok && n != "" {
