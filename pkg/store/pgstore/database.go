@@ -56,7 +56,9 @@ func (s *Store) twice(ctx context.Context, ask func() error) error {
 		dropIdle(s.readSpec, specReaders)
 		err = ask()
 	}
-	s.note(err)
+	if !errors.Is(ctx.Err(), context.Canceled) { // else nobody waits for it, and that it failed says nothing of the database
+		s.note(err)
+	}
 	return said(err)
 }
 

@@ -273,7 +273,7 @@ func TestSilentConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.Hush()
+		p.Hush(0)
 	}
 	hush()
 	began := time.Now()
@@ -295,6 +295,20 @@ func TestSilentConnections(t *testing.T) {
 	}
 	cancel()
 	first.Wait()
+	// One that is ended while it connects says nothing of the database.
+	dropIdle(a.write, writers)
+	p.Hush(1)
+	made := p.Made()
+	ctx, cancel = context.WithCancel(t.Context())
+	first.Go(func() { _ = a.Renew(ctx, long) })
+	for p.Made() == made {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	first.Wait()
+	if since, why := a.Away(); !since.IsZero() {
+		t.Errorf("away since %s: %v", since, why)
+	}
 	if ids, lineage := jobs(t, url); len(ids) != 2 || lineage != 2 {
 		t.Errorf("jobs %v at commit %d", ids, lineage)
 	}

@@ -94,8 +94,15 @@ func (p *Proxy) Refuse() {
 }
 func (p *Proxy) Restore() { p.set(func() { p.refuse = false }) }
 
-// Hush takes all words from the connections that there are, and leaves them open; new ones work.
-func (p *Proxy) Hush() { p.set(func() { p.silent = p.made }) }
+// Hush takes all words from the connections that there are and from so many that come next, and leaves them open.
+func (p *Proxy) Hush(next int) { p.set(func() { p.silent = p.made + next }) }
+
+// Made is how many connections there were.
+func (p *Proxy) Made() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made
+}
 
 func (p *Proxy) cutAll() {
 	p.set(func() {
