@@ -343,8 +343,8 @@ var storeBugs = []bug{
 		replace("store/pgstore/commit.go", "\t\tout.Queue(fence, lineage", "\t\ttext := fence\n\t\tif bug() {\n\t\t\ttext = strings.Replace(fence, \"term = $5\", \"$5::bigint > 0\", 1)\n\t\t}\n\t\tout.Queue(text, lineage"),
 	}},
 	{"commit-unnumbered", "the number of the commit before is not looked at in the last statement of a commit", []mutate.Change{
-		replace("store/pgstore/commit.go", "lineage, nextID, nextSeq, before, int64", "lineage, nextID, nextSeq, s.before(before), int64"),
-		insert("store/pgstore/commit.go", "// batch gathers the rows", "func (s *Store) before(number int64) int64 {\n\tif bug() {\n\t\t_ = s.write.QueryRowContext(context.Background(), \"SELECT lineage FROM meta\").Scan(&number)\n\t}\n\treturn number\n}\n\n"),
+		replace("store/pgstore/commit.go", "lineage, nextID, nextSeq, before, int64", "lineage, nextID, nextSeq, s.before(ctx, before), int64"),
+		insert("store/pgstore/commit.go", "// batch gathers the rows", "func (s *Store) before(ctx context.Context, number int64) int64 {\n\tif bug() {\n\t\t_ = s.write.QueryRowContext(ctx, \"SELECT lineage FROM meta\").Scan(&number)\n\t}\n\treturn number\n}\n\n"),
 	}},
 	{"beside-unfenced", "the term is not looked at in the last statement of a write beside commits", []mutate.Change{
 		replace("store/pgstore/database.go", "lineage = $1 AND term = $2 RETURNING", "lineage = $1 AND (term = $2 OR \"+fmt.Sprint(bug())+\") RETURNING"),
