@@ -169,7 +169,7 @@ var settingRows = []row{
 	{"user_jobs", between(0, 1<<30), "", "Jobs of one user that have not ended; an element of an array is one. `0`: no cap."},
 	{"user_bytes", atLeastBytes(0), "", "Scripts and environments of those, together; an array has one. `0`: no cap."},
 	{"max_jobs", between(0, 1<<30), "", "Jobs of all users that have not ended. `0`: no cap."},
-	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long; a submission that is repeated with the key of one gives its id."},
+	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long, of more than 50,000 those that ended last; a submission that is repeated with the key of one gives its id."},
 	{"history_keep", atLeast(0), "", "Ended jobs, and events of nodes, are forgotten so long after their end. `off`: they are not for their age."},
 	{"history_jobs", between(0, 1<<40), "", "So many of the jobs that ended last are kept, older ones are forgotten. `0`: no limit. A job takes 3 to 4 kB."},
 }

@@ -108,7 +108,7 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 		if w.jobs[j.ID] == nil {
 			w.restoreJob(j)
 			w.recountLeft(j.ID)
-			w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+			w.leaveIn(w.jobs[j.ID], w.set.KeepEnded)
 		}
 	}
 	for i := range d.On {

@@ -269,7 +269,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	w.unlist(j)
 	w.uncountHeld(j)
 	w.touch(e)
-	w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+	w.leaveIn(e, w.set.KeepEnded)
 	code := v.ExitCode
 	again := j.Spec.Cron != nil && !j.LastRun
 	w.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
@@ -278,6 +278,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	if again {
 		w.comeAgain(e)
 	}
+	w.makeRoom()
 }
 
 // rankEnd is what becomes of a rank without a result of its own when its gang ends. Of those

@@ -25,7 +25,6 @@ type story struct {
 	ranks  map[int64][]Rank
 	rows   map[string]*Node
 	crons  map[string]*api.Crontab
-	keys   map[string]int64
 	nextID int64
 	seq    int64
 
@@ -59,7 +58,7 @@ func newStory(rt *rapid.T, t *testing.T) *story {
 	set.Lease = 2 * time.Minute
 	set.RetryBackoff = time.Second
 	s := &story{bench: &bench{t: t, w: New(set), now: Instant{Wall: epoch0, Mono: time.Hour}}, rt: rt,
-		saved: map[int64]*Job{}, ranks: map[int64][]Rank{}, rows: map[string]*Node{}, crons: map[string]*api.Crontab{}, keys: map[string]int64{},
+		saved: map[int64]*Job{}, ranks: map[int64][]Rank{}, rows: map[string]*Node{}, crons: map[string]*api.Crontab{},
 		exits: map[string]int{}, verdicts: map[int64]Verdict{}, cancelled: map[int64]int{}, prepared: map[string]bool{}, known: map[string]int{},
 		ledger: map[api.LedgerKey]api.LedgerFigures{}, booked: map[api.MemberKey]*Booking{}}
 	s.rebase()
@@ -144,9 +143,6 @@ func (s *story) commit(ch *Changes) {
 		s.saved[j.ID] = j
 		if len(s.ranks[j.ID]) == 0 {
 			s.ranks[j.ID] = OwnRanks(BlankRanks(len(j.Ranks))) // what a store has until a rank changes
-		}
-		if j.Key != "" {
-			s.keys[j.Key] = j.ID
 		}
 		s.judge(j)
 	}
@@ -245,7 +241,7 @@ func (s *story) rebase() {
 
 // stored is what a store would give back: rows, not pointers of the old world.
 func (s *story) stored() *Snapshot {
-	out := &Snapshot{Keys: s.keys, NextID: max(s.nextID, 1), NextSeq: s.seq + 1}
+	out := &Snapshot{NextID: max(s.nextID, 1), NextSeq: s.seq + 1}
 	for _, id := range slices.Sorted(maps.Keys(s.saved)) {
 		j := *s.saved[id]
 		j.Ranks = s.ranks[id]

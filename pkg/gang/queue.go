@@ -109,47 +109,6 @@ func (w *World) becomeEligible(e *entry) {
 	w.touch(e)
 }
 
-// purge takes an ended job out of memory.
-func (w *World) purge(e *entry) {
-	if e == nil || e.job.Verdict == nil {
-		return
-	}
-	j := e.job
-	if w.deps.watched(j) {
-		w.in(w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
-		return
-	}
-	a := w.arrays[j.ArrayID]
-	if a != nil && j.ID == j.ArrayID && a.live > 1 {
-		a.due = true
-		return
-	}
-	w.forget(e)
-	if a == nil {
-		return
-	}
-	if a.live--; a.live == 0 {
-		delete(w.arrays, j.ArrayID)
-	} else if first := w.jobs[j.ArrayID]; a.live == 1 && a.due && first != nil {
-		w.forget(first)
-		delete(w.arrays, j.ArrayID)
-	}
-}
-
-func (w *World) forget(e *entry) {
-	j := e.job
-	delete(w.jobs, j.ID)
-	if w.keys[j.Key] == j.ID {
-		delete(w.keys, j.Key)
-	}
-	if a := w.arrays[j.ArrayID]; a != nil {
-		a.tally(j, -1)
-	}
-	w.dropAsk(j)
-	w.dropSpec(j)
-	w.purged = append(w.purged, j.ID)
-}
-
 // unlist takes an ended element out of its array's waiting ones.
 func (w *World) unlist(j *Job) {
 	a := w.arrays[j.ArrayID]

@@ -41,7 +41,7 @@ func (w *World) again(e *entry, ev Requeue) Outcome {
 // waitAgain takes an end back: the job waits as if it were submitted now.
 func (w *World) waitAgain(e *entry) *Job {
 	j := e.job
-	w.timers.cancel(timer{kind: timerPurge, job: j.ID})
+	e.leaves = 0
 	if j.Elsewhere {
 		w.changeAsk(e, func(j *Job) { j.Elsewhere = false })
 	}

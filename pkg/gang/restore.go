@@ -27,9 +27,9 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	for _, j := range jobs {
 		w.restoreJob(j)
 	}
-	for key, first := range saved.Keys {
-		if w.jobs[first] != nil || w.arrays[first] != nil {
-			w.keys[key] = first
+	for _, key := range slices.Sorted(maps.Keys(saved.Keys)) {
+		if first := saved.Keys[key]; w.jobs[first] == nil {
+			w.keepKey(key, first)
 		}
 	}
 	for _, r := range saved.Reservations {
@@ -49,6 +49,8 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	for _, e := range w.jobs {
 		w.rearm(e)
 	}
+	slices.SortFunc(w.leaving, func(a, b leaver) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job)) })
+	w.armLeave()
 	for _, j := range jobs {
 		w.watch(w.jobs[j.ID])
 	}
@@ -144,7 +146,7 @@ func (w *World) rearm(e *entry) {
 	}
 	switch {
 	case j.Verdict != nil:
-		w.remaining(j.End, w.set.KeepEnded, timer{kind: timerPurge, job: j.ID})
+		w.leaveIn(e, min(w.set.KeepEnded-w.now.Wall.Sub(j.End), w.set.KeepEnded))
 	case j.Drain != nil:
 		// How long it has lasted only the wall clock knows, which may have jumped.
 		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), w.drainTime(j))

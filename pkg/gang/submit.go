@@ -79,6 +79,7 @@ func (w *World) submitted(key string) []int64 {
 	if key == "" {
 		return nil
 	}
+	w.forgetKeys()
 	first, ok := w.keys[key]
 	if !ok {
 		return nil

@@ -18,7 +18,7 @@ const (
 	timerLaunch                       // a started gang must be seen running
 	timerForce                        // a draining gang must have stopped
 	timerEligible                     // begin time or back-off passes
-	timerPurge                        // an ended job leaves memory
+	timerLeave                        // the next of those that have ended leaves memory
 	timerLost                         // a silent node is lost
 	timerReady                        // a started gang must be ready
 	timerLease                        // a member on a lost node has fenced itself
@@ -152,8 +152,8 @@ func (w *World) fire(t timer) {
 		w.force(w.jobs[t.job])
 	case timerEligible:
 		w.becomeEligible(w.jobs[t.job])
-	case timerPurge:
-		w.purge(w.jobs[t.job])
+	case timerLeave:
+		w.purgeDue()
 	case timerLost:
 		w.nodeLost(w.nodes[t.node])
 	case timerWatch:

@@ -452,7 +452,7 @@ type Left struct {
 type Snapshot struct {
 	Jobs         []*Job // live, and ended ones young enough to be kept
 	Nodes        []*Node
-	Keys         map[string]int64 // submission keys still remembered
+	Keys         map[string]int64 // submission keys still remembered, also of ended jobs that are not kept
 	NextID       int64
 	NextSeq      int64
 	Claims       []byte // as committed last; nil: never

@@ -21,7 +21,7 @@ type World struct {
 	jobs   map[int64]*entry
 	nodes  map[string]*host
 	arrays map[int64]*array
-	keys   map[string]int64       // submission key -> first job
+	keys   map[string]int64       // submission key -> first job, in memory or one of pastKeys
 	specs  map[string]*sharedSpec // by hash
 	asks   map[askKey]*sharedAsk
 	deps   dependencies
@@ -33,6 +33,9 @@ type World struct {
 	zones             func(name string) *time.Location
 	paths             map[string]string // the switches above each node, for the environment of ranks
 	timers            timers
+	leaving           []leaver  // ended jobs, by when they leave memory
+	pastKeys          []pastKey // of jobs that left memory before their time, by when they are forgotten
+	mostEnded         int       // ended jobs in memory: [MostEnded]
 	outbox            outbox
 	holdings          map[uint32]*holding // by user, of jobs that have not ended
 	live              int                 // jobs that have not ended
@@ -81,6 +84,7 @@ type entry struct {
 	readyTasks map[api.TaskKey]struct{}
 	guard      *guard        // of its watchdogs; nil: nothing was seen yet
 	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
+	leaves     time.Duration // when it leaves memory, on that clock; 0: it has not ended
 }
 
 // host is a node with what is derived from it.
@@ -158,7 +162,7 @@ type sharedAsk struct {
 // New is an empty world.
 func New(s api.Settings) *World {
 	return &World{
-		set: s, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
+		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -122,6 +123,7 @@ type Known struct {
 	Beside  uint64 // counts what was written beside commits, forgetting above all
 
 	Jobs         map[int64]*gang.Job
+	Keys         map[string]int64 // of ended jobs that were too many to be loaded
 	Nodes        map[string]*gang.Node
 	Reservations map[string]*api.Reservation
 	Partitions   []*api.PartitionChange
@@ -133,10 +135,15 @@ type Known struct {
 
 // KnownOf is what was loaded as of a commit.
 func KnownOf(saved *gang.Snapshot, lineage, term uint64) *Known {
-	k := &Known{Lineage: lineage, Term: term, Jobs: make(map[int64]*gang.Job, len(saved.Jobs)), Nodes: map[string]*gang.Node{},
+	k := &Known{Lineage: lineage, Term: term, Keys: map[string]int64{}, Jobs: make(map[int64]*gang.Job, len(saved.Jobs)), Nodes: map[string]*gang.Node{},
 		Reservations: map[string]*api.Reservation{}, Partitions: saved.Partitions, Crontabs: saved.Crontabs, Claims: saved.Claims, NextID: saved.NextID, NextSeq: saved.NextSeq}
 	for _, j := range saved.Jobs {
 		k.Jobs[j.ID] = j
+	}
+	for key, job := range saved.Keys {
+		if k.Jobs[job] == nil {
+			k.Keys[key] = job
+		}
 	}
 	for _, n := range saved.Nodes {
 		k.Nodes[n.Name] = n
@@ -148,9 +155,16 @@ func KnownOf(saved *gang.Snapshot, lineage, term uint64) *Known {
 }
 
 // Snapshot is what Load would give; jobs that ended before keep are dropped from k.
-func (k *Known) Snapshot(keep time.Time) *gang.Snapshot {
+func (k *Known) Snapshot(keep time.Time) *gang.Snapshot { return k.snapshot(keep, gang.MostEnded) }
+
+func (k *Known) snapshot(keep time.Time, most int) *gang.Snapshot {
 	k.Forget(keep)
-	out := &gang.Snapshot{Keys: make(map[string]int64), Partitions: k.Partitions, Crontabs: k.Crontabs, Claims: k.Claims, NextID: k.NextID, NextSeq: k.NextSeq}
+	keys := maps.Clone(k.Keys)
+	if keys == nil {
+		keys = make(map[string]int64)
+	}
+	k.forgetMore(most, keys)
+	out := &gang.Snapshot{Keys: keys, Partitions: k.Partitions, Crontabs: k.Crontabs, Claims: k.Claims, NextID: k.NextID, NextSeq: k.NextSeq}
 	for _, id := range slices.Sorted(maps.Keys(k.Jobs)) {
 		j := k.Jobs[id]
 		out.Jobs = append(out.Jobs, j)
@@ -173,6 +187,33 @@ func (k *Known) Forget(keep time.Time) {
 		ended, over := EndOf(j)
 		return over && !ended.After(keep)
 	})
+}
+
+// forgetMore drops those that ended first of more than so many, and notes their keys.
+func (k *Known) forgetMore(most int, keys map[string]int64) {
+	if len(k.Jobs) <= most {
+		return
+	}
+	var ended []*gang.Job
+	for _, j := range k.Jobs {
+		if j.Verdict != nil {
+			ended = append(ended, j)
+		}
+	}
+	if len(ended) <= most {
+		return
+	}
+	slices.SortFunc(ended, func(a, b *gang.Job) int {
+		ofA, _ := EndOf(a)
+		ofB, _ := EndOf(b)
+		return cmp.Or(ofB.Compare(ofA), cmp.Compare(b.ID, a.ID))
+	})
+	for _, j := range ended[most:] {
+		delete(k.Jobs, j.ID)
+		if j.Key != "" {
+			keys[j.Key] = j.ID
+		}
+	}
 }
 
 // EndOf is when a job ended as the history counts it, and whether it has: an end without

@@ -29,6 +29,13 @@ func TestKnownIsASnapshot(t *testing.T) {
 	if !slices.Equal(ids, []int64{2, 3}) || len(s.Keys) != 2 || s.Keys["b"] != 2 || s.Keys["c"] != 3 {
 		t.Errorf("jobs %v, keys %v", ids, s.Keys)
 	}
+	few := KnownOf(s, 7, 2)
+	few.Jobs[5] = &gang.Job{ID: 5, Key: "d", Past: &gang.Past{Verdict: over, End: t0.Add(time.Minute)}}
+	few.Keys = map[string]int64{"z": 9}
+	cut := few.snapshot(t0, 1)
+	if len(cut.Jobs) != 2 || cut.Jobs[0].ID != 3 || cut.Jobs[1].ID != 5 || cut.Keys["b"] != 2 || cut.Keys["z"] != 9 || len(cut.Keys) != 4 {
+		t.Errorf("one that has ended of two: jobs %v, keys %v", cut.Jobs, cut.Keys)
+	}
 	if len(s.Nodes) != 2 || s.Nodes[0].Name != "n1" || len(s.Reservations) != 1 || string(s.Claims) != "[]" || s.NextID != 5 || s.NextSeq != 9 {
 		t.Errorf("snapshot %+v", s)
 	}

@@ -36,7 +36,8 @@ type Store interface {
 	History
 	Runs
 	// Load reads what the controller needs in memory: jobs that have not ended, or ended
-	// after keep, by id, nodes by name, the submission keys of these jobs, counters.
+	// after keep, by id, nodes by name, the submission keys of these jobs, counters. Of more than
+	// [gang.MostEnded] that ended after keep those that ended last are read, and of the others the keys.
 	Load(ctx context.Context, keep time.Time) (*gang.Snapshot, error)
 	// Commit writes one batch durably and gives its lineage number. It is not interrupted
 	// by ctx once it has begun. A batch without anything to store is no commit and gives

@@ -48,7 +48,7 @@ func (now place) reach(r *sqlstore.Reader, k *store.Known, keep time.Time) (more
 		case err != nil:
 			return false, err
 		case since == nil || k.Lineage > uint64(now.lineage):
-			saved, err := r.Load(keep)
+			saved, err := r.Load(keep, gang.MostEnded)
 			if err != nil {
 				return false, err
 			}

@@ -12,6 +12,7 @@
 package row
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -191,6 +192,20 @@ func Job(j *gang.Job) ([]byte, error) {
 		}
 	}
 	return json.Marshal(&r)
+}
+
+// JobKey is the key in a header, of which nothing else is decoded: it stands before the name, and what is before it has none.
+func JobKey(data []byte) string {
+	name := bytes.Index(data, []byte(`,"name":`))
+	if name < 0 {
+		return ""
+	}
+	_, text, found := bytes.Cut(data[:name], []byte(`,"key":`))
+	var key string
+	if !found || json.Unmarshal(text, &key) != nil {
+		return ""
+	}
+	return key
 }
 
 // DecodeJob decodes a header. Its ranks are all blocked and shared with others, for the

@@ -95,6 +95,15 @@ func TestEveryFieldComesBack(t *testing.T) {
 		}
 		enc, err := Job(j)
 		back(t, enc, err, func(b []byte) (*gang.Job, error) { return DecodeJob(j.ID, j.SpecHash, b) }, j)
+		if key := JobKey(enc); key != j.Key {
+			t.Errorf("key %q, want %q", key, j.Key)
+		}
+		for _, key := range []string{"", "0 a\"b<\n"} {
+			j.Key, j.Name = key, `,"key":"x"`
+			if enc, err = Job(j); err != nil || JobKey(enc) != key {
+				t.Errorf("key %q, want %q (%v)", JobKey(enc), key, err)
+			}
+		}
 	})
 	t.Run("rank", func(t *testing.T) {
 		r := filled[gang.Rank]()

@@ -18,7 +18,7 @@ import (
 func (s *Store) Load(ctx context.Context, keep time.Time) (out *gang.Snapshot, err error) {
 	err = s.db.Reading(ctx, func(r *Reader) (err error) {
 		r.goes = s.Progress
-		out, err = r.Load(keep)
+		out, err = r.Load(keep, gang.MostEnded)
 		return err
 	})
 	if err != nil {
@@ -27,8 +27,8 @@ func (s *Store) Load(ctx context.Context, keep time.Time) (out *gang.Snapshot, e
 	return out, nil
 }
 
-// Load is [Store.Load] within a transaction.
-func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
+// Load is [Store.Load] within a transaction, with so many ended jobs at most.
+func (r *Reader) Load(keep time.Time, most int) (*gang.Snapshot, error) {
 	out := &gang.Snapshot{Keys: make(map[string]int64)}
 	if err := r.One("SELECT next_id, next_seq FROM meta", nil, &out.NextID, &out.NextSeq); err != nil {
 		return nil, err
@@ -41,7 +41,11 @@ func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended, err := r.jobs("ended > $1 AND ended IS NOT NULL", "", nanos(keep))
+	first, err := r.tooMany(nanos(keep), most, out.Keys)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := r.jobs("ended > $1 AND ended IS NOT NULL", "", first)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +70,27 @@ func (r *Reader) Load(keep time.Time) (*gang.Snapshot, error) {
 	}
 	out.Letters, err = r.Letters()
 	return out, err
+}
+
+// tooMany gives the time after which no more than so many jobs ended, and the keys of those that ended until then. Of a
+// million rows only these are looked for: to read them whole takes ten times as long.
+func (r *Reader) tooMany(after int64, most int, keys map[string]int64) (int64, error) {
+	last := after
+	if err := r.ids(fmt.Sprintf("SELECT ended FROM job WHERE ended > $1 AND ended IS NOT NULL ORDER BY ended DESC LIMIT 1 OFFSET %d", most),
+		func(ended int64) { last = ended }, after); err != nil || last == after {
+		return after, err
+	}
+	return last, r.Each(func(scan func(...any) error) error {
+		var id int64
+		var data sql.RawBytes
+		if err := scan(&id, &data); err != nil {
+			return err
+		}
+		if key := row.JobKey(data); key != "" {
+			keys[key] = id
+		}
+		return nil
+	}, "SELECT id, data FROM job WHERE ended > $1 AND ended <= $2 AND ended IS NOT NULL AND (array_id = 0 OR array_id = id)", after, last)
 }
 
 // Claims reads what the planner keeps; nil: nothing yet.
