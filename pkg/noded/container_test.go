@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
 	"gangd/pkg/shim"
@@ -126,6 +128,42 @@ func TestContainerShows(t *testing.T) {
 		if b, _ := os.ReadFile(filepath.Join(work, fmt.Sprintf("of.%d", job))); string(b) != "here\n" {
 			t.Errorf("job %d wrote into another directory: %q", job, b)
 		}
+	}
+}
+
+// TestMountsOfAContainer: what is mounted in a container onto what the machine shares is not mounted on the machine, and what
+// the machine mounts there later is seen inside.
+func TestMountsOfAContainer(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	base, root, data, work := sharedMount(t), imageDir(t, "bash", "cat", "sleep", "touch"), t.TempDir(), t.TempDir()
+	for _, dir := range []string{"over", "late"} {
+		if err := os.Mkdir(filepath.Join(base, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(data, "of"), []byte("data\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := c.options(t.TempDir())
+	o.Containers = Containers{On: true}
+	c.run(o)
+	k := c.desire(1, 1, 1, "#!/bin/bash\ncat /shared/over/of\ntouch up\nuntil [ -e /shared/late/seen ]; do sleep 0.02; done\n",
+		contained(work, &api.Container{Image: root, Mounts: []api.ContainerMount{{Source: base, Target: "/shared"}, {Source: data, Target: "/shared/over"}}}))
+	waitFile(t, filepath.Join(work, "up"))
+	if m := mountsBelow(t, base+"/over"); len(m) != 0 {
+		t.Errorf("the machine sees %v", m)
+	}
+	late := filepath.Join(base, "late")
+	if err := unix.Mount("gangd-test", late, "tmpfs", 0, "size=1M"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(late, "seen"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := c.untilPhase(k, api.PhaseStopped)
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-1.out")); string(b) != "data\n" || a.Ranks[0].ExitCode != 0 {
+		t.Errorf("%q, %+v", b, a.Ranks)
 	}
 }
 

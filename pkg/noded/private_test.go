@@ -377,11 +377,9 @@ func TestPrivateAtStart(t *testing.T) {
 	}
 }
 
-// TestMountsOfTheMachine: where the machine shares its mounts, as service managers have it, it sees nothing of a
-// member's, and a member sees what is mounted after its start.
-func TestMountsOfTheMachine(t *testing.T) {
-	needRoot(t)
-	c := newController(t)
+// sharedMount is a mount that the machine shares, as service managers have all of them.
+func sharedMount(t *testing.T) string {
+	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -393,6 +391,15 @@ func TestMountsOfTheMachine(t *testing.T) {
 	if err := unix.Mount("", base, "", unix.MS_SHARED, ""); err != nil {
 		t.Fatal(err)
 	}
+	return base
+}
+
+// TestMountsOfTheMachine: where the machine shares its mounts, as service managers have it, it sees nothing of a
+// member's, and a member sees what is mounted after its start.
+func TestMountsOfTheMachine(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	base := sharedMount(t)
 	private, late, work := filepath.Join(base, "tmp"), filepath.Join(base, "late"), t.TempDir()
 	for _, d := range []string{private, late} {
 		if err := os.Mkdir(d, 0o777); err != nil {
