@@ -43,11 +43,11 @@ func TestAdopt(t *testing.T) {
 	_ = os.Chmod(filepath.Dir(program), 0o755)
 	c := newController(t)
 	o := c.options(filepath.Join(base, "s"))
-	o.SingleUser = false
+	o.SingleUser, o.CPUs, o.CPUSets = false, 0, CPUs{Bind: true}
 	c.run(o)
 	keys := map[int64]api.MemberKey{}
 	for job := int64(1); job <= 2; job++ {
-		keys[job] = c.desire(job, 1, 1, "#!/bin/sh\nexec sleep 1000\n", func(a *api.Assignment, s *api.Spec) {
+		keys[job] = c.desire(job, 1, 1, "#!/bin/sh\ntrap '' TERM\ntouch up.$GANG_JOB_ID\nwhile :; do sleep 1000; done\n", func(a *api.Assignment, s *api.Spec) {
 			s.WorkDir, a.Body.User, a.Body.UID, a.Body.GID = work, "nobody", nobody, nobody
 		})
 		c.untilPhase(keys[job], api.PhaseRunning)
@@ -84,6 +84,11 @@ func TestAdopt(t *testing.T) {
 	if err != nil || key == nil || *key != keys[2] || !strings.Contains(in(first), "-2.1.") {
 		t.Fatalf("%v, %v, in %s; want job 2", key, err, in(first))
 	}
+	if all, err := proc.Affinity(0); err != nil || len(all) > 1 {
+		if its, err := proc.Affinity(first); err != nil || len(its) != 1 {
+			t.Errorf("the session of a job of one CPU has %s: %v", its, err)
+		}
+	}
 	ask("1\n")
 	if pid, key, err := login(); err != nil || key == nil || *key != keys[1] || !strings.Contains(in(pid), "-1.1.") {
 		t.Errorf("asked for job 1: %v, %v, in %s", key, err, in(pid))
@@ -114,6 +119,14 @@ func TestAdopt(t *testing.T) {
 		if pid, key, err := login(f); err != nil || key != nil || in(pid) != in(os.Getpid()) {
 			t.Errorf("%s: %v, %v, in %s", name, key, err, in(pid))
 		}
+	}
+	// One that is being stopped takes nobody in.
+	waitFile(t, filepath.Join(work, "up.2"))
+	c.stop(keys[2], patience)
+	c.until("job 2 to be stopping", func() bool { return c.latest[keys[2]].Stopping != "" })
+	_ = os.Remove(filepath.Join(home, adopt.AskFile))
+	if _, key, err := login(); err != nil || *key != keys[1] {
+		t.Errorf("while job 2 is stopped: %v, %v; want job 1", key, err)
 	}
 	c.stop(keys[2], 0)
 	c.untilPhase(keys[2], api.PhaseStopped)
