@@ -263,3 +263,35 @@ func TestImportOfSparse(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// TestImportDropsOldest: an import that takes the cache over its mark drops the image that was used longest ago, and no other.
+func TestImportDropsOldest(t *testing.T) {
+	x := newImporting(t, somebody, 64<<20)
+	registry.New(t).WithPodman(t)
+	dir, all := registry.Open(t, t.TempDir()), map[string]*image{}
+	get := func(name string) {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err != nil {
+			registry.Archive(t, file, nil, registry.Layer(t, registry.Tree(t, name), nil))
+		}
+		m, why := x.get("docker-archive:" + file)
+		if m == nil {
+			t.Fatal(why)
+		}
+		all[name] = m
+	}
+	for _, name := range []string{"a", "b", "a"} { // a is found again
+		get(name)
+	}
+	all["a"].Bytes, all["b"].Bytes = 40<<20, 24<<20 // as if they were that large: the mark is reached
+	get("c")
+	left := ""
+	for _, name := range []string{"a", "b", "c"} {
+		if isDir(all[name].dir) == nil {
+			left += name
+		}
+	}
+	if left != "ac" {
+		t.Errorf("left are %s, want a and c", left)
+	}
+}
