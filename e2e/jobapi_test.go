@@ -121,6 +121,7 @@ func hashOf(t *testing.T, path string) string {
 // The example counts to 1,000 through requeues at random moments and kills of the
 // controller: every number once, in order.
 func TestRestoreLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	example, err := filepath.Abs("../examples/restore/restore.sh")
 	if err != nil {

@@ -126,6 +126,7 @@ func (c *cluster) node(name string) api.Node {
 // and a second, and the gang runs again as soon as the node is known gone, by a person's word
 // or because it came back. The node is flagged once, and no more when it is back.
 func TestNodeDies(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4", "--set", "node_timeout=3s")
 	job := c.script("b.sh", beating)
 	id := c.submit(job)

@@ -82,6 +82,7 @@ done
 // is done, nor a long --min-run keeps the taker waiting for longer than the site allows, by
 // tier and by quota. Each victim gets its notice, ends PREEMPTED, and is charged nothing.
 func TestNobodyOptsOutOfPreemption(t *testing.T) {
+	t.Parallel()
 	slack := 10 * time.Second // a twentieth of that is usual
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
 		slack = 500 * time.Millisecond
@@ -182,6 +183,7 @@ while :; do sleep 0.05 & wait $!; done
 // in another run, behind who waits, charged nothing; when all its runs together took what it
 // asked for it ends TIMEOUT.
 func TestResumesAfterItsTimeLimit(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--gpus=1x80G", "--set", "grace=1s")
 	script := c.script("resume.sh", `#!/bin/bash
 n=$(base64 -d <<< "$CHECKPOINT_DATA"); n=${n:-0}

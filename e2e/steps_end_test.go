@@ -201,12 +201,14 @@ func endSavers(t *testing.T, c *cluster, nodes int, seconds float64, how, by str
 // lead is 120 s everywhere.
 func TestLeadEndsWithTheLastTask(t *testing.T) {
 	bound := map[string]time.Duration{"requeue": 500 * time.Millisecond, "cancel": 300 * time.Millisecond, "preemption": 500 * time.Millisecond}
+	widths := []int{1, 2, 8}
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
+		widths = []int{2}
 		for by := range bound {
 			bound[by] = 5 * time.Second
 		}
 	}
-	for _, nodes := range []int{1, 2, 8} {
+	for _, nodes := range widths {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			c := start(t, fmt.Sprintf("--nodes=%d", nodes), "--gpus=1x80G", "--set", "cpus=4", "--set", "preempt=tier")
 			slurmNames(t, c)

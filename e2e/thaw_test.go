@@ -106,6 +106,7 @@ func (c *cluster) untilAll(what string, ids []int64, give time.Duration, ok func
 // rank of an old epoch claims is taken. The long form freezes for a minute, a hundred gangs
 // and more.
 func TestThawedNodes(t *testing.T) {
+	t.Parallel()
 	// A session ends after 3 s of silence, and its node is lost node_timeout later.
 	gangs, frozenFor, tries := 5, 8*time.Second, 4
 	if rounds(1) > 1 {

@@ -103,11 +103,31 @@ func ParseStepRef(s string) (r StepRef, ok bool, err error) {
 
 // StepAsk is what a client wants of the allocation. Zero figures are defaults.
 type StepAsk struct {
-	Name     string `json:"name,omitempty" bound:"len=1024 text"`
-	Command  string `json:"command,omitempty" bound:"len=65536 text"`
-	Tasks    int    `json:"tasks,omitempty" bound:"..65536"`     // 0: TasksPerNode on each node, else one on each
-	MinNodes int    `json:"min_nodes,omitempty" bound:"..65536"` // 0: as many as the tasks need, at most all
-	MaxNodes int    `json:"max_nodes,omitempty" bound:"..65536"` // 0: as MinNodes
+	Name    string `json:"name,omitempty" bound:"len=1024 text"`
+	Command string `json:"command,omitempty" bound:"len=65536 text"`
+	// The component is all of the step, or the first where More names further ones, each on nodes of its own.
+	StepComponent
+	More []StepComponent `json:"more,omitempty" bound:"n=31"`
+	// Overlap shares everything with other steps.
+	Overlap   bool          `json:"overlap,omitempty"`
+	TimeLimit time.Duration `json:"time_limit_ns,omitempty"`           // 0: the job's
+	Ports     int           `json:"ports,omitempty" bound:"-1..65535"` // reserved on each of its nodes, or [PortEach]
+	Client    string        `json:"client,omitempty"`                  // host:pid, for people
+	// Container is what its tasks run in; nil: in what the job runs in. Dir is where they run then, which is
+	// shown there.
+	Container *Container `json:"container,omitempty"`
+	Dir       string     `json:"dir,omitempty" bound:"text"`
+	// Hosts are where the client listens, host:port, the likeliest first; Fingerprint is the
+	// SHA-256 of its certificate in hex: nodes talk to nobody else.
+	Hosts       []string `json:"hosts"`
+	Fingerprint string   `json:"fingerprint"`
+}
+
+// StepComponent is what the tasks of a step, or of one of its components, are and where they run.
+type StepComponent struct {
+	Tasks    int `json:"tasks,omitempty" bound:"..65536"`     // 0: TasksPerNode on each node, else one on each
+	MinNodes int `json:"min_nodes,omitempty" bound:"..65536"` // 0: as many as the tasks need, at most all
+	MaxNodes int `json:"max_nodes,omitempty" bound:"..65536"` // 0: as MinNodes
 	// CPUsPerTask 0 is one; TasksPerNode 0 is any.
 	CPUsPerTask  int `json:"cpus_per_task,omitempty" bound:"..65536"`
 	TasksPerNode int `json:"tasks_per_node,omitempty" bound:"..65536"`
@@ -123,71 +143,22 @@ type StepAsk struct {
 	NodeList      []string `json:"node_list,omitempty"` // these at least, and first in this order
 	Exclude       []string `json:"exclude,omitempty"`
 	Relative      int      `json:"relative,omitempty"` // first node, counted from the allocation's first
-	// Overlap shares everything with other steps. Exact takes only the CPUs that the tasks ask
-	// for; else all of its nodes' are taken.
-	Overlap bool `json:"overlap,omitempty"`
-	Exact   bool `json:"exact,omitempty"`
+	// Exact takes only the CPUs that the tasks ask for; else all of its nodes' are taken.
+	Exact bool `json:"exact,omitempty"`
 	// Overcommit: tasks need not have a CPU each.
 	Overcommit bool `json:"overcommit,omitempty"`
 	// Distribution is "" or "block", "cyclic" or "plane=N".
-	Distribution string        `json:"distribution,omitempty"`
-	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"`           // 0: the job's
-	Ports        int           `json:"ports,omitempty" bound:"-1..65535"` // reserved on each of its nodes, or [PortEach]
-	Client       string        `json:"client,omitempty"`                  // host:pid, for people
-	// Container is what its tasks run in; nil: in what the job runs in. Dir is where they run then, which is
-	// shown there.
-	Container *Container `json:"container,omitempty"`
-	Dir       string     `json:"dir,omitempty" bound:"text"`
-	// Hosts are where the client listens, host:port, the likeliest first; Fingerprint is the
-	// SHA-256 of its certificate in hex: nodes talk to nobody else.
-	Hosts       []string `json:"hosts"`
-	Fingerprint string   `json:"fingerprint"`
+	Distribution string `json:"distribution,omitempty"`
 	// Group is the component of a heterogeneous job on whose nodes the tasks are, nil: the first.
-	// More are further components of the step, each on nodes of its own.
-	Group *int            `json:"group,omitempty" bound:"..31"`
-	More  []StepComponent `json:"more,omitempty" bound:"n=31"`
-}
-
-// StepComponent is what a further component of a step asks for; its fields are those of [StepAsk].
-type StepComponent struct {
-	Tasks         int      `json:"tasks,omitempty" bound:"..65536"`
-	MinNodes      int      `json:"min_nodes,omitempty" bound:"..65536"`
-	MaxNodes      int      `json:"max_nodes,omitempty" bound:"..65536"`
-	CPUsPerTask   int      `json:"cpus_per_task,omitempty" bound:"..65536"`
-	TasksPerNode  int      `json:"tasks_per_node,omitempty" bound:"..65536"`
-	GPUs          int      `json:"gpus,omitempty" bound:"..65536"`
-	GPUsPerTask   int      `json:"gpus_per_task,omitempty" bound:"..65536"`
-	GPUsPerNode   int      `json:"gpus_per_node,omitempty" bound:"..65536"`
-	NoGPUs        bool     `json:"no_gpus,omitempty"`
-	MemoryPerNode int64    `json:"memory_per_node,omitempty" bound:"..70368744177664"`
-	MemoryPerCPU  int64    `json:"memory_per_cpu,omitempty" bound:"..70368744177664"`
-	NodeList      []string `json:"node_list,omitempty"`
-	Exclude       []string `json:"exclude,omitempty"`
-	Relative      int      `json:"relative,omitempty"`
-	Exact         bool     `json:"exact,omitempty"`
-	Overcommit    bool     `json:"overcommit,omitempty"`
-	Distribution  string   `json:"distribution,omitempty"`
-	Group         *int     `json:"group,omitempty" bound:"..31"`
-}
-
-// Component is what of an ask a further component of a step has for itself.
-func (a *StepAsk) Component() StepComponent {
-	return StepComponent{Tasks: a.Tasks, MinNodes: a.MinNodes, MaxNodes: a.MaxNodes, CPUsPerTask: a.CPUsPerTask, TasksPerNode: a.TasksPerNode,
-		GPUs: a.GPUs, GPUsPerTask: a.GPUsPerTask, GPUsPerNode: a.GPUsPerNode, NoGPUs: a.NoGPUs, MemoryPerNode: a.MemoryPerNode, MemoryPerCPU: a.MemoryPerCPU,
-		NodeList: a.NodeList, Exclude: a.Exclude, Relative: a.Relative, Exact: a.Exact, Overcommit: a.Overcommit, Distribution: a.Distribution, Group: a.Group}
+	Group *int `json:"group,omitempty" bound:"..31"`
 }
 
 // Components are the step's, the first of all included, each as if it were all of the step.
 func (a *StepAsk) Components() []StepAsk {
-	first := *a
-	first.More = nil
-	out := []StepAsk{first}
-	for _, c := range a.More {
-		one := first
-		one.Tasks, one.MinNodes, one.MaxNodes, one.CPUsPerTask, one.TasksPerNode = c.Tasks, c.MinNodes, c.MaxNodes, c.CPUsPerTask, c.TasksPerNode
-		one.GPUs, one.GPUsPerTask, one.GPUsPerNode, one.NoGPUs = c.GPUs, c.GPUsPerTask, c.GPUsPerNode, c.NoGPUs
-		one.MemoryPerNode, one.MemoryPerCPU, one.NodeList, one.Exclude, one.Relative = c.MemoryPerNode, c.MemoryPerCPU, c.NodeList, c.Exclude, c.Relative
-		one.Exact, one.Overcommit, one.Distribution, one.Group = c.Exact, c.Overcommit, c.Distribution, c.Group
+	one := *a
+	one.More = nil
+	out := []StepAsk{one}
+	for _, one.StepComponent = range a.More {
 		out = append(out, one)
 	}
 	return out

@@ -21,8 +21,8 @@ func (r *rig) stepOf(tasks int) (k api.MemberKey, step int) {
 
 func (r *rig) beginStep(id int64, tasks int) int {
 	r.t.Helper()
-	reply, err := r.BeginStep(r.t.Context(), r.view.job(id), &api.StepRequest{Key: fmt.Sprint(tasks, time.Now()), Ask: api.StepAsk{Tasks: tasks, Overlap: true, Overcommit: true,
-		NoGPUs: true, Hosts: []string{"h:1"}, Fingerprint: strings.Repeat("f", 64)}})
+	reply, err := r.BeginStep(r.t.Context(), r.view.job(id), &api.StepRequest{Key: fmt.Sprint(tasks, time.Now()), Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: tasks, Overcommit: true,
+		NoGPUs: true}, Overlap: true, Hosts: []string{"h:1"}, Fingerprint: strings.Repeat("f", 64)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

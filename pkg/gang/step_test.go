@@ -30,6 +30,9 @@ func laid(parts []StepPart) string {
 	return strings.Join(out, " ")
 }
 
+// asks is for tasks of one component.
+func asks(c api.StepComponent) api.StepAsk { return api.StepAsk{StepComponent: c} }
+
 func TestLayStep(t *testing.T) {
 	busy := roomsOf(4, 4)
 	busy[0].cpusFree = 1
@@ -40,24 +43,24 @@ func TestLayStep(t *testing.T) {
 		want  string // or the error
 	}{
 		{"one on each node", api.StepAsk{}, roomsOf(4, 4), "n1:0/4c/2g n2:1/4c/2g"},
-		{"as many as nodes allow", api.StepAsk{Tasks: 6}, roomsOf(4, 4), "n1:0,1,2/4c/2g n2:3,4,5/4c/2g"},
-		{"a node is enough", api.StepAsk{Tasks: 3}, roomsOf(4, 4), "n1:0,1,2/4c/2g"},
-		{"spread over nodes", api.StepAsk{Tasks: 3, MinNodes: 2, MaxNodes: 2}, roomsOf(4, 4), "n1:0,1/4c/2g n2:2/4c/2g"},
-		{"uneven nodes", api.StepAsk{Tasks: 5, MinNodes: 2, MaxNodes: 2}, roomsOf(1, 4), "n1:0/1c/2g n2:1,2,3,4/4c/2g"},
-		{"cyclic", api.StepAsk{Tasks: 5, MinNodes: 2, MaxNodes: 2, Distribution: "cyclic"}, roomsOf(4, 4), "n1:0,2,4/4c/2g n2:1,3/4c/2g"},
-		{"by planes", api.StepAsk{Tasks: 8, MinNodes: 2, MaxNodes: 2, Distribution: "plane=2"}, roomsOf(4, 4), "n1:0,1,4,5/4c/2g n2:2,3,6,7/4c/2g"},
-		{"by node", api.StepAsk{MinNodes: 2, MaxNodes: 2, TasksPerNode: 2}, roomsOf(4, 4), "n1:0,1/4c/2g n2:2,3/4c/2g"},
-		{"exact", api.StepAsk{Tasks: 1, CPUsPerTask: 2, Exact: true, NoGPUs: true}, roomsOf(4, 4), "n1:0/2c/0g"},
-		{"a card each", api.StepAsk{Tasks: 4, GPUsPerTask: 1}, roomsOf(4, 4), "n1:0,1/4c/2g n2:2,3/4c/2g"},
-		{"three cards in all", api.StepAsk{Tasks: 2, MinNodes: 2, MaxNodes: 2, GPUs: 3}, roomsOf(4, 4), "n1:0/4c/2g n2:1/4c/1g"},
-		{"past a busy node", api.StepAsk{Tasks: 2}, busy, "n2:0,1/4c/2g"},
-		{"in what a busy node has left", api.StepAsk{Tasks: 1, Exact: true}, busy, "n1:0/1c/2g"},
-		{"overcommitted", api.StepAsk{Tasks: 3, Overcommit: true}, roomsOf(1), "n1:0,1,2/1c/2g"},
-		{"too many tasks", api.StepAsk{Tasks: 9}, roomsOf(4, 4), "9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
-		{"too large tasks", api.StepAsk{Tasks: 1, CPUsPerTask: 5}, roomsOf(4, 4), "1 nodes with 5 CPUs asked, 0 have it"},
-		{"too many cards", api.StepAsk{Tasks: 1, GPUsPerNode: 3}, roomsOf(4), "1 nodes with 1 CPU and 3 GPUs a node asked, 0 have it"},
-		{"too many nodes", api.StepAsk{MinNodes: 3, MaxNodes: 3}, roomsOf(4, 4), "Only allocated 2 nodes asked for 3"},
-		{"unknown order", api.StepAsk{Tasks: 1, Distribution: "spiral"}, roomsOf(4), `distribution "spiral": want block, cyclic or plane=N`},
+		{"as many as nodes allow", asks(api.StepComponent{Tasks: 6}), roomsOf(4, 4), "n1:0,1,2/4c/2g n2:3,4,5/4c/2g"},
+		{"a node is enough", asks(api.StepComponent{Tasks: 3}), roomsOf(4, 4), "n1:0,1,2/4c/2g"},
+		{"spread over nodes", asks(api.StepComponent{Tasks: 3, MinNodes: 2, MaxNodes: 2}), roomsOf(4, 4), "n1:0,1/4c/2g n2:2/4c/2g"},
+		{"uneven nodes", asks(api.StepComponent{Tasks: 5, MinNodes: 2, MaxNodes: 2}), roomsOf(1, 4), "n1:0/1c/2g n2:1,2,3,4/4c/2g"},
+		{"cyclic", asks(api.StepComponent{Tasks: 5, MinNodes: 2, MaxNodes: 2, Distribution: "cyclic"}), roomsOf(4, 4), "n1:0,2,4/4c/2g n2:1,3/4c/2g"},
+		{"by planes", asks(api.StepComponent{Tasks: 8, MinNodes: 2, MaxNodes: 2, Distribution: "plane=2"}), roomsOf(4, 4), "n1:0,1,4,5/4c/2g n2:2,3,6,7/4c/2g"},
+		{"by node", asks(api.StepComponent{MinNodes: 2, MaxNodes: 2, TasksPerNode: 2}), roomsOf(4, 4), "n1:0,1/4c/2g n2:2,3/4c/2g"},
+		{"exact", asks(api.StepComponent{Tasks: 1, CPUsPerTask: 2, Exact: true, NoGPUs: true}), roomsOf(4, 4), "n1:0/2c/0g"},
+		{"a card each", asks(api.StepComponent{Tasks: 4, GPUsPerTask: 1}), roomsOf(4, 4), "n1:0,1/4c/2g n2:2,3/4c/2g"},
+		{"three cards in all", asks(api.StepComponent{Tasks: 2, MinNodes: 2, MaxNodes: 2, GPUs: 3}), roomsOf(4, 4), "n1:0/4c/2g n2:1/4c/1g"},
+		{"past a busy node", asks(api.StepComponent{Tasks: 2}), busy, "n2:0,1/4c/2g"},
+		{"in what a busy node has left", asks(api.StepComponent{Tasks: 1, Exact: true}), busy, "n1:0/1c/2g"},
+		{"overcommitted", asks(api.StepComponent{Tasks: 3, Overcommit: true}), roomsOf(1), "n1:0,1,2/1c/2g"},
+		{"too many tasks", asks(api.StepComponent{Tasks: 9}), roomsOf(4, 4), "9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
+		{"too large tasks", asks(api.StepComponent{Tasks: 1, CPUsPerTask: 5}), roomsOf(4, 4), "1 nodes with 5 CPUs asked, 0 have it"},
+		{"too many cards", asks(api.StepComponent{Tasks: 1, GPUsPerNode: 3}), roomsOf(4), "1 nodes with 1 CPU and 3 GPUs a node asked, 0 have it"},
+		{"too many nodes", asks(api.StepComponent{MinNodes: 3, MaxNodes: 3}), roomsOf(4, 4), "Only allocated 2 nodes asked for 3"},
+		{"unknown order", asks(api.StepComponent{Tasks: 1, Distribution: "spiral"}), roomsOf(4), `distribution "spiral": want block, cyclic or plane=N`},
 	}
 	for _, c := range cases {
 		parts, err := layStep(&c.ask, c.rooms)
@@ -84,13 +87,13 @@ func TestLayStepsOfComponents(t *testing.T) {
 		want string
 	}{
 		{"without a word the first", het, api.StepAsk{}, "n1:0/4c/2g"},
-		{"the second", het, api.StepAsk{Group: group(1)}, "n2:0/4c/2g n3:1/4c/2g"},
-		{"both", het, api.StepAsk{Group: group(0), Tasks: 2, More: []api.StepComponent{{Group: group(1), Tasks: 3, Distribution: "cyclic", MinNodes: 2}}}, "n1:0,1/4c/2g n2:2,4/4c/2g n3:3/4c/2g"},
-		{"none such", het, api.StepAsk{Group: group(2)}, "there is no component 2: job 7 has components 0 to 1"},
-		{"the same twice", het, api.StepAsk{Group: group(0), More: []api.StepComponent{{Group: group(0)}}}, "component 0 of the job is asked for twice in one step"},
-		{"too much for one", het, api.StepAsk{Group: group(0), Tasks: 1, More: []api.StepComponent{{Group: group(1), Tasks: 9}}}, "component 1: 9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
-		{"of a job that has none, each other nodes", plain, api.StepAsk{Tasks: 1, More: []api.StepComponent{{Tasks: 2, Exact: true}, {Tasks: 1}}}, "n1:0/4c/2g n2:1,2/2c/2g n3:3/4c/2g"},
-		{"more than there are nodes", plain, api.StepAsk{Tasks: 3, MinNodes: 3, MaxNodes: 3, More: []api.StepComponent{{Tasks: 1}}},
+		{"the second", het, asks(api.StepComponent{Group: group(1)}), "n2:0/4c/2g n3:1/4c/2g"},
+		{"both", het, api.StepAsk{StepComponent: api.StepComponent{Group: group(0), Tasks: 2}, More: []api.StepComponent{{Group: group(1), Tasks: 3, Distribution: "cyclic", MinNodes: 2}}}, "n1:0,1/4c/2g n2:2,4/4c/2g n3:3/4c/2g"},
+		{"none such", het, asks(api.StepComponent{Group: group(2)}), "there is no component 2: job 7 has components 0 to 1"},
+		{"the same twice", het, api.StepAsk{StepComponent: api.StepComponent{Group: group(0)}, More: []api.StepComponent{{Group: group(0)}}}, "component 0 of the job is asked for twice in one step"},
+		{"too much for one", het, api.StepAsk{StepComponent: api.StepComponent{Group: group(0), Tasks: 1}, More: []api.StepComponent{{Group: group(1), Tasks: 9}}}, "component 1: 9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
+		{"of a job that has none, each other nodes", plain, api.StepAsk{StepComponent: api.StepComponent{Tasks: 1}, More: []api.StepComponent{{Tasks: 2, Exact: true}, {Tasks: 1}}}, "n1:0/4c/2g n2:1,2/2c/2g n3:3/4c/2g"},
+		{"more than there are nodes", plain, api.StepAsk{StepComponent: api.StepComponent{Tasks: 3, MinNodes: 3, MaxNodes: 3}, More: []api.StepComponent{{Tasks: 1}}},
 			"component 1: the others have all nodes of the allocation, and components are on nodes of their own"},
 	} {
 		rooms := roomsOf(4, 4, 4)
@@ -203,8 +206,8 @@ func TestStepsNeverOverlap(t *testing.T) {
 				live = slices.Delete(live, k, k+1)
 				continue
 			}
-			a := api.StepAsk{Tasks: rapid.IntRange(0, 10).Draw(t, "tasks"), CPUsPerTask: rapid.IntRange(0, 3).Draw(t, "c"), Exact: rapid.Bool().Draw(t, "exact"),
-				GPUsPerTask: rapid.IntRange(0, 1).Draw(t, "g"), NoGPUs: rapid.Bool().Draw(t, "no"), TasksPerNode: rapid.IntRange(0, 3).Draw(t, "per")}
+			a := asks(api.StepComponent{Tasks: rapid.IntRange(0, 10).Draw(t, "tasks"), CPUsPerTask: rapid.IntRange(0, 3).Draw(t, "c"), Exact: rapid.Bool().Draw(t, "exact"),
+				GPUsPerTask: rapid.IntRange(0, 1).Draw(t, "g"), NoGPUs: rapid.Bool().Draw(t, "no"), TasksPerNode: rapid.IntRange(0, 3).Draw(t, "per")})
 			if a.GPUsPerTask > 0 {
 				a.NoGPUs = false
 			}

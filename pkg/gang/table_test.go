@@ -192,13 +192,13 @@ func happenings() map[string]func(b *bench) Outcome {
 		"rank says it is ready": func(b *bench) Outcome {
 			return b.step(Ready{Job: 1, Epoch: key(b).Epoch, Ranks: []int{1}})
 		},
-		"step begins": send(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{Tasks: 1, NodeList: []string{"n2"}}}),
+		"step begins": send(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, NodeList: []string{"n2"}}}}),
 		"step is ended": func(b *bench) Outcome {
-			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{Tasks: 1, NodeList: []string{"n2"}}})
+			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, NodeList: []string{"n2"}}}})
 			return b.step(StepStop{Job: 1, Step: 0})
 		},
 		"step is over on its node": func(b *bench) Outcome {
-			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{Tasks: 1, NodeList: []string{"n2"}}})
+			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, NodeList: []string{"n2"}}}})
 			if e := b.w.jobs[1]; e != nil && len(e.job.Steps) == 0 && len(e.job.Members) > 0 {
 				b.w.edit(e).Steps = []Step{{Parts: []StepPart{{Member: 1, Tasks: []int{0}}}}} // begun before the stop
 				b.w.edit(e).NextStep = 1

@@ -38,7 +38,7 @@ func (b *bench) startAllocation() {
 func (b *bench) srun(tasks int) int {
 	b.t.Helper()
 	j := b.w.Job(1)
-	out := b.step(StepBegin{Job: 1, Key: fmt.Sprint(j.Epoch, j.NextStep), Ask: api.StepAsk{Tasks: tasks, MinNodes: min(tasks, 2), Overlap: true, NoGPUs: true}, Secret: "s"})
+	out := b.step(StepBegin{Job: 1, Key: fmt.Sprint(j.Epoch, j.NextStep), Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: tasks, MinNodes: min(tasks, 2), NoGPUs: true}, Overlap: true}, Secret: "s"})
 	if !out.Applied {
 		b.t.Fatalf("step of %d: %v", tasks, out.Refused)
 	}

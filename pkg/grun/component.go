@@ -173,7 +173,7 @@ func (r *run) components(o *client.Options) error {
 			return program.Usagef("--multi-prog: components have a program each; leave one of them out")
 		}
 		m.defaults()
-		o.Ask.More = append(o.Ask.More, m.ask.step.Component())
+		o.Ask.More = append(o.Ask.More, m.ask.step.StepComponent)
 		o.More = append(o.More, client.Component{Programs: []wire.Program{{Argv: m.args}}, CPUsPerTask: m.ask.step.CPUsPerTask, PerTask: m.perTask(), Extra: m.extraEnv(mask)})
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestEveryNumber(t *testing.T) {
 		{"/v1/history", &api.HistoryQuery{}},
 		{"/v1/cancel", &api.CancelRequest{JobQuery: api.JobQuery{Names: []string{"nobody's"}}}},
 		{"/v1/hold", &api.ActionRequest{JobQuery: mine}},
-		{"/v1/jobs/1/steps", &api.StepRequest{Key: "s", Ask: api.StepAsk{Tasks: 1}}},
+		{"/v1/jobs/1/steps", &api.StepRequest{Key: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 1}}}},
 		{"/v1/nodes/n1/drain", &api.NodeAction{Reason: "fan"}},
 		{"/v1/reservations", &api.ReservationRequest{Name: "r", Duration: &day, Nodes: &[]string{"n1"}, Users: &[]string{"ada"}}},
 		{"/v1/rerun", &api.RerunRequest{Key: "again", Ref: api.JobRef{ID: 2, Index: -1}}},

@@ -15,19 +15,11 @@ const appendSeen = 256 << 10
 
 // AppendLog writes a text behind a file, whole or not at all. It makes no file, and writes nothing twice.
 func AppendLog(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, size, err := openRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", path)
-	}
-	size := st.Size()
 	tail, err := io.ReadAll(io.NewSectionReader(f, max(0, size-appendSeen), appendSeen))
 	if err != nil {
 		return err
@@ -46,4 +38,22 @@ func AppendLog(path string, text []byte) error {
 		}
 	}
 	return err
+}
+
+// openRegular opens a file of a user's, and says how large it is. A FIFO is not waited for, a terminal not taken:
+// what is no regular file is refused.
+func openRegular(path string, flags int) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
 }

@@ -3,7 +3,6 @@ package shim
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -39,20 +38,13 @@ func ReadStatus(err error) int {
 // for when followed; one that was truncated is read from its beginning again. With head, eight
 // bytes come first: the offset of what follows, which only the reader knows of a tail.
 func ReadLog(w io.Writer, path string, offset int64, follow, head bool) error {
-	f, err := openLog(w, path, follow)
+	f, size, err := openLog(w, path, follow)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", path)
-	}
 	if offset < 0 {
-		offset = max(0, st.Size()+offset)
+		offset = max(0, size+offset)
 	}
 	if head {
 		if _, err := w.Write(binary.BigEndian.AppendUint64(nil, uint64(offset))); err != nil {
@@ -78,15 +70,14 @@ func ReadLog(w io.Writer, path string, offset int64, follow, head bool) error {
 	}
 }
 
-func openLog(w io.Writer, path string, follow bool) (*os.File, error) {
+func openLog(w io.Writer, path string, follow bool) (*os.File, int64, error) {
 	for {
-		// A FIFO that nobody writes to would be waited for; what is no file is refused by the caller.
-		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+		f, size, err := openRegular(path, os.O_RDONLY)
 		if err == nil || !follow || !errors.Is(err, os.ErrNotExist) {
-			return f, err
+			return f, size, err
 		}
 		if unread(w) {
-			return nil, io.ErrClosedPipe
+			return nil, 0, io.ErrClosedPipe
 		}
 		time.Sleep(followPoll)
 	}

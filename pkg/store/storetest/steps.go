@@ -15,7 +15,7 @@ func testSteps(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	j := NewJob(1, 2)
 	j.Epoch, j.NextStep = 2, 12
-	j.Steps = []gang.Step{{ID: 11, Key: "k", Secret: "s", Ask: api.StepAsk{Tasks: 2, Hosts: []string{"h:1"}}, Start: T0,
+	j.Steps = []gang.Step{{ID: 11, Key: "k", Secret: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 2}, Hosts: []string{"h:1"}}, Start: T0,
 		Parts: []gang.StepPart{{Member: 1, Tasks: []int{0, 1}, CPUs: 2, Cards: []string{"GPU-a"}}}}}
 	code := 3
 	step := func(epoch int, id string) api.Step {
