@@ -100,7 +100,8 @@ type Job struct {
 
 // JobComponent is where a component of a heterogeneous job is.
 type JobComponent struct {
-	Size      int      `json:"size"` // ranks
+	Name      string   `json:"name,omitempty"` // empty: the job's
+	Size      int      `json:"size"`           // ranks
 	MinNodes  int      `json:"min_nodes"`
 	Nodes     []string `json:"nodes"`
 	Partition string   `json:"partition"`

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,8 @@ type Role struct {
 // job runs its script once, in its first component. No node has ranks of two components, so that
 // a figure by node says something here, and steps find the nodes of a component apart.
 type Component struct {
-	Partition     string   `json:"partition,omitempty"` // one of the gang's, or a comma list of them; empty: any of the gang's
+	JobName       string   `json:"job_name,omitempty" bound:"len=1024"` // empty: the gang's
+	Partition     string   `json:"partition,omitempty"`                 // one of the gang's, or a comma list of them; empty: any of the gang's
 	MinNodes      int      `json:"min_nodes,omitempty" bound:"..65536"`
 	MaxNodes      int      `json:"max_nodes,omitempty" bound:"..65536"`
 	RanksPerNode  int      `json:"ranks_per_node,omitempty" bound:"..65536"`
@@ -73,6 +75,7 @@ func (s *Spec) Part(i int) *Spec {
 		part.Prefer = "" // it would be taken instead of what the role asks for itself
 	}
 	if c := r.Component; c != nil {
+		part.Name = cmp.Or(c.JobName, s.Name)
 		part.MinNodes, part.MaxNodes, part.RanksPerNode = c.MinNodes, c.MaxNodes, c.RanksPerNode
 		part.GPUsPerNode, part.MemoryPerNode, part.MinCompute, part.Asked = c.GPUsPerNode, c.MemoryPerNode, c.MinCompute, c.Asked
 		part.NodeList, part.Exclude = c.NodeList, append(c.Exclude[:len(c.Exclude):len(c.Exclude)], s.Exclude...)
@@ -121,7 +124,7 @@ func Split(jobs []Job) []Job {
 // Part is the job as if its component i were all of it, as Slurm's commands show it.
 func (j *Job) Part(i int) Job {
 	part, c := *j, &j.Components[i]
-	part.Component = &i
+	part.Component, part.Name = &i, cmp.Or(c.Name, j.Name)
 	part.Size, part.MinNodes, part.Nodes, part.Partition = c.Size, c.MinNodes, c.Nodes, c.Partition
 	part.Roles, part.Components = nil, nil
 	first := 0

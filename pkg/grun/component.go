@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"gangd/pkg/api"
 	"gangd/pkg/program"
 	"gangd/pkg/rankenv"
@@ -160,21 +158,32 @@ func (r *run) spread() error {
 	return nil
 }
 
-// components adds what the further components of a step run.
-func (r *run) components(o *client.Options) error {
+// components adds what the further components of a step run, where, and with which environment.
+func (r *run) components(o *client.Options, mask int) error {
 	if len(r.more) > 0 && r.multi {
 		return program.Usagef("--multi-prog: components have a program each; leave one of them out")
 	}
-	mask := unix.Umask(0o077)
-	unix.Umask(mask)
 	for i := range r.more {
-		m := &run{ask: r.more[i].ask, name: r.name, args: r.more[i].args, err: r.err, out: r.out}
-		if m.multi {
+		m := &run{ask: r.more[i].ask, name: r.name, args: r.more[i].args, err: r.err, told: r.told}
+		switch {
+		case m.multi:
 			return program.Usagef("--multi-prog: components have a program each; leave one of them out")
+		case m.input != r.input:
+			return program.Usagef("--input=%s: the components of a step have one input; write it for the first", m.input)
 		}
 		m.defaults()
-		o.Ask.More = append(o.Ask.More, m.ask.step.StepComponent)
-		o.More = append(o.More, client.Component{Programs: []wire.Program{{Argv: m.args}}, CPUsPerTask: m.ask.step.CPUsPerTask, PerTask: m.perTask(), Extra: m.extraEnv(mask)})
+		c := client.Component{Body: o.Body, CPUsPerTask: m.ask.step.CPUsPerTask}
+		var err error
+		if c.Body.Env, err = m.environ(); err != nil {
+			return err
+		}
+		if m.chdir != r.chdir {
+			if c.Body.Dir, err = m.dir(); err != nil {
+				return err
+			}
+		}
+		c.Body.Programs, c.Body.PerTask, c.Body.Client.Extra = []wire.Program{{Argv: m.args}}, m.perTask(), m.extraEnv(mask)
+		o.Ask.More, o.More = append(o.Ask.More, m.ask.step.StepComponent), append(o.More, c)
 	}
 	return nil
 }
@@ -218,7 +227,7 @@ func (a *allocation) heterogeneous() []string {
 		part := j.Part(i)
 		r := &j.Roles[i]
 		c := rankenv.Component{Partition: part.Partition, Nodes: part.Nodes,
-			Spec: &api.Spec{Size: part.Size, CPUsPerRank: part.CPUsPerRank, RanksPerNode: part.RanksPerNode, GPUsPerRank: part.GPUsPerRank,
+			Spec: &api.Spec{Name: part.Name, Size: part.Size, CPUsPerRank: part.CPUsPerRank, RanksPerNode: part.RanksPerNode, GPUsPerRank: part.GPUsPerRank,
 				GPUsPerNode: part.GPUsPerNode, MemoryPerNode: part.MemoryPerNode, Asked: part.Asked}}
 		for _, n := range part.Nodes {
 			tasks := 0
@@ -234,5 +243,5 @@ func (a *allocation) heterogeneous() []string {
 	if len(all) == 0 {
 		return nil
 	}
-	return rankenv.Heterogeneous(a.id, j.Name, j.Account, all)
+	return rankenv.Heterogeneous(a.id, j.Account, all)
 }

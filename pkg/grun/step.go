@@ -114,16 +114,13 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)
 	o := &client.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad, FirstCode: r.firstCode,
-		Wait: r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Stdout: r.out, Stderr: r.err, Say: r.err, OnlyTask: -1, OnlyErr: -1,
+		Wait: r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Say: r.err,
 		Body: wire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append" && r.openMode != "a", Label: r.label,
 			Unbuffered: r.unbuffered, InputTo: wire.AllTasks}}
-	if f, ok := r.out.(*os.File); ok {
-		o.Stdout = f
-	}
 	o.Body.Client.JobName = r.ask.name
 	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
 	o.Body.TaskProlog, o.Body.TaskEpilog, o.Body.PerTask = r.taskProlog, r.taskEpilog, r.perTask()
-	if err := r.components(o); err != nil {
+	if err := r.components(o, mask); err != nil {
 		return nil, err
 	}
 	if r.verbose > 0 {
@@ -262,29 +259,42 @@ func (r *run) stdio(o *client.Options) (closers []io.Closer, err error) {
 	if o.Stdin, err = r.stdin(o); err != nil {
 		return nil, err
 	}
-	var out, errw io.Writer
-	if out, o.OnlyTask, o.Body.Stdout, err = r.outputOf(r.output, o.Stdout, o); err != nil {
+	if o.Output, closers, err = r.outputs(o.Job, &o.Body); err != nil {
 		return nil, err
 	}
-	same := r.errput == ""
-	if same {
-		errw, o.OnlyErr, o.Body.Stderr = o.Stderr, o.OnlyTask, ""
-		switch {
-		case o.Body.Stdout != "":
-			o.Body.Stderr = "="
-		case r.output != "" && out != o.Stdout:
-			errw = out // as srun: one file for both, unless it is told otherwise
+	for i := range o.More {
+		m := &run{ask: r.more[i].ask, out: r.out, err: r.err}
+		var more []io.Closer
+		if o.More[i].Output, more, err = m.outputs(o.Job, &o.More[i].Body); err != nil {
+			return nil, fmt.Errorf("component %d: %w", i+1, err)
 		}
-	} else if errw, o.OnlyErr, o.Body.Stderr, err = r.outputOf(r.errput, o.Stderr, o); err != nil {
-		return nil, err
+		closers = append(closers, more...)
 	}
-	for _, w := range []io.Writer{out, errw} {
-		if f, ok := w.(*os.File); ok && f != o.Stdout && f != o.Stderr {
+	return closers, nil
+}
+
+// outputs settles where what the tasks of a component write goes.
+func (r *run) outputs(job api.JobRef, body *wire.Body) (to client.Output, closers []io.Closer, err error) {
+	if to.Stdout, to.OnlyTask, body.Stdout, err = r.outputOf(r.output, r.out, job, body); err != nil {
+		return to, nil, err
+	}
+	if r.errput == "" {
+		to.Stderr, to.OnlyErr, body.Stderr = r.err, to.OnlyTask, ""
+		switch {
+		case body.Stdout != "":
+			body.Stderr = "="
+		case r.output != "" && to.Stdout != r.out:
+			to.Stderr = to.Stdout // as srun: one file for both, unless it is told otherwise
+		}
+	} else if to.Stderr, to.OnlyErr, body.Stderr, err = r.outputOf(r.errput, r.err, job, body); err != nil {
+		return to, nil, err
+	}
+	for _, w := range []io.Writer{to.Stdout, to.Stderr} {
+		if f, ok := w.(*os.File); ok && w != r.out && w != r.err {
 			closers = append(closers, f)
 		}
 	}
-	o.Stdout, o.Stderr = out, errw
-	return closers, nil
+	return to, closers, nil
 }
 
 func (r *run) stdin(o *client.Options) (*os.File, error) {
@@ -297,10 +307,10 @@ func (r *run) stdin(o *client.Options) (*os.File, error) {
 		n, _ := strconv.Atoi(v)
 		o.Body.InputTo = int64(n)
 	case taskPattern(v):
-		o.Body.Stdin = r.path(r.jobPattern(v, o), o)
+		o.Body.Stdin = inDir(o.Body.Dir, r.jobPattern(v, o.Job))
 		return nil, nil
 	default:
-		f, err := os.Open(r.path(r.jobPattern(v, o), o))
+		f, err := os.Open(r.jobPattern(v, o.Job))
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
@@ -311,7 +321,7 @@ func (r *run) stdin(o *client.Options) (*os.File, error) {
 
 // outputOf reads a value of --output: who is heard, in which file of this process, or by
 // which pattern the nodes open files themselves.
-func (r *run) outputOf(v string, std io.Writer, o *client.Options) (w io.Writer, only int, pattern string, err error) {
+func (r *run) outputOf(v string, std io.Writer, job api.JobRef, body *wire.Body) (w io.Writer, only int, pattern string, err error) {
 	switch {
 	case v == "" || v == "all":
 		return std, -1, "", nil
@@ -321,13 +331,13 @@ func (r *run) outputOf(v string, std io.Writer, o *client.Options) (w io.Writer,
 		n, _ := strconv.Atoi(v)
 		return std, n, "", nil
 	case taskPattern(v) || stepPattern(v):
-		return client.Discard, -1, r.path(r.jobPattern(v, o), o), nil
+		return client.Discard, -1, inDir(body.Dir, r.jobPattern(v, job)), nil
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if o.Body.Truncate {
+	if body.Truncate {
 		flags |= os.O_TRUNC
 	}
-	path := r.path(r.jobPattern(v, o), o)
+	path := r.jobPattern(v, job) // from where srun is called: --chdir is for the tasks, and for the files that nodes open
 	f, err := os.OpenFile(path, flags, 0o666)
 	if os.IsNotExist(err) && os.MkdirAll(filepath.Dir(path), 0o777) == nil {
 		f, err = os.OpenFile(path, flags, 0o666)
@@ -364,8 +374,8 @@ func taskPattern(v string) bool { return conversion(v, "tnN") }
 func stepPattern(v string) bool { return conversion(v, "s") }
 
 // jobPattern fills in what all tasks share: %j %J %A %a %u %x %%.
-func (r *run) jobPattern(v string, o *client.Options) string {
-	job := o.Job.String()
+func (r *run) jobPattern(v string, of api.JobRef) string {
+	job := of.String()
 	if id := os.Getenv("SLURM_JOB_ID"); id != "" {
 		job = id
 	}
@@ -381,11 +391,11 @@ func (r *run) jobPattern(v string, o *client.Options) string {
 		"%x", name, "%%", "%").Replace(v)
 }
 
-func (r *run) path(p string, o *client.Options) string {
+func inDir(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return p
 	}
-	return filepath.Join(o.Body.Dir, p)
+	return filepath.Join(dir, p)
 }
 
 func nodeNames(r *api.StepReply) string {

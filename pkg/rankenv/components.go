@@ -1,6 +1,7 @@
 package rankenv
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ func (m *Member) components(l *layout) []Component {
 	out := make([]Component, m.Spec.Components())
 	for i := range out {
 		part := m.Spec.Part(i)
+		part.Name = cmp.Or(m.Spec.Roles[i].Component.JobName, m.Body.Name)
 		out[i] = Component{Spec: part, Partition: m.Spec.Roles[i].Component.Partition}
 	}
 	first := 0
@@ -35,7 +37,7 @@ func (m *Member) components(l *layout) []Component {
 
 // Heterogeneous is what the script of a heterogeneous job and its steps are told of the components, each
 // variable by the newer and the older name.
-func Heterogeneous(job int64, name, account string, all []Component) []string {
+func Heterogeneous(job int64, account string, all []Component) []string {
 	id, size := strconv.FormatInt(job, 10), strconv.Itoa(len(all))
 	out := []string{"SLURM_HET_SIZE=" + size, "SLURM_PACK_SIZE=" + size}
 	for i, c := range all {
@@ -49,7 +51,7 @@ func Heterogeneous(job int64, name, account string, all []Component) []string {
 		}
 		tasks, nodes := strconv.Itoa(c.Spec.Size), strconv.Itoa(len(c.Nodes))
 		add("SLURM_JOB_ID", id)
-		add("SLURM_JOB_NAME", name)
+		add("SLURM_JOB_NAME", c.Spec.Name)
 		add("SLURM_JOB_ACCOUNT", account)
 		add("SLURM_JOB_PARTITION", c.Partition)
 		add("SLURM_JOB_NODELIST", hostlist.Compress(c.Nodes))

@@ -17,7 +17,7 @@ func (m *Member) slurm(e *env, l *layout) {
 	id, ranks, names := strconv.FormatInt(m.Job, 10), len(b.Ranks), m.NodeList
 	if s.Components() > 0 { // the script is of the first component, and finds the others by number
 		all := m.components(l)
-		e.add(Heterogeneous(m.Job, b.Name, s.Account, all))
+		e.add(Heterogeneous(m.Job, s.Account, all))
 		s, ranks, names, partition = s.Part(0), s.Roles[0].Count, hostlist.Compress(all[0].Nodes), all[0].Partition
 		l = &layout{counts: all[0].Tasks, cpus: l.cpus}
 	}

@@ -26,7 +26,7 @@ func Inherited(long string) bool { return slices.Contains(inherited, long) }
 // componentOptions are those that each component has for itself.
 var componentOptions = []string{"nodes", "ntasks", "ntasks-per-node", "ranks-per-node", "gpus-per-rank", "gpus-per-node", "gpus", "gres", "vram", "min-compute",
 	"cpus-per-task", "cpus-per-gpu", "mincpus", "mem", "mem-per-cpu", "mem-per-gpu", "mem-per-rank", "tmp", "overcommit", "constraint", "nodelist", "exclude", "partition",
-	"exclusive", "time"}
+	"exclusive", "time", "job-name"}
 
 // gangOptions are those in which components can not differ: a gang has one, and to take another
 // than was asked for would not do.
@@ -83,6 +83,9 @@ func heterogeneous(settings []Setting, n int, now time.Time) (*Ask, []Warning, e
 			warn = append(warn, w...)
 			if t := a.Spec.TimeLimit; whole.Spec.TimeLimit > 0 && (t == 0 || t > whole.Spec.TimeLimit) {
 				whole.Spec.TimeLimit = t // a gang ends as one: when the last component may
+			}
+			if a.Spec.Name != whole.Spec.Name {
+				role.Component.JobName = a.Spec.Name
 			}
 			whole.Spec.Exclusive = whole.Spec.Exclusive || a.Spec.Exclusive
 		}

@@ -33,8 +33,9 @@ func TestComponents(t *testing.T) {
 		{"the longest time counts", "", "-t 5 : -t 10 : -n2", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{}), component(2, 2, 1, api.Component{})}, 10 * time.Minute, ""},
 		{"excluded nodes are handed down", "", "-x n1 : -w n2", []api.Role{component(0, 1, 1, api.Component{Exclude: []string{"n1"}}),
 			component(1, 1, 1, api.Component{Exclude: []string{"n1"}, NodeList: []string{"n2"}})}, 0, ""},
-		{"what one gang has once", "", "-J a : -J b -o x", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{})}, 0,
-			"component 1: --job-name=b has no effect|component 1: --output=x has no effect"},
+		{"what one gang has once", "", "-J a : -J b -o x", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{JobName: "b"})}, 0,
+			"component 1: --output=x has no effect"},
+		{"a name is handed down", "", "-J a : -n2", []api.Role{component(0, 1, 1, api.Component{}), component(1, 2, 1, api.Component{})}, 0, ""},
 	} {
 		r, warn, err := buildOf(c.text, strings.Fields(c.args)...)
 		if err != nil {

@@ -41,14 +41,11 @@ type Options struct {
 	Patience  bool          // wait for free resources of the allocation for ever, else (-I) not at all
 	Immediate time.Duration // how long, without Patience
 	Stdin     *os.File      // nil: nothing is read
-	Stdout    io.Writer
-	Stderr    io.Writer // of the tasks
-	Say       io.Writer // for messages
-	OnlyTask  int       // whose output is shown, -1: everybody's
-	OnlyErr   int
-	QuitOnInt bool // the first Ctrl-C ends the step
-	SendInt   bool // the first Ctrl-C goes to the tasks, and nothing is said of them
+	Say       io.Writer     // for messages
+	QuitOnInt bool          // the first Ctrl-C ends the step
+	SendInt   bool          // the first Ctrl-C goes to the tasks, and nothing is said of them
 
+	Output
 	// More is what further components of the step run, as [api.StepAsk.More]; the body's own is of the first.
 	More []Component
 
@@ -58,12 +55,18 @@ type Options struct {
 	Port  [2]int        // range that is listened in; zero: any
 }
 
-// Component is in what a further component of a step differs from the first.
+// Output is where what tasks write goes.
+type Output struct {
+	Stdout, Stderr io.Writer
+	OnlyTask       int // whose output is shown, -1: everybody's
+	OnlyErr        int
+}
+
+// Component is what a further component of a step runs.
 type Component struct {
-	Programs    []wire.Program
+	Body        wire.Body
 	CPUsPerTask int
-	PerTask     int      // see [wire.Body.PerTask]
-	Extra       []string // see [wire.ClientInfo.Extra]
+	Output
 }
 
 // Step is a step that runs.
@@ -358,13 +361,13 @@ func (s *Step) together(ctx context.Context, node, digest string) bool {
 
 // serve hands a launcher its body and takes what it says until it is done.
 func (s *Step) serve(i int, conn *wire.Conn) error {
-	body := s.o.Body
-	body.Reply, body.Part = *s.reply, i
-	body.Reply.Secret = ""
+	body, output, cpus := s.o.Body, &s.o.Output, s.reply.CPUsPerTask
 	if g := s.reply.Nodes[i].Group; g > 0 && g <= len(s.o.More) {
 		m := &s.o.More[g-1]
-		body.Programs, body.PerTask, body.Client.Extra, body.Reply.CPUsPerTask = m.Programs, m.PerTask, m.Extra, max(m.CPUsPerTask, 1)
+		body, output, cpus = m.Body, &m.Output, max(m.CPUsPerTask, 1)
 	}
+	body.Reply, body.Part = *s.reply, i
+	body.Reply.Secret, body.Reply.CPUsPerTask = "", cpus
 	body.Client.Host, body.Client.Port = hostOf(conn.LocalAddr())
 	if err := conn.SendJSON(wire.Start, 0, &body); err != nil {
 		return err
@@ -387,7 +390,7 @@ func (s *Step) serve(i int, conn *wire.Conn) error {
 		}
 		switch f.Type {
 		case wire.Output, wire.Errors:
-			s.write(f)
+			s.write(f, output)
 		case wire.Say:
 			text := string(f.Data)
 			if cut, ok := strings.CutSuffix(text, " ***"); ok && s.late.Load() {

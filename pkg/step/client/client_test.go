@@ -172,7 +172,7 @@ func play(t *testing.T, n *nodes, script string, change func(*Options)) result {
 		n.dir = t.TempDir()
 	}
 	var out, errs safeBuffer
-	o := &Options{Name: "grun", Job: api.JobRef{ID: 7, Index: -1}, Patience: true, Stdout: &out, Stderr: &errs, Say: &errs, OnlyTask: -1, OnlyErr: -1,
+	o := &Options{Name: "grun", Job: api.JobRef{ID: 7, Index: -1}, Patience: true, Say: &errs, Output: Output{Stdout: &out, Stderr: &errs, OnlyTask: -1, OnlyErr: -1},
 		Body: wire.Body{Programs: []wire.Program{{Argv: []string{"/bin/sh", "-c", script}}}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: n.dir, InputTo: -1, Umask: 0o022}}
 	if change != nil {
 		change(o)
@@ -309,7 +309,7 @@ func TestTheClientIsTheStep(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out safeBuffer
 	n.t, n.dir = t, t.TempDir()
-	o := &Options{Name: "grun", Job: api.JobRef{ID: 7}, Patience: true, Stdout: &out, Stderr: &out, Say: &out, OnlyTask: -1, OnlyErr: -1,
+	o := &Options{Name: "grun", Job: api.JobRef{ID: 7}, Patience: true, Say: &out, Output: Output{Stdout: &out, Stderr: &out, OnlyTask: -1, OnlyErr: -1},
 		Body: wire.Body{Programs: []wire.Program{{Argv: []string{"/bin/sh", "-c", "echo up; exec sleep 600"}}}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: n.dir, InputTo: -1}}
 	gone := errors.New("gone")
 	go func() {
@@ -397,7 +397,7 @@ func TestStrangers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Run(ctx, begin, &Options{Name: "grun", Patience: true, Stdout: io.Discard, Stderr: io.Discard, Say: io.Discard, OnlyTask: -1, OnlyErr: -1})
+		_, err := Run(ctx, begin, &Options{Name: "grun", Patience: true, Say: io.Discard, Output: Output{Stdout: io.Discard, Stderr: io.Discard, OnlyTask: -1, OnlyErr: -1}})
 		ended <- err
 	}()
 	<-asked

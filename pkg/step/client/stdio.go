@@ -14,10 +14,10 @@ import (
 
 // write gives a piece of output to whoever is to have it. It blocks as long as they do, and
 // with it the node that the piece came from.
-func (s *Step) write(f wire.Frame) {
-	w, only := s.o.Stdout, s.o.OnlyTask
+func (s *Step) write(f wire.Frame, to *Output) {
+	w, only := to.Stdout, to.OnlyTask
 	if f.Type == wire.Errors {
-		w, only = s.o.Stderr, s.o.OnlyErr
+		w, only = to.Stderr, to.OnlyErr
 	}
 	s.active.Store(time.Now().UnixNano())
 	s.toViewers(f.Type, f.Task, f.Data)
