@@ -50,8 +50,10 @@ func (v *verifier) shared() {
 	v.check(noPast.isZero(), "the past of the gangs that have none is %+v", *noPast)
 	for i := range blank {
 		r := &blank[i]
-		v.check(r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero(),
-			"rank %d of the gangs that never had nodes is %+v", i, *r)
+		if r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero() {
+			continue // without a copy of it for the words
+		}
+		v.check(false, "rank %d of the gangs that never had nodes is %+v", i, *r)
 	}
 }
 
