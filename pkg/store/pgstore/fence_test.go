@@ -337,10 +337,18 @@ func TestAway(t *testing.T) {
 		_, err := a.Commit(ctx, storetest.Submitted(storetest.NewJob(2, 1)))
 		done <- err
 	}()
-	select {
-	case err := <-done:
-		t.Fatalf("a commit did not wait: %v", err)
-	case <-time.After(300 * time.Millisecond):
+	// It asks again and again, and pauses longer each time, up to 200 ms.
+	const tries, pauses = 10, (20 + 40 + 80 + 160 + 4*200) * time.Millisecond
+	waits, turned := time.Now(), p.Turned()
+	for p.Turned() < turned+2*tries { // pgx makes two connections a try
+		select {
+		case err := <-done:
+			t.Fatalf("a commit did not wait: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if took := time.Since(waits); took < pauses {
+		t.Errorf("%d tries within %s", tries, took)
 	}
 	if since, why := a.Away(); since.Before(began) || since.After(time.Now()) || why == nil {
 		t.Errorf("away since %v: %v", since, why)

@@ -23,6 +23,7 @@ type Proxy struct {
 	change *sync.Cond
 	conns  map[net.Conn]bool
 	made   int // connections
+	turned int // away
 	silent int // those up to this number say nothing more
 	held   bool
 	refuse bool
@@ -92,6 +93,14 @@ func (p *Proxy) Refuse() {
 	p.set(func() { p.refuse = true })
 	p.cutAll()
 }
+
+// Turned is how many it has turned away.
+func (p *Proxy) Turned() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.turned
+}
+
 func (p *Proxy) Restore() { p.set(func() { p.refuse = false }) }
 
 // Hush takes all words from the connections that there are and from so many that come next, and leaves them open.
@@ -121,6 +130,7 @@ func (p *Proxy) serve(client net.Conn) {
 	defer server.Close()
 	p.mu.Lock()
 	if p.refuse || p.closed {
+		p.turned++
 		p.mu.Unlock()
 		return
 	}
