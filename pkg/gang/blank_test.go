@@ -3,6 +3,7 @@ package gang
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
@@ -35,6 +36,38 @@ func TestWaitingGangsAreTheirAsk(t *testing.T) {
 	small, large := cost(1), cost(512)
 	if t.Logf("%d B for one rank, %d B for 512", small, large); large > small+200 {
 		t.Errorf("a waiting gang of 512 ranks takes %d B, of one rank %d B", large, small)
+	}
+}
+
+// TestJobsShareTheirOptions: jobs that differ in name and script alone have one spec, for as long as there is one of them.
+func TestJobsShareTheirOptions(t *testing.T) {
+	b := newBench(t, 0)
+	var ids []int64
+	for i, name := range []string{"a", "b", "c"} {
+		s := specOf(2)
+		s.Name, s.Script = name, []byte("#!/bin/sh\nexec train "+name)
+		if i == 2 {
+			s.Nice = 7
+		}
+		ids = append(ids, b.submit(s))
+	}
+	x, y, z := b.w.Job(ids[0]), b.w.Job(ids[1]), b.w.Job(ids[2])
+	if x.Spec != y.Spec || x.Spec == z.Spec || z.Spec.Nice != 7 || x.Name != "a" || y.Name != "b" || x.SpecHash == y.SpecHash {
+		t.Errorf("%p %+v of %q, %p of %q, %p", x.Spec, x.Spec, x.Name, y.Spec, y.Name, z.Spec)
+	}
+	if len(b.w.options) != 2 || len(b.w.asks) != 2 {
+		t.Errorf("%d options, %d asks", len(b.w.options), len(b.w.asks))
+	}
+	b.reborn(time.Minute)
+	if x, y := b.w.Job(ids[0]), b.w.Job(ids[1]); x.Spec != y.Spec || x.Name != "a" || y.Name != "b" {
+		t.Error("not after a restart")
+	}
+	for i, id := range ids {
+		b.must(Cancel{Job: id})
+		b.after(b.w.set.KeepEnded)
+		if want := []int{2, 1, 0}[i]; len(b.w.options) != want {
+			t.Errorf("%d options when %d jobs are gone", len(b.w.options), i+1)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type Job struct {
 	Array      *ArrayInfo
 	User       string
 	UID, GID   uint32
-	Spec       *api.Spec // shared, immutable, without texts: see [api.Spec.WithoutTexts]
+	Spec       *api.Spec // shared, immutable, without name and texts: see [api.Spec.WithoutTexts]
 	SpecHash   string    // of it whole, as the store has it
 	TextBytes  int64     // of its texts
 	Key        string    // submission key, on the first job of a submission

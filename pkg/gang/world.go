@@ -2,6 +2,8 @@ package gang
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"iter"
 	"maps"
 	"slices"
@@ -16,15 +18,16 @@ import (
 // World is everything the controller knows. It is not safe for concurrent use: the engine
 // owns it, readers use what [World.Take] published.
 type World struct {
-	set    api.Settings
-	now    Instant
-	jobs   map[int64]*entry
-	nodes  map[string]*host
-	arrays map[int64]*array
-	keys   map[string]int64       // submission key -> first job, in memory or one of pastKeys
-	specs  map[string]*sharedSpec // by hash
-	asks   map[askKey]*sharedAsk
-	deps   dependencies
+	set     api.Settings
+	now     Instant
+	jobs    map[int64]*entry
+	nodes   map[string]*host
+	arrays  map[int64]*array
+	keys    map[string]int64       // submission key -> first job, in memory or one of pastKeys
+	specs   map[string]*sharedSpec // by hash
+	options map[optionsKey]*sharedOptions
+	asks    map[askKey]*sharedAsk
+	deps    dependencies
 	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
 	reservations      map[string]*reservation
 	schedReservations []sched.Reservation
@@ -131,25 +134,56 @@ func (w *World) keyOfAsk(j *Job) askKey {
 // sharedSpec counts the jobs in memory that have a spec: whoever submits the same once more, a
 // hundred thousand times perhaps, takes no more memory for it.
 type sharedSpec struct {
-	spec *api.Spec
-	jobs int
+	options *sharedOptions
+	jobs    int
 }
 
-// keepSpec counts a job in, and gives it the spec that others of its hash have.
+// sharedOptions is a spec without its name, which each job has for itself. It counts the specs that are the same but for name
+// and texts: a hundred thousand jobs of a user differ in little else.
+type sharedOptions struct {
+	spec  *api.Spec
+	key   optionsKey
+	specs int
+}
+
+type optionsKey [sha256.Size]byte
+
+// keepSpec counts a job in, and gives it the options that others have which say the same.
 func (w *World) keepSpec(j *Job) {
 	s := w.specs[j.SpecHash]
 	if s == nil {
-		s = &sharedSpec{spec: j.Spec}
+		s = &sharedSpec{options: w.optionsOf(j.Spec)}
+		s.options.specs++
 		w.specs[j.SpecHash] = s
 	}
 	s.jobs++
-	j.Spec = s.spec
+	j.Spec = s.options.spec
+}
+
+func (w *World) optionsOf(s *api.Spec) *sharedOptions {
+	own := *s
+	own.Name = ""
+	text, err := json.Marshal(&own)
+	if err != nil {
+		panic("gang: a spec is plain data: " + err.Error())
+	}
+	key := optionsKey(sha256.Sum256(text))
+	o := w.options[key]
+	if o == nil {
+		o = &sharedOptions{spec: &own, key: key}
+		w.options[key] = o
+	}
+	return o
 }
 
 func (w *World) dropSpec(j *Job) {
 	s := w.specs[j.SpecHash]
-	if s.jobs--; s.jobs == 0 {
-		delete(w.specs, j.SpecHash)
+	if s.jobs--; s.jobs > 0 {
+		return
+	}
+	delete(w.specs, j.SpecHash)
+	if s.options.specs--; s.options.specs == 0 {
+		delete(w.options, s.options.key)
 	}
 }
 
@@ -163,7 +197,7 @@ type sharedAsk struct {
 func New(s api.Settings) *World {
 	return &World{
 		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
-		specs: map[string]*sharedSpec{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
+		specs: map[string]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
