@@ -3,6 +3,7 @@ package noded
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cpus"
 	"gangd/pkg/proc"
+	"gangd/pkg/shim"
 )
 
 // twoCPUs skips on a machine that has not two for us.
@@ -146,8 +148,9 @@ func TestRanksShareOut(t *testing.T) {
 	}
 }
 
-// TestOffer: what can't be held is refused at start where it was asked for, and said where it was not.
-func TestOffer(t *testing.T) {
+// fourCPUs is the /sys of a machine with two NUMA nodes of a core with two threads, and of two cores.
+func fourCPUs(t *testing.T) string {
+	t.Helper()
 	sys := t.TempDir()
 	for name, text := range map[string]string{"cpu/online": "0-3", "node/online": "0-1", "node/node0/cpulist": "0-1", "node/node1/cpulist": "2-3",
 		"node/node0/distance": "10 21", "node/node1/distance": "21 10", "cpu/cpu1/topology/thread_siblings_list": "0-1", "cpu/cpu0/topology/thread_siblings_list": "0-1"} {
@@ -159,6 +162,57 @@ func TestOffer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return sys
+}
+
+// TestGiveCPUs: a member that is prepared once more has what one try takes; memory is taken near its CPUs; a rank without cards is
+// near those of the others on its node; and who was found running without CPUs of its own takes none from others.
+func TestGiveCPUs(t *testing.T) {
+	sys := fourCPUs(t)
+	if err := os.WriteFile(filepath.Join(sys, "devices/system/node/has_memory"), []byte("0-1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p, err := openCPUs(CPUs{Bind: true, Near: true, Sys: sys}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := []api.CardInfo{{UUID: "c", NUMA: 1}}
+	body := &api.AssignmentBody{Ranks: []api.RankPlace{{Node: 0}, {Node: 0, Cards: []string{"c"}}, {Node: 1}}}
+	for range 2 {
+		s := &shim.Spec{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Ranks: []shim.RankSpec{{Rank: 0}, {Rank: 1}}}
+		if r := p.give(s, 0, body, &api.Spec{}, card); r != nil || s.CPUSet().String() != "2-3" || s.MemoryNodes.String() != "1" {
+			t.Errorf("CPUs %s, memory at %s, %v; want 2-3 and 1", s.CPUSet(), s.MemoryNodes, r)
+		}
+	}
+	if free := p.pool.Free(); free.String() != "0-1" {
+		t.Errorf("%s are free, want 0-1", free)
+	}
+	d := &Daemon{cpus: p}
+	sleep := exec.Command("sleep", "1000")
+	sleep.Env = []string{"GANG_MEMBER=of.give"}
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sleep.Process.Kill(); _ = sleep.Wait() })
+	found := &shim.Spec{}
+	found.SetPlace(proc.Place{Kind: proc.Group, Marker: "GANG_MEMBER=of.give"})
+	all, err := proc.Affinity(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.topo.CPUs = nil // the machine that this runs on
+	for _, id := range all {
+		p.topo.CPUs = append(p.topo.CPUs, cpus.CPU{ID: id})
+	}
+	(&member{d: d, key: api.MemberKey{Job: 2, Epoch: 1}, bare: true, spec: found}).keepCPUs()
+	if held := p.pool.Held(api.MemberKey{Job: 2, Epoch: 1}); len(held) != 0 {
+		t.Errorf("one that may use all CPUs holds %s", held)
+	}
+}
+
+// TestOffer: what can't be held is refused at start where it was asked for, and said where it was not.
+func TestOffer(t *testing.T) {
+	sys := fourCPUs(t)
 	for _, x := range []struct {
 		o       CPUs
 		offered int

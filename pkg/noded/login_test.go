@@ -135,6 +135,11 @@ func TestAdopt(t *testing.T) {
 			t.Error("the session outlives its job")
 		}
 	}
+	// Nor does one that has ended by itself, and that the controller has not heard out.
+	ended := c.desire(3, 1, 1, "#!/bin/sh\n", func(a *api.Assignment, s *api.Spec) {
+		s.WorkDir, a.Body.User, a.Body.UID, a.Body.GID = work, "nobody", nobody, nobody
+	})
+	c.untilPhase(ended, api.PhaseStopped)
 	_ = os.Remove(filepath.Join(home, adopt.AskFile))
 	if _, key, err := login(); err != nil || *key != keys[1] {
 		t.Errorf("after the end of job 2: %v, %v; want job 1", key, err)
