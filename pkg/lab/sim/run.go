@@ -224,7 +224,7 @@ func lastSubmit(sc *Scenario) time.Duration {
 // play goes on until all is over or something is wrong.
 func (r *run) play() {
 	for r.failed == nil && r.next() {
-		if r.failed == nil && r.calm && r.quiet() && r.settledHistory() {
+		if r.failed == nil && r.calm && r.settledHistory() && r.quiet() {
 			return
 		}
 	}
