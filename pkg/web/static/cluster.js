@@ -51,7 +51,7 @@ export function now(view) {
     }
     for (const j of jobs.values()) { if (j.state === 'PENDING') waits++; else if (!ended(j.state)) runs++; }
     sum.textContent = `${up} of ${nodes.size} nodes up; ${used} of ${cards} cards given to jobs, ` +
-      (known ? `${Math.round(busy / known)} % busy on average` : 'how busy is unknown') + `; ${runs} jobs run, ${waits} wait`;
+      (known ? `${Math.round(busy / known)} % busy on average` : 'how busy is unknown') + `; ${runs} ${runs === 1 ? 'job runs' : 'jobs run'}, ${waits} ${waits === 1 ? 'waits' : 'wait'}`;
     for (const [name, s] of shown) if (!nodes.has(name)) { s.el.remove(); shown.delete(name); }
     for (const n of nodes.values()) {
       const s = shown.get(n.name);
