@@ -56,7 +56,11 @@ func TestBookings(t *testing.T) {
 		t.Fatalf("%+v", sum)
 	}
 	b.after(3*time.Hour + time.Minute)
-	if sum = b.total(sum); sum[key("2026-03-01", "")].CardMS != 6*hour || sum[key("2026-03-01", "")].CPUMS != 18*hour || len(sum) != 1 {
+	ch := b.w.Take()
+	if n := len(ch.Epochs); n != 1 || ch.Epochs[0].Booking == nil || ch.Epochs[0].Booking.Until.Sub(ch.Epochs[0].Booking.Started) != 3*time.Hour {
+		t.Errorf("the hours are not in the row of the attempt: %+v", ch.Epochs)
+	}
+	if sum = add(sum, ch.Ledger); sum[key("2026-03-01", "")].CardMS != 6*hour || sum[key("2026-03-01", "")].CPUMS != 18*hour || len(sum) != 1 {
 		t.Fatalf("after three hours: %+v", sum)
 	}
 	b.after(20*time.Hour - time.Minute) // 24 hours since noon and a minute, less one: it began at 12:01
@@ -68,7 +72,7 @@ func TestBookings(t *testing.T) {
 		{UUID: "GPU-n1-0", Utilization: figure, IdleSeconds: &idle, Joules: &joules}, {UUID: "GPU-n1-1"}, {UUID: "GPU-n1-3", Utilization: figure, IdleSeconds: &idle}}}
 	ma := api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Ranks: []api.RankActual{exit(0, 3), exit(1, 143)}, Measure: m}
 	b.say("n1", ma)
-	ch := b.w.Take()
+	ch = b.w.Take()
 	add(sum, ch.Ledger)
 	first, second := sum[key("2026-03-01", api.CauseCrash)], sum[key("2026-03-02", api.CauseCrash)]
 	if len(sum) != 2 || first.Starts != 1 || first.Attempts != 0 || second.Starts != 0 || second.Attempts != 1 || first.WaitMS != 60_000 {
@@ -113,6 +117,15 @@ func TestBookingsAfterARestart(t *testing.T) {
 		}
 	}); len(got) != 1 || got[0] != 2*2*3600_000 {
 		t.Errorf("job %d: %v", id, got)
+	}
+}
+
+// A job has waited since it may run, not since it was submitted.
+func TestBookedWait(t *testing.T) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	j := &Job{Submit: start.Add(-24 * time.Hour), Eligible: start.Add(-time.Minute), Past: &Past{Start: start}, Spec: specOf(1)}
+	if b := newBench(t, 1).w.newBooking(j); b.Waited != time.Minute {
+		t.Errorf("waited %v", b.Waited)
 	}
 }
 
