@@ -110,7 +110,13 @@ func arrayLine(id int64, all []measured) []string {
 			known = false
 		}
 	}
-	line := []string{fmt.Sprintf("%d_[%d]", id, len(all)), all[0].job.Name, causes(all), "<=" + jobfield.Elapsed(longest)}
+	var indices []int
+	for _, m := range all {
+		if m.job.ArrayIndex != nil {
+			indices = append(indices, *m.job.ArrayIndex)
+		}
+	}
+	line := []string{elements(id, slices.Compact(slices.Sorted(slices.Values(indices)))), all[0].job.Name, causes(all), "<=" + jobfield.Elapsed(longest)}
 	for i := range shareNames {
 		v := values(all, i)
 		switch {

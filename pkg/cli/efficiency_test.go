@@ -93,7 +93,7 @@ func TestEfficiencyOfAnArray(t *testing.T) {
 	}
 	got := efficiencyOf(t, &gacct{}, append([]*api.JobDetail{hourOf(12, 8, 32, 100)}, all...)...)
 	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
-	if len(lines) != 6 || !strings.Contains(lines[1], " 100 ") || !strings.Contains(lines[2], "100_[100]") || !strings.Contains(lines[2], "51 (1-52)") || !strings.Contains(lines[2], "36.0kWh") {
+	if len(lines) != 6 || !strings.Contains(lines[1], " 100 ") || !strings.Contains(lines[2], "100_[0-99]") || !strings.Contains(lines[2], "51 (1-52)") || !strings.Contains(lines[2], "36.0kWh") {
 		t.Errorf("%s", got)
 	}
 	if want := []string{"CPU of most is 50% to 52%, but of 100_7 (1%)", "memory of most is 25% to 25%, but of 100_50 (94%)", "GPU of most is 80% to 80%, but of 100_99 (2%)"}; !slices.Equal(lines[3:], want) {
@@ -127,5 +127,30 @@ func TestGacctOfAnArray(t *testing.T) {
 	}
 	if out, errs, code := run(t, nil, NewGacct(), "-P", "--noheader", "99", "21"); !strings.HasPrefix(out, "20_1|") || !strings.Contains(errs, "99") || code == 0 {
 		t.Errorf("%q %q %d", out, errs, code)
+	}
+}
+
+// Who names a day gets what the controller has in memory no more, by what else was chosen.
+func TestGacctSince(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"-u ada --since=0d", []string{"12", "12", "15"}}, {"-u ada --since=2026-03-01 -s FAILED", []string{"15"}}, {"-u ada -S 2d -w n3", []string{"12", "12"}}, {"-u ada -S 1d -n broken,other", []string{"15"}},
+		{"-u ada -S 2026-03-02", []string{"12", "12"}}, {"-u grace --since=7d", nil}, {"-u ada -S 1d -p long", nil},
+	} {
+		out, _, code := run(t, fake.Small(), NewGacct(), append(strings.Fields(c.args), "--noheader", "-P")...)
+		var got []string
+		for line := range strings.Lines(out) {
+			got = append(got, strings.Split(line, "|")[0])
+		}
+		if code != 0 || !slices.Equal(got, c.want) {
+			t.Errorf("%s: status %d, %q, want %q", c.args, code, got, c.want)
+		}
+	}
+	for _, args := range [][]string{{"--since=7d", "12"}, {"--since=yesterday"}} {
+		if _, errs, code := run(t, fake.Small(), NewGacct(), args...); code != 2 || errs == "" {
+			t.Errorf("%q: status %d, %q", args, code, errs)
+		}
 	}
 }

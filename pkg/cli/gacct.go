@@ -20,6 +20,7 @@ import (
 // gacct is one call of the command.
 type gacct struct {
 	sel      selection
+	since    string // a day; empty: what is in memory
 	noHeader bool
 	asJSON   bool
 	parsable bool
@@ -43,10 +44,10 @@ func NewGacct() *cobra.Command {
 		Short: "show the attempts of jobs, ended ones too",
 		Example: `  gacct 12                 every attempt of job 12: why it ended, where, how long
   gacct -e 12              what it used of what it had asked for, and what to ask for next time
-  gacct --json 12          the same for a script`,
+  gacct -e --since=7d      the same of my jobs of the last seven days, a line each`,
 		Long: `One line for each attempt, that is each time a gang really started. Without a JOB the
 jobs are those the controller has in memory, yours unless --user or another
-choice says otherwise; by id older ones are found too.`,
+choice says otherwise; by id, or with --since, older ones are found too.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.sel.jobs = append(g.sel.jobs, args...)
 			return g.run(cmd)
@@ -56,6 +57,7 @@ choice says otherwise; by id older ones are found too.`,
 	f.StringSliceVarP(&g.sel.jobs, "jobs", "j", nil, "only these `JOBS`")
 	g.sel.addFilters(f)
 	f.StringSliceVarP(&g.sel.states, "state", "s", nil, "jobs in these `STATES`")
+	f.StringVarP(&g.since, "since", "S", "", "jobs that have not ended, or ended since this `DAY`: 2026-11-01, or 7d for so many days back")
 	f.BoolVar(&g.noHeader, "noheader", false, "no header")
 	f.BoolVar(&g.asJSON, "json", false, "as JSON")
 	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
@@ -78,12 +80,23 @@ func (g *gacct) run(cmd *cobra.Command) error {
 	}
 	c := client.New()
 	refs := q.Refs
-	if len(refs) == 0 || len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) > 0 {
+	var details []*api.JobDetail
+	var failed []error
+	if g.since != "" {
+		if len(refs) > 0 {
+			return Usagef("--since chooses jobs by their time: name none beside it")
+		}
+		if details, err = pastJobs(cmd.Context(), c, &q, g.since); err != nil {
+			return err
+		}
+	} else if len(refs) == 0 || len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) > 0 {
 		if refs, err = rememberedJobs(cmd.Context(), c, q); err != nil {
 			return err
 		}
 	}
-	details, failed := jobDetails(cmd.Context(), c, refs)
+	if g.since == "" {
+		details, failed = jobDetails(cmd.Context(), c, refs)
+	}
 	show := g.show
 	switch {
 	case g.asJSON:
@@ -96,6 +109,34 @@ func (g *gacct) run(cmd *cobra.Command) error {
 		return err
 	}
 	return joinFailures(cmd, failed)
+}
+
+// pastJobs gives the jobs that have not ended, or ended since a day.
+func pastJobs(ctx context.Context, c *client.Client, q *api.JobQuery, since string) (found []*api.JobDetail, err error) {
+	day, err := dayOf(since)
+	if err != nil {
+		return nil, err
+	}
+	from, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return nil, err
+	}
+	wanted := func(of []string, is ...string) bool {
+		return len(of) == 0 || slices.ContainsFunc(is, func(s string) bool { return slices.Contains(of, s) })
+	}
+	err = c.History(ctx, &api.HistoryQuery{Users: q.Users, Since: from}, func(d *api.JobDetail) error {
+		j := &d.Job
+		nodes := slices.Clone(j.Nodes)
+		for i := range d.Attempts {
+			nodes = append(nodes, d.Attempts[i].Nodes...)
+		}
+		if wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && wanted(q.Partitions, j.Partition) && wanted(q.Nodes, nodes...) &&
+			(len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+			found = append(found, d)
+		}
+		return nil
+	})
+	return found, err
 }
 
 // rememberedJobs gives the jobs that the controller has in memory, in order.
