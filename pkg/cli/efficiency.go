@@ -28,6 +28,9 @@ func (g *gacct) efficiency(s *screen, details []*api.JobDetail) error {
 		}
 	}
 	if len(details) == 1 && !g.parsable {
+		if len(all) == 0 {
+			fmt.Fprintf(s.w, "Job %s is %s and has not run: nothing was used\n", jobfield.IDText(&details[0].Job), details[0].Job.State)
+		}
 		for i, m := range all {
 			if i > 0 {
 				fmt.Fprintln(s.w)

@@ -154,3 +154,11 @@ func TestGacctSince(t *testing.T) {
 		}
 	}
 }
+
+// Of a job that has not run that is said, and not nothing.
+func TestEfficiencyOfNoRun(t *testing.T) {
+	out, errs, code := run(t, fake.Small(), NewGacct(), "-e", "13")
+	if code != 0 || errs != "" || out != "Job 13 is PENDING and has not run: nothing was used\n" {
+		t.Errorf("status %d, %q, %q", code, out, errs)
+	}
+}

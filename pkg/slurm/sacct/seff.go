@@ -115,6 +115,10 @@ func (u *used) lines() string {
 		say("Efficiency not available for jobs in the PENDING state.")
 		return b.String()
 	}
+	if u.attempt == nil {
+		say("Efficiency not available: the job never ran.")
+		return b.String()
+	}
 	whole := u.elapsed() * time.Duration(cpus)
 	busy, percent := notKnown, notKnown
 	if u.e != nil && u.e.CPUSeconds != nil {

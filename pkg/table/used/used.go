@@ -48,6 +48,8 @@ func Energy(joules *float64) string {
 	switch {
 	case joules == nil:
 		return Unknown
+	case *joules > 0 && *joules < 36_000: // a short run: 0Wh would be none
+		return fmt.Sprintf("%.1fWh", max(*joules/3600, 0.1))
 	case *joules < 3.6e6:
 		return fmt.Sprintf("%.0fWh", *joules/3600)
 	}
@@ -157,7 +159,7 @@ func writePlots(w io.Writer, a *api.Attempt) {
 				continue
 			}
 			high := ""
-			if p, ok := measure.Percentile(c.Utilization, 0.95); ok {
+			if p, ok := measure.Percentile(c.Utilization, 0.95); ok && p > 0 {
 				high = fmt.Sprintf("  95%% of the time below %.0f%%", p)
 			}
 			fmt.Fprintf(w, "    %-10s %s%s\n    %-10s %s\n", fmt.Sprintf("card %d", c.Index), sparkline(c.Series.Use), high, "  VRAM", sparkline(c.Series.Memory))
