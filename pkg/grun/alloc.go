@@ -117,7 +117,7 @@ func (r *run) acquire(name string) (*allocation, error) {
 // several nodes, which have a task each.
 func (a *ask) oneTask() bool {
 	s := &a.step
-	return s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 && s.GPUs < 2
+	return s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 && s.GPUs < 2 && a.tasksPerGPU == 0
 }
 
 // holdScript is the job of an allocation: nothing but to be there.

@@ -41,6 +41,7 @@ type ask struct {
 	noProgress            bool
 	immediate             time.Duration
 	immediateSet          bool
+	tasksPerGPU           int
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
 	pmi                   bool

@@ -161,6 +161,15 @@ func (r *run) defaults() {
 		s.Tasks, s.TasksPerNode = 1, 0
 		s.MinNodes, s.MaxNodes = 1, 1
 	}
+	switch n := r.tasksPerGPU; {
+	case n == 0:
+	case s.Tasks == 0 && s.GPUs > 0:
+		s.Tasks = n * s.GPUs
+	case s.Tasks == 0 && s.GPUsPerNode > 0:
+		s.TasksPerNode = n * s.GPUsPerNode
+	case s.Tasks > 0 && s.GPUs == 0 && s.GPUsPerNode == 0:
+		s.GPUs = (s.Tasks + n - 1) / n
+	}
 	if s.Tasks > 0 && s.MinNodes > s.Tasks {
 		fmt.Fprintf(r.err, "%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d\n", r.name, s.Tasks, s.MinNodes, s.Tasks)
 		s.MinNodes, s.MaxNodes = s.Tasks, s.Tasks

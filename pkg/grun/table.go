@@ -113,6 +113,8 @@ var asked = []Option{
 			a.perTaskCards = true
 			return setGPUs(a, &a.step.GPUsPerTask, v)
 		}},
+	{Long: "ntasks-per-gpu", Kind: value, Arg: "N", List: partial, Group: groupRes, Alloc: true, Help: "tasks that share a card",
+		Note: "the number of tasks follows from the cards, or that of the cards from the tasks", Set: func(a *ask, v string) error { return number(&a.tasksPerGPU, v, 1) }},
 	{Long: "gres", Kind: value, Arg: "gpu[:TYPE][:N]", List: partial, Group: groupRes, Alloc: true, Help: "cards on each node, or none",
 		Note: "gpu is the only resource", Set: setGres},
 	{Long: "gpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Help: "none: all tasks of a node see all its cards; single:1, per_task:N",

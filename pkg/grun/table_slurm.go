@@ -70,7 +70,6 @@ var refused = []Option{
 	no("cluster-constraint", 0, value, "there is one cluster", "GANG_DIR to choose another"),
 	no("container", 0, value, "OCI bundles are not run", "--container-image with the directory of their root"),
 	no("container-id", 0, value, "OCI bundles are not run", "--container-image with the directory of their root"),
-	no("ntasks-per-gpu", 0, value, "tasks are not counted by card", "--ntasks-per-node with --gpus-per-task"),
 	no("licenses", 'L', value, "licences are not counted", ""),
 	no("no-allocate", 'Z', noValue, "nothing runs without an allocation", ""),
 	no("nodefile", 'F', value, "files of nodes are not read", "--nodelist=$(paste -sd, FILE)"),

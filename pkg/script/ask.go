@@ -25,6 +25,7 @@ type Ask struct {
 	gres                    gres
 	memNode, memCPU, memGPU int64
 	cpusPerGPU, minCPUs     int
+	tasksPerGPU             int
 	overcommit              bool
 	noRequeue               bool
 	requeueCauses           []api.Cause

@@ -115,7 +115,9 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 		s := &settings[i]
 		o := s.Option
 		if o.List == Refused {
-			return nil, s.refuse(s.String()+": "+o.Note, o.Use)
+			e := s.refuse(s.String()+": "+o.Note, o.Use)
+			e.Bad = s
+			return nil, e
 		}
 		if o.Set != nil {
 			a := &Ask{now: now}

@@ -110,6 +110,10 @@ func TestBuildDerives(t *testing.T) {
 			Asked: &api.Asked{GPUs: "16", GPUsPerNode: "8", GPUsPerTask: "4", CardsBy: "gpus-per-task"}}},
 		{"--gpus=16 --gres=gpu:8", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 1, MinNodes: 2, MaxNodes: 2, GPUsPerRank: 8, Asked: &api.Asked{GPUs: "16", CardsBy: "gpus"}}},
 		{"-N2 -n4 --gpus-per-node=2 --cpus-per-gpu=3", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 3, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 2, Asked: &api.Asked{GPUsPerNode: "2", CPUsPerGPU: 3, CardsBy: "gpus-per-node"}}},
+		{"--gpus=2 --ntasks-per-gpu=1", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 1, Asked: &api.Asked{GPUs: "2", CardsBy: "gpus"}}},
+		{"--gpus=2 --ntasks-per-gpu=2 -c3", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 6, GPUsPerRank: 1, Asked: &api.Asked{GPUs: "2", CardsBy: "gpus", Tasks: 4}}},
+		{"-N2 --gres=gpu:1 --ntasks-per-gpu=2", api.Spec{Size: 4, Launch: "batch", CPUsPerRank: 1, RanksPerNode: 2, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 1, Asked: &api.Asked{CardsBy: "gres"}}},
+		{"-n3 --ntasks-per-gpu=3", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 3, GPUsPerRank: 1, Asked: &api.Asked{Tasks: 3}}},
 		{"--gpus=4 --gpus-per-task=2", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, GPUsPerRank: 2, Asked: &api.Asked{GPUs: "4", GPUsPerTask: "2", CardsBy: "gpus-per-task"}}},
 		{"--size=8 --gpus-per-rank=1 --gpus-per-node=4", api.Spec{Size: 8, Launch: "ranks", CPUsPerRank: 1, RanksPerNode: 4, GPUsPerRank: 1}},
 		{"-N1 -n2 --gres=gpu:4 --gpus-per-task=1", api.Spec{Size: 2, Launch: "batch", CPUsPerRank: 1, MinNodes: 1, MaxNodes: 1, GPUsPerNode: 4, Asked: &api.Asked{GPUsPerTask: "1", CardsBy: "gpus-per-task"}}},
@@ -169,6 +173,8 @@ func TestClash(t *testing.T) {
 		"--gpus=1 -N2":                                               ClashFewer,
 		"--gpus-per-node=3 --gpus-per-task=2":                        ClashPartOfNode,
 		"--gpus-per-rank=2 --gpus-per-node=8 --ranks-per-node=2 -N2": ClashTasksOfNode,
+		"--ntasks-per-gpu=2 --gpus-per-task=1 -n2":                   ClashTasksOfCard,
+		"--ntasks-per-gpu=2 --gpus=2 --ntasks-per-node=1":            ClashTasksByNode,
 	} {
 		_, _, err := buildOf("", strings.Fields(args)...)
 		var e *Error

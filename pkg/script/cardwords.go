@@ -20,6 +20,8 @@ const (
 	ClashPartOfNode        // cards of a node are no whole number of tasks'
 	ClashNotByNode         // cards in all are no whole number of nodes'
 	ClashNotByTask         // cards in all are no whole number of tasks'
+	ClashTasksOfCard       // tasks of a card, and cards of a task
+	ClashTasksByNode       // tasks of a card, and of a node
 )
 
 // ClashText is the figures of a [ClashNodes], by which Slurm says it.
@@ -34,6 +36,9 @@ var cardWords = []string{"gpus", "gpus-per-node", "gres", "gpus-per-rank"}
 func (a *Ask) reconcile() error {
 	s := &a.Spec
 	node, nodeBy, err := a.cardsOfNode()
+	if err == nil && a.tasksPerGPU > 0 {
+		err = a.tasksOfCards(node)
+	}
 	if err != nil {
 		return err
 	}
@@ -95,6 +100,29 @@ func (a *Ask) reconcile() error {
 			a.perNode = n
 		}
 		s.GPUsPerNode = 0
+	}
+	return nil
+}
+
+// tasksOfCards finds the tasks of --ntasks-per-gpu by the cards, or the cards by the tasks.
+func (a *Ask) tasksOfCards(node int) error {
+	const word = "ntasks-per-gpu"
+	switch n := a.tasksPerGPU; {
+	case a.size > 0 || a.Spec.RanksPerNode > 0:
+		return a.Refuse(word, "it counts sbatch's tasks", "leave it out, and write --gpus-per-rank=N")
+	case a.Spec.GPUsPerRank > 0:
+		return a.clash(ClashTasksOfCard, word, "gpus-per-rank", "one follows from the other")
+	case a.perNode > 0:
+		return a.clash(ClashTasksByNode, word, "ntasks-per-node", "one follows from the other")
+	case a.gpusTotal > 0 && a.ntasks == 0:
+		a.ntasks = a.gpusTotal * n
+	case a.gpusTotal > 0:
+	case node > 0 && a.ntasks == 0:
+		a.perNode = node * n
+	case node == 0 && a.ntasks > 0:
+		a.gpusTotal = (a.ntasks + n - 1) / n
+	case node == 0:
+		return a.Refuse(word, "neither cards nor tasks are asked for", "add --gpus=N or --ntasks=N")
 	}
 	return nil
 }

@@ -202,7 +202,7 @@ func (a *Ask) cards() error {
 			s.GPUsPerRank = a.gpusTotal / s.Size
 		case s.MinNodes > 0 && s.MinNodes == s.MaxNodes && a.gpusTotal%s.MinNodes == 0:
 			s.GPUsPerNode = a.gpusTotal / s.MinNodes
-		case s.Launch == api.LaunchBatch && a.size == 0 && a.gpusTotal > s.Size:
+		case s.Launch == api.LaunchBatch && a.size == 0 && (a.gpusTotal > s.Size || a.tasksPerGPU > 0):
 			a.slots = s.Size
 			s.Size, s.GPUsPerRank, s.RanksPerNode = a.gpusTotal, 1, 0
 		default:

@@ -36,7 +36,7 @@ func ParseExport(s string) (Export, error) {
 		case !set && name == "" && i == len(parts)-1 && i > 0:
 			continue // a comma at the end
 		}
-		if !varName(name) {
+		if !varName(name) && (set || !strings.HasPrefix(name, "/")) { // a path is a variable that nobody has, as sbatch takes it
 			return Export{}, bad(strconv.Quote(name)+" is not the name of a variable", exportForms)
 		}
 		if set {

@@ -41,7 +41,7 @@ func TestPublicHeaders(t *testing.T) {
 		}
 		read, directives = read+1, directives+len(lines)
 	}
-	if read < 140 || directives < 1000 {
-		t.Errorf("%d headers of %d lines, want 140 and 1000", read, directives)
+	if read < 300 || directives < 2300 {
+		t.Errorf("%d headers of %d lines, want 300 and 2300", read, directives)
 	}
 }

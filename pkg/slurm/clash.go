@@ -17,6 +17,8 @@ var clashes = map[script.Clash]string{
 	script.ClashFewer:       "Failed to validate job spec, --gpus < -N",
 	script.ClashPartOfNode:  "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task",
 	script.ClashNotByNode:   "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node",
+	script.ClashTasksOfCard: "--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
+	script.ClashTasksByNode: "--ntasks-per-node is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
 	script.ClashNotByTask:   "Failed to validate job spec, --gpus not multiple of --gpus-per-task",
 }
 

@@ -55,7 +55,13 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 	}
 	if e.Clash != script.NoClash {
 		var status error = cmdline.Status(1)
-		if line := slurm.Clash(e); line != "" {
+		line := slurm.Clash(e)
+		if e.Clash == script.ClashTasksOfCard || e.Clash == script.ClashTasksByNode { // seen before cards are looked at
+			fmt.Fprintf(s.Err, "sbatch: fatal: %s\n", line)
+			beside(s, e.Error())
+			return status
+		}
+		if line != "" {
 			s.Errorf("sbatch", "%s", line)
 		} else {
 			status = failed(s, slurm.NotSatisfied)
@@ -82,7 +88,7 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 func badValue(e *script.Error, s cmdline.Streams) error {
 	name, value := e.Bad.Option.SlurmName(), e.Bad.Value
 	switch name {
-	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "kill-on-invalid-dep", "uid", "gid":
+	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "kill-on-invalid-dep":
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "begin", "deadline":
@@ -102,6 +108,11 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		}
 		s.Errorf("sbatch", "\"%s\" is not a valid node count", value)
 		return unreadable
+	case "licenses":
+		return failed(s, "Invalid license specification")
+	case "hint":
+		s.Errorf("sbatch", "unrecognized --hint argument \"%s\", see --hint=help", value)
+		return cmdline.Status(1)
 	case "array":
 		return failed(s, "Invalid job array specification")
 	case "dependency":
