@@ -131,13 +131,13 @@ func TestContainerShows(t *testing.T) {
 	}
 }
 
-// TestMountsOfAContainer: what is mounted in a container onto what the machine shares is not mounted on the machine, and what
-// the machine mounts there later is seen inside.
+// TestMountsOfAContainer: what is mounted in a container onto what the machine shares is not mounted on the machine, what
+// the machine mounts there later is seen inside, and read-only is also what is mounted below.
 func TestMountsOfAContainer(t *testing.T) {
 	needRoot(t)
 	c := newController(t)
 	base, root, data, work := sharedMount(t), imageDir(t, "bash", "cat", "sleep", "touch"), t.TempDir(), t.TempDir()
-	for _, dir := range []string{"over", "late"} {
+	for _, dir := range []string{"over", "late", "below"} {
 		if err := os.Mkdir(filepath.Join(base, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -145,11 +145,14 @@ func TestMountsOfAContainer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "of"), []byte("data\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := unix.Mount("gangd-test", filepath.Join(base, "below"), "tmpfs", 0, "size=1M"); err != nil {
+		t.Fatal(err)
+	}
 	o := c.options(t.TempDir())
 	o.Containers = Containers{On: true}
 	c.run(o)
-	k := c.desire(1, 1, 1, "#!/bin/bash\ncat /shared/over/of\ntouch up\nuntil [ -e /shared/late/seen ]; do sleep 0.02; done\n",
-		contained(work, &api.Container{Image: root, Mounts: []api.ContainerMount{{Source: base, Target: "/shared"}, {Source: data, Target: "/shared/over"}}}))
+	k := c.desire(1, 1, 1, "#!/bin/bash\ncat /shared/over/of\ntouch /shared/below/x && echo writable\ntouch /fixed/below/y 2>/dev/null || echo read-only\ntouch up\nuntil [ -e /shared/late/seen ]; do sleep 0.02; done\n",
+		contained(work, &api.Container{Image: root, Mounts: []api.ContainerMount{{Source: base, Target: "/shared"}, {Source: data, Target: "/shared/over"}, {Source: base, Target: "/fixed", ReadOnly: true}}}))
 	waitFile(t, filepath.Join(work, "up"))
 	if m := mountsBelow(t, base+"/over"); len(m) != 0 {
 		t.Errorf("the machine sees %v", m)
@@ -162,7 +165,7 @@ func TestMountsOfAContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := c.untilPhase(k, api.PhaseStopped)
-	if b, _ := os.ReadFile(filepath.Join(work, "gang-1.out")); string(b) != "data\n" || a.Ranks[0].ExitCode != 0 {
+	if b, _ := os.ReadFile(filepath.Join(work, "gang-1.out")); string(b) != "data\nwritable\nread-only\n" || a.Ranks[0].ExitCode != 0 {
 		t.Errorf("%q, %+v", b, a.Ranks)
 	}
 }
