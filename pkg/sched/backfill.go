@@ -36,6 +36,7 @@ func (pl *planner) restoreBackfills() {
 // reach books the backfills that c does not go before, and starts the gangs of those that fit.
 // Behind them come the gangs of these tiers that waited too long.
 func (pl *planner) reach(c *Candidate) {
+	pl.startWide(c)
 	var kept []*Candidate
 	n := 0 // of those that wait on
 	for i := range pl.laterBackfills {

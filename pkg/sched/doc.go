@@ -8,7 +8,8 @@
 //
 // Order: tier, priority, and then as [Policy].Order says ([Queue] keeps it). A gang that
 // waited [Policy].GuardAfter, or in order of service four times its time limit, goes to the
-// front of its tier, within a part of the cards. A gang starts whole or not at all, as soon as
+// front of its tier, within a part of the cards; one of half of all cards that waited so starts
+// where it fits, see wide.go. A gang starts whole or not at all, as soon as
 // it fits and is not in the way of a backfill.
 //
 // Invariants:

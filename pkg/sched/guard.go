@@ -83,10 +83,7 @@ func (p *Policy) turnAt(since, ready time.Time, limit time.Duration) time.Time {
 	if limit <= 0 || limit >= p.GuardAfter/ownPatience || !p.byService() || p.Preempt == PreemptService {
 		return time.Time{} // GuardAfter, if there is one, is over before
 	}
-	if ready.Before(since) {
-		ready = since
-	}
-	return ready.Add(ownPatience * limit)
+	return ownTurn(since, ready, limit)
 }
 
 // tooLong reports whether a gang waits for longer than any should in its turn.

@@ -58,7 +58,7 @@ func (pl *planner) isBehind(c *Candidate) bool {
 	if pl.behind {
 		return true
 	}
-	if len(pl.laterBackfills)+len(pl.guarded)+len(pl.front) > 0 || pl.reservations != nil || pl.mayPreempt() ||
+	if len(pl.laterBackfills)+len(pl.guarded)+len(pl.front)+len(pl.waitingWide) > 0 || pl.reservations != nil || pl.mayPreempt() ||
 		pl.policy.UserCards > 0 || len(pl.policy.Accounts) > 0 || len(pl.policy.Switches) > 0 {
 		return false
 	}

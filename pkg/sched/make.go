@@ -100,6 +100,7 @@ type planner struct {
 	moveSearches      int                // moves looked for
 	guarded           []*Candidate       // who waited too long and is let to the front, longest first
 	front             map[int64]Turn     // these
+	waitingWide       []*Candidate       // see wide.go
 	patienceMemo      time.Duration      // how long that is; 0: not worked out yet
 	remainingOf       *Candidate         // of whom remaining was worked out last
 	remaining         time.Duration
@@ -170,6 +171,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	}
 	pl.restoreBackfills()
 	pl.guard()
+	pl.listWide()
 	return pl
 }
 
