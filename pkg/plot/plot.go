@@ -65,19 +65,22 @@ const drawing = `const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#
 figures.forEach((f, n) => {
   const lines = f.lines.filter(l => l.x);
   if (!lines.length) return;
+  const box = document.getElementById("plot" + n), x = {time: f.time, distr: f.log ? 3 : 1};
+  const first = Math.min(...lines.flatMap(l => l.x)), last = Math.max(...lines.flatMap(l => l.x));
+  if (f.time && first === last) x.range = () => [first - 43200, last + 43200]; // of one day that day: uPlot would show three years
   new uPlot({
-    width: 900, height: 420,
-    scales: {x: {time: f.time, distr: f.log ? 3 : 1}, y: {range: (u, min, max) => [0, Math.max(max, 1) * 1.05]}},
+    width: Math.min(900, box.clientWidth), height: 420,
+    scales: {x, y: {range: (u, min, max) => [0, Math.max(max, 1) * 1.05]}},
     axes: [{label: f.x}, {label: f.y}],
     series: [{label: f.x}].concat(lines.map((l, i) => ({label: l.name, stroke: colours[i % 6], width: 1.5, spanGaps: true,
       dash: i < 6 ? [] : [8, 4], points: {show: l.x.length < 3}}))),
-  }, uPlot.join(lines.map(l => [l.x, l.y])), document.getElementById("plot" + n));
+  }, uPlot.join(lines.map(l => [l.x, l.y])), box);
 });`
 
 var pageTemplate = template.Must(template.New("report").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Title}}</title>
 <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}
-td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}td:first-child{text-align:left}
+td,th{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}td:first-child{text-align:left;white-space:pre-wrap}
 {{.Style}}</style></head>
 <body><h1>{{.Title}}</h1><ul>{{range .Remarks}}<li>{{.}}</li>{{end}}</ul>{{with .Verdict}}<p>{{.}}</p>{{end}}
 <table><tr><th></th>{{range .Heads}}<th>{{.}}</th>{{end}}</tr>
