@@ -21,7 +21,7 @@ func TestRealProgramIsMeasured(t *testing.T) {
 	names := slurmNames(t, c)
 	turns := 15_000_000 // a second
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
-		turns *= 8
+		turns *= 3
 	}
 	// The account is one of cgroup v1, beside those that gnoded keeps; what is more of it than of the program is the shell's.
 	prog := c.script("prog.sh", fmt.Sprintf(`#!/bin/sh
