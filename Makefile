@@ -87,8 +87,9 @@ fuzz: ## each fuzz target for FUZZTIME (20s; 1000000x: so many inputs)
 
 SIM ?= 10000
 SEED ?= 1
-sim: ## SIM (10000) random schedules of a simulated cluster from SEED (1) on
+sim: ## SIM (10000) random schedules of a simulated cluster from SEED (1) on, and as many of several controllers
 	go test -count=1 -timeout 2h -v ./pkg/lab/sim -run RandomSchedules -sim.schedules=$(SIM) -sim.seed=$(SEED)
+	GOGC=400 go test -count=1 -timeout 4h -v ./pkg/lab/sim -run RandomControllers -sim.schedules=$$((2 * $(SIM))) -sim.seed=$(SEED)
 	go test -count=1 -timeout 1h -v ./pkg/lab/sim -run 'CrashPoints|^TestDirected$$' -sim.full
 
 MUTANTS ?= 600
