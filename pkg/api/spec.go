@@ -225,7 +225,8 @@ type SignalScope string
 const (
 	// ScopeRanks reaches all processes of the ranks but not the script's own shell.
 	ScopeRanks SignalScope = "ranks"
-	// ScopeSteps reaches the tasks of steps alone, and of a script nobody: what Slurm's names mean.
+	// ScopeSteps reaches the tasks of steps alone, and of a batch script nobody: what Slurm's names mean. Ranks that
+	// run the script each are such tasks, as with ScopeRanks.
 	ScopeSteps SignalScope = "steps"
 	// ScopeBatch reaches the script's shell alone (B:, gcancel --batch).
 	ScopeBatch SignalScope = "batch"

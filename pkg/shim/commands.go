@@ -134,7 +134,7 @@ func (m *member) signal(name string, scope api.SignalScope) int {
 		scope = api.ScopeRanks
 	}
 	n := 0
-	for _, pid := range supervise.SignalTargets(scope, m.processes(sig, m.ofShells)) {
+	for _, pid := range supervise.SignalTargets(scope, m.spec.Batch, m.processes(sig, m.ofShells)) {
 		if send(pid, sig) {
 			n++
 		}

@@ -574,8 +574,14 @@ func TestSignalTargets(t *testing.T) {
 	for scope, want := range map[api.SignalScope][]int{
 		api.ScopeRanks: {2, 3, 4, 5, 6}, api.ScopeSteps: {6}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5, 6},
 	} {
-		if got := SignalTargets(scope, procs); !slices.Equal(got, want) {
+		if got := SignalTargets(scope, true, procs); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
+		}
+		if scope == api.ScopeSteps { // ranks are tasks
+			want = []int{2, 3, 4, 5, 6}
+		}
+		if got := SignalTargets(scope, false, procs); !slices.Equal(got, want) {
+			t.Errorf("%s of ranks: %v, want %v", scope, got, want)
 		}
 	}
 }

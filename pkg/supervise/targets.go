@@ -14,8 +14,12 @@ type Process struct {
 	Told    bool // of a step whose tasks were sent their stop signal
 }
 
-// SignalTargets picks who gets a signal that somebody sends, handler or not.
-func SignalTargets(scope api.SignalScope, procs []Process) []int {
+// SignalTargets picks who gets a signal that somebody sends, handler or not. The ranks of a gang without a
+// batch script are what the tasks of a step are to one with: what is for steps is for them, as for ranks.
+func SignalTargets(scope api.SignalScope, batch bool, procs []Process) []int {
+	if scope == api.ScopeSteps && !batch {
+		scope = api.ScopeRanks
+	}
 	var out []int
 	for _, p := range procs {
 		if p.Client {
