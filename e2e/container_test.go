@@ -39,8 +39,8 @@ func TestStepsRunInTheContainer(t *testing.T) {
 	slurmNames(t, c)
 	script := "cat /etc/os-release\nsrun -N2 -n2 --ntasks-per-node=1 sh -c 'grep -c lab /etc/os-release; touch /etc/of.step && echo writable'\n[ -e /root ] || echo contained\n" +
 		"echo saved | gckpt put - && echo saved\n"
-	// A file that is sent to all nodes of the job is where its steps see it, in the container, whatever image steps would have.
-	script += "echo sent > src\nPYXIS_CONTAINER_IMAGE=/none gcp src /etc/sent && srun -N2 -n2 --ntasks-per-node=1 cat /etc/sent\n"
+	// A file that is sent to all nodes of the job is where its steps see it, in the container.
+	script += "echo sent > src\ngcp src /etc/sent && srun -N2 -n2 --ntasks-per-node=1 cat /etc/sent\n"
 	if got, want := c.batch(script, append(args, "-N2")...), "1\n1\nID=lab\ncontained\nsaved\nsent\nsent\nwritable\nwritable\n"; !strings.Contains(got, "ID=lab") || got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -115,6 +115,7 @@ func TestStepInAnImage(t *testing.T) {
 		{"a directory of its own", "mkdir -p sub; srun -n1 -N1 -D $PWD/sub " + box(a) + "sh -c 'pwd; touch here'; ls sub", []string{"-N1"}, c.tmp + "/sub\nhere\n"},
 		{"in the container", "srun -n1 -N1 --container-workdir=/usr " + box(a) + "pwd", []string{"-N1"}, "/usr\n"},
 		{"read-only", "srun -n1 -N1 --container-readonly " + box(a) + "sh -c 'touch /etc/x 2>/dev/null || echo read-only'", []string{"-N1"}, "read-only\n"},
+		{"a file is sent to where the job runs", "echo sent > src; PYXIS_CONTAINER_IMAGE=/none gcp -f src $PWD/copy; cat copy", []string{"-N1"}, "sent\n"},
 		{"no such image", "srun --container-image=" + a + "/none touch ran", []string{"-N2"}, "srun: error: task launch for StepId=ID.0 failed: n: container image: " + a + "/none: no such file or directory\n"},
 		{"no such mount", "srun --container-image=" + a + " --container-mounts=/none:/x touch ran", []string{"-N2"}, "srun: error: task launch for StepId=ID.0 failed: n: container mount: /none: no such file or directory\n"},
 		{"no driver", "srun --container-image=debian:12 touch ran", []string{"-N2"}, "srun: error: n[1-2] of job ID can't run the image docker://docker.io/library/debian:12: it needs a node with container-podman or container-enroot or container-apptainer; start the job with --constraint=container-podman\n"},
