@@ -1,7 +1,10 @@
 package grun
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -84,5 +87,42 @@ func TestComponentsHandDown(t *testing.T) {
 	}
 	if err := (&run{name: "srun"}).read(strings.Fields(strings.Repeat("a : ", api.MaxRoles) + "b")); err == nil {
 		t.Error("more components than a gang has roles")
+	}
+}
+
+// Each component of a step has the output, the directory and the environment that are asked for it.
+func TestComponentsHaveTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("KEPT", "yes")
+	var std bytes.Buffer
+	r := &run{name: "srun", out: &std, err: &std}
+	if err := r.read(strings.Fields("-o a.txt prog : -D / -o b.txt --export=W=w prog")); err != nil {
+		t.Fatal(err)
+	}
+	o, err := r.options(api.JobRef{ID: 7, Index: -1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closers, err := r.stdio(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for _, c := range closers {
+			_ = c.Close()
+		}
+	}()
+	m := &o.More[0]
+	if o.Body.Dir != dir || m.Body.Dir != "/" {
+		t.Errorf("they run in %q and %q", o.Body.Dir, m.Body.Dir)
+	}
+	if !slices.Contains(o.Body.Env, "KEPT=yes") || slices.Contains(m.Body.Env, "KEPT=yes") || !slices.Contains(m.Body.Env, "W=w") {
+		t.Errorf("the second has %q", m.Body.Env)
+	}
+	for name, w := range map[string]io.Writer{"a.txt": o.Stdout, "b.txt": m.Stdout} {
+		if f, ok := w.(*os.File); !ok || f.Name() != name {
+			t.Errorf("output is not %s: %v", name, w)
+		}
 	}
 }
