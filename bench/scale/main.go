@@ -291,7 +291,7 @@ func (g *gangd) again(ctx context.Context, keepEnded time.Duration) error {
 		return err
 	}
 	g.used = used
-	return g.start(ctx, 5*time.Minute)
+	return g.start(ctx, keepEnded)
 }
 
 func (g *gangd) stop(keep bool) {
