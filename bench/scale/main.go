@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -159,28 +160,38 @@ func (m *meter) jobs(ctx context.Context, jobs, clients int) error {
 	m.seen.gone.Store(0)
 	cpu, began := m.gangd.cpu(), time.Now()
 	if err := m.row(fmt.Sprintf("%d jobs by %d clients", jobs, clients), func() error {
-		submitting, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		var left atomic.Int64
-		left.Store(int64(jobs))
-		for range clients {
-			c := client.NewAt(m.gangd.socket)
-			go func() {
-				for left.Add(-1) >= 0 {
-					if _, err := c.Submit(submitting, &api.SubmitRequest{Spec: api.Spec{Name: short, Size: 1, GPUsPerRank: 1, CPUsPerRank: 1,
-						Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}}); err != nil {
-						cancel(err)
-					}
-				}
-			}()
+		if err := m.submit(ctx, jobs, clients, func(int) api.Spec {
+			return api.Spec{Name: short, Size: 1, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}
+		}); err != nil {
+			return err
 		}
-		return m.until(submitting, func() bool { return m.seen.gone.Load() >= int64(jobs) })
+		return m.until(ctx, func() bool { return m.seen.gone.Load() >= int64(jobs) })
 	}); err != nil {
 		return err
 	}
 	took := time.Since(began)
 	fmt.Printf("%34s  %.0f jobs/s, %.2f ms of gangd's CPU a job\n", "", float64(jobs)/took.Seconds(), (m.gangd.cpu()-cpu).Seconds()*1000/float64(jobs))
 	return nil
+}
+
+// submit has clients submit jobs, a submission each, the first of them number 1.
+func (m *meter) submit(ctx context.Context, jobs, clients int, spec func(i int) api.Spec) error {
+	submitting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var last atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		c := client.NewAt(m.gangd.socket)
+		all.Go(func() {
+			for i := last.Add(1); i <= int64(jobs) && submitting.Err() == nil; i = last.Add(1) {
+				if _, err := c.Submit(submitting, &api.SubmitRequest{Spec: spec(int(i))}); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(submitting)
 }
 
 const rowFormat = "%34s  %9s  %11s  %13s  %14s  %6s\n"

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,27 +19,10 @@ func (m *meter) waiting(ctx context.Context, jobs, clients int) error {
 	// What a login shell hands on: the most of it is the same for all jobs of a user.
 	environment := []string{"PATH=" + strings.Repeat("/opt/tools/bin:", 60), "LS_COLORS=" + strings.Repeat("*.tar=01;31:", 100)}
 	if err := m.row(fmt.Sprintf("%d jobs of 1 to 64 ranks wait", jobs), func() error {
-		var next atomic.Int64
-		submitting, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		done := make(chan struct{})
-		for range clients {
-			go func() {
-				defer func() { done <- struct{}{} }()
-				c := client.NewAt(m.gangd.socket)
-				for i := next.Add(1); i <= int64(jobs) && submitting.Err() == nil; i = next.Add(1) {
-					if _, err := c.Submit(submitting, &api.SubmitRequest{Spec: api.Spec{Name: fmt.Sprintf("wait-%d", i), Size: 1 + int(i)%64, GPUsPerRank: 1, CPUsPerRank: 1,
-						Launch: api.LaunchRanks, Script: fmt.Appendf(nil, "#!/bin/sh\nexec ./train --run %d\n", i), WorkDir: "/tmp", Env: environment,
-						TimeLimit: time.Duration(1+i%10) * time.Hour}}); err != nil {
-						cancel(err)
-					}
-				}
-			}()
-		}
-		for range clients {
-			<-done
-		}
-		return context.Cause(submitting)
+		return m.submit(ctx, jobs, clients, func(i int) api.Spec {
+			return api.Spec{Name: fmt.Sprintf("wait-%d", i), Size: 1 + i%64, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks,
+				Script: fmt.Appendf(nil, "#!/bin/sh\nexec ./train --run %d\n", i), WorkDir: "/tmp", Env: environment, TimeLimit: time.Duration(1+i%10) * time.Hour}
+		})
 	}); err != nil {
 		return err
 	}
