@@ -214,6 +214,18 @@ func TestImportOfEvil(t *testing.T) {
 	}
 }
 
+// tooLarge imports what would take the whole cache of 64M: it is refused with a sentence, and nothing of it is left.
+func (x *importing) tooLarge(name string) {
+	x.t.Helper()
+	_, why := x.get(name)
+	if !strings.Contains(why, "it takes more than 64M, which container_cache_high is") {
+		x.t.Error(why)
+	}
+	if left, _ := filepath.Glob(filepath.Join(x.d.images.path, "*")); len(left) != 0 {
+		x.t.Errorf("left: %v", left)
+	}
+}
+
 // TestImportTooLarge: what would take the whole cache, of which an archive may be full that is small itself, ends
 // there with a sentence.
 func TestImportTooLarge(t *testing.T) {
@@ -227,13 +239,7 @@ func TestImportTooLarge(t *testing.T) {
 			_, _ = w.Write(zeros)
 		}
 	}))
-	_, why := x.get(r.Name("1"))
-	if !strings.Contains(why, "it takes more than 64M, which container_cache_high is") {
-		t.Error(why)
-	}
-	if left, _ := filepath.Glob(filepath.Join(x.d.images.path, "*")); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
+	x.tooLarge(r.Name("1"))
 }
 
 // TestImportOfSparse: a file of an archive that is all holes takes little there, and as much as it says when it is unpacked:
@@ -255,13 +261,7 @@ func TestImportOfSparse(t *testing.T) {
 		t.Fatalf("the archive is not what it should be: %d bytes, %v", len(layer), err)
 	}
 	file := registry.Archive(t, filepath.Join(registry.Open(t, t.TempDir()), "image.tar"), nil, layer)
-	_, why := x.get("docker-archive:" + file)
-	if !strings.Contains(why, "it takes more than 64M, which container_cache_high is") {
-		t.Error(why)
-	}
-	if left, _ := filepath.Glob(filepath.Join(x.d.images.path, "*")); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
+	x.tooLarge("docker-archive:" + file)
 }
 
 // TestImportDropsOldest: an import that takes the cache over its mark drops the image that was used longest ago, and no other.
