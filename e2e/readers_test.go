@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -110,17 +110,16 @@ func TestManyReaders(t *testing.T) {
 			return
 		}
 		defer res.Body.Close()
-		lines := bufio.NewReader(res.Body)
+		// Readers of a hundred people have machines of their own: here they do as little as they can.
+		buf := make([]byte, 64<<10)
 		for {
-			line, err := lines.ReadString('\n')
+			got, err := res.Body.Read(buf)
+			frames[n].Add(int64(bytes.Count(buf[:got], []byte("\ndata:"))))
 			if err != nil {
 				if ctx.Err() == nil {
 					ends.Add(1)
 				}
 				return
-			}
-			if strings.HasPrefix(line, "data:") {
-				frames[n].Add(1)
 			}
 		}
 	}

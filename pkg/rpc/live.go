@@ -33,6 +33,12 @@ const (
 	// liveBeat is how often a line that says nothing is sent: a reader knows by it that the
 	// controller lives, and the controller that the reader does.
 	liveBeat = 5 * time.Second
+	// livePortion readers are told at once; before the next ones there is a pause. A hundred that wake
+	// together take the CPUs for some milliseconds, from calls too. More than livePauses there are not:
+	// with more readers the portions grow, so that the last one hears of it before the next tick.
+	livePortion = 4
+	livePause   = 2 * time.Millisecond
+	livePauses  = 50
 )
 
 // beginEvents says that server-sent events follow.
@@ -137,15 +143,33 @@ func (l *live) end(ctx context.Context) {
 	l.stop = nil
 }
 
-// tell gives a frame to those for whom it is. Who has no room for it is cut.
+// tell gives a frame to those for whom it is, a portion of them at a time.
 func (l *live) tell(frame []byte, to func(*liveReader) bool) {
 	if frame == nil {
 		return
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	var readers []*liveReader
 	for r := range l.readers {
-		if !to(r) {
+		if to(r) {
+			readers = append(readers, r)
+		}
+	}
+	l.mu.Unlock()
+	for i, portion := range slices.Collect(slices.Chunk(readers, max(livePortion, 1+len(readers)/livePauses))) {
+		if i > 0 {
+			time.Sleep(livePause)
+		}
+		l.give(frame, portion)
+	}
+}
+
+// give gives a frame to those who still read. Who has no room for it is cut.
+func (l *live) give(frame []byte, readers []*liveReader) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range readers {
+		if !l.readers[r] {
 			continue
 		}
 		select {
