@@ -173,7 +173,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	e.requeue()
 	// A plan cut short by its bound goes on in the next round, after others had theirs.
 	e.plan.again = e.opt.Policy.MaxStarts > 0 && len(plan.Starts) >= e.opt.Policy.MaxStarts
-	// A reserved gang that is stopped has gone at once: whom it made room for can start.
+	// A gang that is stopped before it has started waits again at once, and may start elsewhere.
 	e.plan.again = e.plan.again || len(plan.Stops) > 0
 	if e.plan.next = 0; !plan.Next.IsZero() {
 		e.plan.next = now.Mono + max(time.Millisecond, plan.Next.Sub(now.Wall))

@@ -7,6 +7,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
+	"gangd/pkg/sched"
 )
 
 // farm is three nodes that do what they are told when they are asked to, under a controller
@@ -166,5 +167,31 @@ func TestPreemptionsChargeNothing(t *testing.T) {
 	}
 	if counts[api.EventDrainStarted] != rounds || counts[api.EventDrainCompleted] != rounds || counts[api.EventStarted] != rounds+1 {
 		t.Errorf("events %v", counts)
+	}
+}
+
+// A gang that was admitted, has not started and is stopped for another waits again at once: where
+// it can run elsewhere it does so without a further event.
+func TestStoppedUnstartedGangStartsElsewhere(t *testing.T) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
+		o.Policy.Partitions = []api.Partition{{Name: "low", Default: true}, {Name: "high", Tier: 1}}
+		o.Policy.Preempt = sched.PreemptTier
+	})
+	r.node("n1", 1)
+	low := r.submit("", spec(1))
+	r.node("n2", 1)
+	s := spec(1)
+	s.Partition, s.NodeList = "high", []string{"n1"}
+	high := r.submit("", s)
+	for range 2 {
+		if err := r.inspect(t.Context(), func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := r.state(low), r.state(high); a != api.JobReserved || b != api.JobPending {
+		t.Errorf("the lower one is %s and the higher one %s, want RESERVED on n2 and PENDING for n1", a, b)
+	}
+	if as, _ := r.Desired("n2"); len(as) != 1 || as[0].MemberKey != (api.MemberKey{Job: low, Epoch: 2}) {
+		t.Errorf("n2 is to run %+v", as)
 	}
 }

@@ -2,10 +2,13 @@ package shim
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/proc"
+	"gangd/pkg/supervise"
 )
 
 // hog takes 600 MB and keeps them: nobody reads what it writes.
@@ -81,5 +84,21 @@ func TestWithinLimits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// short is a containment that killed for want of memory.
+type short struct{ proc.Containment }
+
+func (short) Shortage() proc.Shortage { return proc.Shortage{Kills: 1, Own: true, Peak: 7} }
+
+// A rank that went on without the worker it lost to the kernel, and did its work, has not failed of memory.
+func TestShortageIsOfTheFailed(t *testing.T) {
+	for code, want := range map[int]api.RankActual{0: {}, 1: {ExitCode: 1, OOM: true, MemoryAsked: 5, MemoryUsed: 7}} {
+		m := &member{spec: &Spec{MemoryMax: 5}, box: short{}, mach: supervise.New(supervise.Config{}, now())}
+		rec := api.RankActual{ExitCode: code}
+		if m.shortage(&rec); !reflect.DeepEqual(rec, want) {
+			t.Errorf("exit %d: %+v", code, rec)
+		}
 	}
 }

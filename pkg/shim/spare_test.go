@@ -374,6 +374,17 @@ func TestSpareDies(t *testing.T) {
 	})
 }
 
+// A shim that is slow and has begun is left alone: its member's ranks would go with it.
+func TestPatienceSparesWhoHasBegun(t *testing.T) {
+	p := testPool(t)
+	c := startIn(t, p, testSpec(t, 1), "#!/bin/sh\nexit 5\n")
+	(&process{pid: c.PID, conn: c}).killUnstarted(c)
+	_ = c.Send(Command{Go: &Go{}})
+	if st := until(t, c, api.PhaseStopped); st.Ranks[0].ExitCode != 5 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // TestServingShimKilled: it takes its member with it, and the next one has another shim.
 func TestServingShimKilled(t *testing.T) {
 	p := testPool(t)

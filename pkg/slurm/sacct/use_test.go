@@ -47,3 +47,17 @@ func TestUseOfRanks(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Slurm cuts both ends to whole seconds before it takes one from the other.
+func TestElapsedIsOfWholeSeconds(t *testing.T) {
+	for _, c := range []struct {
+		from, to float64
+		want     time.Duration
+	}{{10.9, 12.1, 2 * time.Second}, {10.1, 12.9, 2 * time.Second}, {10.1, 10.9, 0}} {
+		at := func(s float64) time.Time { return time.UnixMilli(int64(1000 * s)) }
+		r := &record{job: &api.Job{}, attempt: &api.Attempt{StartTime: at(c.from), EndTime: at(c.to)}}
+		if got := r.elapsed(); got != c.want {
+			t.Errorf("%v to %v: %v", c.from, c.to, got)
+		}
+	}
+}
