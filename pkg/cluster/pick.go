@@ -98,20 +98,3 @@ func uuids(n *Node, cards []int) []string {
 	}
 	return out
 }
-
-// groups deals chosen cards to ranks, each rank's near each other.
-func groups(n *Node, chosen []int, size int) [][]int {
-	var out [][]int
-	for len(chosen) > 0 {
-		group := chosen
-		if size == 1 {
-			group = chosen[:1]
-		} else if size < len(chosen) {
-			group = near(n, nil, chosen, size)
-		}
-		out = append(out, group)
-		chosen = slices.DeleteFunc(slices.Clone(chosen), func(c int) bool { return slices.Contains(group, c) })
-	}
-	slices.SortFunc(out, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
-	return out
-}
