@@ -102,10 +102,10 @@ func MayTaskCheckpoint(j *Job, epoch int, k api.TaskKey) *api.Error {
 		return notDraining(j)
 	case mine < widest.Tasks:
 		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, step %s has %d", api.StepText(j.ID, s.ID),
-			plural(mine, "task"), api.StepText(j.ID, widest.Step), widest.Tasks)
+			api.Count(mine, "task"), api.StepText(j.ID, widest.Step), widest.Tasks)
 	case mine < newest.Tasks:
 		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, and attempt %d kept those of %d", api.StepText(j.ID, s.ID),
-			plural(mine, "task"), newest.Epoch, newest.Tasks)
+			api.Count(mine, "task"), newest.Epoch, newest.Tasks)
 	case s.ID != widest.Step:
 		return conflict(files, "checkpoints are kept of one step at a time: those of step %s, which began before step %s and has as many tasks",
 			api.StepText(j.ID, widest.Step), api.StepText(j.ID, s.ID))

@@ -432,7 +432,7 @@ func lastFigure(n *cluster.Node, uuid string) watchdog.Reading {
 
 // findingText says what was measured.
 func findingText(f *api.Finding) string {
-	what := fmt.Sprintf("%s in %s", plural(f.Count, "card"), plural(f.Readings, "reading"))
+	what := fmt.Sprintf("%s in %s", api.Count(f.Count, "card"), api.Count(f.Readings, "reading"))
 	var c api.CardFinding
 	if len(f.Cards) > 0 {
 		c = f.Cards[0]
@@ -502,13 +502,6 @@ func unseenText(f *api.Finding) string {
 		}
 	}
 	return "the cards could not be read"
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func sizeText(n int64) string {

@@ -57,7 +57,7 @@ func checkCounts(d *cluster.Need) *api.Error {
 	for _, c := range d.Alternatives[0].Counts {
 		sum += c.Nodes
 	}
-	what := fmt.Sprintf("the constraint %q counts %s", s.Constraint, plural(sum, "node"))
+	what := fmt.Sprintf("the constraint %q counts %s", s.Constraint, api.Count(sum, "node"))
 	switch {
 	case s.MaxNodes > 0 && sum > s.MaxNodes:
 		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + ", but " + nodesAsked(s) + " asked for", Hint: fmt.Sprintf("ask for --nodes=%d", sum)}
@@ -67,7 +67,7 @@ func checkCounts(d *cluster.Need) *api.Error {
 	}
 	if r := min(s.RanksPerNode, d.Size); r > 0 && sum > (d.Size+r-1)/r {
 		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + fmt.Sprintf(", but %s with %d on each node take %d",
-			plural(d.Size, "rank"), r, (d.Size+r-1)/r), Hint: fmt.Sprintf("ask for %d ranks", sum*r)}
+			api.Count(d.Size, "rank"), r, (d.Size+r-1)/r), Hint: fmt.Sprintf("ask for %d ranks", sum*r)}
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func alternativesTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 				}
 			}
 			if len(with) < c.Nodes {
-				e.Message = fmt.Sprintf("the constraint %q counts %s with %s, and only %d can hold a rank", d.Ask.Spec.Constraint, plural(c.Nodes, "node"), c.Features, len(with))
+				e.Message = fmt.Sprintf("the constraint %q counts %s with %s, and only %d can hold a rank", d.Ask.Spec.Constraint, api.Count(c.Nodes, "node"), c.Features, len(with))
 				if e.Hint = "none does"; len(with) > 0 {
 					e.Hint = fmt.Sprintf("ask for %s*%d or less: %s", named(c.Features), len(with), hosts(with))
 				}
@@ -143,7 +143,7 @@ func alternativeTitle(way *cluster.Need) string {
 func shortened(parts []string) string {
 	const most = 5
 	if more := len(parts) - most; more > 0 {
-		parts = append(slices.Clone(parts[:most]), plural(more, "more alternative"))
+		parts = append(slices.Clone(parts[:most]), api.Count(more, "more alternative"))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -175,9 +175,9 @@ func (pl *planner) roomOf(way *askClass, l *nodeView) string {
 
 // roomOfAlternative is "room for 2 of 4 ranks", and of what it counts "1 of 2 nodes with rack1".
 func roomOfAlternative(d *cluster.Need, t *tally, marks []uint) string {
-	text := fmt.Sprintf("room for %d of %s", min(t.ranks, d.Size), plural(d.Size, "rank"))
+	text := fmt.Sprintf("room for %d of %s", min(t.ranks, d.Size), api.Count(d.Size, "rank"))
 	if t.ranks >= d.Size && layoutOf(d).members(t) == 0 {
-		return "room for " + plural(d.Size, "rank") + ", but not on " + layoutText(d)
+		return "room for " + api.Count(d.Size, "rank") + ", but not on " + layoutText(d)
 	}
 	short := false
 	var counts []string
@@ -187,7 +187,7 @@ func roomOfAlternative(d *cluster.Need, t *tally, marks []uint) string {
 			with += int(m >> i & 1)
 		}
 		short = short || with < c.Nodes
-		counts = append(counts, strconv.Itoa(min(with, c.Nodes))+" of "+plural(c.Nodes, "node")+" with "+c.Features.String())
+		counts = append(counts, strconv.Itoa(min(with, c.Nodes))+" of "+api.Count(c.Nodes, "node")+" with "+c.Features.String())
 	}
 	if len(counts) > 0 {
 		text += ", " + join(counts)
@@ -247,7 +247,7 @@ func (pl *planner) alternativeLines(d *cluster.Need) []string {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, "and "+plural(more, "more alternative")+" with less")
+		lines = append(lines, "and "+api.Count(more, "more alternative")+" with less")
 	}
 	return lines
 }

@@ -23,8 +23,8 @@ func (p *Policy) hasQuotas() bool {
 func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
 	cards := CardsOf(ask)
 	above := func(most int, whose string) *api.Error {
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", plural(cards, "card"), whose, most),
-			Hint: fmt.Sprintf("ask for %s or fewer", plural(most, "card"))}
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", api.Count(cards, "card"), whose, most),
+			Hint: fmt.Sprintf("ask for %s or fewer", api.Count(most, "card"))}
 	}
 	if p.UserCards > 0 && cards > p.UserCards {
 		return above(p.UserCards, "a user")
@@ -75,12 +75,12 @@ func (pl *planner) capped(c *Candidate) *verdict {
 	}
 	if has := pl.cardsHeld().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
 		return &verdict{word: WordUserCap, sentence: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
-			c.User, plural(has, "card"), cards, p.UserCards)}
+			c.User, api.Count(has, "card"), cards, p.UserCards)}
 	}
 	if a := p.account(c.Account); a != nil && a.Cards > 0 {
 		if has := pl.cardsHeld().account[c.Account]; has+cards > a.Cards {
 			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
-				c.Account, plural(has, "card"), cards, a.Cards)}
+				c.Account, api.Count(has, "card"), cards, a.Cards)}
 		}
 	}
 	return nil
@@ -117,7 +117,7 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 		left = a.Cards - pl.cardsHeld().account[c.Account]
 	}
 	if left > 0 {
-		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", plural(left, "card")))
+		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", api.Count(left, "card")))
 	}
 	return lines
 }

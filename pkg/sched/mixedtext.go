@@ -65,9 +65,9 @@ func partWord(s *api.Spec) string {
 func rolesText(d *cluster.Need) string {
 	parts := make([]string, len(d.Parts))
 	for i, p := range d.Parts {
-		parts[i] = fmt.Sprintf("%s %s with %s", plural(p.Size, "rank"), d.Ask.Spec.Roles[i].Name, rankText(p))
+		parts[i] = fmt.Sprintf("%s %s with %s", api.Count(p.Size, "rank"), d.Ask.Spec.Roles[i].Name, rankText(p))
 		if d.Ask.Spec.Components() > 0 {
-			parts[i] = fmt.Sprintf("component %d: %s with %s", i, plural(p.Size, "rank"), rankText(p))
+			parts[i] = fmt.Sprintf("component %d: %s with %s", i, api.Count(p.Size, "rank"), rankText(p))
 		}
 		if p.Size > 1 {
 			parts[i] += " each"
@@ -92,7 +92,7 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	var lines []string
 	for _, i := range all[:min(maxRoleLines, len(all))] {
 		part := d.Parts[i]
-		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d.Ask.Spec, i), plural(part.Size, "rank"), rankText(part)))
+		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d.Ask.Spec, i), api.Count(part.Size, "rank"), rankText(part)))
 		of := pl.nodeLines
 		if part.Alternatives != nil {
 			of = pl.alternativeLines
@@ -102,7 +102,7 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 		}
 	}
 	if more := len(all) - maxRoleLines; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %s likewise", plural(more, "more role")))
+		lines = append(lines, fmt.Sprintf("and %s likewise", api.Count(more, "more role")))
 	}
 	return lines
 }

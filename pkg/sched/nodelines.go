@@ -54,7 +54,7 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 		for _, g := range groups[maxNodeLines:] {
 			more += len(g.names)
 		}
-		lines = append(lines, fmt.Sprintf("and %s with less", plural(more, "more node")))
+		lines = append(lines, fmt.Sprintf("and %s with less", api.Count(more, "more node")))
 	}
 	return lines
 }
@@ -134,7 +134,7 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 	}
 	cpus := max(0, n.FreeCPUs())
 	if !d.WantsCards() || cpus < d.CPUs {
-		parts = append(parts, fmt.Sprintf("%d of %s free", cpus, plural(n.CPUs, "CPU")))
+		parts = append(parts, fmt.Sprintf("%d of %s free", cpus, api.Count(n.CPUs, "CPU")))
 	}
 	if cpus < d.CPUs {
 		parts = append(parts, fmt.Sprintf("needs %d", d.CPUs))
@@ -147,7 +147,7 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 	}
 	text := strings.Join(parts, ", ")
 	if now, real := d.Ranks(pl.explainedView.node(at)), d.Ranks(n); now > 0 && !pl.explainedView.shuts(at) {
-		text = fmt.Sprintf("room for %s: %s", plural(now, "rank"), text)
+		text = fmt.Sprintf("room for %s: %s", api.Count(now, "rank"), text)
 	} else if real > 0 && !pl.explainedView.shuts(at) {
 		text = fmt.Sprintf("kept for %s: %s", pl.takersOf(n.Name), text)
 	}
@@ -184,7 +184,7 @@ func cardParts(d *cluster.Need, n *cluster.Node, names Names) []string {
 	if right == 0 {
 		return []string{fmt.Sprintf("no %s", noun)}
 	}
-	parts := []string{fmt.Sprintf("%d of %s free", d.Free(n), plural(right, noun))}
+	parts := []string{fmt.Sprintf("%d of %s free", d.Free(n), api.Count(right, noun))}
 	if d.Free(n) < d.CardsFor(1) && d.CardsFor(1) > 1 {
 		parts = append(parts, fmt.Sprintf("needs %d", d.CardsFor(1)))
 	}
@@ -197,7 +197,7 @@ func cardParts(d *cluster.Need, n *cluster.Node, names Names) []string {
 	const most = 3
 	parts = append(parts, short[:min(most, len(short))]...)
 	if more := len(short) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("%s short likewise", plural(more, "card")))
+		parts = append(parts, fmt.Sprintf("%s short likewise", api.Count(more, "card")))
 	}
 	return parts
 }

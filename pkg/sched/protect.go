@@ -66,7 +66,7 @@ func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
 		return nil
 	}
 	if more := len(texts) - most; more > 0 {
-		texts = append(texts[:most], plural(more, "more gang"))
+		texts = append(texts[:most], api.Count(more, "more gang"))
 	}
 	return []string{"could make room, but protected: " + strings.Join(texts, ", ")}
 }

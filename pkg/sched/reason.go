@@ -3,7 +3,6 @@ package sched
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
@@ -162,9 +161,9 @@ func (v *verdict) text(names Names) string {
 
 func roomText(d *cluster.Need, room int) string {
 	if room < d.Size {
-		return fmt.Sprintf("room for %d of %s now, each needs %s", room, plural(d.Size, "rank"), rankText(d))
+		return fmt.Sprintf("room for %d of %s now, each needs %s", room, api.Count(d.Size, "rank"), rankText(d))
 	}
-	return fmt.Sprintf("room for %s now, but not on %s; each rank needs %s", plural(d.Size, "rank"), layoutText(d), rankText(d))
+	return fmt.Sprintf("room for %s now, but not on %s; each rank needs %s", api.Count(d.Size, "rank"), layoutText(d), rankText(d))
 }
 
 // layoutText is what the ask says about its nodes.
@@ -172,15 +171,15 @@ func layoutText(d *cluster.Need) string {
 	s := d.Ask.Spec
 	switch {
 	case s.RanksPerNode > 0:
-		return fmt.Sprintf("nodes with %s each", plural(s.RanksPerNode, "rank"))
+		return fmt.Sprintf("nodes with %s each", api.Count(s.RanksPerNode, "rank"))
 	case s.MinNodes > 0 && s.MinNodes == s.MaxNodes:
-		return "exactly " + plural(s.MinNodes, "node")
+		return "exactly " + api.Count(s.MinNodes, "node")
 	case s.MinNodes > 0 && s.MaxNodes > 0:
-		return fmt.Sprintf("%d to %s", s.MinNodes, plural(s.MaxNodes, "node"))
+		return fmt.Sprintf("%d to %s", s.MinNodes, api.Count(s.MaxNodes, "node"))
 	case s.MaxNodes > 0:
-		return "at most " + plural(s.MaxNodes, "node")
+		return "at most " + api.Count(s.MaxNodes, "node")
 	}
-	return "at least " + plural(s.MinNodes, "node")
+	return "at least " + api.Count(s.MinNodes, "node")
 }
 
 // rankText is what one rank needs, cards first.
@@ -192,7 +191,7 @@ func rankText(d *cluster.Need) string {
 	if d.NodeCards > 0 {
 		parts = append(parts, cardText(d, d.NodeCards)+" on its node")
 	}
-	parts = append(parts, plural(d.CPUs, "CPU"))
+	parts = append(parts, api.Count(d.CPUs, "CPU"))
 	if d.Memory > 0 {
 		parts = append(parts, cluster.Size(d.Memory)+" memory")
 	}
@@ -209,7 +208,7 @@ func rankText(d *cluster.Need) string {
 }
 
 func cardText(d *cluster.Need, n int) string {
-	text := plural(n, kindOfCard(d))
+	text := api.Count(n, kindOfCard(d))
 	if d.VRAM > 0 {
 		text += " with " + cluster.Size(d.VRAM)
 	}
@@ -317,14 +316,7 @@ func outWhy(d *cluster.Need, n *cluster.Node) string {
 	if bad == 0 {
 		return ""
 	}
-	return plural(bad, "card") + " quarantined"
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return api.Count(bad, "card") + " quarantined"
 }
 
 // join writes "a, b and c".

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 )
 
@@ -436,7 +437,7 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 	}
 	const most = 3
 	if more := len(parts) - most; more > 0 {
-		parts = append(parts[:most], plural(more, "more reservation"))
+		parts = append(parts[:most], api.Count(more, "more reservation"))
 	}
 	text := join(parts)
 	if len(parts) == 1 {

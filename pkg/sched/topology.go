@@ -323,10 +323,10 @@ func (pl *planner) switchVerdict(c *Candidate, sh *askClass) *verdict {
 		if one.sw >= 0 {
 			name = t.sw[one.sw].Name
 		}
-		parts = append(parts, fmt.Sprintf("%s has room for %s", name, plural(min(one.ranks, sh.need.Size), "rank")))
+		parts = append(parts, fmt.Sprintf("%s has room for %s", name, api.Count(min(one.ranks, sh.need.Size), "rank")))
 	}
 	if more := len(leaves) - most; more > 0 {
-		parts = append(parts, plural(more, "more switch")+"es less")
+		parts = append(parts, api.Count(more, "more switch")+"es less")
 	}
 	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it waits for that until %s, then it starts anywhere",
 		switches(limit), join(parts), len(need), clock(pl.now, pl.switchUntil(c)))}

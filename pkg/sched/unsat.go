@@ -103,10 +103,10 @@ func checkLayout(d *cluster.Need) *api.Error {
 	s := d.Ask.Spec
 	if s.MinNodes > d.Size {
 		return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%s can't be spread over %s: each node has at least one",
-			plural(d.Size, "rank"), plural(s.MinNodes, "node")), Hint: fmt.Sprintf("ask for --nodes=%d or less", d.Size)}
+			api.Count(d.Size, "rank"), api.Count(s.MinNodes, "node")), Hint: fmt.Sprintf("ask for --nodes=%d or less", d.Size)}
 	}
 	if s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("at least %s but at most %d asked for", plural(s.MinNodes, "node"), s.MaxNodes),
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("at least %s but at most %d asked for", api.Count(s.MinNodes, "node"), s.MaxNodes),
 			Hint: "write --nodes=MIN-MAX"}
 	}
 	if err := checkCounts(d); err != nil {
@@ -119,7 +119,7 @@ func checkLayout(d *cluster.Need) *api.Error {
 	m := (d.Size + r - 1) / r
 	if m < s.MinNodes || s.MaxNodes > 0 && m > s.MaxNodes {
 		return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%s with %d on each node take %s, but %s asked for",
-			plural(d.Size, "rank"), r, plural(m, "node"), nodesAsked(s)), Hint: fmt.Sprintf("ask for --nodes=%d", m)}
+			api.Count(d.Size, "rank"), r, api.Count(m, "node"), nodesAsked(s)), Hint: fmt.Sprintf("ask for --nodes=%d", m)}
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func stages(d *cluster.Need) []stage {
 		})
 	}
 	add(int64(d.CPUs), func(n *cluster.Node) int64 { return int64(n.CPUs) }, func(v int64, where string) string {
-		return fmt.Sprintf("no node has %s for a rank: the most is %d on %s", plural(d.CPUs, "CPU"), v, where)
+		return fmt.Sprintf("no node has %s for a rank: the most is %d on %s", api.Count(d.CPUs, "CPU"), v, where)
 	})
 	add(d.Memory+d.NodeMemory, func(n *cluster.Node) int64 { return n.MemoryBytes }, func(v int64, where string) string {
 		return fmt.Sprintf("no node has %s memory for a rank: the most is %s on %s", cluster.Size(d.Memory+d.NodeMemory), cluster.Size(v), where)
@@ -295,10 +295,10 @@ func together(d *cluster.Need, pool []*cluster.Node) *api.Error {
 	case t.nodes == 0:
 		e.Message = "no node has all that a rank needs at once: " + rankText(d)
 	case t.ranks < d.Size:
-		e.Message = fmt.Sprintf("the whole cluster, empty, has room for %d of %s: each needs %s", t.ranks, plural(d.Size, "rank"), rankText(d))
+		e.Message = fmt.Sprintf("the whole cluster, empty, has room for %d of %s: each needs %s", t.ranks, api.Count(d.Size, "rank"), rankText(d))
 	default:
 		e.Message = fmt.Sprintf("%s do not fit on %s, though every node were empty: each rank needs %s",
-			plural(d.Size, "rank"), layoutText(d), rankText(d))
+			api.Count(d.Size, "rank"), layoutText(d), rankText(d))
 	}
 	return e
 }

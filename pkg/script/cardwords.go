@@ -1,6 +1,10 @@
 package script
 
-import "strconv"
+import (
+	"strconv"
+
+	"gangd/pkg/api"
+)
 
 // Clash is which rule the words that count cards break together. Slurm has a sentence for each.
 type Clash int
@@ -63,7 +67,7 @@ func (a *Ask) reconcile() error {
 		}
 		n := total / node
 		if a.nodesMin > 0 && (n < a.nodesMin || n > a.nodesMax) {
-			err := a.clash(ClashNodes, "gpus", "nodes", "with "+a.By(nodeBy).String()+" it is "+count(n, "node"))
+			err := a.clash(ClashNodes, "gpus", "nodes", "with "+a.By(nodeBy).String()+" it is "+api.Count(n, "node"))
 			err.Nodes = ClashText{n, a.nodesMin, a.nodesMax}
 			return err
 		}
@@ -75,7 +79,7 @@ func (a *Ask) reconcile() error {
 		}
 		n := total / task
 		if ranks > 0 && ranks != n {
-			return a.clash(ClashTasks, "gpus", ranksBy, "with "+a.By("gpus-per-rank").String()+" it is "+count(n, "rank"))
+			return a.clash(ClashTasks, "gpus", ranksBy, "with "+a.By("gpus-per-rank").String()+" it is "+api.Count(n, "rank"))
 		}
 		if ranks == 0 {
 			ranks, a.ntasks = n, n
@@ -88,9 +92,9 @@ func (a *Ask) reconcile() error {
 		case node%task != 0:
 			return a.clash(ClashPartOfNode, nodeBy, "gpus-per-rank", strconv.Itoa(node)+" is no multiple of "+strconv.Itoa(task))
 		case perNode > 0 && perNode != n:
-			return a.clash(ClashTasksOfNode, nodeBy, perNodeBy, "with "+a.By("gpus-per-rank").String()+" it is "+count(n, "rank")+" a node")
+			return a.clash(ClashTasksOfNode, nodeBy, perNodeBy, "with "+a.By("gpus-per-rank").String()+" it is "+api.Count(n, "rank")+" a node")
 		case ranks > 0 && a.nodesMax > 0 && ranks > n*a.nodesMax:
-			return a.clash(ClashOnNode, nodeBy, ranksBy, "there are cards for "+count(n, "rank")+" on a node")
+			return a.clash(ClashOnNode, nodeBy, ranksBy, "there are cards for "+api.Count(n, "rank")+" on a node")
 		case ranks%n != 0:
 			s.GPUsPerRank = 0 // some nodes have more cards than their ranks
 			return nil
@@ -150,7 +154,7 @@ func (a *Ask) cardsOfNode() (int, string, error) {
 	}
 	n := a.gpusPerSocket * a.sockets
 	if node > 0 && node != n {
-		return 0, "", a.clash(ClashSocketCount, by, "gpus-per-socket", "with "+a.By("sockets-per-node").String()+" it is "+count(n, "card")+" a node")
+		return 0, "", a.clash(ClashSocketCount, by, "gpus-per-socket", "with "+a.By("sockets-per-node").String()+" it is "+api.Count(n, "card")+" a node")
 	}
 	if node == 0 {
 		s.GPUsPerNode, node, by = n, n, "gpus-per-socket"

@@ -122,7 +122,7 @@ func (a *Ask) ranks() ([]Warning, error) {
 	if s.MinNodes > s.Size {
 		// As sbatch: fewer nodes rather than an empty one.
 		by := a.By("nodes")
-		warn = append(warn, Warning{by.Pos, by.String() + ": " + count(s.Size, "rank") + " can't fill " + count(s.MinNodes, "node") + ", " + count(s.Size, "node") + " are asked for"})
+		warn = append(warn, Warning{by.Pos, by.String() + ": " + api.Count(s.Size, "rank") + " can't fill " + api.Count(s.MinNodes, "node") + ", " + api.Count(s.Size, "node") + " are asked for"})
 		s.MinNodes = s.Size
 	}
 	return warn, a.fitRanksToNodes()
@@ -158,12 +158,12 @@ func (a *Ask) fitRanksToNodes() error {
 	}
 	switch {
 	case need > s.MaxNodes:
-		return a.Refuse(word, count(s.Size, "rank")+" need "+count(need, "node")+" so, and "+a.By("nodes").where()+" allows "+strconv.Itoa(s.MaxNodes),
+		return a.Refuse(word, api.Count(s.Size, "rank")+" need "+api.Count(need, "node")+" so, and "+a.By("nodes").where()+" allows "+strconv.Itoa(s.MaxNodes),
 			"ask for --nodes="+strconv.Itoa(need)+" or for more ranks on each node")
 	case need >= s.MinNodes:
 		return nil
 	case word == "ranks-per-node":
-		return a.Refuse(word, count(s.Size, "rank")+" fill "+count(need, "node")+" so, and "+a.By("nodes").where()+" asks for "+strconv.Itoa(s.MinNodes),
+		return a.Refuse(word, api.Count(s.Size, "rank")+" fill "+api.Count(need, "node")+" so, and "+a.By("nodes").where()+" asks for "+strconv.Itoa(s.MinNodes),
 			"ask for --nodes="+strconv.Itoa(need)+" or for fewer ranks on each node")
 	}
 	s.RanksPerNode = 0
@@ -171,13 +171,6 @@ func (a *Ask) fitRanksToNodes() error {
 		s.RanksPerNode = s.Size / s.MinNodes
 	}
 	return nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // cards brings the five ways to ask for cards to one of two: by rank or by node.
@@ -206,7 +199,7 @@ func (a *Ask) cards() error {
 			a.slots = s.Size
 			s.Size, s.GPUsPerRank, s.RanksPerNode = a.gpusTotal, 1, 0
 		default:
-			return a.Refuse("gpus", count(a.gpusTotal, "card")+" can't be shared out evenly over "+count(s.Size, "rank"),
+			return a.Refuse("gpus", api.Count(a.gpusTotal, "card")+" can't be shared out evenly over "+api.Count(s.Size, "rank"),
 				"write --gpus-per-rank=N or --gpus-per-node=N")
 		}
 	}

@@ -178,11 +178,11 @@ func (a *Ask) deriveRoles() error {
 	last := a.roles[len(a.roles)-1].by
 	switch size := a.By("size"); {
 	case len(a.roles) > api.MaxRoles:
-		return last.refuse(count(len(a.roles), "role")+" asked for, at most "+strconv.Itoa(api.MaxRoles)+" are accepted", "join some of them")
+		return last.refuse(api.Count(len(a.roles), "role")+" asked for, at most "+strconv.Itoa(api.MaxRoles)+" are accepted", "join some of them")
 	case total > api.MaxGangSize:
 		return last.refuse("the roles come to "+strconv.Itoa(total)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted", "ask for fewer")
 	case size != nil && size.Source >= last.Source && a.size != total:
-		return size.refuse(size.String()+": the roles come to "+count(total, "rank"), "leave --size out, or make them agree")
+		return size.refuse(size.String()+": the roles come to "+api.Count(total, "rank"), "leave --size out, or make them agree")
 	case a.Spec.Launch == api.LaunchBatch:
 		return a.Refuse("launch", "the ranks of roles run the script each", "leave --launch out")
 	}

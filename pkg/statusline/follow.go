@@ -63,7 +63,7 @@ func Several(all []api.Job, now time.Time) string {
 			if text != "" {
 				text += ", "
 			}
-			text += count(states[s], "job") + " " + string(s)
+			text += api.Count(states[s], "job") + " " + string(s)
 		}
 	}
 	return text

@@ -156,7 +156,7 @@ func Job(j *api.Job, now time.Time) string {
 		}
 		return text
 	case api.JobReserved:
-		text += fmt.Sprintf("is being started on %s, ranks prepared %d/%d", count(len(j.Nodes), "node"), j.Prepared, j.Size)
+		text += fmt.Sprintf("is being started on %s, ranks prepared %d/%d", api.Count(len(j.Nodes), "node"), j.Prepared, j.Size)
 		if j.Status != "" {
 			text += ": " + j.Status
 		}
@@ -176,13 +176,6 @@ func Job(j *api.Job, now time.Time) string {
 		return text + "is being stopped"
 	}
 	return text + strings.ToLower(string(j.State))
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // clock is a time of today, else with its day.

@@ -81,7 +81,7 @@ func Write(w io.Writer, j *api.Job, a *api.Attempt, now time.Time, plots bool) {
 	if e.CPUSeconds != nil {
 		busy = jobfield.Elapsed(time.Duration(*e.CPUSeconds * float64(time.Second)))
 	}
-	bar("CPU", e.CPUPercent, fmt.Sprintf("of %s, %s of CPU time", count(cpus, "CPU"), busy))
+	bar("CPU", e.CPUPercent, fmt.Sprintf("of %s, %s of CPU time", api.Count(cpus, "CPU"), busy))
 	memory := sizeText(e.MemoryPeak) + " at most"
 	if asked > 0 {
 		memory = sizeText(e.MemoryPeak) + " of " + cluster.Size(asked)
@@ -98,7 +98,7 @@ func Write(w io.Writer, j *api.Job, a *api.Attempt, now time.Time, plots bool) {
 		if e.GPUIdle != nil && *e.GPUIdle >= 0.5 {
 			idle = fmt.Sprintf(", idle %.0f%% of the time", *e.GPUIdle)
 		}
-		bar("GPU", e.GPUPercent, fmt.Sprintf("of %s%s", count(cards, "card"), idle))
+		bar("GPU", e.GPUPercent, fmt.Sprintf("of %s%s", api.Count(cards, "card"), idle))
 		bar("VRAM", e.VRAMPercent, sizeText(e.VRAMPeak)+" on one card")
 		fmt.Fprintf(w, "  %-7s %s\n", "Energy", Energy(e.Joules))
 	}
@@ -111,13 +111,6 @@ func Write(w io.Writer, j *api.Job, a *api.Attempt, now time.Time, plots bool) {
 	for _, x := range e.Advice {
 		fmt.Fprintf(w, "  * %s [%s]\n", x.Text, x.Rule)
 	}
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 func percentText(p *float64) string {
