@@ -130,7 +130,7 @@ func TestSiteLoginHost(t *testing.T) {
 	if out, errs, code := ada.run("gsubmit", "--wait", "--wrap", "exit 7"); code != 7 {
 		t.Errorf("gsubmit --wait through the relay: exit %d, %s%s", code, out, errs)
 	}
-	ada.refused(api.ExitRefused, "gctl: not allowed: node-drain", "gctl", "node", "drain", "n1", "--reason=x")
+	ada.refused(api.ExitRefused, "gctl: not allowed: node-drain; root and the users of the setting admins may, on the controller's host", "gctl", "node", "drain", "n1", "--reason=x")
 	admin := s.person("games").at(login)
 	admin.must("gqueue")
 	// Here an ordinary user, on the controller's host an admin.
@@ -233,8 +233,8 @@ func TestSiteUsers(t *testing.T) {
 		bob.refused(1, "gctl: "+of+"hold it", "gctl", "hold", n)
 		bob.refused(1, "gctl: "+of+"requeue it", "gctl", "requeue", n)
 		bob.refused(1, "glog: "+of+"read its output", "glog", n)
-		bob.refused(1, "gangd: not allowed: token", "gangd", "token", "new")
-		bob.refused(1, "gangd: not allowed: backup", "gangd", "backup", filepath.Join(bob.home, "b"))
+		bob.refused(1, "gangd: not allowed: token; root and the users of the setting admins may, on the controller's host", "gangd", "token", "new")
+		bob.refused(1, "gangd: not allowed: backup; root and the users of the setting admins may, on the controller's host", "gangd", "backup", filepath.Join(bob.home, "b"))
 		if out := bob.must("gqueue", "-h", "-o", "%i %u %t"); out != n+" nobody R\n" {
 			t.Errorf("what bob sees: %q", out)
 		}

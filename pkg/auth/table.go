@@ -159,6 +159,16 @@ func roleOf(op Op, id Identity, owner uint32) role {
 	return roleNone
 }
 
+// Denied refuses op to a caller who may not do it to anything, and says who may.
+func Denied(op Op, id Identity) *api.Error {
+	e := api.Errorf(api.CodePermission, "not allowed: %s", op)
+	e.Hint = id.Why
+	if e.Hint == "" && id.Kind != KindNone && table[op] == admins {
+		e.Hint = "root and the users of the setting admins may, on the controller's host"
+	}
+	return e
+}
+
 // SessionNode is the name that a node session of this caller must carry; "" with ok means
 // any (see [Identity.Host]).
 func SessionNode(id Identity) (name string, ok bool) {

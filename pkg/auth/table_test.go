@@ -139,6 +139,26 @@ func TestHiddenAndUnknownAnswerTheSame(t *testing.T) {
 	}
 }
 
+// Who is refused what only admins may is told who they are; who may not see more is told nothing.
+func TestDeniedSaysWhoMay(t *testing.T) {
+	const who = "root and the users of the setting admins may, on the controller's host"
+	for _, c := range []struct {
+		op   Op
+		id   Identity
+		hint string
+	}{
+		{OpNodeDrain, Identity{Kind: KindUser, UID: 1001}, who},
+		{OpBackup, Identity{Kind: KindRelay, UID: 1001}, who},
+		{OpNodeDrain, Identity{Kind: KindRelay, UID: 1001, Why: "here not"}, "here not"},
+		{OpNodeDrain, Nobody, ""},
+		{OpSession, Identity{Kind: KindUser, UID: 1001}, ""},
+	} {
+		if e := Denied(c.op, c.id); e.Message != "not allowed: "+string(c.op) || e.Hint != c.hint || e.Code != api.CodePermission {
+			t.Errorf("%s by %v: %+v", c.op, c.id.Kind, e)
+		}
+	}
+}
+
 func TestValidName(t *testing.T) {
 	for s, want := range map[string]bool{
 		"n1": true, "a": true, "gpu-1.rack2": true, strings.Repeat("a", 63): true,

@@ -158,7 +158,7 @@ func (f *front) wordAt(ctx context.Context, at string) (*api.Word, error) {
 func (f *front) metrics(w http.ResponseWriter, r *http.Request) {
 	id, _ := auth.From(r.Context())
 	if !auth.Allow(auth.OpMetrics, id, id.UID) {
-		answer(w, api.Errorf(api.CodePermission, "not allowed: %s", auth.OpMetrics))
+		answer(w, auth.Denied(auth.OpMetrics, id))
 		return
 	}
 	f.p.metrics(w, r)

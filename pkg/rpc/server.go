@@ -167,9 +167,7 @@ func (s *Server) guard(op auth.Op, h handler) http.Handler {
 			return
 		}
 		if !ok || !auth.Allow(op, id, id.UID) {
-			e := api.Errorf(api.CodePermission, "not allowed: %s", op)
-			e.Hint = id.Why
-			s.fail(w, r, e)
+			s.fail(w, r, auth.Denied(op, id))
 			return
 		}
 		b := s.bodyOf(w, r, id)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"gangd/pkg/api"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
 	"gangd/pkg/program"
@@ -66,7 +67,7 @@ func readCluster(what string, more int) (*replay.Cluster, error) {
 }
 
 func describe(c *replay.Cluster) string {
-	return fmt.Sprintf("%d nodes, %d cards", len(c.Nodes), c.Cards())
+	return api.Count(len(c.Nodes), "node") + ", " + api.Count(c.Cards(), "card")
 }
 
 func openCluster(what string) (*replay.Cluster, error) {
