@@ -151,7 +151,7 @@ func TestPure(t *testing.T) {
 	if err != nil {
 		t.Skip("no go command")
 	}
-	allowed := strings.Fields("bytes fmt io slices sort strconv strings time unicode unicode/utf8 gangd/pkg/api gangd/pkg/hostlist gangd/pkg/nearest gangd/pkg/cmdline gangd/pkg/outpath gangd/pkg/container")
+	allowed := strings.Fields("bytes fmt io slices sort strconv strings time unicode unicode/utf8 gangd/pkg/api gangd/pkg/hostlist gangd/pkg/nearest gangd/pkg/cmdline gangd/pkg/cmdline/when gangd/pkg/outpath gangd/pkg/container")
 	for _, imp := range strings.Fields(string(out)) {
 		if !slices.Contains(allowed, imp) {
 			t.Errorf("imports %s: a pure package takes only %v", imp, allowed)

@@ -198,13 +198,15 @@ func TestParseBegin(t *testing.T) {
 		"tomorrow": at(2030, 5, 18, 0, 0, 0), "midnight": at(2030, 5, 18, 0, 0, 0), "noon": at(2030, 5, 18, 12, 0, 0),
 		"teatime": at(2030, 5, 17, 16, 0, 0), "2031-01-20": at(2031, 1, 20, 0, 0, 0), "2031-01-20T12:34:00": at(2031, 1, 20, 12, 34, 0),
 		"06/01": at(2030, 6, 1, 0, 0, 0), "01/20": at(2031, 1, 20, 0, 0, 0), "06/01/31": at(2031, 6, 1, 0, 0, 0), "4pm": at(2030, 5, 17, 16, 0, 0),
-		"now": now, "today": now, "noon-tomorrow": at(2030, 5, 18, 12, 0, 0), "teatime-today": at(2030, 5, 17, 16, 0, 0),
+		"now": now, "today": at(2030, 5, 17, 0, 0, 0), "noon-tomorrow": at(2030, 5, 18, 12, 0, 0), "teatime-today": at(2030, 5, 17, 16, 0, 0),
+		"noon tomorrow": at(2030, 5, 18, 12, 0, 0), "noontomorrow": at(2030, 5, 18, 12, 0, 0), "tomorrow 16:00": at(2030, 5, 18, 16, 0, 0),
+		"16:00 06/01/31": at(2031, 6, 1, 16, 0, 0), "now + 5 minutes": at(2030, 5, 17, 13, 35, 0), "0601": at(2030, 6, 1, 0, 0, 0), "03.04.31": at(2031, 3, 4, 0, 0, 0),
 	} {
 		if got, err := ParseBegin(in, now); err != nil || !got.Equal(want) {
 			t.Errorf("ParseBegin(%q) = %v, %v; want %v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "soon", "25:00", "now+", "now+1fortnight", "now+99999999999", "2030-13-01", "now-1hour"} {
+	for _, in := range []string{"", "soon", "25:00", "now+", "now+1fortnight", "now+99999999999", "2030-13-01", "noon+1hour", "yesterday"} {
 		if got, err := ParseBegin(in, now); err == nil || err.Error() != "not a time; "+beginForms {
 			t.Errorf("ParseBegin(%q) = %v, %v", in, got, err)
 		}

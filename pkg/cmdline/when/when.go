@@ -202,7 +202,7 @@ func (p *parser) digits() bool {
 	switch {
 	case n == 4 && behind == '-' && p.day < 0:
 		return p.iso()
-	case n <= 2 && n > 0 && behind == ':' && !p.hasClock:
+	case n <= 2 && n > 0 && !p.hasClock && (behind == ':' || half(p.text[p.pos+n:])):
 		return p.readClock()
 	case n <= 2 && n > 0 && (behind == '/' || behind == '.') && p.day < 0:
 		return p.american(behind)
@@ -274,11 +274,19 @@ func (p *parser) setDate(y, m, d int) bool {
 	return true
 }
 
+// half says whether a half of the day stands at the head: 4pm, which Slurm does not take, is plain to people.
+func half(s string) bool {
+	s = strings.ToLower(strings.TrimLeft(s, " "))
+	return strings.HasPrefix(s, "am") || strings.HasPrefix(s, "pm")
+}
+
 func (p *parser) readClock() bool {
-	h, _ := p.number(2)
-	p.pos++
-	m, ok := p.number(2)
-	sec := 0
+	h, ok := p.number(2)
+	m, sec := 0, 0
+	if p.pos < len(p.text) && p.text[p.pos] == ':' {
+		p.pos++
+		m, ok = p.number(2)
+	}
 	if ok && p.pos < len(p.text) && p.text[p.pos] == ':' {
 		p.pos++
 		sec, ok = p.number(2)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/cmdline/when"
 	"gangd/pkg/script"
 	"gangd/pkg/slurm"
 )
@@ -92,7 +94,8 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "begin", "deadline":
-		fmt.Fprintf(s.Err, "Invalid time specification (pos=0): %s\n", value)
+		_, err := when.Parse(value, time.Unix(0, 0), when.Future) // where it goes wrong is the same at all times
+		fmt.Fprintln(s.Err, cmp.Or(err, error(&when.Error{Text: value})))
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu", "mincpus", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "switches", "threads-per-core", "sockets-per-node", "cores-per-socket":
