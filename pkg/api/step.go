@@ -245,6 +245,7 @@ type StepAttachReply struct {
 // step is cancelled: TERM, the grace, KILL.
 type StepSignal struct {
 	Signal string `json:"signal,omitempty"`
+	Cause  Cause  `json:"cause,omitempty"` // timeout: it is ended because its own time limit is over
 }
 
 // StepSignalReply answers it.

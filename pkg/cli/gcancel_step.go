@@ -39,7 +39,7 @@ func CancelSteps(ctx context.Context, c *client.Client, steps []api.StepRef, sig
 		if ref.Step == api.StepBatch {
 			r, err = cancelBatch(ctx, c, ref.Job, signal)
 		} else {
-			r, err = c.SignalStep(ctx, ref.Job, ref.Number(), signal)
+			r, err = c.SignalStep(ctx, ref.Job, ref.Number(), api.StepSignal{Signal: signal})
 		}
 		if err != nil {
 			failed = append(failed, err)

@@ -622,7 +622,7 @@ func (c *Client) WaitStep(ctx context.Context, job api.JobRef, step int) error {
 }
 
 // SignalStep signals the tasks of a step, or (signal empty) ends it.
-func (c *Client) SignalStep(ctx context.Context, job api.JobRef, step int, signal string) (*api.StepSignalReply, error) {
+func (c *Client) SignalStep(ctx context.Context, job api.JobRef, step int, r api.StepSignal) (*api.StepSignalReply, error) {
 	out := new(api.StepSignalReply)
-	return out, c.call(ctx, "POST", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/signal", &api.StepSignal{Signal: signal}, out)
+	return out, c.call(ctx, "POST", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/signal", &r, out)
 }

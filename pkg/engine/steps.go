@@ -203,9 +203,12 @@ func cardIndex(n *gang.Node, uuid string) int {
 	return -1
 }
 
-// StopStep ends a step: its tasks get TERM, the grace, KILL.
-func (e *Engine) StopStep(ctx context.Context, j *gang.Job, step int, by string) (*api.StepSignalReply, error) {
-	if _, err := e.Do(ctx, gang.StepStop{Job: j.ID, Step: step, By: by}); err != nil {
+// StopStep ends a step: its tasks get TERM, the grace, KILL. The cause is timeout, or none.
+func (e *Engine) StopStep(ctx context.Context, j *gang.Job, step int, cause api.Cause, by string) (*api.StepSignalReply, error) {
+	if cause != "" && cause != api.CauseTimeout {
+		return nil, api.Errorf(api.CodeInvalid, "the cause of a step's end is timeout, or none: not %s", cause)
+	}
+	if _, err := e.Do(ctx, gang.StepStop{Job: j.ID, Step: step, By: by, Late: cause == api.CauseTimeout}); err != nil {
 		return nil, err
 	}
 	return &api.StepSignalReply{SchemaVersion: api.SchemaVersion}, nil

@@ -22,6 +22,7 @@ type Step struct {
 	Start  time.Time
 	Stop   bool // it is being ended; By: who wanted it
 	By     string
+	Late   bool // it is ended for its own time limit
 }
 
 // StepPart is the part of a step on one member. What it took is free when it is over.
@@ -131,6 +132,7 @@ type StepStop struct {
 	Epoch int // 0: the current one
 	Step  int
 	By    string
+	Late  bool // its own time limit is over
 }
 
 func (StepBegin) event() {}
@@ -207,7 +209,7 @@ func (w *World) stopStep(ev StepStop) Outcome {
 		return ignored("already being ended")
 	}
 	s := &w.edit(e).Steps[at]
-	s.Stop, s.By = true, ev.By
+	s.Stop, s.By, s.Late = true, ev.By, ev.Late
 	w.wakeStep(e, s)
 	return applied()
 }
@@ -372,6 +374,8 @@ func stepEnd(j *Job, s *Step, out *api.Step) {
 	switch {
 	case j.Drain != nil && j.Drain.Cause != api.CauseCompleted && (!known || code != 0):
 		out.State, out.Cause = stateOf(j.Drain.Cause), j.Drain.Cause
+	case s.Late:
+		out.State, out.Cause = api.JobTimeout, api.CauseTimeout
 	case s.Stop, !known:
 		out.State, out.Cause = api.JobCancelled, api.CauseCancelled
 	case oom:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -159,6 +160,24 @@ func TestStepLife(t *testing.T) {
 	}
 	if next := begin(b, api.StepAsk{Name: "d"}); !next.Applied || next.Step.ID != 2 {
 		t.Errorf("after the first: %+v", next)
+	}
+}
+
+// TestStepOverItsLimit: a step that is ended for its own time limit is said to be so, however its tasks took it; one that
+// somebody ended is not.
+func TestStepOverItsLimit(t *testing.T) {
+	for late, want := range map[bool]api.JobState{true: api.JobTimeout, false: api.JobCancelled} {
+		for _, code := range []int{0, 143} {
+			b := stepBench(t)
+			begin(b, api.StepAsk{TimeLimit: time.Minute})
+			b.must(StepStop{Job: 1, Step: 0, By: "ada", Late: late})
+			for _, n := range []string{"n1", "n2"} {
+				b.say(n, api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Steps: []api.StepActual{{ID: 0, Over: true, ExitCode: code}}})
+			}
+			if len(b.w.steps) != 1 || b.w.steps[0].State != want {
+				t.Errorf("late %v, exit code %d: %+v", late, code, b.w.steps)
+			}
+		}
 	}
 }
 

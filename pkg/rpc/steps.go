@@ -104,7 +104,7 @@ func (s *Server) signalStep(w http.ResponseWriter, r *http.Request, id auth.Iden
 	}
 	var out *api.StepSignalReply
 	if req.Signal == "" {
-		out, err = s.Engine.StopStep(r.Context(), j, step, id.User)
+		out, err = s.Engine.StopStep(r.Context(), j, step, req.Cause, id.User)
 	} else {
 		out, err = s.Engine.SignalStep(r.Context(), j, step, req.Signal, s.Sessions)
 	}

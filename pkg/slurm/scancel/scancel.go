@@ -309,7 +309,7 @@ func (c *scancel) cancelStep(ctx context.Context, j *api.Job, step string) error
 	if signal == "KILL" {
 		signal = ""
 	}
-	_, err = c.client.SignalStep(ctx, jobs.Ref(j), number, signal)
+	_, err = c.client.SignalStep(ctx, jobs.Ref(j), number, api.StepSignal{Signal: signal})
 	return err
 }
 

@@ -21,7 +21,7 @@ import (
 type Controller interface {
 	BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error)
 	AttachStep(ctx context.Context, job api.JobRef, step int) (*api.StepAttachReply, error)
-	SignalStep(ctx context.Context, job api.JobRef, step int, signal string) (*api.StepSignalReply, error)
+	SignalStep(ctx context.Context, job api.JobRef, step int, r api.StepSignal) (*api.StepSignalReply, error)
 	WaitStep(ctx context.Context, job api.JobRef, step int) error
 }
 
@@ -471,7 +471,7 @@ func (s *Step) callOff() {
 	s.running.Go(func() {
 		ctx, stop := context.WithTimeout(context.Background(), settleFor)
 		defer stop()
-		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, "")
+		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, api.StepSignal{})
 	})
 }
 

@@ -56,6 +56,7 @@ type nodes struct {
 	images    []string     // by node, the digest of what its launcher runs in; "": it runs outside, "!TEXT": it refuses
 	importing atomic.Int32 // how often the step is said to be importing
 	stopped   atomic.Int32 // how often the controller was asked to end it
+	cause     atomic.Value // of the last time
 }
 
 func (n *nodes) BeginStep(_ context.Context, _ api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
@@ -148,10 +149,11 @@ func (n *nodes) AttachStep(context.Context, api.JobRef, int) (*api.StepAttachRep
 	return nil, api.Errorf(api.CodeAlreadyEnded, "step 7.3 has already ended")
 }
 
-func (n *nodes) SignalStep(_ context.Context, _ api.JobRef, _ int, signal string) (*api.StepSignalReply, error) {
-	if signal == "" {
+func (n *nodes) SignalStep(_ context.Context, _ api.JobRef, _ int, r api.StepSignal) (*api.StepSignalReply, error) {
+	if r.Signal == "" {
 		n.stopped.Add(1)
 	}
+	n.cause.Store(r.Cause)
 	return nil, nil
 }
 
@@ -527,6 +529,15 @@ func TestContainer(t *testing.T) {
 	r = play(t, n, "true", box)
 	if !strings.Contains(r.err, "grun: importing its image: 1M of 3M on n2\n") || !strings.Contains(fmt.Sprint(r.failed), "has already ended") || n.importing.Load() != -1 {
 		t.Errorf("%+v, asked %d times", r, n.importing.Load())
+	}
+}
+
+// TestOverItsLimit: the controller hears that a step is ended for its own time limit before its tasks are.
+func TestOverItsLimit(t *testing.T) {
+	n := two()
+	r := play(t, n, "sleep 60", func(o *Options) { o.Ask.TimeLimit = 100 * time.Millisecond })
+	if n.stopped.Load() != 1 || n.cause.Load() != api.CauseTimeout || !strings.Contains(r.err, "exceeded its time limit") || r.code != 143 {
+		t.Errorf("%+v, ended %d times, cause %v", r, n.stopped.Load(), n.cause.Load())
 	}
 }
 

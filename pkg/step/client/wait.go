@@ -95,6 +95,7 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var report, limit <-chan time.Time
+	var recorded <-chan struct{}
 	if s.o.Ask.TimeLimit > 0 {
 		limit = time.After(s.o.Ask.TimeLimit)
 	}
@@ -142,6 +143,9 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 			if s.o.Name == "grun" {
 				s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
 			}
+			recorded = s.recordLate(ctx)
+		case <-recorded:
+			recorded = nil
 			s.Kill(false)
 		case <-tick.C:
 			if err := s.checkLaunch(ctx, &begun); err != nil {
@@ -152,6 +156,22 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 			s.checkIdle()
 		}
 	}
+}
+
+// recordFor is how long a step that is over its limit waits for the controller to have that on record: a busy one
+// answers within a second.
+const recordFor = 2 * time.Second
+
+// recordLate has the controller end the step for its time limit, so that the cause is on record before the tasks end.
+func (s *Step) recordLate(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	s.running.Go(func() {
+		defer close(done)
+		ctx, stop := context.WithTimeout(ctx, recordFor)
+		defer stop()
+		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, api.StepSignal{Cause: api.CauseTimeout})
+	})
+	return done
 }
 
 // reportAfter gathers the ends of tasks that come together.
@@ -220,7 +240,7 @@ func (s *Step) checkLaunch(ctx context.Context, from *time.Time) error {
 			}
 		}
 		s.mu.Unlock()
-		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, "")
+		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, api.StepSignal{})
 		return fmt.Errorf("task launch for StepId=%s timed out: no word from %s within %s", s.text(), strings.Join(missing, ","), launchFor)
 	}
 	return nil
