@@ -50,6 +50,7 @@ type Node struct {
 	DrainUser   string     `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
 	DrainTime   time.Time  `json:"drain_time,omitzero"`
 	DrainBy     time.Time  `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
+	Down        bool       `json:"down,omitempty"`    // a person counts it as lost: what ran there failed with the node
 	Address     string     `json:"address"`
 	BootID      string     `json:"boot_id"`
 	LostSince   time.Time  `json:"lost_since,omitzero"`

@@ -84,6 +84,7 @@ const (
 type NodeAction struct {
 	Reason   string    `json:"reason,omitempty" bound:"len=1024 text"`
 	Deadline time.Time `json:"deadline,omitzero"`  // of a drain: what is still there is stopped then, to run elsewhere
+	Down     bool      `json:"down,omitempty"`     // of a drain: what runs there is lost with the node, and stopped at once
 	Features []string  `json:"features,omitempty"` // of features: in place of those of the node's configuration
 }
 

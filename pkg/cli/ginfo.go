@@ -253,7 +253,10 @@ func nodeReason(n *api.Node) string {
 	if user, at := n.Drained(); user != "" {
 		reason += fmt.Sprintf(" [%s@%s]", user, jobfield.Stamp(at))
 	}
-	if !n.DrainBy.IsZero() {
+	switch {
+	case n.Down:
+		reason += "; down, what ran there is lost"
+	case !n.DrainBy.IsZero():
 		reason += "; empty by " + jobfield.Stamp(n.DrainBy)
 	}
 	if r := n.Reservation; r != nil {

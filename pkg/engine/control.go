@@ -185,7 +185,7 @@ func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.Nod
 			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the deadline %s has passed", r.Deadline.Format(time.RFC3339)),
 				Hint: "give a later one: --deadline=now+10minutes, say, or none to let running work end by itself"}
 		}
-		ev = gang.NodeDrain{Node: node, Reason: r.Reason, User: who.User, By: r.Deadline}
+		ev = gang.NodeDrain{Node: node, Reason: r.Reason, User: who.User, By: r.Deadline, Down: r.Down}
 	case "resume":
 		ev = gang.NodeResume{Node: node}
 	case "fence":

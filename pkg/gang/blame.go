@@ -177,7 +177,7 @@ func (w *World) strike(h *host, s Strike) {
 	list := append(slices.Clone(n.Strikes), s)
 	n.Strikes = list[max(0, len(list)-maxStrikes):]
 	if w.set.LaunchStrikes > 0 && weight(n.Strikes) >= w.set.LaunchStrikes && n.Admin == "" {
-		w.takeOut(h, Breaker, "launch failures: "+s.text(), time.Time{})
+		w.takeOut(h, Breaker, "launch failures: "+s.text(), time.Time{}, false)
 	}
 }
 

@@ -36,6 +36,9 @@ func (w *World) clearBy(h *host, j *Job) (by time.Time, text string) {
 	}
 	if at := h.node.DrainBy; !at.IsZero() && (by.IsZero() || at.Before(by)) {
 		by, text = at, fmt.Sprintf("node %s is to be empty by %s: %s", h.node.Name, timeText(at), h.node.Admin)
+		if h.node.Down {
+			text = fmt.Sprintf("node %s is down: %s", h.node.Name, h.node.Admin)
+		}
 	}
 	return by, text
 }
@@ -67,6 +70,10 @@ func (w *World) clearNode(h *host) {
 		}
 		if reserved(p.e.job) {
 			w.rollback(p.e, text, []string{h.node.Name}, func(int) bool { return false })
+			continue
+		}
+		if h.node.Down {
+			w.drain(p.e, api.CauseNodeLost, p.e.job.Members[p.i].Ranks[0], text)
 			continue
 		}
 		// Late, as after a restart: the notice is what is left of it.

@@ -50,6 +50,42 @@ func TestANodeIsEmptiedByADeadline(t *testing.T) {
 	}
 }
 
+// What runs on a node that a person calls down is stopped at once and without its notice, and counts as lost with the node.
+func TestANodeThatIsCalledDown(t *testing.T) {
+	b := newBench(t, 1)
+	again := specOf(1)
+	again.Notice = &api.Notice{Signal: "USR1", Lead: 20 * time.Second}
+	once := specOf(1)
+	once.NoRequeue = true
+	jobs := []int64{b.submit(again), b.submit(once)}
+	for _, id := range jobs {
+		b.start(id)
+	}
+	b.must(NodeDrain{Node: "n1", Reason: "fan", User: "ada", Down: true})
+	if out := b.step(NodeDrain{Node: "n1", Reason: "fan", Down: true}); out.Ignored == "" {
+		t.Errorf("said again: %+v", out)
+	}
+	b.after(0)
+	for _, id := range jobs {
+		if d := b.w.Job(id).Drain; d == nil || d.Cause != api.CauseNodeLost || d.Lead != 0 || d.Text != "node n1 is down: fan" {
+			t.Fatalf("job %d: %+v", id, d)
+		}
+		b.ack(id)
+	}
+	b.state(jobs[0], api.JobPending)
+	b.state(jobs[1], api.JobNodeFail)
+	if used := b.w.Job(jobs[0]).Used[api.CauseNodeLost]; used != 1 {
+		t.Errorf("charged %d", used)
+	}
+	if n := b.w.Node("n1"); !n.Down || n.State != api.NodeDrained {
+		t.Errorf("%+v", n)
+	}
+	b.must(NodeResume{Node: "n1"})
+	if n := b.w.Node("n1"); n.Down || n.State != api.NodeUp {
+		t.Errorf("resumed: %+v", n)
+	}
+}
+
 func TestAnEmptyingThatIsCalledOff(t *testing.T) {
 	for name, ev := range map[string]Event{"resume": NodeResume{Node: "n1"}, "drain without a deadline": NodeDrain{Node: "n1", Reason: "fan"}} {
 		b := newBench(t, 1)

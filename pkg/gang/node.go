@@ -368,19 +368,25 @@ func (w *World) drainNode(ev NodeDrain) Outcome {
 	switch {
 	case h == nil:
 		return refused(noNode(ev.Node))
-	case h.node.Admin == reason && h.node.DrainBy.Equal(ev.By):
+	case h.node.Admin == reason && h.node.Down == ev.Down && (ev.Down || h.node.DrainBy.Equal(ev.By)):
 		return ignored("out of service already")
 	}
-	w.takeOut(h, ev.User, reason, ev.By)
+	if ev.Down {
+		ev.By = w.now.Wall
+	}
+	w.takeOut(h, ev.User, reason, ev.By, ev.Down)
 	return applied()
 }
 
-func (w *World) takeOut(h *host, user, reason string, by time.Time) {
+func (w *World) takeOut(h *host, user, reason string, by time.Time, down bool) {
 	n := w.editNode(h)
-	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy = reason, user, w.now.Wall, by
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, w.now.Wall, by, down
 	w.refresh(h)
 	text := reason
-	if !by.IsZero() {
+	switch {
+	case down:
+		text += "; down"
+	case !by.IsZero():
 		text += "; to be empty by " + timeText(by)
 	}
 	w.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
@@ -417,7 +423,7 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 		return ignored("in service already")
 	}
 	n := w.editNode(h)
-	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Strikes = "", "", time.Time{}, time.Time{}, nil
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down, n.Strikes = "", "", time.Time{}, time.Time{}, false, nil
 	w.armClear(h)
 	w.refresh(h)
 	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})

@@ -240,6 +240,9 @@ type NodeDrain struct {
 	// By is when gangs that are still there are stopped, to run elsewhere: their notice, where
 	// they asked for one, comes before. Zero: running work may end by itself.
 	By time.Time
+	// Down says that what runs there is lost with the node: it is stopped at once, without its notice, and
+	// its cause is the loss of a node.
+	Down bool
 }
 
 // NodeFeatures gives a node other features than its configuration does, until that is edited.
@@ -426,6 +429,7 @@ type Node struct {
 	Admin     string    // reason of an admin's (or the breaker's) drain; empty: in service
 	DrainUser string    // who drained it, [Breaker] after failed launches; empty: in service, or not recorded
 	DrainTime time.Time // when
+	Down      bool      // a person counts it as lost
 	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
 	Sick      string    // what the node's own checks say is wrong; empty: nothing
 	BootID    string

@@ -189,6 +189,7 @@ func (v *verifier) node(h *host) {
 	}
 	v.check(n.DrainUser == "" && n.DrainTime.IsZero() || n.Admin != "", "node %s: in service, drained by %s at %s", n.Name, n.DrainUser, n.DrainTime)
 	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, n.DrainBy)
+	v.check(!n.Down || !n.DrainBy.IsZero(), "node %s: down, and nothing says since when", n.Name)
 	for _, p := range h.members {
 		armed := v.w.timers.armed(timer{kind: timerClear, node: n.Name})
 		v.check(n.DrainBy.IsZero() || armed || p.e.job.Drain != nil, "node %s: to be empty, and nobody will tell job %d", n.Name, p.e.job.ID)

@@ -436,9 +436,9 @@ func (c *Controller) nodeAction(r *http.Request) (any, error) {
 		}
 		switch r.PathValue("action") {
 		case "drain":
-			n.State, n.Reason, n.DrainBy = api.NodeDrained, req.Reason, req.Deadline
+			n.State, n.Reason, n.DrainBy, n.Down = api.NodeDrained, req.Reason, req.Deadline, req.Down
 		case "resume":
-			n.State, n.Reason, n.DrainBy = api.NodeUp, "", time.Time{}
+			n.State, n.Reason, n.DrainBy, n.Down = api.NodeUp, "", time.Time{}, false
 		}
 		return struct{}{}, nil
 	}

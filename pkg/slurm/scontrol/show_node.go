@@ -53,6 +53,8 @@ func nodeState(n *api.Node) string {
 	switch {
 	case n.State == api.NodeLost:
 		return "DOWN+NOT_RESPONDING"
+	case n.Down:
+		return "DOWN"
 	case n.State == api.NodeUnknown:
 		return "UNKNOWN+NOT_RESPONDING"
 	case n.CPUs > 0 && n.CPUsUsed >= n.CPUs:

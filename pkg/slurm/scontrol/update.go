@@ -385,7 +385,7 @@ func (c *call) knownPartition(names string) error {
 
 var nodeParameters = []parameter[setJob]{
 	{"NodeName", 4, cmdline.Exact, "nodes, as a list", nil},
-	{"State", 5, cmdline.Partial, "drain, resume, undrain, idle; down is a drain whose deadline is now: what runs there is stopped and runs elsewhere", nil},
+	{"State", 5, cmdline.Partial, "drain, down, resume, undrain, idle", nil},
 	{"Reason", 2, cmdline.Exact, "", nil},
 	{"ActiveFeatures", 2, cmdline.Partial, "as AvailableFeatures: what a node has is active", nil},
 	{"AvailableFeatures", 2, cmdline.Exact, "until gnoded.toml says others, or scontrol reconfigure", nil},
@@ -469,7 +469,7 @@ func (c *call) setNodes(names []string, state, reason string) int {
 		c.say("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		return 1
 	case action == "down":
-		action, req.Deadline = "drain", c.now.Add(time.Second) // a deadline has to lie ahead
+		action, req.Down = "drain", true
 	}
 	if known, err := c.knownNodes(names); err != nil || !known {
 		if err == nil {

@@ -34,6 +34,9 @@ func stateOf(n *api.Node) nodeState {
 	case api.NodeDraining, api.NodeDrained:
 		s.drain = true
 	}
+	if n.Down {
+		s.base, s.drain = "down", false
+	}
 	if r := n.Reservation; r != nil && s.base == "idle" && !s.drain && !s.mute {
 		s.base = map[bool]string{true: "maint", false: "reserved"}[r.Maint]
 	}

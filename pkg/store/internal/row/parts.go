@@ -100,6 +100,7 @@ type node struct {
 	DrainUser string        `json:"drain_user,omitempty"`
 	DrainTime time.Time     `json:"drain_time,omitzero"`
 	DrainBy   time.Time     `json:"drain_by,omitzero"`
+	Down      bool          `json:"down,omitempty"`
 	BootID    string        `json:"boot_id,omitempty"`
 	LastSeen  time.Time     `json:"last_seen,omitzero"`
 	LostSince time.Time     `json:"lost_since,omitzero"`
@@ -173,7 +174,7 @@ type cardGrant struct {
 
 // Node encodes a node, all but its name.
 func Node(n *gang.Node) ([]byte, error) {
-	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, BootID: n.BootID, LastSeen: n.LastSeen,
+	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, BootID: n.BootID, LastSeen: n.LastSeen,
 		LostSince: n.LostSince, Strikes: each(n.Strikes, func(x gang.Strike) strike { return strike(x) }), Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
 	for _, l := range n.Left {
 		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
@@ -206,7 +207,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("row of node %s: %w", name, err)
 	}
-	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime, DrainBy: r.DrainBy, BootID: r.BootID, LastSeen: r.LastSeen,
+	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime, DrainBy: r.DrainBy, Down: r.Down, BootID: r.BootID, LastSeen: r.LastSeen,
 		LostSince: r.LostSince, Strikes: each(r.Strikes, func(x strike) gang.Strike { return gang.Strike(x) }), Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
 		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
