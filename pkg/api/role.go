@@ -104,6 +104,11 @@ func (s *Spec) PartAt(rank int) *Spec {
 // ComponentName is the name of the role that is component i.
 func ComponentName(i int) string { return "component-" + strconv.Itoa(i) }
 
+// HasComponent says whether a component has one of these names.
+func (s *Spec) HasComponent(names []string) bool {
+	return slices.ContainsFunc(s.Roles[:s.Components()], func(r Role) bool { return slices.Contains(names, r.Component.JobName) })
+}
+
 // Split is jobs with the components of each heterogeneous one in its place.
 func Split(jobs []Job) []Job {
 	if !slices.ContainsFunc(jobs, func(j Job) bool { return len(j.Components) > 0 }) {

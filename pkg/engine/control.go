@@ -126,6 +126,11 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 			}
 			continue // a selection by name or state means "of mine"
 		}
+		if !in(q.Names, j.Name) {
+			results[i] = &api.CancelResult{Error: &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s is a component of job %s: the components of a heterogeneous job are one gang",
+				strings.Join(q.Names, ","), j.Ref()), Hint: fmt.Sprintf("to %s all of it give its id: %s", verb, j.Ref())}}
+			continue
+		}
 		sem <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-sem }()

@@ -171,7 +171,7 @@ func matcher(q *api.JobQuery) func(*gang.Job) bool {
 
 // matchBut is the query without references and states.
 func matchBut(q *api.JobQuery, j *gang.Job) bool {
-	return in(q.Users, j.User) && in(q.Names, j.Name) && in(q.Accounts, j.Spec.Account) &&
+	return in(q.Users, j.User) && (in(q.Names, j.Name) || j.Spec.HasComponent(q.Names)) && in(q.Accounts, j.Spec.Account) &&
 		inAny(q.Partitions, j.Partition) && (len(q.Nodes) == 0 || slices.ContainsFunc(j.Members, func(m gang.Member) bool {
 		return slices.Contains(q.Nodes, m.Node)
 	}))

@@ -175,6 +175,25 @@ func TestWhoseHoldItIs(t *testing.T) {
 	}
 }
 
+// A component's name finds its job, and ends none of it.
+func TestNamesOfComponents(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	s := spec(2)
+	s.Name, s.Launch = "lead", api.LaunchBatch
+	s.Roles = []api.Role{{Name: api.ComponentName(0), Count: 1, CPUsPerRank: 1, Component: &api.Component{}},
+		{Name: api.ComponentName(1), Count: 1, CPUsPerRank: 1, Component: &api.Component{JobName: "side"}}}
+	id := r.submit("k", s)
+	for name, found := range map[string]int{"lead": 1, "side": 1, "other": 0} {
+		if jobs, _ := r.Find(&api.JobQuery{Names: []string{name}}, me.UID); len(jobs) != found {
+			t.Errorf("%s: %d found", name, len(jobs))
+		}
+	}
+	out, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Names: []string{"side"}}}, me, anyone)
+	if err != nil || len(out.Results) != 1 || out.Results[0].Error == nil || out.Results[0].Error.Code != api.CodeConflict || r.view.job(id).Cancelled {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 // Who cancels an array means what is left of it; its elements are called as people see them.
 func TestCancelWhatIsLeftOfAnArray(t *testing.T) {
 	r := newRig(t, disk.Open(t))

@@ -38,7 +38,7 @@ func (a *ask) choose(details []*api.JobDetail, now time.Time) []*record {
 // wantsJob looks at what is the same on all lines of a job.
 func (a *ask) wantsJob(j *api.Job) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
-	return !a.nothing && in(a.accounts, j.Account) && in(a.names, j.Name) && in(a.users, j.User) &&
+	return !a.nothing && in(a.accounts, j.Account) && in(a.users, j.User) &&
 		(len(a.groups) == 0 || slices.Contains(a.groups, j.GID)) &&
 		(len(a.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(a.partitions, p) })) &&
 		(len(a.features) == 0 || slices.ContainsFunc(a.features, func(f string) bool { return strings.Contains(j.Constraint, f) })) &&
@@ -49,6 +49,8 @@ func (a *ask) wantsJob(j *api.Job) bool {
 func (a *ask) wants(r *record) bool {
 	whole := &record{job: r.job, attempt: r.attempt, last: r.last, now: r.now}
 	switch {
+	case len(a.names) > 0 && !slices.Contains(a.names, r.job.Name): // each component of a heterogeneous job has its own
+		return false
 	case r.step != nil && a.allocations && !a.namesStep(r.job):
 		return false
 	case !r.last && !a.duplicates:
