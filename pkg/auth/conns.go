@@ -42,12 +42,18 @@ type holder struct {
 	place *list.Element // in unknown, nil: not there any more
 }
 
+// mostFiles bounds what is taken for the number of files that gangd may have open: containers are told of a billion.
+const mostFiles = 1 << 20
+
 func newConns() *conns {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<20 {
-		limit.Cur = 1 << 20
-	}
-	most := int(limit.Cur)
+	limit := unix.Rlimit{Cur: mostFiles}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return connsOf(limit.Cur)
+}
+
+// connsOf shares out so many files.
+func connsOf(files uint64) *conns {
+	most := int(min(files, mostFiles))
 	return &conns{user: most / shareOfUser, anonymous: most / shareOfAnonymous,
 		users: map[uint32]int{}, open: map[net.Conn]*holder{}, unknown: list.New()}
 }
