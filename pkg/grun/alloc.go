@@ -231,7 +231,7 @@ func (r *run) misworded(err error) error {
 	case r.name == "grun" || e.Clash == script.NoClash:
 		return &program.UsageError{Err: err}
 	}
-	if line := slurm.Clash(e); line != "" {
+	if line, _ := slurm.Clash(e); line != "" {
 		fmt.Fprintf(r.err, "%s: error: %s\n%s: gangd: %s\n", r.name, line, r.name, e)
 		return &program.ExitError{Status: 1}
 	}

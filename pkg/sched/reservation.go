@@ -427,7 +427,11 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 		if names == nil {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %s for reservation %s", hosts(names), x.when(pl.now), x.Name))
+		be := "are"
+		if len(names) == 1 {
+			be = "is"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", hosts(names), be, x.when(pl.now), x.Name))
 		if left := x.ClearBy.Sub(pl.now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
 			longest = left
 		}
@@ -440,12 +444,6 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 		parts = append(parts[:most], api.Count(more, "more reservation"))
 	}
 	text := join(parts)
-	if len(parts) == 1 {
-		text = strings.Replace(text, " is ", " are ", 1)
-		if !strings.ContainsAny(text[:strings.Index(text, " are ")], "[,") {
-			text = strings.Replace(text, " are ", " is ", 1)
-		}
-	}
 	if longest > 0 {
 		limit := "it has no time limit"
 		if c.TimeLimit > 0 {
@@ -459,9 +457,9 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 // when says from when to when nodes are reserved.
 func (x *Reservation) when(now time.Time) string {
 	if x.Start.After(now) {
-		return fmt.Sprintf("are reserved from %s to %s", clock(now, x.Start), clock(now, x.End))
+		return fmt.Sprintf("reserved from %s to %s", clock(now, x.Start), clock(now, x.End))
 	}
-	return fmt.Sprintf("are reserved until %s", clock(now, x.End))
+	return fmt.Sprintf("reserved until %s", clock(now, x.End))
 }
 
 // reservedNode says by which reservation a node is shut to the gang that is explained.
@@ -472,7 +470,7 @@ func (pl *planner) reservedNode(at int) string {
 	for i := range pl.reservations.list {
 		x := &pl.reservations.list[i]
 		if pl.reservations.on[i][at] {
-			return strings.TrimPrefix(x.when(pl.now), "are ") + " for reservation " + x.Name + ": "
+			return x.when(pl.now) + " for reservation " + x.Name + ": "
 		}
 	}
 	return "not of its reservation: "

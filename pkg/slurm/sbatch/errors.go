@@ -57,8 +57,8 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 	}
 	if e.Clash != script.NoClash {
 		var status error = cmdline.Status(1)
-		line := slurm.Clash(e)
-		if e.Clash == script.ClashTasksOfCard || e.Clash == script.ClashTasksByNode { // seen before cards are looked at
+		line, early := slurm.Clash(e)
+		if early {
 			fmt.Fprintf(s.Err, "sbatch: fatal: %s\n", line)
 			beside(s, e.Error())
 			return status
