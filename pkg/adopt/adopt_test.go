@@ -2,11 +2,19 @@ package adopt
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"gangd/pkg/api"
+	"gangd/pkg/checksum"
+	"gangd/pkg/cpus"
+	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
 
@@ -51,5 +59,62 @@ func TestProgram(t *testing.T) {
 		if got := said.String(); code != x.code || !strings.Contains(got, x.want) || (x.want == "") != (got == "") {
 			t.Errorf("%s: %d, %q; want %d, %q", name, code, got, x.code, x.want)
 		}
+	}
+}
+
+// TestCPUs: where nothing but their affinity keeps processes to the CPUs of their job, a login is kept to them as well.
+func TestCPUs(t *testing.T) {
+	all, err := proc.Affinity(0)
+	if err != nil || len(all) < 2 {
+		t.Skipf("needs two CPUs, there are %s (%v)", all, err)
+	}
+	const uid = 65534
+	tried := 0
+	for kind, found := range proc.DetectAll() {
+		if found.CPUSet {
+			continue // the job's group does it
+		}
+		tried++
+		place := found.Place(fmt.Sprintf("adopt.%d", os.Getpid()), "")
+		c, err := proc.Make(place, proc.Limits{})
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		login := exec.Command("sleep", "1000")
+		if err := login.Start(); err != nil {
+			t.Fatal(err)
+		}
+		own := cpus.Of(all[len(all)-1])
+		spec := shim.Spec{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, UID: uid, Machine: &cpus.Topology{CPUs: []cpus.CPU{{ID: own[0]}}}}
+		spec.SetPlace(place)
+		dir := t.TempDir()
+		member := filepath.Join(dir, shim.MembersDir, "7.1")
+		if err := os.MkdirAll(member, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write := func(name string, record any) {
+			b, err := json.Marshal(record)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(member, name), checksum.Add(b, name), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(shim.SpecFile, &spec)
+		write(shim.StateFile, &shim.State{MemberActual: api.MemberActual{MemberKey: spec.MemberKey, Phase: api.PhaseRunning, Ranks: []api.RankActual{{}}}})
+		key, err := Run(&Login{Name: "nobody", UID: uid, PID: login.Process.Pid, States: []string{dir}})
+		its, unread := proc.Affinity(login.Process.Pid)
+		if err != nil || key == nil || *key != spec.MemberKey || unread != nil || its.String() != own.String() {
+			t.Errorf("%s: in %v (%v), on CPUs %s (%v), want %s", kind, key, err, its, unread, own)
+		}
+		_ = login.Process.Kill()
+		_ = login.Wait()
+		if gone, err := c.Remove(); !gone || err != nil {
+			t.Errorf("%s: removed %v, %v", kind, gone, err)
+		}
+	}
+	if tried == 0 {
+		t.Skip("no control groups without cpuset here")
 	}
 }

@@ -208,7 +208,7 @@ func (p *cpuPool) keep(k api.MemberKey, s cpus.Set) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pool.Keep(k, s.And(p.topo.All()))
+	p.pool.Keep(k, s)
 }
 
 // keepCPUs finds out what a member that was adopted has: by its record, else by what its processes

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -539,6 +540,26 @@ func TestOverItsLimit(t *testing.T) {
 	if n.stopped.Load() != 1 || n.cause.Load() != api.CauseTimeout || !strings.Contains(r.err, "exceeded its time limit") || r.code != 143 {
 		t.Errorf("%+v, ended %d times, cause %v", r, n.stopped.Load(), n.cause.Load())
 	}
+}
+
+// TestTogether: a node that has the step's image waits until all have it.
+func TestTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Step{parts: make([]part, 3), images: map[string]string{}, all: make(chan struct{}), off: make(chan struct{}), changed: make(chan struct{}, 1)}
+		begun := make(chan bool, len(s.parts))
+		for i := range s.parts {
+			if len(begun) != 0 {
+				t.Fatalf("a node began when %d of %d had the image", i, len(s.parts))
+			}
+			go func() { begun <- s.together(t.Context(), fmt.Sprint("n", i), "a") }()
+			synctest.Wait()
+		}
+		for range s.parts {
+			if !<-begun {
+				t.Error("a node does not begin though all have the image")
+			}
+		}
+	})
 }
 
 // TestLaunchTime: nodes have so long to come, and none of it runs while one of them imports the step's image.
