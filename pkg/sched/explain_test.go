@@ -206,6 +206,8 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 		s.MemoryPerRank = int64(n) * gib
 	case "--mem":
 		s.MemoryPerNode = int64(n) * gib
+	case "--tmp":
+		s.TmpPerNode = int64(n) * gib
 	case "the same without --exclusive":
 		s.Exclusive = false
 	case "the same without --exclude":

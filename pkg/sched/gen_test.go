@@ -16,7 +16,7 @@ var epoch0 = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // testNode is a ready node named name with so many cards of so many G.
 func testNode(name string, cpus, cards int, vram int64) *cluster.Node {
-	n := &cluster.Node{Name: name, Ready: true, CPUs: cpus, MemoryBytes: 256 * gib, Partitions: []string{"gpu"}}
+	n := &cluster.Node{Name: name, Ready: true, CPUs: cpus, MemoryBytes: 256 * gib, TmpBytes: 16 * gib, Partitions: []string{"gpu"}}
 	for i := range cards {
 		n.Cards = append(n.Cards, cluster.Card{State: api.CardOK, CardInfo: api.CardInfo{
 			Index: i, UUID: fmt.Sprintf("%s-%d", name, i), Model: "NVIDIA A100", VRAMBytes: vram * gib, NUMA: i / 4}})
@@ -45,6 +45,7 @@ func genNodes(t *rapid.T) []*cluster.Node {
 		name := fmt.Sprintf("n%d", i+1)
 		n := &cluster.Node{Name: name, Ready: rapid.IntRange(0, 9).Draw(t, "ready") > 0, NotReady: "drained: test",
 			CPUs: rapid.IntRange(1, 8).Draw(t, "cpus"), MemoryBytes: rapid.Int64Range(0, 16).Draw(t, "memory") * gib,
+			TmpBytes: rapid.Int64Range(0, 8).Draw(t, "tmp") * gib, TmpEach: rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "tmp of each") * gib,
 			Partitions: rapid.SampledFrom([][]string{{"gpu"}, {"gpu"}, {"gpu", "short"}, {"short"}}).Draw(t, "partitions"),
 			Features:   rapid.SampledFrom([][]string{nil, {"ib"}, {"big"}, {"ib", "big"}}).Draw(t, "features")}
 		for c := range rapid.IntRange(0, 4).Draw(t, "cards") {
@@ -68,6 +69,7 @@ func genSpec(t *rapid.T) *api.Spec {
 	s := &api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "size"), CPUsPerRank: rapid.IntRange(0, 3).Draw(t, "cpus per rank")}
 	s.MemoryPerRank = rapid.SampledFrom([]int64{0, 0, 1, 4}).Draw(t, "mem") * gib
 	s.MemoryPerNode = rapid.SampledFrom([]int64{0, 0, 0, 2}).Draw(t, "mem per node") * gib
+	s.TmpPerNode = rapid.SampledFrom([]int64{0, 0, 0, 1, 4}).Draw(t, "tmp asked") * gib
 	switch rapid.IntRange(0, 4).Draw(t, "gpus") {
 	case 0:
 	case 1:

@@ -108,7 +108,7 @@ func (h *past) submit() {
 	h.view.Queue.Insert(c)
 }
 
-// change puts a node in or out of service, or into another partition.
+// change puts a node in or out of service, or into another partition, or has it offer other temporary space.
 func (h *past) change() {
 	at := rapid.IntRange(0, len(h.view.Nodes)*3).Draw(h.t, "node")
 	if at >= len(h.view.Nodes) {
@@ -118,6 +118,16 @@ func (h *past) change() {
 	if rapid.IntRange(0, 3).Draw(h.t, "moves") == 0 {
 		n.Partitions = rapid.SampledFrom([][]string{{"gpu"}, {"gpu", "short"}, {"short"}}).Draw(h.t, "to")
 		h.put(at, &n)
+		return
+	}
+	if rapid.IntRange(0, 3).Draw(h.t, "says hello") == 0 {
+		n.Grants = nil
+		n.TmpBytes, n.TmpEach = rapid.Int64Range(0, 8).Draw(h.t, "tmp now")*gib, rapid.Int64Range(0, 2).Draw(h.t, "tmp of each now")*gib
+		now := n.Counted()
+		for _, g := range h.view.Nodes[at].Grants {
+			now = now.Restore(g)
+		}
+		h.put(at, now)
 		return
 	}
 	n.Ready = !n.Ready

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 )
 
 // TestPlansRememberNothingThatMatters: a planner that has made many plans decides as one
@@ -23,6 +26,39 @@ func TestPlansRememberNothingThatMatters(t *testing.T) {
 			h.take(plan)
 		}
 	})
+}
+
+// TestCapacityIsLookedAtAgain: whether a gang would fit on empty nodes is known until one of them offers something else.
+func TestCapacityIsLookedAtAgain(t *testing.T) {
+	full := testNode("n1", 4, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 4, CPUs: 4})
+	for name, x := range map[string]struct {
+		spec   api.Spec
+		offers func(n *cluster.Node) // what the gang needs
+	}{
+		"CPUs":                    {api.Spec{Size: 5}, func(n *cluster.Node) { n.CPUs = 5 }},
+		"memory":                  {api.Spec{Size: 1, MemoryPerNode: 300 * gib}, func(n *cluster.Node) { n.MemoryBytes = 300 * gib }},
+		"temporary space":         {api.Spec{Size: 1, TmpPerNode: 20 * gib}, func(n *cluster.Node) { n.TmpBytes = 20 * gib }},
+		"temporary space of each": {api.Spec{Size: 1}, func(n *cluster.Node) { n.TmpEach = 16 * gib }},
+		"features":                {api.Spec{Size: 1, Constraint: "ib"}, func(n *cluster.Node) { n.Features = []string{"ib"} }},
+	} {
+		lacks, has := *full, *full
+		x.offers(&has)
+		if name == "temporary space of each" {
+			lacks.TmpEach = 17 * gib
+		}
+		v := &View{Queue: queueOf(candidate(8, x.spec))}
+		away := testNode("n2", 64, 0, 0) // would hold all of them, and is out of service
+		away.Ready, away.TmpBytes, away.MemoryBytes, away.Features = false, 64*gib, 512*gib, []string{"ib"}
+		var m Planner
+		for i, n := range []*cluster.Node{&lacks, &has, &lacks} {
+			v.Nodes = []*cluster.Node{n, away}
+			plan := m.Make(epoch0, v, &Policy{})
+			r, _ := plan.Reason(8, v.Queue.JobClass(8))
+			if fits := r.Word == WordResources; fits != (i == 1) {
+				t.Errorf("%s, look %d: %+v", name, i+1, r)
+			}
+		}
+	}
 }
 
 // TestHopelessIsWhatAVisitFinds: a planner that visits also those that it could tell to be hopeless, and looks at each end
