@@ -256,4 +256,24 @@ func TestTemporarySpace(t *testing.T) {
 	if AskOf(&less, []string{"gpu"}).Key == ask.Key {
 		t.Error("asks of different temporary space have one key")
 	}
+	if g = GrantFor(ask, key(1), []Slot{{Node: "n3"}, {Node: "n3"}}, time.Time{}); g.Tmp != 10*gib {
+		t.Errorf("two ranks on a node take %s", Size(g.Tmp))
+	}
+	// Who asks for none takes what each takes, however many ranks there are.
+	each.TmpEach = 30 * gib
+	on := each.Counted().Restore(Grant{MemberKey: key(1), Ranks: 2, CPUs: 2}).Restore(Grant{MemberKey: key(2), Ranks: 2, CPUs: 2, Tmp: 50 * gib})
+	for _, x := range []struct {
+		n    *Node
+		tmp  int64
+		free int64
+		fits bool
+	}{{on, 20 * gib, 20, true}, {on, 20*gib + 1, 20, false}, {on, 0, 20, false}, {on.Release(key(1)), 50 * gib, 50, true}, {on.Release(key(2)), 0, 70, true}, {on.Emptied(), 100 * gib, 100, true}} {
+		d, err := NewNeed(AskOf(&api.Spec{Size: 1, TmpPerNode: x.tmp}, []string{"gpu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if free := x.n.FreeTmp(); free != x.free*gib || x.n.TmpUsed() != 100*gib-free || (d.Ranks(x.n) > 0) != x.fits {
+			t.Errorf("%s free, room for %d ranks that ask for %s; want %dG", Size(free), d.Ranks(x.n), Size(x.tmp), x.free)
+		}
+	}
 }

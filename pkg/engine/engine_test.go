@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/sched"
@@ -670,5 +671,17 @@ func TestHowFarAJobIs(t *testing.T) {
 	}
 	if j := show(first); j.Prepared != len(on.Ranks) || j.State != api.JobReserved {
 		t.Errorf("%d ranks are prepared of %s, want %d", j.Prepared, j.State, len(on.Ranks))
+	}
+}
+
+// TestShowNodeUse: what is shown as used of a node is what its grants take.
+func TestShowNodeUse(t *testing.T) {
+	res := (&cluster.Node{Name: "n1", CPUs: 8, MemoryBytes: 100, TmpBytes: 200, TmpEach: 30}).Counted()
+	for job := range int64(2) {
+		res = res.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: job + 1, Epoch: 1}, CPUs: 2, Memory: 10, Tmp: 50 * job})
+	}
+	n := showNode(&gang.Node{Name: "n1", Res: res})
+	if n.CPUs != 8 || n.CPUsUsed != 4 || n.MemoryBytes != 100 || n.MemoryUsed != 20 || n.TmpBytes != 200 || n.TmpUsed != 80 || len(n.Jobs) != 2 {
+		t.Errorf("%+v", n)
 	}
 }

@@ -91,6 +91,25 @@ func TestMemberMissingInAHello(t *testing.T) {
 	}
 }
 
+// TestHelloBringsTemporarySpace: what a node offers, and what each of its members takes, is what it said last.
+func TestHelloBringsTemporarySpace(t *testing.T) {
+	b := newBench(t, 0)
+	for _, x := range []struct{ offers, each, used int64 }{{100, 10, 0}, {50, 20, 20}, {50, 0, 0}} {
+		h := helloOf("n1")
+		h.Hello.TmpBytes, h.Hello.TmpEach = x.offers, x.each
+		if j := b.w.Job(1); j != nil {
+			h.Hello.Members = []api.MemberActual{{MemberKey: b.key(1), Phase: api.PhaseRunning, Ranks: []api.RankActual{{}}}}
+		}
+		b.must(h)
+		if r := b.w.Node("n1").Res; r.TmpBytes != x.offers || r.TmpEach != x.each || r.TmpUsed() != x.used {
+			t.Errorf("%d offered, each takes %d, %d used; want %+v", r.TmpBytes, r.TmpEach, r.TmpUsed(), x)
+		}
+		if b.w.Job(1) == nil {
+			b.start(b.submit(specOf(1)))
+		}
+	}
+}
+
 func TestAnExitWhileTheDaemonWasDownCountsOnce(t *testing.T) {
 	b := newBench(t, 1)
 	id := b.submit(specOf(1))

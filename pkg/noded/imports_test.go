@@ -78,6 +78,79 @@ func (x *importing) get(name string) (*image, string) {
 	return f.image, ""
 }
 
+// TestFlights: those of one user who want the same image wait for one import, which goes on as long as one of them waits; other users,
+// tags and digests have their own.
+func TestFlights(t *testing.T) {
+	dir := registry.Open(t, t.TempDir())
+	began, open := filepath.Join(dir, "began"), filepath.Join(dir, "open")
+	driver := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && exit\necho >> %s\nuntil [ -e %s ]; do sleep 0.02; done\necho no such image >&2\nexit 1\n", began, open)
+	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(driver), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(began, nil, 0o666); err != nil || os.Chmod(began, 0o666) != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	x := newImporting(t, 0, 0)
+	join := func(uid uint32, name string) *flight {
+		m, err := container.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.d.images.join(x.d, &account{uid: uid, gid: uid, home: "/"}, "sb", m)
+	}
+	begun := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			b, _ := os.ReadFile(began)
+			if len(b) == n {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d imports have begun, want %d", len(b), n)
+			}
+		}
+	}
+	ended := func(f *flight, want string) {
+		t.Helper()
+		select {
+		case <-f.done:
+		case <-time.After(patience):
+			t.Fatal("an import goes on")
+		}
+		if f.refusal == nil || !strings.Contains(f.refusal.Text, want) {
+			t.Errorf("%+v, want %s", f.refusal, want)
+		}
+	}
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	all := []*flight{join(0, "lab/tool:1"), join(somebody, "lab/tool:1"), join(0, "lab/tool:2"), join(0, "lab/tool"+digest), join(0, "lab/tool@sha256:"+strings.Repeat("1", 64))}
+	if again := join(0, "lab/tool:1"); again != all[0] {
+		t.Error("two who want the same image import it each")
+	}
+	begun(len(all))
+	x.d.images.leave(all[0])
+	if err := os.WriteFile(open, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		ended(f, "no such image")
+		x.d.images.leave(f)
+	}
+	if err := os.Remove(open); err != nil {
+		t.Fatal(err)
+	}
+	last := join(0, "lab/tool:1")
+	if last == all[0] {
+		t.Fatal("one who comes later has what was refused before")
+	}
+	begun(len(all) + 1)
+	x.d.images.leave(last)
+	ended(last, "context canceled")
+	if left, _ := filepath.Glob(filepath.Join(x.d.images.path, stageName+"*")); len(left) != 0 || len(x.d.images.flights) != 0 {
+		t.Errorf("left: %v, %d flights", left, len(x.d.images.flights))
+	}
+}
+
 // TestImportAsUser: another user than root imports with the credentials of his home, all files are his, and what he
 // is known by stands nowhere but there.
 func TestImportAsUser(t *testing.T) {

@@ -226,10 +226,18 @@ stat -f -c %%T tmp /dev/shm
 }
 
 // TestOfferedSpace: what members of a daemon before hold of the disk is offered with what is free, and what ended ones held is
-// free by itself.
+// free by itself. In memory it is the node's, and without private directories the disk of /tmp.
 func TestOfferedSpace(t *testing.T) {
 	const size = 1 << 50
-	d := newDaemon(Options{}, &stateDir{})
+	d := newDaemon(Options{Memory: 12345}, &stateDir{})
+	_, disk, err := room("/tmp")
+	if d.offerTmp(); err != nil || d.tmp != disk || d.tmpEach != 0 {
+		t.Errorf("without private directories: %d, each %d; want the disk of /tmp, %d (%v)", d.tmp, d.tmpEach, disk, err)
+	}
+	d.private = &shim.Private{Size: 7}
+	if d.offerTmp(); d.tmp != 12345 || d.tmpEach != 0 {
+		t.Errorf("in memory: %d, each %d; want the node's memory", d.tmp, d.tmpEach)
+	}
 	d.private = &shim.Private{Size: 7, Image: &shim.Image{Path: t.TempDir()}}
 	member := func(p *shim.Private) *member {
 		m := d.newMember(api.MemberKey{Job: int64(len(d.jobs) + 1)})
