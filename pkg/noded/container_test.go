@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/proc"
 	"gangd/pkg/shim"
 )
 
@@ -244,6 +245,77 @@ func TestContainerRefused(t *testing.T) {
 	}
 	if m := mountsBelow(t, root); len(m) != 0 {
 		t.Errorf("mounted on the machine: %v", m)
+	}
+}
+
+// TestRefusedLeavesNothing: of a job that a node refuses nothing has run and nothing is left: no directory, no mount, no CPU is
+// taken, and where its prolog has run its epilog has too.
+func TestRefusedLeavesNothing(t *testing.T) {
+	needRoot(t)
+	c := newController(t)
+	o, base := twoDirs(t, c)
+	root, hooks, work, data := imageDir(t, "bash"), t.TempDir(), t.TempDir(), t.TempDir()
+	o.Hooks = hookFiles(t, hooks, "log prolog $GANG_JOB_ID", "log epilog $GANG_JOB_ID")
+	o.Containers = Containers{On: true, Images: []string{filepath.Dir(root)}, Within: []string{data}}
+	o.CPUSets = CPUs{Bind: true}
+	c.run(o)
+	const script = "#!/bin/bash\ntouch ran\n"
+	in := func(box api.Container) func(*api.Assignment, *api.Spec) { return contained(work, &box) }
+	mount := func(source string) func(*api.Assignment, *api.Spec) {
+		return in(api.Container{Image: root, Mounts: []api.ContainerMount{{Source: source, Target: "/x"}}})
+	}
+	spec := func(f func(*api.Spec)) func(*api.Assignment, *api.Spec) {
+		return func(_ *api.Assignment, s *api.Spec) { s.WorkDir = work; f(s) }
+	}
+	for i, x := range []struct {
+		change func(*api.Assignment, *api.Spec)
+		want   string
+	}{
+		{in(api.Container{Image: root + "/none"}), "container image: " + root + "/none: no such file or directory"},
+		{in(api.Container{Image: root + "/bin/bash"}), "container image: " + root + "/bin/bash: not a directory"},
+		{in(api.Container{Image: "/etc"}), "container image: /etc is not below "},
+		{in(api.Container{Image: "docker://nvcr.io/nvidia/pytorch:24.01"}), "can't be imported on this node, which has no container_driver"},
+		{in(api.Container{Image: "/images/x.sqsh"}), "container image: /images/x.sqsh can't be imported on this node"},
+		{in(api.Container{Image: "Debian"}), "is no name of an image"},
+		{mount(data + "/none"), "container mount: " + data + "/none: no such file or directory"},
+		{mount("/etc"), "container mount: /etc is not below " + data},
+		{spec(func(s *api.Spec) { s.WorkDir = base + "/tmp/x" }), "working directory: " + base + "/tmp/x: each job has a " + base + "/tmp of its own"},
+		{spec(func(s *api.Spec) { s.WorkDir = work + "/none" }), "working directory: " + work + "/none"},
+		{spec(func(s *api.Spec) { s.CPUsPerRank = 10000 }), "10000 CPUs asked"},
+	} {
+		k := c.desire(int64(i+1), 1, 1, script, x.change)
+		if a := c.untilPhase(k, api.PhaseRefused); !strings.Contains(a.Refusal.Text, x.want) || len(a.Ranks) != 0 {
+			t.Errorf("%+v, want %s", a, x.want)
+		}
+		c.forget(k)
+	}
+	c.until("their directories to be gone", func() bool {
+		left, err := os.ReadDir(filepath.Join(o.StateDir, membersDir))
+		return err == nil && len(left) == 0
+	})
+	if m := append(mountsBelow(t, base), mountsBelow(t, root)...); len(m) != 0 {
+		t.Errorf("mounted on the machine: %v", m)
+	}
+	if in := append(whoSees(base), whoSees(root)...); len(in) != 0 {
+		t.Errorf("processes that see what was mounted for them: %v", in)
+	}
+	if _, err := os.Stat(filepath.Join(work, "ran")); err == nil {
+		t.Error("a rank ran")
+	}
+	all, err := proc.Affinity(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := c.desire(100, 1, 1, "#!/bin/bash\nnproc\n", spec(func(s *api.Spec) { s.CPUsPerRank, s.Output = len(all), "out" }))
+	c.untilPhase(k, api.PhaseStopped)
+	if b, err := os.ReadFile(filepath.Join(work, "out")); strings.TrimSpace(string(b)) != fmt.Sprint(len(all)) {
+		t.Errorf("the next job finds %s of %d CPUs (%v)", b, len(all), err)
+	}
+	log := logOf(hooks)
+	for line := range strings.Lines(log) {
+		if job, ok := strings.CutPrefix(line, "prolog "); ok && strings.Count(log, "epilog "+job) != 1 {
+			t.Errorf("the prolog of job %s has run, and not the epilog:\n%s", job, log)
+		}
 	}
 }
 
