@@ -113,7 +113,7 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 		}
 		return false, err
 	}
-	s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c, link: newLink(ctx, ws, maxControllerFrame)}
+	s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c, link: newLink(ctx, ws, below.Conn, maxControllerFrame)}
 	s.link.ended = below.ended.Load
 	s.streams = newNodeStreams()
 	defer s.jobs.Wait()
@@ -254,7 +254,7 @@ func (s *clientSession) greet() (*api.Welcome, error) {
 func (s *clientSession) read(err error) error {
 	for err == nil {
 		var f *api.Frame
-		s.c.away(s.link.patience)
+		s.c.away(s.link.watchdog.longest())
 		f, err = s.link.read()
 		s.c.opts.Sign.Round()
 		if err == nil {

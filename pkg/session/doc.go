@@ -22,9 +22,9 @@
 //   - A stream never has more than its window on the way: a slow reader of a log stops that
 //     log at its node, and neither the session nor memory.
 //
-// Failure rules: silence in either direction for [SilentBeats] heartbeats ends the session; so does a
-// frame that is too large or makes no sense, with the reason sent first. A session that
-// breaks ends no job and drains nothing.
+// Failure rules: silence in either direction for [SilentBeats] heartbeats ends the session, and what waits unread in the
+// socket is no silence (see the type silence); so does a frame that is too large or makes no sense, with the reason
+// sent first. A session that breaks ends no job and drains nothing.
 //
 // Begin with Hub and Client. It must not know what a job is.
 package session

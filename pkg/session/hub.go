@@ -80,7 +80,7 @@ func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request
 		h.log.Warn("session refused", "node", node, "from", r.RemoteAddr, "err", err)
 		return nil // Accept has answered
 	}
-	l := newLink(ctx, ws, maxNodeFrame)
+	l := newLink(ctx, ws, under.conn, maxNodeFrame)
 	l.line = under.line
 	return l
 }

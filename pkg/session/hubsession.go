@@ -108,7 +108,7 @@ func (s *hubSession) greet(node string) error {
 		s.hello = nil // not this node's session: nothing to take out
 		return err
 	}
-	s.link.watchdog.Stop() // the commit may take its time
+	s.link.watchdog.stop() // the commit may take its time
 	welcome, err := s.hub.handler.NodeHello(s.link.ctx, s.hello)
 	if err != nil {
 		return err

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coder/websocket"
@@ -46,21 +48,29 @@ type link struct {
 	ws       *websocket.Conn
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	watchdog *time.Timer
-	late     *time.Timer   // ends it when a write takes too long
-	patience time.Duration // of the watchdog and of a write; set before the writer starts
+	watchdog watchdog      // of what is read
+	late     watchdog      // of what is written
+	patience time.Duration // of a write; set before the writer starts
+	under    syscall.Conn  // the connection below TLS; nil: not known
 	ended    func() bool   // the peer's kernel has closed the connection; nil: nobody looks
 	line     *tlsLine      // what a controller serves over a network; nil: anything else
 }
 
-func newLink(parent context.Context, ws *websocket.Conn, limit int64) *link {
+// newLink begins to wait for the greeting. under is the connection that ws goes over.
+func newLink(parent context.Context, ws *websocket.Conn, under net.Conn, limit int64) *link {
 	ws.SetReadLimit(limit)
 	l := &link{ws: ws, patience: helloTimeout}
+	l.under, _ = under.(syscall.Conn)
 	l.ctx, l.cancel = context.WithCancelCause(parent)
-	l.watchdog = time.AfterFunc(helloTimeout, func() { l.cancel(errSilent) })
-	l.late = stopped(func() { l.cancel(errSilent) })
+	silent := func() { l.cancel(errSilent) }
+	l.watchdog.held, l.watchdog.bark = l.held, silent
+	l.late.held, l.late.bark = l.held, silent
+	l.watchdog.start(helloTimeout)
 	return l
 }
+
+// held says whether the peer has said something that was not read yet.
+func (l *link) held() bool { return l.under != nil && unread(l.under) }
 
 // stopped is a timer that calls f when it was reset and that time is over.
 func stopped(f func()) *time.Timer {
@@ -72,7 +82,7 @@ func stopped(f func()) *time.Timer {
 // greeted starts counting silence in heartbeats.
 func (l *link) greeted(heartbeat time.Duration) {
 	l.patience = SilentBeats * heartbeat
-	l.watchdog.Reset(l.patience)
+	l.watchdog.start(l.patience)
 }
 
 // read gives the next frame. Its errors end the session: errFrame is the peer's fault and
@@ -92,7 +102,7 @@ func (l *link) read() (*api.Frame, error) {
 	if _, err := buf.ReadFrom(r); err != nil {
 		return nil, l.why(err)
 	}
-	l.watchdog.Reset(l.patience)
+	l.watchdog.sign()
 	if typ != websocket.MessageText {
 		return nil, fmt.Errorf("%w: binary message", errFrame)
 	}
@@ -110,8 +120,8 @@ func (l *link) write(f *api.Frame) error {
 	if err != nil {
 		return err
 	}
-	l.late.Reset(l.patience)
-	defer l.late.Stop()
+	l.late.start(l.patience)
+	defer l.late.stop()
 	if err := l.ws.Write(l.ctx, websocket.MessageText, data); err != nil {
 		return l.why(err)
 	}
@@ -179,7 +189,7 @@ func (l *link) closeWithin(patience time.Duration, code websocket.StatusCode, re
 // end cuts the line at once.
 func (l *link) end(cause error) {
 	l.cancel(cause)
-	l.watchdog.Stop()
+	l.watchdog.stop()
 	_ = l.ws.CloseNow()
 }
 

@@ -147,7 +147,7 @@ func rawDial(t testing.TB, r *rig) *link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLink(context.Background(), ws, maxControllerFrame)
+	l := newLink(context.Background(), ws, nil, maxControllerFrame)
 	t.Cleanup(func() { l.end(errTest); tr.CloseIdleConnections() })
 	return l
 }
@@ -321,7 +321,7 @@ func TestSilentControllerIsLeft(t *testing.T) {
 		if err != nil {
 			return
 		}
-		k := newLink(context.Background(), ws, maxNodeFrame)
+		k := newLink(context.Background(), ws, nil, maxNodeFrame)
 		defer k.end(errTest)
 		if _, err := k.read(); err == nil {
 			s := api.DefaultSettings()

@@ -38,6 +38,7 @@ func (l *tlsLine) Close() error {
 // long as the session lasts, and there may be ten thousand.
 type hijacker struct {
 	http.ResponseWriter
+	conn net.Conn // below TLS
 	line *tlsLine // nil: not over TLS
 }
 
@@ -47,7 +48,9 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	h.conn = conn
 	if c, ok := conn.(*tls.Conn); ok {
+		h.conn = c.NetConn()
 		h.line = &tlsLine{Conn: c}
 		conn = h.line
 	}

@@ -39,8 +39,8 @@ func (c *Client) witness(ctx context.Context, at target, path string) *witness {
 			w.err = err
 			return
 		}
-		l := newLink(ctx, ws, maxControllerFrame)
-		l.watchdog.Stop() // it is silent by nature
+		l := newLink(ctx, ws, below.Conn, maxControllerFrame)
+		l.watchdog.stop() // it is silent by nature
 		l.ended = below.ended.Load
 		close(w.open)
 		_, w.err = l.read()
@@ -118,7 +118,7 @@ func (h *Hub) silent(l *link, node string) {
 		h.serving.Done()
 		return
 	}
-	l.watchdog.Stop() // it is silent by nature
+	l.watchdog.stop() // it is silent by nature
 	go h.beside(node, func() {
 		_, err := l.read()
 		l.end(err)
