@@ -100,8 +100,8 @@ func TestCPUsOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second := c.spawn(o)
-	defer finish(t, c, o, second)
+	daemon := c.spawn(o)
+	defer func() { finish(t, c, o, daemon) }()
 	c.until("the second hello", func() bool { return len(c.hellos) >= 2 })
 	full = c.desire(4, 1, 1, saysCPUs, in)
 	c.untilPhase(full, api.PhaseRefused)
@@ -113,6 +113,13 @@ func TestCPUsOfTheirOwn(t *testing.T) {
 	if f := strings.Fields(c.said(work, next, 1)[0]); seen[f[0]] != 1 {
 		t.Errorf("job 5 may use CPU %s, job 1 had another: %v", f[0], seen)
 	}
+	// What has ended while a daemon before was here holds none, as long as the controller may want to hear of it.
+	c.stop(next, 0)
+	c.untilPhase(next, api.PhaseStopped)
+	kill(t, daemon)
+	daemon = c.spawn(o)
+	c.until("the third hello", func() bool { return len(c.hellos) >= 3 })
+	c.untilPhase(c.desire(6, 1, 1, saysCPUs, in), api.PhaseRunning)
 }
 
 // TestRanksShareOut: ranks of a gang have different CPUs, and all of its CPUs with --cpu-bind=none; a batch

@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/shim"
 )
 
 // openTree lets other users read a tree, and makes it differ by a file.
@@ -186,7 +188,7 @@ func TestImportCalledOff(t *testing.T) {
 func TestImageCache(t *testing.T) {
 	state := t.TempDir()
 	path := filepath.Join(state, "images")
-	d := &Daemon{opts: Options{Containers: Containers{Import: Import{High: 50, Low: 30}}}, log: slog.New(slog.DiscardHandler), jobs: map[int64][]*member{}}
+	d := &Daemon{opts: Options{Containers: Containers{Import: Import{High: 50, Low: 50}}}, log: slog.New(slog.DiscardHandler), jobs: map[int64][]*member{}}
 	put := func(name string, age time.Duration) *image {
 		m := &image{ID: name, Name: name, Bytes: 10, Used: time.Now().Add(-age), dir: filepath.Join(path, "0", name, "root")}
 		if err := os.MkdirAll(m.dir, 0o755); err != nil {
@@ -238,15 +240,27 @@ func TestImageCache(t *testing.T) {
 	if got := list(); got != "0 a b c d e" {
 		t.Errorf("at the mark: %s", got)
 	}
-	used := &member{d: d}
-	used.image.Store(c.list[slices.IndexFunc(c.list, func(m *image) bool { return m.ID == "b" })])
+	named := func(id string) *image {
+		return c.list[slices.IndexFunc(c.list, func(m *image) bool { return m.ID == id })]
+	}
+	used := &member{d: d, dir: t.TempDir()}
+	used.image.Store(named("b"))
 	d.jobs[1] = []*member{used}
-	if c.find(&image{ID: "a", Used: time.Now()}) == nil || c.find(&image{ID: "a", uid: 7}) != nil || c.find(&image{}) != nil || c.find(&image{ID: "f"}) != nil {
+	c.flights[flightKey{name: "c"}] = &flight{image: named("c")}
+	step, err := json.Marshal(shim.Container{Image: named("d").dir})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(used.dir, shim.StepContainerFile(7)), step, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.find(&image{ID: "a", Used: time.Now()}) == nil || c.find(&image{ID: "a", uid: 7}) != nil || c.find(&image{}) != nil || c.find(&image{ID: "f"}) != nil ||
+		c.find(&image{ID: "a", Digest: "sha256:a"}) != nil {
 		t.Error("not found, or found for another user")
 	}
 	c.list = append(c.list, put("h", 0))
-	d.tidyImages() // 60: b is in use, a was used
-	if got := list(); got != "0 a b h" {
+	d.tidyImages() // 60: a member has b, who imports c has not got it yet, a step runs in d, a was used
+	if got := list(); got != "0 a b c d h" {
 		t.Errorf("after it: %s", got)
 	}
 }

@@ -198,8 +198,8 @@ stat -f -c %%T tmp /dev/shm
 	}
 	waitFile(t, filepath.Join(work, "ready.1"))
 	waitFile(t, filepath.Join(work, "ready.2"))
-	if h := c.hellos[0]; h.TmpEach != 16<<20 || h.TmpBytes <= 0 {
-		t.Errorf("offered: %d, of which each takes %d", h.TmpBytes, h.TmpEach)
+	if h := c.hellos[0]; h.TmpEach != 16<<20 || h.TmpBytes <= 0 || h.TmpBytes == h.MemoryBytes {
+		t.Errorf("offered: %d, of which each takes %d; the node's memory is %d", h.TmpBytes, h.TmpEach, h.MemoryBytes)
 	}
 	if n := imagesOf(disk); len(n) != 2 {
 		t.Errorf("%d images of 2 jobs: %v", len(n), n)
