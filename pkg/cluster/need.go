@@ -211,9 +211,9 @@ func (d *Need) MatchesCard(c *Card) bool {
 
 // modelName is a model or a type as they are compared. Drivers write "NVIDIA A100-SXM4-80GB",
 // and Slurm makes "nvidia_a100-sxm4-80gb" of it.
-func modelName(s string) string {
-	return strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(s))
-}
+func modelName(s string) string { return dashes.Replace(strings.ToLower(s)) }
+
+var dashes = strings.NewReplacer("_", "-", " ", "-")
 
 // namesModel reports whether a type is part of a model's name. A number is whole: an a10 is no
 // A100, and an l4 no L40.

@@ -254,12 +254,15 @@ func (pl *planner) countEmpty(d *cluster.Need) bool {
 	}
 	l := layoutOf(d)
 	pl.tally.reset()
-	try := 1
-	for _, n := range pl.view.Nodes {
+	try, k := 1, 0
+	var of *nodeClass // that k is of
+	for at, n := range pl.view.Nodes {
 		if !n.Ready {
 			continue
 		}
-		k := d.RanksEmpty(n)
+		if class := pl.mem.emptied(at, n); class != of {
+			k, of = d.RanksEmpty(n), class
+		}
 		if k == 0 || !d.Admits(n) {
 			continue
 		}

@@ -110,20 +110,38 @@ func endsOn(n *cluster.Node) []cluster.Grant {
 
 // reset makes it anew from nodes.
 func (tl *timeline) reset(nodes []*cluster.Node) {
-	var all []ending
+	// Sorted by figures: ends are large to move, and of one time they are in their order already.
+	type end struct {
+		second    int64
+		nano      int32
+		node, own int32
+	}
+	known := 0
+	for _, n := range nodes {
+		known += len(endsOn(n))
+	}
+	all := make([]end, 0, known)
 	for at, n := range nodes {
-		for _, g := range endsOn(n) {
-			if !g.Until.IsZero() {
-				all = append(all, endingOf(at, g.Until, &g))
+		for i := range endsOn(n) {
+			if t := n.Grants[i].Until; !t.IsZero() {
+				all = append(all, end{t.Unix(), int32(t.Nanosecond()), int32(at), int32(i)})
 			}
 		}
 	}
-	slices.SortFunc(all, compareEnding)
+	slices.SortFunc(all, func(a, b end) int {
+		if a.second != b.second {
+			return cmp.Compare(a.second, b.second)
+		}
+		return cmp.Or(cmp.Compare(a.nano, b.nano), cmp.Compare(a.node, b.node), cmp.Compare(a.own, b.own))
+	})
 	tl.pieces = nil
 	for len(all) > 0 {
-		n := min(len(all), pieceEnds/2)
-		tl.pieces = append(tl.pieces, slices.Clone(all[:n]))
-		all = all[n:]
+		piece := make([]ending, min(len(all), pieceEnds/2), pieceEnds/2)
+		for i := range piece {
+			g := &nodes[all[i].node].Grants[all[i].own]
+			piece[i] = endingOf(int(all[i].node), g.Until, g)
+		}
+		tl.pieces, all = append(tl.pieces, piece), all[len(piece):]
 	}
 }
 

@@ -207,3 +207,29 @@ func TestAdviceInTheWordsThatWereUsed(t *testing.T) {
 		}
 	}
 }
+
+// TestFitsEmptyIsPlannedEmpty: what nodes of several kinds would hold with nothing on them is what a plan on such places.
+func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := genView(t)
+		empty := make([]*cluster.Node, len(v.Nodes))
+		for i, n := range v.Nodes {
+			empty[i] = n.Emptied()
+		}
+		for _, c := range v.Queue.Slice() {
+			c := *c
+			spec := *c.Ask.Spec
+			spec.Prefer, spec.Constraint = "", ""
+			c.Avoid, c.Ask = nil, cluster.AskOf(&spec, c.Ask.Partitions)
+			if c.Ask.Parts != nil {
+				continue
+			}
+			p := new(Planner)
+			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(&c)}, &Policy{})
+			fits := pl.fitsEmpty(pl.askClass(c.Ask))
+			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(&c)}, &Policy{}); fits != (len(plan.Starts) == 1) {
+				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
+			}
+		}
+	})
+}
