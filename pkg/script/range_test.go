@@ -278,3 +278,60 @@ func TestAskedOfNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestWordsOfOptions: of options that take one of few words, each word and one that is none.
+func TestWordsOfOptions(t *testing.T) {
+	for _, c := range []struct{ option, value, want string }{
+		{"hint", "nomultithread", ""}, {"hint", "compute_bound", ""}, {"hint", "x", "want nomultithread, multithread, compute_bound or memory_bound"},
+		{"gpu-bind", "none", ""}, {"gpu-bind", "verbose,None", ""}, {"gpu-bind", "v,single:1", ""}, {"gpu-bind", "x:1", "unknown type; types are none, closest, single:N, per_task:N, map_gpu:LIST and mask_gpu:LIST"},
+		{"cpu-bind", "ldoms", ""}, {"cpu-bind", "map_cpu:0", "want none, cores or ldoms; lists of CPUs are for steps: srun --cpu-bind=map_cpu:0,1"},
+		{"requeue", "", ""}, {"requeue", "crash, idle", ""}, {"requeue", "crash,cancelled", `unknown cause "cancelled"; causes are crash, oom, launch, node-lost, preempted, requeued, stalled, gpu-hang, idle, timeout`},
+		{"nodelist", "n[1-2]", ""}, {"nodelist", "n[1-", "not a list of nodes; write n1,n2 or n[1-4,7]"}, {"nodelist", "", "not a list of nodes; write n1,n2 or n[1-4,7]"},
+		{"partition", "a,b", ""}, {"partition", "a,", "not a list of names; write --partition=gpu or --partition=gpu,debug"}, {"partition", "a/b", "not a list of names; write --partition=gpu or --partition=gpu,debug"},
+		{"output", "x/%j.out", ""}, {"output", "x/", "names a directory, not a file; write x/gang-%j.out"}, {"output", "", "the value is empty"},
+		{"gres", "gpu:x!:2", "not a number of cards; write 4 or a100:4"}, {"gres", "gpu:-a:2", "not a number of cards; write 4 or a100:4"},
+	} {
+		var a Ask
+		got := ""
+		if err := named(c.option).Set(&a, c.value); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("--%s=%s: %s, want %s", c.option, c.value, got, c.want)
+		}
+	}
+	var a Ask
+	if _ = setHint(&a, "multithread"); a.Spec.ThreadsPerCore != 0 {
+		t.Errorf("multithread: %d threads", a.Spec.ThreadsPerCore)
+	}
+	if _ = setHint(&a, "nomultithread"); a.Spec.ThreadsPerCore != 1 {
+		t.Errorf("nomultithread: %d threads", a.Spec.ThreadsPerCore)
+	}
+}
+
+// TestExportNamesWhatIsMissing: a variable that is asked for by name and is not there.
+func TestExportNamesWhatIsMissing(t *testing.T) {
+	e, err := ParseExport("A,B,C=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, missing := e.Environ([]string{"A=1", "D=4"}); !slices.Equal(out, []string{"A=1", "C=3"}) || !slices.Equal(missing, []string{"B"}) {
+		t.Errorf("%q, missing %q", out, missing)
+	}
+}
+
+// TestComponentsTogether: what the components come to is bounded, and what one is warned of is heard.
+func TestComponentsTogether(t *testing.T) {
+	text := func(n int) string {
+		return "#!/bin/sh\n#SBATCH -n" + strconv.Itoa(api.MaxGangSize-1) + "\n#SBATCH hetjob\n#SBATCH -n" + strconv.Itoa(n) + "\n"
+	}
+	if r, _, err := buildOf(text(1)); err != nil || r.Spec.Size != api.MaxGangSize {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := buildOf(text(2)); err == nil || !strings.HasPrefix(err.Error(), "the components come to 65537 ranks, at most 65536 are accepted") {
+		t.Errorf("%v", err)
+	}
+	if _, warn, err := buildOf("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -N4 -n2\n"); err != nil || len(warn) != 1 || !strings.Contains(warn[0].String(), "2 ranks can't fill 4 nodes") {
+		t.Errorf("%v, %v", warn, err)
+	}
+}

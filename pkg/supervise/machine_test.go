@@ -607,6 +607,7 @@ func TestNoticeTargets(t *testing.T) {
 		{"a program for a script", api.ScopeRanks, true, []Process{main}, []int{5}, false},
 		{"both, where both are asked for", api.ScopeFull, true, []Process{trap, saver, client}, []int{1, 2}, false},
 		{"the script alone", api.ScopeBatch, true, []Process{trap, saver, client}, []int{1}, false},
+		{"the script alone, beside what does not take it", api.ScopeBatch, true, []Process{trap, saver, deaf}, []int{1}, false},
 		{"a script that does not take it", api.ScopeBatch, true, []Process{shell, saver, deaf, client}, []int{2}, true},
 		{"nobody who takes it", api.ScopeBatch, true, []Process{shell, deaf}, nil, true},
 		{"one rank does not take it", api.ScopeBatch, false, []Process{shell, saver, main}, []int{2, 5}, true},
