@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Layout is where the ranks of a gang sit, in as few words as its names allow: a thousand nodes whose names count up
@@ -74,11 +73,15 @@ func (l *Layout) places() ([]Place, error) {
 
 // rankPlaces are where the ranks of the gang sit, without their cards.
 func (l *Layout) rankPlaces() ([]RankPlace, error) {
-	var out []RankPlace
+	size := 0
 	for _, d := range l.Ranks {
-		if d.First < 0 || d.Nodes < 0 || d.Each < 0 || d.Nodes > maxLayout || d.Each > maxLayout || len(out)+d.Nodes*d.Each > maxLayout {
+		if d.First < 0 || d.Nodes < 0 || d.Each < 0 || d.Nodes > maxLayout || d.Each > maxLayout || size+d.Nodes*d.Each > maxLayout {
 			return nil, fmt.Errorf("%d ranks on each of %d nodes from %d", d.Each, d.Nodes, d.First)
 		}
+		size += d.Nodes * d.Each
+	}
+	out := make([]RankPlace, 0, size)
+	for _, d := range l.Ranks {
 		for n := range d.Nodes {
 			for range d.Each {
 				out = append(out, RankPlace{Node: d.First + n})
@@ -171,8 +174,18 @@ func (s *Series) at(i int) string {
 	if s.Same {
 		i = 0
 	}
-	number := strconv.FormatUint(s.First+uint64(i), 10)
-	return s.Before + strings.Repeat("0", max(0, s.Width-len(number))) + number + s.After
+	return string(s.append(nil, i))
+}
+
+// append adds text i of a series with a number.
+func (s *Series) append(b []byte, i int) []byte {
+	var digits [20]byte
+	number := strconv.AppendUint(digits[:0], s.First+uint64(i), 10)
+	b = append(b, s.Before...)
+	for range s.Width - len(number) {
+		b = append(b, '0')
+	}
+	return append(append(b, number...), s.After...)
 }
 
 // cut begins a series with a text: its last run of digits is what counts, where it is a number of at most 18 digits.
@@ -194,14 +207,35 @@ func cut(text string) Series {
 }
 
 func texts(all []Series, most int) ([]string, error) {
-	var out []string
+	size := 0
 	for i := range all {
 		s := &all[i]
-		if s.Count < 0 || s.Width < 0 || s.Width > 255 || len(out)+s.Count > most {
+		if s.Count < 0 || s.Width < 0 || s.Width > 255 || size+s.Count > most {
 			return nil, fmt.Errorf("%d of %q", s.Count, s.Before)
 		}
-		for i := range s.Count {
-			out = append(out, s.at(i))
+		size += s.Count
+	}
+	out := make([]string, 0, size)
+	for i := range all {
+		s := &all[i]
+		if s.Same || s.Width == 0 {
+			one := s.at(0)
+			for range s.Count {
+				out = append(out, one)
+			}
+			continue
+		}
+		// All of a series are cut from one text: a gang of thousands of nodes is put together on each of them.
+		var text []byte
+		ends := make([]int, s.Count)
+		for i := range ends {
+			text = s.append(text, i)
+			ends[i] = len(text)
+		}
+		whole, from := string(text), 0
+		for _, end := range ends {
+			out = append(out, whole[from:end])
+			from = end
 		}
 	}
 	return out, nil

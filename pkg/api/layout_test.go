@@ -106,3 +106,23 @@ func TestPartMakesSense(t *testing.T) {
 		}
 	}
 }
+
+// What each of 2,048 nodes does to know where all 16,384 ranks sit.
+func BenchmarkWhole(b *testing.B) {
+	body := &AssignmentBody{}
+	for n := range 2048 {
+		body.Nodes = append(body.Nodes, Place{Name: fmt.Sprintf("n%05d", n), Address: fmt.Sprintf("10.0.%d.%d", n>>8, n&255)})
+		for range 8 {
+			body.Ranks = append(body.Ranks, RankPlace{Node: n, Cards: []string{"GPU"}})
+		}
+	}
+	body.Layout = NewLayout(body.Nodes, body.Ranks)
+	part := body.For("n00007")
+	b.ReportAllocs()
+	for b.Loop() {
+		whole := *part
+		if err := whole.Whole(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
