@@ -326,12 +326,31 @@ func nodesOf(j *gang.Job) []string {
 	if j.Verdict == nil && len(j.Members) == 0 {
 		return out
 	}
+	var all nodeNames
 	for i := range j.Ranks {
-		if n := j.Ranks[i].Slot.Node; n != "" && !slices.Contains(out, n) {
+		if n := j.Ranks[i].Slot.Node; all.isNew(n) {
 			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// nodeNames knows which names it was asked for, of the many ranks that a node may have.
+type nodeNames struct {
+	last  string
+	named map[string]bool
+}
+
+// isNew says whether a name comes for the first time; an empty one is none.
+func (a *nodeNames) isNew(n string) bool {
+	if n == a.last || n == "" || a.named[n] { // neighbours mostly share a node
+		return false
+	}
+	if a.named == nil {
+		a.named = map[string]bool{}
+	}
+	a.named[n], a.last = true, n
+	return true
 }
 
 func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
@@ -347,8 +366,9 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
+	var all nodeNames
 	for _, s := range r.Slots {
-		if !slices.Contains(a.Nodes, s.Node) {
+		if all.isNew(s.Node) {
 			a.Nodes = append(a.Nodes, s.Node)
 		}
 	}
