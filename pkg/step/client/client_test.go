@@ -54,6 +54,7 @@ type nodes struct {
 	silent bool // the controller knows of no reason why they don't come
 	ends   bool // the job is being stopped by the time the launchers come
 
+	groups    []int        // by node, the component of the step that its tasks are of
 	images    []string     // by node, the digest of what its launcher runs in; "": it runs outside, "!TEXT": it refuses
 	importing atomic.Int32 // how often the step is said to be importing
 	stopped   atomic.Int32 // how often the controller was asked to end it
@@ -71,6 +72,9 @@ func (n *nodes) BeginStep(_ context.Context, _ api.JobRef, r *api.StepRequest) (
 	for i, t := range n.tasks {
 		reply.Nodes = append(reply.Nodes, api.StepNode{Name: fmt.Sprintf("n%d", i+1), Index: i, Tasks: t, CPUs: 1})
 		reply.Tasks += len(t)
+		if i < len(n.groups) {
+			reply.Nodes[i].Group = n.groups[i]
+		}
 	}
 	reply.Allocation.Nodes = reply.Nodes
 	if !n.mute {
@@ -530,6 +534,27 @@ func TestContainer(t *testing.T) {
 	r = play(t, n, "true", box)
 	if !strings.Contains(r.err, "grun: importing its image: 1M of 3M on n2\n") || !strings.Contains(fmt.Sprint(r.failed), "has already ended") || n.importing.Load() != -1 {
 		t.Errorf("%+v, asked %d times", r, n.importing.Load())
+	}
+}
+
+// TestComponentsHaveTheirOwn: each component of a step has its own program, and its output goes where that component's does.
+func TestComponentsHaveTheirOwn(t *testing.T) {
+	n := &nodes{tasks: [][]int{{0, 1}, {2}, {3}}, groups: []int{0, 1, 2}}
+	var out, errs [2]safeBuffer
+	r := play(t, n, "echo first; echo of first >&2", func(o *Options) {
+		for i, name := range []string{"second", "third"} {
+			body := o.Body
+			body.Programs = []wire.Program{{Argv: []string{"/bin/sh", "-c", "echo " + name + "; echo of " + name + " >&2"}}}
+			o.More = append(o.More, Component{Body: body, Output: Output{Stdout: &out[i], Stderr: &errs[i], OnlyTask: -1, OnlyErr: -1}})
+		}
+	})
+	if r.failed != nil || r.code != 0 || r.out != "first\nfirst\n" || r.err != "of first\nof first\n" {
+		t.Errorf("the first: %+v", r)
+	}
+	for i, name := range []string{"second", "third"} {
+		if out[i].String() != name+"\n" || errs[i].String() != "of "+name+"\n" {
+			t.Errorf("the %s: %q, %q", name, out[i].String(), errs[i].String())
+		}
 	}
 }
 
