@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,5 +76,55 @@ func TestSignalsToRanks(t *testing.T) {
 		if got := strings.Fields(read("heard." + n)); !slices.Equal(got, want[n]) {
 			t.Errorf("%s heard %q, want %q", n, got, want[n])
 		}
+	}
+}
+
+// TestSignalsOnceWhereverSrunLies: a signal to a job is for the tasks of its step, not for the srun that waits for
+// them and would pass it on, though that is a copy, is mounted elsewhere, or was replaced while it runs.
+func TestSignalsOnceWhereverSrunLies(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount")
+	}
+	needs(t, "python3", "python3")
+	c := start(t, "--nodes=1")
+	c.slurmNames()
+	c.script("hear.py", hearerProgram)
+	step := " -Q -n2 sh -c 'exec python3 hear.py $KIND$SLURM_PROCID'\n"
+	for kind, script := range map[string]string{
+		"copied":   "cp $S srun.copied; ./srun.copied" + step,
+		"mounted":  "touch srun; exec unshare -m sh -c 'mount --bind '$S' srun && exec sh step.sh'\n",
+		"replaced": "cp $S srun.replaced; ./srun.replaced" + step[:len(step)-1] + " &\nuntil [ -e up.replaced0 ]; do sleep .05; done\ncp $S new; mv new srun.replaced; touch is.replaced; wait\n",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			c.script("step.sh", "exec ./srun"+step)
+			c.script(kind+".sh", "#!/bin/bash\nexport KIND="+kind+" S="+filepath.Join(c.bin, "grun")+"\n"+script)
+			job := c.submit("-n", "2", "-o", "out."+kind, kind+".sh")
+			seen := func(name string) string {
+				b, _ := os.ReadFile(filepath.Join(c.tmp, name))
+				return strings.TrimSpace(string(b))
+			}
+			c.until("both tasks listen", func() bool { return seen("up."+kind+"0") != "" && seen("up."+kind+"1") != "" })
+			if kind == "replaced" {
+				c.until("it is replaced", func() bool { _, err := os.Stat(filepath.Join(c.tmp, "is.replaced")); return err == nil })
+			}
+			var want []string
+			for _, words := range []string{"-s USR1", "-s HUP", "--full -s USR2", ""} { // the last one ends it
+				c.tool("scancel", append(strings.Fields(words), fmt.Sprint(job))...)
+				signal := "SIG" + cmp.Or(words[strings.LastIndexByte(words, ' ')+1:], "TERM")
+				want = append(want, signal)
+				c.until("both hear "+signal, func() bool {
+					return strings.Contains(seen("heard."+kind+"0"), signal) && strings.Contains(seen("heard."+kind+"1"), signal)
+				})
+			}
+			c.script("go", "")
+			c.wait(job, api.JobCancelled)
+			_ = os.Remove(filepath.Join(c.tmp, "go"))
+			for _, rank := range []string{"0", "1"} {
+				if got := strings.Fields(seen("heard." + kind + rank)); !slices.Equal(got, want) {
+					t.Errorf("task %s heard %q, want %q", rank, got, want)
+				}
+			}
+		})
 	}
 }

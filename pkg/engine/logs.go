@@ -164,7 +164,7 @@ func (e *Engine) logPlaces(ctx context.Context, j *gang.Job, rank int, stderr bo
 	}
 	if len(out) == 0 {
 		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has not started yet: it has no output", j.Ref()),
-			Hint: fmt.Sprintf("wait for it with glog -f %d, or see why with gqueue --why %d", j.ID, j.ID)}
+			Hint: fmt.Sprintf("wait for it with glog -f %[1]s, or see why with gqueue --why %[1]s", j.Ref())}
 	}
 	return out, nil
 }
