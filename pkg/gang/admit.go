@@ -46,9 +46,9 @@ func (w *World) admit(ev Admit) Outcome {
 	j.ReservedAt, j.CutTimeLimit, j.Turn = w.now.Wall, ev.TimeLimit, ev.Turn
 	j.BackoffUntil = time.Time{}
 	j.Members, j.Ports = members, ports
-	j.Ranks = OwnRanks(j.Ranks)
-	for i := range j.Ranks {
-		j.Ranks[i] = Rank{State: api.RankReserved, Slot: ev.Slots[i]}
+	ranks := w.editRanks(e)
+	for i := range ranks {
+		ranks[i] = Rank{State: api.RankReserved, Slot: ev.Slots[i]}
 	}
 	e.allDirty = true
 	w.place(e)

@@ -71,6 +71,7 @@ type entry struct {
 	job      *Job
 	ask      *cluster.Ask
 	owned    bool             // job was cloned since the last Take
+	ownRanks bool             // so were its ranks
 	dirty    map[int]struct{} // ranks changed since the last Take
 	allDirty bool             // all of them
 	unready  int              // members preparing
@@ -298,22 +299,29 @@ func (w *World) edit(e *entry) *Job {
 
 // editRank gives the rank to write to.
 func (w *World) editRank(e *entry, i int) *Rank {
-	j := w.edit(e)
 	if !e.allDirty {
 		if e.dirty == nil {
 			e.dirty = map[int]struct{}{}
 		}
 		e.dirty[i] = struct{}{}
 	}
-	j.Ranks = OwnRanks(j.Ranks)
-	return &j.Ranks[i]
+	return &w.editRanks(e)[i]
 }
 
+// editRanks gives all ranks to write to. A job is edited each time that one of its members says something, and
+// what most say is not of the ranks, of which there may be thousands.
+func (w *World) editRanks(e *entry) []Rank {
+	j := w.edit(e)
+	if !e.ownRanks {
+		j.Ranks = slices.Clone(j.Ranks)
+		e.ownRanks = true
+	}
+	return j.Ranks
+}
+
+// clone copies a job but for its ranks: see [World.editRanks].
 func clone(j *Job) *Job {
 	c := j.Copy()
-	if !areBlank(j.Ranks) {
-		c.Ranks = slices.Clone(j.Ranks)
-	}
 	c.Members = slices.Clone(j.Members)
 	c.Used = maps.Clone(j.Used)
 	c.Steps = slices.Clone(j.Steps)
@@ -374,7 +382,7 @@ func (w *World) Take() Changes {
 		// One that has left memory since is here too: its end must reach the store.
 		ch.Jobs = append(ch.Jobs, e.job)
 		ch.Ranks = e.appendRanks(ch.Ranks)
-		e.owned, e.allDirty, e.dirty = false, false, nil
+		e.owned, e.ownRanks, e.allDirty, e.dirty = false, false, false, nil
 	}
 	slices.SortFunc(w.dirtyNodes, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
 	for _, h := range w.dirtyNodes {
