@@ -46,6 +46,7 @@ type Node struct {
 	Name        string     `json:"name"`
 	State       NodeState  `json:"state"`
 	Reason      string     `json:"reason"`
+	Silent      bool       `json:"silent,omitempty"`     // it is lost, and Reason says nothing else
 	Strikes     int        `json:"strikes,omitempty"`    // launches that failed there and speak against it; Reason names the last one where nothing else is wrong
 	DrainUser   string     `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
 	DrainTime   time.Time  `json:"drain_time,omitzero"`

@@ -276,7 +276,7 @@ func nodeReason(n *api.Node) string {
 		return reason
 	}
 	silent := "silent for " + ago(now().Sub(since))
-	if reason == "" || strings.HasPrefix(reason, "silent for ") { // the controller's own word, from when it was lost
+	if reason == "" || n.Silent { // what the controller says is from when it was lost
 		return silent
 	}
 	return reason + " (" + silent + ")"

@@ -362,6 +362,15 @@ func TestReasonOfADrainedNode(t *testing.T) {
 	if got, want := nodeReason(n), "fan [root@"+jobfield.Stamp(at)+"]; empty by "+jobfield.Stamp(fake.Now); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	// What the controller says of a lost node is from when it was lost: it is silent for longer now.
+	lost := &api.Node{State: api.NodeLost, LastSeen: now().Add(-11 * time.Minute), Reason: "silent for 1m0s", Silent: true}
+	if got := nodeReason(lost); got != "silent for 11m" {
+		t.Errorf("lost: %q", got)
+	}
+	lost.Reason, lost.Silent = "silent fan", false
+	if got := nodeReason(lost); got != "silent fan (silent for 11m)" {
+		t.Errorf("lost for another reason: %q", got)
+	}
 }
 
 // What tasks of steps say stands beside what ranks say, and only what was said.

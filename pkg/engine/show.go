@@ -412,7 +412,7 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
-	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, Address: r.Address, BootID: n.BootID,
+	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Silent: gang.OnlySilent(n), DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, Address: r.Address, BootID: n.BootID,
 		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Containers: n.Hello.Containers, Limits: n.Hello.Limits, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpUsed: r.TmpUsed(),
 		Cards: []api.Card{}, Jobs: []int64{}}

@@ -16,14 +16,18 @@ func newHost(name string) *host {
 	return &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
 }
 
+// OnlySilent says that a node is lost, and that nothing else keeps it out of service.
+func OnlySilent(n *Node) bool { return !n.LostSince.IsZero() && outOfService(n) == "" }
+
 // refresh derives the state of a node and whether it takes new work.
 func (w *World) refresh(h *host) {
 	n := h.node
 	state, reason := n.State, outOfService(n)
 	switch {
+	case OnlySilent(n):
+		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", w.set.NodeTimeout)
 	case !n.LostSince.IsZero():
 		state = api.NodeLost
-		reason = cmp.Or(reason, fmt.Sprintf("silent for %s", w.set.NodeTimeout))
 	case !n.Connected:
 		if state != api.NodeUnknown {
 			state = api.NodeSuspect
