@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench scale compare traces uplot axe browser demo clean
+.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench scale compare traces sensitivity uplot axe browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -114,6 +114,9 @@ compare: build ## the same command lines on gangd and on a real Slurm, as root, 
 GANG_TRACES ?= ../shared/traces
 traces: build ## our rows beside published ones (GANG_TRACES, ../shared/traces)
 	bin/gangsim rows --traces=$(GANG_TRACES)
+
+sensitivity: ## the traces with each constant of docs/scheduling.md halved and doubled, an hour of CPU; CONSTANTS="giveWay ..." some of them
+	scripts/sensitivity $(GANG_TRACES) bin/sensitivity 2 $(CONSTANTS)
 
 UPLOT = 1.6.32
 UPLOT_SHA512 = 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c89a46cb824332fa369b8cb8122cc6ac36e186cd09bf7a9ded3a4c93c6989023
