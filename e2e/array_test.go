@@ -76,18 +76,19 @@ func TestArrayAgrees(t *testing.T) {
 	if got := lines(c.tool("squeue", "-h", "-j", a, "-o", "%i %j %l")); got != squeue {
 		t.Errorf("squeue:\n%s\nwant\n%s", got, squeue)
 	}
-	sacct := "A_20|other|00:10:00\nA_30|all|00:20:00\nA_40|x|00:05:00\nA_[0-19,21-29,31-39,41-999%5]|all|00:10:00"
+	sacct := "A_20|other|00:10:00\nA_30|all|00:20:00\nA_40|x|00:05:00\nA_500|all|00:10:00\nA_7|all|00:10:00\nA_8|all|00:10:00\nA_[0-6,9-19,21-29,31-39,41-499,501-999%5]|all|00:10:00"
 	if got := lines(c.tool("sacct", "-X", "-n", "-P", "-j", a, "-o", "jobid,jobname,timelimit")); got != sacct {
 		t.Errorf("sacct:\n%s\nwant\n%s", got, sacct)
 	}
 	var scontrol []string
 	for _, l := range strings.Split(c.tool("scontrol", "-o", "show", "job", a), "\n") {
-		if m := regexp.MustCompile(`ArrayTaskId=(\S+) .*JobName=(\S+) .* TimeLimit=(\S+) `).FindStringSubmatch(l); m != nil {
+		if m := regexp.MustCompile(`ArrayTaskId=(\S+) .*JobName=(\S+) .* Reason=(\S+) .* TimeLimit=(\S+) `).FindStringSubmatch(l); m != nil {
 			scontrol = append(scontrol, strings.Join(m[1:], " "))
 		}
 	}
 	slices.Sort(scontrol)
-	if want := []string{"0-19,21-29,31-39,41-999%5 all 00:10:00", "20 other 00:10:00", "30 all 00:20:00", "40 x 00:05:00"}; !slices.Equal(scontrol, want) {
+	if want := []string{"0-6,9-19,21-29,31-39,41-499,501-999%5 all BeginTime 00:10:00", "20 other BeginTime 00:10:00",
+		"30 all BeginTime 00:20:00", "40 x JobHeldAdmin 00:05:00", "500 all JobHeldAdmin 00:10:00", "7 all JobHeldAdmin 00:10:00", "8 all JobHeldAdmin 00:10:00"}; !slices.Equal(scontrol, want) {
 		t.Errorf("scontrol: %q, want %q", scontrol, want)
 	}
 	gqueue := "A_20 other BeginTime\nA_30 all BeginTime\nA_40 x JobHeldAdmin\nA_[0-6,9-19,21-29,31-39,41-499,501-999%5] all BeginTime\nA_[7-8,500%5] all JobHeldAdmin"

@@ -124,7 +124,7 @@ func fold(all []*record) []*record {
 		}
 	}
 	in := map[*api.Job][]int{}
-	for _, row := range (jobfield.Fold{}).Rows(jobs) {
+	for _, row := range (jobfield.Fold{Records: true}).Rows(jobs) {
 		in[row.Job] = row.Folded
 	}
 	gone := map[*record]bool{}

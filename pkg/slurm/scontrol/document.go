@@ -38,7 +38,7 @@ func (c *call) jobDocument(id string) int {
 		return status
 	}
 	return c.writeDocument("jobs", func(p document.Parser) (list []document.Object) {
-		rows := jobfield.Fold{Expand: len(refs) == 1 && refs[0].Index >= 0}.Rows(jobs)
+		rows := jobfield.Fold{Expand: len(refs) == 1 && refs[0].Index >= 0, Records: true}.Rows(jobs)
 		for i := range rows {
 			list = append(list, squeue.JobObject(&rows[i], p))
 		}

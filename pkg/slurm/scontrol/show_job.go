@@ -95,7 +95,7 @@ func (c *call) split(j *api.Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc((jobfield.Fold{}).Rows(reply.Jobs), func(r jobfield.Row) bool { return r.Folded == nil && r.Job.JobID == j.JobID }), nil
+	return slices.ContainsFunc((jobfield.Fold{Records: true}).Rows(reply.Jobs), func(r jobfield.Row) bool { return r.Folded == nil && r.Job.JobID == j.JobID }), nil
 }
 
 // jobRef reads 12 or 12_3; anything else scontrol does not take here.
@@ -112,7 +112,7 @@ func jobRef(s string) (api.JobRef, bool) {
 func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {
 	element := len(refs) == 1 && refs[0].Index >= 0
 	var out []shownJob
-	for _, r := range (jobfield.Fold{Expand: element}).Rows(jobs) {
+	for _, r := range (jobfield.Fold{Expand: element, Records: true}).Rows(jobs) {
 		out = append(out, shownJob{Job: r.Job, folded: r.Folded, alone: element && r.ArrayIndex != nil && r.State == api.JobPending && r.Epoch == 0, now: now})
 	}
 	slices.SortStableFunc(out, func(a, b shownJob) int { return cmp.Compare(a.id(), b.id()) })

@@ -2,6 +2,7 @@ package jobfield
 
 import (
 	"slices"
+	"strings"
 
 	"gangd/pkg/api"
 )
@@ -9,13 +10,16 @@ import (
 // Fold makes one row of the pending elements of an array that are as they were submitted, as
 // squeue does: 12_[0-15%4]. An element that has run before stands alone, because its place and
 // its count of restarts are its own, and so does one that was changed by itself. One that is
-// held does not.
+// held does not, but in Records.
 type Fold struct {
 	Expand bool // one row for each element
 	// ByReason keeps elements apart that wait for different reasons, and shows a single one
 	// by its own id. squeue does neither: it knows one reason for all of them.
 	ByReason bool
-	View     *View
+	// Records keeps what is held apart from what is not, as in Slurm's own records, which
+	// scontrol and sacct show.
+	Records bool
+	View    *View
 }
 
 // alike is what elements have in common that share a row.
@@ -23,6 +27,7 @@ type alike struct {
 	array                                                    int64
 	priority, nice, limit, deadline                          int64
 	name, partition, comment, constraint, dependency, reason string
+	held                                                     bool
 }
 
 func (f Fold) alike(j *api.Job) alike {
@@ -31,8 +36,11 @@ func (f Fold) alike(j *api.Job) alike {
 	if f.ByReason {
 		k.reason = j.Reason
 	}
+	k.held = f.Records && held(j)
 	return k
 }
+
+func held(j *api.Job) bool { return j.Held != "" || strings.HasPrefix(j.Reason, "JobHeld") }
 
 // folds: the element has no row of its own by what it is.
 func (f Fold) folds(j *api.Job) bool {

@@ -6,7 +6,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
@@ -176,7 +175,7 @@ const (
 
 // SlurmPriority is a job's priority on Slurm's scale.
 func SlurmPriority(j *api.Job) int64 {
-	if j.State == api.JobPending && (j.Held != "" || strings.HasPrefix(j.Reason, "JobHeld")) {
+	if j.State == api.JobPending && held(j) {
 		return 0
 	}
 	return min(max(usualPriority+j.Priority, 1), mostPriority)
