@@ -56,19 +56,17 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 		return unreadable
 	}
 	if e.Clash != script.NoClash {
-		var status error = cmdline.Status(1)
 		line, early := slurm.Clash(e)
-		if early {
+		var status error = cmdline.Status(1)
+		switch {
+		case early:
 			fmt.Fprintf(s.Err, "sbatch: fatal: %s\n", line)
-			beside(s, e.Error())
-			return status
-		}
-		if line != "" {
-			s.Errorf("sbatch", "%s", line)
-		} else {
+		case line == "": // its controller finds it
 			status = failed(s, slurm.NotSatisfied)
+		default:
+			s.Errorf("sbatch", "%s", line)
+			s.Errorf("sbatch", "%s", slurm.BadGres)
 		}
-		s.Errorf("sbatch", "%s", slurm.BadGres)
 		beside(s, e.Error())
 		return status
 	}

@@ -16,7 +16,7 @@ func TestWordsOfClashes(t *testing.T) {
 		script.ClashTasksOfCard: "sbatch: fatal: --gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
 		script.ClashTasksByNode: "sbatch: fatal: --ntasks-per-node is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
 		script.ClashFewer:       "sbatch: error: Failed to validate job spec, --gpus < -N\nsbatch: error: " + slurm.BadGres,
-		script.ClashOnNode:      "sbatch: error: Batch job submission failed: " + slurm.NotSatisfied + "\nsbatch: error: " + slurm.BadGres,
+		script.ClashOnNode:      "sbatch: error: Batch job submission failed: " + slurm.NotSatisfied,
 		script.ClashNodes: "sbatch: error: Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (3) doesn't fall between min_nodes (1) and max_nodes (2) boundaries.\n" +
 			"sbatch: error: " + slurm.BadGres,
 	} {
