@@ -212,21 +212,27 @@ func UsageRow[T any]() Option[T] {
 	return Option[T]{Long: "usage", List: Exact, Help: "display a brief summary of the options"}
 }
 
-// ClustersRow is --clusters of the commands that Slurm answers from its database.
-func ClustersRow[T any]() Option[T] {
-	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Kind: Required, List: Refused,
-		Note: "there is one cluster and no database of others; set GANG_DIR to ask another controller"}
+// ClustersRow is --clusters of a command that asks a controller: the one that there is may be named, and named, where it is not nil, says that it was.
+func ClustersRow[T any](command string, named func(*T) *bool) Option[T] {
+	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Kind: Required, List: Partial,
+		Help: Cluster + " is the one cluster; another name is refused; GANG_DIR chooses another's controller", Set: func(t *T, v string) error {
+			if named != nil {
+				*named(t) = true
+			}
+			return NoCluster(command, v)
+		}}
 }
 
-// OneCluster is the Set of --clusters of the commands that ask a controller: the one that there
-// is may be named.
-func OneCluster[T any](s func(*T) Streams, command string) func(*T, string) error {
-	return func(t *T, v string) error {
-		if v == Cluster {
-			return nil
-		}
-		s(t).Errorf(command, "No cluster '%s' known by database.", v)
-		s(t).Errorf(command, "'%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", v)
-		return Status(1)
+// OneCluster is the Set of --clusters of a command that has nothing to say of it.
+func OneCluster[T any](command string) func(*T, string) error {
+	return func(_ *T, v string) error { return NoCluster(command, v) }
+}
+
+// NoCluster is what Slurm says of a cluster that there is not; of the one that there is, nil.
+func NoCluster(command, name string) error {
+	if name == Cluster || name == "all" {
+		return nil
 	}
+	text := fmt.Sprintf("No cluster '%s' known by database.\n%s: error: '%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", name, command, name)
+	return errors.New(text)
 }

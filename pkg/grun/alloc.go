@@ -114,10 +114,10 @@ func (r *run) acquire(name string) (*allocation, error) {
 }
 
 // oneTask: no number of tasks follows from what was asked for. Cards in all may turn out to be of
-// several nodes, which have a task each.
+// several nodes, which have a task each, as those of a list have.
 func (a *ask) oneTask() bool {
 	s := &a.step
-	return s.Tasks == 0 && s.MinNodes == 0 && s.TasksPerNode == 0 && s.GPUs < 2 && a.tasksPerGPU == 0
+	return s.Tasks == 0 && s.MinNodes == 0 && len(s.NodeList) < 2 && s.TasksPerNode == 0 && s.GPUs < 2 && a.tasksPerGPU == 0
 }
 
 // holdScript is the job of an allocation: nothing but to be there.
@@ -129,7 +129,7 @@ func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	if err != nil {
 		return nil, r.misworded(err)
 	}
-	req, warn, err := script.Build(flags, time.Now())
+	req, warn, err := script.Build(script.Listed(flags), time.Now())
 	if err != nil {
 		return nil, r.misworded(err)
 	}

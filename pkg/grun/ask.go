@@ -54,6 +54,7 @@ type ask struct {
 	testOnly              bool
 	timeout               *time.Duration // nil: not given
 	noShell               bool
+	asUser, asGroup       string         // --uid, --gid
 	killCommand           syscall.Signal // 0: not given
 	extra                 []string       // NAME=value, for the tasks
 	quit, sendInt         bool           // what the first Ctrl-C does
@@ -126,6 +127,17 @@ func (a *ask) apply(g given) error {
 	}
 	if ofTheJob(g) {
 		return nil
+	}
+	if g.o.Long == "nodefile" {
+		text, err := os.ReadFile(g.value)
+		hosts := ""
+		if err == nil {
+			hosts, err = script.Hostfile(string(text))
+		}
+		if err != nil {
+			return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
+		}
+		g.value, g.o = hosts, &Options[slices.IndexFunc(Options, func(o Option) bool { return o.Long == "nodelist" })]
 	}
 	if g.o.Alloc && (g.env == "" || g.o.Group == groupBox || g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long

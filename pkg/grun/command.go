@@ -82,6 +82,9 @@ func (r *run) main(args []string) error {
 	if r.inform() {
 		return nil
 	}
+	if err := program.Become(r.asUser, r.asGroup); err != nil {
+		return r.notPermitted(err)
+	}
 	r.client = client.New()
 	if r.timeout != nil {
 		r.ctx = client.WithTimeout(r.ctx, *r.timeout)
@@ -125,6 +128,27 @@ func (r *run) misused(err error) error {
 	return &program.ExitError{Status: 1, Err: fmt.Errorf("%w\nTry \"%s --help\" for more information", u.Err, r.name)}
 }
 
+// notPermitted words why a job can't be another's as srun and salloc do.
+func (r *run) notPermitted(err error) error {
+	option := "uid"
+	if r.asUser == "" || errors.Is(err, program.ErrNoGroup) {
+		option = "gid"
+	}
+	switch {
+	case r.name == "grun":
+		return fmt.Errorf("--%s: %w", option, err)
+	case errors.Is(err, program.ErrNotRoot):
+		err = fmt.Errorf("error: --%s only permitted by root user", option)
+	default:
+		err = fmt.Errorf("error: Invalid --%s specification", option)
+	}
+	status := 255
+	if r.name == "salloc" {
+		status = 1
+	}
+	return &program.ExitError{Status: status, Err: err}
+}
+
 // badValue words a value that means nothing: srun has a sentence and a status for each kind
 // of option. It has none for gangd's own, and says nothing of this kind about a variable.
 func (r *run) badValue(err error) error {
@@ -146,6 +170,10 @@ func (r *run) badValue(err error) error {
 		return usage
 	}
 	switch bad.option {
+	case "clusters":
+		return words(1, "error: %w", cmdline.NoCluster(r.name, bad.value))
+	case "nodefile":
+		return words(255, "error: Invalid --nodefile node file\n%s: gangd: %v", r.name, bad)
 	case "resv-ports":
 		return words(1, "error: Invalid numeric value \"%s\" for --resv-port.", bad.value) // sic
 	case "ntasks", "cpus-per-task", "ntasks-per-node", "wait":

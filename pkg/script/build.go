@@ -17,7 +17,9 @@ type Request struct {
 	Chdir  string // --chdir as written
 	Export string // --export as written, empty: ALL
 	Wrap   string // --wrap
-	Key    string // --key
+	// ExportFile is --export-file; User and UserGroup are --uid and --gid, as written.
+	ExportFile, User, UserGroup string
+	Key                         string // --key
 	// Timeout is --timeout, 0 for off; nil: not given.
 	Timeout *time.Duration
 

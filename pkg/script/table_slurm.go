@@ -3,6 +3,8 @@ package script
 import (
 	"slices"
 	"strings"
+
+	"gangd/pkg/cmdline"
 )
 
 const noSockets = "CPUs are counted; the node chooses among sockets and cores"
@@ -97,24 +99,39 @@ var slurms = []Option{
 	{Long: "overcommit", Short: 'O', Env: []string{"SBATCH_OVERCOMMIT"}, List: Partial, Group: groupHints,
 		Note: "one CPU on each node is asked for, which the N tasks of --ntasks share; cards are never promised twice",
 		Set:  func(a *Ask, _ string) error { a.overcommit = true; return nil }},
+	{Long: nodefile, Short: 'F', Kind: Value, Arg: "FILE", List: Partial, Group: groupPlace,
+		Help: "only the nodes that this file names, a line each",
+		Note: "as --nodelist with the nodes of the file, each once", Set: func(*Ask, string) error { return nil }},
+	{Long: "export-file", Kind: Value, Arg: "FILE|FD", List: Partial, Group: groupFiles,
+		Help: "environment of the job, as env -0 writes it",
+		Note: "the environment of the job is what the file holds, NAME=value with a NUL behind each, in place of the caller's; names of --export are looked up in it",
+		Set:  func(a *Ask, v string) error { a.ExportFile = v; return nil }},
+	{Long: "uid", Kind: Value, Arg: "USER", List: Partial, Group: groupSubmit,
+		Help: "as root: submit it as this user",
+		Note: "another user is root's to choose; anybody may name himself", Set: func(a *Ask, v string) error { a.User = v; return nil }},
+	{Long: "gid", Kind: Value, Arg: "GROUP", List: Partial, Group: groupSubmit,
+		Help: "as root: submit it in this group",
+		Note: "another group is root's to choose; anybody may name his own", Set: func(a *Ask, v string) error { a.UserGroup = v; return nil }},
+	{Long: "clusters", Names: "clusters cluster", Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, Arg: "NAME", List: Partial, Group: groupHints,
+		Note: cmdline.Cluster + " is the one cluster; GANG_DIR chooses another's controller", Set: func(_ *Ask, v string) error { return CheckCluster(v) }},
+}
+
+// CheckCluster refuses every name but that of the one cluster, and all, which it is.
+func CheckCluster(v string) error {
+	for name := range strings.SplitSeq(v, ",") {
+		if name != cmdline.Cluster && name != "all" {
+			return bad("there is one cluster, "+cmdline.Cluster, "set GANG_DIR to the directory of another one")
+		}
+	}
+	return nil
 }
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
 	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
 		Note: "licences are not counted", Use: "use --constraint, or an array limit (--array=0-9%2)"},
-	{Long: "clusters", Names: "clusters cluster", Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "there is one cluster", Use: "set GANG_DIR to the directory of another one"},
-	{Long: "uid", Kind: Value, List: Refused, Group: groupNot,
-		Note: "a job runs as the person who submits it", Use: "submit as that user: sudo -u USER gsubmit"},
-	{Long: "gid", Kind: Value, List: Refused, Group: groupNot,
-		Note: "a job runs with the groups of the person who submits it", Use: "use newgrp or sg in the script"},
-	{Long: "export-file", Kind: Value, List: Refused, Group: groupNot,
-		Note: "the environment is not read from a file", Use: "use --export, or source the file in the script"},
-	{Long: "nodefile", Short: 'F', Kind: Value, List: Refused, Group: groupNot,
-		Note: "node names are not read from a file", Use: "use --nodelist=\"$(paste -sd, FILE)\""},
 	{Long: "container", Env: []string{"SBATCH_CONTAINER"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "OCI bundles are not run", Use: "use --container-image=PATH for an unpacked image"},
+		Note: "OCI bundles are not run: their config.json is an OCI runtime's to obey, and none is used here", Use: "use --container-image=BUNDLE/rootfs, with --container-mounts"},
 	{Long: "batch", Env: []string{"SBATCH_BATCH"}, Kind: Value, List: Refused, Group: groupNot,
 		Note: "the script's node can't be chosen apart from the others", Use: "use --constraint for all nodes"},
 }

@@ -45,7 +45,7 @@ var malformedCases = []malformed{
 		"job.sh:4:13: component 1: --account=b: the components are one gang, which has one --account; write it for component 0 alone", 1},
 	{"an array of components", sh, "-a 1-2 -n1 : -n2 @", "--array=1-2: a heterogeneous job has components instead; leave it out, or submit without \":\" and hetjob", 2},
 	{"what belongs on the line", sh + "#GANG --wrap=date\n", "@", "job.sh:2:7: --wrap belongs on the command line; remove it here", 1},
-	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: OCI bundles are not run; use --container-image=PATH for an unpacked image", 1},
+	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: OCI bundles are not run: their config.json is an OCI runtime's to obey, and none is used here; use --container-image=BUNDLE/rootfs, with --container-mounts", 1},
 
 	// Roles.
 	{"role without a number", sh, "--role=worker @", "--role=worker: how many ranks role worker has is missing; write worker:1", 2},

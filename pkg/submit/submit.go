@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/outpath"
 	"gangd/pkg/program"
 	"gangd/pkg/script"
@@ -140,7 +141,14 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 		return err
 	}
 	// The command line first: of several mistakes it is the one just typed.
-	req, askWarn, err := script.Build(slices.Concat(flags, directives, env), time.Now())
+	settings := slices.Concat(flags, directives, env)
+	if err := script.Nodefiles(settings, ReadText); err != nil {
+		return err
+	}
+	if s.silent { // sbatch
+		settings = script.Listed(settings)
+	}
+	req, askWarn, err := script.Build(settings, time.Now())
 	if err != nil {
 		return err
 	}
@@ -188,7 +196,10 @@ func (s *submission) fill(name string, text []byte) error {
 	}
 	p.SubmitHost, _ = os.Hostname() // for display only
 	p.Umask = umask()
-	return s.checkFiles()
+	if err := s.checkFiles(); err != nil {
+		return err
+	}
+	return s.become()
 }
 
 // submittedName is the name of a job that was not given one, as sbatch names it.
@@ -226,7 +237,14 @@ func (s *submission) environment() error {
 	if err != nil {
 		return err
 	}
-	env, missing := export.Environ(whereItIs(os.Environ()))
+	environ := os.Environ()
+	if f := s.req.ExportFile; f != "" && (export.All || len(export.Names) > 0 || len(export.Set) > 0) {
+		if environ, err = s.environFile(f); err != nil {
+			return err
+		}
+		export.All = true
+	}
+	env, missing := export.Environ(whereItIs(environ))
 	for _, m := range missing {
 		s.warn("--export: %s is not set here, so the job does not get it", m)
 	}
@@ -281,14 +299,22 @@ func (s *submission) submit(ctx context.Context) error {
 		fmt.Fprintln(s.out, strings.TrimRight(reply.Why, "\n"))
 		return nil
 	case s.req.Parsable:
-		fmt.Fprintln(s.out, reply.JobID)
+		fmt.Fprintf(s.out, "%d%s\n", reply.JobID, s.where(";"))
 	case !s.req.Quiet:
-		fmt.Fprintf(s.out, "Submitted batch job %d\n", reply.JobID)
+		fmt.Fprintf(s.out, "Submitted batch job %d%s\n", reply.JobID, s.where(" on cluster "))
 	}
 	if s.req.Wait || s.req.Follow {
 		return s.attend(ctx, reply.JobID)
 	}
 	return nil
+}
+
+// where names the cluster behind sep, as sbatch does where one was asked for.
+func (s *submission) where(sep string) string {
+	if s.req.By("clusters") == nil {
+		return ""
+	}
+	return sep + cmdline.Cluster
 }
 
 // timed is ctx with the time-out that was asked for.

@@ -22,7 +22,7 @@ var reportseffCommand = &cmdline.Command[seffTable]{Name: "reportseff", Terse: t
 		a.elements, err = strconv.Atoi(v)
 		return err
 	}},
-	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster(func(a *seffTable) cmdline.Streams { return a.Streams }, "reportseff")},
+	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[seffTable]("reportseff")},
 	{Long: "color", List: cmdline.Partial, Help: "read, without effect: there are no colours", Set: cmdline.Accepted[seffTable]},
 	{Long: "no-color", List: cmdline.Exact, Help: "as always", Set: cmdline.Accepted[seffTable]},
 	{Long: "debug", List: cmdline.Refused, Help: "there is no raw record behind it; use sacct -j JOB -P"},

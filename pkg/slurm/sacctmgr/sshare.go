@@ -13,7 +13,7 @@ import (
 var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Options: []cmdline.Option[shares]{
 	{Long: "accounts", Short: 'A', Kind: cmdline.Required, List: cmdline.Exact, Help: "these accounts", Set: func(c *shares, v string) error { c.accounts = strings.Split(v, ","); return nil }},
 	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "everybody", Set: cmdline.Flag(func(c *shares) *bool { return &c.everybody })},
-	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster(func(c *shares) cmdline.Streams { return c.Streams }, "sshare")},
+	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[shares]("sshare")},
 	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "these columns; shares and usage are empty: there is no fair share", Set: cmdline.Word(func(c *shares) *string { return &c.format })},
 	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(c *shares, _ string) error {

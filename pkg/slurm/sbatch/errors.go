@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -109,6 +112,28 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		}
 		s.Errorf("sbatch", "\"%s\" is not a valid node count", value)
 		return unreadable
+	case "nodefile":
+		if f, err := os.Open(value); err == nil {
+			f.Close()
+		} else if at, ok := errors.AsType[*fs.PathError](err); ok {
+			text := at.Err.Error()
+			s.Errorf("sbatch", "slurm_allocate_resources error opening file %s, %s", value, strings.ToUpper(text[:1])+text[1:])
+		}
+		s.Errorf("sbatch", "Invalid --nodefile node file")
+		return unreadable
+	case "export-file":
+		s.Errorf("sbatch", "Could not open user environment file %s", value)
+		return cmdline.Status(1)
+	case "uid", "gid":
+		if os.Getuid() != 0 {
+			s.Errorf("sbatch", "--%s only permitted by root user", name)
+		} else {
+			s.Errorf("sbatch", "Invalid --%s specification", name)
+		}
+		return unreadable
+	case "clusters":
+		s.Errorf("sbatch", "%s", cmdline.NoCluster("sbatch", value))
+		return cmdline.Status(1)
 	case "licenses":
 		return failed(s, "Invalid license specification")
 	case "hint":

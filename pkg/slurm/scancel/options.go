@@ -32,7 +32,7 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 	cmdline.HelpRow[choices](),
 	{Long: "hurry", Short: 'H', List: cmdline.Partial, Help: "there is no burst buffer to stage out: as without it", Set: func(*choices, string) error { return nil }},
 	{Long: "interactive", Short: 'i', List: cmdline.Exact, Help: "ask before each job", Set: cmdline.Flag(func(c *choices) *bool { return &c.interactive })},
-	cmdline.ClustersRow[choices](),
+	cmdline.ClustersRow[choices]("scancel", nil),
 	{Long: "me", List: cmdline.Exact, Help: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
 	{Long: "name", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of this name", Set: cmdline.Word(func(c *choices) *string { return &c.name })},
 	{Long: "jobname", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "as --name", Set: cmdline.Word(func(c *choices) *string { return &c.name })},

@@ -84,8 +84,11 @@ func (c *scancel) filtered() bool {
 
 // looks reports whether the queue is looked at first.
 func (c *scancel) looks() bool {
-	return c.filtered() || c.interactive || c.batch || c.signal != "" && c.signal != "KILL"
+	return c.filtered() || c.interactive || c.batch || c.signals()
 }
+
+// signals: a signal is sent, and nothing ends by it.
+func (c *scancel) signals() bool { return c.signal != "" && c.signal != "KILL" }
 
 // parseTargets reads ids, each word a list: 12, 12_3, 12_[1-3], 12.0.
 func parseTargets(words []string) ([]target, error) {
@@ -158,7 +161,7 @@ func (c *scancel) tell(format string, args ...any) {
 // cancel ends jobs, or signals them; the first error of several is given.
 func (c *scancel) cancel(ctx context.Context, refs []api.JobRef) error {
 	req := &api.CancelRequest{JobQuery: api.JobQuery{Refs: refs, NoRanks: true}, Scope: c.scope()}
-	if c.signal == "" || c.signal == "KILL" {
+	if !c.signals() {
 		req.Now = true // the lead of a notice is the limit's and preemption's, as in Slurm
 	} else {
 		req.Signal = c.signal
@@ -225,6 +228,12 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 			c.status = componentStatus
 			continue
 		}
+		if j.State == api.JobCompleting && j.CancelledBy != "" && whole && !c.signals() { // as good as ended
+			if len(targets) > 0 {
+				c.fail(jobfield.IDText(j), "", slurm.AlreadyEnded)
+			}
+			continue
+		}
 		acted = true
 		if whole {
 			c.act(ctx, j, jobfield.IDText(j), "")
@@ -277,7 +286,7 @@ func (c *scancel) act(ctx context.Context, j *api.Job, id, step string) {
 	switch {
 	case step != "":
 		c.tell("Terminating step %s.%s", id, step)
-	case c.signal != "" && c.signal != "KILL":
+	case c.signals():
 		c.tell("Signal %s to %s %s", cmdline.SignalNumber(c.signal), map[bool]string{true: "batch job", false: "job"}[c.batch], id)
 	default:
 		c.tell("Terminating job %s", id)

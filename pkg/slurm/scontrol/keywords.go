@@ -12,7 +12,7 @@ const (
 
 var options = &cmdline.Command[call]{Name: "scontrol", Tell: tell, Options: []cmdline.Option[call]{
 	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "no partition is hidden"},
-	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster(func(c *call) cmdline.Streams { return c.Streams }, "scontrol")},
+	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[call]("scontrol")},
 	{Long: "details", Short: 'd', List: cmdline.Exact, Help: "more of jobs: nodes with their cards, exit code of steps", Set: cmdline.Flag(func(c *call) *bool { return &c.details })},
 	{Long: "federation", List: cmdline.Exact, Help: oneCluster},
 	{Long: "future", Short: 'F', List: cmdline.Exact, Help: "there are no FUTURE nodes"},

@@ -28,7 +28,7 @@ var command = &cmdline.Command[ask]{Name: "sdiag", Does: "what the controller di
 	slurm.JSONRow(func(a *ask) *slurm.Document { return &a.document }),
 	{Long: "reset", Short: 'r', List: cmdline.Refused, Note: "what was counted belongs to everybody, and is of this start of the controller"},
 	{Long: "sort-by-id", Short: 'i', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
-	cmdline.ClustersRow[ask](),
+	cmdline.ClustersRow[ask]("sdiag", nil),
 	{Long: "sort-by-time", Short: 't', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
 	{Long: "sort-by-time2", Short: 'T', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
 	cmdline.UsageRow[ask](),

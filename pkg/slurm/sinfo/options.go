@@ -16,6 +16,7 @@ type choices struct {
 	format, longFormat, sort                   *string // nil: not given
 	dead, responding, exact, node              bool
 	reasons, long, noHeader, summarize, reserv bool
+	cluster                                    bool
 	all, federation, local, noConvert          bool
 	iterate, verbose                           int
 	document                                   slurm.Document
@@ -41,7 +42,7 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 	slurm.JSONRow(func(c *choices) *slurm.Document { return &c.document }),
 	{Long: "local", List: cmdline.Exact, Help: "this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
-	cmdline.ClustersRow[choices](),
+	cmdline.ClustersRow("sinfo", func(c *choices) *bool { return &c.cluster }),
 	{Long: "nodes", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "these nodes", Set: func(c *choices, v string) error { c.nodes = v; return nil }},
 	{Long: "noconvert", List: cmdline.Exact, Help: "sizes are in megabytes always", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
 	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},

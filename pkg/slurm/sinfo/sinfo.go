@@ -72,6 +72,9 @@ func (s *sinfo) once(ctx context.Context, c *client.Client) error {
 		fmt.Fprintf(out, "-----------------------------\nformat      = %s\nnodes       = %s\npartition   = %s\nstates      = %s\n-----------------------------\n",
 			orNone(s.shown(reply)), orNone(s.nodes), orNone(strings.Join(s.partitions, ",")), orNone(s.choices.states))
 	}
+	if s.cluster && !s.noHeader {
+		fmt.Fprintln(out, "CLUSTER: "+cmdline.Cluster)
+	}
 	if (s.long || s.iterate > 0) && !s.noHeader {
 		fmt.Fprintln(out, jobfield.Now().Local().Format("Mon Jan 02 15:04:05 2006"))
 	}

@@ -19,7 +19,7 @@ type choices struct {
 	all, array, unique, long             bool
 	me, noConvert, noHeader, priority    bool
 	start, stepFlag, jobFlag, federation bool
-	local, sibling                       bool
+	local, sibling, cluster              bool
 	iterate, verbose                     int
 	document                             slurm.Document
 }
@@ -70,7 +70,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has licenses: nothing is shown", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
 	{Long: "local", List: cmdline.Exact, Help: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
-	cmdline.ClustersRow[choices](),
+	cmdline.ClustersRow("squeue", func(c *choices) *bool { return &c.cluster }),
 	{Long: "me", List: cmdline.Exact, Help: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
 	{Long: "name", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
 	{Long: "noconvert", List: cmdline.Exact, Help: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},

@@ -150,6 +150,9 @@ func (q *squeue) once(ctx context.Context, c *client.Client) error {
 	}
 	out := bufio.NewWriterSize(q.Out, 64<<10)
 	defer out.Flush()
+	if q.cluster && !q.noHeader {
+		fmt.Fprintln(out, "CLUSTER: "+cmdline.Cluster)
+	}
 	if (q.long || q.iterate > 0) && !q.noHeader {
 		fmt.Fprintln(out, jobfield.Now().Local().Format("Mon Jan 02 15:04:05 2006"))
 	}

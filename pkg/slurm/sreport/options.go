@@ -22,7 +22,7 @@ const oneCluster = "there is one cluster, and what is shown is always of it"
 
 var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, More: func() []cmdline.Lists { return []cmdline.Lists{Reports()} }, Options: []cmdline.Option[ask]{
 	{Long: "all_clusters", Short: 'a', List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
-	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster(func(a *ask) cmdline.Streams { return a.Streams }, "sreport")},
+	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[ask]("sreport")},
 	{Long: "federation", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
 	{Long: "help", Short: 'h', Names: "help usage", Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "local", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},

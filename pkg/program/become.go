@@ -1,0 +1,71 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// What is wrong with a user or group that [Become] is asked for.
+var (
+	ErrNotRoot = errors.New("only root submits for somebody else")
+	ErrNoUser  = errors.New("there is no such user here")
+	ErrNoGroup = errors.New("there is no such group here")
+)
+
+// Become makes this process one of a user and a group, by name or number; an empty one stays as it is. Whom a job belongs to is who
+// submits it, as the kernel says: so what shall be another's is submitted as that other.
+func Become(who, group string) error {
+	uid, gid := os.Getuid(), os.Getgid()
+	groups, err := syscall.Getgroups()
+	if err != nil {
+		return err
+	}
+	if who != "" {
+		u, err := user.Lookup(who)
+		if err != nil {
+			u, err = user.LookupId(who)
+		}
+		if err != nil {
+			return ErrNoUser
+		}
+		if uid, err = strconv.Atoi(u.Uid); err != nil {
+			return err
+		}
+		if uid != os.Getuid() {
+			ids, err := u.GroupIds()
+			if err != nil {
+				return fmt.Errorf("groups of %s: %w", who, err)
+			}
+			groups = nil
+			for _, id := range append(ids, u.Gid) { // the last is the user's own
+				if gid, err = strconv.Atoi(id); err != nil {
+					return err
+				}
+				groups = append(groups, gid)
+			}
+		}
+	}
+	if group != "" {
+		g, err := user.LookupGroup(group)
+		if err != nil {
+			g, err = user.LookupGroupId(group)
+		}
+		if err != nil {
+			return ErrNoGroup
+		}
+		if gid, err = strconv.Atoi(g.Gid); err != nil {
+			return err
+		}
+	}
+	switch {
+	case uid == os.Getuid() && gid == os.Getgid():
+		return nil
+	case os.Getuid() != 0:
+		return ErrNotRoot
+	}
+	return errors.Join(syscall.Setgroups(groups), syscall.Setgid(gid), syscall.Setuid(uid))
+}

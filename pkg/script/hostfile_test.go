@@ -1,0 +1,51 @@
+package script
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHostfile(t *testing.T) {
+	for text, want := range map[string]string{
+		"n1\nn2\n":                       "n1,n2",
+		"# of a\n n2 # one\n\nn[3-4],x7": "n2,n[3-4],x7",
+		"n1*4\nn2\nn1\n":                 "n1,n2,n1",
+	} {
+		if got, err := Hostfile(text); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{"": "no node", "#n1\n": "no node", "n1\n*x\n": "line 2"} {
+		if _, err := Hostfile(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestListed: sbatch's list of nodes is of those that the job has, a file of them is such a list, and what is closer wins.
+func TestListed(t *testing.T) {
+	for args, want := range map[string][2]int{ // nodes at least, and how many are named
+		"-F f --launch=batch":                  {3, 3},
+		"-w n1 -F f --launch=batch":            {3, 3},
+		"-F f -w n1 --launch=batch":            {0, 1},
+		"-w n[1-4] -n2 --launch=batch":         {2, 4},
+		"-w n[1-4] -N4 -n8 --launch=batch":     {4, 4},
+		"-w n[1-4] --size=2 --gpus-per-rank=1": {0, 4},
+	} {
+		settings, _, err := Flags(strings.Fields(args))
+		if err == nil {
+			err = Nodefiles(settings, func(string) (string, error) { return "n1\nn2\nn3\n", nil })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, _, err := Build(Listed(settings), time.Now())
+		if err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if got := [2]int{req.Spec.MinNodes, len(req.Spec.NodeList)}; got != want {
+			t.Errorf("%s: %d nodes at least of %d, want %v", args, got[0], got[1], want)
+		}
+	}
+}
