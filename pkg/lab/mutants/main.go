@@ -30,7 +30,7 @@ func testsOf(short string) mutate.Tests {
 	switch short {
 	case "shim":
 		return mutate.Tests{Package: ours + short, Program: "gangd/cmd/gshim", Variable: "GANG_TEST_GSHIM"}
-	case "store/internal/row", "store/internal/sqlstore":
+	case "store/internal/sqlstore":
 		return mutate.Tests{Package: ours + "store/sqlitestore"}
 	}
 	return mutate.Tests{Package: ours + short}

@@ -135,6 +135,22 @@ func TestEveryFieldComesBack(t *testing.T) {
 		enc, err := Letter(l)
 		back(t, enc, err, func(b []byte) (*api.Letter, error) { return DecodeLetter(l.ID, b) }, l)
 	})
+	t.Run("step", func(t *testing.T) {
+		st := filled[api.Step]()
+		enc, err := Step(st)
+		back(t, enc, err, func(b []byte) (api.Step, error) { return DecodeStep(1, b) }, *st)
+	})
+	t.Run("reservation", func(t *testing.T) {
+		r := filled[api.Reservation]()
+		enc, err := Reservation(r)
+		r.Active = false // for a clock to say
+		back(t, enc, err, func(b []byte) (*api.Reservation, error) { return DecodeReservation(r.Name, b) }, r)
+	})
+	t.Run("partition", func(t *testing.T) {
+		c := filled[api.PartitionChange]()
+		enc, err := Partition(c)
+		back(t, enc, err, func(b []byte) (*api.PartitionChange, error) { return DecodePartition(c.Name, b) }, c)
+	})
 	t.Run("crontab", func(t *testing.T) {
 		c := filled[api.Crontab]()
 		enc, err := Crontab(c)
@@ -193,16 +209,28 @@ func TestBlank(t *testing.T) {
 
 func TestBrokenRowsAreNamed(t *testing.T) {
 	_, job := DecodeJob(7, "h", []byte("{"))
+	_, large := DecodeJob(7, "h", []byte(`{"size":65537}`))
 	_, rank := DecodeRank(7, 2, []byte("[]"))
 	_, epoch := DecodeEpoch(7, 3, []byte("x"))
+	_, step := DecodeStep(7, []byte("1"))
+	_, measure := DecodeMeasure(7, []byte("1"))
 	_, node := DecodeNode("n1", nil)
 	_, event := DecodeEvent(9, []byte("1"))
 	_, spec := DecodeSpec("abc", []byte("1"))
-	for i, err := range []error{job, rank, epoch, node, event, spec} {
-		name := []string{"row of job 7: ", "row of rank 2 of job 7: ", "row of epoch 3 of job 7: ", "row of node n1: ", "row of event 9: ", "row of spec abc: "}[i]
+	_, letter := DecodeLetter(5, []byte("1"))
+	_, reservation := DecodeReservation("may", []byte("1"))
+	_, partition := DecodePartition("gpu", []byte("1"))
+	_, crontab := DecodeCrontab("ada", []byte("1"))
+	for name, err := range map[string]error{"row of job 7: unexpected end": job, "row of job 7: size 65537: want at most 65536": large, "row of rank 2 of job 7: ": rank,
+		"row of epoch 3 of job 7: ": epoch, "row of a step of job 7: ": step, "row of a measure of job 7: ": measure, "row of node n1: ": node, "row of event 9: ": event,
+		"row of spec abc: ": spec, "row of letter 5: ": letter, "row of reservation may: ": reservation, "row of partition gpu: ": partition,
+		"row of the cron table of ada: ": crontab} {
 		if err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("error %v does not begin with %q", err, name)
 		}
+	}
+	if j, err := DecodeJob(7, "h", []byte(`{"size":65536}`)); err != nil || len(j.Ranks) != api.MaxGangSize {
+		t.Errorf("the largest gang: %v", err)
 	}
 }
 
