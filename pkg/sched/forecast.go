@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
+	"slices"
 	"time"
 
 	"gangd/pkg/cluster"
@@ -17,7 +19,7 @@ type ExpectedStart struct {
 
 // Forecast says of every waiting gang when it is expected to start. Those with a backfill have
 // a promise, in order of service but for gangs that need less. For the others the queue is
-// gone through once, as if cards were one heap that what ends adds to and what starts takes
+// gone through once, as if cards and CPUs were one heap that what ends adds to and what starts takes
 // from, each gang for its whole limit: no sooner than those ahead of it, on whichever nodes.
 // That errs late where what runs ends early, and early where cards are free but in too small
 // pieces.
@@ -33,7 +35,7 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
 		b := &pl.backfills[i]
 		out[b.Job] = ExpectedStart{At: pl.promised(b), Sure: pl.promises(b)}
 	}
-	c := pl.heapOfCards(out)
+	c := pl.heapOfRoom(out)
 	for _, w := range v.Queue.Slice() {
 		if _, known := out[w.Job]; known {
 			continue
@@ -76,91 +78,144 @@ func (pl *planner) promised(b *backfill) time.Time {
 	return latest
 }
 
-// cardHeap is what will be given back, the first first, and what is free by then.
-type cardHeap struct {
+// room is what gangs take of all nodes together.
+type room struct{ cards, cpus int }
+
+func (r *room) add(o room, sign int) { r.cards, r.cpus = r.cards+sign*o.cards, r.cpus+sign*o.cpus }
+
+func (r room) holds(o room) bool { return r.cards >= o.cards && r.cpus >= o.cpus }
+
+// roomHeap is what will be given back, the first first, and what is free by then.
+type roomHeap struct {
 	pl      *planner
-	returns cardReturns
-	free    int
+	returns roomReturns
+	free    room
+	node    room // a node's share of all that are ready
 	now     time.Time
 	// began is the time of the plan.
 	began time.Time
 	stop  bool // what comes next has no known end
 }
 
-type cardReturn struct {
-	at    time.Time
-	cards int
+type roomReturn struct {
+	at   time.Time
+	room room
 }
 
-type cardReturns []cardReturn
+type roomReturns []roomReturn
 
-func (h cardReturns) Len() int { return len(h) }
-func (h cardReturns) Less(i, j int) bool {
-	if c := h[i].at.Compare(h[j].at); c != 0 {
-		return c < 0
-	}
-	return h[i].cards < h[j].cards // what is promised then is taken first
+func (h roomReturns) Len() int { return len(h) }
+func (h roomReturns) Less(i, j int) bool {
+	a, b := &h[i], &h[j]
+	// What is promised then is taken first.
+	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.room.cards, b.room.cards), cmp.Compare(a.room.cpus, b.room.cpus)) < 0
 }
-func (h cardReturns) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *cardReturns) Push(x any)   { *h = append(*h, x.(cardReturn)) }
-func (h *cardReturns) Pop() any {
+func (h roomReturns) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *roomReturns) Push(x any)   { *h = append(*h, x.(roomReturn)) }
+func (h *roomReturns) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
-func (pl *planner) heapOfCards(out map[int64]ExpectedStart) *cardHeap {
-	h := &cardHeap{pl: pl, now: pl.now, began: pl.now}
+func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
+	h := &roomHeap{pl: pl, now: pl.now, began: pl.now}
+	ready := 0
 	for _, n := range pl.views[0].every() {
-		if n.Ready {
-			h.free += max(n.OpenCards(), 0)
-			for i := range n.Grants {
-				if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
-					h.returns = append(h.returns, cardReturn{t, len(n.Grants[i].Cards)})
-				}
+		if !n.Ready {
+			continue
+		}
+		ready++
+		all := room{len(n.Cards), n.CPUs}
+		h.node.add(all, 1)
+		left := room{max(n.OpenCards(), 0), max(n.FreeCPUs(), 0)}
+		if slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool { return g.Exclusive }) {
+			left = room{}
+		}
+		h.free.add(left, 1)
+		for i := range n.Grants {
+			g := &n.Grants[i]
+			back := room{len(g.Cards), g.CPUs}
+			if g.Exclusive {
+				back = all
+			}
+			if t := pl.endOf(g); !t.IsZero() {
+				h.returns = append(h.returns, roomReturn{t, back})
 			}
 		}
+	}
+	if ready > 0 {
+		h.node.cards, h.node.cpus = h.node.cards/ready, h.node.cpus/ready
 	}
 	if pl.reservations != nil {
 		for _, t := range pl.nodeEvents(0) {
 			if t.shuts {
-				h.returns = append(h.returns, cardReturn{t.t, 0})
+				h.returns = append(h.returns, roomReturn{at: t.t})
 			}
 		}
 	}
 	heap.Init(&h.returns)
 	for i := range pl.backfills {
 		b := &pl.backfills[i]
+		need := h.need(b.c.Ask)
 		if at := out[b.Job].At; !at.IsZero() && b.c.TimeLimit > 0 {
-			// Its cards are given back twice otherwise: by what runs there, and by it.
-			heap.Push(&h.returns, cardReturn{at, -weight(b.c.Ask)})
-			heap.Push(&h.returns, cardReturn{at.Add(b.c.TimeLimit), weight(b.c.Ask)})
+			// It is given back twice otherwise: by what runs there, and by it.
+			heap.Push(&h.returns, roomReturn{at, room{-need.cards, -need.cpus}})
+			heap.Push(&h.returns, roomReturn{at.Add(b.c.TimeLimit), need})
 		} else {
-			h.free -= weight(b.c.Ask)
+			h.free.add(need, -1)
 		}
 	}
 	return h
 }
 
-func (h *cardHeap) start(c *Candidate) time.Time {
+// need is what a gang takes: of nodes that it has to itself, all that they have on average.
+func (h *roomHeap) need(ask *cluster.Ask) (r room) {
+	if ask.Parts != nil {
+		for _, p := range ask.Parts {
+			r.add(h.need(p), 1)
+		}
+		return r
+	}
+	s := ask.Spec
+	r = room{CardsOf(ask), s.Size * s.CPUsPerRank}
+	if !s.Exclusive {
+		return r
+	}
+	nodes := max(1, s.MinNodes)
+	if h.node.cpus > 0 {
+		nodes = max(nodes, (r.cpus+h.node.cpus-1)/h.node.cpus)
+	}
+	if h.node.cards > 0 {
+		nodes = max(nodes, (r.cards+h.node.cards-1)/h.node.cards)
+	}
+	return room{nodes * h.node.cards, nodes * h.node.cpus}
+}
+
+func (h *roomHeap) start(c *Candidate) time.Time {
 	if h.stop {
 		return time.Time{}
 	}
+	need := h.need(c.Ask)
 	// The plan found no place for it now, whatever the sum of what is free says.
-	for h.free-h.pl.reservedCards(c, h.now) < weight(c.Ask) || !h.now.After(h.began) {
+	for left := h.free; ; left = h.free {
+		left.add(h.pl.reservedRoom(c, h.now), -1)
+		if left.holds(need) && h.now.After(h.began) {
+			break
+		}
 		if len(h.returns) == 0 {
 			h.stop = true
 			return time.Time{}
 		}
-		b := heap.Pop(&h.returns).(cardReturn)
-		h.free += b.cards
+		b := heap.Pop(&h.returns).(roomReturn)
+		h.free.add(b.room, 1)
 		if b.at.After(h.now) {
 			h.now = b.at
 		}
 	}
-	h.free -= weight(c.Ask)
+	h.free.add(need, -1)
 	if c.TimeLimit > 0 {
-		heap.Push(&h.returns, cardReturn{h.now.Add(c.TimeLimit), weight(c.Ask)})
+		heap.Push(&h.returns, roomReturn{h.now.Add(c.TimeLimit), need})
 	}
 	return h.now
 }

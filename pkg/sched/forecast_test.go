@@ -31,6 +31,49 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// Gangs without cards stand behind each other by their CPUs, and gangs that want nodes to themselves by whole nodes.
+func TestForecastWithoutCards(t *testing.T) {
+	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
+	whole := func(job int64, minutes int) *Candidate {
+		c := candidate(job, api.Spec{Size: 1, CPUsPerRank: 1, Exclusive: true})
+		c.TimeLimit = time.Duration(minutes) * time.Minute
+		return c
+	}
+	cpus := func(job int64, n, minutes int) *Candidate {
+		c := candidate(job, api.Spec{Size: n, CPUsPerRank: 1})
+		c.TimeLimit = time.Duration(minutes) * time.Minute
+		return c
+	}
+	alone := cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, CPUs: 1, Exclusive: true, Until: at(10)}
+	for name, tt := range map[string]struct {
+		queue []*Candidate
+		want  map[int64]ExpectedStart
+	}{
+		"whole nodes": {
+			[]*Candidate{whole(1, 20), whole(2, 30), whole(3, 5)},
+			map[int64]ExpectedStart{1: {At: at(10), Sure: true}, 2: {At: at(30)}, 3: {At: at(60)}},
+		},
+		"CPUs": {
+			[]*Candidate{cpus(1, 8, 20), cpus(2, 5, 30), cpus(3, 4, 7), cpus(4, 3, 7)},
+			map[int64]ExpectedStart{1: {At: at(10), Sure: true}, 2: {At: at(30)}, 3: {At: at(60)}, 4: {At: at(60)}},
+		},
+	} {
+		p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
+		q := NewQueue(p, nil)
+		for _, c := range tt.queue {
+			q.Insert(c)
+		}
+		n := testNode("n1", 8, 0, 0)
+		n.Grants = []cluster.Grant{alone}
+		got := Forecast(epoch0, &View{Nodes: []*cluster.Node{n.Counted()}, Queue: q}, p)
+		for job, w := range tt.want {
+			if g := got[job]; !g.At.Equal(w.At) || g.Sure != w.Sure {
+				t.Errorf("%s: job %d: %+v, want %+v", name, job, g, w)
+			}
+		}
+	}
+}
+
 func BenchmarkForecast(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)

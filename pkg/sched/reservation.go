@@ -32,7 +32,7 @@ const WordReservation = "Reservation"
 type reservations struct {
 	list   []Reservation // by Free
 	on     []map[int]bool
-	cards  []int          // in all, by place in list
+	rooms  []room         // in all, by place in list
 	byName map[string]int // by name
 	nodes  int
 	masks  map[maskKey][]bool
@@ -58,14 +58,14 @@ func newReservations(v *View, now time.Time) *reservations {
 	})
 	for i := range w.list {
 		w.byName[w.list[i].Name] = i
-		on, cards := map[int]bool{}, 0
+		on, all := map[int]bool{}, room{}
 		for at, n := range v.Nodes {
 			if _, in := slices.BinarySearch(w.list[i].Nodes, n.Name); in {
 				on[at] = true
-				cards += len(n.Cards)
+				all.add(room{len(n.Cards), n.CPUs}, 1)
 			}
 		}
-		w.on, w.cards = append(w.on, on), append(w.cards, cards)
+		w.on, w.rooms = append(w.on, on), append(w.rooms, all)
 	}
 	return w
 }
@@ -476,16 +476,16 @@ func (pl *planner) reservedNode(at int) string {
 	return "not of its reservation: "
 }
 
-// reservedCards is how many cards are reserved for others in the time of a gang that starts
-// then; those that two reservations have at once count twice.
-func (pl *planner) reservedCards(c *Candidate, t time.Time) (cards int) {
+// reservedRoom is how much is reserved for others in the time of a gang that starts
+// then; what two reservations have at once counts twice.
+func (pl *planner) reservedRoom(c *Candidate, t time.Time) (r room) {
 	if pl.reservations == nil {
-		return 0
+		return r
 	}
 	for i := range pl.reservations.list {
 		if x := &pl.reservations.list[i]; x.Name != ownOf(c) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
-			cards += pl.reservations.cards[i]
+			r.add(pl.reservations.rooms[i], 1)
 		}
 	}
-	return cards
+	return r
 }
