@@ -80,7 +80,7 @@ func TestExitsWithoutBye(t *testing.T) {
 
 // TestExitsWhenAnswersAreWritten: a bye ends the shim when gnoded has been given what it was told.
 func TestExitsWhenAnswersAreWritten(t *testing.T) {
-	slow := &conn{out: []byte("{}\n")}
+	slow := &conn{out: []byte("\n")}
 	m := &member{over: true, bye: true, exitAt: clock(unix.CLOCK_MONOTONIC) + byeWait, conns: conns{list: []*conn{{}, slow}}}
 	if m.finished() {
 		t.Error("exits while an answer is unwritten")
