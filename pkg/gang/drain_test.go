@@ -587,3 +587,25 @@ func TestWhoCancelled(t *testing.T) {
 		}
 	}
 }
+
+// A node that finds the port of the rendezvous taken as the gate opens ends the epoch before
+// its script runs there: nobody is charged, and it is tried again.
+func TestPortTakenAtTheGate(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.must(b.spread(id))
+	b.ready(id)
+	b.phase(id, "n2", api.PhaseRunning, api.RankActual{Rank: 1, PID: 101})
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Stopping: api.CauseRequeued, Text: "MASTER_PORT 4000 was taken"})
+	j := b.w.Job(id)
+	if j.Drain == nil || j.Drain.Cause != api.CauseRequeued || j.Drain.Text != "n1: MASTER_PORT 4000 was taken" {
+		t.Fatalf("%+v", j.Drain)
+	}
+	b.ack(id)
+	b.state(id, api.JobPending)
+	if j = b.w.Job(id); len(j.Used) != 0 || len(b.w.Node("n1").Strikes) != 0 {
+		t.Errorf("charged %v, strikes %+v", j.Used, b.w.Node("n1").Strikes)
+	}
+	b.start(id)
+	b.state(id, api.JobRunning)
+}

@@ -339,6 +339,8 @@ func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 		w.drain(e, api.CauseTimeout, -1, limitReached(e.job))
 	case api.CauseOOM, api.CauseStalled, api.CauseGPUHang:
 		w.drain(e, ma.Stopping, ownTrigger(e, i, ma), fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping))))
+	case api.CauseRequeued: // it can't start with what was prepared
+		w.drain(e, ma.Stopping, -1, fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, "stopped by the node")))
 	default:
 		// A stop that was not ordered here: the lease, or another controller's order.
 		w.drain(e, api.CauseNodeLost, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: stopped by the node (%s)", node, ma.Stopping))

@@ -127,12 +127,17 @@ func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
 	d.mu.Lock()
 	m := d.newMember(k)
 	d.mu.Unlock()
+	switch {
+	case f.spec.Port == 0 || f.over():
+	case gateShut(f.actual.Phase):
+		f.spec.Port = d.ports.takeAgain(f.spec.Port, k)
+		f.actual.Port = f.spec.Port
+	default:
+		d.ports.keep(f.spec.Port, k)
+	}
 	m.spec, m.bare, m.found, m.answers = f.spec, f.bare, f.actual.Found, closedAnswers
 	m.introduce(f.spec)
 	a := f.actual
-	if f.spec.Port != 0 && !f.over() {
-		d.ports.keep(f.spec.Port, k)
-	}
 	if !f.over() {
 		m.keepCPUs()
 	}

@@ -35,7 +35,7 @@
 //
 // Where a rule stands: what is decided without files and processes in rules.go; when a card is
 // proven free, or held by what can't be ended, in cards_proof.go; a rank over its VRAM on a shared card in
-// member_cards.go; imports of container images in images.go; the rendezvous port in ports.go;
+// member_cards.go; imports of container images in images.go; the rendezvous port, held until the gate opens, in ports.go;
 // prolog and epilog in hooks.go.
 //
 // Begin with Daemon and member.go. It must not know the scheduler, the store, or why something is desired.

@@ -2,6 +2,7 @@ package noded
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -164,6 +165,7 @@ func (m *member) end() {
 		_ = m.conn.Close()
 	}
 	m.abandon()
+	m.d.ports.letGo(m.key)
 	close(m.done)
 }
 
@@ -189,7 +191,9 @@ func (m *member) step(ctx context.Context) (again bool) {
 	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: steps, Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	for _, c := range todo.Send {
-		m.send(c)
+		if c.Go == nil || m.openPort(c.Go.MasterPort) {
+			m.send(c)
+		}
 	}
 	if todo.Drop {
 		return m.drop(ctx)
@@ -201,6 +205,18 @@ func (m *member) step(ctx context.Context) (again bool) {
 		}
 	}
 	return todo.Again
+}
+
+// openPort lets go of the rendezvous port right before the ranks may bind it. One that was not
+// held all the time, because the daemon was restarted, and that somebody has by now ends the
+// epoch before its script runs here: nobody's fault, the next one gets another port.
+func (m *member) openPort(port int) bool {
+	if m.port() == 0 || m.d.ports.open(m.key, port) {
+		return true
+	}
+	m.stopFor(api.Stop{Cause: api.CauseRequeued, Signal: "KILL",
+		Text: fmt.Sprintf("MASTER_PORT %d was taken while gnoded was restarted", port)})
+	return false
 }
 
 // fence kills what the containment holds. The shim reports it when it goes on, and finds the
@@ -257,6 +273,9 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 		}
 	}
 	m.actual = a
+	if !gateShut(a.Phase) { // the daemon before may have opened it as its last act
+		m.d.ports.letGo(m.key)
+	}
 	if a.Phase == api.PhaseRefused {
 		m.clear() // "nothing of it is left" is part of the word
 	}
@@ -284,7 +303,7 @@ func (m *member) publish() {
 		if m.spec != nil {
 			m.d.cards.again(m.spec.CardUUIDs())
 		}
-		m.d.ports.release(m.port(), m.key)
+		m.d.ports.release(m.key)
 		m.d.cpus.takeBack(m.key)
 	}
 	a := m.actual

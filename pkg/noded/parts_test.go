@@ -47,7 +47,7 @@ func TestPortsAreFreeAndUnique(t *testing.T) {
 	if err != nil || first < p.from || first >= p.to {
 		t.Fatal(first, err)
 	}
-	p.release(first, k)
+	p.release(k)
 	// In use by a stranger now: the same member gets another one.
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(first))
 	if err != nil {
@@ -58,6 +58,11 @@ func TestPortsAreFreeAndUnique(t *testing.T) {
 	if err != nil || second == first {
 		t.Fatalf("port %d is in use: %v", second, err)
 	}
+	t.Cleanup(func() {
+		for k := range p.of {
+			p.release(k)
+		}
+	})
 	seen := map[int]api.MemberKey{second: k}
 	for job := range int64(200) {
 		k := api.MemberKey{Job: job + 10, Epoch: 1}
@@ -70,9 +75,16 @@ func TestPortsAreFreeAndUnique(t *testing.T) {
 		}
 		seen[port] = k
 	}
-	p.release(second, api.MemberKey{Job: 99, Epoch: 9}) // not its own
+	p.release(api.MemberKey{Job: 99, Epoch: 9})
 	if p.taken[second] != k {
 		t.Error("released by another member")
+	}
+	if !p.open(k, second) {
+		t.Error("it was held, and is not free")
+	}
+	wantLetGo(t, second)
+	if p.taken[second] != k {
+		t.Error("anybody's though its member lives")
 	}
 }
 

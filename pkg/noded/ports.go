@@ -23,16 +23,22 @@ const (
 	portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 )
 
-// ports gives each gang whose rank 0 is here a rendezvous port: free now, unique among the
-// members here, and outside the range from which the kernel gives ports to anyone.
+// ports gives each gang whose rank 0 is here a rendezvous port: unique among the members here,
+// outside the range from which the kernel gives ports to anyone, and held until the gate opens.
 type ports struct {
 	mu       sync.Mutex
 	taken    map[int]api.MemberKey
+	of       map[api.MemberKey]memberPort
 	from, to int
 }
 
+type memberPort struct {
+	port int
+	held int // socket that is bound to it, -1: let go
+}
+
 func newPorts() *ports {
-	p := &ports{taken: map[int]api.MemberKey{}}
+	p := &ports{taken: map[int]api.MemberKey{}, of: map[api.MemberKey]memberPort{}}
 	b, err := os.ReadFile(portRangeFile)
 	if err != nil {
 		b = []byte("32768 60999") // the kernel's default
@@ -56,7 +62,7 @@ func portRange(ephemeral string) (from, to int) {
 	return 10000, firstPort // an ephemeral range over nearly everything: the most unlikely to be hit
 }
 
-// take chooses a port for k and keeps it until release.
+// take chooses a port for k and holds it until letGo; it is k's until release.
 func (p *ports) take(k api.MemberKey) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,40 +70,96 @@ func (p *ports) take(k api.MemberKey) (int, error) {
 	start := int((k.Job*portStride + int64(k.Epoch)) % int64(n))
 	for i := range n {
 		port := p.from + (start+i)%n
-		if _, used := p.taken[port]; !used && free(port) {
-			p.taken[port] = k
+		if _, used := p.taken[port]; used {
+			continue
+		}
+		if fd := hold(port); fd >= 0 {
+			p.note(k, port, fd)
 			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("no port from %d to %d is free for the rendezvous", p.from, p.to-1)
 }
 
-// keep marks the port of a member that was found again.
+// takeAgain holds the port of a member that was found again, its gate shut: the same one, or
+// another where somebody has it by now.
+func (p *ports) takeAgain(port int, k api.MemberKey) int {
+	if fd := hold(port); fd >= 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.note(k, port, fd)
+		return port
+	}
+	if other, err := p.take(k); err == nil {
+		return other
+	}
+	p.keep(port, k) // judged when the gate opens
+	return port
+}
+
+// keep marks the port of a member that was found again and may use it already.
 func (p *ports) keep(port int, k api.MemberKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken[port] = k
+	p.note(k, port, -1)
 }
 
-func (p *ports) release(port int, k api.MemberKey) {
+func (p *ports) note(k api.MemberKey, port, fd int) { p.taken[port], p.of[k] = k, memberPort{port, fd} }
+
+// letGo gives up the hold on k's port, and nothing else.
+func (p *ports) letGo(k api.MemberKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken[port] == k {
-		delete(p.taken, port)
+	if m, ok := p.of[k]; ok && m.held >= 0 {
+		_ = unix.Close(m.held)
+		p.note(k, m.port, -1)
 	}
 }
 
-// free binds as a listener would, on every address of both families, without package
-// net: that also asks about the backlog and MPTCP, and was a tenth of a member's cost.
-func free(port int) bool {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	var any unix.Sockaddr = &unix.SockaddrInet6{Port: port}
-	if err == nil {
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
-	} else { // a kernel without IPv6
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		any = &unix.SockaddrInet4{Port: port}
+// open lets go of k's port for its rank and says whether the port of the gate is free: it was
+// held until now, or is seen free.
+func (p *ports) open(k api.MemberKey, port int) bool {
+	p.mu.Lock()
+	m, ok := p.of[k]
+	p.mu.Unlock()
+	p.letGo(k)
+	return ok && m.held >= 0 && m.port == port || free(port)
+}
+
+func (p *ports) release(k api.MemberKey) {
+	p.letGo(k)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, ok := p.of[k]
+	delete(p.of, k)
+	if ok && p.taken[m.port] == k {
+		delete(p.taken, m.port)
 	}
+}
+
+// hold binds a socket to the port on every address of both families, so that nobody else can;
+// -1: somebody has it.
+//
+// It does not listen: a peer that is let go earlier than rank 0 is refused and tries again, where
+// a listener would take its connection and break it. It has neither SO_REUSEADDR, with which
+// another socket of that option could bind beside one that does not listen, and listen, nor
+// SO_REUSEPORT, which rank 0 would have to set too. A port with connections in TIME_WAIT can't
+// be bound like that; another one is as good.
+func hold(port int) int {
+	fd, any, err := portSocket(port)
+	if err != nil {
+		return -1
+	}
+	if unix.Bind(fd, any) != nil {
+		_ = unix.Close(fd)
+		return -1
+	}
+	return fd
+}
+
+// free binds as the listener of rank 0 would.
+func free(port int) bool {
+	fd, any, err := portSocket(port)
 	if err != nil {
 		return false
 	}
@@ -106,4 +168,17 @@ func free(port int) bool {
 	// all do; one that listens is.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	return unix.Bind(fd, any) == nil && unix.Listen(fd, 1) == nil
+}
+
+// portSocket makes a socket and the address to bind it to, without package net: that also asks
+// about the backlog and MPTCP, and was a tenth of a member's cost.
+func portSocket(port int) (fd int, any unix.Sockaddr, err error) {
+	fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+		return fd, &unix.SockaddrInet6{Port: port}, nil
+	}
+	// A kernel without IPv6.
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	return fd, &unix.SockaddrInet4{Port: port}, err
 }

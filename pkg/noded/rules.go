@@ -16,6 +16,9 @@ func Ended(p api.MemberPhase) bool {
 	return p == api.PhaseStopped || p == api.PhaseRefused || p == api.PhaseLost
 }
 
+// gateShut: nothing of the member has been let go yet.
+func gateShut(p api.MemberPhase) bool { return p == api.PhasePreparing || p == api.PhaseReady }
+
 // FirstPhase is what a member that is not known here is when it is desired.
 func FirstPhase(a *api.Assignment) api.MemberPhase {
 	switch {
