@@ -167,11 +167,7 @@ func (c *cluster) frameworkRounds(names, directives string, nodes, n int, again 
 %sexport PATH=%s:$PATH
 srun /usr/bin/python3 %s %s
 `, nodes, size/nodes, dir, directives, names, c.script("framework.py", framework), dir))
-	rel, err := filepath.Rel(c.bin, filepath.Join(names, "sbatch"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	id, err := strconv.ParseInt(strings.TrimSpace(c.must(rel, "--parsable", script)), 10, 64)
+	id, err := strconv.ParseInt(strings.TrimSpace(c.must(c.fromBin(names, "sbatch"), "--parsable", script)), 10, 64)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -248,6 +249,38 @@ func TestSiteUsers(t *testing.T) {
 		s.must("gcancel", n) // root
 		s.wait(id, api.JobCancelled)
 		ada.at(node).refused(1, "gqueue: not allowed: list; n1 is a compute node: it speaks only for users with a job on it; use a login host", "gqueue")
+	})
+	t.Run("root submits as another", func(t *testing.T) {
+		root := &person{s: s, name: "root", cred: &syscall.Credential{}, dir: s.dir, home: ada.home}
+		names := filepath.Join(s.dir, "names")
+		s.must("gangd", "slurm-links", names)
+		sbatch, srun := s.fromBin(names, "sbatch"), s.fromBin(names, "srun")
+		submitted := func(args ...string) int64 {
+			t.Helper()
+			id, err := strconv.ParseInt(strings.TrimSpace(root.must(sbatch, append([]string{"--parsable", "-n1"}, args...)...)), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		uid, gid := fmt.Sprint(ada.cred.Uid), fmt.Sprint(ada.cred.Gid)
+		for _, who := range []string{"nobody", uid} {
+			id := submitted("--uid="+who, "-o", "as-%j.out", "--wrap", "id -u; id -g; id -G; touch made-as; stat -c %u made-as; rm made-as")
+			if j := s.wait(id, api.JobCompleted); j.User != "nobody" {
+				t.Errorf("--uid=%s: the job is %s's", who, j.User)
+			}
+			if got, want := lines(t, filepath.Join(ada.home, fmt.Sprintf("as-%d.out", id))), []string{uid, gid, gid, uid}; !slices.Equal(got, want) {
+				t.Errorf("--uid=%s: %q, want %q", who, got, want)
+			}
+		}
+		held := submitted("--uid=nobody", "-H", "--wrap", "true")
+		bob.refused(1, fmt.Sprintf("gcancel: job %d belongs to nobody: only its owner or an admin may cancel it", held), "gcancel", fmt.Sprint(held))
+		ada.must("gcancel", fmt.Sprint(held))
+		if out := root.must(srun, "-n1", "--uid=nobody", "id", "-un"); out != "nobody\n" {
+			t.Errorf("srun --uid=nobody: %q", out)
+		}
+		bob.refused(255, "sbatch: error: --uid only permitted by root user\nsbatch: gangd: --uid=nobody: only root submits for somebody else; run it as that user: sudo -u USER sbatch", sbatch, "-n1", "--uid=nobody", "--wrap", "true")
+		bob.refused(255, "srun: error: --uid only permitted by root user", srun, "-n1", "--uid=nobody", "true")
 	})
 	t.Run("below min_uid", func(t *testing.T) {
 		id := daemon.submit("--wrap", "true")

@@ -17,6 +17,16 @@ func (c *cluster) slurmNames() string {
 	return dir
 }
 
+// fromBin is a program of another directory as [cluster.run] finds it.
+func (c *cluster) fromBin(dir, name string) string {
+	c.t.Helper()
+	path, err := filepath.Rel(c.bin, filepath.Join(dir, name))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
 // tool runs a program of this machine that finds gangd by Slurm's names.
 func (c *cluster) tool(name string, args ...string) string {
 	c.t.Helper()

@@ -46,6 +46,10 @@ var malformedCases = []malformed{
 	{"an array of components", sh, "-a 1-2 -n1 : -n2 @", "--array=1-2: a heterogeneous job has components instead; leave it out, or submit without \":\" and hetjob", 2},
 	{"what belongs on the line", sh + "#GANG --wrap=date\n", "@", "job.sh:2:7: --wrap belongs on the command line; remove it here", 1},
 	{"refused option of sbatch", sh + "#SBATCH --container=x.sif\n", "@", "job.sh:2:9: --container=x.sif: OCI bundles are not run: their config.json is an OCI runtime's to obey, and none is used here; use --container-image=BUNDLE/rootfs, with --container-mounts", 1},
+	{"no environment", sh + "#SBATCH --export-file=gone\n", "@", "job.sh:2:9: --export-file=gone: no such file or directory", 1},
+	{"for somebody else", sh + "#SBATCH --uid=root\n", "@", "job.sh:2:9: --uid=root: only root submits for somebody else; run it as that user: sudo -u USER gsubmit", 1},
+	{"by another group", sh + "#SBATCH --gid=0\n", "@", "job.sh:2:9: --gid=0: only root submits for somebody else; run it as that user: sudo -u USER gsubmit", 1},
+	{"for nobody known", sh + "#SBATCH --uid=nosuchuser\n", "@", "job.sh:2:9: --uid=nosuchuser: there is no such user here", 1},
 
 	// Roles.
 	{"role without a number", sh, "--role=worker @", "--role=worker: how many ranks role worker has is missing; write worker:1", 2},
