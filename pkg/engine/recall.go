@@ -115,8 +115,8 @@ const neverSatisfied = "DependencyNeverSatisfied"
 
 // dependencyReason says what a job still waits for.
 func dependencyReason(j *gang.Job) (word, text string) {
-	if strings.Contains(j.Waits, "(failed)") && !j.Dependency.Any || !strings.Contains(j.Waits, "(unfulfilled)") {
+	if j.Hopeless {
 		return neverSatisfied, fmt.Sprintf("its dependency can never be met: %s; gcancel %d ends it", j.Waits, j.ID)
 	}
-	return "Dependency", "waits for " + strings.ReplaceAll(j.Waits, "(unfulfilled)", "")
+	return "Dependency", "waits for " + strings.ReplaceAll(j.Waits, gang.Unfulfilled, "")
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,11 +42,30 @@ func TestDependencyOnWhatLeftMemory(t *testing.T) {
 	if id := r.submit("", never); r.state(id) != api.JobCancelled {
 		t.Errorf("depends on a cancelled job: %s", r.state(id))
 	}
+	kept := spec(1)
+	kept.Dependency, kept.InvalidDependency = afterok(gone), api.InvalidWait
+	keptID := r.submit("", kept)
+	either := spec(1)
+	either.Dependency = afterok(gone)
+	either.Dependency.On, either.Dependency.Any = append(either.Dependency.On, api.Condition{Kind: api.AfterOK, Job: open1}), true
+	eitherID := r.submit("", either)
 	missing := spec(1)
 	missing.Dependency = afterok(99)
 	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: missing}, me); err == nil || err.Error() != "dependency afterok:99: no job 99; gqueue and gacct list your jobs" {
 		t.Errorf("%v", err)
 	}
+	hopeless := func() {
+		t.Helper()
+		for id, want := range map[int64]string{
+			keptID:   fmt.Sprintf("DependencyNeverSatisfied: its dependency can never be met: afterok:1(failed); gcancel %d ends it", keptID),
+			eitherID: "Dependency: waits for afterok:1(failed)?afterok:2",
+		} {
+			if shown := r.show(r.view.job(id), false); shown.Reason+": "+shown.Why != want {
+				t.Errorf("%s: %s, want %s", shown.Reason, shown.Why, want)
+			}
+		}
+	}
+	hopeless()
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +74,7 @@ func TestDependencyOnWhatLeftMemory(t *testing.T) {
 	}
 
 	r = open()
+	hopeless()
 	j := r.view.job(waiting)
 	if j.Waits != "afterok:2(unfulfilled)" {
 		t.Errorf("waits for %q after the restart", j.Waits)

@@ -73,6 +73,12 @@ const (
 	never // it can't be met any more
 )
 
+// Unfulfilled and failedMark are squeue's marks of a condition.
+const (
+	Unfulfilled = "(unfulfilled)"
+	failedMark  = "(failed)"
+)
+
 // tally counts an element, or (by -1) counts it out.
 func (a *array) tally(j *Job, by int) {
 	if j.Verdict != nil || !j.Start.IsZero() {
@@ -295,9 +301,9 @@ func (w *World) judge(e *entry) {
 		case met:
 			fulfilled++
 		case unmet:
-			open = append(open, c.String()+"(unfulfilled)")
+			open = append(open, c.String()+Unfulfilled)
 		case never:
-			failed = append(failed, c.String()+"(failed)")
+			failed = append(failed, c.String()+failedMark)
 		}
 	}
 	switch {
@@ -306,13 +312,14 @@ func (w *World) judge(e *entry) {
 	case d.Any && len(open) == 0 || !d.Any && len(failed) > 0:
 		w.hopeless(e, d, failed, append(failed, open...))
 	default:
-		w.waitFor(e, d.Join(append(failed, open...)))
+		w.waitFor(e, d.Join(append(failed, open...)), false)
 	}
 }
 
-func (w *World) waitFor(e *entry, what string) {
-	if e.job.Waits != what {
-		w.edit(e).Waits = what
+func (w *World) waitFor(e *entry, what string, hopeless bool) {
+	if e.job.Waits != what || e.job.Hopeless != hopeless {
+		j := w.edit(e)
+		j.Waits, j.Hopeless = what, hopeless
 		w.touch(e)
 	}
 }
@@ -321,7 +328,8 @@ func (w *World) waitFor(e *entry, what string) {
 // requeued job does not wait again.
 func (w *World) fulfil(e *entry) {
 	w.unwatch(e)
-	w.edit(e).Waits = ""
+	j := w.edit(e)
+	j.Waits, j.Hopeless = "", false
 	w.eligibleNow(e)
 	w.touch(e)
 }
@@ -338,12 +346,12 @@ func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
 		if e.job.Waits != waits {
 			w.emitJob(e.job, api.Event{Type: api.EventDependencyFailed, Text: waits})
 		}
-		w.waitFor(e, waits)
+		w.waitFor(e, waits, true)
 		return
 	}
 	w.edit(e).Waits = d.Join(all)
 	e.job.Cancelled = true
-	why := strings.ReplaceAll(strings.Join(failed, ", "), "(failed)", "")
+	why := strings.ReplaceAll(strings.Join(failed, ", "), failedMark, "")
 	w.end(e, verdictOf(e.job, api.CauseCancelled, -1, fmt.Sprintf("dependency can never be met: %s%s", why, w.outcomes(d))))
 }
 

@@ -116,6 +116,13 @@ func TestDependencyThatCanNeverBeMet(t *testing.T) {
 	}
 	b.waits(last, "")
 	b.waits(kept, "afterok:1(failed)")
+	if !b.w.Job(kept).Hopeless || b.w.Job(last).Hopeless {
+		t.Error("who waits in vain is not told from who may start")
+	}
+	b.must(Update{Job: kept, Dependency: &api.Dependency{}})
+	if b.w.Job(kept).Hopeless {
+		t.Error("without a dependency it waits in vain")
+	}
 	elements := arrayOf(b, 2, specOf(1))
 	afterArray := b.depending(on(api.AfterOK, elements[0]))
 	for _, id := range elements {
@@ -143,6 +150,9 @@ func TestAllAndAnyConditions(t *testing.T) {
 	b.run(x, 1)
 	b.state(all, api.JobCancelled)
 	b.waits(any1, "afterok:1(failed)?afterok:2(unfulfilled)")
+	if b.w.Job(any1).Hopeless {
+		t.Error("one of its conditions may still be met")
+	}
 	b.run(y, 0)
 	b.waits(any1, "")
 }

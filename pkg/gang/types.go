@@ -47,6 +47,7 @@ type Job struct {
 	Ranks            []Rank
 	Dependency       *api.Dependency
 	Waits            string // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Hopeless         bool   // that part can never be met; not stored: it is judged anew after a restart
 
 	*Past
 }

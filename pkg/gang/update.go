@@ -332,7 +332,7 @@ func (w *World) depend(e *entry, d *api.Dependency, say reportFunc) {
 	say("dependency %s", orNone(d.String()))
 	w.unwatch(e)
 	j := w.edit(e)
-	j.Dependency, j.Waits = nil, ""
+	j.Dependency, j.Waits, j.Hopeless = nil, "", false
 	if len(d.On) > 0 {
 		j.Dependency, j.Waits = d, d.String()
 		w.watch(e)

@@ -3,7 +3,7 @@
 // and the location pointer of a time, nothing else.
 //
 // Invariant: every field of the gang types is carried, but a job's Spec (with TextBytes) and Ranks,
-// which have rows of their own; a test fills every field by reflection and compares.
+// which have rows of their own, and Hopeless, which is judged anew; a test fills every field by reflection and compares.
 //
 // Failure rules: a row that can't be read names the row; nothing is guessed.
 //
@@ -173,7 +173,7 @@ type verdict struct {
 	Text     string       `json:"text,omitempty"`
 }
 
-// Job encodes the header of a job: all but ID, SpecHash, Spec, TextBytes and Ranks.
+// Job encodes the header of a job: all but ID, SpecHash, Spec, TextBytes, Hopeless and Ranks.
 func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),

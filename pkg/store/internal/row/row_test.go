@@ -90,6 +90,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 	t.Run("job", func(t *testing.T) {
 		j := filled[gang.Job]()
 		j.Spec, j.TextBytes = nil, 0 // a row of its own
+		j.Hopeless = false           // judged anew
 		for i := range j.Ranks {
 			j.Ranks[i] = gang.Rank{State: api.RankBlocked} // likewise
 		}
