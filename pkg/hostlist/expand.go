@@ -60,7 +60,7 @@ func (p *parser) item() error {
 		if len(names)*len(ends)+p.made > MaxHosts {
 			return api.Errorf(api.CodeInvalid, "host list %s: column %d: more than %d hosts", quote(p.text), from+1, MaxHosts)
 		}
-		names = product(names, ends)
+		names = product(names, ends, p.anotherBracket())
 	}
 	p.made += len(names)
 	for _, n := range names {
@@ -72,11 +72,26 @@ func (p *parser) item() error {
 	return nil
 }
 
-func product(heads, tails []string) []string {
+// anotherBracket reports whether the name being read has one more.
+func (p *parser) anotherBracket() bool {
+	i := strings.IndexAny(p.text[p.at:], "[, \t\n\r")
+	return i >= 0 && p.text[p.at+i] == '['
+}
+
+// product puts each tail behind each head. What comes in front of the last bracket counts up from the left, as in Slurm.
+func product(heads, tails []string, fromLeft bool) []string {
 	if len(tails) == 1 && len(heads) == 1 {
 		return []string{heads[0] + tails[0]}
 	}
 	out := make([]string, 0, len(heads)*len(tails))
+	if fromLeft {
+		for _, t := range tails {
+			for _, h := range heads {
+				out = append(out, h+t)
+			}
+		}
+		return out
+	}
 	for _, h := range heads {
 		for _, t := range tails {
 			out = append(out, h+t)

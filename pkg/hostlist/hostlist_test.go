@@ -18,6 +18,7 @@ func TestExpand(t *testing.T) {
 		{"n[08-11]", "n08 n09 n10 n11"},
 		{"n[8-11]", "n8 n9 n10 n11"},
 		{"r[1-2]n[1-2]", "r1n1 r1n2 r2n1 r2n2"},
+		{"r[1-2]n[1-2]c[1-2]x,r[1-2]n[1-2]", "r1n1c1x r1n1c2x r2n1c1x r2n1c2x r1n2c1x r1n2c2x r2n2c1x r2n2c2x r1n1 r1n2 r2n1 r2n2"},
 		{"n[1-2].cluster", "n1.cluster n2.cluster"},
 		{"b,a,b", "b a"},
 		{" a ,, b\n", "a b"},
