@@ -162,6 +162,7 @@ type Asked struct {
 	GPUFreq       string `json:"gpu_freq,omitempty"`
 	CardsBy       string `json:"cards_by,omitempty"` // the option that counted the cards: gres, gpus-per-task
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
+	CPUsPerTask   int    `json:"cpus_per_task,omitempty" bound:"..65536"`
 	Tasks         int    `json:"tasks,omitempty" bound:"..65536"`             // where ranks are not its tasks: more of them (--overcommit), or fewer that share out cards unevenly
 	Spread        bool   `json:"spread,omitempty"`                            // cards in all, and no word of nodes or tasks: where no node has so many they may be of several
 	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted

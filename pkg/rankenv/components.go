@@ -60,8 +60,8 @@ func Heterogeneous(job int64, account string, all []Component) []string {
 		add("SLURM_TASKS_PER_NODE", api.PerNode(c.Tasks))
 		add("SLURM_NTASKS", tasks)
 		add("SLURM_NPROCS", tasks)
-		if c.Spec.CPUsPerRank > 1 {
-			add("SLURM_CPUS_PER_TASK", strconv.Itoa(c.Spec.CPUsPerRank))
+		if n := cpusPerTask(c.Spec); n > 0 {
+			add("SLURM_CPUS_PER_TASK", strconv.Itoa(n))
 		}
 		if c.Spec.RanksPerNode > 0 {
 			add("SLURM_NTASKS_PER_NODE", strconv.Itoa(c.Spec.RanksPerNode))

@@ -163,6 +163,12 @@ func TestEnvironment(t *testing.T) {
 			m.Spec.Asked = &api.Asked{MemoryPerCPU: 100<<20 + 1, MemoryPerGPU: 1 << 20, GPUs: "a100:2", CPUsPerGPU: 4}
 		}, map[string]string{"SLURM_MEM_PER_NODE": "-", "SLURM_MEM_PER_CPU": "101", "SLURM_MEM_PER_GPU": "1", "SLURM_GPUS": "a100:2",
 			"SLURM_GPUS_PER_TASK": "-", "SLURM_GPUS_PER_NODE": "-", "SLURM_CPUS_PER_GPU": "4"}},
+		{"CPUs as they were asked for", func(m *Member) {
+			m.Spec.Launch, m.Spec.CPUsPerRank, m.Spec.Asked = api.LaunchBatch, 1, &api.Asked{CPUsPerTask: 1}
+		}, map[string]string{"SLURM_CPUS_PER_TASK": "1"}},
+		{"CPUs of tasks, shared out over their cards", func(m *Member) {
+			m.Spec.Launch, m.Spec.CPUsPerRank, m.Spec.Asked = api.LaunchBatch, 3, &api.Asked{CPUsPerTask: 4, Tasks: 2}
+		}, map[string]string{"SLURM_CPUS_PER_TASK": "4"}},
 		{"cards of --gres have no words", func(m *Member) {
 			m.Spec.Launch, m.Spec.GPUsPerRank, m.Spec.Asked = api.LaunchBatch, 1, &api.Asked{}
 		}, map[string]string{"SLURM_GPUS": "-", "SLURM_GPUS_PER_TASK": "-", "SLURM_GPUS_PER_NODE": "-", "SLURM_GPUS_ON_NODE": "2"}},

@@ -54,8 +54,8 @@ func (m *Member) slurm(e *env, l *layout) {
 	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
 	// As Slurm's batch scripts find them: not at all where they would say nothing.
 	batch := s.Launch == api.LaunchBatch
-	if !batch || s.CPUsPerRank > 1 {
-		e.setInt("SLURM_CPUS_PER_TASK", s.CPUsPerRank)
+	if n := cpusPerTask(s); n > 0 {
+		e.setInt("SLURM_CPUS_PER_TASK", n)
 	}
 	if !batch || b.RestartCount > 0 {
 		e.setInt("SLURM_RESTART_COUNT", b.RestartCount)
@@ -82,6 +82,17 @@ func evenly(tasks, nodes int) []int {
 		out[i] = (tasks + nodes - 1 - i) / nodes
 	}
 	return out
+}
+
+// cpusPerTask is what a script is told, as it was asked for; 0: nothing, as nobody did.
+func cpusPerTask(s *api.Spec) int {
+	switch {
+	case s.Asked != nil && s.Asked.CPUsPerTask > 0:
+		return s.Asked.CPUsPerTask
+	case s.Launch == api.LaunchBatch && s.CPUsPerRank == 1:
+		return 0
+	}
+	return s.CPUsPerRank
 }
 
 // figures says how memory and cards were counted: in the words they were asked for in, or,

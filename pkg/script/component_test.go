@@ -16,7 +16,7 @@ func component(i, ranks, cpus int, c api.Component) api.Role {
 
 // Each component has what is written for it, what earlier ones hand down, and what the environment says.
 func TestComponents(t *testing.T) {
-	cards := component(1, 4, 2, api.Component{Partition: "gpu", MinNodes: 2, MaxNodes: 2, RanksPerNode: 2, GPUsPerNode: 2, Asked: &api.Asked{CardsBy: "gres"}})
+	cards := component(1, 4, 2, api.Component{Partition: "gpu", MinNodes: 2, MaxNodes: 2, RanksPerNode: 2, GPUsPerNode: 2, Asked: &api.Asked{CardsBy: "gres", CPUsPerTask: 2}})
 	for _, c := range []struct {
 		name, text, args string
 		want             []api.Role
@@ -28,8 +28,8 @@ func TestComponents(t *testing.T) {
 			[]api.Role{component(0, 1, 1, api.Component{Partition: "cpu"}), cards}, 0, ""},
 		{"by the old word", "#SBATCH -n1\n#SBATCH packjob\n#SBATCH -n2", "", []api.Role{component(0, 1, 1, api.Component{}), component(1, 2, 1, api.Component{})}, 0, ""},
 		{"the command line above the directives, component by component", "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2", "-n3 : -c2",
-			[]api.Role{component(0, 3, 1, api.Component{}), component(1, 2, 2, api.Component{})}, 0, ""},
-		{"tasks are not handed down, times are", "", "-n3 -t 5 : -c2", []api.Role{component(0, 3, 1, api.Component{}), component(1, 1, 2, api.Component{})}, 5 * time.Minute, ""},
+			[]api.Role{component(0, 3, 1, api.Component{}), component(1, 2, 2, api.Component{Asked: &api.Asked{CPUsPerTask: 2}})}, 0, ""},
+		{"tasks are not handed down, times are", "", "-n3 -t 5 : -c2", []api.Role{component(0, 3, 1, api.Component{}), component(1, 1, 2, api.Component{Asked: &api.Asked{CPUsPerTask: 2}})}, 5 * time.Minute, ""},
 		{"the longest time counts", "", "-t 5 : -t 10 : -n2", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{}), component(2, 2, 1, api.Component{})}, 10 * time.Minute, ""},
 		{"excluded nodes are handed down", "", "-x n1 : -w n2", []api.Role{component(0, 1, 1, api.Component{Exclude: []string{"n1"}}),
 			component(1, 1, 1, api.Component{Exclude: []string{"n1"}, NodeList: []string{"n2"}})}, 0, ""},

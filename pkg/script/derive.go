@@ -41,23 +41,24 @@ func (a *Ask) derive() ([]Warning, error) {
 	return append(warn, late...), nil
 }
 
-// asked keeps the words in which a batch job asked for memory and cards, which deriving
-// brings to others. A job that asked for neither has none.
+// asked keeps the words in which a batch job asked for memory, cards and CPUs, which deriving
+// brings to others. A job that asked for none of them has no words.
 func (a *Ask) asked() {
 	s := &a.Spec
-	figures := a.overcommit || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
-	if s.Launch != api.LaunchBatch || !figures {
-		return
-	}
 	text := func(option string) string {
 		if by := a.By(option); by != nil {
 			return strings.TrimSpace(by.Value)
 		}
 		return ""
 	}
+	figures := text("cpus-per-task") != "" || a.overcommit || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
+	if s.Launch != api.LaunchBatch || !figures {
+		return
+	}
 	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU,
 		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank"),
 		GPUsPerSocket: text("gpus-per-socket"), GPUBind: text("gpu-bind"), GPUFreq: text("gpu-freq")}
+	_ = numberInto(&s.Asked.CPUsPerTask, text("cpus-per-task"), 1, 1<<20) // taken before
 	for _, option := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres", "gpus-per-socket"} {
 		if by := a.By(option); by != nil && s.Asked.CardsBy == "" {
 			s.Asked.CardsBy = by.Name
