@@ -29,6 +29,14 @@ var fields = []field{
 	{"day of week", 0, 7, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
+func fieldNames() string {
+	var names []string
+	for i := range fields {
+		names = append(names, fields[i].name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // shortcuts are Slurm's; some of them are common to all crons.
 var shortcuts = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *",
@@ -46,7 +54,7 @@ func Parse(expr string) (Schedule, error) {
 		words = strings.Fields(long)
 	}
 	if len(words) != len(fields) {
-		return Schedule{}, fmt.Errorf("a time has %d fields (minute, hour, day of month, month, day of week) or is a shortcut as @daily, %q has %d", len(fields), expr, len(words))
+		return Schedule{}, fmt.Errorf("a time has %d fields (%s) or is a shortcut as @daily, %q has %d", len(fields), fieldNames(), expr, len(words))
 	}
 	var s Schedule
 	for i, to := range []*uint64{&s.minute, &s.hour, &s.day, &s.month, &s.weekday} {
@@ -104,11 +112,14 @@ func (f *field) parse(text string) (bits uint64, err error) {
 	return bits, nil
 }
 
+// named is the place of the name that a word begins with; less than 0: with none.
+func (f *field) named(word string) int {
+	return slices.Index(f.names, strings.ToLower(word[:min(3, len(word))]))
+}
+
 func (f *field) number(word string) (int, error) {
-	if len(word) >= 3 {
-		if i := slices.Index(f.names, strings.ToLower(word[:3])); i >= 0 && strings.Trim(strings.ToLower(word), "abcdefghijklmnopqrstuvwxyz") == "" {
-			return f.min + i, nil
-		}
+	if i := f.named(word); i >= 0 && strings.Trim(strings.ToLower(word), "abcdefghijklmnopqrstuvwxyz") == "" {
+		return f.min + i, nil
 	}
 	n, err := strconv.ParseUint(word, 10, 8)
 	if err != nil || int(n) < f.min || int(n) > f.max {

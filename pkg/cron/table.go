@@ -74,6 +74,9 @@ func Table(text string) (entries []Entry, mistakes []Mistake) {
 			e.First, e.Options = first, strings.Join(options[:i], "\n")
 		}
 		if _, err := Parse(expr); err != nil {
+			if n := times(line); line[0] != '@' && n < len(fields) {
+				err = fmt.Errorf("a line has %d times (%s), or a shortcut as @daily, and then its command; of these times %.80q has %d", len(fields), fieldNames(), line, n)
+			}
 			bad(e.First, "%s", err)
 		} else if command == "" {
 			bad(e.First, "there is no command behind the time")
@@ -148,6 +151,20 @@ func split(line string) (expr, command string) {
 		}
 	}
 	return strings.Join(strings.Fields(line[:len(line)-len(rest)]), " "), strings.TrimSpace(rest)
+}
+
+// times is how many times a line has before its command, well-formed ones or not. A word among times is meant as one.
+func times(line string) int {
+	words := strings.Fields(line)
+	n := min(len(words), len(fields))
+	for n > 0 {
+		word := words[n-1]
+		if strings.Contains("*0123456789", word[:1]) || slices.ContainsFunc(fields, func(f field) bool { return f.named(word) >= 0 }) {
+			return n
+		}
+		n--
+	}
+	return n
 }
 
 // Mark puts a word before lines of a table.

@@ -48,10 +48,17 @@ NAME=
 
 func TestTableNamesEachBadLine(t *testing.T) {
 	t.Parallel()
+	const needs = `1-1 a line has 5 times (minute, hour, day of month, month, day of week), or a shortcut as @daily, and then its command; of these times `
 	for text, want := range map[string]string{
 		"* * * * * ok\n61 * * * * x\n#SCRON -t 5\n* * * * *\n@never x\n": `2-2 minute "61": want 0 to 59; 3-4 there is no command behind the time; 5-5 no such shortcut: @never`,
 		"#SCRON -t 5\n# nothing\n":                                       `1-2 options with no line behind them that they are for`,
-		"hello\n":                                                        `1-1 a time has 5 fields (minute, hour, day of month, month, day of week) or is a shortcut as @daily, "hello" has 1`,
+		"hello\n":                                                        needs + `"hello" has 0`,
+		"\n 5 4 * * /usr/bin/run me\n":                                   `2-2` + needs[3:] + `"5 4 * * /usr/bin/run me" has 4`,
+		"*/5 * * sunset":                                                 needs + `"*/5 * * sunset" has 4`,
+		"* * * true":                                                     needs + `"* * * true" has 3`,
+		"* * * *":                                                        needs + `"* * * *" has 4`,
+		"* * * * 8 x":                                                    `1-1 day of week "8": want 0 to 7`,
+		"* * * foo * x":                                                  `1-1 month "foo": want 1 to 12`,
 		strings.Repeat("@daily x\n", MaxLines+1):                         `101-101 the table has 101 lines with a time, and may have 100`,
 		"#" + strings.Repeat("x", MaxBytes):                              `1-1 the table has 65537 bytes, and may have 65536`,
 	} {
