@@ -14,13 +14,19 @@ type CardResumer interface {
 	ResumeCard(ctx context.Context, node, uuid string) error
 }
 
+func (e *Engine) noNode(name string) *api.Error {
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	return gang.NoNode(name, e.view.names)
+}
+
 // CardAction does "drain" or "resume" to a card, which is named by its index or UUID. A resume
 // is a person's word that the card is good: its node forgets what the card did before, and
 // refuses what it can still see.
 func (e *Engine) CardAction(ctx context.Context, action, node, card, reason string, r CardResumer) error {
 	n := e.view.node(node)
 	if n == nil {
-		return api.Errorf(api.CodeNotFound, "no node %q", node)
+		return e.noNode(node)
 	}
 	uuid, err := cardOf(n, card)
 	if err != nil {

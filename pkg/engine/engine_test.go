@@ -555,7 +555,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 	r.node("n1", 4)
 	for want, q := range map[string]api.JobQuery{
 		`no partition "mian"; partitions here: main`: {Partitions: []string{"main", "mian"}},
-		`no node "n9"; ginfo lists them`:             {Nodes: []string{"n1", "n9"}},
+		`no node "n9"; nodes are n1`:                 {Nodes: []string{"n1", "n9"}},
 	} {
 		if _, err := r.List(&q, me.UID); err == nil || err.Error() != want || api.CodeOf(err) != api.CodeNotFound {
 			t.Errorf("list: %v, want %s", err, want)

@@ -90,7 +90,7 @@ func (e *Engine) known(q *api.JobQuery) error {
 	defer e.view.mu.RUnlock()
 	for _, n := range q.Nodes {
 		if e.view.nodes[n] == nil {
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no node %q", n), Hint: "ginfo lists them"}
+			return gang.NoNode(n, e.view.names)
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/nearest"
 )
 
 // Reservations are all of them, or those that are named.
@@ -155,9 +154,7 @@ func (e *Engine) nodesOf(r *api.Reservation, asked []string) error {
 		if slices.Contains(known, n) {
 			continue
 		}
-		err := api.Errorf(api.CodeNotFound, "no node %q", n)
-		err.Hint = nearest.Hint(n, known, "nodes are "+hostlist.Compress(known))
-		return err
+		return gang.NoNode(n, known)
 	}
 	r.Nodes = sortedNames(asked)
 	return nil

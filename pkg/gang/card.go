@@ -13,7 +13,7 @@ import (
 func (w *World) sample(ev NodeSample) Outcome {
 	h := w.nodes[ev.Node]
 	if h == nil {
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	}
 	if !w.cardsSeen(h, ev.Cards) {
 		return ignored("nothing new")
@@ -145,7 +145,7 @@ func (w *World) resumeCard(ev CardResume) Outcome {
 func (w *World) card(node, uuid string) (*host, int, *api.Error) {
 	h := w.nodes[node]
 	if h == nil {
-		return nil, 0, noNode(node)
+		return nil, 0, w.noNode(node)
 	}
 	i := cardAt(h.node.Res, uuid)
 	if i < 0 {

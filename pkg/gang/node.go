@@ -10,6 +10,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
+	"gangd/pkg/hostlist"
+	"gangd/pkg/nearest"
 )
 
 func newHost(name string) *host {
@@ -180,7 +182,7 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 func (w *World) sessionCut(ev NodeGone) Outcome {
 	h := w.nodes[ev.Node]
 	if h == nil {
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	}
 	if !h.node.Connected {
 		return ignored("no session")
@@ -209,8 +211,17 @@ func (w *World) leaveUnstarted(h *host) {
 	}
 }
 
-func noNode(name string) *api.Error {
-	return api.Errorf(api.CodeNotFound, "no node %q", name)
+func (w *World) noNode(name string) *api.Error {
+	return NoNode(name, slices.Sorted(maps.Keys(w.nodes)))
+}
+
+// NoNode says that there is none of a name, and which there are.
+func NoNode(name string, known []string) *api.Error {
+	e := api.Errorf(api.CodeNotFound, "no node %q", name).About(api.ReasonNode, name)
+	if e.Hint = nearest.Hint(name, known, "nodes are "+hostlist.Compress(known)); len(known) == 0 {
+		e.Hint = "there are none"
+	}
+	return e
 }
 
 // nodeLost: silent for too long. Its gangs drain; what ran there may still run.
@@ -270,7 +281,7 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 	h := w.nodes[ev.Node]
 	switch {
 	case h == nil:
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	case h.node.State != api.NodeLost:
 		return refused(conflict("", "node %s is %s: only a lost node can be fenced", ev.Node, h.node.State))
 	case len(h.node.Left) == 0:
@@ -293,7 +304,7 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 func (w *World) forgetNode(ev NodeForget) Outcome {
 	h := w.nodes[ev.Node]
 	if h == nil {
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	}
 	if h.node.State != api.NodeLost {
 		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
@@ -371,7 +382,7 @@ func (w *World) drainNode(ev NodeDrain) Outcome {
 	reason := cmp.Or(ev.Reason, "no reason given")
 	switch {
 	case h == nil:
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	case h.node.Admin == reason && h.node.Down == ev.Down && (ev.Down || h.node.DrainBy.Equal(ev.By)):
 		return ignored("out of service already")
 	}
@@ -403,7 +414,7 @@ func (w *World) setFeatures(ev NodeFeatures) Outcome {
 	h := w.nodes[ev.Node]
 	switch {
 	case h == nil:
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	case slices.Equal(h.node.Res.Features, ev.Features):
 		return ignored("it has them already")
 	}
@@ -419,7 +430,7 @@ func (w *World) resumeNode(ev NodeResume) Outcome {
 	h := w.nodes[ev.Node]
 	switch {
 	case h == nil:
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	case h.node.Admin == "" && h.node.Sick != "":
 		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node, h.node.Sick),
 			Hint: "it comes back by itself when that is mended"})

@@ -275,7 +275,7 @@ func TestFenceOnlyOfALostNode(t *testing.T) {
 	if out.Refused == nil || out.Refused.Error() != "node n1 is up: only a lost node can be fenced" {
 		t.Fatalf("%+v", out)
 	}
-	if out := b.step(NodeFence{Node: "n7"}); out.Refused.Error() != `no node "n7"` {
+	if out := b.step(NodeFence{Node: "n7"}); out.Refused.Error() != `no node "n7"; nodes are n1` {
 		t.Fatalf("%+v", out)
 	}
 }

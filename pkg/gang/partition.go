@@ -214,7 +214,7 @@ func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Er
 		}
 		for _, n := range p.Nodes {
 			if w.nodes[n] == nil {
-				return api.Errorf(api.CodeNotFound, "no node %q", n).About(api.ReasonNode, n)
+				return w.noNode(n)
 			}
 		}
 	}

@@ -39,6 +39,9 @@ func TestPartitions(t *testing.T) {
 			t.Errorf("%s was not refused: %+v", name, out)
 		}
 	}
+	if err := put(false, api.PartitionRequest{Name: "x", Nodes: &[]string{"n9"}}).Refused; err.Error() != `no node "n9"; nodes are n[1-2]` {
+		t.Errorf("refused: %v", err)
+	}
 	j := &Job{Partition: "main,night", Past: new(Past)}
 	down := api.PartitionDown
 	put(true, api.PartitionRequest{Name: "main", State: &down})

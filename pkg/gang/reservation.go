@@ -157,7 +157,7 @@ func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservatio
 	}
 	for _, n := range r.Nodes {
 		if w.nodes[n] == nil {
-			return api.Errorf(api.CodeNotFound, "no node %q", n)
+			return w.noNode(n)
 		}
 	}
 	if err := w.overlaps(r); err != nil {

@@ -117,7 +117,7 @@ func WatchOf(s *api.Settings, j *Job) api.Watch {
 func (w *World) watched(ev Watched) Outcome {
 	h := w.nodes[ev.Node]
 	if h == nil {
-		return refused(noNode(ev.Node))
+		return refused(w.noNode(ev.Node))
 	}
 	p, ok := h.members[memberKey(ev.Job, ev.Epoch)]
 	if !ok || reserved(p.e.job) || p.e.job.Drain != nil {
