@@ -115,7 +115,8 @@ func (d *Daemon) Load() *api.NodeLoad {
 		return nil
 	}
 	const unit = 1 << 16 // of the kernel's load
-	return &api.NodeLoad{Hundredths: int(i.Loads[0] * 100 / unit), FreeBytes: int64(i.Freeram) * int64(i.Unit)}
+	// Where nodes share a machine its free memory may be more than one of them has.
+	return &api.NodeLoad{Hundredths: int(i.Loads[0] * 100 / unit), FreeBytes: min(int64(i.Freeram)*int64(i.Unit), d.memory())}
 }
 
 // Notes implements [session.Agent].

@@ -95,6 +95,16 @@ func TestNoPortIsFree(t *testing.T) {
 	}
 }
 
+// TestFreeMemory: a node that shares a machine has no more free memory than it has.
+func TestFreeMemory(t *testing.T) {
+	for _, c := range []struct{ memory, least, most int64 }{{1 << 20, 1 << 20, 1 << 20}, {0, 1<<20 + 1, memTotal()}} {
+		d := &Daemon{opts: Options{Memory: c.memory}}
+		if got := d.Load().FreeBytes; got < c.least || got > c.most {
+			t.Errorf("memory of %d: %d are free, want %d to %d", c.memory, got, c.least, c.most)
+		}
+	}
+}
+
 func TestAccounts(t *testing.T) {
 	root := &accounts{minUID: 0}
 	acc, refusal := root.resolve("root", 0, 0)
