@@ -352,7 +352,7 @@ func TestSwitchUserFiles(t *testing.T) {
 	_ = c.Send(Command{Go: &Go{}})
 	until(t, c, api.PhaseStopped)
 	errs, err := os.ReadFile(s.Ranks[0].Error)
-	if got := fmt.Sprint(output(t, s, 0), string(errs), err); got != "out\nwrong\n<nil>" {
-		t.Errorf("%q", got)
+	if got := fmt.Sprintf("%q %q %v", output(t, s, 0), errs, err); got != `"out\n" "wrong\n" <nil>` {
+		t.Error(got)
 	}
 }
