@@ -121,7 +121,7 @@ func TestStepInAnImage(t *testing.T) {
 		{"no driver", "srun --container-image=debian:12 touch ran", []string{"-N2"}, "srun: error: n[1-2] of job ID can't run the image docker://docker.io/library/debian:12: it needs a node with container-podman or container-enroot or container-apptainer; start the job with --constraint=container-podman\n"},
 		{"an option without an image", "srun --container-readonly touch ran", []string{"-N2"}, "srun: --container-readonly: speaks of a container, and none is asked for; name one: --container-image=IMAGE\n"},
 		{"a refused option", "srun --container-name=x touch ran", []string{"-N2"}, "srun: --container-name: containers are not kept after their end; use --container-image\n"},
-		{"a bundle", "srun --container=" + a + " touch ran", []string{"-N2"}, "srun: --container: OCI bundles are not run; use --container-image with the directory of their root\n"},
+		{"a bundle", "srun --container=" + a + " touch ran", []string{"-N2"}, "srun: --container: OCI bundles are not run: no runtime reads their config.json; use --container-image with the directory of their root\n"},
 		{"no name of an image", "srun --container-image=images/../x touch ran", []string{"-N2"}, ""},
 	} {
 		got := c.batch(x.script, x.args...)
