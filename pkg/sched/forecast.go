@@ -90,7 +90,8 @@ type roomHeap struct {
 	pl      *planner
 	returns roomReturns
 	free    room
-	node    room // a node's share of all that are ready
+	all     room // of the nodes that are ready
+	nodes   int  // so many
 	now     time.Time
 	// began is the time of the plan.
 	began time.Time
@@ -120,14 +121,13 @@ func (h *roomReturns) Pop() any {
 
 func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
 	h := &roomHeap{pl: pl, now: pl.now, began: pl.now}
-	ready := 0
 	for _, n := range pl.views[0].every() {
 		if !n.Ready {
 			continue
 		}
-		ready++
+		h.nodes++
 		all := room{len(n.Cards), n.CPUs}
-		h.node.add(all, 1)
+		h.all.add(all, 1)
 		left := room{max(n.OpenCards(), 0), max(n.FreeCPUs(), 0)}
 		if slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool { return g.Exclusive }) {
 			left = room{}
@@ -143,9 +143,6 @@ func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
 				h.returns = append(h.returns, roomReturn{t, back})
 			}
 		}
-	}
-	if ready > 0 {
-		h.node.cards, h.node.cpus = h.node.cards/ready, h.node.cpus/ready
 	}
 	if pl.reservations != nil {
 		for _, t := range pl.nodeEvents(0) {
@@ -179,17 +176,20 @@ func (h *roomHeap) need(ask *cluster.Ask) (r room) {
 	}
 	s := ask.Spec
 	r = room{CardsOf(ask), s.Size * s.CPUsPerRank}
-	if !s.Exclusive {
+	if !s.Exclusive || h.nodes == 0 {
 		return r
 	}
+	node := room{h.all.cards / h.nodes, h.all.cpus / h.nodes}
 	nodes := max(1, s.MinNodes)
-	if h.node.cpus > 0 {
-		nodes = max(nodes, (r.cpus+h.node.cpus-1)/h.node.cpus)
+	if node.cpus > 0 {
+		nodes = max(nodes, (r.cpus+node.cpus-1)/node.cpus)
 	}
-	if h.node.cards > 0 {
-		nodes = max(nodes, (r.cards+h.node.cards-1)/h.node.cards)
+	if node.cards > 0 {
+		nodes = max(nodes, (r.cards+node.cards-1)/node.cards)
 	}
-	return room{nodes * h.node.cards, nodes * h.node.cpus}
+	// Where nodes are not alike, more of them than there are may come of the average.
+	nodes = min(nodes, h.nodes)
+	return room{max(r.cards, nodes*node.cards), max(r.cpus, nodes*node.cpus)}
 }
 
 func (h *roomHeap) start(c *Candidate) time.Time {

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,29 @@ func TestForecastWithoutCards(t *testing.T) {
 			if g := got[job]; !g.At.Equal(w.At) || g.Sure != w.Sure {
 				t.Errorf("%s: job %d: %+v, want %+v", name, job, g, w)
 			}
+		}
+	}
+}
+
+// A gang that takes all of nodes that are not alike has an expected start, and so has who is behind it.
+func TestForecastOfAllNodes(t *testing.T) {
+	var nodes []*cluster.Node
+	for i, cpus := range []int{8, 3} {
+		n := testNode("n"+strconv.Itoa(i+1), cpus, 0, 0)
+		n.Grants = []cluster.Grant{{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, CPUs: 1, Exclusive: true, Until: epoch0.Add(10 * time.Minute)}}
+		nodes = append(nodes, n.Counted())
+	}
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
+	q := NewQueue(p, nil)
+	for job := range int64(3) {
+		c := candidate(job+1, api.Spec{Size: 11, CPUsPerRank: 1, Exclusive: true})
+		c.TimeLimit = time.Hour
+		q.Insert(c)
+	}
+	got := Forecast(epoch0, &View{Nodes: nodes, Queue: q}, p)
+	for job, minutes := range map[int64]int{1: 10, 2: 70, 3: 130} {
+		if want := epoch0.Add(time.Duration(minutes) * time.Minute); !got[job].At.Equal(want) {
+			t.Errorf("job %d: expected at %s, want %s", job, got[job].At, want)
 		}
 	}
 }
