@@ -228,9 +228,12 @@ func OneCluster[T any](command string) func(*T, string) error {
 	return func(_ *T, v string) error { return NoCluster(command, v) }
 }
 
+// IsCluster says whether a name is that of the one cluster, or of all, which it is.
+func IsCluster(name string) bool { return name == Cluster || name == "all" }
+
 // NoCluster is what Slurm says of a cluster that there is not; of the one that there is, nil.
 func NoCluster(command, name string) error {
-	if name == Cluster || name == "all" {
+	if IsCluster(name) {
 		return nil
 	}
 	text := fmt.Sprintf("No cluster '%s' known by database.\n%s: error: '%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", name, command, name)

@@ -116,10 +116,10 @@ var slurms = []Option{
 		Note: cmdline.Cluster + " is the one cluster; GANG_DIR chooses another's controller", Set: func(_ *Ask, v string) error { return CheckCluster(v) }},
 }
 
-// CheckCluster refuses every name but that of the one cluster, and all, which it is.
+// CheckCluster refuses a list with any name that is not the one cluster's.
 func CheckCluster(v string) error {
 	for name := range strings.SplitSeq(v, ",") {
-		if name != cmdline.Cluster && name != "all" {
+		if !cmdline.IsCluster(name) {
 			return bad("there is one cluster, "+cmdline.Cluster, "set GANG_DIR to the directory of another one")
 		}
 	}

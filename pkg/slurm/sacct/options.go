@@ -28,7 +28,7 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "associations", Short: 'x', Kind: cmdline.Required, List: cmdline.Exact, Help: "selects nothing: jobs have no association", Set: func(a *ask, _ string) error { a.nothing = true; return nil }},
 		{Long: "batch-script", Short: 'B', List: cmdline.Partial, Help: "of your own jobs; with -j, as there", Set: cmdline.Flag(func(a *ask) *bool { return &a.batchScript })},
 		{Long: "brief", Short: 'b', List: cmdline.Exact, Help: "-o jobid,state,exitcode", Set: func(a *ask, _ string) error { a.format = formatBrief; return nil }},
-		{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name selects nothing", Set: func(a *ask, v string) error { a.nothing = v != cmdline.Cluster && v != "all" && v != "-1"; return nil }},
+		{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name selects nothing", Set: func(a *ask, v string) error { a.nothing = !cmdline.IsCluster(v) && v != "-1"; return nil }},
 		{Long: "completion", Short: 'c', List: cmdline.Exact, Help: "refused as by a Slurm without a completion log", Set: func(*ask, string) error { return cmdline.Bare("Slurm job completion is disabled") }},
 		{Long: "constraints", Short: 'C', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that asked for these features", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.features })},
 		{Long: "delimiter", Kind: cmdline.Required, List: cmdline.Exact, Help: "what stands between columns with -p and -P", Set: cmdline.Word(func(a *ask) *string { return &a.delimiter })},
