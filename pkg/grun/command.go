@@ -130,10 +130,7 @@ func (r *run) misused(err error) error {
 
 // notPermitted words why a job can't be another's as srun and salloc do.
 func (r *run) notPermitted(err error) error {
-	option := "uid"
-	if r.asUser == "" || errors.Is(err, program.ErrNoGroup) {
-		option = "gid"
-	}
+	option := program.OfBecome(err, r.asUser)
 	switch {
 	case r.name == "grun":
 		return fmt.Errorf("--%s: %w", option, err)

@@ -16,6 +16,14 @@ var (
 	ErrNoGroup = errors.New("there is no such group here")
 )
 
+// OfBecome is the option that an error of [Become] for a user is about.
+func OfBecome(err error, who string) string {
+	if who == "" || errors.Is(err, ErrNoGroup) {
+		return "gid"
+	}
+	return "uid"
+}
+
 // Become makes this process one of a user and a group, by name or number; an empty one stays as it is. Whom a job belongs to is who
 // submits it, as the kernel says: so what shall be another's is submitted as that other.
 func Become(who, group string) error {

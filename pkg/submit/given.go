@@ -63,10 +63,7 @@ func open(fd int) bool {
 // become is whom the job is submitted as. It comes last: files are read as who calls.
 func (s *submission) become() error {
 	err := program.Become(s.req.User, s.req.UserGroup)
-	option := "uid"
-	if s.req.User == "" || errors.Is(err, program.ErrNoGroup) {
-		option = "gid"
-	}
+	option := program.OfBecome(err, s.req.User)
 	switch {
 	case errors.Is(err, program.ErrNotRoot):
 		return s.bad(option, err.Error(), "run it as that user: sudo -u USER "+s.program)
