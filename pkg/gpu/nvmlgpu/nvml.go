@@ -25,6 +25,7 @@ type nvmlSource struct {
 	lib    nvml.Interface
 	sysfs  string // root of the PCI devices
 	driver string
+	apart  bool // the driver tells apart what it keeps of a card's memory
 
 	cards   []api.CardInfo
 	devices []device // parallel to cards
@@ -59,6 +60,8 @@ func initialise(lib nvml.Interface, sysfs string) (source, error) {
 	}
 	s := &nvmlSource{lib: lib, sysfs: sysfs}
 	s.driver, _ = value(lib.SystemGetDriverVersion())
+	// A call of what an older library lacks would end this process.
+	s.apart = lib.Extensions().LookupSymbol("nvmlDeviceGetMemoryInfo_v2") == nil
 	if err := s.find(); err != nil {
 		lib.Shutdown()
 		return nil, err
@@ -157,13 +160,24 @@ func (s *nvmlSource) card(c api.CardInfo, d device, uuid string) error {
 	if c.Model, ret = d.GetName(); ret != nvml.SUCCESS {
 		return fmt.Errorf("name: %v", ret)
 	}
-	m, ret := d.GetMemoryInfo()
-	if ret != nvml.SUCCESS {
+	if c.VRAMBytes, _, ret = s.memory(d); ret != nvml.SUCCESS {
 		return fmt.Errorf("memory: %v", ret)
 	}
-	c.VRAMBytes = int64(m.Total)
 	s.cards, s.devices = append(s.cards, c), append(s.devices, d)
 	return nil
+}
+
+// memory gives what processes can have of a card, and what they hold. What the driver keeps
+// for itself is in neither; a driver that does not tell it apart counts it in both.
+func (s *nvmlSource) memory(d nvml.Device) (total, used int64, ret nvml.Return) {
+	if s.apart {
+		m, ret := d.GetMemoryInfo_v2()
+		if ret != nvml.ERROR_NOT_SUPPORTED {
+			return int64(m.Total - m.Reserved), int64(m.Used), ret
+		}
+	}
+	m, ret := d.GetMemoryInfo()
+	return int64(m.Total), int64(m.Used), ret
 }
 
 func busID(d nvml.Device) string {
@@ -256,9 +270,9 @@ func (s *nvmlSource) sample() ([]gpu.Sample, error) {
 func (s *nvmlSource) read(i int) gpu.Sample {
 	d := s.devices[i]
 	out := gpu.Sample{UUID: s.cards[i].UUID, UsedBytes: -1, Utilization: -1, PowerWatts: -1, Temperature: -1, ECCErrors: -1, StrangersBytes: -1}
-	m, ret := d.GetMemoryInfo()
+	_, used, ret := s.memory(d)
 	if ret == nvml.SUCCESS {
-		out.UsedBytes = int64(m.Used)
+		out.UsedBytes = used
 	}
 	out.Unhealthy = unhealthy(ret)
 	if !s.cards[i].MIG { // NVML has no utilisation of an instance

@@ -5,6 +5,7 @@ package nvmlgpu
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -38,6 +39,7 @@ type machine struct {
 
 func newMachine(s *server.Server) *machine {
 	m := &machine{Server: s, events: make(chan nvml.EventData)}
+	s.ExtensionsFunc = symbols(nil)
 	set := &mock.EventSet{
 		WaitFunc: func(uint32) (nvml.EventData, nvml.Return) {
 			select {
@@ -57,7 +59,23 @@ func newMachine(s *server.Server) *machine {
 	return m
 }
 
+// symbols says of each function whether the library has it.
+func symbols(err error) func() nvml.ExtendedInterface {
+	return func() nvml.ExtendedInterface {
+		return &mock.ExtendedInterface{LookupSymbolFunc: func(string) error { return err }}
+	}
+}
+
+// kept is what the driver of the mock servers keeps of a card's memory, as one of an H100 does.
+const kept = 480 << 20
+
 func complete(d *server.Device, i int) {
+	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{Total: d.MemoryInfo.Total, Reserved: kept, Used: d.MemoryInfo.Used}, nvml.SUCCESS
+	}
+	d.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) {
+		return nvml.Memory{Total: d.MemoryInfo.Total, Used: d.MemoryInfo.Used + kept}, nvml.SUCCESS
+	}
 	d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return pci(fmt.Sprintf("00000000:%02X:00.0", i+1)), nvml.SUCCESS }
 	d.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
 		if link < 12 {
@@ -125,7 +143,7 @@ func named(name string) *machine {
 	for i, d := range m.devices {
 		d.UUID = fmt.Sprintf("GPU-%s-%d", name, i)
 		if i < 2 {
-			d.MemoryInfo.Used = 40 << 30
+			d.MemoryInfo.Used = 39 << 30
 			d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
 				return []nvml.ProcessInfo{{Pid: uint32(4000 + i), UsedGpuMemory: 39 << 30}}, nvml.SUCCESS
 			}
@@ -173,7 +191,7 @@ func TestInventory(t *testing.T) {
 			}
 			for i, c := range cards {
 				d := m.devices[i]
-				if c.Index != i || c.UUID != d.UUID || c.Model != d.Config.Name || c.VRAMBytes != int64(d.MemoryInfo.Total) || c.MIG ||
+				if c.Index != i || c.UUID != d.UUID || c.Model != d.Config.Name || c.VRAMBytes != int64(d.MemoryInfo.Total)-kept || c.MIG ||
 					c.PCI != fmt.Sprintf("00000000:%02X:00.0", i+1) || c.NUMA != i/4 || c.Device != fmt.Sprintf("/dev/nvidia%d", i) || c.Driver != m.DriverVersion ||
 					c.Compute != fmt.Sprintf("%d.%d", d.Config.CudaMajor, d.Config.CudaMinor) || len(c.Peers) != 7 || slices.Contains(c.Peers, i) {
 					t.Errorf("card %d: %+v", i, c)
@@ -202,6 +220,35 @@ func TestDirectLinks(t *testing.T) {
 	}
 }
 
+// TestMemoryOfOlderDrivers: a driver that does not tell apart what it keeps is asked as before,
+// and never for what its library lacks.
+func TestMemoryOfOlderDrivers(t *testing.T) {
+	for name, older := range map[string]func(*machine){
+		"no such function": func(m *machine) {
+			m.ExtensionsFunc = symbols(errors.New("undefined symbol"))
+			for _, d := range m.devices {
+				d.GetMemoryInfo_v2Func = nil // the mock panics on a call
+			}
+		},
+		"not for this card": func(m *machine) {
+			for _, d := range m.devices {
+				d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, nvml.ERROR_NOT_SUPPORTED }
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := h100s()
+			older(m)
+			s := start(t, m)
+			cards, _ := s.inventory()
+			samples, _ := s.sample()
+			if total := int64(m.devices[0].MemoryInfo.Total); cards[0].VRAMBytes != total || samples[5].UsedBytes != kept {
+				t.Errorf("%d of %d bytes used", samples[5].UsedBytes, cards[0].VRAMBytes)
+			}
+		})
+	}
+}
+
 // TestMIG: a card that is cut up is not a card; its instances are.
 func TestMIG(t *testing.T) {
 	m := h100s()
@@ -225,7 +272,7 @@ func TestMIG(t *testing.T) {
 	}
 	for i, c := range cards {
 		mig := i == 1 || i == 2
-		if c.Index != i || c.MIG != mig || (mig && (c.UUID != fmt.Sprintf("MIG-%d", i-1) || c.VRAMBytes != 20<<30 || c.Peers != nil || samples[i].Utilization != -1)) ||
+		if c.Index != i || c.MIG != mig || (mig && (c.UUID != fmt.Sprintf("MIG-%d", i-1) || c.VRAMBytes != 20<<30-kept || c.Peers != nil || samples[i].Utilization != -1)) ||
 			(!mig && (len(c.Peers) != 6 || slices.Contains(c.Peers, 1) || samples[i].Utilization != 97)) {
 			t.Errorf("card %d: %+v, %+v", i, c, samples[i])
 		}
@@ -251,8 +298,8 @@ func TestSample(t *testing.T) {
 	m.devices[3].GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 9, false, true, nvml.SUCCESS }
 	m.devices[4].GetRetiredPagesPendingStatusFunc = func() (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
 	s := start(t, m)
-	lost := func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
-	m.devices[2].GetMemoryInfoFunc = lost // after the inventory
+	lost := func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, nvml.ERROR_GPU_IS_LOST }
+	m.devices[2].GetMemoryInfo_v2Func = lost // after the inventory
 
 	got, err := s.sample()
 	if err != nil {
