@@ -52,7 +52,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 			verdict.first = sh.verdict.first
 		}
 	}
-	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(v.Names)}
+	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(job, v.Names)}
 	if pl.explainedBackfill == nil {
 		pl.visit(c, v.Queue.JobClass(job))
 		if at := pl.backfillOf(job); at >= 0 {

@@ -78,6 +78,24 @@ func TestExplain(t *testing.T) {
 				"job 1 is ahead and waits for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
+		{"behind several", full, []*Candidate{
+			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 2, GPUsPerRank: 1}), candidate(3, api.Spec{Size: 1, GPUsPerRank: 2})}, 3, "Priority",
+			[]string{
+				"3rd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
+				"jobs 1 and 2 are ahead and wait for the same cards",
+				"n00001: 1 of 2 cards free, needs 2; held by job 7",
+			}},
+		{"alternatives, most room first", []*cluster.Node{within("b", full[0]), within("a", drained)}, []*Candidate{
+			candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, Constraint: "[a|b]"})}, 1, "Resources",
+			[]string{
+				"1st of 1 in the queue; no alternative has it all now: a has room for 0 of 2 ranks; b has room for 1 of 2 ranks; each rank needs 1 card and 1 CPU",
+				"n00001 is kept for it; when that is free is not known, for what runs there has no time limit",
+				"b:",
+				"  n00001: room for 1 rank: 1 of 2 cards free; held by job 7",
+				"a:",
+				"  n4: out of service: drained: new power supply",
+				"--size=1 would start now",
+			}},
 		{"ends that are known", []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*Candidate{
 			lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 100)}, 2, "Resources",
 			[]string{
@@ -109,6 +127,83 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+// within gives a node a feature.
+func within(feature string, n *cluster.Node) *cluster.Node {
+	with := *n
+	with.Features = []string{feature}
+	return &with
+}
+
+// TestExplainAKeptBackfill: a gang whose places are kept from the plan before is told what it was told when
+// they were first kept, and a table has its reason, too.
+func TestExplainAKeptBackfill(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 2}
+	q := NewQueue(p, nil)
+	for job, cpus := range []int{12, 4} {
+		c := candidate(int64(job+1), api.Spec{Size: 1, CPUsPerRank: cpus})
+		c.TimeLimit = 1000 * time.Minute
+		q.Insert(c)
+	}
+	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, CPUs: 8, Until: epoch0.Add(90 * time.Minute)}
+	v := &View{Nodes: []*cluster.Node{testNode("n1", 16, 0, 0).Restore(held)}, Queue: q}
+	plan := Make(epoch0, v, p)
+	if got := claimed(plan); got != "[1@n1+90 2@n1+90]" {
+		t.Fatal(got)
+	}
+	first := []string{Explain(epoch0, v, p, 1).Text, Explain(epoch0, v, p, 2).Text}
+	if want := "n1: kept for job 1: 8 of 16 CPUs free"; !strings.Contains(first[1], want) {
+		t.Errorf("%s\nlacks %s", first[1], want)
+	}
+	v.Backfills = plan.Backfills
+	for i, text := range first {
+		if again := Explain(epoch0, v, p, int64(i+1)).Text; again != text {
+			t.Errorf("with its places kept:\n%s\nbefore:\n%s", again, text)
+		}
+	}
+	if a, b := plan.Reasons(q), Make(epoch0, v, p); !slices.Equal(a, b.Reasons(q)) || len(a) != 2 {
+		t.Errorf("reasons %+v, with places kept %+v", a, b.Reasons(q))
+	}
+}
+
+// TestExplainABound: who is kept by a bound of the account learns who holds the cards and what may be asked for.
+func TestExplainABound(t *testing.T) {
+	nodes := testNodes(2, 16, 4, 80)
+	holder := ran(nodes, 7, 30, map[int][]int{0: {0, 1, 2}})
+	holder.Account, holder.TimeLimit = "lab", 2*time.Hour
+	c := candidate(1, api.Spec{Size: 3, GPUsPerRank: 1})
+	c.Account = "lab"
+	v := &View{Running: []*Running{holder}, Nodes: nodes, Queue: queueOf(c)}
+	want := "1st of 1 in the queue; account lab has 3 cards and 3 more are asked for, at most 5 are allowed to it at a time\n" +
+		"held by job 7, the first of which ends at the latest at 01:30:00\n" +
+		"at most 2 cards more may be asked for until then"
+	if got := Explain(epoch0, v, &Policy{Accounts: []Account{{Name: "lab", Cards: 5}}}, 1); got.Text != want || got.Word != WordAccountCap {
+		t.Errorf("%s:\n%s\nwant:\n%s", got.Word, got.Text, want)
+	}
+}
+
+// TestExplainItsTurn: who waits for room learns when it comes to the front, or that it is due and others are before it.
+func TestExplainItsTurn(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+	for name, tt := range map[string]struct {
+		submitted time.Duration // before
+		want      string
+	}{
+		"to come": {10 * time.Minute, "comes to the front of its tier at 00:50:00, after guard_after; "},
+		"due":     {time.Hour, "has waited for guard_after, and comes to the front of its tier when those who waited longer have started; "},
+	} {
+		q := NewQueue(p, nil)
+		for job, size := range []int{3, 3, 2} {
+			c := lasting(int64(job+1), size, 30)
+			c.Submit = epoch0.Add(-tt.submitted - time.Duration(2-job)*time.Millisecond)
+			q.Insert(c)
+		}
+		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}
+		if got := Explain(epoch0, v, p, 3).Text; !strings.Contains(got, "\n"+tt.want) {
+			t.Errorf("%s:\n%s\nlacks %s", name, got, tt.want)
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ func (pl *planner) takerJobs() []int64 {
 }
 
 func (v *verdict) reason(job int64, names Names) Reason {
-	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text(names)}
+	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text(job, names)}
 	if r.Word != v.word {
 		r.Text = "behind job " + names.of(v.first) + ", which asks for the same; " + r.Text
 	}
@@ -144,7 +144,7 @@ func (v *verdict) wordFor(job int64) string {
 	return v.word
 }
 
-func (v *verdict) text(names Names) string {
+func (v *verdict) text(job int64, names Names) string {
 	switch {
 	case v.sentence != "":
 		return v.sentence
@@ -152,7 +152,8 @@ func (v *verdict) text(names Names) string {
 		return v.bad.Error()
 	case v.takers != nil:
 		// Not that these are ahead: in order of service who has a backfill may be behind.
-		return "would fit, but what is free is kept for " + names.list(slices.Clone(v.takers))
+		others := slices.DeleteFunc(slices.Clone(v.takers), func(taker int64) bool { return taker == job })
+		return "would fit, but what is free is kept for " + names.list(others)
 	case v.out != "":
 		return "does not fit without what is out of service: " + v.out
 	}
