@@ -329,14 +329,16 @@ func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 	if !stays && (pl.start(c, sh, pl.viewFor(c, end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
-	if !stays && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
+	// One that waits for fewer switches tells nothing of its like whose wait is over.
+	waits := pl.switchLimit(c) > 0
+	if !stays && !waits && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
 		sh.blocked = least
 	}
 	if pl.yields(c) && sh.bad == nil && !sh.blockedStrict {
 		if pl.start(c, sh, pl.openTo(c, pl.strictView, end), end) {
 			return true
 		}
-		sh.blockedStrict = pl.reservations == nil // else it depends on when the gang ends
+		sh.blockedStrict = pl.reservations == nil && !waits // with reservations it depends on when the gang ends
 	}
 	return false
 }

@@ -126,6 +126,21 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	}
 }
 
+// A gang that waits for its switches does not hold another up that has waited for them.
+func TestSwitchesAreWaitedForAlone(t *testing.T) {
+	wait := 2 * time.Minute
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Switches: fabric(4, 2), MaxSwitchWait: 5 * time.Minute}
+	q := NewQueue(p, nil)
+	for job, waited := range []time.Duration{0, wait} {
+		c := candidate(int64(job+1), api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
+		c.Submit, c.Priority, c.TimeLimit = epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
+		q.Insert(c)
+	}
+	if got := started(Make(epoch0, &View{Nodes: busy(testNodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
+		t.Errorf("started %s", got)
+	}
+}
+
 // Switches only choose among places: whatever starts without them starts with them, on as many
 // nodes, and a limit is kept.
 func TestSwitchesOnlyChoose(t *testing.T) {
