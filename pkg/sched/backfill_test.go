@@ -3,6 +3,7 @@ package sched
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,8 @@ func TestBackfill(t *testing.T) {
 		{"each of two reservations holds", nodes(run(n("n1"), 90, 60, 0, 1), run(n("n2"), 91, 120, 0, 1)), fifo(2),
 			[]*Candidate{lasting(1, 4, 10), lasting(2, 4, 10), lasting(3, 2, 60), lasting(4, 2, 61), lasting(5, 2, 120)},
 			"[3@n1 4@n2]", "[1@n1+60 2@n2+120]"},
+		{"what is being stopped ends sooner", nodes(run(n("n1"), 90, 600, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 6)}, "[]", "[1@n1+5]"},
 		{"the second one stands on what the first leaves", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(2),
 			[]*Candidate{lasting(1, 3, 10), lasting(2, 2, 100)}, "[]", "[1@n1+60]"},
 	} {
@@ -89,7 +92,11 @@ func TestBackfill(t *testing.T) {
 			for _, c := range tt.queue {
 				q.Insert(c)
 			}
-			plan := Make(epoch0, &View{Nodes: tt.nodes, Queue: q}, tt.policy)
+			v := &View{Nodes: tt.nodes, Queue: q}
+			if strings.Contains(tt.name, "stopped") {
+				v.Running = []*Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}}
+			}
+			plan := Make(epoch0, v, tt.policy)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
 				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
@@ -226,5 +233,35 @@ func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
 	plan := Make(epoch0, v, &Policy{})
 	if got := claimed(plan); got != "[1@n1+60]" || !plan.Backfills[0].Until.IsZero() {
 		t.Errorf("%s, until %v", got, plan.Backfills[0].Until)
+	}
+}
+
+// TestTwoBackfillsHaveNotOnePlace: of two that are kept from before on the same cards the first in the order stays there, and the
+// other goes elsewhere, or has none.
+func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 2}
+	q := NewQueue(p, nil)
+	q.Insert(lasting(1, 4, 600))
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)}, Queue: q}
+	same := Make(epoch0, v, p).Backfills[0]
+	q.Insert(lasting(2, 4, 600))
+	v.Backfills = []Backfill{same, same}
+	v.Backfills[1].Job = 2
+	if got := claimed(Make(epoch0, v, p)); got != "[1@n1+60 2@n2+120]" {
+		t.Error(got)
+	}
+	v.Nodes = v.Nodes[:1]
+	if got := claimed(Make(epoch0, v, p)); got != "[1@n1+60]" {
+		t.Error(got)
+	}
+}
+
+// TestABackfillOnOneNodeIsOnAWholeOne: places that are to be on one node are not begun where most is free now, when that node never
+// holds them.
+func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 2, 80), 90, 0, 0), run(testNode("n2", 32, 4, 80), 91, 0, 0, 1, 2, 3)},
+		Queue: queueOf(candidate(1, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}))}
+	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
+		t.Errorf("%+v", got)
 	}
 }

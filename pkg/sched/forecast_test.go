@@ -32,6 +32,35 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// What is free now counts to what is free later, places that are kept without an end do not come back, and those of a
+// reservation do when it is over.
+func TestForecastCounts(t *testing.T) {
+	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
+	partly, full := run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2), run(testNode("n2", 16, 4, 80), 7, 40, 0, 1, 2, 3)
+	for name, tt := range map[string]struct {
+		nodes        []*cluster.Node
+		reservations []Reservation
+		queue        []*Candidate
+		want         map[int64]time.Time
+	}{
+		"what is free now":    {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
+		"behind one for good": {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 0), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
+		"after a reservation": {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
+	} {
+		q := NewQueue(p, nil)
+		for _, c := range tt.queue {
+			q.Insert(c)
+		}
+		got := Forecast(epoch0, &View{Nodes: tt.nodes, Queue: q, Reservations: tt.reservations}, p)
+		for job, want := range tt.want {
+			if !got[job].At.Equal(want) {
+				t.Errorf("%s: job %d at %s, want %s", name, job, got[job].At, want)
+			}
+		}
+	}
+}
+
 // Gangs without cards stand behind each other by their CPUs, and gangs that want nodes to themselves by whole nodes.
 func TestForecastWithoutCards(t *testing.T) {
 	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }

@@ -213,3 +213,26 @@ func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 		}
 	})
 }
+
+// TestPutRunning: the list of what holds nodes stays in the order of jobs, and has each once.
+func TestPutRunning(t *testing.T) {
+	var list []*Running
+	for _, put := range []struct {
+		job  int64
+		keep bool
+		want []int64
+	}{{5, true, []int64{5}}, {3, true, []int64{3, 5}}, {9, true, []int64{3, 5, 9}}, {5, true, []int64{3, 5, 9}}, {4, false, []int64{3, 5, 9}}, {3, false, []int64{5, 9}}} {
+		var r *Running
+		if put.keep {
+			r = &Running{Job: put.job}
+		}
+		list = PutRunning(list, put.job, r)
+		var got []int64
+		for _, r := range list {
+			got = append(got, r.Job)
+		}
+		if !slices.Equal(got, put.want) || r != nil && !slices.Contains(list, r) {
+			t.Fatalf("job %d, %t: %v, want %v", put.job, put.keep, got, put.want)
+		}
+	}
+}

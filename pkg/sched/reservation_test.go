@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 )
 
 // reservation reserves nodes of [testNodes] from so long after epoch0, for so long.
@@ -207,4 +208,21 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAMoveIsNotKeptIntoAReservation: whose victims are being stopped, but whose nodes have been reserved meanwhile, does not get them.
+func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
+	n := run(testNode("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
+	victim := &Running{Job: 90, Epoch: 1, Cards: 4, Start: epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}
+	v := &View{Nodes: []*cluster.Node{n}, Running: []*Running{victim}, Queue: queueOf(lasting(1, 4, 60))}
+	move := Make(epoch0, v, &Policy{}).Backfills[0]
+	move.Victims, move.Until = []Victim{{Job: 90, Epoch: 1, Notified: true}}, epoch0.Add(65*time.Minute)
+	v.Backfills = []Backfill{move}
+	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
+		t.Fatalf("without a reservation the move is %+v", got)
+	}
+	v.Reservations = []Reservation{window("talk", 30*time.Minute, time.Hour, "n00001")}
+	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
+		t.Errorf("%+v, want places kept from the end of the reservation on", got)
+	}
 }

@@ -116,3 +116,17 @@ func BenchmarkPrice(b *testing.B) {
 		})
 	}
 }
+
+// TestAskedOnce: an ask counts once for each job, however often its gang waits again, and a copy of the ledger has counted the same.
+func TestAskedOnce(t *testing.T) {
+	l, last := ledgerOf(asksOf{3, part(47, 1)}, asksOf{2, part(32, 1)})
+	spec := part(32, 1)
+	l.asked(&Candidate{Job: last, Ask: cluster.AskOf(&spec, []string{"gpu"})})
+	if l.askedFor != 5 {
+		t.Errorf("%d asks of 5 jobs", l.askedFor)
+	}
+	copied, own := l.snapshot().typical(), l.typical()
+	if !slices.Equal(copied.shares, own.shares) || !slices.Equal(own.shares, []float64{0.6, 0.4}) {
+		t.Errorf("shares %v, of the copy %v", own.shares, copied.shares)
+	}
+}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -25,6 +26,9 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 		job := int64(0)
 		for step := range rapid.IntRange(1, 8).Draw(t, "steps") {
 			nodes = slices.Clone(nodes)
+			if rapid.IntRange(0, 3).Draw(t, "joins") == 0 {
+				nodes = append(nodes, testNode(fmt.Sprintf("n%05d", len(nodes)+1), 8, 0, 0))
+			}
 			for range rapid.IntRange(0, 200).Draw(t, "changes") {
 				at := rapid.IntRange(0, len(nodes)-1).Draw(t, "node")
 				n := *nodes[at]

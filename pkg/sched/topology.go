@@ -218,9 +218,7 @@ func fewest(l layout, below []*leaf, members int) []*leaf {
 
 func (t *tally) addFrom(o *tally, sign int) {
 	for k := 1; k < len(o.by); k++ {
-		if o.by[k] > 0 {
-			t.addAll(k, sign*o.by[k])
-		}
+		t.addAll(k, sign*o.by[k])
 	}
 }
 

@@ -49,6 +49,8 @@ func TestUnsatisfiable(t *testing.T) {
 			`unknown preferred feature "fats"; did you mean "fast"? preferred features: fast, ib`},
 		{"feature of another partition", api.Spec{Size: 1, Constraint: "fast"}, in("gpu"), api.CodeUnsatisfiable,
 			`no node of partition gpu meets the constraint "fast"; features there: ib`},
+		{"feature of the other partition alone", api.Spec{Size: 1, Constraint: "ib"}, in("cpu"), api.CodeUnsatisfiable,
+			`no node of partition cpu meets the constraint "ib"; features there: fast`},
 		{"no nodes", api.Spec{Size: 1}, in("empty"), api.CodeUnsatisfiable, `partition empty has no nodes`},
 		{"other partition's node", api.Spec{Size: 1, NodeList: in("c1")}, in("gpu"), api.CodeUnsatisfiable,
 			`no node of partition gpu is left by --nodelist=c1; partition gpu has n[1-5]`},
@@ -82,6 +84,12 @@ func TestUnsatisfiable(t *testing.T) {
 			`2 ranks can't be spread over 3 nodes: each node has at least one; ask for --nodes=2 or less`},
 		{"ranks per node", api.Spec{Size: 8, RanksPerNode: 4, MinNodes: 4, MaxNodes: 4}, in("gpu"), api.CodeUnsatisfiable,
 			`8 ranks with 4 on each node take 2 nodes, but 4 were asked for; ask for --nodes=2`},
+		{"ranks per node, at least", api.Spec{Size: 8, RanksPerNode: 4, MinNodes: 4}, in("gpu"), api.CodeUnsatisfiable,
+			`8 ranks with 4 on each node take 2 nodes, but at least 4 were asked for; ask for --nodes=2`},
+		{"ranks per node, from and to", api.Spec{Size: 8, RanksPerNode: 4, MinNodes: 3, MaxNodes: 4}, in("gpu"), api.CodeUnsatisfiable,
+			`8 ranks with 4 on each node take 2 nodes, but 3 to 4 were asked for; ask for --nodes=2`},
+		{"ranks per node, at most", api.Spec{Size: 8, RanksPerNode: 4, MaxNodes: 1}, in("gpu"), api.CodeUnsatisfiable,
+			`8 ranks with 4 on each node take 2 nodes, but at most 1 were asked for; ask for --nodes=2`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := Unsatisfiable(nodes, p, cluster.AskOf(&tt.spec, tt.partitions))

@@ -16,16 +16,21 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 		ranks   int
 		limit   time.Duration
 		preempt Preempt
+		noTurns bool
 		wide    bool
 	}{
-		"long enough":           {waited: 4 * limit, ranks: 2, limit: limit, wide: true},
-		"not long enough":       {waited: 4*limit - time.Minute, ranks: 2, limit: limit},
-		"without a limit":       {waited: 4 * limit, ranks: 2},
-		"less than half":        {waited: 4 * limit, ranks: 1, limit: limit},
-		"where others give way": {waited: 4 * limit, ranks: 2, limit: limit, preempt: PreemptService},
+		"long enough":             {waited: 4 * limit, ranks: 2, limit: limit, wide: true},
+		"not long enough":         {waited: 4*limit - time.Minute, ranks: 2, limit: limit},
+		"without a limit":         {waited: 4 * limit, ranks: 2},
+		"less than half":          {waited: 4 * limit, ranks: 1, limit: limit},
+		"in a site without turns": {waited: 4 * limit, ranks: 2, limit: limit, noTurns: true},
+		"where others give way":   {waited: 4 * limit, ranks: 2, limit: limit, preempt: PreemptService},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Policy{Order: OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8, Preempt: c.preempt}
+			if c.noTurns {
+				p.GuardAfter = 0
+			}
 			nodes := testNodes(3, 16, 4, 80)
 			if c.ranks == 2 {
 				nodes = nodes[:2]
