@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gangd/pkg/api"
 	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/clitest"
@@ -38,14 +39,19 @@ func TestJSONHasSlurmsShape(t *testing.T) {
 			{"node", scontrol.Run, []string{"show", "node"}},
 			{"partition", scontrol.Run, []string{"show", "partition"}},
 			{"job", scontrol.Run, []string{"show", "job"}},
+			{"reservation", scontrol.Run, []string{"show", "reservation"}},
+			{"license", scontrol.Run, []string{"show", "lic"}},
+			{"ping", scontrol.Run, []string{"ping"}},
 		} {
-			if d.version == "22.05" && len(c.args) > 1 && c.args[0] == "show" {
+			if d.version == "22.05" && c.name != "squeue" && c.name != "sinfo" {
 				continue // its scontrol writes no documents
 			}
 			schema := "testdata/" + strings.Replace(c.name, "job", "squeue", 1) + "-" + d.schema + ".schema"
 			t.Run(strings.Join([]string{c.name, d.version, d.schema}, " "), func(t *testing.T) {
 				t.Setenv("GANG_SLURM_VERSION", d.version)
-				clitest.Serve(t, fake.Small())
+				cluster := fake.Small()
+				cluster.Reserved = []api.Reservation{{Name: "talk", Nodes: []string{"n1"}, Users: []string{"ada"}}}
+				clitest.Serve(t, cluster)
 				args := append([]string{"--json"}, c.args...)
 				if d.also != nil {
 					args[0] = d.also[0]

@@ -181,7 +181,7 @@ func (c *call) showTable(t *table, words []string) int {
 	if q.format != "" {
 		format = q.format
 	}
-	chosen, err := accttable.Parse(format, t.columns)
+	chosen, err := accttable.Parse(format, slices.Concat(t.columns, limits, fields))
 	var unknown *accttable.UnknownError
 	if errors.As(err, &unknown) {
 		return c.say("Unknown field '%s'", unknown.Name)

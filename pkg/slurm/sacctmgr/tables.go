@@ -20,6 +20,37 @@ var limits = []accttable.Column{
 	col("MaxNodes", 8, "MaxNodesPerJob"), col("MaxCPUs", 8, "MaxCPUsPerJob"), col("MaxCPUMins", 11, "MaxCPUMinsPerJob"),
 }
 
+// fields are the columns that format= may name of any entity, whether it has them or not: then they are empty.
+var fields = []accttable.Column{
+	col("ActionRaw", 10, ""), col("Action", 20, ""), col("Actor", 10, ""), col("Admin", 9, "AdminLevel"), col("% Allowed", 10, "Allowed"),
+	col("Assocs", 10, "Associations"), col("TRES", 20, ""), col("Class", 9, "Classification"), col("Cluster Nodes", 20, "ClusterNodes"),
+	col("Cluster", 10, "Clusters"), col("Coord Accounts", 20, "Coordinators"), col("ControlHost", 15, ""), col("ControlPort", 12, ""),
+	col("Count", 6, ""), col("# Allowed", 10, "CountAllowed"), col("# Used", 10, "CountUsed"), col("CPU Cnt", 7, "CPUCount"),
+	col("Def Acct", 10, "DefaultAccount"), col("Def QOS", 9, "DefaultQOS"), col("Def WCKey", 10, "DefaultWCKey"), col("Descr", 20, "Description"),
+	col("Duration", 13, ""), col("EventRaw", 8, ""), col("Event", 7, ""), col("Features", 20, ""), col("Federation", 10, ""), col("FedState", 12, ""),
+	col("FedStateRaw", 11, ""), col("Flags", 20, ""), col("GraceTime", 10, ""), col("GrpCPUs", 8, ""), col("GrpCPUMins", 11, ""),
+	col("GrpCPURunMins", 13, ""), col("GrpJobsAccrue", 13, ""), col("GrpMem", 7, "GrpMemory"), col("GrpNodes", 8, ""), col("ID", 6, ""),
+	col("Info", 20, ""), col("LFT", 6, ""), col("ServerType", 10, ""), col("MaxCPURunMinsPU", 15, "MaxCPURunMinsPerUser"), col("MaxCPURunMinsPU", 15, ""),
+	col("MaxCPUsPU", 9, "MaxCPUsPerUser"), col("MaxCPUsPU", 9, ""), col("MaxTRESRunMinsPA", 15, "MaxTRESRunMinsPerAccount"), col("MaxTRESRunMinsPA", 15, ""),
+	col("MaxTRESRunMinsPU", 15, "MaxTRESRunMinsPerUser"), col("MaxTRESRunMinsPU", 15, ""), col("MaxTRESPA", 13, "MaxTRESPerAccount"),
+	col("MaxTRESPA", 13, "MaxTRESPerAcct"), col("MaxTRESPA", 13, ""), col("MaxTRESPU", 13, "MaxTRESPerUser"), col("MaxTRESPU", 13, ""),
+	col("MaxJobsAccrue", 13, ""), col("MaxJobsAccruePA", 15, "MaxJobsAccruePerAccount"), col("MaxJobsAccruePA", 15, ""),
+	col("MaxJobsAccruePU", 15, "MaxJobsAccruePerUser"), col("MaxJobsAccruePU", 15, ""), col("MaxJobsPA", 9, "MaxJobsPerAccount"),
+	col("MaxJobsPA", 9, "MaxJobsPerAcct"), col("MaxJobsPA", 9, ""), col("MaxJobsPU", 9, "MaxJobsPerUser"), col("MaxJobsPU", 9, ""),
+	col("MaxNodesPU", 10, "MaxNodesPerUser"), col("MaxNodesPU", 10, ""), col("MinPrioThres", 12, "MinPrioThreshold"),
+	col("MaxSubmitPA", 11, "MaxSubmitJobsPerAccount"), col("MaxSubmitPA", 11, "MaxSubmitJobsPA"), col("MaxSubmitPA", 11, ""),
+	col("MaxSubmitPU", 11, "MaxSubmitJobsPerUser"), col("MaxSubmitPU", 11, "MaxSubmitJobsPU"), col("MaxSubmitPU", 11, ""),
+	col("MinCPUs", 8, "MinCPUsPerJob"), col("MinTRES", 13, "MinTRESPerJob"), col("Name", 10, ""), col("NodeCount", 9, ""), col("NodeInx", 9, ""),
+	col("NodeName", -15, "NodeNames"), col("Org", 20, "Organization"), col("ParentID", 8, ""), col("ParentName", 10, ""), col("Partition", 10, ""),
+	col("PluginIDSelect", 14, ""), col("PreemptMode", 11, ""), col("Preempt", 10, ""), col("PreemptExemptTime", 19, ""), col("Priority", 10, ""),
+	col("Problem", 40, ""), col("QOS", 20, "QOSLevel"), col("QOS_RAW", 10, "QOSRAWLevel"), col("Reason", 30, ""), col("RGT", 6, ""), col("RPC", 5, ""),
+	col("Server", 10, ""), col("Share", 9, ""), col("Share", 9, "FairShare"), col("StateRaw", 8, ""), col("State", 6, ""), col("Time", 19, "TimeStamp"),
+	col("TimeEligible", 19, ""), col("TimeEligible", 19, "Eligible"), col("TimeEnd", 19, ""), col("TimeEnd", 19, "End"), col("TimeStart", 19, ""),
+	col("TimeStart", 19, "Start"), col("TimeSubmit", 19, ""), col("TimeSubmit", 19, "Submit"), col("Type", 8, ""), col("UnusedWall", 10, ""),
+	col("UsageFactor", 11, ""), col("UsageThres", 10, "UsageThreshold"), col("LimitFactor", 11, ""), col("% Allocated", 11, "Allocated"),
+	col("User", 10, ""), col("Account", 10, ""), col("Account", 10, "Acct"), col("WCKeys", 20, ""), col("Where", 20, ""),
+}
+
 var (
 	userColumn    = col("User", 10, "")
 	accountColumn = col("Account", 10, "")

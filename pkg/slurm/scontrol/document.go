@@ -3,6 +3,8 @@ package scontrol
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
@@ -17,6 +19,7 @@ import (
 // as by a Slurm that has no document of it.
 var documents = map[string]func(*call, string) int{
 	"job": (*call).jobDocument, "node": (*call).nodeDocument, "partition": (*call).partitionDocument,
+	"reservation": (*call).reservationDocument, "licenses": (*call).licenseDocument,
 }
 
 // writeDocument writes the list that make gives for a data parser.
@@ -29,7 +32,11 @@ func (c *call) writeDocument(kind string, build func(document.Parser) []document
 		return cmdline.Exit(options.Print(err, c.Streams))
 	}
 	style.Command = append([]string{"scontrol"}, c.args...)
-	return cmdline.Exit(style.Write(c.Out, style.Envelope(kind, build(style.Parser), c.now)))
+	updated := c.now
+	if kind == "pings" {
+		updated = time.Time{} // no state of the controller's, which has no time
+	}
+	return cmdline.Exit(style.Write(c.Out, style.Envelope(kind, build(style.Parser), updated)))
 }
 
 func (c *call) jobDocument(id string) int {
@@ -79,5 +86,45 @@ func (c *call) partitionDocument(id string) int {
 			}
 		}
 		return list
+	})
+}
+
+func (c *call) reservationDocument(id string) int {
+	reply, nodes, status := c.loadReservations(id)
+	if status != 0 {
+		return status
+	}
+	return c.writeDocument("reservations", func(document.Parser) (list []document.Object) {
+		for i := range reply {
+			list = append(list, reservationObject(&reply[i], nodes))
+		}
+		return list
+	})
+}
+
+func reservationObject(r *api.Reservation, nodes []api.Node) document.Object {
+	cpus := reservedCPUs(r, nodes)
+	flags := strings.Split(reservationFlags(r, len(r.Nodes) == len(nodes)), ",")
+	return document.Of(
+		"accounts", strings.Join(r.Accounts, ","), "burst_buffer", "", "core_count", cpus, "core_specializations", []any{},
+		"end_time", document.At(r.End), "features", "", "flags", document.Flags(flags), "groups", "", "licenses", "",
+		"max_start_delay", 0, "name", r.Name, "node_count", len(r.Nodes), "node_list", hostlist.Compress(r.Nodes), "partition", "",
+		"purge_completed", document.Of("time", document.Number{}), "start_time", document.At(r.Start), "watts", document.Number{},
+		"tres", fmt.Sprintf("cpu=%d", cpus), "users", strings.Join(r.Users, ","))
+}
+
+func (c *call) licenseDocument(string) int {
+	return c.writeDocument("licenses", func(document.Parser) []document.Object { return nil })
+}
+
+// pingDocument says of the one controller whether it answered, as show does in a line.
+func (c *call) pingDocument(took time.Duration, err error) int {
+	pinged := "UP"
+	if err != nil {
+		pinged = "DOWN"
+	}
+	return c.writeDocument("pings", func(p document.Parser) []document.Object {
+		return []document.Object{p.Members("hostname", hostname(), "pinged", pinged, document.Since(document.V42, "responding"), err == nil,
+			"latency", took.Microseconds(), "mode", "primary", document.Since(document.V42, "primary"), true)}
 	})
 }

@@ -25,38 +25,52 @@ const (
 
 // showReservation is "show reservation [NAME]".
 func (c *call) showReservation(_, id string) int {
+	reply, nodes, status := c.loadReservations(id)
+	if status != 0 {
+		return status
+	}
+	if len(reply) == 0 {
+		fmt.Fprintln(c.Out, "No reservations in the system")
+		return 0
+	}
+	for i := range reply {
+		c.record(reservationLines(&reply[i], nodes), false)
+	}
+	return 0
+}
+
+// loadReservations are all of them or the one that is named, and the nodes.
+func (c *call) loadReservations(id string) ([]api.Reservation, []api.Node, int) {
 	reply, err := c.client.Reservations(c.ctx)
 	if err != nil {
-		return c.failed("slurm_load_reservations error", err)
+		return nil, nil, c.failed("slurm_load_reservations error", err)
 	}
 	if id != "" {
 		reply.Reservations = slices.DeleteFunc(reply.Reservations, func(r api.Reservation) bool { return r.Name != id })
 		if len(reply.Reservations) == 0 {
 			fmt.Fprintf(c.Out, "Reservation %s not found\n", id)
-			return 1
+			return nil, nil, 1
 		}
-	}
-	if len(reply.Reservations) == 0 {
-		fmt.Fprintln(c.Out, "No reservations in the system")
-		return 0
 	}
 	nodes, err := c.client.Nodes(c.ctx)
 	if err != nil {
-		return c.failed("slurm_load_node error", err)
+		return nil, nil, c.failed("slurm_load_node error", err)
 	}
-	for i := range reply.Reservations {
-		c.record(reservationLines(&reply.Reservations[i], nodes.Nodes), false)
-	}
-	return 0
+	return reply.Reservations, nodes.Nodes, 0
 }
 
-func reservationLines(r *api.Reservation, nodes []api.Node) []string {
+func reservedCPUs(r *api.Reservation, nodes []api.Node) int {
 	cpus := 0
 	for i := range nodes {
 		if slices.Contains(r.Nodes, nodes[i].Name) {
 			cpus += nodes[i].CPUs
 		}
 	}
+	return cpus
+}
+
+func reservationLines(r *api.Reservation, nodes []api.Node) []string {
+	cpus := reservedCPUs(r, nodes)
 	state := "INACTIVE"
 	if r.Active {
 		state = "ACTIVE"

@@ -179,7 +179,11 @@ var hostname = func() string {
 }
 
 func (c *call) ping([]string) int {
+	begun := time.Now()
 	_, err := c.client.Ping(c.ctx)
+	if c.document.Asked() {
+		return c.pingDocument(time.Since(begun), err)
+	}
 	return c.pingLine(err)
 }
 
