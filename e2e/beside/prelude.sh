@@ -19,6 +19,19 @@ running() { until [ "$(squeue -h -j "$1" -o %T 2>/dev/null | sort -u)" = RUNNING
 # job ARG...: sbatch, until the job is over; its id is $J.
 job() { J=$(sbatch --parsable "$@") && settle "$J"; }
 
+# waiting ARRAY N REASON...: until so many of its elements wait for each reason.
+waiting() { local a=$1; shift; until [ "$(echo $(squeue -h -r -j "$a" -o %r | sort | uniq -c))" = "$*" ]; do sleep .2; done; }
+
+# grouped ARRAY: how an array of elements 7, 8, 20, 40, 51 and 999 is shown, as A.
+grouped() {
+  local e
+  squeue -h -j "$1" -o '%i %j %l %t' | sed "s/^${1}_/A_/" | sort
+  squeue -h -r -j "$1" -o %i | wc -l
+  squeue -h -j "${1}_8,${1}_20,${1}_51,${1}_999" -o '%i %j %l %r' | sed "s/^${1}_/A_/" | sort
+  scontrol -o show job "$1" | sed -E 's/.*ArrayTaskId=(\S+) .*JobName=(\S+) .* Reason=(\S+) .* TimeLimit=(\S+) .*/\1 \2 \3 \4/' | sort
+  for e in 7 40 51 999; do scontrol show job "${1}_$e" | grep -oE '(JobName|JobState|Reason|TimeLimit|ArrayTaskId|ArrayTaskThrottle)=\S*' | paste -sd' '; done
+}
+
 # script NAME: an executable file of standard input.
 script() { cat >"$1"; chmod +x "$1"; }
 

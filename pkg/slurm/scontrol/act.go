@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/slurm"
 	"gangd/pkg/table/jobfield"
 )
@@ -22,11 +23,7 @@ func jobsIn(args []string) (jobs []string, names []string) {
 		case given && meant(key, "jobid", 3):
 			a = value
 		}
-		for _, j := range strings.Split(a, ",") {
-			if j = strings.TrimSpace(j); j != "" {
-				jobs = append(jobs, j)
-			}
-		}
+		jobs = append(jobs, cmdline.SplitIDs(a)...)
 	}
 	return jobs, names
 }
@@ -110,11 +107,11 @@ func (c *call) actOn(action, job string, how api.ActionRequest) error {
 	if err := oneComponent(job); err != nil {
 		return err
 	}
-	ref, ok := jobRef(job)
+	refs, ok := jobRefs(job)
 	if !ok {
 		return api.Errorf(api.CodeNotFound, "no job %s", job)
 	}
-	how.JobQuery = api.JobQuery{Refs: []api.JobRef{ref}}
+	how.JobQuery = api.JobQuery{Refs: refs}
 	reply, err := c.client.Act(c.ctx, action, &how)
 	return firstError(reply, err)
 }

@@ -107,6 +107,16 @@ func jobRef(s string) (api.JobRef, bool) {
 	return ref, err == nil
 }
 
+// jobRefs reads also 12_[1-3,7], by which what changes jobs names elements.
+func jobRefs(s string) ([]api.JobRef, bool) {
+	if strings.Contains(s, "_[") {
+		refs, err := api.ParseJobRefs(s)
+		return refs, err == nil
+	}
+	ref, ok := jobRef(s)
+	return []api.JobRef{ref}, ok
+}
+
 // fold makes one record of elements of an array that wait alike, at its array's place. One
 // that is asked for by itself has the array's id as long as it has not begun, as in Slurm.
 func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {

@@ -265,7 +265,7 @@ func (c *call) updateJobs(args []string) int {
 			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
 			return 1
 		case p.name == "JobId":
-			jobs = append(jobs, strings.Split(v, ",")...)
+			jobs = append(jobs, cmdline.SplitIDs(v)...)
 			continue
 		case p.list == cmdline.Refused:
 			c.errorf("%s is refused: %s", p.name, p.text)
@@ -319,11 +319,11 @@ func (c *call) updateJob(u *jobUpdate, job string) error {
 	if err := oneComponent(job); err != nil {
 		return err
 	}
-	ref, ok := jobRef(job)
+	refs, ok := jobRefs(job)
 	if !ok {
 		return api.Errorf(api.CodeNotFound, "no job %s", job)
 	}
-	q := api.JobQuery{Refs: []api.JobRef{ref}}
+	q := api.JobQuery{Refs: refs}
 	req := u.UpdateRequest
 	req.JobQuery = q
 	if u.delta != 0 {
