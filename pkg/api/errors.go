@@ -69,6 +69,7 @@ const (
 	ReasonPreferredFeature Reason = "preferred_feature" // no node has it
 	ReasonDependency       Reason = "dependency"        // can't be read, or on a job that there is not
 	ReasonMemory           Reason = "memory"            // more than any node has
+	ReasonShape            Reason = "shape"             // no node has the sockets, cores and threads
 	ReasonOwner            Reason = "owner"             // the job is somebody else's
 	ReasonReserved         Reason = "reserved"          // a reservation has the nodes, or the name
 	ReasonAllocation       Reason = "allocation"        // fewer nodes are allocated than a step asks for

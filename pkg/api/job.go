@@ -56,6 +56,7 @@ type Job struct {
 	MemoryBytes      int64            `json:"memory_bytes"`                    // per rank
 	MemoryPerNode    int64            `json:"memory_per_node_bytes,omitempty"` // asked for by node instead
 	TmpPerNode       int64            `json:"tmp_per_node_bytes,omitempty"`    // temporary space
+	Shape            CPUShape         `json:"shape,omitzero"`                  // what each of its nodes has at least
 	Nodes            []string         `json:"nodes"`
 	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
 	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any

@@ -64,6 +64,7 @@ type Node struct {
 	Partitions  []string   `json:"partitions"`
 	Features    []string   `json:"features"`
 	CPUs        int        `json:"cpus"`
+	Shape       CPUShape   `json:"shape"` // of its CPUs
 	CPUsUsed    int        `json:"cpus_used"`
 	Exclusive   bool       `json:"exclusive,omitempty"` // a gang has it to itself, whatever it uses of it
 	MemoryBytes int64      `json:"memory_bytes"`
@@ -75,6 +76,27 @@ type Node struct {
 	Jobs        []int64    `json:"jobs"`
 	// Reservation is the one that is on the node now, nil: none.
 	Reservation *NodeReservation `json:"reservation,omitempty"`
+}
+
+// CPUShape is how many sockets a node has, cores each of them, and threads each core: together its CPUs.
+// In an ask it is the least of each, 0: any.
+type CPUShape struct {
+	Sockets int `json:"sockets,omitempty" bound:"..65536"`
+	Cores   int `json:"cores,omitempty" bound:"..65536"`
+	Threads int `json:"threads,omitempty" bound:"..65536"`
+}
+
+// OrFlat is the shape, or one socket of so many cores where it is not known.
+func (s CPUShape) OrFlat(cpus int) CPUShape {
+	if s.Sockets*s.Cores*s.Threads != cpus {
+		return CPUShape{Sockets: 1, Cores: cpus, Threads: 1}
+	}
+	return s
+}
+
+// Has reports whether each of its figures is as least asks.
+func (s CPUShape) Has(least CPUShape) bool {
+	return s.Sockets >= least.Sockets && s.Cores >= least.Cores && s.Threads >= least.Threads
 }
 
 // Drained is who took a node out of service and when, of one that is out of it for that

@@ -45,6 +45,7 @@ type Component struct {
 	GPUsPerNode   int      `json:"gpus_per_node,omitempty" bound:"..65536"`
 	MemoryPerNode int64    `json:"memory_per_node,omitempty" bound:"..70368744177664"`
 	MinCompute    string   `json:"min_compute,omitempty"`
+	Shape         CPUShape `json:"shape,omitzero"`
 	NodeList      []string `json:"node_list,omitempty" bound:"len=255"`
 	Exclude       []string `json:"exclude,omitempty" bound:"len=255"`
 	Asked         *Asked   `json:"asked,omitempty"`
@@ -78,6 +79,7 @@ func (s *Spec) Part(i int) *Spec {
 		part.Name = cmp.Or(c.JobName, s.Name)
 		part.MinNodes, part.MaxNodes, part.RanksPerNode = c.MinNodes, c.MaxNodes, c.RanksPerNode
 		part.GPUsPerNode, part.MemoryPerNode, part.MinCompute, part.Asked = c.GPUsPerNode, c.MemoryPerNode, c.MinCompute, c.Asked
+		part.Shape = c.Shape
 		part.NodeList, part.Exclude = c.NodeList, append(c.Exclude[:len(c.Exclude):len(c.Exclude)], s.Exclude...)
 	}
 	return &part
@@ -144,7 +146,7 @@ func (j *Job) Part(i int) Job {
 		part.CPUsPerRank, part.MemoryBytes, part.GPUsPerRank, part.VRAMBytes, part.Constraint = r.CPUsPerRank, r.MemoryPerRank, r.GPUsPerRank, r.VRAMBytes, r.Constraint
 		if o := r.Component; o != nil {
 			part.GPUsPerNode, part.MemoryPerNode, part.RanksPerNode = o.GPUsPerNode, o.MemoryPerNode, o.RanksPerNode
-			part.NodeList, part.Exclude, part.Asked = o.NodeList, o.Exclude, o.Asked
+			part.NodeList, part.Exclude, part.Asked, part.Shape = o.NodeList, o.Exclude, o.Asked, o.Shape
 		}
 	}
 	return part

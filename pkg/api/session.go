@@ -99,6 +99,7 @@ type Hello struct {
 	Address     string     `json:"address"` // where ranks of other nodes reach this one
 	Containment string     `json:"containment"`
 	CPUs        int        `json:"cpus" bound:"..65536"`
+	Shape       CPUShape   `json:"shape,omitzero"` // of these CPUs; zero: of a node that does not say
 	MemoryBytes int64      `json:"memory_bytes" bound:"..1125899906842624"`
 	TmpBytes    int64      `json:"tmp_bytes,omitempty" bound:"..1125899906842624"` // temporary space for jobs, together
 	TmpEach     int64      `json:"tmp_each,omitempty" bound:"..1125899906842624"`  // taken by each that asks for no more

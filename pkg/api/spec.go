@@ -41,6 +41,9 @@ type Spec struct {
 	CPUBind        string `json:"cpu_bind,omitempty"`
 	ThreadsPerCore int    `json:"threads_per_core,omitempty" bound:"..65536"`
 
+	// Shape is what each of its nodes has at least.
+	Shape CPUShape `json:"shape,omitzero"`
+
 	// Container is what the job runs in; nil: in what the node has.
 	Container *Container `json:"container,omitempty"`
 

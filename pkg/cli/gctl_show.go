@@ -472,7 +472,8 @@ func writeNodes(s *screen, nodes []api.Node) error {
 			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", jobfield.OrNull(n.Address), jobfield.OrNull(n.Version), jobfield.OrNull(n.Containment), jobfield.OrNull(n.Devices)),
 			fmt.Sprintf("LimitMem=%s LimitProcesses=%s LimitCPU=%s CPUSets=%s", jobfield.OrNull(n.Limits.Memory), jobfield.OrNull(n.Limits.Processes), jobfield.OrNull(n.Limits.CPUs), jobfield.OrNull(n.Limits.CPUSets)) +
 				optional(" LimitReason=", n.Limits.Reason),
-			fmt.Sprintf("CPUAlloc=%d CPUTot=%d AllocMem=%s RealMemory=%s AllocTmp=%s TmpDisk=%s", n.CPUsUsed, n.CPUs, jobfield.BytesText(n.MemoryUsed), jobfield.BytesText(n.MemoryBytes), jobfield.BytesText(n.TmpUsed), jobfield.BytesText(n.TmpBytes)),
+			fmt.Sprintf("CPUAlloc=%d CPUTot=%d Sockets=%d CoresPerSocket=%d ThreadsPerCore=%d AllocMem=%s RealMemory=%s AllocTmp=%s TmpDisk=%s", n.CPUsUsed, n.CPUs,
+				n.Shape.Sockets, n.Shape.Cores, n.Shape.Threads, jobfield.BytesText(n.MemoryUsed), jobfield.BytesText(n.MemoryBytes), jobfield.BytesText(n.TmpUsed), jobfield.BytesText(n.TmpBytes)),
 			fmt.Sprintf("Partitions=%s Features=%s", jobfield.OrNull(strings.Join(n.Partitions, ",")), jobfield.OrNull(strings.Join(n.Features, ","))) + optional(" Containers=", strings.Join(n.Containers, ",")),
 			fmt.Sprintf("BootId=%s LastSeen=%s", jobfield.OrNull(n.BootID), jobfield.Stamp(n.LastSeen)),
 			"Jobs=" + jobList(n.Jobs),

@@ -7,7 +7,7 @@ import (
 )
 
 // AppendClass appends what tells n from other nodes as far as any ask that names no node can
-// see: partitions, features, what is free, and the cards that are not used up, whichever
+// see: partitions, features, sockets and cores, what is free, and the cards that are not used up, whichever
 // slots they are in. Nodes with equal classes hold the same ranks of every ask, at the same
 // cost; on a large cluster ten thousand nodes are a few hundred classes.
 func (n *Node) AppendClass(b []byte) []byte { return n.appendClass(b, n.use()) }
@@ -35,6 +35,9 @@ func (n *Node) appendClass(b []byte, u *usage) []byte {
 	list(n.Partitions)
 	list(n.Features)
 	num(int64(max(0, n.CPUs-u.cpus)))
+	num(int64(n.Shape.Sockets))
+	num(int64(n.Shape.Cores))
+	num(int64(n.Shape.Threads))
 	num(max(0, n.MemoryBytes-u.memory))
 	num(max(0, n.TmpBytes-u.tmp))
 	num(n.TmpEach)

@@ -62,6 +62,7 @@ type Node struct {
 	Away        bool   // not ready only because it is not connected, for less than node_timeout
 	NotReady    string // why not, for people: "drained: launch failures: ..."
 	CPUs        int
+	Shape       api.CPUShape // of the CPUs
 	MemoryBytes int64
 	TmpBytes    int64 // temporary space
 	TmpEach     int64 // each grant takes, unless it asks for more

@@ -307,6 +307,9 @@ func askKey(s *api.Spec, partitions []string) string {
 	if s.TmpPerNode > 0 {
 		fmt.Fprintf(&b, " tmp %d", s.TmpPerNode)
 	}
+	if s.Shape != (api.CPUShape{}) {
+		fmt.Fprintf(&b, " shape %v", s.Shape)
+	}
 	if s.Reservation != "" {
 		fmt.Fprintf(&b, " in %q", s.Reservation)
 	}

@@ -139,7 +139,7 @@ func (d *Need) WantsCards() bool { return d.Cards+d.NodeCards > 0 }
 func (d *Need) CardsFor(ranks int) int { return d.Cards*ranks + d.NodeCards }
 
 // Admits reports whether a node is one of those that the ask names: by partition, node
-// list, exclusion and features. What is free, and whether it is ready, is not looked at.
+// list, exclusion, sockets and features. What is free, and whether it is ready, is not looked at.
 func (d *Need) Admits(n *Node) bool {
 	return d.InPartition(n) && d.Named(n.Name) && d.HasFeatures(n)
 }
@@ -165,8 +165,14 @@ func (d *Need) Named(name string) bool {
 	return !out
 }
 
-// HasFeatures reports whether a node meets the constraint, and runs containers if one is asked for.
-func (d *Need) HasFeatures(n *Node) bool { return d.constraint.Met(n.Features) && d.HasContainers(n) }
+// HasFeatures reports whether a node meets the constraint, has the sockets, cores and threads, and runs
+// containers if one is asked for.
+func (d *Need) HasFeatures(n *Node) bool {
+	return d.constraint.Met(n.Features) && d.HasShape(n) && d.HasContainers(n)
+}
+
+// HasShape reports whether a node has the sockets, cores and threads that are asked for.
+func (d *Need) HasShape(n *Node) bool { return n.Shape.Has(d.Ask.Spec.Shape) }
 
 // HasContainers reports whether a node can run the image that is asked for, if there is one.
 func (d *Need) HasContainers(n *Node) bool {

@@ -7,6 +7,8 @@ type CPU struct {
 	ID   int `json:"id"`
 	Core int `json:"core"` // CPUs of the same number are threads of one core
 	NUMA int `json:"numa"`
+	// Socket is the package that the core is in.
+	Socket int `json:"socket,omitempty"`
 }
 
 // Topology is a machine, or the part of it that is there for jobs.
@@ -63,6 +65,27 @@ func (t *Topology) NUMA(s Set) []int {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Shape is how many sockets there are, cores of each and threads of a core; all 0 where they are not equal.
+func (t *Topology) Shape() (sockets, cores, threads int) {
+	perSocket, perCore := map[int]map[int]bool{}, map[int]int{}
+	for _, c := range t.CPUs {
+		if perSocket[c.Socket] == nil {
+			perSocket[c.Socket] = map[int]bool{}
+		}
+		perSocket[c.Socket][c.Core] = true
+		perCore[c.Core]++
+	}
+	for _, c := range t.CPUs {
+		if threads == 0 {
+			cores, threads = len(perSocket[c.Socket]), perCore[c.Core]
+		}
+		if len(perSocket[c.Socket]) != cores || perCore[c.Core] != threads {
+			return 0, 0, 0
+		}
+	}
+	return len(perSocket), cores, threads
 }
 
 // At is the CPUs of one NUMA node.

@@ -33,7 +33,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
-	out.TmpPerNode = spec.TmpPerNode
+	out.TmpPerNode, out.Shape = spec.TmpPerNode, spec.Shape
 	out.Asked, out.RanksPerNode, out.NodeList, out.Exclude = spec.Asked, spec.RanksPerNode, spec.NodeList, spec.Exclude
 	out.SafeUntil, out.SafeBy = e.safe(j, now)
 	current := gang.SpecOf(j)
@@ -414,7 +414,7 @@ func showNode(n *gang.Node) api.Node {
 	r := n.Res
 	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Silent: gang.OnlySilent(n), DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, Address: r.Address, BootID: n.BootID,
 		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Containers: n.Hello.Containers, Limits: n.Hello.Limits, Version: n.Hello.Version,
-		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpUsed: r.TmpUsed(),
+		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, Shape: r.Shape, MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpUsed: r.TmpUsed(),
 		Cards: []api.Card{}, Jobs: []int64{}}
 	for i := range r.Grants {
 		g := &r.Grants[i]

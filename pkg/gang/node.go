@@ -125,7 +125,7 @@ func (w *World) connect(h *host, ev *NodeHello) {
 // still run.
 func resources(old *cluster.Node, ev *NodeHello) *cluster.Node {
 	hl := &ev.Hello
-	res := &cluster.Node{Name: hl.Node, Address: hl.Address, CPUs: hl.CPUs, MemoryBytes: hl.MemoryBytes, TmpBytes: hl.TmpBytes, TmpEach: hl.TmpEach,
+	res := &cluster.Node{Name: hl.Node, Address: hl.Address, CPUs: hl.CPUs, Shape: hl.Shape.OrFlat(hl.CPUs), MemoryBytes: hl.MemoryBytes, TmpBytes: hl.TmpBytes, TmpEach: hl.TmpEach,
 		Features: hl.Features, Partitions: ev.Partitions, Ready: old.Ready, NotReady: old.NotReady}
 	for _, info := range hl.Cards {
 		c := cluster.Card{CardInfo: info, State: api.CardOK, Utilization: -1}

@@ -83,8 +83,8 @@ var asked = []Option{
 	{Long: "hint", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_HINT"},
 		Help: "multithread, or nomultithread: one thread of each core",
 		Note: "compute_bound and memory_bound are as no hint: cores are packed as they are near the cards", Set: setHint},
-	{Long: "threads-per-core", Kind: value, Arg: "N", List: partial, Group: groupRes, Env: []string{"SLURM_THREADS_PER_CORE"},
-		Help: "1: tasks use one thread of each core", Note: "from 2 on as without it", Set: func(a *ask, v string) error {
+	{Long: "threads-per-core", Kind: value, Arg: "N", List: partial, Group: groupRes, Env: []string{"SLURM_THREADS_PER_CORE"}, Alloc: true,
+		Help: "1: tasks use one thread of each core", Note: "from 2 on a new job has nodes whose cores have so many threads; inside an allocation as without it", Set: func(a *ask, v string) error {
 			var n int
 			err := number(&n, v, 1)
 			a.bind.OneThread = a.bind.OneThread || n == 1
@@ -173,7 +173,9 @@ var asked = []Option{
 	{Long: "priority", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "priority", Note: allocNote},
 	{Long: "cpus-per-gpu", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "CPUs for each card", Note: allocNote},
 	{Long: "gpus-per-socket", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "cards of a node, with --sockets-per-node", Note: allocNote},
-	{Long: "sockets-per-node", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "how often --gpus-per-socket counts on a node", Note: allocNote},
+	{Long: "sockets-per-node", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "nodes with so many sockets at least", Note: allocNote},
+	{Long: "cores-per-socket", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "nodes whose sockets have so many cores at least", Note: allocNote},
+	{Long: "extra-node-info", Short: 'B', Kind: value, Arg: "S[:C[:T]]", List: partial, Group: groupAlloc, Alloc: true, Help: "nodes with so many sockets, cores and threads at least", Note: allocNote},
 	{Long: "mem-per-gpu", Kind: value, Arg: "SIZE", List: partial, Group: groupAlloc, Alloc: true, Help: "memory for each card", Note: allocNote},
 	{Long: "reservation", Env: []string{"SLURM_RESERVATION"}, Kind: value, Arg: "NAME", List: partial, Group: groupAlloc, Alloc: true, Help: "nodes that are kept by this name", Note: allocNote},
 	{Long: "time-min", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "shortest time limit", Note: allocNote},

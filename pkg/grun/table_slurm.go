@@ -17,8 +17,6 @@ const notBound = "accepted without effect: the node chooses among sockets and co
 
 var hints = []Option{
 	hint("mem-bind", 0, value, "TYPE", "accepted without effect: memory is not bound; use numactl"),
-	hint("extra-node-info", 'B', value, "S[:C[:T]]", notBound),
-	hint("cores-per-socket", 0, value, "N", notBound),
 	hint("ntasks-per-core", 0, value, "N", notBound),
 	hint("ntasks-per-socket", 0, value, "N", notBound),
 	hint("accel-bind", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),

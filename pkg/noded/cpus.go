@@ -119,6 +119,16 @@ func (p *cpuPool) count() int {
 	return len(p.topo.CPUs)
 }
 
+// shape is that of the CPUs for jobs; one socket where more or fewer are offered than there are, or where its
+// sockets are not equal.
+func (p *cpuPool) shape(offered int) api.CPUShape {
+	var s api.CPUShape
+	if p.topo != nil {
+		s.Sockets, s.Cores, s.Threads = p.topo.Shape()
+	}
+	return s.OrFlat(offered)
+}
+
 // give takes CPUs for a member that is being prepared, and writes them into its spec.
 func (p *cpuPool) give(s *shim.Spec, node int, body *api.AssignmentBody, spec *api.Spec, cards []api.CardInfo) *api.Refusal {
 	if p.pool == nil {

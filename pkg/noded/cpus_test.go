@@ -160,7 +160,8 @@ func fourCPUs(t *testing.T) string {
 	t.Helper()
 	sys := t.TempDir()
 	for name, text := range map[string]string{"cpu/online": "0-3", "node/online": "0-1", "node/node0/cpulist": "0-1", "node/node1/cpulist": "2-3",
-		"node/node0/distance": "10 21", "node/node1/distance": "21 10", "cpu/cpu1/topology/thread_siblings_list": "0-1", "cpu/cpu0/topology/thread_siblings_list": "0-1"} {
+		"node/node0/distance": "10 21", "node/node1/distance": "21 10", "cpu/cpu1/topology/thread_siblings_list": "0-1", "cpu/cpu0/topology/thread_siblings_list": "0-1",
+		"cpu/cpu1/topology/physical_package_id": "-1", "cpu/cpu2/topology/physical_package_id": "1", "cpu/cpu3/topology/physical_package_id": "1"} {
 		path := filepath.Join(sys, "devices/system", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -267,8 +268,27 @@ func TestOffer(t *testing.T) {
 		t.Errorf("memory of all nodes that have it: %v", got)
 	}
 	p, _ := openCPUs(CPUs{Bind: true, Sys: sys}, 0, nil)
-	if got := fmt.Sprint(p.topo.CPUs, p.topo.Distance); got != "[{0 0 0} {1 0 0} {2 2 1} {3 3 1}] map[[0 0]:10 [0 1]:21 [1 0]:21 [1 1]:10]" {
+	if got := fmt.Sprint(p.topo.CPUs, p.topo.Distance); got != "[{0 0 0 0} {1 0 0 0} {2 2 1 1} {3 3 1 1}] map[[0 0]:10 [0 1]:21 [1 0]:21 [1 1]:10]" {
 		t.Error(got)
+	}
+	for _, x := range []struct {
+		only    cpus.Set
+		offered int
+		want    api.CPUShape
+	}{
+		{cpus.Of(0, 1), 2, api.CPUShape{Sockets: 1, Cores: 1, Threads: 2}},
+		{cpus.Of(0, 2), 2, api.CPUShape{Sockets: 2, Cores: 1, Threads: 1}},
+		{nil, 4, api.CPUShape{Sockets: 1, Cores: 4, Threads: 1}},              // the cores are not equal
+		{cpus.Of(2, 3), 8, api.CPUShape{Sockets: 1, Cores: 8, Threads: 1}},    // not those that there are
+		{cpus.Of(0, 2, 3), 3, api.CPUShape{Sockets: 1, Cores: 3, Threads: 1}}, // the sockets are not equal
+	} {
+		p, err := openCPUs(CPUs{Only: x.only, Sys: sys}, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.shape(x.offered); got != x.want {
+			t.Errorf("%d CPUs offered of %s: %+v, want %+v", x.offered, x.only, got, x.want)
+		}
 	}
 	if _, err := openCPUs(CPUs{Bind: true, Must: true, Sys: t.TempDir()}, 0, nil); err == nil {
 		t.Error("a machine that can't be read is bound")

@@ -18,7 +18,7 @@ import (
 const SysFS = "/sys"
 
 // Topology reads which CPUs are online, and where they are. sys is [SysFS], or a recording of it.
-// What the kernel does not say of a CPU counts as a core of its own, at NUMA node 0.
+// What the kernel does not say of a CPU counts as a core of its own, at NUMA node 0 and in socket 0.
 func Topology(sys string) (*cpus.Topology, error) {
 	base := filepath.Join(sys, "devices/system")
 	online, err := readList(filepath.Join(base, "cpu/online"))
@@ -35,6 +35,11 @@ func Topology(sys string) (*cpus.Topology, error) {
 		siblings, err := readList(filepath.Join(base, fmt.Sprintf("cpu/cpu%d/topology/thread_siblings_list", id)))
 		if err == nil && len(siblings) > 0 {
 			c.Core = siblings[0]
+		}
+		if text, err := os.ReadFile(filepath.Join(base, fmt.Sprintf("cpu/cpu%d/topology/physical_package_id", id))); err == nil {
+			if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && n > 0 { // -1: the kernel does not know
+				c.Socket = n
+			}
 		}
 		t.CPUs = append(t.CPUs, c)
 	}

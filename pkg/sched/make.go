@@ -207,7 +207,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 }
 
 func sameCapacity(a, b *cluster.Node) bool {
-	return a.Ready == b.Ready && a.CPUs == b.CPUs && a.MemoryBytes == b.MemoryBytes && a.TmpBytes == b.TmpBytes && a.TmpEach == b.TmpEach && len(a.Cards) == len(b.Cards) &&
+	return a.Ready == b.Ready && a.CPUs == b.CPUs && a.Shape == b.Shape && a.MemoryBytes == b.MemoryBytes && a.TmpBytes == b.TmpBytes && a.TmpEach == b.TmpEach && len(a.Cards) == len(b.Cards) &&
 		(len(a.Cards) == 0 || &a.Cards[0] == &b.Cards[0]) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 }
 

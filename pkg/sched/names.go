@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -99,6 +100,11 @@ func admitted(d *cluster.Need, nodes []*cluster.Node) ([]*cluster.Node, *api.Err
 		}
 		return nil, e
 	}
+	if len(keep(named, d.HasShape)) == 0 {
+		e := api.Errorf(api.CodeUnsatisfiable, "no node of %s has %s", where, shapeText(s.Shape)).About(api.ReasonShape, "")
+		e.Hint = "nodes there: " + shapes(named)
+		return nil, e
+	}
 	met := keep(named, d.HasFeatures)
 	if len(met) == 0 {
 		var features []string
@@ -114,6 +120,35 @@ func admitted(d *cluster.Need, nodes []*cluster.Node) ([]*cluster.Node, *api.Err
 		return nil, e
 	}
 	return met, nil
+}
+
+// shapeText is "2 sockets of 16 cores with 2 threads".
+func shapeText(s api.CPUShape) string {
+	text := api.Count(max(s.Sockets, 1), "socket")
+	switch {
+	case s.Cores > 0:
+		text += " of " + api.Count(s.Cores, "core")
+	case s.Threads > 0:
+		text += " of cores"
+	}
+	if s.Threads > 0 {
+		text += " with " + api.Count(s.Threads, "thread")
+	}
+	return text
+}
+
+// shapes are those that the nodes have.
+func shapes(nodes []*cluster.Node) string {
+	on := map[string][]string{}
+	for _, n := range nodes {
+		text := fmt.Sprintf("%s x %s x %s", api.Count(n.Shape.Sockets, "socket"), api.Count(n.Shape.Cores, "core"), api.Count(n.Shape.Threads, "thread"))
+		on[text] = append(on[text], n.Name)
+	}
+	var out []string
+	for _, text := range slices.Sorted(maps.Keys(on)) {
+		out = append(out, text+" on "+hosts(on[text]))
+	}
+	return strings.Join(out, ", ")
 }
 
 func nodeOptions(s *api.Spec) string {

@@ -24,6 +24,10 @@ func TestUnsatisfiable(t *testing.T) {
 	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*gib
 	nodes = append(nodes, small.Counted())
 	cpu := testNode("c1", 128, 0, 0)
+	for _, n := range nodes {
+		n.Shape = api.CPUShape{Sockets: 1, Cores: n.CPUs, Threads: 1}
+	}
+	cpu.Shape = api.CPUShape{Sockets: 2, Cores: 64, Threads: 1}
 	cpu.Partitions, cpu.Features = []string{"cpu"}, []string{"fast"}
 	nodes = append([]*cluster.Node{cpu}, nodes...)
 	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}, {Name: "empty"}}}
@@ -54,6 +58,13 @@ func TestUnsatisfiable(t *testing.T) {
 		{"no nodes", api.Spec{Size: 1}, in("empty"), api.CodeUnsatisfiable, `partition empty has no nodes`},
 		{"other partition's node", api.Spec{Size: 1, NodeList: in("c1")}, in("gpu"), api.CodeUnsatisfiable,
 			`no node of partition gpu is left by --nodelist=c1; partition gpu has n[1-5]`},
+		{"sockets", api.Spec{Size: 1, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}}, in("gpu"), api.CodeUnsatisfiable,
+			`no node of partition gpu has 2 sockets of 16 cores with 2 threads; nodes there: 1 socket x 16 cores x 1 thread on n[1-4], 1 socket x 64 cores x 1 thread on n5`},
+		{"threads", api.Spec{Size: 1, Shape: api.CPUShape{Threads: 2}}, in("gpu"), api.CodeUnsatisfiable,
+			`no node of partition gpu has 1 socket of cores with 2 threads; nodes there: 1 socket x 16 cores x 1 thread on n[1-4], 1 socket x 64 cores x 1 thread on n5`},
+		{"sockets of one node", api.Spec{Size: 2, Shape: api.CPUShape{Sockets: 2}, RanksPerNode: 1}, in("cpu"), api.CodeUnsatisfiable,
+			`2 ranks do not fit on nodes with 1 rank each, though every node were empty: each rank needs 1 CPU; ask for --size=1 or less`},
+		{"sockets that are there", api.Spec{Size: 1, Shape: api.CPUShape{Sockets: 2, Cores: 64}}, in("gpu", "cpu"), "", ""},
 		{"temporary space", api.Spec{Size: 1, TmpPerNode: 900 * gib}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has 900G temporary space (--tmp): the most is 800G on n1; ask for --tmp=800G or less`},
 		{"temporary space for all", api.Spec{Size: 1, TmpPerNode: 800 * gib}, in("gpu"), "", ""},

@@ -20,7 +20,7 @@ type Ask struct {
 	size, ntasks, perNode   int // --size, --ntasks, --ntasks-per-node
 	nodesMin, nodesMax      int
 	gpusTotal               int
-	gpusPerSocket, sockets  int
+	gpusPerSocket           int
 	slots                   int // tasks, where cards that they can't share evenly are ranks; 0: each rank is a task
 	gres                    gres
 	memNode, memCPU, memGPU int64
@@ -345,6 +345,26 @@ func setCPUBind(a *Ask, v string) error {
 		return nil
 	}
 	return bad("want none, cores or ldoms", "lists of CPUs are for steps: srun --cpu-bind=map_cpu:0,1")
+}
+
+// setShape reads sockets[:cores[:threads]], each a number, a range or *.
+func setShape(a *Ask, v string) error {
+	s := &a.Spec.Shape
+	parts := strings.Split(v, ":")
+	into := []*int{&s.Sockets, &s.Cores, &s.Threads}
+	if len(parts) > len(into) {
+		return bad("more than sockets, cores and threads", "write SOCKETS:CORES:THREADS, * for any")
+	}
+	for i, p := range parts {
+		least, _, _ := strings.Cut(p, "-")
+		if p == "*" || p == "" {
+			continue
+		}
+		if err := numberInto(into[i], least, 1, 1<<16); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func setHint(a *Ask, v string) error {

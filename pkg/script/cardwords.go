@@ -145,14 +145,14 @@ func (a *Ask) cardsOfNode() (int, string, error) {
 	if a.gpusPerSocket == 0 {
 		return node, by, nil
 	}
-	if a.sockets == 0 {
+	if a.Spec.Shape.Sockets == 0 {
 		err := a.Refuse("gpus-per-socket", "how many sockets a node has is left open", "add --sockets-per-node=N, or write --gpus-per-node=N")
 		if e, ok := err.(*Error); ok {
 			e.Clash = ClashSockets
 		}
 		return 0, "", err
 	}
-	n := a.gpusPerSocket * a.sockets
+	n := a.gpusPerSocket * a.Spec.Shape.Sockets
 	if node > 0 && node != n {
 		return 0, "", a.clash(ClashSocketCount, by, "gpus-per-socket", "with "+a.By("sockets-per-node").String()+" it is "+api.Count(n, "card")+" a node")
 	}

@@ -25,7 +25,7 @@ func Inherited(long string) bool { return slices.Contains(inherited, long) }
 
 // componentOptions are those that each component has for itself.
 var componentOptions = []string{"nodes", "ntasks", "ntasks-per-node", "ranks-per-node", "gpus-per-rank", "gpus-per-node", "gpus", "gres", "vram", "min-compute",
-	"cpus-per-task", "cpus-per-gpu", "mincpus", "mem", "mem-per-cpu", "mem-per-gpu", "mem-per-rank", "tmp", "overcommit", "constraint", "nodelist", "exclude", "partition",
+	"cpus-per-task", "cpus-per-gpu", "mincpus", "threads-per-core", "sockets-per-node", "cores-per-socket", "extra-node-info", "mem", "mem-per-cpu", "mem-per-gpu", "mem-per-rank", "tmp", "overcommit", "constraint", "nodelist", "exclude", "partition",
 	"exclusive", "time", "job-name"}
 
 // gangOptions are those in which components can not differ: a gang has one, and to take another
@@ -123,13 +123,14 @@ func componentOf(s *api.Spec, c int) api.Role {
 	return api.Role{Name: api.ComponentName(c), Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank, GPUsPerRank: s.GPUsPerRank,
 		GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint,
 		Component: &api.Component{Partition: s.Partition, MinNodes: s.MinNodes, MaxNodes: s.MaxNodes, RanksPerNode: s.RanksPerNode, GPUsPerNode: s.GPUsPerNode,
-			MemoryPerNode: s.MemoryPerNode, MinCompute: s.MinCompute, NodeList: s.NodeList, Exclude: s.Exclude, Asked: s.Asked}}
+			MemoryPerNode: s.MemoryPerNode, MinCompute: s.MinCompute, Shape: s.Shape, NodeList: s.NodeList, Exclude: s.Exclude, Asked: s.Asked}}
 }
 
 // onlyWhole leaves of the spec of component 0 what the gang as a whole asks for.
 func onlyWhole(s *api.Spec) {
 	s.Launch, s.Size, s.CPUsPerRank, s.MemoryPerRank, s.MemoryPerNode = api.LaunchBatch, 0, 1, 0, 0
 	s.GPUsPerRank, s.GPUsPerNode, s.GPUType, s.VRAMBytes, s.MinCompute = 0, 0, "", 0, ""
+	s.Shape = api.CPUShape{}
 	s.RanksPerNode, s.MinNodes, s.MaxNodes, s.NodeList, s.Exclude = 0, 0, 0, nil, nil
 	s.Constraint, s.Partition, s.Asked = "", "", nil
 }

@@ -18,7 +18,7 @@ func TestRanges(t *testing.T) {
 	for name, r := range map[string][2]int{
 		"size": {1, api.MaxGangSize}, "ranks-per-node": {1, api.MaxGangSize}, "ntasks": {1, api.MaxGangSize}, "ntasks-per-node": {1, api.MaxGangSize},
 		"threads-per-core": {1, 1 << 16}, "cpus-per-task": {1, 1 << 20}, "cpus-per-gpu": {1, 1 << 20}, "mincpus": {1, 1 << 20}, "ntasks-per-gpu": {1, 1 << 16},
-		"sockets-per-node": {1, 1 << 10}, "max-retries": {0, 1000000}, "backoff-limit": {0, 1000000}, "stall-retries": {0, 1000000}, "switches": {1, 1 << 20},
+		"sockets-per-node": {1, 1 << 10}, "cores-per-socket": {1, 1 << 16}, "extra-node-info": {1, 1 << 16}, "max-retries": {0, 1000000}, "backoff-limit": {0, 1000000}, "stall-retries": {0, 1000000}, "switches": {1, 1 << 20},
 		"priority": {0, 4294967294}, "nice": {-2147483645, 2147483645}, "wait-all-nodes": {0, 1},
 	} {
 		o := named(name)

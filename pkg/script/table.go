@@ -117,9 +117,13 @@ var asked = []Option{
 		Note: "as --threads-per-core=1 for nomultithread; compute_bound and memory_bound are as no hint",
 		Set:  setHint},
 	{Long: "threads-per-core", Env: []string{"SBATCH_THREADS_PER_CORE"}, Kind: Value, Arg: "N", List: Partial, Group: groupCards,
-		Help: "1: CPUs of different cores, as long as there are enough",
-		Note: "a CPU is one thread, so that the number of CPUs stays what was asked for; from 2 on as without it",
-		Set:  func(a *Ask, v string) error { return numberInto(&a.Spec.ThreadsPerCore, v, 1, 1<<16) }},
+		Help: "1: CPUs of different cores, as long as there are enough; from 2 on nodes whose cores have so many threads",
+		Note: "a CPU is one thread, so that the number of CPUs stays what was asked for",
+		Set: func(a *Ask, v string) error {
+			err := numberInto(&a.Spec.ThreadsPerCore, v, 1, 1<<16)
+			a.Spec.Shape.Threads = a.Spec.ThreadsPerCore
+			return err
+		}},
 	{Long: "cpus-per-task", Names: "cpus-per-task cpus-per-rank", Short: 'c', Kind: Value, Arg: "N", List: Exact, Group: groupCards,
 		Help: "CPUs for each rank (1)",
 		Set:  func(a *Ask, v string) error { return numberInto(&a.Spec.CPUsPerRank, v, 1, 1<<20) }},

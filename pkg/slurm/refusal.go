@@ -38,8 +38,11 @@ func Refusal(err error) (why, before, detail string) {
 	}
 	switch {
 	case refused.Code == api.CodeUnsatisfiable:
-		if refused.Reason == api.ReasonMemory {
+		switch refused.Reason {
+		case api.ReasonMemory:
 			before = "Memory specification can not be satisfied"
+		case api.ReasonShape:
+			before = "Socket, core and/or thread specification can not be satisfied"
 		}
 		return NotSatisfied, before, detail
 	case refused.Code == api.CodeUnavailable, refused.Code == api.CodeOnHold:

@@ -99,7 +99,7 @@ func smallNodes() []api.Node {
 	for i := range 4 {
 		name := fmt.Sprintf("n%d", i+1)
 		n := api.Node{Name: name, State: api.NodeUp, Address: "10.0.0." + fmt.Sprint(i+1), BootID: "boot-" + name, LastSeen: Now,
-			Containment: "cgroup2", Version: "1.2.3", Partitions: []string{"gpu"}, Features: []string{"ib"}, CPUs: 64, MemoryBytes: 512 * gib, Jobs: []int64{}}
+			Containment: "cgroup2", Version: "1.2.3", Partitions: []string{"gpu"}, Features: []string{"ib"}, CPUs: 64, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}, MemoryBytes: 512 * gib, Jobs: []int64{}}
 		if i >= 2 {
 			n.Partitions = append(n.Partitions, "long")
 		}

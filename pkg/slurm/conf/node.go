@@ -143,7 +143,7 @@ func (s *site) nodeItem(n *node, item Item) {
 	case "cpus", "procs":
 		s.say(item, Taken, "cpus")
 	case "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore":
-		s.say(item, Different, "CPUs are counted; sockets, cores and threads are not told apart")
+		s.say(item, Different, "the node reads its sockets, cores and threads from its machine")
 	case "realmemory":
 		s.say(item, Taken, "memory")
 	case "corespeccount":

@@ -146,9 +146,9 @@ var dependencyWords = map[string]answer{
 
 var selectWords = map[string]answer{
 	"cr_core_memory": {Taken, "memory is counted"}, "cr_cpu_memory": {Taken, "memory is counted"},
-	"cr_socket_memory": {Different, "memory and CPUs are counted, sockets are not told apart"}, "cr_memory": {Taken, "memory is counted"},
+	"cr_socket_memory": {Different, "memory and CPUs are counted, a socket is never given as a whole"}, "cr_memory": {Taken, "memory is counted"},
 	"cr_core": {Different, "memory is counted, too, for jobs that ask for some"}, "cr_cpu": {Different, "memory is counted, too, for jobs that ask for some"},
-	"cr_socket": {Different, "CPUs are counted, sockets are not told apart"},
+	"cr_socket": {Different, "CPUs are counted, a socket is never given as a whole"},
 	"":          {None, "CPUs are counted, not placed"},
 }
 

@@ -102,6 +102,14 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	case "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu", "mincpus", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "switches", "threads-per-core", "sockets-per-node", "cores-per-socket":
 		s.Errorf("sbatch", "Invalid numeric value \"%s\" for --%s.", value, name)
 		return cmdline.Status(1)
+	case "extra-node-info":
+		for i, part := range strings.Split(value, ":") {
+			if least, _, _ := strings.Cut(part, "-"); i < len(ordinals) && least != "" && least != "*" && !positive.MatchString(least) {
+				s.Errorf("sbatch", "Invalid numeric value \"%s\" for %s arg of -B.", part, ordinals[i])
+				return cmdline.Status(1)
+			}
+		}
+		return nil
 	case "nodes":
 		if hugeCount.MatchString(value) {
 			return failed(s, "Node count specification invalid")
@@ -151,6 +159,11 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	}
 	return nil
 }
+
+// ordinals are the parts of -B.
+var ordinals = []string{"first", "second", "third"}
+
+var positive = regexp.MustCompile(`^[0-9]*[1-9][0-9]*$`)
 
 // nodeRange is a range that can be read; what is wrong with it is its order, or that it has no end.
 var nodeRange = regexp.MustCompile(`^(\d+)-(\d*)$`)

@@ -280,7 +280,7 @@ func (c *call) resourceLines(s *shownJob) []string {
 	lines := []string{
 		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Tasks(), max(1, j.CPUsPerRank)),
 		"ReqTRES=" + amount.InOrder(), "AllocTRES=" + allocated,
-		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", perNode),
+		fmt.Sprintf("Socks/Node=%s NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", jobfield.Least(j.Shape.Sockets), perNode),
 	}
 	if c.spoken.Version == "22.05" {
 		lines = slices.Replace(lines, 1, 3, "TRES="+amount.InOrder())

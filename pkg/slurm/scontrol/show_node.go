@@ -81,14 +81,14 @@ func nodeLines(n *api.Node) []string {
 	}
 	features := jobfield.OrNull(strings.Join(n.Features, ","))
 	lines := []string{
-		fmt.Sprintf("NodeName=%s CoresPerSocket=1 ", n.Name),
+		fmt.Sprintf("NodeName=%s CoresPerSocket=%d ", n.Name, n.Shape.Cores),
 		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%s", n.CPUsUsed, n.CPUs, n.CPUs, slurm.Load(n)),
 		"AvailableFeatures=" + features,
 		"ActiveFeatures=" + features,
 		"Gres=" + gres(n),
 		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Address, n.Name), n.Name, cmp.Or(n.Version, "(null)")),
-		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", n.MemoryBytes>>20, n.MemoryUsed>>20, slurm.FreeMemory(n), n.CPUs),
-		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=%d Weight=1 Owner=N/A MCS_label=N/A", nodeState(n), n.TmpBytes>>20),
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", n.MemoryBytes>>20, n.MemoryUsed>>20, slurm.FreeMemory(n), n.Shape.Sockets),
+		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=1 Owner=N/A MCS_label=N/A", nodeState(n), n.Shape.Threads, n.TmpBytes>>20),
 		"Partitions=" + strings.Join(n.Partitions, ",") + " ",
 		"BootTime=None SlurmdStartTime=None",
 		"LastBusyTime=Unknown",

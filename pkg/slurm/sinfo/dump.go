@@ -84,7 +84,7 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	}
 	memory := append(between(memoryOf), document.Of("free", document.Of("minimum", document.Number{Value: low}, "maximum", document.Number{Value: high}), "allocated", allocated)...)
 	return p.Members("port", 0, "node", document.Of("state", state), "nodes", ofNodes, "cpus", cpus,
-		"sockets", between(func(n *api.Node) int64 { return int64(n.CPUs) }), "cores", same(1), "threads", same(1), "disk", same(0),
+		"sockets", between(socketsOf), "cores", between(coresOf), "threads", between(threadsOf), "disk", same(0),
 		"memory", memory, "weight", same(1), "features", document.Of("total", feature, "active", feature), "gres", document.Of("total", gres, "used", used),
 		"cluster", cmdline.Cluster, "comment", "", "extra", "", "reason", document.Of("description", reason, "time", since, "user", by), "reservation", "",
 		document.Since(document.V42, "resource_spec"), document.Of("cpus", "", "memory", 0),
@@ -192,13 +192,13 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 	if p >= document.V40 {
 		return newNode(n, p, gres, resv, used, reason)
 	}
-	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores", 1,
+	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores", n.Shape.Cores,
 		"cpu_binding", 0, "cpu_load", load.Hundredths, "extra", "", "free_memory", load.FreeBytes>>20, "cpus", n.CPUs, "last_busy", document.Time(n.LastSeen),
 		"features", strings.Join(n.Features, ","), "active_features", strings.Join(n.Features, ","), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
 		"state", base, "state_flags", document.Texts(flags), "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
 		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", document.Time(reasonSince(n)),
-		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", resv,
+		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", 0, "weight", 1, "tres", resv,
 		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n), "idle_cpus", max(n.CPUs-usedCPUs(n), 0),
 		"tres_used", used, "tres_weighted", float64(usedCPUs(n)))
 }
@@ -221,7 +221,7 @@ func newNode(n *api.Node, p document.Parser, gres, tres, used, reason string) do
 	unknown := document.Number{Value: 0}
 	sensors := document.Key{Name: "external_sensors", Since: document.V40, Last: document.V41}
 	power := document.Key{Name: "power", Since: document.V40, Last: document.V41}
-	return p.Members("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", unknown, "cluster_name", "", "cores", 1,
+	return p.Members("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", unknown, "cluster_name", "", "cores", n.Shape.Cores,
 		"specialized_cores", 0, "cpu_binding", 0, "cpu_load", load.Hundredths, "free_mem", document.Number{Value: load.FreeBytes >> 20},
 		"cpus", n.CPUs, "effective_cpus", n.CPUs, "specialized_cpus", "", "energy", document.Of(), sensors, document.Of(), "extra", "", power, document.Of(),
 		"features", document.List(n.Features), "active_features", document.List(n.Features), document.Since(document.V42, "gpu_spec"), "",
@@ -231,5 +231,5 @@ func newNode(n *api.Node, p document.Parser, gres, tres, used, reason string) do
 		document.Since(document.V42, "res_cores_per_gpu"), 0, "comment", "", "reason", reason, "reason_changed_at", document.At(reasonSince(n)), "reason_set_by_user", by,
 		"resume_after", document.Number{}, "reservation", reservation, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n),
 		"alloc_idle_cpus", max(n.CPUs-usedCPUs(n), 0), "tres_used", used, "tres_weighted", float64(usedCPUs(n)), "slurmd_start_time", unknown,
-		"sockets", n.CPUs, "threads", 1, "temporary_disk", 0, "weight", 1, "tres", tres, "version", n.Version)
+		"sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", 0, "weight", 1, "tres", tres, "version", n.Version)
 }

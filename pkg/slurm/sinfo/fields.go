@@ -2,6 +2,7 @@ package sinfo
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 
 	"gangd/pkg/api"
@@ -63,8 +64,14 @@ func availability(p *api.Partition) string {
 	return string(p.State)
 }
 
-// sct is sockets, cores, threads: gangd counts CPUs alone.
-func sct(n *api.Node) string { return strconv.Itoa(n.CPUs) + ":1:1" }
+func socketsOf(n *api.Node) int64 { return int64(n.Shape.Sockets) }
+func coresOf(n *api.Node) int64   { return int64(n.Shape.Cores) }
+func threadsOf(n *api.Node) int64 { return int64(n.Shape.Threads) }
+
+// sct is sockets, cores of a socket, threads of a core.
+func sct(n *api.Node) string {
+	return fmt.Sprintf("%d:%d:%d", n.Shape.Sockets, n.Shape.Cores, n.Shape.Threads)
+}
 
 // fields is sinfo's letters and names.
 var fields = column.Set[*record]{Fields: []field{
@@ -109,9 +116,9 @@ var fields = column.Set[*record]{Fields: []field{
 	state('T', "statelong", "STATE", nodeState.long),
 	text('U', "userlong", "USER", ofNode("Unknown", reasonUserLong)),
 	constant('V', "cluster", "CLUSTER", "N/A"),
-	figure('X', "sockets", "SOCKETS", cpusOf),
-	figure('Y', "cores", "CORES", one),
-	figure('Z', "threads", "THREADS", one),
+	figure('X', "sockets", "SOCKETS", socketsOf),
+	figure('Y', "cores", "CORES", coresOf),
+	figure('Z', "threads", "THREADS", threadsOf),
 
 	figure(0, "allocmem", "ALLOCMEM", memoryUsedOf),
 	constant(0, "comment", "COMMENT", "(null)"),

@@ -91,6 +91,19 @@ func batchHost(r *Row) string {
 	return r.Nodes[0]
 }
 
+// Least is a figure of the shape that a job asks for.
+func Least(n int) string {
+	if n == 0 {
+		return "*"
+	}
+	return strconv.Itoa(n)
+}
+
+// shape is the sockets, cores and threads that its nodes have at least.
+func shape(r *Row) string {
+	return Least(r.Shape.Sockets) + ":" + Least(r.Shape.Cores) + ":" + Least(r.Shape.Threads)
+}
+
 // minCPUs is the fewest CPUs of a node.
 func minCPUs(r *Row) int64 { return int64(max(r.CPUsPerRank, 1) * max(r.RanksPerNode, 1)) }
 

@@ -128,19 +128,20 @@ type left struct {
 }
 
 type resources struct {
-	Name        string   `json:"name"`
-	Address     string   `json:"address,omitempty"`
-	Ready       bool     `json:"ready,omitempty"`
-	Away        bool     `json:"away,omitempty"`
-	NotReady    string   `json:"not_ready,omitempty"`
-	CPUs        int      `json:"cpus"`
-	MemoryBytes int64    `json:"memory_bytes"`
-	TmpBytes    int64    `json:"tmp_bytes,omitempty"`
-	TmpEach     int64    `json:"tmp_each,omitempty"`
-	Features    []string `json:"features,omitempty"`
-	Partitions  []string `json:"partitions,omitempty"`
-	Cards       []card   `json:"cards,omitempty"`
-	Grants      []grant  `json:"grants,omitempty"`
+	Name        string       `json:"name"`
+	Address     string       `json:"address,omitempty"`
+	Ready       bool         `json:"ready,omitempty"`
+	Away        bool         `json:"away,omitempty"`
+	NotReady    string       `json:"not_ready,omitempty"`
+	CPUs        int          `json:"cpus"`
+	Shape       api.CPUShape `json:"shape,omitzero"`
+	MemoryBytes int64        `json:"memory_bytes"`
+	TmpBytes    int64        `json:"tmp_bytes,omitempty"`
+	TmpEach     int64        `json:"tmp_each,omitempty"`
+	Features    []string     `json:"features,omitempty"`
+	Partitions  []string     `json:"partitions,omitempty"`
+	Cards       []card       `json:"cards,omitempty"`
+	Grants      []grant      `json:"grants,omitempty"`
 }
 
 type card struct {
@@ -186,7 +187,7 @@ func Node(n *gang.Node) ([]byte, error) {
 }
 
 func encodeResources(n *cluster.Node) *resources {
-	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.CPUs,
+	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.CPUs, Shape: n.Shape,
 		MemoryBytes: n.MemoryBytes, TmpBytes: n.TmpBytes, TmpEach: n.TmpEach, Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
@@ -219,7 +220,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 }
 
 func decodeResources(r *resources) *cluster.Node {
-	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, CPUs: r.CPUs,
+	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, CPUs: r.CPUs, Shape: r.Shape,
 		MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpEach: r.TmpEach, Features: r.Features, Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
