@@ -2,12 +2,16 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/store"
 )
@@ -295,5 +299,70 @@ func TestEventsComeInPages(t *testing.T) {
 	}
 	if evs, more, err := r.Events(t.Context(), 0, 0, 0); len(evs) != seen || more || err != nil {
 		t.Errorf("%d events at once, %v, %v; %d in pages", len(evs), more, err, seen)
+	}
+}
+
+// TestBarrierOfAnEpochThatIsOver: who waits in it hears so as soon as the job has another.
+func TestBarrierOfAnEpochThatIsOver(t *testing.T) {
+	var s barriers
+	b := &barrier{size: 2, arrived: map[int]string{0: "k"}, done: make(chan struct{})}
+	s.meeting(7, 1).open[barrierKey{store.OfRanks, "b"}] = b
+	job := func(epoch int) *gang.Job {
+		return &gang.Job{ID: 7, Spec: &api.Spec{Launch: api.LaunchRanks}, Ranks: make([]gang.Rank, 2), Past: &gang.Past{Epoch: epoch}}
+	}
+	if s.check(job(1), func(*gang.Job, api.TaskKey) bool { return false }); b.err != nil {
+		t.Fatalf("in its epoch: %v", b.err)
+	}
+	if s.check(job(2), func(*gang.Job, api.TaskKey) bool { return false }); b.err == nil || b.err.Error() != "epoch 1 of job 7 is over" {
+		t.Fatalf("in the next: %v", b.err)
+	}
+	<-b.done
+}
+
+// nodesSignalled is how many processes heard of a signal on each node; -1: it can't be reached.
+type nodesSignalled map[string]int
+
+func (n nodesSignalled) Signal(_ context.Context, node string, _ api.SignalOrder) (int, error) {
+	if n[node] < 0 {
+		return 0, errors.New("no session with " + node)
+	}
+	return n[node], nil
+}
+
+// TestSignalCountsOverNodes: the answer has the processes of all nodes, the nodes that had any, and the node that failed.
+func TestSignalCountsOverNodes(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	j := &gang.Job{ID: 7, Past: &gang.Past{Members: []gang.Member{{Node: "a"}, {Node: "b"}, {Node: "c"}}}}
+	if got := r.signalMembers(t.Context(), j, api.SignalOrder{}, nodesSignalled{"a": 2, "b": 3, "c": 0}); got.Processes != 5 || got.Nodes != 2 || got.Error != nil {
+		t.Errorf("%+v", got)
+	}
+	if got := r.signalMembers(t.Context(), j, api.SignalOrder{}, nodesSignalled{"a": 2, "b": -1, "c": 1}); got.Processes != 3 || got.Nodes != 2 || got.Error == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestNodeActions: each word of a person on a node does what it says.
+func TestNodeActions(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	admin := Caller{User: "root", Admin: true}
+	for _, c := range []struct {
+		action string
+		req    api.NodeAction
+		want   string // error, or what is shown of the node then
+	}{
+		{"drain", api.NodeAction{Reason: "fans"}, "drained fans []"},
+		{"resume", api.NodeAction{}, "up  []"},
+		{"features", api.NodeAction{Features: []string{"ib"}}, "up  [ib]"},
+		{"features", api.NodeAction{Features: []string{"a&b"}}, `feature "a&b": want a word of letters, digits, '_', '-', '.' and ':'`},
+		{"drain", api.NodeAction{Reason: "x", Deadline: time.Unix(1e9, 0).UTC()},
+			"the deadline 2001-09-09T01:46:40Z has passed; give a later one: --deadline=now+10minutes, say, or none to let running work end by itself"},
+		{"reboot", api.NodeAction{}, `no node action "reboot": want drain, resume, features, fence or forget`},
+	} {
+		err := r.NodeAction(t.Context(), c.action, "n1", &c.req, admin)
+		n := r.view.node("n1")
+		if got := cmp.Or(errText(err), fmt.Sprint(n.State, " ", n.Reason, " ", n.Res.Features)); got != c.want {
+			t.Errorf("%s %+v: %s, want %s", c.action, c.req, got, c.want)
+		}
 	}
 }

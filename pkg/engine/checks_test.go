@@ -176,6 +176,7 @@ func TestCheckUpdate(t *testing.T) {
 		{admin, api.UpdateRequest{Nice: new(int64(-1))}, ""},
 		{admin, api.UpdateRequest{Nice: new(int64(1)), Priority: new(int64(1))}, "--priority and --nice exclude each other"},
 		{user, api.UpdateRequest{Dependency: &api.Dependency{}}, ""},
+		{user, api.UpdateRequest{Dependency: &api.Dependency{On: []api.Condition{{Kind: "aftr", Job: 1}}}}, `dependency kind "aftr" is not known`},
 	} {
 		if got := errText(checkUpdate(&c.r, c.who)); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)

@@ -413,7 +413,6 @@ func (e *Engine) tryCommit(ctx context.Context, ch *gang.Changes, again bool) er
 func (e *Engine) refuseWhileFull(ctx context.Context) bool {
 	e.opt.Sign.Round() // the disk answers: waiting for room is no standstill
 	retry := time.NewTimer(min(fullRetry, e.opt.Sign.Pace()))
-	defer retry.Stop()
 	for {
 		inbox := e.inbox
 		if len(e.kept) >= inboxSize {

@@ -455,6 +455,9 @@ func TestRefusals(t *testing.T) {
 	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 0 {
 		t.Errorf("refused submissions left %d jobs", len(jobs))
 	}
+	lowest := spec(1)
+	lowest.Priority = new(int64)
+	r.submit("priority 0", lowest)
 }
 
 // TestWaitersShare: who waits and gives up, again and again, must not fill the memory.

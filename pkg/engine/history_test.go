@@ -231,3 +231,51 @@ func TestHistoryGoroutine(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// unreadStore fails to read one thing.
+type unreadStore struct {
+	store.Store
+	fails string
+}
+
+var errUnread = errors.New("bad page")
+
+func (s *unreadStore) Job(ctx context.Context, id int64) (*gang.Job, error) {
+	if s.fails == "job" {
+		return nil, errUnread
+	}
+	return s.Store.Job(ctx, id)
+}
+
+func (s *unreadStore) Epochs(ctx context.Context, id int64) ([]gang.EpochRow, error) {
+	if s.fails == "epochs" {
+		return nil, errUnread
+	}
+	return s.Store.Epochs(ctx, id)
+}
+
+func (s *unreadStore) Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error) {
+	if s.fails == "events" {
+		return nil, errUnread
+	}
+	return s.Store.Events(ctx, job, since, limit)
+}
+
+// TestNothingIsForgottenUnread: of a job that can't be read whole no half is handed out, and it is kept.
+func TestNothingIsForgottenUnread(t *testing.T) {
+	st := &unreadStore{Store: disk.Open(t)}
+	handed := 0
+	r := newPastRig(t, st, func(o *Options) {
+		o.Archive = func(_ context.Context, p []Past) error { handed += len(p); return nil }
+	})
+	id := r.ended(spec(1))
+	for _, st.fails = range []string{"job", "epochs", "events"} {
+		if err := r.archive(t.Context(), []int64{id}); !errors.Is(err, errUnread) || handed != 0 {
+			t.Errorf("%s can't be read: %v, %d handed out", st.fails, err, handed)
+		}
+	}
+	st.fails = ""
+	if err := r.archive(t.Context(), []int64{id}); err != nil || handed != 1 {
+		t.Errorf("%v, %d handed out", err, handed)
+	}
+}

@@ -99,3 +99,19 @@ func TestTierOfSeveralPartitions(t *testing.T) {
 		}
 	}
 }
+
+// What a failed job had kept of its work is not how long such work lives: a restart learns nothing from it.
+func TestFailuresAreNotRelearnt(t *testing.T) {
+	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	e := &Engine{}
+	e.plan.ledger = sched.NewLedger(0)
+	none := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{})
+	for i := range int64(40) {
+		j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: 10 * time.Hour, Submit: begin,
+			Past: &gang.Past{Kept: 3 * time.Hour, Verdict: &gang.Verdict{State: api.JobFailed}}}
+		e.relearn(j)
+	}
+	if got := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{}); got != none {
+		t.Errorf("expected %v after forty failures, %v before", got, none)
+	}
+}

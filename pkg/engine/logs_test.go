@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,14 @@ func (f *fakeFiles) set(s string) {
 }
 
 func (f *fakeFiles) ReadLog(ctx context.Context, _ string, q api.LogRead, w io.Writer) error {
-	for at := q.Offset; ; {
+	at := q.Offset
+	if at < 0 {
+		f.mu.Lock()
+		at = max(0, int64(len(f.text))+at)
+		f.mu.Unlock()
+		w.(*copyCounter).Began(at)
+	}
+	for {
 		f.mu.Lock()
 		text := f.text
 		f.mu.Unlock()
@@ -126,9 +134,70 @@ func TestFollowAcrossARestartOfTheNodesDaemon(t *testing.T) {
 	}
 }
 
+// Who follows a log of an attempt whose node went away, and which ended before the node came back, reads the rest when it is back.
+func TestFollowUntilAnEndThatWasNotSeen(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	id := r.submit("k", spec(1))
+	cut := make(chan struct{})
+	files := &cutFiles{cut: func() { close(cut) }}
+	var out bytes.Buffer
+	followed := make(chan error, 1)
+	r.attemptOf(t, id, 1, 0, nothing, func() {
+		files.set("one\n")
+		go func() {
+			followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, files, &out)
+		}()
+		<-cut
+		files.set("one\ntwo\n")
+	})
+	if err := <-followed; err != nil || out.String() != "one\ntwo\n" {
+		t.Errorf("followed %q, %v", out.String(), err)
+	}
+}
+
+// The last lines of a log that is followed are its end, and what comes after it.
+func TestFollowTheTail(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	id := r.submit("k", spec(1))
+	var files fakeFiles
+	var out bytes.Buffer
+	r.attemptOf(t, id, 1, 0, nothing, func() { files.set("one\ntwo\n") })
+	if err := r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1, Tail: 4}, &files, &out); err != nil || out.String() != "two\n" {
+		t.Errorf("followed %q, %v", out.String(), err)
+	}
+}
+
+// An attempt goes on in the file of the one before on the same node, and on another where disks are shared.
+func TestGoesOn(t *testing.T) {
+	before := place{node: "n1", path: "o", start: 4}
+	for _, c := range []struct {
+		p    place
+		mode string
+		want bool
+	}{
+		{place{node: "n1", path: "o", start: 9}, "append", true},
+		{place{node: "n1", path: "o"}, "append", true},
+		{place{node: "n1", path: "o", start: 9}, "truncate", false},
+		{place{node: "n1", path: "p", start: 9}, "append", false},
+		{place{node: "n2", path: "o", start: 4}, "append", true},
+		{place{node: "n2", path: "o", start: 3}, "append", false},
+		{place{node: "n2", path: "o", start: 9, apart: true}, "append", false},
+	} {
+		if got := c.p.goesOn(before, c.mode); got != c.want {
+			t.Errorf("%+v, %s: %t", c.p, c.mode, got)
+		}
+	}
+	if (place{node: "n2", path: "o"}).goesOn(place{node: "n1", path: "o"}, "append") {
+		t.Error("two empty files of one name on two nodes pass for one")
+	}
+}
+
 func TestFollowAcrossARestart(t *testing.T) {
-	for mode, want := range map[string]string{"append": "one\ntwo\n", "truncate": "one\ntwo\n"} {
+	for mode, want := range map[string]string{"append": "one\ntwo\n", "truncate": "one\ntwo\n", "append, and the first read sees the second": "one\ntwo\n"} {
 		t.Run(mode, func(t *testing.T) {
+			mode, early := strings.CutSuffix(mode, ", and the first read sees the second")
 			r := newRig(t, disk.Open(t))
 			r.node("n1", 4)
 			s := spec(1)
@@ -141,7 +210,11 @@ func TestFollowAcrossARestart(t *testing.T) {
 			go func() {
 				followed <- r.Log(t.Context(), r.view.job(id), &api.LogQuery{Follow: true, Rank: -1}, &files, &out)
 			}()
-			r.attemptOf(t, id, 1, 3, func() { files.set("one\n") }, nothing)
+			first := "one\n"
+			if early {
+				first = "one\ntwo\n"
+			}
+			r.attemptOf(t, id, 1, 3, func() { files.set(first) }, nothing)
 			second, start := "one\ntwo\n", int64(len("one\n"))
 			if mode == "truncate" {
 				second, start = "two\n", 0

@@ -1,13 +1,18 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
+	"gangd/pkg/store"
 )
 
 func afterok(ids ...int64) *api.Dependency {
@@ -109,5 +114,58 @@ func TestDependenciesOfOtherClients(t *testing.T) {
 		if err := checkDependency(c.d); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
+	}
+}
+
+// pastStore has jobs that left memory.
+type pastStore struct {
+	store.Store
+	jobs map[int64]*gang.Job
+	err  error // of reading an array
+}
+
+func (s pastStore) Job(_ context.Context, id int64) (*gang.Job, error) {
+	if j := s.jobs[id]; j != nil {
+		return j, nil
+	}
+	return nil, store.ErrNotFound
+}
+
+func (s pastStore) Jobs(_ context.Context, f store.HistoryFilter) (out []*gang.Job, err error) {
+	for _, j := range s.jobs {
+		if j.ArrayID == f.ArrayID {
+			out = append(out, j)
+		}
+	}
+	return out, s.err
+}
+
+// TestRecallOfAnArray: whoever depends on an array is judged by all its elements, those that left memory and those in it, each once.
+func TestRecallOfAnArray(t *testing.T) {
+	past := pastStore{jobs: map[int64]*gang.Job{}}
+	for id := int64(4); id <= 6; id++ {
+		past.jobs[id] = &gang.Job{ID: id, ArrayID: 4, Array: &gang.ArrayInfo{Count: 3}, Past: &gang.Past{}}
+	}
+	for _, tt := range []struct{ in, want []int64 }{
+		{nil, []int64{4, 5, 6}}, {[]int64{5}, []int64{4, 6}}, {[]int64{4}, []int64{5, 6}}, {[]int64{4, 6}, []int64{5}}, {[]int64{4, 5, 6}, nil},
+	} {
+		have := func(id int64) *gang.Job {
+			if slices.Contains(tt.in, id) {
+				return past.jobs[id]
+			}
+			return nil
+		}
+		jobs, err := recall(t.Context(), past, afterok(4), have)
+		var got []int64
+		for _, j := range jobs {
+			got = append(got, j.ID)
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("with %v in memory %v are read, want %v, %v", tt.in, got, tt.want, err)
+		}
+	}
+	past.err = errors.New("no disk")
+	if _, err := recall(t.Context(), past, afterok(4), func(int64) *gang.Job { return nil }); err == nil || err.Error() != "read array 4: no disk" {
+		t.Errorf("%v", err)
 	}
 }

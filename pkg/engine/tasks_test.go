@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
 )
 
@@ -143,5 +145,161 @@ func TestCheckpointsOfTasks(t *testing.T) {
 	}
 	if got := get(wide, 0, api.CheckpointGet{Rank: 1}); got != "b" {
 		t.Errorf("by number: %q", got)
+	}
+}
+
+// TestAcknowledged: all that lives has saved, and who does; what is over saves nothing any more. Ranks beside a step's tasks count, a script's own rank does not.
+func TestAcknowledged(t *testing.T) {
+	saved, stopping, silent := api.RankNote{Saved: true}, api.RankNote{Stopping: true}, api.RankNote{}
+	for name, tt := range map[string]struct {
+		launch   api.Launch
+		ranks    []api.RankNote
+		exited   int // the last so many ranks
+		tasks    []api.RankNote
+		ended    int // the last so many tasks
+		stopping int
+		saved    bool
+	}{
+		"all have saved":             {api.LaunchRanks, []api.RankNote{saved, saved}, 0, nil, 0, 2, true},
+		"one still saves":            {api.LaunchRanks, []api.RankNote{saved, stopping}, 0, nil, 0, 2, false},
+		"the other is over":          {api.LaunchRanks, []api.RankNote{saved, silent}, 1, nil, 0, 1, true},
+		"nobody has saved":           {api.LaunchRanks, []api.RankNote{silent, silent}, 2, nil, 0, 0, false},
+		"tasks of a script":          {api.LaunchBatch, []api.RankNote{silent}, 0, []api.RankNote{saved, saved}, 0, 2, true},
+		"a task of it is over":       {api.LaunchBatch, []api.RankNote{silent}, 0, []api.RankNote{saved, silent}, 1, 1, true},
+		"tasks beside ranks":         {api.LaunchRanks, []api.RankNote{silent}, 0, []api.RankNote{saved}, 0, 1, false},
+		"ranks and tasks have saved": {api.LaunchRanks, []api.RankNote{saved}, 0, []api.RankNote{saved}, 0, 2, true},
+		"a script without steps":     {api.LaunchBatch, []api.RankNote{saved}, 0, nil, 0, 1, true},
+	} {
+		j := &gang.Job{ID: 7, Spec: &api.Spec{Launch: tt.launch}, Ranks: make([]gang.Rank, len(tt.ranks)), Past: &gang.Past{Epoch: 1}}
+		var s rankNotes
+		x := s.at(j)
+		for r, n := range tt.ranks {
+			x.ranks[r] = rankNote{RankNote: n}
+			j.Ranks[r].Exited = r >= len(tt.ranks)-tt.exited
+		}
+		part := gang.StepPart{}
+		for i, n := range tt.tasks {
+			part.Tasks = append(part.Tasks, i)
+			x.tasks[api.TaskKey{Step: 3, Task: i}] = taskNote{rankNote: rankNote{RankNote: n}, ended: i >= len(tt.tasks)-tt.ended}
+		}
+		if len(tt.tasks) > 0 {
+			j.Steps = []gang.Step{{ID: 3, Parts: []gang.StepPart{part}}}
+		}
+		if n, all := s.acknowledged(j); n != tt.stopping || all != tt.saved {
+			t.Errorf("%s: %d, %t, want %d, %t", name, n, all, tt.stopping, tt.saved)
+		}
+	}
+}
+
+// TestNewsOfAWatch: the core is told of what a node sees once, and again when that changes.
+func TestNewsOfAWatch(t *testing.T) {
+	var s rankNotes
+	s.at(&gang.Job{ID: 7, Past: &gang.Past{Epoch: 2}})
+	for i, c := range []struct {
+		w    gang.Watched
+		want bool
+	}{
+		{gang.Watched{Epoch: 2}, false}, // nothing is seen
+		{gang.Watched{Epoch: 2, Silent: []int{1}}, true}, {gang.Watched{Epoch: 2, Silent: []int{1}}, false},
+		{gang.Watched{Epoch: 2, Silent: []int{1}, Watch: api.WatchNote{Hung: true}}, true}, {gang.Watched{Epoch: 1}, false}, {gang.Watched{Epoch: 2}, true},
+	} {
+		c.w.Job, c.w.Node = 7, "n1"
+		if got := s.news(&c.w); got != c.want {
+			t.Errorf("%d: %+v is news: %t", i, c.w, got)
+		}
+	}
+}
+
+// TestReadinessOfTasks: while a script says nothing its widest step's tasks answer for it.
+func TestReadinessOfTasks(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	k, step := r.stepOf(3)
+	r.says(k, note(step, 0, ready), note(step, 2, ready))
+	if got := r.show(r.view.job(k.Job), true).Ready; got == nil || got.Ranks != 2 || got.Size != 3 {
+		t.Errorf("%+v", got)
+	}
+	r.NodeNotes("n1", []api.MemberNote{{MemberKey: k, Ranks: []api.RankNote{{Rank: 0, Ready: true}}}})
+	if got := r.show(r.view.job(k.Job), true).Ready; got == nil || got.Ranks != 1 || got.Size != 1 {
+		t.Errorf("the script itself: %+v", got)
+	}
+}
+
+// TestStepsOfAJob: the script, the allocation and the steps that run, of an end nothing but what is over.
+func TestStepsOfAJob(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	k, step := r.stepOf(2)
+	steps, err := r.Steps(t.Context(), r.view.job(k.Job))
+	var got []string
+	for _, s := range steps {
+		got = append(got, fmt.Sprint(s.StepID, " ", s.State, " ", s.Tasks, " ", s.ExitCode == nil))
+	}
+	if want := []string{"batch RUNNING 1 true", "extern RUNNING 1 true", fmt.Sprint(step) + " RUNNING 2 true"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, want %v, %v", got, want, err)
+	}
+	if a := r.allocation(r.view.job(k.Job)); !a.EndTime.IsZero() || a.StartTime.IsZero() {
+		t.Errorf("without a limit it ends at %s", a.EndTime)
+	}
+}
+
+// TestBatchStep: the step of a script ends as its attempt did, in Slurm's words.
+func TestBatchStep(t *testing.T) {
+	started, ended := time.Unix(1e9, 0), time.Unix(1e9+60, 0)
+	for _, c := range []struct {
+		row  gang.EpochRow
+		of   api.Attempt
+		want string
+	}{
+		{gang.EpochRow{Started: started}, api.Attempt{}, "RUNNING <nil> 0 "},
+		{gang.EpochRow{Ended: ended, ExitCodes: []int{0, 9}}, api.Attempt{Cause: api.CauseCompleted}, "COMPLETED 0 0 "},
+		{gang.EpochRow{Ended: ended, ExitCodes: []int{3}}, api.Attempt{Cause: api.CauseCrash}, "FAILED 3 0 "},
+		{gang.EpochRow{Ended: ended, ExitCodes: []int{0}, Signals: []int{9, 1}}, api.Attempt{Cause: api.CauseOOM}, "OUT_OF_MEMORY 0 9 " + string(api.CauseOOM)},
+		{gang.EpochRow{Ended: ended, ExitCodes: []int{-1}}, api.Attempt{Cause: api.CauseNodeLost}, "NODE_FAIL <nil> 0 " + string(api.CauseNodeLost)},
+		{gang.EpochRow{Ended: ended}, api.Attempt{Cause: api.CauseTimeout}, "CANCELLED <nil> 0 " + string(api.CauseTimeout)},
+	} {
+		s := batchStep(api.Step{State: api.JobRunning, Nodes: []string{"n1", "n2"}}, &c.row, &c.of)
+		code := "<nil>"
+		if s.ExitCode != nil {
+			code = fmt.Sprint(*s.ExitCode)
+		}
+		if got := fmt.Sprint(s.State, " ", code, " ", s.Signal, " ", s.Cause); got != c.want || len(s.Nodes) != 1 {
+			t.Errorf("%+v by %s: %s on %v, want %s", c.row, c.of.Cause, got, s.Nodes, c.want)
+		}
+	}
+}
+
+// TestImporting: a step is said to import its image on the nodes where it does, not where its part is over.
+func TestImporting(t *testing.T) {
+	j := &gang.Job{Past: &gang.Past{Members: []gang.Member{{Node: "a"}, {Node: "b"}, {Node: "c"}}}}
+	far := api.Import{Bytes: 1 << 30, Total: 2 << 30}
+	s := &gang.Step{Parts: []gang.StepPart{{Member: 0, Importing: far}, {Member: 1, Importing: far, Over: true}, {Member: 2}, {Member: 2, Importing: api.Import{Bytes: 1 << 30, Unpacking: true}}}}
+	if got, want := stepImporting(j, s), "importing its image: 1G of 2G on a, unpacking 1G on c"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := stepImporting(j, &gang.Step{Parts: []gang.StepPart{{Member: 1}}}); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestStepImageNeedsANode: a step whose image no node of the allocation can run is refused, with what lets one.
+func TestStepImageNeedsANode(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	id, _ := r.running(1)
+	j := r.view.job(id)
+	for image, want := range map[string]string{
+		"":                "",
+		"::":              `"::" is no name of an image: want [HOST/]NAME[:TAG] or [HOST/]NAME@sha256:DIGEST`,
+		"docker://alpine": fmt.Sprintf("n1 of job %d can't run the image docker://alpine: it needs a node with container-podman or container-enroot or container-apptainer; start the job with --constraint=container-podman", id),
+	} {
+		var c *api.Container
+		if image != "" {
+			c = &api.Container{Image: image}
+		}
+		err := r.checkImages(j, c)
+		if got := errText(err); got != want {
+			t.Errorf("%q: %s, want %s", image, got, want)
+		}
 	}
 }

@@ -41,6 +41,31 @@ func TestDrop(t *testing.T) {
 	if !slices.Equal(v.ids, []int64{1, 101}) {
 		t.Errorf("ids %v", v.ids)
 	}
+	if v.drop([]int64{1, 101}); len(v.ids) != 0 {
+		t.Errorf("nothing is left but ids %v", v.ids)
+	}
+}
+
+// TestElement: an array is all its elements, and one of them is the one, the first too.
+func TestElement(t *testing.T) {
+	v := &view{jobs: map[int64]*gang.Job{}}
+	for i := range 3 {
+		v.putJob(&gang.Job{ID: int64(4 + i), ArrayID: 4, ArrayIndex: 2 * i, Past: &gang.Past{}})
+	}
+	v.putJob(&gang.Job{ID: 7, ArrayIndex: -1, Past: &gang.Past{}})
+	for _, c := range []struct {
+		id    int64
+		index int
+		want  []int64
+	}{{4, -1, []int64{4, 5, 6}}, {4, 0, []int64{4}}, {4, 2, []int64{5}}, {4, 1, nil}, {5, -1, []int64{5}}, {7, -1, []int64{7}}, {7, 0, nil}, {8, -1, nil}} {
+		var got []int64
+		for _, j := range v.element(c.id, c.index) {
+			got = append(got, j.ID)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d_%d: %v, want %v", c.id, c.index, got, c.want)
+		}
+	}
 }
 
 // TestReasonIsMadeUnlocked: the text names other jobs, and whoever looks these up takes the lock.
