@@ -130,6 +130,23 @@ func TestUnverifiedCertificateIsNobody(t *testing.T) {
 	}
 }
 
+// TestNobodyAsksOnce: a connection over TLS stays open for who has a certificate alone.
+func TestNobodyAsksOnce(t *testing.T) {
+	c := start(t)
+	joined := nodeTLS(t, c.join(t, "n1"))
+	nobody := joined.Clone()
+	nobody.GetClientCertificate = nil
+	for conf, closed := range map[*tls.Config]bool{joined: false, nobody: true} {
+		tr := &http.Transport{TLSClientConfig: conf}
+		res, err := (&http.Client{Transport: tr}).Get("https://" + c.Address + "/whoami")
+		if err != nil || res.Close != closed {
+			t.Errorf("%v, closed %v, want %v", err, res.Close, closed)
+		}
+		res.Body.Close()
+		tr.CloseIdleConnections()
+	}
+}
+
 // A connection may outlive the certificate that it was opened with.
 func TestExpiredOnAnOpenConnection(t *testing.T) {
 	c := start(t)

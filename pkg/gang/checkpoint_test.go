@@ -116,7 +116,7 @@ func TestNoticeIsAcknowledgedBeforeTheDrain(t *testing.T) {
 	b.start(id)
 	ack := func(ranks int, want string) {
 		t.Helper()
-		if out := b.step(Acknowledged{Job: id, Epoch: 1, Ranks: ranks, Saved: true}); out.Ignored != want {
+		if out := b.step(Acknowledged{Job: id, Epoch: 1, Ranks: ranks, Saved: true}); out.Ignored != want || out.Applied != (want == "") {
 			t.Errorf("%d: %+v, want %q", ranks, out, want)
 		}
 	}

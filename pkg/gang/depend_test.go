@@ -173,6 +173,25 @@ func TestDelayAfterTheStart(t *testing.T) {
 	}
 }
 
+// TestDelayAfterTheLastOfAnArray: what was submitted behind it is none of it.
+func TestDelayAfterTheLastOfAnArray(t *testing.T) {
+	b := newBench(t, 4)
+	x := b.array(2, nil)
+	behind := b.submit(specOf(1))
+	d := on(api.After, x)
+	d.On[0].Delay = 10 * time.Minute
+	id := b.depending(d)
+	b.start(x)
+	b.after(time.Minute)
+	b.start(x + 1)
+	b.after(time.Minute)
+	b.start(behind)
+	b.after(9*time.Minute - time.Second)
+	b.waits(id, "after:1+10(unfulfilled)")
+	b.after(time.Second)
+	b.waits(id, "")
+}
+
 func TestDependencyOnAnArray(t *testing.T) {
 	b := newBench(t, 8)
 	x := b.array(3, nil)

@@ -609,3 +609,17 @@ func TestPortTakenAtTheGate(t *testing.T) {
 	b.start(id)
 	b.state(id, api.JobRunning)
 }
+
+// TestGoneInADrain: a member that is gone while its gang is stopped is no other cause of the stop.
+func TestGoneInADrain(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.start(id)
+	b.must(Requeue{Job: id})
+	b.hello("n2")
+	if d := b.w.Job(id).Drain; d == nil || len(d.Later) != 0 {
+		t.Errorf("%+v", d)
+	}
+	b.ack(id)
+	b.state(id, api.JobPending)
+}

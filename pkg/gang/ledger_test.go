@@ -143,3 +143,21 @@ func TestBookedLost(t *testing.T) {
 		}
 	}
 }
+
+// TestBookedKept: what an attempt has worked before its last whole set of checkpoints is not lost with it.
+func TestBookedKept(t *testing.T) {
+	b, id := cardJob(t)
+	if r := b.w.Running(id); r.Cards != 2 {
+		t.Errorf("it holds %d cards", r.Cards)
+	}
+	b.after(20 * time.Minute)
+	b.must(saved(1, 0, 1))
+	b.must(saved(1, 1, 2))
+	b.after(10 * time.Minute)
+	b.phase(id, "n1", api.PhaseStopped, exit(0, 3), exit(1, 143))
+	for _, f := range b.total(map[api.LedgerKey]api.LedgerFigures{}) {
+		if f.CardMS != 2*30*60_000 || f.LostCardMS != 2*10*60_000 {
+			t.Errorf("%+v", f)
+		}
+	}
+}

@@ -57,7 +57,6 @@ func (w *World) waitAgain(e *entry) *Job {
 	j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = nil, nil, 0, 0, 0
 	j.CutTimeLimit, j.Turn = 0, sched.NoTurn
 	j.Queued, j.Eligible = w.now.Wall, w.now.Wall
-	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
 	if a := w.arrays[j.ArrayID]; a != nil {
 		a.due = a.due && j.ID != j.ArrayID
 		if len(a.waiting) > 0 {

@@ -177,3 +177,16 @@ func TestReservationsMeet(t *testing.T) {
 		}
 	}
 }
+
+// TestNotAdmittedWithoutItsReservation: a plan may be older than the end of a reservation.
+func TestNotAdmittedWithoutItsReservation(t *testing.T) {
+	b := newBench(t, 1)
+	b.must(PutReservation{R: b.reservation("talk", 0, time.Hour, []string{"n1"})})
+	s := specOf(1)
+	s.Reservation = "talk"
+	id := b.must(Submit{Spec: s, SpecHash: hashOf(s), User: "bob", Partition: "main"}).JobIDs[0]
+	b.must(DropReservation{Name: "talk"})
+	if out := b.step(b.spread(id)); api.CodeOf(out.Refused) != api.CodeConflict || out.Refused.Message != "reservation talk is not there for job 1 now" {
+		t.Errorf("%+v", out)
+	}
+}

@@ -162,3 +162,34 @@ func TestRestartRemembersKeys(t *testing.T) {
 		t.Fatal("by key")
 	}
 }
+
+// TestRestartBetweenExits: a rank that has ended while its member is being stopped is not waited for.
+func TestRestartBetweenExits(t *testing.T) {
+	b, id := cardJob(t)
+	b.must(Cancel{Job: id})
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseCancelled, Ranks: []api.RankActual{exit(0, 143)}})
+	b.reborn(time.Second)
+	b.hello("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Stopping: api.CauseCancelled, Ranks: []api.RankActual{exit(0, 143), exit(1, 143)}})
+	b.state(id, api.JobCancelled)
+}
+
+// TestRestartWhileAnImageComes: who imports has all of the time to become ready once more.
+func TestRestartWhileAnImageComes(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.must(b.spread(id))
+	b.after(20 * time.Second)
+	far := api.MemberActual{MemberKey: b.key(id), Phase: api.PhasePreparing, Importing: api.Import{Bytes: 1}}
+	b.say("n1", far)
+	b.after(20 * time.Second)
+	b.reborn(0)
+	b.hello("n1", far)
+	b.after(b.w.set.StartTimeout - time.Second)
+	if !reserved(b.w.Job(id)) {
+		t.Error("given up while its image comes")
+	}
+	b.after(time.Second)
+	if reserved(b.w.Job(id)) {
+		t.Error("never given up")
+	}
+}

@@ -281,3 +281,24 @@ func TestStepsNeverOverlap(t *testing.T) {
 		}
 	})
 }
+
+// TestStopOfAStep: one that runs once, and what is said of those that do not.
+func TestStopOfAStep(t *testing.T) {
+	b := stepBench(t)
+	code := func(step int) api.Code { return api.CodeOf(b.step(StepStop{Job: 1, Step: step}).Refused) }
+	if code(0) != api.CodeNotFound || code(-1) != api.CodeNotFound {
+		t.Error("a step that never was")
+	}
+	begin(b, api.StepAsk{})
+	b.must(StepStop{Job: 1, Step: 0})
+	if out := b.step(StepStop{Job: 1, Step: 0}); out.Ignored != "already being ended" {
+		t.Errorf("%+v", out)
+	}
+	b.stepOver(0)
+	if got := code(0); got != api.CodeAlreadyEnded {
+		t.Errorf("a step that has ended: %s", got)
+	}
+	if got := code(1); got != api.CodeNotFound {
+		t.Errorf("the next step: %s", got)
+	}
+}

@@ -277,3 +277,20 @@ func TestVoices(t *testing.T) {
 	b.stepOver(s)
 	want(2)
 }
+
+// TestCardsThatRanksShare: the cards of a member that all its ranks see count once.
+func TestCardsThatRanksShare(t *testing.T) {
+	if r := taskBench(t, nil).w.Running(1); r.Cards != 2 {
+		t.Errorf("%d cards, one on each of two nodes", r.Cards)
+	}
+}
+
+// TestATaskIsReadyOnce: a repeat is none.
+func TestATaskIsReadyOnce(t *testing.T) {
+	b := taskBench(t, func(s *api.Spec) { s.ReadyTimeout = time.Minute })
+	ev := Ready{Job: 1, Epoch: 1, Tasks: []api.TaskKey{{Step: b.srun(2)}}}
+	b.must(ev)
+	if out := b.step(ev); out.Ignored != "known to be ready" {
+		t.Errorf("%+v", out)
+	}
+}

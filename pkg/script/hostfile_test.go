@@ -11,12 +11,14 @@ func TestHostfile(t *testing.T) {
 		"n1\nn2\n":                       "n1,n2",
 		"# of a\n n2 # one\n\nn[3-4],x7": "n2,n[3-4],x7",
 		"n1*4\nn2\nn1\n":                 "n1,n2,n1",
+		"a1,z1\nA2\nZ9\n0a,9z":           "a1,z1,A2,Z9,0a,9z",
+		"a\nz\nA\nZ\n0\n9\n":             "a,z,A,Z,0,9",
 	} {
 		if got, err := Hostfile(text); got != want || err != nil {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "no node", "#n1\n": "no node", "n1\n*x\n": "line 2"} {
+	for text, want := range map[string]string{"": "no node", "#n1\n": "no node", "n1\n*x\n": "line 2", "[1-2]": "line 1", "{": "line 1", "@n1": "line 1", "/n1": "line 1", ":n1": "line 1"} {
 		if _, err := Hostfile(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

@@ -2,8 +2,10 @@ package mutate
 
 // equals are mutants that no test can tell from the source, by [Mutant.Key], with the reason.
 var equals = map[string]string{
+	`pkg/auth/renew.go renewOnce: bound "time.Until(expires) >= nodeLife/3" #1`:              "a third to the nanosecond is between two readings of the clock",
 	`pkg/engine/control.go Engine.missing: drop "m.ref.Last > 0" #1`:                         "a reference to the last job has no number, and no job has the number 0",
 	`pkg/engine/steps.go Engine.attemptSteps: drop "j.Verdict == nil" #1`:                    "a gang that is over has no steps that run",
+	`pkg/gang/depend.go World.element: bound "e.job.ArrayIndex < index" #1`:                  "the case before it has those that are the same",
 	`pkg/sched/backfill.go planner.restoreBackfills: return zero "return 1" #1`:              "a stable sort asks only whether one goes before the other",
 	`pkg/sched/counted.go countedLayout.dealRanks: off by one "0" #3`:                        "with one rank a node no member is short",
 	`pkg/sched/hopeless.go planner.mostFree: bound "len(pl.views[0].live) <= fewClasses" #1`: "it says how often the most is counted anew, and an older one is no less",
