@@ -251,7 +251,7 @@ func TestPooler(t *testing.T) {
 	pooler := pgtest.NewBouncer(t, server)
 	url := pooler.URL(pgserver.Database)
 	s := leading(t, url, "a")
-	fill(t, s)
+	storetest.Fill(t, s)
 	var wg sync.WaitGroup
 	var known [2]store.Known
 	for i := range known {

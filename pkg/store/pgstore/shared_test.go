@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/gang"
 	"gangd/pkg/store"
 	"gangd/pkg/store/sqlitestore"
@@ -141,7 +140,7 @@ func TestCopies(t *testing.T) {
 		return s
 	}
 	from := lite()
-	fill(t, from)
+	storetest.Fill(t, from)
 	url := newDatabase(t)
 	middle := leading(t, url, "copy")
 	var done, all, calls int64
@@ -200,7 +199,7 @@ func TestCopyByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill(t, from)
+	storetest.Fill(t, from)
 	if _, err := Copy(ctx, dir, url, nil); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a state directory in use: %v", err)
 	}
@@ -236,50 +235,6 @@ func TestCopyByName(t *testing.T) {
 	}
 	if _, err := Copy(ctx, t.TempDir(), url, nil); err == nil {
 		t.Error("a directory without a store was copied")
-	}
-}
-
-// fill uses each table.
-func fill(t *testing.T, s store.Store) {
-	t.Helper()
-	ctx := context.Background()
-	over := storetest.NewJob(1, 2)
-	over.Verdict, over.End, over.Epoch = &gang.Verdict{State: api.JobCompleted}, storetest.T0, 1
-	runs := storetest.NewJob(2, 1500)
-	runs.Epoch = 1
-	ch := storetest.Submitted(over, runs)
-	for i := range runs.Ranks {
-		ch.Ranks = append(ch.Ranks, gang.RankRow{Job: 2, Index: i, Rank: gang.Rank{State: api.RankRunning, PID: i}})
-	}
-	ch.Epochs = []gang.EpochRow{{Job: 1, Epoch: 1}, {Job: 2, Epoch: 1}}
-	ch.Steps = []api.Step{{JobID: 1, Epoch: 1, StepID: "0"}}
-	ch.Measures = []gang.MeasureRow{{Job: 2, Epoch: 1, Measure: &api.Measure{Node: "n10"}}}
-	ch.Epochs[0].Booking = storetest.Booking(api.CauseCrash, time.Hour)
-	ch.Epochs[0].Started, ch.Ledger = ch.Epochs[0].Booking.Started, gang.Booked(ch.Epochs[0].Booking)
-	ch.Nodes = []*gang.Node{{Name: "n10"}, {Name: "N9"}, {Name: "n-1"}} // an order that locales see otherwise
-	ch.Reservations = []gang.ReservationRow{{Name: "r", R: &api.Reservation{Name: "r", Start: storetest.T0}}}
-	ch.Partitions = []gang.PartitionRow{{Name: "p", C: &api.PartitionChange{Name: "p", Partition: &api.Partition{Name: "p"}, Time: storetest.T0}}}
-	ch.Crontabs = []gang.CrontabRow{{User: "ada", T: &api.Crontab{User: "ada", Text: "@daily x\n", Time: storetest.T0}}}
-	ch.Letters = []gang.LetterRow{{ID: 16, Letter: &api.Letter{ID: 16, User: "ada", Time: storetest.T0}}}
-	ch.Claims = []byte("[]")
-	ch.Events, ch.NextSeq = []api.Event{{Seq: 1, JobID: 1, Time: storetest.T0}}, 2
-	if _, err := s.Commit(ctx, ch); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		key := store.SetKey{MemberKey: api.MemberKey{Job: 2, Epoch: 1}, Step: store.OfRanks}
-		if _, _, err := s.PutCheckpoint(ctx, key, i, "k", strings.NewReader(strings.Repeat("\x00\xff", store.CheckpointPiece))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.PutRelease(ctx, store.Release{Name: "x", SetKey: store.SetKey{MemberKey: api.MemberKey{Job: 2, Epoch: 1}, Step: 3}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Begin(ctx, "run"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Forget(ctx, []int64{1}); err != nil { // its parts stay until the next call
-		t.Fatal(err)
 	}
 }
 

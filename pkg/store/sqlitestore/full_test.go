@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/api"
 	"gangd/pkg/gang"
 	"gangd/pkg/store"
 	"gangd/pkg/store/storetest"
@@ -56,6 +57,44 @@ func TestFullRollsBack(t *testing.T) {
 	}
 	if found, err := s.Verify(ctx); err != nil || len(found) > 0 {
 		t.Errorf("verify: %q, %v", found, err)
+	}
+}
+
+// TestFullBesideCommits: a checkpoint that finds no room leaves nothing, and ends nothing.
+func TestFullBesideCommits(t *testing.T) {
+	ctx, s := context.Background(), openDir(t, t.TempDir())
+	pages, err := s.w.Ints("PRAGMA page_count", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.w.exec(fmt.Sprintf("PRAGMA max_page_count = %d", pages[0]+2)); err != nil {
+		t.Fatal(err)
+	}
+	key := store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Step: store.OfRanks}
+	if _, _, err := s.PutCheckpoint(ctx, key, 0, "", strings.NewReader(strings.Repeat("x", 1<<20))); !errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrFailed) {
+		t.Errorf("put: %v", err)
+	}
+	if left, err := s.w.Ints("SELECT count(*) FROM checkpoint_piece", 1); err != nil || left[0] != 0 {
+		t.Errorf("left: %d pieces, %v", left, err)
+	}
+	if _, err := s.Commit(ctx, &gang.Changes{NextID: 1, NextSeq: 1, Claims: []byte("[]")}); err != nil {
+		t.Errorf("a small commit: %v", err)
+	}
+}
+
+// TestTooFull: below the room or the two files that opening needs.
+func TestTooFull(t *testing.T) {
+	for _, c := range []struct {
+		blocks, files, free uint64
+		want                bool
+	}{
+		{startBytes / 4096, 0, 0, false}, {startBytes/4096 - 1, 0, 0, true}, // no bound for files
+		{startBytes, 1, 2, false}, {startBytes, 1, 1, true}, {startBytes, 9, 0, true}, {startBytes, 9, 9, false},
+		{startBytes / 4096, 9, 9, false},
+	} {
+		if got := tooFull(&unix.Statfs_t{Bsize: 4096, Bavail: c.blocks, Files: c.files, Ffree: c.free}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func NewMemory(ctx context.Context) (*Memory, error) {
 // Open opens a store on what was committed. Close of a store is the end of the process
 // that had it, in good order or not: what was committed is there, nothing else.
 func (m *Memory) Open(ctx context.Context) (*Store, error) {
-	s := &Store{}
+	s := newStore(nil)
 	if err := s.start(ctx, "state in memory", m.dsn+"&"+pragmas, m.texts); err != nil {
 		s.Close()
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,8 @@ func storeOfThree(t *testing.T, dir string) *Store {
 		t.Fatal(err)
 	}
 	ch := &gang.Changes{NextID: 4, NextSeq: 4, Claims: []byte(`{"a":1}`), Nodes: []*gang.Node{{Name: "n1", State: api.NodeUp}, {Name: "n2", State: api.NodeUp}},
-		Reservations: []gang.ReservationRow{{Name: "r1", R: &api.Reservation{Name: "r1"}}}}
+		Reservations: []gang.ReservationRow{{Name: "r1", R: &api.Reservation{Name: "r1"}}},
+		Letters:      []gang.LetterRow{{ID: 16, Letter: &api.Letter{ID: 16, User: "ada"}}}}
 	for _, j := range jobs {
 		c := j.Copy()
 		c.Epoch = 1
@@ -87,6 +89,12 @@ func TestRepair(t *testing.T) {
 		"reservation":       {"UPDATE reservation SET data = ''", "reservation r1: unexpected end of JSON input", "[1 2 3]"},
 		"claims":            {"UPDATE claims SET data = '{'", "claims 1: row claims: it is no list", "[1 2 3]"},
 		"claims damaged":    {`UPDATE claims SET data = replace(data, '"a"', '"b"')`, "", "[1 2 3]"},
+		"claims no JSON":    {"UPDATE claims SET data = '[1'", "claims 1: it is no JSON", "[1 2 3]"},
+		"letter":            {"UPDATE letter SET data = '{'", "letter 16: unexpected end of JSON input", "[1 2 3]"},
+		"ledger day":        {"INSERT INTO ledger VALUES ('2026-13-01', 'ada', 'vision', 'gpu', '', '', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)", `ledger 2026-13-01 user ada account "vision" partition gpu card type "" cause "": it is of no day`, "[1 2 3]"},
+		"ledger figure":     {"INSERT INTO ledger VALUES ('2026-01-02', 'ada', 'vision', 'gpu', '', '', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5)", `ledger 2026-01-02 user ada account "vision" partition gpu card type "" cause "": its figures come to 4, its checksum is 5`, "[1 2 3]"},
+		"job and its spec":  {"UPDATE spec SET data = '[' WHERE hash = 'hash2'; UPDATE job SET data = '{' WHERE id = 2", "job 2: its spec hash2 can't be read", "[1 3]"},
+		"job id overflowed": {"UPDATE job SET id = 2 - (1 << 48) WHERE id = 3", "job -281474976710654: its id is out of range", "[1 2]"},
 		"release":           {"INSERT INTO release (job, epoch, step, name, keys) VALUES (1, 1, -1, 'a', '{')", "release 1: its keys are no JSON", "[1 2 3]"},
 		"forgotten":         {"INSERT INTO gone VALUES (2)", "gone 2: it was forgotten and is there", "[1 2 3]"},
 		"next id":           {"UPDATE meta SET next_id = 1 << 60", "meta next_id: 1152921504606846976 is impossible: 4 is put in its place", "[1 2 3]"},
@@ -119,6 +127,9 @@ func TestRepair(t *testing.T) {
 			var said []string
 			named := false
 			for i := range found {
+				if slices.ContainsFunc(found[:i], func(f Finding) bool { return f.Table == found[i].Table && f.Row == found[i].Row }) {
+					t.Errorf("twice: %s", found[i].String())
+				}
 				said = append(said, found[i].String())
 				named = named || found[i].String() == c.want || c.want == "" && strings.Contains(found[i].Why, "damaged: its checksum is ")
 			}
@@ -147,6 +158,9 @@ func TestRepair(t *testing.T) {
 			if fmt.Sprint(left) != c.jobs || saved.NextID < 4 || saved.NextSeq < 3 {
 				t.Errorf("left are %v, next %d %d, want %s", left, saved.NextID, saved.NextSeq, c.jobs)
 			}
+			if n, err := s.w.Ints("SELECT count(*) FROM rank", 1); err != nil || n[0] != 2*int64(len(left)) {
+				t.Errorf("left are the rows of %d ranks, %v", n, err)
+			}
 			if found, err := s.Verify(ctx); err != nil || len(found) > 0 {
 				t.Errorf("after it: %q, %v", found, err)
 			}
@@ -171,6 +185,25 @@ func TestRepairOfWhatIsWhole(t *testing.T) {
 	s.Close()
 	if found, aside, err := Repair(ctx, dir, true, time.Now()); err != nil || len(found) > 0 || aside != "" {
 		t.Errorf("%v, %q, %v", found, aside, err)
+	}
+}
+
+// TestNothingIsRemovedUnsaved: where the rows can't be set aside they stay.
+func TestNothingIsRemovedUnsaved(t *testing.T) {
+	ctx, dir, now := context.Background(), t.TempDir(), time.Now()
+	s := storeOfThree(t, dir)
+	if err := s.w.exec("UPDATE job SET data = '{' WHERE id = 2"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := os.WriteFile(filepath.Join(dir, now.UTC().Format(asideFile)), []byte("there"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Repair(ctx, dir, true, now); !errors.Is(err, os.ErrExist) {
+		t.Errorf("over a file that is there: %v", err)
+	}
+	if found, _, err := Repair(ctx, dir, false, now); err != nil || len(found) == 0 {
+		t.Errorf("left: %v, %v", found, err)
 	}
 }
 

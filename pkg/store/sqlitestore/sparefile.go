@@ -54,6 +54,11 @@ func (r *spareFile) full() bool {
 	if err := unix.Statfs(filepath.Dir(r.name), &st); err != nil {
 		return false
 	}
+	return tooFull(&st)
+}
+
+// tooFull: a file system without a number of files has no bound for them.
+func tooFull(st *unix.Statfs_t) bool {
 	return int64(st.Bavail)*st.Bsize < startBytes || st.Files > 0 && st.Ffree < 2
 }
 

@@ -99,12 +99,8 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, dir: dir, lock: lock, spare: newSpareFile(dir, o.NewJobFloor)}
-	s.Store = sqlstore.New(database{s})
-	s.Progress = o.Progress
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := newStore(o.Log)
+	s.dir, s.lock, s.spare, s.Progress = dir, lock, newSpareFile(dir, o.NewJobFloor), o.Progress
 	name := filepath.Join(dir, DatabaseName)
 	dsn := fmt.Sprintf("file:%s?_pragma=journal_mode(WAL)&_pragma=journal_size_limit(%d)&%s", uriPath(name), walKeep, pragmas)
 	err = s.start(ctx, name, dsn, texts)
@@ -129,14 +125,17 @@ func open(ctx context.Context, dir string, o Options, texts []string) (_ *Store,
 	return s, nil
 }
 
+func newStore(log *slog.Logger) *Store {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{log: log}
+	s.Store = sqlstore.New(database{s})
+	return s
+}
+
 // start connects, migrates and reads the counters.
 func (s *Store) start(ctx context.Context, name, dsn string, texts []string) (err error) {
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.Store == nil {
-		s.Store = sqlstore.New(database{s})
-	}
 	s.specs = sqlstore.Specs{}
 	if s.w, err = connect(ctx, dsn); err != nil {
 		return fmt.Errorf("open %s: %w", name, err)

@@ -1,8 +1,10 @@
 package sqlitestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
 	"gangd/pkg/store"
+	"gangd/pkg/store/internal/sqlstore"
 	"gangd/pkg/store/storetest"
 )
 
@@ -120,6 +123,50 @@ func TestFailedCommitPoisons(t *testing.T) {
 	saved, err := openDir(t, dir).Load(ctx, time.Time{})
 	if err != nil || len(saved.Jobs) != 2 {
 		t.Errorf("after reopening: %+v, %v", saved, err)
+	}
+}
+
+// TestFailsOnce: who fails says so once, with its first error, and leaves its log as the disk has it.
+func TestFailsOnce(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	var log bytes.Buffer
+	s, err := Open(ctx, dir, Options{NewJobFloor: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(ctx, running(1, 2, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"first", "second"} {
+		if err := s.fail(errors.New(text)); !errors.Is(err, store.ErrFailed) || !strings.HasSuffix(err.Error(), ": first") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if n := strings.Count(log.String(), "state store failed"); n != 1 || !strings.Contains(log.String(), "first") {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.w.close()
+	if st, err := os.Stat(filepath.Join(dir, DatabaseName+"-wal")); err != nil || st.Size() == 0 {
+		t.Errorf("its log was copied into the database: %v", err)
+	}
+}
+
+// TestAloneWaitsForTheDisk: what must be there after a power cut does, what need not be does not.
+func TestAloneWaitsForTheDisk(t *testing.T) {
+	s := openDir(t, t.TempDir())
+	for _, lazy := range []bool{false, true, false} {
+		if err := (database{s}).Alone(context.Background(), lazy, func(w sqlstore.Writer) error {
+			n, err := w.Ints("PRAGMA synchronous", 1)
+			if want := map[bool]int64{false: 2, true: 1}[lazy]; err == nil && n[0] != want {
+				t.Errorf("lazy %v: synchronous is %d, want %d", lazy, n[0], want)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -120,6 +120,29 @@ func testCheckpointsInStep(t *testing.T, p Place) {
 	if got := string(stored(t, s, 9, 3, 0)); got != "once" {
 		t.Errorf("a repeated put counted twice: %q", got)
 	}
+	// A repeat that is slow: what others put meanwhile is theirs.
+	slow := &then{Reader: strings.NewReader("once"), do: func() { mustPut(t, s, 9, 3, 2, "", []byte("meanwhile")) }}
+	if _, _, err := s.PutCheckpoint(context.Background(), ranksOf(9, 3), 0, "k1", slow); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(stored(t, s, 9, 3, 2)); got != "meanwhile" {
+		t.Errorf("what came while another was repeated: %q", got)
+	}
+}
+
+// then does something before its end is read.
+type then struct {
+	io.Reader
+	do func()
+}
+
+func (r *then) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err == io.EOF && r.do != nil {
+		r.do()
+		r.do = nil
+	}
+	return n, err
 }
 
 // Sets of ranks and of the tasks of steps are apart: counted, handed out and pruned each alone.

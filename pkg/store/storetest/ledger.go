@@ -84,6 +84,9 @@ func testLedger(t *testing.T, p Place) {
 		got[0].LedgerKey != (api.LedgerKey{Day: "2026-11", User: "ada"}) || got[0].Attempts != 1 || got[0].Starts != 1 || got[0].WaitMS != 60_000 {
 		t.Errorf("%+v", got)
 	}
+	if got := read(api.LedgerQuery{To: "2026-11-22"}); len(got) != 1 || got[0].CardMS != 2*hour || got[0].Starts != 1 {
+		t.Errorf("to a day: %+v", got)
+	}
 	if got := read(api.LedgerQuery{From: "2026-11-23", To: "2026-11-23"}); len(got) != 1 || got[0].CardMS != 2*hour || got[0].BusyCardMS != hour/2 || got[0].Starts != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -263,6 +263,16 @@ func testPartitions(t *testing.T, p Place) {
 	gone.Partition = nil
 	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main", C: &gone}, {Name: "night"}}})
 	same(t, "partitions after a change", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{&gone})
+	// One commit may take some away and bring others, of each kind.
+	cron := &api.Crontab{User: "ada", Text: "#\n", Time: T0}
+	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main"}, {Name: "night", C: b}},
+		Reservations: []gang.ReservationRow{{Name: "none"}, {Name: "r", R: &api.Reservation{Name: "r", Start: T0}}}, Crontabs: []gang.CrontabRow{{User: "bob"}, {User: "ada", T: cron}}})
+	all := mustLoad(t, s, time.Time{})
+	same(t, "partitions, one for another", all.Partitions, []*api.PartitionChange{b})
+	same(t, "and the rest of the commit", all.Crontabs, []*api.Crontab{cron})
+	if len(all.Reservations) != 1 {
+		t.Errorf("reservations %+v", all.Reservations)
+	}
 }
 
 func testCrontabs(t *testing.T, p Place) {
