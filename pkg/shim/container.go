@@ -58,8 +58,6 @@ type Credentials struct {
 // usersError is a failure of what the user named.
 type usersError struct{ error }
 
-func (e *usersError) Unwrap() error { return e.error }
-
 // machineDirs are shown in every container, with what is mounted there.
 var machineDirs = []string{"/proc", "/sys", "/dev", "/tmp", "/var/tmp"}
 

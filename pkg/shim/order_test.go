@@ -2,10 +2,12 @@ package shim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -354,5 +356,135 @@ func TestSwitchUserFiles(t *testing.T) {
 	errs, err := os.ReadFile(s.Ranks[0].Error)
 	if got := fmt.Sprintf("%q %q %v", output(t, s, 0), errs, err); got != `"out\n" "wrong\n" <nil>` {
 		t.Error(got)
+	}
+}
+
+// The end of a connection to a shim that another daemon started is nobody's death: no child of ours is waited for.
+func TestEndOfAnotherDaemonsShim(t *testing.T) {
+	child := exec.Command("sleep", "2")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	near, far := socketpair(t)
+	fd, err := unix.Dup(near) // the connection closes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newConn(t.TempDir(), newFile(fd), 0)
+	_ = unix.Shutdown(far, unix.SHUT_RDWR)
+	for range c.Answers() {
+	}
+	_ = child.Process.Kill()
+	if _, err := child.Process.Wait(); err != nil {
+		t.Errorf("our child: %v", err)
+	}
+}
+
+// What a container is to show is opened before anything hides it; what is not there is the user's matter where he named it.
+func TestMountsAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		mount Mount
+		want  string // empty: it is shown
+		users bool
+	}{
+		{Mount{Source: dir, Target: "/data"}, "", false},
+		{Mount{Source: dir, Target: "/data", User: true, Within: []string{dir}}, "", false},
+		{Mount{Source: dir + "/no", Target: "/data"}, "container mount: " + dir + "/no: no such file or directory", false},
+		{Mount{Source: dir + "/no", Target: "/data", User: true}, "container mount: " + dir + "/no: no such file or directory", true},
+		{Mount{Source: dir + "/no", Target: "/data", Maybe: true}, "left out", false},
+		{Mount{Source: dir, Target: "/data", User: true, Within: []string{"/no"}}, "container mount: " + dir + " is not below /no, from where this site's jobs may mount", true},
+	} {
+		fds, mounts, err := (&Container{Mounts: []Mount{c.mount}}).open()
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == "/data" }):
+			got = "left out"
+		}
+		if got != c.want || (containerRefusal(err) == api.BlameFiles) != c.users || err == nil && len(fds) != len(mounts) {
+			t.Errorf("%+v: %s (user's %t), want %s", c.mount, got, containerRefusal(err) == api.BlameFiles, c.want)
+		}
+	}
+}
+
+// An image that can't be made says at start where, and what did not do it.
+func TestImageThatCantBeMade(t *testing.T) {
+	dir := t.TempDir()
+	for want, im := range map[string]Image{
+		"a file without a name in /no/such: no such file or directory": {Path: "/no/such", Mkfs: "/bin/true"},
+		"/bin/false: exit status 1: ":                                  {Path: dir, Mkfs: "/bin/false"},
+	} {
+		if err := im.Try(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// How long until the next look at limits is by what this look cost, not by what the shim has cost since its start.
+func TestLooksAreAsRareAsTheyAreDear(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for clock(unix.CLOCK_THREAD_CPUTIME_ID) < lookEvery/lookShare*2 {
+	}
+	m := runningMember(&Spec{PidsMax: 1000})
+	m.box = looked{boxOf{pids: []int{os.Getpid()}}}
+	before := clock(unix.CLOCK_MONOTONIC)
+	if m.lookAtLimits(); m.look.at < before+lookEvery || m.look.at > clock(unix.CLOCK_MONOTONIC)+lookEvery {
+		t.Errorf("looks again after %v, want %v", m.look.at-before, lookEvery)
+	}
+}
+
+// looked is a containment that holds nobody to anything.
+type looked struct{ boxOf }
+
+func (looked) Held() proc.Held { return proc.Held{} }
+
+// A shim that can't serve says why and ends with 1.
+func TestShimWithoutAMember(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(program, dir)
+	out, _ := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != 1 || !strings.HasPrefix(string(out), "gshim: "+dir+": ") {
+		t.Errorf("%d, %q", got, out)
+	}
+}
+
+// What a debugger says is cut where it says more than is kept, and only there.
+func TestDebuggerIsCut(t *testing.T) {
+	bin := t.TempDir()
+	for size, cut := range map[int]bool{dumpBytes: false, dumpBytes + 1: true} {
+		write(t, bin+"/gdb", "")
+		if err := os.WriteFile(bin+"/gdb", fmt.Appendf(nil, "#!/bin/sh\nhead -c %d /dev/zero | tr '\\0' x\n", size), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Chmod(bin+"/gdb", 0o755)
+		l := &stackLog{spec: &Spec{}, rank: &RankSpec{Env: []string{"PATH=" + bin + ":/usr/bin:/bin"}}}
+		fromDebugger(l, os.Getpid())
+		said := l.kept.String()
+		if got := strings.Contains(said, "\n... cut\n"); got != cut || strings.Count(said, "x") < dumpBytes {
+			t.Errorf("%d bytes: cut %t; %d are kept", size, got, len(said))
+		}
+	}
+}
+
+// closedBox lets nothing in.
+type closedBox struct{ proc.Containment }
+
+func (closedBox) Enter(*syscall.SysProcAttr) error { return errors.New("no room") }
+
+// A step without a container of its own is started as it is; one that can't be started is over, and says why.
+func TestStepThatCantBeStarted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := runningMember(&Spec{})
+	m.box = closedBox{}
+	o := &api.StepOrder{ID: 3}
+	m.startStep(o)
+	if s := m.state.Steps; o.Refused != "" || len(s) != 1 || !s[0].Over || s[0].ExitCode != 1 || s[0].Error != "start the launcher of the step: no room" {
+		t.Errorf("refused %q; %+v", o.Refused, s)
 	}
 }

@@ -88,8 +88,6 @@ func (p *Pool) Start(spec *Spec, script []byte) (*Conn, error) {
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
-	p.refill.Stop()
-	p.surplus.Stop()
 	idle := p.idle
 	p.idle = nil
 	p.mu.Unlock()

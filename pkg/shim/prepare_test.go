@@ -3,6 +3,7 @@ package shim
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -422,6 +423,37 @@ func TestReadLogEndsWithItsReader(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			_ = cmd.Process.Kill()
 			t.Errorf("%s: still there", name)
+		}
+	}
+}
+
+// TestHomeIsLookedForAsNobody: that a home directory is not there is seen with nobody's rights, in his own directory and in his group's, and
+// what nobody may not look at is not taken for missing.
+func TestHomeIsLookedForAsNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid, gid int
+		mode     os.FileMode
+		want     bool
+	}{
+		"nobody's":          {nobody, 0, 0o700, true},
+		"of nobody's group": {0, nobody, 0o710, true},
+		"root's":            {0, 0, 0o700, false},
+	} {
+		s := asNobody(t, 1)
+		dir := filepath.Join(filepath.Dir(s.Dir), "homes")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, c.uid, c.gid), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		s.Home, s.WorkDir = dir+"/ada", dir+"/ada/w"
+		conn, err := start(program, s, []byte("#!/bin/sh\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := until(t, conn, api.PhaseReady, api.PhaseRefused)
+		if got := st.Phase == api.PhaseRefused && st.Refusal.Blame == api.BlameSite; got != c.want {
+			t.Errorf("%s: %s %+v", name, st.Phase, st.Refusal)
+		}
+		for range conn.Answers() {
 		}
 	}
 }

@@ -91,6 +91,6 @@ func unread(w io.Writer) bool {
 		return false
 	}
 	p := []unix.PollFd{{Fd: int32(f.Fd())}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n == 1 && p[0].Revents&unix.POLLERR != 0
+	n, _ := unix.Poll(p, 0)
+	return n == 1 && p[0].Revents&unix.POLLERR != 0
 }
