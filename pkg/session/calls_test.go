@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"gangd/pkg/api"
@@ -160,4 +161,21 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	n := min(len(p), r.left)
 	r.left -= n
 	return n, nil
+}
+
+// A body that can't be read to its end is no call that went well: its caller hears why, and the controller that it is over.
+func TestCallOfABodyThatBreaksOff(t *testing.T) {
+	seen := make(chan error, 1)
+	_, c := connected(t, func(_ context.Context, _ *api.Call, in io.Reader, _ io.Writer) (*api.CallResult, error) {
+		_, err := io.ReadAll(in)
+		seen <- err
+		return nil, err
+	})
+	body := io.MultiReader(bytes.NewReader([]byte("half")), iotest.ErrReader(errTest))
+	if _, err := c.Call(t.Context(), &api.Call{Put: &api.CheckpointPut{}}, body, nil); err != errTest {
+		t.Errorf("the caller hears %v", err)
+	}
+	if err := get(t, "end at the controller", seen); err == nil {
+		t.Error("the controller takes a half for the whole")
+	}
 }

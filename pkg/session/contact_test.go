@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,4 +165,64 @@ func TestTrialOfFrozenControllerIsGivenUp(t *testing.T) {
 
 func lists(k Kept, name string) bool {
 	return slices.ContainsFunc(k.List, func(c api.Controller) bool { return c.Name == name })
+}
+
+// answering is a client of two controllers and where the second answers, over the network.
+func answering(t *testing.T, answer http.HandlerFunc) (*Client, target) {
+	s := httptest.NewServer(answer)
+	t.Cleanup(s.Close)
+	at := target{"b", strings.TrimPrefix(s.URL, "http://")}
+	l := controllers(1, "a", "b")
+	return NewClient(Options{Controllers: []string{at.address}, Agent: newFakeAgent("n1", "x"), Log: quiet(), Kept: Kept{Controllers: *l}}), at
+}
+
+// A word is that of the controller that was asked: what another one answers at its address counts for nobody.
+func TestWordOfAnother(t *testing.T) {
+	w, status := api.Word{Name: "b", Term: 3}, http.StatusOK
+	c, at := answering(t, func(out http.ResponseWriter, _ *http.Request) {
+		out.WriteHeader(status)
+		_ = json.NewEncoder(out).Encode(&w)
+	})
+	transport := c.transport(at, nil)
+	defer transport.CloseIdleConnections()
+	if !c.ask(t.Context(), at, transport) {
+		t.Error("its own word is none")
+	}
+	if w.Name = "a"; c.ask(t.Context(), at, transport) {
+		t.Error("another's word counts")
+	}
+	if w.Name, status = "b", http.StatusForbidden; c.ask(t.Context(), at, transport) {
+		t.Error("a refusal counts")
+	}
+}
+
+// Who refuses a session because another leads says who: that is where the node goes next.
+func TestRefusalNamesTheLeader(t *testing.T) {
+	leader := api.Controller{Name: "a", Addresses: []string{"h:1"}}
+	c, at := answering(t, func(out http.ResponseWriter, _ *http.Request) {
+		out.WriteHeader(http.StatusMisdirectedRequest)
+		_ = json.NewEncoder(out).Encode(&api.Error{Code: api.CodeUnavailable, Message: "a leads", Word: &api.Word{Name: "b", Term: 3, Leader: &leader}})
+	})
+	c.at = at
+	if _, _, err := c.dial(t.Context()); err == nil || err.Error() != "a leads" {
+		t.Errorf("%v", err)
+	}
+	if hint := c.hint.Load(); hint == nil || hint.Name != "a" {
+		t.Errorf("it goes to %+v next", hint)
+	}
+}
+
+// A word of a higher term ends the session with who led before, not one that was opened meanwhile with who leads in it.
+func TestWordEndsAnOlderSession(t *testing.T) {
+	r := newRig(t, "n1")
+	for term, ends := range map[uint64]bool{3: true, 4: true, 5: false} {
+		c := NewClient(Options{Controllers: []string{"unix:" + r.path}, Agent: newFakeAgent("n1", "x"), Log: quiet(), Kept: Kept{Controllers: *controllers(1, "a", "b"), Term: 4}})
+		s := &clientSession{c: c, link: rawDial(t, r)}
+		s.term = term
+		c.now.Store(s)
+		c.said(&api.Word{Name: "b", Leads: true, Term: 5, Leader: &api.Controller{Name: "b"}}, time.Hour)
+		if got := s.link.ctx.Err() != nil; got != ends {
+			t.Errorf("a session of term %d is ended: %t", term, got)
+		}
+	}
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -149,5 +152,49 @@ func TestWindowOfAStream(t *testing.T) {
 	st.grant(1)
 	if a := st.take(3); a != 1 {
 		t.Errorf("%d", a)
+	}
+}
+
+// unreadable is a handler whose specifications can't be read.
+type unreadable struct{ *fakeHandler }
+
+func (unreadable) Spec(string) (*api.Spec, error) { return nil, errTest }
+
+// A set that can't be told whole ends the session with the reason.
+func TestSetThatCantBeRead(t *testing.T) {
+	h := unreadable{newFakeHandler()}
+	h.set(nil, assign(1, 1, "s"))
+	var got []error
+	half := newHubHalf(h, nil)
+	half.each(&api.Frame{}, true, func(f *api.Frame, err error) bool {
+		got = append(got, err)
+		return true
+	})
+	if len(got) != 1 || !errors.Is(got[0], errTest) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A controller that is stopping opens no line any more, and a request that is none leaves nothing to wait for.
+func TestNoLineWithoutAHub(t *testing.T) {
+	h := NewHub(newFakeHandler(), nil, quiet())
+	ask := func(serve func(http.ResponseWriter, *http.Request, string)) int {
+		w := httptest.NewRecorder()
+		serve(w, httptest.NewRequest(http.MethodGet, "/", nil), "n1")
+		return w.Code
+	}
+	if got := ask(h.Serve); got != http.StatusUpgradeRequired {
+		t.Errorf("no upgrade: %d", got)
+	}
+	if got := ask(h.Witness); got != http.StatusConflict {
+		t.Errorf("a witness without a session: %d", got)
+	}
+	closed := make(chan struct{})
+	go func() { defer close(closed); h.Close(time.Second) }()
+	get(t, "end of the hub", closed)
+	for name, serve := range map[string]func(http.ResponseWriter, *http.Request, string){"session": h.Serve, "line": h.Line} {
+		if got := ask(serve); got != http.StatusServiceUnavailable {
+			t.Errorf("%s of a closed hub: %d", name, got)
+		}
 	}
 }

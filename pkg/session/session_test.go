@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -637,4 +638,41 @@ func TestAppendLog(t *testing.T) {
 	if err := r.hub.AppendLog(context.Background(), "n9", api.LogAppend{}); api.CodeOf(err) != api.CodeUnavailable {
 		t.Error(err)
 	}
+}
+
+// A controller that refuses the hello is tried again, and when it takes the node that beats as it is told.
+func TestRefusedNodeTriesAgain(t *testing.T) {
+	r := newRig(t, "n1")
+	r.handler.refuse = errTest
+	var said syncBuffer
+	a := newFakeAgent("n1", "x")
+	c := dial(t.Context(), Options{Controllers: []string{"unix:" + r.path}, Agent: a, Log: slog.New(slog.NewTextHandler(&said, nil))})
+	t.Cleanup(c.Close)
+	waitFor(t, "refusal", func() bool { return strings.Contains(said.String(), errTest.Error()) })
+	r.handler.mu.Lock()
+	r.handler.refuse = nil
+	r.handler.mu.Unlock()
+	get(t, "welcome", a.welcome)
+	waitFor(t, "a session", func() bool { return c.now.Load() != nil })
+	if got := time.Duration(c.beat.Load()); got != beatEvery {
+		t.Errorf("it beats each %v, told %v", got, beatEvery)
+	}
+}
+
+// syncBuffer is a log that is read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
