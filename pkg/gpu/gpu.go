@@ -26,10 +26,8 @@ type Sample struct {
 	UsedBytes   int64  // VRAM in use by anyone, -1 unknown
 	Utilization int    // percent, -1 unknown
 	PowerWatts  int    // -1 unknown
-	Temperature int    // Celsius, -1 unknown
 	Unhealthy   string // why it must not be used; empty: fine
 	Xid         int    // last fatal Xid, 0 none; one that an application caused is not fatal
-	ECCErrors   int64  // uncorrected ones since the driver was loaded, -1 unknown
 	// Processes hold VRAM here, as far as the driver lists them.
 	Processes []Process
 	// Users are the processes that used the card since the sample before. UsersKnown is false

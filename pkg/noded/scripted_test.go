@@ -128,7 +128,7 @@ func (n *scriptedNode) Close() error                                      { retu
 func (n *scriptedNode) Sample(context.Context) ([]gpu.Sample, error) {
 	out := make([]gpu.Sample, len(n.infos))
 	for i, c := range n.infos {
-		out[i] = gpu.Sample{UUID: c.UUID, PowerWatts: 70, Temperature: -1, ECCErrors: -1, StrangersBytes: -1, UsersKnown: true}
+		out[i] = gpu.Sample{UUID: c.UUID, PowerWatts: 70, StrangersBytes: -1, UsersKnown: true}
 		for _, m := range n.members {
 			if m.started < 0 || m.ended || !slices.Contains(m.spec.CardUUIDs(), c.UUID) {
 				continue

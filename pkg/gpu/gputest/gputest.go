@@ -97,8 +97,8 @@ func testSamples(t *testing.T, p gpu.Provider) {
 				t.Errorf("card %d: user %+v", i, u)
 			}
 		}
-		if s.Utilization < -1 || s.Utilization > 100 || s.PowerWatts < -1 || s.Temperature < -1 || s.ECCErrors < -1 {
-			t.Errorf("card %d: utilization %d, %d W, %d degrees, %d ECC errors", i, s.Utilization, s.PowerWatts, s.Temperature, s.ECCErrors)
+		if s.Utilization < -1 || s.Utilization > 100 || s.PowerWatts < -1 {
+			t.Errorf("card %d: utilization %d, %d W", i, s.Utilization, s.PowerWatts)
 		}
 	}
 }

@@ -269,7 +269,7 @@ func (s *nvmlSource) sample() ([]gpu.Sample, error) {
 // read asks one card for everything; each figure that it does not give is unknown.
 func (s *nvmlSource) read(i int) gpu.Sample {
 	d := s.devices[i]
-	out := gpu.Sample{UUID: s.cards[i].UUID, UsedBytes: -1, Utilization: -1, PowerWatts: -1, Temperature: -1, ECCErrors: -1, StrangersBytes: -1}
+	out := gpu.Sample{UUID: s.cards[i].UUID, UsedBytes: -1, Utilization: -1, PowerWatts: -1, StrangersBytes: -1}
 	_, used, ret := s.memory(d)
 	if ret == nvml.SUCCESS {
 		out.UsedBytes = used
@@ -283,12 +283,6 @@ func (s *nvmlSource) read(i int) gpu.Sample {
 	}
 	if mw, ret := d.gpu.GetPowerUsage(); ret == nvml.SUCCESS {
 		out.PowerWatts = int(mw / 1000)
-	}
-	if c, ret := d.gpu.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
-		out.Temperature = int(c)
-	}
-	if n, ret := d.gpu.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC); ret == nvml.SUCCESS {
-		out.ECCErrors = int64(n)
 	}
 	if _, _, _, failed, ret := d.gpu.GetRemappedRows(); ret == nvml.SUCCESS && failed && out.Unhealthy == "" {
 		out.Unhealthy = "a row of its memory could not be remapped"

@@ -87,8 +87,6 @@ func complete(d *server.Device, i int) {
 	d.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 97, Memory: 30}, nvml.SUCCESS }
 	d.GetProcessUtilizationFunc = func(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) { return nil, nvml.ERROR_NOT_FOUND }
 	d.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 412_345, nvml.SUCCESS }
-	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 61, nvml.SUCCESS }
-	d.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) { return 0, nvml.SUCCESS }
 	d.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, false, nvml.SUCCESS }
 	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
 	d.GetGraphicsRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
@@ -291,10 +289,6 @@ func TestSample(t *testing.T) {
 	unknown := m.devices[1]
 	unknown.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED }
 	unknown.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
-	unknown.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
-	unknown.GetTotalEccErrorsFunc = func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
-		return 0, nvml.ERROR_NOT_SUPPORTED
-	}
 	m.devices[3].GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 9, false, true, nvml.SUCCESS }
 	m.devices[4].GetRetiredPagesPendingStatusFunc = func() (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
 	s := start(t, m)
@@ -306,12 +300,12 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[int]gpu.Sample{
-		0: {UsedBytes: 43 << 30, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1,
+		0: {UsedBytes: 43 << 30, Utilization: 97, PowerWatts: 412, StrangersBytes: -1,
 			Processes: []gpu.Process{{PID: 7, VRAMBytes: 42 << 30}, {PID: 8, VRAMBytes: -1}, {PID: 9, VRAMBytes: 1 << 20}}},
-		1: {UsedBytes: 0, Utilization: -1, PowerWatts: -1, Temperature: -1, ECCErrors: -1, StrangersBytes: -1},
-		2: {UsedBytes: -1, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "fell off the bus"},
-		3: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "a row of its memory could not be remapped"},
-		4: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, Temperature: 61, StrangersBytes: -1, Unhealthy: "a bad page of its memory waits for a reset"},
+		1: {UsedBytes: 0, Utilization: -1, PowerWatts: -1, StrangersBytes: -1},
+		2: {UsedBytes: -1, Utilization: 97, PowerWatts: 412, StrangersBytes: -1, Unhealthy: "fell off the bus"},
+		3: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, StrangersBytes: -1, Unhealthy: "a row of its memory could not be remapped"},
+		4: {UsedBytes: 0, Utilization: 97, PowerWatts: 412, StrangersBytes: -1, Unhealthy: "a bad page of its memory waits for a reset"},
 	}
 	for i, w := range want {
 		w.UUID = m.devices[i].UUID

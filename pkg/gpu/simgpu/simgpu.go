@@ -221,9 +221,9 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 		processes, held := holders(living)
 		sample := gpu.Sample{
 			UUID: c.UUID, UsedBytes: min(max(int64(s.Used), held)+strangers, c.VRAMBytes), StrangersBytes: strangers,
-			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), ECCErrors: 0, Processes: processes, Users: users(living), UsersKnown: slices.ContainsFunc(s.Processes, told),
+			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), Processes: processes, Users: users(living), UsersKnown: slices.ContainsFunc(s.Processes, told),
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
-			PowerWatts: 70 + max(s.Utilization, 0)*63/10, Temperature: 30 + max(s.Utilization, 0)/2,
+			PowerWatts: 70 + max(s.Utilization, 0)*63/10,
 		}
 		if s.Xid != p.acked[i] && gpu.FatalXid(s.Xid) {
 			sample.Xid = s.Xid
