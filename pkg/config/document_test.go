@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"gangd/pkg/api"
 )
 
-// WriteReference writes docs/configuration.md: every key with type, default and meaning.
-func WriteReference(w io.Writer) error {
+// reference is docs/configuration.md: every key with type, default and meaning.
+func reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
 	b.WriteString("\n## gangd\n\n")
@@ -30,8 +29,7 @@ func WriteReference(w io.Writer) error {
 	b.WriteString("\n## gnoded\n\n")
 	writeRows(&b, nodeTable.rows, fieldsOf(reflect.ValueOf(nodeDefaults()).Elem()))
 	b.WriteString(nodeExample + loginExample)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 const referenceHead = `# Configuration
