@@ -53,9 +53,6 @@ var gcronCommand = &cmdline.Command[call]{Name: "gcron", Does: "shows and change
 		cmdline.Option[call]{Long: "json", List: cmdline.Exact, Help: "the same as JSON", Set: cmdline.Flag(func(c *call) *bool { return &c.json })},
 		slurm.VersionRow[call](), cmdline.HelpRow[call](), cmdline.UsageRow[call]())}
 
-// Lists is how each option of scrontab is kept.
-func Lists() cmdline.Lists { return scrontabCommand.Lists() }
-
 // Scrontab is scrontab, Run is gcron.
 func Scrontab(args []string, s cmdline.Streams) int { return run(scrontabCommand, args, s) }
 

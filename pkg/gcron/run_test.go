@@ -34,7 +34,7 @@ func TestFiles(t *testing.T) {
 	slurmtest.Files(t, "testdata/*.txt", *update, fake.Small, map[string]slurm.Runner{"gcron": Run, "scrontab": Scrontab, "write": write})
 }
 
-func TestOptions(t *testing.T) { slurmtest.Texts(t, Lists()) }
+func TestOptions(t *testing.T) { slurmtest.Texts(t, scrontabCommand.Lists()) }
 
 var owner = &user.User{Username: "ada", HomeDir: "/home/ada"}
 

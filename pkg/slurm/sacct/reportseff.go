@@ -49,9 +49,6 @@ var reportseffCommand = &cmdline.Command[seffTable]{Name: "reportseff", Terse: t
 	slurm.VersionRow[seffTable](),
 }}
 
-// ReportseffLists is how each option of reportseff is kept.
-func ReportseffLists() cmdline.Lists { return reportseffCommand.Lists() }
-
 // seffTable is a call of reportseff.
 type seffTable struct {
 	cmdline.Streams

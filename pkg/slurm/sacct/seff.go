@@ -26,9 +26,6 @@ var seffCommand = &cmdline.Command[seffAsk]{Name: "seff", Terse: true, Does: "wh
 	slurm.VersionRow[seffAsk](),
 }}
 
-// SeffLists is how each option of seff is kept.
-func SeffLists() cmdline.Lists { return seffCommand.Lists() }
-
 // seffAsk is a call of seff.
 type seffAsk struct{ cmdline.Streams }
 

@@ -47,8 +47,8 @@ func TestUsed(t *testing.T) {
 }
 
 func TestSeffLists(t *testing.T) {
-	slurmtest.Texts(t, SeffLists())
-	slurmtest.Texts(t, ReportseffLists())
+	slurmtest.Texts(t, seffCommand.Lists())
+	slurmtest.Texts(t, reportseffCommand.Lists())
 }
 
 // A size is in the largest unit of which there is one, and a time has days only when there is one.

@@ -35,9 +35,6 @@ var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage:
 		slurm.VersionRow[sstatAsk](),
 	}}
 
-// SstatLists is how each option of sstat is kept.
-func SstatLists() cmdline.Lists { return sstatCommand.Lists() }
-
 // running is one line of sstat: a step that runs.
 type running struct {
 	job     *api.Job

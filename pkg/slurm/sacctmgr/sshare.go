@@ -33,9 +33,6 @@ var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Op
 	slurm.VersionRow[shares](),
 }}
 
-// SshareLists is how each option of sshare is kept.
-func SshareLists() cmdline.Lists { return sshareCommand.Lists() }
-
 var sshareColumns = []accttable.Column{
 	col("Account", -20, ""), col("Cluster", 10, ""), col("EffectvUsage", 13, ""), col("FairShare", 10, ""), col("GrpTRESMins", 30, ""),
 	col("GrpTRESRaw", 30, ""), col("ID", 6, ""), col("LevelFS", 10, ""), col("NormShares", 11, ""), col("NormUsage", 11, ""), col("Partition", 12, ""),
@@ -138,9 +135,6 @@ var sprioCommand = &cmdline.Command[struct{}]{Name: "sprio", Tell: sprioHelp, Op
 }}
 
 const noFactors = "answered as by a Slurm with priority/basic: a priority has no factors; gqueue --why JOB says what a job waits for"
-
-// SprioLists is how each option of sprio is kept.
-func SprioLists() cmdline.Lists { return sprioCommand.Lists() }
 
 func sprioHelp(l cmdline.Lists, s cmdline.Streams) {
 	fmt.Fprint(s.Out, "sprio [OPTION...]\n  "+noFactors+"\n\n")

@@ -36,9 +36,6 @@ var command = &cmdline.Command[ask]{Name: "sdiag", Does: "what the controller di
 	slurm.YAMLRow(func(a *ask) *slurm.Document { return &a.document }),
 }, Usage: "Usage: sdiag [-aitTV] [--json] [--yaml]\n"}
 
-// Lists is how each option of sdiag is kept.
-func Lists() cmdline.Lists { return command.Lists() }
-
 // seen is what the controller says.
 type seen struct {
 	api.Figures

@@ -43,8 +43,8 @@ func TestDocuments(t *testing.T) {
 }
 
 func TestManual(t *testing.T) {
-	for _, l := range []cmdline.Lists{Lists(), StriggerLists(), grun.SbcastLists()} {
+	for _, l := range []cmdline.Lists{command.Lists(), striggerCommand.Lists(), grun.SbcastLists()} {
 		slurmtest.Texts(t, l)
 	}
-	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", Lists(), grun.SbcastLists())
+	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", command.Lists(), grun.SbcastLists())
 }

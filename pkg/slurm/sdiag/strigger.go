@@ -50,9 +50,6 @@ var striggerCommand = &cmdline.Command[struct{}]{Name: "strigger", Does: noTrigg
 	slurm.VersionRow[struct{}](),
 }}
 
-// StriggerLists is how each option of strigger is kept.
-func StriggerLists() cmdline.Lists { return striggerCommand.Lists() }
-
 // Strigger is strigger: refused, whatever is asked of it but what it is.
 func Strigger(args []string, s cmdline.Streams) int {
 	rest, err := striggerCommand.Parse(&struct{}{}, args, s)

@@ -37,9 +37,6 @@ var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, More: func() []
 	slurm.VersionRow[ask](),
 }}
 
-// Lists is how each option of sreport is kept.
-func Lists() cmdline.Lists { return command.Lists() }
-
 // Reports is how each report is kept.
 func Reports() cmdline.Lists {
 	l := cmdline.Lists{Name: "sreport REPORT"}

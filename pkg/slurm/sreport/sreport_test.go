@@ -42,13 +42,13 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	for _, l := range []cmdline.Lists{Lists(), Reports()} {
+	for _, l := range []cmdline.Lists{command.Lists(), Reports()} {
 		slurmtest.Texts(t, l)
 	}
 }
 
 func TestManual(t *testing.T) {
-	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Reports())
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", command.Lists(), Reports())
 }
 
 // Every column that a default format names is one of its report.
