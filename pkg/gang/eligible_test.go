@@ -75,8 +75,8 @@ func TestEligibleSince(t *testing.T) {
 				t.Fatalf("candidate %+v, want one since %s", c, want)
 			}
 			b.start(id)
-			if r := b.w.Running(id); !r.Eligible.Equal(want) {
-				t.Errorf("running %+v, want one since %s", r, want)
+			if j := b.w.Job(id); !j.Eligible.Equal(want) {
+				t.Errorf("running since it could start at %s, want %s", j.Eligible, want)
 			}
 		})
 	}
@@ -91,8 +91,8 @@ func TestEligibleWhileItRuns(t *testing.T) {
 	b.must(Requeue{Job: id, By: "ada", Hold: HeldUser})
 	b.after(time.Second)
 	b.must(Release{Job: id})
-	if r := b.w.Running(id); !r.Eligible.Equal(came) {
-		t.Errorf("running since it could start at %s, want %s", r.Eligible, came)
+	if j := b.w.Job(id); !j.Eligible.Equal(came) {
+		t.Errorf("running since it could start at %s, want %s", j.Eligible, came)
 	}
 }
 

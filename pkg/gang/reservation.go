@@ -403,7 +403,7 @@ func (w *World) SchedReservations() []sched.Reservation {
 	if w.schedReservations == nil && len(w.reservations) > 0 {
 		for _, r := range w.Reservations() {
 			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
-				ClearBy: r.Start.Add(-w.set.StartTimeout), Maint: r.Has(api.FlagMaint)})
+				ClearBy: r.Start.Add(-w.set.StartTimeout)})
 		}
 	}
 	return w.schedReservations

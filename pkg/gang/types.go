@@ -195,7 +195,6 @@ type Submit struct {
 	Partition string        // resolved: the site's default filled in
 	TimeLimit time.Duration // resolved
 	Priority  int64         // resolved
-	TestOnly  bool          // ids are not taken; unused by Step
 	Recalled  []*Job        // jobs that it depends on and that had left memory
 }
 

@@ -500,7 +500,7 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 	}
 	j := e.job
 	return &sched.Candidate{Job: id, Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Submit: queuedAt(j), Eligible: j.Eligible, Ask: e.ask,
-		Avoid: j.Avoid, User: j.User, Account: j.Spec.Account, Name: j.Name, Array: j.ArrayID, TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin,
+		Avoid: j.Avoid, User: j.User, Account: j.Spec.Account, Name: j.Name, TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin,
 		Deadline: j.Deadline, Stop: w.grace(j), Attained: j.Kept,
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && Limit(&w.set, j.Spec, api.CausePreempted) != 0}
 }

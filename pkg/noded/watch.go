@@ -26,7 +26,6 @@ type watcher struct {
 // watchedMember is one member.
 type watchedMember struct {
 	cards  []string
-	rules  api.Watch
 	window *watchdog.Window // nil: not running yet
 	check  *watchdog.Check  // under way
 	round  int64            // the newest that was asked for
@@ -58,7 +57,7 @@ func (w *watcher) begin(k api.MemberKey, s *shim.Spec, site *api.Settings, age t
 		return
 	}
 	cards := s.CardUUIDs()
-	w.members[k] = &watchedMember{cards: cards, rules: s.Watch,
+	w.members[k] = &watchedMember{cards: cards,
 		window: watchdog.NewWindow(s.Watch, watchdog.IdleOf(site), cards, mono()-max(age, 0))}
 	w.poke()
 }

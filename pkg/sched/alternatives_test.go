@@ -148,7 +148,7 @@ func TestJointClaims(t *testing.T) {
 				g.Until = epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
 			}
 			nodes[i] = nodes[i].Restore(g)
-			running = append(running, &Running{Job: g.Job, Epoch: 1, Size: 1, Start: epoch0.Add(-time.Hour)})
+			running = append(running, &Running{Job: g.Job, Epoch: 1, Start: epoch0.Add(-time.Hour)})
 		}
 		c.Priority = 5
 		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
@@ -292,7 +292,7 @@ func TestBackfillsKeepToOneWay(t *testing.T) {
 func runningOn(nodes []*cluster.Node) (out []*Running) {
 	for _, n := range nodes {
 		for _, g := range n.Grants {
-			r := &Running{Job: g.Job, Epoch: g.Epoch, Size: 1, Cards: len(g.Cards), Start: epoch0.Add(-1e12)}
+			r := &Running{Job: g.Job, Epoch: g.Epoch, Cards: len(g.Cards), Start: epoch0.Add(-1e12)}
 			if !slices.ContainsFunc(out, func(o *Running) bool { return o.Job == r.Job }) {
 				out = PutRunning(out, r.Job, r)
 			}

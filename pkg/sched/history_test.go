@@ -151,7 +151,7 @@ func (h *past) take(plan Plan) {
 		if limit > 0 {
 			until = h.now.Add(limit + c.Stop)
 		}
-		r := &Running{Job: s.Job, Epoch: 1, Tier: c.Tier, Priority: c.Priority, User: c.User, Size: c.Size, Cards: CardsOf(c.Ask), Ask: c.Ask,
+		r := &Running{Job: s.Job, Epoch: 1, Tier: c.Tier, Priority: c.Priority, User: c.User, Cards: CardsOf(c.Ask),
 			Submit: c.Submit, Start: h.now, TimeLimit: limit, Attained: c.Attained, KeepsWork: c.KeepsWork, Stop: c.Stop}
 		by := make(map[string][]int)
 		for rank, slot := range s.Slots {

@@ -82,7 +82,7 @@ func (s *standing) step() (started []int64) {
 		s.nodes = apply(s.t, s.nodes, c, s.tick, st.Slots)
 		s.queue.Remove(st.Job)
 		limit := int(c.TimeLimit / time.Second)
-		s.runs[st.Job] = &life{c, &Running{Job: st.Job, Epoch: s.tick, Size: len(st.Slots), Cards: len(st.Slots), Ask: c.Ask, Submit: c.Submit, Start: s.now(),
+		s.runs[st.Job] = &life{c, &Running{Job: st.Job, Epoch: s.tick, Cards: len(st.Slots), Submit: c.Submit, Start: s.now(),
 			TimeLimit: c.TimeLimit, Attained: c.Attained, KeepsWork: c.KeepsWork, Turn: st.Turn}, s.tick + rapid.IntRange(1, limit).Draw(s.t, "runs")}
 		started = append(started, st.Job)
 	}

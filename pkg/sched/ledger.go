@@ -112,14 +112,6 @@ func (l *Ledger) weight(at time.Time) float64 {
 	return math.Exp2(at.Sub(l.origin).Seconds() / l.halfLife.Seconds())
 }
 
-// UserUsage is the decayed GPU time of a user, in seconds as of now.
-func (l *Ledger) UserUsage(user string, now time.Time) float64 { return l.users[user] / l.weight(now) }
-
-// AccountUsage is the decayed GPU time of an account, in seconds as of now.
-func (l *Ledger) AccountUsage(account string, now time.Time) float64 {
-	return l.accounts[account] / l.weight(now)
-}
-
 // remainingKey is a question to [Ledger.Remaining].
 type remainingKey struct{ limit, ran time.Duration }
 

@@ -247,7 +247,7 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 		for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &Policy{}).Starts {
 			c := before.Get(s.Job)
 			nodes = apply(t, nodes, c, 1, s.Slots)
-			running = append(running, &Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: CardsOf(c.Ask), Submit: c.Submit, Ask: c.Ask,
+			running = append(running, &Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: CardsOf(c.Ask), Submit: c.Submit,
 				Start: epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
 				KeepsWork: rapid.Bool().Draw(t, "keeps"), Done: rapid.IntRange(0, 5).Draw(t, "done") == 0,
 				Final: rapid.IntRange(0, 5).Draw(t, "final") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})

@@ -22,7 +22,6 @@ type Reservation struct {
 	// ClearBy is when who is not of it has to have ended at the latest by his time limit: so
 	// much before Start as a gang may take to begin.
 	ClearBy time.Time
-	Maint   bool // of maintenance
 }
 
 // WordReservation is the reason of gangs that asked for a reservation.

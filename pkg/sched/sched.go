@@ -25,7 +25,6 @@ type Candidate struct {
 	User     string
 	Account  string
 	Name     string // that its user gave it
-	Array    int64  // its array, 0: none
 	// TimeLimit is what the gang may run in all, the partition's default filled in; 0:
 	// unlimited. Stop is how long its end may take beyond that: lead and grace.
 	TimeLimit time.Duration
@@ -71,12 +70,8 @@ type Running struct {
 	Nice          int64
 	User, Account string
 	Name          string // that its user gave it
-	Array         int64
-	Size          int // ranks
-	Cards         int // of all ranks
-	Ask           *cluster.Ask
+	Cards         int    // of all ranks
 	Submit        time.Time
-	Eligible      time.Time // since when it could have started; zero: Submit
 	// Start is when its ranks began; zero while it is reserved. TimeLimit counts from it.
 	Start     time.Time
 	TimeLimit time.Duration

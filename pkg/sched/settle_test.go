@@ -92,7 +92,7 @@ func (s *site) start(st Start) {
 		}
 		s.view.Nodes[at] = n
 	}
-	x.r = &Running{Job: st.Job, Epoch: x.epoch, Size: x.c.Size, Cards: CardsOf(x.c.Ask), Ask: x.c.Ask, Submit: x.c.Submit,
+	x.r = &Running{Job: st.Job, Epoch: x.epoch, Cards: CardsOf(x.c.Ask), Submit: x.c.Submit,
 		Start: s.now, TimeLimit: x.c.TimeLimit, Attained: x.c.Attained, KeepsWork: true}
 	at, _ := slices.BinarySearchFunc(s.view.Running, st.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
 	s.view.Running = slices.Insert(s.view.Running, at, x.r)

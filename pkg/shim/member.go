@@ -314,7 +314,6 @@ func (m *member) flush() {
 	}
 	m.state.Stopping, m.state.Text = m.mach.Cause(), m.mach.Text()
 	m.state.Noticed, m.state.Forced = m.mach.Noticed(), m.mach.Forced()
-	m.state.Written = time.Now()
 	b, err := json.Marshal(&m.state)
 	if err != nil {
 		panic("state does not marshal: " + err.Error())

@@ -60,7 +60,7 @@ func openFiles(s *Spec) ([]rankFiles, *api.Refusal) {
 	old := unix.Umask(s.Umask)
 	defer unix.Umask(old)
 	makeCheckpointDir(s.CheckpointDir)
-	o := opener{known: map[string]int{}, truncate: s.OpenMode == "truncate"}
+	o := opener{known: map[string]int{}}
 	files := make([]rankFiles, 0, len(s.Ranks))
 	for _, r := range s.Ranks {
 		f, err := o.rank(r)
@@ -119,8 +119,7 @@ func plain(err error) error {
 }
 
 type opener struct {
-	known    map[string]int // by cleaned path; input has a prefix of its own
-	truncate bool
+	known map[string]int // by cleaned path; input has a prefix of its own
 }
 
 func (o *opener) rank(r RankSpec) (f rankFiles, err error) {

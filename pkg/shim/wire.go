@@ -193,7 +193,6 @@ type Answer struct {
 // State is what StateFile holds.
 type State struct {
 	api.MemberActual
-	ShimPID int       `json:"shim_pid"`
-	BootID  string    `json:"boot_id"`
-	Written time.Time `json:"written"`
+	ShimPID int    `json:"shim_pid"`
+	BootID  string `json:"boot_id"`
 }

@@ -101,8 +101,6 @@ func (c *Controller) MayLead() bool { return !c.Joining && !c.Removed }
 type Controllers struct {
 	Version int64 // 0: there never was a list
 	All     []Controller
-	// Age is how long this version has been in the store, by the database's clock.
-	Age time.Duration
 }
 
 // Named gives the one of that name; nil: the list does not have it.

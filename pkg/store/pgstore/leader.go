@@ -206,13 +206,11 @@ func (s *Store) Controllers(ctx context.Context) (c store.Controllers, err error
 		return c, err
 	}
 	var data []byte
-	var age float64
 	if err := s.twice(ctx, func() error {
-		return s.write.QueryRowContext(ctx, "SELECT version, data, extract(epoch FROM clock_timestamp() - since)::float8 FROM controllers").Scan(&c.Version, &data, &age)
+		return s.write.QueryRowContext(ctx, "SELECT version, data FROM controllers").Scan(&c.Version, &data)
 	}); err != nil {
 		return c, err
 	}
-	c.Age = time.Duration(age * float64(time.Second))
 	return c, json.Unmarshal(data, &c.All)
 }
 
