@@ -135,7 +135,7 @@ var partitionRows = []row{
 }
 
 var settingRows = []row{
-	{"start_timeout", atLeast(10 * time.Millisecond), "", "A gang of which not every member is ready after this goes back to blocked."},
+	{"start_timeout", atLeast(10 * time.Millisecond), "", "A gang of which not every member is ready after this goes back to blocked. A node whose session broke is waited for as long."},
 	{"grace", atLeast(time.Millisecond), "", "From the stop signal to the forced exit, for jobs that do not say."},
 	{"drain_slack", atLeast(time.Millisecond), "", "A member that has not reported its end within grace and this is forced out of its gang and fenced."},
 	{"node_timeout", atLeast(10 * time.Millisecond), "", "A node silent for so long is lost, and its gangs drain."},

@@ -150,11 +150,7 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 		out.ArrayLimit = j.Array.Limit
 	}
 	if out.State == api.JobReserved {
-		for i := range j.Members {
-			if j.Members[i].State == gang.MemberReady {
-				out.Prepared += len(j.Members[i].Ranks)
-			}
-		}
+		out.Prepared = e.view.preparedRanks(j.ID)
 	}
 	if j.Verdict != nil {
 		out.Cause = j.Verdict.Cause

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,6 +20,8 @@ type view struct {
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string][]api.Assignment
+	// prepared is how many ranks are, of jobs that are being started.
+	prepared map[int64]int
 	// reservations by name; the values are immutable.
 	reservations map[string]*api.Reservation
 	// crontabs of users, by name; immutable too.
@@ -37,6 +40,7 @@ func (v *view) init(w *gang.World) {
 	v.jobs = map[int64]*gang.Job{}
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string][]api.Assignment{}
+	v.prepared = map[int64]int{}
 	v.ended = map[int64]chan struct{}{}
 	v.classes = map[int64]*sched.JobClass{}
 	v.nextID = w.NextID()
@@ -79,6 +83,9 @@ func (v *view) putJob(j *gang.Job) {
 		}
 	}
 	v.jobs[j.ID] = j
+	if gang.JobState(j) != api.JobReserved {
+		delete(v.prepared, j.ID)
+	}
 	if j.Verdict != nil {
 		if ch := v.ended[j.ID]; ch != nil {
 			close(ch)
@@ -110,6 +117,7 @@ func (e *Engine) publish(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
 		v.putJob(j)
 	}
+	maps.Copy(v.prepared, ch.Prepared)
 	for _, name := range ch.Forgot {
 		v.dropNode(name)
 	}
@@ -220,6 +228,12 @@ func (v *view) job(id int64) *gang.Job {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.jobs[id]
+}
+
+func (v *view) preparedRanks(id int64) int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.prepared[id]
 }
 
 func (v *view) node(name string) *gang.Node {

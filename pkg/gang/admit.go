@@ -170,16 +170,13 @@ func (w *World) grace(j *Job) time.Duration {
 // place makes what is derived from the members of an admitted gang.
 func (w *World) place(e *entry) {
 	j := e.job
-	e.unready, e.alive, e.open, e.body, e.stuck, e.warned, e.guard = 0, 0, 0, nil, nil, nil, nil
+	e.prepared, e.alive, e.open, e.body, e.stuck, e.warned, e.guard = nil, 0, 0, nil, nil, nil, nil
 	for i := range j.Members {
 		m := &j.Members[i]
 		if m.State == MemberStopped || m.State == MemberFenced {
 			continue
 		}
 		e.alive++
-		if m.State == MemberPreparing {
-			e.unready++
-		}
 		w.nodes[m.Node].members[j.key()] = place{e, i}
 	}
 	for i := range j.Ranks {
@@ -197,22 +194,40 @@ func over(s api.RankState) bool {
 	return s == api.RankDone || s == api.RankFailed || s == api.RankPreempted || s == api.RankCancelled
 }
 
-// ready: one member is prepared. The last one opens the gate for all, in this very step.
+// ready: one member is prepared. That is not stored: of a gang on thousands of nodes the row is long, and
+// each of them says it again to another controller.
 func (w *World) ready(e *entry, i int, port int, image string) {
-	j := w.edit(e)
-	j.Members[i].State = MemberReady
-	j.Members[i].Port = port
-	if j.Members[i].Importing != (api.Import{}) {
-		j.Members[i].Importing = api.Import{}
-		w.extendStart(j) // the others begin together with it to be late
+	if e.prepared == nil {
+		e.prepared = make(map[int]int, len(e.job.Members))
 	}
-	if j.Image == "" {
-		j.Image = image
+	e.prepared[i] = port
+	w.prepared[e.job.ID] = struct{}{}
+	if e.job.Members[i].Importing != (api.Import{}) {
+		w.edit(e).Members[i].Importing = api.Import{}
+		w.extendStart(e.job) // the others begin together with it to be late
 	}
-	if e.unready--; e.unready == 0 {
+	if e.job.Image == "" && image != "" {
+		w.edit(e).Image = image
+	}
+	w.openPrepared(e)
+}
+
+// unprepared takes back that a member is prepared.
+func (w *World) unprepared(e *entry, i int) {
+	delete(e.prepared, i)
+	w.prepared[e.job.ID] = struct{}{}
+}
+
+// openPrepared opens the gate for all, in the very step in which the last member is known to be prepared. A
+// node that has no session now has to say so again.
+func (w *World) openPrepared(e *entry) {
+	if len(e.prepared) == len(e.job.Members) && !slices.ContainsFunc(e.job.Members, w.isAway) {
 		w.open(e)
 	}
 }
+
+// isAway: the node of a member has no session.
+func (w *World) isAway(m Member) bool { return !w.nodes[m.Node].node.Connected }
 
 func (w *World) open(e *entry) {
 	j := e.job
@@ -220,6 +235,7 @@ func (w *World) open(e *entry) {
 		w.missDeadline(e)
 		return
 	}
+	j = w.edit(e)
 	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
 	w.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 	w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
@@ -240,10 +256,11 @@ func (w *World) open(e *entry) {
 	names := make([]string, len(j.Members))
 	for i := range j.Members {
 		m := &j.Members[i]
-		m.State = MemberStarting
+		m.State, m.Port = MemberStarting, e.prepared[i]
 		names[i] = m.Node
 		w.desired = append(w.desired, m.Node)
 	}
+	e.prepared = nil
 	w.bookStart(e)
 	w.armNotify(e)
 	w.epochs[j.key()] = epochRow(j)
@@ -297,7 +314,10 @@ func (w *World) block(e *entry, avoid []string) {
 	j.Eligible, j.Avoid, j.CutTimeLimit, j.Turn = w.now.Wall, slices.Compact(avoid), 0, sched.NoTurn
 	j.NextStep = 0
 	w.armDeadline(e)
-	e.unready, e.alive, e.open, e.body, e.stuck = 0, 0, 0, nil, nil
+	if e.prepared != nil {
+		w.prepared[j.ID] = struct{}{} // it may be placed anew in this very batch
+	}
+	e.prepared, e.alive, e.open, e.body, e.stuck = nil, 0, 0, nil, nil
 	w.tellDependents(j) // an earlier singleton of its name may go now
 }
 
@@ -311,19 +331,25 @@ func (w *World) startTimeout(e *entry) {
 	if e == nil || !reserved(e.job) {
 		return
 	}
-	var late []string
-	for i := range e.job.Members {
-		if m := &e.job.Members[i]; m.State == MemberPreparing {
-			late = append(late, m.Node)
+	var late, names []string
+	for i, m := range e.job.Members {
+		_, prepared := e.prepared[i]
+		h := w.nodes[m.Node]
+		switch {
+		case !h.node.Connected:
+			names = append(names, m.Node+" (went silent)")
+		case !prepared:
+			names = append(names, m.Node)
+		default:
+			continue
+		}
+		late = append(late, m.Node)
+		// A node that had no session all that time was not slow, it was away: that is another story.
+		if h.node.Connected && w.now.Mono-h.since >= w.set.StartTimeout {
+			w.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not ready within %s", w.set.StartTimeout)})
 		}
 	}
-	text := fmt.Sprintf("not ready within %s: %s", w.set.StartTimeout, strings.Join(late, ", "))
-	for _, name := range late {
-		// A node without a session was not slow, it was away: that is another story.
-		if w.nodes[name].node.Connected {
-			w.remember(e, Refusal{name, blameLate, fmt.Sprintf("not ready within %s", w.set.StartTimeout)})
-		}
-	}
+	text := fmt.Sprintf("not ready within %s: %s", w.set.StartTimeout, strings.Join(names, ", "))
 	w.rollback(e, text, late, func(int) bool { return false })
 }
 

@@ -99,6 +99,7 @@ func (w *World) connect(h *host, ev *NodeHello) {
 		w.away--
 	}
 	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.now.Wall
+	h.since = w.now.Mono
 	n.LostSince = time.Time{}
 	w.sick(h, ev.Hello.Health.Sick)
 	features := ev.Hello.Features
@@ -168,13 +169,18 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
-		if ok && !listed[k] && p.e.job.Members[p.i].State != MemberPreparing {
+		if ok && !listed[k] && !p.preparing() {
 			w.gone(h, k, why)
 		}
 	}
 	for i := range members {
 		w.member(h, &members[i])
 		w.lookForStray(h, &members[i])
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
+		if p, ok := h.members[k]; ok && reserved(p.e.job) {
+			w.openPrepared(p.e) // which may have waited for this word alone
+		}
 	}
 }
 
@@ -195,20 +201,7 @@ func (w *World) sessionCut(ev NodeGone) Outcome {
 	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
 	w.blindfold(h)
-	w.leaveUnstarted(h)
 	return applied()
-}
-
-// leaveUnstarted rolls back the gangs that were being prepared on a node whose session
-// broke: no process of theirs exists, so there is nothing to wait for, and their other
-// nodes are not held until the reservation time-out.
-func (w *World) leaveUnstarted(h *host) {
-	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
-		p, ok := h.members[k]
-		if ok && reserved(p.e.job) {
-			w.rollback(p.e, fmt.Sprintf("node %s went silent", h.node.Name), []string{h.node.Name}, func(int) bool { return false })
-		}
-	}
 }
 
 func (w *World) noNode(name string) *api.Error {
@@ -253,7 +246,7 @@ func (w *World) nodeLost(h *host) {
 func (w *World) lostMember(h *host, p place) {
 	e, text := p.e, fmt.Sprintf("node %s is lost", h.node.Name)
 	switch e.job.Members[p.i].State {
-	case MemberPreparing, MemberReady:
+	case MemberPreparing:
 		w.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })
 		return
 	}

@@ -22,8 +22,8 @@ func TestRanksAreSharedUntilTheyChange(t *testing.T) {
 	reserved := now()
 	b.phase(id, reserved.Members[0].Node, api.PhaseReady)
 	half := now()
-	if half == reserved || &half.Ranks[0] != &reserved.Ranks[0] {
-		t.Error("a member is ready, and all ranks were copied")
+	if half != reserved {
+		t.Error("a member is ready, and the job was copied")
 	}
 	b.phase(id, reserved.Members[1].Node, api.PhaseReady)
 	opened := now()

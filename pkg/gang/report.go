@@ -82,7 +82,7 @@ func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 	case api.PhaseRefused:
 		return w.refusal(h, p, ma)
 	case api.PhaseRunning, api.PhaseStopped, api.PhaseStuck, api.PhaseLost:
-		if m.State == MemberPreparing || m.State == MemberReady {
+		if m.State == MemberPreparing {
 			return w.premature(h, p, ma)
 		}
 		return w.processes(h, p, ma)
@@ -93,29 +93,34 @@ func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
 // importing: the time to become ready does not run while an image is being imported and more of it comes, and
 // begins anew when that is done.
 func (w *World) importing(p place, far api.Import) Outcome {
-	j := p.e.job
-	if m := &j.Members[p.i]; m.State != MemberPreparing || m.Importing == far {
+	m := &p.e.job.Members[p.i]
+	_, was := p.e.prepared[p.i]
+	switch {
+	case was: // its daemon started again, and what it had prepared is gone
+		w.unprepared(p.e, p.i)
+	case m.State != MemberPreparing || m.Importing == far:
 		return ignored("known to be preparing")
 	}
-	w.edit(p.e).Members[p.i].Importing = far
-	w.extendStart(p.e.job)
+	if m.Importing != far {
+		w.edit(p.e).Members[p.i].Importing = far
+		w.extendStart(p.e.job)
+	}
 	return applied()
 }
 
 // readyAgain is ready, unless that is known; a daemon that restarted while the others were
 // being prepared may have had to pick another port.
 func (w *World) readyAgain(h *host, p place, ma *api.MemberActual) Outcome {
-	m, port := &p.e.job.Members[p.i], ma.Port
+	m := &p.e.job.Members[p.i]
+	was, prepared := p.e.prepared[p.i]
 	switch {
-	case m.State == MemberPreparing && ma.Image != "" && p.e.job.Image != "" && p.e.job.Image != ma.Image:
+	case m.State != MemberPreparing || prepared && was == ma.Port:
+		return ignored("known to be ready")
+	case !prepared && ma.Image != "" && p.e.job.Image != "" && p.e.job.Image != ma.Image:
 		// Its tag was moved while the gang was being prepared. The next epoch names the digest.
 		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image, p.e.job.Image)})
-	case m.State == MemberPreparing:
-		w.ready(p.e, p.i, port, ma.Image)
-	case m.State == MemberReady && m.Port != port:
-		w.edit(p.e).Members[p.i].Port = port
 	default:
-		return ignored("known to be ready")
+		w.ready(p.e, p.i, ma.Port, ma.Image)
 	}
 	return applied()
 }
@@ -184,7 +189,7 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	}
 	e, text := p.e, h.node.Name+": "+r.Text
 	switch m := &e.job.Members[p.i]; m.State {
-	case MemberPreparing, MemberReady:
+	case MemberPreparing:
 		w.refuse(h, e, p.i, r)
 	default:
 		// The gate was open: to its peers this is a member that vanished.
@@ -569,7 +574,7 @@ func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
 		return applied()
 	}
 	switch p.e.job.Members[p.i].State {
-	case MemberPreparing, MemberReady:
+	case MemberPreparing:
 		w.rollback(p.e, h.node.Name+": "+text, []string{h.node.Name}, func(i int) bool { return i == p.i })
 		return applied()
 	}

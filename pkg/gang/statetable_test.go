@@ -269,7 +269,7 @@ var Table = []TableRow{
 		stay, stay, stay, stay, to(GangBlocked), stay, to(GangDraining), to(GangDraining), stay, to(GangEnded), stay,
 	),
 	row("session cut",
-		stay, stay, stay, stay, stay, to(GangBlocked), stay, stay, stay, stay, stay,
+		stay, stay, stay, stay, stay, stay, stay, stay, stay, stay, stay,
 	),
 	row("node lost",
 		stay, stay, stay, stay, stay, to(GangBlocked), to(GangDraining), to(GangDraining), stay, to(GangEnded), stay,

@@ -136,9 +136,8 @@ type MemberState string
 
 // The states of a member.
 const (
-	MemberPreparing MemberState = "preparing" // reserved, not ready yet
-	MemberReady     MemberState = "ready"
-	MemberStarting  MemberState = "starting" // the gate is open; the node has not said yet that the ranks run
+	MemberPreparing MemberState = "preparing" // reserved; who is prepared only the node knows for good
+	MemberStarting  MemberState = "starting"  // the gate is open; the node has not said yet that the ranks run
 	MemberRunning   MemberState = "running"
 	MemberStopping  MemberState = "stopping"
 	MemberStopped   MemberState = "stopped" // acked: nothing of it lives
@@ -366,6 +365,8 @@ type Changes struct {
 	Seen  []*Node  // nodes of which only the card samples changed, for the snapshot; none that is in Nodes
 	Dirty []string // nodes whose desired set changed
 	Queue []int64  // jobs whose candidacy may have changed
+	// Prepared is how many ranks are, of reserved gangs of which that changed: nodes say it again after a restart.
+	Prepared map[int64]int
 }
 
 // Rows counts what a store has to write; beside them there may be counters to raise.

@@ -127,7 +127,7 @@ func (v *verifier) deadline(j *Job) {
 func (v *verifier) members(e *entry) {
 	j := e.job
 	seen := make([]int, len(j.Ranks))
-	alive, unready, open := 0, 0, 0
+	alive, open := 0, 0
 	for i := range j.Members {
 		m := &j.Members[i]
 		for _, r := range m.Ranks {
@@ -142,9 +142,6 @@ func (v *verifier) members(e *entry) {
 			continue
 		}
 		alive++
-		if m.State == MemberPreparing {
-			unready++
-		}
 		v.check(live && p.e == e && p.i == i, "job %d: member on %s is not listed", j.ID, m.Node)
 	}
 	for r, n := range seen {
@@ -153,14 +150,15 @@ func (v *verifier) members(e *entry) {
 			open++
 		}
 	}
-	v.check(alive == e.alive && unready == e.unready && open == e.open, "job %d: %d alive %d unready %d open, counted %d %d %d",
-		j.ID, alive, unready, open, e.alive, e.unready, e.open)
+	v.check(alive == e.alive && open == e.open, "job %d: %d alive %d open, counted %d %d", j.ID, alive, open, e.alive, e.open)
+	v.check(reserved(j) || e.prepared == nil, "job %d: %s, and %d of its members count as prepared", j.ID, phrase(j), len(e.prepared))
+	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.isAway), "job %d: prepared, and its gate is not open", j.ID)
 	v.check(alive > 0, "job %d: admitted without a member", j.ID)
 }
 
 func memberFits(m MemberState, r api.RankState) bool {
 	switch m {
-	case MemberPreparing, MemberReady:
+	case MemberPreparing:
 		return r == api.RankReserved
 	case MemberStarting:
 		return r == api.RankRunning

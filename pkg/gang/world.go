@@ -61,9 +61,10 @@ type World struct {
 	whole      map[string]*api.Spec // specs of new jobs by hash; nil: there are none
 	purged     []int64
 	revived    []int64
-	desired    []string // with repeats: a map that was once large stays slow to walk
-	queue      []int64  // with repeats
-	room       bool     // a node offers something else than at the last TakeQueue
+	desired    []string           // with repeats: a map that was once large stays slow to walk
+	queue      []int64            // with repeats
+	room       bool               // a node offers something else than at the last TakeQueue
+	prepared   map[int64]struct{} // gangs of which another number of ranks is prepared
 }
 
 // entry is a job with what is derived from it; nothing in here is stored.
@@ -74,7 +75,7 @@ type entry struct {
 	ownRanks bool             // so were its ranks
 	dirty    map[int]struct{} // ranks changed since the last Take
 	allDirty bool             // all of them
-	unready  int              // members preparing
+	prepared map[int]int      // of a reserved gang: the port that was picked, by member that is prepared
 	alive    int              // members neither stopped nor fenced
 	open     int              // ranks with a process that has not exited
 	left     int              // members of past epochs that may still run, see Left
@@ -98,6 +99,7 @@ type host struct {
 	stored      bool // something that the store keeps changed since the last Take
 	members     map[api.MemberKey]place
 	contact     time.Duration              // last time it was heard of, when it has no session now
+	since       time.Duration              // when its newest session began
 	staleLogged map[api.MemberKey]struct{} // stale claims already put on record in this session
 	expired     map[api.MemberKey]struct{} // leases that ran out while most nodes were away
 	strays      map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
@@ -108,6 +110,12 @@ type host struct {
 type place struct {
 	e *entry
 	i int
+}
+
+// preparing: it has not said yet that it is prepared.
+func (p place) preparing() bool {
+	_, prepared := p.e.prepared[p.i]
+	return p.e.job.Members[p.i].State == MemberPreparing && !prepared
 }
 
 type askKey struct {
@@ -199,7 +207,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		specs: map[string]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
-		epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
+		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
 }
@@ -411,12 +419,31 @@ func (w *World) Take() Changes {
 	slices.Sort(ch.Purged)
 	ch.Dirty = unique(w.desired)
 	ch.Queue = unique(w.queue)
+	ch.Prepared = w.takePrepared()
 	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.measures, w.whole, w.purged, w.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	if len(w.epochs) > 0 {
 		w.epochs = map[api.MemberKey]EpochRow{}
 	}
 	w.desired, w.queue = nil, nil
 	return ch
+}
+
+// takePrepared counts the prepared ranks of gangs of which that has changed.
+func (w *World) takePrepared() map[int64]int {
+	if len(w.prepared) == 0 {
+		return nil
+	}
+	out := map[int64]int{}
+	for id := range w.prepared {
+		if e := w.jobs[id]; e != nil && reserved(e.job) {
+			out[id] = 0
+			for i := range e.prepared {
+				out[id] += len(e.job.Members[i].Ranks)
+			}
+		}
+	}
+	clear(w.prepared)
+	return out
 }
 
 func unique[T cmp.Ordered](s []T) []T {

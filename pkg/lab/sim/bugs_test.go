@@ -65,7 +65,16 @@ var bugs = []bug{
 		replace("gang/admit.go", "\t\tw.editNode(h).Res = res[i]\n", "\t\tif !bug() || i == 0 || i < len(members)-1 {\n\t\t\tw.editNode(h).Res = res[i]\n\t\t}\n"),
 	}},
 	{"gate-too-early", "the gate is opened while one member is still being prepared", []mutate.Change{
-		replace("gang/admit.go", "e.unready--; e.unready == 0 {", "e.unready--; e.unready == 0 || bug() && e.unready == 1 {"),
+		replace("gang/admit.go", "len(e.prepared) == len(e.job.Members) &&", "(len(e.prepared) == len(e.job.Members) || bug() && len(e.prepared) == len(e.job.Members)-1) &&"),
+	}},
+	{"opened-unheard", "the gate is opened while a node that was prepared has no session", []mutate.Change{
+		except("gang/admit.go", "slices.ContainsFunc(e.job.Members, w.isAway)"),
+	}},
+	{"waits-for-no-word", "a gate that waited for a node alone stays shut when that is back", []mutate.Change{
+		except("gang/node.go", "ok && reserved(p.e.job)"),
+	}},
+	{"prepared-is-kept", "a node that was prepared is believed to be so when it has rebooted", []mutate.Change{
+		replace("gang/node.go", "\t\tif ok && !listed[k] && !p.preparing() {\n", "\t\tif ok && !listed[k] && !p.preparing() && !(bug() && reserved(p.e.job)) {\n"),
 	}},
 	{"rollback-keeps-grant", "a member that refused keeps its grant after the gang was rolled back", []mutate.Change{
 		replace("gang/admit.go", "\t\tif gone(i) {\n", "\t\tif gone(i) {\n\t\t\tif bug() {\n\t\t\t\tcontinue\n\t\t\t}\n"),
@@ -155,7 +164,7 @@ var bugs = []bug{
 		except("gang/node.go", "h.node.BootID != ev.Hello.BootID"),
 	}},
 	{"missing-still-runs", "what a node does not list any more is believed to run on", []mutate.Change{
-		except("gang/node.go", "p.e.job.Members[p.i].State != MemberPreparing"),
+		except("gang/node.go", "!p.preparing()"),
 	}},
 	{"lost-readmitted", "the gang of a lost node is admitted again before anything proves the node's part gone", []mutate.Change{
 		insert("gang/node.go", "\tw.fence(e, p.i, text)\n", "\tif bug() {\n\t\tw.stopped(e, p.i, true, text)\n\t\treturn\n\t}\n"),

@@ -171,6 +171,14 @@ func short(n int, from, gap time.Duration) []Job {
 	return out
 }
 
+// startedWithout is a gang that is being started when one of its nodes, which is prepared, is cut off for so long. The
+// other is prepared after that.
+func startedWithout(off time.Duration) Scenario {
+	return Scenario{Nodes: nodes(3, 1), Calm: 40 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 3 * s1}}},
+		Faults: []Fault{{At: 500 * ms, Do: DrainNode, Node: "n3", For: 5 * s1}, on(api.EventReserved, 1, 0, Fault{Do: FreezeNoded, Node: "n1", For: 2500 * ms}),
+			on(api.EventReserved, 1, s1, Fault{Do: Reset, Node: "n2"}), on(api.EventReserved, 1, s1, Fault{Do: Cut, Node: "n2", For: off})}}
+}
+
 var scenarios = slices.Concat([]directed{
 	{name: "work that was done behind a cut is not done again", seeds: 5,
 		sc: Scenario{Nodes: nodes(1, 2), Calm: 60 * s1, Jobs: []Job{{At: s1, Ranks: 2, Runs: Behaviour{For: 15 * s1}}},
@@ -421,6 +429,32 @@ var scenarios = slices.Concat([]directed{
 			Faults: []Fault{{At: s1, Do: SlowLaunch, Node: "n1", For: 2 * s1}, on(api.EventReserved, 1, 0, Fault{Do: Cut, Node: "n1", For: 50 * s1})}},
 		want: func(s *seen) string {
 			return firstOf(s.ended(0, api.JobCompleted, 0), unless(s.when(api.EventEnded, 0, 1) < 40*s1, "it waited for the node"))
+		}},
+	{name: "a session that breaks, or its daemon, while a gang is being started costs it nothing", seeds: 60,
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 3 * s1}}}},
+		vary: func(i int, sc *Scenario) { // from the order to prepare to the start
+			f := []Fault{{Do: Reset, Node: "n2"}, {Do: CrashNoded, Node: "n2", For: 500 * ms}, {Do: CrashGangd, For: 500 * ms}}[i%3]
+			sc.Faults = []Fault{on(api.EventReserved, 1, time.Duration(i/3)*2*ms, f)}
+		},
+		want: func(s *seen) string {
+			return firstOf(unless(s.count(api.EventRolledBack, 0) == 0, "it was rolled back"), s.ended(0, api.JobCompleted, 1))
+		}},
+	// n1 says that it is prepared when n2, which has said so, is away.
+	{name: "a gate waits for who was prepared and went away", seeds: 5, sc: startedWithout(5 * s1),
+		want: func(s *seen) string {
+			took := s.when(api.EventPrepared, 0, 1) - s.when(api.EventReserved, 0, 1)
+			return firstOf(unless(took > 6*s1 && took < 10*s1, "it was opened after %s", took), s.ended(0, api.JobCompleted, 1))
+		}},
+	{name: "a gate waits for who was prepared and went away, but not for ever", seeds: 5, sc: startedWithout(20 * s1),
+		want: func(s *seen) string {
+			took := s.when(api.EventRolledBack, 0, 1) - s.when(api.EventReserved, 0, 1)
+			return firstOf(unless(took > 9*s1 && took < 11*s1, "it was given up after %s", took), s.ended(0, api.JobCompleted, 2))
+		}},
+	{name: "who was prepared and has rebooted is prepared no more", seeds: 5,
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 3 * s1}}},
+			Faults: []Fault{on(api.EventReserved, 1, 0, Fault{Do: FreezeNoded, Node: "n1", For: 2500 * ms}), on(api.EventReserved, 1, s1, Fault{Do: Reboot, Node: "n2", For: s1})}},
+		want: func(s *seen) string {
+			return firstOf(unless(s.count(api.EventRolledBack, 0) == 1, "it was not rolled back"), s.ended(0, api.JobCompleted, 2))
 		}},
 	{name: "nodes thaw after their gang was admitted again", seeds: 5,
 		sc: Scenario{Nodes: nodes(4, 1), Calm: 120 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 60 * s1, OnTerm: TermIgnored}}},

@@ -152,6 +152,16 @@ type member struct {
 	Importing api.Import `json:"import,omitzero"`
 }
 
+// wasReady is the state of a member that was prepared, which was stored once. Now its node is asked.
+const wasReady gang.MemberState = "ready"
+
+func decodeMember(m member) gang.Member {
+	if m.State == wasReady {
+		m.State = gang.MemberPreparing
+	}
+	return gang.Member(m)
+}
+
 type drain struct {
 	Cause   api.Cause     `json:"cause"`
 	Trigger int           `json:"trigger"`
@@ -228,7 +238,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
 			Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Image: r.Image, StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }), Verdict: (*gang.Verdict)(r.Verdict),
-			Members: each(r.Members, func(m member) gang.Member { return gang.Member(m) }), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet),
+			Members: each(r.Members, decodeMember), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet),
 			Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), LastRun: r.LastRun, TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
 		},
 	}

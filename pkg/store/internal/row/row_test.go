@@ -19,6 +19,14 @@ import (
 	fold "gangd/pkg/measure"
 )
 
+// TestReadyMembers: what was stored as ready is preparing until its node has said so again.
+func TestReadyMembers(t *testing.T) {
+	j, err := DecodeJob(1, "h", []byte(`{"size":2,"members":[{"node":"n1","state":"ready","ranks":[0]},{"node":"n2","state":"running","ranks":[1]}]}`))
+	if err != nil || j.Members[0].State != gang.MemberPreparing || j.Members[1].State != gang.MemberRunning {
+		t.Errorf("%+v, %v", j.Members, err)
+	}
+}
+
 // fill sets every exported field to something that is not zero, so that a field which a
 // row type lacks is seen missing after the round trip.
 func fill(v reflect.Value, n *int) {
