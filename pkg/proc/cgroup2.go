@@ -131,12 +131,19 @@ func (c *cgroup2) Freeze() bool {
 	if writeFile(c.dir+"/cgroup.freeze", "1") != nil {
 		return false
 	}
-	for end := time.Now().Add(freezeWait); time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
+	for end := time.Now().Add(freezeWait); time.Now().Before(end); Pause(200 * time.Microsecond) {
 		if c.event("frozen 1") {
 			return true
 		}
 	}
 	return true
+}
+
+// Pause sleeps on this thread itself: a timer of the Go runtime is waited for by another one, and those of a
+// shim have slack timers.
+func Pause(d time.Duration) {
+	ts := syscall.NsecToTimespec(int64(d))
+	_ = syscall.Nanosleep(&ts, nil)
 }
 
 func (c *cgroup2) Thaw() { _ = writeFile(c.dir+"/cgroup.freeze", "0") }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -97,8 +98,24 @@ func spawn(path string, args []string, sock int) (int, error) {
 		return 0, err
 	}
 	defer null.Close()
+	defer quietMonitor()()
 	return syscall.ForkExec(path, append([]string{"gshim"}, args...), &syscall.ProcAttr{Env: shimEnv,
 		Files: []uintptr{null.Fd(), null.Fd(), 2, uintptr(sock)}, Sys: &syscall.SysProcAttr{Setsid: true}})
+}
+
+// monitorSlack is how late timers of a shim's threads may be, but for the one that serves members. The Go
+// runtime's monitor looks each 20 microseconds while anything runs, for goroutines that wait for a processor;
+// a shim has one goroutine, and those looks were a tenth of its CPU time.
+const monitorSlack = 10 * time.Millisecond
+
+// quietMonitor has what this thread starts be born with such timers.
+func quietMonitor() (restore func()) {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(monitorSlack), 0, 0, 0)
+	return func() {
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // as the thread was born
+		runtime.UnlockOSThread()
+	}
 }
 
 // Attach connects to the shim that serves dir. An error means that none does: then

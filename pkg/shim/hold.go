@@ -187,7 +187,7 @@ func (m *member) stopMains() {
 			if s, ok := proc.ReadStat(m.ranks[i].pid); !ok || s.State == 'T' || s.Dead() {
 				break
 			}
-			time.Sleep(100 * time.Microsecond)
+			proc.Pause(100 * time.Microsecond)
 		}
 	}
 }

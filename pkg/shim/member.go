@@ -75,12 +75,16 @@ func Main(dir string) int {
 	return 0
 }
 
+// kernelSlack is the timer slack that processes have unless somebody asked for another, in nanoseconds.
+const kernelSlack = 50_000
+
 // begin makes this process a shim. It happens once: what it finds of the starter's signals
 // is its own setting the second time.
 func begin() error {
 	// The main thread forks and polls: SIGCHLD goes first to the thread that forked, and so
 	// ends the poll of the one that has to know.
 	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, kernelSlack, 0, 0, 0) // see [quietMonitor]; ranks inherit this thread's
 	ignoreSignals()
 	_, _ = syscall.Setsid() // fails when the starter did it already
 	unix.Umask(0o077)

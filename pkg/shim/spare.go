@@ -24,6 +24,9 @@ func Spare() int {
 		return fail(err)
 	}
 	first := firstConn()
+	if f, err := os.Open("/proc/self/fd"); err == nil { // the Go runtime opens files of its own with the first
+		_ = f.Close()
+	}
 	files := openFDs()
 	if first == nil || files <= 0 {
 		return 1 // not started by gnoded, or no /proc to see that a member is really gone
@@ -97,18 +100,26 @@ func childless() bool {
 }
 
 // openFDs counts this process's open files, the directory read for it among them; 0 when
-// that can't be told. The first call also makes the Go runtime open its own.
+// that can't be told.
 func openFDs() int {
-	d, err := os.Open("/proc/self/fd")
+	fd, err := unix.Open("/proc/self/fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		return 0
+	defer unix.Close(fd)
+	var buf [4096]byte
+	count := 0
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if err != nil {
+			return 0
+		}
+		if n == 0 {
+			return count
+		}
+		_, names, _ := unix.ParseDirent(buf[:n], -1, nil)
+		count += names
 	}
-	return len(names)
 }
 
 // label shows people who look with ps which member is held: it overwrites the last

@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/proc"
@@ -124,6 +127,39 @@ func TestOneAfterTheOther(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRanksHaveOrdinaryTimers: those of the shim's own threads may be late, and are nobody else's.
+func TestRanksHaveOrdinaryTimers(t *testing.T) {
+	p := testPool(t)
+	s := testSpec(t, 1)
+	c := startIn(t, p, s, "#!/bin/sh\ncat /proc/self/timerslack_ns\n")
+	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", c.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseStopped)
+	bye(c)
+	mine, err := os.ReadFile("/proc/self/timerslack_ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, s, 0); got != string(mine) || string(own) != string(mine) {
+		t.Errorf("slack of a rank %q and of the thread that serves members %q, want %q", got, own, mine)
+	}
+	slack := func() string {
+		n, _ := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+		return fmt.Sprintln(n)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	restore := quietMonitor()
+	within := slack()
+	restore()
+	if after := slack(); within == after || after != string(mine) {
+		t.Errorf("slack of the thread that starts a shim %q, then %q, want %q then", within, after, mine)
 	}
 }
 
