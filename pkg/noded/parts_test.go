@@ -301,6 +301,27 @@ func TestLineageIsKept(t *testing.T) {
 	}
 }
 
+// TestShorterLineage: each is written over the one before, also over that of the daemon before, however long it was.
+func TestShorterLineage(t *testing.T) {
+	dir := t.TempDir()
+	for i, saw := range []lineageMark{{5, "a-long-name-of-a-run", "a-long-proof"}, {600, "b", "p"}, {7000, "c", ""}, {800000, "a-long-name-of-a-run", "p"}} {
+		s, err := openState(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kept := range []lineageMark{saw, {saw.lineage + 1, "x", ""}, {saw.lineage + 2, saw.run, saw.proof}} {
+			s.run = kept.run
+			if err := s.sawLineage(kept.lineage, kept.proof); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.load(); err != nil || *s.lineage.Load() != kept {
+				t.Errorf("%d: kept %v, %v, want %v", i, *s.lineage.Load(), err, kept)
+			}
+		}
+		s.close()
+	}
+}
+
 // TestNoGateOutOfContact: an open gate in a frame from before a freeze must not count,
 // however the thaw orders what is read first.
 func TestNoGateOutOfContact(t *testing.T) {

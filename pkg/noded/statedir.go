@@ -48,6 +48,8 @@ type stateDir struct {
 	lost      []string // what could not be read, for the log
 	kept      session.Kept
 	lock      *os.File
+	mark      *os.File   // of the lineage, open from the first that is kept; owned by the session's reader
+	markSize  int        // of what it holds
 	placing   sync.Mutex // of the members' directory
 }
 
@@ -193,7 +195,10 @@ func (s *stateDir) writeRecord(name string, record any) error {
 	return s.write(name, string(checksum.Add(b, name)))
 }
 
-func (s *stateDir) close() { _ = s.lock.Close() }
+func (s *stateDir) close() {
+	_ = s.mark.Close() // nil: never opened
+	_ = s.lock.Close()
+}
 
 func (s *stateDir) read(name string) string {
 	b, _ := os.ReadFile(filepath.Join(s.path, name))
@@ -227,7 +232,32 @@ func (s *stateDir) sawLineage(n uint64, proof string) error {
 		return nil
 	}
 	s.lineage.Store(&lineageMark{n, s.run, proof})
-	return s.write(lineageFile, strings.TrimSpace(fmt.Sprintf("%d %s %s", n, s.run, proof)))
+	return s.keepLineage(strings.TrimSpace(fmt.Sprintf("%d %s %s", n, s.run, proof)))
+}
+
+// keepLineage writes over what was there: with each commit that has work for this node there is a new one. It is
+// one write within one sector, which neither a kill nor the end of the machine tears.
+func (s *stateDir) keepLineage(text string) error {
+	if s.mark == nil {
+		f, err := os.OpenFile(filepath.Join(s.path, lineageFile), os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			_ = f.Close()
+			return err
+		}
+		s.mark, s.markSize = f, int(info.Size())
+	}
+	b := []byte(text)
+	for len(b) < s.markSize-1 { // the rest of a longer one of before
+		b = append(b, ' ')
+	}
+	b = append(b, '\n')
+	s.markSize = len(b)
+	_, err := s.mark.WriteAt(b, 0)
+	return err
 }
 
 // sawLease keeps the lease: a daemon that starts while no controller runs has to renew the
