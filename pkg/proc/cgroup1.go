@@ -102,9 +102,11 @@ func (c *cgroup1) Remove() (bool, error) {
 
 func (c *cgroup1) Held() Held { return c.held }
 
-func (c *cgroup1) Shortage() (s Shortage) {
-	if c.held.PIDs {
-		s.Forks = forksRefused(c.dir)
+func (c *cgroup1) Shortage() Shortage { return Shortage{} }
+
+func (c *cgroup1) Forks() int {
+	if !c.held.PIDs {
+		return 0
 	}
-	return s
+	return forksRefused(c.dir)
 }

@@ -202,9 +202,10 @@ func (c *cgroup2) Shortage() (s Shortage) {
 		s.Kills, s.Own = eventCount(b, "oom_kill "), eventCount(b, "oom ") > 0
 		s.Peak = numberIn(c.dir + "/memory.peak")
 	}
-	s.Forks = forksRefused(c.dir)
 	return s
 }
+
+func (c *cgroup2) Forks() int { return forksRefused(c.dir) }
 
 // forksRefused reads pids.events, which v1 and v2 have alike.
 func forksRefused(dir string) int {

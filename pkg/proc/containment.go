@@ -41,12 +41,11 @@ type Limits struct {
 // Held says which limits a containment holds by itself.
 type Held struct{ Memory, PIDs, CPUSet bool }
 
-// Shortage is what the kernel has counted of limits that were reached.
+// Shortage is what the kernel has counted of want of memory.
 type Shortage struct {
 	Kills int   // processes that the kernel killed for want of memory
 	Own   bool  // the containment's own memory limit was reached: otherwise it was the machine's memory, or a limit around it
 	Peak  int64 // the most memory in use at a time, 0: not known
-	Forks int   // that were refused for the limit of processes
 }
 
 // LimitError is a limit that the kernel did not take.
@@ -74,6 +73,7 @@ type Containment interface {
 	Remove() (bool, error)
 	Held() Held
 	Shortage() Shortage
+	Forks() int // that were refused for the limit of processes
 }
 
 // Make builds a fresh containment for processes that the caller is going to start. For

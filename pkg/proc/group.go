@@ -17,6 +17,7 @@ func (g *group) Freeze() bool                     { return false }
 func (g *group) Thaw()                            {}
 func (g *group) Held() Held                       { return Held{} }
 func (g *group) Shortage() Shortage               { return Shortage{} }
+func (g *group) Forks() int                       { return 0 }
 
 func (g *group) PIDs() ([]int, error) {
 	stats, err := g.members()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"gangd/pkg/cpus"
@@ -204,6 +205,13 @@ func (s *sided) Held() Held {
 	return Held{Memory: h.Memory || s.sides[sideMemory] != "", PIDs: h.PIDs || s.sides[sidePIDs] != "", CPUSet: h.CPUSet || s.sides[sideCPUSet] != ""}
 }
 
+func (s *sided) Forks() int {
+	if dir := s.sides[sidePIDs]; dir != "" {
+		return forksRefused(dir)
+	}
+	return s.Containment.Forks()
+}
+
 // Shortage: v1 does not tell kills for the group's own limit from others, only that the limit
 // was reached at some time.
 func (s *sided) Shortage() Shortage {
@@ -213,24 +221,21 @@ func (s *sided) Shortage() Shortage {
 		out.Kills, out.Peak = eventCount(b, "oom_kill "), numberIn(dir+"/memory.max_usage_in_bytes")
 		out.Own = out.Peak >= numberIn(dir+"/memory.limit_in_bytes")
 	}
-	if dir := s.sides[sidePIDs]; dir != "" {
-		out.Forks = forksRefused(dir)
-	}
 	return out
 }
 
 // enterV1 moves this thread into groups of v1 and gives where it came from, in the same order.
 func enterV1(dirs ...string) (homes []string, err error) {
-	ms, err := mounts()
-	if err != nil {
-		return nil, err
-	}
 	self, err := readAll("/proc/thread-self/cgroup")
 	if err != nil {
 		return nil, err
 	}
 	for _, dir := range dirs {
-		home := homeV1(ms, string(self), dir)
+		home, err := homeOf(string(self), dir)
+		if err != nil {
+			leaveV1(homes...)
+			return nil, err
+		}
 		if err := writeFile(dir+"/tasks", strconv.Itoa(syscall.Gettid())); err != nil {
 			leaveV1(homes...)
 			return nil, err
@@ -238,6 +243,27 @@ func enterV1(dirs ...string) (homes []string, err error) {
 		homes = append(homes, home)
 	}
 	return homes, nil
+}
+
+// knownHomes are those that were found, by the thread's groups and the directory that a group is made in: the
+// list of mounts costs more than a fork, and is the same for all members that a process serves.
+var knownHomes sync.Map // of homeKey: string
+
+type homeKey struct{ self, above string }
+
+// homeOf is homeV1 for a thread that is in the groups of self.
+func homeOf(self, dir string) (string, error) {
+	key := homeKey{self, filepath.Dir(dir)}
+	if home, ok := knownHomes.Load(key); ok {
+		return home.(string), nil
+	}
+	ms, err := mounts()
+	if err != nil {
+		return "", err
+	}
+	home := homeV1(ms, self, dir)
+	knownHomes.Store(key, home)
+	return home, nil
 }
 
 // homeV1 is where a thread is in the hierarchy that dir belongs to.

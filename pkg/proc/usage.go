@@ -2,9 +2,7 @@ package proc
 
 import (
 	"bytes"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -29,22 +27,32 @@ var UnknownUsage = Usage{-1, -1, -1, -1}
 // processes: for a moment longer than there is one of them.
 func AccountOf(p Place) Usage {
 	u := UnknownUsage
-	for _, dir := range slices.Concat([]string{p.Dir}, slices.Collect(maps.Values(p.Sides))) {
-		if dir == "" {
-			continue
-		}
-		if n, ok := figureIn(dir, "/memory.current", "/memory.usage_in_bytes"); ok {
+	memory := func(dir, now, most string) {
+		if n, ok := figureIn(dir + now); ok {
 			u.MemoryBytes = n
 		}
-		if n, ok := figureIn(dir, "/memory.peak", "/memory.max_usage_in_bytes"); ok {
+		if n, ok := figureIn(dir + most); ok {
 			u.Peak = n
 		}
-		if n, ok := figureIn(dir, "/cpuacct.usage"); ok {
+	}
+	dirs := dirsOf(p.Sides)
+	switch p.Kind {
+	case Cgroup2:
+		memory(p.Dir, "/memory.current", "/memory.peak")
+		if b, err := readAll(p.Dir + "/cpu.stat"); err == nil && bytes.HasPrefix(b, []byte("usage_usec ")) {
+			u.CPU = time.Duration(eventCount(b, "usage_usec ")) * time.Microsecond
+		}
+	case Cgroup1:
+		if dirs = append(dirs, p.Dir); p.Sides[sideMemory] == "" { // mounted with the freezer, perhaps
+			memory(p.Dir, "/memory.usage_in_bytes", "/memory.max_usage_in_bytes")
+		}
+	}
+	if dir := p.Sides[sideMemory]; dir != "" {
+		memory(dir, "/memory.usage_in_bytes", "/memory.max_usage_in_bytes")
+	}
+	for _, dir := range dirs { // of v1: nobody asks for the controller that counts it, another may bring it along
+		if n, ok := figureIn(dir + "/cpuacct.usage"); ok {
 			u.CPU = time.Duration(n)
-		} else if b, err := readAll(dir + "/cpu.stat"); err == nil {
-			if line := bytes.Index(b, []byte("usage_usec ")); line == 0 {
-				u.CPU = time.Duration(eventCount(b, "usage_usec ")) * time.Microsecond
-			}
 		}
 	}
 	return u
@@ -103,16 +111,12 @@ func inside(kind, dir string, root int, apart func(Stat) bool) ([]int, error) {
 	return todo, nil
 }
 
-// figureIn reads the first of some files that is there and a number.
-func figureIn(dir string, names ...string) (int64, bool) {
-	for _, name := range names {
-		var buf [32]byte
-		if n := readFile(dir+name, buf[:]); n > 0 {
-			v, err := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
-			return v, err == nil
-		}
-	}
-	return 0, false
+// figureIn reads a file that is a number; false: it is not there.
+func figureIn(path string) (int64, bool) {
+	var buf [32]byte
+	n := readFile(path, buf[:])
+	v, err := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
+	return v, err == nil
 }
 
 // add counts one process. One that has gone is nothing; one that is there and can't be read

@@ -124,7 +124,7 @@ func TestAccountOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v2, v1, side := t.TempDir(), t.TempDir(), t.TempDir()
+	v2, v1, side, bare := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	if u := AccountOf(Place{Kind: Cgroup2, Dir: v2}); u != UnknownUsage {
 		t.Errorf("without a file: %+v", u)
 	}
@@ -134,13 +134,14 @@ func TestAccountOf(t *testing.T) {
 	write(v1, "memory.usage_in_bytes", "73400320\n")
 	write(v1, "memory.max_usage_in_bytes", "83400320\n")
 	write(side, "cpu.stat", "nr_periods 0\n")
+	write(bare, "cpu.stat", "usage_usec 2500000\n") // of a v2 without controllers, whose members have v1 beside
 	want := Usage{MemoryBytes: 73400320, IOBytes: -1, Peak: 83400320, CPU: -1}
 	if u := AccountOf(Place{Kind: Cgroup1, Dir: v1, Sides: map[string]string{"cpu": side}}); u != want {
 		t.Errorf("without its CPU time: %+v", u)
 	}
 	write(side, "cpuacct.usage", "2500000000\n")
 	want.CPU = 2500 * time.Millisecond
-	for _, p := range []Place{{Kind: Cgroup2, Dir: v2}, {Kind: Cgroup1, Dir: v1, Sides: map[string]string{"cpu": side}}} {
+	for _, p := range []Place{{Kind: Cgroup2, Dir: v2}, {Kind: Cgroup2, Dir: bare, Sides: map[string]string{sideMemory: v1}}, {Kind: Cgroup1, Dir: v1, Sides: map[string]string{"cpu": side}}} {
 		if u := AccountOf(p); u != want {
 			t.Errorf("%s: %+v", p.Kind, u)
 		}

@@ -78,11 +78,14 @@ func (m *member) lookAtLimits() {
 // that the kernel killed shows in its parent as any failure: python ends with 1. The count is of
 // this containment alone.
 func (m *member) shortage(rec *api.RankActual) {
-	s := m.box.Shortage()
-	if s.Forks > 0 {
-		rec.ForksRefused, rec.ProcessesMax = s.Forks, m.spec.PidsMax
+	if n := m.box.Forks(); n > 0 {
+		rec.ForksRefused, rec.ProcessesMax = n, m.spec.PidsMax
 	}
-	if rec.ExitCode == 0 || m.mach.Cause() != "" || s.Kills == 0 {
+	if rec.ExitCode == 0 || m.mach.Cause() != "" {
+		return
+	}
+	s := m.box.Shortage()
+	if s.Kills == 0 {
 		return
 	}
 	rec.OOM, rec.HostOOM = true, !s.Own

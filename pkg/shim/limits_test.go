@@ -87,15 +87,19 @@ func TestWithinLimits(t *testing.T) {
 	}
 }
 
-// short is a containment that killed for want of memory.
+// short is a containment that killed for want of memory, and refused forks.
 type short struct{ proc.Containment }
+
+func (short) Forks() int { return 3 }
 
 func (short) Shortage() proc.Shortage { return proc.Shortage{Kills: 1, Own: true, Peak: 7} }
 
-// A rank that went on without the worker it lost to the kernel, and did its work, has not failed of memory.
+// A rank that went on without the worker it lost to the kernel, and did its work, has not failed of memory. That forks
+// were refused is said of it too.
 func TestShortageIsOfTheFailed(t *testing.T) {
-	for code, want := range map[int]api.RankActual{0: {}, 1: {ExitCode: 1, OOM: true, MemoryAsked: 5, MemoryUsed: 7}} {
-		m := &member{spec: &Spec{MemoryMax: 5}, box: short{}, mach: supervise.New(supervise.Config{}, now())}
+	for code, want := range map[int]api.RankActual{0: {ForksRefused: 3, ProcessesMax: 9},
+		1: {ForksRefused: 3, ProcessesMax: 9, ExitCode: 1, OOM: true, MemoryAsked: 5, MemoryUsed: 7}} {
+		m := &member{spec: &Spec{MemoryMax: 5, PidsMax: 9}, box: short{}, mach: supervise.New(supervise.Config{}, now())}
 		rec := api.RankActual{ExitCode: code}
 		if m.shortage(&rec); !reflect.DeepEqual(rec, want) {
 			t.Errorf("exit %d: %+v", code, rec)
