@@ -190,11 +190,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 	}
 	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: steps, Passed: w.passed},
 		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
-	for _, c := range todo.Send {
-		if c.Go == nil || m.openPort(c.Go.MasterPort) {
-			m.send(c)
-		}
-	}
+	m.send(slices.DeleteFunc(todo.Send, func(c shim.Command) bool { return c.Go != nil && !m.openPort(c.Go.MasterPort) })...)
 	if todo.Drop {
 		return m.drop(ctx)
 	}
@@ -231,9 +227,13 @@ func (m *member) fence() {
 	}
 }
 
-// send gives a command to the shim. A shim that is not there any more shows as the end of
+// send gives commands to the shim. A shim that is not there any more shows as the end of
 // its answers, so the error says nothing new.
-func (m *member) send(c shim.Command) { _ = m.conn.Send(c) }
+func (m *member) send(commands ...shim.Command) {
+	if len(commands) > 0 {
+		_ = m.conn.Send(commands...)
+	}
+}
 
 // heard takes in what the shim said.
 func (m *member) heard(ctx context.Context, a shim.Answer) {

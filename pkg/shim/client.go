@@ -216,18 +216,22 @@ func waitPID(pid int) (syscall.WaitStatus, error) {
 // another one; also when the connection broke, and after Close.
 func (c *Conn) Answers() <-chan Answer { return c.answers }
 
-// Send gives one command to the shim.
-func (c *Conn) Send(cmd Command) error {
-	b, err := json.Marshal(cmd)
-	if err != nil {
-		return fmt.Errorf("command to the shim in %s: %w", c.Dir, err)
+// Send gives commands to the shim, all in one write: it is woken once.
+func (c *Conn) Send(commands ...Command) error {
+	var lines []byte
+	for i := range commands {
+		b, err := json.Marshal(&commands[i])
+		if err != nil {
+			return fmt.Errorf("command to the shim in %s: %w", c.Dir, err)
+		}
+		lines = append(append(lines, b...), '\n')
 	}
 	c.send.Lock()
 	defer c.send.Unlock()
 	if c.detached {
 		return fmt.Errorf("command to the shim in %s: its member is over", c.Dir)
 	}
-	if _, err := c.file.Write(append(b, '\n')); err != nil {
+	if _, err := c.file.Write(lines); err != nil {
 		return fmt.Errorf("command to the shim in %s: %w", c.Dir, err)
 	}
 	return nil
