@@ -73,7 +73,11 @@ func (n *Needs) unresolved(ctx context.Context) []string {
 // checkNeeds looks now, and tells what has changed.
 func (d *Daemon) checkNeeds(ctx context.Context) (lacks string) {
 	cards, why := d.cards.present()
-	lacks = d.opts.Needs.lacks(ctx, cards, why, memTotal())
+	memory := int64(0)
+	if d.opts.Needs.Memory > 0 {
+		memory = memTotal()
+	}
+	lacks = d.opts.Needs.lacks(ctx, cards, why, memory)
 	if gone := d.cgroups.Gone(); gone != "" {
 		lacks = strings.TrimPrefix(lacks+"; "+gone+": limits of jobs do not hold any more", "; ")
 	}

@@ -1,11 +1,11 @@
 package shim
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // checkpointEnv names [Spec.CheckpointDir] to the ranks.
@@ -18,10 +18,11 @@ func makeCheckpointDir(dir string) {
 	if dir == "" {
 		return
 	}
-	for range 3 { // another job's end may remove the directory above in between
-		if err := os.MkdirAll(dir, 0o777); !errors.Is(err, fs.ErrNotExist) {
+	for range 4 { // another job's end may remove the directory above in between
+		if unix.Mkdir(dir, 0o777) != unix.ENOENT {
 			return
 		}
+		_ = os.MkdirAll(filepath.Dir(dir), 0o777)
 	}
 }
 
@@ -39,8 +40,8 @@ func (m *member) dropCheckpointDir() {
 		}
 	}
 	if !m.spec.SwitchUser {
-		if os.Remove(dir) == nil {
-			_ = os.Remove(filepath.Dir(dir))
+		if unix.Rmdir(dir) == nil {
+			_ = unix.Rmdir(filepath.Dir(dir))
 		}
 		return
 	}

@@ -194,7 +194,12 @@ func rankSocket(s *Spec, kind int, name string) int {
 
 func (j *jobSockets) close() {
 	for i := range j.ranks {
-		j.ranks[i].close()
+		r := &j.ranks[i]
+		r.close()
+		if r.step < 0 {
+			_ = unix.Unlink(jobapi.Name(jobapi.NotifyPrefix, r.rank))
+			_ = unix.Unlink(jobapi.Name(jobapi.SocketPrefix, r.rank))
+		}
 	}
 	for _, l := range j.linger {
 		_ = unix.Close(l.fd)
