@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"gangd/pkg/api"
@@ -104,17 +105,17 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		return cmdline.Status(1)
 	case "extra-node-info":
 		for i, part := range strings.Split(value, ":") {
-			if least, _, _ := strings.Cut(part, "-"); i < len(ordinals) && least != "" && least != "*" && !positive.MatchString(least) {
+			if least, _, _ := strings.Cut(part, "-"); i < len(ordinals) && least != "" && least != "*" && !positive().MatchString(least) {
 				s.Errorf("sbatch", "Invalid numeric value \"%s\" for %s arg of -B.", part, ordinals[i])
 				return cmdline.Status(1)
 			}
 		}
 		return nil
 	case "nodes":
-		if hugeCount.MatchString(value) {
+		if hugeCount().MatchString(value) {
 			return failed(s, "Node count specification invalid")
 		}
-		if m := nodeRange.FindStringSubmatch(value); m != nil {
+		if m := nodeRange().FindStringSubmatch(value); m != nil {
 			s.Errorf("sbatch", "Maximum node count %s is less than minimum node count %s", cmp.Or(m[2], "-1"), m[1])
 			return unreadable
 		}
@@ -163,13 +164,18 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 // ordinals are the parts of -B.
 var ordinals = []string{"first", "second", "third"}
 
-var positive = regexp.MustCompile(`^[0-9]*[1-9][0-9]*$`)
+var positive = pattern(`^[0-9]*[1-9][0-9]*$`)
 
 // nodeRange is a range that can be read; what is wrong with it is its order, or that it has no end.
-var nodeRange = regexp.MustCompile(`^(\d+)-(\d*)$`)
+var nodeRange = pattern(`^(\d+)-(\d*)$`)
 
 // hugeCount is a number of nodes that can be read and is above all that there may be.
-var hugeCount = regexp.MustCompile(`^([0-9]{5,}|[0-9]+[kKmM])(-[0-9]+[kKmM]?)?$`)
+var hugeCount = pattern(`^([0-9]{5,}|[0-9]+[kKmM])(-[0-9]+[kKmM]?)?$`)
+
+// pattern is made when it is asked for: gsubmit, which is this program too, starts a thousand times in a loop.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 func failed(s cmdline.Streams, why string) error {
 	s.Errorf("sbatch", "Batch job submission failed: %s", why)
