@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 )
@@ -18,7 +19,37 @@ func (g *gangdSystem) name() string { return g.title }
 
 func (g *gangdSystem) env() []string { return []string{"GANG_DIR=" + g.dir} }
 
+// install copies the programs, as an installation does, and has the copies measured. What a linker has just written lies
+// in the page cache in single pages, and starts a quarter slower than the same program installed.
+func (g *gangdSystem) install() error {
+	entries, err := os.ReadDir(g.bin)
+	if err != nil {
+		return err
+	}
+	to := g.dir + "-bin"
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(g.bin, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, e.Name()), b, 0o755); err != nil {
+			return err
+		}
+	}
+	g.bin = to
+	return nil
+}
+
 func (g *gangdSystem) start(ctx context.Context) error {
+	if err := g.install(); err != nil {
+		return err
+	}
 	bin := filepath.Join(g.bin, "gangd")
 	args := append([]string{"dev", "--detach", "--nodes=4", "--gpus=8x80G", "--dir=" + g.dir}, g.args...)
 	// One that is too old to know of it does not isolate nodes.
