@@ -1,6 +1,9 @@
 package sched
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // classCursor is the first candidate of a job class that was not visited yet.
 type classCursor struct {
@@ -15,9 +18,12 @@ type classCursor struct {
 type classCursors struct {
 	rest   []*JobClass // as the queue has them; it is not written to
 	others cursorHeap
+	ahead  int // so many of the rest come before the first of the others; -1: not known
 }
 
-func (h *classCursors) fill(q *Queue) { h.rest, h.others = q.firsts, h.others[:0] }
+func (h *classCursors) fill(q *Queue) {
+	h.rest, h.others, h.ahead = q.firsts, h.others[:0], len(q.firsts)
+}
 
 // first is the next to be visited; false: none is.
 func (h *classCursors) first() (classCursor, bool) {
@@ -31,12 +37,18 @@ func (h *classCursors) first() (classCursor, bool) {
 }
 
 func (h *classCursors) fromRest() bool {
-	return len(h.rest) > 0 && (len(h.others) == 0 || compare(h.rest[0].order[0], h.others[0].c) < 0)
+	if h.ahead < 0 {
+		if h.ahead = len(h.rest); len(h.others) > 0 {
+			h.ahead, _ = slices.BinarySearchFunc(h.rest, h.others[0].c, compareFirst)
+		}
+	}
+	return h.ahead > 0
 }
 
 // pass puts the second of the first class in place of its first.
 func (h *classCursors) pass() {
 	if !h.fromRest() {
+		h.ahead = -1
 		top := &h.others[0]
 		if top.at++; top.at == len(top.class.order) {
 			heap.Pop(&h.others)
@@ -47,7 +59,9 @@ func (h *classCursors) pass() {
 		return
 	}
 	cl := h.rest[0]
-	if h.rest = h.rest[1:]; len(cl.order) > 1 {
+	h.rest, h.ahead = h.rest[1:], h.ahead-1
+	if len(cl.order) > 1 {
+		h.ahead = -1
 		heap.Push(&h.others, classCursor{cl.order[1], cl, 1})
 	}
 }
@@ -55,8 +69,9 @@ func (h *classCursors) pass() {
 // drop leaves the rest of the first class out.
 func (h *classCursors) drop() {
 	if h.fromRest() {
-		h.rest = h.rest[1:]
+		h.rest, h.ahead = h.rest[1:], h.ahead-1
 	} else {
+		h.ahead = -1
 		heap.Pop(&h.others)
 	}
 }

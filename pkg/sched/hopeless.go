@@ -3,25 +3,31 @@ package sched
 // Most of ten thousand different asks can't start on a full cluster, whoever makes room for whom: no node has so much free
 // as one rank needs. These are told at a look each, without what a visit asks of the backfills.
 
-// most is no less than any one node has free.
-type most struct {
-	known       bool
-	starts      int // with so many it was worked out
-	cards, cpus int
+// amount is of what most gangs ask for.
+type amount struct {
+	cards, cpus int32
 	memory      int64
 }
 
-// fewClasses of nodes are looked at again after each start.
+// most is no less than any one node has free.
+type most struct {
+	amount
+	known  bool
+	starts int // with so many it was worked out
+	looks  int // at the nodes since then, for it did not tell
+}
+
+// fewClasses of nodes are looked at again after each start, and more when as many looks at all nodes could have been spared.
 const fewClasses = 64
 
 func (pl *planner) mostFree() *most {
-	if m := &pl.most; !m.known || m.starts != len(pl.starts) && len(pl.views[0].live) <= fewClasses {
+	if m := &pl.most; !m.known || m.starts != len(pl.starts) && len(pl.views[0].live) <= fewClasses*(1+m.looks) {
 		*m = most{known: true, starts: len(pl.starts)}
 		for _, k := range pl.views[0].live {
 			if pl.views[0].members(k).count == 0 {
 				continue
 			}
-			m.cards, m.cpus, m.memory = max(m.cards, k.node.OpenCards()), max(m.cpus, k.node.FreeCPUs()), max(m.memory, k.node.FreeMemory())
+			m.cards, m.cpus, m.memory = max(m.cards, int32(k.node.OpenCards())), max(m.cpus, int32(k.node.FreeCPUs())), max(m.memory, k.node.FreeMemory())
 		}
 	}
 	return &pl.most
@@ -30,20 +36,19 @@ func (pl *planner) mostFree() *most {
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
 func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
-	if pl.mem.visitsAll || !pl.isBehind(c) || pl.visited[c.Job] {
+	if pl.mem.visitsAll || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
 	sh := pl.askClassOf(cl, c)
 	switch {
 	case sh.full:
 		return sh
-	case sh.bad != nil || sh.need.Packed() || sh.alternatives != nil:
+	case !sh.plain:
 		return nil
 	}
-	d, m := sh.need, pl.mostFree()
-	if d.CardsFor(1) > m.cards || d.CPUs > m.cpus || d.Memory+d.NodeMemory > m.memory {
+	if m := pl.mostFree(); sh.rank.cards > m.cards || sh.rank.cpus > m.cpus || sh.rank.memory > m.memory {
 		pl.tally.reset()
-	} else if pl.fits(sh, pl.views[0]) {
+	} else if m.looks++; pl.fits(sh, pl.views[0]) {
 		return nil
 	} else if len(pl.backfills) > 0 {
 		pl.fits(sh, pl.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
@@ -67,6 +72,27 @@ func (pl *planner) isBehind(c *Candidate) bool {
 			return false
 		}
 	}
-	pl.behind = !pl.mayBackfill(c)
+	if pl.behind = !pl.mayBackfill(c); pl.behind {
+		pl.visitedBehind = false
+		for job := range pl.visited {
+			if o := pl.view.Queue.Get(job); o != nil && compare(o, c) >= 0 {
+				pl.visitedBehind = true
+			}
+		}
+	}
 	return pl.behind
+}
+
+// tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
+// the gang, that it has no room depends on nothing else.
+func (pl *planner) tellHopeless(c *Candidate, cl *JobClass, sh *askClass) {
+	if o := sh.lastVerdict; sh.verdict == nil && pl.tally.nodes == 0 && sh.emptyAt == pl.mem.capacity && o != nil && o.first == c.Job && o.isRoomless() {
+		sh.verdict = o
+	}
+	pl.note(c, cl, sh)
+}
+
+// isRoomless reports whether a verdict says no more than that there is room for no rank.
+func (v *verdict) isRoomless() bool {
+	return v.word == WordResources && v.room == 0 && v.bad == nil && v.sentence == "" && !v.nearer
 }

@@ -62,27 +62,28 @@ func TestCapacityIsLookedAtAgain(t *testing.T) {
 }
 
 // TestHopelessIsWhatAVisitFinds: a planner that visits also those that it could tell to be hopeless, and looks at each end
-// for a backfill, decides the same and gives the same reasons.
+// for a backfill, decides the same and gives the same reasons. What it remembers of earlier plans changes nothing either.
 func TestHopelessIsWhatAVisitFinds(t *testing.T) {
 	told := 0
 	rapid.Check(t, func(t *rapid.T) {
 		h := newPast(t)
 		h.policy.Preempt, h.policy.UserCards, h.policy.Switches, h.policy.GuardAfter = "", 0, nil, 0
 		h.policy.BackfillDepth = rapid.IntRange(1, 2).Draw(t, "depth")
+		fast := new(Planner)
 		for step := range rapid.IntRange(4, 12).Draw(t, "steps") {
 			for range rapid.IntRange(0, 6).Draw(t, "more") {
 				h.submit()
 			}
 			h.step()
 			h.view.Reservations = nil
-			fast, all := new(Planner), &Planner{visitsAll: true}
+			all := &Planner{visitsAll: true}
 			plan, slow := fast.Make(h.now, &h.view, h.policy), all.Make(h.now, &h.view, h.policy)
 			if had, want := wholeOf(&plan, h), wholeOf(&slow, h); !reflect.DeepEqual(had, want) {
 				t.Fatalf("step %d: %+v\nall visited: %+v", step, had, want)
 			}
-			told += fast.told
 			h.take(plan)
 		}
+		told += fast.told
 	})
 	if told < 50 {
 		t.Errorf("only %d gangs were told to be hopeless", told)
@@ -99,4 +100,24 @@ func wholeOf(p *Plan, h *past) whole {
 	seen := *p
 	seen.verdicts = nil
 	return whole{seen, p.Reasons(h.view.Queue)}
+}
+
+// TestWhoStartedIsNotHopeless: a taker that started before its turn, for gangs ahead of it need less, is not given as the one that
+// others like it stand behind.
+func TestWhoStartedIsNotHopeless(t *testing.T) {
+	p := &Policy{BackfillDepth: 2}
+	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), testNode("n2", 32, 1, 80)
+	q := queueOf(lasting(1, 4, 1), lasting(3, 1, 600))
+	v := &View{Nodes: []*cluster.Node{n1, run(n2, 91, 60, 0)}, Queue: q}
+	v.Backfills = Make(epoch0, v, p).Backfills
+	q.Insert(lasting(2, 2, 60))
+	q.Insert(lasting(4, 1, 600))
+	v.Nodes[1] = n2
+	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+	if got := started(plan); got != "[3@n2]" {
+		t.Fatalf("starts %s", got)
+	}
+	if r, _ := plan.Reason(4, q.JobClass(4)); r.Word != WordResources || r.Text != "room for 0 of 1 rank now, each needs 1 card and 1 CPU" {
+		t.Errorf("%+v", r)
+	}
 }

@@ -114,6 +114,7 @@ type planner struct {
 	verdicts          verdictList
 	takers            []int64 // who holds backfills
 	behind            bool    // see [planner.isBehind]
+	visitedBehind     bool    // some that were visited may come yet
 	most              most    // that a node has free
 }
 
@@ -128,7 +129,19 @@ type backfill struct {
 
 // askClass is what is known about all asks that are equal.
 type askClass struct {
-	need         *cluster.Need
+	need        *cluster.Need
+	planNumber  int
+	verdict     *verdict // of the plan of that turn
+	lastVerdict *verdict // of the last plan that had one. Verdicts are not changed, so that one which says the same is used again
+	emptyAt     int      // the capacity for which empty holds
+	rank        amount   // of one rank
+	empty       bool     // it fits on the nodes if these were empty
+	plain       bool     // it fits on a node that has as much free as its ranks need, and nowhere else
+	// Of the plan of that turn:
+	full    bool // it does not fit with no backfills on the nodes either
+	counted bool // that was found by a look of which the tally is still there, for the verdict
+	// Ten thousand asks are looked at in a plan, and what is above of them.
+
 	bad          error       // the ask can't be read
 	alternatives []*askClass // those of its need, as ask classes; nil: it has none
 	preferred    []*askClass
@@ -138,19 +151,9 @@ type askClass struct {
 	wastes       map[wasteKey]cluster.Waste
 	mix          int // of the wastes
 	// Of the plan of that turn:
-	planNumber    int
 	blocked       time.Time // what runs until then or longer does not fit; zero: not known
 	blockedStrict bool      // nor where only those keep off whom nobody may delay
 	noBackfill    bool
-	full          bool // it does not fit with no backfills on the nodes either
-	counted       bool // that was found by a look of which the tally is still there, for the verdict
-	verdict       *verdict
-	// lastVerdict is the verdict of the last plan that had one. Verdicts are not changed, so that
-	// one which says the same is used again.
-	lastVerdict *verdict
-	// Whether it fits on the nodes if these were empty, and for which capacity that holds.
-	empty   bool
-	emptyAt int
 }
 
 type wasteKey struct{ class, ranks int }
@@ -222,7 +225,7 @@ func (pl *planner) run(stop int) {
 		}
 		if sh := pl.hopeless(c, head.class); sh != nil {
 			pl.mem.told++
-			pl.note(c, head.class, sh)
+			pl.tellHopeless(c, head.class, sh)
 			pl.cursors.drop()
 			continue
 		}
@@ -351,6 +354,9 @@ func (pl *planner) askClass(ask *cluster.Ask) *askClass {
 		sh.named = len(ask.Spec.NodeList)+len(ask.Spec.Exclude) > 0
 		if sh.bad == nil && sh.need.Alternatives != nil {
 			sh.alternatives, sh.preferred = askClassesOf(sh.need.Alternatives, sh.named), askClassesOf(sh.need.Preferred, sh.named)
+		}
+		if d := sh.need; sh.bad == nil && !d.Packed() && sh.alternatives == nil {
+			sh.plain, sh.rank = true, amount{int32(d.CardsFor(1)), int32(d.CPUs), d.Memory + d.NodeMemory}
 		}
 		pl.mem.askClasses[ask.Key] = sh
 	}

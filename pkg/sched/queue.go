@@ -41,9 +41,9 @@ type jobClassKey struct {
 // JobClass is the candidates of a queue that are alike: one can start if any other could in its
 // place. It lasts as long as it has any.
 type JobClass struct {
-	key   jobClassKey
 	slot  int // a small number that no other class of its queue has meanwhile
 	order []*Candidate
+	key   jobClassKey
 }
 
 func compareFirst(cl *JobClass, c *Candidate) int { return compare(cl.order[0], c) }
@@ -129,7 +129,7 @@ func (q *Queue) Clone() *Queue {
 	all := make([]*Candidate, 0, len(q.order))
 	for i, cl := range q.firsts {
 		all = append(all, cl.order...)
-		out.firsts[i] = &JobClass{cl.key, cl.slot, slices.Clip(all[len(all)-len(cl.order):])}
+		out.firsts[i] = &JobClass{cl.slot, slices.Clip(all[len(all)-len(cl.order):]), cl.key}
 		out.classes[cl.key] = out.firsts[i]
 	}
 	out.slots, out.free = q.slots, slices.Clone(q.free)

@@ -236,7 +236,8 @@ func (pl *planner) fits(sh *askClass, l *nodeView) bool {
 	if sh.need.Counts != nil {
 		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
 	}
-	return layoutOf(sh.need).members(pl.tallyOf(pl.look(sh, l, nil))) > 0
+	t := pl.tallyOf(pl.look(sh, l, nil))
+	return t.ranks >= sh.need.Size && layoutOf(sh.need).members(t) > 0
 }
 
 // fitsEmpty reports whether the ready nodes would hold the gang with nothing on them.
