@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -97,36 +98,61 @@ func (c *Controller) wake() {
 	c.changed = make(chan struct{})
 }
 
+// call answers one request, under Lock.
+type call = func(*http.Request) (any, error)
+
+// with is a call whose body is a T.
+func with[T any](do func(r *http.Request, ask *T) (any, error)) call {
+	return func(r *http.Request) (any, error) {
+		ask := new(T)
+		if err := json.NewDecoder(r.Body).Decode(ask); err != nil {
+			return nil, err
+		}
+		return do(r, ask)
+	}
+}
+
+// of is a call about the job in the path.
+func (c *Controller) of(do func(j *api.Job) (any, error)) call {
+	return func(r *http.Request) (any, error) {
+		j, err := c.one(r.PathValue("ref"))
+		if err != nil {
+			return nil, err
+		}
+		return do(j)
+	}
+}
+
 func (c *Controller) routes() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, fn := range map[string]func(*http.Request) (any, error){
-		"POST /v1/jobs":                  c.submit,
-		"POST /v1/query":                 c.query,
-		"GET /v1/jobs/{ref}":             c.job,
-		"GET /v1/jobs/{ref}/wait":        c.job,
-		"GET /v1/jobs/{ref}/why":         c.why,
-		"GET /v1/jobs/{ref}/script":      c.script,
-		"POST /v1/history":               c.history,
-		"POST /v1/cancel":                c.cancel,
-		"POST /v1/update":                c.update,
-		"POST /v1/rerun":                 c.rerun,
-		"POST /v1/{action}":              c.act,
+	for pattern, do := range map[string]call{
+		"POST /v1/jobs":                  with(c.submit),
+		"POST /v1/query":                 with(c.query),
+		"GET /v1/jobs/{ref}":             c.of(c.job),
+		"GET /v1/jobs/{ref}/wait":        c.of(c.job),
+		"GET /v1/jobs/{ref}/why":         c.of(c.why),
+		"GET /v1/jobs/{ref}/script":      c.of(c.script),
+		"POST /v1/history":               with(c.history),
+		"POST /v1/cancel":                with(c.cancel),
+		"POST /v1/update":                with(c.update),
+		"POST /v1/rerun":                 with(c.rerun),
+		"POST /v1/{action}":              with(c.act),
 		"GET /v1/nodes":                  c.nodes,
-		"POST /v1/nodes/{name}/{action}": c.nodeAction,
+		"POST /v1/nodes/{name}/{action}": with(c.nodeAction),
 
-		"POST /v1/partitions":               c.putPartition,
+		"POST /v1/partitions":               with(c.putPartition),
 		"POST /v1/partitions/reset":         func(*http.Request) (any, error) { return struct{}{}, nil },
-		"POST /v1/partitions/{name}/update": c.putPartition,
+		"POST /v1/partitions/{name}/update": with(c.putPartition),
 		"POST /v1/partitions/{name}/delete": c.dropPartition,
 
 		"GET /v1/reservations":                c.reservations,
-		"POST /v1/reservations":               c.reserve,
-		"POST /v1/reservations/{name}/update": c.reserve,
+		"POST /v1/reservations":               with(c.reserve),
+		"POST /v1/reservations/{name}/update": with(c.reserve),
 		"POST /v1/reservations/{name}/delete": c.unreserve,
 
-		"POST /v1/nodes/{name}/cards/{card}/{action}": c.cardAction,
+		"POST /v1/nodes/{name}/cards/{card}/{action}": with(c.cardAction),
 		"GET /v1/crontab":  func(*http.Request) (any, error) { return c.Crontab, nil },
-		"POST /v1/crontab": c.putCrontab,
+		"POST /v1/crontab": with(c.putCrontab),
 		"GET /v1/ledger":   c.ledger,
 		"GET /v1/outbox":   func(*http.Request) (any, error) { return c.Outbox, nil },
 		"POST /v1/outbox/retry": func(*http.Request) (any, error) {
@@ -135,7 +161,7 @@ func (c *Controller) routes() http.Handler {
 		},
 		"GET /v1/ping": c.ping,
 	} {
-		mux.HandleFunc(pattern, c.answer(fn))
+		mux.HandleFunc(pattern, c.answer(do))
 	}
 	mux.HandleFunc("GET /v1/events", c.events)
 	mux.HandleFunc("GET /v1/live", c.live)
@@ -145,7 +171,7 @@ func (c *Controller) routes() http.Handler {
 }
 
 // answer wraps a call: one at a time, its result or error as JSON.
-func (c *Controller) answer(fn func(*http.Request) (any, error)) http.HandlerFunc {
+func (c *Controller) answer(do call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c.Lock()
 		defer c.Unlock()
@@ -154,43 +180,48 @@ func (c *Controller) answer(fn func(*http.Request) (any, error)) http.HandlerFun
 			refuse(w, c.Refuse)
 			return
 		}
-		out, err := fn(r)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
+		out, err := do(r)
 		if lines, ok := out.([]byte); ok {
 			_, _ = w.Write(lines)
-			return
+		} else if err != nil {
+			refuse(w, err)
+		} else {
+			_ = json.NewEncoder(w).Encode(out)
 		}
-		_ = json.NewEncoder(w).Encode(out)
 	}
 }
 
 func refuse(w http.ResponseWriter, err error) {
-	e := &api.Error{Code: api.CodeOf(err), Message: err.Error()}
-	if own, ok := err.(*api.Error); ok {
-		e = own
+	e, ok := err.(*api.Error)
+	if !ok {
+		e = api.Errorf(api.CodeInvalid, "%v", err)
 	}
 	w.WriteHeader(e.Code.HTTPStatus())
 	_ = json.NewEncoder(w).Encode(e)
 }
 
-func body(r *http.Request, into any) error {
-	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
-		return api.Errorf(api.CodeInvalid, "bad body: %v", err)
-	}
-	return nil
+func (c *Controller) submit(_ *http.Request, ask *api.SubmitRequest) (any, error) {
+	id := int64(len(c.Jobs) + 1)
+	c.Jobs = append(c.Jobs, api.Job{JobID: id, Name: ask.Spec.Name, User: c.User, State: api.JobPending, StateCode: "PD", Size: ask.Spec.Size})
+	return api.SubmitReply{SchemaVersion: api.SchemaVersion, JobID: id, Count: 1}, nil
 }
 
-func (c *Controller) submit(r *http.Request) (any, error) {
-	var req api.SubmitRequest
-	if err := body(r, &req); err != nil {
-		return nil, err
+func (c *Controller) query(_ *http.Request, q *api.JobQuery) (any, error) {
+	found, missing := c.find(q)
+	if len(found) == 0 && len(missing) > 0 {
+		return nil, missing[0]
 	}
-	id := int64(len(c.Jobs) + 1)
-	c.Jobs = append(c.Jobs, api.Job{JobID: id, Name: req.Spec.Name, User: c.User, State: api.JobPending, StateCode: "PD", Size: req.Spec.Size})
-	return api.SubmitReply{SchemaVersion: api.SchemaVersion, JobID: id, Count: 1}, nil
+	jobs := []api.Job{}
+	for _, j := range found {
+		jobs = append(jobs, *j)
+		if q.NoRanks {
+			jobs[len(jobs)-1].Ranks = nil
+		}
+	}
+	if q.Lines {
+		return lines(jobs), nil
+	}
+	return api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs}, nil
 }
 
 func lines(jobs []api.Job) []byte {
@@ -201,49 +232,31 @@ func lines(jobs []api.Job) []byte {
 	return b
 }
 
-func (c *Controller) query(r *http.Request) (any, error) {
-	var q api.JobQuery
-	if err := body(r, &q); err != nil {
-		return nil, err
-	}
-	jobs, missing := c.find(&q)
-	if len(jobs) == 0 && len(missing) > 0 {
-		return nil, missing[0]
-	}
-	if q.Lines {
-		return lines(jobs), nil
-	}
-	if q.NoRanks {
-		for i := range jobs {
-			jobs[i].Ranks = nil
-		}
-	}
-	return api.JobsReply{SchemaVersion: api.SchemaVersion, Jobs: jobs}, nil
-}
-
 // find selects as api.JobQuery says.
-func (c *Controller) find(q *api.JobQuery) (out []api.Job, missing []error) {
-	out = []api.Job{}
+func (c *Controller) find(q *api.JobQuery) (found []*api.Job, missing []*api.Error) {
 	for _, ref := range q.Refs {
 		if !slices.ContainsFunc(c.Jobs, func(j api.Job) bool { return c.names(ref, &j) }) {
 			missing = append(missing, unknown(ref))
 		}
 	}
-	for _, j := range c.Jobs {
-		named := slices.ContainsFunc(q.Refs, func(ref api.JobRef) bool { return c.names(ref, &j) })
-		state := slices.Contains(q.States, j.State) || len(q.States) == 0 && (q.All || named || !j.State.Ended())
-		if (named || len(q.Refs) == 0) && state && in(q.Users, j.User) && in(q.Names, j.Name) &&
-			in(q.Accounts, j.Account) && in(q.Partitions, j.Partition) &&
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		state := slices.Contains(q.States, j.State) || len(q.States) == 0 && (q.All || len(q.Refs) > 0 || !j.State.Ended())
+		if c.among(q.Refs, j) && state && in(q.Users, j.User) && in(q.Names, j.Name) && in(q.Accounts, j.Account) && in(q.Partitions, j.Partition) &&
 			(len(q.Nodes) == 0 || slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(q.Nodes, n) })) {
-			out = append(out, j)
+			found = append(found, j)
 		}
 	}
-	return out, missing
+	return found, missing
 }
 
 func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 
-func unknown(ref api.JobRef) error {
+func (c *Controller) among(refs []api.JobRef, j *api.Job) bool {
+	return len(refs) == 0 || slices.ContainsFunc(refs, func(ref api.JobRef) bool { return c.names(ref, j) })
+}
+
+func unknown(ref api.JobRef) *api.Error {
 	return &api.Error{Code: api.CodeNotFound, Message: "no job " + ref.String(), Hint: "list jobs with gqueue, ended ones with gacct"}
 }
 
@@ -251,21 +264,15 @@ func unknown(ref api.JobRef) error {
 func (c *Controller) names(ref api.JobRef, j *api.Job) bool {
 	switch {
 	case ref.Last > 0:
-		for i, n := len(c.Jobs)-1, 0; i >= 0; i-- {
-			if c.Jobs[i].User == c.User {
-				if n++; n == ref.Last {
-					return c.Jobs[i].JobID == j.JobID
-				}
-			}
-		}
-		return false
+		own := slices.DeleteFunc(slices.Clone(c.Jobs), func(j api.Job) bool { return j.User != c.User })
+		return ref.Last <= len(own) && own[len(own)-ref.Last].JobID == j.JobID
 	case ref.Index >= 0:
 		return j.ArrayJobID == ref.ID && j.ArrayIndex != nil && *j.ArrayIndex == ref.Index
 	}
 	return j.JobID == ref.ID || j.ArrayJobID == ref.ID
 }
 
-// one finds the job in the path or the parameter.
+// one finds the job that a text names.
 func (c *Controller) one(text string) (*api.Job, error) {
 	ref, err := api.ParseJobRef(text)
 	if err != nil {
@@ -279,186 +286,127 @@ func (c *Controller) one(text string) (*api.Job, error) {
 	return nil, unknown(ref)
 }
 
-func (c *Controller) job(r *http.Request) (any, error) {
-	j, err := c.one(r.PathValue("ref"))
-	if err != nil {
-		return nil, err
-	}
+func (c *Controller) job(j *api.Job) (any, error) {
 	return api.JobDetail{SchemaVersion: api.SchemaVersion, Job: *j, Attempts: append([]api.Attempt{}, c.Attempts[j.JobID]...)}, nil
 }
 
 // history selects as api.HistoryQuery says.
-func (c *Controller) history(r *http.Request) (any, error) {
-	var q api.HistoryQuery
-	if err := body(r, &q); err != nil {
-		return nil, err
-	}
-	var out []byte
+func (c *Controller) history(_ *http.Request, q *api.HistoryQuery) (any, error) {
+	var out bytes.Buffer
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		named := slices.ContainsFunc(q.Refs, func(ref api.JobRef) bool { return c.names(ref, j) })
 		late := !q.Until.IsZero() && j.SubmitTime.After(q.Until)
 		early := !q.Since.IsZero() && j.State.Ended() && j.EndTime.Before(q.Since)
-		if len(q.Refs) > 0 && !named || !in(q.Users, j.User) || late || early {
-			continue
+		if c.among(q.Refs, j) && in(q.Users, j.User) && !late && !early {
+			detail, _ := c.job(j)
+			if err := json.NewEncoder(&out).Encode(detail); err != nil {
+				return nil, err
+			}
 		}
-		b, err := json.Marshal(api.JobDetail{SchemaVersion: api.SchemaVersion, Job: *j, Attempts: append([]api.Attempt{}, c.Attempts[j.JobID]...)})
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(out, b...), '\n')
 	}
-	return out, nil
+	return out.Bytes(), nil
 }
 
-func (c *Controller) script(r *http.Request) (any, error) {
-	j, err := c.one(r.PathValue("ref"))
-	if err != nil {
-		return nil, err
-	}
+func (c *Controller) script(j *api.Job) (any, error) {
 	if j.User != c.User {
 		return nil, api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner or an admin may read its script", j.JobID, j.User)
 	}
 	return []byte("#!/bin/sh\necho " + j.Name + "\n"), nil
 }
 
-func (c *Controller) why(r *http.Request) (any, error) {
-	j, err := c.one(r.PathValue("ref"))
-	if err != nil {
-		return nil, err
-	}
+func (c *Controller) why(j *api.Job) (any, error) {
 	return api.WhyReply{SchemaVersion: api.SchemaVersion, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: c.Why[j.JobID]}, nil
 }
 
-func (c *Controller) cancel(r *http.Request) (any, error) {
-	var req api.CancelRequest
-	if err := body(r, &req); err != nil {
-		return nil, err
-	}
-	c.note(req)
-	defer c.wake()
-	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
-		switch {
-		case j.State.Ended():
-			res.Error = api.AlreadyEnded(res.Ref, j.State)
-		case req.Signal != "":
+func (c *Controller) cancel(_ *http.Request, ask *api.CancelRequest) (any, error) {
+	return c.each(ask, &ask.JobQuery, func(j *api.Job, res *api.CancelResult) {
+		if ask.Signal != "" {
 			res.Nodes, res.Processes = len(j.Nodes), c.Processes*len(j.Nodes)
-		default:
+		} else {
 			j.State, j.StateCode = api.JobCancelled, "CA"
 		}
-	}), nil
+	})
 }
 
-func (c *Controller) act(r *http.Request) (any, error) {
-	var req api.ActionRequest
-	if err := body(r, &req); err != nil {
-		return nil, err
-	}
-	c.note(req)
-	action := r.PathValue("action")
-	defer c.wake()
-	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
-		if j.State.Ended() {
-			res.Error = api.AlreadyEnded(res.Ref, j.State)
-			return
-		}
-		switch action {
+func (c *Controller) act(r *http.Request, ask *api.ActionRequest) (any, error) {
+	return c.each(ask, &ask.JobQuery, func(j *api.Job, _ *api.CancelResult) {
+		switch r.PathValue("action") {
 		case "hold":
 			j.Held, j.Reason = "user", "JobHeldUser"
 		case "release":
 			j.Held, j.Reason = "", "Priority"
 		}
-	}), nil
+	})
 }
 
-func (c *Controller) update(r *http.Request) (any, error) {
-	var req api.UpdateRequest
-	if err := body(r, &req); err != nil {
-		return nil, err
-	}
-	c.note(req)
-	defer c.wake()
-	return c.each(&req.JobQuery, func(j *api.Job, res *api.CancelResult) {
-		if j.State.Ended() {
-			res.Error = api.Errorf(api.CodeAlreadyEnded, "job %s has already ended: %s", res.Ref, j.State)
-		}
-	}), nil
+func (c *Controller) update(_ *http.Request, ask *api.UpdateRequest) (any, error) {
+	return c.each(ask, &ask.JobQuery, func(*api.Job, *api.CancelResult) {})
 }
 
-func (c *Controller) rerun(r *http.Request) (any, error) {
-	var req api.RerunRequest
-	if err := body(r, &req); err != nil {
-		return nil, err
-	}
-	req.Key = ""
-	c.note(req)
+func (c *Controller) rerun(_ *http.Request, ask *api.RerunRequest) (any, error) {
+	ask.Key = ""
+	c.note(ask)
 	return api.SubmitReply{SchemaVersion: api.SchemaVersion, JobID: 99, Count: 2}, nil
 }
 
 // note keeps a request with its body, for tests of what was sent.
-func (c *Controller) note(req any) {
-	b, _ := json.Marshal(req)
+func (c *Controller) note(ask any) {
+	b, _ := json.Marshal(ask)
 	c.Asked = append(c.Asked, string(b))
 }
 
-// each does something to every job that a query selects.
-func (c *Controller) each(q *api.JobQuery, do func(*api.Job, *api.CancelResult)) api.CancelReply {
+// each does something to every job that a query selects and that has not ended.
+func (c *Controller) each(ask any, q *api.JobQuery, do func(*api.Job, *api.CancelResult)) (any, error) {
+	c.note(ask)
 	found, missing := c.find(q)
 	out := api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
-	for _, f := range found {
-		i := slices.IndexFunc(c.Jobs, func(j api.Job) bool { return j.JobID == f.JobID })
-		res := api.CancelResult{Ref: strconv.FormatInt(f.JobID, 10), JobID: f.JobID}
-		if f.ArrayIndex != nil {
-			res.Ref = fmt.Sprintf("%d_%d", f.ArrayJobID, *f.ArrayIndex)
+	for _, j := range found {
+		res := api.CancelResult{Ref: strconv.FormatInt(j.JobID, 10), JobID: j.JobID}
+		if j.ArrayIndex != nil {
+			res.Ref = fmt.Sprintf("%d_%d", j.ArrayJobID, *j.ArrayIndex)
 		}
-		do(&c.Jobs[i], &res)
+		if j.State.Ended() {
+			res.Error = api.AlreadyEnded(res.Ref, j.State)
+		} else {
+			do(j, &res)
+		}
 		out.Results = append(out.Results, res)
 	}
 	for _, err := range missing {
-		out.Results = append(out.Results, api.CancelResult{Error: err.(*api.Error)})
+		out.Results = append(out.Results, api.CancelResult{Error: err})
 	}
-	return out
+	c.wake()
+	return out, nil
 }
 
 func (c *Controller) nodes(*http.Request) (any, error) {
 	return api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: c.Nodes, Partitions: c.Partitions, Preempt: "tier"}, nil
 }
 
-func (c *Controller) nodeAction(r *http.Request) (any, error) {
-	var req api.NodeAction
-	if err := body(r, &req); err != nil {
-		return nil, err
+func (c *Controller) nodeAction(r *http.Request, ask *api.NodeAction) (any, error) {
+	at := slices.IndexFunc(c.Nodes, func(n api.Node) bool { return n.Name == r.PathValue("name") })
+	if at < 0 {
+		return nil, &api.Error{Code: api.CodeNotFound, Message: "no node " + r.PathValue("name"), Hint: "list nodes with ginfo"}
 	}
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		if n.Name != r.PathValue("name") {
-			continue
-		}
-		switch r.PathValue("action") {
-		case "drain":
-			n.State, n.Reason, n.DrainBy, n.Down = api.NodeDrained, req.Reason, req.Deadline, req.Down
-		case "resume":
-			n.State, n.Reason, n.DrainBy, n.Down = api.NodeUp, "", time.Time{}, false
-		}
-		return struct{}{}, nil
+	n := &c.Nodes[at]
+	switch r.PathValue("action") {
+	case "drain":
+		n.State, n.Reason, n.DrainBy, n.Down = api.NodeDrained, ask.Reason, ask.Deadline, ask.Down
+	case "resume":
+		n.State, n.Reason, n.DrainBy, n.Down = api.NodeUp, "", time.Time{}, false
 	}
-	return nil, &api.Error{Code: api.CodeNotFound, Message: "no node " + r.PathValue("name"), Hint: "list nodes with ginfo"}
+	return struct{}{}, nil
 }
 
-func (c *Controller) cardAction(r *http.Request) (any, error) {
-	var req api.NodeAction
-	if err := body(r, &req); err != nil {
-		return nil, err
-	}
+func (c *Controller) cardAction(r *http.Request, ask *api.NodeAction) (any, error) {
 	for i := range c.Nodes {
 		for k := range c.Nodes[i].Cards {
 			card := &c.Nodes[i].Cards[k]
-			if c.Nodes[i].Name != r.PathValue("name") || fmt.Sprint(card.Index) != r.PathValue("card") && card.UUID != r.PathValue("card") {
+			switch name := r.PathValue("card"); {
+			case c.Nodes[i].Name != r.PathValue("name") || fmt.Sprint(card.Index) != name && card.UUID != name:
 				continue
-			}
-			switch {
 			case r.PathValue("action") == "drain":
-				card.State, card.Reason = api.CardQuarantined, req.Reason
+				card.State, card.Reason = api.CardQuarantined, ask.Reason
 			case strings.HasPrefix(card.Reason, "Xid 79"):
 				return nil, api.Errorf(api.CodeConflict, "node n3: card 1 stays out of service: fell off the bus")
 			default:

@@ -43,45 +43,39 @@ func (c *Controller) events(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(page)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	out := http.NewResponseController(w)
 	fmt.Fprintf(w, ": after %d\n\n", since)
 	c.Followed <- struct{}{}
-	for {
+	follow(w, r, func() <-chan struct{} {
 		evs, next := c.after(since, job)
 		for i := range evs {
 			b, _ := json.Marshal(&evs[i])
 			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", evs[i].Seq, b)
 			since = evs[i].Seq
 		}
-		if out.Flush() != nil {
-			return
-		}
-		select {
-		case <-next:
-		case <-r.Context().Done():
-			return
-		}
-	}
+		return next
+	})
 }
 
 // live tells all jobs and nodes, and again whenever something has changed.
 func (c *Controller) live(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	out := http.NewResponseController(w)
-	for {
+	follow(w, r, func() <-chan struct{} {
 		c.Lock()
-		rows, next := lines(c.Jobs), c.changed
+		defer c.Unlock()
 		nodes, _ := json.Marshal(c.Nodes)
-		c.Unlock()
 		fmt.Fprint(w, "event: all\n")
-		for line := range bytes.Lines(rows) {
+		for line := range bytes.Lines(lines(c.Jobs)) {
 			fmt.Fprintf(w, "data: %s", line)
 		}
 		fmt.Fprintf(w, "\nevent: nodes\ndata: %s\n\n", nodes)
-		if out.Flush() != nil {
-			return
-		}
+		return c.changed
+	})
+}
+
+// follow tells, and again when what tell gives is closed, until the caller goes away.
+func follow(w http.ResponseWriter, r *http.Request, tell func() <-chan struct{}) {
+	for {
+		next := tell()
+		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-next:
 		case <-r.Context().Done():
