@@ -235,9 +235,5 @@ func parsePair(data []byte) (crypto.Signer, *x509.Certificate, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	key, ok := pair.PrivateKey.(crypto.Signer)
-	if !ok {
-		return nil, nil, errors.New("not a signing key")
-	}
-	return key, pair.Leaf, nil
+	return pair.PrivateKey.(crypto.Signer), pair.Leaf, nil // each kind that package tls reads can sign
 }

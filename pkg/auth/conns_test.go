@@ -57,6 +57,19 @@ func TestAUserHoldsHisShare(t *testing.T) {
 	}
 }
 
+// TestConnOf: a request knows its connection, so that who has a certificate is told from who has none.
+func TestConnOf(t *testing.T) {
+	c, other := net.Pipe()
+	defer c.Close()
+	defer other.Close()
+	if got := connOf((&Guard{}).ConnContext(t.Context(), c)); got != c {
+		t.Errorf("%v", got)
+	}
+	if got := connOf(t.Context()); got != nil {
+		t.Errorf("without one: %v", got)
+	}
+}
+
 func TestTheOldestWithoutACertificateGoesFirst(t *testing.T) {
 	s := counted(1, 2)
 	var c [5]net.Conn

@@ -73,6 +73,64 @@ func TestPeerOfUnixSocket(t *testing.T) {
 	}
 }
 
+// TestUserOfTheCluster: whose word it was on the host is no word of the host.
+func TestUserOfTheCluster(t *testing.T) {
+	g := &Guard{SingleUser: true, Owner: 4242}
+	for _, uid := range []uint32{0, 4242} {
+		if id := g.User(uid, 7); id.Kind != KindUser || id.UID != uid || id.GID != 7 || !id.Admin || id.Host {
+			t.Errorf("%d: %+v", uid, id)
+		}
+	}
+	for name, want := range map[string]bool{"0": true, "4294967295": true, "root": true, "4294967296": false, "": false, "no-such-user": false, "-1": false} {
+		if KnowsUser(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
+
+// TestCut ends the calls of one node, and only while they are under way.
+func TestCut(t *testing.T) {
+	ca, err := OpenCA(Files(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Guard{live: newCalls()}
+	enter := func(node string) (context.Context, func()) {
+		key, _, _ := newRequest()
+		der, err := ca.issue(subject{kind: nodeKind, name: node}, key.Public(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("GET", "/", nil)
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+		return g.live.enter(r)
+	}
+	one, doneOne := enter("n1")
+	two, doneTwo := enter("n1")
+	other, doneOther := enter("n2")
+	doneTwo()
+	g.Cut("n1")
+	g.Cut("n3")
+	if context.Cause(one) != errCut || context.Cause(two) != context.Canceled || other.Err() != nil {
+		t.Errorf("%v, %v, %v", context.Cause(one), context.Cause(two), context.Cause(other))
+	}
+	doneOne()
+	doneOther()
+	if other.Err() == nil || len(g.live.cut) != 0 {
+		t.Errorf("%v after its end, %d calls are kept", other.Err(), len(g.live.cut))
+	}
+	bare := httptest.NewRequest("GET", "/", nil)
+	bare.TLS = &tls.ConnectionState{}
+	if ctx, done := g.live.enter(bare); ctx != bare.Context() || done == nil {
+		t.Error("who has no certificate has no calls to be cut")
+	}
+	(&Guard{}).Cut("n1")
+}
+
 func TestSingleUserKnowsNobodyElse(t *testing.T) {
 	g := &Guard{SingleUser: true, Owner: 1000, Admins: []string{"4242"}}
 	if id := g.user(4242, 4242); id != Nobody {

@@ -27,6 +27,26 @@ func TestTokenWorksOnce(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreWhole: what is refused says why, not where it was looked up.
+func TestRefusalsAreWhole(t *testing.T) {
+	c := start(t)
+	if _, err := c.Tokens.use("nobody's", "n1"); err == nil || err.Error() != errToken.Error() {
+		t.Errorf("%v", err)
+	}
+	no := api.Errorf(api.CodeConflict, "no")
+	line := c.line(t, api.TokenRequest{Controller: true})
+	l, err := parseLine(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Tokens.useForController(l.token, func() error { return no }); err != error(no) {
+		t.Errorf("%v", err)
+	}
+	if err := c.Tokens.useForController(l.token, func() error { return nil }); err != nil {
+		t.Errorf("the refusal used it up: %v", err)
+	}
+}
+
 func TestTokenUses(t *testing.T) {
 	c := start(t)
 	line := c.line(t, api.TokenRequest{Uses: 2})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,8 +77,15 @@ func TestTwoKeepOneVault(t *testing.T) {
 	}
 	var cut []string
 	a.Revoked.OnRevoke(func(node string) { cut = append(cut, node) })
+	late, err := b.Tokens.New(api.TokenRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := a.Reload(); err != nil {
 		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(a.Tokens.state.Tokens, func(r tokenRow) bool { return r.Hash == hash(late) }) {
+		t.Errorf("after a reload the first one has %+v", a.Tokens.state)
 	}
 	past := time.Now().Add(-time.Hour)
 	if !b.Revoked.revoked("n1", past) || !a.Revoked.revoked("n2", past) || strings.Join(cut, " ") != "n2" {
