@@ -265,3 +265,22 @@ func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestAMoveWaitsForANodeThatIsAway: its victims are gone, but so is the node for now: the places stay kept, and nothing starts there.
+func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: queueOf(lasting(1, 4, 600))}
+	move := Make(epoch0, v, &Policy{}).Backfills[0]
+	move.Until = epoch0.Add(10 * time.Hour)
+	away := testNode("n1", 32, 4, 80)
+	v.Backfills = []Backfill{move}
+	v.Nodes = []*cluster.Node{away}
+	if got := started(Make(epoch0, v, &Policy{})); got != "[1@n1]" {
+		t.Fatalf("on its node: %s", got)
+	}
+	gone := *away
+	gone.Ready, gone.Away = false, true
+	v.Nodes = []*cluster.Node{&gone}
+	if plan := Make(epoch0, v, &Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
+		t.Errorf("starts %s, keeps %s", started(plan), claimed(plan))
+	}
+}

@@ -85,6 +85,29 @@ func TestExplain(t *testing.T) {
 				"jobs 1 and 2 are ahead and wait for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
+		{"short of CPUs and memory", []*cluster.Node{testNode("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, CPUs: 8, Memory: 200 * gib})}, []*Candidate{
+			candidate(1, api.Spec{Size: 1, CPUsPerRank: 12, MemoryPerNode: 100 * gib})}, 1, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 12 CPUs and 100G memory on its node",
+				"n1 is kept for it; when that is free is not known, for what runs there has no time limit",
+				"n1: 8 of 16 CPUs free, needs 12, 56G of 256G memory free, needs 100G; held by job 7",
+			}},
+		{"a card that others have shares of", []*cluster.Node{hold(strange, 9, 2*gib, false, 1)}, []*Candidate{
+			candidate(1, api.Spec{Size: 1, GPUsPerRank: 4, VRAMBytes: 60 * gib, Share: true})}, 1, "ReqNodeNotAvail",
+			[]string{
+				"1st of 1 in the queue; does not fit without what is out of service: n3 (1 card quarantined)",
+				"n3: 2 of 4 cards free, needs 4, needs 60G on each, card 1 has 20G free after 58G held by strangers and 2G reserved by job 9, " +
+					"card 2 quarantined (Xid 79); held by job 9",
+				"--gpus-per-rank=2 would start now",
+			}},
+		{"one rank a node", []*cluster.Node{full[0], testNode("n1", 16, 2, 80)}, []*Candidate{
+			candidate(1, api.Spec{Size: 3, GPUsPerRank: 1, RanksPerNode: 1})}, 1, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 3 ranks now, but not on nodes with 1 rank each; each rank needs 1 card and 1 CPU",
+				"n1: room for 2 ranks: 2 of 2 cards free",
+				"n00001: room for 1 rank: 1 of 2 cards free; held by job 7",
+				"--size=2 or the same without --ranks-per-node would start now",
+			}},
 		{"alternatives, most room first", []*cluster.Node{within("b", full[0]), within("a", drained)}, []*Candidate{
 			candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, Constraint: "[a|b]"})}, 1, "Resources",
 			[]string{

@@ -44,9 +44,10 @@ func TestForecastCounts(t *testing.T) {
 		queue        []*Candidate
 		want         map[int64]time.Time
 	}{
-		"what is free now":    {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
-		"behind one for good": {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 0), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
-		"after a reservation": {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
+		"what is free now":     {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
+		"behind one for good":  {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 0), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
+		"after a reservation":  {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
+		"beside a reservation": {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*Candidate{lasting(1, 2, 30), lasting(2, 2, 10)}, map[int64]time.Time{1: at(40), 2: at(40)}},
 	} {
 		q := NewQueue(p, nil)
 		for _, c := range tt.queue {

@@ -136,6 +136,11 @@ func TestPreemption(t *testing.T) {
 			other.Priority = 5
 			return []*Running{ran(n, 1, 60, place{0: {0}}), ran(n, 2, 30, place{0: {1}}), ran(n, 3, 90, place{0: {2}, 1: {0, 1, 2, 3}}), other}
 		}, api.Spec{Size: 6, GPUsPerRank: 1}, "[2>9 3>9]"},
+		{"roles of whom the cheapest is in nobody's way", tier, func(n []*cluster.Node) []*Running {
+			other := ran(n, 4, 60, place{0: {1, 2, 3}})
+			other.Priority = 5
+			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 90, place{1: {0, 1, 2, 3}}), other}
+		}, api.Spec{Size: 2, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 2}, {Name: "b", Count: 1, CPUsPerRank: 1, GPUsPerRank: 2}}}, "[2>9]"},
 		{"an account takes back what it lent", lends, func(n []*cluster.Node) []*Running {
 			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
 			a.Account, b.Account = "other", "other"

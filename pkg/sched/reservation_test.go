@@ -221,8 +221,26 @@ func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
 	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
 		t.Fatalf("without a reservation the move is %+v", got)
 	}
+	if got := Forecast(epoch0, v, &Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
+		t.Errorf("the move is expected to start at %s (%t), want when its victim has stopped", got.At, got.Sure)
+	}
 	v.Reservations = []Reservation{window("talk", 30*time.Minute, time.Hour, "n00001")}
 	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v, want places kept from the end of the reservation on", got)
+	}
+}
+
+// TestPlacesBesideAReservation: a gang waits for the node that is free first of those that did not just fail it.
+func TestPlacesBesideAReservation(t *testing.T) {
+	nodes := []*cluster.Node{run(testNode("n00001", 32, 4, 80), 90, 30, 0), run(testNode("n00002", 32, 4, 80), 91, 60, 0), testNode("n00003", 32, 4, 80)}
+	v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 600)), Reservations: []Reservation{window("talk", time.Hour, 24*time.Hour, "n00003")}}
+	if got := claimed(Make(epoch0, v, &Policy{})); got != "[1@n00001+30]" {
+		t.Error(got)
+	}
+	c := lasting(1, 4, 600)
+	c.Avoid = []string{"n00001"}
+	v.Queue = queueOf(c)
+	if got := claimed(Make(epoch0, v, &Policy{})); got != "[1@n00002+60]" {
+		t.Errorf("around the node that failed it: %s", got)
 	}
 }
