@@ -555,7 +555,7 @@ func (c *Client) try(ctx context.Context, m manner, method, path string, in any)
 	}
 	var body []byte
 	if in != nil {
-		if body, err = encode(in); err != nil {
+		if body, err = json.Marshal(in); err != nil {
 			return nil, err
 		}
 	}
