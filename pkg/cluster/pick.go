@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"slices"
+
+	"gangd/pkg/api"
 )
 
 // Pick gives places to so many ranks on a node where they fit ([Need.Ranks]). Cards are
@@ -18,8 +20,17 @@ func (d *Need) Pick(n *Node, ranks int) []Slot {
 	if want == 0 {
 		return slots
 	}
+	var rest []int
 	chosen := d.pickCards(n, want)
+	if TakesAll(d.Ask.Spec) {
+		for i := range n.Cards {
+			if !slices.Contains(chosen, i) && d.CardFits(n, i) {
+				rest = append(rest, i)
+			}
+		}
+	}
 	if d.Cards == 0 {
+		chosen = append(chosen, rest...)
 		all := uuids(n, chosen)
 		for i := range slots {
 			slots[i].Cards = all // the ranks of a member see all its cards
@@ -29,7 +40,15 @@ func (d *Need) Pick(n *Node, ranks int) []Slot {
 	for i, group := range groups(n, chosen, d.Cards) {
 		slots[i].Cards = uuids(n, group)
 	}
+	slots[ranks-1].Cards = append(slots[ranks-1].Cards, uuids(n, rest)...)
 	return slots
+}
+
+// TakesAll reports whether a member has all cards of its node that are of the kind, however many are asked for:
+// nobody else could use them, and its steps can. Ranks that are processes have what each asked for, as many at
+// each start.
+func TakesAll(s *api.Spec) bool {
+	return s.Exclusive && !shares(s) && s.Launch == api.LaunchBatch && len(s.Roles) == 0
 }
 
 func (d *Need) pickCards(n *Node, want int) []int {

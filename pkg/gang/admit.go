@@ -94,7 +94,7 @@ func (w *World) admissible(e *entry, ev Admit) *api.Error {
 		return api.Errorf(api.CodeInvalid, "%d slots for the %d ranks of job %d", len(ev.Slots), len(e.job.Ranks), ev.Job)
 	}
 	for i, s := range ev.Slots {
-		if want := e.job.Spec.FiguresOf(i).GPUs; want > 0 && len(s.Cards) != want {
+		if want := e.job.Spec.FiguresOf(i).GPUs; want > 0 && len(s.Cards) != want && !(cluster.TakesAll(e.job.Spec) && len(s.Cards) > want) {
 			return api.Errorf(api.CodeInvalid, "%d cards for rank %d of job %d, which asks for %d", len(s.Cards), i, ev.Job, want)
 		}
 	}

@@ -150,7 +150,7 @@ var asked = []Option{
 		Set:  func(a *Ask, v string) error { return memoryInto(&a.Spec.MemoryPerRank, v) }},
 	{Long: "exclusive", Env: []string{"SBATCH_EXCLUSIVE"}, Kind: MayValue, Arg: "", List: Partial, Group: groupCards,
 		Help: "no other gang on the nodes",
-		Note: "without user or mcs; the gang is given the cards and CPUs it asks for, not all",
+		Note: "without user or mcs; a batch script that asks for cards has all of its nodes, and CPUs are counted as asked for (sbatch: all cards and CPUs)",
 		Set:  setExclusive},
 
 	{Long: "resv-ports", Kind: MayValue, Arg: "N", Group: groupCards,
