@@ -532,9 +532,9 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 		return "", nil, err
 	}
 	parts := strings.Split(ev.Partition, ",")
-	c := &sched.Candidate{Job: 1 << 62, Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
-		Submit: e.opt.Clock.Now().Wall, Ask: cluster.AskOf(ev.Spec, parts), User: ev.User, Account: ev.Spec.Account,
-		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}
+	c := &sched.Candidate{Job: 1 << 62, Submit: e.opt.Clock.Now().Wall, Terms: &sched.Terms{
+		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskOf(ev.Spec, parts), User: ev.User, Account: ev.Spec.Account,
+		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}}
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)

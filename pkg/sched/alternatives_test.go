@@ -84,7 +84,7 @@ func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
 	if rapid.IntRange(0, 4).Draw(t, "excludes") == 0 {
 		s.Exclude = []string{"n1"}
 	}
-	return nodes, &Candidate{Job: 1, Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}
+	return nodes, &Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
 }
 
 // TestJointConstraintsAreExact: a gang starts if and only if trying every distribution of its
@@ -106,16 +106,16 @@ func TestJointConstraintsAreExact(t *testing.T) {
 		}
 		spec := *c.Ask.Spec
 		spec.Switches = 1
-		one := *c
+		one := c.apart()
 		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), epoch0
 		p = treeOf(nodes)
 		p.MaxSwitchWait = time.Hour
-		plan = Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&one)}, p)
+		plan = Make(epoch0, &View{Nodes: nodes, Queue: queueOf(one)}, p)
 		if want := bruteForce(c, nodes[:len(nodes)/2]) || bruteForce(c, nodes[len(nodes)/2:]); (len(plan.Starts) == 1) != want {
 			t.Fatalf("below one switch: started %t, brute force %t: %+v", len(plan.Starts) == 1, want, spec)
 		}
 		for _, start := range plan.Starts {
-			checkPlaces(t, &one, start.Slots, nodes)
+			checkPlaces(t, one, start.Slots, nodes)
 		}
 	})
 }
@@ -243,7 +243,7 @@ func TestPreferredComesFirst(t *testing.T) {
 		starts := func(constraint, prefer string) []Start {
 			one := s
 			one.Constraint, one.Prefer = constraint, prefer
-			v.Queue = queueOf(&Candidate{Job: 1, Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)})
+			v.Queue = queueOf(&Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)}})
 			return Make(epoch0, v, &Policy{}).Starts
 		}
 		both, soft, hard := starts(s.Constraint, s.Prefer), starts(s.Prefer, ""), starts(s.Constraint, "")
@@ -282,7 +282,7 @@ func TestBackfillsKeepToOneWay(t *testing.T) {
 			}
 			s := *c.Ask.Spec
 			if s.Prefer = ""; s.Roles == nil {
-				checkFeaturesOf(t, &Candidate{Job: c.Job, Ask: &cluster.Ask{Spec: &s}}, per, v.Nodes)
+				checkFeaturesOf(t, &Candidate{Job: c.Job, Terms: &Terms{Ask: &cluster.Ask{Spec: &s}}}, per, v.Nodes)
 			}
 		}
 	})
@@ -319,7 +319,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 	} {
 		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
 			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})})}, &Policy{BackfillDepth: 1})
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Terms: &Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &Policy{BackfillDepth: 1})
 		on := ""
 		for _, start := range plan.Starts {
 			on = start.Slots[0].Node + " " + start.Slots[1].Node

@@ -132,7 +132,7 @@ func (p *Policy) before(c *Candidate, b *backfill) bool {
 	if b.isMove() || compare(c, b.c) >= 0 {
 		return false
 	}
-	return !p.byService() || c.rank[bucketAt] == b.c.rank[bucketAt] && !p.below(c, b.c)
+	return !p.byService() || c.bucket == b.c.bucket && !p.below(c, b.c)
 }
 
 // displaceBackfills takes the backfills off that c goes before and that were made for the sake of

@@ -24,8 +24,7 @@ func benchQueue(waiting, shapes int) []*Candidate {
 	queue := make([]*Candidate, waiting)
 	for i := range queue {
 		s := specs[i%shapes]
-		queue[i] = &Candidate{Job: int64(i + 1), Priority: int64(waiting - i), Size: s.Size, Submit: epoch0,
-			Ask: cluster.AskOf(s, []string{"gpu"})}
+		queue[i] = &Candidate{Job: int64(i + 1), Submit: epoch0, Terms: &Terms{Priority: int64(waiting - i), Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
 	}
 	return queue
 }
@@ -82,7 +81,7 @@ func BenchmarkOneStart(b *testing.B) {
 			queue := make([]*Candidate, waiting)
 			ask := cluster.AskOf(&api.Spec{Size: 1, GPUsPerRank: 1}, []string{"gpu"})
 			for i := range queue {
-				queue[i] = &Candidate{Job: int64(i + 1), Size: 1, Submit: epoch0.Add(time.Duration(i)), Ask: ask}
+				queue[i] = &Candidate{Job: int64(i + 1), Submit: epoch0.Add(time.Duration(i)), Terms: &Terms{Size: 1, Ask: ask}}
 			}
 			benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &Policy{}, 1)
 		})
@@ -275,10 +274,10 @@ func benchOneGang(b *testing.B, p *Policy, v *View) {
 		for _, s := range plan.Starts {
 			c := v.Queue.Get(s.Job)
 			v.Queue.Remove(s.Job)
-			again := *c
+			again := c.apart()
 			job++
 			again.Job, again.Priority = job, job*7919%100000
-			v.Queue.Insert(&again)
+			v.Queue.Insert(again)
 		}
 		_, took = make1()
 		in = append(in, took)

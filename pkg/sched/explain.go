@@ -204,7 +204,7 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.
 func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Queue) {
-	other := *c
+	other := c.apart()
 	other.Ask, other.Size = ask, ask.Spec.Size
 	for _, o := range queue.Slice() {
 		if !o.Submit.Before(other.Submit) {
@@ -212,7 +212,7 @@ func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Que
 		}
 	}
 	out := queue.Clone()
-	out.Insert(&other)
+	out.Insert(other)
 	return out.Get(other.Job), out
 }
 

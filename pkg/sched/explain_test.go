@@ -264,7 +264,7 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				s := withOption(t, *c.Ask.Spec, option)
 				ask := cluster.AskOf(&s, c.Ask.Partitions)
 				// Its owner cancels the job and submits the other one, which gets a later time.
-				other := &Candidate{Job: 9999, Priority: c.Priority, Size: s.Size, Ask: ask, Submit: epoch0.Add(time.Hour), Avoid: c.Avoid}
+				other := &Candidate{Job: 9999, Submit: epoch0.Add(time.Hour), Terms: &Terms{Priority: c.Priority, Size: s.Size, Ask: ask, Avoid: c.Avoid}}
 				q := v.Queue.Clone()
 				q.Remove(c.Job)
 				q.Insert(other)

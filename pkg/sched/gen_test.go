@@ -33,8 +33,7 @@ func testNodes(count, cpus, cards int, vram int64) []*cluster.Node {
 }
 
 func candidate(job int64, spec api.Spec) *Candidate {
-	return &Candidate{Job: job, Size: spec.Size, Submit: epoch0.Add(time.Duration(job) * time.Second),
-		Ask: cluster.AskOf(&spec, []string{"gpu"})}
+	return &Candidate{Job: job, Submit: epoch0.Add(time.Duration(job) * time.Second), Terms: &Terms{Size: spec.Size, Ask: cluster.AskOf(&spec, []string{"gpu"})}}
 }
 
 // genNodes draws a few unequal nodes: strangers, quarantine, drained ones and all.
@@ -105,8 +104,7 @@ func genCandidate(t *rapid.T, job int64) *Candidate {
 		giveRoles(t, s)
 	}
 	partitions := rapid.SampledFrom([][]string{{"gpu"}, {"gpu", "short"}, {"short"}}).Draw(t, "in")
-	return &Candidate{Job: job, Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Size: s.Size, Ask: cluster.AskOf(s, partitions),
-		Submit: epoch0.Add(time.Duration(job) * time.Second), Avoid: rapid.SampledFrom([][]string{nil, nil, {"n1"}}).Draw(t, "avoid")}
+	return &Candidate{Job: job, Submit: epoch0.Add(time.Duration(job) * time.Second), Terms: &Terms{Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Size: s.Size, Ask: cluster.AskOf(s, partitions), Avoid: rapid.SampledFrom([][]string{nil, nil, {"n1"}}).Draw(t, "avoid")}}
 }
 
 func genQueue(t *rapid.T, first int64, most int) *Queue {

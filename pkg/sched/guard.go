@@ -107,8 +107,8 @@ func (pl *planner) guard() {
 		return
 	}
 	soon := pl.view.Queue.byAge[0].since().Add(pl.patience())
-	if turns := pl.view.Queue.byTurn; len(turns) > 0 && turns[0].turnAt.Before(soon) {
-		soon = turns[0].turnAt
+	if turns := pl.view.Queue.byTurn; len(turns) > 0 && turns[0].turnAt().Before(soon) {
+		soon = turns[0].turnAt()
 	}
 	if pl.now.Before(soon) {
 		pl.by(&pl.next, soon)
@@ -206,8 +206,8 @@ func (pl *planner) guardLong(p *guardPart) (room bool) {
 func (pl *planner) guardOwn(p *guardPart) {
 	passed := 0
 	for _, c := range pl.view.Queue.byTurn {
-		if pl.now.Before(c.turnAt) {
-			pl.by(&pl.next, c.turnAt)
+		if pl.now.Before(c.turnAt()) {
+			pl.by(&pl.next, c.turnAt())
 			return
 		}
 		if pl.front[c.Job] == NoTurn && pl.waitsForRoom(c) {

@@ -13,8 +13,8 @@ func (pl *planner) turnText(c *Candidate) string {
 		return ""
 	}
 	due, why := c.since().Add(pl.patienceFor(weight(c.Ask))), "guard_after"
-	if !c.turnAt.IsZero() && c.turnAt.Before(due) {
-		due, why = c.turnAt, fmt.Sprintf("%d times its time limit", ownPatience)
+	if c.turn != 0 && c.turnAt().Before(due) {
+		due, why = c.turnAt(), fmt.Sprintf("%d times its time limit", ownPatience)
 	}
 	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", clock(pl.now, due), why)
 	if !due.After(pl.now) {
@@ -55,8 +55,8 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 		return time.Time{}, 0
 	}
 	each := kept * longest
-	if !c.turnAt.IsZero() {
-		at := pl.after(c.turnAt, q.byTurn, c, each)
+	if c.turn != 0 {
+		at := pl.after(c.turnAt(), q.byTurn, c, each)
 		if first := q.byAge[0].since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
 			return at, longest
 		}

@@ -64,7 +64,7 @@ func TestOneRoleIsNoRole(t *testing.T) {
 		role.Roles = []api.Role{{Name: "all", Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank,
 			GPUsPerRank: s.GPUsPerRank, GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint}}
 		starts := func(s *api.Spec) int {
-			v.Queue = queueOf(&Candidate{Job: 1, Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})})
+			v.Queue = queueOf(&Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}})
 			return len(Make(epoch0, v, &Policy{}).Starts)
 		}
 		if a, b := starts(s), starts(&role); a != b {

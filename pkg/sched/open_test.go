@@ -86,7 +86,7 @@ func TestALimitIsNeverALoss(t *testing.T) {
 		attained := time.Duration(rapid.IntRange(0, 50).Draw(t, "attained")) * time.Minute
 		limit := time.Duration(rapid.IntRange(1, 10000).Draw(t, "says")) * time.Minute
 		bucket := func(limit time.Duration) int64 {
-			return p.rank(l, &Candidate{Job: of.Job, User: of.User, Name: of.Name, Ask: cluster.AskOf(&api.Spec{Size: of.Cards, GPUsPerRank: 1}, []string{"gpu"}), TimeLimit: limit, Attained: attained})[bucketAt]
+			return p.bucketOf(l, &Candidate{Job: of.Job, Name: of.Name, Terms: &Terms{User: of.User, Ask: cluster.AskOf(&api.Spec{Size: of.Cards, GPUsPerRank: 1}, []string{"gpu"}), TimeLimit: limit, Attained: attained}})
 		}
 		if said, unsaid := bucket(limit), bucket(0); said > unsaid || open != l.knows(0) {
 			t.Fatalf("with a limit of %v bucket %d, without %d", limit, said, unsaid)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gangd/pkg/cluster"
 )
 
 // Queue keeps candidates in order, and those of one class together: of a hundred thousand
@@ -21,10 +23,11 @@ type Queue struct {
 	byTurn  []*Candidate // by turnAt, those that have one
 	byJob   map[int64]*Candidate
 	classes map[jobClassKey]*JobClass
-	firsts  []*JobClass // in the order of their first candidates
-	slots   int         // of classes, so many were ever in use at once
-	free    []int       // slots
-	backlog int64       // seconds of one card that all of them are expected to need yet
+	firsts  []*JobClass               // in the order of their first candidates
+	slots   int                       // of classes, so many were ever in use at once
+	free    []int                     // slots
+	backlog int64                     // seconds of one card that all of them are expected to need yet
+	terms   map[termsKey]*sharedTerms // nil in a clone, whose candidates share what they did
 }
 
 // jobClassKey is what decides whether a gang can start, besides its place in the order.
@@ -44,6 +47,43 @@ type JobClass struct {
 	slot  int // a small number that no other class of its queue has meanwhile
 	order []*Candidate
 	key   jobClassKey
+}
+
+// sharedTerms counts the candidates of a queue that have them.
+type sharedTerms struct {
+	Terms
+	jobs int
+}
+
+type termsKey struct {
+	tier, priority, nice int64
+	size                 int
+	ask                  *cluster.Ask
+	avoid, user, account string
+	limit, stop, least   time.Duration
+	deadline, attained   int64 // 0: none
+	keeps                bool
+}
+
+func (t *Terms) key() termsKey {
+	k := termsKey{t.Tier, t.Priority, t.Nice, t.Size, t.Ask, strings.Join(t.Avoid, ","), t.User, t.Account, t.TimeLimit, t.Stop, t.TimeMin, 0, int64(t.Attained), t.KeepsWork}
+	if !t.Deadline.IsZero() {
+		k.deadline = t.Deadline.UnixNano()
+	}
+	return k
+}
+
+// share gives a candidate the terms of others that have the same.
+func (q *Queue) share(c *Candidate) {
+	k := c.Terms.key()
+	s := q.terms[k]
+	if s == nil {
+		s = &sharedTerms{Terms: *c.Terms}
+		s.order = q.policy.orderOf(&s.Terms)
+		q.terms[k] = s
+	}
+	s.jobs++
+	c.Terms = &s.Terms
 }
 
 func compareFirst(cl *JobClass, c *Candidate) int { return compare(cl.order[0], c) }
@@ -182,6 +222,12 @@ func (q *Queue) forget(job int64) *Candidate {
 	if c != nil {
 		q.backlog -= c.need
 		delete(q.byJob, job)
+		k := c.Terms.key()
+		if s := q.terms[k]; s != nil {
+			if s.jobs--; s.jobs == 0 {
+				delete(q.terms, k)
+			}
+		}
 	}
 	return c
 }
@@ -191,13 +237,19 @@ func (q *Queue) own(c *Candidate) *Candidate {
 	if q.classes == nil {
 		q.classes = map[jobClassKey]*JobClass{}
 	}
+	if q.terms == nil {
+		q.terms = map[termsKey]*sharedTerms{}
+	}
 	if q.policy == nil {
 		q.policy = &Policy{}
 	}
 	q.ledger.asked(c)
 	own := *c
-	own.rank, own.need = q.policy.rank(q.ledger, c), q.policy.need(q.ledger, c)
-	own.turnAt = q.policy.turnAt(c.since(), c.Eligible, c.TimeLimit)
+	q.share(&own)
+	own.bucket, own.need = q.policy.bucketOf(q.ledger, c), q.policy.need(q.ledger, c)
+	if at := q.policy.turnAt(c.since(), c.Eligible, c.TimeLimit); !at.IsZero() {
+		own.turn = at.Sub(c.Submit)
+	}
 	return &own
 }
 
@@ -205,7 +257,7 @@ func (q *Queue) put(c *Candidate) {
 	q.know(c)
 	q.order = insert(q.order, c, compare)
 	q.byAge = insert(q.byAge, c, compareAge)
-	if !c.turnAt.IsZero() {
+	if c.turn != 0 {
 		q.byTurn = insert(q.byTurn, c, compareTurn)
 	}
 	k := q.key(c)
@@ -230,7 +282,7 @@ func (q *Queue) Remove(job int64) bool {
 	}
 	q.order = remove(q.order, c, compare)
 	q.byAge = remove(q.byAge, c, compareAge)
-	if !c.turnAt.IsZero() {
+	if c.turn != 0 {
 		q.byTurn = remove(q.byTurn, c, compareTurn)
 	}
 	cl := q.classes[q.key(c)]
@@ -270,9 +322,9 @@ func (q *Queue) Refresh(now time.Time) {
 	all := make([]*Candidate, len(q.order))
 	for i, c := range q.order {
 		all[i] = c
-		if r := q.policy.rank(q.ledger, c); r != c.rank {
+		if b := q.policy.bucketOf(q.ledger, c); b != c.bucket {
 			own := *c
-			own.rank, own.need = r, q.policy.need(q.ledger, c)
+			own.bucket, own.need = b, q.policy.need(q.ledger, c)
 			q.backlog += own.need - c.need
 			all[i], changed = &own, true
 		}
@@ -295,7 +347,7 @@ func (q *Queue) moved() bool {
 			if last == nil || c.Attained != last.Attained {
 				bucket = q.policy.bucket(q.policy.service(q.ledger, c).Seconds())
 			}
-			if last = c; c.rank[bucketAt] != bucket {
+			if last = c; c.bucket != bucket {
 				return true
 			}
 		}
@@ -308,7 +360,7 @@ func (q *Queue) fill(all []*Candidate) {
 	was := slices.Clone(q.firsts)
 	q.order, q.byAge, q.firsts = all, slices.Clone(all), q.firsts[:0]
 	slices.SortFunc(q.byAge, compareAge)
-	q.byTurn = slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool { return c.turnAt.IsZero() })
+	q.byTurn = slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool { return c.turn == 0 })
 	slices.SortFunc(q.byTurn, compareTurn)
 	for _, cl := range was {
 		cl.order = cl.order[:0]
@@ -352,12 +404,15 @@ func (q *Queue) key(c *Candidate) jobClassKey {
 // since is when a gang would have been submitted had it only waited.
 func (c *Candidate) since() time.Time { return c.Submit.Add(c.Attained) }
 
+// turnAt is when it goes to the front for its own time limit, where it has a turn.
+func (c *Candidate) turnAt() time.Time { return c.Submit.Add(c.turn) }
+
 func compareAge(a, b *Candidate) int {
 	return cmp.Or(a.since().Compare(b.since()), cmp.Compare(a.Job, b.Job))
 }
 
 func compareTurn(a, b *Candidate) int {
-	return cmp.Or(a.turnAt.Compare(b.turnAt), cmp.Compare(a.Job, b.Job))
+	return cmp.Or(a.turnAt().Compare(b.turnAt()), cmp.Compare(a.Job, b.Job))
 }
 
 func insert(list []*Candidate, c *Candidate, by func(a, b *Candidate) int) []*Candidate {

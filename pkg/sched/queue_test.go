@@ -21,15 +21,15 @@ func TestOrders(t *testing.T) {
 	}
 	ledger.Add(Usage{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
 	list := []*Candidate{
-		{Job: 1, User: "lea", Size: 4, TimeLimit: time.Hour},
-		{Job: 2, User: "max", Size: 1, TimeLimit: 10 * time.Hour},
-		{Job: 3, User: "lea", Size: 2, TimeLimit: 2 * time.Hour},
-		{Job: 4, User: "max", Size: 1},
-		{Job: 5, User: "eva", Size: 8},
-		{Job: 6, User: "eva", Size: 1, TimeLimit: time.Minute, Priority: -1},
-		{Job: 7, User: "lea", Size: 1, TimeLimit: 20 * time.Hour, Priority: 5, Tier: 0},
-		{Job: 8, User: "lea", Size: 1, TimeLimit: 90 * time.Hour, Tier: 1},
-		{Job: 9, User: "lea", Size: 1, TimeLimit: 10 * time.Hour, Attained: 50 * time.Minute},
+		{Job: 1, Terms: &Terms{User: "lea", Size: 4, TimeLimit: time.Hour}},
+		{Job: 2, Terms: &Terms{User: "max", Size: 1, TimeLimit: 10 * time.Hour}},
+		{Job: 3, Terms: &Terms{User: "lea", Size: 2, TimeLimit: 2 * time.Hour}},
+		{Job: 4, Terms: &Terms{User: "max", Size: 1}},
+		{Job: 5, Terms: &Terms{User: "eva", Size: 8}},
+		{Job: 6, Terms: &Terms{User: "eva", Size: 1, TimeLimit: time.Minute, Priority: -1}},
+		{Job: 7, Terms: &Terms{User: "lea", Size: 1, TimeLimit: 20 * time.Hour, Priority: 5, Tier: 0}},
+		{Job: 8, Terms: &Terms{User: "lea", Size: 1, TimeLimit: 90 * time.Hour, Tier: 1}},
+		{Job: 9, Terms: &Terms{User: "lea", Size: 1, TimeLimit: 10 * time.Hour, Attained: 50 * time.Minute}},
 	}
 	for _, tt := range []struct {
 		order Order
@@ -64,11 +64,14 @@ func TestQueueIsASortedMap(t *testing.T) {
 		ledger := NewLedger(0)
 		q := NewQueue(&Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), UserCards: rapid.IntRange(0, 1).Draw(t, "caps"), GuardAfter: 5 * time.Hour}, ledger)
 		model := make(map[int64]bool)
+		asks := map[int]*cluster.Ask{}
+		for size := 1; size <= 2; size++ {
+			asks[size] = cluster.AskOf(&api.Spec{Size: size, GPUsPerRank: 1}, []string{"gpu"})
+		}
 		draw := func(job int64) *Candidate {
 			size := rapid.IntRange(1, 2).Draw(t, "size")
-			return &Candidate{Job: job, Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: size, Submit: epoch0,
-				User: rapid.SampledFrom([]string{"lea", "max"}).Draw(t, "user"), TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "limit")) * time.Hour,
-				Ask: cluster.AskOf(&api.Spec{Size: size, GPUsPerRank: 1}, []string{"gpu"})}
+			return &Candidate{Job: job, Submit: epoch0, Terms: &Terms{Priority: rapid.Int64Range(0, 2).Draw(t, "priority"), Size: size, Ask: asks[size],
+				User: rapid.SampledFrom([]string{"lea", "max"}).Draw(t, "user"), TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "limit")) * time.Hour}}
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			job := rapid.Int64Range(1, 12).Draw(t, "job")
@@ -88,10 +91,10 @@ func TestQueueIsASortedMap(t *testing.T) {
 				like := draw(0)
 				many := make([]*Candidate, sortFrom)
 				for i := range many {
-					c := *like
+					c := like.apart()
 					c.Job = job + int64(i)
 					c.Priority += int64(i % 2)
-					many[i], model[c.Job] = &c, true
+					many[i], model[c.Job] = c, true
 				}
 				q.Update(many, nil)
 			case 5:
@@ -105,6 +108,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 				model[c.Job] = true
 			}
 			checkQueue(t, q, model)
+			checkTerms(t, q)
 			checkQueue(t, q.Clone(), model)
 		}
 	})
@@ -116,7 +120,7 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 	}
 	turns := 0
 	for _, c := range q.order {
-		if !c.turnAt.IsZero() {
+		if c.turn != 0 {
 			turns++
 		}
 	}
@@ -157,6 +161,23 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 	}
 }
 
+// checkTerms: candidates have the same terms if and only if these say the same, and nobody's are kept.
+func checkTerms(t *rapid.T, q *Queue) {
+	jobs := map[termsKey]int{}
+	for _, c := range q.order {
+		k := c.Terms.key()
+		if s := q.terms[k]; s == nil || c.Terms != &s.Terms {
+			t.Fatalf("job %d has terms of its own: %+v", c.Job, *c.Terms)
+		}
+		jobs[k]++
+	}
+	for k, s := range q.terms {
+		if s.jobs != jobs[k] || s.jobs == 0 {
+			t.Fatalf("%d candidates wait on %+v, counted %d", jobs[k], k, s.jobs)
+		}
+	}
+}
+
 // TestBacklogIsTheSum: what a queue keeps of what all need yet is what a recount finds,
 // whatever came, went and was learnt.
 func TestBacklogIsTheSum(t *testing.T) {
@@ -194,7 +215,7 @@ func TestBacklogIsTheSum(t *testing.T) {
 func BenchmarkUpdate(b *testing.B) {
 	cs := make([]*Candidate, 100_000)
 	for i := range cs {
-		cs[i] = &Candidate{Job: int64(i + 1), Size: 1, Submit: epoch0, User: fmt.Sprint(i % 7), TimeLimit: time.Hour, Ask: cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"})}
+		cs[i] = &Candidate{Job: int64(i + 1), Submit: epoch0, Terms: &Terms{Size: 1, User: fmt.Sprint(i % 7), TimeLimit: time.Hour, Ask: cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"})}}
 	}
 	q := NewQueue(&Policy{GuardAfter: time.Hour}, NewLedger(0))
 	q.Update(cs, nil)

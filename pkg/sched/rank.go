@@ -8,21 +8,34 @@ import (
 	"gangd/pkg/cluster"
 )
 
-// rank is a place in the order, compared from the front, smaller first. Everything in it
-// is fixed when the candidate is taken in or ranked again, so that a queue stays sorted
-// while time passes.
-type rank [6]int64
-
-// bucketAt is where a rank in order of service has what the gang is expected to need.
-const bucketAt = 2
+// order is what of a gang's terms decides on its place in the queue, smaller first. Everything in it and in the
+// candidate's own part is fixed when that is taken in or ranked again, so that a queue stays sorted while time passes.
+type order struct {
+	first    [3]int64 // before the bucket
+	last     int64    // after it
+	byMinute bool     // and not by the instant of submission: of gangs submitted together the larger one goes first
+}
 
 func compare(a, b *Candidate) int {
-	for i := range a.rank {
-		if c := cmp.Compare(a.rank[i], b.rank[i]); c != 0 {
+	if a.Terms != b.Terms {
+		for i := range a.first {
+			if c := cmp.Compare(a.first[i], b.first[i]); c != 0 {
+				return c
+			}
+		}
+	}
+	if c := cmp.Compare(a.bucket, b.bucket); c != 0 {
+		return c
+	}
+	if a.byMinute {
+		if c := cmp.Compare(a.Submit.UnixNano()/int64(time.Minute), b.Submit.UnixNano()/int64(time.Minute)); c != 0 {
 			return c
 		}
 	}
-	return cmp.Compare(a.Job, b.Job)
+	if c := cmp.Compare(a.last, b.last); c != 0 {
+		return c
+	}
+	return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(a.Job, b.Job))
 }
 
 // Less orders waiting gangs of one queue. It is a total order, the same after a restart.
@@ -32,19 +45,25 @@ func Less(a, b *Candidate) bool { return compare(a, b) < 0 }
 // each other, so that of these the larger one goes first.
 const unknown = math.MaxInt32
 
-func (p *Policy) rank(l *Ledger, c *Candidate) rank {
-	submit := c.Submit.UnixNano()
+func (p *Policy) orderOf(t *Terms) order {
 	switch p.Order {
 	case OrderFIFO:
-		return rank{-c.Tier, -c.Priority, submit}
+		return order{first: [3]int64{-t.Tier, -t.Priority}}
 	case OrderLargest:
-		return rank{-int64(c.Size), -c.Tier, -c.Priority, submit}
-	case OrderFair:
-		// The minute and not the instant of submission, so that of gangs submitted
-		// together the larger one goes first.
-		return rank{-c.Tier, -c.Priority, p.shareBucket(l, c), submit / int64(time.Minute), -int64(c.Size), submit}
+		return order{first: [3]int64{-int64(t.Size), -t.Tier, -t.Priority}}
 	}
-	return rank{-c.Tier, -c.Priority, p.bucket(p.service(l, c).Seconds()), -int64(c.Size), submit}
+	return order{first: [3]int64{-t.Tier, -t.Priority}, last: -int64(t.Size), byMinute: p.Order == OrderFair}
+}
+
+// bucketOf is 0 where the order goes by nothing that is learnt.
+func (p *Policy) bucketOf(l *Ledger, c *Candidate) int64 {
+	switch {
+	case p.byService():
+		return p.bucket(p.service(l, c).Seconds())
+	case p.Order == OrderFair:
+		return p.shareBucket(l, c)
+	}
+	return 0
 }
 
 // service is the cards' time that a gang is expected to need yet; 0: not known.

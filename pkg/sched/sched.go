@@ -13,18 +13,29 @@ import (
 // Candidate is a waiting gang: every rank blocked, not held, begin time and back-off
 // passed. Candidates are immutable.
 type Candidate struct {
-	Job      int64
+	Job int64
+	*Terms
+	Name     string // that its user gave it
+	Submit   time.Time
+	Eligible time.Time // since when it could have started; zero: Submit
+
+	// Set by [Queue]:
+	bucket int64         // what it is expected to need, or its user used, as far as the order goes by that
+	need   int64         // seconds of one card that it is expected to need yet, as of its bucket
+	turn   time.Duration // from Submit to its turn, see [Policy.turnAt]; 0: it has none
+}
+
+// Terms are on what a gang waits. The candidates of a queue share them: of a hundred thousand most differ in nothing else
+// than when they came.
+type Terms struct {
 	Tier     int64 // of its partition: larger first, before anything else
 	Priority int64 // larger first; --nice is taken off already
 	Nice     int64 // what was taken off: it orders, but makes nobody a victim
 	Size     int   // ranks
-	Submit   time.Time
-	Eligible time.Time // since when it could have started; zero: Submit
 	Ask      *cluster.Ask
 	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
 	User     string
 	Account  string
-	Name     string // that its user gave it
 	// TimeLimit is what the gang may run in all, the partition's default filled in; 0:
 	// unlimited. Stop is how long its end may take beyond that: lead and grace.
 	TimeLimit time.Duration
@@ -40,10 +51,14 @@ type Candidate struct {
 	// KeepsWork: it would lose nothing by being stopped, and may be at any time.
 	KeepsWork bool
 
-	// Set by [Queue]:
-	rank   rank      // its place in the order
-	need   int64     // seconds of one card that it is expected to need yet, as of its rank
-	turnAt time.Time // see [Policy.turnAt]
+	order // set by [Queue]
+}
+
+// apart is a copy with terms of its own, to be changed before a queue takes it in.
+func (c *Candidate) apart() *Candidate {
+	own, terms := *c, *c.Terms
+	own.Terms = &terms
+	return &own
 }
 
 // PutRunning puts what a job holds now, nil: nothing, into a list that is ordered by job.

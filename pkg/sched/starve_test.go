@@ -57,9 +57,9 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 
 // candidateIn is a candidate with another ask.
 func candidateIn(c *Candidate, s *api.Spec) *Candidate {
-	out := *c
+	out := c.apart()
 	out.Ask = cluster.AskOf(s, c.Ask.Partitions)
-	return &out
+	return out
 }
 
 type starve struct {

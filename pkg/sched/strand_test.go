@@ -15,7 +15,7 @@ func ledgerOf(asks ...asksOf) (*Ledger, int64) {
 	for _, a := range asks {
 		for range a.n {
 			job++
-			l.asked(&Candidate{Job: job, Ask: cluster.AskOf(&a.spec, []string{"gpu"})})
+			l.asked(&Candidate{Job: job, Terms: &Terms{Ask: cluster.AskOf(&a.spec, []string{"gpu"})}})
 		}
 	}
 	return l, job
@@ -121,7 +121,7 @@ func BenchmarkPrice(b *testing.B) {
 func TestAskedOnce(t *testing.T) {
 	l, last := ledgerOf(asksOf{3, part(47, 1)}, asksOf{2, part(32, 1)})
 	spec := part(32, 1)
-	l.asked(&Candidate{Job: last, Ask: cluster.AskOf(&spec, []string{"gpu"})})
+	l.asked(&Candidate{Job: last, Terms: &Terms{Ask: cluster.AskOf(&spec, []string{"gpu"})}})
 	if l.askedFor != 5 {
 		t.Errorf("%d asks of 5 jobs", l.askedFor)
 	}

@@ -123,12 +123,12 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
 		whole := pristine(v.Nodes)
 		for _, c := range v.Queue.Slice() {
-			c := *c
+			c := c.apart()
 			c.Avoid = nil
 			spec := *c.Ask.Spec
 			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
 			c.Ask = cluster.AskOf(&spec, c.Ask.Partitions)
-			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(&c)}, &Policy{})
+			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(c)}, &Policy{})
 			err := Unsatisfiable(v.Nodes, p, c.Ask)
 			if err != nil && strings.Contains(err.Message, "unknown ") {
 				continue // a name that may be misspelt is refused, whether or not the rest would do
@@ -236,7 +236,7 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 			empty[i] = n.Emptied()
 		}
 		for _, c := range v.Queue.Slice() {
-			c := *c
+			c := c.apart()
 			spec := *c.Ask.Spec
 			spec.Prefer, spec.Constraint = "", ""
 			c.Avoid, c.Ask = nil, cluster.AskOf(&spec, c.Ask.Partitions)
@@ -244,9 +244,9 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 				continue
 			}
 			p := new(Planner)
-			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(&c)}, &Policy{})
+			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(c)}, &Policy{})
 			fits := pl.fitsEmpty(pl.askClass(c.Ask))
-			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(&c)}, &Policy{}); fits != (len(plan.Starts) == 1) {
+			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(c)}, &Policy{}); fits != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
 			}
 		}
