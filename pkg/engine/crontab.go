@@ -87,7 +87,7 @@ func (e *Engine) Crontab(user string) *api.CrontabReply {
 	out.Lines = slices.Clone(t.Lines)
 	for i := range out.Lines {
 		l := &out.Lines[i]
-		if j := e.view.jobs[l.JobID]; j != nil {
+		if j := e.view.get(l.JobID).job; j != nil {
 			l.Cron = *j.Spec.Cron
 			if gang.JobState(j) == api.JobPending && j.Held == "" {
 				l.Next = j.Eligible

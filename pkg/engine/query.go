@@ -119,8 +119,8 @@ func (e *Engine) byRef(ref api.JobRef, uid uint32) []*gang.Job {
 
 // last is the nth newest submission of a user; an array counts once.
 func (v *view) last(n int, uid uint32) *gang.Job {
-	for _, id := range slices.Backward(v.ids) {
-		j := v.jobs[id]
+	for _, s := range slices.Backward(v.jobs) {
+		j := s.job
 		if j == nil || j.UID != uid || j.ArrayID != 0 && j.ArrayID != j.ID {
 			continue
 		}
@@ -134,7 +134,7 @@ func (v *view) last(n int, uid uint32) *gang.Job {
 // element gives a job, one element of an array, or (index -1) all of the array.
 func (v *view) element(id int64, index int) []*gang.Job {
 	if index < 0 {
-		j := v.jobs[id]
+		j := v.get(id).job
 		if j != nil && j.ArrayID != id {
 			return []*gang.Job{j}
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -15,8 +16,8 @@ import (
 // immutable values, so a reader holds the lock only while it collects pointers.
 type view struct {
 	mu      sync.RWMutex
-	jobs    map[int64]*gang.Job
-	ids     []int64 // ascending; those of purged jobs are still in it until they are half of all: read it by from
+	jobs    []shown // by id; read it by from: purged ones are still in it until they are half of all
+	known   int     // those of jobs that have one
 	nodes   map[string]*gang.Node
 	names   []string // of nodes, ascending
 	desired map[string][]api.Assignment
@@ -27,22 +28,48 @@ type view struct {
 	// crontabs of users, by name; immutable too.
 	crontabs map[string]*api.Crontab
 
-	plan    sched.Plan                // the last one, for its reasons
-	classes map[int64]*sched.JobClass // of the jobs that wait
-	ended   map[int64]chan struct{}   // closed at the end of a job that somebody waits for
+	plan    sched.Plan              // the last one, for its reasons
+	ended   map[int64]chan struct{} // closed at the end of a job that somebody waits for
 	lineage uint64
 	proof   string // of lineage
 	nextID  int64  // the smallest id that no job has had
 	hold    string // why the controller neither starts nor stops anything; empty: it does
 }
 
+// shown is a job by its number.
+type shown struct {
+	id    int64
+	job   *gang.Job       // nil: it is not committed yet, or was purged
+	class *sched.JobClass // with which others it is planned; nil: it does not wait
+}
+
+func (v *view) find(id int64) (int, bool) {
+	return slices.BinarySearchFunc(v.jobs, id, func(s shown, id int64) int { return cmp.Compare(s.id, id) })
+}
+
+// get is what there is of a job.
+func (v *view) get(id int64) (s shown) {
+	if i, there := v.find(id); there {
+		s = v.jobs[i]
+	}
+	return s
+}
+
+// put is where a job stands or is to stand.
+func (v *view) put(id int64) *shown {
+	// Ids grow, so this is an append in all but a replayed order.
+	i, there := v.find(id)
+	if !there {
+		v.jobs = slices.Insert(v.jobs, i, shown{id: id})
+	}
+	return &v.jobs[i]
+}
+
 func (v *view) init(w *gang.World) {
-	v.jobs = map[int64]*gang.Job{}
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string][]api.Assignment{}
 	v.prepared = map[int64]int{}
 	v.ended = map[int64]chan struct{}{}
-	v.classes = map[int64]*sched.JobClass{}
 	v.nextID = w.NextID()
 	v.reservations = map[string]*api.Reservation{}
 	v.crontabs = w.Crontabs()
@@ -50,8 +77,7 @@ func (v *view) init(w *gang.World) {
 		v.reservations[r.Name] = r
 	}
 	for j := range w.Jobs() {
-		v.jobs[j.ID] = j
-		v.ids = append(v.ids, j.ID)
+		v.putJob(j)
 	}
 	for _, n := range w.Nodes() {
 		v.putNode(n)
@@ -76,13 +102,11 @@ func (v *view) dropNode(name string) {
 }
 
 func (v *view) putJob(j *gang.Job) {
-	if _, known := v.jobs[j.ID]; !known {
-		// Ids grow, so this is an append in all but a replayed order.
-		if i, there := slices.BinarySearch(v.ids, j.ID); !there {
-			v.ids = slices.Insert(v.ids, i, j.ID)
-		}
+	s := v.put(j.ID)
+	if s.job == nil {
+		v.known++
 	}
-	v.jobs[j.ID] = j
+	s.job = j
 	if gang.JobState(j) != api.JobReserved {
 		delete(v.prepared, j.ID)
 	}
@@ -159,23 +183,26 @@ func (e *Engine) publish(ch *gang.Changes) {
 	}
 }
 
-// drop forgets purged jobs. Their ids are taken out when they are half of all: a pass over a million
+// drop forgets purged jobs. Their places are taken out when they are half of all: a pass over a million
 // for each commit that purges some would cost as much as all else of it.
 func (v *view) drop(ids []int64) {
 	for _, id := range ids {
-		delete(v.jobs, id)
+		if i, there := v.find(id); there && v.jobs[i].job != nil {
+			v.jobs[i].job = nil
+			v.known--
+		}
 	}
-	if len(v.ids) > 2*len(v.jobs) {
-		v.ids = slices.DeleteFunc(v.ids, func(id int64) bool { return v.jobs[id] == nil })
+	if len(v.jobs) > 2*v.known {
+		v.jobs = slices.DeleteFunc(v.jobs, func(s shown) bool { return s.job == nil && s.class == nil })
 	}
 }
 
 // from walks the jobs with that id and larger ones, by id.
 func (v *view) from(id int64) iter.Seq[*gang.Job] {
 	return func(yield func(*gang.Job) bool) {
-		i, _ := slices.BinarySearch(v.ids, id)
-		for ; i < len(v.ids); i++ {
-			if j := v.jobs[v.ids[i]]; j != nil && !yield(j) {
+		i, _ := v.find(id)
+		for ; i < len(v.jobs); i++ {
+			if j := v.jobs[i].job; j != nil && !yield(j) {
 				return
 			}
 		}
@@ -188,9 +215,9 @@ func (v *view) setClasses(ids []int64, q *sched.Queue) {
 	defer v.mu.Unlock()
 	for _, id := range ids {
 		if c := q.JobClass(id); c != nil {
-			v.classes[id] = c
-		} else {
-			delete(v.classes, id)
+			v.put(id).class = c
+		} else if i, there := v.find(id); there {
+			v.jobs[i].class = nil
 		}
 	}
 }
@@ -199,7 +226,7 @@ func (v *view) setClasses(ids []int64, q *sched.Queue) {
 // are looked up here: a second lock of a reader waits for a writer who waits for the first.
 func (v *view) reason(id int64) (sched.Reason, bool) {
 	v.mu.RLock()
-	plan, class := v.plan, v.classes[id]
+	plan, class := v.plan, v.get(id).class
 	v.mu.RUnlock()
 	return plan.Reason(id, class)
 }
@@ -208,7 +235,7 @@ func (v *view) reason(id int64) (sched.Reason, bool) {
 func (v *view) word(id int64) (string, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.plan.Word(id, v.classes[id])
+	return v.plan.Word(id, v.get(id).class)
 }
 
 // snapshot collects the jobs for which keep is true, by id.
@@ -227,7 +254,7 @@ func (v *view) snapshot(keep func(*gang.Job) bool) []*gang.Job {
 func (v *view) job(id int64) *gang.Job {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.jobs[id]
+	return v.get(id).job
 }
 
 func (v *view) preparedRanks(id int64) int {
@@ -257,7 +284,7 @@ func (v *view) allNodes() []*gang.Node {
 func (v *view) whenEnded(id int64) <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	j := v.jobs[id]
+	j := v.get(id).job
 	if j == nil || j.Verdict != nil {
 		return nil
 	}
