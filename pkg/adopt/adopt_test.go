@@ -95,7 +95,7 @@ func TestCPUs(t *testing.T) {
 		write := func(name string, record any) {
 			b, err := json.Marshal(record)
 			if err == nil {
-				err = os.WriteFile(filepath.Join(member, name), checksum.Add(b, name), 0o600)
+				err = os.WriteFile(filepath.Join(member, name), []byte(checksum.Add(b, name)), 0o600)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"strings"
 )
 
 // head begins an object that has one; eight hexadecimal digits and a quote follow.
@@ -36,10 +37,12 @@ func (e *Error) Error() string {
 }
 
 // Add gives the object with its checksum. It must begin with "{" and a field.
-func Add(object []byte, what string) []byte {
-	out := make([]byte, 0, len(object)+len(head)+digits+1)
-	out = fmt.Appendf(out, `%s%08x",`, head, sum(object[1:], what))
-	return append(out, object[1:]...)
+func Add(object []byte, what string) string {
+	var out strings.Builder
+	out.Grow(len(object) + len(head) + digits + 1)
+	fmt.Fprintf(&out, `%s%08x",`, head, sum(object[1:], what))
+	out.Write(object[1:])
+	return out.String()
 }
 
 // Check gives an [*Error] for an object whose checksum is wrong. What else may be wrong with it

@@ -10,7 +10,7 @@ import (
 const object = `{"job":12,"epoch":3,"text":"it's {\"sum\":\"\"} \u2026"}`
 
 func TestWhole(t *testing.T) {
-	with := Add([]byte(object), "spec")
+	with := []byte(Add([]byte(object), "spec"))
 	for _, b := range [][]byte{with, append(bytes.Clone(with), "\n\n\n"...), []byte(object), []byte(`{"a":1}`)} {
 		if err := Check(b, "spec"); err != nil {
 			t.Errorf("%s: %v", b, err)
@@ -31,7 +31,7 @@ func TestWhole(t *testing.T) {
 
 // TestDamage: no cut and no flipped bit leaves an object that reads otherwise than it did.
 func TestDamage(t *testing.T) {
-	with := Add([]byte(object), "spec")
+	with := []byte(Add([]byte(object), "spec"))
 	said := func(b []byte) (string, bool) {
 		var of struct {
 			Job, Epoch int

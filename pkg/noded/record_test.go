@@ -71,7 +71,7 @@ func TestSwapped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, name, string(checksum.Add(b, name)))
+		write(t, dir, name, checksum.Add(b, name))
 	}
 	k := api.MemberKey{Job: 7, Epoch: 2}
 	put(shim.SpecFile, shim.Spec{MemberKey: k})
@@ -162,7 +162,7 @@ func (w *wreck) member(job int64, phase api.MemberPhase) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		write(w.t, dir, name, string(checksum.Add(b, name)))
+		write(w.t, dir, name, checksum.Add(b, name))
 	}
 	if job == 1 || job == 3 {
 		write(w.t, dir, shim.SocketFile, "") // nobody listens

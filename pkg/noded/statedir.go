@@ -192,7 +192,7 @@ func (s *stateDir) writeRecord(name string, record any) error {
 	if err != nil {
 		return err
 	}
-	return s.write(name, string(checksum.Add(b, name)))
+	return s.write(name, checksum.Add(b, name))
 }
 
 func (s *stateDir) close() {

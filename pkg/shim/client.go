@@ -75,7 +75,7 @@ func makeDir(spec *Spec, script []byte) error {
 	if err := os.Chmod(spec.Dir, dirMode); err != nil { // whatever the umask
 		return err
 	}
-	if err := writeFile(filepath.Join(spec.Dir, SpecFile), checksum.Add(b, SpecFile), 0o600); err != nil {
+	if err := writeFile(filepath.Join(spec.Dir, SpecFile), []byte(checksum.Add(b, SpecFile)), 0o600); err != nil {
 		return err
 	}
 	path := filepath.Join(spec.Dir, ScriptFile)

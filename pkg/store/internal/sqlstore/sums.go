@@ -29,7 +29,7 @@ func rowName(table string, keys ...int64) string {
 func jobName(id int64, spec string) string { return rowName("job", id) + " " + spec }
 
 // sealed is the text of a row with its checksum.
-func sealed(data []byte, name string) string { return string(checksum.Add(data, name)) }
+func sealed(data []byte, name string) string { return checksum.Add(data, name) }
 
 // intact says what is wrong with the text of a row; nil: nothing that a checksum finds.
 func intact(data []byte, name string) error {
