@@ -92,14 +92,14 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 	if ev.Priority != nil && *ev.Priority > j.Priority && !who.Admin && *ev.Priority > 0 {
 		return nil, api.Errorf(api.CodePermission, "only an admin may raise the priority of job %d above 0", j.ID)
 	}
-	changed := *j
+	changed := j.Copy()
 	if r.Constraint != nil {
 		changed.Constraint = r.Constraint
 	}
 	if r.Prefer != nil {
 		changed.Prefer = r.Prefer
 	}
-	s := *gang.SpecOf(&changed)
+	s := *gang.SpecOf(changed)
 	if err := checkConstraints(&s); err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (w *World) grace(j *Job) time.Duration {
 // place makes what is derived from the members of an admitted gang.
 func (w *World) place(e *entry) {
 	j := e.job
-	e.prepared, e.alive, e.open, e.body, e.stuck, e.warned, e.guard = nil, 0, 0, nil, nil, nil, nil
+	e.epoch = new(epoch)
 	for i := range j.Members {
 		m := &j.Members[i]
 		if m.State == MemberStopped || m.State == MemberFenced {
@@ -317,7 +317,7 @@ func (w *World) block(e *entry, avoid []string) {
 	if e.prepared != nil {
 		w.prepared[j.ID] = struct{}{} // it may be placed anew in this very batch
 	}
-	e.prepared, e.alive, e.open, e.body, e.stuck = nil, 0, 0, nil, nil
+	e.epoch = w.noEpoch
 	w.tellDependents(j) // an earlier singleton of its name may go now
 }
 

@@ -264,7 +264,7 @@ func (w *World) end(e *entry, v *Verdict) {
 	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
 	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
 	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
-	e.prepared, e.body, e.stuck, e.warned = nil, nil, nil, nil
+	e.epoch = w.noEpoch
 	delete(w.refusedJobs, j.ID)
 	w.unlist(j)
 	w.uncountHeld(j)

@@ -12,12 +12,6 @@ import (
 type holding struct {
 	jobs  int
 	bytes int64
-	specs map[string]*heldSpec
-}
-
-type heldSpec struct {
-	jobs  int
-	bytes int64
 }
 
 // specOverhead is about what a specification takes beside its texts.
@@ -38,11 +32,17 @@ func (w *World) mayHold(ev *Submit, count int) *api.Error {
 		return &api.Error{Code: api.CodeTooMany, Hint: "submit again when some have ended",
 			Message: fmt.Sprintf("%s has %d jobs that have not ended, %d more are asked for, and a user may have %d (user_jobs)", ev.User, h.jobs, count, most)}
 	}
-	if bytes := specOverhead + ev.Spec.TextBytes(); w.set.UserBytes > 0 && h.specs[ev.SpecHash] == nil && h.bytes+bytes > w.set.UserBytes {
+	if bytes := specOverhead + ev.Spec.TextBytes(); w.set.UserBytes > 0 && !w.holds(ev) && h.bytes+bytes > w.set.UserBytes {
 		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make them one array, which counts once",
 			Message: fmt.Sprintf("scripts and environments of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, w.set.UserBytes)}
 	}
 	return nil
+}
+
+// holds: the user has a job with this specification that has not ended.
+func (w *World) holds(ev *Submit) bool {
+	s := w.specs[specKey{ev.UID, ev.SpecHash}]
+	return s != nil && s.live > 0
 }
 
 // countHeld counts a job that has not ended, uncountHeld one that has.
@@ -50,26 +50,22 @@ func (w *World) countHeld(j *Job) {
 	w.live++
 	h := w.holdings[j.UID]
 	if h == nil {
-		h = &holding{specs: map[string]*heldSpec{}}
+		h = &holding{}
 		w.holdings[j.UID] = h
 	}
 	h.jobs++
-	s := h.specs[j.SpecHash]
-	if s == nil {
-		s = &heldSpec{bytes: specOverhead + j.TextBytes}
-		h.specs[j.SpecHash] = s
-		h.bytes += s.bytes
+	s := w.specs[j.specKey()]
+	if s.live++; s.live == 1 {
+		h.bytes += specOverhead + j.TextBytes
 	}
-	s.jobs++
 }
 
 func (w *World) uncountHeld(j *Job) {
 	w.live--
 	h := w.holdings[j.UID]
-	s := h.specs[j.SpecHash]
-	if s.jobs--; s.jobs == 0 {
-		delete(h.specs, j.SpecHash)
-		h.bytes -= s.bytes
+	s := w.specs[j.specKey()]
+	if s.live--; s.live == 0 {
+		h.bytes -= specOverhead + j.TextBytes
 	}
 	if h.jobs--; h.jobs == 0 {
 		delete(w.holdings, j.UID)

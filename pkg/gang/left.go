@@ -30,7 +30,7 @@ func (w *World) countLeft(l Left, d int) {
 	if e == nil || !l.Ran {
 		return
 	}
-	e.left += d
+	e.left += int32(d)
 	if e.left == 0 {
 		w.touch(e)
 	}

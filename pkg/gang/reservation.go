@@ -364,9 +364,9 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 	if len(w.reservations) == 0 || !admitted(j) {
 		return nil
 	}
-	as := *j
+	as := j.Copy()
 	as.Deadline = by
-	until := w.until(&as, limit, j.ReservedAt)
+	until := w.until(as, limit, j.ReservedAt)
 	for i := range j.Members {
 		name := j.Members[i].Node
 		g, ok := w.nodes[name].node.Res.Grant(j.key())

@@ -84,7 +84,7 @@ func (w *World) restoreNode(saved *Node) {
 
 func (w *World) restoreJob(j *Job) {
 	w.keepSpec(j)
-	e := &entry{job: j, ask: w.ask(j)}
+	e := &entry{job: j, ask: w.ask(j), epoch: w.noEpoch}
 	w.jobs[j.ID] = e
 	if len(j.Refusals) > 0 {
 		w.refusedJobs[j.ID] = e

@@ -84,7 +84,7 @@ func TestMissedDeadline(t *testing.T) {
 		"its time limit is " + limitText(0) + " and may be cut to 1m0s": {Spec: &api.Spec{TimeMin: time.Minute}},
 		"its time limit is 1m0s":                                        {Spec: &api.Spec{TimeMin: time.Minute}, TimeLimit: time.Minute},
 	} {
-		j.Deadline = at
+		j.Past = &Past{Deadline: at}
 		if got := missed(j); got != "can't end by its deadline "+timeText(at)+" any more: "+want {
 			t.Errorf("%s, want %s", got, want)
 		}

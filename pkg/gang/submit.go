@@ -60,7 +60,7 @@ func (w *World) submit(ev Submit) Outcome {
 			w.keys[ev.Key] = j.ID
 		}
 		w.keepSpec(j)
-		w.queueNew(&entry{job: j, ask: w.ask(j), owned: true})
+		w.queueNew(&entry{job: j, ask: w.ask(j), epoch: w.noEpoch, owned: true})
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
@@ -117,8 +117,8 @@ func roleRanks(s *api.Spec) (n int) {
 func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	j := &Job{
 		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash, TextBytes: ev.Spec.TextBytes(),
-		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit, Deadline: s.Deadline,
-		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: BlankRanks(s.Size), Past: new(Past),
+		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit,
+		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: BlankRanks(s.Size), Past: &Past{Deadline: s.Deadline},
 	}
 	if s.Hold {
 		j.Held = HeldUser

@@ -31,30 +31,30 @@ type Job struct {
 	Key        string    // submission key, on the first job of a submission
 
 	// What may change after the submission.
-	Name      string
-	Partition string
-	Priority  int64
-	Held      string // "", "user", "admin", "special"
-	TimeLimit time.Duration
-	Deadline  time.Time // it has ended by then; zero: none
-	Comment   *string   // nil: as submitted
-	Nice      *int64    // nil: as submitted; [NiceOf]
-	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
-	// submitted. [SpecOf] is the spec with them.
-	Constraint, Prefer *string
-
+	Name             string
+	Partition        string
+	Priority         int64
+	Held             string // "", "user", "admin", "special"
+	TimeLimit        time.Duration
 	Submit, Eligible time.Time
 	Ranks            []Rank
 	Dependency       *api.Dependency
 	Waits            string // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Hopeless         bool   // that part can never be met; not stored: it is judged anew after a restart
 
 	*Past
 }
 
-// Past is what admissions, stops and the end of a job have left. Jobs that have had none share one:
-// it is half of what each of a hundred thousand that wait would take.
+// Past is what admissions, stops, the end and rare wishes have left of a job. Jobs that have had none share one:
+// it is more than half of what each of a hundred thousand that wait would take.
 type Past struct {
+	Deadline time.Time // it has ended by then; zero: none
+	Hopeless bool      // what it waits for can never be met; not stored: it is judged anew after a restart
+	Comment  *string   // nil: as submitted
+	Nice     *int64    // nil: as submitted; [NiceOf]
+	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
+	// submitted. [SpecOf] is the spec with them.
+	Constraint, Prefer *string
+
 	Start, End     time.Time // Start: of the current or last epoch
 	ReadyAt        time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
 	Epoch          int       // admissions so far

@@ -3,6 +3,7 @@ package gang
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"gangd/pkg/api"
@@ -48,6 +49,7 @@ func (v *verifier) check(ok bool, format string, args ...any) {
 // shared: nobody wrote to what all waiting gangs share.
 func (v *verifier) shared() {
 	v.check(noPast.isZero(), "the past of the gangs that have none is %+v", *noPast)
+	v.check(reflect.ValueOf(v.w.noEpoch).Elem().IsZero(), "the epoch of the gangs that have none is %+v", *v.w.noEpoch)
 	for i := range blank {
 		r := &blank[i]
 		if r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero() {
@@ -104,7 +106,7 @@ func (v *verifier) job(e *entry) {
 			}
 		}
 	}
-	v.check(left == e.left, "job %d: %d members left, counted %d", j.ID, left, e.left)
+	v.check(left == int(e.left), "job %d: %d members left, counted %d", j.ID, left, e.left)
 }
 
 // deadline checks that a gang runs no longer than its deadline allows, and no shorter than
@@ -199,16 +201,26 @@ func (v *verifier) node(h *host) {
 
 // holdings recounts what users hold.
 func (v *verifier) holdings() {
-	again := &World{holdings: map[uint32]*holding{}}
+	again := &World{holdings: map[uint32]*holding{}, specs: map[specKey]*sharedSpec{}}
 	for _, e := range v.w.jobs {
+		k := e.job.specKey()
+		if again.specs[k] == nil {
+			again.specs[k] = &sharedSpec{}
+		}
+		again.specs[k].jobs++
 		if e.job.Verdict == nil {
 			again.countHeld(e.job)
 		}
 	}
+	for k, s := range v.w.specs {
+		is := again.specs[k]
+		v.check(is != nil && is.jobs == s.jobs && is.live == s.live, "jobs with the spec of %v: %+v, counted %+v", k, is, s)
+	}
+	v.check(len(again.specs) == len(v.w.specs), "%d specs, counted %d", len(again.specs), len(v.w.specs))
 	v.check(again.live == v.w.live, "%d jobs have not ended, counted %d", again.live, v.w.live)
 	for uid, h := range v.w.holdings {
 		is := again.holdings[uid]
-		v.check(is != nil && is.jobs == h.jobs && is.bytes == h.bytes && len(is.specs) == len(h.specs), "user %d holds %+v, counted %+v", uid, is, h)
+		v.check(is != nil && is.jobs == h.jobs && is.bytes == h.bytes, "user %d holds %+v, counted %+v", uid, is, h)
 	}
 	v.check(len(again.holdings) == len(v.w.holdings), "%d users hold jobs, counted %d", len(again.holdings), len(v.w.holdings))
 }

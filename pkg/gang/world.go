@@ -21,10 +21,11 @@ type World struct {
 	set     api.Settings
 	now     Instant
 	jobs    map[int64]*entry
+	noEpoch *epoch // nothing is written to it
 	nodes   map[string]*host
 	arrays  map[int64]*array
-	keys    map[string]int64       // submission key -> first job, in memory or one of pastKeys
-	specs   map[string]*sharedSpec // by hash
+	keys    map[string]int64 // submission key -> first job, in memory or one of pastKeys
+	specs   map[specKey]*sharedSpec
 	options map[optionsKey]*sharedOptions
 	asks    map[askKey]*sharedAsk
 	deps    dependencies
@@ -71,25 +72,30 @@ type World struct {
 type entry struct {
 	job      *Job
 	ask      *cluster.Ask
+	*epoch                    // of an admitted gang; all others have [World].noEpoch
+	dirty    map[int]struct{} // ranks changed since the last Take
+	leaves   time.Duration    // when it leaves memory, on the clock that does not jump; 0: it has not ended
+	left     int32            // members of past epochs that may still run, see Left
 	owned    bool             // job was cloned since the last Take
 	ownRanks bool             // so were its ranks
-	dirty    map[int]struct{} // ranks changed since the last Take
-	allDirty bool             // all of them
-	prepared map[int]int      // of a reserved gang: the port that was picked, by member that is prepared
-	alive    int              // members neither stopped nor fenced
-	open     int              // ranks with a process that has not exited
-	left     int              // members of past epochs that may still run, see Left
+	allDirty bool             // all of them changed since the last Take
 	waiting  bool             // its dependency is watched, see depend.go
 	offered  bool             // element of a limited array: one of those that may be admitted next
+}
+
+// epoch is what is derived from the members of an admitted gang, and what was heard of them.
+type epoch struct {
+	prepared map[int]int // of a reserved gang: the port that was picked, by member that is prepared
+	alive    int         // members neither stopped nor fenced
+	open     int         // ranks with a process that has not exited
 	body     *api.AssignmentBody
 	stuck    map[int]string   // survivors by member
 	warned   map[int]string   // what ranks are warned of now
-	ready    map[int]struct{} // ranks of this epoch that said READY=1, while the gate waits
+	ready    map[int]struct{} // ranks that said READY=1, while the gate waits
 	// readyTasks are tasks of its steps that did.
 	readyTasks map[api.TaskKey]struct{}
 	guard      *guard        // of its watchdogs; nil: nothing was seen yet
 	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
-	leaves     time.Duration // when it leaves memory, on that clock; 0: it has not ended
 }
 
 // host is a node with what is derived from it.
@@ -140,12 +146,20 @@ func (w *World) keyOfAsk(j *Job) askKey {
 	return k
 }
 
-// sharedSpec counts the jobs in memory that have a spec: whoever submits the same once more, a
+// sharedSpec counts the jobs of a user in memory that have a spec: whoever submits the same once more, a
 // hundred thousand times perhaps, takes no more memory for it.
 type sharedSpec struct {
 	options *sharedOptions
-	jobs    int
+	jobs    int32
+	live    int32 // those of them that have not ended
 }
+
+type specKey struct {
+	user uint32
+	hash string
+}
+
+func (j *Job) specKey() specKey { return specKey{j.UID, j.SpecHash} }
 
 // sharedOptions is a spec without its name, which each job has for itself. It counts the specs that are the same but for name
 // and texts: a hundred thousand jobs of a user differ in little else.
@@ -159,11 +173,11 @@ type optionsKey [sha256.Size]byte
 
 // keepSpec counts a job in, and gives it the options that others have which say the same.
 func (w *World) keepSpec(j *Job) {
-	s := w.specs[j.SpecHash]
+	s := w.specs[j.specKey()]
 	if s == nil {
 		s = &sharedSpec{options: w.optionsOf(j.Spec)}
 		s.options.specs++
-		w.specs[j.SpecHash] = s
+		w.specs[j.specKey()] = s
 	}
 	s.jobs++
 	j.Spec = s.options.spec
@@ -186,11 +200,11 @@ func (w *World) optionsOf(s *api.Spec) *sharedOptions {
 }
 
 func (w *World) dropSpec(j *Job) {
-	s := w.specs[j.SpecHash]
+	s := w.specs[j.specKey()]
 	if s.jobs--; s.jobs > 0 {
 		return
 	}
-	delete(w.specs, j.SpecHash)
+	delete(w.specs, j.specKey())
 	if s.options.specs--; s.options.specs == 0 {
 		delete(w.options, s.options.key)
 	}
@@ -205,8 +219,8 @@ type sharedAsk struct {
 // New is an empty world.
 func New(s api.Settings) *World {
 	return &World{
-		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
-		specs: map[string]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
+		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
+		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}

@@ -231,9 +231,10 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer,
-		TimeLimit: r.TimeLimit, Deadline: r.Deadline, Submit: r.Submit, Eligible: r.Eligible, Dependency: r.Dependency, Waits: r.Waits,
+		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held,
+		TimeLimit: r.TimeLimit, Submit: r.Submit, Eligible: r.Eligible, Dependency: r.Dependency, Waits: r.Waits,
 		Past: &gang.Past{
+			Deadline: r.Deadline, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer,
 			CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
