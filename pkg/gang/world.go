@@ -27,8 +27,10 @@ type World struct {
 	keys    map[string]int64 // submission key -> first job, in memory or one of pastKeys
 	specs   map[specKey]*sharedSpec
 	options map[optionsKey]*sharedOptions
-	asks    map[askKey]*sharedAsk
-	deps    dependencies
+	// optionsBy finds those of a start again, whose jobs share them as they were read.
+	optionsBy map[*api.Spec]*sharedOptions
+	asks      map[askKey]*sharedAsk
+	deps      dependencies
 	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
 	reservations      map[string]*reservation
 	schedReservations []sched.Reservation
@@ -184,17 +186,23 @@ func (w *World) keepSpec(j *Job) {
 }
 
 func (w *World) optionsOf(s *api.Spec) *sharedOptions {
-	own := *s
-	own.Name = ""
-	text, err := json.Marshal(&own)
+	if o := w.optionsBy[s]; o != nil {
+		return o
+	}
+	if s.Name != "" {
+		own := *s
+		own.Name = ""
+		s = &own
+	}
+	text, err := json.Marshal(s)
 	if err != nil {
 		panic("gang: a spec is plain data: " + err.Error())
 	}
 	key := optionsKey(sha256.Sum256(text))
 	o := w.options[key]
 	if o == nil {
-		o = &sharedOptions{spec: &own, key: key}
-		w.options[key] = o
+		o = &sharedOptions{spec: s, key: key}
+		w.options[key], w.optionsBy[s] = o, o
 	}
 	return o
 }
@@ -207,6 +215,7 @@ func (w *World) dropSpec(j *Job) {
 	delete(w.specs, j.specKey())
 	if s.options.specs--; s.options.specs == 0 {
 		delete(w.options, s.options.key)
+		delete(w.optionsBy, s.options.spec)
 	}
 }
 
@@ -220,7 +229,7 @@ type sharedAsk struct {
 func New(s api.Settings) *World {
 	return &World{
 		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
-		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
+		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}

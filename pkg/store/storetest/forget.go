@@ -107,7 +107,7 @@ func testForget(t *testing.T, p Place) {
 	}
 	same(t, "what is left is due", mustDue(t, s, hour(9), nil, 10), []int64{3, 4, 5})
 	wantReleases(t, s, released(5, 1, "start", "b"))
-	if j, err := s.Job(ctx, 3); err != nil || j.Spec.Name != "train" {
+	if j, err := s.Job(ctx, 3); err != nil || j.Spec.WorkDir != "/home/ada" {
 		t.Errorf("job 3 lost the spec it shared: %v", err)
 	}
 	if evs, err := s.Events(ctx, 0, 0, 0); err != nil || len(evs) != 6 || evs[0].JobID != 3 {

@@ -130,7 +130,7 @@ func (m *model) batch(rt *rapid.T) *gang.Changes {
 		j := NewJob(m.nextID, rapid.IntRange(1, 5).Draw(rt, "size"))
 		j.Key = rapid.StringMatching(`[a-z]{4}`).Draw(rt, "key") + time.Duration(j.ID).String()
 		j.SpecHash = rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "spec")
-		j.Spec = &api.Spec{Name: j.SpecHash}
+		j.Spec = &api.Spec{WorkDir: j.SpecHash}
 		m.jobs[j.ID] = j
 		m.nextID++
 		ch.Jobs = append(ch.Jobs, j)

@@ -150,7 +150,7 @@ func WithSpecs(ch *gang.Changes) *gang.Changes {
 			continue
 		}
 		whole := *j.Spec
-		whole.Script = []byte(script)
+		whole.Name, whole.Script = j.Name, []byte(script)
 		ch.Specs[j.SpecHash] = &whole
 	}
 	return ch
@@ -160,7 +160,7 @@ func WithSpecs(ch *gang.Changes) *gang.Changes {
 func NewJob(id int64, size int) *gang.Job {
 	j := &gang.Job{
 		ID: id, ArrayIndex: -1, User: "ada", UID: 1000, GID: 100, Name: "train", Partition: "gpu",
-		Spec:     &api.Spec{Name: "train", Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/home/ada"},
+		Spec:     &api.Spec{Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/home/ada"},
 		SpecHash: "hash-of-train", TextBytes: int64(len(script)), Priority: 10, Submit: T0, Eligible: T0, TimeLimit: time.Hour,
 		Ranks: make([]gang.Rank, size), Past: new(gang.Past),
 	}
@@ -328,7 +328,7 @@ func testSharedSpec(t *testing.T, p Place) {
 	}
 	mustCommit(t, s, Submitted(jobs...))
 	other := NewJob(51, 1)
-	other.SpecHash, other.Spec = "another", &api.Spec{Name: "another", Size: 1}
+	other.SpecHash, other.Spec = "another", &api.Spec{WorkDir: "another", Size: 1}
 	mustCommit(t, s, Submitted(other))
 
 	got := mustLoad(t, s, time.Time{}).Jobs
@@ -520,12 +520,12 @@ func testNoAlias(t *testing.T, p Place) {
 	j := NewJob(1, 1)
 	j.Avoid = []string{"n1"}
 	mustCommit(t, s, Submitted(j))
-	j.Avoid[0], j.Spec.Name, j.Name = "n9", "changed", "changed"
+	j.Avoid[0], j.Spec.WorkDir, j.Name = "n9", "changed", "changed"
 	got := mustLoad(t, s, time.Time{}).Jobs[0]
 	got.Avoid[0] = "n8"
 	got = mustLoad(t, s, time.Time{}).Jobs[0]
-	if got.Avoid[0] != "n1" || got.Spec.Name != "train" || got.Name != "train" {
-		t.Errorf("what was committed changed afterwards: %v %q %q", got.Avoid, got.Spec.Name, got.Name)
+	if got.Avoid[0] != "n1" || got.Spec.WorkDir != "/home/ada" || got.Name != "train" {
+		t.Errorf("what was committed changed afterwards: %v %q %q", got.Avoid, got.Spec.WorkDir, got.Name)
 	}
 }
 

@@ -246,15 +246,3 @@ func DecodeEvent(seq int64, data []byte) (api.Event, error) {
 	}
 	return e, nil
 }
-
-// Spec encodes a spec; its form on the wire is its form on the disk.
-func Spec(s *api.Spec) ([]byte, error) { return json.Marshal(s) }
-
-// DecodeSpec decodes a spec.
-func DecodeSpec(hash string, data []byte) (*api.Spec, error) {
-	s := new(api.Spec)
-	if err := json.Unmarshal(data, s); err != nil {
-		return nil, fmt.Errorf("row of spec %s: %w", hash, err)
-	}
-	return s, nil
-}

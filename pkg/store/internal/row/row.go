@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unique"
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
@@ -230,8 +231,8 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	}
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
-		User: r.User, UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: r.Partition, Priority: r.Priority, Held: r.Held,
+		User: unique.Make(r.User).Value(), UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
+		Name: r.Name, Partition: unique.Make(r.Partition).Value(), Priority: r.Priority, Held: r.Held,
 		TimeLimit: r.TimeLimit, Submit: r.Submit, Eligible: r.Eligible, Dependency: r.Dependency, Waits: r.Waits,
 		Past: &gang.Past{
 			Deadline: r.Deadline, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer,

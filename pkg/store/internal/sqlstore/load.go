@@ -189,10 +189,11 @@ func (r *Reader) jobs(where, tail string, args ...any) ([]*gang.Job, error) {
 		if r.specs[hash].spec != nil {
 			return nil
 		}
-		whole, err := specOf(hash, data)
-		if err == nil {
-			r.specs[hash] = heldSpec{spec: whole.WithoutTexts(), bytes: whole.TextBytes()}
+		if err := intact(data, "spec "+hash); err != nil {
+			return err
 		}
+		s, texts, err := r.options.Decode(hash, data)
+		r.specs[hash] = heldSpec{spec: s, bytes: texts}
 		return err
 	}, "SELECT hash, data FROM spec WHERE hash IN (SELECT spec FROM job WHERE id IN ("+chosen+"))", args...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/store/internal/row"
 )
 
 // Database is where the rows are.
@@ -50,15 +51,16 @@ func New(db Database) *Store { return &Store{db: db} }
 
 // Reader is one read transaction: everything it reads is of one commit.
 type Reader struct {
-	ctx   context.Context
-	tx    *sql.Tx
-	specs map[string]heldSpec // shared by all jobs that it reads
-	goes  func()              // called for each row; nil: not a start
+	ctx     context.Context
+	tx      *sql.Tx
+	specs   map[string]heldSpec // shared by all jobs that it reads
+	options row.Options
+	goes    func() // called for each row; nil: not a start
 }
 
 // heldSpec is what is kept of a specification that was read.
 type heldSpec struct {
-	spec  *api.Spec // without texts
+	spec  *api.Spec // without name and texts
 	bytes int64     // of them
 }
 
