@@ -59,15 +59,20 @@ func (b *board) note(a api.MemberActual) {
 	b.members[a.MemberKey] = a
 }
 
-// drop records that nothing of a member is left.
+// drop records that nothing of a member is left. Of one whose end was told nobody waits for that word: it goes with the
+// next frame, or beat.
 func (b *board) drop(k api.MemberKey) {
 	b.mu.Lock()
+	_, untold := b.dirty[k]
+	told := !untold && Ended(b.members[k].Phase)
 	delete(b.members, k)
 	delete(b.dirty, k)
 	b.gone = append(b.gone, k)
 	wake := b.wake
 	b.mu.Unlock()
-	wake()
+	if !told {
+		wake()
+	}
 }
 
 // applied records the newest desired set that was taken in.

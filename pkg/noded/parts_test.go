@@ -195,6 +195,22 @@ func TestBoardTellsEachChangeOnce(t *testing.T) {
 	if b.report() != nil || woken != 5 {
 		t.Errorf("woken %d times", woken)
 	}
+	// That nothing is left of a member whose end was told is no reason to wake anybody, and is said all the same. Of one that
+	// ran by what was told last it is.
+	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseStopped})
+	b.report()
+	if b.drop(k); woken != 6 {
+		t.Errorf("woken %d times", woken)
+	}
+	if d := cmp.Diff(&api.Actual{Revision: 7, Gone: []api.MemberKey{k}}, b.report()); d != "" {
+		t.Error(d)
+	}
+	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning})
+	b.report()
+	if b.drop(k); woken != 8 {
+		t.Errorf("woken %d times", woken)
+	}
+	b.report()
 	// A new session hears everything, and nothing of it twice.
 	b.put(api.MemberActual{MemberKey: l, Phase: api.PhaseRunning})
 	if all := b.all(); len(all) != 1 || all[0].Phase != api.PhaseRunning || b.report() != nil {
