@@ -38,7 +38,9 @@ func AccountOf(p Place) Usage {
 	dirs := dirsOf(p.Sides)
 	switch p.Kind {
 	case Cgroup2:
-		memory(p.Dir, "/memory.current", "/memory.peak")
+		if p.Sides[sideMemory] == "" {
+			memory(p.Dir, "/memory.current", "/memory.peak")
+		}
 		if b, err := readAll(p.Dir + "/cpu.stat"); err == nil && bytes.HasPrefix(b, []byte("usage_usec ")) {
 			u.CPU = time.Duration(eventCount(b, "usage_usec ")) * time.Microsecond
 		}
@@ -51,6 +53,9 @@ func AccountOf(p Place) Usage {
 		memory(dir, "/memory.usage_in_bytes", "/memory.max_usage_in_bytes")
 	}
 	for _, dir := range dirs { // of v1: nobody asks for the controller that counts it, another may bring it along
+		if u.CPU >= 0 {
+			break
+		}
 		if n, ok := figureIn(dir + "/cpuacct.usage"); ok {
 			u.CPU = time.Duration(n)
 		}
