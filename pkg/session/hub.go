@@ -82,6 +82,7 @@ func (h *Hub) accept(ctx context.Context, w http.ResponseWriter, r *http.Request
 	}
 	l := newLink(ctx, ws, under.conn, maxNodeFrame)
 	l.line = under.line
+	l.cutBy(under.served)
 	return l
 }
 

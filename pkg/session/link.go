@@ -48,12 +48,13 @@ type link struct {
 	ws       *websocket.Conn
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	watchdog watchdog      // of what is read
-	late     watchdog      // of what is written
-	patience time.Duration // of a write; set before the writer starts
-	under    syscall.Conn  // the connection below TLS; nil: not known
-	ended    func() bool   // the peer's kernel has closed the connection; nil: nobody looks
-	line     *tlsLine      // what a controller serves over a network; nil: anything else
+	io       context.Context // of reads and writes: ctx, or one without an end where ctx cuts the connection itself
+	watchdog watchdog        // of what is read
+	late     watchdog        // of what is written
+	patience time.Duration   // of a write; set before the writer starts
+	under    syscall.Conn    // the connection below TLS; nil: not known
+	ended    func() bool     // the peer's kernel has closed the connection; nil: nobody looks
+	line     *tlsLine        // what a controller serves over a network; nil: anything else
 }
 
 // newLink begins to wait for the greeting. under is the connection that ws goes over.
@@ -62,11 +63,19 @@ func newLink(parent context.Context, ws *websocket.Conn, under net.Conn, limit i
 	l := &link{ws: ws, patience: helloTimeout}
 	l.under, _ = under.(syscall.Conn)
 	l.ctx, l.cancel = context.WithCancelCause(parent)
+	l.io = l.ctx
 	silent := func() { l.cancel(errSilent) }
 	l.watchdog.held, l.watchdog.bark = l.held, silent
 	l.late.held, l.late.bark = l.held, silent
 	l.watchdog.start(helloTimeout)
 	return l
+}
+
+// cutBy has the end of the link close its connection itself: to arm and disarm that with each read and write was a seventh of
+// what an idle session cost.
+func (l *link) cutBy(conn net.Conn) {
+	l.io = context.Background()
+	context.AfterFunc(l.ctx, func() { _ = conn.Close() })
 }
 
 // held says whether the peer has said something that was not read yet.
@@ -88,7 +97,7 @@ func (l *link) greeted(heartbeat time.Duration) {
 // read gives the next frame. Its errors end the session: errFrame is the peer's fault and
 // is worth telling it.
 func (l *link) read() (*api.Frame, error) {
-	typ, r, err := l.ws.Reader(l.ctx)
+	typ, r, err := l.ws.Reader(l.io)
 	if err != nil {
 		return nil, l.why(err)
 	}
@@ -122,7 +131,7 @@ func (l *link) write(f *api.Frame) error {
 	}
 	l.late.start(l.patience)
 	defer l.late.stop()
-	if err := l.ws.Write(l.ctx, websocket.MessageText, data); err != nil {
+	if err := l.ws.Write(l.io, websocket.MessageText, data); err != nil {
 		return l.why(err)
 	}
 	return nil

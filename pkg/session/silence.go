@@ -25,18 +25,18 @@ type silence struct {
 // sign is one of the peer.
 func (s *silence) sign(now time.Time) { s.heard, s.own = now, 0 }
 
-// look judges at a time. held: what the peer has said was not all read. It gives how long to wait for the next
+// look judges at a time. held says whether what the peer has said was not all read, and is asked only where it matters. It gives how long to wait for the next
 // look; 0: the peer is silent.
 //
 // A dead peer is found when patience is over, as long as this process runs: nothing of it waits then, and the look comes in time.
-func (s *silence) look(now time.Time, held bool) time.Duration {
+func (s *silence) look(now time.Time, held func() bool) time.Duration {
 	beat := s.patience / SilentBeats
 	wait := s.heard.Add(s.patience).Sub(now)
 	if wait <= 0 {
 		// A look that comes late tells that this process did not run; what its peer on the same machine would
 		// have said it could not say either.
 		late := now.Sub(s.due) >= beat
-		if !held && !late || s.own >= ownBeats {
+		if s.own >= ownBeats || !late && !held() {
 			return 0
 		}
 		s.own++
@@ -99,11 +99,10 @@ func (d *watchdog) stop() {
 }
 
 func (d *watchdog) look() {
-	held := d.held()
 	d.mu.Lock()
 	silent := false
 	if d.on {
-		if wait := d.silence.look(time.Now(), held); wait > 0 {
+		if wait := d.silence.look(time.Now(), d.held); wait > 0 {
 			d.timer.Reset(wait)
 		} else {
 			d.on, silent = false, true

@@ -36,7 +36,7 @@ func newProcess() *process {
 func (p *process) step(timer, reader bool) {
 	p.now = p.now.Add(p.beat / 10)
 	if timer && !p.silent && !p.now.Before(p.due) {
-		p.silent = p.look(p.now, p.unread) == 0
+		p.silent = p.look(p.now, func() bool { return p.unread }) == 0
 	}
 	if reader && p.unread {
 		p.unread = false

@@ -38,8 +38,9 @@ func (l *tlsLine) Close() error {
 // long as the session lasts, and there may be ten thousand.
 type hijacker struct {
 	http.ResponseWriter
-	conn net.Conn // below TLS
-	line *tlsLine // nil: not over TLS
+	served net.Conn // what was handed over
+	conn   net.Conn // below TLS
+	line   *tlsLine // nil: not over TLS
 }
 
 // Hijack implements [http.Hijacker].
@@ -54,6 +55,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		h.line = &tlsLine{Conn: c}
 		conn = h.line
 	}
+	h.served = conn
 	early, err := rw.Peek(rw.Reader.Buffered())
 	if err != nil {
 		return nil, nil, err
