@@ -3,11 +3,12 @@
 //
 //	make scale
 //	go run ./bench/scale -nodes 1000 -gangs 128,256,512
+//	go run ./bench/scale -nodes 10000 -held 4096 -busy 4 -idle 60s -stop 10s
 //	go run ./bench/scale -nodes 64 -jobs 50000
 //	go run ./bench/scale -nodes 8 -waiting 100000 -ended 1000000
 //
-// For the sessions it prints how long they take to settle, what gangd costs then and how many broke while nothing
-// happened; for jobs of one rank, which end at once, how many went through in a second; for each gang what its
+// For the sessions it prints how long they take to settle, what gangd costs then, how many broke while nothing
+// happened, and what a standstill of gangd did to nodes and to ranks that run; for jobs of one rank, which end at once, how many went through in a second; for each gang what its
 // start and its end cost: bytes that all nodes together read, CPU of gangd; for jobs that wait and jobs that have ended what
 // gangd has in memory, what lists of them and a restart take, and what it costs that the ended ones leave its memory.
 package main
@@ -37,6 +38,8 @@ func main() {
 	gangs := flag.String("gangs", "", "widths in nodes of the gangs that are started one after the other, a rank on each card")
 	idle := flag.Duration("idle", 10*time.Second, "how long nothing happens")
 	stop := flag.Duration("stop", 0, "for how long gangd stands still then")
+	held := flag.Int("held", 0, "on how many nodes a gang runs meanwhile, a rank on each")
+	busy := flag.Int("busy", 0, "how many busy loops run beside all of it")
 	jobs := flag.Int("jobs", 0, "how many jobs of one rank are run, a submission each")
 	waiting := flag.Int("waiting", 0, "how many jobs of 1 to 64 ranks wait")
 	ended := flag.Int("ended", 0, "how many ended jobs leave gangd's memory")
@@ -46,13 +49,13 @@ func main() {
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *jobs, *waiting, *ended, *clients, *profile); err != nil {
+	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *held, *busy, *jobs, *waiting, *ended, *clients, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, jobs, waiting, ended, clients int, keep bool) (err error) {
+func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, held, busy, jobs, waiting, ended, clients int, keep bool) (err error) {
 	g, err := newGangd(bin)
 	if err != nil {
 		return err
@@ -62,6 +65,11 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 		return err
 	}
 	m := &meter{gangd: g, seen: new(seen)}
+	end, err := loops(busy)
+	defer end()
+	if err != nil {
+		return err
+	}
 	fmt.Printf(rowFormat, "what", "took", "gangd's CPU", "read by nodes", "gangd's memory", "downs")
 	all := make([]*node, nodes)
 	defer func() {
@@ -78,7 +86,12 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 	}); err != nil {
 		return err
 	}
-	if err := m.row("idle", func() error { return sleep(ctx, idle) }); err != nil {
+	if held > 0 {
+		if _, err := m.start(ctx, held, 1); err != nil {
+			return err
+		}
+	}
+	if err := m.idle(ctx, nodes, idle); err != nil {
 		return err
 	}
 	if stop > 0 {
@@ -91,6 +104,9 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 			}
 			return m.until(ctx, func() bool { return m.seen.up.Load() == int64(nodes) })
 		}); err != nil {
+			return err
+		}
+		if err := m.harm(ctx); err != nil {
 			return err
 		}
 	}
@@ -124,13 +140,73 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 	return nil
 }
 
+// loops starts processes that use a processor each, as far as there is one.
+func loops(n int) (end func(), err error) {
+	var all []*exec.Cmd
+	end = func() {
+		for _, c := range all {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	}
+	for range n {
+		c := exec.Command("/bin/sh", "-c", "while :; do :; done")
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			return end, err
+		}
+		all = append(all, c)
+	}
+	return end, nil
+}
+
+// idle lets nothing happen.
+func (m *meter) idle(ctx context.Context, nodes int, d time.Duration) error {
+	cpu, downs := m.gangd.cpu(), m.seen.downs.Load()
+	if err := m.row("idle", func() error { return sleep(ctx, d) }); err != nil {
+		return err
+	}
+	fmt.Printf("%34s  %.2f of a core, %.1f %% of the sessions broke in a minute\n", "", (m.gangd.cpu()-cpu).Seconds()/d.Seconds(),
+		100*float64(m.seen.downs.Load()-downs)/float64(nodes)/d.Minutes())
+	return nil
+}
+
+// harm says what became of nodes and of ranks that ran.
+func (m *meter) harm(ctx context.Context) error {
+	all, err := client.NewAt(m.gangd.socket).Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	out := 0
+	for i := range all.Nodes {
+		if all.Nodes[i].State != api.NodeUp {
+			out++
+		}
+	}
+	fmt.Printf("%34s  %d nodes out of service, %d ranks ended\n", "", out, m.seen.stopped.Load())
+	return nil
+}
+
 // gang starts a gang and ends it.
 func (m *meter) gang(ctx context.Context, nodes, cards int) error {
-	c := client.NewAt(m.gangd.socket)
-	var ref api.JobRef
-	m.seen.running.Store(0)
+	ref, err := m.start(ctx, nodes, cards)
+	if err != nil {
+		return err
+	}
 	m.seen.gone.Store(0)
-	if err := m.row(fmt.Sprintf("start of %d x %d", nodes, cards), func() error {
+	return m.row(fmt.Sprintf("end of %d x %d", nodes, cards), func() error {
+		if _, err := client.NewAt(m.gangd.socket).Cancel(ctx, &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}}); err != nil {
+			return err
+		}
+		return m.until(ctx, func() bool { return m.seen.gone.Load() >= int64(nodes) })
+	})
+}
+
+// start starts a gang.
+func (m *meter) start(ctx context.Context, nodes, cards int) (ref api.JobRef, err error) {
+	c := client.NewAt(m.gangd.socket)
+	m.seen.running.Store(0)
+	err = m.row(fmt.Sprintf("start of %d x %d", nodes, cards), func() error {
 		r, err := c.Submit(ctx, &api.SubmitRequest{Spec: api.Spec{Name: "wide", Size: nodes * cards, RanksPerNode: cards, GPUsPerRank: 1, CPUsPerRank: 1,
 			Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}})
 		if err != nil {
@@ -144,15 +220,8 @@ func (m *meter) gang(ctx context.Context, nodes, cards int) error {
 			d, err := c.Job(ctx, ref)
 			return err == nil && d.Job.State == api.JobRunning
 		})
-	}); err != nil {
-		return err
-	}
-	return m.row(fmt.Sprintf("end of %d x %d", nodes, cards), func() error {
-		if _, err := c.Cancel(ctx, &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}}); err != nil {
-			return err
-		}
-		return m.until(ctx, func() bool { return m.seen.gone.Load() >= int64(nodes) })
 	})
+	return ref, err
 }
 
 // jobs runs jobs of one rank to their end, submitted each by itself.

@@ -42,7 +42,7 @@ type member struct {
 }
 
 // seen is what all nodes together have seen.
-type seen struct{ up, downs, running, gone atomic.Int64 }
+type seen struct{ up, downs, running, gone, stopped atomic.Int64 }
 
 func newNode(socket string, i, cards int, s *seen) *node {
 	name := fmt.Sprintf("n%05d", i)
@@ -81,6 +81,9 @@ func (n *node) Desired(d *api.Desired) {
 		n.order(&d.Assignments[i])
 	}
 	for _, k := range d.Forget {
+		if m := n.members[k]; m != nil && m.actual.Phase == api.PhaseRunning {
+			n.seen.stopped.Add(int64(len(m.ranks)))
+		}
 		delete(n.members, k)
 		delete(n.changed, k)
 		n.gone = append(n.gone, k)
@@ -116,6 +119,7 @@ func (n *node) order(a *api.Assignment) {
 	switch now := time.Now(); {
 	case a.Stop != nil && x.Phase != api.PhaseStopped:
 		x.Phase, x.Stopping = api.PhaseStopped, a.Stop.Cause
+		n.seen.stopped.Add(int64(len(m.ranks)))
 		for i := range x.Ranks {
 			r := &x.Ranks[i]
 			r.Exited, r.Signal, r.ExitCode, r.Ended = true, 15, 143, now

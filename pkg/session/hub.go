@@ -22,6 +22,7 @@ type Hub struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	serving sync.WaitGroup
+	turns   chan struct{} // those whose hello is being taken in
 
 	mu      sync.Mutex
 	nodes   map[string]*hubSession
@@ -30,12 +31,16 @@ type Hub struct {
 	closed  bool
 }
 
+// mostGreeted is how many hellos are in memory at a time. What all nodes of a large site say at once, when their
+// controller stood still, waits in the kernel.
+const mostGreeted = 256
+
 // errReplaced ends a session for a newer one of the same node.
 var errReplaced = errors.New("replaced by a newer session of this node")
 
 // NewHub makes a hub without sessions. o is nil where there is one controller.
 func NewHub(h Handler, o Office, log *slog.Logger) *Hub {
-	hub := &Hub{handler: h, office: o, log: log, nodes: map[string]*hubSession{}}
+	hub := &Hub{handler: h, office: o, log: log, turns: make(chan struct{}, mostGreeted), nodes: map[string]*hubSession{}}
 	// Orders are numbered from the clock, so that the numbers of the next controller
 	// are higher than those of this one: a node applies each number once.
 	hub.number = uint64(time.Now().UnixMicro())

@@ -96,7 +96,19 @@ func (s *hubSession) serve(node string) {
 
 // greet reads the Hello, makes this the session of its node, and starts the writer.
 func (s *hubSession) greet(node string) error {
-	f, err := s.frame()
+	typ, r, err := s.link.next()
+	if err != nil {
+		return err
+	}
+	s.link.watchdog.stop() // it has spoken: for how long it waits is nothing that it does
+	select {
+	case s.hub.turns <- struct{}{}:
+		defer func() { <-s.hub.turns }()
+	case <-s.link.ctx.Done():
+		return s.link.why(s.link.ctx.Err())
+	}
+	s.link.watchdog.start(helloTimeout)
+	f, err := checked(s.link.message(typ, r))
 	if err != nil {
 		return err
 	}
@@ -151,7 +163,7 @@ func checkHello(h *api.Hello, node string) error {
 
 func (s *hubSession) read() error {
 	for {
-		f, err := s.frame()
+		f, err := checked(s.link.read())
 		if err != nil {
 			return err
 		}
@@ -169,10 +181,9 @@ func (s *hubSession) read() error {
 	}
 }
 
-// frame is the next frame of the node, held against the ranges of its fields: a certificate
+// checked is a frame of the node, held against the ranges of its fields: a certificate
 // makes a node's word its own, not true.
-func (s *hubSession) frame() (*api.Frame, error) {
-	f, err := s.link.read()
+func checked(f *api.Frame, err error) (*api.Frame, error) {
 	if err != nil {
 		return nil, err
 	}

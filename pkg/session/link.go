@@ -97,10 +97,23 @@ func (l *link) greeted(heartbeat time.Duration) {
 // read gives the next frame. Its errors end the session: errFrame is the peer's fault and
 // is worth telling it.
 func (l *link) read() (*api.Frame, error) {
+	typ, r, err := l.next()
+	if err != nil {
+		return nil, err
+	}
+	return l.message(typ, r)
+}
+
+// next waits until the peer begins to say something. What that is, is read by message.
+func (l *link) next() (websocket.MessageType, io.Reader, error) {
 	typ, r, err := l.ws.Reader(l.io)
 	if err != nil {
-		return nil, l.why(err)
+		return 0, nil, l.why(err)
 	}
+	return typ, r, nil
+}
+
+func (l *link) message(typ websocket.MessageType, r io.Reader) (*api.Frame, error) {
 	buf := messages.Get().(*bytes.Buffer)
 	defer func() {
 		if buf.Cap() <= mostKept {
