@@ -366,3 +366,36 @@ func TestNodeActions(t *testing.T) {
 		}
 	}
 }
+
+// TestReleasesAreKept: of each party the newest so many, however many another has had.
+func TestReleasesAreKept(t *testing.T) {
+	var s barriers
+	m := s.meeting(7, 1)
+	key := func(step, n int) barrierKey { return barrierKey{step, fmt.Sprint(n)} }
+	m.remember(key(store.OfRanks, 0), &barrier{})
+	for n := range store.KeptReleases + 2 {
+		m.remember(key(3, n), &barrier{})
+	}
+	if m.past[key(3, 1)] != nil || m.past[key(3, 2)] == nil || m.past[key(store.OfRanks, 0)] == nil || len(m.past) != store.KeptReleases+1 || len(m.order) != len(m.past) {
+		t.Errorf("%d are kept: %v", len(m.past), m.order)
+	}
+}
+
+// TestBarrierSaysHowManyCame, and a signal reaches who runs, by the call of a person.
+func TestBarrierSaysHowManyCame(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	id, k := r.running(1)
+	if res, err := r.NodeCall(t.Context(), "n1", &api.Call{MemberKey: k, Barrier: &api.Barrier{Name: "b"}}, nil, nil); err != nil || res.Size != 1 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	reply, err := r.Signal(t.Context(), &api.CancelRequest{JobQuery: byID(id), Signal: "USR1"}, me, anyone, nodesSignalled{"n1": 3})
+	if err != nil || len(reply.Results) != 1 || reply.Results[0].Processes != 3 || reply.Results[0].Nodes != 1 {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	one := api.JobRef{ID: 99, Index: 3}
+	reply, err = r.Signal(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{one}}, Signal: "USR1"}, me, anyone, nodesSignalled{})
+	if err != nil || len(reply.Results) != 1 || errText(reply.Results[0].Error) != "no job 99_3; list jobs with gqueue, ended ones with gacct" {
+		t.Errorf("%+v, %v", reply, err)
+	}
+}

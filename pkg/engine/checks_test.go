@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/lab/disk"
 )
 
 // TestCheckSpec: what no client of ours sends is refused at the first value that is wrong, and the last that is right
@@ -231,6 +232,70 @@ func TestWaitsFirst(t *testing.T) {
 	} {
 		if got := waitsFirst(ev, now); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestCheckCron: what holds for one run does not go with a line that is due again and again.
+func TestCheckCron(t *testing.T) {
+	cron := func(edit func(*api.Spec)) *api.Spec {
+		s := spec(1)
+		s.Cron = &api.Cron{Schedule: "@daily"}
+		edit(&s)
+		return &s
+	}
+	plain := spec(1)
+	plain.Begin = time.Unix(1e9, 0)
+	for what, c := range map[string]struct {
+		s *api.Spec
+		a *api.Array
+	}{
+		"":             {&plain, &api.Array{}},
+		"an array":     {cron(func(*api.Spec) {}), &api.Array{}},
+		"--begin":      {cron(func(s *api.Spec) { s.Begin = time.Unix(1e9, 0) }), nil},
+		"--deadline":   {cron(func(s *api.Spec) { s.Deadline = time.Unix(1e9, 0) }), nil},
+		"--dependency": {cron(func(s *api.Spec) { s.Dependency = &api.Dependency{} }), nil},
+	} {
+		want := ""
+		if what != "" {
+			want = what + " does not go with a line of a cron table, which is due again and again"
+		}
+		if got := errText(checkCron(c.s, c.a)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if err := checkCron(cron(func(*api.Spec) {}), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMayQueue: a partition that takes no jobs says so, and which others there are.
+func TestMayQueue(t *testing.T) {
+	for state, want := range map[api.PartitionState]string{api.PartitionUp: "", api.PartitionDown: "",
+		api.PartitionDrain: "partition p takes no jobs: it is " + string(api.PartitionDrain) + "; ginfo -s lists the others"} {
+		if got := errText(mayQueue(&api.Partition{Name: "p", State: state})); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+}
+
+// TestReservationRequests: what a request for a reservation leaves open, or says twice.
+func TestReservationRequests(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	now := time.Now()
+	hour := time.Hour
+	for _, c := range []struct {
+		req  api.ReservationRequest
+		want string
+	}{
+		{api.ReservationRequest{Start: new(now.Add(-time.Hour)), Duration: &hour}, "the start time " + now.Add(-time.Hour).Format(time.RFC3339) + " has passed; starttime=now starts at once"},
+		{api.ReservationRequest{Duration: &hour}, "a reservation needs a start; starttime=now, starttime=18:00, starttime=2030-01-20T12:00:00"},
+		{api.ReservationRequest{Start: &now}, "a reservation needs an end; duration=120 (minutes), duration=2:00:00 or endtime=20:00"},
+		{api.ReservationRequest{Start: &now, End: new(now.Add(hour)), Duration: &hour}, "endtime and duration exclude each other"},
+	} {
+		c.req.Name = "talk"
+		if got := errText(r.fillIn(&api.Reservation{}, &c.req, false)); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }

@@ -688,3 +688,44 @@ func TestShowNodeUse(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// TestTimersWaitBehindWhatWaits: for a while, and not for ever.
+func TestTimersWaitBehindWhatWaits(t *testing.T) {
+	e, full := &Engine{}, make([]request, maxBatch)
+	for range 2 {
+		for i := range mostPassed {
+			if n := len(e.tickAfter(full)); n != maxBatch {
+				t.Fatalf("full batch %d: %d requests", i, n)
+			}
+		}
+		if got := e.tickAfter(full); len(got) != maxBatch+1 || got[maxBatch].ev != (gang.Tick{}) {
+			t.Fatalf("timers wait behind %d full batches", mostPassed)
+		}
+	}
+	if n := len(e.tickAfter(full[:maxBatch-1])); n != maxBatch {
+		t.Errorf("behind a batch with room: %d requests", n)
+	}
+}
+
+// TestPageThatIsFull: a page that holds all there is is the last.
+func TestPageThatIsFull(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.submit("a", spec(1))
+	all, more, err := r.Events(t.Context(), 0, 0, 0)
+	if err != nil || more || len(all) == 0 {
+		t.Fatalf("%d events, more %t, %v", len(all), more, err)
+	}
+	if page, more, err := r.Events(t.Context(), 0, 0, len(all)); err != nil || more || len(page) != len(all) {
+		t.Errorf("a page for all: %d, more %t, %v", len(page), more, err)
+	}
+	r.submit("b", spec(1))
+	if page, more, err := r.Events(t.Context(), 0, 0, len(all)); err != nil || !more || len(page) != len(all) {
+		t.Errorf("a page for some: %d, more %t, %v", len(page), more, err)
+	}
+	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1)}, Caller{UID: 4711}); errText(err) != "user id 4711 has no name on the controller's host" {
+		t.Errorf("who has no name: %v", err)
+	}
+	if one, both := r.jobNames([]int64{1}), r.jobNames([]int64{1, 2}); one != "job 1" || both != "jobs 1, 2" {
+		t.Errorf("%s; %s", one, both)
+	}
+}

@@ -279,3 +279,43 @@ func TestNothingIsForgottenUnread(t *testing.T) {
 		t.Errorf("%v, %d handed out", err, handed)
 	}
 }
+
+// TestHistoryWithoutBounds: where everything is kept nobody looks again, and what can't be handed out stops a piece.
+func TestHistoryWithoutBounds(t *testing.T) {
+	r := newPastRig(t, disk.Open(t), func(o *Options) { o.Settings.HistoryKeep, o.Settings.HistoryJobs = 0, 0 })
+	r.turns()
+	if at, ok := r.nextLook(); ok {
+		t.Errorf("looks again at %v", at)
+	}
+	full := errors.New("no space")
+	r = newPastRig(t, disk.Open(t), func(o *Options) {
+		o.Settings.HistoryJobs, o.Settings.HistoryKeep = 0, time.Minute
+		o.Archive = func(context.Context, []Past) error { return full }
+	})
+	r.ended(spec(1))
+	r.clock.pass(time.Hour)
+	for range 10 { // it leaves memory
+		if _, err := r.drv.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.look(t.Context())
+	if did, err := r.forgetPiece(t.Context()); did || !errors.Is(err, full) {
+		t.Errorf("%t, %v", did, err)
+	}
+	if _, ok := r.nextLook(); !ok {
+		t.Error("with a bound nobody looks again")
+	}
+}
+
+// TestHistoryOfWhatCantBeRead: one of several that can't be read is an error, not an answer with the others.
+func TestHistoryOfWhatCantBeRead(t *testing.T) {
+	st := &unreadStore{Store: disk.Open(t)}
+	r := newRig(t, st)
+	id := r.submit("", spec(1))
+	st.fails = "job"
+	q := &api.HistoryQuery{Refs: []api.JobRef{{ID: 99, Index: -1}, {ID: id, Index: -1}}}
+	if jobs, err := r.recorded(t.Context(), q, me.UID); !errors.Is(err, errUnread) {
+		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+}

@@ -106,6 +106,7 @@ func TestDependenciesOfOtherClients(t *testing.T) {
 		want string
 	}{
 		{&api.Dependency{}, "a dependency on 0 conditions: want 1 to 1000"},
+		{&api.Dependency{On: make([]api.Condition, 1001)}, "a dependency on 1001 conditions: want 1 to 1000"},
 		{&api.Dependency{On: []api.Condition{{Kind: "aftr", Job: 1}}}, `dependency kind "aftr" is not known`},
 		{&api.Dependency{On: []api.Condition{{Kind: api.AfterOK}}}, "dependency afterok:0: want a kind and a job, for singleton none"},
 		{&api.Dependency{On: []api.Condition{{Kind: api.AfterSingle, Job: 3}}}, "dependency singleton: want a kind and a job, for singleton none"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
 )
@@ -86,5 +87,90 @@ func TestWaitsOfACronJob(t *testing.T) {
 	j.BackoffUntil = now.Add(time.Minute)
 	if word, text := r.waits(j, now, true); word != "BeginTime" || text != "runs again at 01:47:40, after a back-off: an attempt failed, or it had ended" {
 		t.Error(word, text)
+	}
+}
+
+// TestShowsTheTrigger: rank 0 is named as who brought the end about, of a job and of an attempt, and nobody where nobody did.
+func TestShowsTheTrigger(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	for _, trigger := range []int{-1, 0, 1} {
+		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{Size: 2}, Ranks: make([]gang.Rank, 2), Past: &gang.Past{Verdict: &gang.Verdict{State: api.JobFailed, Trigger: trigger}}}
+		drains := &gang.Job{ID: 7, ArrayIndex: -1, Spec: j.Spec, Ranks: j.Ranks, Past: &gang.Past{Drain: &gang.Drain{Trigger: trigger}}}
+		a := attempt(j.Spec, &gang.EpochRow{Job: 7, Trigger: trigger, Cause: api.CauseCrash, ExitCodes: []int{3, 4}}, 1)
+		for what, got := range map[string]*int{"of the job": r.show(j, false).TriggerRank, "of a stop": r.show(drains, false).TriggerRank, "of the attempt": a.TriggerRank} {
+			if (got != nil) != (trigger >= 0) || got != nil && *got != trigger {
+				t.Errorf("rank %d, %s: %v", trigger, what, got)
+			}
+		}
+	}
+}
+
+// TestShowNode: a node's figures are the sums of what is on it, and a gang that has it to itself shows.
+func TestShowNode(t *testing.T) {
+	res := &cluster.Node{Name: "n1", CPUs: 8, Cards: []cluster.Card{{CardInfo: api.CardInfo{UUID: "a"}}, {CardInfo: api.CardInfo{UUID: "b", Index: 1}}}}
+	grant := func(job int64, epoch int, exclusive bool) cluster.Grant {
+		return cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: epoch}, CPUs: 2, Memory: 5, Exclusive: exclusive}
+	}
+	res = res.Restore(grant(1, 1, true)).Restore(grant(1, 2, false)).Restore(grant(2, 1, false))
+	got := showNode(&gang.Node{Name: "n1", Res: res})
+	if !got.Exclusive || got.CPUsUsed != 6 || got.MemoryUsed != 15 || !slices.Equal(got.Jobs, []int64{1, 2}) || len(got.Cards) != 2 || got.Cards[1].UUID != "b" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestQueuePlace: the first in the queue is the first.
+func TestQueuePlace(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	ids := []int64{r.submit("", spec(1)), r.submit("", spec(1))}
+	fill, err := r.Expect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		j := api.Job{JobID: id, State: api.JobPending}
+		if fill(&j); j.QueuePlace != i+1 || j.QueueLength != 2 {
+			t.Errorf("job %d is %d of %d", id, j.QueuePlace, j.QueueLength)
+		}
+	}
+}
+
+// TestStanding: how far a job is that another waits for; when it ends is said of what runs alone.
+func TestStanding(t *testing.T) {
+	start := time.Unix(1e9, 0).UTC()
+	for want, past := range map[string]gang.Past{
+		"job 7 is PENDING":  {},
+		"job 7 is RESERVED": {Epoch: 1, Members: []gang.Member{{Node: "n1"}}},
+	} {
+		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{}, TimeLimit: time.Hour, Ranks: []gang.Rank{{State: api.RankBlocked}}, Past: &past}
+		if past.Epoch > 0 {
+			j.Ranks[0].State = api.RankReserved
+		}
+		if got := standing(j); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	id, _ := r.runningWith(1, func(s *api.Spec) { s.TimeLimit = time.Hour })
+	j := r.view.job(id).Copy()
+	j.Start = start
+	if got, want := standing(j), fmt.Sprintf("job %d is RUNNING; it ends at the latest at 2001-09-09T02:46:40Z", id); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWhyTellsTheLastTry: after an admission that came to nothing, which node refused and why.
+func TestWhyTellsTheLastTry(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	id := r.submit("", spec(1))
+	k := api.MemberKey{Job: id, Epoch: 1}
+	refused := api.MemberActual{MemberKey: k, Phase: api.PhaseRefused, Refusal: &api.Refusal{Text: "no home", Blame: api.BlameSite}}
+	if _, err := r.Do(t.Context(), gang.NodeReport{Node: "n1", Actual: api.Actual{Members: []api.MemberActual{refused}, Gone: []api.MemberKey{k}}}); err != nil {
+		t.Fatal(err)
+	}
+	var why api.WhyReply
+	if err := r.lastTry(t.Context(), r.view.job(id), &why); err != nil || !strings.HasPrefix(why.Why, "\nlast try: ") || !strings.Contains(why.Why, "no home") {
+		t.Errorf("%+v, %v", why, err)
 	}
 }

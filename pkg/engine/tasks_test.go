@@ -238,8 +238,43 @@ func TestStepsOfAJob(t *testing.T) {
 	if want := []string{"batch RUNNING 1 true", "extern RUNNING 1 true", fmt.Sprint(step) + " RUNNING 2 true"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, want %v, %v", got, want, err)
 	}
+	begin := &api.StepRequest{Key: "x", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 1000, NoGPUs: true}, Hosts: []string{"h:1"}, Fingerprint: strings.Repeat("f", 64)}}
+	if reply, err := r.BeginStep(t.Context(), r.view.job(k.Job), begin); err == nil {
+		t.Errorf("a step of 1000 tasks on one node: %+v", reply)
+	}
 	if a := r.allocation(r.view.job(k.Job)); !a.EndTime.IsZero() || a.StartTime.IsZero() {
 		t.Errorf("without a limit it ends at %s", a.EndTime)
+	}
+}
+
+// TestStepsOfAnAttemptThatIsOver: its allocation has ended well, however its script did.
+func TestStepsOfAnAttemptThatIsOver(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	j := &gang.Job{ID: 7, Spec: &api.Spec{Launch: api.LaunchBatch}, Past: &gang.Past{Epoch: 1}}
+	row := &gang.EpochRow{Job: 7, Epoch: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9+1, 0), ExitCodes: []int{3}}
+	steps := r.attemptSteps(j, row, &api.Attempt{Nodes: []string{"n1"}, Cause: api.CauseCrash}, []api.Step{{StepID: "0", Epoch: 1}, {StepID: "0", Epoch: 2}})
+	if len(steps) != 3 || steps[0].StepID != api.StepBatch || *steps[0].ExitCode != 3 || steps[1].StepID != api.StepExtern || steps[1].State != api.JobCompleted || steps[1].ExitCode == nil || *steps[1].ExitCode != 0 {
+		t.Errorf("%+v", steps)
+	}
+}
+
+// TestNextEpochWakesWhoWaits: who waits for the ranks of an epoch that is over learns so.
+func TestNextEpochWakesWhoWaits(t *testing.T) {
+	var s rankNotes
+	x := s.at(&gang.Job{ID: 7, Past: &gang.Past{Epoch: 1}})
+	more := make(chan struct{})
+	x.more = more
+	s.at(&gang.Job{ID: 7, Past: &gang.Past{Epoch: 1}})
+	select {
+	case <-more:
+		t.Fatal("woken in its own epoch")
+	default:
+	}
+	s.at(&gang.Job{ID: 7, Past: &gang.Past{Epoch: 2}})
+	select {
+	case <-more:
+	default:
+		t.Error("still waits")
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -129,5 +130,30 @@ func TestRerun(t *testing.T) {
 	_, err = r.Rerun(t.Context(), &api.RerunRequest{Ref: whole}, Caller{UID: 1, User: "eve"})
 	if got := errText(err); got != "job 1_0 belongs to ada: only its owner may run it once more" {
 		t.Error(got)
+	}
+}
+
+// toldTo notes who is told what.
+type toldTo []string
+
+func (s *toldTo) Signal(_ context.Context, node string, o api.SignalOrder) (int, error) {
+	*s = append(*s, node+": "+o.Message)
+	return 1, nil
+}
+
+// TestMessageIsForScriptsOfSlurmsWords: others hear nothing in their output.
+func TestMessageIsForScriptsOfSlurmsWords(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 8)
+	for _, c := range []struct {
+		launch api.Launch
+		words  bool
+		want   int
+	}{{api.LaunchBatch, true, 1}, {api.LaunchBatch, false, 0}, {api.LaunchRanks, true, 0}} {
+		id, _ := r.runningWith(1, func(s *api.Spec) { s.Launch, s.LastWords = c.launch, c.words })
+		var told toldTo
+		if err := r.tell(t.Context(), r.view.job(id), "hello", &told); err != nil || len(told) != c.want {
+			t.Errorf("%+v: %v, %v", c, told, err)
+		}
 	}
 }

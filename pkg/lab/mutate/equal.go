@@ -4,7 +4,9 @@ package mutate
 var equals = map[string]string{
 	`pkg/auth/renew.go renewOnce: bound "time.Until(expires) >= nodeLife/3" #1`:                          "a third to the nanosecond is between two readings of the clock",
 	`pkg/engine/control.go Engine.missing: drop "m.ref.Last > 0" #1`:                                     "a reference to the last job has no number, and no job has the number 0",
+	`pkg/engine/records.go Engine.recordedBetween: skip "f.User = q.Users[0]" #1`:                        "what is others' is left out afterwards",
 	`pkg/engine/steps.go Engine.attemptSteps: drop "j.Verdict == nil" #1`:                                "a gang that is over has no steps that run",
+	`pkg/engine/steps.go stepOrder: return zero "return -1" #1`:                                          "it comes before the steps of an attempt already, and the sort is stable",
 	`pkg/gang/depend.go World.element: bound "e.job.ArrayIndex < index" #1`:                              "the case before it has those that are the same",
 	`pkg/sched/backfill.go planner.restoreBackfills: return zero "return 1" #1`:                          "a stable sort asks only whether one goes before the other",
 	`pkg/sched/counted.go countedLayout.dealRanks: off by one "0" #3`:                                    "with one rank a node no member is short",
