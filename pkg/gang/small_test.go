@@ -268,3 +268,312 @@ func TestAsksAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+// TestUntil: a limit counts where it ends before the deadline, and the grace comes behind either.
+func TestUntil(t *testing.T) {
+	w, at := newBench(t, 1).w, epoch0
+	due, spec := at.Add(time.Hour), specOf(1)
+	for _, c := range []struct {
+		deadline time.Time
+		limit    time.Duration
+		want     time.Time
+	}{
+		{due, 2 * time.Hour, due}, {due, 30 * time.Minute, at.Add(30 * time.Minute)}, {due, 0, due},
+		{time.Time{}, time.Minute, at.Add(time.Minute)}, {time.Time{}, 0, time.Time{}},
+	} {
+		j := &Job{Spec: spec, Past: &Past{Deadline: c.deadline}}
+		want := c.want
+		if !want.IsZero() {
+			want = want.Add(w.grace(j))
+		}
+		if got := w.until(j, c.limit, at); !got.Equal(want) {
+			t.Errorf("%+v: %s, want %s", c, got, want)
+		}
+	}
+}
+
+// TestTheFirstCardOfANode: and one of no node.
+func TestTheFirstCardOfANode(t *testing.T) {
+	b := newBench(t, 1)
+	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-0", Reason: "fan"})
+	if c := b.w.Node("n1").Res.Cards[0]; c.State != api.CardQuarantined {
+		t.Errorf("%+v", c)
+	}
+	if out := b.step(CardDrain{Node: "n9", UUID: "GPU-n1-0"}); api.CodeOf(out.Refused) != api.CodeNotFound {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestTheFirstImageStays: what the first member that is ready was prepared with is what all of the job's epochs run.
+func TestTheFirstImageStays(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(2))
+	b.must(b.spread(id))
+	for i, image := range []string{"", "sha256:a"} {
+		b.say(b.w.Job(id).Members[i].Node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady, Port: 4000, Image: image})
+	}
+	if got := b.w.Job(id).Image; got != "sha256:a" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestImagesOfSteps: the first digest of a name stays, for so many names.
+func TestImagesOfSteps(t *testing.T) {
+	b := stepBench(t)
+	begin(b, api.StepAsk{Container: &api.Container{Image: "one"}})
+	e := b.w.jobs[1]
+	found := func(digest string) bool { return b.w.stepImage(e, 0, 0, &api.StepActual{Image: digest}) }
+	if imageOf(e.job, "one") != "" || found("") || !found("sha256:1") || found("sha256:2") || imageOf(e.job, "one") != "sha256:1" {
+		t.Errorf("%+v", e.job.StepImages)
+	}
+	for n, want := range map[int]bool{maxStepImages - 1: true, maxStepImages: false} {
+		b.w.edit(e).StepImages = make([]StepImage, n)
+		if found("sha256:3") != want {
+			t.Errorf("one more than %d: %v", n, !want)
+		}
+	}
+}
+
+// TestAnnounces: a stop is told of, but for the proof that follows ranks which all ended by themselves.
+func TestAnnounces(t *testing.T) {
+	for _, c := range []struct {
+		cause  api.Cause
+		moved  int
+		launch api.Launch
+		want   bool
+	}{
+		{api.CauseCrash, 0, api.LaunchRanks, true}, {api.CauseCompleted, 0, api.LaunchRanks, false}, {api.CauseCompleted, 1, api.LaunchRanks, true},
+		{api.CauseCompleted, 1, api.LaunchBatch, false}, {api.CauseCancelled, 0, api.LaunchBatch, true},
+	} {
+		j := &Job{Spec: &api.Spec{Launch: c.launch}, Past: &Past{Drain: &Drain{Cause: c.cause, Moved: c.moved}}}
+		if announces(j) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestWhenARankEnded: as its node says, or, where that does not know, when it was heard of.
+func TestWhenARankEnded(t *testing.T) {
+	said := epoch0.Add(-time.Minute)
+	for _, late := range []bool{false, true} {
+		for _, ended := range []time.Time{{}, said} {
+			b := newBench(t, 3)
+			id := b.submit(specOf(1))
+			b.start(id)
+			r := exit(0, 0)
+			r.Ended = ended
+			if late {
+				b.cutOff("n1")
+				b.ended(id, "n1", r)
+			} else {
+				b.phase(id, "n1", api.PhaseStopped, r)
+			}
+			want := ended
+			if ended.IsZero() {
+				want = b.now.Wall
+			}
+			if got := b.w.Job(id).Ranks[0].End; !got.Equal(want) {
+				t.Errorf("late %v: %s, want %s", late, got, want)
+			}
+		}
+	}
+}
+
+// TestPeakOfAnAttempt: the largest of its ranks.
+func TestPeakOfAnAttempt(t *testing.T) {
+	j := &Job{Ranks: []Rank{{VRAMPeak: 3}, {VRAMPeak: 9}, {VRAMPeak: 5}}, Past: &Past{}}
+	if got := epochRow(j).VRAMPeak; got != 9 {
+		t.Errorf("%d", got)
+	}
+}
+
+// TestTimesOfAPartition: the default may be the longest.
+func TestTimesOfAPartition(t *testing.T) {
+	b := newBench(t, 1)
+	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}})
+	for d, ok := range map[time.Duration]bool{time.Hour: true, time.Hour + 1: false, 0: true} {
+		out := b.w.Step(b.now, PutPartition{Ask: api.PartitionRequest{Name: "main", MaxTime: new(time.Hour), DefaultTime: new(d)}, Old: true})
+		if (out.Refused == nil) != ok {
+			t.Errorf("%s: %+v", d, out)
+		}
+	}
+	// One of the file is put back whoever is in it.
+	b.submit(specOf(1))
+	b.w.Step(b.now, PutPartition{Ask: api.PartitionRequest{Name: "main", State: new(api.PartitionDown)}, Old: true})
+	b.w.Step(b.now, ResetPartitions{By: "root"})
+	if p := b.w.partition("main"); p.State != api.PartitionUp && p.State != "" || p.MaxTime != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestOutdated: a word of another epoch than the one that has nodes.
+func TestOutdated(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	if b.w.outdated(api.MemberKey{Job: id, Epoch: 0}) || b.w.outdated(api.MemberKey{Job: 99, Epoch: 1}) {
+		t.Error("of a job that waits, or is not there")
+	}
+	b.start(id)
+	if b.w.outdated(api.MemberKey{Job: id, Epoch: 1}) || !b.w.outdated(api.MemberKey{Job: id, Epoch: 7}) {
+		t.Error("of a job that runs")
+	}
+}
+
+// TestPassed: that a script does not take its notice is told to the other nodes, once.
+func TestPassed(t *testing.T) {
+	b := stepBench(t)
+	e := b.w.jobs[1]
+	b.w.Take()
+	if !b.w.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.passed(e, 1, &api.MemberActual{}) {
+		t.Error("it is said once")
+	}
+	if got := b.w.Take().Dirty; !slices.Equal(got, []string{"n2"}) {
+		t.Errorf("told are %v", got)
+	}
+}
+
+// TestCutOff: more than half of the nodes, and two at least.
+func TestCutOff(t *testing.T) {
+	for _, c := range []struct {
+		nodes, away int
+		want        bool
+	}{{1, 1, false}, {2, 1, false}, {2, 2, true}, {3, 2, true}, {4, 2, false}, {4, 3, true}} {
+		b := newBench(t, c.nodes)
+		b.w.away = c.away
+		if b.w.cutOff() != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestWhatCanNotRunAgain: a job that waited for others when it ended, and one that would be too late.
+func TestWhatCanNotRunAgain(t *testing.T) {
+	b := newBench(t, 1)
+	waits := b.depending(on(api.AfterOK, b.submit(specOf(1))))
+	b.must(Cancel{Job: waits})
+	s := specOf(1)
+	s.Deadline = epoch0.Add(time.Minute)
+	late := b.submit(s)
+	b.must(Cancel{Job: late})
+	b.must(Requeue{Job: late, Ended: true})
+	b.must(Cancel{Job: late})
+	b.after(time.Minute)
+	for id, want := range map[int64]string{waits: "waited for", late: "has passed"} {
+		out := b.step(Requeue{Job: id, Ended: true})
+		if api.CodeOf(out.Refused) != api.CodeConflict || !strings.Contains(out.Refused.Message, want) {
+			t.Errorf("job %d: %+v", id, out)
+		}
+	}
+}
+
+// TestADayIsNotTooLong: a reservation that comes each day may last one, and the planner is told of it.
+func TestADayIsNotTooLong(t *testing.T) {
+	b := newBench(t, 1)
+	if got := b.w.SchedReservations(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	r := b.reservation("talk", time.Hour, 24*time.Hour, []string{"n1"}, api.FlagDaily)
+	b.must(PutReservation{R: r})
+	got := b.w.SchedReservations()
+	if len(got) != 1 || got[0].Name != "talk" || got[0].Every != 24*time.Hour || !got[0].ClearBy.Equal(r.Start.Add(-b.w.set.StartTimeout)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestALaterDeadlineIntoAReservation is refused as a longer limit is.
+func TestALaterDeadlineIntoAReservation(t *testing.T) {
+	b := newBench(t, 1)
+	s := timed(1, 4*time.Hour)
+	s.TimeMin, s.Deadline = time.Minute, epoch0.Add(30*time.Minute)
+	id := b.submit(s)
+	admit := b.spread(id)
+	admit.TimeLimit = 20 * time.Minute
+	b.must(admit)
+	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"})})
+	e := b.w.jobs[id]
+	if err := b.w.longerIntoReservation(e, 4*time.Hour, epoch0.Add(50*time.Minute)); err != nil {
+		t.Errorf("before it begins: %v", err)
+	}
+	if err := b.w.longerIntoReservation(e, 4*time.Hour, epoch0.Add(2*time.Hour)); err == nil {
+		t.Error("into it")
+	}
+}
+
+// TestRoomsInOrder: those that are named first, then those from the relative one on.
+func TestRoomsInOrder(t *testing.T) {
+	for _, c := range []struct {
+		ask  api.StepAsk
+		want string
+	}{
+		{api.StepAsk{}, "n1 n2 n3"}, {asks(api.StepComponent{NodeList: []string{"n1"}}), "n1 n2 n3"}, {asks(api.StepComponent{NodeList: []string{"n3", "n3"}}), "n3 n1 n2"},
+		{asks(api.StepComponent{Relative: 2}), "n3 n1 n2"}, {asks(api.StepComponent{Relative: 3}), ""}, {asks(api.StepComponent{Relative: -1}), ""},
+		{asks(api.StepComponent{Exclude: []string{"n1"}}), "n2 n3"}, {asks(api.StepComponent{NodeList: []string{"n4"}}), ""},
+	} {
+		rooms, err := chooseRooms(&Job{}, &c.ask, roomsOf(1, 1, 1))
+		var names []string
+		for _, r := range rooms {
+			names = append(names, r.node)
+		}
+		if got := strings.Join(names, " "); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%+v: %s, %v", c.ask, got, err)
+		}
+	}
+	for how, ok := range map[string]bool{"plane=0": false, "plane=1": true, "plane=-1": false, "plane": false, "cyclic": true, "": true, "round": false} {
+		if err := number(how, []StepPart{{}, {}}, []int{1, 1}); (err == nil) != ok {
+			t.Errorf("%q: %v", how, err)
+		}
+	}
+}
+
+// TestStepOfAnArray: what its indices have in common.
+func TestStepOfAnArray(t *testing.T) {
+	for want, indices := range map[int][][]int{2: {{0, 2, 4}, {5, 7}}, 1: {{5}, {0, 2, 5}, {0, 1, 3}, {3, 2, 1}, {1, 2, 3, 5}}, 3: {{0, 3, 6, 9}}} {
+		for _, list := range indices {
+			if got := arrayInfo(&api.Array{Indices: list}); got.Step != want || got.Count != len(list) || got.Max != slices.Max(list) {
+				t.Errorf("%v: %+v", list, got)
+			}
+		}
+	}
+	if out := newBench(t, 1).step(Submit{User: "ada"}); api.CodeOf(out.Refused) != api.CodeInvalid {
+		t.Errorf("without a spec: %+v", out)
+	}
+}
+
+// TestIdleIsWarnedOnce: a node that goes on being idle is no news.
+func TestIdleIsWarnedOnce(t *testing.T) {
+	b := watchBench(t, func(set *api.Settings, _ *api.Spec) { set.IdleLimit, set.IdleEnd = time.Hour, 10*time.Minute })
+	for _, w := range []Watched{{Node: "n1", Watch: api.WatchNote{Idle: 1}}, {Node: "n2", Watch: api.WatchNote{Idle: 1}}, {Node: "n1", Watch: api.WatchNote{Idle: 2}}} {
+		w.Job, w.Epoch = 1, 1
+		b.must(w)
+	}
+	if evs := b.took(api.EventIdleWarned); len(evs) != 1 {
+		t.Errorf("%+v", evs)
+	}
+}
+
+// TestSpecsLeaveWithTheirJobs: nothing of a job is kept when it has left memory.
+func TestSpecsLeaveWithTheirJobs(t *testing.T) {
+	b := newBench(t, 1)
+	one, two := b.submit(specOf(1)), b.submit(specOf(1))
+	for i, id := range []int64{one, two} {
+		b.must(Cancel{Job: id})
+		b.after(b.w.set.KeepEnded + time.Second)
+		if left := len(b.w.specs); left != 1-i {
+			t.Errorf("%d specs after job %d has left", left, id)
+		}
+	}
+}
+
+// TestTaskCheckpointsAreTold: each is an event with its task.
+func TestTaskCheckpointsAreTold(t *testing.T) {
+	b := taskBench(t, nil)
+	step := b.srun(2)
+	b.w.Take()
+	b.puts(step, 1)
+	for _, ev := range b.w.Take().Events {
+		if ev.Type == api.EventCheckpoint && ev.Task != nil && *ev.Task == (api.TaskKey{Step: step, Task: 1}) {
+			return
+		}
+	}
+	t.Error("no event")
+}

@@ -27,6 +27,7 @@ func TestVerifyFinds(t *testing.T) {
 		"job 1 rank 0: reserved in a member that is running":                {GangReserved, func(w *World, j *Job) { j.Members[0].State = MemberRunning }},
 		"job 1 rank 1: slot on n1, member on n2":                            {GangReserved, func(w *World, j *Job) { j.Ranks[1].Slot.Node = "n1" }},
 		"job 1: running, but ranks are map[failed:1 running:1]":             {GangRunning, func(w *World, j *Job) { j.Ranks[1].State = api.RankFailed }},
+		"job 1: admitted, and waits for x":                                  {GangRunning, func(w *World, j *Job) { j.Waits = "x" }},
 		"job 1: running without a running rank":                             {GangRunning, func(w *World, j *Job) { j.Ranks[0].State, j.Ranks[1].State = api.RankDone, api.RankDone }},
 		"job 1: member on n2 is not listed":                                 {GangRunning, func(w *World, j *Job) { delete(w.nodes["n2"].members, j.key()) }},
 		"job 1: stopped member on n2 is listed":                             {GangRunning, func(w *World, j *Job) { j.Members[1].State = MemberStopped }},

@@ -8,6 +8,7 @@ var equals = map[string]string{
 	`pkg/engine/steps.go Engine.attemptSteps: drop "j.Verdict == nil" #1`:                                "a gang that is over has no steps that run",
 	`pkg/engine/steps.go stepOrder: return zero "return -1" #1`:                                          "it comes before the steps of an attempt already, and the sort is stable",
 	`pkg/gang/depend.go World.element: bound "e.job.ArrayIndex < index" #1`:                              "the case before it has those that are the same",
+	`pkg/gang/depend.go World.tellDependents: drop "!admitted(j)" #1`:                                    "who is judged again for nothing is judged the same",
 	`pkg/sched/backfill.go planner.restoreBackfills: return zero "return 1" #1`:                          "a stable sort asks only whether one goes before the other",
 	`pkg/sched/counted.go countedLayout.dealRanks: off by one "0" #3`:                                    "with one rank a node no member is short",
 	`pkg/sched/ends.go planner.endsFrom: negate "!e.t.Equal(at)" #1`:                                     "it says from where on to look, and from the start the same is found",
