@@ -29,6 +29,9 @@ func TestRanges(t *testing.T) {
 			}
 		}
 	}
+	if _, err := number("+0", 1, 5); err == nil || err.Error() != "less than 1; write a number from 1 to 5" {
+		t.Errorf("+0: %v", err)
+	}
 	for in, want := range map[string]int{"64": 64, "2k": 2048, "1M": 1 << 20, "2147483648": 1 << 31, "2097152k": 1 << 31, "2048m": 1 << 31} {
 		if n, err := nodeCount(in); err != nil || n != want {
 			t.Errorf("%s nodes: %d, %v", in, n, err)
@@ -333,5 +336,16 @@ func TestComponentsTogether(t *testing.T) {
 	}
 	if _, warn, err := buildOf("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -N4 -n2\n"); err != nil || len(warn) != 1 || !strings.Contains(warn[0].String(), "2 ranks can't fill 4 nodes") {
 		t.Errorf("%v, %v", warn, err)
+	}
+}
+
+// TestBeginningsOfNames: on sbatch's line a beginning is of sbatch's names alone.
+func TestBeginningsOfNames(t *testing.T) {
+	for word, slurms := range map[string]bool{"--gpus-per-t=1": true, "--gpus-per-r=1": false} {
+		_, _, own := Flags([]string{word})
+		_, _, err := SlurmFlags([]string{word})
+		if own != nil || (err == nil) != slurms {
+			t.Errorf("%s: %v, as sbatch's %v", word, own, err)
+		}
 	}
 }

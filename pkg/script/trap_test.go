@@ -18,6 +18,7 @@ func TestTraps(t *testing.T) {
 		"trap - USR1\n":                             false,
 		"trap '' USR1\n":                            false,
 		"trap -p USR1\n":                            false,
+		"trap -l USR1\n":                            false,
 		"entrap save USR1\n":                        false,
 		"trap save TERM; kill -s USR1 1\n":          false,
 		"trap save TERM # USR1\n":                   false,

@@ -62,7 +62,7 @@ func TestParseSize(t *testing.T) {
 		"24Gi b": `unknown unit "Gi b"; ` + sizeForms,
 		"1025P":  "larger than 64T; " + sizeForms,
 	} {
-		if got, err := ParseSize(in); err == nil || err.Error() != want {
+		if got, err := ParseSize(in); err == nil || err.Error() != want || got != 0 {
 			t.Errorf("ParseSize(%q) = %v, %v; want %q", in, got, err, want)
 		}
 	}
