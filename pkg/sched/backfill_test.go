@@ -30,6 +30,9 @@ func lasting(job int64, gpus, minutes int) *Candidate {
 	return c
 }
 
+// shortest may be cut to a minute.
+func shortest(c *Candidate) *Candidate { c.TimeMin = time.Minute; return c }
+
 // started and claimed write a plan down: "job@node", "job@node+minutes".
 func started(p Plan) string {
 	var out []string
@@ -75,8 +78,10 @@ func TestBackfill(t *testing.T) {
 			[]*Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+30]"},
 		{"ends that are known before one that is not", nodes(run(n("n1"), 90, 0, 0), run(n("n2"), 91, 600, 0, 1, 2, 3)), fifo(1),
 			[]*Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+600]"},
-		{"no end known: nobody uses the places meanwhile", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 1)}, "[]", "[1@n1]"},
+		{"no end known: what has a limit uses the places meanwhile", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 0), lasting(3, 1, 100000)}, "[3@n1]", "[1@n1]"},
+		{"but nobody is given a limit for it", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), shortest(lasting(2, 1, 0))}, "[]", "[1@n1]"},
 		{"what is overdue ends soon", nodes(run(n("n1"), 90, -600, 0)), fifo(1),
 			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 5)}, "[]", "[1@n1+1]"},
 		{"each of two reservations holds", nodes(run(n("n1"), 90, 60, 0, 1), run(n("n2"), 91, 120, 0, 1)), fifo(2),
@@ -156,6 +161,44 @@ func TestBackfillsGiveWay(t *testing.T) {
 			plan := Make(epoch0, v, &p)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
 				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
+			}
+		})
+	}
+}
+
+// TestPlacesOfWhichNoEndIsKnown: a gang without a limit starts on places that are kept for another one while it is not known when
+// these are free, as long as no such gang has ended, and until that one comes to the front.
+func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
+	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
+	nice := lasting(2, 2, 0)
+	nice.Priority = -1
+	guard := Policy{GuardAfter: 48 * time.Hour}
+	for _, tt := range []struct {
+		name            string
+		policy          Policy
+		claimant, later *Candidate
+		starts          string
+	}{
+		{"nothing is known", guard, lasting(1, 4, 0), lasting(2, 2, 0), "[2@n1]"},
+		{"nor who comes to the front", Policy{}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"it is at the front", guard, ago(lasting(1, 4, 0), 48*time.Hour), lasting(2, 2, 0), "[]"},
+		{"it has a limit", guard, lasting(1, 4, 600), lasting(2, 2, 0), "[]"},
+		{"another order", Policy{Order: OrderFIFO, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"running ones give way", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"who is nice", guard, lasting(1, 4, 0), nice, "[]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := NewQueue(&tt.policy, nil)
+			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 0, 0)}, Queue: q}
+			for _, c := range []*Candidate{tt.claimant, tt.later} {
+				if c.Submit.IsZero() {
+					c.Submit = epoch0
+				}
+				q.Insert(c)
+				plan := Make(epoch0, v, &tt.policy)
+				if v.Backfills = plan.Backfills; c == tt.later && started(plan) != tt.starts {
+					t.Errorf("starts %s, want %s", started(plan), tt.starts)
+				}
 			}
 		})
 	}

@@ -18,8 +18,9 @@
 //   - If any placement of the first gang in the queue exists, one is found: see layout.
 //   - The first [Policy].BackfillDepth gangs that can't start hold a backfill: places which others
 //     leave alone, but those that end before the taker can have them, by time limits.
-//     When that is not known, nobody uses them. In orders other than that of service a
-//     gang with a backfill starts at the latest when all has ended that ran when it was made, under
+//     When that is not known, those do that have a time limit. In orders other than that of service a
+//     gang with a backfill starts at the latest when all has ended that ran when it was made, and what
+//     with a time limit started before it was known when that is, under
 //     any load of gangs behind it. In order of service those that come later and need less are
 //     ahead of it: while it has not waited for four times what it is expected to run, they may
 //     start on its places if they run shorter, and one with a backfill of its own may move that backfill

@@ -124,22 +124,27 @@ func queueOf(cs ...*Candidate) *Queue {
 }
 
 // grantsBy is what slots take, by node.
-func grantsBy(c *Candidate, epoch int, slots []cluster.Slot) map[string]cluster.Grant {
+func grantsBy(c *Candidate, epoch int, slots []cluster.Slot, until time.Time) map[string]cluster.Grant {
 	ranks := make(map[string][]int)
 	for r, s := range slots {
 		ranks[s.Node] = append(ranks[s.Node], r)
 	}
 	out := make(map[string]cluster.Grant, len(ranks))
 	for node, on := range ranks {
-		out[node] = cluster.GrantOf(c.Ask, api.MemberKey{Job: c.Job, Epoch: epoch}, on, func(r int) cluster.Slot { return slots[r] }, time.Time{})
+		out[node] = cluster.GrantOf(c.Ask, api.MemberKey{Job: c.Job, Epoch: epoch}, on, func(r int) cluster.Slot { return slots[r] }, until)
 	}
 	return out
 }
 
 // apply takes what a start asks for, node by node, and fails the test when one refuses.
 func apply(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *Candidate, epoch int, slots []cluster.Slot) []*cluster.Node {
+	return applyUntil(t, nodes, c, epoch, slots, time.Time{})
+}
+
+// applyUntil does so for a gang that has ended by then.
+func applyUntil(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *Candidate, epoch int, slots []cluster.Slot, until time.Time) []*cluster.Node {
 	out := append([]*cluster.Node(nil), nodes...)
-	by := grantsBy(c, epoch, slots)
+	by := grantsBy(c, epoch, slots, until)
 	for i, n := range out {
 		g, here := by[n.Name]
 		if !here {

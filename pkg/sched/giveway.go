@@ -46,7 +46,12 @@ func (pl *planner) expects(c *Candidate) time.Duration {
 //
 // To need less of the cards is not enough: gangs half as large as the taker need half as
 // much in runs as long as its own, and such come without end.
+// Before anything is known of gangs without a time limit any of them may, where nobody knows when the places are free: they would
+// idle for as long as what is in the way of the taker, which is bounded by nothing. It comes to the front when it has waited too long.
 func (pl *planner) passes(c *Candidate, b *backfill) bool {
+	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !pl.view.Queue.ledger.knows(0) {
+		return pl.policy.GuardAfter > 0 && !pl.promises(b) && !pl.policy.below(c, b.c)
+	}
 	return compare(c, b.c) < 0 && pl.givesWay(b) && pl.expects(c) < b.concession.left
 }
 

@@ -79,7 +79,7 @@ func (s *standing) step() (started []int64) {
 	s.backfills = plan.Backfills
 	for _, st := range plan.Starts {
 		c := s.queue.Get(st.Job)
-		s.nodes = apply(s.t, s.nodes, c, s.tick, st.Slots)
+		s.nodes = applyUntil(s.t, s.nodes, c, s.tick, st.Slots, s.now().Add(c.TimeLimit))
 		s.queue.Remove(st.Job)
 		limit := int(c.TimeLimit / time.Second)
 		s.runs[st.Job] = &life{c, &Running{Job: st.Job, Epoch: s.tick, Cards: len(st.Slots), Submit: c.Submit, Start: s.now(),

@@ -273,6 +273,9 @@ func (pl *planner) by(t *time.Time, at time.Time) {
 // never is later than any end.
 var never = time.Unix(math.MaxInt32*100, 0)
 
+// beyondLimits is later than whatever has a time limit ends, and sooner than all else does.
+var beyondLimits = never.Add(-1)
+
 // end is when a gang that starts now has ended at the latest.
 func (pl *planner) end(c *Candidate) time.Time {
 	end := never
@@ -422,14 +425,20 @@ func (pl *planner) inWay(end time.Time) int {
 // to start.
 func (b *backfill) inWayOf(end time.Time) bool { return b.from().Before(end) }
 
-// from is when the places are to be free: zero, before everything, when that is not known
-// or they are kept for the taker alone.
+// from is when the places are to be free: zero, before everything, when they are kept for the taker alone. Where nobody knows
+// it is later than any time limit: see docs/decisions/0205.
 func (b *backfill) from() time.Time {
-	if b.isMove() {
+	switch {
+	case b.isMove() || b.away:
 		return time.Time{}
+	case b.At.IsZero():
+		return beyondLimits
 	}
 	return b.At
 }
+
+// isOpen reports whether nobody knows when the places are free, and not for a node that is away for a while.
+func (b *backfill) isOpen() bool { return b.from().Equal(beyondLimits) }
 
 // isMove reports whether gangs are preempted for it, or were: until its taker starts.
 func (b *backfill) isMove() bool { return !b.Until.IsZero() }

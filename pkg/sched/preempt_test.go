@@ -287,7 +287,7 @@ func besideBackfills(nodes []*cluster.Node, q *Queue, backfills []Backfill, but 
 		if k.Job == but || len(k.Victims) > 0 {
 			continue
 		}
-		by := grantsBy(q.Get(k.Job), epochBackfill, k.Slots)
+		by := grantsBy(q.Get(k.Job), epochBackfill, k.Slots, time.Time{})
 		for i, n := range out {
 			if g, here := by[n.Name]; here {
 				out[i] = n.Restore(g)

@@ -32,7 +32,9 @@ func (pl *planner) cuts(c *Candidate, least, end time.Time) []time.Time {
 	}
 	var out []time.Time
 	for n := pl.inWay(end) - 1; n >= pl.inWay(least); n-- {
-		out = append(out, pl.backfills[n].from())
+		if b := &pl.backfills[n]; !b.isOpen() {
+			out = append(out, b.from())
+		}
 	}
 	if pl.reservations == nil {
 		return out

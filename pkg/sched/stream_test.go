@@ -52,7 +52,11 @@ func (s *stream) step() (started []int64) {
 	plan := s.planner.Make(s.now(), &View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}, s.policy)
 	s.backfills = plan.Backfills
 	for _, st := range plan.Starts {
-		s.nodes = apply(s.t, s.nodes, s.queue.Get(st.Job), 1, st.Slots)
+		c, until := s.queue.Get(st.Job), time.Time{}
+		if c.TimeLimit > 0 {
+			until = s.now().Add(c.TimeLimit)
+		}
+		s.nodes = applyUntil(s.t, s.nodes, c, 1, st.Slots, until)
 		s.queue.Remove(st.Job)
 		s.ends[st.Job] = s.tick + 5 + int(st.Job%5)
 		started = append(started, st.Job)
@@ -84,7 +88,7 @@ func TestUnderAStream(t *testing.T) {
 				continue // there size is the key
 			}
 			t.Run(fmt.Sprintf("%s/%s", order, tt.name), func(t *testing.T) {
-				shorter := order == OrderService && tt.limit > 0 && tt.priority == 0
+				shorter := order == OrderService && tt.priority == 0
 				s := newStream(t, tt.nodes, &Policy{Order: order, BackfillDepth: 4, GuardAfter: time.Minute})
 				for range tt.waitingFirst {
 					s.submit(tt.flow, 0, tt.limit)
@@ -104,7 +108,7 @@ func TestUnderAStream(t *testing.T) {
 				}
 				switch {
 				case shorter:
-					last += 60 // gangs that need half as much go first until it has waited too long
+					last += 60 // gangs that need half as much, or of which nothing is known, go first until it has waited too long
 				case order == OrderFIFO || order == OrderFair && tt.priority == 0:
 					last += 10 * (ahead + 1) // those rightly before it come first
 				}
@@ -185,5 +189,32 @@ func TestUnderAStreamOfSmaller(t *testing.T) {
 	}
 	if s.tick < came+ownPatience*10 {
 		t.Errorf("started %d s after it came: it had a claim", s.tick-came)
+	}
+}
+
+// TestUnderAStreamBesideOneWithoutALimit: while one without a limit is in the way of a gang of 4, those of a stream that have a
+// limit start on what is free, in each order; when it has ended, none that would hold the gang up.
+func TestUnderAStreamBesideOneWithoutALimit(t *testing.T) {
+	const limit, ends = 10, 40
+	for _, order := range Orders {
+		s := newStream(t, 4, &Policy{Order: order, BackfillDepth: 4, GuardAfter: time.Hour})
+		first := s.submit(1, 0, 0)
+		s.step()
+		s.ends[first] = ends
+		ours := s.submit(4, 1, limit*time.Second)
+		for started := []int64(nil); !slices.Contains(started, ours); started = s.step() {
+			for s.queue.Len() < 6 {
+				s.submit(1, 0, limit*time.Second)
+			}
+			if s.tick > 1 && s.tick < ends && len(s.ends) < 4 {
+				t.Fatalf("%s: %d of 4 cards are used at second %d", order, len(s.ends), s.tick)
+			}
+			if s.tick > ends+limit {
+				t.Fatalf("%s: not started at second %d", order, s.tick)
+			}
+		}
+		if s.tick < ends {
+			t.Errorf("%s: started at second %d", order, s.tick)
+		}
 	}
 }
