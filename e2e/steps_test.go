@@ -97,6 +97,10 @@ func TestSteps(t *testing.T) {
 	if err != nil || sortLines(out) != "0: x\n1: x\n" || !strings.Contains(errs, "salloc: Granted job allocation ") || !strings.Contains(errs, "salloc: Relinquishing job allocation ") {
 		t.Errorf("salloc: %v\n%s%s", err, out, errs)
 	}
+	id := strings.TrimSpace(strings.TrimPrefix(strings.SplitN(errs, "\n", 2)[0], "salloc: Granted job allocation "))
+	if steps := c.tool(filepath.Join(c.tmp, "slurm", "sacct"), "-n", "-P", "-j", id, "-o", "jobid"); steps != id+"\n"+id+".extern\n"+id+".0\n" {
+		t.Errorf("steps of salloc's job, which has no script: %q", steps)
+	}
 }
 
 // A signal to a job is for the tasks of its steps once, whatever started them: a copy of grun that is

@@ -71,6 +71,7 @@ type Job struct {
 	Nice             int64            `json:"nice,omitempty"`
 	Comment          string           `json:"comment,omitempty"`
 	Notify           []Notify         `json:"notify,omitempty"`       // who is told of what
+	Allocation       bool             `json:"allocation,omitempty"`   // held for srun, salloc or grun: there is no script of the user's
 	Report           bool             `json:"report,omitempty"`       // what it used is written behind its output
 	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
 	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way

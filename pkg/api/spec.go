@@ -126,6 +126,8 @@ type Spec struct {
 	// LastWords: an end from outside is said in the output of its script, and to the clients of
 	// its steps, in the line of Slurm that tools look for. By Slurm's names it is set.
 	LastWords bool `json:"last_words,omitempty"`
+	// Allocation: it holds nodes for srun, salloc or grun, and has no script of its user's.
+	Allocation bool `json:"allocation,omitempty"`
 
 	ScriptName string `json:"script_name,omitempty" bound:"text"` // as the person named it, for display
 	Script     []byte `json:"script" bound:"n=8388608"`

@@ -42,7 +42,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.MaxTimeTotal, out.RanSeconds = int64(spec.MaxTimeTotal/time.Second), int64(j.Ran/time.Second)
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, gang.NiceOf(j), gang.CommentOf(j), current.Roles
-	out.Notify, out.Report = spec.Notify, spec.Report
+	out.Notify, out.Report, out.Allocation = spec.Notify, spec.Report, spec.Allocation
 	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
 	out.StdOut, out.StdErr, out.StdIn = outputPattern(spec), spec.Error, spec.Input
 	out.Dependency, out.Ranks = j.Waits, []api.Rank{}

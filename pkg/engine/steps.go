@@ -317,7 +317,7 @@ func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, end
 	current := r.Epoch == j.Epoch
 	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: e.runsIn(j), StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
 	var out []api.Step
-	if j.Spec.Launch == api.LaunchBatch && len(a.Nodes) > 0 {
+	if j.Spec.Launch == api.LaunchBatch && !j.Spec.Allocation && len(a.Nodes) > 0 {
 		batch := frame
 		batch.CPUs, batch.GPUs = taken(j.Spec, r.Slots, a.Nodes[0])
 		out = append(out, batchStep(batch, r, a))

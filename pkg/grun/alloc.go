@@ -1,7 +1,6 @@
 package grun
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +75,11 @@ func (r *run) allocate() error {
 		return err
 	}
 	r.note("Granted job allocation %d", a.id)
-	code, err := a.command(r.args)
-	r.note("Relinquishing job allocation %d", a.id)
-	a.giveBack(code)
+	code, revoked, err := a.command(r.args)
+	if !revoked {
+		r.note("Relinquishing job allocation %d", a.id)
+		a.giveBack(code)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 		fmt.Fprintf(r.err, "%s: warning: %s\n", r.name, w)
 	}
 	s := &req.Spec
-	s.Script, s.ScriptName, s.LastWords = []byte(holdScript), name, r.name != "grun"
+	s.Script, s.ScriptName, s.LastWords, s.Allocation = []byte(holdScript), name, r.name != "grun", true
 	if s.Name == "" {
 		s.Name = name
 	}
@@ -339,8 +340,9 @@ func (a *allocation) cancel() {
 // giveBack ends the job with a code. Who can't be told is ended by the loss of the connection.
 func (a *allocation) giveBack(code int) { a.holder.Release(code) }
 
-// command runs beside an allocation, with what it has to know of it in its environment.
-func (a *allocation) command(args []string) (int, error) {
+// command runs beside an allocation, with what it has to know of it in its environment. When the allocation
+// is revoked it is sent --kill-command's signal, if there is one, and goes on until it ends by itself.
+func (a *allocation) command(args []string) (code int, revoked bool, err error) {
 	if len(args) == 0 {
 		shell := os.Getenv("SHELL")
 		if shell == "" {
@@ -356,35 +358,47 @@ func (a *allocation) command(args []string) (int, error) {
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(ch)
 	if err := c.Start(); err != nil {
-		return 1, fmt.Errorf("error: %w", err)
+		return 1, false, fmt.Errorf("error: %w", err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.Wait() }()
+	lost := a.holder.Lost()
 	for {
 		select {
 		case err := <-done:
 			var exit *exec.ExitError
 			switch {
 			case err == nil:
-				return 0, nil
+				return 0, revoked, nil
 			case !errors.As(err, &exit):
-				return 1, err
+				return 1, revoked, err
 			}
 			ws, _ := exit.Sys().(syscall.WaitStatus)
 			if ws.Signaled() {
-				return 128 + int(ws.Signal()), nil
+				return endedBy(ws.Signal()), revoked, nil
 			}
-			return exit.ExitCode(), nil
+			return exit.ExitCode(), revoked, nil
 		case sig := <-ch:
 			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
 				_ = c.Process.Signal(sig)
 			}
-		case <-a.holder.Lost():
+		case <-lost:
+			lost, revoked = nil, true
 			a.r.note("Job allocation %d has been revoked.", a.id)
-			_ = c.Process.Signal(cmp.Or(a.r.killCommand, syscall.SIGHUP))
-			return 1, nil
+			if a.r.killCommand != 0 {
+				_ = c.Process.Signal(a.r.killCommand)
+			}
 		}
 	}
+}
+
+// endedBy is the status of salloc whose command was ended by a signal: by one that a person sends it is a usual end.
+func endedBy(s syscall.Signal) int {
+	switch s {
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL:
+		return 0
+	}
+	return 1
 }
 
 // environ is what salloc tells its command.

@@ -180,7 +180,7 @@ var asked = []Option{
 	{Long: "reservation", Env: []string{"SLURM_RESERVATION"}, Kind: value, Arg: "NAME", List: partial, Group: groupAlloc, Alloc: true, Help: "nodes that are kept by this name", Note: allocNote},
 	{Long: "time-min", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "shortest time limit", Note: allocNote},
 	{Long: "kill-command", Kind: mayValue, Arg: "SIG", Default: "TERM", List: exact, Group: groupAlloc,
-		Help: "of salloc: the signal for its command when the allocation ends (HUP)", Set: setKillCommand},
+		Help: "of salloc: the signal for its command when the allocation is revoked; without it none", Set: setKillCommand},
 	{Long: "test-only", Kind: noValue, List: partial, Group: groupAlloc, Help: "say where the job would start, and make none",
 		Note: "inside an allocation it has no effect", Set: func(a *ask, _ string) error { a.testOnly = true; return nil }},
 	{Long: "signal", Kind: value, Arg: "[B:]SIG[@SECONDS]", List: partial, Group: groupAlloc, Alloc: true, Help: "notice before the end", Note: allocNote},

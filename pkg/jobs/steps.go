@@ -86,6 +86,19 @@ func (s *StepRow) used() time.Duration {
 	return max(jobfield.Now().Sub(s.Step.StartTime), 0)
 }
 
+// RunningSteps are a job's script, if it has one of its user's, and the steps that it has started.
+func RunningSteps(j *api.Job) (out []api.Step) {
+	if !j.Allocation {
+		out = append(out, Batch(j))
+	}
+	for _, s := range j.Steps {
+		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // Batch is the script of a running job as the step that Slurm makes of it; the controller keeps
 // no record of it while it runs.
 func Batch(j *api.Job) api.Step {
@@ -131,7 +144,7 @@ func (c *StepChoice) Rows(jobs []api.Job, v *jobfield.View, keys []column.Key[*S
 			continue
 		}
 		r := &jobfield.Row{Job: j, View: v}
-		for _, s := range append([]api.Step{Batch(j)}, j.Steps...) {
+		for _, s := range RunningSteps(j) {
 			if row := (&StepRow{r, s}); c.means(row) {
 				rows = append(rows, row)
 			}

@@ -3,6 +3,7 @@ package sacct
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -231,11 +232,9 @@ func (a *sstatAsk) steps(j *api.Job, step string) []running {
 	if j.State != api.JobRunning && j.State != api.JobCompleting {
 		return nil
 	}
-	all := []running{{job: j, step: jobs.Batch(j), plain: a.plain}}
-	for _, s := range j.Steps {
-		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
-			all = append(all, running{job: j, step: s, plain: a.plain})
-		}
+	var all []running
+	for _, s := range jobs.RunningSteps(j) {
+		all = append(all, running{job: j, step: s, plain: a.plain})
 	}
 	switch {
 	case step != "":
@@ -247,8 +246,10 @@ func (a *sstatAsk) steps(j *api.Job, step string) []running {
 		return nil
 	case a.all:
 		return all
-	case len(all) > 1:
-		return all[1:2]
 	}
-	return nil
+	i := slices.IndexFunc(all, func(r running) bool { return r.step.StepID != api.StepBatch })
+	if i < 0 {
+		return nil
+	}
+	return all[i : i+1]
 }

@@ -56,6 +56,13 @@ type target struct {
 // componentStatus is scancel's where one component alone was to be ended: the low byte of Slurm's number for it.
 const componentStatus = 60
 
+// noScript is what Slurm says of a signal to the script of a job of srun or salloc, and noScriptStatus, of the same kind,
+// its scancel's status.
+const (
+	noScript       = "Job script not specified"
+	noScriptStatus = 217
+)
+
 func (c *scancel) run(ctx context.Context, words []string) error {
 	targets, err := parseTargets(words)
 	if err != nil {
@@ -290,6 +297,11 @@ func (c *scancel) act(ctx context.Context, j *api.Job, id, step string) {
 		c.tell("Signal %s to %s %s", cmdline.SignalNumber(c.signal), map[bool]string{true: "batch job", false: "job"}[c.batch], id)
 	default:
 		c.tell("Terminating job %s", id)
+	}
+	if c.batch && step == "" && j.Allocation {
+		c.fail(id, "", noScript)
+		c.status = noScriptStatus
+		return
 	}
 	var err error
 	if step != "" {

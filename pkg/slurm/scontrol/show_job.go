@@ -150,7 +150,7 @@ func (c *call) jobLines(s *shownJob) []string {
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", jobfield.SlurmPriority(j), j.Nice, jobfield.OrNull(j.Account)),
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", jobfield.SlurmState(j), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
-		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=1 Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, s.exit()),
+		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, batchFlag(j), s.exit()),
 	)
 	if c.details {
 		lines = append(lines, "DerivedExitCode="+c.derivedExit(j))
@@ -184,8 +184,10 @@ func (c *call) jobLines(s *shownJob) []string {
 	if j.Comment != "" {
 		lines = append(lines, "Comment="+j.Comment+" ")
 	}
-	out := s.file(j.StdOut)
-	lines = append(lines, "StdErr="+cmp.Or(s.file(j.StdErr), out), "StdIn="+cmp.Or(s.file(j.StdIn), "/dev/null"), "StdOut="+out)
+	if !j.Allocation {
+		out := s.file(j.StdOut)
+		lines = append(lines, "StdErr="+cmp.Or(s.file(j.StdErr), out), "StdIn="+cmp.Or(s.file(j.StdIn), "/dev/null"), "StdOut="+out)
+	}
 	if c.spoken.Version < "24.05" {
 		lines = append(lines, "Power=")
 	}
@@ -195,6 +197,14 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
 	}
 	return lines
+}
+
+// batchFlag is 1 where a script is run.
+func batchFlag(j *api.Job) int {
+	if j.Allocation {
+		return 0
+	}
+	return 1
 }
 
 // mailLines are those of who is told by mail, one an address, in the order of Slurm's words.
@@ -306,7 +316,9 @@ func (c *call) resourceLines(s *shownJob) []string {
 // where Slurm writes their numbers.
 func jobCards(j *api.Job, cards int64) []string {
 	lines := []string{"JOB_GRES=(null)"}
-	held := 0
+	if cards > 0 {
+		lines[0] = fmt.Sprintf("JOB_GRES=gpu:%d", cards)
+	}
 	for _, n := range j.Nodes {
 		var uuids []string
 		ranks := 0
@@ -324,12 +336,8 @@ func jobCards(j *api.Job, cards int64) []string {
 		gres := ""
 		if len(uuids) > 0 {
 			gres = fmt.Sprintf("gpu:%d(UUID:%s)", len(uuids), strings.Join(uuids, ","))
-			held += len(uuids)
 		}
 		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=%s", n, mem>>20, gres))
-	}
-	if held = max(held, int(cards)); held > 0 {
-		lines[0] = fmt.Sprintf("JOB_GRES=gpu:%d", held)
 	}
 	return lines
 }

@@ -37,7 +37,7 @@ func (c *call) showStep(_, id string) int {
 	shown := 0
 	if err == nil {
 		for i := range reply.Jobs {
-			for _, s := range runningSteps(&reply.Jobs[i]) {
+			for _, s := range jobs.RunningSteps(&reply.Jobs[i]) {
 				if step == "" || step == s.StepID {
 					c.record(stepLines(&reply.Jobs[i], &s), false)
 					shown++
@@ -57,17 +57,6 @@ func (c *call) showStep(_, id string) int {
 	}
 	fmt.Fprintf(c.Out, "Job step %s not found\n", id)
 	return 1
-}
-
-// runningSteps are a job's script and the steps that it has started.
-func runningSteps(j *api.Job) []api.Step {
-	out := []api.Step{jobs.Batch(j)}
-	for _, s := range j.Steps {
-		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func stepLines(j *api.Job, s *api.Step) []string {

@@ -82,7 +82,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		"account", r.Account, "accrue_time", document.At(jobfield.Eligible(r)), "admin_comment", "", since(document.V40, "allocating_node"), r.SubmitHost,
 		"array_job_id", document.Number{Value: r.ArrayJobID}, "array_task_id", document.Number{Value: arrayTaskID(r)},
 		"array_max_tasks", document.Number{Value: r.ArrayLimit},
-		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", true,
+		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", !r.Allocation,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", cmdline.Cluster,
 		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", since(document.V40, "container_id"), "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", none, "billable_tres", document.Number{Value: float64(jobfield.CPUs(r))},
