@@ -82,6 +82,50 @@ while not os.path.exists("go"): time.sleep(0.02)
 EOF
 }
 
+# listening KIND OPTION...: a job of srun alone, of salloc or of sbatch in a directory of its own ($S), whose one task
+# writes down in heard.0 what it is sent, until there is a file go; the script of sbatch does so in heard.script. Its id is
+# $J, and $P the process of srun or salloc.
+listening() {
+  local kind=$1; shift
+  S=$kind$(ls -d "$kind"* 2>/dev/null | wc -l)
+  mkdir "$S" && cd "$S" || return
+  hearer
+  printf '%s\n' '#!/bin/bash' 'for s in HUP INT USR1 USR2 TERM; do trap "echo SIG$s >>heard.script" $s; done' \
+    'srun -Q python3 hear.py 0 &' 'until [ -e go ]; do sleep .05 & wait $!; done' 'wait' >hear.sh
+  case $kind in
+    srun) srun -Q -n1 -J "$S" "$@" python3 hear.py 0 >out 2>&1 & ;;
+    salloc) salloc -Q -n1 -J "$S" "$@" srun -Q python3 hear.py 0 >out 2>&1 & ;;
+    sbatch) sbatch -Q -n1 -J "$S" -o out "$@" hear.sh ;;
+  esac
+  P=$!
+  await up.0
+  J=$(squeue -h -n "$S" -o %A)
+  cd ..
+}
+
+# over WHAT: of the job that listens now, what each heard, and how srun or salloc and the job ended.
+over() {
+  local e=
+  touch "$S/go"
+  case $S in srun* | salloc*) wait "$P"; e="exit $?, " ;; esac
+  ended "$J"
+  echo "$1: $e$(cd "$S" && told | paste -sd' '), $(scontrol show job "$J" | grep -oE '(JobState|ExitCode)=[A-Z0-9:_]+' | paste -sd' ')"
+}
+
+# signalled KIND: what comes of each signal to the script of a job of this kind, to all of it, and to both.
+signalled() {
+  local o s
+  for o in --batch --full '--batch --full'; do
+    for s in HUP INT USR1 USR2 TERM; do
+      listening "$1"
+      try scancel $o -s $s "$J"
+      sleep .3
+      over "$o $s"
+      cat "$S/out"
+    done
+  done
+}
+
 # heard SIGNAL NAME...: until each has heard of it.
 heard() { local s=$1 n; shift; for n; do until grep -q "SIG$s" "heard.$n" 2>/dev/null; do sleep .05; done; done; }
 

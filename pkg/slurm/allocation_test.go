@@ -20,7 +20,7 @@ func TestJobsWithoutScripts(t *testing.T) {
 		c := fake.Small()
 		for i := range c.Jobs {
 			if j := &c.Jobs[i]; j.JobID == 12 {
-				j.Allocation, j.Launch = allocation, api.LaunchBatch
+				j.Allocation, j.Launch, j.Command = allocation, api.LaunchBatch, "train.sh"
 				j.Steps = []api.Step{{JobID: 12, StepID: "0", Name: "sleep", State: api.JobRunning, Nodes: j.Nodes, Tasks: 2, StartTime: j.StartTime}}
 			}
 		}
@@ -33,7 +33,8 @@ func TestJobsWithoutScripts(t *testing.T) {
 		}{
 			{squeue.Run, "-h -s -o %i", "12.batch", "12.0"},
 			{scontrol.Run, "show step 12", "StepId=12.batch", "StepId=12.0"},
-			{scontrol.Run, "show job 12", "StdOut=", "Command="},
+			{scontrol.Run, "show job 12", "StdOut=", "WorkDir="},
+			{scontrol.Run, "show job 12", "Command=/", "Command="},
 			{scontrol.Run, "show job 12", "BatchFlag=1", "JobId=12"},
 			{squeue.Run, "--json -j 12", `"batch_flag": true`, `"job_id": 12`},
 			{sacct.Sstat, "-n -P -a -o jobid 12", "12.batch", "12.0"},

@@ -470,7 +470,7 @@ func overSubscribe(j *api.Job) string {
 
 // command is the script's path; none for --wrap.
 func command(j *api.Job) string {
-	if j.Command == "" || j.Command == "wrap" || path.IsAbs(j.Command) {
+	if j.Command == "" || j.Command == "wrap" || path.IsAbs(j.Command) || j.Allocation { // srun's is looked for in PATH
 		return strings.TrimPrefix(j.Command, "wrap")
 	}
 	return path.Join(j.WorkDir, j.Command)
