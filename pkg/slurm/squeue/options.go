@@ -19,7 +19,7 @@ type choices struct {
 	all, array, unique, long             bool
 	me, noConvert, noHeader, priority    bool
 	start, stepFlag, jobFlag, federation bool
-	local, sibling, cluster              bool
+	local, sibling, cluster, onlyState   bool
 	iterate, verbose                     int
 	document                             slurm.Document
 }
@@ -76,6 +76,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 	{Long: "noconvert", List: cmdline.Exact, Help: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
 	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
 	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
+	{Long: "only-job-state", List: cmdline.Partial, Help: "ids and states, where no format says otherwise; as quick as without it, and from the same view", Set: cmdline.Flag(func(c *choices) *bool { return &c.onlyState })},
 	{Long: "partition", Short: 'p', Names: "partitions", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
 	{Long: "priority", Short: 'P', List: cmdline.Exact, Help: "a waiting job has a line for each partition that it may run in", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
 	{Long: "qos", Short: 'q', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has a QOS: nothing is shown", Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},

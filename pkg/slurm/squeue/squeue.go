@@ -107,6 +107,8 @@ func (q *squeue) settle(ctx context.Context, c *client.Client) error {
 
 func (q *squeue) usualFormat() string {
 	switch {
+	case q.onlyState:
+		return "%.18i %.2t"
 	case q.start:
 		return jobs.FormatStart
 	case q.long:
