@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"gangd/pkg/cluster"
 )
 
 // Queue keeps candidates in order, and those of one class together: of a hundred thousand
@@ -23,11 +21,11 @@ type Queue struct {
 	byTurn  []*Candidate // by turnAt, those that have one
 	byJob   map[int64]*Candidate
 	classes map[jobClassKey]*JobClass
-	firsts  []*JobClass               // in the order of their first candidates
-	slots   int                       // of classes, so many were ever in use at once
-	free    []int                     // slots
-	backlog int64                     // seconds of one card that all of them are expected to need yet
-	terms   map[termsKey]*sharedTerms // nil in a clone, whose candidates share what they did
+	firsts  []*JobClass // in the order of their first candidates
+	slots   int         // of classes, so many were ever in use at once
+	free    []int       // slots
+	backlog int64       // seconds of one card that all of them are expected to need yet
+	recent  []*Terms    // by their hash
 }
 
 // jobClassKey is what decides whether a gang can start, besides its place in the order.
@@ -49,41 +47,41 @@ type JobClass struct {
 	key   jobClassKey
 }
 
-// sharedTerms counts the candidates of a queue that have them.
-type sharedTerms struct {
-	Terms
-	jobs int
-}
+// recently is how many terms are remembered for others that come with the same.
+const recently = 4096
 
-type termsKey struct {
-	tier, priority, nice int64
-	size                 int
-	ask                  *cluster.Ask
-	avoid, user, account string
-	limit, stop, least   time.Duration
-	deadline, attained   int64 // 0: none
-	keeps                bool
-}
-
-func (t *Terms) key() termsKey {
-	k := termsKey{t.Tier, t.Priority, t.Nice, t.Size, t.Ask, strings.Join(t.Avoid, ","), t.User, t.Account, t.TimeLimit, t.Stop, t.TimeMin, 0, int64(t.Attained), t.KeepsWork}
-	if !t.Deadline.IsZero() {
-		k.deadline = t.Deadline.UnixNano()
-	}
-	return k
-}
-
-// share gives a candidate the terms of others that have the same.
+// share gives a candidate the terms of others that have the same, if they are remembered yet.
 func (q *Queue) share(c *Candidate) {
-	k := c.Terms.key()
-	s := q.terms[k]
-	if s == nil {
-		s = &sharedTerms{Terms: *c.Terms}
-		s.order = q.policy.orderOf(&s.Terms)
-		q.terms[k] = s
+	if q.recent == nil {
+		q.recent = make([]*Terms, recently)
 	}
-	s.jobs++
-	c.Terms = &s.Terms
+	at := &q.recent[c.Terms.hash()%recently]
+	if *at == nil || !(*at).same(c.Terms) {
+		own := *c.Terms
+		own.order = q.policy.orderOf(&own)
+		*at = &own
+	}
+	c.Terms = *at
+}
+
+// hash is FNV-1a over what mostly tells terms apart.
+func (t *Terms) hash() uint64 {
+	h := uint64(14695981039346656037)
+	for _, text := range []string{t.Ask.Key, t.User} {
+		for i := range len(text) {
+			h = (h ^ uint64(text[i])) * 1099511628211
+		}
+	}
+	for _, n := range []int64{int64(t.Size), t.Priority, int64(t.TimeLimit), int64(t.Attained)} {
+		h = (h ^ uint64(n)) * 1099511628211
+	}
+	return h ^ h>>32
+}
+
+func (t *Terms) same(o *Terms) bool {
+	return t.Tier == o.Tier && t.Priority == o.Priority && t.Nice == o.Nice && t.Size == o.Size && t.Ask == o.Ask && slices.Equal(t.Avoid, o.Avoid) &&
+		t.User == o.User && t.Account == o.Account && t.TimeLimit == o.TimeLimit && t.Stop == o.Stop && t.TimeMin == o.TimeMin &&
+		t.Deadline.Equal(o.Deadline) && t.Attained == o.Attained && t.KeepsWork == o.KeepsWork
 }
 
 func compareFirst(cl *JobClass, c *Candidate) int { return compare(cl.order[0], c) }
@@ -222,12 +220,6 @@ func (q *Queue) forget(job int64) *Candidate {
 	if c != nil {
 		q.backlog -= c.need
 		delete(q.byJob, job)
-		k := c.Terms.key()
-		if s := q.terms[k]; s != nil {
-			if s.jobs--; s.jobs == 0 {
-				delete(q.terms, k)
-			}
-		}
 	}
 	return c
 }
@@ -236,9 +228,6 @@ func (q *Queue) forget(job int64) *Candidate {
 func (q *Queue) own(c *Candidate) *Candidate {
 	if q.classes == nil {
 		q.classes = map[jobClassKey]*JobClass{}
-	}
-	if q.terms == nil {
-		q.terms = map[termsKey]*sharedTerms{}
 	}
 	if q.policy == nil {
 		q.policy = &Policy{}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -108,7 +109,6 @@ func TestQueueIsASortedMap(t *testing.T) {
 				model[c.Job] = true
 			}
 			checkQueue(t, q, model)
-			checkTerms(t, q)
 			checkQueue(t, q.Clone(), model)
 		}
 	})
@@ -161,19 +161,37 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 	}
 }
 
-// checkTerms: candidates have the same terms if and only if these say the same, and nobody's are kept.
-func checkTerms(t *rapid.T, q *Queue) {
-	jobs := map[termsKey]int{}
-	for _, c := range q.order {
-		k := c.Terms.key()
-		if s := q.terms[k]; s == nil || c.Terms != &s.Terms {
-			t.Fatalf("job %d has terms of its own: %+v", c.Job, *c.Terms)
-		}
-		jobs[k]++
+// TestTermsAreShared: candidates have the terms that they came with, and those that came with the same have one value of them.
+func TestTermsAreShared(t *testing.T) {
+	q := NewQueue(&Policy{}, nil)
+	asks := []*cluster.Ask{cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"}), cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"})}
+	plain := Terms{Size: 1, Ask: asks[0], User: "lea"}
+	wants := []Terms{plain}
+	for _, edit := range []func(*Terms){
+		func(t *Terms) { t.Tier = 1 }, func(t *Terms) { t.Priority = 1 }, func(t *Terms) { t.Nice = 1 }, func(t *Terms) { t.Size = 2 }, func(t *Terms) { t.Ask = asks[1] },
+		func(t *Terms) { t.Avoid = []string{"n1"} }, func(t *Terms) { t.User = "max" }, func(t *Terms) { t.Account = "a" }, func(t *Terms) { t.TimeLimit = 1 },
+		func(t *Terms) { t.Stop = 1 }, func(t *Terms) { t.TimeMin = 1 }, func(t *Terms) { t.Deadline = epoch0 }, func(t *Terms) { t.Attained = 1 }, func(t *Terms) { t.KeepsWork = true },
+	} {
+		other := plain
+		edit(&other)
+		wants = append(wants, other)
 	}
-	for k, s := range q.terms {
-		if s.jobs != jobs[k] || s.jobs == 0 {
-			t.Fatalf("%d candidates wait on %+v, counted %d", jobs[k], k, s.jobs)
+	if n := reflect.TypeFor[Terms]().NumField(); n != len(wants) { // all but order, and plain
+		t.Fatalf("%d fields, %d are tried", n-1, len(wants)-1)
+	}
+	for i := range wants {
+		terms := plain // which are the ones remembered then where the hash is the same
+		q.Insert(&Candidate{Job: int64(1000 + i), Submit: epoch0, Terms: &terms})
+		for k := range 2 {
+			terms := wants[i]
+			q.Insert(&Candidate{Job: int64(2*i + k), Submit: epoch0, Terms: &terms})
+		}
+	}
+	for i := range wants {
+		a, b := q.Get(int64(2*i)).Terms, q.Get(int64(2*i+1)).Terms
+		got := *a
+		if got.order = (order{}); a != b || !reflect.DeepEqual(got, wants[i]) {
+			t.Errorf("%+v and %+v, want %+v once", *a, *b, wants[i])
 		}
 	}
 }
