@@ -23,7 +23,7 @@ func relearns(t *testing.T, limit time.Duration) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)
 		for i := range int64(40) {
-			told(e, &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Past: &gang.Past{}})
+			told(e, &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 		}
 		for _, ran := range []time.Duration{0, time.Hour, 4 * time.Hour} {
 			out = append(out, e.plan.ledger.Mean(limit, ran, sched.Peer{}).Round(time.Second),
@@ -77,7 +77,7 @@ func TestTimeoutsAreLearnt(t *testing.T) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)
 		for i := range int64(40) {
-			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Past: &gang.Past{Verdict: &gang.Verdict{State: state}}}
+			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Wishes: new(gang.Wishes), Past: &gang.Past{Verdict: &gang.Verdict{State: state}}}
 			e.learn(j, begin, begin.Add(limit))
 		}
 		return e.plan.ledger.Mean(limit, 0, sched.Peer{})
@@ -108,7 +108,7 @@ func TestFailuresAreNotRelearnt(t *testing.T) {
 	none := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{})
 	for i := range int64(40) {
 		j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: 10 * time.Hour, Submit: begin,
-			Past: &gang.Past{Kept: 3 * time.Hour, Verdict: &gang.Verdict{State: api.JobFailed}}}
+			Wishes: new(gang.Wishes), Past: &gang.Past{Kept: 3 * time.Hour, Verdict: &gang.Verdict{State: api.JobFailed}}}
 		e.relearn(j)
 	}
 	if got := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{}); got != none {

@@ -145,7 +145,7 @@ func (s pastStore) Jobs(_ context.Context, f store.HistoryFilter) (out []*gang.J
 func TestRecallOfAnArray(t *testing.T) {
 	past := pastStore{jobs: map[int64]*gang.Job{}}
 	for id := int64(4); id <= 6; id++ {
-		past.jobs[id] = &gang.Job{ID: id, ArrayID: 4, Array: &gang.ArrayInfo{Count: 3}, Past: &gang.Past{}}
+		past.jobs[id] = &gang.Job{ID: id, ArrayID: 4, Array: &gang.ArrayInfo{Count: 3}, Wishes: new(gang.Wishes), Past: &gang.Past{}}
 	}
 	for _, tt := range []struct{ in, want []int64 }{
 		{nil, []int64{4, 5, 6}}, {[]int64{5}, []int64{4, 6}}, {[]int64{4}, []int64{5, 6}}, {[]int64{4, 6}, []int64{5}}, {[]int64{4, 5, 6}, nil},

@@ -14,7 +14,7 @@ import (
 func TestDrop(t *testing.T) {
 	v := &view{}
 	for id := range int64(100) {
-		v.putJob(&gang.Job{ID: id + 1, ArrayIndex: -1, UID: 7, Past: &gang.Past{}})
+		v.putJob(&gang.Job{ID: id + 1, ArrayIndex: -1, UID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	}
 	for id := int64(2); id <= 100; id++ {
 		v.drop([]int64{id})
@@ -35,9 +35,9 @@ func TestDrop(t *testing.T) {
 	if len(v.element(50, -1)) != 0 {
 		t.Error("a purged job is found")
 	}
-	v.putJob(&gang.Job{ID: 101, Past: &gang.Past{}})
+	v.putJob(&gang.Job{ID: 101, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	v.drop([]int64{101})
-	v.putJob(&gang.Job{ID: 101, Past: &gang.Past{}})
+	v.putJob(&gang.Job{ID: 101, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	if len(v.jobs) != 2 || v.jobs[0].id != 1 || v.jobs[1].id != 101 || v.known != 2 {
 		t.Errorf("%d jobs in %v", v.known, v.jobs)
 	}
@@ -50,9 +50,9 @@ func TestDrop(t *testing.T) {
 func TestElement(t *testing.T) {
 	v := &view{}
 	for i := range 3 {
-		v.putJob(&gang.Job{ID: int64(4 + i), ArrayID: 4, ArrayIndex: 2 * i, Past: &gang.Past{}})
+		v.putJob(&gang.Job{ID: int64(4 + i), ArrayID: 4, ArrayIndex: 2 * i, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	}
-	v.putJob(&gang.Job{ID: 7, ArrayIndex: -1, Past: &gang.Past{}})
+	v.putJob(&gang.Job{ID: 7, ArrayIndex: -1, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	for _, c := range []struct {
 		id    int64
 		index int
@@ -98,7 +98,7 @@ func TestReasonIsMadeUnlocked(t *testing.T) {
 func BenchmarkDrop(b *testing.B) {
 	v := &view{}
 	for id := range int64(b.N + 1_000_000) {
-		v.putJob(&gang.Job{ID: id + 1, Past: &gang.Past{}})
+		v.putJob(&gang.Job{ID: id + 1, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	}
 	b.ResetTimer()
 	for i := range b.N {

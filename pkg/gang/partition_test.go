@@ -42,7 +42,7 @@ func TestPartitions(t *testing.T) {
 	if err := put(false, api.PartitionRequest{Name: "x", Nodes: &[]string{"n9"}}).Refused; err.Error() != `no node "n9"; nodes are n[1-2]` {
 		t.Errorf("refused: %v", err)
 	}
-	j := &Job{Partition: "main,night", Past: new(Past)}
+	j := &Job{Partition: "main,night", Wishes: new(Wishes), Past: new(Past)}
 	down := api.PartitionDown
 	put(true, api.PartitionRequest{Name: "main", State: &down})
 	if got := w.startsIn(j); !slices.Equal(got, []string{"night"}) {

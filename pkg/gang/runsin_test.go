@@ -24,7 +24,7 @@ func TestRunsIn(t *testing.T) {
 		{"gpu,long", []string{"gone"}, "gpu,long"},
 		{"gpu", []string{"n1"}, "gpu"},
 	} {
-		j := &Job{Partition: x.partitions, Past: new(Past)}
+		j := &Job{Partition: x.partitions, Wishes: new(Wishes), Past: new(Past)}
 		for _, n := range x.nodes {
 			j.Members = append(j.Members, Member{Node: n})
 		}

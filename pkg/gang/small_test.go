@@ -84,7 +84,7 @@ func TestMissedDeadline(t *testing.T) {
 		"its time limit is " + limitText(0) + " and may be cut to 1m0s": {Spec: &api.Spec{TimeMin: time.Minute}},
 		"its time limit is 1m0s":                                        {Spec: &api.Spec{TimeMin: time.Minute}, TimeLimit: time.Minute},
 	} {
-		j.Past = &Past{Deadline: at}
+		j.Wishes = &Wishes{Deadline: at}
 		if got := missed(j); got != "can't end by its deadline "+timeText(at)+" any more: "+want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -251,7 +251,7 @@ func TestAsksAreToldApart(t *testing.T) {
 	b := newBench(t, 1)
 	s := specOf(1)
 	job := func(edit func(*Job)) *Job {
-		j := &Job{Spec: s, Partition: "main", Past: &Past{Refusals: []Refusal{{Node: "n1"}}}}
+		j := &Job{Spec: s, Partition: "main", Wishes: new(Wishes), Past: &Past{Refusals: []Refusal{{Node: "n1"}}}}
 		edit(j)
 		return j
 	}
@@ -281,7 +281,7 @@ func TestUntil(t *testing.T) {
 		{due, 2 * time.Hour, due}, {due, 30 * time.Minute, at.Add(30 * time.Minute)}, {due, 0, due},
 		{time.Time{}, time.Minute, at.Add(time.Minute)}, {time.Time{}, 0, time.Time{}},
 	} {
-		j := &Job{Spec: spec, Past: &Past{Deadline: c.deadline}}
+		j := &Job{Spec: spec, Wishes: &Wishes{Deadline: c.deadline}, Past: new(Past)}
 		want := c.want
 		if !want.IsZero() {
 			want = want.Add(w.grace(j))

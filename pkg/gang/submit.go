@@ -118,7 +118,7 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	j := &Job{
 		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash, TextBytes: ev.Spec.TextBytes(),
 		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit,
-		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: BlankRanks(s.Size), Past: &Past{Deadline: s.Deadline},
+		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: BlankRanks(s.Size), Past: new(Past), Wishes: &Wishes{Deadline: s.Deadline},
 	}
 	if s.Hold {
 		j.Held = HeldUser

@@ -34,27 +34,31 @@ type Job struct {
 	Name             string
 	Partition        string
 	Priority         int64
-	Held             string // "", "user", "admin", "special"
 	TimeLimit        time.Duration
 	Submit, Eligible time.Time
 	Ranks            []Rank
-	Dependency       *api.Dependency
-	Waits            string // the part of its dependency that is not met, as squeue writes it; empty: all is
 
+	*Wishes
 	*Past
 }
 
-// Past is what admissions, stops, the end and rare wishes have left of a job. Jobs that have had none share one:
-// it is more than half of what each of a hundred thousand that wait would take.
-type Past struct {
-	Deadline time.Time // it has ended by then; zero: none
-	Hopeless bool      // what it waits for can never be met; not stored: it is judged anew after a restart
-	Comment  *string   // nil: as submitted
-	Nice     *int64    // nil: as submitted; [NiceOf]
+// Wishes are what few jobs ask for, or somebody of them. Jobs without any share one.
+type Wishes struct {
+	Held       string    // "", "user", "admin", "special"
+	Deadline   time.Time // it has ended by then; zero: none
+	Dependency *api.Dependency
+	Waits      string  // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Hopeless   bool    // that part can never be met; not stored: it is judged anew after a restart
+	Comment    *string // nil: as submitted
+	Nice       *int64  // nil: as submitted; [NiceOf]
 	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
 	// submitted. [SpecOf] is the spec with them.
 	Constraint, Prefer *string
+}
 
+// Past is what admissions, stops and the end of a job have left. Jobs that have had none share one:
+// it is more than what else each of a hundred thousand that wait takes.
+type Past struct {
 	Start, End     time.Time // Start: of the current or last epoch
 	ReadyAt        time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
 	Epoch          int       // admissions so far
@@ -90,22 +94,28 @@ type Past struct {
 	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
 }
 
-// noPast is shared, and never written to: a job gets one of its own with the clone that is.
-var noPast = new(Past)
+// noPast and noWishes are shared, and never written to: a job gets its own with the clone that is.
+var (
+	noPast   = new(Past)
+	noWishes = new(Wishes)
+)
 
-func (p *Past) isZero() bool { return reflect.ValueOf(p).Elem().IsZero() }
+func isZero[T any](v *T) bool { return reflect.ValueOf(v).Elem().IsZero() }
 
 // Copy is a job that may be written to, but for what its slices and maps hold.
 func (j *Job) Copy() *Job {
-	c, past := *j, *j.Past
-	c.Past = &past
+	c, past, wishes := *j, *j.Past, *j.Wishes
+	c.Past, c.Wishes = &past, &wishes
 	return &c
 }
 
-// SharePast ends the writing to a job: one that nothing has happened to needs no past of its own.
-func (j *Job) SharePast() {
-	if j.Past == nil || j.Past.isZero() {
+// Share ends the writing to a job: one that nothing has happened to needs no past of its own.
+func (j *Job) Share() {
+	if j.Past == nil || isZero(j.Past) {
 		j.Past = noPast
+	}
+	if j.Wishes == nil || isZero(j.Wishes) {
+		j.Wishes = noWishes
 	}
 }
 

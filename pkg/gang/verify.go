@@ -3,7 +3,6 @@ package gang
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"gangd/pkg/api"
@@ -48,8 +47,8 @@ func (v *verifier) check(ok bool, format string, args ...any) {
 
 // shared: nobody wrote to what all waiting gangs share.
 func (v *verifier) shared() {
-	v.check(noPast.isZero(), "the past of the gangs that have none is %+v", *noPast)
-	v.check(reflect.ValueOf(v.w.noEpoch).Elem().IsZero(), "the epoch of the gangs that have none is %+v", *v.w.noEpoch)
+	v.check(isZero(noPast) && isZero(noWishes), "the past and the wishes of the gangs that have none are %+v, %+v", *noPast, *noWishes)
+	v.check(isZero(v.w.noEpoch), "the epoch of the gangs that have none is %+v", *v.w.noEpoch)
 	for i := range blank {
 		r := &blank[i]
 		if r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero() {

@@ -216,7 +216,7 @@ func TestWatchOf(t *testing.T) {
 		{"exempt", "grace", api.Spec{IdleLimit: time.Hour}, api.Watch{StallTimeout: 2 * time.Minute}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := WatchOf(&set, &Job{User: c.user, Spec: &c.spec, Past: noPast}); got != c.want {
+			if got := WatchOf(&set, &Job{User: c.user, Spec: &c.spec, Wishes: new(Wishes), Past: noPast}); got != c.want {
 				t.Errorf("%+v", got)
 			}
 		})

@@ -409,7 +409,7 @@ func (w *World) Take() Changes {
 	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
-		e.job.SharePast()
+		e.job.Share()
 		// One that has left memory since is here too: its end must reach the store.
 		ch.Jobs = append(ch.Jobs, e.job)
 		ch.Ranks = e.appendRanks(ch.Ranks)

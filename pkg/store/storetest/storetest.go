@@ -162,7 +162,7 @@ func NewJob(id int64, size int) *gang.Job {
 		ID: id, ArrayIndex: -1, User: "ada", UID: 1000, GID: 100, Name: "train", Partition: "gpu",
 		Spec:     &api.Spec{Size: size, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/home/ada"},
 		SpecHash: "hash-of-train", TextBytes: int64(len(script)), Priority: 10, Submit: T0, Eligible: T0, TimeLimit: time.Hour,
-		Ranks: make([]gang.Rank, size), Past: new(gang.Past),
+		Ranks: make([]gang.Rank, size), Wishes: new(gang.Wishes), Past: new(gang.Past),
 	}
 	for i := range j.Ranks {
 		j.Ranks[i].State = api.RankBlocked

@@ -232,10 +232,10 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 	j := &gang.Job{
 		ID: id, ArrayID: r.ArrayID, ArrayIndex: r.ArrayIndex, Array: (*gang.ArrayInfo)(r.Array),
 		User: unique.Make(r.User).Value(), UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
-		Name: r.Name, Partition: unique.Make(r.Partition).Value(), Priority: r.Priority, Held: r.Held,
-		TimeLimit: r.TimeLimit, Submit: r.Submit, Eligible: r.Eligible, Dependency: r.Dependency, Waits: r.Waits,
+		Name: r.Name, Partition: unique.Make(r.Partition).Value(), Priority: r.Priority,
+		TimeLimit: r.TimeLimit, Submit: r.Submit, Eligible: r.Eligible,
+		Wishes: &gang.Wishes{Held: r.Held, Deadline: r.Deadline, Dependency: r.Dependency, Waits: r.Waits, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer},
 		Past: &gang.Past{
-			Deadline: r.Deadline, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer,
 			CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
 			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
 			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
@@ -244,6 +244,6 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 			Kept: r.Kept, Ran: r.Ran, Queued: r.Queued, Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), LastRun: r.LastRun, TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking),
 		},
 	}
-	j.SharePast()
+	j.Share()
 	return j, nil
 }

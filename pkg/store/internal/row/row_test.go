@@ -175,7 +175,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 // TestZeroComesBack: a zero that means something (exit code, trigger rank 0) is not lost
 // by leaving fields out.
 func TestZeroComesBack(t *testing.T) {
-	j := &gang.Job{Array: &gang.ArrayInfo{}, Past: &gang.Past{Verdict: &gang.Verdict{}, Drain: &gang.Drain{}}}
+	j := &gang.Job{Array: &gang.ArrayInfo{}, Wishes: new(gang.Wishes), Past: &gang.Past{Verdict: &gang.Verdict{}, Drain: &gang.Drain{}}}
 	enc, err := Job(j)
 	back(t, enc, err, func(b []byte) (*gang.Job, error) { return DecodeJob(0, "", b) }, j)
 	e := gang.EpochRow{}
@@ -246,7 +246,7 @@ func TestBrokenRowsAreNamed(t *testing.T) {
 // TestTextComesBack: names are whatever a person typed.
 func TestTextComesBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		j := &gang.Job{Name: rapid.String().Draw(rt, "name"), Past: &gang.Past{}}
+		j := &gang.Job{Name: rapid.String().Draw(rt, "name"), Wishes: new(gang.Wishes), Past: &gang.Past{}}
 		enc, err := Job(j)
 		if err != nil {
 			rt.Fatal(err)
