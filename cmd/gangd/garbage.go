@@ -10,7 +10,7 @@ import (
 // How much garbage may gather beside what is in use, before it is collected: enough that a busy controller
 // with little in memory does not collect all the time, and not as much again where there is a lot.
 const (
-	garbageBytes   = 64 << 20
+	garbageBytes   = 32 << 20
 	garbageLeast   = 40  // percent of what is in use
 	garbageMost    = 200 // the same
 	garbageByGo    = 100

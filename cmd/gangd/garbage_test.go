@@ -8,7 +8,7 @@ import (
 )
 
 func TestGarbageBesideWhatIsUsed(t *testing.T) {
-	for used, want := range map[uint64]int{0: 200, 10 << 20: 200, 40 << 20: 160, 64 << 20: 100, 128 << 20: 50, 1 << 30: 40} {
+	for used, want := range map[uint64]int{0: 200, 10 << 20: 200, 20 << 20: 160, 32 << 20: 100, 64 << 20: 50, 1 << 30: 40} {
 		if got := garbagePercent(used); got != want {
 			t.Errorf("%d MB in use: %d %% of garbage, want %d", used>>20, got, want)
 		}

@@ -13,7 +13,7 @@ import (
 
 // busKeep is how many events stay in memory for followers; whoever is further behind
 // reads them from the store.
-const busKeep = 8192
+const busKeep = 4096
 
 // followPage is how many events a follower is given at a time: it may stop reading and keep them.
 const followPage = 100
@@ -22,7 +22,7 @@ const followPage = 100
 // reads at its own pace.
 type bus struct {
 	mu     sync.Mutex
-	recent []api.Event   // newest last, at most 2*busKeep; followers read in it, so what is there never changes
+	recent []api.Event   // newest last, at most 2*busKeep beside what came last; followers read in it, so what is there never changes
 	last   int64         // Seq of the newest committed event
 	wake   chan struct{} // closed and replaced at each publish
 }
@@ -35,10 +35,10 @@ func (b *bus) init(last int64) {
 func (b *bus) publish(evs []api.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.recent = append(b.recent, evs...)
-	if len(b.recent) > 2*busKeep {
-		b.recent = slices.Clone(b.recent[len(b.recent)-busKeep:])
+	if len(b.recent)+len(evs) > 2*busKeep {
+		b.recent = append(make([]api.Event, 0, 2*busKeep), b.recent[max(0, len(b.recent)-busKeep):]...)
 	}
+	b.recent = append(b.recent, evs...)
 	b.last = evs[len(evs)-1].Seq
 	close(b.wake)
 	b.wake = make(chan struct{})

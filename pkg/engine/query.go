@@ -235,7 +235,7 @@ func (e *Engine) LinesOf(ids []int64) []byte {
 }
 
 func (e *Engine) lines(jobs []*gang.Job) []byte {
-	b := api.AppendLineHeader(make([]byte, 0, 256+160*len(jobs)))
+	b := api.AppendLineHeader(make([]byte, 0, 256+96*len(jobs)))
 	now := e.opt.Clock.Now().Wall
 	var line api.Job
 	for _, j := range jobs {
