@@ -70,6 +70,7 @@ const (
 	ReasonDependency       Reason = "dependency"        // can't be read, or on a job that there is not
 	ReasonMemory           Reason = "memory"            // more than any node has
 	ReasonShape            Reason = "shape"             // no node has the sockets, cores and threads
+	ReasonNodeCount        Reason = "node_count"        // fewer nodes are free than a reservation asks for
 	ReasonOwner            Reason = "owner"             // the job is somebody else's
 	ReasonReserved         Reason = "reserved"          // a reservation has the nodes, or the name
 	ReasonAllocation       Reason = "allocation"        // fewer nodes are allocated than a step asks for

@@ -54,6 +54,7 @@ type CancelResult struct {
 	JobID     int64  `json:"job_id,omitempty"`
 	Processes int    `json:"processes,omitempty"` // that got the signal
 	Nodes     int    `json:"nodes,omitempty"`
+	Idle      string `json:"idle,omitempty"` // why there was nothing to do
 	Error     *Error `json:"error,omitempty"`
 }
 

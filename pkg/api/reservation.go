@@ -14,6 +14,7 @@ type Reservation struct {
 	Users    []string          `json:"users,omitempty"`    // who may use it; empty: anybody of Accounts
 	Accounts []string          `json:"accounts,omitempty"` // under which accounts; empty: any
 	Flags    []ReservationFlag `json:"flags,omitempty"`    // sorted
+	Picked   bool              `json:"picked,omitempty"`   // its nodes were asked for by their number
 	By       string            `json:"created_by,omitempty"`
 	Active   bool              `json:"active"` // now is between Start and End
 }
@@ -67,14 +68,16 @@ func (r *Reservation) Admits(user, account string) bool {
 // ReservationRequest is the body of POST /v1/reservations and of
 // POST /v1/reservations/{name}/update. Of an update fields that are not there stay.
 type ReservationRequest struct {
-	Name     string             `json:"name,omitempty"` // of a new one
-	Start    *time.Time         `json:"start_time,omitempty"`
-	End      *time.Time         `json:"end_time,omitempty"`
-	Duration *time.Duration     `json:"duration_ns,omitempty"` // instead of End
-	Nodes    *[]string          `json:"nodes,omitempty"`       // "ALL" stands for every node that is known
-	Users    *[]string          `json:"users,omitempty"`
-	Accounts *[]string          `json:"accounts,omitempty"`
-	Flags    *[]ReservationFlag `json:"flags,omitempty"`
+	Name     string         `json:"name,omitempty"` // of a new one
+	Start    *time.Time     `json:"start_time,omitempty"`
+	End      *time.Time     `json:"end_time,omitempty"`
+	Duration *time.Duration `json:"duration_ns,omitempty"` // instead of End
+	Nodes    *[]string      `json:"nodes,omitempty"`       // "ALL" stands for every node that is known
+	// NodeCount asks for so many nodes, of Nodes if they are there too: those that are free then.
+	NodeCount *int               `json:"node_count,omitempty" bound:"..65536"`
+	Users     *[]string          `json:"users,omitempty"`
+	Accounts  *[]string          `json:"accounts,omitempty"`
+	Flags     *[]ReservationFlag `json:"flags,omitempty"`
 }
 
 // ReservationsReply is `gctl show reservation --json`.

@@ -217,7 +217,33 @@ func act(ctx context.Context, cmd *cobra.Command, verb string, args []string, no
 	if err != nil {
 		return err
 	}
+	if verb == "requeue" {
+		sayIdle(cmd, reply)
+	}
 	return failures(cmd, reply)
+}
+
+// maxIdle is how many jobs are named of those that there was nothing to do to.
+const maxIdle = 10
+
+// sayIdle names the jobs that are not put back, since they wait or are being stopped.
+func sayIdle(cmd *cobra.Command, reply *api.CancelReply) {
+	refs, why := map[string][]string{}, []string{}
+	for _, r := range reply.Results {
+		if r.Idle != "" {
+			if refs[r.Idle] == nil {
+				why = append(why, r.Idle)
+			}
+			refs[r.Idle] = append(refs[r.Idle], r.Ref)
+		}
+	}
+	for _, w := range why {
+		of, more := refs[w], ""
+		if n := len(of) - maxIdle; n > 0 {
+			of, more = of[:maxIdle], fmt.Sprintf(" and %d more", n)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: job %s%s: %s\n", cmd.Root().Name(), strings.Join(of, ", "), more, w)
+	}
 }
 
 // failures says what was refused of what was asked for several jobs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,14 @@ var reservationWords = []struct {
 		names, err := hostlist.Expand(v)
 		r.Nodes = &names
 		return err
+	}},
+	{"nodecnt", []string{"nodecount"}, func(r *api.ReservationRequest, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return errors.New("want a number of nodes, from 1 on")
+		}
+		r.NodeCount = &n
+		return nil
 	}},
 	{"users", []string{"user"}, func(r *api.ReservationRequest, v string) error { return namesInto(&r.Users, v) }},
 	{"accounts", []string{"account"}, func(r *api.ReservationRequest, v string) error { return namesInto(&r.Accounts, v) }},
@@ -94,7 +103,7 @@ var slurmFlags = []string{"any_nodes", "flex", "first_cores", "hourly", "license
 	"overlap", "part_nodes", "purge_comp", "replace", "replace_down", "spec_nodes", "static_alloc", "time_float", "user_delete", "weekday", "weekend"}
 
 var slurmWords = map[string]string{
-	"nodecnt": "name the nodes: nodes=n[1-4]", "corecnt": "whole nodes are reserved: nodes=n[1-4]", "tres": "whole nodes are reserved: nodes=n[1-4]",
+	"corecnt": "whole nodes are reserved: nodes=n[1-4]", "tres": "whole nodes are reserved: nodes=n[1-4]",
 	"partitionname": "name the nodes: nodes=n[1-4]", "partition": "name the nodes: nodes=n[1-4]", "features": "name the nodes: nodes=n[1-4]",
 	"groups": "name the users or accounts", "licenses": "licences are not counted", "burstbuffer": "there are no burst buffers",
 	"watts": "power is not counted", "tresperuser": "whole nodes are reserved", "maxstartdelay": "a reservation begins at its time",
@@ -170,7 +179,7 @@ func newReservationCreate(use string) *cobra.Command {
   gctl create reservationname=nightly starttime=22:00 duration=8:00:00 nodes=ALL accounts=vision flags=daily
   gctl create reservation upgrade starttime=tomorrow duration=120 nodes=n[3-4] flags=maint,drain`,
 		Long: `Words are Slurm's, KEY=VALUE: reservationname (or the name alone), starttime, endtime or
-duration, nodes (ALL for every node), users, accounts, flags: maint, ignore_jobs, drain,
+duration, nodes (ALL for every node) or nodecnt (so many that are free then), users, accounts, flags: maint, ignore_jobs, drain,
 daily, weekly. Gangs that would still run at its start are not started on its nodes.
 Gangs that run already and would: the reservation is refused, or with drain they
 are stopped in time with their notice, or with ignore_jobs they stay.`,

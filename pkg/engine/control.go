@@ -59,8 +59,8 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 			}
 			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: hold, Ended: r.Ended}
 		}
-		_, err := e.Do(ctx, ev)
-		return api.CancelResult{Error: asError(err)}
+		out, err := e.Do(ctx, ev)
+		return api.CancelResult{Idle: out.Ignored, Error: asError(err)}
 	})
 }
 

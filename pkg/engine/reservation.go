@@ -67,7 +67,17 @@ func (e *Engine) Reserve(ctx context.Context, req *api.ReservationRequest, chang
 	if err := e.fillIn(r, req, change); err != nil {
 		return nil, err
 	}
-	if _, err := e.Do(ctx, gang.PutReservation{R: *r, Old: change, By: who.User}); err != nil {
+	count := 0
+	if req.NodeCount != nil {
+		if count = *req.NodeCount; count < 1 {
+			return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("a reservation of %d nodes", count), Hint: "nodecnt=1 is the fewest"}
+		}
+		if req.Nodes == nil {
+			r.Nodes = nil
+		}
+	}
+	r.Picked = count > 0 || r.Picked && req.Nodes == nil
+	if _, err := e.Do(ctx, gang.PutReservation{R: *r, Old: change, Count: count, By: who.User}); err != nil {
 		return nil, err
 	}
 	out := shownAt(r, e.opt.Clock.Now().Wall)

@@ -28,7 +28,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	if out.State == api.JobPending {
 		_, out.Why = e.waits(j, now, true)
 	}
-	out.UID, out.Account, out.StateCode, out.Held, out.Launch = j.UID, spec.Account, out.State.Code(), j.Held, spec.Launch
+	out.UID, out.Account, out.StateCode, out.Launch = j.UID, spec.Account, out.State.Code(), spec.Launch
 	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
@@ -140,7 +140,7 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: e.runsIn(j), State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
 		TimeLimitSeconds: int64(gang.TimeLimit(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
-		Reason: "None",
+		Reason: "None", Held: j.Held,
 	}
 	out.Components = e.components(j)
 	if j.ArrayIndex >= 0 {

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,9 +22,10 @@ import (
 
 // PutReservation makes a reservation, or (with Old) changes one to be like R.
 type PutReservation struct {
-	R   api.Reservation
-	Old bool // one of this name exists
-	By  string
+	R     api.Reservation
+	Old   bool // one of this name exists
+	Count int  // so many nodes are chosen, out of those of R, or of all where it has none; 0: those of R
+	By    string
 }
 
 // DropReservation takes one away.
@@ -53,6 +55,13 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 	r := ev.R
 	r.Active = false
 	old := w.reservations[r.Name]
+	if ev.Count > 0 {
+		nodes, err := w.chooseNodes(&r, old, ev.Count)
+		if err != nil {
+			return refused(err)
+		}
+		r.Nodes = nodes
+	}
 	err := w.bookable(&r, old, &ev)
 	if err != nil {
 		return refused(err)
@@ -105,9 +114,53 @@ func (w *World) reservationMoved(name string, nodes []string) {
 	}
 }
 
+// chooseNodes gives a reservation so many nodes that no other one has at its times and that jobs will have left:
+// those that it has first, then those in service, each in the order of their names.
+func (w *World) chooseNodes(r *api.Reservation, old *reservation, count int) ([]string, *api.Error) {
+	pool := r.Nodes
+	if len(pool) == 0 {
+		pool = slices.Collect(maps.Keys(w.nodes))
+	}
+	var free []string
+	for _, n := range pool {
+		one := *r
+		if one.Nodes = []string{n}; w.nodes[n] != nil && w.overlaps(&one) == nil && w.inTheWay(&one) == nil {
+			free = append(free, n)
+		}
+	}
+	if len(free) < count {
+		e := conflict("take fewer, or another time; flags=ignore_jobs and flags=drain take nodes with jobs, too",
+			"%s asked for, and of %d there %s free for all of that time", api.Count(count, "node"), len(pool), isAre(len(free)))
+		return nil, e.About(api.ReasonNodeCount, r.Name)
+	}
+	last := func(n string) int {
+		switch {
+		case old != nil && old.r.Holds(n):
+			return 0
+		case w.nodes[n].node.Res.Ready:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(free, func(a, b string) int {
+		if last(a) == 0 && last(b) == 0 {
+			return hostlist.Compare(b, a) // one that shrinks gives up its first nodes, as in Slurm
+		}
+		return cmp.Or(cmp.Compare(last(a), last(b)), hostlist.Compare(a, b))
+	})
+	return slices.Sorted(slices.Values(free[:count])), nil
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return fmt.Sprintf("are %d", n)
+}
+
 func sameReservation(a, b *api.Reservation) bool {
 	return a.Start.Equal(b.Start) && a.End.Equal(b.End) && slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Users, b.Users) &&
-		slices.Equal(a.Accounts, b.Accounts) && slices.Equal(a.Flags, b.Flags)
+		slices.Equal(a.Accounts, b.Accounts) && a.Picked == b.Picked && slices.Equal(a.Flags, b.Flags)
 }
 
 // ReservationText says a reservation in one line.

@@ -114,6 +114,44 @@ func TestReservationsThatCanNotBe(t *testing.T) {
 	}
 }
 
+// TestReservationsByNumber: of the nodes that nobody has at its times, in the order of their names, and those that it
+// has already first.
+func TestReservationsByNumber(t *testing.T) {
+	b := newBench(t, 4)
+	forever := b.submit(specOf(1)) // on n1
+	b.start(forever)
+	b.must(PutReservation{R: b.reservation("night", 2*time.Hour, time.Hour, []string{"n3"})})
+	count := func(name string, n int, old bool, flags ...api.ReservationFlag) string {
+		t.Helper()
+		r := b.reservation(name, 2*time.Hour, time.Hour, nil, flags...)
+		if out := b.step(PutReservation{R: r, Old: old, Count: n}); out.Refused != nil {
+			return string(out.Refused.Reason) + ": " + out.Refused.Message
+		}
+		return strings.Join(b.w.reservations[name].r.Nodes, ",")
+	}
+	for _, c := range []struct{ got, want string }{
+		{count("talk", 3, false), "node_count: 3 nodes asked for, and of 4 there are 2 free for all of that time"},
+		{count("talk", 1, false), "n2"},
+		{count("more", 2, false), "node_count: 2 nodes asked for, and of 4 there is 1 free for all of that time"},
+		{count("more", 1, false), "n4"},
+		{count("more", 2, true, api.FlagIgnoreJobs), "n1,n4"},
+		{count("more", 1, true), "n4"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+	b.must(DropReservation{Name: "more"})
+	for _, c := range []struct{ got, want string }{
+		{count("talk", 2, true), "n2,n4"},
+		{count("talk", 1, true), "n4"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+}
+
 // Two gangs outlast the start of a maintenance that drains: the one with a notice is told so
 // much earlier; a third that will have ended by itself is let be.
 func TestAReservationEmptiesItsNodes(t *testing.T) {

@@ -329,12 +329,16 @@ func (c *Controller) cancel(_ *http.Request, ask *api.CancelRequest) (any, error
 }
 
 func (c *Controller) act(r *http.Request, ask *api.ActionRequest) (any, error) {
-	return c.each(ask, &ask.JobQuery, func(j *api.Job, _ *api.CancelResult) {
+	return c.each(ask, &ask.JobQuery, func(j *api.Job, res *api.CancelResult) {
 		switch r.PathValue("action") {
 		case "hold":
 			j.Held, j.Reason = "user", "JobHeldUser"
 		case "release":
 			j.Held, j.Reason = "", "Priority"
+		case "requeue":
+			if j.State == api.JobPending {
+				res.Idle = "already waiting"
+			}
 		}
 	})
 }

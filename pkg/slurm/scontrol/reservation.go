@@ -89,7 +89,7 @@ func reservationLines(r *api.Reservation, nodes []api.Node) []string {
 // duration has its days in front only where there are any.
 func duration(r *api.Reservation) string { return when.Span(r.End.Sub(r.Start)) }
 
-// reservationFlags are in the order in which Slurm names them. Nodes are always given by name.
+// reservationFlags are in the order in which Slurm names them.
 func reservationFlags(r *api.Reservation, all bool) string {
 	var out []string
 	for _, f := range []api.ReservationFlag{api.FlagMaint, api.FlagIgnoreJobs, api.FlagDaily, api.FlagWeekly} {
@@ -97,7 +97,9 @@ func reservationFlags(r *api.Reservation, all bool) string {
 			out = append(out, string(f))
 		}
 	}
-	out = append(out, "SPEC_NODES")
+	if !r.Picked {
+		out = append(out, "SPEC_NODES")
+	}
 	if all {
 		out = append(out, "ALL_NODES")
 	}
@@ -138,7 +140,7 @@ func (c *call) createReservation(args []string) int {
 		lacks = "An end time or duration must be given."
 	case q.req.End != nil && q.req.End.Before(*q.req.Start):
 		lacks = "Start time cannot be after end time."
-	case q.req.Nodes == nil:
+	case q.req.Nodes == nil && q.req.NodeCount == nil:
 		lacks = "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified."
 	case q.req.Users == nil && q.req.Accounts == nil:
 		lacks = "Either Users/Groups and/or Accounts must be specified."

@@ -3,6 +3,7 @@ package scontrol
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ var reservationParameters = []parameter[func(q *reservationAsk, sign, v string) 
 	{"EndTime", 1, cmdline.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.End, "end", v) }},
 	{"Duration", 1, cmdline.Exact, "", setDuration},
 	{"Flags", 2, cmdline.Partial, "MAINT, IGNORE_JOBS, DAILY, WEEKLY, SPEC_NODES, and gangd's DRAIN, which stops what runs there in time; the others are refused", setFlags},
-	{"NodeCnt", 5, cmdline.Refused, wholeNodes, nil},
+	{"NodeCnt", 5, cmdline.Partial, "so many nodes that are free then, out of those of Nodes where they are named; a list of numbers is refused", setNodeCount},
 	{"CoreCnt", 5, cmdline.Refused, wholeNodes, nil},
 	{"Nodes", 5, cmdline.Exact, "nodes, as a list, or ALL", setReservedNodes},
 	{"Features", 2, cmdline.Refused, wholeNodes, nil},
@@ -146,6 +147,15 @@ func setDuration(q *reservationAsk, sign, v string) error {
 	default:
 		q.req.Duration = &d
 	}
+	return nil
+}
+
+func setNodeCount(q *reservationAsk, sign, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || sign != "" {
+		return &badWord{text: fmt.Sprintf("Invalid node count %s.", v)}
+	}
+	q.req.NodeCount = &n
 	return nil
 }
 

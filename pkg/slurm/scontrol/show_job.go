@@ -71,7 +71,7 @@ func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status in
 	}
 	reply, err := c.client.Jobs(c.ctx, q)
 	switch {
-	case api.CodeOf(err) == api.CodeNotFound && q.Refs != nil && q.Refs[0].Index >= 0:
+	case api.CodeOf(err) == api.CodeNotFound && q.Refs != nil && q.Refs[0].Index >= 0 && c.isJob(q.Refs[0].ID):
 		fmt.Fprintf(c.Out, "Job %s not found\n", id)
 		return nil, nil, 1
 	case err != nil:
@@ -414,7 +414,7 @@ func (s *shownJob) exit() string {
 
 func (s *shownJob) start() time.Time {
 	if s.State == api.JobPending || s.State == api.JobReserved {
-		if s.Reason == "BeginTime" {
+		if s.State == api.JobPending && s.EligibleTime.After(jobfield.Now()) {
 			return s.EligibleTime
 		}
 		return s.ExpectedStart
@@ -445,10 +445,17 @@ func (s *shownJob) runTime() time.Duration {
 
 // eligible is when it could have begun; nobody knows while it is held or waits for others.
 func (s *shownJob) eligible() string {
-	if s.State == api.JobPending && (s.Held != "" || s.Reason == "Dependency") {
+	if s.State == api.JobPending && s.Reason == "Dependency" {
 		return "Unknown"
 	}
-	return when.Stamp(s.EligibleTime, "Unknown")
+	return when.Stamp(jobfield.Eligible(&jobfield.Row{Job: s.Job}), "Unknown")
+}
+
+// isJob reports whether there is a job or an array of this number; of an array that there is a missing element
+// is another thing to Slurm than of one that there is not.
+func (c *call) isJob(id int64) bool {
+	_, err := c.client.Jobs(c.ctx, &api.JobQuery{All: true, NoRanks: true, Refs: []api.JobRef{{ID: id, Index: -1}}})
+	return err == nil
 }
 
 func timeMin(j *api.Job) string {

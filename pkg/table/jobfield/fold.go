@@ -1,8 +1,8 @@
 package jobfield
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"gangd/pkg/api"
 )
@@ -36,11 +36,9 @@ func (f Fold) alike(j *api.Job) alike {
 	if f.ByReason {
 		k.reason = j.Reason
 	}
-	k.held = f.Records && held(j)
+	k.held = f.Records && j.Held != ""
 	return k
 }
-
-func held(j *api.Job) bool { return j.Held != "" || strings.HasPrefix(j.Reason, "JobHeld") }
 
 // folds: the element has no row of its own by what it is.
 func (f Fold) folds(j *api.Job) bool {
@@ -88,11 +86,14 @@ func (f Fold) Rows(jobs []api.Job) []Row {
 		n, seen := at[k]
 		if !seen {
 			at[k] = len(rows)
-			rows = append(rows, Row{Job: j, Folded: []int{*j.ArrayIndex}, View: f.View})
+			rows = append(rows, Row{Job: j, Folded: []int{*j.ArrayIndex}, Reasons: []string{cmp.Or(j.Reason, "None")}, View: f.View})
 			continue
 		}
 		r := &rows[n]
 		r.Folded = append(r.Folded, *j.ArrayIndex)
+		if why := cmp.Or(j.Reason, "None"); !slices.Contains(r.Reasons, why) {
+			r.Reasons = append(r.Reasons, why)
+		}
 		if *j.ArrayIndex < *r.ArrayIndex {
 			r.Job = j
 		}

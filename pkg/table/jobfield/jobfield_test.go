@@ -59,6 +59,9 @@ func TestSplitOff(t *testing.T) {
 	if want := []string{"26_[0,2-3,5]", "26_1", "26_4"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	if got := reason(&rows[0]); got != "BeginTime,JobHeldAdmin" {
+		t.Errorf("they wait because of %s", got)
+	}
 	for j, want := range map[*api.Job]int64{&jobs[0]: 4294901760, &jobs[2]: 0, {Priority: -100}: 4294901660, {Priority: 1 << 40}: 1<<32 - 2} {
 		if got := SlurmPriority(j); got != want {
 			t.Errorf("priority %d of %+v is shown as %d, want %d", j.Priority, j, got, want)

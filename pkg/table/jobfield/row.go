@@ -12,8 +12,9 @@ var Now = time.Now
 // Row is one line of a queue: a job, or the pending elements of an array folded into one.
 type Row struct {
 	*api.Job
-	Folded []int // array indices, when more than this job are meant
-	View   *View // how it is shown, nil: as usual
+	Folded  []int    // array indices, when more than this job are meant
+	Reasons []string // why they wait, each once
+	View    *View    // how it is shown, nil: as usual
 }
 
 // View is how a person wants values to be written.

@@ -175,7 +175,7 @@ const (
 
 // SlurmPriority is a job's priority on Slurm's scale.
 func SlurmPriority(j *api.Job) int64 {
-	if j.State == api.JobPending && held(j) {
+	if j.State == api.JobPending && j.Held != "" {
 		return 0
 	}
 	return min(max(usualPriority+j.Priority, 1), mostPriority)

@@ -219,9 +219,10 @@ func Used(r *Row) time.Duration {
 	return max(Now().Sub(start), 0)
 }
 
-// Eligible is since when a job could start; a job that is held can't.
+// Eligible is since when a job could start, or not before when by --begin or after a run; of one that is held there
+// is only the second.
 func Eligible(r *Row) time.Time {
-	if r.Held != "" {
+	if r.Held != "" && !r.EligibleTime.After(r.SubmitTime) {
 		return time.Time{}
 	}
 	return r.EligibleTime
@@ -257,7 +258,12 @@ func pendingSeconds(r *Row) int64 {
 	return int64(max(end.Sub(r.SubmitTime), 0) / time.Second)
 }
 
-func reason(r *Row) string { return cmp.Or(r.Reason, "None") }
+func reason(r *Row) string {
+	if len(r.Reasons) > 1 {
+		return strings.Join(r.Reasons, ",")
+	}
+	return cmp.Or(r.Reason, "None")
+}
 
 // everyReason is where a job is, or in parentheses why it waits or how it failed.
 func everyReason(r *Row) string {
