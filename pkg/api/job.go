@@ -19,6 +19,7 @@ type Job struct {
 	Reason           string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
 	Why              string           `json:"why"`    // the arithmetic
 	Priority         int64            `json:"priority"`
+	Cron             *Cron            `json:"cron,omitempty"` // it comes again by a cron table
 	Held             string           `json:"held,omitempty"` // "user" or "admin"
 	Size             int              `json:"size"`
 	Launch           Launch           `json:"launch"`

@@ -36,6 +36,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.TmpPerNode, out.Shape = spec.TmpPerNode, spec.Shape
 	out.Asked, out.RanksPerNode, out.NodeList, out.Exclude = spec.Asked, spec.RanksPerNode, spec.NodeList, spec.Exclude
 	out.SafeUntil, out.SafeBy = e.safe(j, now)
+	if gang.Recurs(j) {
+		out.Cron = spec.Cron
+	}
 	current := gang.SpecOf(j)
 	out.Constraint, out.Prefer = current.Constraint, current.Prefer
 	out.Reservation, out.Switches = spec.Reservation, spec.Switches

@@ -46,7 +46,7 @@ func (w *World) cancel(ev Cancel) Outcome {
 		return refused(err)
 	}
 	text := by("cancelled", ev.By)
-	if recurs(e.job) && ev.Job == e.job.ID {
+	if Recurs(e.job) && ev.Job == e.job.ID {
 		w.switchOff(e, ev.By)
 	}
 	switch {
@@ -181,7 +181,7 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	j := e.job
 	done := slices.IndexFunc(j.Ranks, func(r Rank) bool { return r.State == api.RankDone })
 	switch {
-	case blocked(j) && c == api.CauseRequeued && recurs(j):
+	case blocked(j) && c == api.CauseRequeued && Recurs(j):
 		return w.skip(e, text)
 	case blocked(j):
 		return ignored("already waiting")

@@ -63,8 +63,8 @@ func (w *World) zone(name string) *time.Location {
 	return nil
 }
 
-// recurs: when the job ends it waits for its next time.
-func recurs(j *Job) bool { return j.Spec.Cron != nil && j.Verdict == nil && !j.LastRun }
+// Recurs reports whether it comes again by a cron table: when the job ends it waits for its next time.
+func Recurs(j *Job) bool { return j.Spec.Cron != nil && j.Verdict == nil && !j.LastRun }
 
 func (w *World) putCrontab(ev PutCrontab) Outcome {
 	old := w.crons[ev.User]
@@ -228,12 +228,12 @@ func (v *verifier) crontabs() {
 	for _, user := range slices.Sorted(maps.Keys(v.w.crons)) {
 		for _, l := range v.w.crons[user].Lines {
 			e := v.w.jobs[l.JobID]
-			v.check(e != nil && recurs(e.job) && e.job.User == user && of[l.JobID] == "", "the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
+			v.check(e != nil && Recurs(e.job) && e.job.User == user && of[l.JobID] == "", "the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
 			of[l.JobID] = user
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.w.jobs)) {
 		j := v.w.jobs[id].job
-		v.check(!recurs(j) || of[id] != "", "job %d comes again, and is of no cron table", id)
+		v.check(!Recurs(j) || of[id] != "", "job %d comes again, and is of no cron table", id)
 	}
 }

@@ -234,7 +234,7 @@ func (w *World) maybeComplete(e *entry) {
 	switch {
 	case backsOff(d.Cause):
 		w.backoff(e, j.Used[budgetOf(d.Cause)])
-	case d.Cause == api.CauseRequeued && recurs(j):
+	case d.Cause == api.CauseRequeued && Recurs(j):
 		w.dueAt(e, w.due(j.Spec.Cron, w.now.Wall))
 	}
 	w.touch(e)

@@ -34,7 +34,7 @@ func (Update) event() {}
 
 func (w *World) update(ev Update) Outcome {
 	e, err := w.living(ev.Job)
-	if err == nil && recurs(e.job) && ev.Message == nil {
+	if err == nil && Recurs(e.job) && ev.Message == nil {
 		err = conflict("change its line: gcron -e", "job %s is of a cron table and is changed there", e.job.Ref()).About(api.ReasonCronJob, "")
 	}
 	if err == nil {

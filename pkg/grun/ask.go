@@ -129,11 +129,10 @@ func (a *ask) apply(g given) error {
 		return nil
 	}
 	if g.o.Long == "nodefile" {
-		text, err := os.ReadFile(g.value)
-		hosts := ""
-		if err == nil {
-			hosts, err = script.Hostfile(string(text))
-		}
+		hosts, err := script.NodesOf(g.value, func(file string) (string, error) {
+			b, err := os.ReadFile(file)
+			return string(b), err
+		})
 		if err != nil {
 			return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
 		}

@@ -160,7 +160,7 @@ var asked = []Option{
 	{Long: "clusters", Names: "clusters cluster", Short: 'M', Kind: value, Arg: "NAME", List: partial, Group: groupAlloc,
 		Help: "the one cluster, " + cmdline.Cluster, Note: "any other name is refused; GANG_DIR chooses another's controller", Set: func(_ *ask, v string) error { return script.CheckCluster(v) }},
 	{Long: "uid", Kind: value, Arg: "USER", List: partial, Group: groupAlloc, Help: "whose the job is", Note: "another is root's to choose", Set: func(a *ask, v string) error { a.asUser = v; return nil }},
-	{Long: "gid", Kind: value, Arg: "GROUP", List: partial, Group: groupAlloc, Help: "group of the job", Note: "another is root's to choose", Set: func(a *ask, v string) error { a.asGroup = v; return nil }},
+	{Long: "gid", Kind: value, Arg: "GROUP", List: partial, Group: groupAlloc, Help: "group of the job", Note: "another is root's to choose; on nodes of several users it runs in the groups that its user has there", Set: func(a *ask, v string) error { a.asGroup = v; return nil }},
 	{Long: "prefer", Kind: value, Arg: "LIST", List: partial, Group: groupAlloc, Alloc: true, Help: "features of nodes that are tried first", Note: allocNote},
 	{Long: "begin", Short: 'b', Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "not before", Note: allocNote},
 	{Long: "deadline", Kind: value, Arg: "TIME", List: partial, Group: groupAlloc, Alloc: true, Help: "ended by then", Note: allocNote},

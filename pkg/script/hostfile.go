@@ -33,6 +33,15 @@ func Hostfile(text string) (string, error) {
 	return strings.Join(names, ","), nil
 }
 
+// NodesOf is the list of nodes of a file of them, which read gives the text of.
+func NodesOf(file string, read func(file string) (string, error)) (hosts string, err error) {
+	text, err := read(file)
+	if err != nil {
+		return "", err
+	}
+	return Hostfile(text)
+}
+
 // Nodefiles makes of each --nodefile among the settings the --nodelist that its file holds, which read gives the text of.
 func Nodefiles(settings []Setting, read func(file string) (string, error)) error {
 	for i := range settings {
@@ -40,11 +49,7 @@ func Nodefiles(settings []Setting, read func(file string) (string, error)) error
 		if s.Option.Long != nodefile {
 			continue
 		}
-		text, err := read(s.Value)
-		var hosts string
-		if err == nil {
-			hosts, err = Hostfile(text)
-		}
+		hosts, err := NodesOf(s.Value, read)
 		if err != nil {
 			e := s.refuse(s.String()+": "+err.Error(), "")
 			e.Bad = s

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,5 +200,20 @@ func TestShowJobOfEachSlurm(t *testing.T) {
 		if got := out.String(); !strings.Contains(got, want[0]) || strings.Contains(got, want[1]) {
 			t.Errorf("%s: want %q, not %q in\n%s", version, want[0], want[1], got)
 		}
+	}
+}
+
+// TestCronJobIsShown: a job of a cron table says so behind its times, as Slurm does.
+func TestCronJobIsShown(t *testing.T) {
+	at := func(j *api.Job) int {
+		lines := new(call).jobLines(&shownJob{Job: j})
+		i := slices.Index(lines, `CronJob=Yes CrontabSpec="5 4 * * 0"`)
+		if i > 0 && !strings.HasPrefix(lines[i-1], "StartTime=") {
+			t.Errorf("behind %s", lines[i-1])
+		}
+		return i
+	}
+	if at(&api.Job{State: api.JobPending, Cron: &api.Cron{Schedule: "5 4 * * 0"}}) < 0 || at(&api.Job{State: api.JobPending}) >= 0 {
+		t.Error("a job is not shown to come again, or another is")
 	}
 }

@@ -160,6 +160,11 @@ func (c *call) jobLines(s *shownJob) []string {
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", when.Stamp(j.SubmitTime, "Unknown"), s.eligible()),
 		"AccrueTime="+s.eligible(),
 		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", when.Stamp(s.start(), "Unknown"), when.Stamp(s.end(), "Unknown"), when.Stamp(j.Deadline, "N/A")),
+	)
+	if j.Cron != nil {
+		lines = append(lines, fmt.Sprintf("CronJob=Yes CrontabSpec=\"%s\"", j.Cron.Schedule))
+	}
+	lines = append(lines,
 		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
 		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", j.Partition, jobfield.OrNull(j.SubmitHost)),
 		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude))),
