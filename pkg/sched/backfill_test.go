@@ -327,3 +327,21 @@ func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
 		t.Errorf("starts %s, keeps %s", started(plan), claimed(plan))
 	}
 }
+
+// TestPlacesBesideANodeThatIsAway: a node that may be back in a moment is no gang without a limit, so that nobody uses the rest of
+// the places meanwhile.
+func TestPlacesBesideANodeThatIsAway(t *testing.T) {
+	p := &Policy{Order: OrderFIFO}
+	large := candidate(1, api.Spec{Size: 2, GPUsPerRank: 4})
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0), testNode("n2", 32, 4, 80)}, Queue: NewQueue(p, nil)}
+	v.Queue.Insert(large)
+	v.Backfills = Make(epoch0, v, p).Backfills
+	v.Queue.Insert(lasting(2, 1, 10))
+	away := *v.Nodes[0]
+	away.Ready, away.Away = false, true
+	v.Nodes = []*cluster.Node{&away, v.Nodes[1]}
+	plan := Make(epoch0, v, p)
+	if s, c := started(plan), claimed(plan); s != "[]" || c != "[1@n1]" {
+		t.Errorf("starts %s, backfills %s", s, c)
+	}
+}
