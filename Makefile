@@ -103,7 +103,7 @@ bench: build ## gangd beside Slurm (where it is installed), in one run
 
 scale: build ## gangd with 100, 1,000 and 10,000 nodes without processes, gangs of up to 2,048 of them, 100,000 jobs that wait, a million that ended, minutes
 	for n in 100 1000; do go run ./bench/scale -nodes $$n -stop 10s; done
-	go run ./bench/scale -nodes 10000 -held 4096 -busy 4 -idle 60s -stop 10s
+	go run ./bench/scale -nodes 10000 -held 256 -busy 4 -idle 60s -stop 10s
 	go run ./bench/scale -nodes 2048 -idle 1s -gangs 128,256,512,1024,2048
 	go run ./bench/scale -nodes 8 -idle 1s -waiting 100000
 	go run ./bench/scale -nodes 8 -idle 1s -ended 1000000

@@ -3,7 +3,7 @@
 //
 //	make scale
 //	go run ./bench/scale -nodes 1000 -gangs 128,256,512
-//	go run ./bench/scale -nodes 10000 -held 4096 -busy 4 -idle 60s -stop 10s
+//	go run ./bench/scale -nodes 10000 -held 256 -busy 4 -idle 60s -stop 10s
 //	go run ./bench/scale -nodes 64 -jobs 50000
 //	go run ./bench/scale -nodes 8 -waiting 100000 -ended 1000000
 //
