@@ -45,6 +45,7 @@ var lineColumns = []lineColumn{
 	lineText("partition", func(j *Job) *string { return &j.Partition }),
 	lineText("state", func(j *Job) *JobState { return &j.State }),
 	lineText("reason", func(j *Job) *string { return &j.Reason }),
+	lineText("held", func(j *Job) *string { return &j.Held }),
 	lineInt("priority", func(j *Job) *int64 { return &j.Priority }),
 	lineInt("size", func(j *Job) *int { return &j.Size }),
 	lineInt("epoch", func(j *Job) *int { return &j.Epoch }),

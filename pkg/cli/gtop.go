@@ -390,7 +390,7 @@ func (p *topProgram) jobKey(k string) {
 		p.job, p.ask = ref, "cancel job "+ref.String()+"?"
 	case "h":
 		verb := "hold"
-		if strings.HasPrefix(j.Reason, "JobHeld") {
+		if j.Held != "" {
 			verb = "release"
 		}
 		p.act(verb, ref)

@@ -321,9 +321,7 @@ func (c *call) resourceLines(s *shownJob) []string {
 // where Slurm writes their numbers.
 func jobCards(j *api.Job, cards int64) []string {
 	lines := []string{"JOB_GRES=(null)"}
-	if cards > 0 {
-		lines[0] = fmt.Sprintf("JOB_GRES=gpu:%d", cards)
-	}
+	held := 0
 	for _, n := range j.Nodes {
 		var uuids []string
 		ranks := 0
@@ -341,8 +339,12 @@ func jobCards(j *api.Job, cards int64) []string {
 		gres := ""
 		if len(uuids) > 0 {
 			gres = fmt.Sprintf("gpu:%d(UUID:%s)", len(uuids), strings.Join(uuids, ","))
+			held += len(uuids)
 		}
 		lines = append(lines, fmt.Sprintf("  Nodes=%s CPU_IDs=(null) Mem=%d GRES=%s", n, mem>>20, gres))
+	}
+	if held = max(held, int(cards)); held > 0 {
+		lines[0] = fmt.Sprintf("JOB_GRES=gpu:%d", held)
 	}
 	return lines
 }
