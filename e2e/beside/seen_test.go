@@ -76,6 +76,9 @@ const (
 
 // judge compares what a case showed on both.
 func (k *kase) judge(slurm, gangd *seen) (verdict, string) {
+	if slurm.late {
+		return differs, "it did not end on Slurm in " + limit.String() + "\n"
+	}
 	var diffs []string
 	raw := false
 	for _, st := range []struct{ name, s, g string }{
