@@ -2,9 +2,12 @@ package sched
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
+
+	"gangd/pkg/cluster"
 )
 
 // Queue keeps candidates in order, and those of one class together: of a hundred thousand
@@ -64,18 +67,18 @@ func (q *Queue) share(c *Candidate) {
 	c.Terms = *at
 }
 
-// hash is FNV-1a over what mostly tells terms apart.
+// hashSeed is this process's own: it decides which terms push out which, and no plan.
+var hashSeed = maphash.MakeSeed()
+
+// hash is of what mostly tells terms apart.
 func (t *Terms) hash() uint64 {
-	h := uint64(14695981039346656037)
-	for _, text := range []string{t.Ask.Key, t.User} {
-		for i := range len(text) {
-			h = (h ^ uint64(text[i])) * 1099511628211
-		}
-	}
-	for _, n := range []int64{int64(t.Size), t.Priority, int64(t.TimeLimit), int64(t.Attained)} {
-		h = (h ^ uint64(n)) * 1099511628211
-	}
-	return h ^ h>>32
+	return maphash.Comparable(hashSeed, struct {
+		ask             *cluster.Ask
+		user            string
+		size            int
+		priority        int64
+		limit, attained time.Duration
+	}{t.Ask, t.User, t.Size, t.Priority, t.TimeLimit, t.Attained})
 }
 
 func (t *Terms) same(o *Terms) bool {
