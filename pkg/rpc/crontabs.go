@@ -10,28 +10,20 @@ import (
 	"gangd/pkg/engine"
 )
 
-func (s *Server) crontab(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+func (s *Server) crontab(r *http.Request, id auth.Identity) (*api.CrontabReply, error) {
 	owner, err := crontabOwner(r.URL.Query().Get("user"), id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return reply(w, s.Engine.Crontab(owner.User))
+	return s.Engine.Crontab(owner.User), nil
 }
 
-func (s *Server) putCrontab(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.CrontabRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
+func (s *Server) putCrontab(r *http.Request, id auth.Identity, req *api.CrontabRequest) (*api.CrontabReply, error) {
 	owner, err := crontabOwner(req.User, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := s.Engine.PutCrontab(r.Context(), &req, owner, id.User)
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Engine.PutCrontab(r.Context(), req, owner, id.User)
 }
 
 // crontabOwner is whose table is meant, if the caller may say so.

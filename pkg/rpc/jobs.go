@@ -13,16 +13,8 @@ import (
 	"gangd/pkg/gang"
 )
 
-func (s *Server) submit(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.SubmitRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
-	out, err := s.Engine.Submit(r.Context(), &req, caller(id))
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+func (s *Server) submit(r *http.Request, id auth.Identity, req *api.SubmitRequest) (*api.SubmitReply, error) {
+	return s.Engine.Submit(r.Context(), req, caller(id))
 }
 
 func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
@@ -122,7 +114,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, id auth.Identit
 
 // script gives what was submitted, byte for byte.
 func (s *Server) script(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpScript, id)
+	j, err := s.named(r, auth.OpScript, id)
 	if err != nil {
 		return err
 	}
@@ -152,61 +144,43 @@ func (s *Server) job(r *http.Request, text string, op auth.Op, id auth.Identity)
 	return j, nil
 }
 
-func (s *Server) show(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpShow, id)
-	if err != nil {
-		return err
-	}
-	return s.detail(w, r, j)
+// named is job for the {ref} of a call's path.
+func (s *Server) named(r *http.Request, op auth.Op, id auth.Identity) (*gang.Job, error) {
+	return s.job(r, r.PathValue("ref"), op, id)
 }
 
-func (s *Server) wait(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpWait, id)
+func (s *Server) show(r *http.Request, id auth.Identity) (*api.JobDetail, error) {
+	j, err := s.named(r, auth.OpShow, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if j, err = s.Engine.Wait(r.Context(), j); err != nil {
-		return err
-	}
-	return s.detail(w, r, j)
+	return s.Engine.Detail(r.Context(), j)
 }
 
-func (s *Server) detail(w http.ResponseWriter, r *http.Request, j *gang.Job) error {
-	d, err := s.Engine.Detail(r.Context(), j)
-	if err != nil {
-		return err
+func (s *Server) wait(r *http.Request, id auth.Identity) (*api.JobDetail, error) {
+	j, err := s.named(r, auth.OpWait, id)
+	if err == nil {
+		j, err = s.Engine.Wait(r.Context(), j)
 	}
-	return reply(w, d)
+	if err != nil {
+		return nil, err
+	}
+	return s.Engine.Detail(r.Context(), j)
 }
 
-func (s *Server) why(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpShow, id)
+func (s *Server) why(r *http.Request, id auth.Identity) (*api.WhyReply, error) {
+	j, err := s.named(r, auth.OpShow, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := s.Engine.Explain(r.Context(), j)
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Engine.Explain(r.Context(), j)
 }
 
-func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.CancelRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
-	var out *api.CancelReply
-	var err error
+func (s *Server) cancel(r *http.Request, id auth.Identity, req *api.CancelRequest) (*api.CancelReply, error) {
 	if req.Signal == "" {
-		out, err = s.Engine.Cancel(r.Context(), &req, caller(id), may(auth.OpCancel, id))
-	} else {
-		out, err = s.Engine.Signal(r.Context(), &req, caller(id), may(auth.OpSignal, id), s.Sessions)
+		return s.Engine.Cancel(r.Context(), req, caller(id), may(auth.OpCancel, id))
 	}
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Engine.Signal(r.Context(), req, caller(id), may(auth.OpSignal, id), s.Sessions)
 }
 
 func may(op auth.Op, id auth.Identity) engine.Allowed {
@@ -214,110 +188,61 @@ func may(op auth.Op, id auth.Identity) engine.Allowed {
 }
 
 func (s *Server) act(action string, op auth.Op) handler {
-	return func(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-		var req api.ActionRequest
-		if err := read(r, &req); err != nil {
-			return err
-		}
+	return call(func(r *http.Request, id auth.Identity, req *api.ActionRequest) (*api.CancelReply, error) {
 		do := action
 		if req.Hold {
 			if action != "requeue" {
-				return api.Errorf(api.CodeInvalid, "hold belongs to a requeue")
+				return nil, api.Errorf(api.CodeInvalid, "hold belongs to a requeue")
 			}
 			do = "requeue-hold"
 		}
 		if req.Now && action != "requeue" {
-			return api.Errorf(api.CodeInvalid, "now belongs to a requeue")
+			return nil, api.Errorf(api.CodeInvalid, "now belongs to a requeue")
 		}
 		if req.Ended && action != "requeue" {
-			return api.Errorf(api.CodeInvalid, "ended belongs to a requeue")
+			return nil, api.Errorf(api.CodeInvalid, "ended belongs to a requeue")
 		}
 		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser && (req.As != api.HoldSpecial || !req.Hold)) {
-			return api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user, that of a requeue special too", req.As)
+			return nil, api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user, that of a requeue special too", req.As)
 		}
-		out, err := s.Engine.Act(r.Context(), do, &req, caller(id), may(op, id))
-		if err != nil {
-			return err
-		}
-		return reply(w, out)
-	}
+		return s.Engine.Act(r.Context(), do, req, caller(id), may(op, id))
+	})
 }
 
-func (s *Server) update(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.UpdateRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
-	out, err := s.Engine.Update(r.Context(), &req, caller(id), may(auth.OpUpdate, id), s.Sessions)
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+func (s *Server) update(r *http.Request, id auth.Identity, req *api.UpdateRequest) (*api.CancelReply, error) {
+	return s.Engine.Update(r.Context(), req, caller(id), may(auth.OpUpdate, id), s.Sessions)
 }
 
-func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.RerunRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
-	out, err := s.Engine.Rerun(r.Context(), &req, caller(id))
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+func (s *Server) rerun(r *http.Request, id auth.Identity, req *api.RerunRequest) (*api.SubmitReply, error) {
+	return s.Engine.Rerun(r.Context(), req, caller(id))
 }
 
-func (s *Server) nodes(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
-	return reply(w, s.Engine.ShowNodes())
+func (s *Server) nodes(*http.Request, auth.Identity) (*api.NodesReply, error) {
+	return s.Engine.ShowNodes(), nil
 }
 
 func (s *Server) nodeAction(action string) handler {
-	return func(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-		var req api.NodeAction
-		if err := read(r, &req); err != nil {
-			return err
-		}
-		if err := s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), &req, caller(id)); err != nil {
-			return err
-		}
-		return reply(w, struct{}{})
-	}
+	return call(func(r *http.Request, id auth.Identity, req *api.NodeAction) (done, error) {
+		return done{}, s.Engine.NodeAction(r.Context(), action, r.PathValue("name"), req, caller(id))
+	})
 }
 
 func (s *Server) cardAction(action string) handler {
-	return func(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
-		var req api.NodeAction
-		if err := read(r, &req); err != nil {
-			return err
-		}
-		if err := s.Engine.CardAction(r.Context(), action, r.PathValue("name"), r.PathValue("card"), req.Reason, s.Sessions); err != nil {
-			return err
-		}
-		return reply(w, struct{}{})
-	}
+	return call(func(r *http.Request, _ auth.Identity, req *api.NodeAction) (done, error) {
+		return done{}, s.Engine.CardAction(r.Context(), action, r.PathValue("name"), r.PathValue("card"), req.Reason, s.Sessions)
+	})
 }
 
-func (s *Server) verify(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+func (s *Server) verify(r *http.Request, _ auth.Identity) (*api.VerifyReply, error) {
 	found, err := s.Engine.Verify(r.Context())
-	if err != nil {
-		return err
-	}
-	return reply(w, api.VerifyReply{SchemaVersion: api.SchemaVersion, Findings: append([]string{}, found...)})
+	return &api.VerifyReply{SchemaVersion: api.SchemaVersion, Findings: append([]string{}, found...)}, err
 }
 
-func (s *Server) backup(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
-	var req api.BackupRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
+func (s *Server) backup(r *http.Request, _ auth.Identity, req *api.BackupRequest) (*api.BackupReply, error) {
 	if s.Backup == nil {
-		return api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)
+		return nil, api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)
 	}
-	out, err := s.Backup(r.Context(), req.Path)
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Backup(r.Context(), req.Path)
 }
 
 // events lists the events of a job, or streams them as they are committed.

@@ -8,7 +8,7 @@ import (
 	"gangd/pkg/auth"
 )
 
-func (s *Server) ledger(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+func (s *Server) ledger(r *http.Request, _ auth.Identity) (*api.LedgerReply, error) {
 	p := r.URL.Query()
 	words := func(name string) (out []string) {
 		for _, v := range p[name] {
@@ -16,10 +16,6 @@ func (s *Server) ledger(w http.ResponseWriter, r *http.Request, _ auth.Identity)
 		}
 		return out
 	}
-	out, err := s.Engine.Ledger(r.Context(), &api.LedgerQuery{From: p.Get("from"), To: p.Get("to"), By: words("by"), Users: words("user"), Accounts: words("account"),
+	return s.Engine.Ledger(r.Context(), &api.LedgerQuery{From: p.Get("from"), To: p.Get("to"), By: words("by"), Users: words("user"), Accounts: words("account"),
 		Partitions: words("partition"), CardTypes: p["card_type"], Cause: words("cause")})
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
 }

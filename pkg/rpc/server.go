@@ -72,30 +72,30 @@ type route struct {
 // routes is every authenticated call.
 func (s *Server) routes() []route {
 	return []route{
-		{"POST /v1/jobs", auth.OpSubmit, s.submit},
+		{"POST /v1/jobs", auth.OpSubmit, call(s.submit)},
 		{"POST /v1/query", auth.OpList, s.listing(s.query)},
 		{"POST /v1/history", auth.OpShow, s.listing(s.history)},
-		{"GET /v1/jobs/{ref}", auth.OpShow, s.show},
+		{"GET /v1/jobs/{ref}", auth.OpShow, answer(s.show)},
 		{"GET /v1/jobs/{ref}/script", auth.OpScript, s.listing(s.script)},
-		{"GET /v1/jobs/{ref}/why", auth.OpShow, s.why},
-		{"GET /v1/jobs/{ref}/wait", auth.OpWait, s.wait},
-		{"POST /v1/jobs/{ref}/steps", auth.OpStep, s.beginStep},
-		{"GET /v1/jobs/{ref}/steps", auth.OpShow, s.steps},
-		{"GET /v1/jobs/{ref}/steps/{step}/attach", auth.OpStep, s.attachStep},
-		{"GET /v1/jobs/{ref}/steps/{step}/wait", auth.OpWait, s.waitStep},
-		{"POST /v1/jobs/{ref}/steps/{step}/signal", auth.OpSignal, s.signalStep},
-		{"POST /v1/cancel", auth.OpCancel, s.cancel},
+		{"GET /v1/jobs/{ref}/why", auth.OpShow, answer(s.why)},
+		{"GET /v1/jobs/{ref}/wait", auth.OpWait, answer(s.wait)},
+		{"POST /v1/jobs/{ref}/steps", auth.OpStep, call(s.beginStep)},
+		{"GET /v1/jobs/{ref}/steps", auth.OpShow, answer(s.steps)},
+		{"GET /v1/jobs/{ref}/steps/{step}/attach", auth.OpStep, answer(s.attachStep)},
+		{"GET /v1/jobs/{ref}/steps/{step}/wait", auth.OpWait, answer(s.waitStep)},
+		{"POST /v1/jobs/{ref}/steps/{step}/signal", auth.OpSignal, call(s.signalStep)},
+		{"POST /v1/cancel", auth.OpCancel, call(s.cancel)},
 		{"POST /v1/hold", auth.OpHold, s.act("hold", auth.OpHold)},
 		{"POST /v1/release", auth.OpRelease, s.act("release", auth.OpRelease)},
 		{"POST /v1/requeue", auth.OpRequeue, s.act("requeue", auth.OpRequeue)},
-		{"POST /v1/update", auth.OpUpdate, s.update},
-		{"POST /v1/rerun", auth.OpSubmit, s.rerun},
+		{"POST /v1/update", auth.OpUpdate, call(s.update)},
+		{"POST /v1/rerun", auth.OpSubmit, call(s.rerun)},
 		{"GET /v1/events", auth.OpEvents, s.events},
 		{"GET /v1/log", auth.OpLog, s.logs},
 		{"GET /v1/logs", auth.OpLog, s.logsOf},
 		{"GET /v1/live", auth.OpLive, s.liveQueue},
 		{"POST /v1/web", auth.OpWeb, wrap(s.Web)},
-		{"GET /v1/nodes", auth.OpNodes, s.nodes},
+		{"GET /v1/nodes", auth.OpNodes, answer(s.nodes)},
 		{"POST /v1/nodes/{name}/drain", auth.OpNodeDrain, s.nodeAction("drain")},
 		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
 		{"POST /v1/nodes/{name}/features", auth.OpNodeSet, s.nodeAction("features")},
@@ -103,26 +103,26 @@ func (s *Server) routes() []route {
 		{"POST /v1/nodes/{name}/forget", auth.OpNodeForget, s.nodeAction("forget")},
 		{"POST /v1/nodes/{name}/cards/{card}/drain", auth.OpCardDrain, s.cardAction("drain")},
 		{"POST /v1/nodes/{name}/cards/{card}/resume", auth.OpCardResume, s.cardAction("resume")},
-		{"POST /v1/partitions", auth.OpPartition, s.putPartition(false)},
-		{"POST /v1/partitions/reset", auth.OpPartition, s.resetPartitions},
-		{"POST /v1/partitions/{name}/update", auth.OpPartition, s.putPartition(true)},
-		{"POST /v1/partitions/{name}/delete", auth.OpPartition, s.dropPartition},
-		{"GET /v1/reservations", auth.OpNodes, s.reservations},
-		{"POST /v1/reservations", auth.OpReserve, s.reserve(false)},
-		{"POST /v1/reservations/{name}/update", auth.OpReserve, s.reserve(true)},
-		{"POST /v1/reservations/{name}/delete", auth.OpReserve, s.unreserve},
-		{"GET /v1/crontab", auth.OpCrontab, s.crontab},
-		{"POST /v1/crontab", auth.OpCrontab, s.putCrontab},
-		{"GET /v1/ledger", auth.OpLedger, s.listing(s.ledger)},
-		{"GET /v1/outbox", auth.OpOutbox, s.outbox},
-		{"POST /v1/outbox/retry", auth.OpRetryOutbox, s.retryOutbox},
-		{"GET /v1/ping", auth.OpPing, s.ping},
-		{"GET /v1/verify", auth.OpVerify, s.verify},
-		{"POST /v1/backup", auth.OpBackup, s.backup},
+		{"POST /v1/partitions", auth.OpPartition, call(s.makePartition)},
+		{"POST /v1/partitions/reset", auth.OpPartition, answer(s.resetPartitions)},
+		{"POST /v1/partitions/{name}/update", auth.OpPartition, call(s.changePartition)},
+		{"POST /v1/partitions/{name}/delete", auth.OpPartition, answer(s.dropPartition)},
+		{"GET /v1/reservations", auth.OpNodes, answer(s.reservations)},
+		{"POST /v1/reservations", auth.OpReserve, call(s.reserve)},
+		{"POST /v1/reservations/{name}/update", auth.OpReserve, call(s.changeReservation)},
+		{"POST /v1/reservations/{name}/delete", auth.OpReserve, answer(s.unreserve)},
+		{"GET /v1/crontab", auth.OpCrontab, answer(s.crontab)},
+		{"POST /v1/crontab", auth.OpCrontab, call(s.putCrontab)},
+		{"GET /v1/ledger", auth.OpLedger, s.listing(answer(s.ledger))},
+		{"GET /v1/outbox", auth.OpOutbox, answer(s.outbox)},
+		{"POST /v1/outbox/retry", auth.OpRetryOutbox, answer(s.retryOutbox)},
+		{"GET /v1/ping", auth.OpPing, answer(s.ping)},
+		{"GET /v1/verify", auth.OpVerify, answer(s.verify)},
+		{"POST /v1/backup", auth.OpBackup, call(s.backup)},
 		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
-		{"GET /v1/controllers", auth.OpControllers, s.controllers},
-		{"POST /v1/controllers/{name}/remove", auth.OpToken, s.removeController},
+		{"GET /v1/controllers", auth.OpControllers, answer(s.controllers)},
+		{"POST /v1/controllers/{name}/remove", auth.OpToken, answer(s.removeController)},
 		{"GET " + api.SessionPath, auth.OpSession, s.session},
 		{"GET " + api.WitnessPath, auth.OpSession, s.witness},
 		{"GET /metrics", auth.OpMetrics, s.listing(wrap(s.Metrics))}, // counts all jobs
@@ -217,6 +217,31 @@ func reply(w http.ResponseWriter, v any) error {
 	return json.NewEncoder(w).Encode(v)
 }
 
+// done answers a call that has nothing to say but that it was done.
+type done struct{}
+
+// answer is the handler that replies with what f gives.
+func answer[A any](f func(r *http.Request, id auth.Identity) (A, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+		a, err := f(r, id)
+		if err != nil {
+			return err
+		}
+		return reply(w, a)
+	}
+}
+
+// call is answer for a request with a body, which is read first.
+func call[Q, A any](f func(r *http.Request, id auth.Identity, q *Q) (A, error)) handler {
+	return answer(func(r *http.Request, id auth.Identity) (a A, err error) {
+		q := new(Q)
+		if err := read(r, q); err != nil {
+			return a, err
+		}
+		return f(r, id, q)
+	})
+}
+
 // read decodes a body strictly: a field nobody knows is a mistake of the caller's, and so is
 // one out of the range that package bound gives it.
 func read(r *http.Request, v any) error {
@@ -243,36 +268,32 @@ func caller(id auth.Identity) engine.Caller {
 	return engine.Caller{UID: id.UID, GID: id.GID, User: id.User, Admin: id.Admin}
 }
 
-func (s *Server) ping(w http.ResponseWriter, _ *http.Request, _ auth.Identity) error {
+func (s *Server) ping(*http.Request, auth.Identity) (*api.PingReply, error) {
 	p := s.Engine.Ping()
 	p.Version, p.PID, p.StartTime = s.Version, os.Getpid(), s.Started
 	if s.Seat != nil {
 		p.Leader, p.Term = s.Seat()
 	}
-	return reply(w, p)
+	return p, nil
 }
 
-func (s *Server) controllers(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
+func (s *Server) controllers(r *http.Request, _ auth.Identity) (*api.ControllersReply, error) {
 	if s.Controllers == nil {
-		return auth.ErrOnlyOne
+		return nil, auth.ErrOnlyOne
 	}
-	out, err := s.Controllers(r.Context())
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Controllers(r.Context())
 }
 
-func (s *Server) removeController(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+func (s *Server) removeController(r *http.Request, id auth.Identity) (done, error) {
 	if s.RemoveController == nil {
-		return auth.ErrOnlyOne
+		return done{}, auth.ErrOnlyOne
 	}
 	name := r.PathValue("name")
-	if err := s.RemoveController(r.Context(), name); err != nil {
-		return err
+	err := s.RemoveController(r.Context(), name)
+	if err == nil {
+		s.Log.Warn("controller taken off the list", "controller", name, "by", id.User)
 	}
-	s.Log.Warn("controller taken off the list", "controller", name, "by", id.User)
-	return reply(w, struct{}{})
+	return done{}, err
 }
 
 func (s *Server) session(w http.ResponseWriter, r *http.Request, id auth.Identity) error {

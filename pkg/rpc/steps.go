@@ -12,7 +12,7 @@ import (
 // own is job for calls that act as the owner: an admin may end what others run, and not run
 // something as them.
 func (s *Server) own(r *http.Request, id auth.Identity) (*gang.Job, error) {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpStep, id)
+	j, err := s.named(r, auth.OpStep, id)
 	if err != nil {
 		return nil, err
 	}
@@ -30,86 +30,58 @@ func stepOf(r *http.Request) (int, error) {
 	return n, nil
 }
 
-func (s *Server) beginStep(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.StepRequest
-	if err := read(r, &req); err != nil {
-		return err
-	}
+func (s *Server) beginStep(r *http.Request, id auth.Identity, req *api.StepRequest) (*api.StepReply, error) {
 	j, err := s.own(r, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := s.Engine.BeginStep(r.Context(), j, &req)
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Engine.BeginStep(r.Context(), j, req)
 }
 
-func (s *Server) steps(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpShow, id)
+func (s *Server) steps(r *http.Request, id auth.Identity) (*api.StepsReply, error) {
+	j, err := s.named(r, auth.OpShow, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	steps, err := s.Engine.Steps(r.Context(), j)
-	if err != nil {
-		return err
-	}
-	return reply(w, api.StepsReply{SchemaVersion: api.SchemaVersion, Steps: steps})
+	return &api.StepsReply{SchemaVersion: api.SchemaVersion, Steps: steps}, err
 }
 
-func (s *Server) attachStep(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
+func (s *Server) attachStep(r *http.Request, id auth.Identity) (*api.StepAttachReply, error) {
 	j, err := s.own(r, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	step, err := stepOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := s.Engine.AttachStep(j, step)
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Engine.AttachStep(j, step)
 }
 
-func (s *Server) waitStep(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	j, err := s.job(r, r.PathValue("ref"), auth.OpWait, id)
+func (s *Server) waitStep(r *http.Request, id auth.Identity) (*api.StepsReply, error) {
+	j, err := s.named(r, auth.OpWait, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	step, err := stepOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.Engine.WaitStep(r.Context(), j, step); err != nil {
-		return err
-	}
-	return reply(w, api.StepsReply{SchemaVersion: api.SchemaVersion, Steps: []api.Step{}})
+	return &api.StepsReply{SchemaVersion: api.SchemaVersion, Steps: []api.Step{}}, s.Engine.WaitStep(r.Context(), j, step)
 }
 
-func (s *Server) signalStep(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	var req api.StepSignal
-	if err := read(r, &req); err != nil {
-		return err
-	}
-	j, err := s.job(r, r.PathValue("ref"), auth.OpSignal, id)
+func (s *Server) signalStep(r *http.Request, id auth.Identity, req *api.StepSignal) (*api.StepSignalReply, error) {
+	j, err := s.named(r, auth.OpSignal, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	step, err := stepOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var out *api.StepSignalReply
 	if req.Signal == "" {
-		out, err = s.Engine.StopStep(r.Context(), j, step, req.Cause, id.User)
-	} else {
-		out, err = s.Engine.SignalStep(r.Context(), j, step, req.Signal, s.Sessions)
+		return s.Engine.StopStep(r.Context(), j, step, req.Cause, id.User)
 	}
-	if err != nil {
-		return err
-	}
-	return reply(w, out)
+	return s.Engine.SignalStep(r.Context(), j, step, req.Signal, s.Sessions)
 }
